@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags live on targets: hr_flags() for every target of ours, hr_library() and hr_test() on top of it.
+
+# Warnings, include root and sanitizers. NOSANITIZE for the shim, which is loaded into other people's programs.
+function(hr_flags target)
+  cmake_parse_arguments(ARG "NOSANITIZE" "" "" ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+    -Wpointer-arith -Wundef -Wvla -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
+    -fno-strict-aliasing -fno-common)
+  if(HEADRACE_SANITIZE AND NOT ARG_NOSANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=${HEADRACE_SANITIZE})
+  endif()
+endfunction()
+
+# A static library of core logic: hr_library(name SOURCES... ) then target_link_libraries as usual.
+function(hr_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+  hr_flags(${name})
+endfunction()
+
+# A cmocka test program: hr_test(name SOURCES s... LIBS l... [LABELS l...] [TIMEOUT s])
+function(hr_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+  hr_flags(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} cmocka)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "unit;${ARG_LABELS}"
+    SKIP_RETURN_CODE 77)
+endfunction()
+
+# A libFuzzer target and the replay of its committed corpus in the normal suite: tests/fuzz/<name>.c defines
+# LLVMFuzzerTestOneInput, tests/fuzz/corpus/<name>/ holds inputs.
+function(hr_fuzz name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}.c)
+  target_compile_definitions(fuzz_${name} PRIVATE _GNU_SOURCE)
+  hr_flags(fuzz_${name})
+  target_link_libraries(fuzz_${name} PRIVATE ${ARG_LIBS})
+  if(HEADRACE_FUZZ)
+    target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
+  endif()
+  add_test(NAME fuzz_${name}_corpus COMMAND fuzz_${name} -runs=0 ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  set_tests_properties(fuzz_${name}_corpus PROPERTIES TIMEOUT 120 LABELS "fuzz")
+endfunction()

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store.h - writing streams into a store folder, and reading them back
+ *
+ *      STORE/                              mode 0700
+ *        headrace.store                    "headrace store 1\n": version, checked before anything else
+ *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time (flock on `lock`)
+ *            lock
+ *            000001.seg 000002.seg ...     frames as they came; an index footer when sealed
+ *            journal                       daemon/journal.h, private mode only
+ *
+ *      segment = | file header 64 | frame | frame | ... [ | index frame | trailer 32 ] |
+ *
+ * A segment without trailer is open or was torn: the writer cuts its tail at the last whole frame; readers
+ * stop there, and need no lock. The stream's mark is the seq of its last whole frame.
+ * Job and node names are encoded for file names: bytes outside [A-Za-z0-9._-] as %XX, a leading dot too.
+ */
+#ifndef HEADRACE_COLLECTOR_STORE_H
+#define HEADRACE_COLLECTOR_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/frame.h"
+
+#define HR_SEGMENT_BYTES (256u << 20) /* a segment is sealed past this */
+
+struct hr_segment_hdr {
+	uint8_t magic[8]; /* "HRSEG\r\n\x1a" */
+	uint32_t version; /* HR_STORE_VERSION */
+	uint32_t incompatible;
+	uint64_t first_seq; /* of its first stream frame */
+	uint8_t pad[40];
+};
+_Static_assert(sizeof(struct hr_segment_hdr) == 64, "segment header");
+
+struct hr_segment_trailer {
+	uint64_t index_offset; /* of the index frame */
+	uint64_t index_bytes;
+	uint32_t crc32c; /* of the sixteen bytes before */
+	uint32_t spare;
+	uint8_t magic[8]; /* "HRSEGEND" */
+};
+_Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
+
+/* ---- writing ------------------------------------------------------------------------------------- */
+
+/*
+ * Makes the folder (0700) and headrace.store when absent. Errors: -EACCES, -EROFS, -ENOSPC, -ENOTDIR,
+ * -EPROTONOSUPPORT (a newer version), -ENOTEMPTY (a folder that is something else).
+ */
+int hr_store_create(const char *path);
+
+struct hr_stream_id {
+	const char *cluster; /* "" allowed */
+	const char *job;
+	uint32_t attempt;
+	const char *node;
+	const char *boot_id;
+	uint64_t instance;
+};
+
+struct hr_writer;
+
+/*
+ * Opens a stream for appending, recovering a torn tail (*ret_cut_bytes says how much was cut; may be NULL).
+ * -EBUSY when another writer has it, else as hr_store_create.
+ */
+int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret, uint64_t *ret_cut_bytes);
+
+/* Directory of the stream, for the journal beside it; valid while the writer lives. */
+const char *hr_writer_dir(const struct hr_writer *w);
+
+/* Seq of the last frame appended or found, 0 for a new stream. */
+uint64_t hr_writer_mark(const struct hr_writer *w);
+
+/* Bytes in the stream, all segments. */
+uint64_t hr_writer_bytes(const struct hr_writer *w);
+
+/*
+ * Appends one frame (hr_frame_pack) whose seq is mark + 1. -EALREADY when seq <= mark (nothing done), -ERANGE on a
+ * gap, -ENOSPC and other write errors with the file cut back to where it was: nothing half-written stays.
+ */
+int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes);
+
+int hr_writer_sync(struct hr_writer *w); /* fdatasync */
+
+/* Seals the open segment with its index, closes. Accepts NULL. */
+int hr_writer_close(struct hr_writer *w);
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+/*
+ * A catalogue: every stream of one or more stores, its frames indexed, its small frames (processes, mounts, job
+ * events, losses, levels) loaded. Immutable after opening, so any number of threads may read it.
+ */
+struct hr_catalog;
+
+struct hr_problem { /* what is wrong but does not stop the reading */
+	char *text; /* "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged (crc); 18234 bytes skipped" */
+};
+
+struct hr_frame_ref {
+	uint32_t segment; /* index in the stream's segments */
+	uint32_t bytes;	  /* header included */
+	uint64_t offset;
+	uint64_t seq;
+	uint32_t kind; /* Headrace__Frame__BodyCase */
+};
+
+struct hr_batch_ref {
+	uint32_t frame; /* index in the stream's frames */
+	uint32_t count;
+	uint64_t base_ns;
+	uint64_t last_ns;
+	uint32_t classes;
+	const uint8_t *ops; /* bitmap */
+	uint32_t ops_bytes;
+	const uint64_t *procs; /* processes with rows in it */
+	uint32_t n_procs;
+};
+
+struct hr_process {	 /* last row of each proc, merged */
+	const Headrace__Process *msg;
+	int32_t rank;	 /* -1: none */
+	int32_t local_rank;
+	int32_t worker;
+};
+
+struct hr_stream {
+	const char *store;
+	const char *cluster, *job, *node, *boot_id;
+	uint32_t attempt;
+	uint64_t instance;
+	int64_t real_minus_boot_ns; /* from the stream's last Clock sample */
+	uint64_t clock_error_ns;
+	const struct hr_frame_ref *frames;
+	uint32_t n_frames;
+	const struct hr_batch_ref *batches;
+	uint32_t n_batches;
+	const struct hr_process *processes; /* sorted by proc */
+	uint32_t n_processes;
+	const Headrace__Mount *const *mounts; /* index = id; [0] NULL */
+	uint32_t n_mounts;
+	uint32_t max_file; /* highest stream file id */
+	bool ended;	   /* a StreamEnd was seen */
+	bool live;	   /* its lock is held now */
+	uint64_t last_seq;
+	uint64_t bytes; /* on disk */
+};
+
+/* Opens the stores. `job` NULL: all jobs. -ENOENT no store there, -EPROTONOSUPPORT newer version (message in *ret_error, malloc'ed). */
+int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret, char **ret_error);
+void hr_catalog_free(struct hr_catalog *c);
+size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
+size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
+
+/* Unpacks one frame (any thread). Free with headrace__frame__free_unpacked. -EBADMSG, -EIO. */
+int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);
+
+/* Process by id, NULL if unknown. */
+const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc);
+
+/*
+ * A file of the stream. Hash, mount and scope come from a table loaded on first use of any of these; path text
+ * is read from its Paths frame when asked for and kept. *ret_path is not NUL-terminated and may hold any byte.
+ * -ENOENT: unknown id (its Paths frame was lost).
+ */
+struct hr_file_info {
+	uint64_t hash;
+	const uint8_t *path;
+	uint32_t path_bytes;
+	uint32_t mount;
+	uint32_t scope;
+};
+int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret);
+
+#endif

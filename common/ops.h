@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ops.h - the table of operations, generated from proto/calls.def
+ *
+ * Ids are those of calls.def, never reused; the name is the libc name. Constant data, any thread.
+ */
+#ifndef HEADRACE_COMMON_OPS_H
+#define HEADRACE_COMMON_OPS_H
+
+#include <stdint.h>
+
+#include "proto/abi.h"
+
+/* `class` of the SQL tables. HR_CLASS_HOOK: intercepted to keep tables true, never an event. */
+enum hr_class {
+	HR_CLASS_NONE,
+	HR_CLASS_OPEN,
+	HR_CLASS_READ,
+	HR_CLASS_WRITE,
+	HR_CLASS_SEEK,
+	HR_CLASS_STAT,
+	HR_CLASS_SYNC,
+	HR_CLASS_CLOSE,
+	HR_CLASS_DIR,
+	HR_CLASS_META,
+	HR_CLASS_MAP,
+	HR_CLASS_HOOK
+};
+
+enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, HR_API_URING };
+
+/* Where `bytes` comes from. Always 0 when the call failed, except HR_BYTES_NONE: not applicable. */
+enum hr_bytes_rule {
+	HR_BYTES_NONE,	/* moves no data */
+	HR_BYTES_RET,	/* ret */
+	HR_BYTES_ITEMS, /* ret * flags: items of `flags` bytes (fread, fwrite) */
+	HR_BYTES_ASKED	/* asked, when ret >= 0 */
+};
+
+struct hr_op_info {
+	const char *name; /* "pread64"; NULL: no such id */
+	uint8_t class;	  /* enum hr_class */
+	uint8_t api;	  /* enum hr_api */
+	uint8_t bytes_rule;
+};
+
+#define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...) HR_OP_##name = (id),
+enum hr_op_id {
+	HR_OP_NONE = 0,
+#include "proto/calls.def"
+};
+#undef HR_CALL
+
+/* Never NULL: an unknown id gives an entry with name NULL and class NONE. */
+const struct hr_op_info *hr_op_info(uint16_t op);
+
+/* 0 when there is no such op. */
+uint16_t hr_op_by_name(const char *name);
+
+/* "open", "read"...; "posix"...; NULL for out of range. */
+const char *hr_class_name(unsigned class);
+const char *hr_api_name(unsigned api);
+
+static inline uint64_t hr_bytes_moved(unsigned rule, int64_t ret, uint64_t asked, uint32_t flags)
+{
+	if (rule == HR_BYTES_NONE)
+		return UINT64_MAX;
+	if (ret <= 0 && !(rule == HR_BYTES_ASKED && ret == 0))
+		return 0;
+	switch (rule) {
+	case HR_BYTES_RET:
+		return (uint64_t)ret;
+	case HR_BYTES_ITEMS:
+		return (uint64_t)ret * flags;
+	default:
+		return asked == HR_ASKED_NONE ? 0 : asked;
+	}
+}
+
+#endif

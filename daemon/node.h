@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * node.h - the daemon of one node: owns everything, starts and stops it in order
+ *
+ * Threads   attach   accepts shim connections, hands out prefaulted maps (session.c)
+ *           drain    sweeps rings, journals, folds, seals batches (drain.c, engine.c)
+ *           caller's the libuv loop: control socket, signals, keeper (main.c); calls the functions below
+ * Lifetime  hr_node_new .. hr_node_stop .. hr_node_free. All functions from the loop thread unless noted.
+ */
+#ifndef HEADRACE_DAEMON_NODE_H
+#define HEADRACE_DAEMON_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "collector/store.h"
+
+struct hr_node_config {
+	const char *store;	   /* private mode: where the stream is written */
+	const char *shim_socket;   /* path to listen on; made 0666 in a folder the caller made */
+	const char *journal_dir;   /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
+	struct hr_stream_id id;
+	uint32_t uid;		   /* of the job's owner; other uids but 0 are refused in private mode */
+	const char *job_name;	   /* may be NULL */
+	const char *const *labels; /* "k=v", NULL-terminated; may be NULL */
+	int level;		   /* enum hr_level */
+	uint64_t max_bytes;	   /* of the stream; past it only counters are kept; 0: no limit */
+	const char *ranks;	   /* "0-47,64" or NULL: all; others are deselected */
+	const char *local_ranks;
+	uint32_t ranks_expected;   /* 0: unknown; raised when a process says its world size */
+	uint32_t max_sessions;	   /* 0: 65536 */
+	uint64_t max_ring_bytes;   /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
+};
+
+struct hr_node;
+
+/* Opens store and journal, replays a journal that is there, takes inherited sessions from the fd store. */
+int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error);
+int hr_node_start(struct hr_node *n); /* listens; threads run */
+
+struct hr_node_stats { /* a consistent copy, any thread */
+	uint64_t events, bytes_moved, lost, torn, hostile;
+	uint64_t records_in, batches, stored_bytes;
+	uint32_t sessions, sessions_total;
+	uint64_t sweeps;
+	int store_error; /* 0, or -errno of the last failed append; appended again when it goes away */
+	bool counters_only; /* max_bytes was reached */
+};
+void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
+
+/* Processes now attached (host pids), at most max; returns how many there are in all. Any thread. */
+size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
+
+/* Sweeps everything committed before the call, seals and appends. Blocks. 0 or the store's error. */
+int hr_node_flush(struct hr_node *n);
+
+/*
+ * Ends the job: last sweep, records of operations in flight, StreamEnd with `state` ("ended", "killed"), segment
+ * sealed, journal removed. Processes still attached go on untraced.
+ */
+int hr_node_stop(struct hr_node *n, const char *state);
+void hr_node_free(struct hr_node *n);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * abi.h - the contract between libheadrace.so (the shim) and headraced (the daemon)
+ *
+ * Purpose   Everything that crosses the border between a traced process and the daemon of its node: the
+ *           handshake on the shim socket, the shared memory of a session, and the 64-byte record.
+ * Owner     The daemon makes, seals and keeps every memfd. The shim only maps; once attached it holds no
+ *           descriptor. All memory is little-endian, fixed-width, free of pointers.
+ * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once, then
+ *           checks the copy. The node page is read-only for clients (F_SEAL_FUTURE_WRITE).
+ *
+ * Vocabulary
+ *   session   one attached process image (one address space between attach and exec/death)
+ *   map       one memfd of a session: a header page and `ring_count` rings; a session has 1 to
+ *             HR_SESSION_MAPS maps, of the same geometry
+ *   ring      single producer (one thread and its signal handlers), single consumer (the daemon)
+ *   slot      64 bytes: a record, or a part of a control record
+ *   node page one page for all sessions of a daemon: heartbeat and doorbell
+ *
+ * Actors
+ *
+ *      shim (any thread)                      daemon: attach thread            daemon: drain thread
+ *      -----------------                      ---------------------            --------------------
+ *      connect, hr_hello  ------------------> checks SO_PEERCRED, pidfd_open
+ *      map, close fds     <------------------ hr_ack + {map, node page} ------> session is swept
+ *      claim ring (CAS owner_tid)
+ *      real call; head += n; fill; seq = i+1 (release)  --------------------->  seq == i+1 (acquire)? copy
+ *      head - tail == slots?                                    <-------------  tail = i+1 (release)
+ *
+ * Ring slot states (slot i mod slots, absolute index i counts from 0)
+ *
+ *      free      --(shim: head += n)-->            reserved    not yet readable
+ *      reserved  --(shim: seq = i+1, release)-->   committed   readable
+ *      committed --(daemon: tail = i+1, release)-> free        the index is now i + slots
+ *      reserved  --(daemon: owner dead, or a later slot committed for HR_TORN_NS)--> free, counted `torn`
+ *
+ * A map, in bytes
+ *
+ *      0      +------------------------------+
+ *             | struct hr_map_hdr     4096   |   daemon writes, shim reads
+ *      4096   +------------------------------+
+ *             | ring 0: struct hr_ring_hdr   |   16384
+ *             |         slots[]              |   64 << slots_log2
+ *             +------------------------------+
+ *             | ring 1 ...                   |
+ */
+#ifndef HEADRACE_ABI_H
+#define HEADRACE_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HR_ABI_MAGIC UINT64_C(0x3145434152445248) /* "HRDRACE1" */
+#define HR_ABI_VERSION 1u
+
+#define HR_PAGE_BYTES 4096u
+#define HR_SLOT_BYTES 64u
+#define HR_OP_MAX 512u        /* op ids are below this */
+#define HR_SESSION_MAPS 64u   /* most maps of one session */
+#define HR_RING_SLOTS_LOG2 12 /* default: 4096 slots, 256 KiB */
+#define HR_MAP_RINGS 4u       /* default: rings in a map */
+#define HR_RING_SLACK 128u    /* slots kept free: a full path and nested signal handlers fit */
+#define HR_TORN_NS UINT64_C(200000000)
+
+/* ---- record ------------------------------------------------------------------------------------- */
+
+#define HR_OFFSET_NONE INT64_MIN /* `offset`: the call names none; the daemon tracks the file position */
+#define HR_RET_NONE INT64_MIN    /* `ret`: the call did not return (cut short) */
+#define HR_ASKED_NONE UINT64_MAX /* `asked`: the call has no size */
+
+/* hr_record.bits */
+#define HR_REC_RUNTIME UINT32_C(1)   /* scope = 'runtime' (Python's own files), else 'data' */
+#define HR_REC_PAIR UINT32_C(2)      /* the next slot is a struct hr_pair: second file of this operation */
+#define HR_REC_AGGREGATE UINT32_C(4) /* `asked` calls folded into one record; `ret` = bytes in all */
+#define HR_REC_CUT UINT32_C(8)       /* left by siglongjmp or thread death before it returned */
+#define HR_REC_VFORK UINT32_C(16)    /* made by a vfork child on its parent's ring */
+#define HR_REC_DIR UINT32_C(32)      /* the file is a directory */
+
+/*
+ * One operation. `ret` is the call's return value, or -errno when it failed; a call that returns a pointer
+ * records the count or descriptor that calls.def names. `file` is hr_path_id() of the path, 0 when the
+ * operation has no file.
+ */
+struct hr_record {
+	uint64_t start_ticks; /*  0 session clock: TSC, or ns of CLOCK_MONOTONIC (hr_ack.flags) */
+	uint64_t file;	      /*  8 */
+	int64_t offset;	      /* 16 bytes; HR_OFFSET_NONE */
+	int64_t ret;	      /* 24 */
+	uint64_t asked;	      /* 32 bytes; HR_ASKED_NONE */
+	uint32_t dur_lo;      /* 40 duration in ticks, 48 bits, saturating */
+	uint16_t dur_hi;      /* 44 */
+	uint16_t op;	      /* 46 enum hr_op_id, or a control id */
+	int32_t fd;	      /* 48 -1: none */
+	uint32_t flags;	      /* 52 open flags, whence, prot, item size: calls.def */
+	uint32_t seq;	      /* 56 low 32 bits of index + 1: the commit word, stored last with release */
+	uint32_t bits;	      /* 60 HR_REC_* */
+};
+
+/* Follows a record with HR_REC_PAIR; `op` is HR_CTL_PAIR. */
+struct hr_pair {
+	uint64_t file;	    /*  0 */
+	int64_t offset;	    /*  8 */
+	int32_t fd;	    /* 16 */
+	uint32_t bits;	    /* 20 HR_REC_RUNTIME of the second file */
+	uint64_t spare0[2]; /* 24 */
+	uint32_t spare1;    /* 40 */
+	uint16_t spare2;    /* 44 */
+	uint16_t op;	    /* 46 */
+	uint64_t spare3;    /* 48 */
+	uint32_t seq;	    /* 56 */
+	uint32_t spare4;    /* 60 */
+};
+
+/* Control ids share the op field; real operations start at HR_OP_FIRST. */
+enum hr_ctl_id {
+	HR_CTL_NONE = 0,
+	HR_CTL_THREAD = 1, /* the ring has a new owner: fd = its tid as the process sees it */
+	HR_CTL_PATH = 2,   /* a path: see below */
+	HR_CTL_PAIR = 3,   /* second half of a record with HR_REC_PAIR */
+	HR_CTL_TEXT = 4,   /* continuation slot: 56 bytes of text, then seq, then 4 more unused */
+	HR_CTL_ENV = 5,	   /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
+	HR_CTL_FORK = 6,   /* a child was made: fd = its pid as the parent sees it, flags = 1 for vfork */
+	HR_OP_FIRST = 16
+};
+
+/*
+ * HR_CTL_PATH: file = id, asked = path length in bytes (1..4096), fd = continuation slots that follow,
+ * offset = device (major << 32 | minor) or HR_OFFSET_NONE, ret = mount id (mountinfo, first column) or -1,
+ * flags = st_mode & S_IFMT or 0, bits = HR_REC_RUNTIME | HR_REC_DIR. Then ceil(asked / 56) text slots.
+ * All slots of a control record are reserved by one add; its first slot is committed last.
+ */
+struct hr_text {
+	uint8_t text[56]; /*  0 the op field of a text slot is text too: only the first slot tells */
+	uint32_t seq;	  /* 56 */
+	uint32_t spare;	  /* 60 */
+};
+#define HR_TEXT_BYTES 56u
+
+/* ---- shared memory ------------------------------------------------------------------------------ */
+
+/* First page of each map. Written by the daemon before the shim sees it, except `level`. */
+struct hr_map_hdr {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t index;	     /* of this map in its session */
+	uint64_t session;    /* token, also in hr_ack */
+	uint32_t ring_count;
+	uint32_t slots_log2;
+	uint32_t level;	     /* enum hr_level; daemon: relaxed store, shim: relaxed load */
+	uint32_t spare[7];
+	uint8_t pad[HR_PAGE_BYTES - 64];
+};
+
+enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
+
+/* What the owner is in the middle of. op != 0 makes it valid (stored last with release, cleared with release). */
+struct hr_inflight {
+	uint64_t start_ticks;
+	uint64_t file;
+	int64_t offset;
+	uint64_t asked;
+	int32_t fd;
+	uint32_t flags;
+	uint32_t bits;
+	uint16_t op;
+	uint16_t spare;
+	uint64_t spare2[2];
+};
+
+/*
+ * Calls too cheap for a record each (getc, putc): folded here, and committed as one HR_REC_AGGREGATE record
+ * when file or op change. `gen` is in that record's `flags`; a cell left by a dead owner counts unless its
+ * gen was committed already.
+ */
+struct hr_aggregate {
+	uint64_t file;
+	uint64_t start_ticks; /* of the first call */
+	uint64_t ticks;	      /* sum of durations, 0 where calls are not timed */
+	uint64_t count;
+	uint64_t bytes;
+	int32_t fd;
+	uint32_t gen;
+	uint32_t bits;
+	uint16_t op;
+	uint16_t spare;
+	uint64_t spare2;
+};
+
+/* Totals of what a ring could not take, per op; one writer (the owner), only ever growing. */
+struct hr_lost {
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t ticks;
+};
+
+struct hr_ring_hdr {
+	/* line 0: the owner's */
+	uint64_t head;		/* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
+	uint32_t owner_tid;	/* 0: free; claimed by compare-and-swap */
+	uint32_t waiting;	/* owner sleeps on `tail` */
+	uint64_t lost_total;	/* records in lost[]; release store after them */
+	uint64_t spare0[5];
+	/* line 1: the daemon's */
+	uint64_t tail;		/* slots consumed; futex on its low word; release store, acquire load by the owner */
+	uint64_t spare1[7];
+	struct hr_inflight inflight;
+	struct hr_aggregate aggregate;
+	uint8_t pad[HR_PAGE_BYTES - 256];
+	struct hr_lost lost[HR_OP_MAX];
+};
+
+/* One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). */
+struct hr_node_page {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t sleeping; /* 1: the drain thread is in (or about to enter) FUTEX_WAIT on `bell` */
+	uint32_t bell;	   /* futex word: shims FUTEX_WAKE it, never write it */
+	uint32_t spare;
+	uint64_t beat;	   /* sweeps done: a shim that waits for room gives up when it stands still */
+	uint8_t pad[HR_PAGE_BYTES - 32];
+};
+
+/* ---- handshake: SOCK_SEQPACKET, one message each way ------------------------------------------- */
+
+enum hr_hello_kind { HR_HELLO_ATTACH = 1, HR_HELLO_MORE_RINGS = 2 };
+
+/* hr_hello.flags */
+#define HR_HELLO_FORKED UINT32_C(1)	/* same image as its parent: parent_session is valid */
+#define HR_HELLO_TICKS_TSC UINT32_C(2)	/* counters and start_ticks were taken with the TSC */
+
+#define HR_HELLO_MAX_BYTES 65536u
+
+struct hr_hello {
+	uint64_t magic;
+	uint32_t abi;
+	uint16_t word_bytes;	 /* sizeof(void *) */
+	uint16_t kind;		 /* enum hr_hello_kind */
+	uint32_t bytes;		 /* whole message */
+	uint32_t flags;		 /* HR_HELLO_* */
+	int32_t pid;		 /* as the process sees itself (its own pid namespace) */
+	int32_t ppid;
+	int32_t tid;
+	int32_t spare0;
+	uint64_t session;	 /* MORE_RINGS: token of the session */
+	uint64_t parent_session; /* FORKED: token of the parent's, 0 when the parent was detached */
+	uint64_t start_ticks;	 /* now */
+	/* then items: u16 kind, u16 bytes, bytes... to the end of the message */
+};
+
+enum hr_item_kind {
+	HR_ITEM_EXE = 1,     /* path of the executable */
+	HR_ITEM_ARGV = 2,    /* arguments, each ended by NUL; cut at 4096 bytes */
+	HR_ITEM_ENV = 3,     /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
+	HR_ITEM_CWD = 4,
+	HR_ITEM_COUNTERS = 5 /* array of struct hr_counter: operations made while detached */
+};
+
+struct hr_item_hdr {
+	uint16_t kind;
+	uint16_t bytes; /* of the value that follows, unpadded */
+};
+
+struct hr_counter {
+	uint16_t op;
+	uint16_t spare[3];
+	struct hr_lost total;
+};
+
+/* hr_ack.flags */
+#define HR_ACK_CLOCK_TSC UINT32_C(1)
+
+/* Answers with status 0 carry two descriptors: the map, then the node page (ATTACH), or the map alone. */
+struct hr_ack {
+	uint64_t magic;
+	uint32_t abi;
+	int32_t status;		/* 0, or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED deselected */
+	uint64_t session;
+	uint32_t flags;		/* HR_ACK_* */
+	uint32_t index;		/* of the map */
+	uint32_t ring_count;
+	uint32_t slots_log2;
+	uint32_t level;
+	uint32_t spare0;
+	uint64_t map_bytes;
+	uint64_t spare1;
+};
+
+#define HR_ASSERT(e) _Static_assert(e, #e)
+HR_ASSERT(sizeof(struct hr_record) == HR_SLOT_BYTES);
+HR_ASSERT(sizeof(struct hr_pair) == HR_SLOT_BYTES);
+HR_ASSERT(sizeof(struct hr_text) == HR_SLOT_BYTES);
+HR_ASSERT(offsetof(struct hr_record, op) == 46 && offsetof(struct hr_pair, op) == 46);
+HR_ASSERT(offsetof(struct hr_record, seq) == 56 && offsetof(struct hr_pair, seq) == 56);
+HR_ASSERT(offsetof(struct hr_text, seq) == 56 && HR_TEXT_BYTES == 56);
+HR_ASSERT(offsetof(struct hr_record, bits) == 60);
+HR_ASSERT(sizeof(struct hr_map_hdr) == HR_PAGE_BYTES && offsetof(struct hr_map_hdr, level) == 32);
+HR_ASSERT(sizeof(struct hr_inflight) == 64 && sizeof(struct hr_aggregate) == 64);
+HR_ASSERT(offsetof(struct hr_ring_hdr, tail) == 64 && offsetof(struct hr_ring_hdr, inflight) == 128);
+HR_ASSERT(offsetof(struct hr_ring_hdr, aggregate) == 192 && offsetof(struct hr_ring_hdr, lost) == 4096);
+HR_ASSERT(sizeof(struct hr_ring_hdr) == 16384 && sizeof(struct hr_lost) == 24);
+HR_ASSERT(sizeof(struct hr_node_page) == HR_PAGE_BYTES && offsetof(struct hr_node_page, bell) == 16);
+HR_ASSERT(sizeof(struct hr_hello) == 64 && offsetof(struct hr_hello, session) == 40);
+HR_ASSERT(sizeof(struct hr_ack) == 64 && sizeof(struct hr_item_hdr) == 4 && sizeof(struct hr_counter) == 32);
+
+/* Bytes of one ring, of a map; offset of ring i in its map. */
+static inline uint64_t hr_ring_bytes(uint32_t slots_log2)
+{
+	return sizeof(struct hr_ring_hdr) + ((uint64_t)HR_SLOT_BYTES << slots_log2);
+}
+
+static inline uint64_t hr_map_bytes(uint32_t ring_count, uint32_t slots_log2)
+{
+	return HR_PAGE_BYTES + ring_count * hr_ring_bytes(slots_log2);
+}
+
+static inline uint64_t hr_ring_offset(uint32_t i, uint32_t slots_log2)
+{
+	return HR_PAGE_BYTES + i * hr_ring_bytes(slots_log2);
+}
+
+#endif

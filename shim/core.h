@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core.h - what a wrapper may use: begin and end of an operation, the fd table, paths
+ *
+ * Purpose   The border between the wrappers (shim/wrap_*.c, from proto/calls.def) and the machinery behind
+ *           them (session, ring, fd table, path identity, filter, fork). Wrappers contain no policy: they
+ *           say what the call is about, call the original, and say what came of it.
+ * Threads   Everything here is callable from any thread, from a signal handler that interrupts any other
+ *           function of this file, after fork, and in a vfork child. Nothing blocks longer than
+ *           HEADRACE_ON_FULL allows, allocates with malloc, prints, or takes a lock that can be held across
+ *           fork. errno is never changed: hr_begin_* and hr_end* preserve it.
+ *
+ *      ssize_t read(int fd, void *buf, size_t count)
+ *      {
+ *              struct hr_op op;
+ *              hr_begin_fd(&op, HR_OP_read, fd, count, HR_OFFSET_NONE);     in-flight cell, clock
+ *              ssize_t r = HR_REAL(read)(fd, buf, count);
+ *              hr_end(&op, hr_ret(r), 0);                                   clock, record
+ *              return r;
+ *      }
+ *
+ * Cost      An ignored fd costs one array load and a compare, inlined (hr_begin_fd); a tracked one about 20 ns.
+ */
+#ifndef HEADRACE_SHIM_CORE_H
+#define HEADRACE_SHIM_CORE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/ops.h"
+#include "proto/abi.h"
+
+#define hr_likely(x) __builtin_expect(!!(x), 1)
+#define hr_unlikely(x) __builtin_expect(!!(x), 0)
+
+/*
+ * A file as the shim knows it, one word, so that fd table entries change atomically: hr_path_id() in the
+ * upper 61 bits, HR_FILE_* in the lower three. Values below 8 name no file.
+ */
+typedef uint64_t hr_file;
+#define HR_FILE_UNKNOWN UINT64_C(0) /* not looked at yet: resolve through /proc/self/fd on first use */
+#define HR_FILE_IGNORED UINT64_C(1) /* excluded, or a pipe, socket, tty, anonymous inode */
+#define HR_FILE_RUNTIME UINT64_C(1) /* with an id: scope = 'runtime' */
+#define HR_FILE_DIR UINT64_C(2)	    /* with an id: a directory */
+#define HR_FILE_ID(f) ((f) & ~UINT64_C(7))
+#define hr_file_tracked(f) ((f) >= 8)
+
+/* An operation between begin and end; lives on the wrapper's stack. `live` false: nothing is to be recorded. */
+struct hr_op {
+	bool live;
+	bool nested; /* began inside another operation of this thread (a signal handler): `outer` is restored */
+	uint16_t id;
+	int32_t fd;
+	uint64_t start;
+	hr_file file;
+	int64_t offset;
+	uint64_t asked;
+	struct hr_ring_hdr *ring; /* NULL: detached, counted privately */
+	struct hr_inflight outer;
+};
+
+/* ---- begin ---------------------------------------------------------------------------------------- */
+
+/* For a call on an open descriptor. Resolves an unknown fd once. offset: HR_OFFSET_NONE unless the call names one. */
+static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset);
+
+/*
+ * For a call that names a path (open, stat, unlink...): makes it absolute against dirfd (AT_FDCWD allowed),
+ * applies the filter, attaches if need be, sends the path if this process has not. A NULL, unreadable (it is
+ * only read after the filter asks; a bad pointer must fail in the real call, not here: read with
+ * process_vm_readv or check the real call's EFAULT first, see path.c) or empty path gives live = false.
+ * An empty path with AT_EMPTY_PATH is hr_begin_fd's.
+ */
+void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked);
+
+/* ---- end ------------------------------------------------------------------------------------------ */
+
+/* Records the operation. ret: value or -errno (hr_ret); flags: as calls.def says for this call. */
+void hr_end(struct hr_op *op, int64_t ret, uint32_t flags);
+
+/*
+ * As hr_end for calls that return a new descriptor of the path begun (open family, fopen: fd = fileno):
+ * enters fd into the table first; fd < 0 when the call failed. Looks at type, device and mount of a newly
+ * seen file (one statx without sync), and makes the operation not live when it is no file.
+ */
+void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags);
+
+/* As hr_end, with a second file: rename, link, copy_file_range... */
+void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset, int64_t ret,
+		 uint32_t flags);
+
+/* Nothing is to be recorded after all (clears the in-flight cell). */
+void hr_end_none(struct hr_op *op);
+
+/* Counts one call too cheap for a record (getc, putc) on fd; bytes 0 or 1. Not timed. */
+void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
+
+/* ---- fd table ------------------------------------------------------------------------------------- */
+
+/* All of these do nothing in a vfork child. */
+void hr_fd_set(int fd, hr_file file);		    /* dup target, fdopen, received */
+hr_file hr_fd_get(int fd);			    /* resolves an unknown fd; HR_FILE_IGNORED when it is none */
+void hr_fd_clear(int fd);			    /* before the real close: the number may be reused at once */
+void hr_fd_clear_range(unsigned first, unsigned last); /* close_range, closefrom */
+void hr_fd_forget(int fd);			    /* to HR_FILE_UNKNOWN: the number may hold anything now */
+
+/* ---- paths ---------------------------------------------------------------------------------------- */
+
+/* The file that a path names, filtered and announced as in hr_begin_path; HR_FILE_IGNORED when not tracked. */
+hr_file hr_path_file(int dirfd, const char *path);
+
+void hr_cwd_changed(void); /* after a successful chdir or fchdir: the cached cwd is read again when needed */
+
+/* ---- mappings ------------------------------------------------------------------------------------- */
+
+/* Tracked file mappings, for munmap, mremap, msync and madvise, which only know addresses. */
+void hr_map_add(const void *addr, uint64_t bytes, hr_file file);
+hr_file hr_map_find(const void *addr); /* HR_FILE_IGNORED when addr lies in none; inline fast answer when empty */
+void hr_map_remove(const void *addr, uint64_t bytes);
+
+/* For calls on a mapped address: as hr_begin_fd with the file of the mapping. */
+void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t asked);
+
+/* For operations whose file the wrapper already knows (aio completion, closedir of a known DIR): */
+void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked, int64_t offset);
+
+/* ---- process events ------------------------------------------------------------------------------- */
+
+void hr_before_vfork(void);	     /* the calling thread is about to vfork: see wrap_process.c */
+void hr_after_fork_parent(int pid);  /* announces the child (HR_CTL_FORK) */
+void hr_before_seccomp(void);	     /* attach now if ever; after it, no syscall of our own */
+void hr_before_longjmp(void);	     /* an operation in flight on this thread is left: record it as cut */
+void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */
+
+/* ---- originals ------------------------------------------------------------------------------------ */
+
+/*
+ * HR_REAL(name): the next definition after this library in link order (default version), found by walking
+ * the link map's symbol tables (no dlsym: it may allocate and lives in libdl before glibc 2.34), in the
+ * constructor, and on first use if a wrapper runs earlier. A function that this libc lacks is never called
+ * by a program linked against it.
+ */
+#define HR_REAL(name) ((__typeof__(&name))hr_real_get(HR_OP_##name))
+extern void *hr_real_table[HR_OP_MAX];
+void *hr_real_resolve(uint16_t id); /* slow path: before the constructor */
+
+static inline void *hr_real_get(uint16_t id)
+{
+	void *fn = __atomic_load_n(&hr_real_table[id], __ATOMIC_RELAXED);
+
+	return hr_likely(fn != NULL) ? fn : hr_real_resolve(id);
+}
+
+static inline int64_t hr_ret(int64_t r)
+{
+	return hr_likely(r >= 0) ? r : -(int64_t)errno;
+}
+
+#include "shim/core_inline.h"
+
+#endif
