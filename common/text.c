@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Length of the well-formed UTF-8 sequence at s[0..n), 0 when there is none (RFC 3629). */
+static size_t utf8_length(const uint8_t *s, size_t n)
+{
+	size_t want;
+	uint8_t low = 0x80, high = 0xbf; /* bounds of the second byte */
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		want = 2;
+	else if ((s[0] & 0xf0) == 0xe0)
+		want = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		want = 4;
+	else
+		return 0;
+	if (s[0] == 0xe0)
+		low = 0xa0;
+	else if (s[0] == 0xed)
+		high = 0x9f;
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f;
+	if (n < want || s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i < want; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return want;
+}
+
+/* Can this sequence be shown as it is? C1 controls move terminals just as C0 ones do. */
+static bool is_printable(const uint8_t *s, size_t length)
+{
+	if (length == 1)
+		return s[0] >= 0x20 && s[0] != 0x7f;
+	return length > 2 || s[0] != 0xc2 || s[1] > 0x9f;
+}
+
+size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	const uint8_t *s = in;
+	size_t total = 0, written = 0;
+	bool full = false;
+
+	for (size_t i = 0; i < n;) {
+		size_t length = utf8_length(s + i, n - i), unit;
+		char piece[4];
+
+		if (s[i] == '\\') {
+			memcpy(piece, "\\\\", 2);
+			length = 1;
+			unit = 2;
+		} else if (length > 0 && is_printable(s + i, length)) {
+			memcpy(piece, s + i, length);
+			unit = length;
+		} else {
+			piece[0] = '\\';
+			piece[1] = 'x';
+			piece[2] = hex[s[i] >> 4];
+			piece[3] = hex[s[i] & 15];
+			length = 1;
+			unit = 4;
+		}
+		full = full || written + unit >= out_bytes;
+		if (!full) {
+			memcpy(out + written, piece, unit);
+			written += unit;
+		}
+		total += unit;
+		i += length;
+	}
+	if (out_bytes > 0)
+		out[written] = '\0';
+	return total;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+long hr_text_unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from != '\0';) {
+		if (*from != '\\') {
+			*to++ = *from++;
+		} else if (from[1] == '\\') {
+			*to++ = '\\';
+			from += 2;
+		} else {
+			int high = from[1] == 'x' ? hex_digit(from[2]) : -1;
+			int low = high >= 0 ? hex_digit(from[3]) : -1;
+
+			if (low < 0)
+				return -EINVAL;
+			*to++ = (char)(high << 4 | low);
+			from += 4;
+		}
+	}
+	*to = '\0';
+	return to - text;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------
+ */
+
+/* Three significant digits, none after the point from 100 on. */
+static void format_scaled(struct hr_text *t, double value, const char *unit)
+{
+	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+
+	snprintf(t->s, sizeof(t->s), "%.*f %s", decimals, value, unit);
+}
+
+struct hr_text hr_text_size(uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	struct hr_text t;
+	double value = (double)bytes / 1024;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		snprintf(t.s, sizeof(t.s), "%u B", (unsigned)bytes);
+		return t;
+	}
+	for (; value >= 1023.5 && i + 1 < sizeof(units) / sizeof(units[0]); i++)
+		value /= 1024;
+	format_scaled(&t, value, units[i]);
+	return t;
+}
+
+struct hr_text hr_text_duration(uint64_t ns)
+{
+	struct hr_text t;
+	uint64_t seconds = ns / 1000000000u + (ns % 1000000000u >= 500000000u);
+
+	if (ns == 0)
+		snprintf(t.s, sizeof(t.s), "0 s");
+	else if (ns < 1000)
+		snprintf(t.s, sizeof(t.s), "%u ns", (unsigned)ns);
+	else if (ns < 999500)
+		format_scaled(&t, (double)ns / 1e3, "us");
+	else if (ns < 999500000)
+		format_scaled(&t, (double)ns / 1e6, "ms");
+	else if (seconds < 100)
+		format_scaled(&t, (double)ns / 1e9, "s");
+	else if (seconds < 3600)
+		snprintf(t.s, sizeof(t.s), "%u min %02u s", (unsigned)(seconds / 60),
+			 (unsigned)(seconds % 60));
+	else
+		snprintf(t.s, sizeof(t.s), "%llu h %02u min", (unsigned long long)(seconds / 3600),
+			 (unsigned)(seconds % 3600 / 60));
+	return t;
+}
+
+struct hr_text hr_text_count(uint64_t n)
+{
+	char digits[24];
+	struct hr_text t;
+	int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	size_t to = 0;
+
+	for (int i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			t.s[to++] = ',';
+		t.s[to++] = digits[i];
+	}
+	t.s[to] = '\0';
+	return t;
+}
+
+struct hr_text hr_text_percent(uint64_t part, uint64_t whole)
+{
+	struct hr_text t;
+
+	if (whole == 0)
+		snprintf(t.s, sizeof(t.s), "-");
+	else
+		snprintf(t.s, sizeof(t.s), "%.1f %%", 100.0 * (double)part / (double)whole);
+	return t;
+}
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+/* A non-negative decimal number and one of `units`; "" is a unit too when the table has it. */
+static int parse_scaled(const char *text, const struct unit *units, size_t n, uint64_t *ret)
+{
+	char *end;
+	double value;
+
+	if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+		return -EINVAL;
+	errno = 0;
+	value = strtod(text, &end);
+	if (errno != 0 || !isfinite(value) || (text[0] == '0' && (text[1] | 0x20) == 'x'))
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (strcasecmp(end, units[i].name) != 0)
+			continue;
+		value *= units[i].factor;
+		if (value >= 0x1p63)
+			return -ERANGE;
+		*ret = (uint64_t)(value + 0.5);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int hr_text_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const struct unit units[] = {
+	    {"", 1},	     {"B", 1},	     {"K", 0x1p10},   {"KB", 0x1p10},  {"KiB", 0x1p10},
+	    {"M", 0x1p20},   {"MB", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"GB", 0x1p30},
+	    {"GiB", 0x1p30}, {"T", 0x1p40},  {"TB", 0x1p40},  {"TiB", 0x1p40},
+	};
+
+	return parse_scaled(text, units, sizeof(units) / sizeof(units[0]), ret_bytes);
+}
+
+int hr_text_parse_duration(const char *text, uint64_t *ret_ns)
+{
+	static const struct unit units[] = {
+	    {"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
+	    {"ns", 1}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9},
+	};
+
+	return parse_scaled(text, units, sizeof(units) / sizeof(units[0]), ret_ns);
+}
+
+int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (text[0] == '\0')
+		return -EINVAL;
+	for (; *text != '\0'; text++) {
+		if (!isdigit((unsigned char)*text))
+			return -EINVAL;
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value) || value > max)
+			return -ERANGE;
+	}
+	*ret = value;
+	return 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------
+ */
+
+void hr_json_init(struct hr_json *j, FILE *out)
+{
+	*j = (struct hr_json){.out = out, .first = true};
+}
+
+static void put_quoted(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			fprintf(out, "\\u%04x", c);
+		else
+			putc(c, out);
+	}
+	putc('"', out);
+}
+
+static void put_indent(struct hr_json *j)
+{
+	putc('\n', j->out);
+	for (unsigned i = 0; i < j->depth; i++)
+		fputs("  ", j->out);
+}
+
+/* Everything before a value: comma, newline, indentation, key. */
+static void begin_value(struct hr_json *j, const char *key)
+{
+	if (j->depth > 0) {
+		if (!j->first)
+			putc(',', j->out);
+		put_indent(j);
+	}
+	j->first = false;
+	if (key != NULL) {
+		put_quoted(j->out, key);
+		fputs(": ", j->out);
+	}
+}
+
+static void open_level(struct hr_json *j, const char *key, bool array)
+{
+	begin_value(j, key);
+	putc(array ? '[' : '{', j->out);
+	j->array[j->depth++ % 16] = array;
+	j->first = true;
+}
+
+void hr_json_object(struct hr_json *j, const char *key)
+{
+	open_level(j, key, false);
+}
+
+void hr_json_array(struct hr_json *j, const char *key)
+{
+	open_level(j, key, true);
+}
+
+void hr_json_end(struct hr_json *j)
+{
+	j->depth--;
+	if (!j->first)
+		put_indent(j);
+	putc(j->array[j->depth % 16] ? ']' : '}', j->out);
+	j->first = false;
+	if (j->depth == 0)
+		putc('\n', j->out);
+}
+
+void hr_json_string(struct hr_json *j, const char *key, const char *text)
+{
+	begin_value(j, key);
+	if (text != NULL)
+		put_quoted(j->out, text);
+	else
+		fputs("null", j->out);
+}
+
+void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n)
+{
+	char *text = malloc(4 * n + 1);
+
+	if (text != NULL)
+		hr_text_escape(text, 4 * n + 1, path, n);
+	hr_json_string(j, key, text);
+	free(text);
+}
+
+void hr_json_uint(struct hr_json *j, const char *key, uint64_t value)
+{
+	begin_value(j, key);
+	fprintf(j->out, "%llu", (unsigned long long)value);
+}
+
+void hr_json_int(struct hr_json *j, const char *key, int64_t value)
+{
+	begin_value(j, key);
+	fprintf(j->out, "%lld", (long long)value);
+}
+
+void hr_json_double(struct hr_json *j, const char *key, double value)
+{
+	begin_value(j, key);
+	if (isfinite(value))
+		fprintf(j->out, "%.6g", value);
+	else
+		fputs("null", j->out);
+}
+
+void hr_json_bool(struct hr_json *j, const char *key, bool value)
+{
+	begin_value(j, key);
+	fputs(value ? "true" : "false", j->out);
+}
+
+void hr_json_null(struct hr_json *j, const char *key)
+{
+	begin_value(j, key);
+	fputs("null", j->out);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.h - what people and scripts read: escaped paths, sizes, durations, counts, JSON
+ *
+ * Purpose   One place for the rules of the contract: paths that are not UTF-8 or hold control bytes
+ * show as
+ *           `\xHH` with `\` doubled, everywhere; sizes are binary (KiB, MiB); JSON keys name their
+ * unit. Owner     Functions write into the caller's buffer or FILE; nothing is kept. Threads   Pure
+ * functions over the caller's memory. A struct hr_json belongs to one thread.
+ */
+#ifndef HEADRACE_COMMON_TEXT_H
+#define HEADRACE_COMMON_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- paths --------------------------------------------------------------------------------------
+ */
+
+/*
+ * Escapes `n` bytes: `\` is doubled, control bytes (C0, DEL, C1) and bytes that are not UTF-8
+ * become `\xHH`. Writes at most out_bytes - 1 characters and a NUL, never half an escape; returns
+ * the length of the whole text, as snprintf does. 4 * n + 1 bytes always suffice.
+ */
+size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
+
+/* The reverse, in place, of a NUL-terminated text. Returns the length in bytes, or -EINVAL. */
+long hr_text_unescape(char *text);
+
+/* ---- numbers ------------------------------------------------------------------------------------
+ */
+
+struct hr_text {
+	char s[32];
+};
+
+struct hr_text hr_text_size(uint64_t bytes); /* "512 B", "1.5 KiB", "23.4 MiB" */
+struct hr_text
+hr_text_duration(uint64_t ns); /* "812 ns", "1.23 ms", "12.3 s", "2 min 03 s", "1 h 02 min" */
+struct hr_text hr_text_count(uint64_t n);		       /* "1,234,567" */
+struct hr_text hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" of nothing */
+
+/* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary as KiB is. 0, -EINVAL or -ERANGE. */
+int hr_text_parse_size(const char *text, uint64_t *ret_bytes);
+
+/* "5s", "100ms", "2m", "1h", "0"; a bare number is seconds. 0, -EINVAL or -ERANGE. */
+int hr_text_parse_duration(const char *text, uint64_t *ret_ns);
+
+/* A whole decimal number up to `max`, nothing else. 0, -EINVAL or -ERANGE. */
+int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret);
+
+/* ---- JSON ---------------------------------------------------------------------------------------
+ */
+
+/* A writer of indented JSON. `key` is NULL inside arrays and for the outermost value. */
+struct hr_json {
+	FILE *out;
+	unsigned depth;
+	bool first; /* nothing written yet at this depth */
+	bool array[16];
+};
+
+void hr_json_init(struct hr_json *j, FILE *out);
+void hr_json_object(struct hr_json *j, const char *key);
+void hr_json_array(struct hr_json *j, const char *key);
+void hr_json_end(
+    struct hr_json *j); /* of the innermost object or array; a newline after the outermost */
+void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL: null */
+void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);
+void hr_json_uint(struct hr_json *j, const char *key, uint64_t value);
+void hr_json_int(struct hr_json *j, const char *key, int64_t value);
+void hr_json_double(struct hr_json *j, const char *key, double value);
+void hr_json_bool(struct hr_json *j, const char *key, bool value);
+void hr_json_null(struct hr_json *j, const char *key);
+
+#endif

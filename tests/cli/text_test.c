@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of common/text.h: escapes, sizes, durations, JSON. */
+#include "common/text.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void assert_escaped(const char *in, size_t n, const char *want)
+{
+	char out[256], back[256];
+
+	assert_int_equal(hr_text_escape(out, sizeof(out), in, n), strlen(want));
+	assert_string_equal(out, want);
+	strcpy(back, out);
+	assert_int_equal(hr_text_unescape(back), n);
+	assert_memory_equal(back, in, n);
+}
+
+static void test_escape(void **state)
+{
+	(void)state;
+	assert_escaped("/data/a.jpg", 11, "/data/a.jpg");
+	assert_escaped("a\\b", 3, "a\\\\b");
+	assert_escaped("a\nb\x7f", 4, "a\\x0Ab\\x7F");
+	assert_escaped("na\xc3\xafve \xe2\x82\xac \xf0\x9f\x99\x82", 15,
+		       "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x99\x82");
+	assert_escaped("\xc2\x85", 2, "\\xC2\\x85");		       /* C1 control */
+	assert_escaped("\xff\xc3(", 3, "\\xFF\\xC3(");		       /* not UTF-8 */
+	assert_escaped("\xc0\xaf", 2, "\\xC0\\xAF");		       /* overlong */
+	assert_escaped("\xed\xa0\x80", 3, "\\xED\\xA0\\x80");	       /* surrogate */
+	assert_escaped("\xf4\x90\x80\x80", 4, "\\xF4\\x90\\x80\\x80"); /* past U+10FFFF */
+	assert_escaped("\xe2\x82", 2, "\\xE2\\x82");		       /* cut short */
+	assert_escaped("", 0, "");
+}
+
+static void test_escape_never_splits(void **state)
+{
+	char out[8];
+
+	(void)state;
+	assert_int_equal(hr_text_escape(out, 6, "ab\n\n", 4), 10);
+	assert_string_equal(out, "ab");
+	assert_int_equal(hr_text_escape(out, 7, "ab\n", 3), 6);
+	assert_string_equal(out, "ab\\x0A");
+	assert_int_equal(hr_text_escape(NULL, 0, "\xe2\x82\xac", 3), 3);
+}
+
+static void test_unescape_refuses(void **state)
+{
+	const char *const bad[] = {"\\", "\\x", "\\x4", "\\xZZ", "\\n"};
+	char text[8];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		strcpy(text, bad[i]);
+		assert_int_equal(hr_text_unescape(text), -EINVAL);
+	}
+}
+
+static void test_sizes(void **state)
+{
+	(void)state;
+	assert_string_equal(hr_text_size(0).s, "0 B");
+	assert_string_equal(hr_text_size(1023).s, "1023 B");
+	assert_string_equal(hr_text_size(1536).s, "1.50 KiB");
+	assert_string_equal(hr_text_size(1048575).s, "1.00 MiB");
+	assert_string_equal(hr_text_size(UINT64_C(123) << 30).s, "123 GiB");
+	assert_string_equal(hr_text_size(UINT64_MAX).s, "16.0 EiB");
+	assert_string_equal(hr_text_count(0).s, "0");
+	assert_string_equal(hr_text_count(999).s, "999");
+	assert_string_equal(hr_text_count(1234567).s, "1,234,567");
+	assert_string_equal(hr_text_count(UINT64_MAX).s, "18,446,744,073,709,551,615");
+	assert_string_equal(hr_text_percent(1, 3).s, "33.3 %");
+	assert_string_equal(hr_text_percent(0, 0).s, "-");
+}
+
+static void test_durations(void **state)
+{
+	(void)state;
+	assert_string_equal(hr_text_duration(0).s, "0 s");
+	assert_string_equal(hr_text_duration(999).s, "999 ns");
+	assert_string_equal(hr_text_duration(1500).s, "1.50 us");
+	assert_string_equal(hr_text_duration(999600).s, "1.00 ms");
+	assert_string_equal(hr_text_duration(12300000000).s, "12.3 s");
+	assert_string_equal(hr_text_duration(123400000000).s, "2 min 03 s");
+	assert_string_equal(hr_text_duration(UINT64_C(3725000000000)).s, "1 h 02 min");
+}
+
+static void test_parsing(void **state)
+{
+	uint64_t v = 7;
+
+	(void)state;
+	assert_int_equal(hr_text_parse_size("10GiB", &v), 0);
+	assert_int_equal(v, UINT64_C(10) << 30);
+	assert_int_equal(hr_text_parse_size("1.5k", &v), 0);
+	assert_int_equal(v, 1536);
+	assert_int_equal(hr_text_parse_size("4096", &v), 0);
+	assert_int_equal(v, 4096);
+	assert_int_equal(hr_text_parse_duration("100ms", &v), 0);
+	assert_int_equal(v, 100000000);
+	assert_int_equal(hr_text_parse_duration("5", &v), 0);
+	assert_int_equal(v, UINT64_C(5000000000));
+	assert_int_equal(hr_text_parse_uint("47", 100, &v), 0);
+	assert_int_equal(v, 47);
+	assert_int_equal(hr_text_parse_size("", &v), -EINVAL);
+	assert_int_equal(hr_text_parse_size("-1", &v), -EINVAL);
+	assert_int_equal(hr_text_parse_size("0x10", &v), -EINVAL);
+	assert_int_equal(hr_text_parse_size("10 GiB!", &v), -EINVAL);
+	assert_int_equal(hr_text_parse_size("99999999999T", &v), -ERANGE);
+	assert_int_equal(hr_text_parse_duration("nan", &v), -EINVAL);
+	assert_int_equal(hr_text_parse_uint("101", 100, &v), -ERANGE);
+	assert_int_equal(hr_text_parse_uint("1a", 100, &v), -EINVAL);
+	assert_int_equal(v, 47); /* untouched on failure */
+}
+
+static void test_json(void **state)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	struct hr_json j;
+
+	(void)state;
+	hr_json_init(&j, out);
+	hr_json_object(&j, NULL);
+	hr_json_string(&j, "name", "a\"b\\\n");
+	hr_json_path(&j, "path", "x\xff\\", 3);
+	hr_json_array(&j, "list");
+	hr_json_uint(&j, NULL, UINT64_MAX);
+	hr_json_int(&j, NULL, -1);
+	hr_json_end(&j);
+	hr_json_object(&j, "empty");
+	hr_json_end(&j);
+	hr_json_bool(&j, "yes", true);
+	hr_json_null(&j, "none");
+	hr_json_double(&j, "half", 0.5);
+	hr_json_end(&j);
+	fclose(out);
+	assert_string_equal(
+	    text, "{\n  \"name\": \"a\\\"b\\\\\\u000a\",\n  \"path\": \"x\\\\xFF\\\\\\\\\",\n"
+		  "  \"list\": [\n    18446744073709551615,\n    -1\n  ],\n  \"empty\": {},\n"
+		  "  \"yes\": true,\n  \"none\": null,\n  \"half\": 0.5\n}\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_escape),
+	    cmocka_unit_test(test_escape_never_splits),
+	    cmocka_unit_test(test_unescape_refuses),
+	    cmocka_unit_test(test_sizes),
+	    cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_parsing),
+	    cmocka_unit_test(test_json),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
