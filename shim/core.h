@@ -58,6 +58,8 @@ struct hr_op {
 	int64_t offset;
 	uint64_t asked;
 	struct hr_ring_hdr *ring; /* NULL: detached, counted privately */
+	const char *path;	  /* hr_begin_path: looked at by the end, when the real call has proved it readable */
+	int32_t dirfd;
 	struct hr_inflight outer;
 };
 
@@ -67,18 +69,18 @@ struct hr_op {
 static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset);
 
 /*
- * For a call that names a path (open, stat, unlink...): makes it absolute against dirfd (AT_FDCWD allowed),
- * applies the filter, attaches if need be, sends the path if this process has not. A NULL, unreadable (it is
- * only read after the filter asks; a bad pointer must fail in the real call, not here: read with
- * process_vm_readv or check the real call's EFAULT first, see path.c) or empty path gives live = false.
- * An empty path with AT_EMPTY_PATH is hr_begin_fd's.
+ * For a call that names a path (open, stat, unlink...). Only notes the pointer: a bad one must fail in the
+ * real call, not here. The end makes it absolute against dirfd (AT_FDCWD allowed), applies the filter, attaches
+ * if need be, and sends the path if this process has not; only then is op->file known. The path must live
+ * until the end (mkstemp: the end sees the name that was made). A NULL or empty path is not recorded; an
+ * empty path with AT_EMPTY_PATH is hr_begin_fd's.
  */
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked);
 
 /* ---- end ------------------------------------------------------------------------------------------ */
 
 /* Records the operation. ret: value or -errno (hr_ret); flags: as calls.def says for this call. */
-void hr_end(struct hr_op *op, int64_t ret, uint32_t flags);
+static inline void hr_end(struct hr_op *op, int64_t ret, uint32_t flags);
 
 /*
  * As hr_end for calls that return a new descriptor of the path begun (open family, fopen: fd = fileno):
@@ -92,10 +94,10 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 		 uint32_t flags);
 
 /* Nothing is to be recorded after all (clears the in-flight cell). */
-void hr_end_none(struct hr_op *op);
+static inline void hr_end_none(struct hr_op *op);
 
 /* Counts one call too cheap for a record (getc, putc) on fd; bytes 0 or 1. Not timed. */
-void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
+static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
 
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
@@ -108,7 +110,10 @@ void hr_fd_forget(int fd);			    /* to HR_FILE_UNKNOWN: the number may hold anyt
 
 /* ---- paths ---------------------------------------------------------------------------------------- */
 
-/* The file that a path names, filtered and announced as in hr_begin_path; HR_FILE_IGNORED when not tracked. */
+/*
+ * The file that a path names, filtered and announced as for hr_begin_path; HR_FILE_IGNORED when not tracked. Any
+ * pointer will do, before or after the real call (it is probed with a system call).
+ */
 hr_file hr_path_file(int dirfd, const char *path);
 
 void hr_cwd_changed(void); /* after a successful chdir or fchdir: the cached cwd is read again when needed */
@@ -130,6 +135,7 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 
 void hr_before_vfork(void);	     /* the calling thread is about to vfork: see wrap_process.c */
 void hr_after_fork_parent(int pid);  /* announces the child (HR_CTL_FORK) */
+void hr_after_fork_child(void);	     /* in the child of fork or _Fork, before it returns to the program */
 void hr_before_seccomp(void);	     /* attach now if ever; after it, no syscall of our own */
 void hr_before_longjmp(void);	     /* an operation in flight on this thread is left: record it as cut */
 void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */
