@@ -145,10 +145,10 @@ void hr_env_set(const char *name, const char *value); /* setenv/putenv: announce
 /*
  * HR_REAL(name): the next definition after this library in link order (default version), found by walking
  * the link map's symbol tables (no dlsym: it may allocate and lives in libdl before glibc 2.34), in the
- * constructor, and on first use if a wrapper runs earlier. A function that this libc lacks is never called
- * by a program linked against it.
+ * constructor, and on first use if a wrapper runs earlier. Never NULL: a name that this libc lacks gets a
+ * function that fails with ENOSYS, since a program that finds our `statx` by dlsym may well call it.
  */
-#define HR_REAL(name) ((__typeof__(&name))hr_real_get(HR_OP_##name))
+#define HR_REAL(name) ((hr_fn_##name *)hr_real_get(HR_OP_##name)) /* hr_fn_name: shim/wrap.h */
 extern void *hr_real_table[HR_OP_MAX];
 void *hr_real_resolve(uint16_t id); /* slow path: before the constructor */
 
