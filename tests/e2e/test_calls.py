@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""C programs that count their own calls, against strace and against headrace: threads, descriptors, names, processes, jumps."""
+import os
+import subprocess
+import unittest
+
+import harness
+from harness import Case
+
+
+class Calls(Case):
+    """Each scenario runs three times: alone under strace (is the arithmetic right?), and under headrace."""
+
+    def program(self, name):
+        path = os.path.join(harness.PROGRAMS, name)
+        harness.need(path, name)
+        return path
+
+    def arithmetic(self, run, argv, **env):
+        """Runs argv with a fresh tally; returns (what run returned, the tally)."""
+        tally = os.path.join(self.folder.log, f"tally{len(os.listdir(self.folder.log))}")
+        result = run(argv, E2E_TALLY=tally, **env)
+        return result, harness.read_tally(tally)
+
+    def reset(self):
+        """The data folder as it was before a scenario made files in it."""
+        harness.shutil.rmtree(self.folder.data)
+        os.mkdir(self.folder.data)
+        self.folder.fill()
+
+    def scenario(self, name, *args, expect_cut=0):
+        argv = [self.program(name), *args]
+        self.reset()
+        seen, tally = self.arithmetic(self.strace, argv)
+        classes = harness.witness.by_class(seen)
+        for cls, count in harness.tally_by_class(tally).items():
+            self.assertEqual(classes.get(cls), count, f"strace against the generator, class {cls}")
+        self.reset()
+        options = ("--exclude", self.folder.log)
+        traced, tally = self.arithmetic(lambda a, **env: self.headrace(a, options=options, **env), argv)
+        self.assert_tally(traced, tally, expect_cut)
+        return traced
+
+    def assert_tally(self, traced, tally, expect_cut=0):
+        mine = {}
+        for (op, path), count in traced.counts(key=("op", "path")).items():
+            key = (harness.ALIASES.get(op, op), harness.unescape(path))
+            total = mine.setdefault(key, harness.witness.Count())
+            total.calls, total.bytes, total.cut = (total.calls + count.calls, total.bytes + count.bytes,
+                                                   total.cut + count.cut)
+        for key, count in tally.items():
+            self.assertEqual(mine.get(key), count, f"{key}: headrace against the generator")
+        ours = {op for op, _ in tally}
+        self.assertEqual({k: c for k, c in mine.items() if k not in tally and k[0] in ours and c.calls}, {}, "too much")
+        self.assertEqual(sum(c.cut for c in mine.values()), expect_cut, "operations that did not return")
+        self.assert_consistent(traced)
+
+
+class Threads(Calls):
+    def test_64_threads_at_once(self):
+        traced = self.scenario("w_threads", self.folder.data, "64", "2000")
+        self.assertEqual(traced.value("SELECT count(DISTINCT tid) AS n FROM events WHERE class = 'read'"), 64)
+
+
+class Descriptors(Calls):
+    def test_dup_family(self):
+        self.scenario("w_fds", "dups", self.folder.data)
+
+    def test_close_range(self):
+        self.scenario("w_fds", "range", self.folder.data)
+
+    def test_inherited_over_exec(self):
+        self.scenario("w_fds", "inherit", self.folder.data)
+
+    def test_passed_over_a_socket(self):
+        self.scenario("w_fds", "socket", self.folder.data)
+
+    def test_highest_numbers_this_machine_allows(self):
+        self.scenario("w_fds", "high", self.folder.data)
+
+
+class HighDescriptors(Calls):
+    def test_numbers_above_65536(self):
+        limit = harness.resource_limit()
+        if limit <= 65537:
+            raise unittest.SkipTest(f"the hard limit on open files here is {limit}, and this user cannot raise it")
+        traced = self.scenario("w_fds", "high", self.folder.data)
+        self.assertGreater(traced.value("SELECT max(fd) AS n FROM events"), 65536)
+
+
+class Paths(Calls):
+    def test_relative_after_chdir_and_fchdir(self):
+        self.scenario("w_paths", "chdir", self.folder.data)
+
+    def test_openat_with_a_dirfd(self):
+        self.scenario("w_paths", "dirfd", self.folder.data)
+
+    def test_o_tmpfile(self):
+        self.scenario("w_paths", "tmpfile", self.folder.data)
+
+    def test_rename_while_open(self):
+        traced = self.scenario("w_paths", "rename", self.folder.data)
+        (row,) = traced.sql("SELECT path, path2 FROM events WHERE op = 'rename'")
+        self.assertEqual([row["path"], row["path2"]],
+                         [f"{self.folder.data}/ckpt.tmp", f"{self.folder.data}/ckpt.pt"])
+
+    def test_names_of_any_bytes(self):
+        self.scenario("w_paths", "names", self.folder.data)
+
+    def test_path_of_4095_bytes(self):
+        self.scenario("w_paths", "long", self.folder.data)
+
+
+class Processes(Calls):
+    def test_fork_vfork_spawn_exec_chains(self):
+        traced = self.scenario("w_spawn", self.folder.data)
+        chain = traced.value("SELECT count(*) AS n FROM processes WHERE exec_of IS NOT NULL")
+        self.assertGreaterEqual(chain, 4, "images of an exec chain know which image they replaced")
+
+
+class Jumps(Calls):
+    ROUNDS = "20"
+
+    def setUp(self):
+        super().setUp()
+        self.mount = os.path.join(self.folder.data, "blockfs")
+
+    def reset(self):
+        self.unmount()
+        super().reset()
+        os.mkdir(self.mount)
+        self.server = subprocess.Popen([self.program("blockfs"), self.mount], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+        self.addCleanup(self.unmount)
+        if self.server.stdout.readline() != b"ready\n":
+            raise unittest.SkipTest(f"no FUSE here: {self.server.stderr.read().decode().strip()}")
+
+    def unmount(self):
+        if os.path.ismount(self.mount):
+            subprocess.run(["umount", "-l", self.mount], check=True)
+            with self.server:
+                self.server.kill()
+
+    def test_siglongjmp_and_cancel_out_of_a_blocking_read(self):
+        traced = self.scenario("w_jump", os.path.join(self.mount, "block"), self.folder.data, self.ROUNDS,
+                               expect_cut=2 * int(self.ROUNDS))
+        cut = traced.sql("SELECT DISTINCT op, bytes FROM events WHERE ret IS NULL")
+        self.assertEqual({r["op"] for r in cut} - {"pread", "pread64"}, set())
+
+
+if __name__ == "__main__":
+    harness.main()
