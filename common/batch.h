@@ -3,9 +3,10 @@
  * batch.h - events to columns and back (EventBatch of proto/headrace.proto)
  *
  * An encoder is reused for many batches by one thread; a decoder likewise. A batch is at most
- * HR_BATCH_EVENTS events. Encoding: rows sorted by task, stable in the order given; each column a residual
- * against what the task's previous rows predict; each column split into byte planes; each plane constant,
- * raw, or zstd level 1. See docs/storage.md for the residuals and the measured sizes.
+ * HR_BATCH_EVENTS events. Encoding: rows sorted by task, stable in the order given; each column a
+ * residual against what the task's previous rows predict; each column split into byte planes; each
+ * plane constant, raw, or zstd level 1. See docs/storage.md for the residuals and the measured
+ * sizes.
  */
 #ifndef HEADRACE_COMMON_BATCH_H
 #define HEADRACE_COMMON_BATCH_H
@@ -17,18 +18,19 @@
 #include "proto/headrace.pb-c.h"
 
 #define HR_BATCH_EVENTS 65536u
-#define HR_BATCH_TASKS 4096u
+#define HR_BATCH_TASKS	4096u
 
 struct hr_encoder;
 int hr_encoder_new(struct hr_encoder **ret);
 void hr_encoder_free(struct hr_encoder *e);
 
 /*
- * Fills `msg` (headrace__event_batch__init'ed by the callee) from n events in completion order. Its memory
- * belongs to the encoder and is valid until the next call. Errors: -EINVAL (n or task out of range), -ENOMEM.
+ * Fills `msg` (headrace__event_batch__init'ed by the callee) from n events in completion order. Its
+ * memory belongs to the encoder and is valid until the next call. Errors: -EINVAL (n or task out of
+ * range), -ENOMEM.
  */
-int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n, const struct hr_task *tasks,
-		    size_t n_tasks, Headrace__EventBatch *msg);
+int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n,
+		    const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg);
 
 /* Columns a reader can ask for; the bits of `want`. */
 enum hr_column {
@@ -46,9 +48,10 @@ enum hr_column {
 	HR_COL_END_
 };
 #define HR_COL_BIT(c) (1u << (c))
-#define HR_COL_ALL ((1u << HR_COL_END_) - 2u)
+#define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
-/* Decoded columns, each NULL unless wanted; count rows; memory belongs to the decoder until its next call. */
+/* Decoded columns, each NULL unless wanted; count rows; memory belongs to the decoder until its
+ * next call. */
 struct hr_columns {
 	uint32_t count;
 	const uint32_t *task; /* always: index into tasks */
@@ -72,9 +75,10 @@ int hr_decoder_new(struct hr_decoder **ret);
 void hr_decoder_free(struct hr_decoder *d);
 
 /*
- * Decodes the wanted columns (and those that they depend on). The message is hostile input: -EBADMSG when it
- * contradicts itself, without any partial result.
+ * Decodes the wanted columns (and those that they depend on). The message is hostile input:
+ * -EBADMSG when it contradicts itself, without any partial result.
  */
-int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want, struct hr_columns *ret);
+int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want,
+		    struct hr_columns *ret);
 
 #endif

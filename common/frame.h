@@ -7,8 +7,9 @@
  *      | magic  | length | flags  | crc32c | payload, length bytes   |
  *      +--------+--------+--------+--------+----------------- ... --+
  *
- * crc32c covers length, flags and payload. HR_FRAME_ZSTD: payload is one zstd frame whose header declares
- * its content size. All fields little-endian. Threads: pure functions over the caller's memory.
+ * crc32c covers length, flags and payload. HR_FRAME_ZSTD: payload is one zstd frame whose header
+ * declares its content size. All fields little-endian. Threads: pure functions over the caller's
+ * memory.
  */
 #ifndef HEADRACE_COMMON_FRAME_H
 #define HEADRACE_COMMON_FRAME_H
@@ -18,11 +19,11 @@
 
 #include "proto/headrace.pb-c.h"
 
-#define HR_FRAME_MAGIC 0x31465248u /* "HRF1" */
+#define HR_FRAME_MAGIC	   0x31465248u /* "HRF1" */
 #define HR_FRAME_HDR_BYTES 16u
 #define HR_FRAME_MAX_BYTES (64u << 20) /* largest payload, stored and unpacked */
-#define HR_FRAME_ZSTD 1u
-#define HR_STORE_VERSION 1u
+#define HR_FRAME_ZSTD	   1u
+#define HR_STORE_VERSION   1u
 
 struct hr_frame_hdr {
 	uint32_t magic;
@@ -33,25 +34,28 @@ struct hr_frame_hdr {
 _Static_assert(sizeof(struct hr_frame_hdr) == HR_FRAME_HDR_BYTES, "frame header");
 
 /*
- * Packs `msg` behind a header; compresses when `compress` and it saves space. *ret_buf is malloc'ed, the
- * caller frees it. Errors: -ENOMEM, -E2BIG.
+ * Packs `msg` behind a header; compresses when `compress` and it saves space. *ret_buf is
+ * malloc'ed, the caller frees it. Errors: -ENOMEM, -E2BIG.
  */
 int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, size_t *ret_bytes);
 
 /*
- * Looks at the header at buf[0..bytes). Returns 0 and the whole frame's size when header, length and CRC
- * are right; -EAGAIN when more bytes are needed (*ret_bytes = size needed so far), -EBADMSG when it is not a
- * frame, -E2BIG over the limit.
+ * Looks at the header at buf[0..bytes). Returns 0 and the whole frame's size when header, length
+ * and CRC are right; -EAGAIN when more bytes are needed (*ret_bytes = size needed so far), -EBADMSG
+ * when it is not a frame, -E2BIG over the limit.
  */
 int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
 
 /*
- * Unpacks a frame that hr_frame_check accepted. Free with headrace__frame__free_unpacked(msg, NULL).
- * Errors: -EBADMSG (undecodable, or inflates past the limit), -ENOMEM.
+ * Unpacks a frame that hr_frame_check accepted. Free with headrace__frame__free_unpacked(msg,
+ * NULL). Errors: -EBADMSG (undecodable, or inflates past the limit), -ENOMEM.
  */
 int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg);
 
 /* CRC-32C (Castagnoli), hardware where there is some. `crc` is the value so far, 0 at first. */
 uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+/* The same without the instruction: what other CPUs run, and what tests compare with. */
+uint32_t hr__crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
 #endif

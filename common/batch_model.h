@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_model.h - what encoder and decoder both expect of the next row
+ *
+ * Purpose   A column holds codes: what is left of a value after a prediction from earlier rows.
+ * Encoder and decoder walk the same rows in the same order and update the same model, so the code
+ * of a value that came as expected is 0, and most byte planes are constant. Owner     One encoder
+ * or decoder; reset for each batch. Not thread-safe. Format    Everything here is part of the store
+ * format: a change of a prediction is a new store version. Hence predictions never consult the
+ * table of operations, which grows.
+ */
+#ifndef HEADRACE_COMMON_BATCH_MODEL_H
+#define HEADRACE_COMMON_BATCH_MODEL_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/batch.h"
+
+#define HR__CHUNK_ROWS 2048u /* codes of a chunk of rows stay in the first two caches */
+#define HR__MAX_PLANES 8u
+
+/* How a plane is stored: the first byte of Column.planes[i]. */
+enum hr__plane_how { HR__PLANE_CONSTANT = 0, HR__PLANE_RAW = 1, HR__PLANE_ZSTD = 2 };
+
+/* Most planes of each column, by enum hr_column. */
+static const uint8_t hr__column_width[HR_COL_END_] = {
+    [HR_COL_START] = 8,	 [HR_COL_DUR] = 8,   [HR_COL_OP] = 2,	[HR_COL_FILE] = 4,
+    [HR_COL_OFFSET] = 8, [HR_COL_ASKED] = 8, [HR_COL_RET] = 8,	[HR_COL_FD] = 5,
+    [HR_COL_FLAGS] = 4,	 [HR_COL_FILE2] = 5, [HR_COL_BITS] = 2,
+};
+
+struct hr__model_op {
+	int64_t ret;
+	uint32_t flags;
+	uint16_t next;	/* op that followed this one last time */
+	bool no_offset; /* last time it had none */
+	bool no_fd;
+	bool some_file2;
+	bool items; /* ret counted items of `flags` bytes */
+};
+
+/* Each half is valid for the task (index + 1) that stamped it: columns are decoded without one
+ * another. */
+struct hr__model_file {
+	int64_t position; /* never negative */
+	int32_t fd;
+	uint16_t position_task;
+	uint16_t fd_task;
+};
+_Static_assert(HR_BATCH_TASKS < UINT16_MAX, "tasks fit their stamps");
+
+struct hr__model {
+	struct hr__model_op ops[HR_OP_MAX];
+	struct hr__model_file files[HR_BATCH_EVENTS]; /* by batch-local index */
+};
+
+/* The parts of a model that are scoped to a task: zero at its first row. */
+struct hr__model_task {
+	uint64_t end_ns; /* of the previous row */
+	uint32_t file;	 /* of the previous row, batch-local index; runs on over tasks */
+	uint16_t op;
+	int32_t fd;
+	bool was_short; /* the last transfer gave less than asked: the next reads the end of the
+			   file */
+};
+
+/* Entries of files are cleared when a file gets its index. */
+static inline void hr__model_reset(struct hr__model *m)
+{
+	memset(m->ops, 0, sizeof(m->ops));
+}
+
+static inline void hr__model_next_task(struct hr__model_task *t)
+{
+	*t = (struct hr__model_task){.file = t->file};
+}
+
+static inline uint64_t hr__zigzag(uint64_t v)
+{
+	return v << 1 ^ -(v >> 63);
+}
+
+static inline uint64_t hr__unzigzag(uint64_t v)
+{
+	return v >> 1 ^ -(v & 1);
+}
+
+static inline uint32_t hr__zigzag32(uint32_t v)
+{
+	return v << 1 ^ -(v >> 31);
+}
+
+static inline uint32_t hr__unzigzag32(uint32_t v)
+{
+	return v >> 1 ^ -(v & 1);
+}
+
+/*
+ * A value that is near `expected`, or `none`. `none` lies far off, so it trades its slot with one
+ * that is near and rare; when it is what to expect, it takes the first slot. Any value keeps
+ * exactly one code, as long as `expected` is not `none` itself.
+ */
+#define HR__NONE_SLOT INT64_C(0x4001)
+
+static inline uint64_t hr__code(int64_t value, int64_t expected, int64_t none, bool expect_none)
+{
+	uint64_t e = (uint64_t)expected, slot = (uint64_t)value;
+
+	if (value == none)
+		slot = expect_none ? e : e - HR__NONE_SLOT;
+	else if (expect_none && slot == e)
+		slot = e - HR__NONE_SLOT;
+	else if (slot == e - HR__NONE_SLOT)
+		slot = (uint64_t)none;
+	return hr__zigzag(slot - e);
+}
+
+static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, bool expect_none)
+{
+	uint64_t e = (uint64_t)expected, slot = hr__unzigzag(code) + e;
+
+	if (expect_none && slot == e)
+		return none;
+	if (slot == e - HR__NONE_SLOT)
+		return expect_none ? expected : none;
+	if (slot == (uint64_t)none)
+		return (int64_t)(e - HR__NONE_SLOT);
+	return (int64_t)slot;
+}
+
+/* op: 0 when it follows the previous one as it did last time. Swaps 0 and the expected id. */
+static inline uint16_t hr__swap_op(uint16_t op, uint16_t expected)
+{
+	return op == expected ? 0 : op == 0 ? expected : op;
+}
+
+/* Return value that the caller hoped for, of a call with a size. */
+static inline int64_t hr__full_ret(const struct hr__model_op *op, uint64_t asked, uint32_t flags)
+{
+	if (asked > INT64_MAX)
+		return 0;
+	return op->items && flags > 1 ? (int64_t)(asked / flags) : (int64_t)asked;
+}
+
+static inline int64_t hr__expect_ret(const struct hr__model_op *op, const struct hr__model_task *t,
+				     uint64_t asked, uint32_t flags)
+{
+	if (asked == HR_ASKED_NONE)
+		return op->ret;
+	return t->was_short ? 0 : hr__full_ret(op, asked, flags);
+}
+
+static inline void hr__saw_ret(struct hr__model_op *op, struct hr__model_task *t, uint64_t asked,
+			       uint32_t flags, int64_t ret)
+{
+	if (asked == HR_ASKED_NONE) {
+		if (ret != HR_RET_NONE)
+			op->ret = ret;
+		return;
+	}
+	if (ret > 0)
+		op->items = flags > 1 && (uint64_t)ret <= asked / flags;
+	t->was_short = ret > 0 && ret < hr__full_ret(op, asked, flags);
+}
+
+/* fd: the file's last in this task, else the task's last. */
+static inline int32_t hr__expect_fd(const struct hr__model_file *f, const struct hr__model_task *t,
+				    uint32_t task)
+{
+	return f->fd_task == task ? f->fd : t->fd;
+}
+
+static inline void hr__saw_fd(struct hr__model_op *op, struct hr__model_file *f,
+			      struct hr__model_task *t, uint32_t task, int32_t fd)
+{
+	op->no_fd = fd == -1;
+	if (fd == -1)
+		return;
+	f->fd_task = (uint16_t)task;
+	f->fd = fd;
+	t->fd = fd;
+}
+
+/* offset: where the file stands in this task; of a call without a size (a seek), what it returned.
+ */
+static inline int64_t hr__expect_offset(const struct hr__model_file *f, uint32_t task,
+					uint64_t asked, int64_t ret)
+{
+	if (asked == HR_ASKED_NONE)
+		return ret > 0 ? ret : 0;
+	return f->position_task == task ? f->position : 0;
+}
+
+static inline void hr__saw_offset(struct hr__model_op *op, struct hr__model_file *f, uint32_t task,
+				  uint64_t asked, int64_t ret, uint32_t flags, int64_t offset)
+{
+	uint64_t bytes = (uint64_t)ret;
+
+	op->no_offset = offset == HR_OFFSET_NONE;
+	if (op->no_offset || ret < 0)
+		return;
+	if (asked == HR_ASKED_NONE) {
+		f->position = ret;
+	} else if (ret == 0) {
+		f->position = 0; /* the end was read: who comes back starts again */
+	} else {
+		if (flags > 1 && bytes <= asked / flags)
+			bytes *= flags;
+		f->position = (int64_t)(((uint64_t)offset + bytes) & INT64_MAX);
+	}
+	f->position_task = (uint16_t)task;
+}
+
+#endif

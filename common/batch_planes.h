@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_planes.h - a column of codes as byte planes
+ *
+ * Plane p holds byte p of every code, lowest first. A splitter takes codes in chunks and keeps
+ * planes that are zero so far virtual; packing stores each plane the shortest way. Owned by one
+ * encoder, one thread.
+ */
+#ifndef HEADRACE_COMMON_BATCH_PLANES_H
+#define HEADRACE_COMMON_BATCH_PLANES_H
+
+#include <zstd.h>
+
+#include "common/batch_model.h"
+
+struct hr__splitter {
+	uint8_t *planes; /* HR__MAX_PLANES times `stride`; data of a plane starts behind its `how`
+			    byte */
+	size_t stride;
+	uint32_t rows;	      /* taken so far */
+	uint32_t written;     /* bit p: plane p was not all zero up to here and has memory */
+	uint64_t seen;	      /* all codes or-ed */
+	uint64_t seen_signed; /* the same of the codes as signed numbers, negative ones inverted */
+};
+
+/* Starts a column of at most `max_rows`; `planes` has HR__MAX_PLANES * (max_rows + 1) bytes. */
+void hr__splitter_start(struct hr__splitter *s, uint8_t *planes, size_t max_rows);
+void hr__splitter_add(struct hr__splitter *s, const uint64_t *codes, uint32_t n);
+
+/*
+ * Stores the planes of the column into ret[0..width): constant and raw ones in place, compressed
+ * ones in `arena` (width * rows bytes), whose use is returned.
+ */
+size_t hr__splitter_pack(struct hr__splitter *s, ZSTD_CCtx *zstd, unsigned width, uint8_t *arena,
+			 ProtobufCBinaryData *ret);
+
+/* A plane as decoded: `data` NULL means that every byte is `constant`. */
+struct hr__plane {
+	const uint8_t *data;
+	uint8_t constant;
+};
+
+/* Hostile input. `room` takes `rows` bytes; -EBADMSG. Raw planes are not copied. */
+int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_t rows,
+		     uint8_t *room, struct hr__plane *ret);
+
+/* Joins rows [first, first + n) of the planes into codes. */
+void hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
+		     uint64_t *ret);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+/* Measured on Paths frames: level 3 saves a tenth over level 1 and is still faster than the
+ * sender's hashing. */
+#define FRAME_ZSTD_LEVEL     3
+#define FRAME_ZSTD_MIN_BYTES 128u /* below this zstd's own header eats what it saves */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames and segments are little-endian");
+
+static uint32_t frame_crc(const struct hr_frame_hdr *h, const uint8_t *payload)
+{
+	uint32_t crc = hr_crc32c(0, &h->length, sizeof(h->length) + sizeof(h->flags));
+
+	return hr_crc32c(crc, payload, h->length);
+}
+
+/* Compresses into a new frame buffer; NULL when that saves nothing (or memory is short: then it
+ * stays plain). */
+static uint8_t *compress_payload(const uint8_t *payload, size_t bytes, size_t *ret_bytes)
+{
+	size_t room = ZSTD_compressBound(bytes), packed;
+	uint8_t *buf = malloc(HR_FRAME_HDR_BYTES + room);
+
+	if (!buf)
+		return NULL;
+	packed = ZSTD_compress(buf + HR_FRAME_HDR_BYTES, room, payload, bytes, FRAME_ZSTD_LEVEL);
+	if (ZSTD_isError(packed) || packed >= bytes) {
+		free(buf);
+		return NULL;
+	}
+	*ret_bytes = packed;
+	return buf;
+}
+
+int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, size_t *ret_bytes)
+{
+	struct hr_frame_hdr h = {.magic = HR_FRAME_MAGIC};
+	size_t bytes = headrace__frame__get_packed_size(msg), packed_bytes;
+	uint8_t *buf, *packed = NULL;
+
+	if (bytes > HR_FRAME_MAX_BYTES)
+		return -E2BIG;
+	buf = malloc(HR_FRAME_HDR_BYTES + bytes);
+	if (!buf)
+		return -ENOMEM;
+	headrace__frame__pack(msg, buf + HR_FRAME_HDR_BYTES);
+	if (compress && bytes >= FRAME_ZSTD_MIN_BYTES)
+		packed = compress_payload(buf + HR_FRAME_HDR_BYTES, bytes, &packed_bytes);
+	if (packed) {
+		free(buf);
+		buf = packed;
+		bytes = packed_bytes;
+		h.flags = HR_FRAME_ZSTD;
+	}
+	h.length = (uint32_t)bytes;
+	h.crc32c = frame_crc(&h, buf + HR_FRAME_HDR_BYTES);
+	memcpy(buf, &h, sizeof(h));
+	*ret_buf = buf;
+	*ret_bytes = HR_FRAME_HDR_BYTES + bytes;
+	return 0;
+}
+
+int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes)
+{
+	const uint32_t magic = HR_FRAME_MAGIC;
+	struct hr_frame_hdr h;
+
+	if (memcmp(buf, &magic, bytes < sizeof(magic) ? bytes : sizeof(magic)) != 0)
+		return -EBADMSG;
+	if (bytes < sizeof(h)) {
+		*ret_bytes = sizeof(h);
+		return -EAGAIN;
+	}
+	memcpy(&h, buf, sizeof(h));
+	if (h.flags & ~HR_FRAME_ZSTD)
+		return -EBADMSG;
+	if (h.length > HR_FRAME_MAX_BYTES)
+		return -E2BIG;
+	if (bytes - sizeof(h) < h.length) {
+		*ret_bytes = sizeof(h) + h.length;
+		return -EAGAIN;
+	}
+	if (frame_crc(&h, buf + sizeof(h)) != h.crc32c)
+		return -EBADMSG;
+	*ret_bytes = sizeof(h) + h.length;
+	return 0;
+}
+
+/* *ret_plain is malloc'ed. */
+static int inflate_payload(const uint8_t *payload, size_t bytes, uint8_t **ret_plain,
+			   size_t *ret_bytes)
+{
+	unsigned long long declared = ZSTD_getFrameContentSize(payload, bytes);
+	uint8_t *plain;
+
+	/* Also refuses ZSTD_CONTENTSIZE_UNKNOWN and _ERROR, the two largest values. */
+	if (declared > HR_FRAME_MAX_BYTES)
+		return -EBADMSG;
+	plain = malloc(declared ? declared : 1);
+	if (!plain)
+		return -ENOMEM;
+	if (ZSTD_decompress(plain, declared, payload, bytes) != declared) {
+		free(plain);
+		return -EBADMSG;
+	}
+	*ret_plain = plain;
+	*ret_bytes = declared;
+	return 0;
+}
+
+int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg)
+{
+	struct hr_frame_hdr h;
+	const uint8_t *payload = buf + sizeof(h);
+	size_t payload_bytes;
+	uint8_t *plain = NULL;
+	Headrace__Frame *msg;
+	int r;
+
+	if (bytes < sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, buf, sizeof(h));
+	if (h.length != bytes - sizeof(h))
+		return -EBADMSG;
+	payload_bytes = h.length;
+	if (h.flags & HR_FRAME_ZSTD) {
+		r = inflate_payload(payload, h.length, &plain, &payload_bytes);
+		if (r < 0)
+			return r;
+		payload = plain;
+	}
+	msg = headrace__frame__unpack(NULL, payload_bytes, payload);
+	free(plain);
+	if (!msg)
+		return -EBADMSG;
+	*ret_msg = msg;
+	return 0;
+}
