@@ -99,6 +99,7 @@ static void vfork_child_changes_nothing(const char *folder)
 		tally_add("close", other, 0);
 		close_range(3, ~0U, 0);
 		t_slurp(leaf_path);
+		tally_name(fd, path); /* its number was used, and the memory is the parent's */
 		execv(program, (char *[]){program, word, leaf_path, NULL});
 		_exit(127);
 	}

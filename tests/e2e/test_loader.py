@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch DataLoaders, however their workers are started and however they end."""
+import glob
+import os
+import signal
+import struct
+import subprocess
+
+import harness
+from harness import Case
+
+SLOT = struct.Struct("qqq")  # workloads/loader.py: pid, reads begun, reads returned
+
+MAKE_JPEGS = """
+import random, sys
+from PIL import Image
+folder, count = sys.argv[1], int(sys.argv[2])
+rng = random.Random(7)
+for i in range(count):
+    size = (rng.randrange(16, 220), rng.randrange(16, 220))
+    Image.frombytes("RGB", size, rng.randbytes(3 * size[0] * size[1])).save(f"{folder}/i{i:04d}.jpg", quality=85)
+"""
+
+
+def make_jpegs(folder, count):
+    subprocess.run([harness.PYTHON, "-c", MAKE_JPEGS, folder, str(count)], check=True)
+
+
+class Loader(Case):
+    def setUp(self):
+        harness.need_torch()
+        super().setUp()
+
+    def job(self, *args):
+        return [harness.PYTHON, f"{harness.WORKLOADS}/loader.py", self.folder.data, self.folder.log, *args]
+
+    def seen(self):
+        """[(rank, loader, worker, pid, path)] by the workload's own account."""
+        rows = []
+        for name in glob.glob(f"{self.folder.log}/seen.*"):
+            with open(name, encoding="utf-8") as lines:
+                for line in lines:
+                    rank, loader, worker, path = line.rstrip("\n").split(" ", 3)
+                    rows.append((int(rank), int(loader), int(worker), int(name.rsplit(".", 1)[1]), path))
+        return sorted(rows)
+
+    def forget(self):
+        for name in os.listdir(self.folder.log):
+            os.unlink(f"{self.folder.log}/{name}")
+
+
+class Methods(Loader):
+    """The same job under strace and under headrace: equal counts and bytes per class."""
+
+    def matrix(self, *args, kind="jpeg"):
+        if kind == "jpeg":
+            make_jpegs(self.folder.data, 64)
+        else:
+            self.folder.fill(128)
+        argv = self.job("--kind", kind, *args)
+        twin = self.strace(argv)
+        self.forget()
+        traced = self.headrace(argv, options=("--exclude", self.folder.log))
+        self.assert_classes(traced, twin)
+        self.assert_consistent(traced)
+        mine = {path: c.bytes for path, c in traced.counts("class = 'read'", ("path",)).items()}
+        theirs = {os.fsdecode(p): c.bytes for (cls, p), c in twin.items() if cls == "read"}
+        self.assertEqual(mine, theirs)
+        pids = {row["pid"] for row in traced.sql(
+            f"SELECT DISTINCT pid FROM events WHERE starts_with(path, '{self.folder.data}/') AND class = 'read'")}
+        self.assertEqual(pids, {pid for _, _, _, pid, _ in self.seen()})
+
+    def test_no_workers(self):
+        self.matrix("--workers", "0")
+
+    def test_fork(self):
+        self.matrix("--method", "fork")
+
+    def test_fork_two_epochs_whole_files(self):
+        self.matrix("--method", "fork", "--epochs", "2", kind="whole")
+
+    def test_spawn(self):
+        self.matrix("--method", "spawn")
+
+    def test_forkserver(self):
+        self.matrix("--method", "forkserver")
+
+
+class Ends(Loader):
+    """Workers and main processes that are killed. strace watches the very run that headrace records; a second run at full
+    speed is held against counters that the workload keeps in a mapped file."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder.fill(160, size=65536)
+
+    def assert_cut_short(self, traced, seen, killed):
+        """Every call that returned is an event; at most one per killed thread may show as in flight instead."""
+        mine, theirs = traced.counts(), harness.witness.by_class(seen)
+        for cls, count in theirs.items():
+            ours = mine.get(cls, harness.witness.Count())
+            self.assertLessEqual(ours.calls, count.calls, f"{cls}: {ours} against {count}")
+            self.assertLessEqual(count.calls, ours.calls + ours.cut, f"{cls}: {ours} against {count}")
+            self.assertLessEqual(ours.calls + ours.cut, count.calls + count.cut + killed, f"{cls}: {ours} against {count}")
+        self.assertLessEqual(sum(c.cut for c in mine.values()), killed)
+        self.assert_consistent(traced)
+
+    def assert_progress(self, traced):
+        """Reads per process: none that returned is missing, none appears that was not begun."""
+        rows = traced.sql(f"SELECT pid, count(*) AS n, count(ret) AS returned FROM events WHERE class = 'read'"
+                          f" AND starts_with(path, '{self.folder.data}/') GROUP BY pid")
+        mine = {row["pid"]: row for row in rows}
+        with open(f"{self.folder.log}/progress", "rb") as file:
+            slots = [s for s in SLOT.iter_unpack(file.read()) if s[0]]
+        self.assertTrue(slots)
+        for pid, begun, returned in slots:
+            self.assertLessEqual(returned, mine[pid]["n"], f"pid {pid}")
+            self.assertLessEqual(mine[pid]["n"], begun, f"pid {pid}")
+            self.assertLessEqual(begun - 1, mine[pid]["n"], f"pid {pid}")
+
+    def ended(self, end, killed, status=0):
+        argv = self.job("--kind", "raw", "--end", end)
+        self.assert_cut_short(*self.headrace_and_strace(argv, options=("--linger", "15s"), status=status), killed)
+        self.forget()
+        traced = self.headrace(argv, options=("--exclude", self.folder.log, "--linger", "15s"), status=status)
+        self.assert_progress(traced)
+        self.assert_consistent(traced)
+
+    def test_worker_os_exit(self):
+        self.ended("os_exit", killed=0)
+
+    def test_worker_sigterm_ends_inside_torchs_handler(self):
+        self.ended("sigterm", killed=4)
+
+    def test_worker_sigkill(self):
+        self.ended("sigkill", killed=4)
+
+    def test_main_sigkill(self):
+        self.ended("main_sigkill", killed=5, status=128 + signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch job that reads the files of DATA through DataLoaders and keeps its own account of it in LOG.
+
+LOG/seen.<pid>      one line "rank loader worker path" for each item that this process read
+LOG/progress        for --raw: per process slot (pid, reads begun, reads returned), in a file that outlives any kill
+"""
+import argparse
+import glob
+import mmap
+import os
+import signal
+import struct
+import sys
+
+import torch
+import torch.multiprocessing
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+SLOT = struct.Struct("qqq")
+SLOTS = 256
+STEP = 4096
+RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+
+
+class Progress:
+    """Counts reads begun and returned of this process in a slot of its own."""
+
+    def __init__(self, path, slot):
+        with open(path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), SLOT.size * SLOTS)
+        self.at, self.begun, self.returned = slot * SLOT.size, 0, 0
+
+    def store(self):
+        SLOT.pack_into(self.map, self.at, os.getpid(), self.begun, self.returned)
+
+    def read(self, fd, offset):
+        self.begun += 1
+        self.store()
+        os.pread(fd, STEP, offset)
+        self.returned += 1
+        self.store()
+
+
+class Files(Dataset):
+    """Item i is file i: decoded with PIL, read whole, or in steps of 4 KiB (`raw`)."""
+
+    def __init__(self, args, paths, loader, rank):
+        self.args, self.paths, self.loader, self.rank = args, paths, loader, rank
+        self.log = self.progress = None
+        self.items = 0
+
+    def __len__(self):
+        return len(self.paths)
+
+    def open_log(self):
+        info = get_worker_info()
+        worker = info.id if info else -1
+        self.log = os.open(f"{self.args.log}/seen.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.who = f"{self.rank} {self.loader} {worker}"
+        if self.args.kind == "raw":
+            self.progress = Progress(f"{self.args.log}/progress", worker + 1)
+
+    def __getitem__(self, i):
+        if self.log is None:
+            self.open_log()
+        value = getattr(self, self.args.kind)(self.paths[i])
+        os.write(self.log, f"{self.who} {self.paths[i]}\n".encode())
+        self.items += 1
+        if self.args.end == "os_exit" and self.items == 10 and get_worker_info():
+            os._exit(3)
+        return value
+
+    def whole(self, path):
+        with open(path, "rb") as file:
+            return len(file.read())
+
+    def raw(self, path):
+        fd = os.open(path, os.O_RDONLY)
+        for offset in range(0, os.fstat(fd).st_size, STEP):
+            self.progress.read(fd, offset)
+        os.close(fd)
+        return 0
+
+    def jpeg(self, path):
+        from PIL import Image
+        with Image.open(path) as image:
+            return image.convert("RGB").resize((8, 8)).getpixel((0, 0))[0]
+
+
+def make_loader(args, paths, loader, rank):
+    context = None if args.workers == 0 else args.method
+    return DataLoader(Files(args, paths, loader, rank), batch_size=4, num_workers=args.workers,
+                      multiprocessing_context=context)
+
+
+def interfere(args, iterator):
+    """What kills the job in mid-epoch."""
+    if args.end == "main_sigkill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    number = {"sigterm": signal.SIGTERM, "sigkill": signal.SIGKILL}.get(args.end)
+    if number:
+        for worker in iterator._workers:
+            os.kill(worker.pid, number)
+
+
+def train(rank, args):
+    """All loaders alive at once, batches taken in turn."""
+    if args.announce:
+        os.environ["RANK"] = str(rank)
+    paths = sorted(glob.glob(f"{args.data}/*"))
+    paths = paths[rank % args.ranks::args.ranks]
+    loaders = [make_loader(args, paths[i::args.loaders], i, rank) for i in range(args.loaders)]
+    for _ in range(args.epochs):
+        iterators = [iter(loader) for loader in loaders]
+        step = 0
+        while iterators:
+            for iterator in list(iterators):
+                try:
+                    next(iterator)
+                except StopIteration:
+                    iterators.remove(iterator)
+            step += 1
+            if step == 5:
+                for iterator in iterators:
+                    interfere(args, iterator)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data")
+    parser.add_argument("log")
+    parser.add_argument("--method", default="fork")
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--loaders", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--kind", choices=("whole", "raw", "jpeg"), default="whole")
+    parser.add_argument("--end", choices=("normal", "os_exit", "sigterm", "sigkill", "main_sigkill"), default="normal")
+    parser.add_argument("--mp-spawn", action="store_true", help="start the ranks with torch.multiprocessing.spawn")
+    parser.add_argument("--announce", action="store_true", help="put RANK into the environment, as launchers' users do")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.kind == "raw":
+        with open(f"{args.log}/progress", "ab") as file:
+            file.truncate(SLOT.size * SLOTS)
+    try:
+        if args.mp_spawn:
+            torch.multiprocessing.spawn(train, (args,), nprocs=args.ranks)
+        else:
+            train(int(next((os.environ[n] for n in RANK_NAMES if n in os.environ), 0)), args)
+    except RuntimeError as error:
+        if args.end not in ("os_exit", "sigterm", "sigkill"):
+            raise
+        print(f"expected: {str(error).splitlines()[0]}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
