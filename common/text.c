@@ -123,17 +123,17 @@ long hr_text_unescape(char *text)
  */
 
 /* Three significant digits, none after the point from 100 on. */
-static void format_scaled(struct hr_text *t, double value, const char *unit)
+static void format_scaled(struct hr_human *t, double value, const char *unit)
 {
 	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
 
 	snprintf(t->s, sizeof(t->s), "%.*f %s", decimals, value, unit);
 }
 
-struct hr_text hr_text_size(uint64_t bytes)
+struct hr_human hr_text_size(uint64_t bytes)
 {
 	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	struct hr_text t;
+	struct hr_human t;
 	double value = (double)bytes / 1024;
 	size_t i = 0;
 
@@ -147,9 +147,9 @@ struct hr_text hr_text_size(uint64_t bytes)
 	return t;
 }
 
-struct hr_text hr_text_duration(uint64_t ns)
+struct hr_human hr_text_duration(uint64_t ns)
 {
-	struct hr_text t;
+	struct hr_human t;
 	uint64_t seconds = ns / 1000000000u + (ns % 1000000000u >= 500000000u);
 
 	if (ns == 0)
@@ -171,10 +171,10 @@ struct hr_text hr_text_duration(uint64_t ns)
 	return t;
 }
 
-struct hr_text hr_text_count(uint64_t n)
+struct hr_human hr_text_count(uint64_t n)
 {
 	char digits[24];
-	struct hr_text t;
+	struct hr_human t;
 	int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
 	size_t to = 0;
 
@@ -187,9 +187,9 @@ struct hr_text hr_text_count(uint64_t n)
 	return t;
 }
 
-struct hr_text hr_text_percent(uint64_t part, uint64_t whole)
+struct hr_human hr_text_percent(uint64_t part, uint64_t whole)
 {
-	struct hr_text t;
+	struct hr_human t;
 
 	if (whole == 0)
 		snprintf(t.s, sizeof(t.s), "-");

@@ -32,15 +32,16 @@ long hr_text_unescape(char *text);
 /* ---- numbers ------------------------------------------------------------------------------------
  */
 
-struct hr_text {
+/* A short text, returned by value. */
+struct hr_human {
 	char s[32];
 };
 
-struct hr_text hr_text_size(uint64_t bytes); /* "512 B", "1.5 KiB", "23.4 MiB" */
-struct hr_text
+struct hr_human hr_text_size(uint64_t bytes); /* "512 B", "1.5 KiB", "23.4 MiB" */
+struct hr_human
 hr_text_duration(uint64_t ns); /* "812 ns", "1.23 ms", "12.3 s", "2 min 03 s", "1 h 02 min" */
-struct hr_text hr_text_count(uint64_t n);		       /* "1,234,567" */
-struct hr_text hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" of nothing */
+struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
+struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" of nothing */
 
 /* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary as KiB is. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* Signals that somebody may send to `headrace run` meaning CMD. */
+static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+
+int hr_child_init(struct hr_child *child)
+{
+	sigset_t set;
+
+	*child = (struct hr_child){.signal_fd = -1};
+	/* A parent that ignores SIGCHLD would take CMD's exit status from us. */
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->sigchld);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+		sigaddset(&set, passed_on[i]);
+	if (sigprocmask(SIG_BLOCK, &set, &child->before) != 0)
+		return -errno;
+	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return child->signal_fd < 0 ? -errno : 0;
+}
+
+int hr_child_start(struct hr_child *child, char *const argv[], char *const environment[])
+{
+	int report[2], error = 0;
+	ssize_t n;
+
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return -errno;
+	child->pid = fork();
+	if (child->pid < 0) {
+		error = errno;
+		close(report[0]);
+		close(report[1]);
+		return -error;
+	}
+	if (child->pid == 0) {
+		sigaction(SIGCHLD, &child->sigchld, NULL);
+		sigprocmask(SIG_SETMASK, &child->before, NULL);
+		execvpe(argv[0], argv, environment);
+		error = errno;
+		n = write(report[1], &error, sizeof(error));
+		_exit(n < 0 ? HR_EXIT_NOT_EXECUTABLE : HR_EXIT_NOT_FOUND);
+	}
+	close(report[1]);
+	while ((n = read(report[0], &error, sizeof(error))) < 0 && errno == EINTR)
+		;
+	close(report[0]);
+	if (n <= 0)
+		return 0;
+	waitpid(child->pid, &child->status, 0);
+	child->ended = true;
+	return -error;
+}
+
+/* From now on only what asks run itself to hurry makes signal_fd readable. */
+static void watch_interrupts(struct hr_child *child)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	signalfd(child->signal_fd, &set, 0);
+}
+
+/* CMD ended, or stopped by itself: stop as it did, and let it go on when we do. */
+static void reap(struct hr_child *child)
+{
+	int status;
+
+	while (waitpid(child->pid, &status, WNOHANG | WUNTRACED) == child->pid) {
+		if (!WIFSTOPPED(status)) {
+			child->status = status;
+			child->ended = true;
+			watch_interrupts(child);
+			return;
+		}
+		raise(SIGSTOP);
+		kill(child->pid, SIGCONT);
+	}
+}
+
+void hr_child_signals(struct hr_child *child)
+{
+	struct signalfd_siginfo info;
+
+	while (read(child->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		int signum = (int)info.ssi_signo;
+
+		if (signum == SIGCHLD)
+			continue;
+		/* The terminal's went to the whole group, CMD included; CMD's own are answers, not
+		 * orders. */
+		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
+			kill(child->pid, signum);
+	}
+	if (!child->ended)
+		reap(child);
+}
+
+int hr_child_exit_status(const struct hr_child *child)
+{
+	if (WIFSIGNALED(child->status))
+		return HR_EXIT_SIGNAL + WTERMSIG(child->status);
+	return WEXITSTATUS(child->status);
+}
+
+int hr_child_exec_status(const char *name, int error)
+{
+	hr_say("%s: %s", name, error == ENOENT ? "command not found" : strerror(error));
+	return error == ENOENT || error == ENOTDIR ? HR_EXIT_NOT_FOUND : HR_EXIT_NOT_EXECUTABLE;
+}
+
+int hr_child_exec(char *const argv[])
+{
+	execvp(argv[0], argv);
+	return hr_child_exec_status(argv[0], errno);
+}
+
+void hr_child_done(struct hr_child *child)
+{
+	if (child->signal_fd >= 0)
+		close(child->signal_fd);
+}

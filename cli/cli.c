@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void hr_say(const char *format, ...)
+{
+	char *text = NULL, *line = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	if (text != NULL && asprintf(&line, "headrace: %s\n", text) > 0)
+		fputs(line, stderr);
+	fflush(stderr);
+	free(line);
+	free(text);
+}
+
+/* ---- options ------------------------------------------------------------------------------------
+ */
+
+static const struct hr_option *find_long(const struct hr_option *table, const char *name,
+					 size_t bytes)
+{
+	for (; table->name != NULL; table++)
+		if (strncmp(table->name, name, bytes) == 0 && table->name[bytes] == '\0')
+			return table;
+	return NULL;
+}
+
+static const struct hr_option *find_short(const struct hr_option *table, char letter)
+{
+	for (; table->name != NULL; table++)
+		if (table->id == letter)
+			return table;
+	return NULL;
+}
+
+int hr_option_next(struct hr_options *o)
+{
+	const struct hr_option *option;
+	const char *word = o->next < o->argc ? o->argv[o->next] : NULL, *rest;
+
+	o->value = NULL;
+	if (word == NULL || word[0] != '-' || word[1] == '\0')
+		return HR_OPTION_END;
+	o->next++;
+	if (strcmp(word, "--") == 0)
+		return HR_OPTION_END;
+	if (word[1] == '-') {
+		size_t bytes = strcspn(word + 2, "=");
+
+		option = find_long(o->table, word + 2, bytes);
+		rest = word[2 + bytes] == '=' ? word + 3 + bytes : NULL;
+	} else {
+		option = find_short(o->table, word[1]);
+		rest = word[2] != '\0' ? word + 2 : NULL;
+	}
+	if (option == NULL) {
+		hr_say("unknown option %s", word);
+		return HR_OPTION_BAD;
+	}
+	if (option->arg == NULL && rest != NULL) {
+		hr_say("--%s takes no value", option->name);
+		return HR_OPTION_BAD;
+	}
+	if (option->arg != NULL && rest == NULL) {
+		if (o->next >= o->argc) {
+			hr_say("--%s needs a value: --%s %s", option->name, option->name,
+			       option->arg);
+			return HR_OPTION_BAD;
+		}
+		rest = o->argv[o->next++];
+	}
+	o->value = rest;
+	return option->id;
+}
+
+void hr_options_print(const struct hr_option *table)
+{
+	for (; table->name != NULL; table++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%s%c%s--%s%s%s", table->id < 128 ? "-" : " ",
+			 table->id < 128 ? table->id : ' ', table->id < 128 ? ", " : "  ",
+			 table->name, table->arg != NULL ? " " : "",
+			 table->arg != NULL ? table->arg : "");
+		printf("  %-30s %s\n", left, table->help);
+	}
+}
+
+/* ---- installation -------------------------------------------------------------------------------
+ */
+
+/* "<dir>/<below><name>" if it is there. */
+static char *part_at(const char *dir, const char *below, const char *name)
+{
+	char *path, *real;
+
+	if (asprintf(&path, "%s/%s%s", dir, below, name) < 0)
+		return NULL;
+	real = access(path, R_OK) == 0 ? realpath(path, NULL) : NULL;
+	free(path);
+	return real;
+}
+
+char *hr_part_find(const char *name)
+{
+	static const char *const below[] = {"",
+					    "../daemon/",
+					    "../shim/",
+					    "../libexec/headrace/",
+					    "../lib/headrace/",
+					    "../lib64/headrace/",
+					    "../sbin/"};
+	const char *libexec = getenv("HEADRACE_LIBEXEC");
+	char dir[4096], *found = NULL, *slash;
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+
+	if (libexec != NULL)
+		found = part_at(libexec, "", name);
+	if (n <= 0 || found != NULL)
+		return found;
+	dir[n] = '\0';
+	slash = strrchr(dir, '/');
+	*slash = '\0';
+	for (size_t i = 0; found == NULL && i < sizeof(below) / sizeof(below[0]); i++)
+		found = part_at(dir, below[i], name);
+	return found;
+}

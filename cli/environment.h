@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * environment.h - the environment that CMD gets
+ *
+ * Purpose   A copy of ours with LD_PRELOAD (what is there is kept, our library appended),
+ * HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE, HEADRACE_INCLUDE, and
+ * HEADRACE_ON_FULL=wait:100 unless it is set: a person who asks for a trace wants all of it. Owner
+ * The caller frees the result. Threads: one.
+ */
+#ifndef HEADRACE_CLI_ENVIRONMENT_H
+#define HEADRACE_CLI_ENVIRONMENT_H
+
+struct hr_environment {
+	const char *library; /* path of libheadrace.so */
+	const char *socket, *store, *job;
+	const char *const *exclude,
+	    *const *include; /* NULL-terminated; added to the variables' own lists */
+};
+
+/* NULL when out of memory. */
+char **hr_environment_new(const struct hr_environment *e);
+void hr_environment_free(char **environment);
+
+/* NULL, or why this library cannot be named in LD_PRELOAD (a space or colon in its path). */
+const char *hr_environment_problem(const char *library);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/job.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/text.h"
+
+static const char *variable(const char *name)
+{
+	const char *value = name != NULL ? getenv(name) : NULL;
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* "id" or "id_task". */
+static void set_id(char *out, size_t bytes, const char *id, const char *task)
+{
+	snprintf(out, bytes, task != NULL ? "%s_%s" : "%s", id, task);
+}
+
+/* PBS: "123.server", array tasks "123[4].server". */
+static void set_pbs_id(char *out, size_t bytes, const char *id)
+{
+	size_t digits = strcspn(id, "[.");
+	size_t task = id[digits] == '[' ? strcspn(id + digits + 1, "].") : 0;
+
+	if (task > 0)
+		snprintf(out, bytes, "%.*s_%.*s", (int)digits, id, (int)task, id + digits + 1);
+	else
+		snprintf(out, bytes, "%.*s", (int)digits, id);
+}
+
+/* The scheduler's id of this job; false outside of one. */
+static bool scheduler_id(char *out, size_t bytes)
+{
+	const char *id, *task;
+
+	if (variable("SLURM_ARRAY_JOB_ID") != NULL && variable("SLURM_ARRAY_TASK_ID") != NULL) {
+		set_id(out, bytes, variable("SLURM_ARRAY_JOB_ID"), variable("SLURM_ARRAY_TASK_ID"));
+	} else if ((id = variable("SLURM_JOB_ID")) != NULL) {
+		set_id(out, bytes, id, NULL);
+	} else if ((id = variable("PBS_JOBID")) != NULL) {
+		set_pbs_id(out, bytes, id);
+	} else if ((id = variable("LSB_JOBID")) != NULL) {
+		task = variable("LSB_JOBINDEX");
+		set_id(out, bytes, id, task != NULL && strcmp(task, "0") != 0 ? task : NULL);
+	} else if ((id = variable("JOB_ID")) != NULL && (task = variable("SGE_TASK_ID")) != NULL) {
+		set_id(out, bytes, id, strcmp(task, "undefined") != 0 ? task : NULL);
+	} else if ((id = variable("FLUX_JOB_ID")) != NULL ||
+		   (id = variable("COBALT_JOBID")) != NULL) {
+		set_id(out, bytes, id, NULL);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The last component of a path: a job without a scheduler is named like its store. */
+static void name_of_store(char *out, size_t bytes, const char *store)
+{
+	size_t end = strlen(store), start;
+
+	while (end > 1 && store[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && store[start - 1] != '/'; start--)
+		;
+	snprintf(out, bytes, "%.*s", (int)(end - start), store + start);
+	if (out[0] == '\0' || strcmp(out, ".") == 0 || strcmp(out, "..") == 0)
+		snprintf(out, bytes, "job");
+}
+
+static void default_store(struct hr_job *job, bool scheduled)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (scheduled) {
+		snprintf(job->store, sizeof(job->store), "./headrace-%s", job->id);
+		return;
+	}
+	gmtime_r(&now, &utc);
+	snprintf(job->store, sizeof(job->store), "./headrace-%04d%02d%02dT%02d%02d%02dZ-%d",
+		 utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+		 utc.tm_sec, (int)getpid());
+}
+
+/*
+ * Rank and size where each rank has a `headrace run` of its own. Slurm last: its rank is 0 for a
+ * batch script and for all torchrun children of a one-task node; a size of 1 says nothing about the
+ * ranks inside.
+ */
+static void find_rank(struct hr_job *job)
+{
+	static const struct {
+		const char *rank, *size;
+	} table[] = {
+	    {"HEADRACE_RANK", NULL},
+	    {"RANK", "WORLD_SIZE"},
+	    {"HOROVOD_RANK", "HOROVOD_SIZE"},
+	    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+	    {"PMIX_RANK", NULL},
+	    {"PMI_RANK", "PMI_SIZE"},
+	    {"PALS_RANKID", NULL},
+	    {"ALPS_APP_PE", NULL},
+	    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+	    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+	    {"SLURM_PROCID", "SLURM_NTASKS"},
+	};
+
+	job->rank = -1;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *rank = variable(table[i].rank), *size = variable(table[i].size);
+		uint64_t value;
+
+		if (rank == NULL || hr_text_parse_uint(rank, INT32_MAX, &value) < 0)
+			continue;
+		job->rank = (int)value;
+		if (size != NULL && hr_text_parse_uint(size, INT32_MAX, &value) == 0 && value > 1)
+			job->ranks_expected = (uint32_t)value;
+		return;
+	}
+}
+
+static void read_boot_id(char *out, size_t bytes)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (f == NULL || fgets(out, (int)bytes, f) == NULL)
+		snprintf(out, bytes, "unknown");
+	if (f != NULL)
+		fclose(f);
+	out[strcspn(out, "\n")] = '\0';
+}
+
+void hr_job_find(const char *store, const char *id, struct hr_job *ret)
+{
+	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
+	const char *restarts = variable("SLURM_RESTART_COUNT"), *node = variable("SLURMD_NODENAME");
+	uint64_t value;
+
+	if (store != NULL)
+		snprintf(ret->store, sizeof(ret->store), "%s", store);
+	else
+		default_store(ret, scheduled);
+	if (id != NULL)
+		snprintf(ret->id, sizeof(ret->id), "%s", id);
+	else if (!scheduled)
+		name_of_store(ret->id, sizeof(ret->id), ret->store);
+	ret->attempt = 0;
+	if (restarts != NULL && hr_text_parse_uint(restarts, UINT32_MAX, &value) == 0)
+		ret->attempt = (uint32_t)value;
+	if (node != NULL)
+		snprintf(ret->node, sizeof(ret->node), "%s", node);
+	else if (gethostname(ret->node, sizeof(ret->node)) != 0)
+		snprintf(ret->node, sizeof(ret->node), "localhost");
+	ret->node[sizeof(ret->node) - 1] = '\0';
+	read_boot_id(ret->boot_id, sizeof(ret->boot_id));
+	ret->ranks_expected = 0;
+	find_rank(ret);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - what job this is: id, store, node, rank, from options and the scheduler's variables
+ *
+ * Purpose   The defaults of `headrace run`: STORE is ./headrace-<job> inside a scheduler's job,
+ * else
+ *           ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array task),
+ * else the name of the store. Owner     struct hr_job owns nothing outside itself. Threads   Reads
+ * the environment: before threads.
+ */
+#ifndef HEADRACE_CLI_JOB_H
+#define HEADRACE_CLI_JOB_H
+
+#include <stdint.h>
+
+struct hr_job {
+	char id[256];
+	char store[4096]; /* as given, or the default; may be relative */
+	char node[256];
+	char boot_id[40];
+	uint32_t attempt;	 /* requeues of a scheduler's job */
+	uint32_t ranks_expected; /* 0: not known */
+	int rank;		 /* of this run, when it runs as one rank: else -1 */
+};
+
+/* store and id may be NULL: defaults. */
+void hr_job_find(const char *store, const char *id, struct hr_job *ret);
+
+#endif

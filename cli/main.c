@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace - finds the command and calls it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *synopsis;
+	const char *what;
+} commands[] = {
+#define HR_COMMAND(name, function, synopsis, what) {#name, function, synopsis, what},
+#include "cli/commands.def"
+#undef HR_COMMAND
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static int print_help(void)
+{
+	puts("headrace records every I/O operation of a deep-learning job and says what it waits "
+	     "for.\n");
+	puts("usage:");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  headrace %s %s\n      %s\n", commands[i].name, commands[i].synopsis,
+		       commands[i].what);
+	puts("\n`headrace COMMAND --help` lists the options of a command.\n\n"
+	     "  headrace run -- python3 train.py        record, then print a summary\n"
+	     "  headrace query ./headrace-* summary     ask again later");
+	return EXIT_SUCCESS;
+}
+
+/* The command that shares the longest beginning with what was typed; NULL when none shares
+ * anything. */
+static const char *nearest_command(const char *typed)
+{
+	const char *best = NULL;
+	size_t best_shared = 0;
+
+	for (size_t i = 0; i < COMMANDS; i++) {
+		size_t shared = 0;
+
+		while (typed[shared] != '\0' && typed[shared] == commands[i].name[shared])
+			shared++;
+		if (shared > best_shared) {
+			best = commands[i].name;
+			best_shared = shared;
+		}
+	}
+	return best;
+}
+
+static int unknown_command(const char *typed)
+{
+	const char *near = nearest_command(typed);
+
+	if (near != NULL)
+		hr_say(
+		    "'%s' is no command; did you mean `headrace %s`? `headrace --help` lists all",
+		    typed, near);
+	else
+		hr_say("'%s' is no command; `headrace --help` lists all", typed);
+	return HR_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		hr_say("what is to be done? `headrace run -- CMD` records a program; `headrace "
+		       "--help` lists all");
+		return HR_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0)
+		return print_help();
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("headrace " HEADRACE_VERSION);
+		return EXIT_SUCCESS;
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	return unknown_command(argv[1]);
+}

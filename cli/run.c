@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * headrace run - records CMD
+ *
+ *      store, job ──▶ private daemon (link.h) ──▶ CMD (child.h) ──▶ leave ──▶ summary
+ *
+ * Until CMD is started every failure is ours: exit status 125, or CMD alone with --best-effort.
+ * From then on the exit status is CMD's, whatever happens to the recording.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/environment.h"
+#include "cli/job.h"
+#include "cli/link.h"
+#include "cli/run_options.h"
+#include "cli/summary.h"
+#include "common/text.h"
+#include "daemon/private.h"
+
+struct run {
+	struct hr_run_options options;
+	struct hr_job job;
+	struct hr_private_config config;
+	struct hr_link link;
+	struct hr_child child;
+	char store[PATH_MAX]; /* absolute */
+	char *library, *headraced;
+	char **environment;
+};
+
+/* ---- before CMD ---------------------------------------------------------------------------------
+ */
+
+static int find_parts(struct run *run)
+{
+	const char *problem;
+
+	run->library = hr_part_find("libheadrace.so");
+	run->headraced = hr_part_find("headraced");
+	if (run->library == NULL || run->headraced == NULL) {
+		hr_say("%s is not installed beside headrace: install it again, or set "
+		       "HEADRACE_LIBEXEC to its folder",
+		       run->library == NULL ? "libheadrace.so" : "headraced");
+		return -ENOENT;
+	}
+	problem = hr_environment_problem(run->library);
+	if (problem != NULL) {
+		hr_say("%s: %s", run->library, problem);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static const char *store_advice(int error)
+{
+	switch (error) {
+	case -EACCES:
+	case -EPERM:
+		return "; choose another folder with -o";
+	case -EROFS:
+		return "; choose a folder on a writable file system with -o";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "; free some space, or choose another file system with -o";
+	case -ENOTEMPTY:
+		return ": it holds other files and is no store; choose a new folder with -o";
+	case -EPROTONOSUPPORT:
+		return ": it was written by a newer headrace; use that one, or another folder with "
+		       "-o";
+	default:
+		return "";
+	}
+}
+
+static int make_store(struct run *run)
+{
+	int r = hr_store_create(run->job.store);
+
+	if (r == 0 && realpath(run->job.store, run->store) == NULL)
+		r = -errno;
+	if (r == -ENOTEMPTY || r == -EPROTONOSUPPORT)
+		hr_say("cannot record into %s%s", run->job.store, store_advice(r));
+	else if (r < 0)
+		hr_say("cannot make the store %s: %s%s", run->job.store, strerror(-r),
+		       store_advice(r));
+	return r;
+}
+
+static void configure(struct run *run)
+{
+	const struct hr_run_options *o = &run->options;
+	uint64_t instance = 0;
+
+	if (getrandom(&instance, sizeof(instance), 0) != (ssize_t)sizeof(instance))
+		instance = (uint64_t)getpid();
+	run->config.node = (struct hr_node_config){
+	    .store = run->store,
+	    .journal_dir = hr_private_journal_dir(run->store),
+	    .id = {.cluster = "",
+		   .job = run->job.id,
+		   .attempt = run->job.attempt,
+		   .node = run->job.node,
+		   .boot_id = run->job.boot_id,
+		   .instance = instance},
+	    .uid = geteuid(),
+	    .job_name = basename(o->command[0]),
+	    .labels = o->labels,
+	    .level = o->level,
+	    .max_bytes = o->max_bytes,
+	    .ranks = o->ranks,
+	    .local_ranks = o->local_ranks,
+	    .ranks_expected = run->job.ranks_expected,
+	};
+}
+
+static int join_daemon(struct run *run)
+{
+	char *error = NULL;
+	int r = hr_link_open(&run->link, &run->config, run->job.rank, run->headraced, &error);
+
+	if (r < 0)
+		hr_say("cannot start recording: %s", error != NULL ? error : strerror(-r));
+	free(error);
+	return r;
+}
+
+static int make_environment(struct run *run)
+{
+	struct hr_environment e = {
+	    .library = run->library,
+	    .socket = run->config.names.shim,
+	    .store = run->store,
+	    .job = run->job.id,
+	    .exclude = run->options.exclude,
+	    .include = run->options.include,
+	};
+
+	run->environment = hr_environment_new(&e);
+	if (run->environment != NULL)
+		return 0;
+	hr_say("out of memory");
+	return -ENOMEM;
+}
+
+static int prepare(struct run *run)
+{
+	int r = find_parts(run);
+
+	hr_job_find(run->options.store, run->options.job, &run->job);
+	if (r == 0)
+		r = make_store(run);
+	if (r < 0)
+		return r;
+	configure(run);
+	r = join_daemon(run);
+	return r < 0 ? r : make_environment(run);
+}
+
+/* ---- CMD ----------------------------------------------------------------------------------------
+ */
+
+static void wait_for_command(struct run *run)
+{
+	while (!run->child.ended) {
+		struct pollfd fds[] = {{.fd = run->child.signal_fd, .events = POLLIN},
+				       {.fd = run->link.fd, .events = POLLIN}};
+
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents != 0)
+			hr_link_read(&run->link);
+		if (fds[0].revents != 0)
+			hr_child_signals(&run->child);
+	}
+}
+
+/* ---- after CMD ----------------------------------------------------------------------------------
+ */
+
+static void say_problems(struct run *run)
+{
+	const struct hr_message *done = &run->link.message;
+	int64_t open = hr_message_get_int(done, "attached_count", 0);
+	int64_t error = hr_message_get_int(done, "store_error", 0);
+	int64_t others = hr_message_get_int(done, "runs", 0);
+	char pids[1024] = "";
+
+	hr_message_get(done, "attached", pids, sizeof(pids));
+	if (open > 0)
+		hr_say("%lld process%s outlived CMD by more than --linger %s and %s not recorded "
+		       "any more: pid %s",
+		       (long long)open, open == 1 ? "" : "es",
+		       hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are", pids);
+	if (error != 0)
+		hr_say("the store could not be written to its end: %s; what is missing is in its "
+		       "`losses`",
+		       strerror((int)-error));
+	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)
+		hr_say("%lld other run%s of this job go%s on on this node", (long long)others,
+		       others == 1 ? "" : "s", others == 1 ? "es" : "");
+}
+
+static void summarise(struct run *run)
+{
+	struct hr_summary *summary;
+	char *error = NULL;
+	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
+
+	if (r < 0) {
+		hr_say("no summary: %s", error != NULL ? error : strerror(-r));
+		free(error);
+		return;
+	}
+	hr_summary_print(summary, stderr);
+	if (run->options.summary != NULL) {
+		r = hr_summary_write(summary, run->options.summary);
+		if (r < 0)
+			hr_say("cannot write the summary to %s: %s", run->options.summary,
+			       strerror(-r));
+	}
+	hr_summary_free(summary);
+}
+
+static void finish(struct run *run)
+{
+	int signum = WIFSIGNALED(run->child.status) ? WTERMSIG(run->child.status) : 0;
+	int r = hr_link_leave(&run->link, run->options.linger_ns, signum, run->child.signal_fd);
+
+	if (r == 0) {
+		say_problems(run);
+		if (hr_message_get_int(&run->link.message, "print", 0) != 0)
+			summarise(run);
+		return;
+	}
+	hr_say("headraced did not finish the job (%s): what it had taken over is recovered when "
+	       "the store is "
+	       "asked, with `headrace query %s summary`",
+	       strerror(-r), run->job.store);
+}
+
+static int run_recorded(struct run *run)
+{
+	int r = hr_child_init(&run->child);
+
+	if (r == 0)
+		r = hr_child_start(&run->child, run->options.command, run->environment);
+	if (r < 0) {
+		hr_link_leave(&run->link, 0, 0, -1);
+		return hr_child_exec_status(run->options.command[0], -r);
+	}
+	hr_link_started(&run->link, run->child.pid);
+	wait_for_command(run);
+	finish(run);
+	return hr_child_exit_status(&run->child);
+}
+
+static void run_done(struct run *run)
+{
+	hr_link_close(&run->link);
+	hr_child_done(&run->child);
+	hr_environment_free(run->environment);
+	free(run->library);
+	free(run->headraced);
+	free(run);
+}
+
+static int run_or_exec(struct run *run)
+{
+	const char *off = getenv("HEADRACE");
+	char **command = run->options.command;
+	int status;
+
+	if (off != NULL && strcmp(off, "off") == 0)
+		return hr_child_exec(command);
+	if (prepare(run) < 0) {
+		if (!run->options.best_effort)
+			return HR_EXIT_STORE_FAILED;
+		hr_say("--best-effort: running %s unrecorded", command[0]);
+		hr_link_close(&run->link);
+		return hr_child_exec(command);
+	}
+	status = run_recorded(run);
+	return status;
+}
+
+int hr_run_main(int argc, char **argv)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	int r, status;
+
+	if (run == NULL)
+		return HR_EXIT_STORE_FAILED;
+	run->link.fd = -1;
+	run->child.signal_fd = -1;
+	r = hr_run_options_parse(argc, argv, &run->options);
+	if (r == 0)
+		status = run_or_exec(run);
+	else
+		status = r > 0 ? EXIT_SUCCESS : HR_EXIT_USAGE;
+	run_done(run);
+	return status;
+}

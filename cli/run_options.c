@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/text.h"
+#include "proto/abi.h"
+
+enum {
+	OPT_JOB = 256,
+	OPT_LABEL,
+	OPT_LEVEL,
+	OPT_EXCLUDE,
+	OPT_INCLUDE,
+	OPT_RANKS,
+	OPT_LOCAL_RANKS,
+	OPT_MAX_SIZE,
+	OPT_LINGER,
+	OPT_SUMMARY,
+	OPT_BEST_EFFORT,
+};
+
+static const struct hr_option table[] = {
+    {"store", 'o', "STORE", "folder to record into (./headrace-<job>, or ./headrace-<time>-<pid>)"},
+    {"job", OPT_JOB, "NAME", "job id (the scheduler's, or the name of the store)"},
+    {"label", OPT_LABEL, "K=V", "remember K=V with the job; repeatable"},
+    {"level", OPT_LEVEL, "LEVEL", "trace: every operation (default); counters: totals only"},
+    {"exclude", OPT_EXCLUDE, "PATHS",
+     "prefixes and globs not to record, comma-separated; repeatable"},
+    {"include", OPT_INCLUDE, "PATHS", "record only these; repeatable"},
+    {"ranks", OPT_RANKS, "LIST", "record only these ranks, as 0-47,64"},
+    {"local-ranks", OPT_LOCAL_RANKS, "LIST", "record only these ranks of each node"},
+    {"max-size", OPT_MAX_SIZE, "SIZE",
+     "keep only counters once this node has written SIZE (no limit)"},
+    {"linger", OPT_LINGER, "TIME", "wait at most TIME for processes that outlive CMD (5s)"},
+    {"summary", OPT_SUMMARY, "FILE", "write the summary to FILE too, as JSON"},
+    {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded"},
+    {"help", 'h', NULL, "this text"},
+    {NULL, 0, NULL, NULL},
+};
+
+static int print_help(void)
+{
+	puts("usage: headrace run [OPTION...] [--] CMD [ARG...]\n\n"
+	     "Runs CMD and records its I/O and that of all its children, without root, service or\n"
+	     "configuration. Runs of one job on one node that share STORE share one daemon. The "
+	     "exit status is\n"
+	     "CMD's; 125: the store cannot be made, 126/127: CMD cannot be executed or found.\n"
+	     "HEADRACE=off in the environment runs CMD alone.\n");
+	hr_options_print(table);
+	return 1;
+}
+
+/* "0-47,64": numbers and ascending ranges. */
+static bool is_rank_list(const char *text)
+{
+	unsigned long low, high;
+	int used;
+
+	for (;; text++) {
+		if (text[0] < '0' || text[0] > '9' || sscanf(text, "%9lu%n", &low, &used) != 1)
+			return false;
+		text += used;
+		if (*text == '-') {
+			text++;
+			if (text[0] < '0' || text[0] > '9' ||
+			    sscanf(text, "%9lu%n", &high, &used) != 1 || high < low)
+				return false;
+			text += used;
+		}
+		if (*text == '\0')
+			return true;
+		if (*text != ',')
+			return false;
+	}
+}
+
+static int add_to(const char **list, unsigned max, const char *value, const char *option)
+{
+	for (unsigned i = 0; i < max; i++) {
+		if (list[i] == NULL) {
+			list[i] = value;
+			return 0;
+		}
+	}
+	hr_say("at most %u %s", max, option);
+	return -1;
+}
+
+static int bad_value(const char *option, const char *value, const char *want)
+{
+	hr_say("--%s %s: %s", option, value, want);
+	return -1;
+}
+
+static int set_level(struct hr_run_options *o, const char *value)
+{
+	if (strcmp(value, "trace") == 0)
+		o->level = HR_LEVEL_TRACE;
+	else if (strcmp(value, "counters") == 0)
+		o->level = HR_LEVEL_COUNTERS;
+	else
+		return bad_value("level", value, "trace or counters");
+	return 0;
+}
+
+static int set_option(struct hr_run_options *o, int id, const char *value)
+{
+	switch (id) {
+	case 'o':
+		o->store = value;
+		return value[0] != '\0' ? 0 : bad_value("store", "''", "a folder's name is needed");
+	case OPT_JOB:
+		o->job = value;
+		return value[0] != '\0' && strlen(value) < 200
+			   ? 0
+			   : bad_value("job", value, "1 to 199 characters");
+	case OPT_LABEL:
+		if (strchr(value, '=') == NULL || value[0] == '=')
+			return bad_value("label", value, "must be K=V");
+		return add_to(o->labels, HR_PRIVATE_LABELS, value, "labels");
+	case OPT_LEVEL:
+		return set_level(o, value);
+	case OPT_EXCLUDE:
+		return add_to(o->exclude, HR_RUN_FILTERS, value, "--exclude");
+	case OPT_INCLUDE:
+		return add_to(o->include, HR_RUN_FILTERS, value, "--include");
+	case OPT_RANKS:
+		o->ranks = value;
+		return is_rank_list(value)
+			   ? 0
+			   : bad_value("ranks", value, "ranks and ranges, as 0-47,64");
+	case OPT_LOCAL_RANKS:
+		o->local_ranks = value;
+		return is_rank_list(value)
+			   ? 0
+			   : bad_value("local-ranks", value, "ranks and ranges, as 0-3");
+	case OPT_MAX_SIZE:
+		return hr_text_parse_size(value, &o->max_bytes) == 0 && o->max_bytes > 0
+			   ? 0
+			   : bad_value("max-size", value, "a size, as 10GiB or 500M");
+	case OPT_LINGER:
+		return hr_text_parse_duration(value, &o->linger_ns) == 0
+			   ? 0
+			   : bad_value("linger", value, "a time, as 5s, 500ms or 0");
+	case OPT_SUMMARY:
+		o->summary = value;
+		return 0;
+	default:
+		o->best_effort = true;
+		return 0;
+	}
+}
+
+int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
+{
+	struct hr_options options = {.table = table, .argv = argv, .argc = argc, .next = 1};
+	int id, r = 0;
+
+	*ret = (struct hr_run_options){.level = HR_LEVEL_TRACE, .linger_ns = UINT64_C(5000000000)};
+	while (r == 0 && (id = hr_option_next(&options)) != HR_OPTION_END) {
+		if (id == 'h')
+			return print_help();
+		r = id == HR_OPTION_BAD ? -1 : set_option(ret, id, options.value);
+	}
+	ret->command = argv + options.next;
+	if (r == 0 && ret->command[0] == NULL) {
+		hr_say("run what? `headrace run [OPTION...] -- CMD [ARG...]`");
+		r = -1;
+	}
+	return r;
+}

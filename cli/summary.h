@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary.h - what a run prints at its end, computed from rollups and file records
+ *
+ * Purpose   The answer to "where did my I/O time go?" without DuckDB: reads the small frames of a
+ * job's streams (never its events), so it takes a moment even for long jobs. Owner hr_summary_load
+ * makes it, the caller frees it; strings belong to it. Threads   One. Times     `io_ns` sums
+ * durations over threads: it can exceed the wall clock. `_ns` of the span is wall time.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_H
+#define HEADRACE_CLI_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
+
+struct hr_totals {
+	uint64_t ops, errors, io_ns;
+	uint64_t reads, read_bytes, read_ns;
+	uint64_t writes, written_bytes, write_ns;
+	uint64_t opens, meta_ns; /* all that is neither read nor write */
+	uint64_t small_reads;
+};
+
+struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
+	int rank, worker; /* -1: none */
+	uint32_t processes;
+	struct hr_totals data;
+};
+
+struct hr_summary_path { /* a file, or a folder with all below it that has no row of its own */
+	char *path;	 /* escaped (common/text.h) */
+	uint64_t files, io_ns, read_bytes, written_bytes, opens;
+};
+
+struct hr_summary_loss {
+	char *reason;
+	uint64_t count, bytes;
+};
+
+struct hr_summary {
+	char *store, *job;
+	char *state; /* "running", "ended", "killed", "mixed" */
+	uint32_t streams, nodes, ranks, workers;
+	uint32_t processes, processes_open;
+	uint64_t span_ns; /* first operation or process to the last */
+	uint64_t stored_bytes;
+	uint32_t ranks_expected;
+	char *ranks_missing; /* "3 7-9"; NULL when none is, or nothing is known */
+	uint64_t
+	    events; /* recorded one by one; operations of level counters are only in the totals */
+	struct hr_totals data, runtime; /* by scope */
+	bool counters_only;		/* at least for a while */
+	struct hr_summary_who *who;
+	size_t n_who;
+	struct hr_summary_path *files, *folders; /* by io_ns, a few each */
+	size_t n_files, n_folders;
+	struct hr_summary_loss *losses;
+	size_t n_losses;
+	uint64_t lost;
+	char **problems; /* of the catalogue */
+	size_t n_problems;
+};
+
+/* On failure *ret_error (malloc'ed, may be NULL) says why. */
+int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
+void hr_summary_free(struct hr_summary *s);
+
+/* At most some 30 lines; what is missing comes first. */
+void hr_summary_print(const struct hr_summary *s, FILE *out);
+
+/* As JSON (docs/run.md), replacing `file` atomically. 0 or -errno. */
+int hr_summary_write(const struct hr_summary *s, const char *file);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/fdstore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define LISTEN_FDS_START 3
+#define NAME_MAX_BYTES	 200
+
+static struct {
+	pthread_once_t once;
+	int fd; /* -1: nobody keeps descriptors for us; else connected to NOTIFY_SOCKET */
+	int error;
+} notify = {.once = PTHREAD_ONCE_INIT, .fd = -1};
+
+/* A push waits at most this long for a keeper that does not read: an attach must not hang on it. */
+static const struct timeval send_timeout = {.tv_sec = 1};
+
+static void notify_connect(void)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t bytes;
+
+	if (name == NULL || name[0] == '\0')
+		return;
+	bytes = strlen(name);
+	if (bytes >= sizeof(address.sun_path) || (name[0] != '/' && name[0] != '@')) {
+		notify.error = -EINVAL;
+		return;
+	}
+	memcpy(address.sun_path, name, bytes);
+	if (name[0] == '@')
+		address.sun_path[0] = '\0';
+	notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (notify.fd < 0 ||
+	    setsockopt(notify.fd, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof(send_timeout)) !=
+		0 ||
+	    connect(notify.fd, (const struct sockaddr *)&address,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) != 0)
+		notify.error = -errno;
+}
+
+/* One datagram, with one descriptor when fd >= 0. */
+static int notify_send(const char *text, int fd)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
+	union {
+		struct cmsghdr hdr;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	pthread_once(&notify.once, notify_connect);
+	if (notify.error != 0)
+		return notify.error;
+	if (notify.fd < 0)
+		return 0;
+	if (fd >= 0) {
+		struct cmsghdr *c = &control.hdr;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	while (sendmsg(notify.fd, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+static int name_check(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n == 0 || n > NAME_MAX_BYTES ||
+	    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != n)
+		return -EINVAL;
+	return 0;
+}
+
+int hr_fdstore_push(const char *name, int fd)
+{
+	char text[NAME_MAX_BYTES + 64];
+	int r = name_check(name);
+
+	if (r < 0 || fd < 0)
+		return -EINVAL;
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+	return notify_send(text, fd);
+}
+
+int hr_fdstore_remove(const char *name)
+{
+	char text[NAME_MAX_BYTES + 64];
+	int r = name_check(name);
+
+	if (r < 0)
+		return r;
+	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	return notify_send(text, -1);
+}
+
+int hr_fdstore_notify(const char *text)
+{
+	return notify_send(text, -1);
+}
+
+/* ---- what was handed to us ----------------------------------------------------------------------
+ */
+
+/* Number of descriptors passed to this very process; LISTEN_PID guards against a parent's
+ * variables. */
+static long inherited_count(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	char *end;
+	long n;
+
+	if (pid == NULL || fds == NULL || strtol(pid, &end, 10) != getpid() || *end != '\0')
+		return 0;
+	n = strtol(fds, &end, 10);
+	return *end == '\0' && n > 0 && n < (1 << 20) ? n : 0;
+}
+
+int hr_fdstore_inherit(struct hr_inherited **ret, size_t *ret_n)
+{
+	long n = inherited_count();
+	const char *names = getenv("LISTEN_FDNAMES");
+	struct hr_inherited *list = NULL;
+
+	if (n > 0) {
+		list = calloc((size_t)n, sizeof(*list));
+		if (list == NULL)
+			return -ENOMEM;
+	}
+	for (long i = 0; i < n; i++) {
+		size_t length = names != NULL ? strcspn(names, ":") : 0;
+
+		list[i].fd = LISTEN_FDS_START + (int)i;
+		list[i].name = length > 0 ? strndup(names, length) : strdup("unknown");
+		if (list[i].name == NULL || fcntl(list[i].fd, F_SETFD, FD_CLOEXEC) != 0) {
+			int r = list[i].name == NULL ? -ENOMEM : -errno;
+
+			hr_fdstore_inherited_free(list, (size_t)i + 1);
+			return r;
+		}
+		if (names != NULL)
+			names += length + (names[length] == ':');
+	}
+	*ret = list;
+	*ret_n = (size_t)n;
+	return 0;
+}
+
+void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].name);
+		if (list[i].fd >= 0)
+			close(list[i].fd);
+	}
+	free(list);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * headraced - the daemon of one node. In private mode, the only one so far, `headrace run` starts
+ * it with its configuration (private.h) on standard input:
+ *
+ *      headraced private STORE JOB           the keeper; the two arguments are for people who read
+ * ps headraced worker STORE JOB CONTROL    what the keeper starts, and starts again
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "daemon/keeper.h"
+#include "daemon/private.h"
+#include "daemon/private_worker.h"
+
+#define EXIT_USAGE 2
+
+static int keeper_main(char **argv)
+{
+	struct hr_private_config config;
+	char exe[4096];
+	char *worker_argv[] = {argv[0], "worker", argv[2], argv[3], NULL};
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	struct hr_keeper_config keeper = {.exe = exe, .argv = worker_argv};
+	int r = hr_private_config_read(STDIN_FILENO, &config), status;
+
+	if (n > 0)
+		exe[n] = '\0';
+	else
+		snprintf(exe, sizeof(exe), "/proc/self/exe");
+	if (r == 0)
+		r = hr_control_listen(config.names.control, &keeper.control_fd);
+	if (r < 0) {
+		fprintf(stderr, "headraced: cannot listen: %s\n", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	status = hr_keeper_run(&keeper);
+	close(keeper.control_fd);
+	hr_private_config_done(&config);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t control_fd;
+
+	umask(077);
+	if (argc == 4 && strcmp(argv[1], "private") == 0)
+		return keeper_main(argv);
+	if (argc == 5 && strcmp(argv[1], "worker") == 0 &&
+	    hr_text_parse_uint(argv[4], 1u << 20, &control_fd) == 0)
+		return hr_private_worker(STDIN_FILENO, (int)control_fd);
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("headraced " HEADRACE_VERSION);
+		return EXIT_SUCCESS;
+	}
+	fputs("headraced is started by `headrace run`; see headrace(1).\n", stderr);
+	return EXIT_USAGE;
+}

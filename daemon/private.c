@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* ---- names --------------------------------------------------------------------------------------
+ */
+
+/* FNV-1a, 64 bits: names sockets, guards nothing. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
+{
+	const uint8_t *bytes = data;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* Makes `dir` when absent; it must be a folder of ours that nobody else can enter. */
+static int own_folder(const char *dir)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	if (lstat(dir, &st) != 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
+}
+
+/* The folder, made and checked. XDG's goes first, unless it is not usable (under su, in a batch
+ * job). */
+static int runtime_folder(char *out, size_t bytes)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+	const char *candidates[] = {tmp != NULL && tmp[0] == '/' ? tmp : "/tmp", "/tmp"};
+	int r = -ENOENT;
+
+	if (xdg != NULL && xdg[0] == '/') {
+		snprintf(out, bytes, "%s/headrace", xdg);
+		if (strlen(xdg) + sizeof("/headrace/0123456789abcdef.control") <= HR_PRIVATE_PATH &&
+		    own_folder(out) == 0)
+			return 0;
+	}
+	for (size_t i = 0; i < 2; i++) {
+		if (strlen(candidates[i]) +
+			sizeof("/headrace-4294967295/0123456789abcdef.control") >
+		    HR_PRIVATE_PATH) {
+			r = -ENAMETOOLONG;
+			continue;
+		}
+		snprintf(out, bytes, "%s/headrace-%u", candidates[i], (unsigned)geteuid());
+		r = own_folder(out);
+		if (r == 0)
+			return 0;
+	}
+	return r;
+}
+
+int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,
+		     char **ret_error)
+{
+	char dir[HR_PRIVATE_PATH] = "";
+	uint64_t key = UINT64_C(0xcbf29ce484222325);
+	struct stat st;
+	int r;
+
+	if (stat(store, &st) != 0) {
+		r = -errno;
+		if (asprintf(ret_error, "%s: %s", store, strerror(-r)) < 0)
+			*ret_error = NULL;
+		return r;
+	}
+	r = runtime_folder(dir, sizeof(dir));
+	if (r < 0) {
+		if (asprintf(ret_error,
+			     "%s: %s; it must be a folder of yours with mode 0700: set TMPDIR to a "
+			     "short, "
+			     "private path",
+			     dir, strerror(-r)) < 0)
+			*ret_error = NULL;
+		return r;
+	}
+	key = hash_bytes(key, &st.st_dev, sizeof(st.st_dev));
+	key = hash_bytes(key, &st.st_ino, sizeof(st.st_ino));
+	key = hash_bytes(key, job, strlen(job));
+	snprintf(ret->control, sizeof(ret->control), "%.80s/%016" PRIx64 ".control", dir, key);
+	snprintf(ret->shim, sizeof(ret->shim), "%.80s/%016" PRIx64 ".shim", dir, key);
+	snprintf(ret->lock, sizeof(ret->lock), "%.80s/%016" PRIx64 ".lock", dir, key);
+	return 0;
+}
+
+/* ---- lock ---------------------------------------------------------------------------------------
+ */
+
+static int lock_file(const char *path, int how, int *ret_fd)
+{
+	for (;;) {
+		struct stat ours, named;
+		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+		if (fd < 0)
+			return -errno;
+		while (flock(fd, how) != 0) {
+			int r = -errno;
+
+			if (r == -EINTR)
+				continue;
+			close(fd);
+			return r;
+		}
+		/* A daemon that ended while we waited has removed the file: ours is nobody's lock
+		 * any more. */
+		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
+		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
+			*ret_fd = fd;
+			return 0;
+		}
+		close(fd);
+	}
+}
+
+int hr_private_lock(const struct hr_private_names *names, int *ret_fd)
+{
+	return lock_file(names->lock, LOCK_EX, ret_fd);
+}
+
+int hr_private_trylock(const struct hr_private_names *names, int *ret_fd)
+{
+	return lock_file(names->lock, LOCK_EX | LOCK_NB, ret_fd);
+}
+
+void hr_private_remove(const struct hr_private_names *names)
+{
+	unlink(names->control);
+	unlink(names->shim);
+	unlink(names->lock);
+}
+
+/* ---- configuration ------------------------------------------------------------------------------
+ */
+
+/* The fields, once, for both directions. */
+#define CONFIG_TEXTS(X)                                                                            \
+	X("store", node.store)                                                                     \
+	X("journal_dir", node.journal_dir)                                                         \
+	X("cluster", node.id.cluster)                                                              \
+	X("job", node.id.job)                                                                      \
+	X("node", node.id.node)                                                                    \
+	X("boot_id", node.id.boot_id)                                                              \
+	X("job_name", node.job_name)                                                               \
+	X("ranks", node.ranks)                                                                     \
+	X("local_ranks", node.local_ranks)
+
+#define CONFIG_NUMBERS(X)                                                                          \
+	X("attempt", node.id.attempt)                                                              \
+	X("instance", node.id.instance)                                                            \
+	X("uid", node.uid)                                                                         \
+	X("level", node.level)                                                                     \
+	X("max_bytes", node.max_bytes)                                                             \
+	X("ranks_expected", node.ranks_expected)                                                   \
+	X("max_sessions", node.max_sessions)                                                       \
+	X("max_ring_bytes", node.max_ring_bytes)
+
+int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret)
+{
+	hr_message_init(ret, "config");
+#define ADD_TEXT(key, field)                                                                       \
+	if (config->field != NULL)                                                                 \
+		hr_message_add(ret, key, config->field);
+	CONFIG_TEXTS(ADD_TEXT)
+#undef ADD_TEXT
+#define ADD_NUMBER(key, field) hr_message_add_int(ret, key, (int64_t)config->field);
+	CONFIG_NUMBERS(ADD_NUMBER)
+#undef ADD_NUMBER
+	hr_message_add(ret, "control", config->names.control);
+	hr_message_add(ret, "shim", config->names.shim);
+	hr_message_add(ret, "lock", config->names.lock);
+	for (unsigned i = 0; config->node.labels != NULL && config->node.labels[i] != NULL; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "label%u", i);
+		hr_message_add(ret, key, config->node.labels[i]);
+	}
+	return ret->bytes < sizeof(ret->text) ? 0 : -EMSGSIZE;
+}
+
+/* A value as a string that lives as long as the message's copy; NULL when absent. */
+static int get_text(struct hr_private_config *config, size_t *used, const char *key,
+		    const char **ret)
+{
+	char *out = config->text->text + *used;
+	const struct hr_message *source = config->text + 1;
+	int r = hr_message_get(source, key, out, sizeof(config->text->text) - *used);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	*ret = out;
+	*used += strlen(out) + 1;
+	return 0;
+}
+
+static int config_texts(struct hr_private_config *config)
+{
+	size_t used = 0;
+	int r;
+
+#define GET_TEXT(key, field)                                                                       \
+	r = get_text(config, &used, key, &config->field);                                          \
+	if (r < 0)                                                                                 \
+		return r;
+	CONFIG_TEXTS(GET_TEXT)
+#undef GET_TEXT
+	for (unsigned i = 0; i < HR_PRIVATE_LABELS; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "label%u", i);
+		r = get_text(config, &used, key, &config->labels[i]);
+		if (r < 0)
+			return r;
+		if (config->labels[i] == NULL)
+			break;
+	}
+	return config->node.store != NULL && config->node.id.job != NULL ? 0 : -EBADMSG;
+}
+
+int hr_private_config_read(int fd, struct hr_private_config *ret)
+{
+	struct hr_private_config config = {0};
+	struct hr_message *source;
+	ssize_t n;
+	int r;
+
+	/* Two buffers: [0] holds the unescaped strings, [1] the message; the former outlives this
+	 * function. */
+	config.text = calloc(2, sizeof(*config.text));
+	if (config.text == NULL)
+		return -ENOMEM;
+	source = config.text + 1;
+	n = pread(fd, source->text, sizeof(source->text), 0);
+	source->bytes = n > 0 ? (size_t)n : 0;
+	r = n < 0 ? -errno : hr_message_check(source);
+	if (r == 0 && !hr_message_is(source, "config"))
+		r = -EBADMSG;
+	if (r == 0)
+		r = config_texts(&config);
+	if (r < 0) {
+		free(config.text);
+		return r;
+	}
+#define GET_NUMBER(key, field)                                                                     \
+	config.field = (__typeof__(config.field))hr_message_get_int(source, key, 0);
+	CONFIG_NUMBERS(GET_NUMBER)
+#undef GET_NUMBER
+	hr_message_get(source, "control", config.names.control, sizeof(config.names.control));
+	hr_message_get(source, "shim", config.names.shim, sizeof(config.names.shim));
+	hr_message_get(source, "lock", config.names.lock, sizeof(config.names.lock));
+	*ret = config;
+	ret->node.shim_socket = ret->names.shim;
+	ret->node.labels = ret->labels;
+	return 0;
+}
+
+void hr_private_config_done(struct hr_private_config *config)
+{
+	free(config->text);
+	config->text = NULL;
+}
+
+/* ---- file systems -------------------------------------------------------------------------------
+ */
+
+int hr_fs_kind(const char *path, struct hr_fs_kind *ret)
+{
+	static const struct {
+		uint32_t magic;
+		struct hr_fs_kind kind;
+	} table[] = {
+	    {0x0000ef53, {"ext4", false}},    {0x58465342, {"xfs", false}},
+	    {0x9123683e, {"btrfs", false}},   {0x01021994, {"tmpfs", false}},
+	    {0x794c7630, {"overlay", false}}, {0x2fc12fc1, {"zfs", false}},
+	    {0xf2f52010, {"f2fs", false}},    {0x00006969, {"nfs", true}},
+	    {0x0bd00bd0, {"lustre", true}},   {0x47504653, {"gpfs", true}},
+	    {0x19830326, {"beegfs", true}},   {0xff534d42, {"cifs", true}},
+	    {0xfe534d42, {"smb2", true}},     {0x00c36400, {"ceph", true}},
+	    {0x65735546, {"fuse", true}},     {0x01021997, {"9p", true}},
+	    {0x5346414f, {"afs", true}},      {0x7461636f, {"ocfs2", true}},
+	    {0xaad7aaea, {"panfs", true}},    {0x013111a8, {"ibrix", true}},
+	};
+	struct statfs fs;
+
+	if (statfs(path, &fs) != 0)
+		return -errno;
+	*ret = (struct hr_fs_kind){"unknown", false};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].magic == (uint32_t)fs.f_type)
+			*ret = table[i].kind;
+	return 0;
+}
+
+const char *hr_private_journal_dir(const char *store)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct hr_fs_kind kind;
+
+	if (hr_fs_kind(store, &kind) < 0 || !kind.network)
+		return NULL;
+	if (tmp != NULL && tmp[0] == '/' && access(tmp, W_OK) == 0 && hr_fs_kind(tmp, &kind) == 0 &&
+	    !kind.network)
+		return tmp;
+	return "/dev/shm";
+}

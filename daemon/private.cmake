@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The daemon's process side: control protocol and names (shared with the CLI), descriptor store, keeper, headraced.
+hr_library(headrace_private private.c control.c)
+target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
+
+hr_library(headrace_fdstore fdstore.c)
+target_link_libraries(headrace_fdstore PUBLIC Threads::Threads)
+
+hr_library(headrace_keeper keeper.c private_worker.c)
+target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_fdstore PkgConfig::UV)
+
+if(TARGET headrace_daemon)
+add_executable(headraced main.c)
+target_compile_definitions(headraced PRIVATE _GNU_SOURCE HEADRACE_VERSION="${PROJECT_VERSION}")
+hr_flags(headraced)
+target_link_libraries(headraced PRIVATE headrace_keeper headrace_daemon)
+install(TARGETS headraced RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/headrace COMPONENT node)
+endif()
