@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * doctor.h - the checks of `headrace doctor`
+ *
+ * Purpose   One row per check in doctor_checks.def: name, function. A check says ok, warn or fail, what it found, and how to
+ *           fix it. Only `fail` keeps `headrace run` from recording; `warn` is slower or sees less.
+ * Owner     Texts are in the result itself. Threads: one.
+ */
+#ifndef HEADRACE_CLI_DOCTOR_H
+#define HEADRACE_CLI_DOCTOR_H
+
+enum hr_health { HR_HEALTH_OK, HR_HEALTH_WARN, HR_HEALTH_FAIL };
+
+struct hr_check {
+	enum hr_health health;
+	char found[320];
+	char fix[320]; /* "" when nothing is to be done */
+};
+
+struct hr_doctor {
+	const char *store;		 /* where a store would be made */
+	const char *library, *headraced; /* NULL: not found */
+};
+
+#define HR_CHECK(name, function, what) void function(const struct hr_doctor *d, struct hr_check *c);
+#include "cli/doctor_checks.def"
+#undef HR_CHECK
+
+/* Fills a result; `fix` may be NULL. */
+void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, const char *format,
+		  ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector/query/duckdb_api.h"
+#include "daemon/private.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* The first line of a file in `out`, without its newline; false when it cannot be read. */
+static bool read_line(const char *path, char *out, size_t bytes)
+{
+	FILE *f = fopen(path, "re");
+	bool read = f != NULL && fgets(out, (int)bytes, f) != NULL;
+
+	if (f != NULL)
+		fclose(f);
+	if (read)
+		out[strcspn(out, "\n")] = '\0';
+	return read;
+}
+
+/* The value of a "Name:\tvalue" line of /proc/self/status. */
+static bool read_status(const char *name, char *out, size_t bytes)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	size_t n = strlen(name);
+	char line[256];
+	bool found = false;
+
+	while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL) {
+		found = strncmp(line, name, n) == 0 && line[n] == ':';
+		if (found)
+			snprintf(out, bytes, "%s", line + n + 1 + strspn(line + n + 1, " \t"));
+	}
+	if (f != NULL)
+		fclose(f);
+	out[found ? strcspn(out, "\n") : 0] = '\0';
+	return found;
+}
+
+/* ---- what run needs ----------------------------------------------------------------------------- */
+
+/* Runs this program's --version with the library preloaded: what ld.so says about it comes back in `said`. */
+static int run_preloaded(const char *library, char *said, size_t bytes)
+{
+	int out[2], status = -1;
+	size_t used = 0;
+	ssize_t n;
+	pid_t child;
+
+	if (pipe2(out, O_CLOEXEC) != 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		dup2(out[1], STDERR_FILENO);
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+		setenv("LD_PRELOAD", library, 1);
+		unsetenv("HEADRACE");
+		execl("/proc/self/exe", "headrace", "--version", (char *)NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	while (used + 1 < bytes && (n = read(out[0], said + used, bytes - 1 - used)) > 0)
+		used += (size_t)n;
+	said[used] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	close(out[0]);
+	return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+void hr_check_preload(const struct hr_doctor *d, struct hr_check *c)
+{
+	char said[200] = "";
+	int status;
+
+	if (d->library == NULL) {
+		hr_check_set(
+		    c, HR_HEALTH_FAIL,
+		    "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it",
+		    "libheadrace.so was not found");
+		return;
+	}
+	status = run_preloaded(d->library, said, sizeof(said));
+	if (status == 0 && said[0] == '\0')
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->library);
+	else
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "the library must be readable, and built for this machine's libc",
+			     "%s does not load: %s", d->library, said);
+}
+
+void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
+{
+	if (d->headraced != NULL && access(d->headraced, X_OK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->headraced);
+	else
+		hr_check_set(
+		    c, HR_HEALTH_FAIL,
+		    "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it",
+		    "headraced was not found");
+}
+
+void hr_check_socket(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct hr_private_names names;
+	char *error = NULL;
+
+	(void)d;
+	if (hr_private_names("/", "doctor", &names, &error) == 0) {
+		*strrchr(names.control, '/') = '\0';
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", names.control);
+	} else {
+		hr_check_set(c, HR_HEALTH_FAIL, "set TMPDIR to a short path to a folder of yours",
+			     "%s", error != NULL ? error : "no folder for sockets");
+	}
+	free(error);
+}
+
+void hr_check_memfd(const struct hr_doctor *d, struct hr_check *c)
+{
+	int fd = memfd_create("headrace-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)d;
+	if (fd < 0 || ftruncate(fd, 4096) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "a kernel from 3.17 on is needed, and no filter on memfd_create",
+			     "memfd_create and its seals: %s", strerror(errno));
+	else if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 5.1 on keeps clients from writing the node page",
+			     "no F_SEAL_FUTURE_WRITE");
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "memfds with all seals");
+	if (fd >= 0)
+		close(fd);
+}
+
+void hr_check_wipeonfork(const struct hr_doctor *d, struct hr_check *c)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)d;
+	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "MADV_WIPEONFORK");
+	else
+		hr_check_set(
+		    c, HR_HEALTH_FAIL,
+		    "a kernel from 4.14 on is needed: forked workers would not be told apart",
+		    "MADV_WIPEONFORK: %s", strerror(errno));
+	if (page != MAP_FAILED)
+		munmap(page, 4096);
+}
+
+void hr_check_statx(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct statx stx;
+
+	(void)d;
+	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stx) != 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 4.11 on knows it; mounts are found by device here",
+			     "statx: %s", strerror(errno));
+	else if ((stx.stx_mask & STATX_MNT_ID) == 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 5.8 on knows them; mounts are found by device here",
+			     "statx without mount ids");
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "statx with mount ids");
+}
+
+void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	(void)d;
+	if (fd >= 0) {
+		close(fd);
+		hr_check_set(c, HR_HEALTH_OK, NULL, "pidfd_open");
+	} else {
+		hr_check_set(
+		    c, HR_HEALTH_FAIL,
+		    "a kernel from 5.3 on is needed: the end of a process would not be seen",
+		    "pidfd_open: %s", strerror(errno));
+	}
+}
+
+void hr_check_clock(const struct hr_doctor *d, struct hr_check *c)
+{
+	char source[64] = "unknown";
+
+	(void)d;
+	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+		  sizeof(source));
+#ifdef __x86_64__
+	unsigned eax = 0x80000007, ebx, ecx = 0, edx = 0;
+
+	__asm__ volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+	if ((edx & (1u << 8)) == 0) {
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "nothing to fix: an operation costs some 25 ns more to record",
+			     "no invariant TSC; clock source %s", source);
+		return;
+	}
+	if (strcmp(source, "tsc") != 0 && strcmp(source, "kvm-clock") != 0 &&
+	    strcmp(source, "hyperv_clocksource_tsc_page") != 0) {
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "the kernel does not trust the TSC: see `dmesg | grep -i tsc`",
+			     "invariant TSC, but the clock source is %s", source);
+		return;
+	}
+#endif
+	hr_check_set(c, HR_HEALTH_OK, NULL, "clock source %s", source);
+}
+
+void hr_check_seccomp(const struct hr_doctor *d, struct hr_check *c)
+{
+	char mode[16] = "";
+
+	(void)d;
+	if (!read_status("Seccomp", mode, sizeof(mode)) || strcmp(mode, "0") == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "no filter");
+	else
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "if the filter allows socket, connect and mmap (as containers' do): "
+		    "HEADRACE_SECCOMP=allow",
+		    "a seccomp filter is in force: programs will not be recorded under it");
+}
+
+void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct rlimit limit;
+
+	(void)d;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max >= 4096)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "up to %llu open files",
+			     (unsigned long long)limit.rlim_max);
+	else
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "raise the hard limit (ulimit -Hn, limits.conf) to 4096 or more",
+		    "only %llu open files: a daemon needs one or two for each process of a job",
+		    (unsigned long long)limit.rlim_max);
+}
+
+void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct hr_fs_kind kind;
+	const char *journal;
+
+	if (hr_fs_kind(d->store, &kind) < 0) {
+		hr_check_set(c, HR_HEALTH_FAIL, "name a folder that exists", "%s: %s", d->store,
+			     strerror(errno));
+		return;
+	}
+	if (access(d->store, W_OK) != 0) {
+		hr_check_set(c, HR_HEALTH_FAIL, "record into another folder, with -o",
+			     "%s cannot be written: %s", d->store, strerror(errno));
+		return;
+	}
+	journal = hr_private_journal_dir(d->store);
+	if (journal != NULL)
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "fine for a store; what was not yet written is lost if the node itself dies",
+		    "%s is on %s, over the network: the journal will lie in %s", d->store,
+		    kind.name, journal);
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", d->store, kind.name);
+}
+
+/* ---- what is nice to have ----------------------------------------------------------------------- */
+
+void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)
+{
+	(void)d;
+	if (access("/sys/fs/cgroup/cgroup.controllers", R_OK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "version 2");
+	else if (access("/sys/fs/cgroup/unified/cgroup.procs", R_OK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "version 1, with version 2 at /sys/fs/cgroup/unified");
+	else
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "nothing to fix: jobs are told apart by process tree",
+			     "no version 2 hierarchy");
+}
+
+void hr_check_duckdb(const struct hr_doctor *d, struct hr_check *c)
+{
+	char *error = NULL;
+
+	(void)d;
+	if (hr_duckdb_load(&error) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "DuckDB %s", hr_duckdb.library_version());
+	else
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "scripts/install-duckdb; recording and summaries do not need it", "%s",
+			     error != NULL ? error : "libduckdb.so was not found");
+	free(error);
+}
+
+void hr_check_bpf(const struct hr_doctor *d, struct hr_check *c)
+{
+	char caps[32] = "0", unprivileged[8] = "?";
+	uint64_t effective;
+	bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0, allowed;
+
+	(void)d;
+	read_status("CapEff", caps, sizeof(caps));
+	read_line("/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged, sizeof(unprivileged));
+	effective = strtoull(caps, NULL, 16);
+	/* CAP_SYS_ADMIN 21, or CAP_PERFMON 38 and CAP_BPF 39 */
+	allowed = (effective >> 21 & 1) != 0 || (effective >> 38 & 3) == 3;
+	if (btf && allowed)
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "BTF and the capabilities are there (not used yet)");
+	else
+		hr_check_set(
+		    c, HR_HEALTH_OK, NULL,
+		    "not available (%s%s%s): raw system calls and static programs stay unseen",
+		    btf ? "" : "no BTF", !btf && !allowed ? ", " : "",
+		    allowed ? "" : "no CAP_BPF and CAP_PERFMON");
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/summary_paths.h"
+#include "collector/store.h"
+#include "common/hist.h"
+#include "common/ops.h"
+
+#define TOP_FILES   5u
+#define TOP_FOLDERS 4u
+#define WHO_MAX	    4096u
+
+struct loader {
+	struct hr_summary *s;
+	struct hr_paths *paths;
+	uint64_t first_ns, last_ns; /* wall clock */
+	bool ended, killed, running, unfinished;
+	uint32_t world;
+	size_t who_room, losses_room;
+};
+
+/* ---- small helpers ------------------------------------------------------------------------------ */
+
+/* Makes room for one more of `bytes` each; false when memory is out. */
+static bool reserve(void *list, size_t n, size_t *room, size_t bytes)
+{
+	void *grown;
+	size_t more = *room == 0 ? 16 : 2 * *room;
+
+	if (n < *room)
+		return true;
+	memcpy(&grown, list, sizeof(grown));
+	grown = realloc(grown, more * bytes);
+	if (grown == NULL)
+		return false;
+	memcpy(list, &grown, sizeof(grown));
+	*room = more;
+	return true;
+}
+
+static void see_time(struct loader *l, const struct hr_stream *stream, uint64_t boot_ns)
+{
+	uint64_t real_ns = boot_ns + (uint64_t)stream->real_minus_boot_ns;
+
+	if (boot_ns == 0)
+		return;
+	if (l->first_ns == 0 || real_ns < l->first_ns)
+		l->first_ns = real_ns;
+	if (real_ns > l->last_ns)
+		l->last_ns = real_ns;
+}
+
+static struct hr_summary_who *find_who(struct loader *l, const struct hr_process *process)
+{
+	struct hr_summary *s = l->s;
+	int rank = process != NULL ? process->rank : -1,
+	    worker = process != NULL ? process->worker : -1;
+
+	for (size_t i = 0; i < s->n_who; i++)
+		if (s->who[i].rank == rank && s->who[i].worker == worker)
+			return &s->who[i];
+	if (s->n_who == WHO_MAX || !reserve(&s->who, s->n_who, &l->who_room, sizeof(*s->who)))
+		return NULL;
+	s->who[s->n_who] = (struct hr_summary_who){.rank = rank, .worker = worker};
+	return &s->who[s->n_who++];
+}
+
+/* ---- frames ------------------------------------------------------------------------------------- */
+
+static uint64_t small_reads(const Headrace__Rollup *row)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i + 1 < row->n_size_hist; i += 2)
+		if (row->size_hist[i] < hr_log2_bin(HR_SUMMARY_SMALL_BYTES))
+			n += row->size_hist[i + 1];
+	return n;
+}
+
+static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
+{
+	const struct hr_op_info *op = hr_op_info((uint16_t)row->op);
+
+	t->ops += row->count;
+	t->errors += row->errors;
+	t->io_ns += row->dur_ns;
+	if (op->class == HR_CLASS_READ) {
+		t->reads += row->count;
+		t->read_bytes += row->bytes;
+		t->read_ns += row->dur_ns;
+		t->small_reads += small_reads(row);
+	} else if (op->class == HR_CLASS_WRITE) {
+		t->writes += row->count;
+		t->written_bytes += row->bytes;
+		t->write_ns += row->dur_ns;
+	} else {
+		t->opens += op->class == HR_CLASS_OPEN ? row->count : 0;
+		t->meta_ns += row->dur_ns;
+	}
+}
+
+static void fold_rollups(struct loader *l, const struct hr_stream *stream,
+			 const Headrace__RollupBatch *batch)
+{
+	for (size_t i = 0; i < batch->n_rows; i++) {
+		const Headrace__Rollup *row = batch->rows[i];
+		struct hr_summary_who *who;
+
+		if (row->scope != 0) {
+			add_totals(&l->s->runtime, row);
+			continue;
+		}
+		add_totals(&l->s->data, row);
+		who = find_who(l, hr_stream_process(stream, row->proc));
+		if (who != NULL)
+			add_totals(&who->data, row);
+	}
+}
+
+static int fold_files(struct loader *l, const struct hr_stream *stream,
+		      const Headrace__FileRecords *records)
+{
+	for (size_t i = 0; i < records->n_rows; i++) {
+		const Headrace__FileRecord *row = records->rows[i];
+
+		see_time(l, stream, row->first_ns);
+		see_time(l, stream, row->last_ns);
+		if (hr_paths_add(l->paths, stream, row) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_loss(struct loader *l, const Headrace__LossRow *row)
+{
+	struct hr_summary *s = l->s;
+	struct hr_summary_loss *loss = NULL;
+
+	for (size_t i = 0; i < s->n_losses && loss == NULL; i++)
+		if (strcmp(s->losses[i].reason, row->reason) == 0)
+			loss = &s->losses[i];
+	if (loss == NULL) {
+		char *reason = strdup(row->reason);
+
+		if (reason == NULL ||
+		    !reserve(&s->losses, s->n_losses, &l->losses_room, sizeof(*loss))) {
+			free(reason);
+			return -ENOMEM;
+		}
+		loss = &s->losses[s->n_losses++];
+		*loss = (struct hr_summary_loss){.reason = reason};
+	}
+	loss->count += row->count;
+	loss->bytes += row->bytes;
+	s->lost += row->count;
+	return 0;
+}
+
+static int fold_losses(struct loader *l, const Headrace__Loss *loss)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < loss->n_rows && r == 0; i++)
+		r = add_loss(l, loss->rows[i]);
+	return r;
+}
+
+static int fold_frame(struct loader *l, const struct hr_stream *stream,
+		      const Headrace__Frame *frame)
+{
+	switch (frame->body_case) {
+	case HEADRACE__FRAME__BODY_ROLLUPS:
+		fold_rollups(l, stream, frame->rollups);
+		return 0;
+	case HEADRACE__FRAME__BODY_FILE_RECORDS:
+		return fold_files(l, stream, frame->file_records);
+	case HEADRACE__FRAME__BODY_LOSS:
+		return fold_losses(l, frame->loss);
+	case HEADRACE__FRAME__BODY_JOB:
+		if (frame->job->ranks_expected > l->s->ranks_expected)
+			l->s->ranks_expected = frame->job->ranks_expected;
+		return 0;
+	case HEADRACE__FRAME__BODY_LEVELS:
+		l->s->counters_only =
+		    l->s->counters_only || strcmp(frame->levels->level, "counters") == 0;
+		return 0;
+	case HEADRACE__FRAME__BODY_STREAM_END:
+		l->killed = l->killed || strcmp(frame->stream_end->state, "killed") == 0;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Frames with events are left alone: everything here is in the small ones. */
+static bool is_wanted(uint32_t kind)
+{
+	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||
+	       kind == HEADRACE__FRAME__BODY_FILE_RECORDS || kind == HEADRACE__FRAME__BODY_LOSS ||
+	       kind == HEADRACE__FRAME__BODY_JOB || kind == HEADRACE__FRAME__BODY_LEVELS ||
+	       kind == HEADRACE__FRAME__BODY_STREAM_END;
+}
+
+/* ---- streams ------------------------------------------------------------------------------------ */
+
+static void fold_processes(struct loader *l, const struct hr_stream *stream)
+{
+	for (uint32_t i = 0; i < stream->n_processes; i++) {
+		const struct hr_process *process = &stream->processes[i];
+		struct hr_summary_who *who = find_who(l, process);
+
+		if (who != NULL)
+			who->processes++;
+		l->s->processes++;
+		l->s->processes_open += process->msg->end_ns == 0;
+		if (process->msg->world_size > l->world)
+			l->world = process->msg->world_size;
+		see_time(l, stream, process->msg->start_ns);
+		see_time(l, stream, process->msg->end_ns);
+	}
+}
+
+static int fold_stream(struct loader *l, const struct hr_stream *stream)
+{
+	int r = 0;
+
+	l->s->stored_bytes += stream->bytes;
+	l->ended = l->ended || stream->ended;
+	l->running = l->running || (!stream->ended && stream->live);
+	l->unfinished = l->unfinished || (!stream->ended && !stream->live);
+	fold_processes(l, stream);
+	for (uint32_t i = 0; i < stream->n_batches; i++)
+		l->s->events += stream->batches[i].count;
+	for (uint32_t i = 0; i < stream->n_frames && r == 0; i++) {
+		Headrace__Frame *frame;
+
+		if (!is_wanted(stream->frames[i].kind) || hr_stream_read(stream, i, &frame) < 0)
+			continue;
+		r = fold_frame(l, stream, frame);
+		headrace__frame__free_unpacked(frame, NULL);
+	}
+	return r;
+}
+
+static uint32_t count_nodes(const struct hr_stream *streams, size_t n)
+{
+	uint32_t nodes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool seen = false;
+
+		for (size_t k = 0; k < i && !seen; k++)
+			seen = strcmp(streams[i].node, streams[k].node) == 0;
+		nodes += !seen;
+	}
+	return nodes;
+}
+
+/* ---- ranks -------------------------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct hr_summary_who *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->worker < y->worker ? -1 : x->worker > y->worker;
+}
+
+static bool rank_seen(const struct hr_summary *s, int rank)
+{
+	for (size_t i = 0; i < s->n_who; i++)
+		if (s->who[i].rank == rank)
+			return true;
+	return false;
+}
+
+/* "3 7-9": ranks below ranks_expected that no process had. */
+static char *missing_ranks(const struct hr_summary *s)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (out == NULL)
+		return NULL;
+	for (int rank = 0; rank < (int)s->ranks_expected && bytes < 512; rank++) {
+		int last = rank;
+
+		if (rank_seen(s, rank))
+			continue;
+		while (last + 1 < (int)s->ranks_expected && !rank_seen(s, last + 1))
+			last++;
+		fprintf(out, "%s%d", ftell(out) > 0 ? " " : "", rank);
+		if (last > rank)
+			fprintf(out, "-%d", last);
+		rank = last;
+		fflush(out);
+	}
+	fclose(out);
+	if (bytes == 0) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+static void count_ranks(struct loader *l)
+{
+	struct hr_summary *s = l->s;
+
+	if (l->world > s->ranks_expected)
+		s->ranks_expected = l->world;
+	if (s->n_who > 0)
+		qsort(s->who, s->n_who, sizeof(*s->who), by_rank);
+	for (size_t i = 0; i < s->n_who; i++) {
+		s->workers += s->who[i].worker >= 0;
+		s->ranks += s->who[i].rank >= 0 && (i == 0 || s->who[i].rank != s->who[i - 1].rank);
+	}
+	s->ranks_missing = missing_ranks(s);
+}
+
+/* ---- loading ------------------------------------------------------------------------------------ */
+
+static const char *state_name(const struct loader *l)
+{
+	if (l->running)
+		return "running";
+	if (l->unfinished)
+		return "unfinished";
+	return l->killed ? "killed" : "ended";
+}
+
+static int copy_problems(struct hr_summary *s, const struct hr_catalog *catalog)
+{
+	const struct hr_problem *problems;
+	size_t n = hr_catalog_problems(catalog, &problems);
+
+	s->problems = calloc(n + 1, sizeof(*s->problems));
+	for (size_t i = 0; i < n && s->problems != NULL; i++) {
+		s->problems[i] = strdup(problems[i].text);
+		s->n_problems = i + 1;
+	}
+	return s->problems != NULL ? 0 : -ENOMEM;
+}
+
+static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(catalog, &streams);
+	int r = copy_problems(l->s, catalog);
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = fold_stream(l, &streams[i]);
+	if (r < 0)
+		return r;
+	l->s->streams = (uint32_t)n;
+	l->s->nodes = count_nodes(streams, n);
+	l->s->span_ns = l->last_ns - l->first_ns;
+	l->s->files = calloc(TOP_FILES, sizeof(*l->s->files));
+	l->s->folders = calloc(TOP_FOLDERS, sizeof(*l->s->folders));
+	l->s->state = strdup(state_name(l));
+	if (l->s->files == NULL || l->s->folders == NULL || l->s->state == NULL)
+		return -ENOMEM;
+	l->s->n_files = hr_paths_files(l->paths, l->s->files, TOP_FILES);
+	l->s->n_folders = hr_paths_folders(l->paths, l->s->folders, TOP_FOLDERS);
+	count_ranks(l);
+	return 0;
+}
+
+int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error)
+{
+	struct loader l = {.s = calloc(1, sizeof(*l.s)), .paths = hr_paths_new()};
+	struct hr_catalog *catalog = NULL;
+	int r = l.s != NULL && l.paths != NULL
+		    ? hr_catalog_open(&store, 1, job, &catalog, ret_error)
+		    : -ENOMEM;
+
+	if (r == 0) {
+		l.s->store = strdup(store);
+		l.s->job = strdup(job);
+		r = l.s->store != NULL && l.s->job != NULL ? fold_catalog(&l, catalog) : -ENOMEM;
+	}
+	hr_paths_free(l.paths);
+	hr_catalog_free(catalog);
+	if (r < 0) {
+		hr_summary_free(l.s);
+		return r;
+	}
+	*ret = l.s;
+	return 0;
+}
+
+static void free_paths(struct hr_summary_path *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i].path);
+	free(list);
+}
+
+void hr_summary_free(struct hr_summary *s)
+{
+	if (s == NULL)
+		return;
+	free_paths(s->files, s->n_files);
+	free_paths(s->folders, s->n_folders);
+	for (size_t i = 0; i < s->n_losses; i++)
+		free(s->losses[i].reason);
+	for (size_t i = 0; i < s->n_problems; i++)
+		free(s->problems[i]);
+	free(s->losses);
+	free(s->problems);
+	free(s->who);
+	free(s->ranks_missing);
+	free(s->state);
+	free(s->store);
+	free(s->job);
+	free(s);
+}

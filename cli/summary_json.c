@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary as scripts read it: the keys are a contract, described in docs/run.md. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/summary.h"
+#include "common/text.h"
+
+#define SUMMARY_VERSION 1u
+
+static void put_totals(struct hr_json *j, const char *key, const struct hr_totals *t)
+{
+	hr_json_object(j, key);
+	hr_json_uint(j, "operations", t->ops);
+	hr_json_uint(j, "errors", t->errors);
+	hr_json_uint(j, "io_ns", t->io_ns);
+	hr_json_uint(j, "reads", t->reads);
+	hr_json_uint(j, "read_bytes", t->read_bytes);
+	hr_json_uint(j, "read_ns", t->read_ns);
+	hr_json_uint(j, "small_reads", t->small_reads);
+	hr_json_uint(j, "writes", t->writes);
+	hr_json_uint(j, "written_bytes", t->written_bytes);
+	hr_json_uint(j, "write_ns", t->write_ns);
+	hr_json_uint(j, "opens", t->opens);
+	hr_json_uint(j, "other_ns", t->meta_ns);
+	hr_json_end(j);
+}
+
+static void put_number_or_null(struct hr_json *j, const char *key, int value)
+{
+	if (value >= 0)
+		hr_json_int(j, key, value);
+	else
+		hr_json_null(j, key);
+}
+
+static void put_who(struct hr_json *j, const struct hr_summary *s)
+{
+	hr_json_array(j, "who");
+	for (size_t i = 0; i < s->n_who; i++) {
+		hr_json_object(j, NULL);
+		put_number_or_null(j, "rank", s->who[i].rank);
+		put_number_or_null(j, "worker", s->who[i].worker);
+		hr_json_uint(j, "processes", s->who[i].processes);
+		put_totals(j, "data", &s->who[i].data);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_paths(struct hr_json *j, const char *key, const struct hr_summary_path *list,
+		      size_t n)
+{
+	hr_json_array(j, key);
+	for (size_t i = 0; i < n; i++) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "path", list[i].path);
+		hr_json_uint(j, "files", list[i].files);
+		hr_json_uint(j, "opens", list[i].opens);
+		hr_json_uint(j, "io_ns", list[i].io_ns);
+		hr_json_uint(j, "read_bytes", list[i].read_bytes);
+		hr_json_uint(j, "written_bytes", list[i].written_bytes);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_missing(struct hr_json *j, const struct hr_summary *s)
+{
+	hr_json_object(j, "missing");
+	hr_json_string(j, "ranks", s->ranks_missing);
+	hr_json_uint(j, "operations_lost", s->lost);
+	hr_json_array(j, "losses");
+	for (size_t i = 0; i < s->n_losses; i++) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "reason", s->losses[i].reason);
+		hr_json_uint(j, "count", s->losses[i].count);
+		hr_json_uint(j, "lost_bytes", s->losses[i].bytes);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+	hr_json_bool(j, "counters_only", s->counters_only);
+	hr_json_array(j, "problems");
+	for (size_t i = 0; i < s->n_problems; i++)
+		hr_json_string(j, NULL, s->problems[i]);
+	hr_json_end(j);
+	hr_json_end(j);
+}
+
+static void put_summary(struct hr_json *j, const struct hr_summary *s)
+{
+	hr_json_object(j, NULL);
+	hr_json_uint(j, "summary_version", SUMMARY_VERSION);
+	hr_json_string(j, "store", s->store);
+	hr_json_string(j, "job", s->job);
+	hr_json_string(j, "state", s->state);
+	hr_json_uint(j, "span_ns", s->span_ns);
+	hr_json_uint(j, "stored_bytes", s->stored_bytes);
+	hr_json_uint(j, "nodes", s->nodes);
+	hr_json_uint(j, "streams", s->streams);
+	hr_json_uint(j, "ranks", s->ranks);
+	hr_json_uint(j, "ranks_expected", s->ranks_expected);
+	hr_json_uint(j, "workers", s->workers);
+	hr_json_uint(j, "processes", s->processes);
+	hr_json_uint(j, "processes_open", s->processes_open);
+	hr_json_uint(j, "events", s->events);
+	hr_json_uint(j, "small_read_limit_bytes", HR_SUMMARY_SMALL_BYTES);
+	put_missing(j, s);
+	put_totals(j, "data", &s->data);
+	put_totals(j, "runtime", &s->runtime);
+	put_who(j, s);
+	put_paths(j, "folders", s->folders, s->n_folders);
+	put_paths(j, "files", s->files, s->n_files);
+	hr_json_end(j);
+}
+
+int hr_summary_write(const struct hr_summary *s, const char *file)
+{
+	struct hr_json j;
+	char *temporary;
+	FILE *out;
+	int r;
+
+	if (asprintf(&temporary, "%s.%d.tmp", file, (int)getpid()) < 0)
+		return -ENOMEM;
+	out = fopen(temporary, "we");
+	r = out == NULL ? -errno : 0;
+	if (r == 0) {
+		hr_json_init(&j, out);
+		put_summary(&j, s);
+		if (fflush(out) != 0 || fsync(fileno(out)) != 0)
+			r = -errno;
+		if (fclose(out) != 0 && r == 0)
+			r = -errno;
+		if (r == 0 && rename(temporary, file) != 0)
+			r = -errno;
+		if (r < 0)
+			unlink(temporary);
+	}
+	free(temporary);
+	return r;
+}
