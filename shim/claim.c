@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim.c - how a thread comes to its ring: free ones, those of dead threads, another map
+ *
+ * There is no destructor: thread-specific ones run user code in an order of their own, and never on _exit. A
+ * thread that needs a ring looks whether the owners of the others still live.
+ */
+#include "shim/ring.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "shim/clock.h"
+#include "shim/sys.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL and fault page by page */
+#endif
+#define SKIP_OPS 4096u /* ring-less operations of a thread before it looks again */
+
+static struct hr_ring_hdr *map_ring(struct hr_map_hdr *map, uint32_t i)
+{
+	return (struct hr_ring_hdr *)((uint8_t *)map + hr_ring_offset(i, map->slots_log2));
+}
+
+/* What a dead owner was in the middle of, before the ring's next owner announces itself. */
+static void bury(struct hr__thread *t)
+{
+	struct hr_inflight cell = t->ring->inflight;
+
+	if (cell.op != 0)
+		hr__ring_cut(&cell, hr__clock_ticks());
+	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
+	hr__ring_aggregate_flush();
+}
+
+static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring, int tid,
+		 bool used)
+{
+	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
+
+	HR_SYS3(madvise, ring, hr_ring_bytes(map->slots_log2), MADV_POPULATE_WRITE);
+	t->ring = ring;
+	t->map = map;
+	t->mask = (1u << map->slots_log2) - 1;
+	t->limit = 0;
+	t->gave_up = false;
+	t->nonce = hr__wiped.nonce;
+	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
+	if (used)
+		bury(t);
+	head.start_ticks = hr__clock_ticks();
+	hr__ring_control(&head, NULL, 0);
+}
+
+/* Claims a ring that is free, or whose owner is this thread's number (then that one is dead) or is gone. */
+static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
+{
+	struct hr_ring_hdr *ring = map_ring(map, i);
+	uint32_t owner = __atomic_load_n(&ring->owner_tid, __ATOMIC_ACQUIRE);
+
+	if (owner != 0 && owner != (uint32_t)tid) {
+		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
+			return false;
+	}
+	/* Acquire and release: what the dead owner stored is seen, and the daemon sees ours behind the claim. */
+	if (!__atomic_compare_exchange_n(&ring->owner_tid, &owner, (uint32_t)tid, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	take(t, map, ring, tid, owner != 0);
+	return true;
+}
+
+static bool claim_any(struct hr__thread *t, uint32_t maps, int tid, bool dead)
+{
+	for (uint32_t m = 0; m < maps; m++)
+		for (uint32_t i = 0; i < hr__wiped.maps[m]->ring_count; i++)
+			if (claim_one(t, hr__wiped.maps[m], i, tid, dead))
+				return true;
+	return false;
+}
+
+static void claim(struct hr__thread *t)
+{
+	int tid = hr__sys_gettid();
+	uint32_t maps;
+
+	t->ring = NULL;
+	t->aggregating = false;
+	do {
+		/* Acquire: pairs with the release store behind a map's entry. */
+		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
+		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
+			return;
+	} while (hr__session_more_rings(maps));
+	t->nonce = hr__wiped.nonce;
+	t->skip = SKIP_OPS;
+}
+
+/* Could a search find anything? Cheap, because a detached process asks at every operation. */
+static bool worth_it(struct hr__thread *t, enum hr__seek seek)
+{
+	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
+
+	if (!hr__image.on || hr__image.quiet)
+		return false;
+	if (nonce != 0) {
+		if (t->nonce != nonce)
+			return true;
+		if (t->skip > 0)
+			t->skip--;
+		return t->skip == 0;
+	}
+	if (hr__image.socket[0] == '\0')
+		return false;
+	switch (seek) {
+	case HR__SEEK_FIRST:
+		return __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) == 0 &&
+		       (hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns);
+	case HR__SEEK_RETRY:
+		return hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns;
+	default:
+		return true;
+	}
+}
+
+struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
+{
+	struct hr__thread *t = &hr__self;
+	uint64_t all = ~UINT64_C(0), old;
+
+	if (hr__ring_current() != NULL)
+		return t->ring;
+	if (!worth_it(t, seek) || hr__in_vfork_child())
+		return NULL;
+	/*
+	 * With signals blocked no handler can find a half-made attachment of its own thread, fork in the
+	 * middle of one, or leave it by longjmp. At most 50 ms, once.
+	 */
+	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	if (hr__ring_current() == NULL && hr__session_attach(seek))
+		claim(t);
+	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &old, NULL, sizeof(old));
+	return hr__ring_current();
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/clock.h"
+
+#include <time.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "shim/sys.h"
+
+/* Weak: a libc without it gets the system call. */
+extern __typeof__(clock_gettime) clock_gettime __attribute__((weak));
+
+uint32_t hr__clock_mode;
+
+uint64_t hr__clock_ns(void)
+{
+	struct timespec ts = {0};
+
+	if (clock_gettime != NULL)
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+	else
+		HR_SYS2(clock_gettime, CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool tsc_invariant(void)
+{
+#if defined(__x86_64__)
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
+#else
+	return false;
+#endif
+}
+
+bool hr__clock_is_tsc(void)
+{
+	uint32_t mode = __atomic_load_n(&hr__clock_mode, __ATOMIC_RELAXED);
+
+	if (mode == HR__CLOCK_UNKNOWN) {
+		uint32_t found = tsc_invariant() ? HR__CLOCK_TSC : HR__CLOCK_MONOTONIC;
+
+		/* A daemon's word, which another thread may have brought meanwhile, stands. */
+		if (__atomic_compare_exchange_n(&hr__clock_mode, &mode, found, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			mode = found;
+	}
+	return mode == HR__CLOCK_TSC;
+}
+
+void hr__clock_monotonic(void)
+{
+	__atomic_store_n(&hr__clock_mode, HR__CLOCK_MONOTONIC, __ATOMIC_RELAXED);
+}
+
+uint64_t hr__clock_slow(void)
+{
+#if defined(__x86_64__)
+	if (hr__clock_is_tsc())
+		return __builtin_ia32_rdtsc();
+#endif
+	return hr__clock_ns();
+}

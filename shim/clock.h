@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clock.h - session ticks
+ *
+ * Purpose   One 64-bit tick count: the TSC where the CPU says that it is invariant, until a daemon
+ * says otherwise (hr_ack.flags); else nanoseconds of CLOCK_MONOTONIC. Found out at the first use,
+ * not in the constructor: CPUID traps in a virtual machine, and most processes never need it.
+ * Threads   Any, signal handlers included.
+ */
+#ifndef HEADRACE_SHIM_CLOCK_H
+#define HEADRACE_SHIM_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/core.h"
+
+enum hr__clock_mode { HR__CLOCK_UNKNOWN, HR__CLOCK_TSC, HR__CLOCK_MONOTONIC };
+
+extern uint32_t hr__clock_mode; /* relaxed */
+
+uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC; the vDSO's where libc offers it */
+uint64_t hr__clock_slow(void);	/* ticks, deciding the mode first if need be */
+bool hr__clock_is_tsc(void);	/* decides the mode if need be */
+void hr__clock_monotonic(void); /* the daemon does not trust the TSC */
+
+static inline uint64_t hr__clock_ticks(void)
+{
+#if defined(__x86_64__)
+	if (hr_likely(__atomic_load_n(&hr__clock_mode, __ATOMIC_RELAXED) == HR__CLOCK_TSC))
+		return __builtin_ia32_rdtsc();
+#endif
+	return hr__clock_slow();
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filter.h - which paths are recorded
+ *
+ * Purpose   Verdict on an absolute path, in this order: below the store, explicit exclude, include
+ * (when given, all that is traced), Python's own files, default excludes. Pure but for the
+ * configuration, which points into the caller's text. Threads   hr__filter_init once;
+ * hr__filter_verdict then from anywhere.
+ *
+ * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, `/` too; `?` one
+ * byte); one without is a path prefix on component borders. Lists are separated by commas; there is
+ * no escape.
+ */
+#ifndef HEADRACE_SHIM_FILTER_H
+#define HEADRACE_SHIM_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED };
+
+/* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. Text must
+ * stay. */
+struct hr__filter_config {
+	const char *exclude;
+	const char *include;
+	const char *defaults;
+	const char *store; /* a folder */
+};
+#define HR__DEFAULT_EXCLUDE "/etc,/dev,/usr,/bin,/boot,/lib,/lib64,/opt,/sbin,/sys,/proc,/run,/var"
+
+struct hr__filter {
+	struct hr__filter_config config;
+	bool has_include;
+};
+
+void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);
+enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes);
+
+/* The two kinds of pattern, for tests. */
+bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes);
+bool hr__prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init.c - the shim made ready, from the environment
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/path.h"
+#include "shim/sys.h"
+
+#define NS_PER_S     UINT64_C(1000000000)
+#define HINT_NAME    "HEADRACE_ATTACH_FAILED"
+#define HINT_SECONDS 5 /* that children believe a failure of their parent's */
+#define WAIT_MS	     2
+#define FILTER_BYTES 16384u
+
+struct hr__image hr__image;
+struct hr__wiped hr__wiped;
+struct hr__filter hr__filter;
+
+/* Copies of what the filter points to: programs overwrite their environment (setproctitle). */
+static char filter_text[FILTER_BYTES];
+static size_t filter_used;
+
+static const char *value_of(char **envp, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; envp != NULL && *envp != NULL; envp++)
+		if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
+}
+
+/* NULL when not set, or when there is no room left: then the rule it stands for does not hold. */
+static const char *keep(const char *value)
+{
+	size_t n = value != NULL ? strlen(value) + 1 : 0;
+	char *copy = filter_text + filter_used;
+
+	if (n == 0 || n > sizeof(filter_text) - filter_used)
+		return NULL;
+	memcpy(copy, value, n);
+	filter_used += n;
+	return copy;
+}
+
+static uint64_t parse_number(const char *s)
+{
+	uint64_t n = 0;
+
+	while (*s >= '0' && *s <= '9' && n < UINT64_C(1) << 48)
+		n = n * 10 + (uint64_t)(*s++ - '0');
+	return n;
+}
+
+static void read_on_full(const char *value)
+{
+	struct hr__image *im = &hr__image;
+
+	im->on_full = HR__FULL_WAIT;
+	im->wait_ms = WAIT_MS;
+	if (value != NULL && strcmp(value, "drop") == 0)
+		im->on_full = HR__FULL_DROP;
+	else if (value != NULL && strncmp(value, "wait:", 5) == 0)
+		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
+}
+
+/* A parent that could not attach a moment ago says so, so that its children do not each wait. */
+static void read_hint(const char *value)
+{
+	uint64_t failed_s;
+
+	if (value == NULL || strlen(value) != 20)
+		return;
+	hr__image.hint = (char *)value;
+	failed_s = parse_number(value);
+	if (failed_s != 0)
+		hr__image.retry_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
+}
+
+static void read_filter(char **envp)
+{
+	const struct hr__filter_config config = {
+	    .exclude = keep(value_of(envp, "HEADRACE_EXCLUDE")),
+	    .include = keep(value_of(envp, "HEADRACE_INCLUDE")),
+	    .defaults = keep(value_of(envp, "HEADRACE_DEFAULT_EXCLUDE")),
+	    .store = keep(value_of(envp, "HEADRACE_STORE")),
+	};
+
+	hr__filter_init(&hr__filter, &config);
+}
+
+static void read_environment(char **envp)
+{
+	const char *socket = value_of(envp, "HEADRACE_SOCKET");
+	const char *seccomp = value_of(envp, "HEADRACE_SECCOMP");
+	size_t n;
+
+	if (socket == NULL)
+		socket = "/run/headrace/shim.sock";
+	n = strlen(socket);
+	if (n < sizeof(hr__image.socket)) /* a longer one cannot be connected to: stays detached */
+		memcpy(hr__image.socket, socket, n + 1);
+	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
+	read_on_full(value_of(envp, "HEADRACE_ON_FULL"));
+	read_hint(value_of(envp, HINT_NAME));
+	read_filter(envp);
+	for (; envp != NULL && *envp != NULL; envp++) {
+		const char *equals = strchr(*envp, '=');
+
+		if (equals != NULL && hr__env_wanted(*envp))
+			hr__env_keep(*envp, (size_t)(equals - *envp), equals + 1);
+	}
+}
+
+void hr__init(char **envp)
+{
+	const char *off = value_of(envp, "HEADRACE");
+
+	if (off != NULL && strcmp(off, "off") == 0)
+		return;
+	/* Without it a forked child could not tell the parent's session from its own (Linux < 4.14). */
+	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0)
+		return;
+	hr__wiped.pid = hr__sys_getpid();
+	hr__wiped.born = HR__BORN_IMAGE;
+	read_environment(envp);
+	hr__image.on = hr__fdtab_init();
+}

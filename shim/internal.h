@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - what the files of the shim's core share with one another
+ *
+ * Purpose   State in three lifetimes, and the functions between the parts. Wrappers see core.h
+ * only. Threads   Everything may run in any thread and in a signal handler that interrupts any
+ * other part. There is no lock but the attach lock, which is only ever taken with all signals
+ * blocked. Lifetime  hr__image    set by the constructor, survives fork by copy hr__wiped    zeroed
+ * by the kernel in every forked child (MADV_WIPEONFORK) hr__self     per thread; its ring is valid
+ * only while `nonce` equals hr__wiped.nonce
+ *
+ *      hr__self.nonce == hr__wiped.nonce ?
+ *            yes -> hr__self.ring (NULL: this session has no ring for this thread)
+ *            no  -> hr__ring_find(): not attached yet, a forked child, or a thread that never asked
+ */
+#ifndef HEADRACE_SHIM_INTERNAL_H
+#define HEADRACE_SHIM_INTERNAL_H
+
+#include "shim/core.h"
+
+/* ---- for the life of the image
+ * --------------------------------------------------------------------- */
+
+#define HR__PATH_MAX	 4096u /* bytes that travel; a longer path is hashed whole and sent cut */
+#define HR__ENV_BYTES	 8192u
+#define HR__SOCKET_BYTES 108u
+
+struct hr__image {
+	bool on;	       /* intercepting at all */
+	bool quiet;	       /* seccomp: no system call of our own from here on */
+	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
+	bool clock_switched;   /* operations begun before the attach have ticks of another clock */
+	uint8_t on_full;       /* enum hr__on_full */
+	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
+	uint64_t parent_token; /* of the latest session of this image, here or in an ancestor */
+	uint64_t retry_ns;     /* no attach before; a forked child inherits the patience */
+	uint32_t failures;
+	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in our environment, or NULL */
+	char socket[HR__SOCKET_BYTES];
+	uint32_t env_bytes; /* what env.c keeps for a hello */
+	char env[HR__ENV_BYTES];
+	/* Shared mappings of this process: a forked child covers them (fork.c). */
+	uint32_t mapping_count;
+	struct {
+		void *addr;
+		uint64_t bytes;
+	} mappings[HR_SESSION_MAPS + 1]; /* and the node page */
+};
+extern struct hr__image hr__image;
+
+enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
+
+/* ---- for the life of the process
+ * ------------------------------------------------------------------- */
+
+#define HR__SENT_SLOTS	    65536u
+#define HR__ANNOUNCED_SLOTS 65536u
+/* In a sent-set entry, beside HR_FILE_*: type, device and mount were sent as well. */
+#define HR__SENT_TYPED UINT64_C(4)
+
+#if defined(__aarch64__)
+#define HR__PAGE_ALIGN 65536 /* the largest page a kernel may have */
+#else
+#define HR__PAGE_ALIGN 4096
+#endif
+
+enum hr__born {
+	HR__BORN_WIPED, /* a forked child that nobody has looked at yet */
+	HR__BORN_IMAGE, /* the constructor ran in this very process */
+	HR__BORN_FORKED
+};
+
+struct hr__wiped {
+	uint64_t nonce; /* of the session: 0 none; release store after the fields below it */
+	uint32_t
+	    born; /* 1: made ready in this very process; 0: a forked child, not yet looked at */
+	int32_t pid;
+	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
+	uint32_t attempts;  /* to attach, in this process */
+	uint32_t cwd_seq;   /* path.c: seqlock of the cached cwd, 0: nothing cached */
+	uint32_t scratch;   /* path.c: big buffers in use, a bit each */
+	uint32_t counting;  /* counters[] holds something */
+	uint32_t map_count; /* release store after maps[] */
+	uint64_t token;
+	uint64_t start_ticks; /* of the session */
+	const struct hr_node_page *node;
+	struct hr_map_hdr *maps[HR_SESSION_MAPS];
+	struct hr_lost counters[HR_OP_MAX];	/* operations made without a ring */
+	uint8_t announced[HR__ANNOUNCED_SLOTS]; /* by fd: its path went out in this session */
+	uint64_t sent[HR__SENT_SLOTS];		/* by path id: went out, with what flags */
+} __attribute__((aligned(HR__PAGE_ALIGN)));
+extern struct hr__wiped hr__wiped;
+
+/* ---- for the life of a thread
+ * ---------------------------------------------------------------------- */
+
+enum hr__vfork { HR__VFORK_NO, HR__VFORK_MARKED, HR__VFORK_CHILD };
+
+struct hr__thread {
+	uint64_t nonce;
+	struct hr_ring_hdr *ring;
+	const struct hr_map_hdr *map;
+	uint64_t
+	    limit; /* reserving past this index needs hr__ring_room(); never past tail + slots */
+	uint32_t mask; /* slots - 1 */
+	uint8_t vfork; /* enum hr__vfork */
+	bool aggregating;
+	bool gave_up;  /* waited in vain: not again until tail or beat have moved */
+	uint32_t skip; /* ring-less operations until the next look for a ring */
+	uint64_t gave_up_tail;
+	uint64_t gave_up_beat;
+};
+#define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread that has not asked; no session has it */
+extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
+
+/* ---- ring.c: one thread's way into its ring
+ * -------------------------------------------------------- */
+
+/* Where hr__ring_find may go to get one. */
+enum hr__seek {
+	HR__SEEK_FIRST, /* attach if this process never tried */
+	HR__SEEK_RETRY, /* attach again when the back-off is over (path calls, which are dear
+			   anyway) */
+	HR__SEEK_FORCE	/* attach now (before a seccomp filter) */
+};
+
+/* The calling thread's ring, or NULL: count privately. */
+struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
+
+/* Makes room for n slots: kicks the daemon, waits as HEADRACE_ON_FULL says. False: drop. */
+bool hr__ring_room(struct hr__thread *t, uint32_t n);
+
+/* A control record (HR_CTL_*) with n_text bytes of text behind it. False when it was dropped. */
+bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text);
+
+/* One record of the calling thread, with `pair` when it is not NULL; counted as lost when dropped.
+ */
+void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
+		     const struct hr_pair *pair);
+void hr__ring_aggregate_flush(void);
+/* The record of an in-flight cell whose call will not return. */
+void hr__ring_cut(const struct hr_inflight *cell, uint64_t end);
+void hr__ring_kick(void);
+
+/* The usable ring without any search. */
+static inline struct hr_ring_hdr *hr__ring_current(void)
+{
+	/* Acquire pairs with the attacher's release store: map pages and node page are valid with
+	 * the nonce. */
+	if (hr_likely(hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE)))
+		return hr__self.ring;
+	return NULL;
+}
+
+/* ---- session.c: attach
+ * ----------------------------------------------------------------------------- */
+
+/* Both take the attach lock, block at most 50 ms, and return whether there is now something to
+ * claim. */
+bool hr__session_attach(enum hr__seek seek);
+bool hr__session_more_rings(uint32_t have_maps);
+/* A descriptor number is about to be closed by the program: if it is one of ours in mid-attach, it
+ * is not any more. */
+void hr__session_fd_taken(unsigned first, unsigned last);
+void hr__session_fds_drop(
+    void); /* in a forked child: close what an attaching thread of the parent held */
+
+/* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
+
+bool hr__fdtab_init(void);
+hr_file hr__fd_resolve(int fd); /* an unknown one */
+void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
+bool hr__fd_announced(int fd, hr_file file);
+hr_file hr__fd_announce(int fd, hr_file file); /* may return a corrected file */
+
+/* What a statx without sync said; mode 0: not known. */
+struct hr__stat {
+	uint32_t mode;
+	uint32_t nlink;
+	int64_t device; /* HR_OFFSET_NONE: not known */
+	int64_t mount;	/* -1: not known */
+};
+bool hr__stat_fd(int fd, struct hr__stat *ret); /* false: no answer, *ret says unknown */
+/* A file of a kind that is never recorded: pipe, socket, terminal, anonymous inode. */
+bool hr__stat_ignored(const struct hr__stat *st);
+
+/* ---- fork.c, counters.c
+ * ---------------------------------------------------------------------------- */
+
+void hr__fork_child(void); /* makes a wiped child ready; attach lock held, or the only thread */
+bool hr__vfork_child(
+    void); /* decides a marked thread: true in the child, which may change no table */
+
+static inline bool hr__in_vfork_child(void)
+{
+	return hr_unlikely(hr__self.vfork != HR__VFORK_NO) && hr__vfork_child();
+}
+
+void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
+uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
+void hr__counters_to_ring(struct hr_ring_hdr *ring); /* into its lost[]: owner only */
+void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
+		  uint64_t ticks);
+
+/* ---- init.c, real.c
+ * -------------------------------------------------------------------------------- */
+
+/* Makes the shim ready from an environment (NULL-terminated, may be NULL). Once, before other
+ * threads. */
+void hr__init(char **envp);
+void hr__real_init(void);
+
+/* Rank and job variables (env_names.def) and HEADRACE_*; `text` is NAME=VALUE or NAME. */
+bool hr__env_wanted(const char *text);
+void hr__env_keep(const char *name, size_t name_bytes, const char *value);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * op.c - begin and end of an operation
+ *
+ * Order at the end: clock, record, in-flight cell. A daemon that finds a process killed in between sees the
+ * record and a cell with the same start; never neither.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "shim/clock.h"
+#include "shim/path.h"
+#include "shim/ring.h"
+#include "shim/sys.h"
+
+#define AGGREGATE_CALLS 65536u /* a long run of getc shows up now and then */
+
+static bool level_off(void)
+{
+	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+}
+
+/*
+ * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: nothing is recorded now;
+ * NULL without: counted privately.
+ */
+static struct hr_ring_hdr *ring_for_op(enum hr__seek seek, bool *ret_off)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+
+	if (hr_unlikely(ring == NULL))
+		ring = hr__ring_find(seek);
+	*ret_off = ring != NULL && level_off();
+	return *ret_off ? NULL : ring;
+}
+
+/* ---- begin ------------------------------------------------------------------------------------- */
+
+static inline void begin(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
+			 int64_t offset)
+{
+	bool off;
+
+	op->ring = ring_for_op(HR__SEEK_FIRST, &off);
+	op->live = !off;
+	if (hr_unlikely(off))
+		return;
+	if (hr_likely(op->ring != NULL)) {
+		if (hr_unlikely(!hr__fd_announced(fd, file)) && fd >= 0)
+			file = hr__fd_announce(fd, file);
+		if (hr_unlikely(hr__self.aggregating))
+			hr__ring_aggregate_flush();
+		if (hr_unlikely(hr__self.vfork != HR__VFORK_NO))
+			hr__vfork_child();
+	}
+	op->id = (uint16_t)id;
+	op->fd = fd;
+	op->file = file;
+	op->offset = offset;
+	op->asked = asked;
+	op->path = NULL;
+	op->start = hr__clock_ticks();
+	if (hr_likely(op->ring != NULL))
+		hr__cell_enter(op, hr__file_bits(file));
+}
+
+void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset,
+		  hr_file file)
+{
+	if (hr_unlikely(file == HR_FILE_UNKNOWN)) {
+		file = hr__fd_resolve(fd);
+		if (!hr_file_tracked(file)) {
+			op->live = false;
+			return;
+		}
+	}
+	begin(op, id, file, fd, asked, offset);
+}
+
+void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
+		   int64_t offset)
+{
+	op->live = false;
+	if (hr_file_tracked(file) && hr__image.on)
+		begin(op, id, file, fd, asked, offset);
+}
+
+static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile);
+
+void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked)
+{
+	op->live = hr__image.on && path != NULL;
+	if (!op->live)
+		return;
+	op->id = (uint16_t)id;
+	op->fd = -1;
+	op->file = 0;
+	op->offset = HR_OFFSET_NONE;
+	op->asked = asked;
+	op->path = path;
+	op->dirfd = dirfd;
+	op->ring = hr__ring_current();
+	if (op->ring != NULL && level_off())
+		op->ring =
+		    NULL; /* the table is kept true all the same: looked at again in the end */
+	if (op->ring != NULL && hr__self.aggregating)
+		hr__ring_aggregate_flush();
+	if (hr_unlikely(hr__self.vfork != HR__VFORK_NO))
+		hr__vfork_child();
+	if (id == HR_OP_chdir) { /* afterwards the name would mean another place */
+		op->live = op_name(op, hr__path_readable(path) ? 0 : -EFAULT, -1, false);
+		op->path = NULL;
+		if (!op->live)
+			return;
+	}
+	op->start = hr__clock_ticks();
+	if (op->ring != NULL)
+		hr__cell_enter(op, 0);
+}
+
+/* ---- end --------------------------------------------------------------------------------------- */
+
+/* Without the ring that it began on: detached, or another session or thread by now. */
+static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
+			  const struct hr_pair *pair)
+{
+	struct hr_ring_hdr *began = op->ring;
+	uint64_t ticks = end > op->start ? end - op->start : 0;
+	bool off;
+
+	/* op->path still set: a path call, which may attach as late as here. */
+	op->ring = ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
+	if (off)
+		return;
+	if (op->ring == NULL) {
+		hr__counters_add(op->id, ret, op->asked, flags, ticks);
+		return;
+	}
+	if (began == NULL && hr__image.clock_switched)
+		op->start = end; /* its start is of another clock */
+	if (began != NULL && op->start < hr__wiped.start_ticks)
+		op->start =
+		    hr__wiped.start_ticks; /* begun in the parent, ended in its forked child */
+	hr__ring_record(op, end, ret, flags, 0, pair);
+}
+
+static void finish(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
+		   const struct hr_pair *pair)
+{
+	if (hr_likely(op->ring != NULL && op->ring == hr__ring_current())) {
+		hr__ring_record(op, end, ret, flags, 0, pair);
+		hr__cell_leave(op);
+		return;
+	}
+	end_elsewhere(op, end, ret, flags, pair);
+}
+
+void hr__end_none(struct hr_op *op)
+{
+	op->live = false;
+	if (op->ring != NULL && op->ring == hr__ring_current())
+		hr__cell_leave(op);
+}
+
+/*
+ * The caller's path, now that the kernel has read it: success proves that, and so do errors that come after
+ * the look-up. Others (EINVAL for a bad flag) may come before it: then the kernel is asked.
+ */
+static bool path_proved(const char *path, int64_t ret)
+{
+	switch (ret >= 0 ? 0 : -ret) {
+	case 0:
+	case ENOENT:
+	case EEXIST:
+	case ENOTDIR:
+	case EACCES:
+	case EISDIR:
+	case ELOOP:
+	case EROFS:
+	case ENOTEMPTY:
+	case EXDEV:
+		return true;
+	case EFAULT:
+		return false;
+	default:
+		return hr__path_readable(path);
+	}
+}
+
+/* Identity of the named file, told to the daemon; fd >= 0: open on it, entered into the table. */
+static hr_file name_file(const char *path, size_t bytes, int fd)
+{
+	hr_file file = hr__path_classify(path, bytes);
+	struct hr__stat st = {.nlink = 1, .device = HR_OFFSET_NONE, .mount = -1};
+	bool sent = false, off;
+
+	if (hr_file_tracked(file) && fd >= 0 && !hr__path_sent(file, true, &file) &&
+	    hr__stat_fd(fd, &st) && hr__stat_ignored(&st))
+		file = HR_FILE_IGNORED;
+	if (hr_file_tracked(file)) {
+		ring_for_op(HR__SEEK_RETRY, &off);
+		if (!off)
+			file = hr__path_announce(file, path, bytes, &st, &sent);
+	}
+	if (fd >= 0)
+		hr__fd_open(fd, file, path, bytes, sent);
+	return file;
+}
+
+/* Finds op->file from op->path. False: nothing to record. */
+static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile)
+{
+	static const char suffix[] = "#tmpfile";
+	struct hr__text text;
+	bool known;
+
+	hr__text_init(&text);
+	known = path_proved(op->path, ret) && hr__path_absolute(&text, op->dirfd, op->path);
+	if (known && tmpfile) {
+		size_t n = hr__path_append(text.bytes, text.length, hr__text_cap(&text), suffix,
+					   sizeof(suffix) - 1);
+
+		known = n > 0;
+		text.length = n;
+	}
+	op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
+	if (!known && fd >= 0)
+		hr_fd_forget(fd); /* asked of the kernel when it is used */
+	hr__text_done(&text);
+	return hr_file_tracked(op->file);
+}
+
+void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
+{
+	uint64_t end = hr__clock_ticks();
+
+	if (hr_unlikely(op->path != NULL) && !op_name(op, ret, -1, false))
+		hr__end_none(op);
+	else
+		finish(op, end, ret, flags, NULL);
+}
+
+void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
+{
+	uint64_t end;
+
+	if (!op->live) {
+		if (fd >= 0)
+			hr_fd_forget(fd);
+		return;
+	}
+	end = hr__clock_ticks();
+	if (op->path == NULL && fd >= 0)
+		hr_fd_set(fd, op->file);
+	if (op->path != NULL &&
+	    !op_name(op, ret, fd, fd >= 0 && (flags & O_TMPFILE) == O_TMPFILE)) {
+		hr__end_none(op);
+		return;
+	}
+	op->fd = fd;
+	finish(op, end, ret, flags, NULL);
+}
+
+void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset,
+		 int64_t ret, uint32_t flags)
+{
+	struct hr_pair pair = {
+	    .file = HR_FILE_ID(second),
+	    .offset = second_offset,
+	    .fd = second_fd,
+	    .bits = (uint32_t)(second & HR_FILE_RUNTIME),
+	    .op = HR_CTL_PAIR,
+	};
+	uint64_t end;
+
+	if (!op->live)
+		return;
+	end = hr__clock_ticks();
+	if (op->path != NULL && !op_name(op, ret, -1, false)) {
+		if (!hr_file_tracked(second)) {
+			hr__end_none(op);
+			return;
+		}
+		op->file = 0; /* from an excluded place to a traced one */
+	}
+	finish(op, end, ret, flags, hr_file_tracked(second) ? &pair : NULL);
+}
+
+hr_file hr_path_file(int dirfd, const char *path)
+{
+	struct hr_op op = {.path = path, .dirfd = dirfd};
+
+	if (!hr__image.on || path == NULL || !hr__path_readable(path))
+		return HR_FILE_IGNORED;
+	return op_name(&op, 0, -1, false) ? op.file : HR_FILE_IGNORED;
+}
+
+/* ---- counts and cuts --------------------------------------------------------------------------- */
+
+static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_file file,
+			uint64_t bytes)
+{
+	__atomic_store_n(&a->op, 0, __ATOMIC_RELEASE);
+	a->gen++;
+	a->file = HR_FILE_ID(file);
+	a->start_ticks = hr__clock_ticks();
+	a->ticks = 0;
+	a->count = 1;
+	a->bytes = bytes;
+	a->fd = fd;
+	a->bits = hr__file_bits(file);
+	__atomic_store_n(&a->op, (uint16_t)id, __ATOMIC_RELEASE);
+	hr__self.aggregating = true;
+}
+
+void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
+{
+	struct hr_ring_hdr *ring;
+	struct hr_aggregate *a;
+	bool off;
+
+	if (file == HR_FILE_UNKNOWN) {
+		file = hr__fd_resolve(fd);
+		if (!hr_file_tracked(file))
+			return;
+	}
+	ring = ring_for_op(HR__SEEK_FIRST, &off);
+	if (off)
+		return;
+	if (ring == NULL) {
+		hr__counters_add((uint16_t)id, (int64_t)bytes, HR_ASKED_NONE, 1, 0);
+		return;
+	}
+	a = &ring->aggregate;
+	if (hr_likely(hr__self.aggregating && a->op == id && a->fd == fd &&
+		      a->file == HR_FILE_ID(file))) {
+		hr__add_local(&a->bytes, bytes);
+		hr__add_local(&a->count, 1);
+		if (hr_likely(a->count < AGGREGATE_CALLS))
+			return;
+	}
+	if (hr__self.aggregating) {
+		bool same = a->op == id && a->fd == fd && a->file == HR_FILE_ID(file);
+
+		hr__ring_aggregate_flush();
+		if (same)
+			return;
+	}
+	if (!hr__fd_announced(fd, file) && fd >= 0)
+		file = hr__fd_announce(fd, file);
+	count_start(a, id, fd, file, bytes);
+}
+
+void hr_before_longjmp(void)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_inflight cell;
+
+	if (ring == NULL || __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0)
+		return;
+	cell = ring->inflight;
+	if (cell.op != 0)
+		hr__ring_cut(&cell, hr__clock_ticks());
+	__atomic_store_n(hr__cell_word(&ring->inflight), 0, __ATOMIC_RELEASE);
+}

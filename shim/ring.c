@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring.c - a thread's ring: control records, room, the doorbell, lost records, aggregates
+ */
+#include "shim/ring.h"
+
+#include <string.h>
+
+#include "shim/clock.h"
+#include "shim/sys.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define BEAT_ANY  UINT64_MAX /* gave_up_beat: the daemon lives but left this ring alone too long */
+
+__thread struct hr__thread hr__self
+    __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
+
+/* Rings the daemon's bell if it sleeps. FUTEX_WAKE needs no write access: the page is read-only for us. */
+void hr__ring_kick(void)
+{
+	const struct hr_node_page *node = hr__wiped.node;
+
+	/* Acquire: pairs with the daemon's release store before it looks at the rings a last time. */
+	if (!hr__image.quiet && __atomic_load_n(&node->sleeping, __ATOMIC_ACQUIRE) == 1)
+		hr__sys_futex_wake(&node->bell, 1, 0);
+}
+
+/* One wait for a full ring. */
+struct wait {
+	uint64_t start_ns; /* 0: not begun */
+	uint64_t moved_ns; /* when tail or beat were last seen to move */
+	uint64_t tail;
+	uint64_t beat;
+};
+
+/* Sleeps until tail moves, 1 ms at most. False: no more waiting, drop. */
+static bool wait_step(struct hr__thread *t, struct wait *w, uint64_t tail)
+{
+	struct hr_ring_hdr *ring = t->ring;
+	uint64_t beat = __atomic_load_n(&hr__wiped.node->beat, __ATOMIC_RELAXED);
+	uint64_t patience = hr__image.wait_ms * NS_PER_MS;
+	uint64_t now;
+
+	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0)
+		return false;
+	if (t->gave_up && t->gave_up_tail == tail &&
+	    (t->gave_up_beat == beat || t->gave_up_beat == BEAT_ANY))
+		return false;
+	now = hr__clock_ns();
+	if (w->start_ns == 0)
+		*w = (struct wait){now, now, tail, beat};
+	if (w->tail != tail || w->beat != beat)
+		*w = (struct wait){w->start_ns, now, tail, beat};
+	if (now - w->moved_ns >= patience || now - w->start_ns >= 10 * patience) {
+		t->gave_up = true;
+		t->gave_up_tail = tail;
+		t->gave_up_beat = now - w->moved_ns >= patience ? beat : BEAT_ANY;
+		return false;
+	}
+	/* Sequentially consistent with the daemon's store of tail and load of waiting. */
+	__atomic_store_n(&ring->waiting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ring->tail, __ATOMIC_SEQ_CST) == tail)
+		hr__sys_futex_wait(&ring->tail, (uint32_t)tail, NS_PER_MS, 0);
+	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * The slow side of hr__ring_reserve. Below half full the daemon is left alone; above it is woken, and again
+ * after each eighth of a ring. limit never goes past tail + slots for a tail that was read here: a signal
+ * handler that sets it in between can only make it as good.
+ */
+bool hr__ring_room(struct hr__thread *t, uint32_t n)
+{
+	uint64_t slots = (uint64_t)t->mask + 1;
+	struct wait w = {0};
+
+	if (hr_unlikely(__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0))
+		hr__counters_to_ring(t->ring);
+	for (;;) {
+		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
+		uint64_t tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
+		uint64_t head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+		uint64_t used = head - tail + n;
+
+		if (used <= slots / 2) {
+			t->limit = tail + slots / 2;
+			t->gave_up = false;
+			return true;
+		}
+		hr__ring_kick();
+		if (used <= slots) {
+			uint64_t next = head + n + slots / 8;
+
+			t->limit = next < tail + slots ? next : tail + slots;
+			t->gave_up = false;
+			return true;
+		}
+		if (!wait_step(t, &w, tail))
+			return false;
+	}
+}
+
+bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text)
+{
+	struct hr__thread *t = &hr__self;
+	uint32_t n = (uint32_t)((n_text + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+	const uint8_t *from = text;
+	struct hr_record *r;
+	uint64_t index;
+
+	if (!hr__ring_reserve(t, n + 1, &index))
+		return false;
+	for (uint32_t i = 1; i <= n; i++) {
+		struct hr_text *slot = hr__ring_slot(t, index + i);
+		size_t bytes = n_text < HR_TEXT_BYTES ? n_text : HR_TEXT_BYTES;
+
+		memcpy(slot->text, from, bytes);
+		from += bytes;
+		n_text -= bytes;
+		hr__ring_commit(&slot->seq, index + i);
+	}
+	r = hr__ring_slot(t, index);
+	memcpy(r, head, offsetof(struct hr_record, seq));
+	r->bits = head->bits | (t->vfork == HR__VFORK_CHILD ? HR_REC_VFORK : 0);
+	hr__ring_commit(&r->seq, index);
+	return true;
+}
+
+void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
+		     const struct hr_pair *pair)
+{
+	struct hr__thread *t = &hr__self;
+	struct hr_record *r;
+	uint64_t index;
+
+	if (hr_unlikely(!hr__ring_reserve(t, pair != NULL ? 2 : 1, &index))) {
+		hr__lost_add(t->ring, op->id, 1, hr__counters_bytes(op->id, ret, op->asked, flags),
+			     end > op->start ? end - op->start : 0);
+		return;
+	}
+	r = hr__ring_slot(t, index);
+	r->start_ticks = op->start;
+	r->file = HR_FILE_ID(op->file);
+	r->offset = op->offset;
+	r->ret = ret;
+	r->asked = op->asked;
+	hr__record_duration(r, op->start, end);
+	r->op = op->id;
+	r->fd = op->fd;
+	r->flags = flags;
+	if (hr_unlikely(t->vfork == HR__VFORK_CHILD))
+		bits |= HR_REC_VFORK;
+	if (hr_unlikely(pair != NULL)) {
+		struct hr_pair *second = hr__ring_slot(t, index + 1);
+
+		memcpy(second, pair, offsetof(struct hr_pair, seq));
+		second->spare4 = 0;
+		hr__ring_commit(&second->seq, index + 1);
+		bits |= HR_REC_PAIR;
+	}
+	r->bits = bits | hr__file_bits(op->file);
+	hr__ring_commit(&r->seq, index);
+}
+
+void hr__ring_cut(const struct hr_inflight *cell, uint64_t end)
+{
+	struct hr_op op = {
+	    .id = cell->op,
+	    .fd = cell->fd,
+	    .start = cell->start_ticks,
+	    .file = cell->file,
+	    .offset = cell->offset,
+	    .asked = cell->asked,
+	};
+
+	hr__ring_record(&op, end, HR_RET_NONE, cell->flags, cell->bits | HR_REC_CUT, NULL);
+}
+
+/*
+ * Commits the open aggregate. Marked closed first, so that a signal handler starts another one (with another
+ * gen) instead of adding to what is being sent; the cell is emptied after the commit, because a daemon that
+ * finds it behind a dead owner counts it unless it has seen its gen.
+ */
+void hr__ring_aggregate_flush(void)
+{
+	struct hr__thread *t = &hr__self;
+	struct hr_aggregate *cell = &t->ring->aggregate;
+	struct hr_record head = {0};
+	struct hr_aggregate a;
+
+	t->aggregating = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	a = *cell;
+	if (a.op == 0 || a.count == 0)
+		return;
+	head.start_ticks = a.start_ticks;
+	head.file = a.file;
+	head.offset = HR_OFFSET_NONE;
+	head.ret = (int64_t)a.bytes;
+	head.asked = a.count;
+	hr__record_duration(&head, 0, a.ticks);
+	head.op = a.op;
+	head.fd = a.fd;
+	head.flags = a.gen;
+	head.bits = a.bits | HR_REC_AGGREGATE;
+	if (!hr__ring_control(&head, NULL, 0))
+		hr__lost_add(t->ring, a.op, a.count, a.bytes, a.ticks);
+	if (cell->gen == a.gen)
+		__atomic_store_n(&cell->op, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
+ *
+ * Purpose   What every recorded operation runs through; ring.c has what happens now and then.
+ * Threads   The ring's owner and its signal handlers. The reader is the daemon (abi.h has the state machine).
+ */
+#ifndef HEADRACE_SHIM_RING_H
+#define HEADRACE_SHIM_RING_H
+
+#include "shim/internal.h"
+#include "shim/local.h"
+
+static inline void *hr__ring_slot(const struct hr__thread *t, uint64_t index)
+{
+	return (uint8_t *)(t->ring + 1) + (index & t->mask) * HR_SLOT_BYTES;
+}
+
+/*
+ * Reserves n slots. The check and the add are one step for signal handlers, so that the ring never overflows
+ * however deeply they nest; no slack is needed for them.
+ */
+static inline bool hr__ring_reserve(struct hr__thread *t, uint32_t n, uint64_t *ret_index)
+{
+	uint64_t head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+
+	do {
+		while (hr_unlikely(head + n > t->limit)) {
+			if (!hr__ring_room(t, n))
+				return false;
+			head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+		}
+	} while (hr_unlikely(!hr__cas_local(&t->ring->head, &head, head + n)));
+	*ret_index = head;
+	return true;
+}
+
+/* Release: pairs with the daemon's acquire load of seq; the slot's other bytes are there when it shows. */
+static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
+{
+	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
+}
+
+/* Everything but seq and bits' place: 48 bits of duration, saturating. */
+static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint64_t end)
+{
+	uint64_t ticks = end > start ? end - start : 0;
+
+	if (hr_unlikely(ticks >> 48 != 0))
+		ticks = (UINT64_C(1) << 48) - 1;
+	r->dur_lo = (uint32_t)ticks;
+	r->dur_hi = (uint16_t)(ticks >> 32);
+}
+
+static inline uint32_t hr__file_bits(hr_file file)
+{
+	return (uint32_t)(file & HR_FILE_RUNTIME) * HR_REC_RUNTIME +
+	       (uint32_t)((file & HR_FILE_DIR) / HR_FILE_DIR) * HR_REC_DIR;
+}
+
+/*
+ * The in-flight cell's op and the spare half-word behind it make one 32-bit word, so that one load tells
+ * whether a signal handler interrupts an operation or the writing of a cell.
+ */
+#define HR__CELL_FILLING UINT32_C(0x10000) /* op 0: the daemon takes no notice */
+_Static_assert(offsetof(struct hr_inflight, op) % 4 == 0, "one word with spare");
+_Static_assert(offsetof(struct hr_inflight, spare) == offsetof(struct hr_inflight, op) + 2,
+	       "adjacent");
+
+static inline uint32_t *hr__cell_word(struct hr_inflight *cell)
+{
+	return (uint32_t *)(void *)&cell->op;
+}
+
+static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_inflight *from)
+{
+	uint32_t *word = hr__cell_word(cell);
+
+	__atomic_store_n(word, HR__CELL_FILLING, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&cell->start_ticks, from->start_ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->file, from->file, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->offset, from->offset, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->asked, from->asked, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->fd, from->fd, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->flags, from->flags, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->bits, from->bits, __ATOMIC_RELAXED);
+	/* Release: pairs with the daemon's acquire load of op. */
+	__atomic_store_n(word, from->op | (uint32_t)from->spare << 16, __ATOMIC_RELEASE);
+}
+
+/* op->ring's cell says op from here on; what it said before is kept in op->outer. */
+static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
+{
+	struct hr_inflight *cell = &op->ring->inflight;
+	struct hr_inflight now = {
+	    .start_ticks = op->start,
+	    .file = HR_FILE_ID(op->file),
+	    .offset = op->offset,
+	    .asked = op->asked,
+	    .fd = op->fd,
+	    .bits = bits,
+	    .op = op->id,
+	};
+
+	op->nested = __atomic_load_n(hr__cell_word(cell), __ATOMIC_RELAXED) != 0;
+	if (hr_unlikely(op->nested))
+		op->outer = *cell;
+	hr__cell_write(cell, &now);
+}
+
+static inline void hr__cell_leave(struct hr_op *op)
+{
+	if (hr_unlikely(op->nested))
+		hr__cell_write(&op->ring->inflight, &op->outer);
+	else
+		__atomic_store_n(hr__cell_word(&op->ring->inflight), 0, __ATOMIC_RELEASE);
+}
+
+#endif
