@@ -4,7 +4,7 @@
  *
  *      STORE/                              mode 0700
  *        headrace.store                    "headrace store 1\n": version, checked before anything else
- *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time (flock on `lock`)
+ *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time (F_OFD_SETLK on `lock`)
  *            lock
  *            000001.seg 000002.seg ...     frames as they came; an index footer when sealed
  *            journal                       daemon/journal.h, private mode only
@@ -64,10 +64,12 @@ struct hr_stream_id {
 struct hr_writer;
 
 /*
- * Opens a stream for appending, recovering a torn tail (*ret_cut_bytes says how much was cut; may be NULL).
+ * Opens a stream for appending; a new one gets its StreamStart here, as seq 1 (StreamEnd is the caller's to
+ * append). Recovers a torn tail (*ret_cut_bytes says how much was cut; may be NULL).
  * -EBUSY when another writer has it, else as hr_store_create.
  */
-int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret, uint64_t *ret_cut_bytes);
+int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+		   uint64_t *ret_cut_bytes);
 
 /* Directory of the stream, for the journal beside it; valid while the writer lives. */
 const char *hr_writer_dir(const struct hr_writer *w);
@@ -98,7 +100,8 @@ int hr_writer_close(struct hr_writer *w);
 struct hr_catalog;
 
 struct hr_problem { /* what is wrong but does not stop the reading */
-	char *text; /* "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged (crc); 18234 bytes skipped" */
+	char *
+	    text; /* "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged (crc); 18234 bytes skipped" */
 };
 
 struct hr_frame_ref {
@@ -121,9 +124,9 @@ struct hr_batch_ref {
 	uint32_t n_procs;
 };
 
-struct hr_process {	 /* last row of each proc, merged */
+struct hr_process { /* last row of each proc, merged */
 	const Headrace__Process *msg;
-	int32_t rank;	 /* -1: none */
+	int32_t rank; /* -1: none */
 	int32_t local_rank;
 	int32_t worker;
 };
@@ -151,7 +154,8 @@ struct hr_stream {
 };
 
 /* Opens the stores. `job` NULL: all jobs. -ENOENT no store there, -EPROTONOSUPPORT newer version (message in *ret_error, malloc'ed). */
-int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret, char **ret_error);
+int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret,
+		    char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
@@ -174,6 +178,7 @@ struct hr_file_info {
 	uint32_t mount;
 	uint32_t scope;
 };
-int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret);
+int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path,
+		   struct hr_file_info *ret);
 
 #endif

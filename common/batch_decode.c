@@ -269,21 +269,26 @@ static int decode_dur(struct hr_decoder *d, uint32_t first, uint32_t end)
 
 static int decode_op(struct hr_decoder *d, uint32_t first, uint32_t end)
 {
-	const uint64_t *code = d->codes;
+	const uint64_t *codes = d->codes;
+	uint16_t *next = d->model.next_op;
 
 	for (uint32_t i = first; i < end;) {
 		uint32_t stop = run_end(d, i, end);
+		uint16_t op = d->cursor.op;
 
 		for (; i < stop; i++) {
-			struct hr__model_op *previous = &d->model.ops[d->cursor.op];
-			uint16_t op = hr__swap_op((uint16_t)*code++, previous->next);
+			uint16_t code = (uint16_t)*codes++, expected = next[op];
 
-			if (op >= HR_OP_MAX)
-				return -EBADMSG;
-			previous->next = op;
-			d->cursor.op = op;
+			if (code != 0) { /* else the model stays as it is */
+				expected = hr__swap_op(code, expected);
+				if (expected >= HR_OP_MAX)
+					return -EBADMSG;
+				next[op] = expected;
+			}
+			op = expected;
 			d->op[i] = op;
 		}
+		d->cursor.op = op;
 	}
 	return 0;
 }
@@ -314,8 +319,21 @@ static int decode_file(struct hr_decoder *d, uint32_t first, uint32_t end)
 
 static int decode_asked(struct hr_decoder *d, uint32_t first, uint32_t end)
 {
-	for (uint32_t i = 0; i < end - first; i++)
-		d->asked[first + i] = d->codes[i] - 1;
+	const uint64_t *code = d->codes;
+
+	for (uint32_t i = first; i < end;) {
+		uint32_t stop = run_end(d, i, end);
+
+		for (; i < stop; i++) {
+			uint64_t *asked = hr__asked_entry(&d->model, d->cursor.op, d->op[i]);
+
+			if (*code != 0)
+				*asked += hr__unzigzag(*code);
+			code++;
+			d->cursor.op = d->op[i];
+			d->asked[i] = *asked;
+		}
+	}
 	return 0;
 }
 
@@ -326,7 +344,9 @@ static int decode_flags(struct hr_decoder *d, uint32_t first, uint32_t end)
 	for (uint32_t i = first; i < end; i++) {
 		struct hr__model_op *op = &d->model.ops[d->op[i]];
 
-		op->flags += hr__unzigzag32((uint32_t)*code++);
+		if (*code != 0)
+			op->flags += hr__unzigzag32((uint32_t)*code);
+		code++;
 		d->flags[i] = op->flags;
 	}
 	return 0;
@@ -424,7 +444,10 @@ static int decode_column(struct hr_decoder *d, unsigned column)
 	    [HR_COL_BITS] = decode_bits,
 	};
 	const struct column *c = &d->columns[column];
+	bool constant = true;
 
+	for (unsigned p = 0; p < c->width; p++)
+		constant &= !c->planes[p].data;
 	d->cursor = (struct hr__model_task){0};
 	for (uint32_t first = 0; first < d->count;) {
 		uint32_t n = d->count - first;
@@ -432,7 +455,8 @@ static int decode_column(struct hr_decoder *d, unsigned column)
 
 		if (n > HR__CHUNK_ROWS)
 			n = HR__CHUNK_ROWS;
-		hr__planes_join(c->planes, c->width, first, n, d->codes);
+		if (first == 0 || !constant)
+			hr__planes_join(c->planes, c->width, first, n, d->codes);
 		r = decoders[column](d, first, first + n);
 		if (r < 0)
 			return r;

@@ -206,22 +206,24 @@ static void encode_row(struct hr_encoder *e, const struct hr_event *ev, uint32_t
 		       struct hr__model_task *t, uint64_t base_ns, uint32_t row)
 {
 	struct hr__model_op *op = &e->model.ops[ev->op];
-	struct hr__model_op *previous = &e->model.ops[t->op];
+	uint16_t *next_op = &e->model.next_op[t->op];
 	uint64_t(*codes)[HR__CHUNK_ROWS] = e->codes;
 	uint64_t start_ns = ev->start_ns - base_ns;
+	uint64_t *asked = hr__asked_entry(&e->model, t->op, ev->op);
 	struct hr__model_file *file;
 
 	codes[HR_COL_START][row] = start_ns - t->end_ns;
 	codes[HR_COL_DUR][row] = ev->dur_ns;
 	t->end_ns = start_ns + ev->dur_ns;
 
-	codes[HR_COL_OP][row] = hr__swap_op(ev->op, previous->next);
-	previous->next = ev->op;
+	codes[HR_COL_OP][row] = hr__swap_op(ev->op, *next_op);
+	*next_op = ev->op;
 	t->op = ev->op;
 
 	codes[HR_COL_FILE][row] = file_code(e, t, ev->file);
 	file = &e->model.files[t->file];
-	codes[HR_COL_ASKED][row] = ev->asked + 1; /* HR_ASKED_NONE is 0 */
+	codes[HR_COL_ASKED][row] = hr__zigzag(ev->asked - *asked);
+	*asked = ev->asked;
 	codes[HR_COL_FLAGS][row] = hr__zigzag32(ev->flags - op->flags);
 	op->flags = ev->flags;
 

@@ -33,12 +33,13 @@ static const uint8_t hr__column_width[HR_COL_END_] = {
 struct hr__model_op {
 	int64_t ret;
 	uint32_t flags;
-	uint16_t next;	/* op that followed this one last time */
 	bool no_offset; /* last time it had none */
 	bool no_fd;
 	bool some_file2;
-	bool items; /* ret counted items of `flags` bytes */
+	bool items;	   /* ret counted items of `flags` bytes */
+	uint8_t spare[16]; /* a power of two: these are indexed for every value */
 };
+_Static_assert(sizeof(struct hr__model_op) == 32, "shift instead of multiplication");
 
 /* Each half is valid for the task (index + 1) that stamped it: columns are decoded without one
  * another. */
@@ -50,8 +51,12 @@ struct hr__model_file {
 };
 _Static_assert(HR_BATCH_TASKS < UINT16_MAX, "tasks fit their stamps");
 
+#define HR__ASKED_ENTRIES 1024u
+
 struct hr__model {
 	struct hr__model_op ops[HR_OP_MAX];
+	uint16_t next_op[HR_OP_MAX];		      /* what followed this op last time */
+	uint64_t asked[HR__ASKED_ENTRIES];	      /* by hr__asked_entry() */
 	struct hr__model_file files[HR_BATCH_EVENTS]; /* by batch-local index */
 };
 
@@ -69,6 +74,8 @@ struct hr__model_task {
 static inline void hr__model_reset(struct hr__model *m)
 {
 	memset(m->ops, 0, sizeof(m->ops));
+	memset(m->next_op, 0, sizeof(m->next_op));
+	memset(m->asked, 0, sizeof(m->asked));
 }
 
 static inline void hr__model_next_task(struct hr__model_task *t)
@@ -118,10 +125,11 @@ static inline uint64_t hr__code(int64_t value, int64_t expected, int64_t none, b
 
 static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, bool expect_none)
 {
-	uint64_t e = (uint64_t)expected, slot = hr__unzigzag(code) + e;
+	uint64_t e = (uint64_t)expected, slot;
 
-	if (expect_none && slot == e)
-		return none;
+	if (code == 0)
+		return expect_none ? none : expected;
+	slot = hr__unzigzag(code) + e;
 	if (slot == e - HR__NONE_SLOT)
 		return expect_none ? expected : none;
 	if (slot == (uint64_t)none)
@@ -133,6 +141,12 @@ static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, 
 static inline uint16_t hr__swap_op(uint16_t op, uint16_t expected)
 {
 	return op == expected ? 0 : op == 0 ? expected : op;
+}
+
+/* asked: what this op asked last time when it came after the same op. */
+static inline uint64_t *hr__asked_entry(struct hr__model *m, uint16_t previous_op, uint16_t op)
+{
+	return &m->asked[(previous_op * 31u + op) % HR__ASKED_ENTRIES];
 }
 
 /* Return value that the caller hoped for, of a call with a size. */

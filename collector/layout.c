@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/layout.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CREATE_TRIES	100
+#define CREATE_PAUSE_NS 10000000L
+
+static bool plain(const char *name, size_t i)
+{
+	unsigned char c = (unsigned char)name[i];
+
+	return c < 128 && (isalnum(c) || c == '_' || c == '-' || (c == '.' && i > 0));
+}
+
+int hr__name_encode(const char *name, char ret[HR__NAME_BYTES])
+{
+	size_t n = 0;
+
+	if (!*name)
+		return -EINVAL;
+	for (size_t i = 0; name[i]; i++) {
+		if (n + 4 > HR__NAME_BYTES)
+			return -ENAMETOOLONG;
+		if (plain(name, i))
+			ret[n++] = name[i];
+		else
+			n += (size_t)snprintf(ret + n, 4, "%%%02X", (unsigned char)name[i]);
+	}
+	ret[n] = '\0';
+	return 0;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES])
+{
+	size_t n = 0;
+
+	for (; *encoded && n + 1 < HR__NAME_BYTES; encoded++) {
+		int high = *encoded == '%' ? hex_digit(encoded[1]) : -1;
+		int low = high >= 0 ? hex_digit(encoded[2]) : -1;
+
+		if (low >= 0) {
+			ret[n++] = (char)(high << 4 | low);
+			encoded += 2;
+		} else {
+			ret[n++] = *encoded;
+		}
+	}
+	ret[n] = '\0';
+}
+
+int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
+{
+	size_t used;
+	int r = hr__name_encode(id->node, ret);
+
+	if (r < 0)
+		return r;
+	used = strlen(ret);
+	r = snprintf(ret + used, HR__NAME_BYTES - used, ".%016" PRIx64 "-%" PRIu32, id->instance,
+		     id->attempt);
+	return (size_t)r < HR__NAME_BYTES - used ? 0 : -ENAMETOOLONG;
+}
+
+uint32_t hr__segment_number(const char *name)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < 6; i++, name++) {
+		if (!isdigit((unsigned char)*name))
+			return 0;
+		n = n * 10 + (uint32_t)(*name - '0');
+	}
+	return strcmp(name, ".seg") == 0 ? n : 0;
+}
+
+/* ---- the store's own file ----------------------------------------------------------------------- */
+
+int hr__store_version(int dir_fd)
+{
+	static const char words[] = "headrace store ";
+	char text[64], *end;
+	unsigned long version;
+	ssize_t n;
+	int fd = openat(dir_fd, HR__STORE_FILE, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n < 0)
+		return -EIO;
+	text[n] = '\0';
+	if (n == 0)
+		return -EAGAIN;
+	if (strncmp(text, words, sizeof(words) - 1) != 0)
+		return -ENOTEMPTY;
+	version = strtoul(text + sizeof(words) - 1, &end, 10);
+	if (*end != '\n' || version == 0)
+		return -ENOTEMPTY;
+	return version > HR_STORE_VERSION ? -EPROTONOSUPPORT : 0;
+}
+
+static int write_store_file(int dir_fd, int flags)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "headrace store %u\n", HR_STORE_VERSION);
+	int fd = openat(dir_fd, HR__STORE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+	ssize_t written;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	written = write(fd, text, (size_t)n);
+	if (written != n) {
+		r = written < 0 ? -errno : -ENOSPC;
+		unlinkat(dir_fd, HR__STORE_FILE, 0);
+	}
+	close(fd);
+	return r;
+}
+
+/* True when there is nothing but what a fresh file system puts there. Takes no notice of a headrace.store. */
+static int folder_empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	int empty = 1;
+
+	if (!dir) {
+		int r = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while (empty && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
+		const char *name = entry->d_name;
+
+		empty = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+			strcmp(name, "lost+found") == 0;
+	}
+	closedir(dir);
+	return empty;
+}
+
+/* Several runs may make the same store at once: one creates the file, the others wait for its text. */
+static int adopt_folder(int dir_fd)
+{
+	for (int tries = 0; tries < CREATE_TRIES; tries++) {
+		int r = hr__store_version(dir_fd);
+
+		if (r == -EAGAIN) {
+			nanosleep(&(struct timespec){.tv_nsec = CREATE_PAUSE_NS}, NULL);
+			continue;
+		}
+		if (r != -ENOENT)
+			return r;
+		r = folder_empty(dir_fd);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			r = hr__store_version(dir_fd);
+			if (r != -EAGAIN)
+				return r == -ENOENT ? -ENOTEMPTY : r;
+			continue;
+		}
+		r = write_store_file(dir_fd, O_EXCL);
+		if (r != -EEXIST)
+			return r;
+	}
+	return write_store_file(dir_fd, 0); /* who created it died before it wrote the text */
+}
+
+int hr_store_create(const char *path)
+{
+	int fd, r;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = adopt_folder(fd);
+	close(fd);
+	return r;
+}
+
+int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
+{
+	int fd;
+
+	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* ---- the lock ----------------------------------------------------------------------------------- */
+
+/*
+ * A lock of the open file description (F_OFD_SETLK), because it can be asked about without being taken: a reader
+ * that tried flock() would make a writer that starts at that moment believe that another has the stream.
+ */
+static struct flock whole_file(short type)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET};
+}
+
+bool hr__stream_locked(int stream_fd)
+{
+	struct flock lock = whole_file(F_WRLCK);
+	int fd = openat(stream_fd, HR__LOCK_FILE, O_RDONLY | O_CLOEXEC);
+	bool locked;
+
+	if (fd < 0)
+		return false;
+	locked = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(fd);
+	return locked;
+}
+
+int hr__stream_lock(int stream_fd, int *ret_fd)
+{
+	struct flock lock = whole_file(F_WRLCK);
+	int fd = openat(stream_fd, HR__LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}

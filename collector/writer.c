@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - appending to a stream
+ *
+ * Every change of a segment is one pwrite at its end, so a writer that dies leaves at most one partial frame,
+ * which the next one cuts. A segment is only ever appended to, cut at its tail, or sealed.
+ *
+ *      none   --(append: header + StreamStart)-->  open
+ *      open   --(append past the limit, close: footer)-->  sealed = none
+ *      open   --(damage inside, found at recovery)-->  left as it is = none
+ */
+#include "collector/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/layout.h"
+#include "collector/segment.h"
+
+struct hr_writer {
+	char *dir;
+	int dir_fd;
+	int lock_fd;
+	int fd;		     /* open segment, -1: none */
+	uint32_t number;     /* of the last segment there is, 0: none */
+	uint32_t unsynced;   /* first segment with data that hr_writer_sync has not seen, 0: none */
+	bool folder_changed; /* likewise for the names of segments */
+	uint64_t offset;     /* where the next frame goes in the open segment */
+	uint64_t mark;
+	uint64_t other_bytes; /* of segments that are not open */
+	uint64_t segment_bytes;
+	struct hr__index index; /* of the open segment */
+	Headrace__StreamStart start;
+	struct hr__arena memory; /* of `start` and `dir` */
+};
+
+/* ---- system calls ------------------------------------------------------------------------------- */
+
+static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
+{
+	while (bytes > 0) {
+		ssize_t n = pwrite(fd, buf, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		buf += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Appends to the open segment, or leaves it as it was. */
+static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
+{
+	int r = write_at(w->fd, buf, bytes, w->offset);
+
+	if (r < 0) {
+		/* When even this fails, the next append overwrites the rest, and recovery cuts it. */
+		if (ftruncate(w->fd, (off_t)w->offset) < 0)
+			return r;
+		return r;
+	}
+	w->offset += bytes;
+	if (w->unsynced == 0)
+		w->unsynced = w->number;
+	return 0;
+}
+
+static void segment_name(uint32_t number, char ret[16])
+{
+	snprintf(ret, 16, HR__SEGMENT_NAME, number);
+}
+
+/* ---- segments ----------------------------------------------------------------------------------- */
+
+/* Seals the open segment. What cannot be sealed stays readable without a footer. */
+static int seal(struct hr_writer *w)
+{
+	uint8_t *buf;
+	size_t bytes;
+	int r = hr__index_pack(&w->index, w->offset, &buf, &bytes);
+
+	if (r < 0)
+		return r;
+	r = append_bytes(w, buf, bytes);
+	free(buf);
+	return r;
+}
+
+static void leave_segment(struct hr_writer *w)
+{
+	close(w->fd);
+	w->fd = -1;
+	w->other_bytes += w->offset;
+	w->offset = 0;
+	hr__index_done(&w->index);
+}
+
+/* Header and StreamStart of the next segment, in one malloc'ed buffer. */
+static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t **ret_buf,
+		     size_t *ret_bytes)
+{
+	struct hr_segment_hdr h = {.magic = HR__SEGMENT_MAGIC, .version = HR_STORE_VERSION};
+	uint8_t *packed, *buf;
+	size_t bytes;
+	int r = hr_frame_pack(frame, 0, &packed, &bytes);
+
+	if (r < 0)
+		return r;
+	buf = malloc(sizeof(h) + bytes);
+	if (buf) {
+		h.first_seq = w->mark + 1;
+		memcpy(buf, &h, sizeof(h));
+		memcpy(buf + sizeof(h), packed, bytes);
+		*ret_buf = buf;
+		*ret_bytes = sizeof(h) + bytes;
+	}
+	free(packed);
+	return buf ? 0 : -ENOMEM;
+}
+
+/* Makes the next segment; that of a new stream brings it to seq 1. */
+static int start_segment(struct hr_writer *w)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	char name[16];
+	uint8_t *buf;
+	size_t bytes;
+	int fd, r;
+
+	if (w->number == HR__SEGMENT_MAX)
+		return -EFBIG;
+	frame.seq = w->mark ? w->mark : 1;
+	frame.body_case = HEADRACE__FRAME__BODY_STREAM_START;
+	frame.stream_start = &w->start;
+	r = pack_head(w, &frame, &buf, &bytes);
+	if (r < 0)
+		return r;
+	segment_name(w->number + 1, name);
+	fd = openat(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : write_at(fd, buf, bytes, 0);
+	free(buf);
+	if (r == 0)
+		r = hr__index_add(&w->index, sizeof(struct hr_segment_hdr),
+				  (uint32_t)(bytes - sizeof(struct hr_segment_hdr)), &frame);
+	if (r < 0) {
+		if (fd >= 0) {
+			close(fd);
+			unlinkat(w->dir_fd, name, 0);
+		}
+		return r;
+	}
+	w->fd = fd;
+	w->number++;
+	w->offset = bytes;
+	w->mark = frame.seq;
+	w->folder_changed = true;
+	if (w->unsynced == 0)
+		w->unsynced = w->number;
+	return 0;
+}
+
+/* ---- recovery ----------------------------------------------------------------------------------- */
+
+static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+{
+	/* A footer without a whole trailer: its frames belong to the tail. */
+	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
+		return -ECANCELED;
+	return hr__index_add(context, offset, bytes, msg);
+}
+
+/* Can a footer describe these frames? It gives them consecutive numbers behind the StreamStart. */
+static bool unbroken(const struct hr__index *ix)
+{
+	const struct hr__frame_entry *f = ix->frames;
+
+	if (f[0].kind != HEADRACE__FRAME__BODY_STREAM_START)
+		return false;
+	for (size_t i = 1; i < ix->n_frames; i++)
+		if (f[i].seq != f[0].seq + i)
+			return false;
+	return true;
+}
+
+/* The segment has no whole frame: it was torn when it was made. */
+static int drop_segment(struct hr_writer *w, const struct hr__source *source)
+{
+	char name[16];
+
+	segment_name(w->number, name);
+	w->other_bytes -= source->bytes;
+	return unlinkat(w->dir_fd, name, 0) < 0 ? -errno : -ENOENT;
+}
+
+/*
+ * Takes stock of a segment without footer and cuts its tail. It becomes the open segment, unless it is damaged
+ * inside: then it stays as it is and a new one will follow.
+ */
+static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
+			   uint64_t *cut_bytes)
+{
+	struct hr__scan scan = {0};
+	const struct hr__frame_entry *last;
+	uint64_t end = 0;
+	int r = hr__segment_scan(source, index_frame, &w->index, &scan);
+
+	free(scan.holes);
+	if (r < 0 && r != -ECANCELED)
+		return r;
+	if (w->index.n_frames > 0) {
+		last = &w->index.frames[w->index.n_frames - 1];
+		end = last->offset + last->bytes;
+		w->mark = last->seq;
+	}
+	*cut_bytes += source->bytes - end;
+	if (end == 0)
+		return drop_segment(w, source);
+	if (end < source->bytes && ftruncate(source->fd, (off_t)end) < 0)
+		return -errno;
+	w->fd = source->fd;
+	w->offset = end;
+	w->other_bytes -= source->bytes;
+	w->unsynced = w->number;
+	if (!sound_header || !unbroken(&w->index))
+		leave_segment(w);
+	return 0;
+}
+
+/* Sets mark and state by segment w->number. -ENOENT: there was nothing in it, the one before is the last. */
+static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
+{
+	struct hr__source source = {0};
+	struct hr_segment_hdr h;
+	struct hr__frame_entry paths;
+	struct stat st;
+	bool sound_header = false;
+	char name[16];
+	int r;
+
+	segment_name(w->number, name);
+	source.fd = openat(w->dir_fd, name, O_RDWR | O_CLOEXEC);
+	if (source.fd < 0)
+		return -errno;
+	r = fstat(source.fd, &st) < 0 ? -errno : 0;
+	if (r == 0) {
+		source.bytes = (uint64_t)st.st_size;
+		r = hr__segment_header(&source, &h);
+	}
+	if (r == 0) {
+		sound_header = true;
+		r = hr__segment_footer(&source, &h, &w->index, &paths);
+		if (r == 0)
+			w->mark = w->index.last_seq ? w->index.last_seq : h.first_seq - 1;
+		hr__index_done(&w->index);
+	}
+	if (r == -ENODATA || r == -EBADMSG)
+		r = recover_segment(w, &source, sound_header, cut_bytes);
+	if (w->fd != source.fd)
+		close(source.fd);
+	return r;
+}
+
+static int last_segment(int dir_fd, uint32_t *ret_number, uint64_t *ret_bytes)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct stat st;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return -errno;
+	}
+	*ret_number = 0;
+	*ret_bytes = 0;
+	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
+		uint32_t number = hr__segment_number(entry->d_name);
+
+		if (number > *ret_number)
+			*ret_number = number;
+		if (number && fstatat(fd, entry->d_name, &st, 0) == 0)
+			*ret_bytes += (uint64_t)st.st_size;
+	}
+	closedir(dir);
+	return 0;
+}
+
+static int open_folder(struct hr_writer *w, const char *store, const struct hr_stream_id *id)
+{
+	const char *names[3] = {"jobs"};
+	char job[HR__NAME_BYTES], stream[HR__NAME_BYTES];
+	int fd, r = hr__name_encode(id->job, job);
+
+	if (r == 0)
+		r = hr__stream_name(id, stream);
+	if (r < 0)
+		return r;
+	fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	names[1] = job;
+	names[2] = stream;
+	for (int i = 0; i < 3; i++) {
+		int inner;
+
+		r = hr__folder_open(fd, names[i], &inner);
+		close(fd);
+		if (r < 0)
+			return r;
+		fd = inner;
+	}
+	w->dir_fd = fd;
+	w->dir = hr__arena_get(&w->memory, strlen(store) + strlen(job) + strlen(stream) + 16);
+	if (!w->dir)
+		return -ENOMEM;
+	sprintf(w->dir, "%s/jobs/%s/%s", store, job, stream);
+	return 0;
+}
+
+static int copy_id(struct hr_writer *w, const struct hr_stream_id *id)
+{
+	Headrace__StreamStart *s = &w->start;
+
+	headrace__stream_start__init(s);
+	s->version = HR_STORE_VERSION;
+	s->attempt = id->attempt;
+	s->instance = id->instance;
+	s->cluster = hr__arena_text(&w->memory, id->cluster);
+	s->job = hr__arena_text(&w->memory, id->job);
+	s->node = hr__arena_text(&w->memory, id->node);
+	s->boot_id = hr__arena_text(&w->memory, id->boot_id);
+	return s->cluster && s->job && s->node && s->boot_id ? 0 : -ENOMEM;
+}
+
+static void writer_free(struct hr_writer *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->lock_fd >= 0)
+		close(w->lock_fd);
+	if (w->dir_fd >= 0)
+		close(w->dir_fd);
+	hr__index_done(&w->index);
+	hr__arena_done(&w->memory);
+	free(w);
+}
+
+static int resume(struct hr_writer *w, uint64_t *cut_bytes)
+{
+	int r = last_segment(w->dir_fd, &w->number, &w->other_bytes);
+
+	while (r == 0 && w->number > 0) {
+		r = open_segment(w, cut_bytes);
+		if (r != -ENOENT)
+			return r;
+		w->number--;
+		r = 0;
+	}
+	return r < 0 ? r : start_segment(w);
+}
+
+int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+		   uint64_t *ret_cut_bytes)
+{
+	uint64_t cut_bytes = 0;
+	struct hr_writer *w;
+	int r = hr_store_create(store);
+
+	if (r < 0)
+		return r;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->dir_fd = w->lock_fd = w->fd = -1;
+	w->segment_bytes = HR_SEGMENT_BYTES;
+	r = copy_id(w, id);
+	if (r == 0)
+		r = open_folder(w, store, id);
+	if (r == 0)
+		r = hr__stream_lock(w->dir_fd, &w->lock_fd);
+	if (r == 0)
+		r = resume(w, &cut_bytes);
+	if (r < 0) {
+		writer_free(w);
+		return r;
+	}
+	if (ret_cut_bytes)
+		*ret_cut_bytes = cut_bytes;
+	*ret = w;
+	return 0;
+}
+
+/* ---- use ---------------------------------------------------------------------------------------- */
+
+const char *hr_writer_dir(const struct hr_writer *w)
+{
+	return w->dir;
+}
+
+uint64_t hr_writer_mark(const struct hr_writer *w)
+{
+	return w->mark;
+}
+
+uint64_t hr_writer_bytes(const struct hr_writer *w)
+{
+	return w->other_bytes + w->offset;
+}
+
+void hr__writer_segment_bytes(struct hr_writer *w, uint64_t bytes)
+{
+	w->segment_bytes = bytes;
+}
+
+static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
+			  size_t bytes)
+{
+	uint64_t offset;
+	int r;
+
+	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX || msg->seq == 0)
+		return -EINVAL;
+	if (msg->seq <= w->mark)
+		return -EALREADY;
+	if (msg->seq != w->mark + 1)
+		return -ERANGE;
+	if (w->fd < 0) {
+		r = start_segment(w);
+		if (r < 0)
+			return r;
+	}
+	offset = w->offset;
+	r = append_bytes(w, frame, bytes);
+	if (r < 0)
+		return r;
+	w->mark = msg->seq;
+	r = hr__index_add(&w->index, offset, (uint32_t)bytes, msg);
+	/* The frame is in the store. A segment that cannot be indexed or sealed is read without a footer. */
+	if (r == 0 && w->offset > w->segment_bytes)
+		r = seal(w);
+	if (r < 0 || w->offset > w->segment_bytes)
+		leave_segment(w);
+	return 0;
+}
+
+int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes)
+{
+	Headrace__Frame *msg;
+	size_t whole;
+	int r = hr_frame_check(frame, bytes, &whole);
+
+	if (r < 0 || whole != bytes)
+		return r == -E2BIG ? r : -EBADMSG;
+	r = hr_frame_unpack(frame, bytes, &msg);
+	if (r < 0)
+		return r;
+	r = append_message(w, msg, frame, bytes);
+	headrace__frame__free_unpacked(msg, NULL);
+	return r;
+}
+
+/* Names of new segments, and of the folders above that may be new too. */
+static int sync_folders(struct hr_writer *w)
+{
+	static const char *const folders[] = {".", "..", "../..", "../../.."};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && r == 0; i++) {
+		int fd = openat(w->dir_fd, folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd < 0)
+			return -errno;
+		r = fsync(fd) < 0 ? -errno : 0;
+		close(fd);
+	}
+	return r;
+}
+
+int hr_writer_sync(struct hr_writer *w)
+{
+	for (; w->unsynced && w->unsynced <= w->number; w->unsynced++) {
+		char name[16];
+		int fd, r;
+
+		segment_name(w->unsynced, name);
+		fd = openat(w->dir_fd, name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		r = fdatasync(fd) < 0 ? -errno : 0;
+		close(fd);
+		if (r < 0)
+			return r;
+	}
+	w->unsynced = 0;
+	if (w->folder_changed) {
+		int r = sync_folders(w);
+
+		if (r < 0)
+			return r;
+		w->folder_changed = false;
+	}
+	return 0;
+}
+
+int hr_writer_close(struct hr_writer *w)
+{
+	int r = 0;
+
+	if (!w)
+		return 0;
+	if (w->fd >= 0)
+		r = seal(w);
+	writer_free(w);
+	return r;
+}
