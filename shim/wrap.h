@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap.h - what the wrappers share: their declarations, and how a stream or a pair of paths is begun
+ *
+ * Purpose   A wrapper of `read` is the C function hr_wrap_read with the symbol name read: libc's headers
+ *           make some names macros, inline them, or redirect them to other symbols (getc, fscanf), and
+ *           none of that may decide what this library exports. tests/shim_calls compares the types of
+ *           the table with the headers'.
+ * Threads   As core.h: any thread, signal handlers, after fork, in a vfork child.
+ * Lifetime  Nothing is held across the original call: it may be cancelled or left by siglongjmp.
+ */
+#ifndef HEADRACE_SHIM_WRAP_H
+#define HEADRACE_SHIM_WRAP_H
+
+#include <aio.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "shim/core.h"
+
+struct statx; /* unknown to the headers of an old libc */
+struct __jmp_buf_tag;
+
+#define HR_CALL(id, ret, name, params, ...)                                                        \
+	typedef ret hr_fn_##name params;                                                           \
+	extern hr_fn_##name hr_wrap_##name __asm__(#name) __attribute__((visibility("default")));
+#include "proto/calls.def"
+#undef HR_CALL
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/*
+ * glibc's streams carry a magic word first, which no stream of another libc does; of these the descriptor
+ * and the state are read in place, since fileno() sets errno and, elsewhere, takes the stream's lock.
+ */
+#define HR_STREAM_MAGIC 0xFBAD0000u
+#define HR_STREAM_MASK	0xFFFF0000u
+#define HR_STREAM_EOF	0x0010u
+#define HR_STREAM_ERROR 0x0020u
+#define HR_STREAM_FILE	0x2000u /* has a descriptor */
+
+int hr__fileno_slow(FILE *fp); /* by the original; errno kept */
+
+#ifdef __GLIBC__
+static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
+{
+	return ((uint32_t)fp->_flags & (HR_STREAM_MASK | mask)) == (HR_STREAM_MAGIC | want);
+}
+
+/* The stream's descriptor; -1 when it has none (in memory, a cookie, NULL). */
+static inline int hr_fileno(FILE *fp)
+{
+	if (hr_unlikely(fp == NULL))
+		return -1;
+	if (hr_likely(hr_stream_is(fp, HR_STREAM_FILE, HR_STREAM_FILE)))
+		return fp->_fileno;
+	return hr__fileno_slow(fp);
+}
+#else
+static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
+{
+	(void)fp;
+	(void)mask;
+	(void)want;
+	return false;
+}
+
+static inline int hr_fileno(FILE *fp)
+{
+	return fp == NULL ? -1 : hr__fileno_slow(fp);
+}
+#endif
+
+/* A reader's negative result: 0 at the end of the file, else -errno. */
+static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
+{
+	if (r < 0 && hr_stream_is(fp, HR_STREAM_EOF | HR_STREAM_ERROR, HR_STREAM_EOF))
+		return 0;
+	return hr_ret(r);
+}
+
+/* fread and fwrite: 0 of some items is an error unless the file ended. */
+static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
+{
+	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
+}
+
+/* A position as fgetpos left it: its first word, in every libc. */
+static inline int64_t hr_fpos(const void *pos)
+{
+	return *(const int64_t *)pos;
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+/* AT_EMPTY_PATH is a promise that the path is readable, kept by all but those who probe with -1 or 1. */
+static inline bool hr_path_is_empty(const char *path)
+{
+	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
+}
+
+/* A call with a dirfd; an empty path (AT_EMPTY_PATH) or none at all (utimensat) means dirfd itself. */
+static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path,
+			       int at_flags, uint64_t asked)
+{
+	if (path == NULL || ((at_flags & AT_EMPTY_PATH) && hr_path_is_empty(path)))
+		hr_begin_fd(op, id, dirfd, asked, HR_OFFSET_NONE);
+	else
+		hr_begin_path(op, id, dirfd, path, asked);
+}
+
+/* The end of a call with two paths: rename, link. */
+static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64_t ret,
+			      uint32_t flags)
+{
+	hr_file second;
+
+	if (!op->live)
+		return;
+	second = hr_path_file(to_fd, to);
+	if (hr_file_tracked(second))
+		hr_end_pair(op, second, -1, HR_OFFSET_NONE, ret, flags);
+	else
+		hr_end(op, ret, flags);
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+/*
+ * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. A copy of which only
+ * the target is tracked becomes an operation on that one.
+ */
+hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
+/* The offsets are the caller's, already advanced by the call; NULL: the file position. */
+void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
+		  const off64_t *out_offset, int64_t ret, uint32_t flags);
+
+/* After the call, of an iovec that the kernel found readable. */
+static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < count; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+/* preadv2 and pwritev2 take -1 for the file position. */
+static inline int64_t hr_v2_offset(off64_t offset)
+{
+	return offset == -1 ? HR_OFFSET_NONE : offset;
+}
+
+/* `to` becomes a copy of `fd`: entered first, since afterwards the number may already be another's. */
+static inline void hr_before_dup(int fd, int to)
+{
+	if (fd != to)
+		hr_fd_set(to, hr_fd_get(fd));
+}
+
+static inline void hr_after_dup(int fd, int to, int r)
+{
+	if (r < 0 && fd != to)
+		hr_fd_forget(to);
+}
+
+#define HR_CLOSE_RANGE_CLOEXEC 4u
+
+static inline void hr_before_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	if (first <= last && !(flags & HR_CLOSE_RANGE_CLOEXEC))
+		hr_fd_clear_range(first, last);
+}
+
+static inline bool hr_fcntl_dups(int cmd)
+{
+	return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC;
+}
+
+/* ---- seccomp -------------------------------------------------------------------------------- */
+
+/* Not the probes of libseccomp, which ask without a program. Numbers: linux/prctl.h, linux/seccomp.h. */
+static inline bool hr_prctl_filters(long option, unsigned long mode, unsigned long program)
+{
+	return option == 22 /* PR_SET_SECCOMP */ && (mode == 1 || (mode == 2 && program != 0));
+}
+
+static inline bool hr_seccomp_filters(long operation, unsigned long program)
+{
+	return operation == 0 || (operation == 1 && program != 0);
+}
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+static inline uint32_t hr_map_flags(int prot, int flags)
+{
+	return ((uint32_t)prot & 15) | (uint32_t)flags << 4;
+}
+
+#endif

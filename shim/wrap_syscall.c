@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap_syscall.c - libc's syscall()
+ *
+ * The number and six words are forwarded as they came, through libc's own syscall. What is an operation
+ * is recorded under the function of that name, as if it had been called; a table says where in the words
+ * descriptor, path, size, offset and flags stand.
+ */
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "shim/wrap.h"
+#include "shim/wrap_thunk.h"
+
+HR_THUNK_SYSCALL
+
+enum how {
+	HOW_NONE, /* forwarded only */
+	HOW_FD,
+	HOW_PATH, /* dirfd: word before the path, or AT_FDCWD */
+	HOW_TWO,  /* two paths, each behind its dirfd, or both alone */
+	HOW_OPEN,
+	HOW_CLOSE,
+	HOW_CLOSE_RANGE,
+	HOW_DUP,
+	HOW_DUP_TO,
+	HOW_FCNTL,
+	HOW_VECTOR,
+	HOW_COPY, /* copy_file_range, splice */
+	HOW_SENDFILE,
+	HOW_SAME, /* the wrapper itself: mmap, munmap, chdir, fchdir */
+	HOW_SECCOMP,
+	HOW_PRCTL
+};
+
+/* Places among the six words, from 1; 0: the call has none. */
+struct shape {
+	uint16_t id; /* enum hr_op_id */
+	uint8_t how;
+	uint8_t file; /* descriptor or path */
+	uint8_t asked;
+	uint8_t offset;
+	uint8_t flags;
+	uint8_t at; /* 1: a dirfd stands before the path */
+};
+
+static const struct shape shapes[] = {
+#define ROW(number, name, how, ...) [SYS_##number] = {HR_OP_##name, HOW_##how, __VA_ARGS__},
+#include "shim/syscalls.def"
+#undef ROW
+#define HOOK(number, how, ...) [SYS_##number] = {HR_OP_NONE, HOW_##how, __VA_ARGS__},
+#include "shim/syscalls.def"
+#undef HOOK
+};
+
+/* One call of syscall() on its way. word[0] is never used: places count from 1. */
+struct call {
+	const struct shape *shape;
+	long number;
+	long word[7];
+};
+
+static inline long forward(const struct call *c)
+{
+	return HR_REAL(syscall)(c->number, c->word[1], c->word[2], c->word[3], c->word[4],
+				c->word[5], c->word[6]);
+}
+
+static inline uint32_t flags_of(const struct call *c)
+{
+	return c->shape->flags != 0 ? (uint32_t)c->word[c->shape->flags] : 0;
+}
+
+static inline uint64_t asked_of(const struct call *c)
+{
+	return c->shape->asked != 0 ? (uint64_t)c->word[c->shape->asked] : HR_ASKED_NONE;
+}
+
+static inline int fd_of(const struct call *c)
+{
+	return (int)c->word[c->shape->file];
+}
+
+static inline const char *path_of(const struct call *c, unsigned place)
+{
+	return (const char *)c->word[place];
+}
+
+static inline int dirfd_of(const struct call *c, unsigned place)
+{
+	return c->shape->at != 0 ? (int)c->word[place - 1] : AT_FDCWD;
+}
+
+static void begin_fd(struct hr_op *op, const struct call *c)
+{
+	int64_t offset = c->shape->offset != 0 ? c->word[c->shape->offset] : HR_OFFSET_NONE;
+
+	hr_begin_fd(op, c->shape->id, fd_of(c), asked_of(c), offset);
+}
+
+static void begin_path(struct hr_op *op, const struct call *c)
+{
+	/* Open flags apart, only the calls that know AT_EMPTY_PATH have flags of that value. */
+	int at_flags = c->shape->how != HOW_OPEN ? (int)flags_of(c) : 0;
+
+	hr_begin_at(op, c->shape->id, dirfd_of(c, c->shape->file), path_of(c, c->shape->file),
+		    at_flags, asked_of(c));
+}
+
+static long record_fd(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	begin_fd(&op, c);
+	r = forward(c);
+	if (c->shape->how == HOW_VECTOR && op.live && r >= 0)
+		op.asked = hr_iov_bytes((const struct iovec *)c->word[2], (int)c->word[3]);
+	if (c->shape->how == HOW_VECTOR && op.offset == -1)
+		op.offset = HR_OFFSET_NONE;
+	hr_end(&op, hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_path(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	begin_path(&op, c);
+	r = forward(c);
+	hr_end(&op, hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_two(const struct call *c)
+{
+	unsigned to = c->shape->file + (c->shape->at != 0 ? 2 : 1);
+	struct hr_op op;
+	long r;
+
+	begin_path(&op, c);
+	r = forward(c);
+	hr_end_two(&op, dirfd_of(c, to), path_of(c, to), hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_open(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	begin_path(&op, c);
+	r = forward(c);
+	hr_end_open(&op, (int)r, hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_close(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	begin_fd(&op, c);
+	hr_fd_clear(fd_of(c));
+	r = forward(c);
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
+static long record_dup(const struct call *c)
+{
+	int fd = fd_of(c), to = (int)c->word[2];
+	bool dups = c->shape->how == HOW_DUP ||
+		    (c->shape->how == HOW_FCNTL && hr_fcntl_dups((int)c->word[2]));
+	struct hr_op op;
+	long r;
+
+	begin_fd(&op, c);
+	if (c->shape->how == HOW_DUP_TO)
+		hr_before_dup(fd, to);
+	r = forward(c);
+	if (c->shape->how == HOW_DUP_TO)
+		hr_after_dup(fd, to, (int)r);
+	else if (dups && r >= 0)
+		hr_fd_set((int)r, hr_fd_get(fd));
+	hr_end(&op, hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_copy(const struct call *c)
+{
+	bool sends = c->shape->how == HOW_SENDFILE;
+	int in = (int)c->word[sends ? 2 : 1], out = (int)c->word[sends ? 1 : 3];
+	const off64_t *in_offset = (const off64_t *)c->word[sends ? 3 : 2];
+	const off64_t *out_offset = sends ? NULL : (const off64_t *)c->word[4];
+	struct hr_op op;
+	hr_file second = hr__begin_copy(&op, c->shape->id, in, out, asked_of(c));
+	long r = forward(c);
+
+	hr__end_copy(&op, second, out, in_offset, out_offset, hr_ret(r), flags_of(c));
+	return r;
+}
+
+/* A few whose functions are system calls with nothing added: their wrappers do. */
+static long record_same(const struct call *c)
+{
+	switch (c->shape->id) {
+	case HR_OP_chdir:
+		return hr_wrap_chdir(path_of(c, 1));
+	case HR_OP_fchdir:
+		return hr_wrap_fchdir((int)c->word[1]);
+	case HR_OP_munmap:
+		return hr_wrap_munmap((void *)c->word[1], (size_t)c->word[2]);
+	default:
+		return (long)hr_wrap_mmap((void *)c->word[1], (size_t)c->word[2], (int)c->word[3],
+					  (int)c->word[4], (int)c->word[5], c->word[6]);
+	}
+}
+
+static long record_hook(const struct call *c)
+{
+	if (c->shape->how == HOW_CLOSE_RANGE)
+		hr_before_close_range((unsigned)c->word[1], (unsigned)c->word[2],
+				      (unsigned)c->word[3]);
+	else if (c->shape->how == HOW_SECCOMP
+		     ? hr_seccomp_filters(c->word[1], (unsigned long)c->word[3])
+		     : hr_prctl_filters(c->word[1], (unsigned long)c->word[2],
+					(unsigned long)c->word[3]))
+		hr_before_seccomp();
+	return forward(c);
+}
+
+long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f)
+{
+	struct call call = {.number = number, .word = {0, a, b, c, d, e, f}};
+
+	if ((unsigned long)number >= sizeof(shapes) / sizeof(shapes[0]))
+		return forward(&call);
+	call.shape = &shapes[number];
+	switch (call.shape->how) {
+	case HOW_NONE:
+		return forward(&call);
+	case HOW_FD:
+	case HOW_VECTOR:
+		return record_fd(&call);
+	case HOW_PATH:
+		return record_path(&call);
+	case HOW_TWO:
+		return record_two(&call);
+	case HOW_OPEN:
+		return record_open(&call);
+	case HOW_CLOSE:
+		return record_close(&call);
+	case HOW_DUP:
+	case HOW_DUP_TO:
+	case HOW_FCNTL:
+		return record_dup(&call);
+	case HOW_COPY:
+	case HOW_SENDFILE:
+		return record_copy(&call);
+	case HOW_SAME:
+		return record_same(&call);
+	default:
+		return record_hook(&call);
+	}
+}
+
+/* The numbers that make a process; `a` holds the flags, or for clone3 points to them. */
+void *hr__syscall_target(long number, unsigned long a)
+{
+	bool shares = true;
+
+	if (number == SYS_clone)
+		shares = (a & CLONE_VM) && !(a & CLONE_THREAD);
+	else if (number == HR_SYS_CLONE3)
+		shares =
+		    (*(const uint64_t *)a & CLONE_VM) && !(*(const uint64_t *)a & CLONE_THREAD);
+#ifdef SYS_fork
+	else if (number == SYS_fork)
+		shares = false;
+#endif
+	if (shares)
+		hr_before_vfork();
+	return hr_real_get(HR_OP_syscall);
+}
