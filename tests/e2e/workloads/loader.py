@@ -14,10 +14,10 @@ import sys
 
 import torch
 import torch.multiprocessing
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, get_worker_info
 
 SLOT = struct.Struct("qqq")
-SLOTS = 256
+SLOTS = 32768
 STEP = 4096
 RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 
@@ -25,10 +25,10 @@ RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 class Progress:
     """Counts reads begun and returned of this process in a slot of its own."""
 
-    def __init__(self, path, slot):
+    def __init__(self, path):
         with open(path, "r+b") as file:
             self.map = mmap.mmap(file.fileno(), SLOT.size * SLOTS)
-        self.at, self.begun, self.returned = slot * SLOT.size, 0, 0
+        self.at, self.begun, self.returned = os.getpid() % SLOTS * SLOT.size, 0, 0
 
     def store(self):
         SLOT.pack_into(self.map, self.at, os.getpid(), self.begun, self.returned)
@@ -58,7 +58,7 @@ class Files(Dataset):
         self.log = os.open(f"{self.args.log}/seen.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.who = f"{self.rank} {self.loader} {worker}"
         if self.args.kind == "raw":
-            self.progress = Progress(f"{self.args.log}/progress", worker + 1)
+            self.progress = Progress(f"{self.args.log}/progress")
 
     def __getitem__(self, i):
         if self.log is None:
@@ -89,8 +89,9 @@ class Files(Dataset):
 
 def make_loader(args, paths, loader, rank):
     context = None if args.workers == 0 else args.method
-    return DataLoader(Files(args, paths, loader, rank), batch_size=4, num_workers=args.workers,
-                      multiprocessing_context=context)
+    files = Files(args, paths, loader, rank)
+    sampler = DistributedSampler(files, args.ranks, rank, shuffle=True) if args.sampler else None
+    return DataLoader(files, batch_size=4, num_workers=args.workers, multiprocessing_context=context, sampler=sampler)
 
 
 def interfere(args, iterator):
@@ -108,7 +109,8 @@ def train(rank, args):
     if args.announce:
         os.environ["RANK"] = str(rank)
     paths = sorted(glob.glob(f"{args.data}/*"))
-    paths = paths[rank % args.ranks::args.ranks]
+    if not args.sampler:
+        paths = paths[rank % args.ranks::args.ranks]
     loaders = [make_loader(args, paths[i::args.loaders], i, rank) for i in range(args.loaders)]
     for _ in range(args.epochs):
         iterators = [iter(loader) for loader in loaders]
@@ -136,6 +138,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--kind", choices=("whole", "raw", "jpeg"), default="whole")
     parser.add_argument("--end", choices=("normal", "os_exit", "sigterm", "sigkill", "main_sigkill"), default="normal")
+    parser.add_argument("--sampler", action="store_true", help="share the files with a (padding) DistributedSampler")
     parser.add_argument("--mp-spawn", action="store_true", help="start the ranks with torch.multiprocessing.spawn")
     parser.add_argument("--announce", action="store_true", help="put RANK into the environment, as launchers' users do")
     args = parser.parse_args()

@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Roots of other distributions: an older glibc and a musl, with the shim preloaded inside, daemon absent and present.
+
+The root with the older glibc is unpacked once by mmdebstrap into a cache folder (HEADRACE_CACHE, default ~/.cache/headrace) and
+needs root and Debian's mirror the first time. The musl root is made of this machine's musl and programs compiled for it.
+"""
+import os
+import shutil
+import subprocess
+import unittest
+
+import harness
+from test_host import Daemon
+
+MIRROR = "http://deb.debian.org/debian"
+OLD_SUITE = "bullseye"  # glibc 2.31: separate libdl and libpthread, __xstat instead of stat
+OLD_PACKAGES = "libc6,bash,coreutils,diffutils,findutils,grep,sed,tar,gzip,perl-base"
+
+OLD_SCRIPT = r"""
+cd /work; for i in 1 2 3; do seq $((i * 1000)) > n$i; done; ls; cat n1 n2 | wc -c; sort -r n3 | head -1; stat -c '%s %F' n1
+tar cf a.tar n1 n2 && mkdir x && tar xf a.tar -C x && diff -r n1 x/n1 && find . -type f | sort | xargs md5sum
+perl -e 'open F, "<", "n2" or die; my $s; $s += $_ while <F>; print "$s\n"; if (my $p = fork) { waitpid $p, 0; print $? >> 8, "\n" } else { exit 4 }'
+(cat n3 | grep -c 9) & wait; exec 8< n1; read -r line <&8; echo "$line"; cat none; exit 21
+"""
+
+MUSL_PROGRAM = r"""
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *reader(void *name)
+{
+	char line[64];
+	FILE *in = fopen(name, "r");
+	long n = 0;
+	while (fgets(line, sizeof(line), in))
+		n++;
+	fclose(in);
+	return (void *)n;
+}
+int main(void)
+{
+	char data[4096];
+	struct stat st;
+	pthread_t thread;
+	void *lines;
+	int fd = open("/work/f", O_RDWR | O_CREAT, 0600);
+	memset(data, '\n', sizeof(data));
+	for (int i = 0; i < 10; i++)
+		write(fd, data, sizeof(data));
+	fstat(fd, &st);
+	int copy = dup(fd);
+	printf("%ld %ld\n", (long)st.st_size, (long)pread(copy, data, 100, 50));
+	close(copy), close(fd);
+	pthread_create(&thread, 0, reader, "/work/f");
+	pthread_join(thread, &lines);
+	printf("%ld\n", (long)lines);
+	fflush(stdout);
+	if (fork() == 0) {
+		FILE *out = fopen("/work/child", "w");
+		fprintf(out, "%d", 5);
+		fclose(out);
+		_exit(9);
+	}
+	int status;
+	wait(&status);
+	DIR *dir = opendir("/work");
+	int n = 0;
+	while (readdir(dir))
+		n++;
+	printf("%d %d\n", n, WEXITSTATUS(status));
+	return 17;
+}
+"""
+
+
+class Container(harness.Case):
+    def setUp(self):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("chroot needs root")
+        super().setUp()
+        self.root = os.path.join(self.folder.path, "root")
+
+    def enter(self, argv, env, bind):
+        """argv inside the root, with `bind` folders at their own paths there; in a mount namespace that ends with it."""
+        shutil.rmtree(f"{self.root}/work", ignore_errors=True)
+        os.makedirs(f"{self.root}/work")
+        script = "set -e; root=$1; shift; mount --make-rprivate /; mount -t proc proc \"$root/proc\";"
+        for path in bind:
+            os.makedirs(self.root + path, exist_ok=True)
+            script += f" mount --bind '{path}' \"$root{path}\";"
+        script += ' exec env -i $INSIDE /usr/sbin/chroot "$root" "$@"'
+        inside = " ".join(f"{k}={v}" for k, v in env.items())
+        bare = self.folder.environment(INSIDE="PATH=/usr/bin:/bin LC_ALL=C")
+        # the preload is for what runs inside: the env of the root sets it
+        return harness.run(["unshare", "-m", "sh", "-c", script, "sh", self.root, *self.with_env(inside, argv)], bare, 60)
+
+    @staticmethod
+    def with_env(inside, argv):
+        return ["/usr/bin/env", *inside.split(), *argv] if inside else argv
+
+    def compare(self, argv, exact_status):
+        library = f"{self.root}/opt/libheadrace.so"
+        os.makedirs(os.path.dirname(library), exist_ok=True)
+        os.makedirs(f"{self.root}/proc", exist_ok=True)
+        shutil.copy(harness.LIBRARY, library)
+        runtime = f"{self.folder.path}/run"
+        expected = self.enter(argv, {}, ())
+        self.assertEqual(expected.returncode, exact_status, expected.stderr)
+        absent = self.enter(argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": "/run/none"}, ())
+        self.assertEqual(vars(absent) | {"args": 0}, vars(expected) | {"args": 0})
+        daemon = Daemon(self.folder)
+        socket = daemon.environment()["HEADRACE_SOCKET"]
+        folder = os.path.dirname(socket) if not socket.startswith(runtime) else runtime
+        present = self.enter(argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": socket}, (folder,))
+        self.assertEqual(vars(present) | {"args": 0}, vars(expected) | {"args": 0})
+        self.assertEqual(daemon.close(), 0)
+        return harness.Traced(self.folder, daemon.store)
+
+    def test_older_glibc(self):
+        cache = os.environ.get("HEADRACE_CACHE", os.path.expanduser("~/.cache/headrace"))
+        self.root = os.path.join(cache, f"root-{OLD_SUITE}")
+        if not os.path.exists(f"{self.root}/bin/bash"):
+            self.unpack(harness.need_program("mmdebstrap"))
+        traced = self.compare(["/bin/bash", "-c", OLD_SCRIPT], 21)
+        rows = traced.sql("SELECT sum(bytes) AS b FROM events WHERE path = '/work/n3' AND class = 'write'")
+        self.assertEqual(int(rows[0]["b"]), 13893)
+
+    def unpack(self, mmdebstrap):
+        os.makedirs(os.path.dirname(self.root), exist_ok=True)
+        shutil.rmtree(self.root + ".new", ignore_errors=True)
+        done = subprocess.run([mmdebstrap, "--variant=extract", "--mode=root", f"--include={OLD_PACKAGES}", OLD_SUITE,
+                               self.root + ".new", MIRROR], capture_output=True, timeout=200, check=False)
+        if done.returncode != 0:
+            raise unittest.SkipTest(f"no {OLD_SUITE} root: {done.stderr.decode(errors='replace').strip()[-300:]}")
+        os.rename(self.root + ".new", self.root)
+
+    def test_musl(self):
+        compiler = harness.need_program("musl-gcc")
+        busybox = harness.need_program("busybox")
+        for name in ("lib", "usr/bin", "bin"):
+            os.makedirs(f"{self.root}/{name}")
+        source = f"{self.folder.path}/m.c"
+        with open(source, "w", encoding="ascii") as file:
+            file.write(MUSL_PROGRAM)
+        subprocess.run([compiler, "-w", "-o", f"{self.root}/bin/program", source], check=True)
+        interpreter = next(p for p in ("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1") if os.path.exists(p))
+        shutil.copy(interpreter, self.root + interpreter)
+        shutil.copy(busybox, f"{self.root}/usr/bin/env")
+        self.compare(["/bin/program"], 17)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,233 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The host is never harmed: programs behave under the shim as without it, whatever state the daemon is in."""
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+import hosts
+
+SLOWER = 8  # a host program may take this many times as long with a stopped daemon, plus a fixed part, before it is a hang
+
+
+class Daemon:
+    """A `headrace run` that only waits, and the environment that it gave to its command."""
+
+    def __init__(self, folder):
+        self.folder, self.store = folder, folder.fresh("store")
+        self.env_path = folder.fresh("env")
+        hold = f"env -0 > '{self.env_path}.tmp'; mv '{self.env_path}.tmp' '{self.env_path}'; read -r _"
+        self.runner = subprocess.Popen([harness.HEADRACE, "run", "-o", self.store, "--", "/bin/sh", "-c", hold],
+                                       env=folder.environment(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 20
+        while not os.path.exists(self.env_path):
+            if self.runner.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"headrace run did not start: {self.runner.stderr.read().decode()}")
+            time.sleep(0.01)
+
+    def environment(self):
+        """What a child of `headrace run` sees."""
+        with open(self.env_path, "rb") as file:
+            pairs = (item.partition(b"=") for item in file.read().split(b"\0") if item)
+            env = {os.fsdecode(k): os.fsdecode(v) for k, _, v in pairs}
+        for name in ("_", "SHLVL", "PWD", "OLDPWD"):
+            env.pop(name, None)
+        return env
+
+    def signal(self, number):
+        """To headraced and its keeper."""
+        for pid, _ in self.folder.processes("headraced"):
+            harness.kill(pid, number)
+
+    def close(self):
+        self.signal(signal.SIGCONT)
+        with contextlib.suppress(BrokenPipeError):
+            self.runner.stdin.close()
+        self.runner.stderr.read()
+        return self.runner.wait(timeout=60)
+
+
+def tree(folder):
+    """Names, kinds, modes and contents below a folder, as text."""
+    lines = []
+    for base, dirs, files in os.walk(folder):
+        dirs.sort()
+        for name in sorted(files + dirs):
+            path = os.path.join(base, name)
+            mode = os.lstat(path).st_mode
+            what = os.readlink(path) if os.path.islink(path) else ""
+            if os.path.isfile(path) and not what:
+                with open(path, "rb") as file:
+                    what = hashlib.sha256(file.read()).hexdigest()
+            lines.append(f"{os.path.relpath(path, folder)} {mode:o} {what}")
+    return "\n".join(lines)
+
+
+class Hosts(harness.Case):
+    """Every row of hosts.py natively, then in one mode. Subclasses are the modes."""
+
+    def setUp(self):
+        super().setUp()
+        self.work = os.path.join(self.folder.path, "work")
+        os.chmod(self.folder.path, 0o711)
+        self.plain = self.folder.environment(PROGRAMS=harness.PROGRAMS)
+
+    def prepare(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.mkdir(self.work)
+        subprocess.run(["/bin/bash", "-c", hosts.PREPARE], cwd=self.work, check=True)
+        if os.geteuid() == 0:
+            for name in ("id", "cat"):
+                shutil.copy(f"/usr/bin/{name}", f"{self.work}/suid-{name}")
+                os.chmod(f"{self.work}/suid-{name}", 0o4755)
+            with open(f"{self.work}/secret", "w", opener=lambda p, f: os.open(p, f, 0o600), encoding="ascii") as file:
+                file.write("only root reads this\n")
+
+    def once(self, host, env, timeout, meanwhile=None):
+        self.prepare()
+        began = time.monotonic()
+        if meanwhile:
+            meanwhile.start()
+        done = harness.run(["/bin/bash", "-c", host.script], env, timeout, cwd=self.work)
+        out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        for pattern, replacement in host.clean:
+            out, err = re.sub(pattern, replacement, out), re.sub(pattern, replacement, err)
+        return (done.returncode, out, err, tree(self.work) if host.tree else ""), time.monotonic() - began
+
+    @contextlib.contextmanager
+    def mode(self, seconds):
+        """Yields (environment, thread that acts meanwhile or None); seconds is what the program takes natively."""
+        raise NotImplementedError
+
+    def all_hosts(self):
+        skipped = []
+        for host in hosts.HOSTS:
+            missing = [n for n in host.needs if shutil.which(n) is None]
+            if missing or (host.name == "setuid program" and os.geteuid() != 0):
+                skipped.append(f"{host.name} ({', '.join(missing) or 'needs root'})")
+                continue
+            with self.subTest(host.name):
+                expected, seconds = self.once(host, self.plain, 60)
+                with self.mode(seconds) as (env, meanwhile):
+                    got, _ = self.once(host, {**self.plain, **env}, SLOWER * seconds + 30, meanwhile)
+                self.assertEqual(got, expected)
+        if skipped:
+            print("not here:", "; ".join(skipped))
+
+
+class Absent(Hosts):
+    """No daemon: nobody listens, or there is no such socket."""
+
+    @contextlib.contextmanager
+    def mode(self, seconds):
+        yield {"LD_PRELOAD": harness.LIBRARY, "HEADRACE_SOCKET": f"{self.folder.path}/run/none.sock"}, None
+
+    def test_all(self):
+        self.all_hosts()
+
+
+class Present(Hosts):
+    @contextlib.contextmanager
+    def mode(self, seconds):
+        yield self.daemon.environment(), None
+
+    def test_all(self):
+        self.daemon = Daemon(self.folder)
+        self.all_hosts()
+        self.assertEqual(self.daemon.close(), 0)
+        traced = harness.Traced(self.folder, self.daemon.store)
+        names = {os.path.basename(r["exe"]) for r in traced.sql("SELECT DISTINCT exe FROM processes WHERE exe IS NOT NULL")}
+        self.assertLessEqual({"bash", "cat", "sort"}, names)
+        self.assertNotIn("suid-id", names)
+
+
+class Killed(Hosts):
+    """headraced and its keeper get SIGKILL while the program runs."""
+
+    @contextlib.contextmanager
+    def mode(self, seconds):
+        daemon = Daemon(self.folder)
+        yield daemon.environment(), threading.Timer(0.4 * seconds, daemon.signal, (signal.SIGKILL,))
+        daemon.close()
+
+    def test_all(self):
+        self.all_hosts()
+
+
+class Stopped(Hosts):
+    """headraced and its keeper are stopped before the program starts, and stay so."""
+
+    @contextlib.contextmanager
+    def mode(self, seconds):
+        self.daemon.signal(signal.SIGSTOP)
+        yield self.daemon.environment(), None
+        self.daemon.signal(signal.SIGCONT)
+
+    def test_all(self):
+        self.daemon = Daemon(self.folder)
+        self.all_hosts()
+        self.daemon.close()
+
+
+class Forks(harness.Case):
+    """fork in a threaded program, thousands of times, with the daemon there, gone and stopped."""
+
+    FORKS = "20000" if harness.LONG else "3000"
+
+    def storm(self, traced_env, tally):
+        program = os.path.join(harness.PROGRAMS, "w_forkstorm")
+        harness.need(program, "w_forkstorm")
+        done = harness.run([program, self.folder.data, self.FORKS], {**traced_env, "E2E_TALLY": tally}, 240)
+        self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
+
+    def test_daemon_present_counts_are_exact(self):
+        self.folder.fill(48)
+        daemon = Daemon(self.folder)
+        tally = f"{self.folder.log}/tally"
+        self.storm({**daemon.environment(), "HEADRACE_EXCLUDE": self.folder.log}, tally)
+        self.assertEqual(daemon.close(), 0)
+        traced = harness.Traced(self.folder, daemon.store)
+        mine, theirs = traced.counts(), harness.tally_by_class(harness.read_tally(tally))
+        for cls in ("open", "read", "close"):
+            self.assertEqual(mine[cls], theirs[cls], cls)
+        self.assert_consistent(traced)
+
+    def test_daemon_absent(self):
+        self.folder.fill(48)
+        self.storm(self.folder.environment(LD_PRELOAD=harness.LIBRARY, HEADRACE_SOCKET=f"{self.folder.path}/none"),
+                   f"{self.folder.log}/tally")
+
+    def test_daemon_stopped_in_the_middle(self):
+        self.folder.fill(48)
+        daemon = Daemon(self.folder)
+        timer = threading.Timer(0.5, daemon.signal, (signal.SIGSTOP,))
+        timer.start()
+        self.storm(daemon.environment(), f"{self.folder.log}/tally")
+        timer.join()
+        daemon.close()
+
+
+class Seccomp(harness.Case):
+    """Locked-up programs are counted too: what the ring could not take is in `losses`, to the last read."""
+
+    def test_counts(self):
+        self.folder.fill(4)
+        program = os.path.join(harness.PROGRAMS, "w_seccomp")
+        harness.need(program, "w_seccomp")
+        traced = self.headrace([program, "after", f"{self.folder.data}/f001", "20000"])
+        events = traced.counts()["read"].calls
+        lost = traced.value("SELECT coalesce(sum(count), 0) AS n FROM losses WHERE op IN ('pread', 'pread64')")
+        self.assertEqual(events + lost, 20010)
+
+
+if __name__ == "__main__":
+    harness.main()

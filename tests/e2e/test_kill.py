@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of headraced, of headrace run and of the whole cgroup in the middle of a training job: what design.md section 9 promises."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from test_loader import SLOT, Loader
+
+CGROUPS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+
+
+class Kill(Loader):
+    def setUp(self):
+        super().setUp()
+        self.folder.fill(400, size=65536)
+        self.store = self.folder.fresh("store")
+        self.child = None
+
+    def start(self, epochs=3, **popen):
+        argv = [harness.HEADRACE, "run", "-o", self.store, "--exclude", self.folder.log, "--linger", "20s", "--",
+                *self.job("--kind", "raw", "--epochs", str(epochs))]
+        self.child = subprocess.Popen(argv, env=self.folder.environment(), stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, start_new_session=True, **popen)
+        self.addCleanup(self.child.stderr.close)
+
+    def slots(self):
+        try:
+            with open(f"{self.folder.log}/progress", "rb") as file:
+                return [s for s in SLOT.iter_unpack(file.read()) if s[0]]
+        except FileNotFoundError:
+            return []
+
+    def wait_for_reads(self, number):
+        deadline = time.monotonic() + 60
+        while sum(returned for _, _, returned in self.slots()) < number:
+            self.assertIsNone(self.child.poll(), "the job ended too early")
+            self.assertLess(time.monotonic(), deadline, "the job makes no progress")
+            time.sleep(0.005)
+
+    def wait_for_quiet(self):
+        """Until neither the job nor headrace has a process left."""
+        deadline = time.monotonic() + 60
+        while self.folder.processes():
+            self.assertLess(time.monotonic(), deadline, f"still there: {self.folder.processes()}")
+            time.sleep(0.05)
+
+    def reads(self, traced):
+        return traced.value(f"SELECT count(*) AS n FROM events WHERE class = 'read'"
+                            f" AND starts_with(path, '{self.folder.data}/')")
+
+    def assert_exact(self, traced):
+        """The orderly end of the job: 400 files x 16 steps x 3 epochs, and every open and close."""
+        counts = traced.counts()
+        self.assertEqual(counts["read"], harness.witness.Count(400 * 16 * 3, 400 * 65536 * 3))
+        self.assertEqual(counts["open"].calls, 1200)
+        self.assertEqual(counts["close"].calls, 1200)
+        self.assert_consistent(traced)
+
+    def test_headraced_three_times(self):
+        self.start()
+        for reads in (500, 4000, 9000):
+            self.wait_for_reads(reads)
+            for pid in self.workers():
+                harness.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.child.wait(timeout=120), 0)
+        self.wait_for_quiet()
+        self.assert_exact(harness.Traced(self.folder, self.store))
+
+    def workers(self):
+        """headraced without its keeper: the process that has no headraced child."""
+        pids = [pid for pid, _ in self.folder.processes("headraced")]
+        parents = set()
+        for pid in pids:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+                parents.add(int(stat.read().rsplit(")", 1)[1].split()[1]))
+        return [pid for pid in pids if pid not in parents]
+
+    def test_headrace_run(self):
+        self.start()
+        self.wait_for_reads(2000)
+        self.child.kill()
+        self.child.wait()
+        self.wait_for_quiet()
+        self.assert_exact(harness.Traced(self.folder, self.store))
+
+    def cgroup(self):
+        root = next((c for c in CGROUPS if os.path.exists(f"{c}/cgroup.procs") and os.access(c, os.W_OK)
+                     and os.path.exists(f"{c}/cgroup.controllers")), None)
+        if root is None:
+            raise unittest.SkipTest("no cgroup-v2 hierarchy that this user may write to")
+        path = f"{root}/headrace-e2e-{self.folder.tag[:8]}"
+        os.mkdir(path)
+        self.addCleanup(self.remove_cgroup, path)
+        if not os.path.exists(f"{path}/cgroup.kill"):
+            raise unittest.SkipTest("this kernel has no cgroup.kill")
+        return path
+
+    @staticmethod
+    def remove_cgroup(path):
+        for _ in range(100):
+            try:
+                return os.rmdir(path)
+            except OSError:
+                time.sleep(0.05)
+
+    def test_whole_cgroup(self):
+        path = self.cgroup()
+
+        def enter():
+            with open(f"{path}/cgroup.procs", "w", encoding="ascii") as procs:
+                procs.write("0")
+
+        self.start(epochs=60, preexec_fn=enter)
+        self.wait_for_reads(3000)
+        older_than_a_second = {pid: returned for pid, _, returned in self.slots()}
+        time.sleep(1.1)
+        with open(f"{path}/cgroup.kill", "w", encoding="ascii") as kill:
+            kill.write("1")
+        self.child.wait(timeout=30)
+        self.wait_for_quiet()
+        traced = harness.Traced(self.folder, self.store)
+        summary = harness.run([harness.HEADRACE, "query", self.store, "summary"], self.folder.environment())
+        self.assertEqual(summary.returncode, 0, summary.stderr)
+        self.assertTrue(summary.stdout.strip())
+        rows = traced.sql(f"SELECT pid, count(*) AS n FROM events WHERE class = 'read'"
+                          f" AND starts_with(path, '{self.folder.data}/') GROUP BY pid")
+        mine = {row["pid"]: row["n"] for row in rows}
+        for pid, begun, _ in self.slots():
+            self.assertGreaterEqual(mine.get(pid, 0), older_than_a_second.get(pid, 0), f"pid {pid}")
+            self.assertLessEqual(mine.get(pid, 0), begun, f"pid {pid}")
+        self.assertEqual(traced.sql("SELECT DISTINCT state FROM jobs"), [{"state": "killed"}])
+
+
+if __name__ == "__main__":
+    harness.main()
