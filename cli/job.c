@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
+#include "daemon/ranks.h"
 
 static const char *variable(const char *name)
 {
@@ -90,42 +91,15 @@ static void default_store(struct hr_job *job, bool scheduled)
 		 utc.tm_sec, (int)getpid());
 }
 
-/*
- * Rank and size where each rank has a `headrace run` of its own. Slurm last: its rank is 0 for a
- * batch script and for all torchrun children of a one-task node; a size of 1 says nothing about the
- * ranks inside.
- */
+/* Rank and size, where each rank has a `headrace run` of its own. A size of 1 says nothing about ranks inside. */
 static void find_rank(struct hr_job *job)
 {
-	static const struct {
-		const char *rank, *size;
-	} table[] = {
-	    {"HEADRACE_RANK", NULL},
-	    {"RANK", "WORLD_SIZE"},
-	    {"HOROVOD_RANK", "HOROVOD_SIZE"},
-	    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-	    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
-	    {"PMIX_RANK", NULL},
-	    {"PMI_RANK", "PMI_SIZE"},
-	    {"PALS_RANKID", NULL},
-	    {"ALPS_APP_PE", NULL},
-	    {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
-	    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
-	    {"SLURM_PROCID", "SLURM_NTASKS"},
-	};
+	struct hr_rank rank = {0};
 
-	job->rank = -1;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		const char *rank = variable(table[i].rank), *size = variable(table[i].size);
-		uint64_t value;
-
-		if (rank == NULL || hr_text_parse_uint(rank, INT32_MAX, &value) < 0)
-			continue;
-		job->rank = (int)value;
-		if (size != NULL && hr_text_parse_uint(size, INT32_MAX, &value) == 0 && value > 1)
-			job->ranks_expected = (uint32_t)value;
-		return;
-	}
+	for (char **v = environ; *v != NULL; v++)
+		hr_rank_env(&rank, *v, strlen(*v));
+	job->rank = (int)rank.rank_plus1 - 1;
+	job->ranks_expected = job->rank >= 0 && rank.world > 1 ? rank.world : 0;
 }
 
 static void read_boot_id(char *out, size_t bytes)

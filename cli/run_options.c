@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "common/text.h"
+#include "daemon/ranks.h"
 #include "proto/abi.h"
 
 enum {
@@ -51,30 +52,6 @@ static int print_help(void)
 	     "HEADRACE=off in the environment runs CMD alone.\n");
 	hr_options_print(table);
 	return 1;
-}
-
-/* "0-47,64": numbers and ascending ranges. */
-static bool is_rank_list(const char *text)
-{
-	unsigned long low, high;
-	int used;
-
-	for (;; text++) {
-		if (text[0] < '0' || text[0] > '9' || sscanf(text, "%9lu%n", &low, &used) != 1)
-			return false;
-		text += used;
-		if (*text == '-') {
-			text++;
-			if (text[0] < '0' || text[0] > '9' ||
-			    sscanf(text, "%9lu%n", &high, &used) != 1 || high < low)
-				return false;
-			text += used;
-		}
-		if (*text == '\0')
-			return true;
-		if (*text != ',')
-			return false;
-	}
 }
 
 static int add_to(const char **list, unsigned max, const char *value, const char *option)
@@ -129,12 +106,12 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		return add_to(o->include, HR_RUN_FILTERS, value, "--include");
 	case OPT_RANKS:
 		o->ranks = value;
-		return is_rank_list(value)
+		return hr_ranks_valid(value)
 			   ? 0
 			   : bad_value("ranks", value, "ranks and ranges, as 0-47,64");
 	case OPT_LOCAL_RANKS:
 		o->local_ranks = value;
-		return is_rank_list(value)
+		return hr_ranks_valid(value)
 			   ? 0
 			   : bad_value("local-ranks", value, "ranks and ranges, as 0-3");
 	case OPT_MAX_SIZE:

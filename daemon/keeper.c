@@ -34,6 +34,7 @@ struct keeper {
 	char notify_name[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	pid_t worker;
 	bool ready;
+	bool stopping; /* SIGTERM came: whatever ends the worker now, it stays ended */
 	struct kept *kept;
 	size_t n_kept, max_kept;
 	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* times of the last ones, a ring */
@@ -306,7 +307,7 @@ static bool reap_worker(struct keeper *k, int *ret_status)
 		*ret_status = WEXITSTATUS(status);
 		return true;
 	}
-	if (restarts_used_up(k) || start_worker(k) < 0) {
+	if (k->stopping || restarts_used_up(k) || start_worker(k) < 0) {
 		*ret_status = EXIT_GIVEN_UP;
 		return true;
 	}
@@ -317,9 +318,12 @@ static bool handle_signals(struct keeper *k, int *ret_status)
 {
 	struct signalfd_siginfo info;
 
-	while (read(k->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo == SIGTERM)
+	while (read(k->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGTERM) {
+			k->stopping = true;
 			kill(k->worker, SIGTERM);
+		}
+	}
 	return reap_worker(k, ret_status);
 }
 
