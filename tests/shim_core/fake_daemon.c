@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/shim_core/fake_daemon.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SESSIONS 8192
+
+struct ring {
+	struct hr_ring_hdr *hdr;
+	int32_t tid;
+	uint64_t stuck_ns; /* since when an uncommitted slot holds us up */
+};
+
+struct session {
+	struct fake_session seen;
+	uint64_t token;
+	uint32_t n_maps;
+	struct {
+		struct hr_map_hdr *hdr;
+		struct ring *rings;
+	} maps[HR_SESSION_MAPS];
+};
+
+struct fake_daemon {
+	struct fake_options o;
+	int listener;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	bool stop, paused;
+	int node_fd;
+	struct hr_node_page *node;
+	uint64_t sweeps;
+	struct session *sessions[SESSIONS];
+	size_t n_sessions;
+	struct fake_record *records;
+	size_t n_records, cap_records;
+	struct fake_path **paths;
+	size_t n_paths, cap_paths;
+	uint64_t count[HR_OP_MAX];
+	uint64_t torn, bad;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void *must(void *p)
+{
+	if (p == NULL)
+		abort();
+	return p;
+}
+
+/* ---- attach ------------------------------------------------------------------------------------ */
+
+static int make_memfd(size_t bytes, int seals, void **ret)
+{
+	int fd = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+		abort();
+	*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*ret == MAP_FAILED || (seals != 0 && fcntl(fd, F_ADD_SEALS, seals) != 0))
+		abort();
+	return fd;
+}
+
+static int add_map(struct fake_daemon *d, struct session *s, struct hr_ack *ack)
+{
+	int seals = d->o.unsealed ? 0 : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct hr_map_hdr *hdr;
+	void *memory;
+	int fd;
+
+	ack->ring_count = d->o.rings;
+	ack->slots_log2 = d->o.slots_log2;
+	ack->map_bytes = hr_map_bytes(ack->ring_count, ack->slots_log2);
+	ack->index = s->n_maps;
+	fd = make_memfd(ack->map_bytes, seals, &memory);
+	hdr = memory;
+	hdr->magic = HR_ABI_MAGIC;
+	hdr->abi = HR_ABI_VERSION;
+	hdr->index = s->n_maps;
+	hdr->session = s->token;
+	hdr->ring_count = ack->ring_count;
+	hdr->slots_log2 = ack->slots_log2;
+	hdr->level = d->o.level;
+	s->maps[s->n_maps].hdr = hdr;
+	s->maps[s->n_maps].rings = must(calloc(ack->ring_count, sizeof(struct ring)));
+	for (uint32_t i = 0; i < ack->ring_count; i++)
+		s->maps[s->n_maps].rings[i].hdr =
+		    (void *)((char *)memory + hr_ring_offset(i, ack->slots_log2));
+	s->n_maps++;
+	return fd;
+}
+
+static void send_ack(int fd, const struct hr_ack *ack, const int *fds, int n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)ack, .iov_len = sizeof(*ack)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (n_fds > 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, (size_t)n_fds * sizeof(int));
+	}
+	sendmsg(fd, &msg, MSG_NOSIGNAL);
+}
+
+static struct session *by_token(struct fake_daemon *d, uint64_t token)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (d->sessions[i]->token == token)
+			return d->sessions[i];
+	return NULL;
+}
+
+static void answer(struct fake_daemon *d, int fd, const uint8_t *buf, size_t n)
+{
+	struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .status = d->o.status};
+	struct hr_hello hello;
+	struct session *s;
+	int fds[2];
+
+	memcpy(&hello, buf, sizeof(hello));
+	assert(n == hello.bytes && hello.magic == HR_ABI_MAGIC);
+	if (ack.status != 0) {
+		send_ack(fd, &ack, NULL, 0);
+		return;
+	}
+	ack.flags = d->o.monotonic ? 0 : hello.flags & HR_HELLO_TICKS_TSC ? HR_ACK_CLOCK_TSC : 0;
+	ack.level = d->o.level;
+	if (hello.kind == HR_HELLO_MORE_RINGS) {
+		s = by_token(d, hello.session);
+		if (s == NULL || s->n_maps >= d->o.most_maps) {
+			ack.status = -ENOSPC;
+			send_ack(fd, &ack, NULL, 0);
+			return;
+		}
+		ack.session = s->token;
+		fds[0] = add_map(d, s, &ack);
+		send_ack(fd, &ack, fds, 1);
+		close(fds[0]);
+		return;
+	}
+	assert(d->n_sessions < SESSIONS);
+	s = must(calloc(1, sizeof(*s)));
+	s->token = now_ns() << 16 | d->n_sessions;
+	s->seen.hello = hello;
+	s->seen.items = must(malloc(n));
+	memcpy(s->seen.items, buf + sizeof(hello), n - sizeof(hello));
+	ack.session = s->token;
+	fds[0] = add_map(d, s, &ack);
+	fds[1] = d->node_fd;
+	d->sessions[d->n_sessions++] = s;
+	send_ack(fd, &ack, fds, 2);
+	close(fds[0]);
+}
+
+static void accept_one(struct fake_daemon *d)
+{
+	static uint8_t buf[HR_HELLO_MAX_BYTES];
+	int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	if (d->o.silent)
+		return; /* kept open on purpose */
+	n = recv(fd, buf, sizeof(buf), 0);
+	if (n >= (ssize_t)sizeof(struct hr_hello))
+		answer(d, fd, buf, (size_t)n);
+	close(fd);
+}
+
+/* ---- drain ------------------------------------------------------------------------------------- */
+
+static const void *slot_at(const struct fake_daemon *d, const struct ring *r, uint64_t index)
+{
+	uint64_t mask = (UINT64_C(1) << d->o.slots_log2) - 1;
+
+	return (const char *)(r->hdr + 1) + (index & mask) * HR_SLOT_BYTES;
+}
+
+static bool committed(const struct fake_daemon *d, const struct ring *r, uint64_t index)
+{
+	const struct hr_record *s = slot_at(d, r, index);
+
+	return __atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
+}
+
+static void keep_path(struct fake_daemon *d, uint32_t session, const struct ring *r,
+		      const struct hr_record *head, uint64_t index)
+{
+	struct fake_path *p;
+
+	if (head->asked == 0 || head->asked > HR_PAGE_BYTES ||
+	    (uint64_t)head->fd != (head->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES) {
+		d->bad++;
+		return;
+	}
+	p = must(calloc(1, sizeof(*p)));
+	p->id = head->file;
+	p->session = session;
+	p->bytes = (uint32_t)head->asked;
+	p->kind = head->flags;
+	p->device = head->offset;
+	p->mount = head->ret;
+	p->bits = head->bits;
+	for (uint32_t at = 0, i = 1; at < p->bytes; at += HR_TEXT_BYTES, i++) {
+		const struct hr_text *t = slot_at(d, r, index + i);
+		uint32_t n = p->bytes - at < HR_TEXT_BYTES ? p->bytes - at : HR_TEXT_BYTES;
+
+		if (!committed(d, r, index + i))
+			d->bad++;
+		memcpy(p->text + at, t->text, n);
+	}
+	if (d->n_paths == d->cap_paths) {
+		d->cap_paths = d->cap_paths * 2 + 64;
+		d->paths = must(realloc(d->paths, d->cap_paths * sizeof(*d->paths)));
+	}
+	d->paths[d->n_paths++] = p;
+}
+
+static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, struct ring *r,
+			const struct hr_record *rec, uint64_t index)
+{
+	struct fake_record *k;
+
+	if (d->n_records == d->cap_records) {
+		d->cap_records = d->cap_records * 2 + 1024;
+		d->records = must(realloc(d->records, d->cap_records * sizeof(*d->records)));
+	}
+	k = &d->records[d->n_records++];
+	memset(k, 0, sizeof(*k));
+	k->r = *rec;
+	k->session = session;
+	k->ring = ring;
+	k->tid = r->tid;
+	if (rec->bits & HR_REC_PAIR) {
+		memcpy(&k->pair, slot_at(d, r, index + 1), sizeof(k->pair));
+		if (!committed(d, r, index + 1) || k->pair.op != HR_CTL_PAIR)
+			d->bad++;
+	}
+}
+
+/* Takes one committed record; returns its slots. */
+static uint32_t take(struct fake_daemon *d, uint32_t session, uint32_t ring, struct ring *r,
+		     uint64_t index)
+{
+	struct hr_record rec;
+
+	memcpy(&rec, slot_at(d, r, index), sizeof(rec));
+	if (rec.op >= HR_OP_MAX) {
+		d->bad++;
+		return 1;
+	}
+	d->count[rec.op]++;
+	if (rec.op == HR_CTL_THREAD)
+		r->tid = rec.fd;
+	if (rec.op == HR_CTL_PATH && !d->o.discard)
+		keep_path(d, session, r, &rec, index);
+	else if (!d->o.discard)
+		keep_record(d, session, ring, r, &rec, index);
+	if (rec.op == HR_CTL_PATH || rec.op == HR_CTL_ENV)
+		return 1 + (uint32_t)rec.fd;
+	return rec.bits & HR_REC_PAIR ? 2 : 1;
+}
+
+static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, struct ring *r)
+{
+	uint64_t tail = r->hdr->tail, head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
+	size_t n = 0;
+
+	while (committed(d, r, tail)) {
+		tail += take(d, session, ring, r, tail);
+		n++;
+		r->stuck_ns = 0;
+	}
+	if (tail != head && n == 0) {
+		if (r->stuck_ns == 0)
+			r->stuck_ns = now_ns();
+		else if (now_ns() - r->stuck_ns > HR_TORN_NS) {
+			tail++;
+			n++;
+			d->torn++;
+			r->stuck_ns = 0;
+		}
+	}
+	if (n == 0)
+		return 0;
+	__atomic_store_n(&r->hdr->tail, tail, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&r->hdr->waiting, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &r->hdr->tail, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return n;
+}
+
+static size_t sweep(struct fake_daemon *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
+			for (uint32_t k = 0; k < d->o.rings; k++)
+				n += drain(d, (uint32_t)i, m * 256 + k,
+					   &d->sessions[i]->maps[m].rings[k]);
+	return n;
+}
+
+static void *run(void *arg)
+{
+	struct fake_daemon *d = arg;
+	size_t n = 0;
+
+	for (;;) {
+		struct pollfd p = {.fd = d->listener, .events = POLLIN};
+		uint32_t bell = __atomic_load_n(&d->node->bell, __ATOMIC_RELAXED);
+		bool stop, paused;
+
+		while (poll(&p, 1, 0) > 0)
+			accept_one(d);
+		pthread_mutex_lock(&d->lock);
+		stop = d->stop;
+		paused = d->paused;
+		if (!paused) {
+			n = sweep(d);
+			d->sweeps++;
+			__atomic_fetch_add(&d->node->beat, 1, __ATOMIC_RELAXED);
+		}
+		pthread_mutex_unlock(&d->lock);
+		if (stop)
+			return NULL;
+		if (n == 0 || paused) {
+			struct timespec ts = {.tv_nsec = 500000};
+
+			__atomic_store_n(&d->node->sleeping, 1, __ATOMIC_SEQ_CST);
+			syscall(SYS_futex, &d->node->bell, FUTEX_WAIT, bell, &ts, NULL, 0);
+			__atomic_store_n(&d->node->sleeping, 0, __ATOMIC_SEQ_CST);
+		}
+	}
+}
+
+/* ---- the test's side --------------------------------------------------------------------------- */
+
+struct fake_daemon *fake_start(const char *path, const struct fake_options *options)
+{
+	struct fake_daemon *d = must(calloc(1, sizeof(*d)));
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	void *page;
+
+	if (options != NULL)
+		d->o = *options;
+	d->o.rings = d->o.rings ? d->o.rings : HR_MAP_RINGS;
+	d->o.slots_log2 = d->o.slots_log2 ? d->o.slots_log2 : HR_RING_SLOTS_LOG2;
+	d->o.most_maps = d->o.most_maps ? d->o.most_maps : HR_SESSION_MAPS;
+	d->o.level = d->o.off ? HR_LEVEL_OFF : d->o.level ? d->o.level : HR_LEVEL_TRACE;
+	pthread_mutex_init(&d->lock, NULL);
+	d->node_fd = make_memfd(
+	    HR_PAGE_BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL, &page);
+	d->node = page;
+	d->node->magic = HR_ABI_MAGIC;
+	d->node->abi = HR_ABI_VERSION;
+	unlink(path);
+	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
+	d->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (bind(d->listener, (void *)&addr, sizeof(addr)) != 0 || listen(d->listener, 128) != 0)
+		abort();
+	if (pthread_create(&d->thread, NULL, run, d) != 0)
+		abort();
+	return d;
+}
+
+void fake_stop(struct fake_daemon *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->stop = true;
+	pthread_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	close(d->listener);
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++) {
+			munmap(d->sessions[i]->maps[m].hdr,
+			       hr_map_bytes(d->o.rings, d->o.slots_log2));
+			free(d->sessions[i]->maps[m].rings);
+		}
+		free(d->sessions[i]->seen.items);
+		free(d->sessions[i]);
+	}
+	for (size_t i = 0; i < d->n_paths; i++)
+		free(d->paths[i]);
+	free(d->paths);
+	free(d->records);
+	munmap(d->node, HR_PAGE_BYTES);
+	close(d->node_fd);
+	free(d);
+}
+
+void fake_pause(struct fake_daemon *d, bool pause)
+{
+	pthread_mutex_lock(&d->lock);
+	d->paused = pause;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void fake_level(struct fake_daemon *d, enum hr_level level)
+{
+	pthread_mutex_lock(&d->lock);
+	d->o.level = level;
+	for (size_t i = 0; i < d->n_sessions; i++)
+		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
+			__atomic_store_n(&d->sessions[i]->maps[m].hdr->level, level,
+					 __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void fake_settle(struct fake_daemon *d)
+{
+	pthread_mutex_lock(&d->lock);
+	while (sweep(d) > 0)
+		;
+	pthread_mutex_unlock(&d->lock);
+}
+
+size_t fake_sessions(struct fake_daemon *d)
+{
+	return d->n_sessions;
+}
+
+const struct fake_session *fake_session(struct fake_daemon *d, size_t i)
+{
+	return &d->sessions[i]->seen;
+}
+
+size_t fake_maps(struct fake_daemon *d, size_t session)
+{
+	return d->sessions[session]->n_maps;
+}
+
+long fake_item(const struct fake_session *s, enum hr_item_kind kind, size_t nth, char *buf,
+	       size_t cap)
+{
+	size_t end = s->hello.bytes - sizeof(s->hello);
+
+	for (size_t at = 0; at + sizeof(struct hr_item_hdr) <= end;) {
+		struct hr_item_hdr h;
+
+		memcpy(&h, s->items + at, sizeof(h));
+		at += sizeof(h);
+		if (h.kind == kind && nth-- == 0) {
+			size_t n = h.bytes < cap - 1 ? h.bytes : cap - 1;
+
+			memcpy(buf, s->items + at, n);
+			buf[n] = '\0';
+			return h.bytes;
+		}
+		at += h.bytes;
+	}
+	return -1;
+}
+
+size_t fake_records(struct fake_daemon *d)
+{
+	return d->n_records;
+}
+
+const struct fake_record *fake_record(struct fake_daemon *d, size_t i)
+{
+	return &d->records[i];
+}
+
+uint64_t fake_count(struct fake_daemon *d, uint16_t op)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->count[op];
+	pthread_mutex_unlock(&d->lock);
+	return n;
+}
+
+uint64_t fake_total(struct fake_daemon *d)
+{
+	uint64_t n = 0;
+
+	for (unsigned op = HR_OP_FIRST; op < HR_OP_MAX; op++)
+		n += fake_count(d, (uint16_t)op);
+	return n;
+}
+
+uint64_t fake_torn(struct fake_daemon *d)
+{
+	return d->torn;
+}
+
+uint64_t fake_bad(struct fake_daemon *d)
+{
+	return d->bad;
+}
+
+const struct fake_path *fake_path(struct fake_daemon *d, uint32_t session, uint64_t id)
+{
+	for (size_t i = d->n_paths; i-- > 0;)
+		if (d->paths[i]->session == session && d->paths[i]->id == id)
+			return d->paths[i];
+	return NULL;
+}
+
+size_t fake_paths(struct fake_daemon *d)
+{
+	return d->n_paths;
+}
+
+const struct fake_path *fake_path_at(struct fake_daemon *d, size_t i)
+{
+	return d->paths[i];
+}
+
+struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op)
+{
+	struct hr_lost sum = {0};
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
+			for (uint32_t k = 0; k < d->o.rings; k++) {
+				struct hr_lost *l = &d->sessions[i]->maps[m].rings[k].hdr->lost[op];
+
+				sum.count += __atomic_load_n(&l->count, __ATOMIC_RELAXED);
+				sum.bytes += __atomic_load_n(&l->bytes, __ATOMIC_RELAXED);
+				sum.ticks += __atomic_load_n(&l->ticks, __ATOMIC_RELAXED);
+			}
+	return sum;
+}
+
+struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map, uint32_t ring)
+{
+	return d->sessions[session]->maps[map].rings[ring].hdr->inflight;
+}
