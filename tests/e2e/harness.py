@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a workload natively, under strace and under headrace, and holds the answers against each other.
+"""Runs a workload natively, under strace and under headrace, and holds the answers against each
+other.
 
     Folder      a temporary folder with `data` (what is counted), `log` (never counted) and stores
-    Workload    one command and where its own arithmetic (workloads/tally.h) goes
     Traced      what a run under `headrace run` left: status, output, store, SQL answers
+    Case        a test with a Folder, and the comparisons that most tests make
     main()      runs unittest cases; exit status 77 and the reasons when everything was skipped
 
-A test file is a program: `test_x.py [CASE...]`. HEADRACE_BUILD names the build tree, HEADRACE_LONG=1 asks for the long versions.
+A test file is a program: `test_x.py [CASE...]`. HEADRACE_BUILD names the build tree,
+HEADRACE_LONG=1 asks for the long versions, HEADRACE_KEEP=1 keeps the folders for a look.
 """
+
 import collections
 import json
 import os
@@ -22,6 +25,7 @@ import time
 import unittest
 import uuid
 
+import consistency
 import witness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,20 +37,46 @@ WORKLOADS = os.path.join(HERE, "workloads")
 PYTHON = "/usr/bin/python3"
 LONG = os.environ.get("HEADRACE_LONG") == "1"
 
-TAG = "HEADRACE_E2E_TAG"  # in the environment of all that a Folder starts, so that it can be found again
-# A count that the generator made under a C name, and the names that libc may have for the same call.
-ALIASES = {"open64": "open", "openat64": "openat", "pread64": "pread", "pwrite64": "pwrite", "lseek64": "lseek",
-           "fstat64": "fstat", "__fxstat": "fstat", "__fxstat64": "fstat", "__open_2": "open", "__open64_2": "open",
-           "__openat_2": "openat", "__openat64_2": "openat", "__read_chk": "read", "__pread_chk": "pread",
-           "__pread64_chk": "pread"}
-CLASS_OF = {"open": "open", "openat": "open", "read": "read", "pread": "read", "write": "write", "pwrite": "write",
-            "lseek": "seek", "fstat": "stat", "close": "close"}
+# In the environment of all that a Folder starts, so that it can be found again.
+TAG = "HEADRACE_E2E_TAG"
+# A count that the generator made under a C name, and the names that libc may have for the same
+# call.
+ALIASES = {
+    "open64": "open",
+    "openat64": "openat",
+    "pread64": "pread",
+    "pwrite64": "pwrite",
+    "lseek64": "lseek",
+    "fstat64": "fstat",
+    "__fxstat": "fstat",
+    "__fxstat64": "fstat",
+    "__open_2": "open",
+    "__open64_2": "open",
+    "__openat_2": "openat",
+    "__openat64_2": "openat",
+    "__read_chk": "read",
+    "__pread_chk": "pread",
+    "__pread64_chk": "pread",
+}
+CLASS_OF = {
+    "open": "open",
+    "openat": "open",
+    "read": "read",
+    "pread": "read",
+    "write": "write",
+    "pwrite": "write",
+    "lseek": "seek",
+    "fstat": "stat",
+    "close": "close",
+}
 
 
 def unescape(text):
     r"""The bytes of a path that SQL shows with \xHH and doubled backslashes."""
     raw = text.encode("utf-8", "surrogateescape")
-    return re.sub(rb"\\(?:x([0-9A-Fa-f]{2})|\\)", lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", raw)
+    return re.sub(
+        rb"\\(?:x([0-9A-Fa-f]{2})|\\)", lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", raw
+    )
 
 
 def need(path, what):
@@ -86,7 +116,9 @@ class Folder:
 
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("HEADRACE_", "LD_PRELOAD"))}
-        env.update({TAG: self.tag, "XDG_RUNTIME_DIR": os.path.join(self.path, "run"), "LC_ALL": "C.UTF-8"})
+        env.update(
+            {TAG: self.tag, "XDG_RUNTIME_DIR": os.path.join(self.path, "run"), "LC_ALL": "C.UTF-8"}
+        )
         env.update(more)
         return env
 
@@ -119,7 +151,7 @@ class Folder:
                 found.append((int(pid), path))
         return found
 
-    def close(self, keep=False):
+    def close(self):
         for _ in range(50):  # children of what is killed may appear while we look
             left = self.processes()
             if not left:
@@ -127,8 +159,8 @@ class Folder:
             for pid, _ in left:
                 kill(pid, signal.SIGKILL)
             time.sleep(0.02)
-        if keep:
-            print(f"kept for a look: {self.path}", file=sys.stderr)
+        if os.environ.get("HEADRACE_KEEP") == "1":
+            print(f"kept: {self.path}", file=sys.stderr)
         else:
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -141,15 +173,26 @@ def kill(pid, number):
 
 
 def run(argv, env, timeout=120, cwd=None, stdin=subprocess.DEVNULL):
-    """Runs to the end with output captured; a time-out kills the whole process group and fails the test."""
-    with subprocess.Popen(argv, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          start_new_session=True) as child:
+    """Runs to the end with output captured; a time-out kills the whole process group and fails
+    the test.
+    """
+    with subprocess.Popen(
+        argv,
+        env=env,
+        cwd=cwd,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
         try:
             out, err = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             out, err = child.communicate()
-            raise AssertionError(f"{argv} did not end within {timeout} s\n{err.decode(errors='replace')}") from None
+            raise AssertionError(
+                f"{argv} did not end within {timeout} s\n{err.decode(errors='replace')}"
+            ) from None
     return subprocess.CompletedProcess(argv, child.returncode, out, err)
 
 
@@ -165,7 +208,9 @@ class Traced:
             argv[2:2] = ["--job", job]
         done = run(argv, self.folder.environment(), timeout=120)
         if done.returncode != 0:
-            raise AssertionError(f"query failed ({done.returncode}): {statement}\n{done.stderr.decode()}")
+            raise AssertionError(
+                f"query failed ({done.returncode}): {statement}\n{done.stderr.decode()}"
+            )
         text = done.stdout.decode("utf-8", "surrogateescape").strip()
         if not text.startswith("["):
             return [json.loads(line) for line in text.splitlines()]
@@ -177,13 +222,22 @@ class Traced:
         return value
 
     def counts(self, where="TRUE", key=("class",)):
-        """{key: Count} of returned operations on files below the data folder; `cut` are those that did not return."""
+        """{key: Count} of returned operations on files below the data folder; `cut` are those
+        that did not return.
+        """
         names = ", ".join(key)
-        rows = self.sql(f"SELECT {names}, count(*) FILTER (WHERE ret IS NOT NULL) AS calls, coalesce(sum(bytes), 0) AS moved,"
-                        f" count(*) FILTER (WHERE ret IS NULL) AS cut FROM events"
-                        f" WHERE starts_with(path, '{self.folder.data}/') AND {where} GROUP BY ALL")
-        return {tuple(r[k] for k in key) if len(key) > 1 else r[key[0]]:
-                witness.Count(int(r["calls"]), int(r["moved"]), int(r["cut"])) for r in rows}
+        rows = self.sql(
+            f"SELECT {names}, count(*) FILTER (WHERE ret IS NOT NULL) AS calls,"
+            " coalesce(sum(bytes), 0) AS moved,"
+            f" count(*) FILTER (WHERE ret IS NULL) AS cut FROM events"
+            f" WHERE starts_with(path, '{self.folder.data}/') AND {where} GROUP BY ALL"
+        )
+        return {
+            tuple(r[k] for k in key) if len(key) > 1 else r[key[0]]: witness.Count(
+                int(r["calls"]), int(r["moved"]), int(r["cut"])
+            )
+            for r in rows
+        }
 
 
 class Case(unittest.TestCase):
@@ -198,12 +252,7 @@ class Case(unittest.TestCase):
 
     def setUp(self):
         self.folder = Folder()
-        self.addCleanup(self._close)
-
-    def _close(self):
-        failed = self._outcome and any(error for _, error in getattr(self._outcome.result, "failures", [])
-                                       + getattr(self._outcome.result, "errors", []) if _ is self)
-        self.folder.close(keep=bool(failed) and os.environ.get("HEADRACE_KEEP") == "1")
+        self.addCleanup(self.folder.close)
 
     def native(self, argv, timeout=120, status=0, **env):
         done = run(argv, self.folder.environment(**env), timeout)
@@ -214,7 +263,9 @@ class Case(unittest.TestCase):
         """A twin run that only strace watches: {(class, path): Count}."""
         need_program("strace")
         prefix = self.folder.fresh("strace")
-        done = run(witness.command(prefix, fast=True) + argv, self.folder.environment(**env), timeout)
+        done = run(
+            witness.command(prefix, fast=True) + argv, self.folder.environment(**env), timeout
+        )
         self.assertEqual(done.returncode, status, done.stderr.decode(errors="replace"))
         return witness.read(prefix, os.fsencode(self.folder.data))
 
@@ -227,54 +278,47 @@ class Case(unittest.TestCase):
         return Traced(self.folder, store, done)
 
     def headrace_and_strace(self, argv, *, options=(), timeout=180, status=0, **env):
-        """One run that both watch, for what no two runs do alike. Returns (Traced, {(class, path): Count})."""
+        """One run that both watch, for what no two runs do alike. Returns (Traced, {(class,
+        path): Count}).
+        """
         need_program("strace")
         prefix = os.path.join(self.folder.log, "strace")
         options = ("--exclude", self.folder.log, *options)
-        traced = self.headrace(witness.command(prefix, fast=False) + argv, options=options, timeout=timeout, status=status,
-                               **env)
+        traced = self.headrace(
+            witness.command(prefix, fast=False) + argv,
+            options=options,
+            timeout=timeout,
+            status=status,
+            **env,
+        )
         return traced, witness.read(prefix, os.fsencode(self.folder.data))
 
-    def assert_classes(self, traced, seen, classes=("open", "read", "write", "seek", "stat", "sync", "close")):
-        """headrace's counts and bytes per class are those of the witness's {(class, path): Count}."""
+    def assert_classes(
+        self, traced, seen, classes=("open", "read", "write", "seek", "stat", "sync", "close")
+    ):
+        """headrace's counts and bytes per class are those of the witness's {(class, path):
+        Count}.
+        """
         mine, theirs = traced.counts(), witness.by_class(seen)
         for cls in classes:
-            self.assertEqual(mine.get(cls, witness.Count()), theirs.get(cls, witness.Count()), f"class {cls}")
+            self.assertEqual(
+                mine.get(cls, witness.Count()), theirs.get(cls, witness.Count()), f"class {cls}"
+            )
 
     def assert_consistent(self, traced, losses=()):
-        """Rollups and file records tell the same story as the events, and nothing was lost but for `losses`."""
+        """Rollups and file records tell the same story as the events, and nothing was lost but
+        for `losses`.
+        """
         rows = traced.sql("SELECT reason, sum(count) AS n FROM losses GROUP BY reason")
         self.assertEqual([r for r in rows if r["reason"] not in losses], [])
-        self.assertEqual(traced.sql(ROLLUPS_AGAINST_EVENTS), [], "rollups against events (op, scope, counts, bytes)")
-        self.assertEqual(traced.sql(RECORDS_AGAINST_EVENTS), [], "file records against events")
-
-
-ROLLUPS_AGAINST_EVENTS = """
-WITH e AS (SELECT node, proc, op, scope, count(*) AS n, coalesce(sum(bytes), 0) AS b, count(errno) AS err
-           FROM events GROUP BY ALL),
-     r AS (SELECT node, proc, op, scope, sum(count) AS n, coalesce(sum(bytes), 0) AS b, sum(errors) AS err
-           FROM rollups GROUP BY ALL)
-SELECT e.op AS eop, r.op AS rop, e.scope AS escope, e.n AS en, r.n AS rn, e.b AS eb, r.b AS rb, e.err AS ee, r.err AS re
-FROM e FULL JOIN r ON e.node = r.node AND e.proc = r.proc AND e.op = r.op AND e.scope = r.scope
-WHERE e.n IS DISTINCT FROM r.n OR e.b IS DISTINCT FROM r.b OR e.err IS DISTINCT FROM r.err
-LIMIT 20"""
-
-RECORDS_AGAINST_EVENTS = """
-WITH e AS (SELECT node, proc, path, api,
-                  count(*) FILTER (WHERE class = 'read' AND ret >= 0) AS reads,
-                  count(*) FILTER (WHERE class = 'write' AND ret >= 0) AS writes,
-                  coalesce(sum(bytes) FILTER (WHERE class = 'read'), 0) AS br,
-                  coalesce(sum(bytes) FILTER (WHERE class = 'write'), 0) AS bw
-           FROM events WHERE path IS NOT NULL AND path2 IS NULL AND api IN ('posix', 'stdio') GROUP BY ALL),
-     f AS (SELECT node, proc, path, api, sum(reads) AS reads, sum(writes) AS writes, sum(bytes_read) AS br,
-                  sum(bytes_written) AS bw FROM file_records GROUP BY ALL)
-SELECT e.path, e.api, e.reads AS er, f.reads AS fr, e.writes AS ew, f.writes AS fw, e.br AS ebr, f.br AS fbr,
-       e.bw AS ebw, f.bw AS fbw
-FROM e LEFT JOIN f ON e.node = f.node AND e.proc = f.proc AND e.path = f.path AND e.api = f.api
-WHERE (e.reads + e.writes > 0)
-  AND (e.reads IS DISTINCT FROM f.reads OR e.writes IS DISTINCT FROM f.writes OR e.br IS DISTINCT FROM f.br
-       OR e.bw IS DISTINCT FROM f.bw)
-LIMIT 20"""
+        self.assertEqual(
+            traced.sql(consistency.ROLLUPS_AGAINST_EVENTS),
+            [],
+            "rollups against events (op, scope, counts, bytes)",
+        )
+        self.assertEqual(
+            traced.sql(consistency.RECORDS_AGAINST_EVENTS), [], "file records against events"
+        )
 
 
 def read_tally(path):

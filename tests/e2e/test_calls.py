@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""C programs that count their own calls, against strace and against headrace: threads, descriptors, names, processes, jumps."""
+"""C programs that count their own calls, against strace and against headrace: threads,
+descriptors, names, processes, jumps.
+"""
+
 import os
 import subprocess
 import unittest
@@ -10,7 +13,9 @@ from harness import Case
 
 
 class Calls(Case):
-    """Each scenario runs three times: alone under strace (is the arithmetic right?), and under headrace."""
+    """Each scenario runs three times: alone under strace (is the arithmetic right?), and under
+    headrace.
+    """
 
     def program(self, name):
         path = os.path.join(harness.PROGRAMS, name)
@@ -38,7 +43,9 @@ class Calls(Case):
             self.assertEqual(classes.get(cls), count, f"strace against the generator, class {cls}")
         self.reset()
         options = ("--exclude", self.folder.log)
-        traced, tally = self.arithmetic(lambda a, **env: self.headrace(a, options=options, **env), argv)
+        traced, tally = self.arithmetic(
+            lambda a, **env: self.headrace(a, options=options, **env), argv
+        )
         self.assert_tally(traced, tally, expect_cut)
         return traced
 
@@ -47,20 +54,31 @@ class Calls(Case):
         for (op, path), count in traced.counts(key=("op", "path")).items():
             key = (harness.ALIASES.get(op, op), harness.unescape(path))
             total = mine.setdefault(key, harness.witness.Count())
-            total.calls, total.bytes, total.cut = (total.calls + count.calls, total.bytes + count.bytes,
-                                                   total.cut + count.cut)
+            total.calls, total.bytes, total.cut = (
+                total.calls + count.calls,
+                total.bytes + count.bytes,
+                total.cut + count.cut,
+            )
         for key, count in tally.items():
             self.assertEqual(mine.get(key), count, f"{key}: headrace against the generator")
         ours = {op for op, _ in tally}
-        self.assertEqual({k: c for k, c in mine.items() if k not in tally and k[0] in ours and c.calls}, {}, "too much")
-        self.assertEqual(sum(c.cut for c in mine.values()), expect_cut, "operations that did not return")
+        self.assertEqual(
+            {k: c for k, c in mine.items() if k not in tally and k[0] in ours and c.calls},
+            {},
+            "too much",
+        )
+        self.assertEqual(
+            sum(c.cut for c in mine.values()), expect_cut, "operations that did not return"
+        )
         self.assert_consistent(traced)
 
 
 class Threads(Calls):
     def test_64_threads_at_once(self):
         traced = self.scenario("w_threads", self.folder.data, "64", "2000")
-        self.assertEqual(traced.value("SELECT count(DISTINCT tid) AS n FROM events WHERE class = 'read'"), 64)
+        self.assertEqual(
+            traced.value("SELECT count(DISTINCT tid) AS n FROM events WHERE class = 'read'"), 64
+        )
 
 
 class Descriptors(Calls):
@@ -84,7 +102,9 @@ class HighDescriptors(Calls):
     def test_numbers_above_65536(self):
         limit = harness.resource_limit()
         if limit <= 65537:
-            raise unittest.SkipTest(f"the hard limit on open files here is {limit}, and this user cannot raise it")
+            raise unittest.SkipTest(
+                f"the hard limit on open files here is {limit}, and this user cannot raise it"
+            )
         traced = self.scenario("w_fds", "high", self.folder.data)
         self.assertGreater(traced.value("SELECT max(fd) AS n FROM events"), 65536)
 
@@ -102,8 +122,10 @@ class Paths(Calls):
     def test_rename_while_open(self):
         traced = self.scenario("w_paths", "rename", self.folder.data)
         (row,) = traced.sql("SELECT path, path2 FROM events WHERE op = 'rename'")
-        self.assertEqual([row["path"], row["path2"]],
-                         [f"{self.folder.data}/ckpt.tmp", f"{self.folder.data}/ckpt.pt"])
+        self.assertEqual(
+            [row["path"], row["path2"]],
+            [f"{self.folder.data}/ckpt.tmp", f"{self.folder.data}/ckpt.pt"],
+        )
 
     def test_names_of_any_bytes(self):
         self.scenario("w_paths", "names", self.folder.data)
@@ -130,8 +152,9 @@ class Jumps(Calls):
         self.unmount()
         super().reset()
         os.mkdir(self.mount)
-        self.server = subprocess.Popen([self.program("blockfs"), self.mount], stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE)
+        self.server = subprocess.Popen(
+            [self.program("blockfs"), self.mount], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self.addCleanup(self.unmount)
         if self.server.stdout.readline() != b"ready\n":
             raise unittest.SkipTest(f"no FUSE here: {self.server.stderr.read().decode().strip()}")
@@ -143,8 +166,13 @@ class Jumps(Calls):
                 self.server.kill()
 
     def test_siglongjmp_and_cancel_out_of_a_blocking_read(self):
-        traced = self.scenario("w_jump", os.path.join(self.mount, "block"), self.folder.data, self.ROUNDS,
-                               expect_cut=2 * int(self.ROUNDS))
+        traced = self.scenario(
+            "w_jump",
+            os.path.join(self.mount, "block"),
+            self.folder.data,
+            self.ROUNDS,
+            expect_cut=2 * int(self.ROUNDS),
+        )
         cut = traced.sql("SELECT DISTINCT op, bytes FROM events WHERE ret IS NULL")
         self.assertEqual({r["op"] for r in cut} - {"pread", "pread64"}, set())
 

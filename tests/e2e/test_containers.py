@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Roots of other distributions: an older glibc and a musl, with the shim preloaded inside, daemon absent and present.
+"""Roots of other distributions: an older glibc and a musl, with the shim preloaded inside, daemon
+absent and present.
 
-The root with the older glibc is unpacked once by mmdebstrap into a cache folder (HEADRACE_CACHE, default ~/.cache/headrace) and
-needs root and Debian's mirror the first time. The musl root is made of this machine's musl and programs compiled for it.
+The root with the older glibc is unpacked once by mmdebstrap into a cache folder (HEADRACE_CACHE,
+default ~/.cache/headrace) and needs root and Debian's mirror the first time. The musl root is made
+of this machine's musl and programs compiled for it.
 """
+
 import os
 import shutil
 import subprocess
@@ -18,9 +21,12 @@ OLD_SUITE = "bullseye"  # glibc 2.31: separate libdl and libpthread, __xstat ins
 OLD_PACKAGES = "libc6,bash,coreutils,diffutils,findutils,grep,sed,tar,gzip,perl-base"
 
 OLD_SCRIPT = r"""
-cd /work; for i in 1 2 3; do seq $((i * 1000)) > n$i; done; ls; cat n1 n2 | wc -c; sort -r n3 | head -1; stat -c '%s %F' n1
-tar cf a.tar n1 n2 && mkdir x && tar xf a.tar -C x && diff -r n1 x/n1 && find . -type f | sort | xargs md5sum
-perl -e 'open F, "<", "n2" or die; my $s; $s += $_ while <F>; print "$s\n"; if (my $p = fork) { waitpid $p, 0; print $? >> 8, "\n" } else { exit 4 }'
+cd /work; for i in 1 2 3; do seq $((i * 1000)) > n$i; done; ls
+cat n1 n2 | wc -c; sort -r n3 | head -1; stat -c '%s %F' n1
+tar cf a.tar n1 n2 && mkdir x && tar xf a.tar -C x
+diff -r n1 x/n1 && find . -name 'n*' | sort | xargs md5sum
+perl -e 'open F, "<", "n2" or die; my $s; $s += $_ while <F>; print "$s\n";
+         if (my $p = fork) { waitpid $p, 0; print $? >> 8, "\n" } else { exit 4 }'
 (cat n3 | grep -c 9) & wait; exec 8< n1; read -r line <&8; echo "$line"; cat none; exit 21
 """
 
@@ -87,10 +93,12 @@ class Container(harness.Case):
         self.root = os.path.join(self.folder.path, "root")
 
     def enter(self, argv, env, bind):
-        """argv inside the root, with `bind` folders at their own paths there; in a mount namespace that ends with it."""
+        """argv inside the root, with `bind` folders at their own paths there; in a mount
+        namespace that ends with it.
+        """
         shutil.rmtree(f"{self.root}/work", ignore_errors=True)
         os.makedirs(f"{self.root}/work")
-        script = "set -e; root=$1; shift; mount --make-rprivate /; mount -t proc proc \"$root/proc\";"
+        script = 'set -e; root=$1; shift; mount --make-rprivate /; mount -t proc proc "$root/proc";'
         for path in bind:
             os.makedirs(self.root + path, exist_ok=True)
             script += f" mount --bind '{path}' \"$root{path}\";"
@@ -98,7 +106,11 @@ class Container(harness.Case):
         inside = " ".join(f"{k}={v}" for k, v in env.items())
         bare = self.folder.environment(INSIDE="PATH=/usr/bin:/bin LC_ALL=C")
         # the preload is for what runs inside: the env of the root sets it
-        return harness.run(["unshare", "-m", "sh", "-c", script, "sh", self.root, *self.with_env(inside, argv)], bare, 60)
+        return harness.run(
+            ["unshare", "-m", "sh", "-c", script, "sh", self.root, *self.with_env(inside, argv)],
+            bare,
+            60,
+        )
 
     @staticmethod
     def with_env(inside, argv):
@@ -112,12 +124,16 @@ class Container(harness.Case):
         runtime = f"{self.folder.path}/run"
         expected = self.enter(argv, {}, ())
         self.assertEqual(expected.returncode, exact_status, expected.stderr)
-        absent = self.enter(argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": "/run/none"}, ())
+        absent = self.enter(
+            argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": "/run/none"}, ()
+        )
         self.assertEqual(vars(absent) | {"args": 0}, vars(expected) | {"args": 0})
         daemon = Daemon(self.folder)
         socket = daemon.environment()["HEADRACE_SOCKET"]
         folder = os.path.dirname(socket) if not socket.startswith(runtime) else runtime
-        present = self.enter(argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": socket}, (folder,))
+        present = self.enter(
+            argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": socket}, (folder,)
+        )
         self.assertEqual(vars(present) | {"args": 0}, vars(expected) | {"args": 0})
         self.assertEqual(daemon.close(), 0)
         return harness.Traced(self.folder, daemon.store)
@@ -128,16 +144,32 @@ class Container(harness.Case):
         if not os.path.exists(f"{self.root}/bin/bash"):
             self.unpack(harness.need_program("mmdebstrap"))
         traced = self.compare(["/bin/bash", "-c", OLD_SCRIPT], 21)
-        rows = traced.sql("SELECT sum(bytes) AS b FROM events WHERE path = '/work/n3' AND class = 'write'")
+        rows = traced.sql(
+            "SELECT sum(bytes) AS b FROM events WHERE path = '/work/n3' AND class = 'write'"
+        )
         self.assertEqual(int(rows[0]["b"]), 13893)
 
     def unpack(self, mmdebstrap):
         os.makedirs(os.path.dirname(self.root), exist_ok=True)
         shutil.rmtree(self.root + ".new", ignore_errors=True)
-        done = subprocess.run([mmdebstrap, "--variant=extract", "--mode=root", f"--include={OLD_PACKAGES}", OLD_SUITE,
-                               self.root + ".new", MIRROR], capture_output=True, timeout=200, check=False)
+        done = subprocess.run(
+            [
+                mmdebstrap,
+                "--variant=extract",
+                "--mode=root",
+                f"--include={OLD_PACKAGES}",
+                OLD_SUITE,
+                self.root + ".new",
+                MIRROR,
+            ],
+            capture_output=True,
+            timeout=200,
+            check=False,
+        )
         if done.returncode != 0:
-            raise unittest.SkipTest(f"no {OLD_SUITE} root: {done.stderr.decode(errors='replace').strip()[-300:]}")
+            raise unittest.SkipTest(
+                f"no {OLD_SUITE} root: {done.stderr.decode(errors='replace').strip()[-300:]}"
+            )
         os.rename(self.root + ".new", self.root)
 
     def test_musl(self):
@@ -149,7 +181,11 @@ class Container(harness.Case):
         with open(source, "w", encoding="ascii") as file:
             file.write(MUSL_PROGRAM)
         subprocess.run([compiler, "-w", "-o", f"{self.root}/bin/program", source], check=True)
-        interpreter = next(p for p in ("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1") if os.path.exists(p))
+        interpreter = next(
+            p
+            for p in ("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1")
+            if os.path.exists(p)
+        )
         shutil.copy(interpreter, self.root + interpreter)
         shutil.copy(busybox, f"{self.root}/usr/bin/env")
         self.compare(["/bin/program"], 17)

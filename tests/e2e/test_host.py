@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The host is never harmed: programs behave under the shim as without it, whatever state the daemon is in."""
+"""The host is never harmed: programs behave under the shim as without it, whatever state the
+daemon is in.
+"""
+
 import contextlib
 import hashlib
 import os
@@ -15,7 +18,8 @@ import unittest
 import harness
 import hosts
 
-SLOWER = 8  # a host program may take this many times as long with a stopped daemon, plus a fixed part, before it is a hang
+# A program that takes this many times as long as natively, and half a minute more, hangs.
+SLOWER = 8
 
 
 class Daemon:
@@ -24,14 +28,22 @@ class Daemon:
     def __init__(self, folder):
         self.folder, self.store = folder, folder.fresh("store")
         self.env_path = folder.fresh("env")
-        hold = f"env -0 > '{self.env_path}.tmp'; mv '{self.env_path}.tmp' '{self.env_path}'; read -r _"
-        self.runner = subprocess.Popen([harness.HEADRACE, "run", "-o", self.store, "--", "/bin/sh", "-c", hold],
-                                       env=folder.environment(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.PIPE)
+        hold = (
+            f"env -0 > '{self.env_path}.tmp'; mv '{self.env_path}.tmp' '{self.env_path}'; read -r _"
+        )
+        self.runner = subprocess.Popen(
+            [harness.HEADRACE, "run", "-o", self.store, "--", "/bin/sh", "-c", hold],
+            env=folder.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         deadline = time.monotonic() + 20
         while not os.path.exists(self.env_path):
             if self.runner.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"headrace run did not start: {self.runner.stderr.read().decode()}")
+                raise AssertionError(
+                    f"headrace run did not start: {self.runner.stderr.read().decode()}"
+                )
             time.sleep(0.01)
 
     def environment(self):
@@ -89,7 +101,12 @@ class Hosts(harness.Case):
             for name in ("id", "cat"):
                 shutil.copy(f"/usr/bin/{name}", f"{self.work}/suid-{name}")
                 os.chmod(f"{self.work}/suid-{name}", 0o4755)
-            with open(f"{self.work}/secret", "w", opener=lambda p, f: os.open(p, f, 0o600), encoding="ascii") as file:
+            with open(
+                f"{self.work}/secret",
+                "w",
+                opener=lambda p, f: os.open(p, f, 0o600),
+                encoding="ascii",
+            ) as file:
                 file.write("only root reads this\n")
 
     def once(self, host, env, timeout, meanwhile=None):
@@ -101,11 +118,18 @@ class Hosts(harness.Case):
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         for pattern, replacement in host.clean:
             out, err = re.sub(pattern, replacement, out), re.sub(pattern, replacement, err)
-        return (done.returncode, out, err, tree(self.work) if host.tree else ""), time.monotonic() - began
+        return (
+            done.returncode,
+            out,
+            err,
+            tree(self.work) if host.tree else "",
+        ), time.monotonic() - began
 
     @contextlib.contextmanager
     def mode(self, seconds):
-        """Yields (environment, thread that acts meanwhile or None); seconds is what the program takes natively."""
+        """Yields (environment, thread that acts meanwhile or None); seconds is what the program
+        takes natively.
+        """
         raise NotImplementedError
 
     def all_hosts(self):
@@ -118,7 +142,9 @@ class Hosts(harness.Case):
             with self.subTest(host.name):
                 expected, seconds = self.once(host, self.plain, 60)
                 with self.mode(seconds) as (env, meanwhile):
-                    got, _ = self.once(host, {**self.plain, **env}, SLOWER * seconds + 30, meanwhile)
+                    got, _ = self.once(
+                        host, {**self.plain, **env}, SLOWER * seconds + 30, meanwhile
+                    )
                 self.assertEqual(got, expected)
         if skipped:
             print("not here:", "; ".join(skipped))
@@ -129,7 +155,10 @@ class Absent(Hosts):
 
     @contextlib.contextmanager
     def mode(self, seconds):
-        yield {"LD_PRELOAD": harness.LIBRARY, "HEADRACE_SOCKET": f"{self.folder.path}/run/none.sock"}, None
+        yield {
+            "LD_PRELOAD": harness.LIBRARY,
+            "HEADRACE_SOCKET": f"{self.folder.path}/run/none.sock",
+        }, None
 
     def test_all(self):
         self.all_hosts()
@@ -145,7 +174,10 @@ class Present(Hosts):
         self.all_hosts()
         self.assertEqual(self.daemon.close(), 0)
         traced = harness.Traced(self.folder, self.daemon.store)
-        names = {os.path.basename(r["exe"]) for r in traced.sql("SELECT DISTINCT exe FROM processes WHERE exe IS NOT NULL")}
+        names = {
+            os.path.basename(r["exe"])
+            for r in traced.sql("SELECT DISTINCT exe FROM processes WHERE exe IS NOT NULL")
+        }
         self.assertLessEqual({"bash", "cat", "sort"}, names)
         self.assertNotIn("suid-id", names)
 
@@ -186,7 +218,9 @@ class Forks(harness.Case):
     def storm(self, traced_env, tally):
         program = os.path.join(harness.PROGRAMS, "w_forkstorm")
         harness.need(program, "w_forkstorm")
-        done = harness.run([program, self.folder.data, self.FORKS], {**traced_env, "E2E_TALLY": tally}, 240)
+        done = harness.run(
+            [program, self.folder.data, self.FORKS], {**traced_env, "E2E_TALLY": tally}, 240
+        )
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
 
     def test_daemon_present_counts_are_exact(self):
@@ -203,8 +237,12 @@ class Forks(harness.Case):
 
     def test_daemon_absent(self):
         self.folder.fill(48)
-        self.storm(self.folder.environment(LD_PRELOAD=harness.LIBRARY, HEADRACE_SOCKET=f"{self.folder.path}/none"),
-                   f"{self.folder.log}/tally")
+        self.storm(
+            self.folder.environment(
+                LD_PRELOAD=harness.LIBRARY, HEADRACE_SOCKET=f"{self.folder.path}/none"
+            ),
+            f"{self.folder.log}/tally",
+        )
 
     def test_daemon_stopped_in_the_middle(self):
         self.folder.fill(48)
@@ -217,7 +255,9 @@ class Forks(harness.Case):
 
 
 class Seccomp(harness.Case):
-    """Locked-up programs are counted too: what the ring could not take is in `losses`, to the last read."""
+    """Locked-up programs are counted too: what the ring could not take is in `losses`, to the
+    last read.
+    """
 
     def test_counts(self):
         self.folder.fill(4)
@@ -225,7 +265,9 @@ class Seccomp(harness.Case):
         harness.need(program, "w_seccomp")
         traced = self.headrace([program, "after", f"{self.folder.data}/f001", "20000"])
         events = traced.counts()["read"].calls
-        lost = traced.value("SELECT coalesce(sum(count), 0) AS n FROM losses WHERE op IN ('pread', 'pread64')")
+        lost = traced.value(
+            "SELECT coalesce(sum(count), 0) AS n FROM losses WHERE op IN ('pread', 'pread64')"
+        )
         self.assertEqual(events + lost, 20010)
 
 

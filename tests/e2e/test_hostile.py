@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A client that writes random bytes over its whole session, next to an honest one: the daemon lives, the honest counts are exact."""
+"""A client that writes random bytes over its whole session, next to an honest one: the daemon
+lives, the honest counts are exact.
+"""
+
 import os
 import subprocess
 
@@ -21,18 +24,28 @@ class Hostile(harness.Case):
         before = sorted(self.folder.processes("headraced"))
         self.assertTrue(before)
         bare = {k: v for k, v in env.items() if k != "LD_PRELOAD"}
-        clients = [subprocess.Popen([hostile, env["HEADRACE_SOCKET"], str(self.SECONDS), str(seed)], env=bare,
-                                    stdout=subprocess.PIPE) for seed in range(self.CLIENTS)]
+        clients = [
+            subprocess.Popen(
+                [hostile, env["HEADRACE_SOCKET"], str(self.SECONDS), str(seed)],
+                env=bare,
+                stdout=subprocess.PIPE,
+            )
+            for seed in range(self.CLIENTS)
+        ]
         tallies, number = [], 0
         while any(client.poll() is None for client in clients):
             tallies.append(f"{self.folder.log}/tally{number}")
             number += 1
-            done = harness.run([honest, self.folder.data, "4", "3000"], {**env, "E2E_TALLY": tallies[-1]}, 60)
+            done = harness.run(
+                [honest, self.folder.data, "4", "3000"], {**env, "E2E_TALLY": tallies[-1]}, 60
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
         for client in clients:
             out, _ = client.communicate()
             self.assertEqual((client.returncode, out), (0, b"seals held\n"))
-        self.assertEqual(sorted(self.folder.processes("headraced")), before, "the daemon is the one that it was")
+        self.assertEqual(
+            sorted(self.folder.processes("headraced")), before, "the daemon is the one that it was"
+        )
         self.assertEqual(daemon.close(), 0)
         self.assert_honest(harness.Traced(self.folder, daemon.store), tallies)
 
@@ -48,7 +61,9 @@ class Hostile(harness.Case):
             self.assertEqual(mine[cls], count, cls)
         lost = traced.sql(f"SELECT * FROM losses WHERE {honest}")
         self.assertEqual(lost, [])
-        hostile = traced.value("SELECT coalesce(sum(count), 0) AS n FROM losses WHERE reason = 'hostile'")
+        hostile = traced.value(
+            "SELECT coalesce(sum(count), 0) AS n FROM losses WHERE reason = 'hostile'"
+        )
         self.assertGreater(hostile, 0, "what was thrown away is counted")
 
 

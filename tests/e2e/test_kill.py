@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of headraced, of headrace run and of the whole cgroup in the middle of a training job: what design.md section 9 promises."""
+"""kill -9 of headraced, of headrace run and of the whole cgroup in the middle of a training job:
+what design.md section 9 promises.
+"""
+
 import os
 import signal
 import subprocess
@@ -21,10 +24,26 @@ class Kill(Loader):
         self.child = None
 
     def start(self, epochs=3, **popen):
-        argv = [harness.HEADRACE, "run", "-o", self.store, "--exclude", self.folder.log, "--linger", "20s", "--",
-                *self.job("--kind", "raw", "--epochs", str(epochs))]
-        self.child = subprocess.Popen(argv, env=self.folder.environment(), stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.PIPE, start_new_session=True, **popen)
+        argv = [
+            harness.HEADRACE,
+            "run",
+            "-o",
+            self.store,
+            "--exclude",
+            self.folder.log,
+            "--linger",
+            "20s",
+            "--",
+            *self.job("--kind", "raw", "--epochs", str(epochs)),
+        ]
+        self.child = subprocess.Popen(
+            argv,
+            env=self.folder.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            **popen,
+        )
         self.addCleanup(self.child.stderr.close)
 
     def slots(self):
@@ -49,8 +68,10 @@ class Kill(Loader):
             time.sleep(0.05)
 
     def reads(self, traced):
-        return traced.value(f"SELECT count(*) AS n FROM events WHERE class = 'read'"
-                            f" AND starts_with(path, '{self.folder.data}/')")
+        return traced.value(
+            f"SELECT count(*) AS n FROM events WHERE class = 'read'"
+            f" AND starts_with(path, '{self.folder.data}/')"
+        )
 
     def assert_exact(self, traced):
         """The orderly end of the job: 400 files x 16 steps x 3 epochs, and every open and close."""
@@ -88,8 +109,16 @@ class Kill(Loader):
         self.assert_exact(harness.Traced(self.folder, self.store))
 
     def cgroup(self):
-        root = next((c for c in CGROUPS if os.path.exists(f"{c}/cgroup.procs") and os.access(c, os.W_OK)
-                     and os.path.exists(f"{c}/cgroup.controllers")), None)
+        root = next(
+            (
+                c
+                for c in CGROUPS
+                if os.path.exists(f"{c}/cgroup.procs")
+                and os.access(c, os.W_OK)
+                and os.path.exists(f"{c}/cgroup.controllers")
+            ),
+            None,
+        )
         if root is None:
             raise unittest.SkipTest("no cgroup-v2 hierarchy that this user may write to")
         path = f"{root}/headrace-e2e-{self.folder.tag[:8]}"
@@ -123,11 +152,15 @@ class Kill(Loader):
         self.child.wait(timeout=30)
         self.wait_for_quiet()
         traced = harness.Traced(self.folder, self.store)
-        summary = harness.run([harness.HEADRACE, "query", self.store, "summary"], self.folder.environment())
+        summary = harness.run(
+            [harness.HEADRACE, "query", self.store, "summary"], self.folder.environment()
+        )
         self.assertEqual(summary.returncode, 0, summary.stderr)
         self.assertTrue(summary.stdout.strip())
-        rows = traced.sql(f"SELECT pid, count(*) AS n FROM events WHERE class = 'read'"
-                          f" AND starts_with(path, '{self.folder.data}/') GROUP BY pid")
+        rows = traced.sql(
+            f"SELECT pid, count(*) AS n FROM events WHERE class = 'read'"
+            f" AND starts_with(path, '{self.folder.data}/') GROUP BY pid"
+        )
         mine = {row["pid"]: row["n"] for row in rows}
         for pid, begun, _ in self.slots():
             self.assertGreaterEqual(mine.get(pid, 0), older_than_a_second.get(pid, 0), f"pid {pid}")

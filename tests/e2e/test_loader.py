@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch DataLoaders, however their workers are started and however they end."""
+
 import glob
 import os
 import signal
@@ -19,7 +20,8 @@ folder, count = sys.argv[1], int(sys.argv[2])
 rng = random.Random(7)
 for i in range(count):
     size = (rng.randrange(16, 220), rng.randrange(16, 220))
-    Image.frombytes("RGB", size, rng.randbytes(3 * size[0] * size[1])).save(f"{folder}/i{i:04d}.jpg", quality=85)
+    image = Image.frombytes("RGB", size, rng.randbytes(3 * size[0] * size[1]))
+    image.save(f"{folder}/i{i:04d}.jpg", quality=85)
 """
 
 
@@ -33,7 +35,13 @@ class Loader(Case):
         super().setUp()
 
     def job(self, *args):
-        return [harness.PYTHON, f"{harness.WORKLOADS}/loader.py", self.folder.data, self.folder.log, *args]
+        return [
+            harness.PYTHON,
+            f"{harness.WORKLOADS}/loader.py",
+            self.folder.data,
+            self.folder.log,
+            *args,
+        ]
 
     def seen(self):
         """[(rank, loader, worker, pid, path)] by the workload's own account."""
@@ -42,7 +50,9 @@ class Loader(Case):
             with open(name, encoding="utf-8") as lines:
                 for line in lines:
                     rank, loader, worker, path = line.rstrip("\n").split(" ", 3)
-                    rows.append((int(rank), int(loader), int(worker), int(name.rsplit(".", 1)[1]), path))
+                    rows.append(
+                        (int(rank), int(loader), int(worker), int(name.rsplit(".", 1)[1]), path)
+                    )
         return sorted(rows)
 
     def forget(self):
@@ -67,8 +77,13 @@ class Methods(Loader):
         mine = {path: c.bytes for path, c in traced.counts("class = 'read'", ("path",)).items()}
         theirs = {os.fsdecode(p): c.bytes for (cls, p), c in twin.items() if cls == "read"}
         self.assertEqual(mine, theirs)
-        pids = {row["pid"] for row in traced.sql(
-            f"SELECT DISTINCT pid FROM events WHERE starts_with(path, '{self.folder.data}/') AND class = 'read'")}
+        pids = {
+            row["pid"]
+            for row in traced.sql(
+                f"SELECT DISTINCT pid FROM events WHERE class = 'read'"
+                f" AND starts_with(path, '{self.folder.data}/')"
+            )
+        }
         self.assertEqual(pids, {pid for _, _, _, pid, _ in self.seen()})
 
     def test_no_workers(self):
@@ -88,28 +103,39 @@ class Methods(Loader):
 
 
 class Ends(Loader):
-    """Workers and main processes that are killed. strace watches the very run that headrace records; a second run at full
-    speed is held against counters that the workload keeps in a mapped file."""
+    """Workers and main processes that are killed. strace watches the very run that headrace
+    records; a second run at full speed is held against counters that the workload keeps in a mapped
+    file."""
 
     def setUp(self):
         super().setUp()
         self.folder.fill(160, size=65536)
 
     def assert_cut_short(self, traced, seen, killed):
-        """Every call that returned is an event; at most one per killed thread may show as in flight instead."""
+        """Every call that returned is an event; at most one per killed thread may show as in
+        flight instead.
+        """
         mine, theirs = traced.counts(), harness.witness.by_class(seen)
         for cls, count in theirs.items():
             ours = mine.get(cls, harness.witness.Count())
             self.assertLessEqual(ours.calls, count.calls, f"{cls}: {ours} against {count}")
-            self.assertLessEqual(count.calls, ours.calls + ours.cut, f"{cls}: {ours} against {count}")
-            self.assertLessEqual(ours.calls + ours.cut, count.calls + count.cut + killed, f"{cls}: {ours} against {count}")
+            self.assertLessEqual(
+                count.calls, ours.calls + ours.cut, f"{cls}: {ours} against {count}"
+            )
+            self.assertLessEqual(
+                ours.calls + ours.cut,
+                count.calls + count.cut + killed,
+                f"{cls}: {ours} against {count}",
+            )
         self.assertLessEqual(sum(c.cut for c in mine.values()), killed)
         self.assert_consistent(traced)
 
     def assert_progress(self, traced):
         """Reads per process: none that returned is missing, none appears that was not begun."""
-        rows = traced.sql(f"SELECT pid, count(*) AS n, count(ret) AS returned FROM events WHERE class = 'read'"
-                          f" AND starts_with(path, '{self.folder.data}/') GROUP BY pid")
+        rows = traced.sql(
+            f"SELECT pid, count(*) AS n, count(ret) AS returned FROM events WHERE class = 'read'"
+            f" AND starts_with(path, '{self.folder.data}/') GROUP BY pid"
+        )
         mine = {row["pid"]: row for row in rows}
         with open(f"{self.folder.log}/progress", "rb") as file:
             slots = [s for s in SLOT.iter_unpack(file.read()) if s[0]]
@@ -121,9 +147,13 @@ class Ends(Loader):
 
     def ended(self, end, killed, status=0):
         argv = self.job("--kind", "raw", "--end", end)
-        self.assert_cut_short(*self.headrace_and_strace(argv, options=("--linger", "15s"), status=status), killed)
+        self.assert_cut_short(
+            *self.headrace_and_strace(argv, options=("--linger", "15s"), status=status), killed
+        )
         self.forget()
-        traced = self.headrace(argv, options=("--exclude", self.folder.log, "--linger", "15s"), status=status)
+        traced = self.headrace(
+            argv, options=("--exclude", self.folder.log, "--linger", "15s"), status=status
+        )
         self.assert_progress(traced)
         self.assert_consistent(traced)
 

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whose I/O is it? Ranks and workers of headrace against the job's own account, and runs that share one store."""
+"""Whose I/O is it? Ranks and workers of headrace against the job's own account, and runs that
+share one store.
+"""
+
 import os
 import subprocess
 
@@ -16,23 +19,36 @@ class Ranks(Loader):
     def launch(self, launcher, *args, kind="whole"):
         self.folder.fill(128)
         argv = self.job("--kind", kind, "--ranks", str(self.RANKS), "--loaders", "2", *args)
-        traced = self.headrace(launcher + argv[1:], options=("--exclude", self.folder.log), timeout=240,
-                               OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        traced = self.headrace(
+            launcher + argv[1:],
+            options=("--exclude", self.folder.log),
+            timeout=240,
+            OMPI_ALLOW_RUN_AS_ROOT="1",
+            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        )
         self.assert_true_to(traced)
         self.assert_consistent(traced)
         return traced
 
     def assert_true_to(self, traced):
-        """Each file was read by the rank and process that says so, each process has a worker number of its own in its rank."""
+        """Each file was read by the rank and process that says so, each process has a worker
+        number of its own in its rank.
+        """
         account = self.seen()
-        rows = traced.sql(f"SELECT DISTINCT rank, worker, pid, path FROM events WHERE class = 'open'"
-                          f" AND starts_with(path, '{self.folder.data}/')")
-        self.assertEqual(sorted((r["rank"], r["pid"], r["path"]) for r in rows),
-                         sorted((rank, pid, path) for rank, _, _, pid, path in account))
+        rows = traced.sql(
+            f"SELECT DISTINCT rank, worker, pid, path FROM events WHERE class = 'open'"
+            f" AND starts_with(path, '{self.folder.data}/')"
+        )
+        self.assertEqual(
+            sorted((r["rank"], r["pid"], r["path"]) for r in rows),
+            sorted((rank, pid, path) for rank, _, _, pid, path in account),
+        )
         numbers = {}
         for row in rows:
             numbers.setdefault(row["pid"], set()).add((row["rank"], row["worker"]))
-        self.assertTrue(all(len(n) == 1 for n in numbers.values()), f"one number for life: {numbers}")
+        self.assertTrue(
+            all(len(n) == 1 for n in numbers.values()), f"one number for life: {numbers}"
+        )
         per_rank = {}
         for (who,) in numbers.values():
             per_rank.setdefault(who[0], []).append(who[1])
@@ -40,12 +56,24 @@ class Ranks(Loader):
         self.assertEqual({rank: sorted(n) for rank, n in per_rank.items()}, expected)
 
     def test_torchrun(self):
-        launcher = [harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", str(self.RANKS),
-                    "--master_port", "29641"]
+        launcher = [
+            harness.PYTHON,
+            f"{harness.WORKLOADS}/torchrun_fix.py",
+            "--nproc_per_node",
+            str(self.RANKS),
+            "--master_port",
+            "29641",
+        ]
         self.launch(launcher)
 
     def test_mpirun(self):
-        launcher = [harness.need_program("mpirun"), "--oversubscribe", "-n", str(self.RANKS), harness.PYTHON]
+        launcher = [
+            harness.need_program("mpirun"),
+            "--oversubscribe",
+            "-n",
+            str(self.RANKS),
+            harness.PYTHON,
+        ]
         self.launch(launcher)
 
     def test_mp_spawn_rank_put_into_the_environment(self):
@@ -53,7 +81,10 @@ class Ranks(Loader):
 
     def test_mp_spawn_inferred(self):
         traced = self.launch([harness.PYTHON], "--mp-spawn")
-        self.assertEqual(traced.value("SELECT count(DISTINCT rank) AS n FROM processes WHERE rank IS NOT NULL"), 2)
+        self.assertEqual(
+            traced.value("SELECT count(DISTINCT rank) AS n FROM processes WHERE rank IS NOT NULL"),
+            2,
+        )
 
 
 class OneRank(Loader):
@@ -61,15 +92,23 @@ class OneRank(Loader):
 
     def test_workers_are_told_apart(self):
         self.folder.fill(64)
-        traced = self.headrace(self.job("--loaders", "2", "--workers", "2"), options=("--exclude", self.folder.log))
-        rows = traced.sql(f"SELECT DISTINCT worker, pid FROM events WHERE class = 'read'"
-                          f" AND starts_with(path, '{self.folder.data}/')")
+        traced = self.headrace(
+            self.job("--loaders", "2", "--workers", "2"), options=("--exclude", self.folder.log)
+        )
+        rows = traced.sql(
+            f"SELECT DISTINCT worker, pid FROM events WHERE class = 'read'"
+            f" AND starts_with(path, '{self.folder.data}/')"
+        )
         self.assertEqual(sorted(r["worker"] for r in rows), [0, 1, 2, 3])
-        self.assertEqual(sorted(r["pid"] for r in rows), sorted({pid for _, _, _, pid, _ in self.seen()}))
+        self.assertEqual(
+            sorted(r["pid"] for r in rows), sorted({pid for _, _, _, pid, _ in self.seen()})
+        )
 
 
 class Shared(harness.Case):
-    """As under `srun -n 8 headrace run -o SHARED -- CMD`: one store, one daemon, all ranks, no merge."""
+    """As under `srun -n 8 headrace run -o SHARED -- CMD`: one store, one daemon, all ranks, no
+    merge.
+    """
 
     RANKS = 8
 
@@ -79,20 +118,49 @@ class Shared(harness.Case):
         self.folder.fill(16)
         store, runs = self.folder.fresh("store"), []
         for rank in range(self.RANKS):
-            env = self.folder.environment(SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank), SLURM_NTASKS=str(self.RANKS),
-                                          SLURM_JOB_ID="4711", E2E_TALLY=f"{self.folder.log}/tally{rank}")
-            runs.append(subprocess.Popen([harness.HEADRACE, "run", "-o", store, "--exclude", self.folder.log, "--",
-                                          program, self.folder.data, str(rank + 1), "500"], env=env,
-                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            env = self.folder.environment(
+                SLURM_PROCID=str(rank),
+                SLURM_LOCALID=str(rank),
+                SLURM_NTASKS=str(self.RANKS),
+                SLURM_JOB_ID="4711",
+                E2E_TALLY=f"{self.folder.log}/tally{rank}",
+            )
+            runs.append(
+                subprocess.Popen(
+                    [
+                        harness.HEADRACE,
+                        "run",
+                        "-o",
+                        store,
+                        "--exclude",
+                        self.folder.log,
+                        "--",
+                        program,
+                        self.folder.data,
+                        str(rank + 1),
+                        "500",
+                    ],
+                    env=env,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
         outputs = [child.communicate(timeout=120) for child in runs]
         self.assertEqual([child.returncode for child in runs], [0] * self.RANKS, outputs)
-        self.assertEqual(sum(b"events" in err for _, err in outputs), 1, "one run prints the summary")
+        self.assertEqual(
+            sum(b"events" in err for _, err in outputs), 1, "one run prints the summary"
+        )
         traced = harness.Traced(self.folder, store)
-        rows = traced.sql("SELECT rank, count(*) AS n, sum(bytes) AS b FROM events WHERE class = 'read' GROUP BY rank")
+        rows = traced.sql(
+            "SELECT rank, count(*) AS n, sum(bytes) AS b FROM events"
+            " WHERE class = 'read' GROUP BY rank"
+        )
         mine = {row["rank"]: (row["n"], row["b"]) for row in rows}
         theirs = {}
         for rank in range(self.RANKS):
-            total = harness.tally_by_class(harness.read_tally(f"{self.folder.log}/tally{rank}"))["read"]
+            total = harness.tally_by_class(harness.read_tally(f"{self.folder.log}/tally{rank}"))[
+                "read"
+            ]
             theirs[rank] = (total.calls, total.bytes)
         self.assertEqual(mine, theirs)
         self.assertEqual(traced.sql("SELECT DISTINCT job FROM jobs"), [{"job": "4711"}])

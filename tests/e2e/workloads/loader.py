@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch job that reads the files of DATA through DataLoaders and keeps its own account of it in LOG.
+"""A PyTorch job that reads the files of DATA through DataLoaders and keeps its own account of it in
+LOG.
 
 LOG/seen.<pid>      one line "rank loader worker path" for each item that this process read
-LOG/progress        for --raw: per process slot (pid, reads begun, reads returned), in a file that outlives any kill
+LOG/progress        for --raw: per process slot (pid, reads begun, reads returned), in a file that
+outlives any kill
 """
+
 import argparse
 import glob
 import mmap
@@ -55,7 +58,9 @@ class Files(Dataset):
     def open_log(self):
         info = get_worker_info()
         worker = info.id if info else -1
-        self.log = os.open(f"{self.args.log}/seen.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.log = os.open(
+            f"{self.args.log}/seen.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
         self.who = f"{self.rank} {self.loader} {worker}"
         if self.args.kind == "raw":
             self.progress = Progress(f"{self.args.log}/progress")
@@ -83,6 +88,7 @@ class Files(Dataset):
 
     def jpeg(self, path):
         from PIL import Image
+
         with Image.open(path) as image:
             return image.convert("RGB").resize((8, 8)).getpixel((0, 0))[0]
 
@@ -91,7 +97,13 @@ def make_loader(args, paths, loader, rank):
     context = None if args.workers == 0 else args.method
     files = Files(args, paths, loader, rank)
     sampler = DistributedSampler(files, args.ranks, rank, shuffle=True) if args.sampler else None
-    return DataLoader(files, batch_size=4, num_workers=args.workers, multiprocessing_context=context, sampler=sampler)
+    return DataLoader(
+        files,
+        batch_size=4,
+        num_workers=args.workers,
+        multiprocessing_context=context,
+        sampler=sampler,
+    )
 
 
 def interfere(args, iterator):
@@ -110,8 +122,8 @@ def train(rank, args):
         os.environ["RANK"] = str(rank)
     paths = sorted(glob.glob(f"{args.data}/*"))
     if not args.sampler:
-        paths = paths[rank % args.ranks::args.ranks]
-    loaders = [make_loader(args, paths[i::args.loaders], i, rank) for i in range(args.loaders)]
+        paths = paths[rank % args.ranks :: args.ranks]
+    loaders = [make_loader(args, paths[i :: args.loaders], i, rank) for i in range(args.loaders)]
     for _ in range(args.epochs):
         iterators = [iter(loader) for loader in loaders]
         step = 0
@@ -137,10 +149,22 @@ def main():
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--kind", choices=("whole", "raw", "jpeg"), default="whole")
-    parser.add_argument("--end", choices=("normal", "os_exit", "sigterm", "sigkill", "main_sigkill"), default="normal")
-    parser.add_argument("--sampler", action="store_true", help="share the files with a (padding) DistributedSampler")
-    parser.add_argument("--mp-spawn", action="store_true", help="start the ranks with torch.multiprocessing.spawn")
-    parser.add_argument("--announce", action="store_true", help="put RANK into the environment, as launchers' users do")
+    parser.add_argument(
+        "--end",
+        choices=("normal", "os_exit", "sigterm", "sigkill", "main_sigkill"),
+        default="normal",
+    )
+    parser.add_argument(
+        "--sampler", action="store_true", help="share the files with a (padding) DistributedSampler"
+    )
+    parser.add_argument(
+        "--mp-spawn", action="store_true", help="start the ranks with torch.multiprocessing.spawn"
+    )
+    parser.add_argument(
+        "--announce",
+        action="store_true",
+        help="put RANK into the environment, as launchers' users do",
+    )
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.kind == "raw":

@@ -2,8 +2,9 @@
 /*
  * w_fdcheck DIR - is any descriptor there that the program did not open?
  *
- * Prints the open descriptors at every stage: at start, after I/O, with threads that do I/O, in a forked child, after closing
- * everything from 3 up, and in a daemon that closed everything from 0 up and whose own files must get 0, 1, 2.
+ * Prints the open descriptors at every stage: at start, after I/O, with threads that do I/O, in a
+ * forked child, after closing everything from 3 up, and in a daemon that closed everything from 0
+ * up and whose own files must get 0, 1, 2.
  */
 #include "tally.h"
 

@@ -2,8 +2,9 @@
 /*
  * w_forkstorm DIR FORKS - fork in a program whose other threads are always inside an I/O call
  *
- * A child that inherits a lock held by a thread that does not exist in it waits for ever: SIGALRM ends it then, and the
- * program says so. Every eighth child makes a child of its own. Counts everything in its tally.
+ * A child that inherits a lock held by a thread that does not exist in it waits for ever: SIGALRM
+ * ends it then, and the program says so. Every eighth child makes a child of its own. Counts
+ * everything in its tally.
  */
 #include "tally.h"
 
@@ -21,7 +22,7 @@
 static const char *folder;
 static atomic_bool stop;
 
-/* open, read of 64 bytes, close, without counting: the tally's mutex may be held by a thread at fork. */
+/* Counts nothing: another thread may have held the tally's mutex at fork. */
 static void touch(const char *path)
 {
 	char buf[64];

@@ -2,9 +2,10 @@
 /*
  * w_hostile SOCKET SECONDS SEED - a client that means harm
  *
- * Speaks the handshake of proto/abi.h by itself, then for SECONDS: writes random bytes over all memory that it was given,
- * plausible heads and commit words too, punches holes, tries to shrink, grow and unseal; meanwhile garbage, half and
- * oversized hellos, and connections that say nothing. Exit status 0 when the seals held.
+ * Speaks the handshake of proto/abi.h by itself, then for SECONDS: writes random bytes over all
+ * memory that it was given, plausible heads and commit words too, punches holes, tries to shrink,
+ * grow and unseal; meanwhile garbage, half and oversized hellos, and connections that say nothing.
+ * Exit status 0 when the seals held.
  */
 #include "proto/abi.h"
 
@@ -110,7 +111,7 @@ static void scribble(struct session *s)
 		s->map[i] = (uint8_t)next_random();
 }
 
-/* A ring that looks alive: a head some way on, slots committed in order, everything else in them random. */
+/* A ring that looks alive: a head some way on, slots committed in order, the rest of them random. */
 static void imitate(struct session *s)
 {
 	uint32_t slots = 1U << s->ack.slots_log2,

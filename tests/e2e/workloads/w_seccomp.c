@@ -2,7 +2,8 @@
 /*
  * w_seccomp after|before FILE READS - a program that locks itself up with a strict seccomp filter
  *
- * What is not on its list kills it, so a single system call that the shim makes on its own account shows as SIGSYS.
+ * What is not on its list kills it, so a single system call that the shim makes on its own account
+ * shows as SIGSYS.
  *   after    opens and reads FILE first, then installs the filter
  *   before   installs the filter before any I/O, through libc's syscall()
  */

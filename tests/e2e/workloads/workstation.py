@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Keras-like run on a workstation: five CIFAR-10 batch files are read once, then a checkpoint is written after every epoch.
+"""A Keras-like run on a workstation: five CIFAR-10 batch files are read once, then a checkpoint is
+written after every epoch.
 
-usage: workstation.py DATA EPOCHS. DATA/data_batch_1..5 are read, DATA/epoch<N>.pt written. Imports much, as such programs do.
+usage: workstation.py DATA EPOCHS. DATA/data_batch_1..5 are read, DATA/epoch<N>.pt written. Imports
+much, as such programs do.
 """
+
 import contextlib
 import importlib
 import pickle
@@ -12,10 +15,42 @@ import sys
 import numpy
 import torch
 
-FRAMEWORK = ("torchvision.models", "torchvision.transforms", "torch.distributed", "torch.fx", "torch.onnx", "torch.ao.quantization",
-             "torch.testing", "torch.utils.data", "numpy.f2py", "numpy.distutils.core", "numpy.testing", "numpy.random")
-STANDARD = ("asyncio", "concurrent", "ctypes", "curses", "dbm", "email", "encodings", "html", "http", "importlib", "json",
-            "lib2to3.fixes", "logging", "multiprocessing", "sqlite3", "unittest", "urllib", "wsgiref", "xml.etree", "xmlrpc")
+FRAMEWORK = (
+    "torchvision.models",
+    "torchvision.transforms",
+    "torch.distributed",
+    "torch.fx",
+    "torch.onnx",
+    "torch.ao.quantization",
+    "torch.testing",
+    "torch.utils.data",
+    "numpy.f2py",
+    "numpy.distutils.core",
+    "numpy.testing",
+    "numpy.random",
+)
+STANDARD = (
+    "asyncio",
+    "concurrent",
+    "ctypes",
+    "curses",
+    "dbm",
+    "email",
+    "encodings",
+    "html",
+    "http",
+    "importlib",
+    "json",
+    "lib2to3.fixes",
+    "logging",
+    "multiprocessing",
+    "sqlite3",
+    "unittest",
+    "urllib",
+    "wsgiref",
+    "xml.etree",
+    "xmlrpc",
+)
 
 
 def import_below(package):
@@ -38,7 +73,9 @@ def main():
         with open(f"{folder}/data_batch_{i}", "rb") as file:
             images.append(pickle.load(file)["data"])
     data = torch.from_numpy(numpy.concatenate(images)).float()
-    model = torch.nn.Sequential(torch.nn.Linear(data.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(data.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for epoch in range(epochs):
         loss = model(data / 255).square().mean()
