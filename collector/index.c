@@ -112,7 +112,7 @@ int hr__index_path(struct hr__index *ix, const struct hr__path_row *row)
 	return 0;
 }
 
-static int add_paths(struct hr__index *ix, const Headrace__Paths *paths)
+int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths)
 {
 	int r = 0;
 
@@ -169,7 +169,7 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)
 		r = add_batch(ix, msg->events);
 	else if (msg->body_case == HEADRACE__FRAME__BODY_PATHS)
-		r = add_paths(ix, msg->paths);
+		r = hr__index_paths(ix, msg->paths);
 	if (r == 0)
 		r = hr__index_frame(ix, &(struct hr__frame_entry){.offset = offset,
 								  .seq = msg->seq,

@@ -66,9 +66,10 @@ void hr__index_done(struct hr__index *ix); /* back to zero */
 int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes,
 		  const Headrace__Frame *msg);
 
-/* Parts of it, for index_footer.c: -ENOMEM. */
+/* Parts of it, for index_footer.c and files.c: -ENOMEM. */
 int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f);
 int hr__index_path(struct hr__index *ix, const struct hr__path_row *row);
+int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths); /* of frame n_frames */
 int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount);
 void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg);
 

@@ -10,6 +10,17 @@
 #define PATH_RUNTIME 1u
 #define PATH_NO_TEXT 2u
 
+/* Ids are mostly consecutive: their differences compress to nothing. */
+static uint32_t zigzag(uint32_t v)
+{
+	return v << 1 ^ -(v >> 31);
+}
+
+static uint32_t unzigzag(uint32_t v)
+{
+	return v >> 1 ^ -(v & 1);
+}
+
 /* ---- packing ------------------------------------------------------------------------------------ */
 
 /* The columns of the paths, in one piece of memory. */
@@ -20,6 +31,7 @@ static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret
 	Headrace__SegmentIndex index = HEADRACE__SEGMENT_INDEX__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	uint8_t *hashes, *scopes;
+	uint32_t previous = 0;
 	int r;
 
 	if (!columns)
@@ -32,7 +44,8 @@ static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret
 	for (size_t i = 0; i < n; i++) {
 		const struct hr__path_row *p = &ix->paths[i];
 
-		index.path_id[i] = p->id;
+		index.path_id[i] = zigzag(p->id - previous);
+		previous = p->id;
 		index.path_frame[i] = p->frame;
 		index.path_mount[i] = p->mount;
 		memcpy(hashes + i * sizeof(p->hash), &p->hash, sizeof(p->hash));
@@ -271,7 +284,7 @@ int hr__index_take(struct hr__index *ix, const Headrace__Frame *msg, uint64_t fi
 int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg)
 {
 	const Headrace__SegmentIndex *index = msg->index;
-	uint32_t row = 0;
+	uint32_t row = 0, id = 0;
 	size_t n;
 
 	if (msg->body_case != HEADRACE__FRAME__BODY_INDEX || msg->seq != 0)
@@ -282,7 +295,7 @@ int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg)
 		return -EBADMSG;
 	for (size_t i = 0; i < n; i++) {
 		struct hr__path_row p = {
-		    .id = index->path_id[i],
+		    .id = id += unzigzag(index->path_id[i]),
 		    .frame = index->path_frame[i],
 		    .mount = index->path_mount[i],
 		    .scope = index->path_scope.data[i] & PATH_RUNTIME,

@@ -150,7 +150,8 @@ struct hr_stream {
 	bool ended;	   /* a StreamEnd was seen */
 	bool live;	   /* its lock is held now */
 	uint64_t last_seq;
-	uint64_t bytes; /* on disk */
+	uint64_t bytes;		/* on disk */
+	struct hr__stream *own; /* the library's part */
 };
 
 /* Opens the stores. `job` NULL: all jobs. -ENOENT no store there, -EPROTONOSUPPORT newer version (message in *ret_error, malloc'ed). */

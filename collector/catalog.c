@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog.c - finds the streams of one or more stores */
+#include "collector/catalog.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/layout.h"
+
+void hr__problem(struct hr_catalog *c, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	if (hr__grow(&c->problems, c->n_problems, &c->problems_room, sizeof(*c->problems)) < 0) {
+		free(text);
+		return;
+	}
+	c->problems[c->n_problems++].text = text;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------ */
+
+static int not_hidden(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* Calls `visit` for each folder in `fd`, in the order of their names. */
+typedef int visit_folder(void *context, int fd, const char *name);
+
+static int each_folder(int fd, visit_folder *visit, void *context)
+{
+	struct dirent **entries;
+	int n = scandirat(fd, ".", &entries, not_hidden, alphasort), r = 0;
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		int inner =
+		    r < 0 ? -1 : openat(fd, entries[i]->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (inner >= 0) {
+			r = visit(context, inner, entries[i]->d_name);
+			close(inner);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+struct opening {
+	struct hr_catalog *catalog;
+	const char *store;
+	const char *job; /* encoded; NULL: all */
+	const char *job_folder;
+};
+
+static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
+{
+	return a->attempt == b->attempt && a->instance == b->instance &&
+	       strcmp(a->job, b->job) == 0 && strcmp(a->node, b->node) == 0 &&
+	       strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cluster, b->cluster) == 0;
+}
+
+static int new_stream(const struct opening *o, const Headrace__StreamStart *start,
+		      struct hr__stream **ret)
+{
+	struct hr_catalog *c = o->catalog;
+	struct hr__stream *s;
+	struct hr_stream *v;
+
+	if (hr__grow(&c->streams, c->n_streams, &c->streams_room, sizeof(struct hr__stream *)) < 0)
+		return -ENOMEM;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	pthread_mutex_init(&s->files_lock, NULL);
+	c->streams[c->n_streams++] = s;
+	v = &s->view;
+	v->own = s;
+	v->attempt = start->attempt;
+	v->instance = start->instance;
+	v->store = hr__arena_text(&s->memory, o->store);
+	v->cluster = hr__arena_text(&s->memory, start->cluster);
+	v->job = hr__arena_text(&s->memory, start->job);
+	v->node = hr__arena_text(&s->memory, start->node);
+	v->boot_id = hr__arena_text(&s->memory, start->boot_id);
+	*ret = s;
+	return v->store && v->cluster && v->job && v->node && v->boot_id ? 0 : -ENOMEM;
+}
+
+/* The StreamStart at the head of a segment; NULL when it cannot be read. */
+static Headrace__Frame *read_start(int dir_fd, const char *name)
+{
+	struct hr__source source = {.fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC)};
+	const uint64_t at = sizeof(struct hr_segment_hdr);
+	uint8_t header[HR_FRAME_HDR_BYTES];
+	Headrace__Frame *msg = NULL;
+	struct stat st;
+	size_t bytes;
+
+	if (source.fd < 0)
+		return NULL;
+	if (fstat(source.fd, &st) == 0) {
+		source.bytes = (uint64_t)st.st_size;
+		if (hr__source_read(&source, at, header, sizeof(header)) == 0 &&
+		    hr_frame_check(header, sizeof(header), &bytes) == -EAGAIN)
+			(void)hr__source_frame(&source, at, (uint32_t)bytes, &msg);
+	}
+	close(source.fd);
+	if (msg && msg->body_case != HEADRACE__FRAME__BODY_STREAM_START) {
+		headrace__frame__free_unpacked(msg, NULL);
+		msg = NULL;
+	}
+	return msg;
+}
+
+static int is_segment(const struct dirent *entry)
+{
+	return hr__segment_number(entry->d_name) > 0;
+}
+
+/*
+ * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name does, as far
+ * as it goes. *ret_msg NULL then; the caller frees both.
+ */
+static int identify(const struct opening *o, int fd, const char *name, Headrace__Frame **ret_msg,
+		    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
+		    char node[HR__NAME_BYTES])
+{
+	struct dirent **entries;
+	int n = scandirat(fd, ".", &entries, is_segment, alphasort);
+	char *dot;
+
+	*ret_msg = NULL;
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		if (!*ret_msg)
+			*ret_msg = read_start(fd, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	if (n == 0)
+		return -ENOENT;
+	headrace__stream_start__init(ret_guess);
+	hr__name_decode(o->job_folder, job);
+	hr__name_decode(name, node);
+	dot = strrchr(node, '.');
+	if (dot) {
+		ret_guess->instance = strtoull(dot + 1, NULL, 16);
+		*dot = '\0';
+	}
+	ret_guess->job = job;
+	ret_guess->node = node;
+	return 0;
+}
+
+static int visit_stream(void *context, int fd, const char *name)
+{
+	struct opening *o = context;
+	struct hr_catalog *c = o->catalog;
+	char job[HR__NAME_BYTES], node[HR__NAME_BYTES], shown[2 * HR__NAME_BYTES + 8];
+	Headrace__StreamStart guess;
+	const Headrace__StreamStart *start = &guess;
+	Headrace__Frame *msg;
+	struct hr__stream *s = NULL;
+	char *dir;
+	int r = identify(o, fd, name, &msg, &guess, job, node);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (msg)
+		start = msg->stream_start;
+	for (size_t i = 0; i < c->n_streams && !s; i++)
+		if (same_stream(&c->streams[i]->view, start))
+			s = c->streams[i];
+	r = s ? 0 : new_stream(o, start, &s);
+	headrace__frame__free_unpacked(msg, NULL);
+	if (r < 0)
+		return r;
+	snprintf(shown, sizeof(shown), "jobs/%s/%s", o->job_folder, name);
+	if (asprintf(&dir, "%s/%s", o->store, shown) < 0)
+		return -ENOMEM;
+	r = hr__stream_add_folder(c, s, fd, dir, shown);
+	free(dir);
+	return r;
+}
+
+static int visit_job(void *context, int fd, const char *name)
+{
+	struct opening *o = context;
+
+	if (o->job && strcmp(o->job, name) != 0)
+		return 0;
+	o->job_folder = name;
+	return each_folder(fd, visit_stream, o);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+static int explain(int error, const char *store, char **ret_error)
+{
+	const char *format = "%s: cannot be read: %s";
+
+	if (!ret_error)
+		return error;
+	if (error == -ENOENT || error == -ENOTDIR || error == -ENOTEMPTY)
+		format = "%s: no headrace store there (headrace run -o makes one): %s";
+	else if (error == -EPROTONOSUPPORT)
+		format = "%s: written by a newer headrace; read it with that version: %s";
+	else if (error == -EACCES)
+		format = "%s: belongs to someone else (stores are mode 0700): %s";
+	if (asprintf(ret_error, format, store, strerrordesc_np(-error)) < 0)
+		*ret_error = NULL;
+	return error;
+}
+
+static int open_store(struct opening *o)
+{
+	int fd = open(o->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), jobs, r;
+
+	if (fd < 0)
+		return -errno;
+	r = hr__store_version(fd);
+	if (r == -EAGAIN) /* being made at this moment: still empty */
+		r = 0;
+	jobs = r < 0 ? -1 : openat(fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (jobs >= 0) {
+		r = each_folder(jobs, visit_job, o);
+		close(jobs);
+	} else if (r == 0 && errno != ENOENT) {
+		r = -errno;
+	}
+	close(fd);
+	return r;
+}
+
+static int by_job_and_node(const void *a, const void *b)
+{
+	const struct hr_stream *x = &(*(struct hr__stream *const *)a)->view;
+	const struct hr_stream *y = &(*(struct hr__stream *const *)b)->view;
+	int r = strcmp(x->job, y->job);
+
+	if (r == 0)
+		r = x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
+	if (r == 0)
+		r = strcmp(x->node, y->node);
+	if (r == 0)
+		r = x->instance < y->instance ? -1 : x->instance > y->instance;
+	return r;
+}
+
+/* Puts the streams together, in an order that does not depend on the file system. */
+static int finish(struct hr_catalog *c)
+{
+	if (c->n_streams > 0)
+		qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_job_and_node);
+	c->views = calloc(c->n_streams + 1, sizeof(*c->views));
+	if (!c->views)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_streams; i++) {
+		int r = hr__stream_finish(c, c->streams[i]);
+
+		if (r < 0)
+			return r;
+		c->views[i] = c->streams[i]->view;
+	}
+	return 0;
+}
+
+int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret,
+		    char **ret_error)
+{
+	struct hr_catalog *c = calloc(1, sizeof(*c));
+	char encoded[HR__NAME_BYTES];
+	int r = c ? 0 : -ENOMEM;
+
+	if (r == 0 && job)
+		r = hr__name_encode(job, encoded);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct opening o = {.catalog = c, .store = stores[i], .job = job ? encoded : NULL};
+
+		r = open_store(&o);
+		if (r < 0)
+			explain(r, stores[i], ret_error);
+	}
+	if (r == 0) {
+		r = finish(c);
+		if (r < 0)
+			explain(r, stores[0], ret_error);
+	}
+	if (r < 0) {
+		hr_catalog_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void hr_catalog_free(struct hr_catalog *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n_streams; i++)
+		hr__stream_free(c->streams[i]);
+	for (size_t i = 0; i < c->n_problems; i++)
+		free(c->problems[i].text);
+	free(c->streams);
+	free(c->views);
+	free(c->problems);
+	free(c);
+}
+
+size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret)
+{
+	*ret = c->views;
+	return c->n_streams;
+}
+
+size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret)
+{
+	*ret = c->problems;
+	return c->n_problems;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * catalog.h - the inside of an open catalogue
+ *
+ * catalog.c finds the streams, stream_load.c puts one together from its segments, stream.c and files.c answer about
+ * one. Written by the thread that opens; afterwards only `files` changes, under its own rules (files.c).
+ */
+#ifndef HEADRACE_COLLECTOR_CATALOG_H
+#define HEADRACE_COLLECTOR_CATALOG_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "collector/index.h"
+#include "collector/segment.h"
+
+struct hr__files;
+
+struct hr__segment {
+	char *path;	    /* to open */
+	const char *name;   /* "jobs/7/n1.ab/000003.seg": to show */
+	uint64_t bytes;	    /* when the catalogue was opened */
+	uint64_t first_seq; /* of its header */
+	struct hr__index
+	    index; /* emptied once the stream is put together, but for `memory` and mounts */
+	struct hr__frame_entry
+	    paths; /* footer's frame of paths, still to be read; offset 0: index has them */
+	bool sealed;
+};
+
+struct hr__stream {
+	struct hr_stream view; /* what callers see; they hand back a pointer to it */
+	struct hr__segment *segments;
+	size_t n_segments, segments_room;
+	Headrace__Frame **kept; /* frames that `view` points into */
+	size_t n_kept, kept_room;
+	bool locked; /* a writer holds it in one of its stores */
+	pthread_mutex_t files_lock;
+	_Atomic(struct hr__files *) files;
+	struct hr__arena memory;
+};
+
+struct hr_catalog {
+	struct hr__stream **streams;
+	size_t n_streams, streams_room;
+	struct hr_stream *views; /* what hr_catalog_streams returns */
+	struct hr_problem *problems;
+	size_t n_problems, problems_room;
+};
+
+/* Adds a line for people. Loses it silently when memory is short: then the open fails elsewhere. */
+__attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
+						       ...);
+
+/* Adds one folder of segments to a stream that may already have others (another store's copy). */
+int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *dir,
+			  const char *name);
+
+/* All folders are in: sorts and joins the frames, loads the small ones, reports what is missing. */
+int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);
+void hr__stream_free(struct hr__stream *s);
+
+void hr__files_free(struct hr__files *f);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.c - the files of a stream: a table by id, made on first use, and text by Paths frame, loaded when asked for
+ *
+ * Both are published once with a release store and never change afterwards; readers pair it with an acquire load
+ * and take no lock.
+ */
+#include "collector/catalog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NO_FRAME UINT32_MAX /* of an entry: no text */
+
+struct entry {
+	uint64_t hash;
+	uint32_t id;
+	uint32_t frame; /* of the stream */
+	uint32_t row;
+	uint32_t mount : 31;
+	uint32_t scope : 1;
+};
+
+/* Paths of one frame: row i is bytes[start[i]..start[i + 1]). */
+struct text {
+	uint32_t n;
+	const uint8_t *bytes;
+	uint32_t start[];
+};
+
+struct hr__files {
+	struct entry *entries; /* sorted by id */
+	size_t n_entries;
+	uint32_t *by_hash; /* entries with text, sorted by hash; only when some have none */
+	size_t n_by_hash;
+	size_t n_texts;
+	_Atomic(struct text *) texts[]; /* by frame of the stream */
+};
+
+/* ---- the table ---------------------------------------------------------------------------------- */
+
+static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
+{
+	uint32_t low = 0, high = v->n_frames;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (v->frames[middle].seq < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
+}
+
+/* The paths of a sealed segment, into a zero index. A damaged footer is made up for from the Paths frames. */
+static int read_paths(const struct hr__segment *g, struct hr__index *ret)
+{
+	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
+	Headrace__Frame *msg;
+	int r;
+
+	if (source.fd < 0)
+		return 0;
+	r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, &msg);
+	if (r == 0) {
+		r = hr__index_take_paths(ret, msg);
+		headrace__frame__free_unpacked(msg, NULL);
+	}
+	if (r < 0 && r != -ENOMEM) {
+		hr__index_done(ret);
+		r = 0;
+		for (size_t f = 0; f < g->index.n_frames && r == 0; f++) {
+			const struct hr__frame_entry *e = &g->index.frames[f];
+
+			ret->n_frames = f; /* rows name their frame by this */
+			if (e->kind != HEADRACE__FRAME__BODY_PATHS ||
+			    hr__source_frame(&source, e->offset, e->bytes, &msg) < 0)
+				continue;
+			if (msg->body_case == HEADRACE__FRAME__BODY_PATHS)
+				r = hr__index_paths(ret, msg->paths);
+			headrace__frame__free_unpacked(msg, NULL);
+		}
+		ret->n_frames = 0;
+	}
+	close(source.fd);
+	return r;
+}
+
+struct table {
+	struct entry *entries;
+	size_t n, room;
+	bool sorted;
+};
+
+static int add_rows(struct table *t, const struct hr_stream *v, const struct hr__segment *g,
+		    const struct hr__index *rows)
+{
+	uint32_t segment_frame = UINT32_MAX, frame = NO_FRAME;
+
+	for (size_t i = 0; i < rows->n_paths; i++) {
+		const struct hr__path_row *p = &rows->paths[i];
+
+		if (hr__grow(&t->entries, t->n, &t->room, sizeof(*t->entries)) < 0)
+			return -ENOMEM;
+		if (p->frame != segment_frame) {
+			segment_frame = p->frame;
+			frame = p->frame < g->index.n_frames
+				    ? frame_by_seq(v, g->index.frames[p->frame].seq)
+				    : NO_FRAME;
+		}
+		t->entries[t->n++] = (struct entry){
+		    .hash = p->hash,
+		    .id = p->id,
+		    .frame = p->has_text ? frame : NO_FRAME,
+		    .row = p->row,
+		    .mount = p->mount & INT32_MAX,
+		    .scope = p->scope,
+		};
+		t->sorted &= t->n < 2 || t->entries[t->n - 2].id < p->id;
+	}
+	return 0;
+}
+
+/* Rows with text first, then the newest. */
+static int by_id(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	if ((x->frame == NO_FRAME) != (y->frame == NO_FRAME))
+		return x->frame == NO_FRAME ? 1 : -1;
+	return x->frame > y->frame ? -1 : x->frame < y->frame;
+}
+
+/* One entry per id. */
+static void sort_table(struct table *t)
+{
+	size_t n = 0;
+
+	if (t->sorted)
+		return;
+	qsort(t->entries, t->n, sizeof(*t->entries), by_id);
+	for (size_t i = 0; i < t->n; i++)
+		if (n == 0 || t->entries[n - 1].id != t->entries[i].id)
+			t->entries[n++] = t->entries[i];
+	t->n = n;
+}
+
+static int compare_hashes(const void *a, const void *b, void *entries)
+{
+	const struct entry *x = (struct entry *)entries + *(const uint32_t *)a;
+	const struct entry *y = (struct entry *)entries + *(const uint32_t *)b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* For files that were named without text: their text may stand at another id of the same hash. */
+static int index_hashes(struct hr__files *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_entries; i++)
+		n += f->entries[i].frame != NO_FRAME;
+	if (n == f->n_entries)
+		return 0;
+	f->by_hash = malloc((n + 1) * sizeof(*f->by_hash));
+	if (!f->by_hash)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->n_entries; i++)
+		if (f->entries[i].frame != NO_FRAME)
+			f->by_hash[f->n_by_hash++] = (uint32_t)i;
+	qsort_r(f->by_hash, n, sizeof(*f->by_hash), compare_hashes, f->entries);
+	return 0;
+}
+
+static int load_table(const struct hr__stream *s, struct hr__files **ret)
+{
+	struct table t = {.sorted = true};
+	struct hr__files *f;
+	int r = 0;
+
+	for (size_t i = 0; i < s->n_segments && r == 0; i++) {
+		const struct hr__segment *g = &s->segments[i];
+		struct hr__index rows = {0};
+
+		if (g->paths.offset == 0) {
+			r = add_rows(&t, &s->view, g, &g->index);
+			continue;
+		}
+		r = read_paths(g, &rows);
+		if (r == 0)
+			r = add_rows(&t, &s->view, g, &rows);
+		hr__index_done(&rows);
+	}
+	f = r == 0 ? calloc(1, sizeof(*f) + s->view.n_frames * sizeof(f->texts[0])) : NULL;
+	if (!f) {
+		free(t.entries);
+		return -ENOMEM;
+	}
+	sort_table(&t);
+	f->entries = t.entries;
+	f->n_entries = t.n;
+	f->n_texts = s->view.n_frames;
+	if (index_hashes(f) < 0) {
+		hr__files_free(f);
+		return -ENOMEM;
+	}
+	*ret = f;
+	return 0;
+}
+
+static int get_files(struct hr__stream *s, struct hr__files **ret)
+{
+	struct hr__files *f = atomic_load_explicit(&s->files, memory_order_acquire);
+	int r = 0;
+
+	if (!f) {
+		pthread_mutex_lock(&s->files_lock);
+		f = atomic_load_explicit(&s->files, memory_order_relaxed);
+		if (!f)
+			r = load_table(s, &f);
+		if (r == 0)
+			atomic_store_explicit(&s->files, f, memory_order_release);
+		pthread_mutex_unlock(&s->files_lock);
+	}
+	*ret = f;
+	return r;
+}
+
+/* Ids are mostly 1, 2, 3...: then the entry lies where its id says. */
+static const struct entry *find(const struct hr__files *f, uint32_t id)
+{
+	size_t low = 0, high = f->n_entries, guess;
+
+	if (high == 0 || id < f->entries[0].id)
+		return NULL;
+	guess = id - f->entries[0].id;
+	if (guess < high && f->entries[guess].id == id)
+		return &f->entries[guess];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->entries[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
+}
+
+/* The entry that holds the text of `e`; NULL when nobody sent it. */
+static const struct entry *find_text(const struct hr__files *f, const struct entry *e)
+{
+	size_t low = 0, high = f->n_by_hash;
+
+	if (e->frame != NO_FRAME)
+		return e;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->entries[f->by_hash[middle]].hash < e->hash)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == f->n_by_hash || f->entries[f->by_hash[low]].hash != e->hash)
+		return NULL;
+	return &f->entries[f->by_hash[low]];
+}
+
+/* ---- text --------------------------------------------------------------------------------------- */
+
+static struct text *pack_text(const Headrace__Paths *paths)
+{
+	size_t bytes = 0;
+	struct text *t;
+	uint8_t *to;
+
+	for (size_t i = 0; i < paths->n_rows; i++)
+		bytes += paths->rows[i]->path.len; /* at most a frame's payload in all */
+	t = malloc(sizeof(*t) + (paths->n_rows + 1) * sizeof(t->start[0]) + bytes);
+	if (!t)
+		return NULL;
+	to = (uint8_t *)&t->start[paths->n_rows + 1];
+	t->n = (uint32_t)paths->n_rows;
+	t->bytes = to;
+	t->start[0] = 0;
+	for (size_t i = 0; i < paths->n_rows; i++) {
+		const ProtobufCBinaryData *path = &paths->rows[i]->path;
+
+		if (path->len)
+			memcpy(to, path->data, path->len);
+		to += path->len;
+		t->start[i + 1] = (uint32_t)(to - t->bytes);
+	}
+	return t;
+}
+
+/* Two threads may load the same frame; the first to publish wins. */
+static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
+		     const struct text **ret)
+{
+	struct text *t = atomic_load_explicit(&f->texts[frame], memory_order_acquire),
+		    *other = NULL;
+	Headrace__Frame *msg;
+	int r;
+
+	if (!t) {
+		r = hr_stream_read(v, frame, &msg);
+		if (r < 0)
+			return r;
+		t = msg->body_case == HEADRACE__FRAME__BODY_PATHS ? pack_text(msg->paths) : NULL;
+		headrace__frame__free_unpacked(msg, NULL);
+		if (!t)
+			return -ENOMEM;
+		if (!atomic_compare_exchange_strong_explicit(
+			&f->texts[frame], &other, t, memory_order_acq_rel, memory_order_acquire)) {
+			free(t);
+			t = other;
+		}
+	}
+	*ret = t;
+	return 0;
+}
+
+int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
+{
+	struct hr_file_info info;
+	const struct entry *e;
+	const struct text *text;
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r < 0)
+		return r;
+	e = find(f, id);
+	if (!e)
+		return -ENOENT;
+	info = (struct hr_file_info){.hash = e->hash, .mount = e->mount, .scope = e->scope};
+	if (want_path) {
+		e = find_text(f, e);
+		if (!e)
+			return -ENOENT;
+		r = load_text(s, f, e->frame, &text);
+		if (r < 0)
+			return r;
+		if (e->row >= text->n)
+			return -EBADMSG;
+		info.path = text->bytes + text->start[e->row];
+		info.path_bytes = text->start[e->row + 1] - text->start[e->row];
+	}
+	*ret = info;
+	return 0;
+}
+
+void hr__files_free(struct hr__files *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n_texts; i++)
+		free(f->texts[i]);
+	free(f->entries);
+	free(f->by_hash);
+	free(f);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - frames and processes of an open stream */
+#include "collector/catalog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/*
+ * The segment is opened for each frame: that costs microseconds beside a frame of hundreds of KiB, and a catalogue
+ * of thousands of segments holds no descriptors.
+ */
+int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret)
+{
+	const struct hr_frame_ref *ref;
+	const struct hr__segment *g;
+	struct hr__source source;
+	Headrace__Frame *msg;
+	int r;
+
+	if (frame >= s->n_frames)
+		return -EBADMSG;
+	ref = &s->frames[frame];
+	g = &s->own->segments[ref->segment];
+	source = (struct hr__source){.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
+	if (source.fd < 0)
+		return -EIO;
+	r = hr__source_frame(&source, ref->offset, ref->bytes, &msg);
+	close(source.fd);
+	if (r < 0)
+		return r == -EBADMSG || r == -ENOMEM ? r : -EIO;
+	if (msg->body_case != ref->kind || msg->seq != ref->seq) {
+		headrace__frame__free_unpacked(msg, NULL);
+		return -EBADMSG;
+	}
+	*ret = msg;
+	return 0;
+}
+
+const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc)
+{
+	uint32_t low = 0, high = s->n_processes;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->processes[middle].msg->proc < proc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->n_processes && s->processes[low].msg->proc == proc ? &s->processes[low]
+									   : NULL;
+}

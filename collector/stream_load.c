@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream_load.c - one stream out of the segments of its folders */
+#include "collector/catalog.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/layout.h"
+
+#define MOUNT_MAX 65536u /* highest mount id that is believed */
+
+/* ---- segments ----------------------------------------------------------------------------------- */
+
+static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+{
+	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX) /* half a footer */
+		return 0;
+	return hr__index_add(context, offset, bytes, msg);
+}
+
+/* Indexes a segment that has no footer. `growing`: what lies behind the last whole frame is being written. */
+static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
+			const struct hr__source *source, bool growing)
+{
+	struct hr__scan scan;
+	int r = hr__segment_scan(source, index_frame, &g->index, &scan);
+
+	if (r < 0) {
+		hr__index_done(&g->index);
+		return r;
+	}
+	for (size_t i = 0; i < scan.n_holes; i++)
+		hr__problem(c, "%s: frame at %" PRIu64 " is damaged; %" PRIu64 " bytes skipped",
+			    g->name, scan.holes[i].offset, scan.holes[i].bytes);
+	if (scan.end < source->bytes && !growing)
+		hr__problem(c,
+			    "%s: ends in %" PRIu64 " bytes at %" PRIu64
+			    " that are no whole frame (its writer was killed?); left out",
+			    g->name, source->bytes - scan.end, scan.end);
+	free(scan.holes);
+	return 0;
+}
+
+static int refuse(struct hr_catalog *c, const struct hr__segment *g,
+		  const struct hr__source *source)
+{
+	struct hr_segment_hdr h;
+	int r = hr__source_read(source, 0, &h, sizeof(h));
+
+	if (r == 0)
+		hr__problem(
+		    c,
+		    "%s: segment version %" PRIu32 ", features 0x%" PRIx32
+		    ", and this headrace reads version %u without any: left out; read it with the "
+		    "headrace that wrote it",
+		    g->name, h.version, h.incompatible, HR_STORE_VERSION);
+	return r;
+}
+
+/* 1: taken; 0: left out, with the reason among the problems. */
+static int load_segment(struct hr_catalog *c, struct hr__segment *g,
+			const struct hr__source *source, bool growing)
+{
+	struct hr_segment_hdr h;
+	int r = hr__segment_header(source, &h);
+
+	if (r == -EPROTONOSUPPORT)
+		return refuse(c, g, source);
+	if (r == -EBADMSG && source->bytes < sizeof(h)) {
+		if (!growing)
+			hr__problem(c, "%s: only %" PRIu64 " bytes, no whole header; left out",
+				    g->name, source->bytes);
+		return 0;
+	}
+	if (r == -EBADMSG) {
+		hr__problem(c, "%s: header is damaged; searched for frames", g->name);
+	} else if (r < 0) {
+		return r;
+	} else {
+		g->first_seq = h.first_seq;
+		r = hr__segment_footer(source, &h, &g->index, &g->paths);
+		if (r == 0) {
+			g->sealed = true;
+			return 1;
+		}
+		if (r == -EBADMSG)
+			hr__problem(c, "%s: index is damaged; all frames were read instead",
+				    g->name);
+		else if (r != -ENODATA)
+			return r;
+	}
+	r = scan_segment(c, g, source, growing);
+	return r < 0 ? r : 1;
+}
+
+/* A file that its writer cuts while it is read is looked at once more. */
+static int open_segment(struct hr_catalog *c, struct hr__segment *g, bool growing)
+{
+	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC)};
+	int r = source.fd < 0 ? -errno : -ESTALE;
+
+	for (int tries = 0; tries < 3 && r == -ESTALE; tries++) {
+		struct stat st;
+
+		if (fstat(source.fd, &st) < 0) {
+			r = -errno;
+			break;
+		}
+		g->bytes = source.bytes = (uint64_t)st.st_size;
+		r = load_segment(c, g, &source, growing);
+	}
+	if (source.fd >= 0)
+		close(source.fd);
+	if (r >= 0 || r == -ENOMEM)
+		return r;
+	hr__problem(c, "%s: cannot be read (%s); left out", g->name, strerrordesc_np(-r));
+	return 0;
+}
+
+static int is_segment(const struct dirent *entry)
+{
+	return hr__segment_number(entry->d_name) > 0;
+}
+
+static int add_segment(struct hr_catalog *c, struct hr__stream *s, const char *dir,
+		       const char *name, const char *file, bool growing)
+{
+	struct hr__segment *g;
+	char path[4096], shown[3 * HR__NAME_BYTES];
+	int r;
+
+	if (hr__grow(&s->segments, s->n_segments, &s->segments_room, sizeof(*s->segments)) < 0)
+		return -ENOMEM;
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
+		return -ENAMETOOLONG;
+	snprintf(shown, sizeof(shown), "%s/%s", name, file);
+	g = &s->segments[s->n_segments];
+	*g = (struct hr__segment){.path = hr__arena_text(&s->memory, path),
+				  .name = hr__arena_text(&s->memory, shown)};
+	if (!g->path || !g->name)
+		return -ENOMEM;
+	r = open_segment(c, g, growing);
+	if (r == 1)
+		s->n_segments++;
+	s->view.bytes += g->bytes;
+	return r < 0 ? r : 0;
+}
+
+int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *dir,
+			  const char *name)
+{
+	/* Before the listing: what an unlocked folder holds is all that there will be. */
+	bool locked = hr__stream_locked(dir_fd);
+	struct dirent **entries;
+	int n = scandirat(dir_fd, ".", &entries, is_segment, alphasort), r = 0;
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		bool last = i == n - 1;
+
+		if (r == 0)
+			r = add_segment(c, s, dir, name, entries[i]->d_name, locked && last);
+		free(entries[i]);
+	}
+	free(entries);
+	s->locked |= locked;
+	return r;
+}
+
+/* ---- frames ------------------------------------------------------------------------------------- */
+
+/* A frame on its way into the stream, with its batch (index in its segment's index) when it has one. */
+struct placed {
+	struct hr_frame_ref ref;
+	uint32_t batch;
+	bool has_batch;
+};
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	if (x->ref.seq != y->ref.seq)
+		return x->ref.seq < y->ref.seq ? -1 : 1;
+	/* Equal frames of two stores: keep the first store's. */
+	return x->ref.segment < y->ref.segment ? -1 : x->ref.segment > y->ref.segment;
+}
+
+/* Frames of all segments; copies of the StreamStart left out. */
+static int gather(const struct hr__stream *s, struct placed **ret, size_t *ret_n)
+{
+	size_t room = 0, n = 0;
+	struct placed *all;
+	bool sorted = true;
+
+	for (size_t i = 0; i < s->n_segments; i++)
+		room += s->segments[i].index.n_frames;
+	all = malloc((room + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct hr__index *ix = &s->segments[i].index;
+		uint32_t batch = 0;
+
+		for (size_t f = 0; f < ix->n_frames; f++) {
+			const struct hr__frame_entry *e = &ix->frames[f];
+			bool events = e->kind == HEADRACE__FRAME__BODY_EVENTS;
+
+			if (e->seq > 0 && !hr__is_start_copy(e))
+				all[n++] = (struct placed){
+				    {(uint32_t)i, e->bytes, e->offset, e->seq, e->kind},
+				    events ? batch : 0,
+				    events};
+			batch += events;
+			sorted &= n < 2 || all[n - 2].ref.seq < all[n - 1].ref.seq;
+		}
+	}
+	if (!sorted)
+		qsort(all, n, sizeof(*all), by_seq);
+	*ret = all;
+	*ret_n = n;
+	return 0;
+}
+
+static void report_gap(struct hr_catalog *c, const struct hr__stream *s, uint64_t first,
+		       uint64_t last)
+{
+	const char *name = s->n_segments ? s->segments[0].name : "";
+
+	hr__problem(
+	    c,
+	    "%.*s: frames %" PRIu64 " to %" PRIu64
+	    " are missing: a segment was removed or damaged; what they held is in no answer",
+	    (int)(strlen(name) - strlen("/000000.seg")), name, first, last);
+}
+
+static int join_frames(struct hr_catalog *c, struct hr__stream *s)
+{
+	struct placed *all;
+	struct hr_frame_ref *frames;
+	struct hr_batch_ref *batches;
+	size_t n, n_frames = 0, n_batches = 0;
+	uint64_t last_seq = 0;
+	int r = gather(s, &all, &n);
+
+	if (r < 0)
+		return r;
+	frames = hr__arena_get(&s->memory, n * sizeof(*frames));
+	batches = hr__arena_get(&s->memory, n * sizeof(*batches));
+	if (!frames || !batches || n > UINT32_MAX) {
+		free(all);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct placed *p = &all[i];
+
+		if (p->ref.seq == last_seq)
+			continue;
+		if (p->ref.seq != last_seq + 1)
+			report_gap(c, s, last_seq + 1, p->ref.seq - 1);
+		last_seq = p->ref.seq;
+		if (p->has_batch) {
+			batches[n_batches] = s->segments[p->ref.segment].index.batches[p->batch];
+			batches[n_batches++].frame = (uint32_t)n_frames;
+		}
+		s->view.ended |= p->ref.kind == HEADRACE__FRAME__BODY_STREAM_END;
+		frames[n_frames++] = p->ref;
+	}
+	free(all);
+	s->view.frames = frames;
+	s->view.n_frames = (uint32_t)n_frames;
+	s->view.batches = batches;
+	s->view.n_batches = (uint32_t)n_batches;
+	s->view.last_seq = last_seq;
+	return 0;
+}
+
+/* ---- small frames ------------------------------------------------------------------------------- */
+
+struct process_row {
+	const Headrace__Process *msg;
+	uint32_t order;
+};
+
+static int by_proc(const void *a, const void *b)
+{
+	const struct process_row *x = a, *y = b;
+
+	if (x->msg->proc != y->msg->proc)
+		return x->msg->proc < y->msg->proc ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* Last row of each process. Takes `rows` (sorts them). */
+static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
+{
+	struct hr_process *processes = hr__arena_get(&s->memory, n * sizeof(*processes));
+	size_t used = 0;
+
+	if (!processes)
+		return -ENOMEM;
+	if (n > 0)
+		qsort(rows, n, sizeof(*rows), by_proc);
+	for (size_t i = 0; i < n; i++) {
+		const Headrace__Process *p = rows[i].msg;
+
+		if (used == 0 || processes[used - 1].msg->proc != p->proc)
+			used++;
+		processes[used - 1] = (struct hr_process){
+		    .msg = p,
+		    .rank = (int32_t)p->rank_plus1 - 1,
+		    .local_rank = (int32_t)p->local_rank_plus1 - 1,
+		    .worker = (int32_t)p->worker_plus1 - 1,
+		};
+	}
+	s->view.processes = processes;
+	s->view.n_processes = (uint32_t)used;
+	return 0;
+}
+
+static int load_processes(struct hr_catalog *c, struct hr__stream *s)
+{
+	struct process_row *rows = NULL;
+	size_t n = 0, room = 0;
+	int r = 0;
+
+	for (uint32_t f = 0; f < s->view.n_frames && r == 0; f++) {
+		Headrace__Frame *msg;
+
+		if (s->view.frames[f].kind != HEADRACE__FRAME__BODY_PROCESSES)
+			continue;
+		if (hr__grow(&s->kept, s->n_kept, &s->kept_room, sizeof(*s->kept)) < 0) {
+			r = -ENOMEM;
+			break;
+		}
+		r = hr_stream_read(&s->view, f, &msg);
+		if (r < 0) {
+			const struct hr_frame_ref *ref = &s->view.frames[f];
+
+			hr__problem(c,
+				    "%s: frame at %" PRIu64
+				    " is damaged: some processes are not known, nor their ranks",
+				    s->segments[ref->segment].name, ref->offset);
+			r = r == -ENOMEM ? r : 0;
+			continue;
+		}
+		s->kept[s->n_kept++] = msg;
+		if (msg->body_case != HEADRACE__FRAME__BODY_PROCESSES)
+			continue;
+		for (size_t i = 0; i < msg->processes->n_rows && r == 0; i++) {
+			r = hr__grow(&rows, n, &room, sizeof(*rows));
+			if (r == 0) {
+				rows[n] =
+				    (struct process_row){msg->processes->rows[i], (uint32_t)n};
+				n++;
+			}
+		}
+	}
+	if (r == 0)
+		r = merge_processes(s, rows, n);
+	free(rows);
+	return r;
+}
+
+static int load_mounts(struct hr_catalog *c, struct hr__stream *s)
+{
+	const Headrace__Mount **mounts;
+	uint32_t max = 0;
+
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct hr__index *ix = &s->segments[i].index;
+
+		for (size_t m = 0; m < ix->n_mounts; m++)
+			if (ix->mounts[m]->id > max && ix->mounts[m]->id <= MOUNT_MAX)
+				max = ix->mounts[m]->id;
+	}
+	mounts = hr__arena_get(&s->memory, (max + 1) * sizeof(*mounts));
+	if (!mounts)
+		return -ENOMEM;
+	memset(mounts, 0, (max + 1) * sizeof(*mounts));
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct hr__index *ix = &s->segments[i].index;
+
+		for (size_t m = 0; m < ix->n_mounts; m++) {
+			if (ix->mounts[m]->id == 0 || ix->mounts[m]->id > max)
+				hr__problem(
+				    c, "%s: mount number %" PRIu32 " is not possible; left out",
+				    s->segments[i].name, ix->mounts[m]->id);
+			else
+				mounts[ix->mounts[m]->id] = ix->mounts[m];
+		}
+	}
+	s->view.mounts = mounts;
+	s->view.n_mounts = max + 1;
+	return 0;
+}
+
+static void sum_up(struct hr__stream *s)
+{
+	uint64_t clock_seq = 0;
+
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct hr__index *ix = &s->segments[i].index;
+
+		if (ix->max_file > s->view.max_file)
+			s->view.max_file = ix->max_file;
+		if (!ix->has_clock || ix->last_seq < clock_seq)
+			continue;
+		clock_seq = ix->last_seq;
+		s->view.real_minus_boot_ns = (int64_t)(ix->clock.real_ns - ix->clock.boot_ns);
+		s->view.clock_error_ns = ix->clock.error_ns;
+	}
+	s->view.live = s->locked;
+}
+
+int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s)
+{
+	int r = join_frames(c, s);
+
+	if (r == 0)
+		r = load_processes(c, s);
+	if (r == 0)
+		r = load_mounts(c, s);
+	if (r == 0)
+		sum_up(s);
+	return r;
+}
+
+void hr__stream_free(struct hr__stream *s)
+{
+	for (size_t i = 0; i < s->n_segments; i++)
+		hr__index_done(&s->segments[i].index);
+	for (size_t i = 0; i < s->n_kept; i++)
+		headrace__frame__free_unpacked(s->kept[i], NULL);
+	hr__files_free(s->files);
+	pthread_mutex_destroy(&s->files_lock);
+	free(s->segments);
+	free(s->kept);
+	hr__arena_done(&s->memory);
+	free(s);
+}
