@@ -155,6 +155,8 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 		r = start_daemon(headraced, config, &link->message, ret_error);
 		if (r == 0)
 			r = hr_control_connect(config->names.control, &link->fd);
+		if (r < 0)
+			hr_private_remove(&config->names);
 	}
 	if (r == 0)
 		r = send_join(link);

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line share: a folder each, `headrace` and the generator, counts compared."""
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HEADRACE = os.environ["HR_HEADRACE"]
+GENERATOR = os.environ["HR_GENERATOR"]
+TOTALS = ("opens", "reads", "read_bytes", "writes", "written_bytes")
+
+
+def clean_environment(**variables):
+    """Ours without schedulers' and headrace's variables, which would change what is tested."""
+    prefixes = ("SLURM_", "PBS_", "LSB_", "HEADRACE", "OMPI_", "PMI")
+    names = ("LD_PRELOAD", "RANK", "WORLD_SIZE", "LOCAL_RANK")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes) and k not in names}
+    for name in ("HEADRACE_DAEMON_LOG", "HEADRACE_DUCKDB"):
+        if name in os.environ:
+            kept[name] = os.environ[name]
+    return {**kept, **variables}
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own: self.dir, self.data below it for what is recorded."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="headrace-cli-")
+        self.data = os.path.join(self.dir, "data")
+        self.store = os.path.join(self.dir, "store")
+        self.summary_file = os.path.join(self.dir, "summary.json")
+        os.mkdir(self.data)
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def start(self, *words, env=None, **how):
+        """`headrace run -o STORE --summary FILE WORDS...`, not waited for."""
+        command = [HEADRACE, "run", "-o", self.store, "--summary", self.summary_file, *words]
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **how}
+        return subprocess.Popen(command, env=clean_environment(**(env or {})), cwd=self.dir, **how)
+
+    def run_it(self, *words, env=None, stdin=b"", timeout=60):
+        """The same, waited for."""
+        process = self.start(*words, env=env, stdin=subprocess.PIPE)
+        out, err = process.communicate(stdin, timeout)
+        return subprocess.CompletedProcess(words, process.returncode, out, err.decode(errors="replace"))
+
+    def headrace(self, *words, env=None, timeout=60):
+        return subprocess.run(
+            [HEADRACE, *words], env=clean_environment(**(env or {})), cwd=self.dir, capture_output=True,
+            text=True, timeout=timeout, check=False,
+        )
+
+    def summary(self):
+        with open(self.summary_file, encoding="utf-8") as f:
+            return json.load(f)
+
+    def assert_totals(self, want, summary=None):
+        got = (summary or self.summary())["data"]
+        self.assertEqual({k: got[k] for k in TOTALS}, {k: want[k] for k in TOTALS})
+
+    def query(self, sql):
+        """Rows of `headrace query`; skips the test where DuckDB is not installed."""
+        done = self.headrace("query", "--format", "json", self.store, sql)
+        if done.returncode == 69:
+            self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def wait_for(self, what, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.01)
+        self.fail(f"waited {seconds} s for {what}")
+        return None
+
+    def daemons(self, role):
+        """Pids of this store's headraced processes: role is "private" (the keeper) or "worker"."""
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(path, "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if len(words) > 3 and words[1] == role.encode() and words[2] == self.store.encode():
+                found.append(int(path.split("/")[2]))
+        return found
+
+    def wait_no_daemon(self, seconds=20):
+        self.wait_for("headraced to end", lambda: not self.daemons("private") + self.daemons("worker"), seconds)
+
+
+def kill(pid, number=signal.SIGKILL):
+    os.kill(pid, number)
+
+
+def main():
+    """Runs the module's tests; exit status 77 (skipped) when all were skipped, the reasons in the last line."""
+    program = unittest.main(exit=False, verbosity=2)
+    result = program.result
+    sys.stderr.flush()
+    if not result.wasSuccessful():
+        sys.exit(1)
+    if result.skipped and len(result.skipped) == result.testsRun:
+        print("; ".join(sorted({reason for _, reason in result.skipped})))
+        sys.exit(77)

@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is killed, nothing that was recorded is lost: headrace run, headraced, its keeper, the whole cgroup."""
+
+import json
+import os
+import signal
+import struct
+import time
+
+import harness
+
+CGROUPS = "/sys/fs/cgroup/unified" if os.path.isdir("/sys/fs/cgroup/unified") else "/sys/fs/cgroup"
+
+
+class Kill(harness.Case):
+    def start_generator(self, files=400, blocks=20):
+        """A run that takes a second or two; returns once its daemon works."""
+        process = self.start("--", harness.GENERATOR, self.data, str(files), str(blocks))
+        self.wait_for("the daemon", lambda: self.daemons("worker"))
+        self.wait_for("the first files", lambda: len(os.listdir(self.data)) > 3)
+        return process
+
+    def start_endless(self):
+        """A run whose program counts, in a mapped file, the reads that have returned."""
+        self.counter = os.path.join(self.dir, "counter")
+        process = self.start("--exclude", self.counter, "--", harness.GENERATOR, self.data, "--until-killed",
+                             self.counter)
+        self.wait_for("some reads", lambda: os.path.exists(self.counter) and self.reads_done() > 1000)
+        return process
+
+    def reads_done(self):
+        with open(self.counter, "rb") as f:
+            raw = f.read(8)
+        return struct.unpack("Q", raw)[0] if len(raw) == 8 else 0
+
+    def generators(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == harness.GENERATOR.encode() and words[1] == self.data.encode():
+                found.append(int(pid))
+        return found
+
+    def summary_again(self):
+        """The store's summary as another, empty run of the same job sees it."""
+        done = self.run_it("--job", "store", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.summary()
+
+    # ---- headraced ----
+
+    def test_worker_killed_again_and_again(self):
+        process = self.start_endless()
+        for _ in range(4):
+            worker = self.wait_for("a worker", lambda: self.daemons("worker"))[0]
+            before = self.reads_done()
+            harness.kill(worker)
+            self.wait_for("another worker", lambda w=worker: [p for p in self.daemons("worker") if p != w])
+            self.wait_for("reads to go on", lambda b=before: self.reads_done() > b + 500)
+            time.sleep(0.3)
+        harness.kill(self.generators()[0])
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        summary = self.summary()
+        self.assertEqual(summary["missing"]["operations_lost"], 0, err)
+        # one more read may have returned than the program came to count
+        self.assertIn(summary["data"]["reads"] - self.reads_done(), (0, 1))
+        self.assertEqual(summary["streams"], 1)
+        self.assertEqual(summary["data"]["writes"], 1)
+
+    def test_worker_killed_and_the_command_ends_well(self):
+        process = self.start_generator()
+        harness.kill(self.daemons("worker")[0])
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assert_totals(json.loads(out))
+
+    def test_keeper_killed(self):
+        process = self.start_generator()
+        harness.kill(self.daemons("private")[0])
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assert_totals(json.loads(out))
+        self.wait_no_daemon()
+
+    def test_both_killed(self):
+        """Nobody is left to record: the command goes on, its exit status comes back, and it is said."""
+        process = self.start_generator()
+        harness.kill(self.daemons("private")[0])
+        harness.kill(self.daemons("worker")[0])
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"not recorded", err)
+
+    # ---- headrace run ----
+
+    def test_run_killed(self):
+        process = self.start_endless()
+        process.kill()
+        process.wait(timeout=20)
+        before = self.reads_done()
+        self.wait_for("the program to go on", lambda: self.reads_done() > before + 2000)
+        harness.kill(self.generators()[0])
+        process.communicate(timeout=20)
+        self.wait_no_daemon()
+        summary = self.summary_again()
+        self.assertEqual(summary["missing"]["operations_lost"], 0)
+        self.assertIn(summary["data"]["reads"] - self.reads_done(), (0, 1))
+        self.assertEqual(summary["state"], "killed")
+
+    def test_hangup_and_interrupt_do_not_reach_the_daemon(self):
+        process = self.start_generator()
+        for pid in self.daemons("private") + self.daemons("worker"):
+            os.kill(pid, signal.SIGHUP)
+            os.kill(pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assert_totals(json.loads(out))
+
+    # ---- everything ----
+
+    def make_cgroup(self):
+        group = os.path.join(CGROUPS, f"headrace-test-{os.getpid()}")
+        try:
+            os.mkdir(group)
+        except OSError as error:
+            self.skipTest(f"no cgroup of version 2 can be made: {error}")
+        self.addCleanup(os.rmdir, group)
+        if not os.path.exists(os.path.join(group, "cgroup.kill")):
+            self.skipTest("no cgroup.kill before Linux 5.14")
+        return group
+
+    def test_whole_cgroup_killed(self):
+        """Wall time, or out of memory: all that is older than a second is in the store, and the job is `killed`."""
+        group = self.make_cgroup()
+        self.counter = os.path.join(self.dir, "counter")
+        command = (
+            f"echo $$ >{group}/cgroup.procs; exec {harness.HEADRACE} run -o {self.store} --exclude {self.counter} "
+            f"-- {harness.GENERATOR} {self.data} --until-killed {self.counter}"
+        )
+        import subprocess
+
+        process = subprocess.Popen(["sh", "-c", command], env=harness.clean_environment(), cwd=self.dir,
+                                   stderr=subprocess.DEVNULL)
+        self.wait_for("some reads", lambda: os.path.exists(self.counter) and self.reads_done() > 1000)
+        self.wait_for("the daemon", lambda: self.daemons("worker"))
+        time.sleep(1.5)
+        at_least = self.reads_done()
+        time.sleep(1)
+        with open(os.path.join(group, "cgroup.kill"), "w", encoding="utf-8") as f:
+            f.write("1")
+        process.wait(timeout=20)
+        self.wait_no_daemon()
+        time.sleep(0.2)
+        rows, said = self.query("SELECT count(*) AS n FROM events WHERE op = 'pread' OR op = 'pread64'")
+        self.assertGreaterEqual(int(rows[0]["n"]), at_least, said)
+        self.assertLessEqual(int(rows[0]["n"]), self.reads_done() + 1)
+        rows, _ = self.query("SELECT state FROM jobs")
+        self.assertEqual([row["state"] for row in rows], ["killed"])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""headrace run: exit statuses, signals, standard streams, environment, and counts that are right."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import harness
+
+PYTHON = "/usr/bin/python3"
+
+
+class ExitStatus(harness.Case):
+    def test_passed_on(self):
+        for status in (0, 1, 42, 255):
+            self.assertEqual(self.run_it("--", "sh", "-c", f"exit {status}").returncode, status)
+
+    def test_killed_by_signals(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGSEGV, signal.SIGUSR1):
+            done = self.run_it("--", "sh", "-c", f"kill -{int(number)} $$")
+            self.assertEqual(done.returncode, 128 + number)
+
+    def test_not_found(self):
+        done = self.run_it("--", "no-such-program")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("headrace: no-such-program: command not found", done.stderr)
+
+    def test_not_executable(self):
+        self.assertEqual(self.run_it("--", "/etc/passwd").returncode, 126)
+        self.assertEqual(self.run_it("--", "/").returncode, 126)
+
+
+class Streams(harness.Case):
+    def test_untouched(self):
+        blob = bytes(range(256)) * 4096
+        done = self.run_it("--", "sh", "-c", "cat; echo own error >&2", stdin=blob)
+        self.assertEqual(done.stdout, blob)
+        self.assertIn("own error\n", done.stderr)
+
+    def test_messages_are_prefixed(self):
+        done = self.run_it("--", "true")
+        first = done.stderr.splitlines()[0]
+        self.assertTrue(first.startswith("headrace: "), done.stderr)
+        self.assertLessEqual(len(done.stderr.splitlines()), 30)
+
+    def test_no_descriptor_reaches_the_command(self):
+        listing = ("--", PYTHON, "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))")
+        alone = subprocess.run(listing[1:], capture_output=True, check=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(self.run_it(*listing).stdout, alone.stdout)
+
+
+class Environment(harness.Case):
+    def environment_of(self, *options, env=None):
+        done = self.run_it(*options, "--", "env", "-0", env=env)
+        return dict(item.split("=", 1) for item in done.stdout.decode().split("\0") if item)
+
+    def test_what_the_command_gets(self):
+        env = self.environment_of("--job", "j1", "--exclude", "/a", "--exclude", "/b,/c", "--include", "/d")
+        self.assertEqual(env["HEADRACE_STORE"], os.path.realpath(self.store))
+        self.assertEqual(env["HEADRACE_JOB"], "j1")
+        self.assertEqual(env["HEADRACE_EXCLUDE"], "/a,/b,/c")
+        self.assertEqual(env["HEADRACE_INCLUDE"], "/d")
+        self.assertEqual(env["HEADRACE_ON_FULL"], "wait:100")
+        self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
+        self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
+
+    def test_preload_is_kept(self):
+        other = os.path.join(self.dir, "other.so")
+        source = os.path.join(self.dir, "other.c")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("int hr_other = 1;\n")
+        subprocess.run(["cc", "-shared", "-o", other, source], check=True)
+        # `env` prints what it was given; headrace itself runs under the other library, too.
+        env = self.environment_of(env={"LD_PRELOAD": other})
+        self.assertRegex(env["LD_PRELOAD"], f"^{re.escape(other)}:.*/libheadrace\\.so$")
+
+    def test_off(self):
+        done = self.run_it("--", "sh", "-c", "echo [$LD_PRELOAD$HEADRACE_SOCKET]; exit 5", env={"HEADRACE": "off"})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (5, b"[]\n", ""))
+        self.assertFalse(os.path.exists(self.store))
+
+    def test_default_store(self):
+        subprocess.run([harness.HEADRACE, "run", "true"], cwd=self.dir, check=True, stderr=subprocess.DEVNULL,
+                       env=harness.clean_environment())
+        made = [name for name in os.listdir(self.dir) if name.startswith("headrace-")]
+        self.assertEqual(len(made), 1)
+        self.assertRegex(made[0], r"^headrace-\d{8}T\d{6}Z-\d+$")
+        self.assertEqual(os.stat(os.path.join(self.dir, made[0])).st_mode & 0o777, 0o700)
+        subprocess.run([harness.HEADRACE, "run", "true"], cwd=self.dir, check=True, stderr=subprocess.DEVNULL,
+                       env=harness.clean_environment(SLURM_JOB_ID="77"))
+        self.assertTrue(os.path.isdir(os.path.join(self.dir, "headrace-77")))
+
+
+class Signals(harness.Case):
+    def started(self, script):
+        """run of a Python program; returns once it printed `ready`."""
+        process = self.start("--", PYTHON, "-u", "-c", script)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def test_forwarded(self):
+        script = (
+            "import signal, sys, time\n"
+            "def got(n, f): print('got', n); sys.exit(9)\n"
+            "for n in (1, 2, 10, 12, 15): signal.signal(n, got)\n"
+            "print('ready')\n"
+            "time.sleep(30)"
+        )
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            process = self.started(script)
+            process.send_signal(number)
+            out, _ = process.communicate(timeout=20)
+            self.assertEqual(out, f"got {int(number)}\n".encode())
+            self.assertEqual(process.returncode, 9)
+
+    def test_died_of_it(self):
+        process = self.started("import time; print('ready'); time.sleep(30)")
+        process.terminate()
+        _, err = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertIn(b"store ", err)  # the summary came all the same
+
+    def test_stops_with_the_command(self):
+        process = self.started("import os; print('ready'); os.kill(os.getpid(), 19); print('on')")
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, out), (0, b"on\n"))
+
+
+class Terminal(harness.Case):
+    def in_terminal(self, script):
+        """Runs a Python program under headrace in a new pseudo-terminal; returns pid, master and a reader."""
+        words = [harness.HEADRACE, "run", "-o", self.store, "--", PYTHON, "-u", "-c", script]
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(words[0], words, harness.clean_environment())
+        return pid, master
+
+    def read_until(self, master, text):
+        seen = b""
+        while text not in seen:
+            try:
+                seen += os.read(master, 4096)
+            except OSError:
+                break
+        self.assertIn(text, seen)
+        return seen
+
+    def test_foreground(self):
+        pid, master = self.in_terminal("import os; print('fg', os.tcgetpgrp(0) == os.getpgrp())")
+        self.read_until(master, b"fg True")
+        self.read_until(master, b"store ")
+        os.waitpid(pid, 0)
+        os.close(master)
+
+    def test_interrupt_comes_once(self):
+        pid, master = self.in_terminal(
+            "import signal, time\n"
+            "got = []\n"
+            "signal.signal(2, lambda n, f: got.append(n))\n"
+            "print('ready')\n"
+            "end = time.time() + 1\n"
+            "while time.time() < end: time.sleep(0.1)\n"
+            "print('interrupts', len(got), '.')"
+        )
+        self.read_until(master, b"ready")
+        os.write(master, b"\x03")
+        self.read_until(master, b"interrupts 1 .")
+        self.read_until(master, b"store ")
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        os.close(master)
+
+
+class Counts(harness.Case):
+    def test_totals(self):
+        done = self.run_it("--", harness.GENERATOR, self.data, "25", "40")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = self.summary()
+        self.assert_totals(json.loads(done.stdout), summary)
+        self.assertEqual(summary["state"], "ended")
+        self.assertEqual(summary["missing"]["operations_lost"], 0)
+        self.assertEqual(summary["processes"], 1)
+        self.assertEqual(summary["data"]["small_reads"], summary["data"]["reads"])
+        self.assertEqual(summary["folders"][0]["path"], self.data)
+        self.assertEqual(summary["folders"][0]["files"], 25)
+        self.assertIn(self.data, done.stderr)
+
+    def test_level_counters(self):
+        done = self.run_it("--level", "counters", "--", harness.GENERATOR, self.data, "5", "10")
+        summary = self.summary()
+        self.assert_totals(json.loads(done.stdout), summary)
+        self.assertEqual(summary["events"], 0)
+
+    def test_children_that_outlive_the_command(self):
+        """The command ends; a child that it had started, attached already, works on within --linger."""
+        child = (
+            "import os, time\n"
+            f"f = open('{self.data}/late', 'wb', buffering=0)\n"
+            "for i in range(10):\n"
+            "    time.sleep(0.1)\n"
+            "    f.write(b'x' * 100)\n"
+        )
+        script = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(0.5)"
+        done = self.run_it("--linger", "20s", "--", PYTHON, "-c", script)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(self.summary()["data"]["written_bytes"], 1000)
+        self.assertNotIn("outlived", done.stderr)
+
+    def test_open_processes_are_named(self):
+        child = f"import time; f = open('{self.data}/held', 'w'); time.sleep(3)"
+        script = f"import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', {child!r}]); " \
+                 "time.sleep(0.5); print(p.pid)"
+        begun = time.monotonic()
+        done = self.run_it("--linger", "300ms", "--", PYTHON, "-c", script)
+        pid = int(done.stdout)
+        self.assertLess(time.monotonic() - begun, 2.9)
+        self.assertIn(f"pid {pid}", done.stderr)
+        self.assertIn("outlived CMD", done.stderr)
+        os.kill(pid, signal.SIGKILL)
+
+    def test_many_runs_make_many_streams(self):
+        for _ in range(3):
+            self.run_it("--", harness.GENERATOR, self.data, "2", "2")
+        summary = self.summary()
+        self.assertEqual(summary["streams"], 3)
+        self.assertEqual(summary["data"]["writes"], 6)
+
+
+if __name__ == "__main__":
+    harness.main()

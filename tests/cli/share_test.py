@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several runs at once: one store, one daemon, one summary, as under `srun -n 8 headrace run -o SHARED`."""
+
+import json
+import os
+import re
+import signal
+import time
+
+import harness
+
+RUNS = 8
+
+
+def add(totals):
+    return {key: sum(t[key] for t in totals) for key in harness.TOTALS}
+
+
+class Shared(harness.Case):
+    def finish(self, processes):
+        """Waits for all; returns what they printed, and the standard errors."""
+        out, err = [], []
+        for process in processes:
+            o, e = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, e)
+            out.append(json.loads(o))
+            err.append(e.decode())
+        return out, err
+
+    def streams(self):
+        return [
+            os.path.join(job, stream)
+            for job in os.listdir(os.path.join(self.store, "jobs"))
+            for stream in os.listdir(os.path.join(self.store, "jobs", job))
+        ]
+
+    def test_one_store_all_ranks(self):
+        gate = os.path.join(self.dir, "gate")
+        os.mkfifo(gate)
+        # All have joined before any starts: none can have left by then.
+        script = f"echo x >{self.dir}/here.$RANK; read x <{gate}; exec {harness.GENERATOR} {self.data} 10 8"
+        processes = [
+            self.start("--exclude", f"{self.dir}/here*,{gate}", "--", "bash", "-c", script,
+                       env={"RANK": str(rank), "WORLD_SIZE": str(RUNS), "LOCAL_RANK": str(rank)})
+            for rank in range(RUNS)
+        ]
+        self.wait_for("all to start", lambda: all(os.path.exists(f"{self.dir}/here.{r}") for r in range(RUNS)))
+        with open(gate, "w", encoding="utf-8") as f:
+            f.write("x\n" * RUNS)
+            f.flush()
+            time.sleep(0.3)
+        out, err = self.finish(processes)
+        summaries = [rank for rank in range(RUNS) if re.search(r"^  store ", err[rank], re.M)]
+        self.assertEqual(summaries, [0])  # rank 0 printed, and nobody else
+        self.assertEqual(len(self.streams()), 1)
+        self.wait_no_daemon()
+        summary = self.summary()
+        self.assert_totals(add(out), summary)
+        self.assertEqual(summary["ranks"], RUNS)
+        self.assertEqual(summary["ranks_expected"], RUNS)
+        self.assertIsNone(summary["missing"]["ranks"])
+        by_rank = {w["rank"]: w["data"]["opens"] for w in summary["who"] if w["data"]["opens"]}
+        self.assertEqual(by_rank, {rank: 20 for rank in range(RUNS)})
+
+    def test_unranked_runs_at_once(self):
+        """Started as fast as can be: they race for who starts the daemon, and for who ends it."""
+        processes = [self.start("--", harness.GENERATOR, self.data, "5", "4") for _ in range(RUNS)]
+        out, _ = self.finish(processes)
+        self.wait_no_daemon()
+        last = self.start("--", "true")
+        last.communicate(timeout=60)
+        self.assert_totals(add(out))
+
+    def test_ranks_that_are_missing_are_named(self):
+        env = {"RANK": "0", "WORLD_SIZE": "4"}
+        done = self.run_it("--", harness.GENERATOR, self.data, "1", "1", env=env)
+        self.assertIn("ranks 1-3 of 4 were not seen", done.stderr.splitlines()[1])
+        self.assertEqual(self.summary()["missing"]["ranks"], "1-3")
+
+    def test_two_jobs_two_daemons(self):
+        one = self.start("--job", "a", "--", "sh", "-c", "sleep 1")
+        self.wait_for("the first daemon", lambda: self.daemons("worker"))
+        two = self.start("--job", "b", "--", "sh", "-c", "sleep 0.5")
+        self.wait_for("the second daemon", lambda: len(self.daemons("worker")) == 2)
+        for process in (one, two):
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0)
+
+    def test_another_version_is_refused(self):
+        """A daemon answers a join of another version with an error that says what to do."""
+        import socket
+
+        process = self.start("--", "sleep", "5")
+        env_file = self.wait_for("the daemon", lambda: self.daemons("worker"))
+        with open(f"/proc/{env_file[0]}/net/unix", encoding="utf-8") as f:
+            paths = re.findall(r"(/\S*headrace\S*\.control)", f.read())
+        refused = 0
+        for path in set(paths):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                s.settimeout(5)
+                try:
+                    s.connect(path)
+                except OSError:
+                    continue
+                s.send(b"join\nversion=999\n")
+                answer = s.recv(4096)
+            self.assertTrue(answer.startswith(b"error\n"), answer)
+            self.assertIn(b"999", answer)
+            refused += 1
+        self.assertGreaterEqual(refused, 1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Stores that cannot be made or written: a clear message, the right exit status, and nothing else lost."""
+
+import json
+import os
+import subprocess
+
+import harness
+
+
+class CannotBeMade(harness.Case):
+    def assert_refused(self, store, *hints):
+        marker = os.path.join(self.dir, "command-ran")
+        self.store = store
+        done = self.run_it("--", "touch", marker)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertFalse(os.path.exists(marker))
+        for hint in hints:
+            self.assertIn(hint, done.stderr)
+        done = self.run_it("--best-effort", "--", "sh", "-c", f"touch {marker}; exit 4")
+        self.assertEqual(done.returncode, 4)
+        self.assertTrue(os.path.exists(marker))
+        self.assertIn("unrecorded", done.stderr)
+
+    def test_no_such_folder(self):
+        self.assert_refused(os.path.join(self.dir, "no", "such", "store"), "No such file", self.dir)
+
+    def test_a_file_is_in_the_way(self):
+        path = os.path.join(self.dir, "file")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("x")
+        self.assert_refused(path, path)
+
+    def test_unwritable_folder(self):
+        if os.getuid() != 0:
+            folder = os.path.join(self.dir, "locked")
+            os.mkdir(folder, 0o555)
+        else:  # root writes everywhere but here
+            folder = "/proc"
+        self.assert_refused(os.path.join(folder, "store"), "cannot make the store")
+
+    def test_some_other_folder(self):
+        folder = os.path.join(self.dir, "photos")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "cat.jpg"), "w", encoding="utf-8") as f:
+            f.write("x")
+        self.assert_refused(folder, "is no store", "-o")
+        self.assertEqual(os.listdir(folder), ["cat.jpg"])
+
+    def test_newer_version(self):
+        self.run_it("--", "true")
+        with open(os.path.join(self.store, "headrace.store"), "w", encoding="utf-8") as f:
+            f.write("headrace store 999\n")
+        self.assert_refused(self.store, "newer headrace")
+        done = self.headrace("query", self.store, "SELECT 1")
+        self.assertIn(done.returncode, (66, 69), done.stderr)
+
+
+class FullDisk(harness.Case):
+    def mount(self, size):
+        folder = os.path.join(self.dir, "small")
+        os.mkdir(folder)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=False,
+                              capture_output=True)
+        if done.returncode != 0:
+            self.skipTest("a small tmpfs cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
+        self.store = os.path.join(folder, "store")
+        return folder
+
+    def test_full_from_the_start(self):
+        folder = self.mount("64k")
+        with open(os.path.join(folder, "ballast"), "wb") as f:
+            try:
+                f.write(b"x" * (1 << 20))
+            except OSError:
+                pass
+        done = self.run_it("--", "true")
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("No space left", done.stderr)
+
+    def test_full_in_the_middle(self):
+        """The command does not notice; headrace says it, and what is missing is counted."""
+        self.mount("1m")
+        done = self.run_it("--", harness.GENERATOR, self.data, "100", "2000")
+        if done.returncode == 125:
+            self.assertIn("No space left", done.stderr)  # no room for a journal: said before CMD starts
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["reads"], 200100)
+        self.assertIn("No space left", done.stderr)
+
+    def test_full_for_a_while(self):
+        """Room again before the end: then nothing is missing."""
+        folder = self.mount("64m")
+        ballast = os.path.join(folder, "ballast")
+        script = (
+            f"dd if=/dev/zero of={ballast} bs=1M 2>/dev/null; {harness.GENERATOR} {self.data} 20 500; "
+            f"sleep 1.5; rm {ballast}; sleep 1.5"
+        )
+        done = self.run_it("--exclude", ballast, "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = self.summary()
+        self.assertEqual(summary["missing"]["operations_lost"], 0, done.stderr)
+        self.assert_totals(json.loads(done.stdout), summary)
+
+    def test_max_size(self):
+        done = self.run_it("--max-size", "64K", "--", harness.GENERATOR, self.data, "60", "1000")
+        summary = self.summary()
+        self.assert_totals(json.loads(done.stdout), summary)  # totals stay complete
+        self.assertTrue(summary["missing"]["counters_only"])
+        self.assertLess(summary["events"], summary["data"]["operations"])
+        self.assertIn("only counters", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
