@@ -31,7 +31,7 @@ static void high(const char *folder)
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	int top = limit.rlim_max > 100000 ? 100000 : (int)limit.rlim_max;
 	int low = t_open(path, O_RDONLY);
-	for (int number = top - 1; number > 512; number -= top / 16) {
+	for (int number = top - 1; number > top - 4000; number -= 900) {
 		CHECK(dup2(low, number) == number);
 		tally_name(number, path);
 		t_pread(number, 100, 1);
