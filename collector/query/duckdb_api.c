@@ -14,7 +14,7 @@
 #define LIBRARY "libduckdb.so"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hr_duckdb table;
+struct hr_duckdb hr_duckdb;
 
 struct symbol {
 	size_t slot; /* offset of the member in struct hr_duckdb */
@@ -39,7 +39,7 @@ static void resolve(void *handle, const char **ret_missing)
 			*ret_missing = symbols[i].name;
 			return;
 		}
-		memcpy((char *)&table + symbols[i].slot, &fn, sizeof(fn));
+		memcpy((char *)&hr_duckdb + symbols[i].slot, &fn, sizeof(fn));
 	}
 }
 
@@ -57,7 +57,7 @@ static int use(void *handle, const char *path, char **ret_error)
 		dlclose(handle);
 		return -ELIBACC;
 	}
-	table.handle = handle;
+	hr_duckdb.handle = handle;
 	return 0;
 }
 
@@ -151,15 +151,13 @@ static int search(char **ret_error)
 	return -ENOENT;
 }
 
-int hr_duckdb_load(const struct hr_duckdb **ret, char **ret_error)
+int hr_duckdb_load(char **ret_error)
 {
 	int r = 0;
 
 	pthread_mutex_lock(&lock);
-	if (table.handle == NULL)
+	if (hr_duckdb.handle == NULL)
 		r = search(ret_error);
 	pthread_mutex_unlock(&lock);
-	if (r == 0)
-		*ret = &table;
 	return r;
 }

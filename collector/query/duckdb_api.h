@@ -122,20 +122,23 @@ typedef struct {
 
 #endif /* HR_REAL_DUCKDB_H */
 
+/* The loaded functions: hr_duckdb.query(...) is duckdb_query(...). Valid once hr_duckdb_load() has
+ * returned 0. */
 struct hr_duckdb {
 	void *handle;
 #define HR_DUCKDB(ret, name, params) ret(*name) params;
 #include "collector/query/duckdb_api.def"
 #undef HR_DUCKDB
 };
+extern struct hr_duckdb hr_duckdb;
 
 /*
  * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (a file, then nothing else is
- * tried), the folder of the running program, ../lib/headrace beside it, ../third_party/duckdb and
- * one above (a build folder in the checkout), $XDG_DATA_HOME/headrace, /usr/lib/headrace, the
- * system's search path. 0; -ENOENT when there is none, -ELIBACC when one is there that does not
- * fit, with a message that says what to do in *ret_error (malloc'ed).
+ * tried), the folder of the running program, ../lib/headrace beside it, third_party/duckdb of the
+ * checkout that holds the build folder, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
+ * search path. 0; -ENOENT when there is none, -ELIBACC when one is there that does not fit, with a
+ * message that says what to do in *ret_error (malloc'ed).
  */
-int hr_duckdb_load(const struct hr_duckdb **ret, char **ret_error);
+int hr_duckdb_load(char **ret_error);
 
 #endif

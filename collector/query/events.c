@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hr_events(): the table function behind `events`. A task is one batch: a thread takes the next
+ * batch that pruning left, decodes the columns that the plan needs, and hands them out a vector at
+ * a time (emit.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "collector/query/emit.h"
+
+struct unit {
+	uint32_t stream;
+	uint32_t batch;
+};
+
+/* One use of hr_events() in a running plan; read-only but for `next`. */
+struct scan {
+	struct hr_query *q;
+	struct unit *units;
+	size_t n_units;
+	_Atomic size_t next;
+	bool filter_ops;
+	uint32_t want;	/* HR_COL_BIT()s */
+	unsigned names; /* HR_NAMES_* */
+	unsigned n_columns;
+	uint16_t columns[];
+};
+
+/* One thread's place in it. */
+struct worker {
+	struct hr_decoder *decoder;
+	Headrace__Frame *frame;
+	struct hr_emit emit;
+	uint32_t *rows; /* selected rows of the batch */
+	uint32_t n_rows, at;
+};
+
+static void scan_free(void *data)
+{
+	struct scan *s = data;
+
+	free(s->units);
+	free(s);
+}
+
+static void worker_free(void *data)
+{
+	struct worker *w = data;
+
+	if (w->frame != NULL)
+		headrace__frame__free_unpacked(w->frame, NULL);
+	hr_decoder_free(w->decoder);
+	hr__emit_done(&w->emit);
+	free(w->rows);
+	free(w);
+}
+
+static void bind(duckdb_bind_info info)
+{
+	struct hr_query *q = hr_duckdb.bind_get_extra_info(info);
+	uint64_t rows = 0;
+
+	hr__table_bind(info, &hr__tables[HR_TABLE_EVENTS]);
+	for (size_t i = 0; i < q->n_streams; i++) {
+		for (uint32_t b = 0; b < q->streams[i].s->n_batches; b++)
+			rows += q->streams[i].s->batches[b].count;
+	}
+	hr_duckdb.bind_set_cardinality(info, rows, false);
+}
+
+static int list_units(struct scan *s)
+{
+	struct hr_query *q = s->q;
+	size_t total = 0, pruned = 0;
+
+	for (size_t i = 0; i < q->n_streams; i++)
+		total += q->streams[i].s->n_batches;
+	s->units = malloc((total + 1) * sizeof(*s->units));
+	if (s->units == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < q->n_streams; i++) {
+		const struct hr_stream *st = q->streams[i].s;
+		bool all = q->no_prune, none = !all && !hr_prune_stream(&q->prune, st);
+
+		for (uint32_t b = 0; b < st->n_batches; b++) {
+			if (!none && (all || hr_prune_batch(&q->prune, st, &st->batches[b])))
+				s->units[s->n_units++] = (struct unit){i, b};
+			else
+				pruned++;
+		}
+	}
+	atomic_fetch_add(&q->batches_pruned, pruned);
+	return 0;
+}
+
+static void init(duckdb_init_info info)
+{
+	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
+	idx_t n = hr_duckdb.init_get_column_count(info);
+	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
+
+	if (s == NULL) {
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	s->q = q;
+	s->filter_ops = !q->no_prune && q->prune.ops_known;
+	s->want = s->filter_ops ? HR_COL_BIT(HR_COL_OP) : 0;
+	s->n_columns = (unsigned)n;
+	for (idx_t i = 0; i < n; i++) {
+		idx_t column = hr_duckdb.init_get_column_index(info, i);
+
+		/* count(*) asks for a row number or nothing: neither is a column of ours. */
+		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
+		hr__emit_needs(s->columns[i], &s->want, &s->names);
+	}
+	if (list_units(s) < 0) {
+		scan_free(s);
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	hr_duckdb.init_set_max_threads(info, s->n_units < q->threads ? s->n_units + 1 : q->threads);
+	hr_duckdb.init_set_init_data(info, s, scan_free);
+}
+
+static void init_worker(duckdb_init_info info)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL || hr_decoder_new(&w->decoder) < 0 ||
+	    (w->rows = malloc(HR_BATCH_EVENTS * sizeof(*w->rows))) == NULL) {
+		if (w != NULL)
+			worker_free(w);
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	hr_duckdb.init_set_init_data(info, w, worker_free);
+}
+
+/* Chooses the rows to hand out: all, or those whose op can match. */
+static void select_rows(const struct scan *s, struct worker *w)
+{
+	const struct hr_columns *c = &w->emit.c;
+	const uint64_t *ops = s->q->prune.ops;
+
+	w->n_rows = 0;
+	if (!s->filter_ops) {
+		for (uint32_t i = 0; i < c->count; i++)
+			w->rows[i] = i;
+		w->n_rows = c->count;
+		return;
+	}
+	for (uint32_t i = 0; i < c->count; i++) {
+		uint16_t op = c->op[i];
+
+		w->rows[w->n_rows] = i;
+		w->n_rows += op < HR_PRUNE_OPS && (ops[op / 64] >> (op % 64) & 1);
+	}
+}
+
+/* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
+static int load(const struct scan *s, struct worker *w, struct unit unit)
+{
+	struct hr_qstream *st = &s->q->streams[unit.stream];
+	const struct hr_batch_ref *ref = &st->s->batches[unit.batch];
+	int r;
+
+	w->n_rows = w->at = 0;
+	w->emit.st = st;
+	if (s->want == 0 && !hr__emit_any(s->columns, s->n_columns)) {
+		w->n_rows = ref->count; /* only counted: nothing to read */
+		return 0;
+	}
+	if (w->frame != NULL)
+		headrace__frame__free_unpacked(w->frame, NULL);
+	w->frame = NULL;
+	r = hr_stream_read(st->s, ref->frame, &w->frame);
+	if (r == 0 && w->frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
+		r = -EBADMSG;
+	if (r == 0)
+		r = hr_batch_decode(w->decoder, w->frame->events, s->want, &w->emit.c);
+	if (r == 0 && w->emit.c.count > HR_BATCH_EVENTS)
+		r = -EBADMSG;
+	if (r < 0) {
+		if (r == -ENOMEM)
+			return r;
+		hr__query_damage(s->q, st, ref->frame, r);
+		return 0;
+	}
+	r = hr__names_need(s->q, st, s->names);
+	if (r == 0)
+		r = hr__emit_tasks(&w->emit);
+	if (r == 0)
+		select_rows(s, w);
+	return r;
+}
+
+static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
+{
+	struct scan *s = hr_duckdb.function_get_init_data(info);
+	struct worker *w = hr_duckdb.function_get_local_init_data(info);
+	uint32_t n = (uint32_t)hr_duckdb.vector_size();
+
+	while (w->at == w->n_rows) {
+		size_t next = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+
+		if (next >= s->n_units) {
+			hr_duckdb.data_chunk_set_size(output, 0);
+			return;
+		}
+		if (load(s, w, s->units[next]) < 0) {
+			hr_duckdb.function_set_error(info, "out of memory while reading events");
+			return;
+		}
+		atomic_fetch_add_explicit(&s->q->batches_read, 1, memory_order_relaxed);
+	}
+	if (n > w->n_rows - w->at)
+		n = w->n_rows - w->at;
+	for (unsigned i = 0; i < s->n_columns; i++) {
+		struct hr_out out;
+
+		if (s->columns[i] == HR_EVENTS_END)
+			continue;
+		out = hr__out(hr_duckdb.data_chunk_get_vector(output, i));
+		hr__emit_column(&w->emit, s->columns[i], w->rows + w->at, n, &out);
+	}
+	w->at += n;
+	hr_duckdb.data_chunk_set_size(output, n);
+}
+
+int hr__events_register(struct hr_query *q)
+{
+	duckdb_table_function f = hr_duckdb.create_table_function();
+	duckdb_state state;
+
+	hr_duckdb.table_function_set_name(f, "hr_events");
+	hr_duckdb.table_function_set_extra_info(f, q, NULL);
+	hr_duckdb.table_function_set_bind(f, bind);
+	hr_duckdb.table_function_set_init(f, init);
+	hr_duckdb.table_function_set_local_init(f, init_worker);
+	hr_duckdb.table_function_set_function(f, scan_chunk);
+	hr_duckdb.table_function_supports_projection_pushdown(f, true);
+	state = hr_duckdb.register_table_function(q->connection, f);
+	hr_duckdb.destroy_table_function(&f);
+	return state == DuckDBSuccess ? 0 : -EIO;
+}

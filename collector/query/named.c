@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/query/named.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARG_LINE "-- arg "
+
+const struct hr_named *hr_named_find(const char *name)
+{
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+		if (strcmp(q->name, name) == 0)
+			return q;
+	}
+	return NULL;
+}
+
+void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n)
+{
+	const char *text = q->sql + strspn(q->sql, "- ");
+
+	*ret_text = text;
+	*ret_n = strcspn(text, "\n");
+}
+
+/* ---- the header --------------------------------------------------------------------- */
+
+/* Keeps a copy of text[0..n). NULL: out of memory. */
+static char *keep(struct hr_named_args *a, const char *text, size_t n)
+{
+	char *copy = strndup(text, n);
+
+	if (copy != NULL)
+		a->texts[a->n_texts++] = copy;
+	return copy;
+}
+
+/* One word of a header line; moves behind it. */
+static size_t word(const char **at, const char **ret)
+{
+	size_t n;
+
+	*at += strspn(*at, " ");
+	n = strcspn(*at, " :\n");
+	*ret = *at;
+	*at += n;
+	return n;
+}
+
+/* "NAME TYPE DEFAULT: ..." */
+static int declare(struct hr_named_args *a, const char *line)
+{
+	struct hr_query_arg *arg = &a->list[a->n];
+	const char *name, *type, *value;
+	size_t name_n, type_n, value_n;
+
+	if (a->n == HR_NAMED_ARGS)
+		return -EINVAL;
+	name_n = word(&line, &name);
+	type_n = word(&line, &type);
+	value_n = word(&line, &value);
+	arg->name = keep(a, name, name_n);
+	if (arg->name == NULL)
+		return -ENOMEM;
+	arg->type = HR_ARG_VARCHAR;
+	if (type_n == 6 && memcmp(type, "BIGINT", 6) == 0)
+		arg->type = HR_ARG_BIGINT;
+	else if (type_n == 6 && memcmp(type, "DOUBLE", 6) == 0)
+		arg->type = HR_ARG_DOUBLE;
+	arg->text = NULL;
+	if (value_n != 4 || memcmp(value, "NULL", 4) != 0) {
+		arg->text = keep(a, value, value_n);
+		if (arg->text == NULL)
+			return -ENOMEM;
+	}
+	a->n++;
+	return 0;
+}
+
+static int declare_all(struct hr_named_args *a, const char *sql)
+{
+	int r = 0;
+
+	while (r == 0 && strncmp(sql, "--", 2) == 0) {
+		if (strncmp(sql, ARG_LINE, strlen(ARG_LINE)) == 0)
+			r = declare(a, sql + strlen(ARG_LINE));
+		sql += strcspn(sql, "\n");
+		sql += *sql == '\n';
+	}
+	return r;
+}
+
+/* ---- what the user gave ------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static int refuse(char **ret_error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_error, format, args) < 0)
+		*ret_error = NULL;
+	va_end(args);
+	return -EINVAL;
+}
+
+static bool is_number(const struct hr_query_arg *arg, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	if (arg->type == HR_ARG_BIGINT)
+		strtoll(text, &end, 10);
+	else
+		strtod(text, &end);
+	return errno == 0 && end != text && *end == '\0';
+}
+
+static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *text,
+	       char **ret_error)
+{
+	if (arg->type != HR_ARG_VARCHAR && !is_number(arg, text))
+		return refuse(ret_error, "%s must be a number, not \"%s\"", arg->name, text);
+	arg->text = keep(a, text, strlen(text));
+	return arg->text != NULL ? 0 : -ENOMEM;
+}
+
+/* The argument that `name=value` names; NULL when what stands before `=` is none. */
+static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
+{
+	size_t n = strcspn(text, "=");
+
+	for (size_t i = 0; text[n] == '=' && i < a->n; i++) {
+		if (strlen(a->list[i].name) == n && memcmp(a->list[i].name, text, n) == 0)
+			return &a->list[i];
+	}
+	return NULL;
+}
+
+/* Whether a word can only be meant as `name=value`: a path or a pattern may hold a `=` too. */
+static bool looks_named(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+
+	return n > 0 && text[n] == '=';
+}
+
+static int take(struct hr_named_args *a, const struct hr_named *q, char *const *words, size_t n,
+		char **ret_error)
+{
+	size_t next = 0;
+	int r = 0;
+
+	if (n > HR_NAMED_ARGS)
+		return refuse(ret_error, "too many arguments");
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct hr_query_arg *arg = named_arg(a, words[i]);
+
+		if (arg != NULL)
+			r = set(a, arg, strchr(words[i], '=') + 1, ret_error);
+		else if (looks_named(words[i]) || next == a->n)
+			r = refuse(ret_error,
+				   "%s has no argument \"%s\": see headrace query --explain %s",
+				   q->name, words[i], q->name);
+		else
+			r = set(a, &a->list[next++], words[i], ret_error);
+	}
+	return r;
+}
+
+int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
+		       struct hr_named_args *ret, char **ret_error)
+{
+	int r;
+
+	*ret = (struct hr_named_args){0};
+	r = declare_all(ret, q->sql);
+	if (r == 0)
+		r = take(ret, q, words, n_words, ret_error);
+	if (r < 0)
+		hr_named_args_done(ret);
+	return r;
+}
+
+void hr_named_args_done(struct hr_named_args *a)
+{
+	for (size_t i = 0; i < a->n_texts; i++)
+		free(a->texts[i]);
+	*a = (struct hr_named_args){0};
+}

@@ -1,0 +1,11 @@
+-- The jobs in the store
+-- column job, attempt, name, user, state: state is running, ended or killed
+-- column start, seconds: when it began (UTC), and how long it ran or has run
+-- column nodes, ranks_seen, ranks_expected: NULL expected: nobody said
+-- column labels: as given with --label
+SELECT j.job, j.attempt, j.name, j.user, j.state, make_timestamp_ns(j.start_ns) AS "start",
+       (j.end_ns - j.start_ns) / 1e9 AS seconds, j.nodes, j.ranks_seen, j.ranks_expected,
+       (SELECT string_agg(l.key || '=' || l.value, ' ' ORDER BY l.key) FROM labels l
+        WHERE l.job = j.job AND l.cluster = j.cluster AND l.attempt = j.attempt) AS labels
+FROM jobs j
+ORDER BY j.start_ns, j.job, j.attempt

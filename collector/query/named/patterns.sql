@@ -1,0 +1,16 @@
+-- Kinds of files: base names without digits, so that layer-1.pt and layer-2.pt count together
+-- arg top BIGINT 20: how many kinds
+-- arg scope VARCHAR data: data, runtime (Python's own files), or all
+-- column pattern: the base name without [0-9-]+
+-- column files: distinct files
+-- column opens, reads, writes: calls
+-- column bytes_read, bytes_written: transferred
+-- column time_s: sum of the durations of all calls
+SELECT pattern, count(DISTINCT file_id) AS files, sum(opens) AS opens, sum(reads) AS reads,
+       sum(writes) AS writes, sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,
+       sum(read_ns + write_ns + meta_ns) / 1e9 AS time_s
+FROM hr_file_records()
+WHERE $scope = 'all' OR scope = $scope
+GROUP BY pattern
+ORDER BY bytes_read + bytes_written DESC, pattern
+LIMIT $top

@@ -1,0 +1,17 @@
+-- Sizes of reads and writes: how many transfers per power of two
+-- arg scope VARCHAR data: data, runtime (Python's own files), or all
+-- column class: read or write
+-- column from_bytes, to_bytes: transfers of at least the one and less than the other
+-- column ops: how many
+-- column percent: of the class
+WITH bins AS (
+    SELECT class, unnest(range(64)) AS bin, unnest(size_hist::UBIGINT[]) AS n
+    FROM rollups
+    WHERE class IN ('read', 'write') AND ($scope = 'all' OR scope = $scope)),
+per_bin AS (SELECT class, bin, sum(n) AS ops FROM bins GROUP BY class, bin)
+SELECT class, CASE bin WHEN 0 THEN 0 ELSE (2::HUGEINT) ** bin END::UBIGINT AS from_bytes,
+       ((2::HUGEINT) ** (bin + 1))::HUGEINT AS to_bytes, ops,
+       round(100.0 * ops / sum(ops) OVER (PARTITION BY class), 2) AS percent
+FROM per_bin
+WHERE ops > 0
+ORDER BY class, bin

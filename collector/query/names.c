@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of a stream's files as arrays by file id, so that a scan spends one load and one store
+ * on a name. Made in one pass over the ids when first asked for: a query that never mentions a path
+ * never reads path text.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "collector/query/internal.h"
+
+/* Distinct patterns of one stream, while they are collected: open addressing over indexes into
+ * `list`. */
+struct interned {
+	uint32_t *slots;
+	uint32_t mask;
+	duckdb_string_t *list;
+	uint32_t n, size;
+};
+
+static const char *text_of(const duckdb_string_t *s)
+{
+	return s->value.inlined.length <= sizeof(s->value.inlined.inlined)
+		   ? s->value.inlined.inlined
+		   : s->value.pointer.ptr;
+}
+
+static uint64_t hash_text(const char *text, size_t n)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	return h ^ h >> 29;
+}
+
+static int interned_grow(struct interned *t)
+{
+	uint32_t size = t->size == 0 ? 256 : t->size * 2;
+	duckdb_string_t *list = realloc(t->list, size * sizeof(*list));
+	uint32_t *slots;
+
+	if (list == NULL)
+		return -ENOMEM;
+	t->list = list;
+	slots = calloc(2 * (size_t)size, sizeof(*slots));
+	if (slots == NULL)
+		return -ENOMEM;
+	free(t->slots);
+	t->slots = slots;
+	t->mask = 2 * size - 1;
+	t->size = size;
+	if (t->n == 0)
+		t->n = 1; /* index 0 means none */
+	for (uint32_t i = 1; i < t->n; i++) {
+		uint64_t h = hash_text(text_of(&list[i]), list[i].value.inlined.length);
+
+		while (slots[h & t->mask] != 0)
+			h++;
+		slots[h & t->mask] = i;
+	}
+	return 0;
+}
+
+/* Index of a text, entered when new. Negative: -ENOMEM. */
+static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text, size_t n)
+{
+	uint64_t h = hash_text(text, n);
+	char *copy = NULL;
+
+	if (t->n == t->size && interned_grow(t) < 0)
+		return -ENOMEM;
+	for (;; h++) {
+		uint32_t i = t->slots[h & t->mask];
+
+		if (i == 0)
+			break;
+		if (t->list[i].value.inlined.length == n &&
+		    memcmp(text_of(&t->list[i]), text, n) == 0)
+			return i;
+	}
+	copy = hr__pool_get(pool, n);
+	if (copy == NULL)
+		return -ENOMEM;
+	memcpy(copy, text, n);
+	t->list[t->n] = hr__string(copy, n);
+	t->slots[h & t->mask] = t->n;
+	return t->n++;
+}
+
+/* The part behind the last `/` of a path as shown: escapes hold no slash. */
+static const char *base_of(const duckdb_string_t *path, size_t *ret_n)
+{
+	const char *text = text_of(path);
+	size_t n = path->value.inlined.length, at = n;
+
+	while (at > 0 && text[at - 1] != '/')
+		at--;
+	*ret_n = n - at;
+	return text + at;
+}
+
+/* A name without its [0-9-]+ runs: files of one kind that differ by step, rank or shard look the
+ * same. */
+static size_t strip_digits(char *out, const char *name, size_t n)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (name[i] != '-' && (name[i] < '0' || name[i] > '9'))
+			out[len++] = name[i];
+	}
+	return len;
+}
+
+static int make_info(struct hr_qstream *st)
+{
+	struct hr_names *names = &st->names;
+
+	names->hash = calloc(names->n, sizeof(*names->hash));
+	names->mount = calloc(names->n, sizeof(*names->mount));
+	names->scope = calloc(names->n, sizeof(*names->scope));
+	if (names->hash == NULL || names->mount == NULL || names->scope == NULL)
+		return -ENOMEM;
+	for (uint32_t id = 1; id < names->n; id++) {
+		struct hr_file_info info;
+
+		if (hr_stream_file(st->s, id, false, &info) < 0)
+			continue;
+		names->hash[id] = info.hash;
+		names->scope[id] = info.scope != 0;
+		if (info.mount < st->s->n_mounts && st->mount_known[info.mount])
+			names->mount[id] = info.mount;
+	}
+	return 0;
+}
+
+/* An id whose Paths frame was lost has no name: its length stays 0, which scans show as NULL. */
+static int make_paths(struct hr_query *q, struct hr_qstream *st)
+{
+	struct hr_names *names = &st->names;
+
+	names->path = calloc(names->n, sizeof(*names->path));
+	if (names->path == NULL)
+		return -ENOMEM;
+	for (uint32_t id = 1; id < names->n; id++) {
+		struct hr_file_info info;
+
+		if (hr_stream_file(st->s, id, true, &info) == 0)
+			names->path[id] = hr__string_of(&q->pool, info.path, info.path_bytes);
+	}
+	return 0;
+}
+
+static int make_bases(struct hr_names *names)
+{
+	names->base = calloc(names->n, sizeof(*names->base));
+	if (names->base == NULL)
+		return -ENOMEM;
+	for (uint32_t id = 1; id < names->n; id++) {
+		size_t n;
+		const char *base = base_of(&names->path[id], &n);
+
+		names->base[id] = hr__string(base, n);
+	}
+	return 0;
+}
+
+static int make_patterns(struct hr_query *q, struct hr_names *names)
+{
+	struct interned t = {0};
+	char *buf = NULL;
+	size_t size = 0;
+	int r = -ENOMEM;
+
+	names->pattern = calloc(names->n, sizeof(*names->pattern));
+	if (names->pattern == NULL)
+		goto out;
+	for (uint32_t id = 1; id < names->n; id++) {
+		size_t n;
+		const char *base = base_of(&names->path[id], &n);
+		int64_t index;
+
+		if (names->path[id].value.inlined.length == 0)
+			continue;
+		if (n >= size) {
+			free(buf);
+			size = 2 * n + 64;
+			buf = malloc(size);
+			if (buf == NULL)
+				goto out;
+		}
+		index = intern(&t, &q->pool, buf, strip_digits(buf, base, n));
+		if (index < 0)
+			goto out;
+		names->pattern[id] = (uint32_t)index;
+	}
+	names->patterns = t.list;
+	t.list = NULL;
+	r = 0;
+out:
+	free(buf);
+	free(t.list);
+	free(t.slots);
+	return r;
+}
+
+/* Parts in order: a later one builds on an earlier one. */
+static int make(struct hr_query *q, struct hr_qstream *st, unsigned part)
+{
+	switch (part) {
+	case HR_NAMES_INFO:
+		return make_info(st);
+	case HR_NAMES_PATH:
+		return make_paths(q, st);
+	case HR_NAMES_BASE:
+		return make_bases(&st->names);
+	default:
+		return make_patterns(q, &st->names);
+	}
+}
+
+int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
+{
+	struct hr_names *names = &st->names;
+	unsigned ready = atomic_load_explicit(&names->ready, memory_order_acquire);
+	int r = 0;
+
+	if (parts & (HR_NAMES_BASE | HR_NAMES_PATTERN))
+		parts |= HR_NAMES_PATH;
+	if ((parts & ~ready) == 0)
+		return 0;
+	pthread_mutex_lock(&names->lock);
+	parts &= ~atomic_load_explicit(&names->ready, memory_order_relaxed);
+	names->n = st->s->max_file + 1;
+	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
+		if ((parts & part) == 0)
+			continue;
+		r = make(q, st, part);
+		if (r == 0)
+			atomic_fetch_or_explicit(&names->ready, part, memory_order_release);
+	}
+	pthread_mutex_unlock(&names->lock);
+	return r;
+}
+
+void hr__names_done(struct hr_names *names)
+{
+	free(names->hash);
+	free(names->mount);
+	free(names->scope);
+	free(names->path);
+	free(names->base);
+	free(names->pattern);
+	free(names->patterns);
+	pthread_mutex_destroy(&names->lock);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notes.h - what is missing behind an answer
+ *
+ * Purpose   Every answer says what it does not know: damaged parts of the store, operations lost, spans with counters only,
+ *           streams that have not ended, ranks not seen.
+ * Threads   The one that drives the query, between statements.
+ */
+#ifndef HEADRACE_QUERY_NOTES_H
+#define HEADRACE_QUERY_NOTES_H
+
+#include "collector/query/query.h"
+
+/* Calls `say` with one line of text (without line end) for each note, at most `max` times. */
+int hr_query_notes(struct hr_query *q, unsigned max, void (*say)(const char *text));
+
+#endif

@@ -1,0 +1,30 @@
+-- What an answer does not know: one line of text each
+WITH notes AS (
+    SELECT 1 AS part, job, format('job {}: {} operations ({} bytes) were not recorded: {}',
+                                  job, sum(count), sum(bytes), reason) AS note
+    FROM losses GROUP BY job, reason HAVING sum(count) > 0
+    UNION ALL
+    SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events',
+                          job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'
+                                     ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END)
+    FROM levels WHERE level = 'counters'
+    UNION ALL
+    SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
+        WHEN 'running' THEN 'still running: the answer covers what was stored until now'
+        ELSE 'ended without a word (its daemon was killed): the answer covers what was stored until then' END)
+    FROM nodes WHERE state <> 'ended'
+    UNION ALL
+    SELECT 4, j.job, format('job {}: {} of {} expected ranks were not seen: {}{}', j.job, len(missing),
+                            j.ranks_expected, array_to_string(missing[:16], ', '),
+                            CASE WHEN len(missing) > 16 THEN ', ...' ELSE '' END)
+    FROM (SELECT jobs.job, ranks_expected,
+                 list_filter(range(ranks_expected), lambda r: NOT list_contains(
+                     (SELECT coalesce(list(DISTINCT p.rank), []) FROM processes p
+                      WHERE p.job = jobs.job AND p.cluster = jobs.cluster AND p.attempt = jobs.attempt), r)) AS missing
+          FROM jobs WHERE ranks_expected IS NOT NULL) j
+    WHERE len(missing) > 0
+    UNION ALL
+    SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',
+                          job, count(*))
+    FROM hr_processes() WHERE deselected <> 0 GROUP BY job)
+SELECT note FROM notes ORDER BY part, job, note

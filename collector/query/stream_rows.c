@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * processes and levels: small tables, a stream's own messages.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "collector/query/rows.h"
+
+/* ---- processes ---------------------------------------------------------------------- */
+
+static int processes_gather(struct hr_rows *rows, uint64_t want)
+{
+	(void)want;
+	rows->n = rows->st->s->n_processes;
+	return 0;
+}
+
+static void processes_done(struct hr_rows *rows)
+{
+	(void)rows;
+}
+
+static struct hr_row_origin processes_origin(const struct hr_rows *rows, size_t row)
+{
+	return (struct hr_row_origin){rows->st, rows->st->s->processes[row].msg->proc, false};
+}
+
+/* Arguments end with NUL each; shown with spaces between, as ps does. */
+static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
+{
+	size_t n = p->cmdline.len;
+	char *copy;
+
+	while (n > 0 && p->cmdline.data[n - 1] == '\0')
+		n--;
+	copy = hr__pool_get(&q->pool, n);
+	if (copy == NULL || n == 0)
+		return hr__string(NULL, 0);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = p->cmdline.data[i] == '\0' ? ' ' : (char)p->cmdline.data[i];
+	return hr__string_of(&q->pool, copy, n);
+}
+
+static void processes_cell(const struct hr_rows *rows, size_t row, unsigned column,
+			   struct hr_cell *c)
+{
+	const Headrace__Process *p = rows->st->s->processes[row].msg;
+	struct hr_pool *pool = &rows->q->pool;
+
+	switch (column) {
+	case HR_PROCESSES_ppid:
+		hr__cell_nonzero(c, (uint64_t)p->ppid);
+		break;
+	case HR_PROCESSES_exe:
+		hr__cell_text(c, hr__string_of(pool, p->exe.data, p->exe.len));
+		break;
+	case HR_PROCESSES_cmdline:
+		hr__cell_text(c, command_line(rows->q, p));
+		break;
+	case HR_PROCESSES_exec_of:
+		hr__cell_nonzero(c, p->exec_of);
+		break;
+	case HR_PROCESSES_start_ns:
+		hr__cell_wall(c, rows->st, p->start_ns);
+		break;
+	case HR_PROCESSES_end_ns:
+		hr__cell_wall(c, rows->st, p->end_ns);
+		break;
+	case HR_PROCESSES_exit:
+		hr__cell_text(c, hr__string_ofz(pool, p->exit));
+		break;
+	case HR_PROCESSES_parent_proc:
+		hr__cell_nonzero(c, p->parent_proc);
+		break;
+	case HR_PROCESSES_world_size:
+		hr__cell_nonzero(c, p->world_size);
+		break;
+	case HR_PROCESSES_rank_source:
+		hr__cell_text(c, hr__string_ofz(pool, p->rank_source));
+		break;
+	case HR_PROCESSES_deselected:
+		c->u = p->deselected;
+		break;
+	default:
+		c->u = p->uid;
+	}
+}
+
+const struct hr_row_kind hr__processes_kind = {
+    .table = HR_TABLE_PROCESSES,
+    .gather = processes_gather,
+    .done = processes_done,
+    .origin = processes_origin,
+    .cell = processes_cell,
+};
+
+/* ---- levels ------------------------------------------------------------------------- */
+
+static int frames_new(struct hr_rows *rows, int body_case, struct hr_frames **ret)
+{
+	rows->data = calloc(1, sizeof(struct hr_frames));
+	*ret = rows->data;
+	return *ret == NULL ? -ENOMEM : hr__frames_read(rows->q, rows->st, body_case, *ret);
+}
+
+static void frames_done(struct hr_rows *rows)
+{
+	if (rows->data != NULL)
+		hr__frames_free(rows->data);
+	free(rows->data);
+	rows->data = NULL;
+}
+
+static int levels_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct hr_frames *f;
+	int r = frames_new(rows, HEADRACE__FRAME__BODY_LEVELS, &f);
+
+	(void)want;
+	if (r == 0)
+		rows->n = f->n;
+	return r;
+}
+
+static struct hr_row_origin stream_origin(const struct hr_rows *rows, size_t row)
+{
+	(void)row;
+	return (struct hr_row_origin){rows->st, 0, false};
+}
+
+static void levels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct hr_frames *f = rows->data;
+	const Headrace__Levels *l = f->list[row]->levels;
+
+	switch (column) {
+	case HR_LEVELS_level:
+		hr__cell_text(c, hr__string_copy(&rows->q->pool, l->level));
+		break;
+	case HR_LEVELS_start_ns:
+		hr__cell_wall(c, rows->st, l->start_ns);
+		break;
+	default:
+		hr__cell_wall(c, rows->st, l->end_ns);
+	}
+}
+
+const struct hr_row_kind hr__levels_kind = {
+    .table = HR_TABLE_LEVELS,
+    .gather = levels_gather,
+    .done = frames_done,
+    .origin = stream_origin,
+    .cell = levels_cell,
+};
