@@ -17,11 +17,14 @@ WITH notes AS (
     SELECT 4, j.job, format('job {}: {} of {} expected ranks were not seen: {}{}', j.job, len(missing),
                             j.ranks_expected, array_to_string(missing[:16], ', '),
                             CASE WHEN len(missing) > 16 THEN ', ...' ELSE '' END)
-    FROM (SELECT jobs.job, ranks_expected,
-                 list_filter(range(ranks_expected), lambda r: NOT list_contains(
-                     (SELECT coalesce(list(DISTINCT p.rank), []) FROM processes p
-                      WHERE p.job = jobs.job AND p.cluster = jobs.cluster AND p.attempt = jobs.attempt), r)) AS missing
-          FROM jobs WHERE ranks_expected IS NOT NULL) j
+    FROM (SELECT job, ranks_expected,
+                 list_filter(range(ranks_expected), lambda r: NOT list_contains(seen, r)) AS missing
+          FROM (SELECT any_value(jobs.job) AS job, any_value(ranks_expected) AS ranks_expected,
+                       coalesce(list(DISTINCT p.rank), []) AS seen
+                FROM jobs LEFT JOIN processes p
+                  ON p.job = jobs.job AND p.cluster = jobs.cluster AND p.attempt = jobs.attempt
+                WHERE ranks_expected IS NOT NULL
+                GROUP BY jobs.cluster, jobs.job, jobs.attempt)) j
     WHERE len(missing) > 0
     UNION ALL
     SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',

@@ -137,7 +137,7 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 	for (unsigned i = 0; i < o->n_columns; i++) {
 		if (i > 0)
 			hr_buffer_add(&o->line, ", ", 2);
-		hr_json_string(&o->line, o->columns[i].name, strlen(o->columns[i].name));
+		hr_value_json_string(&o->line, o->columns[i].name, strlen(o->columns[i].name));
 		hr_buffer_add(&o->line, ": ", 2);
 		hr_value_json(&o->line, &o->columns[i].shape,
 			      hr_duckdb.data_chunk_get_vector(chunk, i), row);

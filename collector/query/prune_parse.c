@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "collector/query/json.h"
+#include "collector/query/json_tree.h"
 #include "collector/query/query.h"
 #include "common/ops.h"
 
@@ -63,14 +63,14 @@ struct look {
 	bool alone;	   /* events is all of its FROM: unqualified names are its own */
 };
 
-static bool is_events(const struct hr_json_node *n)
+static bool is_events(const struct hr_json_tree *n)
 {
 	const char *name;
 
-	if (hr_json_is(n, "type", "BASE_TABLE"))
-		name = hr_json_text(n, "table_name");
-	else if (hr_json_is(n, "type", "TABLE_FUNCTION"))
-		name = hr_json_text(hr_json_get(n, "function"), "function_name");
+	if (hr_json_tree_is(n, "type", "BASE_TABLE"))
+		name = hr_json_tree_text(n, "table_name");
+	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
+		name = hr_json_tree_text(hr_json_tree_get(n, "function"), "function_name");
 	else
 		return false;
 	return name != NULL && (strcasecmp(name, TABLE) == 0 || strcasecmp(name, FUNCTION) == 0);
@@ -90,65 +90,67 @@ static bool harmless_function(const char *name)
 	return strncasecmp(name, "hr_", 3) == 0;
 }
 
-static void survey(struct look *l, const struct hr_json_node *n)
+static void survey(struct look *l, const struct hr_json_tree *n)
 {
 	if (n->key != NULL && strcmp(n->key, "cte_map") == 0) {
-		const struct hr_json_node *map = hr_json_get(n, "map");
+		const struct hr_json_tree *map = hr_json_tree_get(n, "map");
 
-		for (const struct hr_json_node *c = map != NULL ? map->child : NULL; c != NULL;
+		for (const struct hr_json_tree *c = map != NULL ? map->child : NULL; c != NULL;
 		     c = c->next) {
-			const char *name = hr_json_text(c, "key");
+			const char *name = hr_json_tree_text(c, "key");
 
 			l->unsure |= name == NULL || strcasecmp(name, TABLE) == 0;
 		}
 	}
 	if (is_events(n))
 		l->mentions++;
-	else if (hr_json_is(n, "type", "TABLE_FUNCTION"))
-		l->unsure |=
-		    !harmless_function(hr_json_text(hr_json_get(n, "function"), "function_name"));
-	for (const struct hr_json_node *c = n->child; c != NULL; c = c->next)
+	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
+		l->unsure |= !harmless_function(
+		    hr_json_tree_text(hr_json_tree_get(n, "function"), "function_name"));
+	for (const struct hr_json_tree *c = n->child; c != NULL; c = c->next)
 		survey(l, c);
 }
 
-static bool absent(const struct hr_json_node *n, const char *key)
+static bool absent(const struct hr_json_tree *n, const char *key)
 {
-	const struct hr_json_node *c = hr_json_get(n, key);
+	const struct hr_json_tree *c = hr_json_tree_get(n, key);
 
-	return c == NULL || c->type == HR_JSON_NULL ||
-	       (c->type == HR_JSON_ARRAY && c->child == NULL);
+	return c == NULL || c->type == HR_JSON_TREE_NULL ||
+	       (c->type == HR_JSON_TREE_ARRAY && c->child == NULL);
 }
 
 /* Looks for events in a FROM: itself, or below inner joins by condition. */
-static bool find_events(struct look *l, const struct hr_json_node *from)
+static bool find_events(struct look *l, const struct hr_json_tree *from)
 {
 	if (from == NULL)
 		return false;
 	if (is_events(from)) {
-		const char *alias = hr_json_text(from, "alias");
+		const char *alias = hr_json_tree_text(from, "alias");
 
 		if (!absent(from, "sample") || !absent(from, "column_name_alias"))
 			return false;
 		if (alias == NULL || alias[0] == '\0')
-			alias = hr_json_is(from, "type", "BASE_TABLE") ? TABLE : FUNCTION;
+			alias = hr_json_tree_is(from, "type", "BASE_TABLE") ? TABLE : FUNCTION;
 		l->alias = alias;
 		return true;
 	}
 	l->alone = false;
-	if (!hr_json_is(from, "type", "JOIN") || !hr_json_is(from, "join_type", "INNER") ||
-	    (!hr_json_is(from, "ref_type", "REGULAR") && !hr_json_is(from, "ref_type", "CROSS")))
+	if (!hr_json_tree_is(from, "type", "JOIN") ||
+	    !hr_json_tree_is(from, "join_type", "INNER") ||
+	    (!hr_json_tree_is(from, "ref_type", "REGULAR") &&
+	     !hr_json_tree_is(from, "ref_type", "CROSS")))
 		return false;
-	return find_events(l, hr_json_get(from, "left")) ||
-	       find_events(l, hr_json_get(from, "right"));
+	return find_events(l, hr_json_tree_get(from, "left")) ||
+	       find_events(l, hr_json_tree_get(from, "right"));
 }
 
 /* ---- expressions -------------------------------------------------------------------- */
 
-static const struct column *column_of(const struct look *l, const struct hr_json_node *e)
+static const struct column *column_of(const struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_node *names = hr_json_get(e, "column_names"), *first;
+	const struct hr_json_tree *names = hr_json_tree_get(e, "column_names"), *first;
 
-	if (!hr_json_is(e, "class", "COLUMN_REF") || names == NULL || names->child == NULL)
+	if (!hr_json_tree_is(e, "class", "COLUMN_REF") || names == NULL || names->child == NULL)
 		return NULL;
 	first = names->child;
 	if (first->text == NULL)
@@ -167,11 +169,11 @@ struct value {
 	int64_t number;
 };
 
-static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_json_node *e)
+static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_json_tree *e)
 {
-	const char *name = hr_json_text(e, "identifier");
+	const char *name = hr_json_tree_text(e, "identifier");
 
-	if (!hr_json_is(e, "class", "PARAMETER") || name == NULL)
+	if (!hr_json_tree_is(e, "class", "PARAMETER") || name == NULL)
 		return NULL;
 	for (size_t i = 0; i < l->n_args; i++) {
 		if (strcmp(l->args[i].name, name) == 0)
@@ -181,11 +183,11 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 }
 
 /* A text or whole number that is known now. NULL and all other types are not. */
-static bool value_of(const struct look *l, const struct hr_json_node *e, struct value *ret)
+static bool value_of(const struct look *l, const struct hr_json_tree *e, struct value *ret)
 {
 	const struct hr_query_arg *arg = arg_of(l, e);
-	const struct hr_json_node *value = hr_json_get(e, "value");
-	const char *id = hr_json_text(hr_json_get(value, "type"), "id");
+	const struct hr_json_tree *value = hr_json_tree_get(e, "value");
+	const char *id = hr_json_tree_text(hr_json_tree_get(value, "type"), "id");
 
 	if (arg != NULL) {
 		if (arg->text == NULL || arg->type == HR_ARG_DOUBLE)
@@ -195,17 +197,18 @@ static bool value_of(const struct look *l, const struct hr_json_node *e, struct 
 		ret->number = ret->is_text ? 0 : strtoll(arg->text, NULL, 10);
 		return true;
 	}
-	if (!hr_json_is(e, "class", "CONSTANT") || id == NULL)
+	if (!hr_json_tree_is(e, "class", "CONSTANT") || id == NULL)
 		return false;
-	value = hr_json_get(value, "value");
+	value = hr_json_tree_get(value, "value");
 	ret->is_text = strcmp(id, "VARCHAR") == 0;
 	if (ret->is_text) {
-		ret->text = value != NULL && value->type == HR_JSON_STRING ? value->text : NULL;
+		ret->text =
+		    value != NULL && value->type == HR_JSON_TREE_STRING ? value->text : NULL;
 		return ret->text != NULL;
 	}
 	if (strcmp(id, "INTEGER") != 0 && strcmp(id, "BIGINT") != 0)
 		return false;
-	return hr_json_int(value, &ret->number);
+	return hr_json_tree_int(value, &ret->number);
 }
 
 /* ---- narrowing ---------------------------------------------------------------------- */
@@ -304,10 +307,11 @@ static const char *mirrored(const char *type)
 	return "";
 }
 
-static int take_comparison(struct look *l, const struct hr_json_node *e)
+static int take_comparison(struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_node *left = hr_json_get(e, "left"), *right = hr_json_get(e, "right");
-	const char *type = hr_json_text(e, "type");
+	const struct hr_json_tree *left = hr_json_tree_get(e, "left"),
+				  *right = hr_json_tree_get(e, "right");
+	const char *type = hr_json_tree_text(e, "type");
 	const struct column *column;
 	struct value value;
 
@@ -322,23 +326,23 @@ static int take_comparison(struct look *l, const struct hr_json_node *e)
 	return 0;
 }
 
-static int take_between(struct look *l, const struct hr_json_node *e)
+static int take_between(struct look *l, const struct hr_json_tree *e)
 {
-	const struct column *column = column_of(l, hr_json_get(e, "input"));
+	const struct column *column = column_of(l, hr_json_tree_get(e, "input"));
 	struct value low, high;
 
 	if (column == NULL || column->target != RANGE)
 		return 0;
-	if (value_of(l, hr_json_get(e, "lower"), &low) && !low.is_text)
+	if (value_of(l, hr_json_tree_get(e, "lower"), &low) && !low.is_text)
 		narrow_range(l->p, column, low.number, INT64_MAX);
-	if (value_of(l, hr_json_get(e, "upper"), &high) && !high.is_text)
+	if (value_of(l, hr_json_tree_get(e, "upper"), &high) && !high.is_text)
 		narrow_range(l->p, column, INT64_MIN, high.number);
 	return 0;
 }
 
-static int take_in(struct look *l, const struct hr_json_node *e)
+static int take_in(struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_node *children = hr_json_get(e, "children"), *item;
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *item;
 	struct value values[HR_PRUNE_VALUES];
 	const struct column *column;
 	unsigned n = 0;
@@ -356,23 +360,23 @@ static int take_in(struct look *l, const struct hr_json_node *e)
 }
 
 /* `$x IS NULL` of a parameter that has a value: the usual way to make an argument optional. */
-static bool is_false(const struct look *l, const struct hr_json_node *e)
+static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_node *children = hr_json_get(e, "children");
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
 	const struct hr_query_arg *arg;
 
-	if (!hr_json_is(e, "type", "OPERATOR_IS_NULL") || children == NULL)
+	if (!hr_json_tree_is(e, "type", "OPERATOR_IS_NULL") || children == NULL)
 		return false;
 	arg = children->child != NULL ? arg_of(l, children->child) : NULL;
 	return arg != NULL && arg->text != NULL;
 }
 
 /* The one side of an OR that can be true; NULL when there are more. */
-static const struct hr_json_node *only_choice(const struct look *l, const struct hr_json_node *e)
+static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_node *children = hr_json_get(e, "children"), *choice = NULL;
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
 
-	for (const struct hr_json_node *c = children != NULL ? children->child : NULL; c != NULL;
+	for (const struct hr_json_tree *c = children != NULL ? children->child : NULL; c != NULL;
 	     c = c->next) {
 		if (is_false(l, c))
 			continue;
@@ -384,38 +388,38 @@ static const struct hr_json_node *only_choice(const struct look *l, const struct
 }
 
 /* An expression that must be true of every row that counts. */
-static int take_condition(struct look *l, const struct hr_json_node *e)
+static int take_condition(struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_node *children = hr_json_get(e, "children");
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
 	int r = 0;
 
-	if (hr_json_is(e, "type", "CONJUNCTION_AND")) {
-		for (const struct hr_json_node *c = children != NULL ? children->child : NULL;
+	if (hr_json_tree_is(e, "type", "CONJUNCTION_AND")) {
+		for (const struct hr_json_tree *c = children != NULL ? children->child : NULL;
 		     r == 0 && c != NULL; c = c->next)
 			r = take_condition(l, c);
 		return r;
 	}
-	if (hr_json_is(e, "type", "CONJUNCTION_OR")) {
+	if (hr_json_tree_is(e, "type", "CONJUNCTION_OR")) {
 		e = only_choice(l, e);
 		return e != NULL ? take_condition(l, e) : 0;
 	}
-	if (hr_json_is(e, "class", "COMPARISON"))
+	if (hr_json_tree_is(e, "class", "COMPARISON"))
 		return take_comparison(l, e);
-	if (hr_json_is(e, "type", "COMPARE_BETWEEN"))
+	if (hr_json_tree_is(e, "type", "COMPARE_BETWEEN"))
 		return take_between(l, e);
-	if (hr_json_is(e, "type", "COMPARE_IN"))
+	if (hr_json_tree_is(e, "type", "COMPARE_IN"))
 		return take_in(l, e);
 	return 0;
 }
 
 /* Whether a name that prunes is given to something else in the SELECT list. */
-static bool shadowed(const struct hr_json_node *select)
+static bool shadowed(const struct hr_json_tree *select)
 {
-	const struct hr_json_node *list = hr_json_get(select, "select_list");
+	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");
 
-	for (const struct hr_json_node *c = list != NULL ? list->child : NULL; c != NULL;
+	for (const struct hr_json_tree *c = list != NULL ? list->child : NULL; c != NULL;
 	     c = c->next) {
-		const char *alias = hr_json_text(c, "alias");
+		const char *alias = hr_json_tree_text(c, "alias");
 
 		if (alias != NULL && column_by_name(alias) != NULL)
 			return true;
@@ -423,18 +427,19 @@ static bool shadowed(const struct hr_json_node *select)
 	return false;
 }
 
-static int take_select(struct look *l, const struct hr_json_node *n)
+static int take_select(struct look *l, const struct hr_json_tree *n)
 {
 	int r = 0;
 
-	if (hr_json_is(n, "type", "SELECT_NODE") && absent(n, "sample")) {
-		const struct hr_json_node *where = hr_json_get(n, "where_clause");
+	if (hr_json_tree_is(n, "type", "SELECT_NODE") && absent(n, "sample")) {
+		const struct hr_json_tree *where = hr_json_tree_get(n, "where_clause");
 
 		l->alone = true;
-		if (where != NULL && find_events(l, hr_json_get(n, "from_table")) && !shadowed(n))
+		if (where != NULL && find_events(l, hr_json_tree_get(n, "from_table")) &&
+		    !shadowed(n))
 			return take_condition(l, where);
 	}
-	for (const struct hr_json_node *c = n->child; r == 0 && c != NULL; c = c->next)
+	for (const struct hr_json_tree *c = n->child; r == 0 && c != NULL; c = c->next)
 		r = take_select(l, c);
 	return r;
 }
@@ -444,8 +449,8 @@ int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_a
 {
 	struct look l = {.p = p, .args = args, .n_args = n_args};
 	struct hr__arena arena = {0};
-	const struct hr_json_node *root;
-	int r = hr_json_parse(&arena, json, &root);
+	const struct hr_json_tree *root;
+	int r = hr_json_tree_parse(&arena, json, &root);
 
 	if (r == 0) {
 		survey(&l, root);

@@ -431,7 +431,7 @@ static void print_members(struct hr_buffer *b, const struct hr_shape *s, duckdb_
 	for (unsigned i = 0; i < s->n_children; i++) {
 		if (i > 0)
 			hr_buffer_add(b, ", ", 2);
-		hr_json_string(b, s->names[i], strlen(s->names[i]));
+		hr_value_json_string(b, s->names[i], strlen(s->names[i]));
 		hr_buffer_add(b, ": ", 2);
 		print_or_null(b, &s->children[i], hr_duckdb.struct_vector_get_child(vector, i), row,
 			      print);
@@ -455,7 +455,7 @@ void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 		print_scalar(b, s, vector, row);
 }
 
-void hr_json_string(struct hr_buffer *b, const char *text, size_t n)
+void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n)
 {
 	hr_buffer_add(b, "\"", 1);
 	for (size_t i = 0; i < n; i++) {
@@ -496,7 +496,7 @@ void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 		return;
 	hr_buffer_add(&text, b->data + start, b->n - start);
 	b->n = start;
-	hr_json_string(b, text.data, text.n);
+	hr_value_json_string(b, text.data, text.n);
 	b->failed |= text.failed;
 	hr_buffer_done(&text);
 }

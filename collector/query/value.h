@@ -54,6 +54,6 @@ void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
 /* Appends a JSON string. */
-void hr_json_string(struct hr_buffer *b, const char *text, size_t n);
+void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/query/json.h"
+#include "collector/query/json_tree.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct parser {
 	unsigned depth;
 };
 
-static int parse_value(struct parser *p, struct hr_json_node *to);
+static int parse_value(struct parser *p, struct hr_json_tree *to);
 
 static void skip_space(struct parser *p)
 {
@@ -121,19 +121,19 @@ static int parse_string(struct parser *p, const char **ret)
 	return 0;
 }
 
-static int parse_members(struct parser *p, struct hr_json_node *to, char close)
+static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 {
-	struct hr_json_node **link = &to->child;
+	struct hr_json_tree **link = &to->child;
 	int r;
 
 	if (take(p, close))
 		return 0;
 	do {
-		struct hr_json_node *node = hr__arena_get(p->arena, sizeof(*node));
+		struct hr_json_tree *node = hr__arena_get(p->arena, sizeof(*node));
 
 		if (node == NULL)
 			return -ENOMEM;
-		*node = (struct hr_json_node){0};
+		*node = (struct hr_json_tree){0};
 		if (close == '}') {
 			if (!take(p, '"'))
 				return -EBADMSG;
@@ -152,7 +152,7 @@ static int parse_members(struct parser *p, struct hr_json_node *to, char close)
 	return take(p, close) ? 0 : -EBADMSG;
 }
 
-static int parse_number(struct parser *p, struct hr_json_node *to)
+static int parse_number(struct parser *p, struct hr_json_tree *to)
 {
 	size_t n = strspn(p->at, "+-0123456789.eE");
 	char *text;
@@ -164,7 +164,7 @@ static int parse_number(struct parser *p, struct hr_json_node *to)
 		return -ENOMEM;
 	memcpy(text, p->at, n);
 	text[n] = '\0';
-	to->type = HR_JSON_NUMBER;
+	to->type = HR_JSON_TREE_NUMBER;
 	to->text = text;
 	p->at += n;
 	return 0;
@@ -180,47 +180,47 @@ static bool take_word(struct parser *p, const char *word)
 	return true;
 }
 
-static int parse_nested(struct parser *p, struct hr_json_node *to, char close)
+static int parse_nested(struct parser *p, struct hr_json_tree *to, char close)
 {
 	int r;
 
 	if (++p->depth > MAX_DEPTH)
 		return -EBADMSG;
-	to->type = close == '}' ? HR_JSON_OBJECT : HR_JSON_ARRAY;
+	to->type = close == '}' ? HR_JSON_TREE_OBJECT : HR_JSON_TREE_ARRAY;
 	r = parse_members(p, to, close);
 	p->depth--;
 	return r;
 }
 
-static int parse_value(struct parser *p, struct hr_json_node *to)
+static int parse_value(struct parser *p, struct hr_json_tree *to)
 {
 	if (take(p, '{'))
 		return parse_nested(p, to, '}');
 	if (take(p, '['))
 		return parse_nested(p, to, ']');
 	if (take(p, '"')) {
-		to->type = HR_JSON_STRING;
+		to->type = HR_JSON_TREE_STRING;
 		return parse_string(p, &to->text);
 	}
 	if (take_word(p, "null"))
 		return 0;
 	to->truth = take_word(p, "true");
 	if (to->truth || take_word(p, "false")) {
-		to->type = HR_JSON_BOOL;
+		to->type = HR_JSON_TREE_BOOL;
 		return 0;
 	}
 	return parse_number(p, to);
 }
 
-int hr_json_parse(struct hr__arena *arena, const char *text, const struct hr_json_node **ret)
+int hr_json_tree_parse(struct hr__arena *arena, const char *text, const struct hr_json_tree **ret)
 {
 	struct parser p = {.arena = arena, .at = text};
-	struct hr_json_node *root = hr__arena_get(arena, sizeof(*root));
+	struct hr_json_tree *root = hr__arena_get(arena, sizeof(*root));
 	int r;
 
 	if (root == NULL)
 		return -ENOMEM;
-	*root = (struct hr_json_node){0};
+	*root = (struct hr_json_tree){0};
 	r = parse_value(&p, root);
 	if (r < 0)
 		return r;
@@ -231,37 +231,37 @@ int hr_json_parse(struct hr__arena *arena, const char *text, const struct hr_jso
 	return 0;
 }
 
-const struct hr_json_node *hr_json_get(const struct hr_json_node *node, const char *key)
+const struct hr_json_tree *hr_json_tree_get(const struct hr_json_tree *node, const char *key)
 {
-	if (node == NULL || node->type != HR_JSON_OBJECT)
+	if (node == NULL || node->type != HR_JSON_TREE_OBJECT)
 		return NULL;
-	for (const struct hr_json_node *c = node->child; c != NULL; c = c->next) {
+	for (const struct hr_json_tree *c = node->child; c != NULL; c = c->next) {
 		if (strcmp(c->key, key) == 0)
 			return c;
 	}
 	return NULL;
 }
 
-const char *hr_json_text(const struct hr_json_node *node, const char *key)
+const char *hr_json_tree_text(const struct hr_json_tree *node, const char *key)
 {
-	const struct hr_json_node *c = hr_json_get(node, key);
+	const struct hr_json_tree *c = hr_json_tree_get(node, key);
 
-	return c != NULL && c->type == HR_JSON_STRING ? c->text : NULL;
+	return c != NULL && c->type == HR_JSON_TREE_STRING ? c->text : NULL;
 }
 
-bool hr_json_is(const struct hr_json_node *node, const char *key, const char *text)
+bool hr_json_tree_is(const struct hr_json_tree *node, const char *key, const char *text)
 {
-	const char *have = hr_json_text(node, key);
+	const char *have = hr_json_tree_text(node, key);
 
 	return have != NULL && strcmp(have, text) == 0;
 }
 
-bool hr_json_int(const struct hr_json_node *node, int64_t *ret)
+bool hr_json_tree_int(const struct hr_json_tree *node, int64_t *ret)
 {
 	char *end;
 	long long value;
 
-	if (node == NULL || node->type != HR_JSON_NUMBER)
+	if (node == NULL || node->type != HR_JSON_TREE_NUMBER)
 		return false;
 	errno = 0;
 	value = strtoll(node->text, &end, 10);
