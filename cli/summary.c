@@ -165,7 +165,9 @@ static int fold_losses(struct loader *l, const Headrace__Loss *loss)
 	int r = 0;
 
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++)
-		r = add_loss(l, loss->rows[i]);
+		if (strcmp(loss->rows[i]->reason, "collision") !=
+		    0) /* a second id, nothing is missing */
+			r = add_loss(l, loss->rows[i]);
 	return r;
 }
 

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary of a store whose content is known: totals, ranks, folders, losses, and what is missing. */
+#include "cli/summary.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "collector/store.h"
+#include "common/ops.h"
+
+#define PROCS	3 /* rank 0, its worker 0, rank 2 */
+#define CLASSES 40
+
+static char dir[64];
+
+struct stream {
+	struct hr_writer *writer;
+	Headrace__Frame frame;
+};
+
+static void append(struct stream *s)
+{
+	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
+	uint8_t *bytes;
+	size_t n;
+
+	clock.boot_ns = 1000;
+	clock.real_ns = UINT64_C(1700000000000001000);
+	s->frame.clock = &clock;
+	s->frame.seq = hr_writer_mark(s->writer) + 1;
+	assert_int_equal(hr_frame_pack(&s->frame, 1, &bytes, &n), 0);
+	assert_int_equal(hr_writer_append(s->writer, bytes, n), 0);
+	free(bytes);
+	headrace__frame__init(&s->frame);
+}
+
+static void add_processes(struct stream *s)
+{
+	Headrace__Processes body = HEADRACE__PROCESSES__INIT;
+	Headrace__Process p[PROCS], *rows[PROCS];
+
+	for (int i = 0; i < PROCS; i++) {
+		headrace__process__init(&p[i]);
+		rows[i] = &p[i];
+		p[i].proc = (uint64_t)i + 1;
+		p[i].pid = 100 + i;
+		p[i].start_ns = UINT64_C(1000000000);
+		p[i].end_ns = i == 2 ? 0 : UINT64_C(11000000000);
+		p[i].rank_plus1 = i == 2 ? 3 : 1;
+		p[i].worker_plus1 = i == 1;
+		p[i].world_size = 4;
+	}
+	body.n_rows = PROCS;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	s->frame.processes = &body;
+	append(s);
+}
+
+/* File ids: 1..CLASSES in train/nNN, CLASSES + 1 a checkpoint, CLASSES + 2 a module of Python. */
+static void add_paths(struct stream *s)
+{
+	Headrace__Paths body = HEADRACE__PATHS__INIT;
+	Headrace__Path p[CLASSES + 2], *rows[CLASSES + 2];
+	char text[CLASSES + 2][64];
+
+	for (uint32_t i = 0; i < CLASSES + 2; i++) {
+		headrace__path__init(&p[i]);
+		rows[i] = &p[i];
+		if (i < CLASSES)
+			snprintf(text[i], sizeof(text[i]), "/data/train/n%02u/a\n.jpg", i);
+		else
+			snprintf(text[i], sizeof(text[i]),
+				 i == CLASSES ? "/data/ckpt/e0.pt" : "/py/os.py");
+		p[i].id = i + 1;
+		p[i].hash = (i + 1) * UINT64_C(8000000008);
+		p[i].path.data = (uint8_t *)text[i];
+		p[i].path.len = strlen(text[i]);
+		p[i].scope = i == CLASSES + 1;
+	}
+	body.n_rows = CLASSES + 2;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	s->frame.paths = &body;
+	append(s);
+}
+
+struct row {
+	uint64_t proc, count, bytes, dur_ns;
+	uint32_t op, scope;
+	uint64_t hist[4];
+};
+
+static void add_rollups(struct stream *s)
+{
+	static const struct row table[] = {
+	    {1, 10, 0, 1000, HR_OP_open64, 0, {0, 10, 0, 0}},
+	    {1, 4, 4 << 20, 500000, HR_OP_write, 0, {20, 4, 0, 0}},
+	    {2, 100, 100 << 12, 9000, HR_OP_read, 0, {12, 80, 16, 20}},
+	    {3, 50, 50 << 12, 7000, HR_OP_read, 0, {12, 50, 0, 0}},
+	    {3, 7, 700, 300, HR_OP_read, 1, {6, 7, 0, 0}},
+	};
+	Headrace__RollupBatch body = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__Rollup r[5], *rows[5];
+	uint64_t hist[5][4];
+
+	for (int i = 0; i < 5; i++) {
+		headrace__rollup__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].proc = table[i].proc;
+		r[i].op = table[i].op;
+		r[i].scope = table[i].scope;
+		r[i].count = table[i].count;
+		r[i].bytes = table[i].bytes;
+		r[i].dur_ns = table[i].dur_ns;
+		r[i].errors = i == 0;
+		memcpy(hist[i], table[i].hist, sizeof(hist[i]));
+		r[i].size_hist = hist[i];
+		r[i].n_size_hist = hist[i][3] != 0 ? 4 : 2;
+	}
+	body.n_rows = 5;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	s->frame.rollups = &body;
+	append(s);
+}
+
+static void add_file_records(struct stream *s)
+{
+	Headrace__FileRecords body = HEADRACE__FILE_RECORDS__INIT;
+	Headrace__FileRecord r[CLASSES + 2], *rows[CLASSES + 2];
+
+	for (uint32_t i = 0; i < CLASSES + 2; i++) {
+		headrace__file_record__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].proc = 1 + i % PROCS;
+		r[i].file = i + 1;
+		r[i].opens = 1;
+		r[i].read_ns = i < CLASSES ? 1000 + i : i == CLASSES ? 0 : 999999;
+		r[i].bytes_read = i < CLASSES ? 4096 : 0;
+		r[i].write_ns = i == CLASSES ? 20000 : 0;
+		r[i].bytes_written = i == CLASSES ? 4 << 20 : 0;
+		r[i].first_ns = UINT64_C(2000000000);
+		r[i].last_ns = UINT64_C(12000000000);
+	}
+	body.n_rows = CLASSES + 2;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
+	s->frame.file_records = &body;
+	append(s);
+}
+
+static void add_losses(struct stream *s)
+{
+	Headrace__Loss body = HEADRACE__LOSS__INIT;
+	Headrace__LossRow r[3], *rows[3];
+	char full[] = "ring_full", torn[] = "torn";
+
+	for (int i = 0; i < 3; i++) {
+		headrace__loss_row__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].reason = i == 1 ? torn : full;
+		r[i].count = 5;
+		r[i].bytes = 100;
+	}
+	body.n_rows = 3;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_LOSS;
+	s->frame.loss = &body;
+	append(s);
+}
+
+static void end_stream(struct stream *s, char *state)
+{
+	Headrace__StreamEnd body = HEADRACE__STREAM_END__INIT;
+
+	body.state = state;
+	s->frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
+	s->frame.stream_end = &body;
+	append(s);
+}
+
+static int make_store(void **state)
+{
+	struct hr_stream_id id = {
+	    .cluster = "", .job = "j", .node = "n1", .boot_id = "b", .instance = 7};
+	struct stream s;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/headrace-summary-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(hr_store_create(dir), 0);
+	assert_int_equal(hr_writer_open(dir, &id, &s.writer, NULL), 0);
+	headrace__frame__init(&s.frame);
+	add_processes(&s);
+	add_paths(&s);
+	add_rollups(&s);
+	add_file_records(&s);
+	add_losses(&s);
+	end_stream(&s, (char[]){"killed"});
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int remove_store(void **state)
+{
+	(void)state;
+	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct hr_summary *load(void)
+{
+	struct hr_summary *s = NULL;
+	char *error = NULL;
+
+	assert_int_equal(hr_summary_load(dir, "j", &s, &error), 0);
+	return s;
+}
+
+static void test_totals(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	assert_string_equal(s->state, "killed");
+	assert_int_equal(s->data.ops, 164);
+	assert_int_equal(s->data.opens, 10);
+	assert_int_equal(s->data.errors, 1);
+	assert_int_equal(s->data.reads, 150);
+	assert_int_equal(s->data.small_reads, 130);
+	assert_int_equal(s->data.read_bytes, 150 << 12);
+	assert_int_equal(s->data.written_bytes, 4 << 20);
+	assert_int_equal(s->data.io_ns, 1000 + 500000 + 9000 + 7000);
+	assert_int_equal(s->runtime.ops, 7);
+	assert_int_equal(s->span_ns, UINT64_C(11000000000));
+	assert_int_equal(s->processes, PROCS);
+	assert_int_equal(s->processes_open, 1);
+	hr_summary_free(s);
+}
+
+static void test_ranks(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	assert_int_equal(s->ranks, 2);
+	assert_int_equal(s->workers, 1);
+	assert_int_equal(s->ranks_expected, 4);
+	assert_string_equal(s->ranks_missing, "1 3");
+	assert_int_equal(s->n_who, 3);
+	assert_int_equal(s->who[0].rank, 0);
+	assert_int_equal(s->who[0].worker, -1);
+	assert_int_equal(s->who[0].data.written_bytes, 4 << 20);
+	assert_int_equal(s->who[1].worker, 0);
+	assert_int_equal(s->who[1].data.reads, 100);
+	assert_int_equal(s->who[2].rank, 2);
+	hr_summary_free(s);
+}
+
+static void test_paths(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	/* Forty class folders are one; the checkpoint's has its own row; Python's files have none. */
+	assert_int_equal(s->n_folders, 2);
+	assert_string_equal(s->folders[0].path, "/data/train");
+	assert_int_equal(s->folders[0].files, CLASSES);
+	assert_int_equal(s->folders[0].read_bytes, CLASSES * 4096);
+	assert_string_equal(s->folders[1].path, "/data/ckpt");
+	assert_int_equal(s->n_files, 5);
+	assert_string_equal(s->files[0].path, "/data/ckpt/e0.pt");
+	assert_string_equal(s->files[1].path, "/data/train/n39/a\\x0A.jpg");
+	assert_string_equal(s->files[2].path, "/data/train/n38/a\\x0A.jpg");
+	hr_summary_free(s);
+}
+
+static void test_missing_is_said_first(void **state)
+{
+	struct hr_summary *s = load();
+	char *text = NULL;
+	size_t bytes = 0, lines = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	assert_int_equal(s->lost, 15);
+	assert_int_equal(s->n_losses, 2);
+	assert_int_equal(s->losses[0].count, 10);
+	hr_summary_print(s, out);
+	fclose(out);
+	assert_non_null(strstr(text, "headrace: j killed, 11.0 s; 3 processes, 2 ranks, 1 worker\n"
+				     "  missing   ranks 1 3 of 4 were not seen\n"
+				     "  missing   10 operations lost (ring_full)"));
+	assert_non_null(strstr(text, "86.7 % of reads under 64.0 KiB"));
+	for (const char *c = text; *c != '\0'; c++)
+		lines += *c == '\n';
+	assert_true(lines <= 30);
+	free(text);
+	hr_summary_free(s);
+}
+
+static void test_json(void **state)
+{
+	struct hr_summary *s = load();
+	char file[96], text[32768];
+	FILE *in;
+	size_t n;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/jobs/summary.json", dir);
+	assert_int_equal(hr_summary_write(s, file), 0);
+	in = fopen(file, "re");
+	assert_non_null(in);
+	n = fread(text, 1, sizeof(text) - 1, in);
+	text[n] = '\0';
+	fclose(in);
+	unlink(file);
+	assert_non_null(strstr(text, "\"summary_version\": 1,"));
+	assert_non_null(strstr(text, "\"ranks\": \"1 3\","));
+	assert_non_null(strstr(text, "\"operations_lost\": 15,"));
+	assert_non_null(strstr(text, "\"path\": \"/data/train/n39/a\\\\x0A.jpg\","));
+	assert_int_equal(hr_summary_write(s, "/nonexistent/summary.json"), -ENOENT);
+	hr_summary_free(s);
+}
+
+static void test_no_store(void **state)
+{
+	struct hr_summary *s = NULL;
+	char *error = NULL;
+
+	(void)state;
+	assert_true(hr_summary_load("/nonexistent", "j", &s, &error) < 0);
+	assert_null(s);
+	free(error);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_totals), cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),  cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_json),   cmocka_unit_test(test_no_store),
+	};
+
+	return cmocka_run_group_tests(tests, make_store, remove_store);
+}
