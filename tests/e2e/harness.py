@@ -39,25 +39,8 @@ LONG = os.environ.get("HEADRACE_LONG") == "1"
 
 # In the environment of all that a Folder starts, so that it can be found again.
 TAG = "HEADRACE_E2E_TAG"
-# A count that the generator made under a C name, and the names that libc may have for the same
-# call.
-ALIASES = {
-    "open64": "open",
-    "openat64": "openat",
-    "pread64": "pread",
-    "pwrite64": "pwrite",
-    "lseek64": "lseek",
-    "fstat64": "fstat",
-    "__fxstat": "fstat",
-    "__fxstat64": "fstat",
-    "__open_2": "open",
-    "__open64_2": "open",
-    "__openat_2": "openat",
-    "__openat64_2": "openat",
-    "__read_chk": "read",
-    "__pread_chk": "pread",
-    "__pread64_chk": "pread",
-}
+# libc's other names for the same call: fortified, 64-bit, and of older programs.
+SIBLING = re.compile(r"^__|_2$|_chk$|64(?=v2$|$|_)")
 CLASS_OF = {
     "open": "open",
     "openat": "open",
@@ -77,6 +60,13 @@ def unescape(text):
     return re.sub(
         rb"\\(?:x([0-9A-Fa-f]{2})|\\)", lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", raw
     )
+
+
+def plain_op(op):
+    """The C name of a call: pread for pread64 and __pread64_chk, fstat for __fxstat64."""
+    name = SIBLING.sub("", SIBLING.sub("", op))
+    renamed = {"fxstat": "fstat", "xstat": "stat", "lxstat": "lstat", "preadvv2": "preadv2"}
+    return renamed.get(name, name)
 
 
 def need(path, what):
