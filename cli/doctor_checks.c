@@ -143,7 +143,7 @@ void hr_check_memfd(const struct hr_doctor *d, struct hr_check *c)
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		hr_check_set(c, HR_HEALTH_FAIL,
 			     "a kernel from 3.17 on is needed, and no filter on memfd_create",
-			     "memfd_create and its seals: %s", strerror(errno));
+			     "memfd_create and its seals: %s", strerrordesc_np(errno));
 	else if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0)
 		hr_check_set(c, HR_HEALTH_WARN,
 			     "a kernel from 5.1 on keeps clients from writing the node page",
@@ -165,7 +165,7 @@ void hr_check_wipeonfork(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(
 		    c, HR_HEALTH_FAIL,
 		    "a kernel from 4.14 on is needed: forked workers would not be told apart",
-		    "MADV_WIPEONFORK: %s", strerror(errno));
+		    "MADV_WIPEONFORK: %s", strerrordesc_np(errno));
 	if (page != MAP_FAILED)
 		munmap(page, 4096);
 }
@@ -178,7 +178,7 @@ void hr_check_statx(const struct hr_doctor *d, struct hr_check *c)
 	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stx) != 0)
 		hr_check_set(c, HR_HEALTH_WARN,
 			     "a kernel from 4.11 on knows it; mounts are found by device here",
-			     "statx: %s", strerror(errno));
+			     "statx: %s", strerrordesc_np(errno));
 	else if ((stx.stx_mask & STATX_MNT_ID) == 0)
 		hr_check_set(c, HR_HEALTH_WARN,
 			     "a kernel from 5.8 on knows them; mounts are found by device here",
@@ -199,7 +199,7 @@ void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(
 		    c, HR_HEALTH_FAIL,
 		    "a kernel from 5.3 on is needed: the end of a process would not be seen",
-		    "pidfd_open: %s", strerror(errno));
+		    "pidfd_open: %s", strerrordesc_np(errno));
 	}
 }
 
@@ -270,12 +270,12 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 
 	if (hr_fs_kind(d->store, &kind) < 0) {
 		hr_check_set(c, HR_HEALTH_FAIL, "name a folder that exists", "%s: %s", d->store,
-			     strerror(errno));
+			     strerrordesc_np(errno));
 		return;
 	}
 	if (access(d->store, W_OK) != 0) {
 		hr_check_set(c, HR_HEALTH_FAIL, "record into another folder, with -o",
-			     "%s cannot be written: %s", d->store, strerror(errno));
+			     "%s cannot be written: %s", d->store, strerrordesc_np(errno));
 		return;
 	}
 	journal = hr_private_journal_dir(d->store);

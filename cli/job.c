@@ -40,26 +40,35 @@ static void set_pbs_id(char *out, size_t bytes, const char *id)
 /* The scheduler's id of this job; false outside of one. */
 static bool scheduler_id(char *out, size_t bytes)
 {
+	static const char *const plain[] = {"SLURM_JOB_ID", "FLUX_JOB_ID", "COBALT_JOBID"};
 	const char *id, *task;
 
-	if (variable("SLURM_ARRAY_JOB_ID") != NULL && variable("SLURM_ARRAY_TASK_ID") != NULL) {
-		set_id(out, bytes, variable("SLURM_ARRAY_JOB_ID"), variable("SLURM_ARRAY_TASK_ID"));
-	} else if ((id = variable("SLURM_JOB_ID")) != NULL) {
-		set_id(out, bytes, id, NULL);
-	} else if ((id = variable("PBS_JOBID")) != NULL) {
+	id = variable("SLURM_ARRAY_JOB_ID");
+	task = variable("SLURM_ARRAY_TASK_ID");
+	if (id != NULL && task != NULL) {
+		set_id(out, bytes, id, task);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if ((id = variable(plain[i])) != NULL) {
+			set_id(out, bytes, id, NULL);
+			return true;
+		}
+	}
+	if ((id = variable("PBS_JOBID")) != NULL) {
 		set_pbs_id(out, bytes, id);
-	} else if ((id = variable("LSB_JOBID")) != NULL) {
+		return true;
+	}
+	if ((id = variable("LSB_JOBID")) != NULL) {
 		task = variable("LSB_JOBINDEX");
 		set_id(out, bytes, id, task != NULL && strcmp(task, "0") != 0 ? task : NULL);
-	} else if ((id = variable("JOB_ID")) != NULL && (task = variable("SGE_TASK_ID")) != NULL) {
-		set_id(out, bytes, id, strcmp(task, "undefined") != 0 ? task : NULL);
-	} else if ((id = variable("FLUX_JOB_ID")) != NULL ||
-		   (id = variable("COBALT_JOBID")) != NULL) {
-		set_id(out, bytes, id, NULL);
-	} else {
-		return false;
+		return true;
 	}
-	return true;
+	if ((id = variable("JOB_ID")) != NULL && (task = variable("SGE_TASK_ID")) != NULL) {
+		set_id(out, bytes, id, strcmp(task, "undefined") != 0 ? task : NULL);
+		return true;
+	}
+	return false;
 }
 
 /* The last component of a path: a job without a scheduler is named like its store. */

@@ -29,7 +29,7 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 	setsid();
 	if (fork() != 0)
 		_exit(0);
-	null = open("/dev/null", O_RDWR);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(config_fd, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(ready_fd, STDERR_FILENO);
@@ -38,7 +38,7 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 	if (chdir("/") != 0)
 		_exit(1);
 	execv(headraced, argv);
-	dprintf(STDERR_FILENO, "%s: %s\n", headraced, strerror(errno));
+	dprintf(STDERR_FILENO, "%s: %s\n", headraced, strerrordesc_np(errno));
 	_exit(1);
 }
 

@@ -92,7 +92,7 @@ static int make_store(struct run *run)
 	if (r == -ENOTEMPTY || r == -EPROTONOSUPPORT)
 		hr_say("cannot record into %s%s", run->job.store, store_advice(r));
 	else if (r < 0)
-		hr_say("cannot make the store %s: %s%s", run->job.store, strerror(-r),
+		hr_say("cannot make the store %s: %s%s", run->job.store, strerrordesc_np(-r),
 		       store_advice(r));
 	return r;
 }
@@ -130,7 +130,7 @@ static int join_daemon(struct run *run)
 	int r = hr_link_open(&run->link, &run->config, run->job.rank, run->headraced, &error);
 
 	if (r < 0)
-		hr_say("cannot start recording: %s", error != NULL ? error : strerror(-r));
+		hr_say("cannot start recording: %s", error != NULL ? error : strerrordesc_np(-r));
 	free(error);
 	return r;
 }
@@ -205,7 +205,7 @@ static void say_problems(struct run *run)
 	if (error != 0)
 		hr_say("the store could not be written to its end: %s; what is missing is in its "
 		       "`losses`",
-		       strerror((int)-error));
+		       strerrordesc_np((int)-error));
 	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)
 		hr_say("%lld other run%s of this job go%s on on this node", (long long)others,
 		       others == 1 ? "" : "s", others == 1 ? "es" : "");
@@ -218,7 +218,7 @@ static void summarise(struct run *run)
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
 
 	if (r < 0) {
-		hr_say("no summary: %s", error != NULL ? error : strerror(-r));
+		hr_say("no summary: %s", error != NULL ? error : strerrordesc_np(-r));
 		free(error);
 		return;
 	}
@@ -227,7 +227,7 @@ static void summarise(struct run *run)
 		r = hr_summary_write(summary, run->options.summary);
 		if (r < 0)
 			hr_say("cannot write the summary to %s: %s", run->options.summary,
-			       strerror(-r));
+			       strerrordesc_np(-r));
 	}
 	hr_summary_free(summary);
 }
@@ -246,7 +246,7 @@ static void finish(struct run *run)
 	hr_say("headraced did not finish the job (%s): what it had taken over is recovered when "
 	       "the store is "
 	       "asked, with `headrace query %s summary`",
-	       strerror(-r), run->job.store);
+	       strerrordesc_np(-r), run->job.store);
 }
 
 static int run_recorded(struct run *run)

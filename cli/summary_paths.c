@@ -307,6 +307,17 @@ static void add_parents(struct folders *f)
 	}
 }
 
+/* Reports the i-th folder, or gives what it holds to its parent, which comes later in the list. */
+static void fold(struct folders *f, size_t i, const struct folder *whole)
+{
+	size_t up = parent_bytes(f->list[i].path, strlen(f->list[i].path));
+	struct folder *parent = up > 0 ? find_folder(f, f->list[i].path, up) : NULL;
+
+	f->list[i].reported = is_heavy(&f->list[i], whole);
+	if (!f->list[i].reported && parent != NULL)
+		folder_add(parent, &f->list[i]);
+}
+
 size_t hr_paths_folders(struct hr_paths *p, struct hr_summary_path *ret, size_t max)
 {
 	struct folders f = {0};
@@ -317,17 +328,9 @@ size_t hr_paths_folders(struct hr_paths *p, struct hr_summary_path *ret, size_t 
 	add_parents(&f);
 	if (f.n > 0)
 		qsort(f.list, f.n, sizeof(*f.list), deepest_first);
-	if (f.n > 0 && grow_index(&f) == 0) {
-		for (size_t i = 0; i < f.n; i++) {
-			struct folder *folder = &f.list[i];
-			size_t up = parent_bytes(folder->path, strlen(folder->path));
-			struct folder *parent = up > 0 ? find_folder(&f, folder->path, up) : NULL;
-
-			folder->reported = is_heavy(folder, &whole);
-			if (!folder->reported && parent != NULL)
-				folder_add(parent, folder);
-		}
-	}
+	if (f.n > 0 && grow_index(&f) == 0)
+		for (size_t i = 0, n_before = f.n; i < n_before; i++)
+			fold(&f, i, &whole);
 	for (size_t i = 0; i < f.n; i++) {
 		const struct folder *folder = &f.list[i];
 		struct hr_summary_path row = {.files = folder->files,

@@ -37,7 +37,7 @@ static int keeper_main(char **argv)
 	if (r == 0)
 		r = hr_control_listen(config.names.control, &keeper.control_fd);
 	if (r < 0) {
-		fprintf(stderr, "headraced: cannot listen: %s\n", strerror(-r));
+		fprintf(stderr, "headraced: cannot listen: %s\n", strerrordesc_np(-r));
 		return EXIT_FAILURE;
 	}
 	status = hr_keeper_run(&keeper);

@@ -78,7 +78,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 
 	if (stat(store, &st) != 0) {
 		r = -errno;
-		if (asprintf(ret_error, "%s: %s", store, strerror(-r)) < 0)
+		if (asprintf(ret_error, "%s: %s", store, strerrordesc_np(-r)) < 0)
 			*ret_error = NULL;
 		return r;
 	}
@@ -88,7 +88,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 			     "%s: %s; it must be a folder of yours with mode 0700: set TMPDIR to a "
 			     "short, "
 			     "private path",
-			     dir, strerror(-r)) < 0)
+			     dir, strerrordesc_np(-r)) < 0)
 			*ret_error = NULL;
 		return r;
 	}

@@ -393,7 +393,7 @@ static void check_health(struct worker *w)
 			snprintf(text, sizeof(text),
 				 "the store cannot be written (%s): keeping what fits in memory, "
 				 "trying again",
-				 strerror(-s.store_error));
+				 strerrordesc_np(-s.store_error));
 		else
 			snprintf(text, sizeof(text), "the store is written again");
 		notice_all(w, text);
@@ -437,14 +437,14 @@ static int start_node(struct worker *w, int config_fd)
 	int r = hr_private_config_read(config_fd, &w->config);
 
 	if (r < 0) {
-		fprintf(stderr, "headraced: bad configuration: %s\n", strerror(-r));
+		fprintf(stderr, "headraced: bad configuration: %s\n", strerrordesc_np(-r));
 		return r;
 	}
 	r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
 	if (r < 0)
-		fprintf(stderr, "headraced: %s\n", error != NULL ? error : strerror(-r));
+		fprintf(stderr, "headraced: %s\n", error != NULL ? error : strerrordesc_np(-r));
 	free(error);
 	return r;
 }
