@@ -44,7 +44,10 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;
 	t->limit = 0;
-	t->gave_up = false;
+	t->gave_up_tail = UINT64_MAX;
+	t->slow.why[HR__SLOW_RING] = 0;
+	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_tsc();
+	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room looks */
 	t->nonce = hr__wiped.nonce;
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
 	if (used)
@@ -86,7 +89,8 @@ static void claim(struct hr__thread *t)
 	uint32_t maps;
 
 	t->ring = NULL;
-	t->aggregating = false;
+	t->slow.why[HR__SLOW_RING] = 1;
+	t->slow.why[HR__SLOW_AGGREGATE] = 0;
 	do {
 		/* Acquire: pairs with the release store behind a map's entry. */
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);

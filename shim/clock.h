@@ -24,6 +24,16 @@ uint64_t hr__clock_slow(void);	/* ticks, deciding the mode first if need be */
 bool hr__clock_is_tsc(void);	/* decides the mode if need be */
 void hr__clock_monotonic(void); /* the daemon does not trust the TSC */
 
+/* For threads whose HR__SLOW_CLOCK says that the TSC it is. */
+static inline uint64_t hr__clock_tsc(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+	return hr__clock_slow();
+#endif
+}
+
 static inline uint64_t hr__clock_ticks(void)
 {
 #if defined(__x86_64__)

@@ -2,7 +2,7 @@
 /*
  * fdtab.c - which file a descriptor is
  *
- *      entries[fd]   one word: hr_file. Any fd up to the hard limit; committed as it is touched.
+ *      entries[fd]   one word: hr_file, and whether this session has its path. Any fd up to the hard limit.
  *      texts[fd]     the path as opened, for fds below TEXT_FDS: a forked child and *at calls ask for it again.
  *                    Readers check that the text hashes to the entry's id, so it needs no lock.
  */
@@ -77,10 +77,26 @@ static bool in_table(int fd)
 	return (uint32_t)fd < __atomic_load_n(&hr__fdtab.limit, __ATOMIC_ACQUIRE);
 }
 
-static void announced_store(int fd, bool announced)
+/* The session has the path of what fd is: known to the entry, if it still says `was`. */
+static void announced_store(int fd, hr_file was, hr_file file)
 {
-	if ((uint32_t)fd < HR__ANNOUNCED_SLOTS)
-		__atomic_store_n(&hr__wiped.announced[fd], announced, __ATOMIC_RELAXED);
+	if (in_table(fd) && !hr__in_vfork_child())
+		__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &was, file | HR__FD_ANNOUNCED,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* A child's session starts without any path. */
+void hr__fdtab_forget_announced(void)
+{
+	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
+
+	for (uint32_t fd = 0; fd <= end && in_table((int)fd); fd++) {
+		hr_file file = __atomic_load_n(&hr__fdtab.entries[fd], __ATOMIC_RELAXED);
+
+		if (hr_file_tracked(file) && (file & HR__FD_ANNOUNCED) != 0)
+			__atomic_store_n(&hr__fdtab.entries[fd], file & ~HR__FD_ANNOUNCED,
+					 __ATOMIC_RELAXED);
+	}
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */
@@ -180,8 +196,7 @@ void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool anno
 		return;
 	if (hr_file_tracked(file))
 		text_store(fd, text, bytes);
-	announced_store(fd, announced);
-	entry_store(fd, file);
+	entry_store(fd, announced ? file | HR__FD_ANNOUNCED : file);
 }
 
 hr_file hr__fd_resolve(int fd)
@@ -201,22 +216,12 @@ hr_file hr__fd_resolve(int fd)
 		}
 	}
 	hr__text_done(&text);
-	announced_store(fd, false);
 	raise_high(fd);
 	/* Another thread may have opened something there meanwhile: its word stands. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
 	return file;
-}
-
-bool hr__fd_announced(int fd, hr_file file)
-{
-	hr_file same;
-
-	if ((uint32_t)fd < HR__ANNOUNCED_SLOTS)
-		return __atomic_load_n(&hr__wiped.announced[fd], __ATOMIC_RELAXED) != 0;
-	return hr__path_sent(file, false, &same);
 }
 
 /* The text of `file` as some other low descriptor kept it: this one is a dup. */
@@ -244,12 +249,13 @@ hr_file hr__fd_announce(int fd, hr_file file)
 {
 	struct hr__text text;
 	struct hr__stat st;
+	hr_file was = file;
 	bool sent = hr__path_sent(file, false, &file);
 
-	if (sent || fd < 0) {
-		announced_store(fd, sent);
+	if (sent && fd >= 0)
+		announced_store(fd, was, file);
+	if (sent || fd < 0)
 		return file;
-	}
 	hr__text_init(&text);
 	hr__stat_fd(fd, &st);
 	text.length = text_load(fd, file, text.bytes);
@@ -260,11 +266,12 @@ hr_file hr__fd_announce(int fd, hr_file file)
 
 		if (HR_FILE_ID(now) != HR_FILE_ID(file))
 			hr__fd_open(fd, now, text.bytes, text.length, false);
-		file = now;
+		was = file = now;
 	}
 	if (text.length > 0) {
 		file = hr__path_announce(file, text.bytes, text.length, &st, &sent);
-		announced_store(fd, sent);
+		if (sent)
+			announced_store(fd, was, file);
 	}
 	hr__text_done(&text);
 	return file;
@@ -276,15 +283,16 @@ void hr_fd_set(int fd, hr_file file)
 {
 	if (!in_table(fd) || hr__in_vfork_child())
 		return;
-	announced_store(fd, false);
-	entry_store(fd, file);
+	entry_store(fd, file & ~HR__FD_ANNOUNCED);
 }
 
 hr_file hr_fd_get(int fd)
 {
 	hr_file file = hr__fd_peek(fd);
 
-	return file == HR_FILE_UNKNOWN ? hr__fd_resolve(fd) : file;
+	if (file == HR_FILE_UNKNOWN)
+		return hr__fd_resolve(fd);
+	return hr_file_tracked(file) ? file & ~HR__FD_ANNOUNCED : file;
 }
 
 void hr_fd_clear(int fd)
@@ -294,7 +302,6 @@ void hr_fd_clear(int fd)
 	hr__session_fd_taken((unsigned)fd, (unsigned)fd);
 	if (hr__fd_peek(fd) == HR_FILE_UNKNOWN)
 		return;
-	announced_store(fd, false);
 	__atomic_store_n(&hr__fdtab.entries[fd], HR_FILE_UNKNOWN, __ATOMIC_RELEASE);
 }
 

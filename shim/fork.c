@@ -31,7 +31,10 @@ void hr__fork_child(void)
 {
 	hr__self.nonce = HR__NONCE_NEVER;
 	hr__self.ring = NULL;
-	hr__self.vfork = HR__VFORK_NO;
+	hr__self.slow.why[HR__SLOW_RING] = 1;
+	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
+	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
+	hr__fdtab_forget_announced();
 	hr__image.clock_switched = false;
 	if (!hr__image.quiet) {
 		hr__session_fds_drop();
@@ -68,7 +71,7 @@ void hr_before_vfork(void)
 {
 	/* A mark of an earlier vfork may still be there: asking clears it, unless this is its child. */
 	if (hr__image.on && !hr__image.quiet && !hr__in_vfork_child())
-		hr__self.vfork = HR__VFORK_MARKED;
+		hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
 }
 
 /*
@@ -84,11 +87,11 @@ bool hr__vfork_child(void)
 		return true;
 	pid = hr__sys_getpid();
 	if (pid == hr__wiped.pid) {
-		t->vfork = HR__VFORK_NO;
+		t->slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
 		return false;
 	}
-	if (t->vfork == HR__VFORK_MARKED) {
-		t->vfork = HR__VFORK_CHILD;
+	if (t->slow.why[HR__SLOW_VFORK] == HR__VFORK_MARKED) {
+		t->slow.why[HR__SLOW_VFORK] = HR__VFORK_CHILD;
 		announce_child(pid, 1);
 	}
 	return true;

@@ -53,10 +53,11 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 /* ---- for the life of the process
  * ------------------------------------------------------------------- */
 
-#define HR__SENT_SLOTS	    65536u
-#define HR__ANNOUNCED_SLOTS 65536u
-/* In a sent-set entry, beside HR_FILE_*: type, device and mount were sent as well. */
+#define HR__SENT_SLOTS 65536u
+/* The third free bit of an hr_file. In the sent set: type, device and mount were sent as well. */
 #define HR__SENT_TYPED UINT64_C(4)
+/* In the fd table: this session has the path. Wrappers never see it. */
+#define HR__FD_ANNOUNCED UINT64_C(4)
 
 #if defined(__aarch64__)
 #define HR__PAGE_ALIGN 65536 /* the largest page a kernel may have */
@@ -85,9 +86,8 @@ struct hr__wiped {
 	uint64_t start_ticks; /* of the session */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
-	struct hr_lost counters[HR_OP_MAX];	/* operations made without a ring */
-	uint8_t announced[HR__ANNOUNCED_SLOTS]; /* by fd: its path went out in this session */
-	uint64_t sent[HR__SENT_SLOTS];		/* by path id: went out, with what flags */
+	struct hr_lost counters[HR_OP_MAX]; /* operations made without a ring */
+	uint64_t sent[HR__SENT_SLOTS];	    /* by path id: went out, with what flags */
 } __attribute__((aligned(HR__PAGE_ALIGN)));
 extern struct hr__wiped hr__wiped;
 
@@ -96,20 +96,31 @@ extern struct hr__wiped hr__wiped;
 
 enum hr__vfork { HR__VFORK_NO, HR__VFORK_MARKED, HR__VFORK_CHILD };
 
+/* Reasons to leave the short way through begin and end, a byte each: signal handlers store them too. */
+enum hr__slow {
+	HR__SLOW_RING,	    /* has none */
+	HR__SLOW_CLOCK,	    /* ticks are not the TSC */
+	HR__SLOW_LEVEL,	    /* off when last seen: look again */
+	HR__SLOW_AGGREGATE, /* an aggregate is open, to be committed before anything else */
+	HR__SLOW_VFORK	    /* enum hr__vfork: whose operation is it? */
+};
+
+/* Within one cache line, because every operation reads it. */
 struct hr__thread {
 	uint64_t nonce;
+	union {
+		uint8_t why[8]; /* by enum hr__slow */
+		uint64_t any;
+	} slow;
 	struct hr_ring_hdr *ring;
-	const struct hr_map_hdr *map;
 	uint64_t
 	    limit; /* reserving past this index needs hr__ring_room(); never past tail + slots */
 	uint32_t mask; /* slots - 1 */
-	uint8_t vfork; /* enum hr__vfork */
-	bool aggregating;
-	bool gave_up;  /* waited in vain: not again until tail or beat have moved */
 	uint32_t skip; /* ring-less operations until the next look for a ring */
-	uint64_t gave_up_tail;
+	const struct hr_map_hdr *map;
+	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
 	uint64_t gave_up_beat;
-};
+} __attribute__((aligned(64)));
 #define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread that has not asked; no session has it */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
 
@@ -170,8 +181,9 @@ void hr__session_fds_drop(
 bool hr__fdtab_init(void);
 hr_file hr__fd_resolve(int fd); /* an unknown one */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
-bool hr__fd_announced(int fd, hr_file file);
-hr_file hr__fd_announce(int fd, hr_file file); /* may return a corrected file */
+/* Sends the path of a descriptor's file if need be; may return a corrected file. */
+hr_file hr__fd_announce(int fd, hr_file file);
+void hr__fdtab_forget_announced(void); /* in a forked child */
 
 /* What a statx without sync said; mode 0: not known. */
 struct hr__stat {
@@ -193,7 +205,7 @@ bool hr__vfork_child(
 
 static inline bool hr__in_vfork_child(void)
 {
-	return hr_unlikely(hr__self.vfork != HR__VFORK_NO) && hr__vfork_child();
+	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO) && hr__vfork_child();
 }
 
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);

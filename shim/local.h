@@ -39,4 +39,14 @@ static inline void hr__add_local(uint64_t *word, uint64_t n)
 }
 #endif
 
+/* A hint: the line will be stored to. An x86-64 that lacks the instruction takes it for a nop. */
+static inline void hr__prefetch_write(const void *p)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw (%0)" : : "r"(p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
 #endif

@@ -35,47 +35,80 @@ static struct hr_ring_hdr *ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
+/* The short way is open: this thread's ring is there, the clock is the TSC, nothing is special. */
+static inline bool thread_ready(const struct hr__thread *t)
+{
+	/* Acquire: as in hr__ring_current. */
+	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
+}
+
 /* ---- begin ------------------------------------------------------------------------------------- */
 
-static inline void begin(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
-			 int64_t offset)
+static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
+			  int64_t offset)
 {
-	bool off;
-
-	op->ring = ring_for_op(HR__SEEK_FIRST, &off);
-	op->live = !off;
-	if (hr_unlikely(off))
-		return;
-	if (hr_likely(op->ring != NULL)) {
-		if (hr_unlikely(!hr__fd_announced(fd, file)) && fd >= 0)
-			file = hr__fd_announce(fd, file);
-		if (hr_unlikely(hr__self.aggregating))
-			hr__ring_aggregate_flush();
-		if (hr_unlikely(hr__self.vfork != HR__VFORK_NO))
-			hr__vfork_child();
-	}
+	op->live = true;
 	op->id = (uint16_t)id;
 	op->fd = fd;
 	op->file = file;
 	op->offset = offset;
 	op->asked = asked;
 	op->path = NULL;
+}
+
+/* What thread_ready leaves out, on the way into an operation. */
+static void specialities(struct hr__thread *t)
+{
+	if (t->slow.why[HR__SLOW_AGGREGATE] != 0)
+		hr__ring_aggregate_flush();
+	if (t->slow.why[HR__SLOW_VFORK] != HR__VFORK_NO)
+		hr__vfork_child();
+}
+
+/* `file` without HR__FD_ANNOUNCED. */
+static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
+		       int64_t offset)
+{
+	bool off;
+
+	op->ring = ring_for_op(HR__SEEK_FIRST, &off);
+	op->live = !off;
+	if (off)
+		return;
+	if (op->ring != NULL) {
+		specialities(&hr__self);
+		file = hr__fd_announce(fd, file);
+	}
+	op_set(op, id, file, fd, asked, offset);
 	op->start = hr__clock_ticks();
-	if (hr_likely(op->ring != NULL))
+	if (op->ring != NULL)
 		hr__cell_enter(op, hr__file_bits(file));
+}
+
+static __attribute__((noinline)) void begin_unknown(struct hr_op *op, enum hr_op_id id, int fd,
+						    uint64_t asked, int64_t offset, hr_file file)
+{
+	if (file == HR_FILE_UNKNOWN)
+		file = hr__fd_resolve(fd);
+	if (hr_file_tracked(file))
+		begin_slow(op, id, file & ~HR__FD_ANNOUNCED, fd, asked, offset);
+	else
+		op->live = false;
 }
 
 void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset,
 		  hr_file file)
 {
-	if (hr_unlikely(file == HR_FILE_UNKNOWN)) {
-		file = hr__fd_resolve(fd);
-		if (!hr_file_tracked(file)) {
-			op->live = false;
-			return;
-		}
+	struct hr__thread *t = &hr__self;
+
+	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
+		begin_unknown(op, id, fd, asked, offset, file);
+		return;
 	}
-	begin(op, id, file, fd, asked, offset);
+	op_set(op, id, file & ~HR__FD_ANNOUNCED, fd, asked, offset);
+	op->ring = t->ring;
+	op->start = hr__clock_tsc();
+	hr__cell_enter(op, hr__file_bits(file));
 }
 
 void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
@@ -83,7 +116,7 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 {
 	op->live = false;
 	if (hr_file_tracked(file) && hr__image.on)
-		begin(op, id, file, fd, asked, offset);
+		begin_slow(op, id, file, fd, asked, offset);
 }
 
 static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile);
@@ -104,9 +137,9 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 	if (op->ring != NULL && level_off())
 		op->ring =
 		    NULL; /* the table is kept true all the same: looked at again in the end */
-	if (op->ring != NULL && hr__self.aggregating)
+	if (op->ring != NULL && hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
-	if (hr_unlikely(hr__self.vfork != HR__VFORK_NO))
+	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
 	if (id == HR_OP_chdir) { /* afterwards the name would mean another place */
 		op->live = op_name(op, hr__path_readable(path) ? 0 : -EFAULT, -1, false);
@@ -231,14 +264,38 @@ static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile)
 	return hr_file_tracked(op->file);
 }
 
-void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
+static __attribute__((noinline)) void end_slow(struct hr_op *op, uint64_t end, int64_t ret,
+					       uint32_t flags)
 {
-	uint64_t end = hr__clock_ticks();
-
-	if (hr_unlikely(op->path != NULL) && !op_name(op, ret, -1, false))
+	if (op->path != NULL && !op_name(op, ret, -1, false))
 		hr__end_none(op);
 	else
 		finish(op, end, ret, flags, NULL);
+}
+
+void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
+{
+	struct hr__thread *t = &hr__self;
+	struct hr_record *r;
+	uint64_t end, head;
+
+	if (hr_unlikely(op->path != NULL || !thread_ready(t) || op->ring != t->ring)) {
+		end_slow(op, hr__clock_ticks(), ret, flags);
+		return;
+	}
+	end = hr__clock_tsc();
+	head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+	if (hr_unlikely(head + 1 > t->limit || !hr__cas_local(&t->ring->head, &head, head + 1))) {
+		end_slow(op, end, ret, flags);
+		return;
+	}
+	r = hr__ring_slot(t, head);
+	hr__record_fill(r, op, end, ret, flags);
+	r->bits = hr__file_bits(op->file);
+	hr__ring_commit(&r->seq, head);
+	hr__cell_leave(op);
+	/* The daemon's core has read the next slot a lap ago: get it back while the program goes on. */
+	hr__prefetch_write(hr__ring_slot(t, head + 1));
 }
 
 void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
@@ -311,7 +368,7 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	a->fd = fd;
 	a->bits = hr__file_bits(file);
 	__atomic_store_n(&a->op, (uint16_t)id, __ATOMIC_RELEASE);
-	hr__self.aggregating = true;
+	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
 void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
@@ -333,22 +390,21 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 		return;
 	}
 	a = &ring->aggregate;
-	if (hr_likely(hr__self.aggregating && a->op == id && a->fd == fd &&
+	if (hr_likely(hr__self.slow.why[HR__SLOW_AGGREGATE] != 0 && a->op == id && a->fd == fd &&
 		      a->file == HR_FILE_ID(file))) {
 		hr__add_local(&a->bytes, bytes);
 		hr__add_local(&a->count, 1);
 		if (hr_likely(a->count < AGGREGATE_CALLS))
 			return;
 	}
-	if (hr__self.aggregating) {
+	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0) {
 		bool same = a->op == id && a->fd == fd && a->file == HR_FILE_ID(file);
 
 		hr__ring_aggregate_flush();
 		if (same)
 			return;
 	}
-	if (!hr__fd_announced(fd, file) && fd >= 0)
-		file = hr__fd_announce(fd, file);
+	file = hr__fd_announce(fd, file & ~HR__FD_ANNOUNCED);
 	count_start(a, id, fd, file, bytes);
 }
 

@@ -10,6 +10,7 @@
 #include "shim/sys.h"
 
 #define NS_PER_MS UINT64_C(1000000)
+#define NEVER	  UINT64_MAX /* gave_up_tail: no */
 #define BEAT_ANY  UINT64_MAX /* gave_up_beat: the daemon lives but left this ring alone too long */
 
 __thread struct hr__thread hr__self
@@ -43,8 +44,7 @@ static bool wait_step(struct hr__thread *t, struct wait *w, uint64_t tail)
 
 	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0)
 		return false;
-	if (t->gave_up && t->gave_up_tail == tail &&
-	    (t->gave_up_beat == beat || t->gave_up_beat == BEAT_ANY))
+	if (t->gave_up_tail == tail && (t->gave_up_beat == beat || t->gave_up_beat == BEAT_ANY))
 		return false;
 	now = hr__clock_ns();
 	if (w->start_ns == 0)
@@ -52,7 +52,6 @@ static bool wait_step(struct hr__thread *t, struct wait *w, uint64_t tail)
 	if (w->tail != tail || w->beat != beat)
 		*w = (struct wait){w->start_ns, now, tail, beat};
 	if (now - w->moved_ns >= patience || now - w->start_ns >= 10 * patience) {
-		t->gave_up = true;
 		t->gave_up_tail = tail;
 		t->gave_up_beat = now - w->moved_ns >= patience ? beat : BEAT_ANY;
 		return false;
@@ -77,6 +76,8 @@ bool hr__ring_room(struct hr__thread *t, uint32_t n)
 
 	if (hr_unlikely(__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0))
 		hr__counters_to_ring(t->ring);
+	t->slow.why[HR__SLOW_LEVEL] =
+	    __atomic_load_n(&t->map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 	for (;;) {
 		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
 		uint64_t tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
@@ -85,7 +86,7 @@ bool hr__ring_room(struct hr__thread *t, uint32_t n)
 
 		if (used <= slots / 2) {
 			t->limit = tail + slots / 2;
-			t->gave_up = false;
+			t->gave_up_tail = NEVER;
 			return true;
 		}
 		hr__ring_kick();
@@ -93,7 +94,7 @@ bool hr__ring_room(struct hr__thread *t, uint32_t n)
 			uint64_t next = head + n + slots / 8;
 
 			t->limit = next < tail + slots ? next : tail + slots;
-			t->gave_up = false;
+			t->gave_up_tail = NEVER;
 			return true;
 		}
 		if (!wait_step(t, &w, tail))
@@ -122,7 +123,7 @@ bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_t
 	}
 	r = hr__ring_slot(t, index);
 	memcpy(r, head, offsetof(struct hr_record, seq));
-	r->bits = head->bits | (t->vfork == HR__VFORK_CHILD ? HR_REC_VFORK : 0);
+	r->bits = head->bits | (t->slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ? HR_REC_VFORK : 0);
 	hr__ring_commit(&r->seq, index);
 	return true;
 }
@@ -140,16 +141,8 @@ void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags
 		return;
 	}
 	r = hr__ring_slot(t, index);
-	r->start_ticks = op->start;
-	r->file = HR_FILE_ID(op->file);
-	r->offset = op->offset;
-	r->ret = ret;
-	r->asked = op->asked;
-	hr__record_duration(r, op->start, end);
-	r->op = op->id;
-	r->fd = op->fd;
-	r->flags = flags;
-	if (hr_unlikely(t->vfork == HR__VFORK_CHILD))
+	hr__record_fill(r, op, end, ret, flags);
+	if (hr_unlikely(t->slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD))
 		bits |= HR_REC_VFORK;
 	if (hr_unlikely(pair != NULL)) {
 		struct hr_pair *second = hr__ring_slot(t, index + 1);
@@ -189,7 +182,7 @@ void hr__ring_aggregate_flush(void)
 	struct hr_record head = {0};
 	struct hr_aggregate a;
 
-	t->aggregating = false;
+	t->slow.why[HR__SLOW_AGGREGATE] = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	a = *cell;
 	if (a.op == 0 || a.count == 0)

@@ -41,7 +41,7 @@ static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
 }
 
-/* Everything but seq and bits' place: 48 bits of duration, saturating. */
+/* 48 bits of duration, saturating. */
 static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint64_t end)
 {
 	uint64_t ticks = end > start ? end - start : 0;
@@ -50,6 +50,21 @@ static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint
 		ticks = (UINT64_C(1) << 48) - 1;
 	r->dur_lo = (uint32_t)ticks;
 	r->dur_hi = (uint16_t)(ticks >> 32);
+}
+
+/* All but bits and seq. */
+static inline void hr__record_fill(struct hr_record *r, const struct hr_op *op, uint64_t end,
+				   int64_t ret, uint32_t flags)
+{
+	r->start_ticks = op->start;
+	r->file = HR_FILE_ID(op->file);
+	r->offset = op->offset;
+	r->ret = ret;
+	r->asked = op->asked;
+	hr__record_duration(r, op->start, end);
+	r->op = op->id;
+	r->fd = op->fd;
+	r->flags = flags;
 }
 
 static inline uint32_t hr__file_bits(hr_file file)

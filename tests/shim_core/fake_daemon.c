@@ -336,8 +336,8 @@ static size_t sweep(struct fake_daemon *d)
 
 static void *run(void *arg)
 {
+	const struct timespec pause = {.tv_nsec = 500000};
 	struct fake_daemon *d = arg;
-	size_t n = 0;
 
 	for (;;) {
 		struct pollfd p = {.fd = d->listener, .events = POLLIN};
@@ -350,20 +350,17 @@ static void *run(void *arg)
 		stop = d->stop;
 		paused = d->paused;
 		if (!paused) {
-			n = sweep(d);
+			sweep(d);
 			d->sweeps++;
 			__atomic_fetch_add(&d->node->beat, 1, __ATOMIC_RELAXED);
 		}
 		pthread_mutex_unlock(&d->lock);
 		if (stop)
 			return NULL;
-		if (n == 0 || paused) {
-			struct timespec ts = {.tv_nsec = 500000};
-
-			__atomic_store_n(&d->node->sleeping, 1, __ATOMIC_SEQ_CST);
-			syscall(SYS_futex, &d->node->bell, FUTEX_WAIT, bell, &ts, NULL, 0);
-			__atomic_store_n(&d->node->sleeping, 0, __ATOMIC_SEQ_CST);
-		}
+		/* Like the real one: a pause between sweeps, which a ring past its half cuts short. */
+		__atomic_store_n(&d->node->sleeping, 1, __ATOMIC_SEQ_CST);
+		syscall(SYS_futex, &d->node->bell, FUTEX_WAIT, bell, &pause, NULL, 0);
+		__atomic_store_n(&d->node->sleeping, 0, __ATOMIC_SEQ_CST);
 	}
 }
 
