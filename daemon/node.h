@@ -17,20 +17,22 @@
 #include "collector/store.h"
 
 struct hr_node_config {
-	const char *store;	   /* private mode: where the stream is written */
-	const char *shim_socket;   /* path to listen on; made 0666 in a folder the caller made */
-	const char *journal_dir;   /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
+	const char *store;	 /* private mode: where the stream is written */
+	const char *shim_socket; /* path to listen on; made 0666 in a folder the caller made */
+	const char *
+	    journal_dir; /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
 	struct hr_stream_id id;
-	uint32_t uid;		   /* of the job's owner; other uids but 0 are refused in private mode */
-	const char *job_name;	   /* may be NULL */
+	uint32_t uid;	      /* of the job's owner; other uids but 0 are refused in private mode */
+	const char *job_name; /* may be NULL */
 	const char *const *labels; /* "k=v", NULL-terminated; may be NULL */
 	int level;		   /* enum hr_level */
 	uint64_t max_bytes;	   /* of the stream; past it only counters are kept; 0: no limit */
 	const char *ranks;	   /* "0-47,64" or NULL: all; others are deselected */
 	const char *local_ranks;
-	uint32_t ranks_expected;   /* 0: unknown; raised when a process says its world size */
-	uint32_t max_sessions;	   /* 0: 65536 */
-	uint64_t max_ring_bytes;   /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
+	uint32_t ranks_expected; /* 0: unknown; raised when a process says its world size */
+	uint32_t max_sessions;	 /* 0: 65536 */
+	uint64_t
+	    max_ring_bytes; /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
 };
 
 struct hr_node;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hist.h - log2 histograms: bin i holds [2^i, 2^(i+1)), zero in bin 0
+ *
+ * Plain inline functions over the caller's memory; any thread.
+ */
+#ifndef HEADRACE_COMMON_HIST_H
+#define HEADRACE_COMMON_HIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HR_HIST_BINS 64u
+
+static inline unsigned hr_log2_bin(uint64_t v)
+{
+	return 63u - (unsigned)__builtin_clzll(v | 1);
+}
+
+/* Non-empty bins as pairs (bin, count) at `pairs`, which has room for 2 * n; returns values written. */
+static inline size_t hr_hist_sparse(const uint32_t *bins, size_t n, uint64_t *pairs)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!bins[i])
+			continue;
+		pairs[used++] = i;
+		pairs[used++] = bins[i];
+	}
+	return used;
+}
+
+#endif

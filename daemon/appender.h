@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * appender.h - the thread that encodes, compresses and stores frames, in order
+ *
+ * Owner     The node. Frames given belong to the appender.
+ * Threads   Its own; the functions here are for the drain and loop threads.
+ * A store that takes nothing (full disk, I/O error) is tried again each second. Frames wait in memory meanwhile, encoded, up to
+ * HR_KEPT_BYTES; past that event batches are given up first, then file records, then rollups, the oldest first. What is
+ * given up is replaced by a Loss frame of the same number, so the stream keeps its order and has no gaps.
+ */
+#ifndef HEADRACE_DAEMON_APPENDER_H
+#define HEADRACE_DAEMON_APPENDER_H
+
+#include "collector/store.h"
+#include "daemon/journal.h"
+#include "daemon/out.h"
+
+#define HR_KEPT_BYTES (64u << 20)
+
+struct hr_appender;
+
+/* Starts the thread. `journal` may be NULL; its halves are retired when all their frames are stored. */
+int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
+		    struct hr_appender **ret);
+
+/* Takes all of the list. */
+void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);
+
+/* The journal half `gen` is retired once all given before is stored (or kept, while the store has an error). */
+int hr_appender_retire(struct hr_appender *a, uint64_t gen);
+
+/* Waits until all given before is stored: 0; or the store's error. */
+int hr_appender_wait(struct hr_appender *a);
+
+/* Waits until the thread has done something since the last call, 20 ms at most. */
+void hr_appender_progress(struct hr_appender *a);
+
+/* 0 or -errno of the last append. Any thread. */
+int hr_appender_error(const struct hr_appender *a);
+uint64_t hr_appender_stored_bytes(const struct hr_appender *a);
+
+/* Stores what it can, ends the thread, frees. Returns the store's error if frames were left. Accepts NULL. */
+int hr_appender_free(struct hr_appender *a);
+
+#endif

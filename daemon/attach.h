@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attach.h - the thread that lets processes in
+ *
+ * Owner     The node.
+ * Threads   Its own: listens, reads hellos, journals who came, hands out maps, and watches pidfds for deaths.
+ * A connection lives for one message each way. A process is journaled before it is answered: whoever got rings is known
+ * after a crash. Who says nothing for a second is closed.
+ */
+#ifndef HEADRACE_DAEMON_ATTACH_H
+#define HEADRACE_DAEMON_ATTACH_H
+
+#include <sys/types.h>
+
+#include "daemon/clock.h"
+#include "daemon/drain.h"
+
+struct hr_attach;
+
+struct hr_attach_config {
+	const char *socket;
+	uint32_t uid; /* others, but root, are refused */
+	const char *ranks, *local_ranks;
+	uint32_t max_sessions;
+	uint64_t max_ring_bytes;
+	uint64_t next_proc;
+	struct hr_journal *journal;
+	struct hr_drain *drain;
+	const struct hr_clock *clock;
+	int page_fd; /* of the node page; stays the caller's */
+};
+
+/* Listens; processes wait in the backlog until hr_attach_start. */
+int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret);
+
+/* Before the start: a process from before a restart, with n_maps maps. Its death is noticed, even one that happened meanwhile. */
+int hr_attach_adopt(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid,
+		    uint64_t start_time, uint32_t n_maps);
+
+int hr_attach_start(struct hr_attach *a);
+void hr_attach_stop(struct hr_attach *a); /* the thread is gone, the socket removed */
+void hr_attach_free(struct hr_attach *a); /* accepts NULL */
+
+/* Pids of processes attached now, at most max; returns how many there are. Any thread. */
+size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max);
+
+#endif

@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/drain.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/fdstore.h"
+#include "daemon/mounts.h"
+#include "daemon/ranks.h"
+
+#define TICK_NS	      UINT64_C(250000000)
+#define CLOCK_NS      UINT64_C(1000000000)
+#define MOUNTS_NS     UINT64_C(1000000000) /* between two readings of mountinfo */
+#define SLEEP_MIN_NS  UINT64_C(1000000)
+#define SLEEP_BUSY_NS UINT64_C(20000000)
+#define SLEEP_IDLE_NS UINT64_C(100000000)
+#define ENTRY_SLACK   (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
+#define PASSES	      6u /* sweeps that empty a full ring, however many rings share an entry */
+#define MOUNT_BYTES   (256u << 10)
+
+enum message_kind { NEW_SESSION, NEW_MAP, ENDED };
+
+struct message {
+	struct message *next;
+	enum message_kind kind;
+	uint64_t proc;
+	struct hr_session *session;
+	struct hr_map_hdr *map;
+	char exit[16];
+};
+
+struct hr_drain {
+	struct hr_drain_config c;
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock; /* inbox, requests, stats */
+	pthread_cond_t served;
+	struct message *inbox, **inbox_last;
+	uint64_t flush_wanted, flush_done;
+	const char *stop_state;
+	struct hr_node_stats stats;
+	uint32_t level;
+	/* the thread's own */
+	struct hr_session *sessions;
+	uint64_t applied; /* bytes of the active half that the engine has seen */
+	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns;
+	uint64_t sleep_ns;
+	uint64_t sweeps;
+	bool counters_only;
+	bool traffic; /* the last sweep found something */
+};
+
+/* ---- journal and engine ---------------------------------------------------------------------------- */
+
+static void hand_on(struct hr_drain *d)
+{
+	struct hr_out_list out;
+
+	hr_out_list_init(&out);
+	hr_engine_take(d->c.engine, &out);
+	hr_appender_give(d->c.appender, &out);
+}
+
+/* Under the journal's lock: names the files from before the checkpoint that the engine has just used again. */
+static void journal_known(struct hr_drain *d, uint32_t n)
+{
+	struct hr_entry_known *in =
+	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
+
+	if (!in) /* cannot be: all others leave HR_KNOWN_SLACK */
+		return;
+	in->n = n;
+	hr_engine_known_rows(d->c.engine, in->rows);
+	hr_journal_commit(d->c.journal, HR_ENTRY_KNOWN, sizeof(*in) + n * sizeof(in->rows[0]));
+}
+
+/* Applies what was committed, the attach thread's entries included, in order. `locked`: the journal is. */
+static void apply_committed(struct hr_drain *d, bool locked)
+{
+	const struct hr_entry *entry;
+
+	while ((entry = hr_journal_next(d->c.journal, hr_journal_gen(d->c.journal), &d->applied))) {
+		uint32_t known;
+
+		hr_engine_apply(d->c.engine, entry);
+		known = hr_engine_known(d->c.engine);
+		if (!known)
+			continue;
+		if (!locked)
+			hr_journal_lock(d->c.journal);
+		journal_known(d, known);
+		if (!locked)
+			hr_journal_unlock(d->c.journal);
+	}
+}
+
+/* Under the journal's lock, which is let go meanwhile: continues in the other half. */
+static void checkpoint(struct hr_drain *d)
+{
+	uint64_t full = hr_journal_gen(d->c.journal);
+
+	while (!hr_journal_spare_free(d->c.journal)) {
+		hr_journal_unlock(d->c.journal);
+		hr_appender_progress(d->c.appender);
+		hr_journal_lock(d->c.journal);
+	}
+	apply_committed(d, true);
+	hr_engine_checkpoint(d->c.engine);
+	hr_journal_begin(d->c.journal);
+	/* What does not fit is lost to a restart, not to the store. */
+	hr_engine_snapshot(d->c.engine, d->c.journal);
+	hr_journal_begun(d->c.journal);
+	d->applied = hr_journal_head(d->c.journal);
+	hand_on(d);
+	hr_appender_retire(d->c.appender, full);
+}
+
+/* Locks the journal and returns room for an entry of at most `bytes`. */
+static void *begin_entry(struct hr_drain *d, uint64_t bytes)
+{
+	void *entry;
+
+	hr_journal_lock(d->c.journal);
+	entry = hr_journal_reserve(d->c.journal, bytes, ENTRY_SLACK);
+	if (!entry) {
+		checkpoint(d);
+		entry = hr_journal_reserve(d->c.journal, bytes, ENTRY_SLACK);
+	}
+	if (!entry)
+		hr_journal_unlock(d->c.journal);
+	return entry;
+}
+
+static void commit_entry(struct hr_drain *d, uint32_t kind, uint64_t bytes)
+{
+	hr_journal_commit(d->c.journal, kind, bytes);
+	hr_journal_unlock(d->c.journal);
+	apply_committed(d, false);
+	hand_on(d);
+}
+
+static void catch_up(struct hr_drain *d)
+{
+	apply_committed(d, false);
+	hand_on(d);
+}
+
+/* ---- small entries --------------------------------------------------------------------------------- */
+
+static void tick(struct hr_drain *d, uint64_t now_ns)
+{
+	struct hr_entry_tick *in;
+
+	if (now_ns - d->last_clock_ns >= CLOCK_NS) {
+		hr_clock_update(d->c.clock);
+		d->last_clock_ns = now_ns;
+	}
+	d->last_tick_ns = now_ns;
+	in = begin_entry(d, sizeof(*in));
+	if (!in)
+		return;
+	in->line = d->c.clock->line;
+	hr_clock_sample(&in->now);
+	commit_entry(d, HR_ENTRY_TICK, sizeof(*in));
+}
+
+static void seal(struct hr_drain *d)
+{
+	struct hr_entry_seal *in = begin_entry(d, sizeof(*in));
+
+	if (in)
+		commit_entry(d, HR_ENTRY_SEAL, sizeof(*in));
+}
+
+static void set_level(struct hr_drain *d, uint32_t level, bool full)
+{
+	struct hr_entry_level *in = begin_entry(d, sizeof(*in));
+
+	if (!in)
+		return;
+	in->now_ns = hr_boot_ns();
+	in->level = level;
+	in->full = full;
+	commit_entry(d, HR_ENTRY_LEVEL, sizeof(*in));
+	__atomic_store_n(&d->level, level, __ATOMIC_RELAXED);
+	for (struct hr_session *s = d->sessions; s; s = s->next)
+		hr_session_set_level(s, level);
+}
+
+static void read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns)
+{
+	struct hr_entry_mounts *in;
+	uint64_t used;
+	char *text;
+
+	if (!pid || now_ns - d->last_mounts_ns < MOUNTS_NS)
+		return;
+	d->last_mounts_ns = now_ns;
+	if (hr_mountinfo_read(pid, &text))
+		return;
+	in = begin_entry(d, sizeof(*in) + MOUNT_BYTES);
+	if (in) {
+		used = hr_mountinfo_rows(hr_engine_mounts(d->c.engine), text, in->rows, MOUNT_BYTES,
+					 &in->n);
+		commit_entry(d, HR_ENTRY_MOUNTS, sizeof(*in) + used);
+	}
+	free(text);
+}
+
+/* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
+static void deselect(struct hr_drain *d)
+{
+	struct hr_engine_proc p;
+	const void *at = NULL;
+
+	if (!hr_engine_ranks_changed(d->c.engine) || (!d->c.ranks && !d->c.local_ranks))
+		return;
+	while ((at = hr_engine_next_proc(d->c.engine, at, &p))) {
+		bool out =
+		    (p.rank >= 0 && !hr_ranks_hold(d->c.ranks, (uint32_t)p.rank)) ||
+		    (p.local_rank >= 0 && !hr_ranks_hold(d->c.local_ranks, (uint32_t)p.local_rank));
+
+		for (struct hr_session *s = d->sessions; s && out; s = s->next)
+			if (s->proc == p.proc)
+				hr_session_set_level(s, HR_LEVEL_OFF);
+	}
+}
+
+/* ---- sweeping -------------------------------------------------------------------------------------- */
+
+/* How much of each ring of a group is ready, all up to the same moment. Returns slots in all. */
+static uint32_t measure(struct hr_session *s, uint32_t first, uint32_t n, uint64_t limit,
+			uint64_t now_ns, uint32_t *counts)
+{
+	uint32_t most = n > 4 ? HR_ENTRY_SLOTS / n : HR_ENTRY_SLOTS / 4;
+	uint32_t all;
+	bool again;
+
+	do {
+		uint64_t earliest = UINT64_MAX;
+
+		all = 0;
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t end;
+
+			counts[i] =
+			    hr_ring_ready(&s->rings[first + i], limit, most, s->dead, now_ns, &end);
+			all += counts[i];
+			if (end < earliest)
+				earliest = end;
+		}
+		/* A ring that was cut short holds the others back, or effects would overtake causes. */
+		again = n > 1 && earliest < limit && earliest != 0;
+		if (again)
+			limit = earliest;
+	} while (again);
+	return all;
+}
+
+/* One RECORDS entry from up to HR_SWEEP_RINGS rings. Returns slots taken. */
+static uint32_t sweep_group(struct hr_drain *d, struct hr_session *s, uint32_t first, uint32_t n,
+			    uint64_t sweep_ticks, uint64_t now_ns)
+{
+	uint32_t counts[HR_SWEEP_RINGS];
+	uint32_t all = measure(s, first, n, s->dead ? UINT64_MAX : sweep_ticks, now_ns, counts);
+	uint64_t bytes = sizeof(struct hr_entry_records) + n * sizeof(struct hr_run) +
+			 (uint64_t)all * HR_SLOT_BYTES;
+	struct hr_entry_records *in;
+	struct hr_record *slots;
+
+	if (!all)
+		return 0;
+	in = begin_entry(d, bytes);
+	if (!in)
+		return 0;
+	in->proc = s->proc;
+	in->sweep_ticks = sweep_ticks;
+	in->n_runs = n;
+	in->spare = 0;
+	slots = (struct hr_record *)(in->runs + n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct hr_ring_view *r = &s->rings[first + i];
+
+		in->runs[i] =
+		    (struct hr_run){(uint16_t)((first + i) / HR_MAP_RINGS),
+				    (uint16_t)((first + i) % HR_MAP_RINGS), counts[i], r->tail};
+		hr_ring_copy(r, counts[i], slots);
+		slots += counts[i];
+	}
+	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
+	hr_journal_unlock(d->c.journal);
+	/* The journal has them: the client may reuse the slots while the engine works. */
+	for (uint32_t i = 0; i < n; i++)
+		if (counts[i])
+			hr_ring_consumed(&s->rings[first + i], counts[i]);
+	apply_committed(d, false);
+	hand_on(d);
+	return all;
+}
+
+static void sweep_lost(struct hr_drain *d, struct hr_session *s)
+{
+	struct hr_lost_row rows[HR_OP_MAX];
+
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		uint32_t n = hr_ring_lost(&s->rings[i], rows);
+		struct hr_entry_lost *in;
+
+		if (!n)
+			continue;
+		in = begin_entry(d, sizeof(*in) + n * sizeof(rows[0]));
+		if (!in)
+			continue;
+		in->proc = s->proc;
+		in->map = (uint16_t)(i / HR_MAP_RINGS);
+		in->ring = (uint16_t)(i % HR_MAP_RINGS);
+		in->n = n;
+		memcpy(in->rows, rows, n * sizeof(rows[0]));
+		commit_entry(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
+	}
+}
+
+static uint64_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t ticks,
+			      uint64_t now_ns)
+{
+	uint32_t rings = hr_session_rings(s);
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < rings; i += HR_SWEEP_RINGS)
+		all += sweep_group(d, s, i, rings - i < HR_SWEEP_RINGS ? rings - i : HR_SWEEP_RINGS,
+				   ticks, now_ns);
+	sweep_lost(d, s);
+	return all;
+}
+
+/* ---- the end of a session ---------------------------------------------------------------------------- */
+
+static void leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks)
+{
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		struct hr_inflight inflight;
+		struct hr_aggregate aggregate;
+		struct hr_entry_left *in;
+
+		hr_ring_cells(&s->rings[i], &inflight, &aggregate);
+		if (inflight.op == 0 && (aggregate.op == 0 || aggregate.count == 0))
+			continue;
+		in = begin_entry(d, sizeof(*in));
+		if (!in)
+			continue;
+		in->proc = s->proc;
+		in->now_ticks = ticks;
+		in->map = i / HR_MAP_RINGS;
+		in->ring = i % HR_MAP_RINGS;
+		in->inflight = inflight;
+		in->aggregate = aggregate;
+		commit_entry(d, HR_ENTRY_LEFT, sizeof(*in));
+	}
+}
+
+static void journal_end(struct hr_drain *d, uint64_t proc, const char *exit)
+{
+	struct hr_entry_end *in = begin_entry(d, sizeof(*in));
+
+	if (!in)
+		return;
+	in->proc = proc;
+	in->now_ns = hr_boot_ns();
+	memset(in->exit, 0, sizeof(in->exit));
+	memcpy(in->exit, exit, strnlen(exit, sizeof(in->exit) - 1));
+	commit_entry(d, HR_ENTRY_END, sizeof(*in));
+}
+
+/* The process is gone: everything that it left, then its end. */
+static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
+{
+	uint64_t ticks = hr_clock_ticks(d->c.clock);
+	char name[64];
+
+	/* Bounded: whoever else has the map may go on writing. */
+	for (unsigned i = 0; i < PASSES && sweep_session(d, s, ticks, now_ns) > 0; i++)
+		;
+	leave_cells(d, s, ticks);
+	journal_end(d, s->proc, s->exit);
+	for (uint32_t i = 0; i < s->n_maps; i++) {
+		snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)s->proc, i);
+		hr_fdstore_remove(name);
+	}
+	hr_session_free(s);
+}
+
+static uint64_t sweep(struct hr_drain *d)
+{
+	struct hr_session **at = &d->sessions, *s;
+	uint64_t ticks = hr_clock_ticks(d->c.clock), now_ns = hr_boot_ns();
+	uint64_t all = 0;
+
+	catch_up(d);
+	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
+		tick(d, now_ns);
+	while ((s = *at)) {
+		if (!s->dead) {
+			all += sweep_session(d, s, ticks, now_ns);
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		finish(d, s, now_ns);
+		all++;
+	}
+	read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
+	deselect(d);
+	d->sweeps++;
+	__atomic_store_n(&d->c.page->beat, d->sweeps, __ATOMIC_RELAXED);
+	d->traffic = all != 0;
+	return all;
+}
+
+/* ---- requests --------------------------------------------------------------------------------------- */
+
+static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
+{
+	struct hr_session *s = d->sessions;
+
+	while (s && s->proc != proc)
+		s = s->next;
+	return s;
+}
+
+static void serve(struct hr_drain *d, struct message *m)
+{
+	struct hr_session *s;
+
+	switch (m->kind) {
+	case NEW_SESSION:
+		m->session->next = d->sessions;
+		d->sessions = m->session;
+		hr_session_set_level(m->session, d->level);
+		break;
+	case NEW_MAP:
+		s = session_of(d, m->proc);
+		if (!s || hr_session_add_map(s, m->map))
+			hr_map_close(m->map);
+		break;
+	case ENDED:
+		s = session_of(d, m->proc);
+		if (s) {
+			s->dead = true;
+			memcpy(s->exit, m->exit, sizeof(s->exit));
+		} else {
+			journal_end(d, m->proc, m->exit);
+		}
+		break;
+	}
+	free(m);
+}
+
+static void take_inbox(struct hr_drain *d)
+{
+	struct message *m;
+
+	pthread_mutex_lock(&d->lock);
+	m = d->inbox;
+	d->inbox = NULL;
+	d->inbox_last = &d->inbox;
+	pthread_mutex_unlock(&d->lock);
+	if (m)
+		catch_up(d); /* their ATTACH entries come first */
+	while (m) {
+		struct message *next = m->next;
+
+		serve(d, m);
+		m = next;
+	}
+}
+
+static void publish(struct hr_drain *d)
+{
+	struct hr_engine_stats e;
+
+	hr_engine_stats_get(d->c.engine, &e);
+	pthread_mutex_lock(&d->lock);
+	d->stats.events = e.records;
+	d->stats.records_in = e.records;
+	d->stats.bytes_moved = e.bytes_moved;
+	d->stats.lost = e.lost;
+	d->stats.torn = e.torn;
+	d->stats.hostile = e.hostile;
+	d->stats.batches = e.batches;
+	d->stats.sessions = e.processes;
+	d->stats.sessions_total = e.processes_total;
+	d->stats.sweeps = d->sweeps;
+	d->stats.counters_only = d->counters_only;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void flush(struct hr_drain *d, uint64_t wanted)
+{
+	for (unsigned i = 0; i < PASSES && sweep(d) > 0; i++)
+		;
+	tick(d, hr_boot_ns());
+	seal(d);
+	publish(d);
+	pthread_mutex_lock(&d->lock);
+	d->flush_done = wanted;
+	pthread_cond_broadcast(&d->served);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void stop(struct hr_drain *d, const char *state)
+{
+	struct hr_entry_stop *in;
+	struct hr_session *s;
+
+	for (unsigned i = 0; i < PASSES && sweep(d) > 0; i++)
+		;
+	for (s = d->sessions; s; s = s->next) {
+		hr_session_set_level(s, HR_LEVEL_OFF);
+		leave_cells(d, s, hr_clock_ticks(d->c.clock));
+	}
+	tick(d, hr_boot_ns());
+	in = begin_entry(d, sizeof(*in));
+	if (in) {
+		in->now_ns = hr_boot_ns();
+		memset(in->state, 0, sizeof(in->state));
+		memcpy(in->state, state, strnlen(state, sizeof(in->state) - 1));
+		commit_entry(d, HR_ENTRY_STOP, sizeof(*in));
+	}
+	publish(d);
+}
+
+/* Past max_bytes only counters are kept; it says so, in levels and stats. */
+static void check_size(struct hr_drain *d)
+{
+	if (d->counters_only || !d->c.max_bytes ||
+	    hr_appender_stored_bytes(d->c.appender) < d->c.max_bytes)
+		return;
+	d->counters_only = true;
+	if (hr_engine_level(d->c.engine) == HR_LEVEL_TRACE)
+		set_level(d, HR_LEVEL_COUNTERS, true);
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------------------- */
+
+static bool pressed(const struct hr_drain *d)
+{
+	for (const struct hr_session *s = d->sessions; s; s = s->next)
+		for (uint32_t i = 0; i < hr_session_rings(s); i++)
+			if (hr_ring_pressed(&s->rings[i]))
+				return true;
+	return false;
+}
+
+static bool asked(struct hr_drain *d)
+{
+	bool yes;
+
+	pthread_mutex_lock(&d->lock);
+	yes = d->inbox || d->flush_wanted > d->flush_done || d->stop_state != NULL;
+	pthread_mutex_unlock(&d->lock);
+	return yes;
+}
+
+/* Sleeps until the bell, or for a time that follows the traffic. */
+static void sleep_a_while(struct hr_drain *d, uint64_t found)
+{
+	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
+	struct timespec t = {0};
+
+	if (found > HR_SWEEP_RINGS * 64)
+		d->sleep_ns = SLEEP_MIN_NS;
+	else if (found)
+		d->sleep_ns =
+		    d->sleep_ns * 3 / 2 < SLEEP_BUSY_NS ? d->sleep_ns * 3 / 2 : SLEEP_BUSY_NS;
+	else
+		d->sleep_ns = d->sleep_ns * 2 < SLEEP_IDLE_NS ? d->sleep_ns * 2 : SLEEP_IDLE_NS;
+	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
+	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
+	if (!asked(d) && !pressed(d)) {
+		t.tv_nsec = (long)d->sleep_ns;
+		syscall(SYS_futex, &d->c.page->bell, FUTEX_WAIT, bell, &t, NULL, 0);
+	}
+	__atomic_store_n(&d->c.page->sleeping, 0, __ATOMIC_RELEASE);
+}
+
+static void ring_bell(struct hr_drain *d)
+{
+	__atomic_add_fetch(&d->c.page->bell, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &d->c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void *run(void *arg)
+{
+	struct hr_drain *d = arg;
+
+	for (;;) {
+		const char *state;
+		uint64_t wanted, found;
+
+		take_inbox(d);
+		found = sweep(d);
+		check_size(d);
+		publish(d);
+		pthread_mutex_lock(&d->lock);
+		wanted = d->flush_wanted > d->flush_done ? d->flush_wanted : 0;
+		state = d->stop_state;
+		pthread_mutex_unlock(&d->lock);
+		if (wanted)
+			flush(d, wanted);
+		if (state) {
+			take_inbox(d);
+			stop(d, state);
+			return NULL;
+		}
+		sleep_a_while(d, found);
+	}
+}
+
+/* ---- from other threads ------------------------------------------------------------------------------ */
+
+int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
+{
+	struct hr_drain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->c = *config;
+	d->inbox_last = &d->inbox;
+	d->sleep_ns = SLEEP_MIN_NS;
+	d->level = hr_engine_level(config->engine);
+	d->counters_only = config->counters_only;
+	d->applied = hr_journal_head(config->journal);
+	d->last_clock_ns = hr_boot_ns();
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->served, NULL);
+	publish(d);
+	*ret = d;
+	return 0;
+}
+
+int hr_drain_start(struct hr_drain *d)
+{
+	int r = pthread_create(&d->thread, NULL, run, d);
+
+	d->running = r == 0;
+	return -r;
+}
+
+static void send(struct hr_drain *d, struct message message)
+{
+	struct message *m = malloc(sizeof(*m));
+
+	if (!m) { /* the session stays unread: its client drops and counts */
+		hr_session_free(message.session);
+		hr_map_close(message.map);
+		return;
+	}
+	*m = message;
+	pthread_mutex_lock(&d->lock);
+	*d->inbox_last = m;
+	d->inbox_last = &m->next;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+}
+
+void hr_drain_add_session(struct hr_drain *d, struct hr_session *s)
+{
+	send(d, (struct message){.kind = NEW_SESSION, .session = s});
+}
+
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc, struct hr_map_hdr *map)
+{
+	send(d, (struct message){.kind = NEW_MAP, .proc = proc, .map = map});
+}
+
+void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
+{
+	struct message m = {.kind = ENDED, .proc = proc};
+
+	memcpy(m.exit, exit, strnlen(exit, sizeof(m.exit) - 1));
+	send(d, m);
+}
+
+void hr_drain_flush(struct hr_drain *d)
+{
+	uint64_t wanted;
+
+	pthread_mutex_lock(&d->lock);
+	wanted = ++d->flush_wanted;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+	pthread_mutex_lock(&d->lock);
+	while (d->running && d->flush_done < wanted)
+		pthread_cond_wait(&d->served, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void hr_drain_stop(struct hr_drain *d, const char *state)
+{
+	if (!d->running)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->stop_state = state;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+	pthread_join(d->thread, NULL);
+	d->running = false;
+}
+
+void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret)
+{
+	pthread_mutex_lock(&d->lock);
+	*ret = d->stats;
+	pthread_mutex_unlock(&d->lock);
+	ret->stored_bytes = hr_appender_stored_bytes(d->c.appender);
+	ret->store_error = hr_appender_error(d->c.appender);
+}
+
+uint32_t hr_drain_level(const struct hr_drain *d)
+{
+	return __atomic_load_n(&d->level, __ATOMIC_RELAXED);
+}
+
+void hr_drain_free(struct hr_drain *d)
+{
+	if (!d)
+		return;
+	while (d->inbox) {
+		struct message *next = d->inbox->next;
+
+		hr_session_free(d->inbox->session);
+		hr_map_close(d->inbox->map);
+		free(d->inbox);
+		d->inbox = next;
+	}
+	while (d->sessions) {
+		struct hr_session *next = d->sessions->next;
+
+		hr_session_free(d->sessions);
+		d->sessions = next;
+	}
+	pthread_cond_destroy(&d->served);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain.h - the thread that empties rings into the journal and feeds the engine
+ *
+ * Owner     The node. The drain thread owns all sessions and the engine, from hr_drain_start to hr_drain_stop.
+ * Threads   Its own. The attach thread hands it sessions, maps and deaths; the loop thread asks it to flush and stop.
+ *
+ * One sweep: for each session, copy what is committed into one RECORDS entry, commit the journal, give the slots back, apply the
+ * entry. Only records that ended before the sweep began are taken, and the rings of a session are merged by time, so that an
+ * operation never comes before one that it depends on.
+ */
+#ifndef HEADRACE_DAEMON_DRAIN_H
+#define HEADRACE_DAEMON_DRAIN_H
+
+#include "daemon/appender.h"
+#include "daemon/engine.h"
+#include "daemon/node.h"
+#include "daemon/session.h"
+
+struct hr_drain;
+
+struct hr_drain_config {
+	struct hr_engine *engine;
+	struct hr_journal *journal;
+	struct hr_appender *appender;
+	struct hr_clock *clock;
+	struct hr_node_page *page;
+	uint64_t max_bytes; /* of the stream, 0: no limit */
+	const char *
+	    ranks; /* processes whose rank is learnt late are put to sleep when it is not in these */
+	const char *local_ranks;
+	bool counters_only; /* max_bytes was reached before a restart */
+};
+
+int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);
+int hr_drain_start(struct hr_drain *d);
+
+/* Any thread. The drain thread owns what it is given. */
+void hr_drain_add_session(struct hr_drain *d, struct hr_session *s);
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc, struct hr_map_hdr *map);
+void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
+
+/* Loop thread: sweeps what was committed before the call, seals, and hands all frames to the appender. Blocks. */
+void hr_drain_flush(struct hr_drain *d);
+
+/* Loop thread: last sweep, cells of operations in flight, the job's end. The thread is gone afterwards. */
+void hr_drain_stop(struct hr_drain *d, const char *state);
+
+void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret); /* any thread */
+uint32_t hr_drain_level(const struct hr_drain *d);		    /* any thread */
+void hr_drain_free(struct hr_drain *d); /* stopped, or never started; accepts NULL */
+
+#endif

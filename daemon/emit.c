@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames out of the engine's state: each takes the next number and leaves through hr_engine_take. */
+#include "daemon/state.h"
+
+#define ROWS_MOST	 4096u /* rows in one frame: far below HR_FRAME_MAX_BYTES, whatever the paths */
+#define PATHS_MOST_BYTES (4u << 20)
+
+static struct hr_out *begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
+{
+	struct hr_out *o = hr_out_new();
+
+	if (!o) {
+		e->failed = true;
+		return NULL;
+	}
+	o->frame.body_case = body;
+	o->clock.boot_ns = e->now.boot_ns;
+	o->clock.real_ns = e->now.real_ns;
+	o->clock.error_ns = e->now.error_ns;
+	return o;
+}
+
+static void end(struct hr_engine *e, struct hr_out *o)
+{
+	if (o->arena.failed) {
+		e->failed = true;
+		hr_out_free(o, e->pool);
+		return;
+	}
+	o->frame.seq = e->next_seq++;
+	hr_out_list_push(&e->out, o);
+}
+
+/*
+ * A message of the frame: n structures and the array of pointers to them, as protobuf-c wants it. Returns the structures.
+ */
+static void *rows_of(struct hr_out *o, size_t n, size_t size, void *ret_pointers)
+{
+	uint8_t *rows = hr_arena_alloc(&o->arena, n * size);
+	void **pointers = hr_arena_alloc(&o->arena, n * sizeof(void *));
+
+	if (!rows || !pointers)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		pointers[i] = rows + i * size;
+	*(void **)ret_pointers = pointers;
+	return rows;
+}
+
+static ProtobufCBinaryData bytes_of(struct hr_out *o, const void *data, size_t bytes)
+{
+	ProtobufCBinaryData d = {bytes, hr_arena_copy(&o->arena, data, bytes)};
+
+	if (!d.data)
+		d.len = 0;
+	return d;
+}
+
+static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t **ret)
+{
+	uint64_t pairs[2 * HR_HIST_BINS];
+	size_t used = hr_hist_sparse(bins, n, pairs);
+
+	*ret = used ? hr_arena_copy(&o->arena, pairs, used * sizeof(*pairs)) : NULL;
+	return *ret ? used : 0;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+static void fill_process(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
+{
+	const struct hr_identity *id = &p->id;
+
+	headrace__process__init(m);
+	m->proc = id->proc;
+	m->pid = id->pid;
+	m->ppid = id->ppid;
+	m->parent_proc = id->parent;
+	m->exe = bytes_of(o, p->exe, p->exe_bytes);
+	m->cmdline = bytes_of(o, p->cmdline, p->cmdline_bytes);
+	m->exec_of = id->exec_of;
+	m->start_ns = id->start_ns;
+	m->end_ns = p->end_ns;
+	m->exit = hr_arena_text(&o->arena, p->exit);
+	m->rank_plus1 = id->rank_plus1;
+	m->local_rank_plus1 = id->local_plus1;
+	m->world_size = id->world;
+	m->worker_plus1 = id->worker_plus1;
+	m->rank_source = hr_arena_text(&o->arena, hr__rank_source(p));
+	m->uid = id->uid;
+	m->deselected = id->deselected;
+}
+
+/* Processes that have ended are forgotten once their last row is out. */
+static void emit_processes(struct hr_engine *e)
+{
+	struct hr_proc *p, *next;
+	Headrace__Processes *m;
+	Headrace__Process *rows;
+	struct hr_out *o;
+	size_t n = 0;
+
+	e->procs_dirty = false;
+	for (p = e->first; p; p = p->next)
+		n += p->dirty;
+	if (!n || !(o = begin(e, HEADRACE__FRAME__BODY_PROCESSES)))
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__processes__init(m);
+		rows = rows_of(o, n, sizeof(*rows), &m->rows);
+		for (p = e->first; p && rows; p = p->next) {
+			if (!p->dirty)
+				continue;
+			fill_process(o, &rows[m->n_rows++], p);
+			p->dirty = false;
+		}
+		o->frame.processes = m;
+	}
+	end(e, o);
+	for (p = e->first; p; p = next) {
+		next = p->next;
+		if (p->end_ns)
+			hr__proc_free(e, p);
+	}
+}
+
+static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *m)
+{
+	Headrace__Mount *rows;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < e->mounts.n; i++)
+		n += e->mounts.v[i].id && e->mounts.v[i].path && !e->mounts.v[i].sent;
+	e->mounts.unsent = false;
+	if (!n)
+		return;
+	rows = rows_of(o, n, sizeof(*rows), &m->mounts);
+	for (uint32_t i = 0; i < e->mounts.n && rows; i++) {
+		struct hr_mount *c = &e->mounts.v[i];
+		Headrace__Mount *row;
+
+		if (!c->id || !c->path || c->sent)
+			continue;
+		row = &rows[m->n_mounts++];
+		headrace__mount__init(row);
+		row->id = c->id;
+		row->path = bytes_of(o, c->path, strlen(c->path));
+		row->fs_type = hr_arena_text(&o->arena, c->fs_type);
+		c->sent = true;
+	}
+}
+
+/* One Paths frame from fresh[from] on; returns where the next one starts. */
+static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
+{
+	struct hr_paths *paths = &e->paths;
+	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_PATHS);
+	Headrace__Paths *m;
+	Headrace__Path *rows;
+	uint32_t to = from;
+	uint64_t bytes = 0;
+
+	if (!o)
+		return paths->n_fresh;
+	for (; to < paths->n_fresh && bytes < PATHS_MOST_BYTES; to++)
+		bytes += paths->fresh[to].bytes + 32;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__paths__init(m);
+		rows = rows_of(o, to - from, sizeof(*rows), &m->rows);
+		for (uint32_t i = from; i < to && rows; i++) {
+			const struct hr_fresh_path *f = &paths->fresh[i];
+			const struct hr_path *path = &paths->v[f->path];
+			Headrace__Path *row = &rows[m->n_rows++];
+
+			headrace__path__init(row);
+			row->id = path->id;
+			row->hash = path->hash;
+			row->path = bytes_of(o, f->text, f->bytes);
+			row->mount = path->mount;
+			row->scope = path->scope;
+		}
+		if (from == 0)
+			fill_mounts(e, o, m);
+		o->frame.paths = m;
+	}
+	end(e, o);
+	return to;
+}
+
+void hr__emit_names(struct hr_engine *e)
+{
+	uint32_t done = 0;
+
+	if (e->procs_dirty)
+		emit_processes(e);
+	if (!e->paths.n_fresh && !e->mounts.unsent)
+		return;
+	do
+		done = emit_paths(e, done);
+	while (done < e->paths.n_fresh);
+	hr_paths_fresh_sent(&e->paths);
+}
+
+/* ---- events --------------------------------------------------------------------------------------- */
+
+void hr__emit_batch(struct hr_engine *e)
+{
+	struct hr_out *o;
+
+	if (!e->batch || e->batch->n == 0)
+		return;
+	hr__emit_names(e);
+	o = begin(e, HEADRACE__FRAME__BODY_EVENTS);
+	if (!o)
+		return;
+	o->batch = e->batch;
+	o->n_events = e->batch->n;
+	o->bytes_moved = e->batch->bytes_moved;
+	e->batch = NULL;
+	e->batch_number++;
+	e->stats.batches++;
+	end(e, o);
+}
+
+/* ---- aggregates ----------------------------------------------------------------------------------- */
+
+static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_rollup *r)
+{
+	headrace__rollup__init(m);
+	m->proc = r->proc;
+	m->op = r->op;
+	m->mount = r->mount;
+	m->scope = r->scope;
+	m->count = r->count;
+	m->bytes = r->bytes;
+	m->errors = r->errors;
+	m->dur_ns = r->dur_ns;
+	m->max_dur_ns = r->max_dur_ns;
+	m->n_size_hist = sparse(o, r->size_hist, HR_HIST_BINS, &m->size_hist);
+	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
+}
+
+/* One frame of a window's rows from row `from` on; returns where the next one starts, t->n at the end. */
+static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
+{
+	struct hr_rollups *t = &e->rollups;
+	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_ROLLUPS);
+	Headrace__RollupBatch *m;
+	Headrace__Rollup *rows;
+	uint32_t i = from, n = 0;
+
+	if (!o)
+		return t->n;
+	for (; i < t->n && n < ROWS_MOST; i++)
+		n += t->v[i].window == window;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__rollup_batch__init(m);
+		m->window_start_ns = window * HR_WINDOW_NS;
+		m->window_ns = HR_WINDOW_NS;
+		rows = rows_of(o, n, sizeof(*rows), &m->rows);
+		for (uint32_t k = from; k < i && rows; k++)
+			if (t->v[k].window == window)
+				fill_rollup(o, &rows[m->n_rows++], &t->v[k]);
+		o->frame.rollups = m;
+	}
+	end(e, o);
+	while (i < t->n && t->v[i].window != window)
+		i++;
+	return i;
+}
+
+void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window)
+{
+	struct hr_rollups *t = &e->rollups;
+
+	if (!t->n || t->oldest > up_to_window)
+		return;
+	hr__emit_names(e);
+	while (t->n && t->oldest <= up_to_window) {
+		uint64_t window = t->oldest;
+		uint32_t from = 0;
+
+		while (from < t->n)
+			from = emit_window(e, window, from);
+		hr_rollups_drop(t, window);
+	}
+}
+
+static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct hr_filerec *r)
+{
+	headrace__file_record__init(m);
+	m->proc = r->t.proc;
+	m->file = r->t.file;
+	m->api = r->t.api;
+	m->opens = r->ops[HR_FILE_OPENS];
+	m->reads = r->ops[HR_FILE_READS];
+	m->writes = r->ops[HR_FILE_WRITES];
+	m->seeks = r->ops[HR_FILE_SEEKS];
+	m->stats = r->ops[HR_FILE_STATS];
+	m->syncs = r->ops[HR_FILE_SYNCS];
+	m->meta_ops = r->ops[HR_FILE_META];
+	m->bytes_read = r->bytes_read;
+	m->bytes_written = r->bytes_written;
+	m->read_ns = r->read_ns;
+	m->write_ns = r->write_ns;
+	m->meta_ns = r->meta_ns;
+	m->max_read_ns = r->max_read_ns;
+	m->max_write_ns = r->max_write_ns;
+	m->first_ns = r->first_ns;
+	m->last_ns = r->last_ns;
+	m->seq_reads = r->seq_reads;
+	m->consec_reads = r->consec_reads;
+	m->seq_writes = r->seq_writes;
+	m->consec_writes = r->consec_writes;
+	m->rw_switches = r->rw_switches;
+	m->unaligned = r->unaligned;
+	m->n_read_size_hist = sparse(o, r->read_hist, HR_FILE_BINS, &m->read_size_hist);
+	m->n_write_size_hist = sparse(o, r->write_hist, HR_FILE_BINS, &m->write_size_hist);
+}
+
+void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
+{
+	while (n) {
+		size_t some = n < ROWS_MOST ? n : ROWS_MOST;
+		Headrace__FileRecords *m;
+		Headrace__FileRecord *rows;
+		struct hr_out *o;
+
+		hr__emit_names(e);
+		o = begin(e, HEADRACE__FRAME__BODY_FILE_RECORDS);
+		if (!o)
+			return;
+		m = hr_arena_alloc(&o->arena, sizeof(*m));
+		if (m) {
+			headrace__file_records__init(m);
+			rows = rows_of(o, some, sizeof(*rows), &m->rows);
+			for (size_t i = 0; i < some && rows; i++)
+				fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
+			o->frame.file_records = m;
+		}
+		end(e, o);
+		indexes += some;
+		n -= some;
+	}
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------- */
+
+void hr__emit_losses(struct hr_engine *e)
+{
+	struct hr_losses *l = &e->losses;
+	Headrace__Loss *m;
+	Headrace__LossRow *rows;
+	struct hr_out *o;
+
+	if (!l->n || !(o = begin(e, HEADRACE__FRAME__BODY_LOSS)))
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__loss__init(m);
+		rows = rows_of(o, l->n, sizeof(*rows), &m->rows);
+		for (uint32_t i = 0; i < l->n && rows; i++) {
+			Headrace__LossRow *row = &rows[m->n_rows++];
+
+			headrace__loss_row__init(row);
+			row->proc = l->v[i].proc;
+			row->reason = hr_arena_text(&o->arena, hr_loss_name(l->v[i].reason));
+			row->op = l->v[i].op;
+			row->count = l->v[i].count;
+			row->bytes = l->v[i].bytes;
+			row->dur_ns = l->v[i].dur_ns;
+		}
+		o->frame.loss = m;
+	}
+	hr_losses_clear(l);
+	end(e, o);
+}
+
+void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
+{
+	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_JOB);
+	Headrace__JobEvent *m;
+
+	if (!o)
+		return;
+	m = hr_arena_copy(&o->arena, e->job, sizeof(*e->job));
+	if (m) {
+		/* Its other texts stay the engine's, which outlives the appender. */
+		m->state = hr_arena_text(&o->arena, state);
+		m->end_ns = end_ns;
+		o->frame.job = m;
+	}
+	end(e, o);
+}
+
+void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
+{
+	static const char *const names[] = {"off", "counters", "trace"};
+	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_LEVELS);
+	Headrace__Levels *m;
+
+	if (!o)
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__levels__init(m);
+		m->level = hr_arena_text(&o->arena, names[e->level]);
+		m->start_ns = e->level_since_ns;
+		m->end_ns = end_ns;
+		o->frame.levels = m;
+	}
+	end(e, o);
+}
+
+void hr__emit_end(struct hr_engine *e, const char *state)
+{
+	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_STREAM_END);
+	Headrace__StreamEnd *m;
+
+	if (!o)
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__stream_end__init(m);
+		m->state = hr_arena_text(&o->arena, state);
+		o->frame.stream_end = m;
+	}
+	end(e, o);
+}

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/engine.h"
+
+#include <errno.h>
+
+#include "daemon/hello.h"
+#include "daemon/state.h"
+
+#define GRACE_NS                                                                                   \
+	UINT64_C(1000000000) /* rollups wait this long after their window for late records */
+#define LOST_MOST (UINT64_C(1) << 56)
+
+/* ---- processes ------------------------------------------------------------------------------------ */
+
+struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key)
+{
+	uint32_t slot = hr_map64_get(map, key);
+
+	return slot == HR_MAP64_NONE ? NULL : e->slots[slot];
+}
+
+struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc)
+{
+	return hr__proc_by(e, &e->by_proc, proc);
+}
+
+void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
+{
+	p->dirty = true;
+	e->procs_dirty = true;
+}
+
+static int take_slot(struct hr_engine *e, struct hr_proc *p)
+{
+	for (uint32_t i = 0; e->unused_slots && i < e->n_slots; i++) {
+		if (e->slots[i])
+			continue;
+		e->unused_slots--;
+		p->slot = i;
+		e->slots[i] = p;
+		return 0;
+	}
+	if (e->n_slots == e->room_slots) {
+		uint32_t more = e->room_slots ? e->room_slots * 2 : 64;
+		struct hr_proc **v = realloc(e->slots, more * sizeof(struct hr_proc *));
+
+		if (!v)
+			return -ENOMEM;
+		e->slots = v;
+		e->room_slots = more;
+	}
+	p->slot = e->n_slots++;
+	e->slots[p->slot] = p;
+	return 0;
+}
+
+struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id)
+{
+	struct hr_proc *p = calloc(1, sizeof(*p));
+
+	if (!p || take_slot(e, p)) {
+		free(p);
+		e->failed = true;
+		return NULL;
+	}
+	p->id = *id;
+	p->last_path = UINT32_MAX;
+	p->last_filerec = UINT32_MAX;
+	memset(p->rollup_of, 0xff, sizeof(p->rollup_of));
+	if (hr_map64_set(&e->by_proc, id->proc, p->slot) ||
+	    hr_map64_set(&e->by_token, id->token, p->slot) ||
+	    hr_map64_set(&e->by_pid, (uint32_t)id->pid, p->slot))
+		e->failed = true;
+	p->prev = e->last;
+	if (e->last)
+		e->last->next = p;
+	else
+		e->first = p;
+	e->last = p;
+	e->stats.processes++;
+	if (id->proc > e->last_proc)
+		e->last_proc = id->proc;
+	return p;
+}
+
+/* From now on its pid and token mean nothing; its number does until its last row is sent. */
+static void forget_names(struct hr_engine *e, struct hr_proc *p)
+{
+	if (hr__proc_by(e, &e->by_pid, (uint32_t)p->id.pid) == p)
+		hr_map64_remove(&e->by_pid, (uint32_t)p->id.pid);
+	if (hr__proc_by(e, &e->by_token, p->id.token) == p)
+		hr_map64_remove(&e->by_token, p->id.token);
+}
+
+void hr__proc_free(struct hr_engine *e, struct hr_proc *p)
+{
+	forget_names(e, p);
+	hr_map64_remove(&e->by_proc, p->id.proc);
+	e->slots[p->slot] = NULL;
+	e->unused_slots++;
+	if (p->prev)
+		p->prev->next = p->next;
+	else
+		e->first = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	else
+		e->last = p->prev;
+	for (uint32_t i = 0; i < p->n_rings; i++)
+		free(p->rings[i].lost);
+	free(p->rings);
+	free(p->spawned);
+	free(p->exe);
+	free(p->cmdline);
+	hr_positions_done(&p->positions);
+	free(p);
+}
+
+struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring)
+{
+	uint32_t i = map * HR_MAP_RINGS + ring;
+
+	if (map >= HR_SESSION_MAPS || ring >= HR_MAP_RINGS)
+		return NULL;
+	if (i >= p->n_rings) {
+		struct hr_ring_state *v = realloc(p->rings, (i + 1) * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		memset(v + p->n_rings, 0, (i + 1 - p->n_rings) * sizeof(*v));
+		for (uint32_t k = p->n_rings; k <= i; k++)
+			v[k].task_batch = UINT64_MAX;
+		p->rings = v;
+		p->n_rings = i + 1;
+	}
+	return &p->rings[i];
+}
+
+void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
+	      uint64_t count)
+{
+	hr_losses_add(&e->losses,
+		      &(struct hr_loss){.proc = proc, .reason = reason, .op = op, .count = count});
+}
+
+/* ---- start and attach ----------------------------------------------------------------------------- */
+
+static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
+{
+	Headrace__JobEvent *job;
+
+	if (in->h.bytes < sizeof(*in) || in->job_bytes > in->h.bytes - sizeof(*in) ||
+	    in->level > HR_LEVEL_TRACE)
+		return -EBADMSG;
+	job = headrace__job_event__unpack(NULL, in->job_bytes, in->job);
+	if (!job)
+		return -EBADMSG;
+	headrace__job_event__free_unpacked(e->job, NULL);
+	e->job = job;
+	e->level = in->level;
+	e->level_since_ns = in->now.boot_ns;
+	e->line = in->line;
+	e->now = in->now;
+	e->now_ns = in->now.boot_ns;
+	e->next_seq = in->next_seq;
+	hr__emit_job(e, "running", 0);
+	hr__emit_levels(e, 0);
+	return 0;
+}
+
+/* Operations that the process made while no daemon was there. */
+static void take_counters(struct hr_engine *e, uint64_t proc, const struct hr_hello_item *item)
+{
+	for (uint32_t i = 0; i + sizeof(struct hr_counter) <= item->bytes;
+	     i += sizeof(struct hr_counter)) {
+		struct hr_counter c;
+
+		memcpy(&c, item->value + i, sizeof(c));
+		if (c.op >= HR_OP_MAX || !e->trait[c.op].class || !c.total.count ||
+		    c.total.count > LOST_MOST || c.total.bytes > LOST_MOST ||
+		    c.total.ticks > LOST_MOST)
+			continue;
+		e->stats.lost += c.total.count;
+		hr_losses_add(&e->losses,
+			      &(struct hr_loss){proc, HR_LOSS_DETACHED, c.op, c.total.count,
+						c.total.bytes,
+						hr_ticks_span_ns(&e->line, c.total.ticks)});
+	}
+}
+
+static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *item)
+{
+	size_t n = item->bytes < HR_PROC_TEXT ? item->bytes : HR_PROC_TEXT;
+
+	if (*text)
+		return;
+	*text = malloc(n + 1);
+	if (!*text)
+		return;
+	memcpy(*text, item->value, n);
+	*bytes = n;
+}
+
+static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_entry_attach *in)
+{
+	struct hr_hello_item item;
+	size_t at = 0;
+
+	while (hr_hello_next(in->hello, in->hello_bytes, &at, &item)) {
+		switch (item.kind) {
+		case HR_ITEM_EXE:
+			keep_text(&p->exe, &p->exe_bytes, &item);
+			break;
+		case HR_ITEM_ARGV:
+			keep_text(&p->cmdline, &p->cmdline_bytes, &item);
+			break;
+		case HR_ITEM_ENV:
+			hr_rank_env(&p->id.env, (const char *)item.value, item.bytes);
+			if (item.bytes > 12 && memcmp(item.value, "MASTER_ADDR=", 12) == 0)
+				p->id.rendezvous = 1;
+			break;
+		case HR_ITEM_COUNTERS:
+			take_counters(e, p->id.proc, &item);
+			break;
+		default:
+			break;
+		}
+	}
+	/* The last argument's terminator is no part of the line; the others separate words. */
+	while (p->cmdline_bytes && p->cmdline[p->cmdline_bytes - 1] == 0)
+		p->cmdline_bytes--;
+	for (size_t i = 0; i < p->cmdline_bytes; i++)
+		if (p->cmdline[i] == 0)
+			p->cmdline[i] = ' ';
+}
+
+static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
+{
+	uint64_t slack = hr_ns_ticks(&e->line, 1000000000);
+	struct hr_identity id = {0};
+	struct hr_hello hello;
+	struct hr_proc *p;
+
+	if (in->h.bytes < sizeof(*in) || in->hello_bytes > in->h.bytes - sizeof(*in) ||
+	    hr_hello_check(in->hello, in->hello_bytes, &hello))
+		return -EBADMSG;
+	id.proc = in->proc;
+	id.token = in->token;
+	id.exec_of = in->exec_of;
+	id.start_ns = in->now_ns;
+	id.start_time = in->start_time;
+	id.min_ticks = in->now_ticks > slack ? in->now_ticks - slack : 0;
+	id.pid = in->pid;
+	id.ppid = in->ancestors[0];
+	id.uid = in->uid;
+	id.deselected = in->deselected != 0;
+	p = hr__proc_new(e, &id);
+	if (!p)
+		return -ENOMEM;
+	e->stats.processes_total++;
+	take_items(e, p, in);
+	hr__attribute_attach(e, p, hello.flags & HR_HELLO_FORKED, hello.parent_session,
+			     in->ancestors);
+	hr__proc_dirty(e, p);
+	if (in->deselected)
+		p->end_ns = in->now_ns;
+	return 0;
+}
+
+/* ---- the other entries ----------------------------------------------------------------------------- */
+
+static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
+{
+	struct hr_lost_row *v;
+
+	for (uint32_t i = 0; i < ring->n_lost; i++)
+		if (ring->lost[i].op == op)
+			return &ring->lost[i];
+	v = realloc(ring->lost, (ring->n_lost + 1) * sizeof(*v));
+	if (!v)
+		return NULL;
+	ring->lost = v;
+	v[ring->n_lost] = (struct hr_lost_row){.op = op};
+	return &v[ring->n_lost++];
+}
+
+/* Totals that shrink, or jump by what no machine does, are hostile and change nothing. */
+static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+	struct hr_ring_state *ring = p ? hr__ring(p, in->map, in->ring) : NULL;
+
+	if (!ring || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < in->n; i++) {
+		const struct hr_lost_row *row = &in->rows[i];
+		struct hr_lost_row *seen =
+		    row->op < HR_OP_MAX ? lost_row(ring, (uint32_t)row->op) : NULL;
+		uint64_t count, bytes, ticks;
+
+		if (!seen)
+			continue;
+		count = row->total.count - seen->total.count;
+		bytes = row->total.bytes - seen->total.bytes;
+		ticks = row->total.ticks - seen->total.ticks;
+		if (count > LOST_MOST || bytes > LOST_MOST || ticks > LOST_MOST ||
+		    !e->trait[row->op].class) {
+			e->stats.hostile++;
+			hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
+			continue;
+		}
+		seen->total = row->total;
+		e->stats.lost += count;
+		hr_losses_add(&e->losses,
+			      &(struct hr_loss){in->proc, HR_LOSS_RING_FULL, (uint32_t)row->op,
+						count, bytes, hr_ticks_span_ns(&e->line, ticks)});
+	}
+	return 0;
+}
+
+static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+
+	if (!p || p->end_ns)
+		return -EBADMSG;
+	hr__filerecs_end(e, in->proc);
+	p->end_ns = in->now_ns ? in->now_ns : 1;
+	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);
+	hr__proc_dirty(e, p);
+	forget_names(e, p);
+	e->stats.processes--;
+	return 0;
+}
+
+static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
+{
+	uint64_t left = in->h.bytes - sizeof(*in), used = 0;
+	const uint8_t *at = in->rows;
+
+	if (in->h.bytes < sizeof(*in))
+		return -EBADMSG;
+	for (uint64_t i = 0; i < in->n; i++) {
+		int r = hr_mounts_take(&e->mounts, (const struct hr_mount_row *)at, left, &used);
+
+		if (r)
+			return r;
+		at += used;
+		left -= used;
+	}
+	return 0;
+}
+
+static int apply_level(struct hr_engine *e, const struct hr_entry_level *in)
+{
+	if (in->level > HR_LEVEL_TRACE || in->level == e->level)
+		return 0;
+	hr__emit_batch(e);
+	hr__emit_levels(e, in->now_ns);
+	e->level = in->level;
+	e->level_since_ns = in->now_ns;
+	hr__emit_levels(e, 0);
+	if (in->full)
+		hr__loss(e, 0, HR_LOSS_MAX_SIZE, 0, 0);
+	return 0;
+}
+
+/* Sends the records of files that have been idle for long, or are too many, a frame's worth at a time. */
+void hr__flush_idle(struct hr_engine *e)
+{
+	uint32_t due[256], n;
+
+	do {
+		n = hr_filerecs_due(&e->filerecs, e->now_ns, due, 256);
+		if (n)
+			hr__emit_filerecs(e, due, n);
+		for (uint32_t i = 0; i < n; i++)
+			hr_filerec_remove(&e->filerecs, due[i]);
+	} while (n == 256);
+}
+
+static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
+{
+	e->line = in->line;
+	e->now = in->now;
+	e->now_ns = in->now.boot_ns;
+	if (e->batch && e->batch->n && e->batch->first_ns + HR_BATCH_NS <= e->now_ns)
+		hr__emit_batch(e);
+	hr__flush_idle(e);
+	if (e->now_ns > HR_WINDOW_NS + GRACE_NS)
+		hr__emit_rollups(e, (e->now_ns - GRACE_NS) / HR_WINDOW_NS - 1);
+	hr__emit_names(e);
+	hr__emit_losses(e);
+	return 0;
+}
+
+/* Sends all file records, of one process or (0) of all, in the order in which they were last used. */
+static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
+{
+	struct hr_filerecs *f = &e->filerecs;
+	uint32_t *list = calloc(f->live + 1, sizeof(*list));
+	uint32_t n = 0, dirty = 0;
+
+	if (!list) {
+		e->failed = true;
+		return;
+	}
+	for (uint32_t i = f->idle.oldest; i != UINT32_MAX; i = f->v[i].newer)
+		if (!proc || f->v[i].t.proc == proc)
+			list[n++] = i;
+	for (uint32_t i = f->open.oldest; i != UINT32_MAX; i = f->v[i].newer)
+		if (!proc || f->v[i].t.proc == proc)
+			list[n++] = i;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t record = list[i];
+
+		if (!f->v[record].dirty) {
+			if (forget_open || !f->v[record].t.refs)
+				hr_filerec_remove(f, record);
+			continue;
+		}
+		list[dirty++] = record;
+	}
+	hr__emit_filerecs(e, list, dirty);
+	for (uint32_t i = 0; i < dirty; i++) {
+		if (forget_open || !f->v[list[i]].t.refs)
+			hr_filerec_remove(f, list[i]);
+		else
+			hr_filerec_reset(&f->v[list[i]]);
+	}
+	free(list);
+}
+
+void hr__filerecs_end(struct hr_engine *e, uint64_t proc)
+{
+	flush_filerecs(e, proc, true);
+}
+
+static void flush_all(struct hr_engine *e)
+{
+	hr__emit_batch(e);
+	flush_filerecs(e, 0, false);
+	hr__emit_rollups(e, UINT64_MAX);
+	hr__emit_names(e);
+	hr__emit_losses(e);
+}
+
+static int apply_stop(struct hr_engine *e, const struct hr_entry_stop *in)
+{
+	char state[sizeof(in->state)];
+
+	if (e->stopped || !e->job)
+		return -EBADMSG;
+	memcpy(state, in->state, sizeof(state));
+	state[sizeof(state) - 1] = 0;
+	flush_all(e);
+	hr__emit_levels(e, in->now_ns);
+	hr__emit_job(e, state, in->now_ns);
+	hr__emit_end(e, state);
+	e->stopped = true;
+	return 0;
+}
+
+static int dispatch(struct hr_engine *e, const struct hr_entry *in)
+{
+	switch (in->kind) {
+	case HR_ENTRY_START:
+		return apply_start(e, (const struct hr_entry_start *)in);
+	case HR_ENTRY_ATTACH:
+		return apply_attach(e, (const struct hr_entry_attach *)in);
+	case HR_ENTRY_RECORDS:
+		hr__apply_records(e, (const struct hr_entry_records *)in);
+		return 0;
+	case HR_ENTRY_LOST:
+		return apply_lost(e, (const struct hr_entry_lost *)in);
+	case HR_ENTRY_LEFT:
+		hr__apply_left(e, (const struct hr_entry_left *)in);
+		return 0;
+	case HR_ENTRY_END:
+		return apply_end(e, (const struct hr_entry_end *)in);
+	case HR_ENTRY_TICK:
+		return apply_tick(e, (const struct hr_entry_tick *)in);
+	case HR_ENTRY_MOUNTS:
+		return apply_mounts(e, (const struct hr_entry_mounts *)in);
+	case HR_ENTRY_LEVEL:
+		return apply_level(e, (const struct hr_entry_level *)in);
+	case HR_ENTRY_SEAL:
+		flush_all(e);
+		return 0;
+	case HR_ENTRY_STOP:
+		return apply_stop(e, (const struct hr_entry_stop *)in);
+	case HR_ENTRY_SNAP:
+		return hr__apply_snap(e, in);
+	case HR_ENTRY_PROC:
+		return hr__apply_proc(e, in);
+	case HR_ENTRY_FILERECS:
+		return hr__apply_filerecs(e, in);
+	default:
+		return 0;
+	}
+}
+
+int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry)
+{
+	int r = 0;
+
+	if (!e->stopped &&
+	    (e->job || entry->kind == HR_ENTRY_START || entry->kind == HR_ENTRY_SNAP))
+		r = dispatch(e, entry);
+	return e->failed ? -ENOMEM : r;
+}
+
+int hr_engine_checkpoint(struct hr_engine *e)
+{
+	if (e->stopped || !e->job)
+		return 0;
+	flush_all(e);
+	e->paths.epoch++;
+	e->paths.n_known = 0;
+	for (struct hr_proc *p = e->first; p; p = p->next) {
+		p->last_hash = 0;
+		p->n_collisions = 0;
+	}
+	if (e->paths.n > HR_PATHS_MOST)
+		hr_paths_clear(&e->paths);
+	return e->failed ? -ENOMEM : 0;
+}
+
+/* ---- life, and questions --------------------------------------------------------------------------- */
+
+int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret)
+{
+	struct hr_engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	e->pool = pool;
+	hr_out_list_init(&e->out);
+	hr_filerecs_init(&e->filerecs);
+	hr__traits_init(e);
+	*ret = e;
+	return 0;
+}
+
+void hr_engine_free(struct hr_engine *e)
+{
+	struct hr_out *o;
+
+	if (!e)
+		return;
+	while ((o = hr_out_list_pop(&e->out)))
+		hr_out_free(o, e->pool);
+	hr__procs_clear(e);
+	hr_batch_put(e->pool, e->batch);
+	free(e->slots);
+	hr_map64_done(&e->by_proc);
+	hr_map64_done(&e->by_token);
+	hr_map64_done(&e->by_pid);
+	hr_paths_done(&e->paths);
+	hr_mounts_done(&e->mounts);
+	hr_rollups_done(&e->rollups);
+	hr_filerecs_done(&e->filerecs);
+	hr_losses_done(&e->losses);
+	headrace__job_event__free_unpacked(e->job, NULL);
+	free(e);
+}
+
+void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret)
+{
+	hr_out_list_join(ret, &e->out);
+}
+
+uint32_t hr_engine_known(const struct hr_engine *e)
+{
+	return e->paths.n_known;
+}
+
+void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows)
+{
+	for (uint32_t i = 0; i < e->paths.n_known; i++) {
+		const struct hr_path *f = &e->paths.v[e->paths.known[i]];
+
+		rows[i] = (struct hr_known_row){f->hash, f->check, f->id, f->mount, f->scope};
+	}
+	e->paths.n_known = 0;
+}
+
+uint64_t hr_engine_last_proc(const struct hr_engine *e)
+{
+	return e->last_proc;
+}
+
+uint32_t hr_engine_level(const struct hr_engine *e)
+{
+	return e->level;
+}
+
+bool hr_engine_stopped(const struct hr_engine *e)
+{
+	return e->stopped;
+}
+
+uint64_t hr_engine_now(const struct hr_engine *e)
+{
+	return e->now_ns;
+}
+
+bool hr_engine_waiting(const struct hr_engine *e)
+{
+	return (e->batch && e->batch->n) || e->procs_dirty || e->losses.n || e->rollups.n ||
+	       e->paths.n_fresh || e->mounts.unsent || e->filerecs.idle.oldest != UINT32_MAX;
+}
+
+int32_t hr_engine_mounts_wanted(struct hr_engine *e)
+{
+	struct hr_proc *p = e->mounts_wanted ? hr__proc_find(e, e->mounts_wanted) : NULL;
+
+	e->mounts_wanted = 0;
+	return p ? p->id.pid : 0;
+}
+
+const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e)
+{
+	return &e->mounts;
+}
+
+const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
+				struct hr_engine_proc *ret)
+{
+	const struct hr_proc *p = after ? ((const struct hr_proc *)after)->next : e->first;
+
+	while (p && p->end_ns)
+		p = p->next;
+	if (p)
+		*ret = (struct hr_engine_proc){
+		    .proc = p->id.proc,
+		    .token = p->id.token,
+		    .start_time = p->id.start_time,
+		    .pid = p->id.pid,
+		    .rank = (int32_t)p->id.rank_plus1 - 1,
+		    .local_rank = (int32_t)p->id.local_plus1 - 1,
+		    .uid = p->id.uid,
+		};
+	return p;
+}
+
+bool hr_engine_ranks_changed(struct hr_engine *e)
+{
+	bool changed = e->ranks_changed;
+
+	e->ranks_changed = false;
+	return changed;
+}
+
+uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring)
+{
+	struct hr_proc *p = hr__proc_find(e, proc);
+	uint32_t i = map * HR_MAP_RINGS + ring;
+
+	return p && ring < HR_MAP_RINGS && i < p->n_rings ? p->rings[i].next : 0;
+}
+
+void hr_engine_stats_get(const struct hr_engine *e, struct hr_engine_stats *ret)
+{
+	*ret = e->stats;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.h - from journal entries to numbered frames
+ *
+ * Purpose   The state machine of the data path: processes, files, positions, rollups, file records, the open batch.
+ * Owner     The node; used by one thread at a time (drain thread, or recovery).
+ *
+ * Determinism. State changes only through hr_engine_apply and hr_engine_checkpoint; nothing here reads a clock, the
+ * environment or /proc, or depends on the order of a hash map. So a journal applied again, up to the same entry, gives
+ * the same frames with the same numbers, and the store ignores those that it has (-EALREADY). Two rules make that hold
+ * across checkpoints:
+ *   - after hr_engine_checkpoint the state is what hr_engine_snapshot writes, plus the file table;
+ *   - a file of that table, when it is used again, is named in a KNOWN entry (hr_engine_known) that is committed before
+ *     the frames leave (hr_engine_take); replay reads all KNOWN entries of a half first.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_H
+#define HEADRACE_DAEMON_ENGINE_H
+
+#include "daemon/entry.h"
+#include "daemon/journal.h"
+#include "daemon/out.h"
+
+#define HR_BATCH_NS    UINT64_C(1000000000) /* a batch is sealed this long after its first event */
+#define HR_ENTRY_SLOTS 16384u		    /* most slots in one RECORDS entry */
+_Static_assert(2 * HR_ENTRY_SLOTS * sizeof(struct hr_known_row) + 64 <= HR_KNOWN_SLACK,
+	       "room to name all files");
+
+struct hr_engine;
+
+struct hr_engine_stats {
+	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
+	uint32_t processes, processes_total;
+};
+
+int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret);
+void hr_engine_free(struct hr_engine *e); /* accepts NULL */
+
+/* Takes one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
+int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
+
+/* The frames made so far; the caller owns them. */
+void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
+
+/* Files to be named in a KNOWN entry: how many; and their rows, which are then noted as named. */
+uint32_t hr_engine_known(const struct hr_engine *e);
+void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
+
+/* Takes all of a half's entries again, its KNOWN entries first. What is taken must be handed on as it grows: `taken`. */
+int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t gen,
+		     uint64_t store_mark, void (*taken)(void *arg, struct hr_out_list *out),
+		     void *arg);
+
+/* Seals and sends all that is summed up. */
+int hr_engine_checkpoint(struct hr_engine *e);
+
+/* Writes what is left after a checkpoint to the active half. -ENOSPC when it does not fit. Under the journal's lock. */
+int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
+
+/* Processes are numbered by the attach thread, from here on. */
+uint64_t hr_engine_last_proc(const struct hr_engine *e);
+uint32_t hr_engine_level(const struct hr_engine *e);
+bool hr_engine_stopped(const struct hr_engine *e);
+uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */
+
+/* Whether a tick would change anything: something waits to be sent. */
+bool hr_engine_waiting(const struct hr_engine *e);
+
+/* A process whose mountinfo should be read now (pid; 0: none); asking forgets it. */
+int32_t hr_engine_mounts_wanted(struct hr_engine *e);
+struct hr_mounts;
+const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e);
+
+/* Live processes in order of attaching, for taking over their sessions; NULL after the last. */
+struct hr_engine_proc {
+	uint64_t proc;
+	uint64_t token;
+	uint64_t start_time;
+	int32_t pid;
+	int32_t rank; /* -1: none */
+	int32_t local_rank;
+	uint32_t uid;
+};
+const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
+				struct hr_engine_proc *ret);
+bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
+
+/* Position of a ring that a journal has reached; 0 when unknown. */
+uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
+
+void hr_engine_stats_get(const struct hr_engine *e, struct hr_engine_stats *ret);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entry.h - what the journal holds: the inputs of the engine, in order
+ *
+ * Purpose   Everything that the engine's state depends on is one of these entries, so that applying the entries
+ *           of a journal again gives the same frames with the same numbers (engine.h).
+ * Owner     Plain data in the journal's memory; written by the attach thread (ATTACH) and the drain thread
+ *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LEFT and the hello in
+ *           ATTACH carry bytes that clients wrote: the engine checks every field of them.
+ *
+ *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
+ *
+ * A journal starts with START, or after a checkpoint with a snapshot: SNAP, MOUNTS, one PROC per live process,
+ * FILERECS (snapshot.c knows their layout).
+ */
+#ifndef HEADRACE_DAEMON_ENTRY_H
+#define HEADRACE_DAEMON_ENTRY_H
+
+#include <stdint.h>
+
+#include "daemon/clock.h"
+#include "proto/abi.h"
+
+enum hr_entry_kind {
+	HR_ENTRY_NONE,
+	HR_ENTRY_START,	  /* a new stream */
+	HR_ENTRY_ATTACH,  /* a process said hello */
+	HR_ENTRY_RECORDS, /* slots from the rings of one session */
+	HR_ENTRY_LOST,	  /* what a ring could not take */
+	HR_ENTRY_LEFT,	  /* the cells that a dead owner left in a ring */
+	HR_ENTRY_END,	  /* a process is gone */
+	HR_ENTRY_TICK,	  /* time passes */
+	HR_ENTRY_MOUNTS,  /* rows of a mountinfo */
+	HR_ENTRY_LEVEL,	  /* level of the job */
+	HR_ENTRY_KNOWN,	  /* file ids from before the checkpoint that this half uses */
+	HR_ENTRY_SEAL,	  /* a flush was asked for */
+	HR_ENTRY_STOP,	  /* end of the job */
+	HR_ENTRY_SNAP,	  /* snapshot: the engine's own numbers */
+	HR_ENTRY_PROC,	  /* snapshot: one process */
+	HR_ENTRY_FILERECS /* snapshot: file records that go on, least recently used first */
+};
+
+struct hr_entry {
+	uint32_t bytes; /* with this header and padding; a multiple of 8 */
+	uint32_t kind;
+};
+
+/* START: the packed JobEvent follows. */
+struct hr_entry_start {
+	struct hr_entry h;
+	uint64_t next_seq;
+	struct hr_clock_line line;
+	struct hr_clock_sample now;
+	uint32_t level;
+	uint32_t job_bytes;
+	uint8_t job[];
+};
+
+#define HR_ANCESTORS 8u
+
+/* ATTACH: the hello follows as it came. */
+struct hr_entry_attach {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t token;
+	uint64_t now_ns;
+	uint64_t now_ticks;
+	uint64_t start_time; /* field 22 of /proc/PID/stat: tells a reused pid apart */
+	uint64_t exec_of;    /* proc of the image that this one replaced, or 0 */
+	int32_t pid;	     /* in the daemon's pid namespace, from SO_PEERCRED */
+	uint32_t uid;
+	uint32_t deselected; /* refused: a rank that nobody asked for */
+	uint32_t hello_bytes;
+	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends */
+	uint8_t hello[];
+};
+
+struct hr_run {
+	uint16_t map;
+	uint16_t ring;
+	uint32_t count; /* slots; a torn one is all zero */
+	uint64_t first; /* absolute index of the first */
+};
+
+/* RECORDS: runs, then all their slots in the same order. */
+struct hr_entry_records {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t sweep_ticks;
+	uint32_t n_runs;
+	uint32_t spare;
+	struct hr_run runs[];
+};
+
+struct hr_lost_row {
+	uint64_t op;
+	struct hr_lost total; /* since the ring was made */
+};
+
+struct hr_entry_lost {
+	struct hr_entry h;
+	uint64_t proc;
+	uint16_t map;
+	uint16_t ring;
+	uint32_t n;
+	struct hr_lost_row rows[];
+};
+
+struct hr_entry_left {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t now_ticks;
+	uint32_t map;
+	uint32_t ring;
+	struct hr_inflight inflight;
+	struct hr_aggregate aggregate;
+};
+
+struct hr_entry_end {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t now_ns;
+	char exit[16]; /* NUL-terminated; "": not known */
+};
+
+struct hr_entry_tick {
+	struct hr_entry h;
+	struct hr_clock_line line;
+	struct hr_clock_sample now;
+};
+
+/* MOUNTS: rows, each followed by its two texts, without terminators, padded to 8. */
+struct hr_mount_row {
+	uint64_t dev; /* major << 32 | minor */
+	uint32_t kernel_id;
+	uint32_t id; /* of the stream; 0 in rows fresh from a mountinfo */
+	uint32_t path_bytes;
+	uint32_t type_bytes;
+	uint8_t texts[];
+};
+
+struct hr_entry_mounts {
+	struct hr_entry h;
+	uint64_t n;
+	uint8_t rows[];
+};
+
+struct hr_entry_level {
+	struct hr_entry h;
+	uint64_t now_ns;
+	uint32_t level;
+	uint32_t full; /* because max_bytes was reached */
+};
+
+struct hr_known_row {
+	uint64_t hash;
+	uint64_t check;
+	uint32_t id;
+	uint16_t mount;
+	uint16_t scope;
+};
+
+struct hr_entry_known {
+	struct hr_entry h;
+	uint64_t n;
+	struct hr_known_row rows[];
+};
+
+struct hr_entry_seal {
+	struct hr_entry h;
+};
+
+struct hr_entry_stop {
+	struct hr_entry h;
+	uint64_t now_ns;
+	char state[16];
+};
+
+static inline uint32_t hr_entry_round(uint64_t bytes)
+{
+	return (uint32_t)((bytes + 7) & ~UINT64_C(7));
+}
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/filerec.h"
+
+#include "common/hist.h"
+#include "common/ops.h"
+
+#define NONE UINT32_MAX
+
+/* Exact: processes are numbered from 1, below 2^29 in one stream. */
+static uint64_t key(uint64_t proc, uint32_t file, uint32_t api)
+{
+	return proc << 35 | (uint64_t)file << 3 | (api & 7);
+}
+
+static bool rec_is(const struct hr_filerec *r, uint64_t proc, uint32_t file, uint32_t api)
+{
+	return r->t.proc == proc && r->t.file == file && r->t.api == api;
+}
+
+static struct hr_filerec_list *list_of(struct hr_filerecs *f, const struct hr_filerec *r)
+{
+	return r->t.refs ? &f->open : &f->idle;
+}
+
+static void list_remove(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t i)
+{
+	struct hr_filerec *r = &f->v[i];
+
+	if (r->older != NONE)
+		f->v[r->older].newer = r->newer;
+	else
+		l->oldest = r->newer;
+	if (r->newer != NONE)
+		f->v[r->newer].older = r->older;
+	else
+		l->newest = r->older;
+}
+
+static void list_push(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t i)
+{
+	struct hr_filerec *r = &f->v[i];
+
+	r->newer = NONE;
+	r->older = l->newest;
+	if (l->newest != NONE)
+		f->v[l->newest].newer = i;
+	else
+		l->oldest = i;
+	l->newest = i;
+}
+
+void hr_filerecs_init(struct hr_filerecs *f)
+{
+	*f = (struct hr_filerecs){.unused = NONE, .open = {NONE, NONE}, .idle = {NONE, NONE}};
+}
+
+void hr_filerecs_done(struct hr_filerecs *f)
+{
+	free(f->v);
+	hr_map64_done(&f->by_key);
+	hr_filerecs_init(f);
+}
+
+uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
+{
+	return hr_map64_get(&f->by_key, key(proc, file, api));
+}
+
+static uint32_t take_slot(struct hr_filerecs *f)
+{
+	uint32_t i = f->unused;
+
+	if (i != NONE) {
+		f->unused = f->v[i].newer;
+		return i;
+	}
+	if (f->n == f->room) {
+		uint32_t more = f->room ? f->room * 2 : 64;
+		struct hr_filerec *v = realloc(f->v, more * sizeof(*v));
+
+		if (!v)
+			return NONE;
+		f->v = v;
+		f->room = more;
+	}
+	return f->n++;
+}
+
+static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
+{
+	uint32_t i = take_slot(f);
+
+	if (i == NONE)
+		return NONE;
+	memset(&f->v[i], 0, sizeof(f->v[i]));
+	f->v[i].t = *tail;
+	if (hr_map64_set(&f->by_key, key(tail->proc, tail->file, tail->api), i)) {
+		f->v[i].newer = f->unused;
+		f->unused = i;
+		return NONE;
+	}
+	f->live++;
+	list_push(f, list_of(f, &f->v[i]), i);
+	return i;
+}
+
+uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
+			uint32_t *cached)
+{
+	struct hr_filerec_tail tail = {proc, file, api, -1, -1, -1, -1, 0, 0};
+	uint32_t i = *cached;
+
+	if (i < f->n && rec_is(&f->v[i], proc, file, api))
+		return i;
+	i = hr_filerec_find(f, proc, file, api);
+	if (i == NONE)
+		i = make(f, &tail);
+	*cached = i;
+	return i;
+}
+
+int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
+{
+	if (hr_filerec_find(f, tail->proc, tail->file, tail->api) != NONE)
+		return 0;
+	return make(f, tail) == NONE ? -ENOMEM : 0;
+}
+
+static unsigned size_bin(uint64_t bytes)
+{
+	unsigned bin = hr_log2_bin(bytes);
+
+	return bin < HR_FILE_BINS ? bin : HR_FILE_BINS - 1;
+}
+
+static void max_of(uint64_t *max, uint64_t v)
+{
+	if (v > *max)
+		*max = v;
+}
+
+static void add_read(struct hr_filerec *r, const struct hr_file_op *op)
+{
+	r->ops[HR_FILE_READS] += op->count;
+	r->bytes_read += op->bytes;
+	r->read_ns += op->dur_ns;
+	max_of(&r->max_read_ns, op->dur_ns);
+	r->read_hist[size_bin(op->bytes / op->count)] += (uint32_t)op->count;
+	r->rw_switches += r->t.last_kind == 2;
+	r->t.last_kind = 1;
+	if (op->offset < 0)
+		return;
+	r->unaligned += op->offset % HR_ALIGN_BYTES != 0;
+	r->seq_reads += r->t.read_start >= 0 && op->offset > r->t.read_start;
+	r->consec_reads += r->t.read_end >= 0 && op->offset == r->t.read_end;
+	r->t.read_start = op->offset;
+	r->t.read_end = op->offset + (int64_t)op->bytes;
+}
+
+static void add_write(struct hr_filerec *r, const struct hr_file_op *op)
+{
+	r->ops[HR_FILE_WRITES] += op->count;
+	r->bytes_written += op->bytes;
+	r->write_ns += op->dur_ns;
+	max_of(&r->max_write_ns, op->dur_ns);
+	r->write_hist[size_bin(op->bytes / op->count)] += (uint32_t)op->count;
+	r->rw_switches += r->t.last_kind == 1;
+	r->t.last_kind = 2;
+	if (op->offset < 0)
+		return;
+	r->unaligned += op->offset % HR_ALIGN_BYTES != 0;
+	r->seq_writes += r->t.write_start >= 0 && op->offset > r->t.write_start;
+	r->consec_writes += r->t.write_end >= 0 && op->offset == r->t.write_end;
+	r->t.write_start = op->offset;
+	r->t.write_end = op->offset + (int64_t)op->bytes;
+}
+
+/* Failed reads and writes count as calls of no bytes; failed opens only as meta operations. */
+static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
+{
+	static const uint8_t count_of[] = {
+	    [HR_CLASS_OPEN] = HR_FILE_OPENS, [HR_CLASS_SEEK] = HR_FILE_SEEKS,
+	    [HR_CLASS_STAT] = HR_FILE_STATS, [HR_CLASS_SYNC] = HR_FILE_SYNCS,
+	    [HR_CLASS_DIR] = HR_FILE_META,   [HR_CLASS_META] = HR_FILE_META,
+	    [HR_CLASS_MAP] = HR_FILE_META,
+	};
+
+	r->meta_ns += op->dur_ns;
+	if (op->class == HR_CLASS_CLOSE || op->class >= sizeof(count_of))
+		return;
+	if (op->class == HR_CLASS_OPEN && op->failed)
+		r->ops[HR_FILE_META]++;
+	else
+		r->ops[count_of[op->class]] += op->count;
+}
+
+void hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op)
+{
+	struct hr_filerec *r = &f->v[index];
+	struct hr_filerec_list *l = list_of(f, r);
+
+	if (!r->dirty || op->start_ns < r->first_ns)
+		r->first_ns = op->start_ns;
+	r->dirty = true;
+	max_of(&r->last_ns, op->start_ns + op->dur_ns);
+	if (op->class == HR_CLASS_READ)
+		add_read(r, op);
+	else if (op->class == HR_CLASS_WRITE)
+		add_write(r, op);
+	else
+		add_meta(r, op);
+	if (l->newest != index) {
+		list_remove(f, l, index);
+		list_push(f, l, index);
+	}
+}
+
+void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change)
+{
+	struct hr_filerec *r = &f->v[index];
+	struct hr_filerec_list *from = list_of(f, r);
+
+	if (change < 0 && r->t.refs == 0)
+		return;
+	r->t.refs += (uint32_t)change;
+	if (from == list_of(f, r))
+		return;
+	list_remove(f, from, index);
+	list_push(f, list_of(f, r), index);
+}
+
+uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
+			 uint32_t max)
+{
+	uint32_t excess = f->live > HR_FILERECS_MOST ? f->live - HR_FILERECS_MOST : 0;
+	uint32_t n = 0, i;
+
+	for (i = f->idle.oldest; i != NONE && n < max; i = f->v[i].newer) {
+		if (n >= excess && f->v[i].last_ns + HR_FILE_IDLE_NS > now_ns)
+			return n;
+		indexes[n++] = i;
+	}
+	for (i = f->open.oldest; i != NONE && n < max && n < excess; i = f->v[i].newer)
+		indexes[n++] = i;
+	return n;
+}
+
+void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
+{
+	struct hr_filerec *r = &f->v[index];
+
+	hr_map64_remove(&f->by_key, key(r->t.proc, r->t.file, r->t.api));
+	list_remove(f, list_of(f, r), index);
+	r->t.proc = 0;
+	r->newer = f->unused;
+	f->unused = index;
+	f->live--;
+}
+
+void hr_filerec_reset(struct hr_filerec *r)
+{
+	struct hr_filerec kept = {.t = r->t, .newer = r->newer, .older = r->older};
+
+	*r = kept;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filerec.h - the counters of each (process, file, api), as Darshan users know them
+ *
+ * Owner     The engine; drain thread.
+ * Lifetime  A record is made by the first operation. While a descriptor is open it is `open`, else `idle`, in the order of its
+ *           last operation. It is sent and forgotten when it has been idle for HR_FILE_IDLE_NS, when its process ends, or when
+ *           there are more than HR_FILERECS_MOST (the longest idle first); at a checkpoint it is sent and its counters
+ *           start from zero, and only open ones are kept, with what sequence detection needs.
+ */
+#ifndef HEADRACE_DAEMON_FILEREC_H
+#define HEADRACE_DAEMON_FILEREC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/map64.h"
+
+#define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
+#define HR_FILERECS_MOST 16384u
+#define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
+#define HR_ALIGN_BYTES	 4096u
+
+/* What outlives a checkpoint. */
+struct hr_filerec_tail {
+	uint64_t proc;
+	uint32_t file;
+	uint32_t api;
+	int64_t read_start, read_end; /* of the previous read; -1: none */
+	int64_t write_start, write_end;
+	uint32_t last_kind; /* 0 none, 1 read, 2 write */
+	uint32_t refs;	    /* descriptors open on it */
+};
+
+struct hr_filerec {
+	struct hr_filerec_tail t;
+	bool dirty;	       /* has something to send */
+	uint32_t newer, older; /* list: by last operation */
+	uint64_t ops[9];       /* by enum hr_filerec_count */
+	uint64_t bytes_read, bytes_written;
+	uint64_t read_ns, write_ns, meta_ns;
+	uint64_t max_read_ns, max_write_ns;
+	uint64_t first_ns, last_ns;
+	uint64_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
+	uint32_t read_hist[HR_FILE_BINS];
+	uint32_t write_hist[HR_FILE_BINS];
+};
+
+enum hr_filerec_count {
+	HR_FILE_OPENS,
+	HR_FILE_READS,
+	HR_FILE_WRITES,
+	HR_FILE_SEEKS,
+	HR_FILE_STATS,
+	HR_FILE_SYNCS,
+	HR_FILE_META
+};
+
+struct hr_filerec_list {
+	uint32_t oldest, newest;
+};
+
+struct hr_filerecs {
+	struct hr_filerec *v; /* slots; unused ones are chained by `newer` */
+	uint32_t n, room, unused;
+	uint32_t live;
+	struct hr_map64 by_key;
+	struct hr_filerec_list open, idle;
+};
+
+/* One operation on a file, as far as its record is concerned. */
+struct hr_file_op {
+	uint8_t class; /* enum hr_class */
+	bool failed;
+	int64_t offset; /* HR_OFFSET_NONE */
+	uint64_t bytes;
+	uint64_t count; /* 1, or calls folded into an aggregate */
+	uint64_t start_ns;
+	uint64_t dur_ns;
+};
+
+void hr_filerecs_init(struct hr_filerecs *f);
+void hr_filerecs_done(struct hr_filerecs *f);
+
+/* Index of a record, made when absent; *cached: the caller's last for this process. UINT32_MAX: out of memory. */
+uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
+			uint32_t *cached);
+
+/* Index or UINT32_MAX. */
+uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
+
+void hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
+void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
+
+/*
+ * Records that are due at `now_ns`, longest idle first, at most `max`: idle for HR_FILE_IDLE_NS, or in excess of
+ * HR_FILERECS_MOST (open ones too, when no idle one is left). The caller sends and removes them. Returns how many.
+ */
+uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
+			 uint32_t max);
+
+void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
+
+/* Counters back to zero; the tail stays. */
+void hr_filerec_reset(struct hr_filerec *r);
+
+int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/hello.h"
+
+#include <errno.h>
+#include <string.h>
+
+int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
+{
+	if (bytes < sizeof(*ret) || bytes > HR_HELLO_MAX_BYTES)
+		return -EBADMSG;
+	memcpy(ret, msg, sizeof(*ret));
+	if (ret->magic != HR_ABI_MAGIC)
+		return -EBADMSG;
+	/* The fields up to here are the same in every version: an unknown one is told so. */
+	if (ret->abi != HR_ABI_VERSION || (ret->word_bytes != 4 && ret->word_bytes != 8))
+		return -EPROTO;
+	if (ret->bytes != bytes ||
+	    (ret->kind != HR_HELLO_ATTACH && ret->kind != HR_HELLO_MORE_RINGS))
+		return -EBADMSG;
+	return 0;
+}
+
+bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret)
+{
+	struct hr_item_hdr hdr;
+
+	if (*at < sizeof(struct hr_hello))
+		*at = sizeof(struct hr_hello);
+	if (bytes < *at || bytes - *at < sizeof(hdr))
+		return false;
+	memcpy(&hdr, msg + *at, sizeof(hdr));
+	if (hdr.bytes > bytes - *at - sizeof(hdr))
+		return false;
+	*ret = (struct hr_hello_item){hdr.kind, hdr.bytes, msg + *at + sizeof(hdr)};
+	*at += sizeof(hdr) + hdr.bytes;
+	return true;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/jobfile.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/arena.h"
+
+/* The first of these variables that is set, or "". */
+static char *env_of(const char *const *names)
+{
+	for (; *names; names++) {
+		const char *value = secure_getenv(*names);
+
+		if (value && *value)
+			return (char *)(uintptr_t)value;
+	}
+	return (char *)(uintptr_t) "";
+}
+
+static char *user_name(struct hr_arena *a, uint32_t uid)
+{
+	char buf[1024];
+	struct passwd pw, *found = NULL;
+
+	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) || !found)
+		return hr_arena_text(a, "");
+	return hr_arena_text(a, pw.pw_name);
+}
+
+static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace__JobEvent *m)
+{
+	Headrace__JobEvent__LabelsEntry *entries;
+	size_t n = 0;
+
+	while (labels && labels[n])
+		n++;
+	if (!n)
+		return;
+	entries = hr_arena_alloc(a, n * sizeof(*entries));
+	m->labels = hr_arena_alloc(a, n * sizeof(*m->labels));
+	for (size_t i = 0; i < n && entries && m->labels; i++) {
+		char *key = hr_arena_text(a, labels[i]);
+		char *equals = key ? strchr(key, '=') : NULL;
+
+		headrace__job_event__labels_entry__init(&entries[i]);
+		if (equals)
+			*equals++ = 0;
+		entries[i].key = key;
+		entries[i].value = equals ? equals : hr_arena_text(a, "");
+		m->labels[m->n_labels++] = &entries[i];
+	}
+}
+
+/* "123_4": array job 123, task 4. */
+static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *m)
+{
+	size_t digits = strspn(job, "0123456789");
+
+	if (!digits || job[digits] != '_' || !job[digits + 1] ||
+	    job[digits + 1 + strspn(job + digits + 1, "0123456789")])
+		return;
+	m->array_job = hr_arena_text(a, job);
+	m->array_task = hr_arena_text(a, job + digits + 1);
+	if (m->array_job)
+		m->array_job[digits] = 0;
+}
+
+int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t **ret,
+		size_t *ret_bytes)
+{
+	static const char *const account[] = {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT", NULL};
+	static const char *const partition[] = {"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE",
+						NULL};
+	static const char *const name[] = {"SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME", NULL};
+	Headrace__JobEvent m = HEADRACE__JOB_EVENT__INIT;
+	struct hr_arena a = {0};
+	uint8_t *packed;
+
+	m.state = hr_arena_text(&a, "running");
+	m.uid = config->uid;
+	m.user = user_name(&a, config->uid);
+	m.account = env_of(account);
+	m.partition = env_of(partition);
+	m.name = config->job_name ? hr_arena_text(&a, config->job_name) : env_of(name);
+	m.start_ns = start_ns;
+	m.ranks_expected = config->ranks_expected;
+	fill_array(&a, config->id.job, &m);
+	fill_labels(&a, config->labels, &m);
+	packed = a.failed ? NULL : malloc(headrace__job_event__get_packed_size(&m) + 1);
+	if (packed) {
+		*ret_bytes = headrace__job_event__pack(&m, packed);
+		*ret = packed;
+	}
+	hr_arena_reset(&a);
+	return packed ? 0 : -ENOMEM;
+}
+
+char *hr_journal_path(const struct hr_writer *w)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s/journal", hr_writer_dir(w)) < 0 ? NULL : path;
+}
+
+int hr_journal_redirect(const char *path, const char *dir, const struct hr_stream_id *id)
+{
+	char target[PATH_MAX];
+
+	if (snprintf(target, sizeof(target), "%s/headrace-%016llx.journal", dir,
+		     (unsigned long long)id->instance) >= (int)sizeof(target))
+		return -ENAMETOOLONG;
+	if (symlink(target, path) < 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+void hr_journal_unlink(const char *path)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n > 0) {
+		target[n] = 0;
+		unlink(target);
+	}
+	unlink(path);
+}

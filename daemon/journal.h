@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * journal.h - what the daemon took from rings and has not stored yet, kept where kill -9 cannot reach it
+ *
+ * Purpose   A file (private mode) or memfd of two halves. Entries (entry.h) are appended to one half and
+ *           committed by one release store of its head; ring positions are published after that, so a record is
+ *           either in its ring or in the journal, whenever the daemon dies.
+ * Owner     The node. The file is removed when its job ends.
+ * Threads   Appending: attach and drain thread, under the journal's lock. Retiring: the appender thread.
+ *           Reading back: before any thread runs.
+ *
+ *      0       +--------------------------------+
+ *              | struct hr_journal_hdr     4096 |
+ *      4096    +--------------------------------+
+ *              | half 0: struct hr_half      64 |   gen 0: free
+ *              |         entries ... head       |
+ *      + half  +--------------------------------+
+ *              | half 1                         |
+ *              +--------------------------------+
+ *
+ * States of a half
+ *      free    --(begin: head = 0, snapshot, then gen = last + 1)-->  active    entries are appended
+ *      active  --(the other half becomes active)-->                   full      its frames are on their way
+ *      full    --(all its frames are in the store: gen = 0)-->        free
+ *
+ * At recovery the halves with a gen are replayed, the older first. Space is reserved when the file is made: a full disk
+ * fails the opening, and never raises SIGBUS later.
+ */
+#ifndef HEADRACE_DAEMON_JOURNAL_H
+#define HEADRACE_DAEMON_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/entry.h"
+
+#define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
+#define HR_JOURNAL_VERSION    1u
+#define HR_JOURNAL_HALF_BYTES (16u << 20)
+#define HR_JOURNAL_SLACK                                                                           \
+	(4u * (HR_HELLO_MAX_BYTES + 512u)) /* the drain thread leaves it to ATTACH entries */
+#define HR_KNOWN_SLACK (1u << 20)	   /* everybody leaves it to KNOWN entries */
+
+struct hr_journal_hdr {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t spare;
+	uint64_t half_bytes;
+	uint8_t pad[HR_PAGE_BYTES - 24];
+};
+_Static_assert(sizeof(struct hr_journal_hdr) == HR_PAGE_BYTES, "journal header");
+
+struct hr_half {
+	uint64_t gen;  /* 0: free */
+	uint64_t head; /* bytes of committed entries; release store, acquire load */
+	uint64_t pad[6];
+	uint8_t entries[];
+};
+_Static_assert(sizeof(struct hr_half) == 64, "journal half");
+
+struct hr_journal;
+
+/*
+ * Opens the journal at `path`, or makes it with two free halves; NULL makes one in memory. *ret_found: there was one,
+ * and it holds entries. Errors: -EPROTONOSUPPORT (another version's), -EBADMSG (not a journal), -ENOSPC...
+ */
+int hr_journal_open(const char *path, uint64_t half_bytes, struct hr_journal **ret,
+		    bool *ret_found);
+void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */
+
+void hr_journal_lock(struct hr_journal *j);
+void hr_journal_unlock(struct hr_journal *j);
+
+/* Under the lock. Room for an entry in the active half, with `slack` bytes to spare behind it, or NULL. */
+void *hr_journal_reserve(struct hr_journal *j, uint64_t bytes, uint64_t slack);
+/* Under the lock. The entry just reserved counts from now on: sets its header, trims it to `bytes`. */
+void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes);
+
+/* Under the lock. Makes the free half active; its gen counts only from hr_journal_begun on. -EBUSY: not free. */
+int hr_journal_begin(struct hr_journal *j);
+void hr_journal_begun(struct hr_journal *j);
+
+uint64_t hr_journal_gen(const struct hr_journal *j); /* of the active half */
+uint64_t hr_journal_head(const struct hr_journal *j);
+uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in a half */
+bool hr_journal_spare_free(const struct hr_journal *j);
+void hr_journal_retire(struct hr_journal *j, uint64_t gen); /* any thread */
+
+/* Gens to replay, oldest first; returns how many (0..2). Makes the newest active. */
+unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
+
+/*
+ * Entry at *offset of a half, and moves *offset on; NULL at the committed end. A malformed length ends the half
+ * (the file is ours, but disks lie).
+ */
+const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * losses.h - what was not recorded, summed up until the next Loss frame
+ *
+ * Owner: the engine; drain thread. Rows of equal (proc, reason, op) add up here and again in readers.
+ */
+#ifndef HEADRACE_DAEMON_LOSSES_H
+#define HEADRACE_DAEMON_LOSSES_H
+
+#include <stdint.h>
+
+#include "daemon/map64.h"
+
+enum hr_loss_reason {
+	HR_LOSS_RING_FULL,  /* the ring had no room: exact, per op */
+	HR_LOSS_DETACHED,   /* made while no daemon was there: exact, per op */
+	HR_LOSS_TORN,	    /* reserved and never committed */
+	HR_LOSS_HOSTILE,    /* failed a check */
+	HR_LOSS_COLLISION,  /* path hashes that met another text (nothing is lost: a second id) */
+	HR_LOSS_STORE_FULL, /* frames given up because the store took none */
+	HR_LOSS_MAX_SIZE,   /* events not kept past --max-size */
+	HR_LOSS_RESTART,    /* slots that a restart of the daemon could not read again */
+	HR_LOSS_REASONS
+};
+
+const char *hr_loss_name(enum hr_loss_reason reason);
+
+struct hr_loss {
+	uint64_t proc;
+	uint32_t reason;
+	uint32_t op;
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t dur_ns;
+};
+
+struct hr_losses {
+	struct hr_loss *v;
+	uint32_t n, room;
+	struct hr_map64 by_key;
+};
+
+void hr_losses_add(struct hr_losses *l, const struct hr_loss *row);
+void hr_losses_clear(struct hr_losses *l);
+void hr_losses_done(struct hr_losses *l);
+
+#endif

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "daemon/appender.h"
+#include "daemon/attach.h"
+#include "daemon/clock.h"
+#include "daemon/drain.h"
+#include "daemon/engine.h"
+#include "daemon/fdstore.h"
+#include "daemon/jobfile.h"
+#include "daemon/mounts.h"
+#include "daemon/ranks.h"
+#include "daemon/ringpool.h"
+
+#define BATCHES	      4u
+#define SESSIONS_MOST 65536u
+#define MOUNT_BYTES   (256u << 10)
+
+struct hr_node {
+	struct hr_node_config c;
+	struct hr_clock clock;
+	struct hr_writer *writer;
+	struct hr_batch_pool *pool;
+	struct hr_journal *journal;
+	char *journal_path; /* NULL: it is in memory */
+	struct hr_engine *engine;
+	struct hr_appender *appender;
+	struct hr_node_page *page;
+	int page_fd;
+	struct hr_drain *drain;
+	struct hr_attach *attach;
+	bool stopped;
+	struct hr_node_stats last; /* once stopped */
+};
+
+static int fail(char **ret_error, int r, const char *what, const char *name)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "%s %s: %s", what, name, strerror(-r)) >= 0)
+		*ret_error = text;
+	return r;
+}
+
+static bool full(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------- */
+
+static int open_journal(struct hr_node *n, bool *ret_found)
+{
+	int r;
+
+	n->journal_path = hr_journal_path(n->writer);
+	if (!n->journal_path)
+		return -ENOMEM;
+	r = n->c.journal_dir ? hr_journal_redirect(n->journal_path, n->c.journal_dir, &n->c.id) : 0;
+	if (!r)
+		r = hr_journal_open(n->journal_path, HR_JOURNAL_HALF_BYTES, &n->journal, ret_found);
+	if (!full(r))
+		return r;
+	/* No room on disk: better a journal that a kill of this daemon loses than no daemon. */
+	hr_journal_unlink(n->journal_path);
+	free(n->journal_path);
+	n->journal_path = NULL;
+	return hr_journal_open(NULL, HR_JOURNAL_HALF_BYTES, &n->journal, ret_found);
+}
+
+/* A stream that has frames but no journal cannot go on: its numbers of processes and files are not known. */
+static int open_stream(struct hr_node *n, bool *ret_found)
+{
+	int r = hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
+
+	if (!r)
+		r = open_journal(n, ret_found);
+	if (r || *ret_found || hr_writer_mark(n->writer) <= 1)
+		return r;
+	hr_journal_close(n->journal);
+	n->journal = NULL;
+	if (n->journal_path)
+		hr_journal_unlink(n->journal_path);
+	free(n->journal_path);
+	n->journal_path = NULL;
+	hr_writer_close(n->writer);
+	n->writer = NULL;
+	if (getrandom(&n->c.id.instance, sizeof(n->c.id.instance), 0) < 0)
+		return -errno;
+	r = hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
+	return r ? r : open_journal(n, ret_found);
+}
+
+static void give(void *arg, struct hr_out_list *out)
+{
+	hr_appender_give(arg, out);
+}
+
+static void hand_on(struct hr_node *n)
+{
+	struct hr_out_list out;
+
+	hr_out_list_init(&out);
+	hr_engine_take(n->engine, &out);
+	hr_appender_give(n->appender, &out);
+}
+
+/* Takes the journal's entries again; what was stored before is not stored twice. */
+static int replay(struct hr_node *n)
+{
+	uint64_t gens[2], mark = hr_writer_mark(n->writer);
+	unsigned count = hr_journal_replay(n->journal, gens);
+	int r = 0;
+
+	for (unsigned i = 0; i < count && !r; i++) {
+		r = hr_engine_replay(n->engine, n->journal, gens[i], mark, give, n->appender);
+		if (r || i + 1 == count)
+			break;
+		r = hr_engine_checkpoint(n->engine);
+		hand_on(n);
+		hr_appender_retire(n->appender, gens[i]);
+	}
+	return r;
+}
+
+/* The first half of a new stream: START, and the mounts that this process sees, for want of better ones. */
+static int begin_stream(struct hr_node *n)
+{
+	struct hr_entry_start *start;
+	struct hr_entry_mounts *mounts;
+	uint8_t *job = NULL;
+	size_t job_bytes = 0;
+	char *text = NULL;
+	uint64_t used = 0;
+	int r = hr_job_pack(&n->c, hr_boot_ns(), &job, &job_bytes);
+
+	if (r)
+		return r;
+	r = hr_journal_begin(n->journal);
+	start =
+	    r ? NULL : hr_journal_reserve(n->journal, sizeof(*start) + job_bytes, HR_JOURNAL_SLACK);
+	if (!start) {
+		free(job);
+		return r ? r : -E2BIG;
+	}
+	start->next_seq = hr_writer_mark(n->writer) + 1;
+	start->line = n->clock.line;
+	hr_clock_sample(&start->now);
+	start->level = (uint32_t)n->c.level;
+	start->job_bytes = (uint32_t)job_bytes;
+	memcpy(start->job, job, job_bytes);
+	free(job);
+	hr_journal_commit(n->journal, HR_ENTRY_START, sizeof(*start) + job_bytes);
+	mounts = hr_journal_reserve(n->journal, sizeof(*mounts) + MOUNT_BYTES, HR_JOURNAL_SLACK);
+	if (mounts && hr_mountinfo_read(getpid(), &text) == 0) {
+		used = hr_mountinfo_rows(hr_engine_mounts(n->engine), text, mounts->rows,
+					 MOUNT_BYTES, &mounts->n);
+		hr_journal_commit(n->journal, HR_ENTRY_MOUNTS, sizeof(*mounts) + used);
+		free(text);
+	}
+	hr_journal_begun(n->journal);
+	return hr_engine_replay(n->engine, n->journal, hr_journal_gen(n->journal),
+				hr_writer_mark(n->writer), give, n->appender);
+}
+
+/* ---- sessions from before a restart ------------------------------------------------------------------ */
+
+/* "s<proc>.<index>" */
+static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index)
+{
+	unsigned long long proc;
+	unsigned index;
+	int end = 0;
+
+	if (sscanf(name, "s%19llu.%9u%n", &proc, &index, &end) != 2 || name[end])
+		return false;
+	*ret_proc = proc;
+	*ret_index = index;
+	return index < HR_SESSION_MAPS;
+}
+
+static struct hr_map_hdr *inherited_map(struct hr_inherited *list, size_t n, uint64_t proc,
+					uint32_t index)
+{
+	struct hr_map_hdr *map = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t p;
+		uint32_t k;
+
+		if (list[i].fd < 0 || !parse_name(list[i].name, &p, &k) || p != proc || k != index)
+			continue;
+		hr_map_open(list[i].fd, &map);
+		close(list[i].fd);
+		list[i].fd = -1;
+		break;
+	}
+	return map;
+}
+
+static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct hr_inherited *list,
+		      size_t count)
+{
+	struct hr_session *s = NULL;
+	struct hr_map_hdr *map;
+
+	if (hr_session_new(p->proc, p->token, p->pid, &s))
+		return;
+	while (s->n_maps < HR_SESSION_MAPS &&
+	       (map = inherited_map(list, count, p->proc, s->n_maps)))
+		hr_session_add_map(s, map);
+	if (s->n_maps == 0) { /* its rings are gone: nothing more will come of it */
+		hr_session_free(s);
+		hr_drain_ended(n->drain, p->proc, "");
+		return;
+	}
+	for (uint32_t i = 0; i < hr_session_rings(s); i++)
+		s->rings[i].tail =
+		    hr_engine_ring_next(n->engine, p->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS);
+	hr_drain_add_session(n->drain, s);
+	/* Not there any more: adopt tells the drain thread, which reads what it left. */
+	hr_attach_adopt(n->attach, p->proc, p->token, p->pid, p->start_time, s->n_maps);
+}
+
+/* Descriptors of processes that the journal does not know are of no use. */
+static void drop_strangers(struct hr_inherited *list, size_t n)
+{
+	uint64_t proc;
+	uint32_t index;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].fd >= 0 && parse_name(list[i].name, &proc, &index))
+			hr_fdstore_remove(list[i].name);
+}
+
+static void take_over_all(struct hr_node *n)
+{
+	struct hr_inherited *list = NULL;
+	struct hr_engine_proc p;
+	const void *at = NULL;
+	size_t count = 0;
+
+	if (hr_fdstore_inherit(&list, &count))
+		count = 0;
+	while ((at = hr_engine_next_proc(n->engine, at, &p)))
+		take_over(n, &p, list, count);
+	drop_strangers(list, count);
+	hr_fdstore_inherited_free(list, count);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+static int make_threads(struct hr_node *n)
+{
+	struct hr_drain_config dc = {
+	    .engine = n->engine,
+	    .journal = n->journal,
+	    .appender = n->appender,
+	    .clock = &n->clock,
+	    .page = n->page,
+	    .max_bytes = n->c.max_bytes,
+	    .ranks = n->c.ranks,
+	    .local_ranks = n->c.local_ranks,
+	};
+	struct hr_attach_config ac = {
+	    .socket = n->c.shim_socket,
+	    .uid = n->c.uid,
+	    .ranks = n->c.ranks,
+	    .local_ranks = n->c.local_ranks,
+	    .max_sessions = n->c.max_sessions ? n->c.max_sessions : SESSIONS_MOST,
+	    .max_ring_bytes = n->c.max_ring_bytes,
+	    .next_proc = hr_engine_last_proc(n->engine) + 1,
+	    .journal = n->journal,
+	    .clock = &n->clock,
+	    .page_fd = n->page_fd,
+	};
+	int r;
+
+	if (!ac.max_ring_bytes)
+		ac.max_ring_bytes =
+		    (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;
+	r = hr_drain_new(&dc, &n->drain);
+	if (r)
+		return r;
+	ac.drain = n->drain;
+	return hr_attach_new(&ac, &n->attach);
+}
+
+static int start_engine(struct hr_node *n, bool found)
+{
+	int r = hr_batch_pool_new(BATCHES, &n->pool);
+
+	if (!r)
+		r = hr_engine_new(n->pool, &n->engine);
+	if (!r)
+		r = hr_appender_new(n->writer, n->pool, n->journal, &n->appender);
+	if (!r)
+		r = found ? replay(n) : begin_stream(n);
+	if (!r && hr_engine_stopped(n->engine))
+		r = -ESTALE; /* it was killed when all but the last frames were stored */
+	return r;
+}
+
+static bool lists_valid(const struct hr_node_config *c)
+{
+	return (!c->ranks || hr_ranks_valid(c->ranks)) &&
+	       (!c->local_ranks || hr_ranks_valid(c->local_ranks));
+}
+
+int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error)
+{
+	struct hr_node *n = calloc(1, sizeof(*n));
+	bool found = false;
+	int r;
+
+	*ret_error = NULL;
+	if (!n)
+		return -ENOMEM;
+	n->c = *config;
+	n->page_fd = -1;
+	hr_clock_init(&n->clock);
+	if (!lists_valid(config)) {
+		hr_node_free(n);
+		return fail(ret_error, -EINVAL, "ranks", "are not a list like 0-47,64");
+	}
+	r = open_stream(n, &found);
+	if (r) {
+		hr_node_free(n);
+		return fail(ret_error, r, "cannot write to the store", config->store);
+	}
+	r = start_engine(n, found);
+	if (!r)
+		r = hr_node_page_new(&n->page, &n->page_fd);
+	if (r) {
+		hr_node_free(n);
+		return fail(ret_error, r, "cannot begin or continue the stream in", config->store);
+	}
+	r = make_threads(n);
+	if (r) {
+		hr_node_free(n);
+		return fail(ret_error, r, "cannot listen at", config->shim_socket);
+	}
+	take_over_all(n);
+	*ret = n;
+	return 0;
+}
+
+int hr_node_start(struct hr_node *n)
+{
+	int r = hr_drain_start(n->drain);
+
+	return r ? r : hr_attach_start(n->attach);
+}
+
+void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret)
+{
+	if (n->stopped)
+		*ret = n->last;
+	else
+		hr_drain_stats(n->drain, ret);
+}
+
+size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
+{
+	return hr_attach_pids(n->attach, pids, max);
+}
+
+int hr_node_flush(struct hr_node *n)
+{
+	hr_drain_flush(n->drain);
+	return hr_appender_wait(n->appender);
+}
+
+int hr_node_stop(struct hr_node *n, const char *state)
+{
+	int r, closed;
+
+	if (n->stopped)
+		return 0;
+	hr_attach_stop(n->attach);
+	hr_drain_stop(n->drain, state);
+	hr_appender_wait(n->appender);
+	hr_drain_stats(n->drain, &n->last);
+	n->stopped = true;
+	r = hr_appender_free(n->appender);
+	n->appender = NULL;
+	closed = hr_writer_close(n->writer);
+	n->writer = NULL;
+	if (r || closed) /* the journal stays: hr_store_recover may find room later */
+		return r ? r : closed;
+	if (n->journal_path)
+		hr_journal_unlink(n->journal_path);
+	return 0;
+}
+
+void hr_node_free(struct hr_node *n)
+{
+	if (!n)
+		return;
+	if (n->attach)
+		hr_attach_stop(n->attach);
+	hr_attach_free(n->attach);
+	hr_drain_free(n->drain);
+	hr_appender_free(n->appender);
+	hr_engine_free(n->engine);
+	hr_batch_pool_free(n->pool);
+	hr_journal_close(n->journal);
+	hr_writer_close(n->writer);
+	if (n->page)
+		munmap(n->page, sizeof(*n->page));
+	if (n->page_fd >= 0)
+		close(n->page_fd);
+	free(n->journal_path);
+	free(n);
+}

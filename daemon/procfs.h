@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * procfs.h - what /proc/PID/stat says of a process
+ *
+ * Pure readers; any thread.
+ */
+#ifndef HEADRACE_DAEMON_PROCFS_H
+#define HEADRACE_DAEMON_PROCFS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct hr_procstat {
+	pid_t ppid;
+	uint64_t start_time; /* clock ticks since boot: with the pid it names a process for good */
+};
+
+/* 0, -ESRCH, -EIO. */
+int hr_procstat_read(pid_t pid, struct hr_procstat *ret);
+
+#endif

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One record after the other: checked, given its file and position, appended to the batch, and added up.
+ *
+ * Slots were copied out of shared memory once, but a client wrote them: nothing is believed. A record that fails a
+ * check is counted and dropped, and has no other effect.
+ */
+#include "daemon/state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define CLOCK_SLACK_NS UINT64_C(1000000000)
+#define BYTES_MOST     (UINT64_C(1) << 50) /* in one operation */
+#define CALLS_MOST     (UINT64_C(1) << 31) /* in one aggregate */
+#define TEXT_MOST      8192u
+
+/* The records of one ring, in work. */
+struct fold {
+	struct hr_engine *e;
+	struct hr_proc *p;
+	struct hr_ring_state *ring;
+	uint64_t max_ticks; /* later ones are hostile */
+};
+
+struct cursor {
+	const struct hr_record *slots;
+	uint32_t n, at;
+	struct hr_ring_state *ring;
+};
+
+/* A record that passed the checks, in the engine's units. */
+struct operation {
+	const struct hr_record *r;
+	const struct hr_pair *pair;
+	struct hr_op_trait trait;
+	uint64_t start_ns, dur_ns;
+	uint64_t bytes; /* UINT64_MAX: none can be */
+	uint64_t calls;
+	int64_t offset, offset2;
+	uint32_t path, path2; /* index, UINT32_MAX: no file */
+};
+
+static enum hr_fd_effect effect_of(const struct hr_op_info *info)
+{
+	switch (info->class) {
+	case HR_CLASS_OPEN:
+		return HR_FD_OPEN;
+	case HR_CLASS_CLOSE:
+		return HR_FD_CLOSE;
+	case HR_CLASS_READ:
+	case HR_CLASS_WRITE:
+		return HR_FD_MOVE;
+	case HR_CLASS_SEEK:
+		return info->api == HR_API_POSIX || strncmp(info->name, "ftell", 5) == 0
+			   ? HR_FD_LSEEK
+			   : HR_FD_FSEEK;
+	case HR_CLASS_META:
+		if (strncmp(info->name, "dup", 3) == 0)
+			return HR_FD_DUP;
+		return strncmp(info->name, "fcntl", 5) == 0 ? HR_FD_FCNTL : HR_FD_NONE;
+	default:
+		return HR_FD_NONE;
+	}
+}
+
+void hr__traits_init(struct hr_engine *e)
+{
+	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
+		const struct hr_op_info *info = hr_op_info(op);
+
+		if (!info->name || info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK)
+			continue;
+		e->trait[op] = (struct hr_op_trait){info->class, info->api, info->bytes_rule,
+						    (uint8_t)effect_of(info)};
+	}
+}
+
+static void hostile(struct fold *f, uint32_t op)
+{
+	f->e->stats.hostile++;
+	hr__loss(f->e, f->p->id.proc, HR_LOSS_HOSTILE, op < HR_OP_MAX ? op : 0, 1);
+}
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+static uint32_t path_of(struct fold *f, uint64_t hash, uint16_t scope)
+{
+	struct hr_proc *p = f->p;
+
+	if (hash == 0)
+		return UINT32_MAX;
+	if (hash == p->last_hash && p->last_path < f->e->paths.n &&
+	    f->e->paths.v[p->last_path].hash == hash)
+		return p->last_path;
+	p->last_path = UINT32_MAX;
+	for (uint32_t i = 0; i < p->n_collisions; i++)
+		if (p->collisions[i].hash == hash)
+			p->last_path = p->collisions[i].path;
+	if (p->last_path >= f->e->paths.n)
+		p->last_path = hr_paths_use(&f->e->paths, hash, scope);
+	p->last_hash = hash;
+	if (p->last_path == UINT32_MAX)
+		f->e->failed = true;
+	return p->last_path;
+}
+
+static void note_collision(struct hr_proc *p, uint64_t hash, uint32_t path)
+{
+	uint32_t i = 0;
+
+	while (i < p->n_collisions && p->collisions[i].hash != hash)
+		i++;
+	if (i == HR_PROC_COLLISIONS)
+		return;
+	p->n_collisions += i == p->n_collisions;
+	p->collisions[i].hash = hash;
+	p->collisions[i].path = path;
+	p->last_hash = 0;
+}
+
+static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *text)
+{
+	struct hr_engine *e = f->e;
+	bool missing = false;
+	uint32_t index;
+	uint16_t mount;
+	int second;
+
+	if (r->file == 0) {
+		hostile(f, 0);
+		return;
+	}
+	mount = hr_mounts_find(&e->mounts, r->ret, r->offset, text, (uint32_t)r->asked, &missing);
+	if (missing)
+		e->mounts_wanted = f->p->id.proc;
+	/* A process that was told apart before says its own text again. */
+	for (uint32_t i = 0; i < f->p->n_collisions; i++)
+		if (f->p->collisions[i].hash == r->file)
+			return;
+	second = hr_paths_name(&e->paths, r->file, text, (uint32_t)r->asked, mount,
+			       r->bits & HR_REC_RUNTIME ? 1 : 0, &index);
+	if (second < 0)
+		e->failed = true;
+	if (second == 1) {
+		hr__loss(e, f->p->id.proc, HR_LOSS_COLLISION, 0, 1);
+		note_collision(f->p, r->file, index);
+	}
+}
+
+/* A control record with text: returns the slots it took. */
+static uint32_t take_text(struct fold *f, const struct hr_record *r, uint32_t left)
+{
+	const struct hr_text *parts = (const struct hr_text *)(r + 1);
+	uint8_t text[TEXT_MOST + HR_TEXT_BYTES];
+	uint32_t n;
+
+	if (r->asked < 1 || r->asked > TEXT_MOST) {
+		hostile(f, 0);
+		return 1;
+	}
+	n = (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
+	if (n >= left) {
+		hostile(f, 0);
+		return 1;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(text + (size_t)i * HR_TEXT_BYTES, parts[i].text, HR_TEXT_BYTES);
+	if (r->op == HR_CTL_PATH)
+		take_path(f, r, text);
+	else
+		hr__attribute_env(f->e, f->p, (const char *)text, r->asked);
+	return n + 1;
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------------- */
+
+static void move_refs(struct hr_engine *e, uint64_t proc, uint32_t file, uint32_t api, int change)
+{
+	uint32_t i = file ? hr_filerec_find(&e->filerecs, proc, file, api) : UINT32_MAX;
+
+	if (i != UINT32_MAX)
+		hr_filerec_refs(&e->filerecs, i, change);
+}
+
+static void fd_closed(struct fold *f, int32_t fd)
+{
+	struct hr_place last;
+
+	if (hr_position_close(&f->p->positions, fd, &last))
+		move_refs(f->e, f->p->id.proc, last.file, last.api, -1);
+}
+
+static void fd_opened(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+	int32_t fd = r->fd >= 0 ? r->fd : (int32_t)r->ret;
+	uint32_t file = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].id;
+	struct hr_place *place = hr_position_get(&f->p->positions, fd);
+
+	/* fdopen puts a stream on a descriptor that stays where it is. */
+	if (place && place->file == file && op->trait.api == HR_API_STDIO)
+		return;
+	fd_closed(f, fd);
+	if (file &&
+	    hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags & O_APPEND))
+		move_refs(f->e, f->p->id.proc, file, op->trait.api, 1);
+}
+
+static void fd_duplicated(struct fold *f, int32_t from, int64_t to)
+{
+	if (from == to || to < 0 || to > INT32_MAX)
+		return;
+	fd_closed(f, (int32_t)to);
+	hr_position_dup(&f->p->positions, from, (int32_t)to);
+}
+
+static void fd_sought(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+	struct hr_place *place = hr_position_get(&f->p->positions, r->fd);
+
+	if (!place && op->path != UINT32_MAX)
+		place = hr_position_open(&f->p->positions, r->fd, f->e->paths.v[op->path].id,
+					 op->trait.api, -1, false);
+	if (!place || place->append)
+		return;
+	if (op->trait.effect == HR_FD_LSEEK)
+		place->at = r->ret;
+	else if (r->flags == SEEK_SET)
+		place->at = r->offset >= 0 ? r->offset : -1;
+	else if (r->flags != SEEK_CUR || r->offset < -place->at)
+		place->at = -1;
+	else if (place->at >= 0)
+		place->at += r->offset;
+	if (place->at > INT64_MAX / 2)
+		place->at = -1;
+}
+
+/* A read or write without offset happens where the descriptor stands, and moves it. */
+static int64_t fd_moved(struct fold *f, int32_t fd, int64_t offset, uint64_t bytes)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, fd);
+	int64_t at;
+
+	if (offset != HR_OFFSET_NONE || !place || place->at < 0)
+		return offset;
+	at = place->at;
+	place->at = at <= INT64_MAX / 2 ? at + (int64_t)bytes : -1;
+	return at;
+}
+
+static void fd_move(struct fold *f, struct operation *op)
+{
+	uint64_t bytes = op->bytes == UINT64_MAX ? 0 : op->bytes;
+
+	op->offset = fd_moved(f, op->r->fd, op->offset, bytes);
+	if (op->pair)
+		op->offset2 = fd_moved(f, op->pair->fd, op->pair->offset, bytes);
+}
+
+/* After the file record was updated: it exists, to count the descriptors on it. */
+static void fd_effects(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+
+	/* A vfork child's descriptors are not this process's. */
+	if (r->ret < 0 || r->bits & HR_REC_VFORK)
+		return;
+	switch (op->trait.effect) {
+	case HR_FD_OPEN:
+		fd_opened(f, op);
+		break;
+	case HR_FD_CLOSE:
+		fd_closed(f, r->fd);
+		break;
+	case HR_FD_DUP:
+		fd_duplicated(f, r->fd, r->ret);
+		break;
+	case HR_FD_FCNTL:
+		if (r->flags == F_DUPFD || r->flags == F_DUPFD_CLOEXEC)
+			fd_duplicated(f, r->fd, r->ret);
+		break;
+	case HR_FD_LSEEK:
+	case HR_FD_FSEEK:
+		fd_sought(f, op);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- sums ----------------------------------------------------------------------------------------- */
+
+static void add_rollup(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+	uint16_t mount = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].mount;
+	struct hr_rollup *row =
+	    hr_rollup_row(&f->e->rollups, (op->start_ns + op->dur_ns) / HR_WINDOW_NS, f->p->id.proc,
+			  r->op, mount, r->bits & HR_REC_RUNTIME, &f->p->rollup_of[r->op]);
+
+	if (__builtin_expect(!row, 0)) {
+		f->e->failed = true;
+		return;
+	}
+	row->count++;
+	row->errors += r->ret < 0 && r->ret != HR_RET_NONE;
+	row->dur_ns += op->dur_ns;
+	if (op->dur_ns > row->max_dur_ns)
+		row->max_dur_ns = op->dur_ns;
+	row->dur_hist[hr_log2_bin(op->dur_ns)]++;
+	if (op->bytes == UINT64_MAX)
+		return;
+	row->bytes += op->bytes;
+	row->size_hist[hr_log2_bin(op->bytes)]++;
+}
+
+static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struct hr_file_op *op)
+{
+	uint32_t i = hr_filerec_get(&f->e->filerecs, f->p->id.proc, f->e->paths.v[path].id, api,
+				    &f->p->last_filerec);
+
+	if (i == UINT32_MAX)
+		f->e->failed = true;
+	else
+		hr_filerec_add(&f->e->filerecs, i, op);
+}
+
+static void add_filerec(struct fold *f, const struct operation *op)
+{
+	struct hr_file_op o = {
+	    .class = op->trait.class,
+	    .failed = op->r->ret < 0,
+	    .offset = op->offset,
+	    .bytes = op->bytes == UINT64_MAX ? 0 : op->bytes,
+	    .count = op->calls,
+	    .start_ns = op->start_ns,
+	    .dur_ns = op->dur_ns,
+	};
+
+	if (op->path2 == UINT32_MAX) {
+		if (op->path != UINT32_MAX)
+			add_to_file(f, op->path, op->trait.api, &o);
+		return;
+	}
+	/* Two files: data goes from the first to the second, and the time counts once. */
+	if (o.class == HR_CLASS_WRITE)
+		o.dur_ns = 0;
+	if (o.class == HR_CLASS_READ || o.class == HR_CLASS_WRITE)
+		o.class = HR_CLASS_READ;
+	if (op->path != UINT32_MAX)
+		add_to_file(f, op->path, op->trait.api, &o);
+	o.dur_ns = op->trait.class == HR_CLASS_WRITE ? op->dur_ns : 0;
+	if (o.class == HR_CLASS_READ)
+		o.class = HR_CLASS_WRITE;
+	o.offset = op->offset2;
+	add_to_file(f, op->path2, op->trait.api, &o);
+}
+
+/* ---- events --------------------------------------------------------------------------------------- */
+
+static uint32_t task_of(struct fold *f)
+{
+	struct hr_ring_state *ring = f->ring;
+	struct hr_batch *b = f->e->batch;
+	uint32_t i;
+
+	if (ring->task_batch == f->e->batch_number)
+		return ring->task;
+	for (i = 0; i < b->n_tasks; i++)
+		if (b->tasks[i].proc == f->p->id.proc && b->tasks[i].tid == ring->tid)
+			break;
+	if (i == b->n_tasks) {
+		b->tasks[i] = (struct hr_task){f->p->id.proc, ring->tid};
+		b->n_tasks++;
+	}
+	ring->task = i;
+	ring->task_batch = f->e->batch_number;
+	return i;
+}
+
+/* The batch with room for one more event and one more task. */
+static struct hr_batch *open_batch(struct hr_engine *e)
+{
+	if (e->batch && e->batch->n < HR_BATCH_EVENTS && e->batch->n_tasks < HR_BATCH_TASKS)
+		return e->batch;
+	hr__emit_batch(e);
+	e->batch = hr_batch_get(e->pool);
+	if (!e->batch) {
+		e->failed = true;
+		return NULL;
+	}
+	e->batch->first_ns = e->now_ns;
+	return e->batch;
+}
+
+static void add_event(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+	struct hr_batch *b = open_batch(f->e);
+	const struct hr_path *paths = f->e->paths.v;
+
+	if (!b)
+		return;
+	b->events[b->n] = (struct hr_event){
+	    .start_ns = op->start_ns,
+	    .dur_ns = op->dur_ns,
+	    .offset = op->offset,
+	    .ret = r->ret,
+	    .asked = r->asked,
+	    .file = op->path == UINT32_MAX ? 0 : paths[op->path].id,
+	    .file2 = op->path2 == UINT32_MAX ? 0 : paths[op->path2].id,
+	    .task = task_of(f),
+	    .flags = r->flags,
+	    .fd = r->fd,
+	    .op = r->op,
+	    .bits = r->bits & (HR_EV_SCOPE_RUNTIME | HR_EV_CUT),
+	};
+	b->n++;
+	b->bytes_moved += op->bytes == UINT64_MAX ? 0 : op->bytes;
+	f->e->stats.events++;
+}
+
+/* ---- one record ----------------------------------------------------------------------------------- */
+
+/* Checks and converts; false: hostile. */
+static bool understand(const struct fold *f, const struct hr_record *r, struct operation *op)
+{
+	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
+	bool aggregate = r->bits & HR_REC_AGGREGATE;
+
+	op->r = r;
+	op->trait = f->e->trait[r->op < HR_OP_MAX ? r->op : 0];
+	if (op->trait.class == HR_CLASS_NONE || r->fd < -1 || r->start_ticks < f->p->id.min_ticks ||
+	    r->start_ticks > f->max_ticks || (!aggregate && dur > f->max_ticks - r->start_ticks))
+		return false;
+	op->calls = aggregate ? r->asked : 1;
+	if (op->calls < 1 || op->calls > CALLS_MOST)
+		return false;
+	op->bytes = aggregate ? (uint64_t)r->ret
+			      : hr_bytes_moved(op->trait.bytes_rule, r->ret, r->asked, r->flags);
+	if (op->bytes > BYTES_MOST && op->bytes != UINT64_MAX)
+		return false;
+	op->start_ns = hr_ticks_ns(&f->e->line, r->start_ticks);
+	op->dur_ns = hr_ticks_span_ns(&f->e->line, dur);
+	op->offset = r->offset > INT64_MAX / 2 ? HR_OFFSET_NONE : r->offset;
+	return true;
+}
+
+static void fold_record(struct fold *f, const struct hr_record *r, const struct hr_pair *pair)
+{
+	struct hr_engine *e = f->e;
+	struct operation op;
+
+	e->stats.records++;
+	if (!understand(f, r, &op)) {
+		hostile(f, r->op);
+		return;
+	}
+	op.pair = pair;
+	op.offset2 = pair ? pair->offset : HR_OFFSET_NONE;
+	op.path2 = pair ? path_of(f, pair->file, pair->bits & HR_REC_RUNTIME) : UINT32_MAX;
+	op.path = path_of(f, r->file, r->bits & HR_REC_RUNTIME);
+	if (op.path != UINT32_MAX)
+		hr_paths_at(&e->paths, op.path);
+	if (op.path2 != UINT32_MAX)
+		hr_paths_at(&e->paths, op.path2);
+	if (op.trait.effect == HR_FD_MOVE)
+		fd_move(f, &op);
+	e->stats.bytes_moved += op.bytes == UINT64_MAX ? 0 : op.bytes;
+	add_filerec(f, &op);
+	if (op.trait.effect > HR_FD_MOVE)
+		fd_effects(f, &op);
+	if (r->bits & HR_REC_AGGREGATE) {
+		f->ring->aggregate_gen = r->flags;
+	} else {
+		add_rollup(f, &op);
+		if (e->level == HR_LEVEL_TRACE)
+			add_event(f, &op);
+	}
+	if (!f->p->id.read_data && r->ret >= 0 && !(r->bits & HR_REC_RUNTIME) && r->file &&
+	    (op.trait.class == HR_CLASS_READ || op.trait.class == HR_CLASS_MAP))
+		hr__attribute_read(e, f->p);
+}
+
+/* One record with what belongs to it: returns the slots it took. */
+static uint32_t take(struct fold *f, const struct hr_record *r, uint32_t left)
+{
+	if (r->op >= HR_OP_FIRST) {
+		const struct hr_pair *pair = (const struct hr_pair *)(r + 1);
+
+		if (!(r->bits & HR_REC_PAIR)) {
+			fold_record(f, r, NULL);
+			return 1;
+		}
+		if (left < 2 || pair->op != HR_CTL_PAIR) {
+			hostile(f, r->op);
+			return 1;
+		}
+		fold_record(f, r, pair);
+		return 2;
+	}
+	switch (r->op) {
+	case HR_CTL_NONE:
+		f->e->stats.torn++;
+		hr__loss(f->e, f->p->id.proc, HR_LOSS_TORN, 0, 1);
+		return 1;
+	case HR_CTL_THREAD:
+		f->ring->tid = (uint32_t)r->fd;
+		f->ring->task_batch = UINT64_MAX;
+		return 1;
+	case HR_CTL_PATH:
+	case HR_CTL_ENV:
+		return take_text(f, r, left);
+	case HR_CTL_FORK:
+		return 1;
+	default:
+		hostile(f, 0);
+		return 1;
+	}
+}
+
+/* ---- entries -------------------------------------------------------------------------------------- */
+
+/* End of the next record of a cursor, in ticks; what has no time comes first, so that names precede their use. */
+static uint64_t next_end(const struct cursor *c)
+{
+	const struct hr_record *r = &c->slots[c->at];
+
+	if (r->op < HR_OP_FIRST)
+		return 0;
+	return r->start_ticks + ((uint64_t)r->dur_hi << 32 | r->dur_lo);
+}
+
+static void advance(struct fold *f, struct cursor *c)
+{
+	f->ring = c->ring;
+	c->at += take(f, &c->slots[c->at], c->n - c->at);
+}
+
+/* Records of several rings in the order in which they ended. */
+static void merge(struct fold *f, struct cursor *cursors, uint32_t n)
+{
+	while (n > 1) {
+		uint64_t first = UINT64_MAX, second = UINT64_MAX;
+		uint32_t at = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t end = next_end(&cursors[i]);
+
+			if (end < first) {
+				second = first;
+				first = end;
+				at = i;
+			} else if (end < second) {
+				second = end;
+			}
+		}
+		do
+			advance(f, &cursors[at]);
+		while (cursors[at].at < cursors[at].n && next_end(&cursors[at]) <= second);
+		if (cursors[at].at >= cursors[at].n)
+			cursors[at] = cursors[--n];
+	}
+	while (n && cursors[0].at < cursors[0].n)
+		advance(f, &cursors[0]);
+}
+
+void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
+{
+	const struct hr_record *slots = (const struct hr_record *)(in->runs + in->n_runs);
+	const uint8_t *end = (const uint8_t *)in + in->h.bytes;
+	struct cursor cursors[HR_PROC_RINGS];
+	struct fold f = {.e = e, .p = hr__proc_find(e, in->proc)};
+	uint32_t n = 0;
+
+	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS || (const uint8_t *)slots > end)
+		return;
+	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
+	for (uint32_t i = 0; i < in->n_runs; i++) {
+		const struct hr_run *run = &in->runs[i];
+		struct hr_ring_state *ring = hr__ring(f.p, run->map, run->ring);
+
+		if (!ring || run->count > (uint64_t)(end - (const uint8_t *)slots) / HR_SLOT_BYTES)
+			return;
+		ring->next = run->first + run->count;
+		if (run->count)
+			cursors[n++] = (struct cursor){slots, run->count, 0, ring};
+		slots += run->count;
+	}
+	merge(&f, cursors, n);
+	if (e->filerecs.live > HR_FILERECS_MOST)
+		hr__flush_idle(e);
+}
+
+/* What the owner of a ring was in the middle of when it died. */
+static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t now_ticks)
+{
+	uint64_t dur = now_ticks > c->start_ticks ? now_ticks - c->start_ticks : 0;
+	struct hr_record r = {
+	    .start_ticks = c->start_ticks,
+	    .file = c->file,
+	    .offset = c->offset,
+	    .ret = HR_RET_NONE,
+	    .asked = c->asked,
+	    .dur_lo = (uint32_t)dur,
+	    .dur_hi = dur >> 48 ? UINT16_MAX : (uint16_t)(dur >> 32),
+	    .op = c->op,
+	    .fd = c->fd,
+	    .flags = c->flags,
+	    .bits = (c->bits & (HR_REC_RUNTIME | HR_REC_DIR)) | HR_REC_CUT,
+	};
+
+	fold_record(f, &r, NULL);
+}
+
+static void left_aggregate(struct fold *f, const struct hr_aggregate *c)
+{
+	struct hr_record r = {
+	    .start_ticks = c->start_ticks,
+	    .file = c->file,
+	    .offset = HR_OFFSET_NONE,
+	    .ret = (int64_t)c->bytes,
+	    .asked = c->count,
+	    .dur_lo = (uint32_t)c->ticks,
+	    .dur_hi = (uint16_t)(c->ticks >> 32),
+	    .op = c->op,
+	    .fd = c->fd,
+	    .flags = c->gen,
+	    .bits = (c->bits & HR_REC_RUNTIME) | HR_REC_AGGREGATE,
+	};
+
+	fold_record(f, &r, NULL);
+}
+
+void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
+{
+	struct fold f = {.e = e, .p = hr__proc_find(e, in->proc)};
+
+	f.ring = f.p && !f.p->end_ns ? hr__ring(f.p, in->map, in->ring) : NULL;
+	if (!f.ring)
+		return;
+	f.max_ticks = in->now_ticks;
+	if (in->inflight.op != 0)
+		left_inflight(&f, &in->inflight, in->now_ticks);
+	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&
+	    in->aggregate.gen != f.ring->aggregate_gen)
+		left_aggregate(&f, &in->aggregate);
+}

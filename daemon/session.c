@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLOTS	  (1u << HR_RING_SLOTS_LOG2)
+#define MAP_BYTES hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
+#define TEXT_MOST 8192u
+#define FUTURE_TICKS                                                                               \
+	(UINT64_C(1) << 33) /* a few seconds of any clock: an end beyond it is no waiting matter */
+
+int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret)
+{
+	struct hr_session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->proc = proc;
+	s->token = token;
+	s->pid = pid;
+	*ret = s;
+	return 0;
+}
+
+void hr_session_free(struct hr_session *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		hr_map_close(s->maps[i]);
+	free(s);
+}
+
+int hr_map_open(int fd, struct hr_map_hdr **ret)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	void *map;
+
+	/* Without the seal a client could cut the file short under us. */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
+	    st.st_size != (off_t)MAP_BYTES)
+		return -EINVAL;
+	map = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	*ret = map;
+	return 0;
+}
+
+void hr_map_close(struct hr_map_hdr *map)
+{
+	if (map)
+		munmap(map, MAP_BYTES);
+}
+
+int hr_session_add_map(struct hr_session *s, struct hr_map_hdr *map)
+{
+	if (s->n_maps == HR_SESSION_MAPS)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < HR_MAP_RINGS; i++) {
+		struct hr_ring_view *r = &s->rings[s->n_maps * HR_MAP_RINGS + i];
+		uint8_t *at = (uint8_t *)map + hr_ring_offset(i, HR_RING_SLOTS_LOG2);
+
+		*r = (struct hr_ring_view){.hdr = (struct hr_ring_hdr *)at};
+		r->slots = (struct hr_record *)(at + sizeof(struct hr_ring_hdr));
+	}
+	s->maps[s->n_maps++] = map;
+	return 0;
+}
+
+static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t index)
+{
+	return &r->slots[index & (SLOTS - 1)];
+}
+
+/* Pairs with the shim's release store of seq: what is in the slot came before. */
+static bool committed(const struct hr_ring_view *r, uint64_t index)
+{
+	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
+}
+
+bool hr_ring_pressed(const struct hr_ring_view *r)
+{
+	return committed(r, r->tail + SLOTS / 2);
+}
+
+/* ---- slots that will never be committed -------------------------------------------------------------- */
+
+/* One past the last committed slot behind `index`, or `index` itself. */
+static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
+{
+	for (uint64_t i = r->tail + SLOTS; i-- > index;)
+		if (committed(r, i))
+			return i + 1;
+	return index;
+}
+
+/* Reserved slots of a dead owner are torn; `head` is the client's word, so it moves us by a ring at most. */
+static uint64_t reserved_to(const struct hr_ring_view *r, uint64_t index)
+{
+	uint64_t head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
+	uint64_t to = last_committed(r, index);
+
+	if (head - r->tail <= SLOTS && head > to)
+		to = head;
+	return to;
+}
+
+/* The slot at `index` is not committed: whether it should be skipped as torn. */
+static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now_ns)
+{
+	if (index < r->torn_to)
+		return true;
+	if (gone) {
+		r->torn_to = reserved_to(r, index);
+		return index < r->torn_to;
+	}
+	if (__atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) == index) {
+		r->stalled_ns = 0;
+		return false;
+	}
+	if (r->stalled_ns == 0 || r->stalled_at != index) {
+		r->stalled_at = index;
+		r->stalled_ns = now_ns;
+		return false;
+	}
+	if (now_ns - r->stalled_ns < HR_TORN_NS)
+		return false;
+	r->stalled_ns = now_ns;
+	r->torn_to = last_committed(r, index);
+	return index < r->torn_to;
+}
+
+/* ---- taking --------------------------------------------------------------------------------------- */
+
+static uint64_t end_of(const struct hr_record *s)
+{
+	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
+}
+
+/* Slots that belong together, by what the first one says now. */
+static uint32_t slots_of(const struct hr_record *s)
+{
+	uint64_t asked = s->asked;
+
+	if (s->op >= HR_OP_FIRST)
+		return s->bits & HR_REC_PAIR ? 2 : 1;
+	if ((s->op != HR_CTL_PATH && s->op != HR_CTL_ENV) || asked < 1 || asked > TEXT_MOST)
+		return 1;
+	return 1 + (uint32_t)((asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+}
+
+uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
+		       uint64_t now_ns, uint64_t *ret_end)
+{
+	uint64_t last_end = 0;
+	uint32_t n = 0;
+
+	*ret_end = UINT64_MAX;
+	while (n < SLOTS) {
+		const struct hr_record *s = slot_at(r, r->tail + n);
+		uint32_t size = 1;
+		uint64_t end;
+
+		if (!committed(r, r->tail + n)) {
+			if (!skip(r, r->tail + n, gone, now_ns))
+				break;
+		} else {
+			size = slots_of(s);
+			end = s->op >= HR_OP_FIRST ? end_of(s) : 0;
+			if (end > limit && end - limit < FUTURE_TICKS)
+				break;
+			for (uint32_t i = 1; i < size && !gone; i++)
+				if (!committed(r, r->tail + n + i))
+					return n;
+			if (end > last_end && end <= limit)
+				last_end = end;
+		}
+		if (n + size > most) {
+			*ret_end = last_end;
+			break;
+		}
+		n += size;
+	}
+	return n < SLOTS ? n : SLOTS;
+}
+
+void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (committed(r, r->tail + i))
+			memcpy(&to[i], slot_at(r, r->tail + i), sizeof(*to));
+		else
+			memset(&to[i], 0, sizeof(*to));
+	}
+}
+
+void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
+{
+	r->tail += n;
+	/* Pairs with the owner's acquire load: slots before it may be written again. */
+	__atomic_store_n(&r->hdr->tail, r->tail, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&r->hdr->waiting, __ATOMIC_RELAXED))
+		syscall(SYS_futex, &r->hdr->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows)
+{
+	/* Pairs with the owner's release store behind lost[]. */
+	uint64_t total = __atomic_load_n(&r->hdr->lost_total, __ATOMIC_ACQUIRE);
+	uint32_t n = 0;
+
+	if (total == r->lost_seen)
+		return 0;
+	r->lost_seen = total;
+	for (uint32_t op = 0; op < HR_OP_MAX; op++) {
+		struct hr_lost_row row = {.op = op, .total = r->hdr->lost[op]};
+
+		if (row.total.count)
+			rows[n++] = row;
+	}
+	return n;
+}
+
+void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
+		   struct hr_aggregate *ret_aggregate)
+{
+	/* Pairs with the owner's release store of op. */
+	(void)__atomic_load_n(&r->hdr->inflight.op, __ATOMIC_ACQUIRE);
+	memcpy(ret_inflight, &r->hdr->inflight, sizeof(*ret_inflight));
+	memcpy(ret_aggregate, &r->hdr->aggregate, sizeof(*ret_aggregate));
+}
+
+void hr_session_set_level(struct hr_session *s, uint32_t level)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		__atomic_store_n(&s->maps[i]->level, level, __ATOMIC_RELAXED);
+}

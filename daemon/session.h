@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.h - one attached process: its maps, and reading its rings
+ *
+ * Purpose   The only code that reads what clients write. Positions are the daemon's own; whatever lies in shared memory (slots,
+ *           head, cells, counters) is copied and bounded, and may change or turn to zeros between two looks.
+ * Owner     Made by the attach thread (or at recovery), then the drain thread's.
+ * Lifetime  Until the process is gone and its rings are read to the end, or the job ends.
+ */
+#ifndef HEADRACE_DAEMON_SESSION_H
+#define HEADRACE_DAEMON_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/entry.h"
+#include "proto/abi.h"
+
+#define HR_SESSION_RINGS (HR_SESSION_MAPS * HR_MAP_RINGS)
+#define HR_SWEEP_RINGS	 16u /* rings that are merged by time */
+
+struct hr_ring_view {
+	struct hr_ring_hdr *hdr;
+	struct hr_record *slots;
+	uint64_t tail;	     /* ours; hdr->tail is for the client */
+	uint64_t stalled_at; /* index of an uncommitted slot that is in the way */
+	uint64_t stalled_ns; /* since when; 0: not */
+	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
+	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
+};
+
+struct hr_session {
+	struct hr_session *next;
+	uint64_t proc;
+	uint64_t token;
+	pid_t pid;
+	bool dead; /* the process is gone */
+	char exit[16];
+	uint32_t n_maps;
+	struct hr_map_hdr *maps[HR_SESSION_MAPS];
+	struct hr_ring_view rings[HR_SESSION_RINGS]; /* index: map * HR_MAP_RINGS + ring */
+};
+
+int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret);
+void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
+
+/* Maps a memfd of HR_MAP_RINGS rings. The descriptor stays the caller's. -EINVAL: not such a map. */
+int hr_map_open(int fd, struct hr_map_hdr **ret);
+void hr_map_close(struct hr_map_hdr *map);
+
+/* Takes over a map with all its rings at position 0; -ENOSPC when there are too many. */
+int hr_session_add_map(struct hr_session *s, struct hr_map_hdr *map);
+
+static inline uint32_t hr_session_rings(const struct hr_session *s)
+{
+	return s->n_maps * HR_MAP_RINGS;
+}
+
+/* Whether a ring is past its half mark: no time to sleep. */
+bool hr_ring_pressed(const struct hr_ring_view *r);
+
+/*
+ * Slots that can be taken now: committed (or torn), of operations that ended by `limit`, `most` at most. Never splits a
+ * control record or a pair. `gone`: the owner is dead, so nothing uncommitted will come. *ret_end: when the last
+ * operation counted ended, if the count was cut short by `most`; else UINT64_MAX.
+ */
+uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
+		       uint64_t now_ns, uint64_t *ret_end);
+
+/* Copies slots from tail on; an uncommitted one becomes all zero. */
+void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);
+
+/* n slots are safe in the journal: gives them back to the client, and wakes it if it waits. */
+void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
+
+/* Rows of lost[] that are not zero, when they have changed since the last call; at most HR_OP_MAX. */
+uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
+
+void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
+		   struct hr_aggregate *ret_aggregate);
+
+void hr_session_set_level(struct hr_session *s, uint32_t level);
+
+#endif
