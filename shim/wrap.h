@@ -59,7 +59,7 @@ static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
 	return ((uint32_t)fp->_flags & (HR_STREAM_MASK | mask)) == (HR_STREAM_MAGIC | want);
 }
 
-/* The stream's descriptor; -1 when it has none (in memory, a cookie, NULL). */
+/* The stream's descriptor; negative when it has none (in memory, a cookie, NULL). */
 static inline int hr_fileno(FILE *fp)
 {
 	if (hr_unlikely(fp == NULL))

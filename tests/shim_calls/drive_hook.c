@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drive_hook.c - calls that are no operations: process, environment, jumps */
+#include "drive.h"
+
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+/* The child says by its status whether its own hook was the next note. */
+static int child_saw(const char *hook)
+{
+	const struct stub_event *e = stub_take();
+
+	return e != NULL && e->kind == STUB_HOOK && strcmp(e->hook, hook) == 0;
+}
+
+static int exit_status(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+#define FORK(name)                                                                                 \
+	void drive_##name(void)                                                                    \
+	{                                                                                          \
+		pid_t pid = ON(hr_wrap_##name());                                                  \
+                                                                                                   \
+		if (pid == 0)                                                                      \
+			_exit(child_saw("hr_after_fork_child") ? 7 : 1);                           \
+		assert_int_equal(exit_status(pid), 7);                                             \
+		assert_int_equal(want_hook("hr_after_fork_parent")->ret, pid);                     \
+	}
+
+FORK(fork)
+FORK(_Fork)
+
+/* Parent and child share a stack: whatever frame the wrapper left would be gone for the parent. */
+void drive_vfork(void)
+{
+	volatile int canary[64];
+	pid_t pid;
+
+	for (int i = 0; i < 64; i++)
+		canary[i] = i;
+	stub_on();
+	pid = hr_wrap_vfork();
+	if (pid == 0) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/%d", 7);
+		_exit(path[1] - '0');
+	}
+	stub_off();
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(canary[i], i);
+	assert_int_equal(exit_status(pid), 7);
+	want_hook("hr_before_vfork");
+}
+
+static int clone_child(void *arg)
+{
+	_exit(*(int *)arg);
+}
+
+void drive_clone(void)
+{
+	static char stack[64 << 10] __attribute__((aligned(16)));
+	int status = 7;
+	pid_t tid = 0;
+	pid_t pid = ON(hr_wrap_clone(clone_child, stack + sizeof(stack), SIGCHLD, &status));
+
+	assert_int_equal(exit_status(pid), 7);
+	assert_int_equal(want_hook("hr_after_fork_parent")->ret, pid);
+	pid = ON(hr_wrap_clone(clone_child, stack + sizeof(stack),
+			       CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, &status,
+			       &tid));
+	assert_int_equal(exit_status(pid), 7);
+	assert_int_equal(tid, pid);
+	want_hook("hr_before_vfork");
+}
+
+/* In a child: the parent of daemon() exits. */
+void drive_daemon(void)
+{
+	int p[2], answer = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	if (pid == 0) {
+		int r = ON(hr_wrap_daemon(1, 1));
+
+		answer = r == 0 && child_saw("hr_after_fork_child") && child_saw("hr_cwd_changed");
+		_exit(write(p[1], &answer, sizeof(answer)) != sizeof(answer));
+	}
+	close(p[1]);
+	assert_int_equal(read(p[0], &answer, sizeof(answer)), sizeof(answer));
+	assert_int_equal(answer, 1);
+	assert_int_equal(exit_status(pid), 0);
+}
+
+/* A probe is not a filter. The real one is refused here: a null program. */
+void drive_prctl(void)
+{
+	unsigned long name[2] = {0};
+
+	assert_int_equal(ON(hr_wrap_prctl(PR_GET_NAME, name)), 0);
+	assert_true(name[0] != 0);
+	assert_failed(ON(hr_wrap_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), EFAULT);
+	assert_int_equal(ON(hr_wrap_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 8L)), -1);
+	want_hook("hr_before_seccomp");
+}
+
+/* ---- environment ---------------------------------------------------------------------------- */
+
+void drive_setenv(void)
+{
+	assert_int_equal(ON(hr_wrap_setenv("RANK", "3", 1)), 0);
+	assert_string_equal(getenv("RANK"), "3");
+	assert_string_equal(want_hook("hr_env_set")->text, "RANK=3");
+	assert_int_equal(ON(hr_wrap_setenv("RANK", "4", 0)), 0);
+	assert_string_equal(want_hook("hr_env_set")->text, "RANK=3");
+	assert_failed(ON(hr_wrap_setenv("A=B", "4", 1)), EINVAL);
+	unsetenv("RANK");
+}
+
+void drive_putenv(void)
+{
+	static char text[] = "RANK=5", bare[] = "RANK", empty[] = "RANK=";
+	static char longer[100] = "X", *end = longer + 90;
+
+	memset(longer, 'X', 90);
+	strcpy(end, "=1");
+	assert_int_equal(ON(hr_wrap_putenv(text)), 0);
+	assert_string_equal(getenv("RANK"), "5");
+	assert_string_equal(want_hook("hr_env_set")->text, "RANK=5");
+	assert_int_equal(ON(hr_wrap_putenv(empty)), 0);
+	assert_string_equal(want_hook("hr_env_set")->text, "RANK=");
+	assert_int_equal(ON(hr_wrap_putenv(longer)), 0);
+	assert_int_equal(ON(hr_wrap_putenv(bare)), 0);
+	assert_null(getenv("RANK"));
+}
+
+/* ---- jumps ----------------------------------------------------------------------------------- */
+
+#define JUMP(name, set)                                                                            \
+	void drive_##name(void)                                                                    \
+	{                                                                                          \
+		sigjmp_buf env;                                                                    \
+		volatile int arrived = 0;                                                          \
+		int value = set;                                                                   \
+                                                                                                   \
+		if (value == 0) {                                                                  \
+			arrived = 1;                                                               \
+			stub_on();                                                                 \
+			hr_wrap_##name(env, 7);                                                    \
+		}                                                                                  \
+		stub_off();                                                                        \
+		assert_int_equal(arrived, 1);                                                      \
+		assert_int_equal(value, 7);                                                        \
+		want_hook("hr_before_longjmp");                                                    \
+	}
+
+JUMP(longjmp, setjmp(env))
+JUMP(_longjmp, _setjmp(env))
+JUMP(siglongjmp, sigsetjmp(env, 1))
+JUMP(__longjmp_chk, sigsetjmp(env, 1))
