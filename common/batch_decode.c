@@ -95,8 +95,6 @@ void hr_decoder_free(struct hr_decoder *d)
 	free(d);
 }
 
-#define RESERVE(array, n) (((array) = malloc((n) * sizeof(*(array)))) != NULL)
-
 /* Untouched arrays cost address space only. */
 static int reserve(struct hr_decoder *d, uint32_t rows)
 {
@@ -107,16 +105,27 @@ static int reserve(struct hr_decoder *d, uint32_t rows)
 	while (n < rows)
 		n *= 2;
 	free_arrays(d);
-	d->room = 0;
-	if (!(RESERVE(d->planes, (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES * n) &
-	      RESERVE(d->files, n) & RESERVE(d->local, n) & RESERVE(d->task, n) &
-	      RESERVE(d->start_ns, n) & RESERVE(d->dur_ns, n) & RESERVE(d->op, n) &
-	      RESERVE(d->file, n) & RESERVE(d->offset, n) & RESERVE(d->asked, n) &
-	      RESERVE(d->ret, n) & RESERVE(d->fd, n) & RESERVE(d->flags, n) & RESERVE(d->file2, n) &
-	      RESERVE(d->bits, n)))
-		return -ENOMEM;
-	d->room = n;
-	return 0;
+	d->planes = malloc((size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES * n);
+	d->files = malloc(n * sizeof(*d->files));
+	d->local = malloc(n * sizeof(*d->local));
+	d->task = malloc(n * sizeof(*d->task));
+	d->start_ns = malloc(n * sizeof(*d->start_ns));
+	d->dur_ns = malloc(n * sizeof(*d->dur_ns));
+	d->op = malloc(n * sizeof(*d->op));
+	d->file = malloc(n * sizeof(*d->file));
+	d->offset = malloc(n * sizeof(*d->offset));
+	d->asked = malloc(n * sizeof(*d->asked));
+	d->ret = malloc(n * sizeof(*d->ret));
+	d->fd = malloc(n * sizeof(*d->fd));
+	d->flags = malloc(n * sizeof(*d->flags));
+	d->file2 = malloc(n * sizeof(*d->file2));
+	d->bits = malloc(n * sizeof(*d->bits));
+	d->room = d->planes && d->files && d->local && d->task && d->start_ns && d->dur_ns &&
+			  d->op && d->file && d->offset && d->asked && d->ret && d->fd &&
+			  d->flags && d->file2 && d->bits
+		      ? n
+		      : 0;
+	return d->room ? 0 : -ENOMEM;
 }
 
 /* ---- header -------------------------------------------------------------------------------------
@@ -163,6 +172,7 @@ static uint32_t with_dependencies(uint32_t want)
 {
 	static const uint32_t needs[HR_COL_END_] = {
 	    [HR_COL_START] = HR_COL_BIT(HR_COL_DUR),
+	    [HR_COL_ASKED] = HR_COL_BIT(HR_COL_OP),
 	    [HR_COL_OFFSET] = HR_COL_BIT(HR_COL_OP) | HR_COL_BIT(HR_COL_FILE) |
 			      HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_RET) |
 			      HR_COL_BIT(HR_COL_FLAGS),

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generate_store.c - the generated job as a store: what the daemon of each node would have written */
+#include "tests/bench/generate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/batch.h"
+
+#define MOUNT_DATA    1u
+#define MOUNT_SCRATCH 2u
+
+struct out {
+	const struct hr_gen_config *config;
+	const char *job;
+	uint32_t node;
+	struct hr_gen *gen;
+	struct hr_writer *writer;
+	struct hr_encoder *encoder;
+	struct hr_event *events;
+	uint32_t files_named;
+	uint64_t now_ns;
+};
+
+static int send(struct out *o, Headrace__Frame *frame, int compress)
+{
+	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
+	uint8_t *buf;
+	size_t bytes;
+	int r;
+
+	clock.boot_ns = o->now_ns;
+	clock.real_ns = o->now_ns - HR_GEN_BOOT_NS + HR_GEN_REAL_NS;
+	clock.error_ns = 50;
+	frame->seq = hr_writer_mark(o->writer) + 1;
+	frame->clock = &clock;
+	r = hr_frame_pack(frame, compress, &buf, &bytes);
+	if (r < 0)
+		return r;
+	r = hr_writer_append(o->writer, buf, bytes);
+	free(buf);
+	return r;
+}
+
+static int send_job(struct out *o, char *state)
+{
+	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	job.state = state;
+	job.uid = 1000;
+	job.user = "ada";
+	job.name = "imagenet";
+	job.start_ns = HR_GEN_BOOT_NS;
+	job.ranks_expected = o->config->nodes * o->config->ranks;
+	frame.body_case = HEADRACE__FRAME__BODY_JOB;
+	frame.job = &job;
+	return send(o, &frame, 1);
+}
+
+static void fill_process(const struct out *o, uint32_t task, Headrace__Process *p)
+{
+	static char python[] = "/usr/bin/python3", command[] = "python3 train.py";
+	int worker = hr_gen_worker(o->gen, task);
+	uint32_t rank = hr_gen_rank(o->gen, task);
+
+	headrace__process__init(p);
+	p->proc = task + 1;
+	p->pid = (int32_t)(1000 + task);
+	p->ppid = 1;
+	p->exe = (ProtobufCBinaryData){sizeof(python) - 1, (uint8_t *)python};
+	p->cmdline = (ProtobufCBinaryData){sizeof(command) - 1, (uint8_t *)command};
+	p->start_ns = HR_GEN_BOOT_NS;
+	p->rank_plus1 = rank + 1;
+	p->local_rank_plus1 = rank % o->config->ranks + 1;
+	p->world_size = o->config->nodes * o->config->ranks;
+	p->worker_plus1 = (uint32_t)(worker + 1);
+	p->rank_source = "RANK";
+}
+
+static int send_processes(struct out *o, size_t n)
+{
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process *rows = calloc(n, sizeof(*rows)), **list = calloc(n, sizeof(*list));
+	int r = -ENOMEM;
+
+	if (rows && list) {
+		for (uint32_t t = 0; t < n; t++) {
+			fill_process(o, t, &rows[t]);
+			list[t] = &rows[t];
+		}
+		processes.n_rows = n;
+		processes.rows = list;
+		frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+		frame.processes = &processes;
+		r = send(o, &frame, 1);
+	}
+	free(rows);
+	free(list);
+	return r;
+}
+
+static int send_mounts(struct out *o)
+{
+	static char data[] = "/data", scratch[] = "/scratch";
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Mount mounts[2], *list[2] = {&mounts[0], &mounts[1]};
+
+	headrace__mount__init(&mounts[0]);
+	mounts[0].id = MOUNT_DATA;
+	mounts[0].path = (ProtobufCBinaryData){sizeof(data) - 1, (uint8_t *)data};
+	mounts[0].fs_type = "lustre";
+	headrace__mount__init(&mounts[1]);
+	mounts[1].id = MOUNT_SCRATCH;
+	mounts[1].path = (ProtobufCBinaryData){sizeof(scratch) - 1, (uint8_t *)scratch};
+	mounts[1].fs_type = "xfs";
+	paths.n_mounts = 2;
+	paths.mounts = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
+	return send(o, &frame, 1);
+}
+
+/* Names the files that appeared since the last call. */
+static int send_paths(struct out *o)
+{
+	uint32_t first = o->files_named + 1, n = hr_gen_files(o->gen) - o->files_named;
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path *rows, **list;
+	char(*text)[HR_GEN_PATH_BYTES];
+	int r = -ENOMEM;
+
+	if (n == 0)
+		return 0;
+	rows = calloc(n, sizeof(*rows));
+	list = calloc(n, sizeof(*list));
+	text = calloc(n, sizeof(*text));
+	if (rows && list && text) {
+		for (uint32_t i = 0; i < n; i++) {
+			headrace__path__init(&rows[i]);
+			rows[i].id = first + i;
+			rows[i].hash = hr_gen_path_hash(o->gen, first + i);
+			rows[i].path.len = hr_gen_path(o->gen, first + i, text[i]);
+			rows[i].path.data = (uint8_t *)text[i];
+			rows[i].mount = text[i][1] == 'd' ? MOUNT_DATA : MOUNT_SCRATCH;
+			list[i] = &rows[i];
+		}
+		paths.n_rows = n;
+		paths.rows = list;
+		frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+		frame.paths = &paths;
+		r = send(o, &frame, 1);
+		o->files_named += n;
+	}
+	free(rows);
+	free(list);
+	free(text);
+	return r;
+}
+
+static int send_events(struct out *o, size_t n)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__EventBatch batch;
+	const struct hr_task *tasks;
+	size_t n_tasks = hr_gen_tasks(o->gen, &tasks);
+	int r;
+
+	hr_gen_next(o->gen, o->events, n);
+	o->now_ns = o->events[n - 1].start_ns + o->events[n - 1].dur_ns;
+	r = send_paths(o);
+	if (r == 0)
+		r = hr_batch_encode(o->encoder, o->events, n, tasks, n_tasks, &batch);
+	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	frame.events = &batch;
+	return r < 0 ? r : send(o, &frame, 0);
+}
+
+static int send_end(struct out *o)
+{
+	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	end.state = "ended";
+	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
+	frame.stream_end = &end;
+	return send(o, &frame, 0);
+}
+
+static int send_all(struct out *o)
+{
+	const struct hr_task *tasks;
+	uint64_t left = o->config->events / o->config->nodes;
+	int r = send_job(o, "running");
+
+	if (r == 0)
+		r = send_processes(o, hr_gen_tasks(o->gen, &tasks));
+	if (r == 0)
+		r = send_mounts(o);
+	while (r == 0 && left > 0) {
+		size_t n = left < o->config->batch_events ? left : o->config->batch_events;
+
+		r = send_events(o, n);
+		left -= n;
+	}
+	if (r == 0)
+		r = send_job(o, "ended");
+	return r < 0 ? r : send_end(o);
+}
+
+static int write_node(const struct hr_gen_config *config, uint32_t node, const char *store,
+		      const char *job)
+{
+	char name[32];
+	struct hr_stream_id id = {.cluster = "bench",
+				  .job = job,
+				  .node = name,
+				  .boot_id = "00000000-0000-4000-8000-000000000000",
+				  .instance = config->seed << 16 | node};
+	struct out o = {.config = config, .job = job, .node = node, .now_ns = HR_GEN_BOOT_NS};
+	int r, closed;
+
+	snprintf(name, sizeof(name), "node%u", node);
+	r = hr_gen_new(config, node, &o.gen);
+	if (r == 0)
+		r = hr_encoder_new(&o.encoder);
+	if (r == 0)
+		r = hr_writer_open(store, &id, &o.writer, NULL);
+	o.events = malloc(config->batch_events * sizeof(*o.events));
+	if (r == 0)
+		r = o.events ? send_all(&o) : -ENOMEM;
+	closed = hr_writer_close(o.writer);
+	hr_encoder_free(o.encoder);
+	hr_gen_free(o.gen);
+	free(o.events);
+	return r < 0 ? r : closed;
+}
+
+int hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job)
+{
+	int r = 0;
+
+	for (uint32_t node = 0; node < config->nodes && r == 0; node++)
+		r = write_node(config, node, store, job);
+	return r;
+}

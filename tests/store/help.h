@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * help.h - temporary stores and ready-made frames for the tests of the store
+ *
+ * Every function asserts its own success. Single-threaded.
+ */
+#ifndef HEADRACE_TESTS_STORE_HELP_H
+#define HEADRACE_TESTS_STORE_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collector/store.h"
+
+/* A fresh folder; cmocka setup and teardown that put its path into *state. */
+int help_setup(void **state);
+int help_teardown(void **state);
+
+/* "FOLDER/name", in one of a few static buffers. */
+const char *help_path(void **state, const char *name);
+
+/* Stream of node `node` in job "7", instance 1. */
+struct hr_stream_id help_id(const char *node);
+
+/* Appends to the writer, with the next seq. `clock_ns` 0: no clock sample. */
+int help_append(struct hr_writer *w, Headrace__Frame *frame, uint64_t clock_ns);
+
+int help_append_end(struct hr_writer *w);
+int help_append_process(struct hr_writer *w, uint64_t proc, uint32_t rank_plus1);
+int help_append_loss(struct hr_writer *w, uint64_t count);
+
+/* `n` files from `first`, with text "/data/<id>" (none when `bare`), hash id * 8, mount 1. */
+int help_append_paths(struct hr_writer *w, uint32_t first, uint32_t n, bool bare);
+int help_append_mount(struct hr_writer *w, uint32_t id, const char *path);
+
+/* `n` reads of process `proc`, start_ns from `first_ns` on. */
+int help_append_batch(struct hr_writer *w, uint64_t proc, uint32_t n, uint64_t first_ns);
+
+/* Whole files. */
+size_t help_read(const char *path, uint8_t **ret);
+void help_write(const char *path, const uint8_t *data, size_t bytes);
+
+/* The problem that contains `text`, or NULL. */
+const char *help_problem(const struct hr_catalog *c, const char *text);
+
+/* Opens one store that must be fine to open. */
+struct hr_catalog *help_open(const char *store, const struct hr_stream **ret_streams,
+			     size_t *ret_n);
+
+#endif
