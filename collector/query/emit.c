@@ -198,7 +198,8 @@ static void emit_bytes(const struct job *j)
 		if (rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE)
 			hr__out_null(j->out, k);
 		else
-			to[k] = (int64_t)hr_bytes_moved(rule, c->ret[i], c->asked[i], c->flags[i]);
+			to[k] = (int64_t)hr_bytes_moved(rule, c->ret[i], c->asked[i],
+							c->flags != NULL ? c->flags[i] : 0);
 	}
 }
 
@@ -416,6 +417,16 @@ bool hr__emit_any(const uint16_t *list, unsigned n)
 			return true;
 	}
 	return false;
+}
+
+bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes)
+{
+	pthread_once(&op_once, make_op_texts);
+	for (uint32_t op = 0; op < 8 * bytes && op < HR_OP_MAX; op++) {
+		if ((ops[op / 8] >> (op % 8) & 1) && op_rules[op] == HR_BYTES_ITEMS)
+			return true;
+	}
+	return bytes == 0;
 }
 
 static int64_t plus1(uint32_t value)

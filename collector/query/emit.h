@@ -34,6 +34,9 @@ void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 /* Whether any of the columns is a real one. */
 bool hr__emit_any(const uint16_t *columns, unsigned n);
 
+/* Whether a batch holds an op whose bytes are items of `flags` bytes. An empty bitmap: it may. */
+bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
+
 /* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */
 int hr__emit_tasks(struct hr_emit *e);
 void hr__emit_done(struct hr_emit *e);

@@ -21,6 +21,7 @@ struct scan {
 	size_t n_units;
 	_Atomic size_t next;
 	bool filter_ops;
+	bool shows_flags;
 	uint32_t want;	/* HR_COL_BIT()s */
 	unsigned names; /* HR_NAMES_* */
 	unsigned n_columns;
@@ -69,22 +70,31 @@ static void bind(duckdb_bind_info info)
 	hr_duckdb.bind_set_cardinality(info, rows, false);
 }
 
+static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint32_t batch)
+{
+	return q->no_prune ||
+	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
+}
+
+/* In turns over the streams, so that threads begin with different ones and make their names side by side. */
 static int list_units(struct scan *s)
 {
 	struct hr_query *q = s->q;
 	size_t total = 0, pruned = 0;
+	uint32_t most = 0;
 
 	for (size_t i = 0; i < q->n_streams; i++)
 		total += q->streams[i].s->n_batches;
 	s->units = malloc((total + 1) * sizeof(*s->units));
 	if (s->units == NULL)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < q->n_streams; i++) {
-		const struct hr_stream *st = q->streams[i].s;
-		bool all = q->no_prune, none = !all && !hr_prune_stream(&q->prune, st);
-
-		for (uint32_t b = 0; b < st->n_batches; b++) {
-			if (!none && (all || hr_prune_batch(&q->prune, st, &st->batches[b])))
+	for (uint32_t i = 0; i < q->n_streams; i++)
+		most = q->streams[i].s->n_batches > most ? q->streams[i].s->n_batches : most;
+	for (uint32_t b = 0; b < most; b++) {
+		for (uint32_t i = 0; i < q->n_streams; i++) {
+			if (b >= q->streams[i].s->n_batches)
+				continue;
+			if (can_matter(q, q->streams[i].s, b))
 				s->units[s->n_units++] = (struct unit){i, b};
 			else
 				pruned++;
@@ -114,6 +124,7 @@ static void init(duckdb_init_info info)
 		/* count(*) asks for a row number or nothing: neither is a column of ours. */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		hr__emit_needs(s->columns[i], &s->want, &s->names);
+		s->shows_flags |= column == HR_EVENTS_flags;
 	}
 	if (list_units(s) < 0) {
 		scan_free(s);
@@ -159,6 +170,14 @@ static void select_rows(const struct scan *s, struct worker *w)
 	}
 }
 
+/* `bytes` takes flags (item sizes) only where there are fread and its kin: few batches have any. */
+static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
+{
+	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
+		return s->want;
+	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
+}
+
 /* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
 static int load(const struct scan *s, struct worker *w, struct unit unit)
 {
@@ -179,7 +198,7 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 	if (r == 0 && w->frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
 		r = -EBADMSG;
 	if (r == 0)
-		r = hr_batch_decode(w->decoder, w->frame->events, s->want, &w->emit.c);
+		r = hr_batch_decode(w->decoder, w->frame->events, needed(s, ref), &w->emit.c);
 	if (r == 0 && w->emit.c.count > HR_BATCH_EVENTS)
 		r = -EBADMSG;
 	if (r < 0) {

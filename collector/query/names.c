@@ -9,6 +9,8 @@
 
 #include "collector/query/internal.h"
 
+#define NAME_BYTES 8192 /* longer than any base name: NAME_MAX is 255 */
+
 /* Distinct patterns of one stream, while they are collected: open addressing over indexes into
  * `list`. */
 struct interned {
@@ -88,16 +90,15 @@ static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text
 	return t->n++;
 }
 
-/* The part behind the last `/` of a path as shown: escapes hold no slash. */
-static const char *base_of(const duckdb_string_t *path, size_t *ret_n)
+/* The part behind the last `/`. */
+static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 {
-	const char *text = text_of(path);
-	size_t n = path->value.inlined.length, at = n;
+	size_t at = bytes;
 
-	while (at > 0 && text[at - 1] != '/')
+	while (at > 0 && path[at - 1] != '/')
 		at--;
-	*ret_n = n - at;
-	return text + at;
+	*ret_n = bytes - at;
+	return path + at;
 }
 
 /* A name without its [0-9-]+ runs: files of one kind that differ by step, rank or shard look the
@@ -158,51 +159,44 @@ static int make_bases(struct hr_names *names)
 	if (names->base == NULL)
 		return -ENOMEM;
 	for (uint32_t id = 1; id < names->n; id++) {
+		const duckdb_string_t *path = &names->path[id];
 		size_t n;
-		const char *base = base_of(&names->path[id], &n);
+		const char *base = base_of(text_of(path), path->value.inlined.length, &n);
 
 		names->base[id] = hr__string(base, n);
 	}
 	return 0;
 }
 
-static int make_patterns(struct hr_query *q, struct hr_names *names)
+/* Stripped before it is escaped: the digits of an escape are no part of the name. */
+static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
+	struct hr_names *names = &st->names;
 	struct interned t = {0};
-	char *buf = NULL;
-	size_t size = 0;
-	int r = -ENOMEM;
+	char stripped[NAME_BYTES];
+	int64_t index = 0;
 
 	names->pattern = calloc(names->n, sizeof(*names->pattern));
-	if (names->pattern == NULL)
-		goto out;
-	for (uint32_t id = 1; id < names->n; id++) {
+	for (uint32_t id = 1; id < names->n && names->pattern != NULL && index >= 0; id++) {
+		struct hr_file_info info;
+		const char *base;
 		size_t n;
-		const char *base = base_of(&names->path[id], &n);
-		int64_t index;
 
-		if (names->path[id].value.inlined.length == 0)
+		if (hr_stream_file(st->s, id, true, &info) < 0 || info.path_bytes == 0)
 			continue;
-		if (n >= size) {
-			free(buf);
-			size = 2 * n + 64;
-			buf = malloc(size);
-			if (buf == NULL)
-				goto out;
-		}
-		index = intern(&t, &q->pool, buf, strip_digits(buf, base, n));
-		if (index < 0)
-			goto out;
-		names->pattern[id] = (uint32_t)index;
+		base = base_of((const char *)info.path, info.path_bytes, &n);
+		n = n < sizeof(stripped) ? n : sizeof(stripped);
+		index = intern(&t, &q->pool, stripped, strip_digits(stripped, base, n));
+		names->pattern[id] = index < 0 ? 0 : (uint32_t)index;
+	}
+	for (uint32_t i = 1; i < t.n; i++) {
+		const duckdb_string_t *raw = &t.list[i];
+
+		t.list[i] = hr__string_of(&q->pool, text_of(raw), raw->value.inlined.length);
 	}
 	names->patterns = t.list;
-	t.list = NULL;
-	r = 0;
-out:
-	free(buf);
-	free(t.list);
 	free(t.slots);
-	return r;
+	return names->pattern == NULL || index < 0 ? -ENOMEM : 0;
 }
 
 /* Parts in order: a later one builds on an earlier one. */
@@ -216,7 +210,7 @@ static int make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 	case HR_NAMES_BASE:
 		return make_bases(&st->names);
 	default:
-		return make_patterns(q, &st->names);
+		return make_patterns(q, st);
 	}
 }
 
@@ -226,7 +220,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	unsigned ready = atomic_load_explicit(&names->ready, memory_order_acquire);
 	int r = 0;
 
-	if (parts & (HR_NAMES_BASE | HR_NAMES_PATTERN))
+	if (parts & HR_NAMES_BASE)
 		parts |= HR_NAMES_PATH;
 	if ((parts & ~ready) == 0)
 		return 0;
