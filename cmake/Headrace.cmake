@@ -13,6 +13,9 @@ function(hr_flags target)
       -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${HEADRACE_SANITIZE})
   endif()
+  if(HEADRACE_FUZZ AND NOT ARG_NOSANITIZE) # the fuzzer must see into the libraries
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # A static library of core logic: hr_library(name SOURCES... ) then target_link_libraries as usual.
