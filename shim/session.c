@@ -18,7 +18,7 @@
 #include "shim/sys.h"
 
 #define NS_PER_S   UINT64_C(1000000000)
-#define PATIENCE   UINT64_C(50000000) /* ns, all steps together */
+#define PATIENCE   UINT64_C(50000000) /* ns, all steps together; patience() */
 #define PAUSE	   UINT64_C(1000000)  /* ns between tries while the daemon's backlog is full */
 #define HINT_DIGIT 20
 
@@ -63,6 +63,19 @@ void hr__session_fd_taken(unsigned first, unsigned last)
 	}
 }
 
+/*
+ * How long an attach may take, in ns. A job that may wait for room in its rings (HEADRACE_ON_FULL=wait:100 under
+ * `headrace run`) may as well wait for the daemon: on a busy node it is not scheduled for longer than 50 ms, and a
+ * short process that gives up is lost without a trace.
+ */
+static uint64_t patience(void)
+{
+	uint64_t wait =
+	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(10000000) : 0;
+
+	return wait > PATIENCE ? wait : PATIENCE;
+}
+
 /* ---- the attach lock -------------------------------------------------------------------------- */
 
 static bool lock(void)
@@ -77,7 +90,7 @@ static bool lock(void)
 			return true;
 		now = hr__clock_ns();
 		if (until == 0)
-			until = now + PATIENCE;
+			until = now + patience();
 		if (now >= until)
 			return false;
 		hr__sys_futex_wait(&hr__wiped.lock, 1, until - now, 1);
@@ -159,8 +172,8 @@ static int receive(uint64_t until, struct hr_ack *ret_ack)
 		struct timespec ts;
 
 		left = remaining(until);
-		ts.tv_sec = 0;
-		ts.tv_nsec = (long)left;
+		ts.tv_sec = (time_t)(left / (int64_t)NS_PER_S);
+		ts.tv_nsec = (long)(left % (int64_t)NS_PER_S);
 		HR_SYS5(ppoll, &p, 1, &ts, NULL, 8);
 		n = HR_SYS3(recvmsg, p.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	} while (n == -EAGAIN && left > 0);
@@ -277,7 +290,7 @@ static int adopt(const struct hr_ack *ack)
 
 static int converse(enum hr_hello_kind kind, bool forked)
 {
-	uint64_t until = hr__clock_ns() + PATIENCE;
+	uint64_t until = hr__clock_ns() + patience();
 	const void *message;
 	struct hr_ack ack;
 	size_t bytes;
