@@ -25,7 +25,7 @@ static const struct {
 
 static const char *const health_names[] = {"ok", "warn", "fail"};
 
-static const struct hr_option table[] = {
+const struct hr_option hr_doctor_option_table[] = {
     {"json", 'j', NULL, "as JSON"},
     {"help", 'h', NULL, "this text"},
     {NULL, 0, NULL, NULL},
@@ -80,7 +80,7 @@ static int print_help(void)
 	     "Checks what recording needs on this machine, and for a store in the folder STORE "
 	     "(here).\n"
 	     "Exit status 0, or 1 when a check fails.\n");
-	hr_options_print(table);
+	hr_options_print(hr_doctor_option_table);
 	puts("\nchecks:");
 	for (size_t i = 0; i < CHECKS; i++)
 		printf("  %-12s %s\n", checks[i].name, checks[i].what);
@@ -109,7 +109,8 @@ static int diagnose(const char *store, bool json)
 
 int hr_doctor_main(int argc, char **argv)
 {
-	struct hr_options options = {.table = table, .argv = argv, .argc = argc, .next = 1};
+	struct hr_options options = {
+	    .table = hr_doctor_option_table, .argv = argv, .argc = argc, .next = 1};
 	bool json = false;
 	int id;
 

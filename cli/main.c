@@ -6,25 +6,23 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/query.h"
+#include "daemon/recover.h"
 
-static const struct {
-	const char *name;
-	int (*main)(int argc, char **argv);
-	const char *synopsis;
-	const char *what;
-} commands[] = {
-#define HR_COMMAND(name, function, synopsis, what) {#name, function, synopsis, what},
+static const struct hr_command commands[] = {
+#define HR_COMMAND(name, synopsis, what)                                                           \
+	{#name, hr_##name##_main, hr_##name##_option_table, synopsis, what},
 #include "cli/commands.def"
 #undef HR_COMMAND
+    {NULL, NULL, NULL, NULL, NULL},
 };
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static int print_help(void)
 {
 	puts("headrace records every I/O operation of a deep-learning job and says what it waits "
 	     "for.\n");
 	puts("usage:");
-	for (size_t i = 0; i < COMMANDS; i++)
+	for (size_t i = 0; commands[i].name != NULL; i++)
 		printf("  headrace %s %s\n      %s\n", commands[i].name, commands[i].synopsis,
 		       commands[i].what);
 	puts("\n`headrace COMMAND --help` lists the options of a command.\n\n"
@@ -40,7 +38,7 @@ static const char *nearest_command(const char *typed)
 	const char *best = NULL;
 	size_t best_shared = 0;
 
-	for (size_t i = 0; i < COMMANDS; i++) {
+	for (size_t i = 0; commands[i].name != NULL; i++) {
 		size_t shared = 0;
 
 		while (typed[shared] != '\0' && typed[shared] == commands[i].name[shared])
@@ -68,6 +66,7 @@ static int unknown_command(const char *typed)
 
 int main(int argc, char **argv)
 {
+	hr_query_recover = hr_store_recover;
 	if (argc < 2) {
 		hr_say("what is to be done? `headrace run -- CMD` records a program; `headrace "
 		       "--help` lists all");
@@ -80,7 +79,9 @@ int main(int argc, char **argv)
 		puts("headrace " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
-	for (size_t i = 0; i < COMMANDS; i++)
+	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && hr_manual_print(commands, argv[2]))
+		return EXIT_SUCCESS;
+	for (size_t i = 0; commands[i].name != NULL; i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].main(argc - 1, argv + 1);
 	return unknown_command(argv[1]);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "collector/query/named.h"
 #include "collector/query/notes.h"
 #include "collector/query/output.h"
@@ -29,7 +30,7 @@ int (*hr_query_recover)(const char *store, char **ret_note);
 
 enum { OPT_EXPLAIN = 256, OPT_LIST, OPT_MEMORY, OPT_THREADS, OPT_FORMAT, OPT_JOB, OPT_HELP };
 
-static const struct hr_option options[] = {
+const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "only this job"},
     {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet"},
     {"output", 'o', "FILE", "write the answer there; needed for parquet"},
@@ -69,7 +70,7 @@ static int usage(void)
 	     "Runs one read-only SQL statement, or a named query, over stores. The tables are in "
 	     "docs/sql.md;\n`DESCRIBE events` shows one. Arguments of a named query are NAME=VALUE "
 	     "or values in order.\n");
-	hr_options_print(options);
+	hr_options_print(hr_query_option_table);
 	return EXIT_SUCCESS;
 }
 
@@ -199,7 +200,7 @@ static int take_option(struct request *r, int id, const char *value, int *ret_st
 /* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
 static int parse(struct request *r, int argc, char **argv, int *ret_status)
 {
-	struct hr_options o = {.table = options, .argv = argv, .argc = argc, .next = 1};
+	struct hr_options o = {.table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
 
 	for (;;) {
 		int id = hr_option_next(&o);

@@ -5,8 +5,6 @@
 #ifndef HEADRACE_CLI_QUERY_H
 #define HEADRACE_CLI_QUERY_H
 
-int hr_query_main(int argc, char **argv);
-
 /*
  * Called with each store before it is opened, when main has set it: takes what the journal of a killed private daemon
  * still holds into the store. *ret_note (malloc'ed, may stay NULL) is told to the user. Negative errno: could not.

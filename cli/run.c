@@ -27,6 +27,7 @@
 #include "cli/summary.h"
 #include "common/text.h"
 #include "daemon/private.h"
+#include "daemon/recover.h"
 
 struct run {
 	struct hr_run_options options;
@@ -232,6 +233,19 @@ static void summarise(struct run *run)
 	hr_summary_free(summary);
 }
 
+/* The daemon died for good: what its journal holds goes into the store here. */
+static void recover(struct run *run)
+{
+	char *note = NULL;
+	int r = hr_store_recover(run->store, &note);
+
+	if (r < 0)
+		hr_say("the journal could not be taken over: %s; `headrace query %s summary` tries "
+		       "again",
+		       strerrordesc_np(-r), run->job.store);
+	free(note);
+}
+
 static void finish(struct run *run)
 {
 	int signum = WIFSIGNALED(run->child.status) ? WTERMSIG(run->child.status) : 0;
@@ -243,10 +257,9 @@ static void finish(struct run *run)
 			summarise(run);
 		return;
 	}
-	hr_say("headraced did not finish the job (%s): what it had taken over is recovered when "
-	       "the store is "
-	       "asked, with `headrace query %s summary`",
-	       strerrordesc_np(-r), run->job.store);
+	hr_say("headraced did not finish the job; its journal is taken over now");
+	recover(run);
+	summarise(run);
 }
 
 static int run_recorded(struct run *run)

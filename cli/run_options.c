@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "common/text.h"
 #include "daemon/ranks.h"
 #include "proto/abi.h"
@@ -23,7 +24,7 @@ enum {
 	OPT_BEST_EFFORT,
 };
 
-static const struct hr_option table[] = {
+const struct hr_option hr_run_option_table[] = {
     {"store", 'o', "STORE", "folder to record into (./headrace-<job>, or ./headrace-<time>-<pid>)"},
     {"job", OPT_JOB, "NAME", "job id (the scheduler's, or the name of the store)"},
     {"label", OPT_LABEL, "K=V", "remember K=V with the job; repeatable"},
@@ -50,7 +51,7 @@ static int print_help(void)
 	     "exit status is\n"
 	     "CMD's; 125: the store cannot be made, 126/127: CMD cannot be executed or found.\n"
 	     "HEADRACE=off in the environment runs CMD alone.\n");
-	hr_options_print(table);
+	hr_options_print(hr_run_option_table);
 	return 1;
 }
 
@@ -133,7 +134,8 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 
 int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 {
-	struct hr_options options = {.table = table, .argv = argv, .argc = argc, .next = 1};
+	struct hr_options options = {
+	    .table = hr_run_option_table, .argv = argv, .argc = argc, .next = 1};
 	int id, r = 0;
 
 	*ret = (struct hr_run_options){.level = HR_LEVEL_TRACE, .linger_ns = UINT64_C(5000000000)};

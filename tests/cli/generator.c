@@ -75,7 +75,7 @@ static void read_file(const char *folder, unsigned long i)
 	close(fd);
 }
 
-static int until_killed(const char *folder, const char *counter)
+static _Noreturn void until_killed(const char *folder, const char *counter)
 {
 	int fd = open(counter, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	volatile uint64_t *count;
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		return 2;
 	if (strcmp(argv[2], "--until-killed") == 0)
-		return until_killed(argv[1], argv[3]);
+		until_killed(argv[1], argv[3]);
 	files = strtoul(argv[2], NULL, 10);
 	blocks = strtoul(argv[3], NULL, 10);
 	for (unsigned long i = 0; i < files; i++)

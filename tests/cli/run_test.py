@@ -216,7 +216,8 @@ class Counts(harness.Case):
 
     def test_open_processes_are_named(self):
         child = f"import time; f = open('{self.data}/held', 'w'); time.sleep(3)"
-        script = f"import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', {child!r}]); " \
+        script = f"import subprocess, sys, time; " \
+                 f"p = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=-3, stderr=-3); " \
                  "time.sleep(0.5); print(p.pid)"
         begun = time.monotonic()
         done = self.run_it("--linger", "300ms", "--", PYTHON, "-c", script)

@@ -82,7 +82,7 @@ class FullDisk(harness.Case):
 
     def test_full_in_the_middle(self):
         """The command does not notice; headrace says it, and what is missing is counted."""
-        self.mount("1m")
+        self.mount("96k")
         done = self.run_it("--", harness.GENERATOR, self.data, "100", "2000")
         if done.returncode == 125:
             self.assertIn("No space left", done.stderr)  # no room for a journal: said before CMD starts
@@ -106,7 +106,7 @@ class FullDisk(harness.Case):
         self.assert_totals(json.loads(done.stdout), summary)
 
     def test_max_size(self):
-        done = self.run_it("--max-size", "64K", "--", harness.GENERATOR, self.data, "60", "1000")
+        done = self.run_it("--max-size", "32K", "--", harness.GENERATOR, self.data, "300", "1000")
         summary = self.summary()
         self.assert_totals(json.loads(done.stdout), summary)  # totals stay complete
         self.assertTrue(summary["missing"]["counters_only"])
