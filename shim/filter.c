@@ -97,7 +97,8 @@ static bool python_match(const char *path, size_t bytes)
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config)
 {
 	f->config = *config;
-	if (f->config.defaults == NULL)
+	f->shm = config->defaults == NULL;
+	if (f->shm)
 		f->config.defaults = HR__DEFAULT_EXCLUDE;
 	f->has_include = config->include != NULL && config->include[0] != '\0';
 }
@@ -115,5 +116,7 @@ enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path
 		return list_match(c->include, path, bytes) ? HR__TRACED : HR__EXCLUDED;
 	if (python_match(path, bytes))
 		return HR__TRACED_RUNTIME;
+	if (f->shm && hr__prefix_match("/dev/shm", 8, path, bytes))
+		return HR__TRACED;
 	return list_match(c->defaults, path, bytes) ? HR__EXCLUDED : HR__TRACED;
 }

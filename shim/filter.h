@@ -32,6 +32,7 @@ struct hr__filter_config {
 struct hr__filter {
 	struct hr__filter_config config;
 	bool has_include;
+	bool shm; /* the default excludes hold, and /dev/shm is not one of them */
 };
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);

@@ -21,8 +21,8 @@ static void print_ops(struct fake_daemon *d)
 		struct hr_lost lost = fake_lost(d, (uint16_t)op);
 
 		if (n != 0 || lost.count != 0)
-			printf("op %s %" PRIu64 " lost %" PRIu64 "\n", hr_op_info((uint16_t)op)->name, n,
-			       lost.count);
+			printf("op %s %" PRIu64 " lost %" PRIu64 "\n",
+			       hr_op_info((uint16_t)op)->name, n, lost.count);
 	}
 }
 

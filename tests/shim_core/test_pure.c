@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Table-driven tests of what has no state: filter, path building, link names, variables, path ids. */
+#include "tests/shim_core/harness.h"
+
+#include "common/pathid.h"
+#include "shim/linkname.h"
+#include "shim/path.h"
+
+static void filter_verdicts(void **state)
+{
+	static const struct {
+		struct hr__filter_config config;
+		const char *path;
+		enum hr__verdict want;
+	} rows[] = {
+	    {{0}, "/data/x", HR__TRACED},
+	    {{0}, "/etc", HR__EXCLUDED},
+	    {{0}, "/etc/passwd", HR__EXCLUDED},
+	    {{0}, "/etcetera/x", HR__TRACED},
+	    {{0}, "/usr/lib/libc.so", HR__EXCLUDED},
+	    {{0}, "/lib64/ld.so", HR__EXCLUDED},
+	    {{0}, "/dev/null", HR__EXCLUDED},
+	    {{0}, "/dev/shm/x", HR__TRACED},
+	    {{0}, "/dev/shmem", HR__EXCLUDED},
+	    {{.defaults = "/dev"}, "/dev/shm/x", HR__EXCLUDED},
+	    {{0}, "memfd:x", HR__TRACED},
+	    {{0}, "/usr/lib/python3/dist-packages/a.py", HR__TRACED_RUNTIME},
+	    {{0}, "/usr/lib/python3.11/os.py", HR__TRACED_RUNTIME},
+	    {{0}, "/home/u/venv/lib/python3.9/site-packages/t/x.so", HR__TRACED_RUNTIME},
+	    {{0}, "/home/u/lib/python3.9", HR__TRACED},
+	    {{0}, "/data/__pycache__/x.pyc", HR__TRACED_RUNTIME},
+	    {{0}, "/data/my__pycache__/x", HR__TRACED},
+	    {{0}, "/data/site-packages", HR__TRACED},
+	    {{.exclude = "/data"}, "/data/x", HR__EXCLUDED},
+	    {{.exclude = "/data/"}, "/data", HR__EXCLUDED},
+	    {{.exclude = "/data"}, "/database", HR__TRACED},
+	    {{.exclude = ",,/a,/b"}, "/b/c", HR__EXCLUDED},
+	    {{.exclude = "*.pyc"}, "/data/__pycache__/x.pyc", HR__EXCLUDED},
+	    {{.exclude = "/data/*/tmp?"}, "/data/a/b/tmp1", HR__EXCLUDED},
+	    {{.exclude = "data"}, "/data/x", HR__TRACED},
+	    {{.include = "/etc"}, "/etc/passwd", HR__TRACED},
+	    {{.include = "/etc"}, "/data/x", HR__EXCLUDED},
+	    {{.include = "/"}, "/usr/x", HR__TRACED},
+	    {{.include = ""}, "/data/x", HR__TRACED},
+	    {{.include = "/usr/lib/python3"}, "/usr/lib/python3/os.py", HR__TRACED},
+	    {{.include = "/a", .exclude = "/a/b"}, "/a/b/c", HR__EXCLUDED},
+	    {{.include = "/a", .exclude = "/a/b"}, "/a/c", HR__TRACED},
+	    {{.defaults = "/scratch"}, "/scratch/x", HR__EXCLUDED},
+	    {{.defaults = "/scratch"}, "/etc/x", HR__TRACED},
+	    {{.defaults = ""}, "/etc/x", HR__TRACED},
+	    {{.store = "/data/store", .include = "/data"}, "/data/store/jobs", HR__EXCLUDED},
+	    {{.store = "/data/store"}, "/data/stores", HR__TRACED},
+	};
+	struct hr__filter f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hr__filter_init(&f, &rows[i].config);
+		if (hr__filter_verdict(&f, rows[i].path, strlen(rows[i].path)) != rows[i].want)
+			fail_msg("row %zu: %s", i, rows[i].path);
+	}
+}
+
+static void globs(void **state)
+{
+	static const struct {
+		const char *pattern, *path;
+		bool want;
+	} rows[] = {
+	    {"*", "", true},	     {"*", "/a/b", true},
+	    {"?", "", false},	     {"a*b*c", "aXbYbZc", true},
+	    {"a*b*c", "acb", false}, {"*/x/*", "/x/", true},
+	    {"*/x/*", "/x", false},  {"/a/?", "/a/\xff", true},
+	    {"", "", true},	     {"", "a", false},
+	    {"**a", "bba", true},    {"*aab", "aaaaab", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (hr__glob_match(rows[i].pattern, strlen(rows[i].pattern), rows[i].path,
+				   strlen(rows[i].path)) != rows[i].want)
+			fail_msg("row %zu: %s on %s", i, rows[i].pattern, rows[i].path);
+}
+
+static void paths_appended(void **state)
+{
+	static const struct {
+		const char *base, *path, *want; /* want NULL: does not fit in 32 bytes */
+	} rows[] = {
+	    {"", "/", "/"},
+	    {"", "//", "/"},
+	    {"", "/a//b/./c", "/a/b/c"},
+	    {"", "/a/../b", "/a/../b"},
+	    {"", "/a/b/", "/a/b"},
+	    {"", "/a/.", "/a"},
+	    {"", "/.", "/"},
+	    {"/", "a", "/a"},
+	    {"/cwd", "a", "/cwd/a"},
+	    {"/cwd", ".", "/cwd"},
+	    {"/cwd", "..", "/cwd/.."},
+	    {"/cwd", "./a/./", "/cwd/a"},
+	    {"/cwd", ".hidden/..x", "/cwd/.hidden/..x"},
+	    {"/cwd", "0123456789012345678901234567", NULL},
+	    {"/cwd", "012345678901234567890123456", "/cwd/012345678901234567890123456"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char buf[33] = {0};
+		size_t n = strlen(rows[i].base);
+
+		memcpy(buf, rows[i].base, n);
+		n = hr__path_append(buf, n, 32, rows[i].path, strlen(rows[i].path));
+		buf[n] = '\0';
+		if (rows[i].want == NULL)
+			assert_int_equal(n, 0);
+		else
+			assert_string_equal(buf, rows[i].want);
+	}
+}
+
+static void link_names(void **state)
+{
+	static const struct {
+		const char *link, *want;
+		bool unlinked;
+	} rows[] = {
+	    {"/data/x", "/data/x", false},
+	    {"/data/x (deleted)", "/data/x", true},
+	    {"/data/x (deleted)", "/data/x (deleted)", false},
+	    {"/memfd:cache (deleted)", "memfd:cache", true},
+	    {"/memfd:a (deleted) (deleted)", "memfd:a (deleted)", true},
+	    {"/memfd:file", "/memfd:file", false},
+	    {"/tmp/#123 (deleted)", "/tmp/#tmpfile", true},
+	    {"/tmp/#1 (deleted)", "/tmp/#tmpfile", true},
+	    {"/tmp/#1", "/tmp/#1", false},
+	    {"/tmp/a#12 (deleted)", "/tmp/a#12", true},
+	    {"/#12 (deleted)", "/#tmpfile", true},
+	    {"pipe:[12]", "", false},
+	    {"anon_inode:[eventfd]", "", true},
+	    {"", "", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char buf[64];
+		size_t n = strlen(rows[i].link);
+
+		memcpy(buf, rows[i].link, n);
+		n = hr__linkname_clean(buf, n, rows[i].unlinked);
+		buf[n] = '\0';
+		assert_string_equal(buf, rows[i].want);
+	}
+}
+
+static void proc_names(void **state)
+{
+	char buf[32];
+
+	(void)state;
+	hr__linkname_proc(buf, 0);
+	assert_string_equal(buf, "/proc/self/fd/0");
+	hr__linkname_proc(buf, 1048576);
+	assert_string_equal(buf, "/proc/self/fd/1048576");
+	hr__linkname_proc(buf, 2147483647);
+	assert_string_equal(buf, "/proc/self/fd/2147483647");
+}
+
+static void variables(void **state)
+{
+	static const struct {
+		const char *text;
+		bool want;
+	} rows[] = {
+	    {"RANK=1", true},	      {"RANK", true},
+	    {"RANKS=1", false},	      {"HEADRACE_JOB=x", true},
+	    {"HEADRACE=off", false},  {"HEADRACE_EXCLUDE=/a", false},
+	    {"SLURM_PROCID=0", true}, {"SLURM_JOB_NAME=x", false},
+	    {"PATH=/bin", false},     {"OMPI_COMM_WORLD_RANK=3", true},
+	    {"MASTER_ADDR=h", true},  {"=x", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (hr__env_wanted(rows[i].text) != rows[i].want)
+			fail_msg("%s", rows[i].text);
+}
+
+/* The values are stored in every trace: they must never change. */
+static void path_ids(void **state)
+{
+	(void)state;
+	assert_int_equal(hr_path_id("", 0), UINT64_C(0x2d06800538d394c0));
+	assert_int_equal(hr_path_id("/data/x", 7) & 7, 0);
+	assert_int_not_equal(hr_path_id("/data/x", 7), hr_path_id("/data/y", 7));
+	assert_int_not_equal(hr_path_id("/data/x", 7), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(filter_verdicts), cmocka_unit_test(globs),
+	    cmocka_unit_test(paths_appended),  cmocka_unit_test(link_names),
+	    cmocka_unit_test(proc_names),      cmocka_unit_test(variables),
+	    cmocka_unit_test(path_ids),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
