@@ -73,7 +73,7 @@ static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint6
  * real call, not here. The end makes it absolute against dirfd (AT_FDCWD allowed), applies the filter, attaches
  * if need be, and sends the path if this process has not; only then is op->file known. The path must live
  * until the end (mkstemp: the end sees the name that was made). A NULL or empty path is not recorded; an
- * empty path with AT_EMPTY_PATH is hr_begin_fd's.
+ * empty path with AT_EMPTY_PATH is hr_begin_fd's. chdir's is looked at here: afterwards it would be another.
  */
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked);
 
@@ -85,7 +85,8 @@ static inline void hr_end(struct hr_op *op, int64_t ret, uint32_t flags);
 /*
  * As hr_end for calls that return a new descriptor of the path begun (open family, fopen: fd = fileno):
  * enters fd into the table first; fd < 0 when the call failed. Looks at type, device and mount of a newly
- * seen file (one statx without sync), and makes the operation not live when it is no file.
+ * seen file (one statx without sync), and makes the operation not live when it is no file. With O_TMPFILE in
+ * flags the path is the directory, and the file DIR/#tmpfile.
  */
 void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags);
 
