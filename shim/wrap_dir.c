@@ -119,14 +119,12 @@ char *hr_wrap_mkdtemp(char *path)
 	return r;
 }
 
-/* Looked at before the call: afterwards a relative path would mean another directory. */
 int hr_wrap_chdir(const char *path)
 {
 	struct hr_op op;
 	int r;
 
-	hr_begin_file(&op, HR_OP_chdir, hr_path_file(AT_FDCWD, path), -1, HR_ASKED_NONE,
-		      HR_OFFSET_NONE);
+	hr_begin_path(&op, HR_OP_chdir, AT_FDCWD, path, HR_ASKED_NONE);
 	r = HR_REAL(chdir)(path);
 	if (r == 0)
 		hr_cwd_changed();

@@ -75,22 +75,15 @@ MAKE_STREAM(tmpfile64)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static inline bool is_tmpfile(int flags)
+/* The mode is there only when the flags ask for it. */
+static inline bool takes_mode(int flags)
 {
-	return (flags & O_TMPFILE) == O_TMPFILE;
+	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* The path of an O_TMPFILE open is the directory: the file it makes has no name but its number. */
-static inline int end_open(struct hr_op *op, enum hr_op_id id, int fd, int flags)
+static inline int end_open(struct hr_op *op, int fd, int flags)
 {
-	if (hr_unlikely(is_tmpfile(flags)) && fd >= 0) {
-		uint64_t start = op->live ? op->start : hr__clock_ticks();
-
-		hr_end_none(op);
-		record_made_fd(id, start, fd, (uint32_t)flags);
-	} else {
-		hr_end_open(op, fd, hr_ret(fd), (uint32_t)flags);
-	}
+	hr_end_open(op, fd, hr_ret(fd), (uint32_t)flags);
 	return fd;
 }
 
@@ -100,10 +93,9 @@ static inline int end_open(struct hr_op *op, enum hr_op_id id, int fd, int flags
 		struct hr_op op;                                                                   \
                                                                                                    \
 		hr_begin_path(&op, HR_OP_##name, dirfd, path, HR_ASKED_NONE);                      \
-		return end_open(&op, HR_OP_##name, HR_REAL(name) args, flags);                     \
+		return end_open(&op, HR_REAL(name) args, flags);                                   \
 	}
 
-/* The mode is there only when the flags ask for it. */
 #define OPEN_VARIADIC(name, dirfd, params, args)                                                   \
 	int hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -112,11 +104,11 @@ static inline int end_open(struct hr_op *op, enum hr_op_id id, int fd, int flags
 		va_list ap;                                                                        \
                                                                                                    \
 		va_start(ap, flags);                                                               \
-		if ((flags & O_CREAT) || is_tmpfile(flags))                                        \
+		if (takes_mode(flags))                                                             \
 			mode = va_arg(ap, mode_t);                                                 \
 		va_end(ap);                                                                        \
 		hr_begin_path(&op, HR_OP_##name, dirfd, path, HR_ASKED_NONE);                      \
-		return end_open(&op, HR_OP_##name, HR_REAL(name) args, flags);                     \
+		return end_open(&op, HR_REAL(name) args, flags);                                   \
 	}
 
 OPEN_VARIADIC(open, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
@@ -136,8 +128,7 @@ OPEN(__openat64_2, dirfd, (int dirfd, const char *path, int flags), (dirfd, path
 		struct hr_op op;                                                                   \
                                                                                                    \
 		hr_begin_path(&op, HR_OP_##name, AT_FDCWD, path, HR_ASKED_NONE);                   \
-		return end_open(&op, HR_OP_##name, HR_REAL(name)(path, mode),                      \
-				O_CREAT | O_WRONLY | O_TRUNC);                                     \
+		return end_open(&op, HR_REAL(name)(path, mode), O_CREAT | O_WRONLY | O_TRUNC);     \
 	}
 
 CREAT(creat)

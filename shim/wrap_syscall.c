@@ -49,7 +49,7 @@ static const struct shape shapes[] = {
 #define ROW(number, name, how, ...) [SYS_##number] = {HR_OP_##name, HOW_##how, __VA_ARGS__},
 #include "shim/syscalls.def"
 #undef ROW
-#define HOOK(number, how, ...) [SYS_##number] = {HR_OP_NONE, HOW_##how, __VA_ARGS__},
+#define HOOK(number, way) [SYS_##number] = {.how = HOW_##way},
 #include "shim/syscalls.def"
 #undef HOOK
 };

@@ -205,12 +205,11 @@ void drive_fdopen(void)
 	WANT(HR_OP_fdopen, .fd = fd, .ret = -EINVAL, .flags = O_WRONLY | O_CREAT | O_TRUNC);
 }
 
-/* A stream whose freopen failed may not be touched again, and libc does not free it. */
-static FILE *gone;
-
+/* A stream whose freopen failed may not be touched again, and libc does not free it: `gone`. */
 #define FREOPEN(name)                                                                              \
 	void drive_##name(void)                                                                    \
 	{                                                                                          \
+		static FILE *gone;                                                                 \
 		FILE *fp = stream("data", "r");                                                    \
                                                                                                    \
 		fp = ON(hr_wrap_##name("new", "w", fp));                                           \

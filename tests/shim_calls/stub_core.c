@@ -107,10 +107,13 @@ static hr_file file_of(const char *path)
 static hr_file resolve(int fd)
 {
 	char link[64], path[PATH_MAX];
+	bool was = on;
 	ssize_t n;
 
+	on = false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+	on = was;
 	if (n < 0)
 		return HR_FILE_IGNORED;
 	path[n] = '\0';
@@ -120,14 +123,11 @@ static hr_file resolve(int fd)
 hr_file hr_fd_get(int fd)
 {
 	int saved = errno;
-	bool was = on;
 
 	if (!on || fd < 0 || fd >= FDS)
 		return HR_FILE_IGNORED;
-	on = false;
 	if (fds[fd] == HR_FILE_UNKNOWN)
 		fds[fd] = resolve(fd);
-	on = was;
 	errno = saved;
 	return fds[fd];
 }
@@ -203,6 +203,10 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		      HR_OFFSET_NONE);
 	op->path = path;
 	op->dirfd = dirfd;
+	if (op->live && id == HR_OP_chdir) {
+		op->file = hr_path_file(dirfd, path);
+		op->path = NULL;
+	}
 }
 
 void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t asked)
@@ -239,6 +243,10 @@ void stub_end(struct hr_op *op, int64_t ret, uint32_t flags)
 void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
 {
 	op->fd = fd;
+	if (op->live && fd >= 0 && (flags & O_TMPFILE) == O_TMPFILE) {
+		op->file = resolve(fd);
+		op->path = NULL;
+	}
 	note_end(op, ret, flags);
 	if (op->live && fd >= 0)
 		hr_fd_set(fd, op->file);
