@@ -7,7 +7,7 @@
 
 #include "common/text.h"
 
-#define HEAVY 10u /* a folder has a row from a tenth of the whole on */
+#define HEAVY 5u /* a folder has a row from a fifth of the whole on */
 
 struct entry {
 	uint64_t hash; /* of the path; the key */
