@@ -169,7 +169,7 @@ static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
 		unsigned char byte = (unsigned char)raw.data[i];
 
 		if (byte < 0x20 || byte == 0x7f)
-			hr_buffer_print(&cell, "\\x%02x", byte);
+			hr_buffer_print(&cell, "\\x%02X", byte);
 		else
 			hr_buffer_add(&cell, raw.data + i, 1);
 	}

@@ -307,7 +307,7 @@ static const char *text_at(const void *data, idx_t row, uint32_t *ret_n)
 static void print_blob(struct hr_buffer *b, const char *bytes, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		hr_buffer_print(b, "\\x%02x", (unsigned char)bytes[i]);
+		hr_buffer_print(b, "\\x%02X", (unsigned char)bytes[i]);
 }
 
 static void print_enum(struct hr_buffer *b, const struct hr_shape *s, const void *data, idx_t row)

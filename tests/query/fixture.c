@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/query/fixture.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "collector/query/output.h"
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void fixture_remove(char *store)
+{
+	nftw(store, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(store);
+}
+
+void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options)
+{
+	struct hr_query_options defaults = {.threads = 2};
+	char *error = NULL;
+	int r = hr_duckdb_load(&error);
+
+	if (r < 0) {
+		print_message("skipped: %s\n", error);
+		exit(77);
+	}
+	assert_int_equal(hr_catalog_open(&store, 1, NULL, &f->catalog, &error), 0);
+	r = hr_query_new(f->catalog, options != NULL ? options : &defaults, &f->q, &error);
+	if (r < 0)
+		fail_msg("hr_query_new: %d %s", r, error != NULL ? error : "");
+}
+
+void fixture_close(struct fixture *f)
+{
+	hr_query_free(f->q);
+	hr_catalog_free(f->catalog);
+}
+
+static int run_csv(struct fixture *f, const char *sql, char **ret_text, char **ret_error)
+{
+	size_t bytes;
+	FILE *to = open_memstream(ret_text, &bytes);
+	struct hr_output *out;
+	struct hr_query_sink sink;
+	int r;
+
+	assert_non_null(to);
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, to, 0, &out), 0);
+	sink = hr_output_sink(out);
+	r = hr_query_run(f->q, sql, NULL, 0, &sink, ret_error);
+	hr_output_free(out);
+	fclose(to);
+	return r;
+}
+
+char *fixture_ask(struct fixture *f, const char *sql)
+{
+	char *text, *error = NULL, *to, *from;
+	int r = run_csv(f, sql, &text, &error);
+
+	if (r < 0)
+		fail_msg("%s: %d %s", sql, r, error != NULL ? error : "");
+	from = strstr(text, "\r\n");
+	assert_non_null(from);
+	for (to = text, from += 2; *from != '\0'; from++) {
+		if (*from != '\r')
+			*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
+char *fixture_refused(struct fixture *f, const char *sql, int error)
+{
+	char *text, *said = NULL;
+	int r = run_csv(f, sql, &text, &said);
+
+	if (r != error)
+		fail_msg("%s: %d instead of %d: %s", sql, r, error, said != NULL ? said : text);
+	free(text);
+	assert_non_null(said);
+	return said;
+}
+
+void fixture_expect(struct fixture *f, const char *sql, const char *expected)
+{
+	char *text = fixture_ask(f, sql);
+
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s\n--- is\n%s--- should be\n%s---", sql, text, expected);
+	free(text);
+}

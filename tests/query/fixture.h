@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fixture.h - a small store with one of everything, and SQL answers as text
+ *
+ * Purpose   Tests of the query engine compare what it says with what fixture.c wrote, number by number.
+ * Owner     The test. Threads: one.
+ */
+#ifndef HEADRACE_TESTS_QUERY_FIXTURE_H
+#define HEADRACE_TESTS_QUERY_FIXTURE_H
+
+#include "collector/query/query.h"
+
+#define FIX_BOOT_NS UINT64_C(5000000000)	  /* first event, CLOCK_BOOTTIME */
+#define FIX_REAL_NS UINT64_C(1700000000000000000) /* the same moment, wall clock */
+
+/*
+ * Job 7 on nodes n1 (ended) and n2 (not ended); job "8" on n1, without events. Makes the folder; the caller removes
+ * it with fixture_remove().
+ */
+char *fixture_make(void);
+void fixture_remove(char *store);
+
+/* Opens a store for queries; `job` NULL: all. Skips the program (77) where there is no DuckDB. */
+struct fixture {
+	struct hr_catalog *catalog;
+	struct hr_query *q;
+};
+void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options);
+void fixture_close(struct fixture *f);
+
+/* The answer as CSV without the header line, lines ended by '\n'; the caller frees it. Fails the test on an error. */
+char *fixture_ask(struct fixture *f, const char *sql);
+
+/* The error text of a statement that must be refused with `error`; the caller frees it. */
+char *fixture_refused(struct fixture *f, const char *sql, int error);
+
+/* Asserts that the answer is `expected`. */
+void fixture_expect(struct fixture *f, const char *sql, const char *expected);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fixture_store.c - the frames of the small store; tests/query/answers_test.c holds the same numbers */
+#include "tests/query/fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/batch.h"
+
+#define BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
+
+struct stream {
+	struct hr_writer *writer;
+};
+
+static void send(struct stream *s, Headrace__Frame *frame)
+{
+	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
+	uint8_t *buf;
+	size_t bytes;
+
+	clock.boot_ns = FIX_BOOT_NS;
+	clock.real_ns = FIX_REAL_NS;
+	clock.error_ns = 40;
+	frame->seq = hr_writer_mark(s->writer) + 1;
+	frame->clock = &clock;
+	assert_int_equal(hr_frame_pack(frame, 1, &buf, &bytes), 0);
+	assert_int_equal(hr_writer_append(s->writer, buf, bytes), 0);
+	free(buf);
+}
+
+static void open_stream(struct stream *s, const char *store, const char *job, const char *node)
+{
+	struct hr_stream_id id = {
+	    .cluster = "c", .job = job, .attempt = 2, .node = node, .boot_id = "b", .instance = 77};
+
+	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
+}
+
+/* ---- names -------------------------------------------------------------------------------------- */
+
+static void send_job(struct stream *s, char *state)
+{
+	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
+	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
+	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	label.key = "model";
+	label.value = "resnet";
+	job.state = state;
+	job.uid = 1000;
+	job.user = "ada";
+	job.name = "train";
+	job.start_ns = FIX_BOOT_NS;
+	job.end_ns = strcmp(state, "ended") == 0 ? FIX_BOOT_NS + 3000000000u : 0;
+	job.ranks_expected = 4;
+	job.n_labels = 1;
+	job.labels = labels;
+	frame.body_case = HEADRACE__FRAME__BODY_JOB;
+	frame.job = &job;
+	send(s, &frame);
+}
+
+/* proc 1: rank 0; proc 2: its worker 3; proc 3: no rank; on n2 proc 1 is rank 2. */
+static void send_processes(struct stream *s, uint32_t first_rank)
+{
+	Headrace__Process rows[3], *list[3] = {&rows[0], &rows[1], &rows[2]};
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 3; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = i + 1;
+		rows[i].pid = (int32_t)(100 + i);
+		rows[i].ppid = 99;
+		rows[i].exe = BYTES("/usr/bin/python3");
+		rows[i].cmdline = BYTES("python3\0train.py\0");
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].rank_plus1 = i < 2 ? first_rank + 1 : 0;
+		rows[i].local_rank_plus1 = i < 2 ? 1 : 0;
+		rows[i].uid = 1000;
+	}
+	rows[1].worker_plus1 = 4;
+	rows[1].loader_plus1 = 1;
+	rows[1].loader_worker_plus1 = 6;
+	rows[1].end_ns = FIX_BOOT_NS + 2000000000u;
+	rows[1].exit = "SIGKILL";
+	rows[2].exec_of = 1;
+	processes.n_rows = 3;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	send(s, &frame);
+}
+
+/* 1 data, 2 a step of a checkpoint, 3 another, 4 not UTF-8 with a line end, 5 runtime */
+static void send_paths(struct stream *s)
+{
+	static const struct {
+		const char *text;
+		size_t bytes;
+		uint32_t mount, scope;
+	} files[] = {
+	    {"/data/train/img-001.jpg", 23, 1, 0},   {"/scratch/ckpt/model-10.pt", 25, 2, 0},
+	    {"/scratch/ckpt/model-20.pt", 25, 2, 0}, {"/data/odd\n\xff\\1", 13, 1, 0},
+	    {"/usr/lib/python3/os.py", 22, 0, 1},
+	};
+	Headrace__Path rows[5], *list[5];
+	Headrace__Mount mounts[2], *mount_list[2] = {&mounts[0], &mounts[1]};
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 5; i++) {
+		headrace__path__init(&rows[i]);
+		rows[i].id = i + 1;
+		rows[i].hash = 1000 + i;
+		rows[i].path = (ProtobufCBinaryData){files[i].bytes, (uint8_t *)files[i].text};
+		rows[i].mount = files[i].mount;
+		rows[i].scope = files[i].scope;
+		list[i] = &rows[i];
+	}
+	headrace__mount__init(&mounts[0]);
+	mounts[0].id = 1;
+	mounts[0].path = BYTES("/data");
+	mounts[0].fs_type = "lustre";
+	headrace__mount__init(&mounts[1]);
+	mounts[1].id = 2;
+	mounts[1].path = BYTES("/scratch");
+	mounts[1].fs_type = "xfs";
+	paths.n_rows = 5;
+	paths.rows = list;
+	paths.n_mounts = 2;
+	paths.mounts = mount_list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
+	send(s, &frame);
+}
+
+/* ---- events ------------------------------------------------------------------------------------- */
+
+#define NO_OFFSET HR_OFFSET_NONE
+#define NO_SIZE	  HR_ASKED_NONE
+#define EVENT(when, who, what, which, number, wanted, at, result, ...)                             \
+	{                                                                                          \
+		.start_ns = FIX_BOOT_NS + (when), .dur_ns = 100, .task = (who),                    \
+		.op = HR_OP_##what, .file = (which), .fd = (number), .asked = (wanted),            \
+		.offset = (at), .ret = (result), __VA_ARGS__                                       \
+	}
+
+static const struct hr_event events[] = {
+    EVENT(0, 0, open64, 1, 5, NO_SIZE, NO_OFFSET, 5, .flags = 524288),
+    EVENT(1000, 0, read, 1, 5, 65536, 0, 4096, ),
+    EVENT(2000, 0, close, 1, 5, NO_SIZE, NO_OFFSET, 0, ),
+    EVENT(3000, 0, open64, 4, -1, NO_SIZE, NO_OFFSET, -2, ),
+    EVENT(1500, 1, write, 2, 6, 1000, 0, 1000, ),
+    EVENT(2500, 1, write, 3, 6, 1000, 1000, -28, ),
+    EVENT(3500, 1, read, 4, 7, 10, NO_OFFSET, HR_RET_NONE, .bits = HR_EV_CUT),
+    EVENT(4000, 1, fread, 5, 8, 40, NO_OFFSET, 3, .flags = 8, .bits = HR_EV_SCOPE_RUNTIME),
+    EVENT(5000, 2, rename, 2, -1, NO_SIZE, NO_OFFSET, 0, .file2 = 3),
+    EVENT(6000, 2, read, 1, 9, 7, NO_OFFSET, 7, .bits = HR_EV_BPF),
+};
+#define N_EVENTS (sizeof(events) / sizeof(events[0]))
+
+static void send_events(struct stream *s, const struct hr_event *list, size_t n)
+{
+	static const struct hr_task tasks[] = {{1, 100}, {2, 101}, {3, 102}};
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__EventBatch batch;
+	struct hr_encoder *encoder;
+
+	assert_int_equal(hr_encoder_new(&encoder), 0);
+	assert_int_equal(hr_batch_encode(encoder, list, n, tasks, 3, &batch), 0);
+	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	frame.events = &batch;
+	send(s, &frame);
+	hr_encoder_free(encoder);
+}
+
+/* ---- sums --------------------------------------------------------------------------------------- */
+
+/* Reads of proc 1 in one window come in two parts: 3 + 4 calls, 300 + 500 bytes. */
+static void send_rollups(struct stream *s, uint64_t count, uint64_t bytes, uint64_t longest)
+{
+	uint64_t sizes[] = {6, count}, durations[] = {7, count};
+	Headrace__Rollup row = HEADRACE__ROLLUP__INIT, *list[] = {&row};
+	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	row.proc = 1;
+	row.op = HR_OP_read;
+	row.mount = 1;
+	row.count = count;
+	row.bytes = bytes;
+	row.errors = 1;
+	row.dur_ns = 150 * count;
+	row.max_dur_ns = longest;
+	row.n_size_hist = row.n_dur_hist = 2;
+	row.size_hist = sizes;
+	row.dur_hist = durations;
+	batch.window_start_ns = FIX_BOOT_NS;
+	batch.window_ns = 10000000000u;
+	batch.n_rows = 1;
+	batch.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	frame.rollups = &batch;
+	send(s, &frame);
+}
+
+static void send_file_record(struct stream *s, uint64_t first, uint64_t last, uint64_t longest)
+{
+	uint64_t sizes[] = {12, 2};
+	Headrace__FileRecord row = HEADRACE__FILE_RECORD__INIT, *list[] = {&row};
+	Headrace__FileRecords records = HEADRACE__FILE_RECORDS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	row.proc = 1;
+	row.file = 1;
+	row.api = HR_API_POSIX;
+	row.opens = 1;
+	row.reads = 2;
+	row.bytes_read = 8192;
+	row.read_ns = 400;
+	row.max_read_ns = longest;
+	row.first_ns = FIX_BOOT_NS + first;
+	row.last_ns = FIX_BOOT_NS + last;
+	row.seq_reads = 1;
+	row.n_read_size_hist = 2;
+	row.read_size_hist = sizes;
+	records.n_rows = 1;
+	records.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
+	frame.file_records = &records;
+	send(s, &frame);
+}
+
+static void send_loss(struct stream *s, uint64_t count)
+{
+	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *list[] = {&row};
+	Headrace__Loss loss = HEADRACE__LOSS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	row.proc = 2;
+	row.reason = "ring_full";
+	row.op = HR_OP_read;
+	row.count = count;
+	row.bytes = 10 * count;
+	loss.n_rows = 1;
+	loss.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_LOSS;
+	frame.loss = &loss;
+	send(s, &frame);
+}
+
+static void send_level(struct stream *s)
+{
+	Headrace__Levels level = HEADRACE__LEVELS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	level.level = "counters";
+	level.start_ns = FIX_BOOT_NS;
+	level.end_ns = FIX_BOOT_NS + 1500000000u;
+	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
+	frame.levels = &level;
+	send(s, &frame);
+}
+
+static void send_end(struct stream *s)
+{
+	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	end.state = "ended";
+	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
+	frame.stream_end = &end;
+	send(s, &frame);
+}
+
+static void make_n1(const char *store)
+{
+	struct stream s;
+
+	open_stream(&s, store, "7", "n1");
+	send_job(&s, "running");
+	send_processes(&s, 0);
+	send_paths(&s);
+	send_events(&s, events, N_EVENTS);
+	send_rollups(&s, 3, 300, 800);
+	send_rollups(&s, 4, 500, 700);
+	send_file_record(&s, 1000, 2000, 90);
+	send_file_record(&s, 500, 1500, 70);
+	send_loss(&s, 5);
+	send_loss(&s, 6);
+	send_level(&s);
+	send_job(&s, "ended");
+	send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+}
+
+/* Two batches, of which the second has only writes. */
+static void make_n2(const char *store)
+{
+	struct stream s;
+
+	open_stream(&s, store, "7", "n2");
+	send_job(&s, "running");
+	send_processes(&s, 2);
+	send_paths(&s);
+	send_events(&s, events, 3);
+	send_events(&s, events + 4, 2);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+}
+
+static void make_other_job(const char *store)
+{
+	struct stream s;
+
+	open_stream(&s, store, "8", "n1");
+	send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+}
+
+char *fixture_make(void)
+{
+	char *store = strdup("/tmp/headrace-query-test-XXXXXX");
+
+	assert_non_null(store);
+	assert_non_null(mkdtemp(store));
+	assert_int_equal(hr_store_create(store), 0);
+	make_n1(store);
+	make_n2(store);
+	make_other_job(store);
+	return store;
+}
