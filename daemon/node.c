@@ -57,6 +57,11 @@ static bool full(int r)
 
 /* ---- opening --------------------------------------------------------------------------------------- */
 
+static uint64_t half_bytes(const struct hr_node *n)
+{
+	return n->c.journal_half_bytes ? n->c.journal_half_bytes : HR_JOURNAL_HALF_BYTES;
+}
+
 static int open_journal(struct hr_node *n, bool *ret_found)
 {
 	int r;
@@ -66,14 +71,14 @@ static int open_journal(struct hr_node *n, bool *ret_found)
 		return -ENOMEM;
 	r = n->c.journal_dir ? hr_journal_redirect(n->journal_path, n->c.journal_dir, &n->c.id) : 0;
 	if (!r)
-		r = hr_journal_open(n->journal_path, HR_JOURNAL_HALF_BYTES, &n->journal, ret_found);
+		r = hr_journal_open(n->journal_path, half_bytes(n), &n->journal, ret_found);
 	if (!full(r))
 		return r;
 	/* No room on disk: better a journal that a kill of this daemon loses than no daemon. */
 	hr_journal_unlink(n->journal_path);
 	free(n->journal_path);
 	n->journal_path = NULL;
-	return hr_journal_open(NULL, HR_JOURNAL_HALF_BYTES, &n->journal, ret_found);
+	return hr_journal_open(NULL, half_bytes(n), &n->journal, ret_found);
 }
 
 /* A stream that has frames but no journal cannot go on: its numbers of processes and files are not known. */

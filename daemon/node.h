@@ -33,6 +33,7 @@ struct hr_node_config {
 	uint32_t max_sessions;	 /* 0: 65536 */
 	uint64_t
 	    max_ring_bytes; /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
+	uint64_t journal_half_bytes; /* 0: HR_JOURNAL_HALF_BYTES; tests take less, for more checkpoints */
 };
 
 struct hr_node;

@@ -578,11 +578,15 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
+	/* All rings first: making one may move those made before. */
+	for (uint32_t i = 0; i < in->n_runs; i++)
+		if (!hr__ring(f.p, in->runs[i].map, in->runs[i].ring))
+			return;
 	for (uint32_t i = 0; i < in->n_runs; i++) {
 		const struct hr_run *run = &in->runs[i];
 		struct hr_ring_state *ring = hr__ring(f.p, run->map, run->ring);
 
-		if (!ring || run->count > (uint64_t)(end - (const uint8_t *)slots) / HR_SLOT_BYTES)
+		if (run->count > (uint64_t)(end - (const uint8_t *)slots) / HR_SLOT_BYTES)
 			return;
 		ring->next = run->first + run->count;
 		if (run->count)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nodes.h - daemons as children of a test, and what they left in the store
+ *
+ * One store and one socket in a fresh folder under /tmp; removed by nodes_done.
+ */
+#ifndef HEADRACE_TESTS_DAEMON_NODES_H
+#define HEADRACE_TESTS_DAEMON_NODES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct nodes {
+	char folder[64];
+	char store[96];
+	char socket[96];
+	uint64_t instance;
+	uint64_t half_bytes;
+	int level;
+	const char *ranks;
+	int control[2]; /* to the daemon: 's' stops it */
+};
+
+void nodes_init(struct nodes *n, uint64_t half_bytes);
+void nodes_done(struct nodes *n);
+
+/* Forks a daemon and waits until it listens. */
+pid_t nodes_start(struct nodes *n);
+void nodes_kill(pid_t daemon);
+/* Ends the job properly; returns the daemon's exit status. */
+int nodes_stop(struct nodes *n, pid_t daemon);
+
+/* What the store says about preads of one process image. */
+struct nodes_sums {
+	uint64_t events;
+	uint64_t rollup_count, rollup_bytes;
+	uint64_t file_reads;
+	uint64_t lost, torn, hostile, other_loss;
+	uint64_t processes, ended_processes;
+	int stream_ended;
+	size_t problems;
+};
+
+/* seen[offset]++ for each event with 0 <= offset < n_seen. */
+void nodes_read(const struct nodes *n, uint8_t *seen, size_t n_seen, struct nodes_sums *ret);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/ops.h"
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "rig: %s\n", what);
+	abort();
+}
+
+static void collect(struct rig *r)
+{
+	struct hr_out_list out;
+	struct hr_out *o;
+
+	hr_out_list_init(&out);
+	hr_engine_take(r->engine, &out);
+	while ((o = hr_out_list_pop(&out))) {
+		must(r->n_frames < RIG_FRAMES, "too many frames");
+		r->frames[r->n_frames++] = o;
+	}
+}
+
+static void apply(struct rig *r)
+{
+	const struct hr_entry *e;
+
+	while ((e = hr_journal_next(r->journal, hr_journal_gen(r->journal), &r->applied))) {
+		hr_engine_apply(r->engine, e);
+		if (hr_engine_known(r->engine)) {
+			uint32_t n = hr_engine_known(r->engine);
+			struct hr_entry_known *in = hr_journal_reserve(
+			    r->journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
+
+			must(in != NULL, "no room for KNOWN");
+			in->n = n;
+			hr_engine_known_rows(r->engine, in->rows);
+			hr_journal_commit(r->journal, HR_ENTRY_KNOWN,
+					  sizeof(*in) + n * sizeof(in->rows[0]));
+		}
+	}
+	collect(r);
+}
+
+void rig_entry(struct rig *r, uint32_t kind, const void *entry, size_t bytes)
+{
+	void *to = hr_journal_reserve(r->journal, bytes, 0);
+
+	must(to != NULL, "journal full");
+	memcpy(to, entry, bytes);
+	hr_journal_commit(r->journal, kind, bytes);
+	apply(r);
+}
+
+static void start(struct rig *r)
+{
+	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
+	struct {
+		struct hr_entry_start e;
+		uint8_t job[256];
+	} in = {.e = {.next_seq = 2, .line = {0, 0, UINT64_C(1) << 32}, .level = HR_LEVEL_TRACE}};
+
+	job.state = (char *)(uintptr_t) "running";
+	in.e.now.boot_ns = RIG_START;
+	in.e.job_bytes = (uint32_t)headrace__job_event__pack(&job, in.job);
+	memmove(in.e.job, in.job, in.e.job_bytes);
+	rig_entry(r, HR_ENTRY_START, &in, sizeof(in.e) + in.e.job_bytes);
+}
+
+void rig_init(struct rig *r)
+{
+	bool found;
+
+	memset(r, 0, sizeof(*r));
+	r->now = RIG_START;
+	r->next_proc = 1;
+	must(hr_batch_pool_new(1024, &r->pool) == 0, "pool");
+	must(hr_journal_open(NULL, 16u << 20, &r->journal, &found) == 0, "journal");
+	must(hr_engine_new(r->pool, &r->engine) == 0, "engine");
+	must(hr_journal_begin(r->journal) == 0, "begin");
+	hr_journal_begun(r->journal);
+	start(r);
+}
+
+void rig_clear(struct rig *r)
+{
+	for (unsigned i = 0; i < r->n_frames; i++)
+		hr_out_free(r->frames[i], r->pool);
+	r->n_frames = 0;
+}
+
+void rig_done(struct rig *r)
+{
+	rig_clear(r);
+	hr_engine_free(r->engine);
+	hr_journal_close(r->journal);
+	hr_batch_pool_free(r->pool);
+}
+
+/* ---- entries -------------------------------------------------------------------------------------- */
+
+static size_t put_item(uint8_t *to, uint16_t kind, const char *text, size_t bytes)
+{
+	struct hr_item_hdr hdr = {kind, (uint16_t)bytes};
+
+	memcpy(to, &hdr, sizeof(hdr));
+	memcpy(to + sizeof(hdr), text, bytes);
+	return sizeof(hdr) + bytes;
+}
+
+uint64_t rig_attach(struct rig *r, const struct rig_hello *h)
+{
+	struct {
+		struct hr_entry_attach e;
+		uint8_t hello[4096];
+	} in = {
+	    .e = {.proc = r->next_proc++, .now_ns = r->now, .now_ticks = r->now, .pid = h->pid}};
+	struct hr_hello hello = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .word_bytes = 8};
+	uint8_t *to = in.e.hello + sizeof(hello);
+	char args[512];
+
+	in.e.token = in.e.proc + 1000;
+	in.e.start_time = h->start_time ? h->start_time : in.e.proc;
+	in.e.exec_of = h->exec_of;
+	in.e.ancestors[0] = h->ppid;
+	hello.kind = HR_HELLO_ATTACH;
+	hello.flags = h->forked ? HR_HELLO_FORKED : 0;
+	hello.parent_session = h->parent ? h->parent + 1000 : 0;
+	to += put_item(to, HR_ITEM_EXE, h->exe ? h->exe : "/usr/bin/python3",
+		       strlen(h->exe ? h->exe : "/usr/bin/python3"));
+	snprintf(args, sizeof(args), "%s", h->cmdline ? h->cmdline : "python3 train.py");
+	for (char *c = args; *c; c++)
+		*c = *c == ' ' ? 0 : *c;
+	to += put_item(to, HR_ITEM_ARGV, args,
+		       strlen(h->cmdline ? h->cmdline : "python3 train.py") + 1);
+	for (unsigned i = 0; i < 8 && h->env[i]; i++)
+		to += put_item(to, HR_ITEM_ENV, h->env[i], strlen(h->env[i]));
+	hello.bytes = (uint32_t)(to - in.e.hello);
+	memcpy(in.e.hello, &hello, sizeof(hello));
+	in.e.hello_bytes = hello.bytes;
+	rig_entry(r, HR_ENTRY_ATTACH, &in, sizeof(in.e) + in.e.hello_bytes);
+	return in.e.proc;
+}
+
+void rig_end(struct rig *r, uint64_t proc, const char *exit)
+{
+	struct hr_entry_end in = {.proc = proc, .now_ns = r->now};
+
+	snprintf(in.exit, sizeof(in.exit), "%s", exit);
+	rig_entry(r, HR_ENTRY_END, &in, sizeof(in));
+}
+
+void rig_tick(struct rig *r, uint64_t now)
+{
+	struct hr_entry_tick in = {.line = {0, 0, UINT64_C(1) << 32}, .now = {now, now, 1}};
+
+	r->now = now;
+	rig_entry(r, HR_ENTRY_TICK, &in, sizeof(in));
+}
+
+void rig_records(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n)
+{
+	size_t bytes = sizeof(struct hr_entry_records) + sizeof(struct hr_run) + n * sizeof(*slots);
+	struct hr_entry_records *in = calloc(1, bytes);
+
+	in->proc = proc;
+	in->sweep_ticks = r->now;
+	in->n_runs = 1;
+	in->runs[0] = (struct hr_run){0, 0, n, r->next_index[proc % 64]};
+	r->next_index[proc % 64] += n;
+	memcpy(in->runs + 1, slots, n * sizeof(*slots));
+	rig_entry(r, HR_ENTRY_RECORDS, in, bytes);
+	free(in);
+}
+
+uint64_t rig_hash(const char *path)
+{
+	uint64_t h = 14695981039346656037u;
+
+	for (; *path; path++)
+		h = (h ^ (uint8_t)*path) * 1099511628211u;
+	return (h & ~UINT64_C(7)) | 8;
+}
+
+unsigned rig_path(struct hr_record *slots, const char *path, bool runtime)
+{
+	size_t bytes = strlen(path);
+	unsigned n = (unsigned)((bytes + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+
+	slots[0] = (struct hr_record){
+	    .file = rig_hash(path),
+	    .offset = HR_OFFSET_NONE,
+	    .ret = -1,
+	    .asked = bytes,
+	    .op = HR_CTL_PATH,
+	    .fd = (int32_t)n,
+	    .bits = runtime ? HR_REC_RUNTIME : 0,
+	};
+	memset(slots + 1, 0, n * sizeof(*slots));
+	for (unsigned i = 0; i < n; i++) {
+		size_t left = bytes - i * HR_TEXT_BYTES;
+
+		memcpy(&slots[1 + i], path + i * HR_TEXT_BYTES,
+		       left < HR_TEXT_BYTES ? left : HR_TEXT_BYTES);
+	}
+	return n + 1;
+}
+
+struct hr_record rig_op(struct rig *r, const char *name, const char *path, int fd, int64_t ret,
+			uint64_t asked, int64_t offset, uint32_t flags, uint64_t dur)
+{
+	struct hr_record rec = {
+	    .start_ticks = r->now,
+	    .file = path ? rig_hash(path) : 0,
+	    .offset = offset,
+	    .ret = ret,
+	    .asked = asked,
+	    .dur_lo = (uint32_t)dur,
+	    .op = hr_op_by_name(name),
+	    .fd = fd,
+	    .flags = flags,
+	};
+
+	must(rec.op != 0, name);
+	r->now += dur;
+	return rec;
+}
+
+void rig_checkpoint(struct rig *r)
+{
+	uint64_t full = hr_journal_gen(r->journal);
+
+	must(hr_engine_checkpoint(r->engine) == 0, "checkpoint");
+	must(hr_journal_begin(r->journal) == 0, "spare half");
+	must(hr_engine_snapshot(r->engine, r->journal) == 0, "snapshot");
+	hr_journal_begun(r->journal);
+	hr_journal_retire(r->journal, full);
+	r->applied = hr_journal_head(r->journal);
+	collect(r);
+}
+
+/* ---- what came of it -------------------------------------------------------------------------------- */
+
+const Headrace__Process *rig_process(const struct rig *r, uint64_t proc)
+{
+	const Headrace__Process *found = NULL;
+
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+
+		if (f->body_case != HEADRACE__FRAME__BODY_PROCESSES)
+			continue;
+		for (size_t k = 0; k < f->processes->n_rows; k++)
+			if (f->processes->rows[k]->proc == proc)
+				found = f->processes->rows[k];
+	}
+	return found;
+}
+
+size_t rig_events(const struct rig *r, struct hr_event *events, size_t max)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < r->n_frames; i++)
+		for (uint32_t k = 0; r->frames[i]->batch && k < r->frames[i]->batch->n && n < max;
+		     k++)
+			events[n++] = r->frames[i]->batch->events[k];
+	return n;
+}
+
+Headrace__Rollup rig_rollup(const struct rig *r, uint64_t proc, uint16_t op)
+{
+	Headrace__Rollup sum = HEADRACE__ROLLUP__INIT;
+
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+
+		if (f->body_case != HEADRACE__FRAME__BODY_ROLLUPS)
+			continue;
+		for (size_t k = 0; k < f->rollups->n_rows; k++) {
+			const Headrace__Rollup *row = f->rollups->rows[k];
+
+			if (row->proc != proc || row->op != op)
+				continue;
+			sum.count += row->count;
+			sum.bytes += row->bytes;
+			sum.errors += row->errors;
+			sum.dur_ns += row->dur_ns;
+			if (row->max_dur_ns > sum.max_dur_ns)
+				sum.max_dur_ns = row->max_dur_ns;
+		}
+	}
+	return sum;
+}
+
+uint64_t rig_loss(const struct rig *r, const char *reason)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+
+		if (f->body_case != HEADRACE__FRAME__BODY_LOSS)
+			continue;
+		for (size_t k = 0; k < f->loss->n_rows; k++)
+			if (strcmp(f->loss->rows[k]->reason, reason) == 0)
+				sum += f->loss->rows[k]->count;
+	}
+	return sum;
+}
+
+uint32_t rig_file_id(const struct rig *r, const char *path)
+{
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+
+		if (f->body_case != HEADRACE__FRAME__BODY_PATHS)
+			continue;
+		for (size_t k = 0; k < f->paths->n_rows; k++) {
+			const Headrace__Path *row = f->paths->rows[k];
+
+			if (row->path.len == strlen(path) &&
+			    memcmp(row->path.data, path, row->path.len) == 0)
+				return row->id;
+		}
+	}
+	return 0;
+}
+
+const Headrace__FileRecord *rig_filerec(const struct rig *r, const char *path, unsigned nth)
+{
+	uint32_t id = rig_file_id(r, path);
+
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+
+		if (f->body_case != HEADRACE__FRAME__BODY_FILE_RECORDS)
+			continue;
+		for (size_t k = 0; k < f->file_records->n_rows; k++)
+			if (f->file_records->rows[k]->file == id && nth-- == 0)
+				return f->file_records->rows[k];
+	}
+	return NULL;
+}

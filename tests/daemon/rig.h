@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rig.h - an engine on a journal in memory, fed by tests, its frames unpacked
+ *
+ * Time is the test's: one tick is one nanosecond, and boot time equals ticks.
+ */
+#ifndef HEADRACE_TESTS_DAEMON_RIG_H
+#define HEADRACE_TESTS_DAEMON_RIG_H
+
+#include "daemon/engine.h"
+
+#define RIG_FRAMES 4096u
+#define RIG_SECOND UINT64_C(1000000000)
+#define RIG_START  (100 * RIG_SECOND)
+
+struct rig {
+	struct hr_batch_pool *pool;
+	struct hr_journal *journal;
+	struct hr_engine *engine;
+	uint64_t applied;
+	uint64_t now; /* of the next entry */
+	uint64_t next_index[64];
+	uint64_t next_proc;
+	struct hr_out *frames[RIG_FRAMES]; /* in order */
+	unsigned n_frames;
+};
+
+void rig_init(struct rig *r);
+void rig_done(struct rig *r);
+
+/* Forgets the frames seen so far. */
+void rig_clear(struct rig *r);
+
+struct rig_hello {
+	int pid;
+	int ppid;
+	bool forked;
+	uint64_t parent; /* proc of the parent session, when forked */
+	uint64_t exec_of;
+	uint64_t start_time;
+	const char *exe;
+	const char *cmdline; /* one word or more, separated by blanks */
+	const char *env[8];  /* NULL-terminated */
+};
+
+/* A process attaches; returns its number. Its token is the number + 1000. */
+uint64_t rig_attach(struct rig *r, const struct rig_hello *h);
+void rig_end(struct rig *r, uint64_t proc, const char *exit);
+void rig_tick(struct rig *r, uint64_t now);
+void rig_entry(struct rig *r, uint32_t kind, const void *entry, size_t bytes);
+
+/* Slots of one ring (ring 0 of map 0). */
+void rig_records(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n);
+
+/* A path in slots: returns how many. *ret_hash: what records name it by. */
+unsigned rig_path(struct hr_record *slots, const char *path, bool runtime);
+uint64_t rig_hash(const char *path);
+
+/* An operation that ends now (r->now moves on by dur). */
+struct hr_record rig_op(struct rig *r, const char *name, const char *path, int fd, int64_t ret,
+			uint64_t asked, int64_t offset, uint32_t flags, uint64_t dur);
+
+/* Moves on to the other half: snapshot, and continues there. */
+void rig_checkpoint(struct rig *r);
+
+/* The last Process row of proc among the frames seen, NULL: none. */
+const Headrace__Process *rig_process(const struct rig *r, uint64_t proc);
+
+/* All events seen, in order, at most max; returns how many. */
+size_t rig_events(const struct rig *r, struct hr_event *events, size_t max);
+
+/* Sum of the rows of an op in all rollup frames (histograms not summed). */
+Headrace__Rollup rig_rollup(const struct rig *r, uint64_t proc, uint16_t op);
+
+/* Sum of count of a reason in all Loss frames. */
+uint64_t rig_loss(const struct rig *r, const char *reason);
+
+/* The n-th FileRecord row of a file, by path; NULL: no more. */
+const Headrace__FileRecord *rig_filerec(const struct rig *r, const char *path, unsigned nth);
+uint32_t rig_file_id(const struct rig *r, const char *path);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine on synthetic entries: exact events, rollups, file records, losses; checks of hostile records. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "rig.h"
+
+#define FILE_A "/data/train/a.jpg"
+#define NONE   HR_OFFSET_NONE
+
+/* open, read 100 at 0 twice, seek to 8192, read 50, read 0, write fails, close. */
+static unsigned small_file(struct rig *r, struct hr_record *s)
+{
+	unsigned n = rig_path(s, FILE_A, false);
+
+	s[n++] = rig_op(r, "open64", FILE_A, 5, 5, HR_ASKED_NONE, NONE, O_RDONLY, 1000);
+	s[n++] = rig_op(r, "read", FILE_A, 5, 100, 100, NONE, 0, 10);
+	s[n++] = rig_op(r, "read", FILE_A, 5, 100, 100, NONE, 0, 20);
+	s[n++] = rig_op(r, "lseek64", FILE_A, 5, 8192, HR_ASKED_NONE, 8192, 0, 5);
+	s[n++] = rig_op(r, "read", FILE_A, 5, 50, 100, NONE, 0, 30);
+	s[n++] = rig_op(r, "read", FILE_A, 5, 0, 100, NONE, 0, 40);
+	s[n++] = rig_op(r, "write", FILE_A, 5, -9, 10, NONE, 0, 7);
+	s[n++] = rig_op(r, "close", FILE_A, 5, 0, HR_ASKED_NONE, NONE, 0, 3);
+	return n;
+}
+
+static void events_are_exact(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	struct hr_event e[16];
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_records(&r, proc, s, small_file(&r, s));
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 8);
+	assert_int_equal(e[0].start_ns, RIG_START);
+	assert_int_equal(e[0].dur_ns, 1000);
+	assert_int_equal(e[0].offset, NONE);
+	assert_int_equal(e[1].offset, 0);
+	assert_int_equal(e[2].offset, 100);
+	assert_int_equal(e[3].offset, 8192);
+	assert_int_equal(e[4].offset, 8192);
+	assert_int_equal(e[5].offset, 8242);
+	assert_int_equal(e[6].ret, -9);
+	assert_int_equal(e[6].offset, 8242);
+	assert_int_equal(e[7].file, rig_file_id(&r, FILE_A));
+	assert_int_not_equal(e[7].file, 0);
+	rig_done(&r);
+}
+
+static void rollups_are_exact(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	Headrace__Rollup read, write;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_records(&r, proc, s, small_file(&r, s));
+	rig_tick(&r, r.now + 5 * RIG_SECOND);
+	assert_int_equal(rig_rollup(&r, proc, hr_op_by_name("read")).count, 0);
+	rig_tick(&r, r.now + 10 * RIG_SECOND);
+	read = rig_rollup(&r, proc, hr_op_by_name("read"));
+	write = rig_rollup(&r, proc, hr_op_by_name("write"));
+	assert_int_equal(read.count, 4);
+	assert_int_equal(read.bytes, 250);
+	assert_int_equal(read.errors, 0);
+	assert_int_equal(read.dur_ns, 100);
+	assert_int_equal(read.max_dur_ns, 40);
+	assert_int_equal(write.count, 1);
+	assert_int_equal(write.errors, 1);
+	assert_int_equal(write.bytes, 0);
+	rig_done(&r);
+}
+
+static void file_records_are_exact(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	const Headrace__FileRecord *f;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_records(&r, proc, s, small_file(&r, s));
+	rig_tick(&r, r.now + 4 * RIG_SECOND);
+	assert_null(rig_filerec(&r, FILE_A, 0)); /* closed, but not for five seconds */
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	f = rig_filerec(&r, FILE_A, 0);
+	assert_non_null(f);
+	assert_int_equal(f->proc, proc);
+	assert_int_equal(f->opens, 1);
+	assert_int_equal(f->reads, 4);
+	assert_int_equal(f->writes, 1);
+	assert_int_equal(f->seeks, 1);
+	assert_int_equal(f->bytes_read, 250);
+	assert_int_equal(f->bytes_written, 0);
+	assert_int_equal(f->read_ns, 100);
+	assert_int_equal(f->max_read_ns, 40);
+	assert_int_equal(f->write_ns, 7);
+	assert_int_equal(f->meta_ns, 1008);
+	assert_int_equal(f->first_ns, RIG_START);
+	assert_int_equal(f->last_ns, RIG_START + 1115);
+	assert_int_equal(f->seq_reads, 3);
+	assert_int_equal(f->consec_reads, 2); /* 100 after [0,100), 8242 after [8192,8242) */
+	assert_int_equal(f->rw_switches, 1);
+	assert_int_equal(f->unaligned, 3); /* 100, 8242, and the write at 8242 */
+	assert_null(rig_filerec(&r, FILE_A, 1));
+	rig_done(&r);
+}
+
+static void open_files_are_not_idle(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_records(&r, proc, s, small_file(&r, s) - 1); /* without the close */
+	rig_tick(&r, r.now + 60 * RIG_SECOND);
+	assert_null(rig_filerec(&r, FILE_A, 0));
+	rig_end(&r, proc, "");
+	rig_tick(&r, r.now + 1);
+	assert_non_null(rig_filerec(&r, FILE_A, 0));
+	assert_int_equal(rig_process(&r, proc)->end_ns, r.now - 1);
+	rig_done(&r);
+}
+
+static void counters_level_has_no_events(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	struct hr_event e[16];
+	struct hr_entry_level level = {.now_ns = RIG_START, .level = HR_LEVEL_COUNTERS};
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_entry(&r, HR_ENTRY_LEVEL, &level, sizeof(level));
+	rig_records(&r, proc, s, small_file(&r, s));
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 0);
+	assert_int_equal(rig_rollup(&r, proc, hr_op_by_name("read")).count, 4);
+	assert_int_equal(rig_filerec(&r, FILE_A, 0)->reads, 4);
+	rig_done(&r);
+}
+
+static void aggregates_are_in_file_records_only(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	struct hr_event e[16];
+	unsigned n = rig_path(s, FILE_A, false);
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	s[n] = rig_op(&r, "getc", FILE_A, 5, 1000, 1001, NONE, 7, 0);
+	s[n++].bits |= HR_REC_AGGREGATE;
+	rig_records(&r, proc, s, n);
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 0);
+	assert_int_equal(rig_rollup(&r, proc, hr_op_by_name("getc")).count, 0);
+	assert_int_equal(rig_filerec(&r, FILE_A, 0)->reads, 1001);
+	assert_int_equal(rig_filerec(&r, FILE_A, 0)->bytes_read, 1000);
+	rig_done(&r);
+}
+
+static void dead_owners_cells_count_once(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	struct hr_event e[16];
+	struct hr_entry_left left = {0};
+	unsigned n = rig_path(s, FILE_A, false);
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	s[n] = rig_op(&r, "getc", FILE_A, 5, 10, 10, NONE, 7, 0);
+	s[n++].bits |= HR_REC_AGGREGATE;
+	rig_records(&r, proc, s, n);
+	left.proc = proc;
+	left.now_ticks = r.now + 500;
+	left.inflight = (struct hr_inflight){.start_ticks = r.now,
+					     .file = rig_hash(FILE_A),
+					     .offset = 0,
+					     .asked = 10,
+					     .fd = 5,
+					     .op = hr_op_by_name("pread64")};
+	left.aggregate = (struct hr_aggregate){.file = rig_hash(FILE_A),
+					       .start_ticks = r.now,
+					       .count = 10,
+					       .bytes = 10,
+					       .fd = 5,
+					       .gen = 7,
+					       .op = hr_op_by_name("getc")};
+	rig_entry(&r, HR_ENTRY_LEFT, &left, sizeof(left)); /* generation 7 was committed */
+	left.inflight.op = 0;
+	left.aggregate.gen = 8;
+	rig_entry(&r, HR_ENTRY_LEFT, &left, sizeof(left));
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 1);
+	assert_int_equal(e[0].ret, HR_RET_NONE);
+	assert_int_equal(e[0].dur_ns, 500);
+	assert_true(e[0].bits & HR_EV_CUT);
+	assert_int_equal(rig_filerec(&r, FILE_A, 0)->reads, 1);	 /* posix */
+	assert_int_equal(rig_filerec(&r, FILE_A, 1)->reads, 20); /* stdio: generations 7 and 8 */
+	rig_done(&r);
+}
+
+static void hostile_records_are_counted_and_dropped(void **state)
+{
+	struct rig r;
+	struct hr_record s[16];
+	struct hr_event e[16];
+	uint64_t proc;
+	unsigned n = 0;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	r.now += 10 * RIG_SECOND;
+	s[n] = rig_op(&r, "read", FILE_A, 5, 1, 1, NONE, 0, 1);
+	s[n++].op = 15; /* no such control */
+	s[n] = rig_op(&r, "read", FILE_A, 5, 1, 1, NONE, 0, 1);
+	s[n++].op = 511; /* no such op */
+	s[n] = rig_op(&r, "read", FILE_A, 5, 1, 1, NONE, 0, 1);
+	s[n++].op = 60000;
+	s[n] = rig_op(&r, "read", FILE_A, 5, 1, 1, NONE, 0, 1);
+	s[n++].start_ticks = RIG_START - 2 * RIG_SECOND; /* before the session */
+	s[n] = rig_op(&r, "read", FILE_A, 5, 1, 1, NONE, 0, 1);
+	s[n++].start_ticks = r.now + 2 * RIG_SECOND; /* to come */
+	s[n] = rig_op(&r, "read", FILE_A, 5, 1, 1, NONE, 0, 1);
+	s[n++].dur_hi = 0xffff;
+	s[n] = rig_op(&r, "read", FILE_A, 5, INT64_MAX, 1, NONE, 0, 1);
+	n++;
+	s[n] = rig_op(&r, "read", FILE_A, -7, 1, 1, NONE, 0, 1);
+	n++;
+	s[n] = (struct hr_record){.op = HR_CTL_PATH, .file = 64, .asked = 100000};
+	n++;
+	s[n] = rig_op(&r, "rename", FILE_A, -1, 0, 0, NONE, 0, 1);
+	s[n++].bits = HR_REC_PAIR; /* and no pair behind it */
+	rig_records(&r, proc, s, n);
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 0);
+	assert_int_equal(rig_loss(&r, "hostile"), n);
+	rig_done(&r);
+}
+
+static void lost_so_far(struct rig *r, uint64_t proc, uint64_t count, uint64_t bytes)
+{
+	uint64_t buf[(sizeof(struct hr_entry_lost) + sizeof(struct hr_lost_row)) / 8];
+	struct hr_entry_lost *in = (struct hr_entry_lost *)buf;
+
+	*in = (struct hr_entry_lost){.proc = proc, .n = 1};
+	in->rows[0] = (struct hr_lost_row){hr_op_by_name("read"), {count, bytes, 50}};
+	rig_entry(r, HR_ENTRY_LOST, in, sizeof(buf));
+}
+
+static void losses_are_differences(void **state)
+{
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	lost_so_far(&r, proc, 10, 1000);
+	lost_so_far(&r, proc, 15, 1500);
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "ring_full"), 15);
+	lost_so_far(&r, proc, 3, 1500); /* a client rewrites its counters */
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "ring_full"), 15);
+	assert_int_equal(rig_loss(&r, "hostile"), 1);
+	rig_done(&r);
+}
+
+static void a_hash_with_two_texts_gets_two_files(void **state)
+{
+	struct rig r;
+	struct hr_record s[16];
+	struct hr_event e[16];
+	uint64_t a, b;
+	unsigned n;
+
+	(void)state;
+	rig_init(&r);
+	a = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	b = rig_attach(&r, &(struct rig_hello){.pid = 11});
+	n = rig_path(s, "/data/one", false);
+	s[n++] = rig_op(&r, "read", "/data/one", 5, 1, 1, NONE, 0, 1);
+	rig_records(&r, a, s, n);
+	n = rig_path(s, "/data/two", false);
+	s[0].file = rig_hash("/data/one");
+	s[n++] = rig_op(&r, "read", "/data/one", 5, 1, 1, NONE, 0, 1);
+	rig_records(&r, b, s, n);
+	s[0] = rig_op(&r, "read", "/data/one", 5, 1, 1, NONE, 0, 1);
+	rig_records(&r, a, s, 1);
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 3);
+	assert_int_equal(e[0].file, rig_file_id(&r, "/data/one"));
+	assert_int_equal(e[1].file, rig_file_id(&r, "/data/two"));
+	assert_int_equal(e[2].file, e[0].file);
+	assert_int_not_equal(e[1].file, e[0].file);
+	assert_int_equal(rig_loss(&r, "collision"), 1);
+	rig_done(&r);
+}
+
+static void rings_are_merged_by_end(void **state)
+{
+	struct rig r;
+	struct {
+		struct hr_entry_records e;
+		struct hr_run runs[2];
+		struct hr_record s[8];
+	} in = {.e = {.n_runs = 2}};
+	struct hr_record path[4], open_a, read_b;
+	struct hr_event e[4];
+	unsigned n = rig_path(path, FILE_A, false);
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	open_a = rig_op(&r, "open64", FILE_A, 5, 5, HR_ASKED_NONE, NONE, 0, 10);
+	read_b = rig_op(&r, "read", FILE_A, 5, 77, 77, NONE, 0, 10);
+	/* Ring 0 has the read; ring 1, whose thread opened the file before, has path and open. */
+	in.e.proc = proc;
+	in.e.sweep_ticks = r.now;
+	in.runs[0] = (struct hr_run){0, 0, 1, 0};
+	in.runs[1] = (struct hr_run){0, 1, n + 1, 0};
+	in.s[0] = read_b;
+	memcpy(&in.s[1], path, n * sizeof(path[0]));
+	in.s[1 + n] = open_a;
+	rig_entry(&r, HR_ENTRY_RECORDS, &in,
+		  offsetof(__typeof__(in), s) + (n + 2) * sizeof(in.s[0]));
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 4), 2);
+	assert_int_equal(e[0].op, hr_op_by_name("open64"));
+	assert_int_equal(e[1].offset, 0);
+	rig_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(events_are_exact),
+	    cmocka_unit_test(rollups_are_exact),
+	    cmocka_unit_test(file_records_are_exact),
+	    cmocka_unit_test(open_files_are_not_idle),
+	    cmocka_unit_test(counters_level_has_no_events),
+	    cmocka_unit_test(aggregates_are_in_file_records_only),
+	    cmocka_unit_test(dead_owners_cells_count_once),
+	    cmocka_unit_test(hostile_records_are_counted_and_dropped),
+	    cmocka_unit_test(losses_are_differences),
+	    cmocka_unit_test(a_hash_with_two_texts_gets_two_files),
+	    cmocka_unit_test(rings_are_merged_by_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
