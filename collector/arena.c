@@ -58,14 +58,15 @@ void hr__arena_done(struct hr__arena *a)
 	}
 }
 
-int hr__grow(void *array, size_t count, size_t *room, size_t size)
+int hr__reserve(void *array, size_t need, size_t *room, size_t size)
 {
 	void *old, *grown;
-	size_t n;
+	size_t n = *room ? *room * 2 : 16;
 
-	if (count < *room)
+	if (need <= *room)
 		return 0;
-	n = *room ? *room * 2 : 16;
+	if (n < need)
+		n = need;
 	memcpy(&old, array, sizeof(old)); /* `array` is a pointer to some T * */
 	grown = reallocarray(old, n, size);
 	if (!grown)

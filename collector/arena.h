@@ -23,9 +23,15 @@ char *hr__arena_text(struct hr__arena *a, const char *text);
 void hr__arena_done(struct hr__arena *a);
 
 /*
- * Makes room for one more element in an array that grows by doubling (realloc): *array has `count` of `size`
- * bytes and room for *room. -ENOMEM leaves it as it was.
+ * Makes room for `need` elements of `size` bytes in an array that grows at least by doubling (realloc): `array`
+ * points to the pointer, *room is how many it holds. -ENOMEM leaves it as it was.
  */
-int hr__grow(void *array, size_t count, size_t *room, size_t size);
+int hr__reserve(void *array, size_t need, size_t *room, size_t size);
+
+/* The same for one more than `count`. */
+static inline int hr__grow(void *array, size_t count, size_t *room, size_t size)
+{
+	return hr__reserve(array, count + 1, room, size);
+}
 
 #endif

@@ -120,7 +120,7 @@ static Headrace__Frame *read_start(int dir_fd, const char *name)
 		source.bytes = (uint64_t)st.st_size;
 		if (hr__source_read(&source, at, header, sizeof(header)) == 0 &&
 		    hr_frame_check(header, sizeof(header), &bytes) == -EAGAIN)
-			(void)hr__source_frame(&source, at, (uint32_t)bytes, &msg);
+			(void)hr__source_frame(&source, at, (uint32_t)bytes, NULL, &msg);
 	}
 	close(source.fd);
 	if (msg && msg->body_case != HEADRACE__FRAME__BODY_STREAM_START) {

@@ -60,6 +60,10 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd
 int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);
 void hr__stream_free(struct hr__stream *s);
 
+/* hr_stream_read with the memory of `allocator`. The frame's kind is that of its reference. */
+int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
+		    Headrace__Frame **ret);
+
 void hr__files_free(struct hr__files *f);
 
 #endif

@@ -66,7 +66,7 @@ static int read_paths(const struct hr__segment *g, struct hr__index *ret)
 
 	if (source.fd < 0)
 		return 0;
-	r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, &msg);
+	r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, NULL, &msg);
 	if (r == 0) {
 		r = hr__index_take_paths(ret, msg);
 		headrace__frame__free_unpacked(msg, NULL);
@@ -79,7 +79,7 @@ static int read_paths(const struct hr__segment *g, struct hr__index *ret)
 
 			ret->n_frames = f; /* rows name their frame by this */
 			if (e->kind != HEADRACE__FRAME__BODY_PATHS ||
-			    hr__source_frame(&source, e->offset, e->bytes, &msg) < 0)
+			    hr__source_frame(&source, e->offset, e->bytes, NULL, &msg) < 0)
 				continue;
 			if (msg->body_case == HEADRACE__FRAME__BODY_PATHS)
 				r = hr__index_paths(ret, msg->paths);
@@ -102,11 +102,11 @@ static int add_rows(struct table *t, const struct hr_stream *v, const struct hr_
 {
 	uint32_t segment_frame = UINT32_MAX, frame = NO_FRAME;
 
+	if (hr__reserve(&t->entries, t->n + rows->n_paths, &t->room, sizeof(*t->entries)) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < rows->n_paths; i++) {
 		const struct hr__path_row *p = &rows->paths[i];
 
-		if (hr__grow(&t->entries, t->n, &t->room, sizeof(*t->entries)) < 0)
-			return -ENOMEM;
 		if (p->frame != segment_frame) {
 			segment_frame = p->frame;
 			frame = p->frame < g->index.n_frames
@@ -302,23 +302,38 @@ static struct text *pack_text(const Headrace__Paths *paths)
 	return t;
 }
 
+/* A Paths frame has thousands of rows, all thrown away once packed: their memory comes and goes in blocks. */
+static void *take(void *arena, size_t bytes)
+{
+	return hr__arena_get(arena, bytes);
+}
+
+static void leave(void *arena, void *piece)
+{
+	(void)arena;
+	(void)piece;
+}
+
 /* Two threads may load the same frame; the first to publish wins. */
 static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
 		     const struct text **ret)
 {
 	struct text *t = atomic_load_explicit(&f->texts[frame], memory_order_acquire),
 		    *other = NULL;
+	struct hr__arena memory = {0};
+	ProtobufCAllocator allocator = {take, leave, &memory};
 	Headrace__Frame *msg;
 	int r;
 
 	if (!t) {
-		r = hr_stream_read(v, frame, &msg);
-		if (r < 0)
-			return r;
-		t = msg->body_case == HEADRACE__FRAME__BODY_PATHS ? pack_text(msg->paths) : NULL;
-		headrace__frame__free_unpacked(msg, NULL);
-		if (!t)
-			return -ENOMEM;
+		if (v->frames[frame].kind != HEADRACE__FRAME__BODY_PATHS)
+			return -EBADMSG; /* a footer that lies */
+		r = hr__stream_read(v, frame, &allocator, &msg);
+		if (r == 0)
+			t = pack_text(msg->paths);
+		hr__arena_done(&memory);
+		if (r < 0 || !t)
+			return r < 0 ? r : -ENOMEM;
 		if (!atomic_compare_exchange_strong_explicit(
 			&f->texts[frame], &other, t, memory_order_acq_rel, memory_order_acquire)) {
 			free(t);

@@ -293,6 +293,8 @@ int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg)
 	if (index->path_hash.len != n * sizeof(uint64_t) || index->n_path_frame != n ||
 	    index->n_path_mount != n || index->path_scope.len != n)
 		return -EBADMSG;
+	if (hr__reserve(&ix->paths, ix->n_paths + n, &ix->paths_room, sizeof(*ix->paths)) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		struct hr__path_row p = {
 		    .id = id += unzigzag(index->path_id[i]),

@@ -33,7 +33,7 @@ int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size
 }
 
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
-		     Headrace__Frame **ret)
+		     ProtobufCAllocator *allocator, Headrace__Frame **ret)
 {
 	size_t whole;
 	uint8_t *buf;
@@ -50,7 +50,7 @@ int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes
 	if (r == 0 && (hr_frame_check(buf, bytes, &whole) < 0 || whole != bytes))
 		r = -EBADMSG;
 	if (r == 0)
-		r = hr_frame_unpack(buf, bytes, ret);
+		r = hr__frame_unpack(buf, bytes, allocator, ret);
 	free(buf);
 	return r;
 }
@@ -94,7 +94,7 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 	if (t.crc32c != hr_crc32c(0, &t, 2 * sizeof(uint64_t)) || t.index_offset > end ||
 	    t.index_bytes != end - t.index_offset || t.index_bytes > UINT32_MAX)
 		return -EBADMSG;
-	r = hr__source_frame(s, t.index_offset, (uint32_t)t.index_bytes, &msg);
+	r = hr__source_frame(s, t.index_offset, (uint32_t)t.index_bytes, NULL, &msg);
 	if (r < 0)
 		return r;
 	r = hr__index_take(ix, msg, h->first_seq, t.index_offset, ret_paths);

@@ -21,9 +21,12 @@ struct hr__source {
 /* -ESTALE when the source ends early, or -errno. Retries short reads and EINTR. */
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
-/* Reads, checks and unpacks one frame whose place is known. -EBADMSG, -ENOMEM, or as hr__source_read. */
+/*
+ * Reads, checks and unpacks one frame whose place is known; its memory is the allocator's (NULL: malloc).
+ * -EBADMSG, -ENOMEM, or as hr__source_read.
+ */
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
-		     Headrace__Frame **ret);
+		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
 
 /* 0; -EPROTONOSUPPORT; -EBADMSG no segment (or shorter than a header). */
 int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret);

@@ -10,7 +10,8 @@
  * The segment is opened for each frame: that costs microseconds beside a frame of hundreds of KiB, and a catalogue
  * of thousands of segments holds no descriptors.
  */
-int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret)
+int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
+		    Headrace__Frame **ret)
 {
 	const struct hr_frame_ref *ref;
 	const struct hr__segment *g;
@@ -25,16 +26,21 @@ int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **
 	source = (struct hr__source){.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
 	if (source.fd < 0)
 		return -EIO;
-	r = hr__source_frame(&source, ref->offset, ref->bytes, &msg);
+	r = hr__source_frame(&source, ref->offset, ref->bytes, allocator, &msg);
 	close(source.fd);
 	if (r < 0)
 		return r == -EBADMSG || r == -ENOMEM ? r : -EIO;
 	if (msg->body_case != ref->kind || msg->seq != ref->seq) {
-		headrace__frame__free_unpacked(msg, NULL);
+		headrace__frame__free_unpacked(msg, allocator);
 		return -EBADMSG;
 	}
 	*ret = msg;
 	return 0;
+}
+
+int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret)
+{
+	return hr__stream_read(s, frame, NULL, ret);
 }
 
 const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc)

@@ -114,7 +114,8 @@ static int inflate_payload(const uint8_t *payload, size_t bytes, uint8_t **ret_p
 	return 0;
 }
 
-int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg)
+int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
+		     Headrace__Frame **ret_msg)
 {
 	struct hr_frame_hdr h;
 	const uint8_t *payload = buf + sizeof(h);
@@ -135,10 +136,15 @@ int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg)
 			return r;
 		payload = plain;
 	}
-	msg = headrace__frame__unpack(NULL, payload_bytes, payload);
+	msg = headrace__frame__unpack(allocator, payload_bytes, payload);
 	free(plain);
 	if (!msg)
 		return -EBADMSG;
 	*ret_msg = msg;
 	return 0;
+}
+
+int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg)
+{
+	return hr__frame_unpack(buf, bytes, NULL, ret_msg);
 }

@@ -72,7 +72,8 @@ static void parse(const struct hr__source *s)
 
 	if (hr__segment_header(s, &h) == 0 && hr__segment_footer(s, &h, &ix, &paths) == 0) {
 		check(&ix, s->bytes);
-		if (paths.offset && hr__source_frame(s, paths.offset, paths.bytes, &msg) == 0) {
+		if (paths.offset &&
+		    hr__source_frame(s, paths.offset, paths.bytes, NULL, &msg) == 0) {
 			(void)hr__index_take_paths(&ix, msg);
 			headrace__frame__free_unpacked(msg, NULL);
 		}
