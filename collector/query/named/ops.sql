@@ -6,7 +6,7 @@
 -- column bytes: transferred; NULL where the call moves none
 -- column time_s, mean_us, max_s: durations: their sum over all processes, mean and longest
 SELECT op, class, api, sum(count) AS ops, sum(errors) AS errors, sum(bytes) AS bytes,
-       round(sum(dur_ns) / 1e9, 6) AS time_s, round(sum(dur_ns) / 1e3 / sum(count), 3) AS mean_us,
+       sum(dur_ns) / 1e9 AS time_s, round(sum(dur_ns) / 1e3 / sum(count), 3) AS mean_us,
        max(max_dur_ns) / 1e9 AS max_s
 FROM rollups
 WHERE ($scope = 'all' OR scope = $scope) AND ($mount IS NULL OR mount = $mount)

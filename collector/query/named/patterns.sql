@@ -12,5 +12,5 @@ SELECT pattern, count(DISTINCT file_id) AS files, sum(opens) AS opens, sum(reads
 FROM hr_file_records()
 WHERE $scope = 'all' OR scope = $scope
 GROUP BY pattern
-ORDER BY bytes_read + bytes_written DESC, pattern
+ORDER BY sum(bytes_read + bytes_written) DESC, pattern
 LIMIT $top

@@ -7,7 +7,7 @@
 -- column time_s: sum of the durations of all calls of all processes, which overlap
 -- column max_s: the longest call
 SELECT r.job, any_value(j.state) AS state, r.class, sum(r.count) AS ops, sum(r.errors) AS errors,
-       sum(r.bytes) AS bytes, round(sum(r.dur_ns) / 1e9, 6) AS time_s,
+       sum(r.bytes) AS bytes, sum(r.dur_ns) / 1e9 AS time_s,
        max(r.max_dur_ns) / 1e9 AS max_s
 FROM rollups r
 LEFT JOIN jobs j ON j.job = r.job AND j.cluster = r.cluster AND j.attempt = r.attempt

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* named_test.c - every named query runs, says what it should of the small store, and documents itself */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "collector/query/named.h"
+#include "collector/query/notes.h"
+#include "collector/query/output.h"
+#include "tests/query/fixture.h"
+
+static struct fixture fix;
+
+/* The answer of `name` with up to three words, as CSV without carriage returns. */
+static char *ask(const char *name, char *a, char *b, char *c)
+{
+	char *words[] = {a, b, c}, *text, *error = NULL, *to, *from;
+	size_t bytes, n = a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3;
+	const struct hr_named *q = hr_named_find(name);
+	FILE *file = open_memstream(&text, &bytes);
+	struct hr_named_args args;
+	struct hr_query_sink sink;
+	struct hr_output *out;
+
+	assert_non_null(q);
+	if (hr_named_args_init(q, words, n, &args, &error) < 0)
+		fail_msg("%s: %s", name, error);
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
+	sink = hr_output_sink(out);
+	if (hr_query_run(fix.q, q->sql, args.list, args.n, &sink, &error) < 0)
+		fail_msg("%s: %s", name, error);
+	hr_named_args_done(&args);
+	hr_output_free(out);
+	fclose(file);
+	for (to = from = text; *from != '\0'; from++) {
+		if (*from != '\r')
+			*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
+static void expect(const char *name, char *a, char *b, char *c, const char *expected)
+{
+	char *text = ask(name, a, b, c);
+
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s\n--- is\n%s--- should be\n%s---", name, text, expected);
+	free(text);
+}
+
+static void answers_are_right(void **state)
+{
+	(void)state;
+	expect(
+	    "summary", NULL, NULL, NULL,
+	    "job,state,class,ops,errors,bytes,time_s,max_s\n7,killed,read,7,2,800,1.05e-06,8e-07\n");
+	expect("ops", NULL, NULL, NULL,
+	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n"
+	       "read,read,posix,7,2,800,1.05e-06,0.15,8e-07\n");
+	expect("ops", "mount=/scratch", NULL, NULL,
+	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n");
+	expect("ranks", NULL, NULL, NULL,
+	       "job,rank,node,procs,workers,ops,errors,bytes_read,bytes_written,read_s,write_s,"
+	       "meta_s\n7,0,n1,1,0,7,2,800,0,1.05e-06,0,0\n");
+	expect("mounts", NULL, NULL, NULL,
+	       "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
+	       "/data,lustre,7,2,800,0,1.05e-06,1.05e-06\n");
+	expect("sizes", NULL, NULL, NULL,
+	       "class,from_bytes,to_bytes,ops,percent\nread,64,128,7,100\n");
+	expect("files", "5", NULL, NULL,
+	       "path,procs,ops,bytes_read,bytes_written,read_s,write_s,meta_s\n"
+	       "/data/train/img-001.jpg,1,6,16384,0,8e-07,0,0\n");
+	expect("patterns", NULL, NULL, NULL,
+	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n"
+	       "img.jpg,1,2,4,0,16384,0,8e-07\n");
+	expect(
+	    "losses", NULL, NULL, NULL,
+	    "job,node,rank,pid,reason,op,ops,bytes,time_s\n7,n1,0,101,ring_full,read,11,110,0\n");
+	expect("file", "/scratch/ckpt/model-20.pt", "top=1", NULL,
+	       "time_s,node,rank,worker,pid,tid,op,file_offset,asked,bytes,errno,dur_us\n"
+	       "0,n1,0,3,101,101,write,1000,1000,0,28,0.1\n");
+}
+
+/* Rank 0: operations of 100 ns that never overlap; rank 2 has one at the same time as another. */
+static void union_of_intervals(void **state)
+{
+	(void)state;
+	expect("io-time", "scope=all", NULL, NULL,
+	       "job,rank,ops,io_s,sum_s,span_s\n7,0,8,8e-07,8e-07,4.1e-06\n7,2,5,5e-07,5e-07,"
+	       "2.6e-06\n7,,2,2e-07,2e-07,1.1e-06\n");
+}
+
+static void all_run_and_are_documented(void **state)
+{
+	(void)state;
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+		const char *about;
+		char *text = ask(q->name, NULL, NULL, NULL), *end = strchr(text, '\n');
+		size_t n;
+
+		hr_named_about(q, &about, &n);
+		assert_true(n > 20 && strncmp(q->sql, "-- ", 3) == 0);
+		*end = '\0';
+		/* Each column of the answer is in the header. */
+		for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
+			const char *at = q->sql;
+			bool found = false;
+
+			while (!found && (at = strstr(at, "-- column ")) != NULL) {
+				const char *stop = strchr(at, ':');
+
+				for (const char *c = strstr(at, name); c != NULL && c < stop;
+				     c = strstr(c + 1, name))
+					found |= strchr(" ,", c[-1]) != NULL &&
+						 strchr(",:", c[strlen(name)]) != NULL;
+				at = stop;
+			}
+			if (!found)
+				fail_msg("%s: the column %s is not documented", q->name, name);
+		}
+		free(text);
+	}
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+	static const char *const wrong[] = {"top=x", "nosuch=1", "1.5"};
+	struct hr_named_args args;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char *words[] = {(char *)wrong[i]}, *error = NULL;
+
+		assert_int_equal(hr_named_args_init(hr_named_find("slow"), words, 1, &args, &error),
+				 -EINVAL);
+		assert_non_null(error);
+		free(error);
+	}
+	assert_null(hr_named_find("nosuch"));
+}
+
+/* Arguments are values, whatever they look like. */
+static void arguments_are_not_pasted(void **state)
+{
+	(void)state;
+	expect("ops", "x' OR 1=1 --", NULL, NULL,
+	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n");
+}
+
+static char said[16][256];
+static unsigned n_said;
+
+static void remember(const char *text)
+{
+	snprintf(said[n_said++ % 16], sizeof(said[0]), "%s", text);
+}
+
+static void notes_say_what_is_missing(void **state)
+{
+	static const char *const expected[] = {
+	    "job 7: 11 operations (110 bytes) were not recorded: ring_full",
+	    "job 7, node n1: only counters were kept for 1.5 s: these operations are in rollups "
+	    "and "
+	    "file_records, not in events",
+	    "job 7, node n2: ended without a word (its daemon was killed): the answer covers what "
+	    "was stored until then",
+	    "job 7: 2 of 4 expected ranks were not seen: 1, 3",
+	};
+
+	(void)state;
+	assert_int_equal(hr_query_notes(fix.q, 16, remember), 0);
+	assert_int_equal(n_said, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_string_equal(said[i], expected[i]);
+	n_said = 0;
+	assert_int_equal(hr_query_notes(fix.q, 1, remember), 0);
+	assert_int_equal(n_said, 2);
+	assert_string_equal(said[1], "and 3 more notes of this kind");
+}
+
+static int setup(void **state)
+{
+	char *store = fixture_make();
+
+	*state = store;
+	fixture_open(&fix, store, NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fixture_close(&fix);
+	fixture_remove(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(answers_are_right),
+	    cmocka_unit_test(union_of_intervals),
+	    cmocka_unit_test(all_run_and_are_documented),
+	    cmocka_unit_test(wrong_arguments_are_refused),
+	    cmocka_unit_test(arguments_are_not_pasted),
+	    cmocka_unit_test(notes_say_what_is_missing),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output_test.c - values of every type, and the three formats */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "collector/query/output.h"
+#include "tests/query/fixture.h"
+
+static struct fixture fix;
+
+static void expect(enum hr_output_format format, unsigned width, const char *sql,
+		   const char *expected)
+{
+	char *text, *error = NULL;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+	struct hr_query_sink sink;
+	struct hr_output *out;
+
+	assert_int_equal(hr_output_new(format, file, width, &out), 0);
+	sink = hr_output_sink(out);
+	if (hr_query_run(fix.q, sql, NULL, 0, &sink, &error) < 0)
+		fail_msg("%s: %s", sql, error);
+	hr_output_free(out);
+	fclose(file);
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s\n--- is\n%s--- should be\n%s---", sql, text, expected);
+	free(text);
+}
+
+static void scalars_are_printed(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"true", "true"},
+	    {"(-128)::TINYINT", "-128"},
+	    {"65535::USMALLINT", "65535"},
+	    {"18446744073709551615::UBIGINT", "18446744073709551615"},
+	    {"(-9223372036854775807 - 1)::BIGINT", "-9223372036854775808"},
+	    {"-170141183460469231731687303715884105727",
+	     "-170141183460469231731687303715884105727"},
+	    {"340282366920938463463374607431768211455::UHUGEINT",
+	     "340282366920938463463374607431768211455"},
+	    {"0.1::DOUBLE", "0.1"},
+	    {"0.1::FLOAT", "0.1"},
+	    {"(1/3)::DOUBLE", "0.3333333333333333"},
+	    {"1e300::DOUBLE", "1e+300"},
+	    {"'nan'::DOUBLE", "nan"},
+	    {"12.50::DECIMAL(6,2)", "12.50"},
+	    {"(-0.05)::DECIMAL(6,2)", "-0.05"},
+	    {"0::DECIMAL(38,3)", "0.000"},
+	    {"DATE '2024-02-29'", "2024-02-29"},
+	    {"DATE '1969-12-31'", "1969-12-31"},
+	    {"TIMESTAMP '2023-11-14 22:13:20.000001'", "2023-11-14 22:13:20.000001"},
+	    {"TIMESTAMP '1969-12-31 23:59:59.5'", "1969-12-31 23:59:59.500000"},
+	    {"make_timestamp_ns(1700000000000000001)", "2023-11-14 22:13:20.000000001"},
+	    {"TIME '01:02:03'", "01:02:03"},
+	    {"INTERVAL 26 HOURS", "26:00:00"},
+	    {"'\\xAA\\x0A'::BLOB", "\\xAA\\x0A"},
+	    {"'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID",
+	     "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+	    {"'b'::ENUM('a','b')", "b"},
+	    {"[1, NULL, 3]", "\"[1, NULL, 3]\""},
+	    {"array_value(1, 2)", "\"[1, 2]\""},
+	    {"{'a': 1, 'b': ['x']}", "\"{\"\"a\"\": 1, \"\"b\"\": [x]}\""},
+	    {"NULL", ""},
+	    {"''", "\"\""},
+	    {"'twelve bytes'", "twelve bytes"},
+	    {"'thirteen bytes'", "thirteen bytes"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *sql, *line;
+
+		assert_true(asprintf(&sql, "SELECT %s AS x", cases[i][0]) > 0);
+		assert_true(asprintf(&line, "x\r\n%s\r\n", cases[i][1]) > 0);
+		expect(HR_OUTPUT_CSV, 0, sql, line);
+		free(line);
+		free(sql);
+	}
+}
+
+static void csv_is_quoted_as_rfc_4180_says(void **state)
+{
+	(void)state;
+	expect(HR_OUTPUT_CSV, 0,
+	       "SELECT 'a,b' AS \"x,y\", 'say \"hi\"' AS b, 'two' || chr(10) || 'lines' AS c",
+	       "\"x,y\",b,c\r\n\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\"\r\n");
+}
+
+static void json_is_an_array_of_objects(void **state)
+{
+	(void)state;
+	expect(
+	    HR_OUTPUT_JSON, 0,
+	    "SELECT 1 AS n, 'a\"\\' || chr(9) AS t, NULL AS z, 'nan'::DOUBLE AS d, [true] AS l, "
+	    "DATE '2024-01-01' AS day, {'k': 0.5} AS s",
+	    "[\n{\"n\": 1, \"t\": \"a\\\"\\\\\\u0009\", \"z\": null, \"d\": null, \"l\": [true], "
+	    "\"day\": \"2024-01-01\", \"s\": {\"k\": 0.5}}\n]\n");
+	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n LIMIT 0", "[]\n");
+	expect(HR_OUTPUT_JSON, 0, "SELECT range AS n FROM range(3) ORDER BY n",
+	       "[\n{\"n\": 0},\n{\"n\": 1},\n{\"n\": 2}\n]\n");
+}
+
+static void tables_are_aligned(void **state)
+{
+	(void)state;
+	expect(HR_OUTPUT_TABLE, 0,
+	       "SELECT * FROM (VALUES ('a', 1, NULL), ('\u00e4\u00f6', 1000, 'x' || chr(27))) "
+	       "t(name, n, note)",
+	       "name     n  note\n"
+	       "----  ----  -----\n"
+	       "a        1  NULL\n"
+	       "\u00e4\u00f6    1000  x\\x1B\n");
+	expect(HR_OUTPUT_TABLE, 0, "SELECT 1 AS n LIMIT 0", "n\n-\n");
+}
+
+static void tables_fit_the_terminal(void **state)
+{
+	(void)state;
+	expect(HR_OUTPUT_TABLE, 24,
+	       "SELECT '/a/very/long/path/to/file' AS path, 'a rather long text' AS t, 12345 AS n",
+	       "path      t             n\n"
+	       "--------  --------  -----\n"
+	       "\u2026to/file  a rathe\u2026  12345\n");
+}
+
+static void types_without_text_are_refused(void **state)
+{
+	char *text, *error = NULL;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+	struct hr_query_sink sink;
+	struct hr_output *out;
+
+	(void)state;
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
+	sink = hr_output_sink(out);
+	assert_int_equal(hr_query_run(fix.q, "SELECT '101'::BIT AS b", NULL, 0, &sink, &error),
+			 -ENOTSUP);
+	assert_string_equal(hr_output_problem(out),
+			    "column b has a type that cannot be printed: cast it to VARCHAR");
+	hr_output_free(out);
+	fclose(file);
+	free(text);
+}
+
+static int setup(void **state)
+{
+	char *store = fixture_make();
+
+	*state = store;
+	fixture_open(&fix, store, NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fixture_close(&fix);
+	fixture_remove(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(scalars_are_printed),
+	    cmocka_unit_test(csv_is_quoted_as_rfc_4180_says),
+	    cmocka_unit_test(json_is_an_array_of_objects),
+	    cmocka_unit_test(tables_are_aligned),
+	    cmocka_unit_test(tables_fit_the_terminal),
+	    cmocka_unit_test(types_without_text_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
