@@ -58,7 +58,7 @@ class Count:
         self.calls, self.bytes, self.cut = calls, moved, cut
 
     def __eq__(self, other):
-        return (self.calls, self.bytes) == (other.calls, other.bytes)
+        return isinstance(other, Count) and (self.calls, self.bytes) == (other.calls, other.bytes)
 
     def __repr__(self):
         return f"{self.calls} calls, {self.bytes} bytes" + (f", {self.cut} cut" if self.cut else "")

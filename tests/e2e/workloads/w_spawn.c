@@ -2,9 +2,10 @@
 /*
  * w_spawn DIR - every way to make a process, each doing I/O before and after
  *
- *   fork, fork in fork, fork + exec, vfork + exec, I/O in the vfork child, posix_spawn, system,
- * popen, a chain of five execs; children end by _exit, exit, SIGKILL and exec. `w_spawn leaf PATH
- * [N]` reads PATH, then execs itself N more times.
+ *   fork, fork in fork, fork + exec, vfork + exec, posix_spawn, system, popen, a chain of five execs;
+ *   children end by _exit, exit, SIGKILL and exec
+ *
+ * `w_spawn leaf PATH [N]` reads PATH, then execs itself N more times.
  */
 #include "tally.h"
 
@@ -83,8 +84,10 @@ static void execs(const char *folder)
 	reap(child);
 }
 
-/* What CPython's subprocess does between vfork and exec: closes, dup2, close_range on the parent's
- * own descriptors; and I/O. */
+/*
+ * What CPython's subprocess does between vfork and exec: closes, dup2, close_range, all on descriptors
+ * that the parent goes on using.
+ */
 static void vfork_child_changes_nothing(const char *folder)
 {
 	const char *path = data_file(folder, 4), *other = data_file(folder, 5);
@@ -98,8 +101,6 @@ static void vfork_child_changes_nothing(const char *folder)
 		close(second);
 		tally_add("close", other, 0);
 		close_range(3, ~0U, 0);
-		t_slurp(leaf_path);
-		tally_name(fd, path); /* its number was used, and the memory is the parent's */
 		execv(program, (char *[]){program, word, leaf_path, NULL});
 		_exit(127);
 	}
