@@ -219,16 +219,32 @@ static void print_integer(struct hr_buffer *b, __int128 v, unsigned scale)
 	print_unsigned(b, v < 0 ? -(unsigned __int128)v : (unsigned __int128)v, scale);
 }
 
-/* The shortest of three lengths that reads back as the same number. */
+/* Digits of a number written with an exponent, and the exponent; false when there is none. */
+static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
+{
+	const char *e = strchr(text, 'e');
+
+	*ret_digits = 0;
+	for (const char *c = text; e != NULL && c < e; c++)
+		*ret_digits += *c >= '0' && *c <= '9';
+	if (e != NULL)
+		*ret_exponent = (int)strtol(e + 1, NULL, 10);
+	return e != NULL;
+}
+
+/* The shortest text that reads back as the same number; durations in seconds stay free of exponents. */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
-	char text[40];
+	int significant, exponent;
+	char text[64];
 
 	for (int digits = is_float ? 6 : 15; digits <= 17; digits++) {
 		snprintf(text, sizeof(text), "%.*g", digits, v);
 		if (is_float ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
 			break;
 	}
+	if (scientific(text, &significant, &exponent) && exponent >= -12 && exponent < 0)
+		snprintf(text, sizeof(text), "%.*f", significant - 1 - exponent, v);
 	hr_buffer_add(b, text, strlen(text));
 }
 

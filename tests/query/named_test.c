@@ -56,28 +56,28 @@ static void expect(const char *name, char *a, char *b, char *c, const char *expe
 static void answers_are_right(void **state)
 {
 	(void)state;
-	expect(
-	    "summary", NULL, NULL, NULL,
-	    "job,state,class,ops,errors,bytes,time_s,max_s\n7,killed,read,7,2,800,1.05e-06,8e-07\n");
+	expect("summary", NULL, NULL, NULL,
+	       "job,state,class,ops,errors,bytes,time_s,max_s\n7,killed,read,7,2,800,0.00000105,0."
+	       "0000008\n");
 	expect("ops", NULL, NULL, NULL,
 	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n"
-	       "read,read,posix,7,2,800,1.05e-06,0.15,8e-07\n");
+	       "read,read,posix,7,2,800,0.00000105,0.15,0.0000008\n");
 	expect("ops", "mount=/scratch", NULL, NULL,
 	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n");
 	expect("ranks", NULL, NULL, NULL,
 	       "job,rank,node,procs,workers,ops,errors,bytes_read,bytes_written,read_s,write_s,"
-	       "meta_s\n7,0,n1,1,0,7,2,800,0,1.05e-06,0,0\n");
+	       "meta_s\n7,0,n1,1,0,7,2,800,0,0.00000105,0,0\n");
 	expect("mounts", NULL, NULL, NULL,
 	       "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
-	       "/data,lustre,7,2,800,0,1.05e-06,1.05e-06\n");
+	       "/data,lustre,7,2,800,0,0.00000105,0.00000105\n");
 	expect("sizes", NULL, NULL, NULL,
 	       "class,from_bytes,to_bytes,ops,percent\nread,64,128,7,100\n");
 	expect("files", "5", NULL, NULL,
 	       "path,procs,ops,bytes_read,bytes_written,read_s,write_s,meta_s\n"
-	       "/data/train/img-001.jpg,1,6,16384,0,8e-07,0,0\n");
+	       "/data/train/img-001.jpg,1,6,16384,0,0.0000008,0,0\n");
 	expect("patterns", NULL, NULL, NULL,
 	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n"
-	       "img.jpg,1,2,4,0,16384,0,8e-07\n");
+	       "img.jpg,1,2,4,0,16384,0,0.0000008\n");
 	expect(
 	    "losses", NULL, NULL, NULL,
 	    "job,node,rank,pid,reason,op,ops,bytes,time_s\n7,n1,0,101,ring_full,read,11,110,0\n");
@@ -91,8 +91,9 @@ static void union_of_intervals(void **state)
 {
 	(void)state;
 	expect("io-time", "scope=all", NULL, NULL,
-	       "job,rank,ops,io_s,sum_s,span_s\n7,0,8,8e-07,8e-07,4.1e-06\n7,2,5,5e-07,5e-07,"
-	       "2.6e-06\n7,,2,2e-07,2e-07,1.1e-06\n");
+	       "job,rank,ops,io_s,sum_s,span_s\n7,0,8,0.0000008,0.0000008,0.0000041\n7,2,5,0."
+	       "0000005,0.0000005,"
+	       "0.0000026\n7,,2,0.0000002,0.0000002,0.0000011\n");
 }
 
 static void all_run_and_are_documented(void **state)

@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# cli_test.sh HEADRACE MAKE_STORE - `headrace query` from outside: exit statuses, formats, messages
+#
+# Ends with 77 (skipped) where there is no DuckDB.
+set -u
+headrace=$1
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp" "$store"' EXIT
+store=$("$2") || exit 1
+failed=0
+
+# expect STATUS WHAT: compares the status of the command that just ran ($?, output in $tmp/out and $tmp/err)
+check() {
+	local status=$1 wanted=$2 what=$3
+	if [ "$status" != "$wanted" ]; then
+		echo "FAIL: $what: exit status $status, not $wanted"
+		sed 's/^/    /' "$tmp/out" "$tmp/err" | head -5
+		failed=1
+	fi
+}
+
+says() {
+	if ! grep -q -- "$2" "$tmp/$1"; then
+		echo "FAIL: $3: $1 does not say '$2':"
+		sed 's/^/    /' "$tmp/$1" | head -5
+		failed=1
+	fi
+}
+
+query() {
+	"$headrace" query "$@" >"$tmp/out" 2>"$tmp/err"
+}
+
+query "$store" 'SELECT 1 AS n'
+[ $? = 69 ] && {
+	echo "skipped: $(cat "$tmp/err")"
+	exit 77
+}
+
+query "$store" --format json 'SELECT count(*) AS n FROM events'
+check $? 0 "SQL"
+says out '"n": 15' "SQL"
+says err 'not recorded: ring_full' "notes"
+says err 'ended without a word' "notes"
+
+query --format csv "$store" --job 7 ops top=1
+check $? 2 "an argument that ops does not have"
+query --format csv "$store" --job 7 ops mount=/data
+check $? 0 "options before and after the store"
+says out '^read,read,posix,7,2,800' "named query"
+query "$store" --job 8 --format csv 'SELECT count(*) AS n FROM events'
+says out '^0' "--job"
+query "$store" "$store/../$(basename "$store")" 'SELECT count(*) FROM nodes'
+check $? 0 "the same store twice"
+says out '3' "a stream counts once"
+
+query --list
+check $? 0 "--list"
+says out '^io-time ' "--list"
+query --explain slow
+check $? 0 "--explain"
+says out 'ORDER BY dur_ns DESC' "--explain"
+query --explain nosuch
+check $? 2 "--explain of an unknown name"
+query --help
+check $? 0 "--help"
+query "$store" nosuch
+check $? 2 "an unknown name"
+says err "no named query" "an unknown name"
+query
+check $? 2 "no store"
+query "$store"
+check $? 2 "no question"
+query "$store" 'SELECT 1' extra
+check $? 2 "words behind SQL"
+query "$store" --format xml 'SELECT 1'
+check $? 2 "an unknown format"
+query tcp://localhost:4000 summary
+check $? 2 "a collector"
+says err 'comes with the collector' "a collector"
+
+query "$tmp/nowhere" summary
+check $? 66 "no such store"
+mkdir "$tmp/other" && touch "$tmp/other/file"
+query "$tmp/other" summary
+check $? 66 "a folder that is no store"
+
+query "$store" 'SELECT nosuch FROM events'
+check $? 1 "bad SQL"
+says err 'nosuch' "bad SQL"
+query "$store" "SELECT * FROM read_text('/etc/passwd')"
+check $? 1 "a file outside"
+query "$store" 'DROP VIEW events'
+check $? 1 "a statement that writes"
+
+query "$store" -o "$tmp/a.csv" --format csv 'SELECT 7 AS n'
+check $? 0 "-o"
+[ "$(tr -d '\r' <"$tmp/a.csv")" = $'n\n7' ] || {
+	echo "FAIL: -o wrote $(cat "$tmp/a.csv")"
+	failed=1
+}
+query "$store" -o "$tmp/b.csv" --format csv 'SELECT nosuch'
+check $? 1 "-o of a query that fails"
+[ -z "$(ls "$tmp"/b.csv* 2>/dev/null)" ] || {
+	echo "FAIL: a failed query left a file"
+	failed=1
+}
+query "$store" --format parquet 'SELECT 1 AS n'
+check $? 2 "parquet without -o"
+query "$store" -o "$tmp/a.parquet" --format parquet 'SELECT op, count(*) AS n FROM events GROUP BY op;'
+check $? 0 "parquet"
+[ "$(head -c 4 "$tmp/a.parquet")" = PAR1 ] || {
+	echo "FAIL: no Parquet file"
+	failed=1
+}
+query "$store" -o "$tmp/a.parquet" --format parquet 'SELECT 2 AS n'
+check $? 0 "parquet over a file that is there"
+query "$store" -o "$tmp/no/folder.csv" 'SELECT 1'
+check $? 1 "-o into a folder that is not there"
+
+"$headrace" query "$store" 'SELECT * FROM range(3000000)' 2>"$tmp/err" | head -1 >/dev/null
+check "${PIPESTATUS[0]}" 0 "a reader that has seen enough"
+[ ! -s "$tmp/err" ] || ! grep -qi pipe "$tmp/err" || {
+	echo "FAIL: a broken pipe is not quiet: $(cat "$tmp/err")"
+	failed=1
+}
+
+"$headrace" query "$store" 'SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3' \
+	>"$tmp/out" 2>"$tmp/err" &
+pid=$!
+sleep 0.5
+kill -INT $pid
+wait $pid
+check $? 130 "Ctrl-C"
+says err 'interrupted' "Ctrl-C"
+
+HEADRACE_DUCKDB=/nowhere/libduckdb.so query "$store" summary
+check $? 69 "DuckDB absent"
+says err '/nowhere/libduckdb.so' "DuckDB absent"
+HEADRACE_DUCKDB=/usr/lib/x86_64-linux-gnu/libm.so.6 query "$store" summary
+check $? 69 "not DuckDB"
+
+exit $failed
