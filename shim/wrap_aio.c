@@ -7,6 +7,8 @@
  */
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 /* One layout for both, so one function serves both. */
 _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
 		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
@@ -79,3 +81,5 @@ static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 
 LIO_LISTIO(lio_listio, aiocb, aio_read, aio_write)
 LIO_LISTIO(lio_listio64, aiocb64, aio_read64, aio_write64)
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -4,6 +4,8 @@
  */
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 int hr_wrap_dirfd(DIR *dir)
 {
 	return HR_REAL(dirfd)(dir);
@@ -177,3 +179,5 @@ int hr_wrap_shm_unlink(const char *name)
 	hr_end(&op, hr_ret(r), 0);
 	return r;
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -7,6 +7,8 @@
  */
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 /* ---- close ---------------------------------------------------------------------------------- */
 
 int hr_wrap_close(int fd)
@@ -208,3 +210,5 @@ SENDFILE(sendfile64, off64_t)
 
 COPY(copy_file_range)
 COPY(splice)
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -9,6 +9,8 @@
 
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 /* A fixed mapping replaces what was there. */
 static inline void before_fixed(const void *addr, size_t n, int flags)
 {
@@ -90,3 +92,5 @@ int hr_wrap_posix_madvise(void *addr, size_t n, int advice)
 	hr_end(&op, -(int64_t)r, (uint32_t)advice);
 	return r;
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */

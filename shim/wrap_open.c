@@ -5,6 +5,8 @@
 #include "shim/clock.h"
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 #define MADE_FLAGS (O_RDWR | O_CREAT | O_EXCL)
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
@@ -225,3 +227,5 @@ static FILE *end_freopen(struct hr_op *op, hr_file file, const char *path, const
 
 FREOPEN(freopen)
 FREOPEN(freopen64)
+
+/* NOLINTEND(bugprone-macro-parentheses) */

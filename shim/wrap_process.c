@@ -12,6 +12,8 @@
 #include "shim/wrap.h"
 #include "shim/wrap_thunk.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 /* ---- fork ----------------------------------------------------------------------------------- */
 
 static inline pid_t forked(pid_t pid)
@@ -99,7 +101,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
 	if (r == 0 && !overwrite)
-		value = getenv(name);
+		value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no safer than setenv */
 	if (r == 0 && value != NULL)
 		hr_env_set(name, value);
 	return r;
@@ -136,3 +138,5 @@ JUMP(longjmp)
 JUMP(_longjmp)
 JUMP(siglongjmp)
 JUMP(__longjmp_chk)
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -7,6 +7,8 @@
  */
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 int hr__fileno_slow(FILE *fp)
 {
 	int saved = errno;
@@ -95,3 +97,5 @@ void hr_wrap_rewind(FILE *fp)
 	HR_REAL(rewind)(fp);
 	hr_end(&op, 0, SEEK_SET);
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */

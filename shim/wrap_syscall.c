@@ -108,6 +108,14 @@ static void begin_path(struct hr_op *op, const struct call *c)
 		    at_flags, asked_of(c));
 }
 
+static void finish_vector(struct hr_op *op, const struct call *c, long r)
+{
+	if (r >= 0)
+		op->asked = hr_iov_bytes((const struct iovec *)c->word[2], (int)c->word[3]);
+	if (op->offset == -1)
+		op->offset = HR_OFFSET_NONE;
+}
+
 static long record_fd(const struct call *c)
 {
 	struct hr_op op;
@@ -115,10 +123,8 @@ static long record_fd(const struct call *c)
 
 	begin_fd(&op, c);
 	r = forward(c);
-	if (c->shape->how == HOW_VECTOR && op.live && r >= 0)
-		op.asked = hr_iov_bytes((const struct iovec *)c->word[2], (int)c->word[3]);
-	if (c->shape->how == HOW_VECTOR && op.offset == -1)
-		op.offset = HR_OFFSET_NONE;
+	if (c->shape->how == HOW_VECTOR && op.live)
+		finish_vector(&op, c, r);
 	hr_end(&op, hr_ret(r), flags_of(c));
 	return r;
 }

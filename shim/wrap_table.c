@@ -7,6 +7,8 @@
  */
 #include "shim/wrap.h"
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
 #define NO_SIZE				  HR_ASKED_NONE
 #define NO_POS				  HR_OFFSET_NONE
 #define HR_UNWRAP(...)			  __VA_ARGS__
@@ -164,3 +166,5 @@
 #define HR_CALL(id, ret, name, params, args, class, api, bytes, decl, kind, ...)                   \
 	HR_WRAP_##kind(ret, name, params, args, __VA_ARGS__)
 #include "proto/calls.def"
+
+/* NOLINTEND(bugprone-macro-parentheses) */
