@@ -29,7 +29,7 @@ static void bury(struct hr__thread *t)
 	struct hr_inflight cell = t->ring->inflight;
 
 	if (cell.op != 0)
-		hr__ring_cut(&cell, hr__clock_ticks());
+		hr__ring_cut(t->ring, &cell, hr__clock_ticks());
 	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
 	hr__ring_aggregate_flush();
 }

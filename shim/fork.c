@@ -30,7 +30,6 @@ static void cover_mappings(void)
 void hr__fork_child(void)
 {
 	hr__self.nonce = HR__NONCE_NEVER;
-	hr__self.ring = NULL;
 	hr__self.slow.why[HR__SLOW_RING] = 1;
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;

@@ -139,7 +139,7 @@ enum hr__seek {
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
 /* Makes room for n slots: kicks the daemon, waits as HEADRACE_ON_FULL says. False: drop. */
-bool hr__ring_room(struct hr__thread *t, uint32_t n);
+bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n);
 
 /* A control record (HR_CTL_*) with n_text bytes of text behind it. False when it was dropped. */
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text);
@@ -150,7 +150,7 @@ void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags
 		     const struct hr_pair *pair);
 void hr__ring_aggregate_flush(void);
 /* The record of an in-flight cell whose call will not return. */
-void hr__ring_cut(const struct hr_inflight *cell, uint64_t end);
+void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 void hr__ring_kick(void);
 
 /* The usable ring without any search. */

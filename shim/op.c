@@ -101,12 +101,12 @@ void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, in
 {
 	struct hr__thread *t = &hr__self;
 
+	op->ring = t->ring; /* before the check: what changes after it is another session's */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
 		begin_unknown(op, id, fd, asked, offset, file);
 		return;
 	}
 	op_set(op, id, file & ~HR__FD_ANNOUNCED, fd, asked, offset);
-	op->ring = t->ring;
 	op->start = hr__clock_tsc();
 	hr__cell_enter(op, hr__file_bits(file));
 }
@@ -276,26 +276,28 @@ static __attribute__((noinline)) void end_slow(struct hr_op *op, uint64_t end, i
 void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
 {
 	struct hr__thread *t = &hr__self;
+	struct hr__place place = {.ring = op->ring, .mask = t->mask};
 	struct hr_record *r;
-	uint64_t end, head;
+	uint64_t end;
 
-	if (hr_unlikely(op->path != NULL || !thread_ready(t) || op->ring != t->ring)) {
+	if (hr_unlikely(op->path != NULL || !thread_ready(t) || place.ring != t->ring)) {
 		end_slow(op, hr__clock_ticks(), ret, flags);
 		return;
 	}
 	end = hr__clock_tsc();
-	head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
-	if (hr_unlikely(head + 1 > t->limit || !hr__cas_local(&t->ring->head, &head, head + 1))) {
+	place.index = __atomic_load_n(&place.ring->head, __ATOMIC_RELAXED);
+	if (hr_unlikely(place.index + 1 > t->limit ||
+			!hr__cas_local(&place.ring->head, &place.index, place.index + 1))) {
 		end_slow(op, end, ret, flags);
 		return;
 	}
-	r = hr__ring_slot(t, head);
+	r = hr__ring_slot(&place, 0);
 	hr__record_fill(r, op, end, ret, flags);
 	r->bits = hr__file_bits(op->file);
-	hr__ring_commit(&r->seq, head);
+	hr__ring_commit(&r->seq, place.index);
 	hr__cell_leave(op);
 	/* The daemon's core has read the next slot a lap ago: get it back while the program goes on. */
-	hr__prefetch_write(hr__ring_slot(t, head + 1));
+	hr__prefetch_write(hr__ring_slot(&place, 1));
 }
 
 void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
@@ -417,6 +419,6 @@ void hr_before_longjmp(void)
 		return;
 	cell = ring->inflight;
 	if (cell.op != 0)
-		hr__ring_cut(&cell, hr__clock_ticks());
+		hr__ring_cut(ring, &cell, hr__clock_ticks());
 	__atomic_store_n(hr__cell_word(&ring->inflight), 0, __ATOMIC_RELEASE);
 }

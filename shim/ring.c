@@ -19,10 +19,11 @@ __thread struct hr__thread hr__self
 /* Rings the daemon's bell if it sleeps. FUTEX_WAKE needs no write access: the page is read-only for us. */
 void hr__ring_kick(void)
 {
-	const struct hr_node_page *node = hr__wiped.node;
+	const struct hr_node_page *node = hr__wiped.node; /* NULL: forked in mid-operation */
 
 	/* Acquire: pairs with the daemon's release store before it looks at the rings a last time. */
-	if (!hr__image.quiet && __atomic_load_n(&node->sleeping, __ATOMIC_ACQUIRE) == 1)
+	if (!hr__image.quiet && node != NULL &&
+	    __atomic_load_n(&node->sleeping, __ATOMIC_ACQUIRE) == 1)
 		hr__sys_futex_wake(&node->bell, 1, 0);
 }
 
@@ -35,15 +36,16 @@ struct wait {
 };
 
 /* Sleeps until tail moves, 1 ms at most. False: no more waiting, drop. */
-static bool wait_step(struct hr__thread *t, struct wait *w, uint64_t tail)
+static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
-	struct hr_ring_hdr *ring = t->ring;
-	uint64_t beat = __atomic_load_n(&hr__wiped.node->beat, __ATOMIC_RELAXED);
+	const struct hr_node_page *node = hr__wiped.node;
+	struct hr__thread *t = &hr__self;
 	uint64_t patience = hr__image.wait_ms * NS_PER_MS;
-	uint64_t now;
+	uint64_t now, beat;
 
-	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0)
+	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0 || node == NULL)
 		return false;
+	beat = __atomic_load_n(&node->beat, __ATOMIC_RELAXED);
 	if (t->gave_up_tail == tail && (t->gave_up_beat == beat || t->gave_up_beat == BEAT_ANY))
 		return false;
 	now = hr__clock_ns();
@@ -69,96 +71,96 @@ static bool wait_step(struct hr__thread *t, struct wait *w, uint64_t tail)
  * after each eighth of a ring. limit never goes past tail + slots for a tail that was read here: a signal
  * handler that sets it in between can only make it as good.
  */
-bool hr__ring_room(struct hr__thread *t, uint32_t n)
+bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 {
+	struct hr__thread *t = &hr__self;
 	uint64_t slots = (uint64_t)t->mask + 1;
 	struct wait w = {0};
 
 	if (hr_unlikely(__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0))
-		hr__counters_to_ring(t->ring);
+		hr__counters_to_ring(ring);
 	t->slow.why[HR__SLOW_LEVEL] =
 	    __atomic_load_n(&t->map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 	for (;;) {
 		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
-		uint64_t tail = __atomic_load_n(&t->ring->tail, __ATOMIC_ACQUIRE);
-		uint64_t head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+		uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		uint64_t used = head - tail + n;
 
-		if (used <= slots / 2) {
-			t->limit = tail + slots / 2;
-			t->gave_up_tail = NEVER;
-			return true;
-		}
-		hr__ring_kick();
+		if (used > slots / 2)
+			hr__ring_kick();
 		if (used <= slots) {
-			uint64_t next = head + n + slots / 8;
+			uint64_t next = used <= slots / 2 ? tail + slots / 2 : head + n + slots / 8;
 
 			t->limit = next < tail + slots ? next : tail + slots;
 			t->gave_up_tail = NEVER;
 			return true;
 		}
-		if (!wait_step(t, &w, tail))
+		if (!wait_step(ring, &w, tail))
 			return false;
 	}
 }
 
+static uint32_t vfork_bit(void)
+{
+	return hr__self.slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ? HR_REC_VFORK : 0;
+}
+
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text)
 {
-	struct hr__thread *t = &hr__self;
 	uint32_t n = (uint32_t)((n_text + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+	struct hr_ring_hdr *ring = hr__ring_current();
 	const uint8_t *from = text;
+	struct hr__place place;
 	struct hr_record *r;
-	uint64_t index;
 
-	if (!hr__ring_reserve(t, n + 1, &index))
+	if (ring == NULL || !hr__ring_reserve(ring, n + 1, &place))
 		return false;
 	for (uint32_t i = 1; i <= n; i++) {
-		struct hr_text *slot = hr__ring_slot(t, index + i);
+		struct hr_text *slot = hr__ring_slot(&place, i);
 		size_t bytes = n_text < HR_TEXT_BYTES ? n_text : HR_TEXT_BYTES;
 
 		memcpy(slot->text, from, bytes);
 		from += bytes;
 		n_text -= bytes;
-		hr__ring_commit(&slot->seq, index + i);
+		hr__ring_commit(&slot->seq, place.index + i);
 	}
-	r = hr__ring_slot(t, index);
+	r = hr__ring_slot(&place, 0);
 	memcpy(r, head, offsetof(struct hr_record, seq));
-	r->bits = head->bits | (t->slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ? HR_REC_VFORK : 0);
-	hr__ring_commit(&r->seq, index);
+	r->bits = head->bits | vfork_bit();
+	hr__ring_commit(&r->seq, place.index);
 	return true;
 }
 
 void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
 		     const struct hr_pair *pair)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__place place;
 	struct hr_record *r;
-	uint64_t index;
 
-	if (hr_unlikely(!hr__ring_reserve(t, pair != NULL ? 2 : 1, &index))) {
-		hr__lost_add(t->ring, op->id, 1, hr__counters_bytes(op->id, ret, op->asked, flags),
+	if (hr_unlikely(!hr__ring_reserve(op->ring, pair != NULL ? 2 : 1, &place))) {
+		hr__lost_add(op->ring, op->id, 1, hr__counters_bytes(op->id, ret, op->asked, flags),
 			     end > op->start ? end - op->start : 0);
 		return;
 	}
-	r = hr__ring_slot(t, index);
+	r = hr__ring_slot(&place, 0);
 	hr__record_fill(r, op, end, ret, flags);
-	if (hr_unlikely(t->slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD))
-		bits |= HR_REC_VFORK;
 	if (hr_unlikely(pair != NULL)) {
-		struct hr_pair *second = hr__ring_slot(t, index + 1);
+		struct hr_pair *second = hr__ring_slot(&place, 1);
 
 		memcpy(second, pair, offsetof(struct hr_pair, seq));
 		second->spare4 = 0;
-		hr__ring_commit(&second->seq, index + 1);
+		hr__ring_commit(&second->seq, place.index + 1);
 		bits |= HR_REC_PAIR;
 	}
-	r->bits = bits | hr__file_bits(op->file);
-	hr__ring_commit(&r->seq, index);
+	r->bits = bits | hr__file_bits(op->file) | vfork_bit();
+	hr__ring_commit(&r->seq, place.index);
 }
 
-void hr__ring_cut(const struct hr_inflight *cell, uint64_t end)
+void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end)
 {
 	struct hr_op op = {
+	    .ring = ring,
 	    .id = cell->op,
 	    .fd = cell->fd,
 	    .start = cell->start_ticks,
@@ -177,14 +179,15 @@ void hr__ring_cut(const struct hr_inflight *cell, uint64_t end)
  */
 void hr__ring_aggregate_flush(void)
 {
-	struct hr__thread *t = &hr__self;
-	struct hr_aggregate *cell = &t->ring->aggregate;
+	struct hr_ring_hdr *ring = hr__ring_current();
 	struct hr_record head = {0};
 	struct hr_aggregate a;
 
-	t->slow.why[HR__SLOW_AGGREGATE] = 0;
+	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	a = *cell;
+	if (ring == NULL)
+		return;
+	a = ring->aggregate;
 	if (a.op == 0 || a.count == 0)
 		return;
 	head.start_ticks = a.start_ticks;
@@ -198,7 +201,7 @@ void hr__ring_aggregate_flush(void)
 	head.flags = a.gen;
 	head.bits = a.bits | HR_REC_AGGREGATE;
 	if (!hr__ring_control(&head, NULL, 0))
-		hr__lost_add(t->ring, a.op, a.count, a.bytes, a.ticks);
-	if (cell->gen == a.gen)
-		__atomic_store_n(&cell->op, 0, __ATOMIC_RELEASE);
+		hr__lost_add(ring, a.op, a.count, a.bytes, a.ticks);
+	if (ring->aggregate.gen == a.gen)
+		__atomic_store_n(&ring->aggregate.op, 0, __ATOMIC_RELEASE);
 }

@@ -11,27 +11,41 @@
 #include "shim/internal.h"
 #include "shim/local.h"
 
-static inline void *hr__ring_slot(const struct hr__thread *t, uint64_t index)
+/*
+ * Reserved slots. The ring is the one that the caller found, not hr__self.ring again: a signal handler may fork
+ * and its child attach, and the interrupted frame then goes on in the child. What it still stores must go to the
+ * parent's ring, which is private memory there (fork.c), never to the child's.
+ */
+struct hr__place {
+	struct hr_ring_hdr *ring;
+	uint64_t index;
+	uint32_t mask;
+};
+
+static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
 {
-	return (uint8_t *)(t->ring + 1) + (index & t->mask) * HR_SLOT_BYTES;
+	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;
 }
 
 /*
  * Reserves n slots. The check and the add are one step for signal handlers, so that the ring never overflows
  * however deeply they nest; no slack is needed for them.
  */
-static inline bool hr__ring_reserve(struct hr__thread *t, uint32_t n, uint64_t *ret_index)
+static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
-	uint64_t head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+	struct hr__thread *t = &hr__self;
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 
+	ret->ring = ring;
+	ret->mask = t->mask;
 	do {
 		while (hr_unlikely(head + n > t->limit)) {
-			if (!hr__ring_room(t, n))
+			if (!hr__ring_room(ring, n))
 				return false;
-			head = __atomic_load_n(&t->ring->head, __ATOMIC_RELAXED);
+			head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		}
-	} while (hr_unlikely(!hr__cas_local(&t->ring->head, &head, head + n)));
-	*ret_index = head;
+	} while (hr_unlikely(!hr__cas_local(&ring->head, &head, head + n)));
+	ret->index = head;
 	return true;
 }
 

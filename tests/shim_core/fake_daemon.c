@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -370,6 +371,7 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 {
 	struct fake_daemon *d = must(calloc(1, sizeof(*d)));
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	sigset_t all, old;
 	void *page;
 
 	if (options != NULL)
@@ -389,8 +391,12 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 	d->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (bind(d->listener, (void *)&addr, sizeof(addr)) != 0 || listen(d->listener, 128) != 0)
 		abort();
+	/* The test's signals are for the test's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&d->thread, NULL, run, d) != 0)
 		abort();
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return d;
 }
 
