@@ -23,8 +23,9 @@ char *hr__arena_text(struct hr__arena *a, const char *text);
 void hr__arena_done(struct hr__arena *a);
 
 /*
- * Makes room for `need` elements of `size` bytes in an array that grows at least by doubling (realloc): `array`
- * points to the pointer, *room is how many it holds. -ENOMEM leaves it as it was.
+ * Makes room for `need` elements of `size` bytes in an array that grows at least by doubling
+ * (realloc): `array` points to the pointer, *room is how many it holds. -ENOMEM leaves it as it
+ * was.
  */
 int hr__reserve(void *array, size_t need, size_t *room, size_t size);
 

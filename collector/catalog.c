@@ -32,7 +32,7 @@ void hr__problem(struct hr_catalog *c, const char *format, ...)
 	c->problems[c->n_problems++].text = text;
 }
 
-/* ---- folders ------------------------------------------------------------------------------------ */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static int not_hidden(const struct dirent *entry)
 {
@@ -136,8 +136,8 @@ static int is_segment(const struct dirent *entry)
 }
 
 /*
- * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name does, as far
- * as it goes. *ret_msg NULL then; the caller frees both.
+ * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name
+ * does, as far as it goes. *ret_msg NULL then; the caller frees both.
  */
 static int identify(const struct opening *o, int fd, const char *name, Headrace__Frame **ret_msg,
 		    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
@@ -212,7 +212,7 @@ static int visit_job(void *context, int fd, const char *name)
 	return each_folder(fd, visit_stream, o);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int explain(int error, const char *store, char **ret_error)
 {

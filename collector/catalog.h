@@ -2,8 +2,9 @@
 /*
  * catalog.h - the inside of an open catalogue
  *
- * catalog.c finds the streams, stream_load.c puts one together from its segments, stream.c and files.c answer about
- * one. Written by the thread that opens; afterwards only `files` changes, under its own rules (files.c).
+ * catalog.c finds the streams, stream_load.c puts one together from its segments, stream.c and
+ * files.c answer about one. Written by the thread that opens; afterwards only `files` changes,
+ * under its own rules (files.c).
  */
 #ifndef HEADRACE_COLLECTOR_CATALOG_H
 #define HEADRACE_COLLECTOR_CATALOG_H

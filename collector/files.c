@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the files of a stream: a table by id, made on first use, and text by Paths frame, loaded when asked for
+ * files.c - the files of a stream: a table by id, made on first use, and text by Paths frame,
+ * loaded when asked for
  *
- * Both are published once with a release store and never change afterwards; readers pair it with an acquire load
- * and take no lock.
+ * Both are published once with a release store and never change afterwards; readers pair it with an
+ * acquire load and take no lock.
  */
 #include "collector/catalog.h"
 
@@ -40,7 +41,7 @@ struct hr__files {
 	_Atomic(struct text *) texts[]; /* by frame of the stream */
 };
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 {
@@ -57,7 +58,10 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
 }
 
-/* The paths of a sealed segment, into a zero index. A damaged footer is made up for from the Paths frames. */
+/*
+ * The paths of a sealed segment, into a zero index. A damaged footer is made up for from the Paths
+ * frames.
+ */
 static int read_paths(const struct hr__segment *g, struct hr__index *ret)
 {
 	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
@@ -274,7 +278,7 @@ static const struct entry *find_text(const struct hr__files *f, const struct ent
 	return &f->entries[f->by_hash[low]];
 }
 
-/* ---- text --------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static struct text *pack_text(const Headrace__Paths *paths)
 {
@@ -302,7 +306,10 @@ static struct text *pack_text(const Headrace__Paths *paths)
 	return t;
 }
 
-/* A Paths frame has thousands of rows, all thrown away once packed: their memory comes and goes in blocks. */
+/*
+ * A Paths frame has thousands of rows, all thrown away once packed: their memory comes and goes in
+ * blocks.
+ */
 static void *take(void *arena, size_t bytes)
 {
 	return hr__arena_get(arena, bytes);

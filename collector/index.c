@@ -163,7 +163,10 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/* The parts refer to the frame by the index that it gets last, when nothing can fail any more. */
+	/*
+	 * The parts refer to the frame by the index that it gets last, when nothing can fail any
+	 * more.
+	 */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

@@ -2,8 +2,8 @@
 /*
  * index.h - what is known of a segment without reading its frames
  *
- * Purpose   The writer builds it frame by frame and stores it as the segment's footer. Readers take it from
- *           the footer, or build it the same way by scanning a segment that has none.
+ * Purpose   The writer builds it frame by frame and stores it as the segment's footer. Readers take
+ *           it from the footer, or build it the same way by scanning a segment that has none.
  * Owner     Whoever opened the segment. One thread while it is built, any number afterwards.
  */
 #ifndef HEADRACE_COLLECTOR_INDEX_H
@@ -74,15 +74,16 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount);
 void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg);
 
 /*
- * The footer that goes to `offset`: frame of the paths (when there are any), frame of the rest, trailer, in one malloc'ed
- * buffer. -ENOMEM, -E2BIG.
+ * The footer that goes to `offset`: frame of the paths (when there are any), frame of the rest,
+ * trailer, in one malloc'ed buffer. -ENOMEM, -E2BIG.
  */
 int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_buf,
 		   size_t *ret_bytes);
 
 /*
- * Fills a zero `ix` from the main frame of a footer, but for the paths; *ret_paths gets the frame that holds those (offset
- * 0: none). Hostile input: offsets lie inside [header, limit), arrays agree. -EBADMSG, -ENOMEM.
+ * Fills a zero `ix` from the main frame of a footer, but for the paths; *ret_paths gets the frame
+ * that holds those (offset 0: none). Hostile input: offsets lie inside [header, limit), arrays
+ * agree. -EBADMSG, -ENOMEM.
  */
 int hr__index_take(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
 		   uint64_t limit, struct hr__frame_entry *ret_paths);

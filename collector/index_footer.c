@@ -21,7 +21,7 @@ static uint32_t unzigzag(uint32_t v)
 	return v >> 1 ^ -(v & 1);
 }
 
-/* ---- packing ------------------------------------------------------------------------------------ */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 /* The columns of the paths, in one piece of memory. */
 static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret_bytes)
@@ -183,7 +183,7 @@ int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_bu
 	return r;
 }
 
-/* ---- taking -------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static int take_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg, uint64_t first_seq,
 		       uint64_t limit, struct hr__frame_entry *ret_paths)

@@ -89,7 +89,7 @@ uint32_t hr__segment_number(const char *name)
 	return strcmp(name, ".seg") == 0 ? n : 0;
 }
 
-/* ---- the store's own file ----------------------------------------------------------------------- */
+/* ---- the store's own file -------------------------------------------------------------------- */
 
 int hr__store_version(int dir_fd)
 {
@@ -135,7 +135,10 @@ static int write_store_file(int dir_fd, int flags)
 	return r;
 }
 
-/* True when there is nothing but what a fresh file system puts there. Takes no notice of a headrace.store. */
+/*
+ * True when there is nothing but what a fresh file system puts there. Takes no notice of a
+ * headrace.store.
+ */
 static int folder_empty(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -160,7 +163,9 @@ static int folder_empty(int dir_fd)
 	return empty;
 }
 
-/* Several runs may make the same store at once: one creates the file, the others wait for its text. */
+/*
+ * Several runs may make the same store at once: one creates the file, the others wait for its text.
+ */
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
@@ -215,11 +220,12 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 	return 0;
 }
 
-/* ---- the lock ----------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 /*
- * A lock of the open file description (F_OFD_SETLK), because it can be asked about without being taken: a reader
- * that tried flock() would make a writer that starts at that moment believe that another has the stream.
+ * A lock of the open file description (F_OFD_SETLK), because it can be asked about without being
+ * taken: a reader that tried flock() would make a writer that starts at that moment believe that
+ * another has the stream.
  */
 static struct flock whole_file(short type)
 {

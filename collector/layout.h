@@ -25,7 +25,10 @@ int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
 /* Number of "000012.seg", 0 when the name is something else. */
 uint32_t hr__segment_number(const char *name);
 
-/* Reads headrace.store: 0, -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (not its text), -EAGAIN (being written). */
+/*
+ * Reads headrace.store: 0, -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (not its text), -EAGAIN (being
+ * written).
+ */
 int hr__store_version(int dir_fd);
 
 /* Opens the folder `name` in dir_fd, making it (0700) when absent. */

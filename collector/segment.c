@@ -79,7 +79,7 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 {
 	static const uint8_t magic[] = HR__TRAILER_MAGIC;
 	struct hr_segment_trailer t;
-	Headrace__Frame *msg;
+	Headrace__Frame *msg = NULL;
 	uint64_t end;
 	int r;
 
@@ -104,7 +104,7 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 	return r;
 }
 
-/* ---- scanning ----------------------------------------------------------------------------------- */
+/* ---- scanning -------------------------------------------------------------------------------- */
 
 /* A stretch of the source in memory. */
 struct window {
@@ -116,7 +116,10 @@ struct window {
 	uint64_t checked; /* bytes that were looked at as frames */
 };
 
-/* At least `need` bytes at `offset`, unless the source ends before: *ret_bytes says how many there are. */
+/*
+ * At least `need` bytes at `offset`, unless the source ends before: *ret_bytes says how many there
+ * are.
+ */
 static int window_at(struct window *w, uint64_t offset, size_t need, const uint8_t **ret,
 		     size_t *ret_bytes)
 {
@@ -173,8 +176,8 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /*
- * The next whole frame behind damage. Each false start may cost a CRC over 64 MiB, so a file made of false
- * starts is given up after some passes' worth; then the rest counts as tail.
+ * The next whole frame behind damage. Each false start may cost a CRC over 64 MiB, so a file made
+ * of false starts is given up after some passes' worth; then the rest counts as tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {

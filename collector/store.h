@@ -3,17 +3,18 @@
  * store.h - writing streams into a store folder, and reading them back
  *
  *      STORE/                              mode 0700
- *        headrace.store                    "headrace store 1\n": version, checked before anything else
- *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time (F_OFD_SETLK on `lock`)
- *            lock
+ *        headrace.store                    "headrace store 1\n", checked before anything else
+ *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time
+ *            lock                          F_OFD_SETLK, held by the writer
  *            000001.seg 000002.seg ...     frames as they came; an index footer when sealed
  *            journal                       daemon/journal.h, private mode only
  *
  *      segment = | file header 64 | frame | frame | ... [ | index frame | trailer 32 ] |
  *
- * A segment without trailer is open or was torn: the writer cuts its tail at the last whole frame; readers
- * stop there, and need no lock. The stream's mark is the seq of its last whole frame.
- * Job and node names are encoded for file names: bytes outside [A-Za-z0-9._-] as %XX, a leading dot too.
+ * A segment without trailer is open or was torn: the writer cuts its tail at the last whole frame;
+ * readers stop there, and need no lock. The stream's mark is the seq of its last whole frame. Job
+ * and node names are encoded for file names: bytes outside [A-Za-z0-9._-] as %XX, a leading dot
+ * too.
  */
 #ifndef HEADRACE_COLLECTOR_STORE_H
 #define HEADRACE_COLLECTOR_STORE_H
@@ -44,11 +45,11 @@ struct hr_segment_trailer {
 };
 _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 
-/* ---- writing ------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /*
- * Makes the folder (0700) and headrace.store when absent. Errors: -EACCES, -EROFS, -ENOSPC, -ENOTDIR,
- * -EPROTONOSUPPORT (a newer version), -ENOTEMPTY (a folder that is something else).
+ * Makes the folder (0700) and headrace.store when absent. Errors: -EACCES, -EROFS, -ENOSPC,
+ * -ENOTDIR, -EPROTONOSUPPORT (a newer version), -ENOTEMPTY (a folder that is something else).
  */
 int hr_store_create(const char *path);
 
@@ -64,8 +65,8 @@ struct hr_stream_id {
 struct hr_writer;
 
 /*
- * Opens a stream for appending; a new one gets its StreamStart here, as seq 1 (StreamEnd is the caller's to
- * append). Recovers a torn tail (*ret_cut_bytes says how much was cut; may be NULL).
+ * Opens a stream for appending; a new one gets its StreamStart here, as seq 1 (StreamEnd is the
+ * caller's to append). Recovers a torn tail (*ret_cut_bytes says how much was cut; may be NULL).
  * -EBUSY when another writer has it, else as hr_store_create.
  */
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
@@ -81,8 +82,9 @@ uint64_t hr_writer_mark(const struct hr_writer *w);
 uint64_t hr_writer_bytes(const struct hr_writer *w);
 
 /*
- * Appends one frame (hr_frame_pack) whose seq is mark + 1. -EALREADY when seq <= mark (nothing done), -ERANGE on a
- * gap, -ENOSPC and other write errors with the file cut back to where it was: nothing half-written stays.
+ * Appends one frame (hr_frame_pack) whose seq is mark + 1. -EALREADY when seq <= mark (nothing
+ * done), -ERANGE on a gap, -ENOSPC and other write errors with the file cut back to where it was:
+ * nothing half-written stays.
  */
 int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
@@ -91,17 +93,21 @@ int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 /* Seals the open segment with its index, closes. Accepts NULL. */
 int hr_writer_close(struct hr_writer *w);
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /*
- * A catalogue: every stream of one or more stores, its frames indexed, its small frames (processes, mounts, job
- * events, losses, levels) loaded. Immutable after opening, so any number of threads may read it.
+ * A catalogue: every stream of one or more stores, its frames indexed, its processes and mounts
+ * loaded; other frames are found by their kind and read with hr_stream_read. Immutable after
+ * opening, so any number of threads may read it.
  */
 struct hr_catalog;
 
-struct hr_problem { /* what is wrong but does not stop the reading */
-	char *
-	    text; /* "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged (crc); 18234 bytes skipped" */
+/*
+ * What is wrong but does not stop the reading:
+ * "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged; 18234 bytes skipped"
+ */
+struct hr_problem {
+	char *text;
 };
 
 struct hr_frame_ref {
@@ -154,7 +160,10 @@ struct hr_stream {
 	struct hr__stream *own; /* the library's part */
 };
 
-/* Opens the stores. `job` NULL: all jobs. -ENOENT no store there, -EPROTONOSUPPORT newer version (message in *ret_error, malloc'ed). */
+/*
+ * Opens the stores. `job` NULL: all jobs. -ENOENT no store there, -EPROTONOSUPPORT newer version
+ * (message in *ret_error, malloc'ed).
+ */
 int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret,
 		    char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
@@ -168,9 +177,9 @@ int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **
 const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc);
 
 /*
- * A file of the stream. Hash, mount and scope come from a table loaded on first use of any of these; path text
- * is read from its Paths frame when asked for and kept. *ret_path is not NUL-terminated and may hold any byte.
- * -ENOENT: unknown id (its Paths frame was lost).
+ * A file of the stream. Hash, mount and scope come from a table loaded on first use of any of
+ * these; path text is read from its Paths frame when asked for and kept. The path is not
+ * NUL-terminated and may hold any byte. -ENOENT: unknown id (its Paths frame was lost).
  */
 struct hr_file_info {
 	uint64_t hash;

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * The segment is opened for each frame: that costs microseconds beside a frame of hundreds of KiB, and a catalogue
- * of thousands of segments holds no descriptors.
+ * The segment is opened for each frame: that costs microseconds beside a frame of hundreds of KiB,
+ * and a catalogue of thousands of segments holds no descriptors.
  */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
 		    Headrace__Frame **ret)

@@ -16,7 +16,7 @@
 
 #define MOUNT_MAX 65536u /* highest mount id that is believed */
 
-/* ---- segments ----------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
@@ -25,7 +25,10 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Indexes a segment that has no footer. `growing`: what lies behind the last whole frame is being written. */
+/*
+ * Indexes a segment that has no footer. `growing`: what lies behind the last whole frame is being
+ * written.
+ */
 static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -175,9 +178,12 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd
 	return r;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A frame on its way into the stream, with its batch (index in its segment's index) when it has one. */
+/*
+ * A frame on its way into the stream, with its batch (index in its segment's index) when it has
+ * one.
+ */
 struct placed {
 	struct hr_frame_ref ref;
 	uint32_t batch;
@@ -283,7 +289,7 @@ static int join_frames(struct hr_catalog *c, struct hr__stream *s)
 	return 0;
 }
 
-/* ---- small frames ------------------------------------------------------------------------------- */
+/* ---- small frames ---------------------------------------------------------------------------- */
 
 struct process_row {
 	const Headrace__Process *msg;

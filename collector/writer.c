@@ -2,8 +2,9 @@
 /*
  * writer.c - appending to a stream
  *
- * Every change of a segment is one pwrite at its end, so a writer that dies leaves at most one partial frame,
- * which the next one cuts. A segment is only ever appended to, cut at its tail, or sealed.
+ * Every change of a segment is one pwrite at its end, so a writer that dies leaves at most one
+ * partial frame, which the next one cuts. A segment is only ever appended to, cut at its tail, or
+ * sealed.
  *
  *      none   --(append: header + StreamStart)-->  open
  *      open   --(append past the limit, close: footer)-->  sealed = none
@@ -40,7 +41,7 @@ struct hr_writer {
 	struct hr__arena memory; /* of `start` and `dir` */
 };
 
-/* ---- system calls ------------------------------------------------------------------------------- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
 {
@@ -64,7 +65,9 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 	int r = write_at(w->fd, buf, bytes, w->offset);
 
 	if (r < 0) {
-		/* When even this fails, the next append overwrites the rest, and recovery cuts it. */
+		/*
+		 * When even this fails, the next append overwrites the rest, and recovery cuts it.
+		 */
 		if (ftruncate(w->fd, (off_t)w->offset) < 0)
 			return r;
 		return r;
@@ -80,7 +83,7 @@ static void segment_name(uint32_t number, char ret[16])
 	snprintf(ret, 16, HR__SEGMENT_NAME, number);
 }
 
-/* ---- segments ----------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 /* Seals the open segment. What cannot be sealed stays readable without a footer. */
 static int seal(struct hr_writer *w)
@@ -169,7 +172,7 @@ static int start_segment(struct hr_writer *w)
 	return 0;
 }
 
-/* ---- recovery ----------------------------------------------------------------------------------- */
+/* ---- recovery -------------------------------------------------------------------------------- */
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
@@ -203,8 +206,8 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 }
 
 /*
- * Takes stock of a segment without footer and cuts its tail. It becomes the open segment, unless it is damaged
- * inside: then it stays as it is and a new one will follow.
+ * Takes stock of a segment without footer and cuts its tail. It becomes the open segment, unless it
+ * is damaged inside: then it stays as it is and a new one will follow.
  */
 static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
 			   uint64_t *cut_bytes)
@@ -236,7 +239,10 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 	return 0;
 }
 
-/* Sets mark and state by segment w->number. -ENOENT: there was nothing in it, the one before is the last. */
+/*
+ * Sets mark and state by segment w->number. -ENOENT: there was nothing in it, the one before is the
+ * last.
+ */
 static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 {
 	struct hr__source source = {0};
@@ -401,7 +407,7 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 	return 0;
 }
 
-/* ---- use ---------------------------------------------------------------------------------------- */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 const char *hr_writer_dir(const struct hr_writer *w)
 {
@@ -446,7 +452,10 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 		return r;
 	w->mark = msg->seq;
 	r = hr__index_add(&w->index, offset, (uint32_t)bytes, msg);
-	/* The frame is in the store. A segment that cannot be indexed or sealed is read without a footer. */
+	/*
+	 * The frame is in the store. A segment that cannot be indexed or sealed is read without a
+	 * footer.
+	 */
 	if (r == 0 && w->offset > w->segment_bytes)
 		r = seal(w);
 	if (r < 0 || w->offset > w->segment_bytes)

@@ -79,7 +79,7 @@ void hr_encoder_free(struct hr_encoder *e)
 /* Planes and arena are sized for the worst case, but only pages that are used become memory. */
 static int reserve(struct hr_encoder *e, size_t n)
 {
-	size_t room = 1024, all_planes = (HR_COL_END_ - 1) * HR__MAX_PLANES;
+	size_t room = 1024, all_planes = (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES;
 
 	if (n <= e->room)
 		return 0;
@@ -340,8 +340,8 @@ int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t 
 	files_start(e, n);
 	hr__model_reset(&e->model);
 	for (unsigned c = 1; c < HR_COL_END_; c++)
-		hr__splitter_start(&e->columns[c], e->planes + (c - 1) * HR__MAX_PLANES * (n + 1),
-				   n);
+		hr__splitter_start(&e->columns[c],
+				   e->planes + (size_t)(c - 1) * HR__MAX_PLANES * (n + 1), n);
 	encode_rows(e, events, msg);
 	pack_columns(e, msg);
 	list_files(e, msg);

@@ -52,7 +52,10 @@ int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
  */
 int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg);
 
-/* The same with the memory of `allocator` (NULL: malloc), for readers that throw many messages away. */
+/*
+ * The same with the memory of `allocator` (NULL: malloc), for readers that throw many messages
+ * away.
+ */
 int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
 		     Headrace__Frame **ret_msg);
 

@@ -2,11 +2,12 @@
 /*
  * generate.h - a training job that never ran: deterministic events for benches and tests
  *
- * Purpose   The shape of docs/storage.md: `nodes` nodes of `ranks` ranks with `workers` workers each, which
- *           read `paths` ImageNet-like files in a new random order each epoch (open, fstat, lseek, read 4 KiB,
- *           reads of 64 KiB, a read that returns 0, close) while ranks write checkpoints. Times are
- *           nanoseconds with lognormal noise, page cache hot.
- * Owner     One generator per node, one thread. The same configuration gives the same events everywhere.
+ * Purpose   The shape of docs/storage.md: `nodes` nodes of `ranks` ranks with `workers` workers
+ *           each, which read `paths` ImageNet-like files in a new random order each epoch (open,
+ *           fstat, lseek, read 4 KiB, reads of 64 KiB, a read that returns 0, close) while ranks
+ *           write checkpoints. Times are nanoseconds with lognormal noise, page cache hot.
+ * Owner     One generator per node, one thread. The same configuration gives the same events
+ *           everywhere.
  */
 #ifndef HEADRACE_TESTS_BENCH_GENERATE_H
 #define HEADRACE_TESTS_BENCH_GENERATE_H
@@ -46,7 +47,10 @@ struct hr_gen;
 int hr_gen_new(const struct hr_gen_config *config, uint32_t node, struct hr_gen **ret);
 void hr_gen_free(struct hr_gen *g);
 
-/* Fills `events` with the next `n` in completion order. Files get stream ids from 1 in first-use order. */
+/*
+ * Fills `events` with the next `n` in completion order. Files get stream ids from 1 in first-use
+ * order.
+ */
 void hr_gen_next(struct hr_gen *g, struct hr_event *events, size_t n);
 
 /* Tasks of the node, what hr_event.task indexes: ranks first. proc is task + 1. */
@@ -61,7 +65,9 @@ uint32_t hr_gen_files(const struct hr_gen *g);
 size_t hr_gen_path(const struct hr_gen *g, uint32_t file, char path[HR_GEN_PATH_BYTES]);
 uint64_t hr_gen_path_hash(const struct hr_gen *g, uint32_t file);
 
-/* Writes the job `job` as a store with a stream per node: processes, mounts, paths, events, ended. */
+/*
+ * Writes the job `job` as a store with a stream per node: processes, mounts, paths, events, ended.
+ */
 int hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job);
 
 #endif

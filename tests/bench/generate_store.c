@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate_store.c - the generated job as a store: what the daemon of each node would have written */
+/*
+ * generate_store.c - the generated job as a store: what the daemon of each node would have written
+ */
 #include "tests/bench/generate.h"
 
 #include <errno.h>

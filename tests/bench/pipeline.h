@@ -3,9 +3,9 @@
  * pipeline.h - stages of the pipeline bench
  *
  * A stage measures one part of a record's way on the generated job and prints its rows with
- * hr_bench_row(). To add one: a file pipeline_<name>.c with a function of this type, a line in `stages` of
- * pipeline.c, the file in tests/bench/CMakeLists.txt. Stages run in order, in one thread, and may leave
- * the store at `store` to those that follow.
+ * hr_bench_row(). To add one: a file pipeline_<name>.c with a function of this type, a line in
+ * `stages` of pipeline.c, the file in tests/bench/CMakeLists.txt. Stages run in order, in one
+ * thread, and may leave the store at `store` to those that follow.
  */
 #ifndef HEADRACE_TESTS_BENCH_PIPELINE_H
 #define HEADRACE_TESTS_BENCH_PIPELINE_H

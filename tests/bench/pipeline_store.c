@@ -17,7 +17,10 @@ static uint64_t count_events(const struct hr_stream *s)
 	return n;
 }
 
-/* Copies the frames of a batch stream again and again: the writer alone, without generator and encoder. */
+/*
+ * Copies the frames of a batch stream again and again: the writer alone, without generator and
+ * encoder.
+ */
 static int append_again(const struct hr_bench *bench, const struct hr_stream *s)
 {
 	struct hr_stream_id id = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packed EventBatch into the decoder: all columns at once, then some alone. What decodes is encoded and decoded once more,
- * and must be the same.
+ * A packed EventBatch into the decoder: all columns at once, then some alone. What decodes is
+ * encoded and decoded once more, and must be the same.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,8 @@
 /*
  * replay.c - runs a fuzz target over files and folders, without libFuzzer
  *
- * Arguments that start with '-' are libFuzzer's and are skipped. Fails when there is no input at all.
+ * Arguments that start with '-' are libFuzzer's and are skipped. Fails when there is no input at
+ * all.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A segment, from memory, through the parser that writer and catalogue use: header, footer, scan. The CRCs of frames and
- * trailer are put right first, or the fuzzer would never get past them.
+ * A segment, from memory, through the parser that writer and catalogue use: header, footer, scan.
+ * The CRCs of frames and trailer are put right first, or the fuzzer would never get past them.
  */
 #include <stdlib.h>
 #include <string.h>

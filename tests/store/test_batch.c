@@ -328,7 +328,7 @@ static void cheap_columns(void **state)
 	free(events);
 }
 
-/* ---- hostile messages --------------------------------------------------------------------------- */
+/* ---- hostile messages ------------------------------------------------------------------------ */
 
 static Headrace__EventBatch *sample(struct codec *codec)
 {

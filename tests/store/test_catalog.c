@@ -167,7 +167,10 @@ static void batches_come_back(void **state)
 	hr_catalog_free(c);
 }
 
-/* A row without text borrows that of another file with its hash, and gets its own when that comes later. */
+/*
+ * A row without text borrows that of another file with its hash, and gets its own when that comes
+ * later.
+ */
 static void text_that_comes_elsewhere(void **state)
 {
 	const char *store = help_path(state, "s");
@@ -191,7 +194,7 @@ static void text_that_comes_elsewhere(void **state)
 	}
 }
 
-/* ---- damage ------------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static void flipped_byte_costs_one_frame(void **state)
 {
@@ -389,7 +392,7 @@ static void no_store(void **state)
 	}
 }
 
-/* ---- many streams ------------------------------------------------------------------------------- */
+/* ---- many streams ---------------------------------------------------------------------------- */
 
 static void jobs_are_selected(void **state)
 {
@@ -444,7 +447,7 @@ static void streams_of_two_stores_are_one(void **state)
 	hr_catalog_free(c);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *read_files(void *context)
 {
@@ -500,7 +503,10 @@ static void *write_frames(void *context)
 	return NULL;
 }
 
-/* Opening again and again beside a writer that fills segment after segment: whole frames, no problems. */
+/*
+ * Opening again and again beside a writer that fills segment after segment: whole frames, no
+ * problems.
+ */
 static void beside_a_writer(void **state)
 {
 	const char *store = help_path(state, "s");

@@ -37,7 +37,7 @@ static off_t size_of(const char *path)
 	return stat(path, &st) == 0 ? st.st_size : -1;
 }
 
-/* ---- folders ------------------------------------------------------------------------------------ */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static void store_is_made_once(void **state)
 {
@@ -124,7 +124,7 @@ static void files_are_private(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 }
 
-/* ---- appending ---------------------------------------------------------------------------------- */
+/* ---- appending ------------------------------------------------------------------------------- */
 
 static int append_seq(struct hr_writer *w, uint64_t seq)
 {
@@ -208,9 +208,11 @@ static void segments_are_sealed_past_their_size(void **state)
 	assert_int_equal(hr_writer_close(w), 0);
 }
 
-/* ---- recovery ----------------------------------------------------------------------------------- */
+/* ---- recovery -------------------------------------------------------------------------------- */
 
-/* A writer that is gone without closing: the lock and the descriptors go, the segment stays open. */
+/*
+ * A writer that is gone without closing: the lock and the descriptors go, the segment stays open.
+ */
 static void write_and_die(const char *store, unsigned losses)
 {
 	pid_t pid = fork();
@@ -369,7 +371,10 @@ static void killed_writers(void **state)
 	assert_true(known > 40);
 }
 
-/* A full disk (here: the limit on file sizes) leaves nothing half-written, and appending works again after. */
+/*
+ * A full disk (here: the limit on file sizes) leaves nothing half-written, and appending works
+ * again after.
+ */
 static void disk_full(void **state)
 {
 	const char *store = help_path(state, "s");
