@@ -71,7 +71,8 @@ static int flush_line(struct hr_output *o)
 {
 	bool failed = o->line.failed;
 
-	fwrite(o->line.data, 1, o->line.n, o->to);
+	if (o->line.n > 0)
+		fwrite(o->line.data, 1, o->line.n, o->to);
 	o->line.n = 0;
 	o->line.failed = false;
 	if (failed)
