@@ -3,10 +3,11 @@
  * child.h - CMD: started, waited for, signalled
  *
  * Purpose   CMD stays in the process group of `headrace run`, so that it owns the terminal as it
- * would without headrace. Signals sent to run by a process are passed on; those that the terminal
- * sends reach CMD by themselves and are not sent twice. When CMD stops itself (SIGSTOP), run stops
- * too, so that a shell sees it. Owner     One struct per program: it owns the signal mask. Threads
- * One.
+ *           would without headrace. Signals sent to run by a process are passed on; those that the
+ *           terminal sends reach CMD by themselves and are not sent twice. When CMD stops itself
+ *           (SIGSTOP), run stops too, so that a shell sees it.
+ * Owner     One struct per program: it owns the signal mask.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_CHILD_H
 #define HEADRACE_CLI_CHILD_H
@@ -34,8 +35,8 @@ int hr_child_init(struct hr_child *child);
 int hr_child_start(struct hr_child *child, char *const argv[], char *const environment[]);
 
 /*
- * Handles what is pending on signal_fd; sets ended. After that signal_fd is readable when a signal (SIGINT,
- * SIGTERM, SIGHUP, SIGQUIT) asks run itself to hurry.
+ * Handles what is pending on signal_fd; sets ended. After that signal_fd is readable when a signal
+ * (SIGINT, SIGTERM, SIGHUP, SIGQUIT) asks run itself to hurry.
  */
 void hr_child_signals(struct hr_child *child);
 

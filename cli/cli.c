@@ -23,8 +23,7 @@ void hr_say(const char *format, ...)
 	free(text);
 }
 
-/* ---- options ------------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const struct hr_option *find_long(const struct hr_option *table, const char *name,
 					 size_t bytes)
@@ -96,8 +95,7 @@ void hr_options_print(const struct hr_option *table)
 	}
 }
 
-/* ---- installation -------------------------------------------------------------------------------
- */
+/* ---- installation ---------------------------------------------------------------------------- */
 
 /* "<dir>/<below><name>" if it is there. */
 static char *part_at(const char *dir, const char *below, const char *name)

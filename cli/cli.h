@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli.h - what all commands share: messages, exit statuses, options, where the other parts are
+ * cli.h - what all commands share: messages, exit statuses, options, where other parts are
  * installed
  *
  * Purpose   One voice (`headrace: ...` on standard error; standard output belongs to the program
- * that is run, or to the answer of a query), one option table per command that yields parsing and
- * --help. Owner     Results are the caller's to free. Option tables are constant. Threads   One;
- * commands are single-threaded up to here.
+ *           that is run, or to the answer of a query), one option table per command that yields
+ *           parsing, --help, man page and completions.
+ * Owner     Results are the caller's to free. Option tables are constant.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_CLI_H
 #define HEADRACE_CLI_CLI_H
@@ -26,8 +27,7 @@ enum hr_exit {
  */
 void hr_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- options ------------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 struct hr_option {
 	const char *name; /* long name; the last entry has NULL */
@@ -55,8 +55,7 @@ int hr_option_next(struct hr_options *o);
 /* The options as lines of --help, on standard output. */
 void hr_options_print(const struct hr_option *table);
 
-/* ---- installation -------------------------------------------------------------------------------
- */
+/* ---- installation ---------------------------------------------------------------------------- */
 
 /*
  * Path of "headraced" or "libheadrace.so": in $HEADRACE_LIBEXEC, in the build tree, or where they

@@ -2,9 +2,10 @@
 /*
  * commands.h - the commands (commands.def): main functions, options, and the table of both
  *
- * Purpose   A main function gets argv[0] = the command's name and returns the exit status. manual.c turns the
- *           table into a man page and completions, so that neither is kept by hand.
- * Owner     Constant data. Threads: one.
+ * Purpose   A main function gets argv[0] = the command's name and returns the exit status. manual.c
+ *           turns the table into a man page and completions, so that neither is kept by hand.
+ * Owner     Constant data.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_COMMANDS_H
 #define HEADRACE_CLI_COMMANDS_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace doctor - what works here, and how to fix what does not. Exit status 1 when something fails. */
+/*
+ * headrace doctor - what works here, and how to fix what does not. Exit status 1 when something
+ * fails.
+ */
 #include "cli/doctor.h"
 
 #include <stdarg.h>

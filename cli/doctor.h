@@ -2,9 +2,11 @@
 /*
  * doctor.h - the checks of `headrace doctor`
  *
- * Purpose   One row per check in doctor_checks.def: name, function. A check says ok, warn or fail, what it found, and how to
- *           fix it. Only `fail` keeps `headrace run` from recording; `warn` is slower or sees less.
- * Owner     Texts are in the result itself. Threads: one.
+ * Purpose   One row per check in doctor_checks.def: name, function. A check says ok, warn or fail,
+ *           what it found, and how to fix it. Only `fail` keeps `headrace run` from recording;
+ *           `warn` is slower or sees less.
+ * Owner     Texts are in the result itself.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_DOCTOR_H
 #define HEADRACE_CLI_DOCTOR_H

@@ -56,9 +56,9 @@ static bool read_status(const char *name, char *out, size_t bytes)
 	return found;
 }
 
-/* ---- what run needs ----------------------------------------------------------------------------- */
+/* ---- what run needs -------------------------------------------------------------------------- */
 
-/* Runs this program's --version with the library preloaded: what ld.so says about it comes back in `said`. */
+/* Runs a shell with the library preloaded: what ld.so says about it comes back in `said`. */
 static int run_preloaded(const char *library, char *said, size_t bytes)
 {
 	int out[2], status = -1;
@@ -74,7 +74,7 @@ static int run_preloaded(const char *library, char *said, size_t bytes)
 		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
 		setenv("LD_PRELOAD", library, 1);
 		unsetenv("HEADRACE");
-		execl("/proc/self/exe", "headrace", "--version", (char *)NULL);
+		execl("/bin/sh", "sh", "-c", ":", (char *)NULL);
 		_exit(127);
 	}
 	close(out[1]);
@@ -289,7 +289,7 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", d->store, kind.name);
 }
 
-/* ---- what is nice to have ----------------------------------------------------------------------- */
+/* ---- what is nice to have -------------------------------------------------------------------- */
 
 void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)
 {

@@ -80,7 +80,7 @@ static char *preload(const char *library)
 static bool put_all(char **environment, const struct hr_environment *e)
 {
 	const char *const socket[] = {e->socket, NULL}, *const store[] = {e->store, NULL};
-	const char *const job[] = {e->job, NULL}, *const on_full[] = {"wait:100", NULL};
+	const char *const job[] = {e->job, NULL}, *const on_full[] = {"wait:1000", NULL};
 
 	if (!put(environment, preload(e->library)) ||
 	    !put(environment, join("HEADRACE_SOCKET", NULL, socket, ',')) ||

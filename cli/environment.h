@@ -3,9 +3,11 @@
  * environment.h - the environment that CMD gets
  *
  * Purpose   A copy of ours with LD_PRELOAD (what is there is kept, our library appended),
- * HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE, HEADRACE_INCLUDE, and
- * HEADRACE_ON_FULL=wait:100 unless it is set: a person who asks for a trace wants all of it. Owner
- * The caller frees the result. Threads: one.
+ *           HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE,
+ *           HEADRACE_INCLUDE, and HEADRACE_ON_FULL=wait:1000 unless it is set: a person who asks
+ *           for a trace wants all of it, and a restart of a killed daemon takes its time.
+ * Owner     The caller frees the result.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_ENVIRONMENT_H
 #define HEADRACE_CLI_ENVIRONMENT_H

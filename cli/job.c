@@ -100,7 +100,10 @@ static void default_store(struct hr_job *job, bool scheduled)
 		 utc.tm_sec, (int)getpid());
 }
 
-/* Rank and size, where each rank has a `headrace run` of its own. A size of 1 says nothing about ranks inside. */
+/*
+ * Rank and size, where each rank has a `headrace run` of its own. A size of 1 says nothing about
+ * ranks inside.
+ */
 static void find_rank(struct hr_job *job)
 {
 	struct hr_rank rank = {0};

@@ -3,10 +3,10 @@
  * job.h - what job this is: id, store, node, rank, from options and the scheduler's variables
  *
  * Purpose   The defaults of `headrace run`: STORE is ./headrace-<job> inside a scheduler's job,
- * else
- *           ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array task),
- * else the name of the store. Owner     struct hr_job owns nothing outside itself. Threads   Reads
- * the environment: before threads.
+ *           else ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array
+ *           task), else the name of the store.
+ * Owner     struct hr_job owns nothing outside itself.
+ * Threads   One: reads the environment.
  */
 #ifndef HEADRACE_CLI_JOB_H
 #define HEADRACE_CLI_JOB_H

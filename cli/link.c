@@ -18,8 +18,7 @@
 #define FLUSH_TIMEOUT_MS 600000
 #define MAX_REJOINS	 32u
 
-/* ---- starting the daemon ------------------------------------------------------------------------
- */
+/* ---- starting the daemon --------------------------------------------------------------------- */
 
 /* The shim is for the user's program: neither of the daemon's processes may record itself. */
 static void become_daemon(const char *headraced, int config_fd, int ready_fd, char *const argv[])
@@ -117,8 +116,7 @@ static int start_daemon(const char *headraced, const struct hr_private_config *c
 	return r;
 }
 
-/* ---- joining ------------------------------------------------------------------------------------
- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 static int send_join(struct hr_link *link)
 {
@@ -185,8 +183,7 @@ int hr_link_open(struct hr_link *link, struct hr_private_config *config, int ran
 	return 0;
 }
 
-/* ---- while CMD runs -----------------------------------------------------------------------------
- */
+/* ---- while CMD runs -------------------------------------------------------------------------- */
 
 static void send_started(struct hr_link *link)
 {
@@ -258,8 +255,7 @@ void hr_link_read(struct hr_link *link)
 		;
 }
 
-/* ---- leaving ------------------------------------------------------------------------------------
- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 static int send_leave(struct hr_link *link, uint64_t linger_ns, int signal)
 {

@@ -4,9 +4,9 @@
  *
  * Purpose   Starts the daemon or joins the one that is there, survives its restarts, leaves.
  *
- *      hr_link_open ──▶ LINKED ──connection ends──▶ REJOINING ──ready──▶ LINKED
- *                         │                            └──nobody listens──▶ GONE (CMD goes on
- * unrecorded) └──hr_link_leave──▶ closed
+ *      hr_link_open --> LINKED --connection ends--> REJOINING --ready--> LINKED
+ *                         |                           +--nobody listens--> GONE: CMD unrecorded
+ *                         +--hr_link_leave--> CLOSED
  *
  * Owner     The caller owns struct hr_link; hr_link_close accepts a half-opened one.
  * Threads   One.

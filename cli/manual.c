@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 
-/* ---- man ---------------------------------------------------------------------------------------- */
+/* ---- man ------------------------------------------------------------------------------------- */
 
 /* Text for troff: no line starts with a control character, backslashes and hyphens are literal. */
 static void put_roff(const char *text)
@@ -69,7 +69,7 @@ static void print_man(const struct hr_command *commands)
 	     "headrace query ./headrace\\-* workers\n.fi");
 }
 
-/* ---- completions -------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 static void put_words(const struct hr_option *options)
 {

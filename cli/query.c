@@ -61,7 +61,7 @@ struct request {
 	struct hr_named_args args;
 };
 
-/* ---- the command line --------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int usage(void)
 {
@@ -267,7 +267,7 @@ static int resolve(struct request *r)
 	return HR_EXIT_USAGE;
 }
 
-/* ---- Ctrl-C ------------------------------------------------------------------------- */
+/* ---- Ctrl-C ---------------------------------------------------------------------------------- */
 
 /* Turns the first SIGINT or SIGTERM into an interrupt of the statement; the second one kills as usual. */
 struct watcher {
@@ -310,7 +310,7 @@ static void watcher_stop(struct watcher *w)
 	pthread_join(w->thread, NULL);
 }
 
-/* ---- running ------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static unsigned terminal_width(FILE *to)
 {

@@ -2,7 +2,9 @@
 /*
  * run_options.h - the options of `headrace run`, parsed and checked
  *
- * Owner     Strings point into argv. Threads: one.
+ * Purpose   From argv to a struct of checked values; mistakes are said here.
+ * Owner     Strings point into argv.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_RUN_OPTIONS_H
 #define HEADRACE_CLI_RUN_OPTIONS_H

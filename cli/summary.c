@@ -23,7 +23,7 @@ struct loader {
 	size_t who_room, losses_room;
 };
 
-/* ---- small helpers ------------------------------------------------------------------------------ */
+/* ---- small helpers --------------------------------------------------------------------------- */
 
 /* Makes room for one more of `bytes` each; false when memory is out. */
 static bool reserve(void *list, size_t n, size_t *room, size_t bytes)
@@ -69,7 +69,7 @@ static struct hr_summary_who *find_who(struct loader *l, const struct hr_process
 	return &s->who[s->n_who++];
 }
 
-/* ---- frames ------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static uint64_t small_reads(const Headrace__Rollup *row)
 {
@@ -207,7 +207,7 @@ static bool is_wanted(uint32_t kind)
 	       kind == HEADRACE__FRAME__BODY_STREAM_END;
 }
 
-/* ---- streams ------------------------------------------------------------------------------------ */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void fold_processes(struct loader *l, const struct hr_stream *stream)
 {
@@ -262,7 +262,7 @@ static uint32_t count_nodes(const struct hr_stream *streams, size_t n)
 	return nodes;
 }
 
-/* ---- ranks -------------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -326,7 +326,7 @@ static void count_ranks(struct loader *l)
 	s->ranks_missing = missing_ranks(s);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static const char *state_name(const struct loader *l)
 {

@@ -3,9 +3,11 @@
  * summary.h - what a run prints at its end, computed from rollups and file records
  *
  * Purpose   The answer to "where did my I/O time go?" without DuckDB: reads the small frames of a
- * job's streams (never its events), so it takes a moment even for long jobs. Owner hr_summary_load
- * makes it, the caller frees it; strings belong to it. Threads   One. Times     `io_ns` sums
- * durations over threads: it can exceed the wall clock. `_ns` of the span is wall time.
+ *           job's streams (never its events), so it takes a moment even for long jobs.
+ * Owner     hr_summary_load makes it, the caller frees it; strings belong to it.
+ * Threads   One.
+ * Times     `io_ns` sums durations over threads: it can exceed the wall clock. `span_ns` is wall
+ *           time.
  */
 #ifndef HEADRACE_CLI_SUMMARY_H
 #define HEADRACE_CLI_SUMMARY_H

@@ -35,7 +35,7 @@ struct folders {
 	size_t index_room;
 };
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct hr_paths *hr_paths_new(void)
 {
@@ -120,7 +120,10 @@ static char *escaped(const void *path, size_t n)
 	return text;
 }
 
-/* Puts `row` into a list of at most max rows that is sorted by io_ns; frees the path that drops out. */
+/*
+ * Puts `row` into a list of at most max rows that is sorted by io_ns; frees the path that drops
+ * out.
+ */
 static size_t insert_row(struct hr_summary_path *list, size_t n, size_t max,
 			 struct hr_summary_path row)
 {
@@ -164,7 +167,7 @@ size_t hr_paths_files(struct hr_paths *p, struct hr_summary_path *ret, size_t ma
 	return n;
 }
 
-/* ---- folders ------------------------------------------------------------------------------------ */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static uint64_t hash_text(const char *text, size_t n)
 {
@@ -222,7 +225,10 @@ static struct folder *add_folder(struct folders *f, const char *path, size_t n, 
 	return &f->list[f->n - 1];
 }
 
-/* The folder of this name, made when new; NULL when memory is out. Moves the others: take no pointer twice. */
+/*
+ * The folder of this name, made when new; NULL when memory is out. Moves the others: take no
+ * pointer twice.
+ */
 static struct folder *find_folder(struct folders *f, const char *path, size_t n)
 {
 	size_t at;

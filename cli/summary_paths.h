@@ -2,11 +2,13 @@
 /*
  * summary_paths.h - file records summed per path, and folded into the folders that matter
  *
- * Purpose   The same file read by many processes, on many nodes, is one row here (by the hash of its path).
- *           Folders are heavy hitters: a folder has a row when what lies below it, less what has a row of its own,
- *           is a fifth of all I/O time or bytes; the rest counts for its parent. So ImageNet's thousand
- *           class folders show as one `train`, and a checkpoint folder beside it shows too.
- * Owner     hr_paths_new .. hr_paths_free. Threads: one.
+ * Purpose   The same file read by many processes, on many nodes, is one row here (by the hash of
+ *           its path). Folders are heavy hitters: a folder has a row when what lies below it, less
+ *           what has a row of its own, is a fifth of all I/O time or bytes; the rest counts for its
+ *           parent. So ImageNet's thousand class folders show as one `train`, and a checkpoint
+ *           folder beside it shows too.
+ * Owner     hr_paths_new .. hr_paths_free.
+ * Threads   One.
  */
 #ifndef HEADRACE_CLI_SUMMARY_PATHS_H
 #define HEADRACE_CLI_SUMMARY_PATHS_H

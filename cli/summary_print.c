@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary as people read it: what is missing, totals, ranks and workers, folders, files, how to ask on. */
+/*
+ * The summary as people read it: what is missing, totals, ranks and workers, folders, files, how to
+ * ask on.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,7 +22,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* ---- what is missing ---------------------------------------------------------------------------- */
+/* ---- what is missing ------------------------------------------------------------------------- */
 
 static void print_missing(const struct hr_summary *s, FILE *out)
 {
@@ -46,7 +49,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 		fprintf(out, "  damaged   and %zu more\n", s->n_problems - 3);
 }
 
-/* ---- totals ------------------------------------------------------------------------------------- */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 static void print_head(const struct hr_summary *s, FILE *out)
 {
@@ -99,7 +102,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	fputc('\n', out);
 }
 
-/* ---- ranks and workers -------------------------------------------------------------------------- */
+/* ---- ranks and workers ----------------------------------------------------------------------- */
 
 static void name_who(const struct hr_summary_who *who, char *out, size_t bytes)
 {
@@ -138,7 +141,7 @@ static void print_who(const struct hr_summary *s, FILE *out)
 		fprintf(out, "  ... and %zu more: headrace query %s workers\n", skipped, s->store);
 }
 
-/* ---- paths -------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 /* The end of a long path says more than its beginning. */
 static void print_path(const struct hr_summary_path *row, bool folder, FILE *out)

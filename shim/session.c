@@ -64,14 +64,14 @@ void hr__session_fd_taken(unsigned first, unsigned last)
 }
 
 /*
- * How long an attach may take, in ns. A job that may wait for room in its rings (HEADRACE_ON_FULL=wait:100 under
- * `headrace run`) may as well wait for the daemon: on a busy node it is not scheduled for longer than 50 ms, and a
+ * How long an attach may take, in ns. A job that may wait for room in its rings (HEADRACE_ON_FULL=wait:1000 under
+ * `headrace run`) may wait for the daemon as long: on a busy node it is not scheduled for longer than 50 ms, and a
  * short process that gives up is lost without a trace.
  */
 static uint64_t patience(void)
 {
 	uint64_t wait =
-	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(10000000) : 0;
+	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(1000000) : 0;
 
 	return wait > PATIENCE ? wait : PATIENCE;
 }

@@ -2,10 +2,12 @@
 /*
  * generator - does I/O whose counts it knows
  *
- *      generator FOLDER FILES READS            makes FILES files of READS * 4096 bytes, one write each, then reads
- *                                              them back 4096 bytes at a time to the end; prints its arithmetic
- *      generator FOLDER --until-killed FILE    writes one file and reads it back for ever; FILE, mapped, always holds
- *                                              how many reads have returned (a uint64_t)
+ *      generator FOLDER FILES READS
+ *              makes FILES files of READS * 4096 bytes, one write each, then reads them back
+ *              4096 bytes at a time to the end; prints its arithmetic
+ *      generator FOLDER --until-killed FILE
+ *              writes one file and reads it back for ever; FILE, mapped, always holds how many
+ *              reads have returned (a uint64_t)
  *
  * The arithmetic: JSON with the keys of the summary's totals.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper keeps descriptors over kills of its worker, restarts it, gives up in time, and passes exit statuses.
- * The program is its own worker: `keeper_test worker SCRIPT FILE CONTROL-FD`.
+ * The keeper keeps descriptors over kills of its worker, restarts it, gives up in time, and passes
+ * exit statuses. The program is its own worker: `keeper_test worker SCRIPT FILE CONTROL-FD`.
  */
 #include "daemon/keeper.h"
 
@@ -24,9 +24,14 @@
 
 #include "daemon/fdstore.h"
 
-/* ---- the worker --------------------------------------------------------------------------------- */
+/*
+ * ---- the worker ---------------------------------------------------------------------------------
+ */
 
-/* One character per start, so that the test can count them. Returns the number of starts before this one. */
+/*
+ * One character per start, so that the test can count them. Returns the number of starts before
+ * this one.
+ */
 static long note_start(const char *file)
 {
 	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -64,7 +69,10 @@ static bool holds(const struct hr_inherited *entry, const char *text)
 	       strcmp(found, text) == 0 && (fcntl(entry->fd, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
-/* First start: push three, take one back, die by SIGKILL. Second: exit 0 if exactly the other two came back. */
+/*
+ * First start: push three, take one back, die by SIGKILL. Second: exit 0 if exactly the other two
+ * came back.
+ */
 static int worker_store(long before)
 {
 	struct hr_inherited *list;
@@ -104,7 +112,9 @@ static int worker_main(char **argv)
 	return 7;
 }
 
-/* ---- the tests ---------------------------------------------------------------------------------- */
+/*
+ * ---- the tests ----------------------------------------------------------------------------------
+ */
 
 static char file[] = "/tmp/headrace-keeper-test-XXXXXX";
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `headrace run` works out before it starts anything: job and store, options, the environment of CMD. */
+/*
+ * What `headrace run` works out before it starts anything: job and store, options, the environment
+ * of CMD.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +102,9 @@ static void test_ranks(void **state)
 	assert_int_equal(job.ranks_expected, 0);
 }
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/*
+ * ---- options ------------------------------------------------------------------------------------
+ */
 
 static struct hr_run_options options;
 
@@ -158,7 +163,9 @@ static void test_bad_options(void **state)
 	assert_int_equal(PARSE("--job", "", "cmd"), -1);
 }
 
-/* ---- environment -------------------------------------------------------------------------------- */
+/*
+ * ---- environment --------------------------------------------------------------------------------
+ */
 
 static const char *value_of(char **environment, const char *name)
 {
@@ -203,7 +210,7 @@ static void test_environment(void **state)
 	assert_string_equal(value_of(made, "HEADRACE_JOB"), "7");
 	assert_string_equal(value_of(made, "HEADRACE_EXCLUDE"), "/a,/b");
 	assert_null(value_of(made, "HEADRACE_INCLUDE"));
-	assert_string_equal(value_of(made, "HEADRACE_ON_FULL"), "wait:100");
+	assert_string_equal(value_of(made, "HEADRACE_ON_FULL"), "wait:1000");
 	assert_string_equal(value_of(made, "X"), "1");
 	hr_environment_free(made);
 }
@@ -230,7 +237,9 @@ static void test_environment_is_kept(void **state)
 	assert_non_null(hr_environment_problem("/opt/my programs/libheadrace.so"));
 }
 
-/* ---- private names and configuration ------------------------------------------------------------ */
+/*
+ * ---- private names and configuration ------------------------------------------------------------
+ */
 
 static void test_names(void **state)
 {

@@ -65,7 +65,7 @@ class Environment(harness.Case):
         self.assertEqual(env["HEADRACE_JOB"], "j1")
         self.assertEqual(env["HEADRACE_EXCLUDE"], "/a,/b,/c")
         self.assertEqual(env["HEADRACE_INCLUDE"], "/d")
-        self.assertEqual(env["HEADRACE_ON_FULL"], "wait:100")
+        self.assertEqual(env["HEADRACE_ON_FULL"], "wait:1000")
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
         self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
 

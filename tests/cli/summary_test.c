@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary of a store whose content is known: totals, ranks, folders, losses, and what is missing. */
+/*
+ * The summary of a store whose content is known: totals, ranks, folders, losses, and what is
+ * missing.
+ */
 #include "cli/summary.h"
 
 #include <errno.h>
@@ -277,7 +280,9 @@ static void test_paths(void **state)
 	struct hr_summary *s = load();
 
 	(void)state;
-	/* Forty class folders are one; the checkpoint's has its own row; Python's files have none. */
+	/*
+	 * Forty class folders are one; the checkpoint's has its own row; Python's files have none.
+	 */
 	assert_int_equal(s->n_folders, 2);
 	assert_string_equal(s->folders[0].path, "/data/train");
 	assert_int_equal(s->folders[0].files, CLASSES);
