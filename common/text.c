@@ -119,8 +119,7 @@ long hr_text_unescape(char *text)
 	return to - text;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Three significant digits, none after the point from 100 on. */
 static void format_scaled(struct hr_human *t, double value, const char *unit)
@@ -265,8 +264,7 @@ int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 void hr_json_init(struct hr_json *j, FILE *out)
 {

@@ -3,10 +3,10 @@
  * text.h - what people and scripts read: escaped paths, sizes, durations, counts, JSON
  *
  * Purpose   One place for the rules of the contract: paths that are not UTF-8 or hold control bytes
- * show as
- *           `\xHH` with `\` doubled, everywhere; sizes are binary (KiB, MiB); JSON keys name their
- * unit. Owner     Functions write into the caller's buffer or FILE; nothing is kept. Threads   Pure
- * functions over the caller's memory. A struct hr_json belongs to one thread.
+ *           show as `\xHH` with `\` doubled, everywhere; sizes are binary (KiB, MiB); JSON keys
+ *           name their unit.
+ * Owner     Functions write into the caller's buffer or FILE; nothing is kept.
+ * Threads   Pure functions over the caller's memory. A struct hr_json belongs to one thread.
  */
 #ifndef HEADRACE_COMMON_TEXT_H
 #define HEADRACE_COMMON_TEXT_H
@@ -16,8 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- paths --------------------------------------------------------------------------------------
- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 /*
  * Escapes `n` bytes: `\` is doubled, control bytes (C0, DEL, C1) and bytes that are not UTF-8
@@ -29,8 +28,7 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 /* The reverse, in place, of a NUL-terminated text. Returns the length in bytes, or -EINVAL. */
 long hr_text_unescape(char *text);
 
-/* ---- numbers ------------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* A short text, returned by value. */
 struct hr_human {
@@ -52,8 +50,7 @@ int hr_text_parse_duration(const char *text, uint64_t *ret_ns);
 /* A whole decimal number up to `max`, nothing else. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret);
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* A writer of indented JSON. `key` is NULL inside arrays and for the outermost value. */
 struct hr_json {

@@ -15,8 +15,7 @@
 
 #define BACKLOG 1024
 
-/* ---- building -----------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 void hr_message_init(struct hr_message *m, const char *kind)
 {
@@ -48,8 +47,7 @@ void hr_message_add_int(struct hr_message *m, const char *key, int64_t value)
 	hr_message_add(m, key, text);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 int hr_message_check(struct hr_message *m)
 {
@@ -100,8 +98,7 @@ int64_t hr_message_get_int(const struct hr_message *m, const char *key, int64_t 
 	return errno != 0 || end == text || *end != '\0' ? otherwise : value;
 }
 
-/* ---- sockets ------------------------------------------------------------------------------------
- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 static int seqpacket_socket(const char *path, struct sockaddr_un *ret_address, int *ret_fd)
 {

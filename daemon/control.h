@@ -3,25 +3,26 @@
  * control.h - what `headrace run` and headraced say to each other
  *
  * Purpose   The messages on a daemon's control socket (SOCK_SEQPACKET): how a run joins the daemon
- * of its job and node, and what it learns when it leaves. Owner     Messages are plain buffers of
- * the caller's; sockets belong to who opened them. Threads   Functions over the caller's memory.
- * Only hr_control_wait waits.
+ *           of its job and node, and what it learns when it leaves.
+ * Owner     Messages are plain buffers of the caller's; sockets belong to who opened them.
+ * Threads   Functions over the caller's memory. Only hr_control_wait waits.
  *
- *      headrace run                                    headraced, private mode
- *      ------------                                    -----------------------
+ *      headrace run                          headraced, private mode
+ *      ------------                          -----------------------
  *      connect (holding the lock of private.h)
- *      join     version pid rank              ---->
- *                                             <----    ready  version pid shim stream   | error
- * text (drops the lock, forks CMD) started  pid                           ---->    keeps a pidfd of
- * CMD
- *      ...                                    <----    notice text        at any time
+ *      join     version pid rank     ---->
+ *                                    <----   ready  version pid shim      | error text
+ *      (drops the lock, forks CMD)
+ *      started  pid                  ---->   keeps a pidfd of CMD
+ *                                    <----   notice text                  at any time
  *      (CMD has ended)
- *      leave    linger_ns signal              ---->    waits as private_worker.h says
- *                                             <----    done   print last runs attached events ...
+ *      leave    linger_ns signal     ---->   waits as private_worker.h says
+ *                                    <----   done   print runs attached events ...
  *      close
  *
  * A run whose connection ends without `leave` has vanished: its CMD goes on being recorded. A run
- * whose daemon was restarted by the keeper connects and joins again (join again=1).
+ * whose daemon was restarted by the keeper connects and joins again (again=1). A second `leave`
+ * changes the linger.
  *
  * A message is text: its kind on the first line, then `key=value` lines. Values are escaped as
  * hr_text_escape does, so that no value holds a newline. Unknown keys are ignored; a join of
@@ -41,8 +42,7 @@ struct hr_message {
 	char text[HR_CONTROL_BYTES];
 };
 
-/* ---- building -----------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 void hr_message_init(struct hr_message *m, const char *kind);
 
@@ -50,8 +50,7 @@ void hr_message_init(struct hr_message *m, const char *kind);
 void hr_message_add(struct hr_message *m, const char *key, const char *value);
 void hr_message_add_int(struct hr_message *m, const char *key, int64_t value);
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Is m->text[0..bytes) a message? Hostile input: 0 or -EBADMSG. To be called before the functions
  * below. */
@@ -66,8 +65,7 @@ int hr_message_get(const struct hr_message *m, const char *key, char *out, size_
 /* The value as a number; `otherwise` when it is absent or no number. */
 int64_t hr_message_get_int(const struct hr_message *m, const char *key, int64_t otherwise);
 
-/* ---- sockets ------------------------------------------------------------------------------------
- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 /* -ENAMETOOLONG when the path does not fit a socket address. */
 int hr_control_listen(const char *path, int *ret_fd);

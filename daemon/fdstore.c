@@ -119,8 +119,7 @@ int hr_fdstore_notify(const char *text)
 	return notify_send(text, -1);
 }
 
-/* ---- what was handed to us ----------------------------------------------------------------------
- */
+/* ---- what was handed to us ------------------------------------------------------------------- */
 
 /* Number of descriptors passed to this very process; LISTEN_PID guards against a parent's
  * variables. */

@@ -62,8 +62,7 @@ void hr_keeper_quiet(void)
 	close(fd);
 }
 
-/* ---- the store of descriptors -------------------------------------------------------------------
- */
+/* ---- the store of descriptors ---------------------------------------------------------------- */
 
 static void kept_remove(struct keeper *k, const char *name)
 {
@@ -100,8 +99,7 @@ static void kept_add(struct keeper *k, const char *name, int fd)
 	k->kept[k->n_kept++] = (struct kept){.name = copy, .fd = fd};
 }
 
-/* ---- notifications ------------------------------------------------------------------------------
- */
+/* ---- notifications --------------------------------------------------------------------------- */
 
 /* An abstract datagram socket with a name of the kernel's choice. */
 static int notify_open(struct keeper *k)
@@ -201,8 +199,7 @@ static bool read_notification(struct keeper *k)
 	return true;
 }
 
-/* ---- workers ------------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 /* In the child: stored descriptors to 3, 4, ... and the control socket behind them. Exits on
  * failure. */

@@ -2,18 +2,20 @@
 /*
  * keeper.h - the small parent of a private headraced: keeps its descriptors and restarts it
  *
- * Purpose   What systemd does for a service, in some 300 lines: holds the memfds of all sessions
- * (the protocol is sd_notify's FDSTORE, see fdstore.h) and the control socket, so that `kill -9` of
- * the daemon loses nothing: records go on landing in the rings, and the next worker finds rings and
- * journal where they were.
+ * Purpose   What systemd does for a service: holds the memfds of all sessions (the protocol is
+ *           sd_notify's FDSTORE, see fdstore.h) and the control socket, so that `kill -9` of the
+ *           daemon loses nothing: records go on landing in the rings, and the next worker finds
+ *           rings and journal where they were.
  *
- *      headrace run ──fork, setsid, exec──▶ keeper ──fork, exec──▶ worker (private_worker.h)
- *                                             ▲                      │ FDSTORE=1, FDSTOREREMOVE=1,
- * READY=1 └──── notify socket ◀──┘ worker ends by a signal      restarted with LISTEN_FDS, at most
- * HR_KEEPER_RESTARTS times in 10 s worker exits                 the keeper exits with the same
- * status the keeper is killed         the worker goes on alone; only its own death would then lose
- * what is in the rings (the journal still holds all that it has taken from them) SIGTERM to the
- * keeper        passed on; the worker ends the job
+ *      headrace run --fork, setsid, exec--> keeper --fork, exec--> worker (private_worker.h)
+ *                                             ^                      | FDSTORE=1 FDSTOREREMOVE=1
+ *                                             +---- notify socket <--+ READY=1
+ *
+ *      worker ends by a signal    restarted with LISTEN_FDS, HR_KEEPER_RESTARTS in 10 s at most
+ *      worker exits               the keeper exits with the same status
+ *      the keeper is killed       the worker goes on alone; only its own death would then lose
+ *                                 what is in the rings (the journal holds what it took from them)
+ *      SIGTERM to the keeper      passed on; the worker ends the job, and is not restarted
  *
  * Threads   One; everything is done in hr_keeper_run.
  */

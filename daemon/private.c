@@ -12,8 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* FNV-1a, 64 bits: names sockets, guards nothing. */
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
@@ -101,8 +100,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 	return 0;
 }
 
-/* ---- lock ---------------------------------------------------------------------------------------
- */
+/* ---- lock ------------------------------------------------------------------------------------ */
 
 static int lock_file(const char *path, int how, int *ret_fd)
 {
@@ -148,8 +146,7 @@ void hr_private_remove(const struct hr_private_names *names)
 	unlink(names->lock);
 }
 
-/* ---- configuration ------------------------------------------------------------------------------
- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 /* The fields, once, for both directions. */
 #define CONFIG_TEXTS(X)                                                                            \
@@ -280,8 +277,7 @@ void hr_private_config_done(struct hr_private_config *config)
 	config->text = NULL;
 }
 
-/* ---- file systems -------------------------------------------------------------------------------
- */
+/* ---- file systems ---------------------------------------------------------------------------- */
 
 int hr_fs_kind(const char *path, struct hr_fs_kind *ret)
 {

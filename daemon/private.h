@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private.h - the private daemon of one (store, job, node, uid): where it is found and what it is
- * told
+ * private.h - the private daemon of one (store, job, node, uid): where it is and what it is told
  *
  * Purpose   `headrace run` starts a headraced of its own, or joins the one that another run of the
- * same job started on this node. Both sides agree here on names and configuration.
+ *           same job started on this node. Both sides agree here on names and configuration.
  *
- *      $XDG_RUNTIME_DIR/headrace/    or  $TMPDIR/headrace-UID/  or  /tmp/headrace-UID/      0700,
- * ours <key>.lock      held (flock) by who starts or joins a daemon, and by a daemon that is about
- * to end <key>.control   control socket, daemon/control.h <key>.shim      shim socket, proto/abi.h
+ *      $XDG_RUNTIME_DIR/headrace/  or  $TMPDIR/headrace-UID/  or  /tmp/headrace-UID/   0700, ours
+ *          <key>.lock      held (flock) by who starts or joins a daemon, and by one about to end
+ *          <key>.control   control socket, daemon/control.h
+ *          <key>.shim      shim socket, proto/abi.h
  *
  *      key = 16 hex digits: hash of the store folder's device and inode, and the job
  *
- *      run A                    run B                       daemon
+ *      run A                    run B                    daemon
  *      lock, connect: nobody
- *      starts the daemon        lock: waits                 listens, ready
+ *      starts the daemon        lock: waits              listens, ready
  *      join, ready; unlock      connect, join, ready
  *                               unlock
- *      leave                    leave                       lock; removes sockets and lock; ends
- * the job
+ *      leave                    leave                    lock; removes all three; ends the job
  *
  * Owner     The caller owns the structures. The lock file belongs to who holds its lock.
  * Threads   Plain functions over the caller's memory.
@@ -58,8 +57,7 @@ int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 /* Removes sockets and lock file; the caller holds the lock. */
 void hr_private_remove(const struct hr_private_names *names);
 
-/* ---- configuration of a private daemon: a message on its standard input -------------------------
- */
+/* ---- configuration of a private daemon: a message on its standard input ---------------------- */
 
 #define HR_PRIVATE_LABELS 64u
 
@@ -77,8 +75,7 @@ int hr_private_config_pack(const struct hr_private_config *config, struct hr_mes
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);
 
-/* ---- file systems -------------------------------------------------------------------------------
- */
+/* ---- file systems ---------------------------------------------------------------------------- */
 
 struct hr_fs_kind {
 	const char *name; /* "ext4", "nfs", "lustre"...; "unknown" */

@@ -58,8 +58,7 @@ static uint64_t now_ms(const struct worker *w)
 	return uv_now(&w->loop);
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static void run_closed(uv_handle_t *handle)
 {
@@ -158,8 +157,7 @@ static void notice_all(struct worker *w, const char *text)
 			hr_control_send(run->fd, &w->out);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Pids as "12 345", at most MAX_OPEN_PIDS; returns how many there are. */
 static size_t attached_pids(struct worker *w, char *text, size_t bytes)
@@ -276,8 +274,7 @@ static void end_when_deserted(struct worker *w)
 	end_job(w, NULL, false);
 }
 
-/* ---- what runs say ------------------------------------------------------------------------------
- */
+/* ---- what runs say --------------------------------------------------------------------------- */
 
 static void handle_join(struct run *run, const struct hr_message *m)
 {
@@ -377,8 +374,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 	uv_poll_start(&run->poll, UV_READABLE | UV_DISCONNECT, on_message);
 }
 
-/* ---- the loop -----------------------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Tells the runs what they would want to know before the end. */
 static void check_health(struct worker *w)

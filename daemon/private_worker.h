@@ -4,21 +4,21 @@
  *
  * Purpose   Runs hr_node (node.h) for one job, answers control.h, and decides when the job is over.
  *
- *      a run          joined ──leave──▶ leaving ──(conditions below)──▶ answered with `done`,
- * forgotten └──connection ends without leave──▶ vanished, until its CMD has ended
+ *      a run   joined --leave--> leaving --(conditions below)--> answered with `done`, forgotten
+ *                +--connection ends without leave--> vanished, until its CMD has ended
  *
- *      leaving, other runs still there, not rank 0      answered at once, after a flush
- *      leaving, rank 0, other runs still there          answered when it is the last, or its linger
- * is over leaving, the last one                            waits for attached processes and for the
- * CMDs of vanished runs, at most its linger; then the job ends no run left but vanished ones the
- * job ends when their CMDs and all attached processes have nobody ever joined, or rejoined after a
- * restart  the job ends after HR_WORKER_GRACE_MS
+ *      leaving, others still there       answered at once, after a flush
+ *      leaving, rank 0, others there     answered when it is the last, or its linger is over
+ *      leaving, the last one             waits for attached processes and for the CMDs of vanished
+ *                                        runs, at most its linger; then the job ends
+ *      no run but vanished ones          the job ends when their CMDs and all attached ones have
+ *      nobody ever joined, or rejoined   the job ends after HR_WORKER_GRACE_MS
  *
  *      `print=1` (print the summary) goes to one run of this daemon: rank 0, else the last to leave
- * when no run here knew a rank. Where rank 0 is on another node, nobody prints here.
+ *      when no run here knew a rank. Where rank 0 is on another node, nobody prints here.
  *
  *      The job's state is "killed" when a run vanished, when a CMD was ended by SIGKILL, or when
- * the daemon itself was told to go by SIGTERM; else "ended".
+ *      the daemon itself was told to go by SIGTERM; else "ended".
  *
  * Threads   The loop's; hr_node has its own.
  */
