@@ -26,10 +26,15 @@ static struct hr_ring_hdr *map_ring(struct hr_map_hdr *map, uint32_t i)
 /* What a dead owner was in the middle of, before the ring's next owner announces itself. */
 static void bury(struct hr__thread *t)
 {
-	struct hr_inflight cell = t->ring->inflight;
+	struct hr_inflight cell;
 
-	if (cell.op != 0)
-		hr__ring_cut(t->ring, &cell, hr__clock_ticks());
+	/* Acquire: pairs with the dead thread's release stores, its last ones of the two words. */
+	__atomic_load_n(&t->ring->aggregate.op, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(hr__cell_word(&t->ring->inflight), __ATOMIC_ACQUIRE) != 0) {
+		cell = t->ring->inflight;
+		if (cell.op != 0)
+			hr__ring_cut(t->ring, &cell, hr__clock_ticks());
+	}
 	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
 	hr__ring_aggregate_flush();
 }

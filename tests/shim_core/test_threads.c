@@ -18,6 +18,9 @@
 #if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
 #define SLOWER 10 /* and no vfork: the sanitizer's runtime does not survive one */
 #define TSAN   1
+#elif defined(__SANITIZE_ADDRESS__)
+#define SLOWER 8 /* a fork copies the shadow's page tables */
+#define TSAN   0
 #else
 #define SLOWER 1
 #define TSAN   0
