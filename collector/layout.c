@@ -77,6 +77,11 @@ int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
 	return (size_t)r < HR__NAME_BYTES - used ? 0 : -ENAMETOOLONG;
 }
 
+void hr__segment_name(uint32_t number, char ret[16])
+{
+	snprintf(ret, 16, "%06u.seg", number);
+}
+
 uint32_t hr__segment_number(const char *name)
 {
 	uint32_t n = 0;

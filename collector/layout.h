@@ -9,11 +9,10 @@
 
 #include "collector/store.h"
 
-#define HR__STORE_FILE	 "headrace.store"
-#define HR__LOCK_FILE	 "lock"
-#define HR__SEGMENT_NAME "%06u.seg"
-#define HR__NAME_BYTES	 256 /* of a folder: NAME_MAX and NUL */
-#define HR__SEGMENT_MAX	 999999u
+#define HR__STORE_FILE	"headrace.store"
+#define HR__LOCK_FILE	"lock"
+#define HR__NAME_BYTES	256 /* of a folder: NAME_MAX and NUL */
+#define HR__SEGMENT_MAX 999999u
 
 /* Encodes a job or node name as a folder name; -ENAMETOOLONG, -EINVAL when empty. */
 int hr__name_encode(const char *name, char ret[HR__NAME_BYTES]);
@@ -21,6 +20,9 @@ void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES]);
 
 /* "<node>.<instance>-<attempt>" */
 int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
+
+/* "000012.seg" */
+void hr__segment_name(uint32_t number, char ret[16]);
 
 /* Number of "000012.seg", 0 when the name is something else. */
 uint32_t hr__segment_number(const char *name);

@@ -12,34 +12,15 @@
  */
 #include "collector/writer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/layout.h"
 #include "collector/segment.h"
-
-struct hr_writer {
-	char *dir;
-	int dir_fd;
-	int lock_fd;
-	int fd;		     /* open segment, -1: none */
-	uint32_t number;     /* of the last segment there is, 0: none */
-	uint32_t unsynced;   /* first segment with data that hr_writer_sync has not seen, 0: none */
-	bool folder_changed; /* likewise for the names of segments */
-	uint64_t offset;     /* where the next frame goes in the open segment */
-	uint64_t mark;
-	uint64_t other_bytes; /* of segments that are not open */
-	uint64_t segment_bytes;
-	struct hr__index index; /* of the open segment */
-	Headrace__StreamStart start;
-	struct hr__arena memory; /* of `start` and `dir` */
-};
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
@@ -65,22 +46,14 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 	int r = write_at(w->fd, buf, bytes, w->offset);
 
 	if (r < 0) {
-		/*
-		 * When even this fails, the next append overwrites the rest, and recovery cuts it.
-		 */
-		if (ftruncate(w->fd, (off_t)w->offset) < 0)
-			return r;
+		/* If this fails too, the next append or recovery takes care of what is left. */
+		(void)!ftruncate(w->fd, (off_t)w->offset);
 		return r;
 	}
 	w->offset += bytes;
 	if (w->unsynced == 0)
 		w->unsynced = w->number;
 	return 0;
-}
-
-static void segment_name(uint32_t number, char ret[16])
-{
-	snprintf(ret, 16, HR__SEGMENT_NAME, number);
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -99,7 +72,7 @@ static int seal(struct hr_writer *w)
 	return r;
 }
 
-static void leave_segment(struct hr_writer *w)
+void hr__writer_leave_segment(struct hr_writer *w)
 {
 	close(w->fd);
 	w->fd = -1;
@@ -132,7 +105,7 @@ static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t 
 }
 
 /* Makes the next segment; that of a new stream brings it to seq 1. */
-static int start_segment(struct hr_writer *w)
+int hr__writer_start_segment(struct hr_writer *w)
 {
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	char name[16];
@@ -148,7 +121,7 @@ static int start_segment(struct hr_writer *w)
 	r = pack_head(w, &frame, &buf, &bytes);
 	if (r < 0)
 		return r;
-	segment_name(w->number + 1, name);
+	hr__segment_name(w->number + 1, name);
 	fd = openat(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : write_at(fd, buf, bytes, 0);
 	free(buf);
@@ -172,135 +145,7 @@ static int start_segment(struct hr_writer *w)
 	return 0;
 }
 
-/* ---- recovery -------------------------------------------------------------------------------- */
-
-static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
-{
-	/* A footer without a whole trailer: its frames belong to the tail. */
-	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
-		return -ECANCELED;
-	return hr__index_add(context, offset, bytes, msg);
-}
-
-/* Can a footer describe these frames? It gives them consecutive numbers behind the StreamStart. */
-static bool unbroken(const struct hr__index *ix)
-{
-	const struct hr__frame_entry *f = ix->frames;
-
-	if (f[0].kind != HEADRACE__FRAME__BODY_STREAM_START)
-		return false;
-	for (size_t i = 1; i < ix->n_frames; i++)
-		if (f[i].seq != f[0].seq + i)
-			return false;
-	return true;
-}
-
-/* The segment has no whole frame: it was torn when it was made. */
-static int drop_segment(struct hr_writer *w, const struct hr__source *source)
-{
-	char name[16];
-
-	segment_name(w->number, name);
-	w->other_bytes -= source->bytes;
-	return unlinkat(w->dir_fd, name, 0) < 0 ? -errno : -ENOENT;
-}
-
-/*
- * Takes stock of a segment without footer and cuts its tail. It becomes the open segment, unless it
- * is damaged inside: then it stays as it is and a new one will follow.
- */
-static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
-			   uint64_t *cut_bytes)
-{
-	struct hr__scan scan = {0};
-	const struct hr__frame_entry *last;
-	uint64_t end = 0;
-	int r = hr__segment_scan(source, index_frame, &w->index, &scan);
-
-	free(scan.holes);
-	if (r < 0 && r != -ECANCELED)
-		return r;
-	if (w->index.n_frames > 0) {
-		last = &w->index.frames[w->index.n_frames - 1];
-		end = last->offset + last->bytes;
-		w->mark = last->seq;
-	}
-	*cut_bytes += source->bytes - end;
-	if (end == 0)
-		return drop_segment(w, source);
-	if (end < source->bytes && ftruncate(source->fd, (off_t)end) < 0)
-		return -errno;
-	w->fd = source->fd;
-	w->offset = end;
-	w->other_bytes -= source->bytes;
-	w->unsynced = w->number;
-	if (!sound_header || !unbroken(&w->index))
-		leave_segment(w);
-	return 0;
-}
-
-/*
- * Sets mark and state by segment w->number. -ENOENT: there was nothing in it, the one before is the
- * last.
- */
-static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
-{
-	struct hr__source source = {0};
-	struct hr_segment_hdr h;
-	struct hr__frame_entry paths;
-	struct stat st;
-	bool sound_header = false;
-	char name[16];
-	int r;
-
-	segment_name(w->number, name);
-	source.fd = openat(w->dir_fd, name, O_RDWR | O_CLOEXEC);
-	if (source.fd < 0)
-		return -errno;
-	r = fstat(source.fd, &st) < 0 ? -errno : 0;
-	if (r == 0) {
-		source.bytes = (uint64_t)st.st_size;
-		r = hr__segment_header(&source, &h);
-	}
-	if (r == 0) {
-		sound_header = true;
-		r = hr__segment_footer(&source, &h, &w->index, &paths);
-		if (r == 0)
-			w->mark = w->index.last_seq ? w->index.last_seq : h.first_seq - 1;
-		hr__index_done(&w->index);
-	}
-	if (r == -ENODATA || r == -EBADMSG)
-		r = recover_segment(w, &source, sound_header, cut_bytes);
-	if (w->fd != source.fd)
-		close(source.fd);
-	return r;
-}
-
-static int last_segment(int dir_fd, uint32_t *ret_number, uint64_t *ret_bytes)
-{
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	struct stat st;
-
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return -errno;
-	}
-	*ret_number = 0;
-	*ret_bytes = 0;
-	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		uint32_t number = hr__segment_number(entry->d_name);
-
-		if (number > *ret_number)
-			*ret_number = number;
-		if (number && fstatat(fd, entry->d_name, &st, 0) == 0)
-			*ret_bytes += (uint64_t)st.st_size;
-	}
-	closedir(dir);
-	return 0;
-}
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int open_folder(struct hr_writer *w, const char *store, const struct hr_stream_id *id)
 {
@@ -362,20 +207,6 @@ static void writer_free(struct hr_writer *w)
 	free(w);
 }
 
-static int resume(struct hr_writer *w, uint64_t *cut_bytes)
-{
-	int r = last_segment(w->dir_fd, &w->number, &w->other_bytes);
-
-	while (r == 0 && w->number > 0) {
-		r = open_segment(w, cut_bytes);
-		if (r != -ENOENT)
-			return r;
-		w->number--;
-		r = 0;
-	}
-	return r < 0 ? r : start_segment(w);
-}
-
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes)
 {
@@ -396,7 +227,7 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 	if (r == 0)
 		r = hr__stream_lock(w->dir_fd, &w->lock_fd);
 	if (r == 0)
-		r = resume(w, &cut_bytes);
+		r = hr__writer_resume(w, &cut_bytes);
 	if (r < 0) {
 		writer_free(w);
 		return r;
@@ -442,7 +273,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	if (msg->seq != w->mark + 1)
 		return -ERANGE;
 	if (w->fd < 0) {
-		r = start_segment(w);
+		r = hr__writer_start_segment(w);
 		if (r < 0)
 			return r;
 	}
@@ -459,7 +290,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	if (r == 0 && w->offset > w->segment_bytes)
 		r = seal(w);
 	if (r < 0 || w->offset > w->segment_bytes)
-		leave_segment(w);
+		hr__writer_leave_segment(w);
 	return 0;
 }
 
@@ -502,7 +333,7 @@ int hr_writer_sync(struct hr_writer *w)
 		char name[16];
 		int fd, r;
 
-		segment_name(w->unsynced, name);
+		hr__segment_name(w->unsynced, name);
 		fd = openat(w->dir_fd, name, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;

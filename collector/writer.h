@@ -1,11 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer.h - what only tests may set of a writer */
+/*
+ * writer.h - the inside of a writer
+ *
+ * writer.c opens, appends, seals; writer_recover.c finds out where a stream ends. One thread.
+ */
 #ifndef HEADRACE_COLLECTOR_WRITER_H
 #define HEADRACE_COLLECTOR_WRITER_H
 
-#include "collector/store.h"
+#include "collector/index.h"
 
-/* Seals segments past `bytes` instead of HR_SEGMENT_BYTES. */
+struct hr_writer {
+	char *dir;
+	int dir_fd;
+	int lock_fd;
+	int fd;		     /* open segment, -1: none */
+	uint32_t number;     /* of the last segment there is, 0: none */
+	uint32_t unsynced;   /* first segment with data that hr_writer_sync has not seen, 0: none */
+	bool folder_changed; /* likewise for the names of segments */
+	uint64_t offset;     /* where the next frame goes in the open segment */
+	uint64_t mark;
+	uint64_t other_bytes; /* of segments that are not open */
+	uint64_t segment_bytes;
+	struct hr__index index; /* of the open segment */
+	Headrace__StreamStart start;
+	struct hr__arena memory; /* of `start` and `dir` */
+};
+
+/* Seals segments past `bytes` instead of HR_SEGMENT_BYTES: for tests. */
 void hr__writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
+
+/* Makes the next segment; that of a new stream brings it to seq 1. */
+int hr__writer_start_segment(struct hr_writer *w);
+
+/* Closes the open segment without sealing it. */
+void hr__writer_leave_segment(struct hr_writer *w);
+
+/*
+ * Goes on where the folder's last segment ends, or starts the first. *cut_bytes grows by what was
+ * cut.
+ */
+int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes);
 
 #endif
