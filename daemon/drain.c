@@ -19,6 +19,8 @@
 #define MOUNTS_NS     UINT64_C(1000000000) /* between two readings of mountinfo */
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000)
+#define SLEEP_DEAF_NS                                                                              \
+	UINT64_C(2000000) /* most while there is traffic and some process cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
 #define ENTRY_SLACK   (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
 #define PASSES	      6u /* sweeps that empty a full ring, however many rings share an entry */
@@ -52,6 +54,7 @@ struct hr_drain {
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns;
 	uint64_t sleep_ns;
 	uint64_t sweeps;
+	uint32_t deaf; /* sessions that cannot ring our bell */
 	bool counters_only;
 	bool traffic; /* the last sweep found something */
 };
@@ -392,6 +395,7 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 		snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)s->proc, i);
 		hr_fdstore_remove(name);
 	}
+	d->deaf -= s->deaf;
 	hr_session_free(s);
 }
 
@@ -441,6 +445,7 @@ static void serve(struct hr_drain *d, struct message *m)
 	case NEW_SESSION:
 		m->session->next = d->sessions;
 		d->sessions = m->session;
+		d->deaf += m->session->deaf;
 		hr_session_set_level(m->session, d->level);
 		break;
 	case NEW_MAP:
@@ -571,13 +576,13 @@ static bool asked(struct hr_drain *d)
 static void sleep_a_while(struct hr_drain *d, uint64_t found)
 {
 	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
+	uint64_t busy_ns = d->deaf ? SLEEP_DEAF_NS : SLEEP_BUSY_NS;
 	struct timespec t = {0};
 
 	if (found > HR_SWEEP_RINGS * 64)
 		d->sleep_ns = SLEEP_MIN_NS;
 	else if (found)
-		d->sleep_ns =
-		    d->sleep_ns * 3 / 2 < SLEEP_BUSY_NS ? d->sleep_ns * 3 / 2 : SLEEP_BUSY_NS;
+		d->sleep_ns = d->sleep_ns * 3 / 2 < busy_ns ? d->sleep_ns * 3 / 2 : busy_ns;
 	else
 		d->sleep_ns = d->sleep_ns * 2 < SLEEP_IDLE_NS ? d->sleep_ns * 2 : SLEEP_IDLE_NS;
 	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */

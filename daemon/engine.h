@@ -45,7 +45,11 @@ void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 uint32_t hr_engine_known(const struct hr_engine *e);
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
-/* Takes all of a half's entries again, its KNOWN entries first. What is taken must be handed on as it grows: `taken`. */
+/*
+ * Takes all of a half's entries again, its KNOWN entries first; `taken` is handed the frames as they are made. store_mark: the
+ * store's mark before the first half was replayed; HR_MARK_ANY for the second, whose numbers follow from the first.
+ */
+#define HR_MARK_ANY UINT64_MAX
 int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t gen,
 		     uint64_t store_mark, void (*taken)(void *arg, struct hr_out_list *out),
 		     void *arg);

@@ -126,7 +126,8 @@ static int replay(struct hr_node *n)
 	int r = 0;
 
 	for (unsigned i = 0; i < count && !r; i++) {
-		r = hr_engine_replay(n->engine, n->journal, gens[i], mark, give, n->appender);
+		r = hr_engine_replay(n->engine, n->journal, gens[i], i ? HR_MARK_ANY : mark, give,
+				     n->appender);
 		if (r || i + 1 == count)
 			break;
 		r = hr_engine_checkpoint(n->engine);
@@ -219,6 +220,7 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 
 	if (hr_session_new(p->proc, p->token, p->pid, &s))
 		return;
+	s->deaf = true;
 	while (s->n_maps < HR_SESSION_MAPS &&
 	       (map = inherited_map(list, count, p->proc, s->n_maps)))
 		hr_session_add_map(s, map);

@@ -51,7 +51,7 @@ static int replay(struct hr_journal *j, struct hr_writer *w, struct hr_batch_poo
 	if (!r) /* without the journal: its halves stay until all is stored */
 		r = hr_appender_new(w, pool, NULL, &a);
 	for (unsigned i = 0; i < n && !r; i++) {
-		r = hr_engine_replay(e, j, gens[i], mark, give, a);
+		r = hr_engine_replay(e, j, gens[i], i ? HR_MARK_ANY : mark, give, a);
 		if (!r && i + 1 < n)
 			r = hr_engine_checkpoint(e);
 	}

@@ -36,6 +36,7 @@ struct hr_session {
 	uint64_t token;
 	pid_t pid;
 	bool dead; /* the process is gone */
+	bool deaf; /* it rings the bell of a daemon before this one */
 	char exit[16];
 	uint32_t n_maps;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];

@@ -394,7 +394,7 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 /* Numbers above the store's mark + 1 mean that frames which the journal had let go never got there. */
 static void resume(struct hr_engine *e, uint64_t mark)
 {
-	if (e->next_seq <= mark + 1)
+	if (mark == HR_MARK_ANY || e->next_seq <= mark + 1)
 		return;
 	hr__loss(e, 0, HR_LOSS_STORE_FULL, 0, e->next_seq - mark - 1);
 	e->next_seq = mark + 1;

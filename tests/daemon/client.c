@@ -2,11 +2,13 @@
 #include "client.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +17,8 @@
 #include "daemon/fdstore.h"
 
 #define STORED 256u
+
+static const struct hr_node_page *bell_page; /* of the last attach */
 
 /* ---- a session ------------------------------------------------------------------------------------- */
 
@@ -114,6 +118,7 @@ int client_attach(struct client *c, const char *socket, uint32_t flags, uint64_t
 	c->tsc = ack.flags & HR_ACK_CLOCK_TSC;
 	c->page = mmap(NULL, sizeof(*c->page), PROT_READ, MAP_SHARED, fds[1], 0);
 	close(fds[1]);
+	bell_page = c->page;
 	return take_map(c, &ack, fds[0]);
 }
 
@@ -155,8 +160,10 @@ void client_commit(struct hr_ring_hdr *ring, const struct hr_record *slots, unsi
 	struct hr_record *to = (struct hr_record *)(ring + 1);
 	uint64_t at = ring->head, mask = (1u << HR_RING_SLOTS_LOG2) - 1;
 
-	while (at + n - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) > mask + 1)
+	while (at + n - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) > mask + 1) {
+		syscall(SYS_futex, &bell_page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	}
 	__atomic_store_n(&ring->head, at + n, __ATOMIC_RELAXED);
 	for (unsigned i = n; i-- > 0;) { /* the first slot last */
 		struct hr_record *slot = &to[(at + i) & mask];

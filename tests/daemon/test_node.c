@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole node: more rings, exec, deselected ranks, a full store, attach latency, rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "collector/store.h"
+#include "common/ops.h"
+#include "nodes.h"
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void reads(const struct client *c, struct hr_ring_hdr *ring, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++) {
+		struct hr_record rec = {.start_ticks = client_ticks(c),
+					.file = 4096,
+					.offset = (int64_t)i,
+					.ret = 1,
+					.asked = 1,
+					.op = hr_op_by_name("pread64"),
+					.fd = 5};
+
+		client_commit(ring, &rec, 1);
+	}
+}
+
+static void check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
+{
+	uint8_t *seen = calloc(1, events + 1);
+
+	nodes_read(n, seen, events, sums);
+	assert_int_equal(sums->events, events);
+	for (uint64_t i = 0; i < events; i++)
+		assert_int_equal(seen[i], 1);
+	free(seen);
+	client_fdstore_clear();
+	nodes_done(n);
+}
+
+static void many_rings(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	for (unsigned i = 1; i < 6; i++)
+		assert_int_equal(client_more_rings(&c, n.socket), 0);
+	for (unsigned i = 0; i < 24; i++)
+		reads(&c, client_ring(&c, i / 4, i % 4), i * 1000, i * 1000 + 1000);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	check(&n, 24000, &sums);
+	assert_int_equal(sums.file_reads, 24000);
+}
+
+static void a_dead_process_is_read_to_its_end(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	pid_t daemon, child;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	child = fork();
+	if (child == 0) {
+		struct client c;
+
+		if (client_attach(&c, n.socket, 0, 0, NULL))
+			_exit(1);
+		reads(&c, client_ring(&c, 0, 0), 0, 100);
+		client_ring(&c, 0, 0)->head += 3; /* reserved and never committed */
+		reads(&c, client_ring(&c, 0, 0), 100, 200);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	usleep(300000);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_fdstore_gather();
+	assert_int_equal(client_fdstore_count(), 0);
+	check(&n, 200, &sums);
+	assert_int_equal(sums.torn, 3);
+	assert_int_equal(sums.ended_processes, 1);
+}
+
+static void exec_is_a_new_process(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client first, second;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&first, n.socket, 0, 0, NULL), 0);
+	reads(&first, client_ring(&first, 0, 0), 0, 10);
+	assert_int_equal(client_attach(&second, n.socket, 0, 0, NULL), 0); /* the same pid again */
+	reads(&second, client_ring(&second, 0, 0), 10, 20);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&first);
+	client_detach(&second);
+	check(&n, 20, &sums);
+	assert_int_equal(sums.processes, 2);
+	assert_int_equal(sums.ended_processes, 1);
+}
+
+static void other_ranks_are_deselected(void **state)
+{
+	static const char *const in[] = {"RANK=3", NULL}, *const out[] = {"RANK=4", NULL};
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, 0);
+	n.ranks = "0-3";
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, out), -ECANCELED);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, in), 0);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	check(&n, 0, &sums);
+	assert_int_equal(sums.processes, 2); /* the one left out is listed */
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void attaching_is_quick(void **state)
+{
+	enum { N = 200 };
+	static uint64_t ns[N];
+	struct nodes n;
+	struct nodes_sums sums;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	for (unsigned i = 0; i < N; i++) {
+		struct client c;
+		uint64_t start = now_ns();
+
+		assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+		ns[i] = now_ns() - start;
+		client_detach(&c);
+		usleep(500);
+	}
+	qsort(ns, N, sizeof(ns[0]), by_size);
+	print_message("attach: median %llu us, p99 %llu us\n", (unsigned long long)ns[N / 2] / 1000,
+		      (unsigned long long)ns[N * 99 / 100] / 1000);
+	assert_true(ns[N / 2] <
+		    5000000); /* the budget is measured by hand: shared machines stall */
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	check(&n, 0, &sums);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(many_rings),
+	    cmocka_unit_test(a_dead_process_is_read_to_its_end),
+	    cmocka_unit_test(exec_is_a_new_process),
+	    cmocka_unit_test(other_ranks_are_deselected),
+	    cmocka_unit_test(attaching_is_quick),
+	};
+
+	client_fdstore_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

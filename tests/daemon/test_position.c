@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where operations without an offset happen: opens, seeks, dup, append, streams, and what is not known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "daemon/position.h"
+#include "rig.h"
+
+#define F     "/data/f"
+#define NONE  HR_OFFSET_NONE
+#define ASKED HR_ASKED_NONE
+
+static void op(struct rig *r, uint64_t proc, const char *name, int fd, int64_t ret, int64_t offset,
+	       uint32_t flags)
+{
+	struct hr_record rec = rig_op(r, name, F, fd, ret, 100, offset, flags, 10);
+
+	rig_records(r, proc, &rec, 1);
+}
+
+/* Offset of the last event. */
+static int64_t last_offset(struct rig *r)
+{
+	struct hr_event e[64];
+	size_t n;
+
+	rig_tick(r, r->now + 2 * RIG_SECOND);
+	n = rig_events(r, e, 64);
+	assert_true(n > 0);
+	return e[n - 1].offset;
+}
+
+static void descriptors(void **state)
+{
+	struct rig r;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "read", 3, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE); /* was open before we looked */
+	op(&r, p, "lseek", 3, 500, 0, SEEK_END);
+	op(&r, p, "read", 3, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 500);
+	op(&r, p, "open", 4, 4, NONE, O_RDWR);
+	op(&r, p, "write", 4, 100, NONE, 0);
+	op(&r, p, "dup", 4, 7, NONE, 0);
+	op(&r, p, "read", 7, 5, NONE, 0);
+	assert_int_equal(last_offset(&r), 100);
+	op(&r, p, "read", 4, 5, NONE, 0);
+	assert_int_equal(last_offset(&r), 105); /* the copy moved it */
+	op(&r, p, "close", 4, 0, NONE, 0);
+	op(&r, p, "read", 7, 5, NONE, 0);
+	assert_int_equal(last_offset(&r), 110);
+	op(&r, p, "pread64", 7, 5, 3, 0);
+	assert_int_equal(last_offset(&r), 3);
+	op(&r, p, "read", 7, 5, NONE, 0);
+	assert_int_equal(last_offset(&r), 115); /* pread did not move it */
+	op(&r, p, "fcntl", 7, 20, NONE, F_DUPFD_CLOEXEC);
+	op(&r, p, "read", 20, 1, NONE, 0);
+	assert_int_equal(last_offset(&r), 120);
+	op(&r, p, "fcntl", 7, 2, NONE, F_GETFL); /* no new descriptor */
+	op(&r, p, "read", 2, 1, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "dup2", 20, 3, NONE, 0);
+	op(&r, p, "read", 3, 1, NONE, 0);
+	assert_int_equal(last_offset(&r), 121);
+	rig_done(&r);
+}
+
+static void append_and_failure(void **state)
+{
+	struct rig r;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "open64", 5, 5, NONE, O_WRONLY | O_APPEND);
+	op(&r, p, "write", 5, 100, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "open64", 6, 6, NONE, O_RDONLY);
+	op(&r, p, "read", 6, -4, NONE, 0);
+	op(&r, p, "read", 6, 1, NONE, 0);
+	assert_int_equal(last_offset(&r), 0);	   /* a failed read moves nothing */
+	op(&r, p, "open64", 6, 6, NONE, O_RDONLY); /* its close was not seen */
+	op(&r, p, "read", 6, 1, NONE, 0);
+	assert_int_equal(last_offset(&r), 0);
+	rig_done(&r);
+}
+
+static void streams(void **state)
+{
+	struct rig r;
+	struct hr_record rec;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "fopen", 5, 5, NONE, O_RDONLY);
+	rec = rig_op(&r, "fread", F, 5, 10, 80, NONE, 8, 10); /* ten items of eight bytes */
+	rig_records(&r, p, &rec, 1);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), 80);
+	op(&r, p, "fseek", 5, 0, 1000, SEEK_SET);
+	op(&r, p, "fseek", 5, 0, -200, SEEK_CUR);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), 800);
+	op(&r, p, "fseek", 5, 0, 0, SEEK_END);
+	op(&r, p, "fread", 5, 0, NONE, 4);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "ftell", 5, 12345, 0, SEEK_CUR);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), 12345);
+	rig_done(&r);
+}
+
+static void vfork_children_change_nothing(void **state)
+{
+	struct rig r;
+	struct hr_record rec;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	rec = rig_op(&r, "close", F, 5, 0, ASKED, NONE, 0, 10);
+	rec.bits |= HR_REC_VFORK;
+	rig_records(&r, p, &rec, 1);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 10);
+	rig_done(&r);
+}
+
+static void positions_outlive_a_checkpoint(void **state)
+{
+	struct rig r;
+	struct hr_record s[8];
+	const Headrace__FileRecord *f;
+	uint64_t p;
+	unsigned n = rig_path(s, F, false);
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_records(&r, p, s, n);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	rig_checkpoint(&r);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 10);
+	rig_end(&r, p, "");
+	f = rig_filerec(&r, F,
+			1); /* the part after the checkpoint goes on where the first left off */
+	assert_non_null(f);
+	assert_int_equal(f->opens, 0);
+	assert_int_equal(f->reads, 1);
+	assert_int_equal(f->consec_reads, 1);
+	rig_done(&r);
+}
+
+static void a_table_is_bounded(void **state)
+{
+	struct hr_positions t = {0};
+	struct hr_place last;
+
+	(void)state;
+	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd++)
+		assert_non_null(hr_position_open(&t, (int32_t)fd, 1, 1, 0, false));
+	assert_null(hr_position_open(&t, HR_POSITION_FDS, 1, 1, 0, false));
+	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd += 3)
+		assert_true(hr_position_close(&t, (int32_t)fd, &last));
+	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd++)
+		assert_int_equal(hr_position_get(&t, (int32_t)fd) != NULL, fd % 3 != 0);
+	hr_positions_done(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(descriptors),
+	    cmocka_unit_test(append_and_failure),
+	    cmocka_unit_test(streams),
+	    cmocka_unit_test(vfork_children_change_nothing),
+	    cmocka_unit_test(positions_outlive_a_checkpoint),
+	    cmocka_unit_test(a_table_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
