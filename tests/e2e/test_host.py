@@ -28,9 +28,7 @@ class Daemon:
     def __init__(self, folder):
         self.folder, self.store = folder, folder.fresh("store")
         self.env_path = folder.fresh("env")
-        hold = (
-            f"env -0 > '{self.env_path}.tmp'; mv '{self.env_path}.tmp' '{self.env_path}'; read -r _"
-        )
+        hold = f"env -0 > '{self.env_path}.tmp'; mv '{self.env_path}.tmp' '{self.env_path}'; read -r _ || :"
         self.runner = subprocess.Popen(
             [harness.HEADRACE, "run", "-o", self.store, "--", "/bin/sh", "-c", hold],
             env=folder.environment(),
@@ -62,10 +60,8 @@ class Daemon:
 
     def close(self):
         self.signal(signal.SIGCONT)
-        with contextlib.suppress(BrokenPipeError):
-            self.runner.stdin.close()
-        self.runner.stderr.read()
-        return self.runner.wait(timeout=60)
+        _, self.said = self.runner.communicate(timeout=60)
+        return self.runner.returncode
 
 
 def tree(folder):
