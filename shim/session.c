@@ -35,6 +35,11 @@ static void own_set(int i, long fd)
 	__atomic_store_n(&own[i], (int32_t)fd, __ATOMIC_SEQ_CST);
 }
 
+static int32_t own_get(int i)
+{
+	return __atomic_load_n(&own[i], __ATOMIC_SEQ_CST);
+}
+
 static void own_close(int i)
 {
 	int32_t fd = __atomic_exchange_n(&own[i], -1, __ATOMIC_SEQ_CST);
@@ -55,7 +60,7 @@ void hr__session_fd_taken(unsigned first, unsigned last)
 	if (hr_likely(__atomic_load_n(&owning, __ATOMIC_SEQ_CST) == 0))
 		return;
 	for (int i = 0; i < OWN_COUNT; i++) {
-		int32_t fd = __atomic_load_n(&own[i], __ATOMIC_SEQ_CST);
+		int32_t fd = own_get(i);
 
 		if (fd >= 0 && (unsigned)fd >= first && (unsigned)fd <= last)
 			__atomic_compare_exchange_n(&own[i], &fd, -1, false, __ATOMIC_SEQ_CST,
@@ -137,7 +142,7 @@ static int connect_daemon(uint64_t until)
 	memcpy(addr.sun_path, hr__image.socket, sizeof(addr.sun_path));
 	for (;;) {
 		struct timespec pause = {.tv_nsec = (long)PAUSE};
-		int32_t fd = __atomic_load_n(&own[OWN_SOCKET], __ATOMIC_SEQ_CST);
+		int32_t fd = own_get(OWN_SOCKET);
 
 		if (fd < 0)
 			return -EBADF;
@@ -168,7 +173,7 @@ static int receive(uint64_t until, struct hr_ack *ret_ack)
 	long n;
 
 	do {
-		struct pollfd p = {.fd = own[OWN_SOCKET], .events = POLLIN};
+		struct pollfd p = {.fd = own_get(OWN_SOCKET), .events = POLLIN};
 		struct timespec ts;
 
 		left = remaining(until);
@@ -203,7 +208,7 @@ static int receive(uint64_t until, struct hr_ack *ret_ack)
 static void *map_own(int i, uint64_t bytes, int prot)
 {
 	struct hr__image *im = &hr__image;
-	int32_t fd = __atomic_load_n(&own[i], __ATOMIC_SEQ_CST);
+	int32_t fd = own_get(i);
 	long seals, r;
 
 	if (fd < 0 || im->mapping_count >= sizeof(im->mappings) / sizeof(im->mappings[0]))
@@ -300,7 +305,7 @@ static int converse(enum hr_hello_kind kind, bool forked)
 	r = connect_daemon(until);
 	if (r == 0) {
 		bytes = hr__hello_build(kind, forked, &message);
-		r = (int)HR_SYS6(sendto, own[OWN_SOCKET], message, bytes,
+		r = (int)HR_SYS6(sendto, own_get(OWN_SOCKET), message, bytes,
 				 MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 		if (r >= 0)
 			r = receive(until, &ack);

@@ -196,8 +196,10 @@ static void accept_one(struct fake_daemon *d)
 	if (d->o.silent)
 		return; /* kept open on purpose */
 	n = recv(fd, buf, sizeof(buf), 0);
+	pthread_mutex_lock(&d->lock);
 	if (n >= (ssize_t)sizeof(struct hr_hello))
 		answer(d, fd, buf, (size_t)n);
+	pthread_mutex_unlock(&d->lock);
 	close(fd);
 }
 
@@ -453,7 +455,12 @@ void fake_settle(struct fake_daemon *d)
 
 size_t fake_sessions(struct fake_daemon *d)
 {
-	return d->n_sessions;
+	size_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->n_sessions;
+	pthread_mutex_unlock(&d->lock);
+	return n;
 }
 
 const struct fake_session *fake_session(struct fake_daemon *d, size_t i)
@@ -563,5 +570,14 @@ struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op)
 
 struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map, uint32_t ring)
 {
-	return d->sessions[session]->maps[map].rings[ring].hdr->inflight;
+	const struct hr_inflight *cell;
+	struct hr_inflight copy = {0};
+
+	pthread_mutex_lock(&d->lock);
+	cell = &d->sessions[session]->maps[map].rings[ring].hdr->inflight;
+	copy.op = __atomic_load_n(&cell->op, __ATOMIC_ACQUIRE);
+	copy.file = __atomic_load_n(&cell->file, __ATOMIC_RELAXED);
+	copy.start_ticks = __atomic_load_n(&cell->start_ticks, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&d->lock);
+	return copy;
 }

@@ -83,7 +83,7 @@ size_t fake_paths(struct fake_daemon *d); /* announcements, repeated ones too */
 const struct fake_path *fake_path_at(struct fake_daemon *d, size_t i);
 /* Sum over all rings of all sessions. */
 struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op);
-/* What is in flight on a ring of a session; op 0: nothing. */
+/* What is in flight on a ring of a session: op (0: nothing), file, start_ticks. */
 struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map,
 				 uint32_t ring);
 

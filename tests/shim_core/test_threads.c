@@ -36,6 +36,12 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* Operations counted privately. */
+static uint64_t counted(uint16_t op)
+{
+	return __atomic_load_n(&hr__wiped.counters[op].count, __ATOMIC_RELAXED);
+}
+
 static uint64_t with_bits(struct fake_daemon *d, uint16_t op, uint32_t bits)
 {
 	uint64_t n = 0;
@@ -138,13 +144,11 @@ CASE(rings_run_out)
 	pthread_barrier_init(&barrier, NULL, 8);
 	for (int i = 0; i < 7; i++)
 		pthread_create(&t[i], NULL, stays, NULL);
-	while (fake_count(d, HR_OP_close) +
-		   __atomic_load_n(&hr__wiped.counters[HR_OP_close].count, __ATOMIC_RELAXED) <
-	       7)
+	while (fake_count(d, HR_OP_close) + counted(HR_OP_close) < 7)
 		usleep(1000);
 	fake_settle(d);
 	CHECK(fake_maps(d, 0) == 2 && fake_count(d, HR_OP_open) == 4);
-	CHECK(hr__wiped.counters[HR_OP_open].count == 3);
+	CHECK(counted(HR_OP_open) == 3);
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < 7; i++)
 		pthread_join(t[i], NULL);
@@ -152,7 +156,7 @@ CASE(rings_run_out)
 		t_close(t_open("a", O_RDONLY));
 	fake_settle(d);
 	CHECK(fake_count(d, HR_OP_open) + fake_lost(d, HR_OP_open).count == 407);
-	CHECK(fake_lost(d, HR_OP_open).count >= 3 && hr__wiped.counters[HR_OP_open].count == 0);
+	CHECK(fake_lost(d, HR_OP_open).count >= 3 && counted(HR_OP_open) == 0);
 }
 
 /* A thread that is gone in the middle of a call leaves a cell; its successor buries it. */
