@@ -163,11 +163,19 @@ static inline int64_t hr_v2_offset(off64_t offset)
 	return offset == -1 ? HR_OFFSET_NONE : offset;
 }
 
-/* `to` becomes a copy of `fd`: entered first, since afterwards the number may already be another's. */
+/*
+ * `to` becomes a copy of `fd`: entered before the call, since afterwards the number may already be another's.
+ * Cleared first, which tells the core that the number is closed, should it be one of its own just now.
+ */
 static inline void hr_before_dup(int fd, int to)
 {
-	if (fd != to)
-		hr_fd_set(to, hr_fd_get(fd));
+	hr_file file;
+
+	if (fd == to)
+		return;
+	file = hr_fd_get(fd);
+	hr_fd_clear(to);
+	hr_fd_set(to, file);
 }
 
 static inline void hr_after_dup(int fd, int to, int r)

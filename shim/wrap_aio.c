@@ -50,7 +50,10 @@ static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const
 	hr_begin_fd(op, id, fd, asked, HR_OFFSET_NONE);
 }
 
-/* An operation for each request, so that its bytes count as read or written on its own file. */
+/*
+ * An operation for each request, so that its bytes count as read or written on its own file. Without
+ * LIO_WAIT that is before the call: a request that is over may be freed by its notification.
+ */
 static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 			    struct aiocb64 *const list[], int n, int64_t ret)
 {
@@ -69,13 +72,17 @@ static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 	int hr_wrap_##name(int mode, struct type *const list[], int n, struct sigevent *event)     \
 	{                                                                                          \
 		struct aiocb64 *const *list64 = (struct aiocb64 *const *)list;                     \
+		enum hr_op_id read_id = HR_OP_##read_name, write_id = HR_OP_##write_name;          \
 		struct hr_op op;                                                                   \
 		int r;                                                                             \
                                                                                                    \
+		if (mode != LIO_WAIT)                                                              \
+			record_requests(read_id, write_id, list64, n, 0);                          \
 		begin_list(&op, HR_OP_##name, list64, n);                                          \
 		r = HR_REAL(name)(mode, list, n, event);                                           \
 		hr_end(&op, hr_ret(r), (uint32_t)mode);                                            \
-		record_requests(HR_OP_##read_name, HR_OP_##write_name, list64, n, hr_ret(r));      \
+		if (mode == LIO_WAIT)                                                              \
+			record_requests(read_id, write_id, list64, n, hr_ret(r));                  \
 		return r;                                                                          \
 	}
 

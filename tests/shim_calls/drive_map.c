@@ -189,6 +189,10 @@ AIO_FSYNC(aio_fsync64, aiocb64)
 		WANT(HR_OP_##read_name, .fd = r.aio_fildes, .asked = 10, .offset = 16);            \
 		WANT(HR_OP_##write_name, .fd = w.aio_fildes, .path = P("new"), .asked = 10,        \
 		     .offset = 0);                                                                 \
+		assert_int_equal(ON(hr_wrap_##name(LIO_NOWAIT, list, 2, NULL)), 0);                \
+		await((struct aiocb64 *)&r);                                                       \
+		WANT(HR_OP_##read_name, .fd = r.aio_fildes, .asked = 10, .offset = 16);            \
+		WANT(HR_OP_##name, .fd = r.aio_fildes, .asked = 10, .flags = LIO_NOWAIT);          \
 	}
 
 LIO(lio_listio, aiocb, aio_read, aio_write)
