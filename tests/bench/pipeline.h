@@ -19,10 +19,12 @@ struct hr_bench {
 
 typedef int hr_bench_stage(const struct hr_bench *bench);
 
+hr_bench_stage hr_bench_drain;
 hr_bench_stage hr_bench_codec;
 hr_bench_stage hr_bench_append;
 hr_bench_stage hr_bench_open;
 hr_bench_stage hr_bench_scan;
+hr_bench_stage hr_bench_query;
 
 /* Seconds of CPU time of this thread, and of wall time. */
 double hr_bench_cpu_s(void);
