@@ -23,6 +23,8 @@
 		struct hr_op op;                                                                   \
 		ret r;                                                                             \
                                                                                                    \
+		if (hr_fd_ignored(file))                                                           \
+			return HR_REAL(name) args; /* a tail call: no frame of ours in the way */  \
 		hr_begin_fd(&op, HR_OP_##name, file, (uint64_t)(asked), offset);                   \
 		r = HR_REAL(name) args;                                                            \
 		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
