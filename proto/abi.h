@@ -124,7 +124,8 @@ enum hr_ctl_id {
 };
 
 /*
- * HR_CTL_PATH: file = id, asked = path length in bytes (1..4096), fd = continuation slots that follow,
+ * HR_CTL_PATH: file = id, asked = length in bytes of the text that follows (1..4096; a longer path is hashed whole
+ * and cut), fd = continuation slots that follow,
  * offset = device (major << 32 | minor) or HR_OFFSET_NONE, ret = mount id (mountinfo, first column) or -1,
  * flags = st_mode & S_IFMT or 0, bits = HR_REC_RUNTIME | HR_REC_DIR. Then ceil(asked / 56) text slots.
  * All slots of a control record are reserved by one add; its first slot is committed last.
@@ -153,7 +154,12 @@ struct hr_map_hdr {
 
 enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
 
-/* What the owner is in the middle of. op != 0 makes it valid (stored last with release, cleared with release). */
+/*
+ * What the owner is in the middle of. op != 0 makes it valid (stored last with release, cleared with release). It
+ * is cleared after the record is committed: a reader behind a dead owner that has seen a record of the same op and
+ * start_ticks drops the cell. file is 0 for calls that name a path: the shim reads the caller's path only when the
+ * call has returned. start_ticks of a session's first operation may lie before its attach by as long as it took.
+ */
 struct hr_inflight {
 	uint64_t start_ticks;
 	uint64_t file;
