@@ -13,7 +13,7 @@ static bool ends_in(const char *text, size_t bytes, const char *name)
 {
 	size_t n = strlen(name);
 
-	return bytes >= n && memcmp(text + bytes - n, name, n) == 0 &&
+	return text && bytes >= n && memcmp(text + bytes - n, name, n) == 0 &&
 	       (bytes == n || text[bytes - n - 1] == '/');
 }
 
@@ -57,7 +57,7 @@ static bool is_wrapper(const struct hr_proc *p)
 
 static bool mentions(const struct hr_proc *p, const char *text)
 {
-	return memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
+	return p->cmdline && memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
 }
 
 /* What multiprocessing's exec'ed children are, by the code they are given. */

@@ -61,8 +61,11 @@ void hr_filerecs_done(struct hr_filerecs *f)
 	hr_filerecs_init(f);
 }
 
-uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
+uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
+			 uint32_t cached)
 {
+	if (cached < f->n && rec_is(&f->v[cached], proc, file, api))
+		return cached;
 	return hr_map64_get(&f->by_key, key(proc, file, api));
 }
 
@@ -108,11 +111,8 @@ uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uin
 			uint32_t *cached)
 {
 	struct hr_filerec_tail tail = {proc, file, api, -1, -1, -1, -1, 0, 0};
-	uint32_t i = *cached;
+	uint32_t i = hr_filerec_find(f, proc, file, api, *cached);
 
-	if (i < f->n && rec_is(&f->v[i], proc, file, api))
-		return i;
-	i = hr_filerec_find(f, proc, file, api);
 	if (i == NONE)
 		i = make(f, &tail);
 	*cached = i;
@@ -121,7 +121,7 @@ uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uin
 
 int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 {
-	if (hr_filerec_find(f, tail->proc, tail->file, tail->api) != NONE)
+	if (hr_filerec_find(f, tail->proc, tail->file, tail->api, NONE) != NONE)
 		return 0;
 	return make(f, tail) == NONE ? -ENOMEM : 0;
 }

@@ -86,8 +86,9 @@ void hr_filerecs_done(struct hr_filerecs *f);
 uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			uint32_t *cached);
 
-/* Index or UINT32_MAX. */
-uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
+/* Index or UINT32_MAX; looks at `cached` first. */
+uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
+			 uint32_t cached);
 
 void hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);

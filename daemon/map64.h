@@ -47,6 +47,12 @@ static inline uint32_t hr_map64_get(const struct hr_map64 *m, uint64_t key)
 	}
 }
 
+static inline void hr_map64_prefetch(const struct hr_map64 *m, uint64_t key)
+{
+	if (m->cells)
+		__builtin_prefetch(&m->cells[(uint32_t)hr_mix64(key) & m->mask]);
+}
+
 static inline void hr__map64_place(struct hr_map64 *m, uint64_t key, uint32_t value)
 {
 	uint32_t i = (uint32_t)hr_mix64(key) & m->mask;

@@ -14,6 +14,7 @@
 #define BYTES_MOST     (UINT64_C(1) << 50) /* in one operation */
 #define CALLS_MOST     (UINT64_C(1) << 31) /* in one aggregate */
 #define TEXT_MOST      8192u
+#define AHEAD	       6u /* slots */
 
 /* The records of one ring, in work. */
 struct fold {
@@ -175,12 +176,14 @@ static uint32_t take_text(struct fold *f, const struct hr_record *r, uint32_t le
 
 /* ---- descriptors ---------------------------------------------------------------------------------- */
 
-static void move_refs(struct hr_engine *e, uint64_t proc, uint32_t file, uint32_t api, int change)
+static void move_refs(struct fold *f, uint32_t file, uint32_t api, int change)
 {
-	uint32_t i = file ? hr_filerec_find(&e->filerecs, proc, file, api) : UINT32_MAX;
+	struct hr_filerecs *recs = &f->e->filerecs;
+	uint32_t i =
+	    file ? hr_filerec_find(recs, f->p->id.proc, file, api, f->p->last_filerec) : UINT32_MAX;
 
 	if (i != UINT32_MAX)
-		hr_filerec_refs(&e->filerecs, i, change);
+		hr_filerec_refs(recs, i, change);
 }
 
 static void fd_closed(struct fold *f, int32_t fd)
@@ -188,7 +191,7 @@ static void fd_closed(struct fold *f, int32_t fd)
 	struct hr_place last;
 
 	if (hr_position_close(&f->p->positions, fd, &last))
-		move_refs(f->e, f->p->id.proc, last.file, last.api, -1);
+		move_refs(f, last.file, last.api, -1);
 }
 
 static void fd_opened(struct fold *f, const struct operation *op)
@@ -204,7 +207,7 @@ static void fd_opened(struct fold *f, const struct operation *op)
 	fd_closed(f, fd);
 	if (file &&
 	    hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags & O_APPEND))
-		move_refs(f->e, f->p->id.proc, file, op->trait.api, 1);
+		move_refs(f, file, op->trait.api, 1);
 }
 
 static void fd_duplicated(struct fold *f, int32_t from, int64_t to)
@@ -533,9 +536,30 @@ static uint64_t next_end(const struct cursor *c)
 	return r->start_ticks + ((uint64_t)r->dur_hi << 32 | r->dur_lo);
 }
 
+/*
+ * Files are many and their tables larger than caches: a dozen slots ahead, what leads to the file is on its way, and
+ * half way there, the file.
+ */
+static void look_ahead(const struct hr_paths *paths, const struct cursor *c)
+{
+	const struct hr_record *r = &c->slots[c->at];
+
+	if (c->at + 2 * AHEAD >= c->n)
+		return;
+	if (r[2 * AHEAD].file != r[2 * AHEAD - 1].file)
+		hr_map64_prefetch(&paths->by_hash, r[2 * AHEAD].file);
+	if (r[AHEAD].file != r[AHEAD - 1].file) {
+		uint32_t index = hr_map64_get(&paths->by_hash, r[AHEAD].file);
+
+		if (index < paths->n)
+			__builtin_prefetch(&paths->v[index], 1);
+	}
+}
+
 static void advance(struct fold *f, struct cursor *c)
 {
 	f->ring = c->ring;
+	look_ahead(&f->e->paths, c);
 	c->at += take(f, &c->slots[c->at], c->n - c->at);
 }
 
