@@ -2,6 +2,7 @@
 #include "daemon/attach.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -567,8 +568,14 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	pthread_mutex_init(&a->lock, NULL);
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
-	a->listen_fd = listen_at(config->socket);
-	r = a->listen_fd < 0 ? a->listen_fd : 0;
+	/* A socket that outlives us keeps those waiting who knock while we are restarted. */
+	if (config->listen_fd > 0) {
+		a->listen_fd = fcntl(config->listen_fd, F_DUPFD_CLOEXEC, 3);
+		r = a->listen_fd < 0 ? -errno : 0;
+	} else {
+		a->listen_fd = listen_at(config->socket);
+		r = a->listen_fd < 0 ? a->listen_fd : 0;
+	}
 	if (!r) {
 		a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		a->stop_fd = eventfd(0, EFD_CLOEXEC);

@@ -2,6 +2,7 @@
 #include "daemon/control.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -129,6 +130,7 @@ int hr_control_listen(const char *path, int *ret_fd)
 		close(fd);
 		return r;
 	}
+	fcntl(fd, F_SETFL, O_NONBLOCK); /* several workers may wait for one connection */
 	*ret_fd = fd;
 	return 0;
 }

@@ -67,7 +67,7 @@ int64_t hr_message_get_int(const struct hr_message *m, const char *key, int64_t 
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-/* -ENAMETOOLONG when the path does not fit a socket address. */
+/* Non-blocking to accept from. -ENAMETOOLONG when the path does not fit a socket address. */
 int hr_control_listen(const char *path, int *ret_fd);
 int hr_control_connect(const char *path, int *ret_fd);
 

@@ -201,24 +201,30 @@ static bool read_notification(struct keeper *k)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* In the child: stored descriptors to 3, 4, ... and the control socket behind them. Exits on
- * failure. */
-static void pass_descriptors(struct keeper *k, int *ret_control)
+/*
+ * In the child: stored descriptors to 3, 4, ... and the listening sockets behind them; returns the
+ * number of the first of these. Exits on failure.
+ */
+static int pass_descriptors(struct keeper *k)
 {
-	int n = (int)k->n_kept, control;
+	int n = (int)k->n_kept, first = LISTEN_FDS_START + n,
+	    above = first + (int)HR_KEEPER_LISTENING;
+	int listening[HR_KEEPER_LISTENING];
 
 	for (int i = 0; i < n; i++) {
-		k->kept[i].fd = fcntl(k->kept[i].fd, F_DUPFD_CLOEXEC, LISTEN_FDS_START + n + 1);
+		k->kept[i].fd = fcntl(k->kept[i].fd, F_DUPFD_CLOEXEC, above);
 		if (k->kept[i].fd < 0)
 			_exit(EXIT_GIVEN_UP);
 	}
-	control = fcntl(k->config->control_fd, F_DUPFD_CLOEXEC, LISTEN_FDS_START + n + 1);
+	for (unsigned i = 0; i < HR_KEEPER_LISTENING; i++)
+		listening[i] = fcntl(k->config->listening[i], F_DUPFD_CLOEXEC, above);
 	for (int i = 0; i < n; i++)
 		if (dup2(k->kept[i].fd, LISTEN_FDS_START + i) < 0)
 			_exit(EXIT_GIVEN_UP);
-	*ret_control = LISTEN_FDS_START + n;
-	if (control < 0 || dup2(control, *ret_control) < 0)
-		_exit(EXIT_GIVEN_UP);
+	for (unsigned i = 0; i < HR_KEEPER_LISTENING; i++)
+		if (listening[i] < 0 || dup2(listening[i], first + (int)i) < 0)
+			_exit(EXIT_GIVEN_UP);
+	return first;
 }
 
 static void set_variables(struct keeper *k)
@@ -253,7 +259,6 @@ static void exec_worker(struct keeper *k)
 	size_t n = 0;
 	char number[12], **argv;
 	sigset_t none;
-	int control;
 
 	while (k->config->argv[n] != NULL)
 		n++;
@@ -261,8 +266,7 @@ static void exec_worker(struct keeper *k)
 	if (argv == NULL)
 		_exit(EXIT_GIVEN_UP);
 	set_variables(k);
-	pass_descriptors(k, &control);
-	snprintf(number, sizeof(number), "%d", control);
+	snprintf(number, sizeof(number), "%d", pass_descriptors(k));
 	memcpy(argv, k->config->argv, n * sizeof(*argv));
 	argv[n] = number;
 	sigemptyset(&none);

@@ -3,9 +3,9 @@
  * keeper.h - the small parent of a private headraced: keeps its descriptors and restarts it
  *
  * Purpose   What systemd does for a service: holds the memfds of all sessions (the protocol is
- *           sd_notify's FDSTORE, see fdstore.h) and the control socket, so that `kill -9` of the
- *           daemon loses nothing: records go on landing in the rings, and the next worker finds
- *           rings and journal where they were.
+ *           sd_notify's FDSTORE, see fdstore.h) and the listening sockets, so that `kill -9` of the
+ *           daemon loses nothing: records go on landing in the rings, new processes wait in the
+ *           backlog, and the next worker finds rings and journal where they were.
  *
  *      headrace run --fork, setsid, exec--> keeper --fork, exec--> worker (private_worker.h)
  *                                             ^                      | FDSTORE=1 FDSTOREREMOVE=1
@@ -25,11 +25,16 @@
 #define HR_KEEPER_RESTARTS  5u
 #define HR_KEEPER_PERIOD_NS UINT64_C(10000000000)
 #define HR_KEEPER_MAX_FDS   131072u
+#define HR_KEEPER_LISTENING 2u
 
 struct hr_keeper_config {
 	const char *exe;   /* the worker's program */
-	char *const *argv; /* its arguments; the number of `control_fd` is appended */
-	int control_fd;	   /* listening; handed to each worker */
+	char *const *argv; /* its arguments; the number of its first listening socket is appended */
+	/*
+	 * Sockets that each worker finds under consecutive numbers: who connects while one is
+	 * restarted waits for the next.
+	 */
+	int listening[HR_KEEPER_LISTENING];
 };
 
 /*
@@ -39,8 +44,7 @@ struct hr_keeper_config {
  */
 int hr_keeper_run(const struct hr_keeper_config *config);
 
-/* Standard error to $HEADRACE_DAEMON_LOG, or nowhere: who started the daemon waits for its end of
- * file. */
+/* Standard error to $HEADRACE_DAEMON_LOG, or nowhere: who started the daemon waits for its end. */
 void hr_keeper_quiet(void);
 
 #endif

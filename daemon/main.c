@@ -4,7 +4,7 @@
  * it with its configuration (private.h) on standard input:
  *
  *      headraced private STORE JOB           the keeper; the two arguments are for people who read
- * ps headraced worker STORE JOB CONTROL    what the keeper starts, and starts again
+ * ps headraced worker STORE JOB N          what the keeper starts, and starts again; sockets N, N + 1
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,27 +35,30 @@ static int keeper_main(char **argv)
 	else
 		snprintf(exe, sizeof(exe), "/proc/self/exe");
 	if (r == 0)
-		r = hr_control_listen(config.names.control, &keeper.control_fd);
+		r = hr_control_listen(config.names.control, &keeper.listening[0]);
+	if (r == 0)
+		r = hr_control_listen(config.names.shim, &keeper.listening[1]);
 	if (r < 0) {
 		fprintf(stderr, "headraced: cannot listen: %s\n", strerrordesc_np(-r));
 		return EXIT_FAILURE;
 	}
 	status = hr_keeper_run(&keeper);
-	close(keeper.control_fd);
+	close(keeper.listening[0]);
+	close(keeper.listening[1]);
 	hr_private_config_done(&config);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t control_fd;
+	uint64_t first_fd;
 
 	umask(077);
 	if (argc == 4 && strcmp(argv[1], "private") == 0)
 		return keeper_main(argv);
 	if (argc == 5 && strcmp(argv[1], "worker") == 0 &&
-	    hr_text_parse_uint(argv[4], 1u << 20, &control_fd) == 0)
-		return hr_private_worker(STDIN_FILENO, (int)control_fd);
+	    hr_text_parse_uint(argv[4], 1u << 20, &first_fd) == 0)
+		return hr_private_worker(STDIN_FILENO, (int)first_fd, (int)first_fd + 1);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		puts("headraced " HEADRACE_VERSION);
 		return EXIT_SUCCESS;

@@ -279,6 +279,7 @@ static int make_threads(struct hr_node *n)
 	};
 	struct hr_attach_config ac = {
 	    .socket = n->c.shim_socket,
+	    .listen_fd = n->c.shim_fd,
 	    .uid = n->c.uid,
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,

@@ -19,6 +19,7 @@
 struct hr_node_config {
 	const char *store;	 /* private mode: where the stream is written */
 	const char *shim_socket; /* path to listen on; made 0666 in a folder the caller made */
+	int shim_fd;		 /* listens there already and outlives this process; 0: none */
 	const char *
 	    journal_dir; /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
 	struct hr_stream_id id;

@@ -45,7 +45,7 @@ struct worker {
 	struct hr_private_config config;
 	struct hr_node *node;
 	struct run *runs;
-	int control_fd;
+	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
 	bool knows_rank, printed, vanished, killed, over;
 	int store_error; /* as last told to the runs */
@@ -436,6 +436,7 @@ static int start_node(struct worker *w, int config_fd)
 		fprintf(stderr, "headraced: bad configuration: %s\n", strerrordesc_np(-r));
 		return r;
 	}
+	w->config.node.shim_fd = w->shim_fd;
 	r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
@@ -478,7 +479,7 @@ static void stop_loop(struct worker *w)
 	uv_loop_close(&w->loop);
 }
 
-int hr_private_worker(int config_fd, int control_fd)
+int hr_private_worker(int config_fd, int control_fd, int shim_fd)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	int status = EXIT_FAILURE;
@@ -486,7 +487,9 @@ int hr_private_worker(int config_fd, int control_fd)
 	if (w == NULL)
 		return EXIT_FAILURE;
 	w->control_fd = control_fd;
+	w->shim_fd = shim_fd;
 	fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+	fcntl(shim_fd, F_SETFD, FD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);

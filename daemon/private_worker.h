@@ -27,8 +27,10 @@
 
 #define HR_WORKER_GRACE_MS 5000u
 
-/* Serves until the job is over. control_fd listens. Returns the exit status; failures go to
- * standard error. */
-int hr_private_worker(int config_fd, int control_fd);
+/*
+ * Serves until the job is over; control_fd and shim_fd listen. Returns the exit status; failures
+ * go to standard error.
+ */
+int hr_private_worker(int config_fd, int control_fd, int shim_fd);
 
 #endif

@@ -21,6 +21,7 @@
 #define PATIENCE   UINT64_C(50000000) /* ns, all steps together; patience() */
 #define PAUSE	   UINT64_C(1000000)  /* ns between tries while the daemon's backlog is full */
 #define HINT_DIGIT 20
+#define REDIALS	   3
 
 /*
  * Our descriptors while there are any: socket, map, node page. The program may close them under us (a
@@ -182,8 +183,8 @@ static int receive(uint64_t until, struct hr_ack *ret_ack)
 		HR_SYS5(ppoll, &p, 1, &ts, NULL, 8);
 		n = HR_SYS3(recvmsg, p.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	} while (n == -EAGAIN && left > 0);
-	if (n < 0)
-		return (int)n;
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECONNRESET;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
 		size_t fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -293,9 +294,8 @@ static int adopt(const struct hr_ack *ack)
 	return 0;
 }
 
-static int converse(enum hr_hello_kind kind, bool forked)
+static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
-	uint64_t until = hr__clock_ns() + patience();
 	const void *message;
 	struct hr_ack ack;
 	size_t bytes;
@@ -323,6 +323,20 @@ static int converse(enum hr_hello_kind kind, bool forked)
 			hr__hello_counters_return();
 	}
 	hr__session_fds_drop();
+	return r;
+}
+
+/*
+ * A daemon that dies in the middle hangs up; its keeper's socket takes the next call, and another
+ * worker answers it.
+ */
+static int converse(enum hr_hello_kind kind, bool forked)
+{
+	uint64_t until = hr__clock_ns() + patience();
+	int r = talk(kind, forked, until);
+
+	for (int i = 0; i < REDIALS && (r == -ECONNRESET || r == -EPIPE); i++)
+		r = talk(kind, forked, until);
 	return r;
 }
 

@@ -99,7 +99,7 @@ static int worker_main(char **argv)
 {
 	long before = note_start(argv[3]);
 
-	if (fcntl(atoi(argv[4]), F_GETFD) < 0)
+	if (fcntl(atoi(argv[4]), F_GETFD) < 0 || fcntl(atoi(argv[4]) + 1, F_GETFD) < 0)
 		return 94;
 	if (strcmp(argv[2], "store") == 0)
 		return worker_store(before);
@@ -130,7 +130,8 @@ static pid_t start_keeper(const char *script, int *ret_stderr)
 	pid = fork();
 	if (pid == 0) {
 		dup2(out[1], STDERR_FILENO);
-		config.control_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		config.listening[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		config.listening[1] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 		_exit(hr_keeper_run(&config));
 	}
 	close(out[1]);

@@ -80,6 +80,22 @@ class Kill(harness.Case):
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))
 
+    def test_worker_killed_while_processes_come_and_go(self):
+        """Those that start while there is no worker wait for the next one."""
+        runs = 600
+        out = os.path.join(self.dir, "out")
+        script = f"for i in $(seq {runs}); do {harness.GENERATOR} {self.data} 1 2 >>{out}; done"
+        process = self.start("--exclude", out, "--", "sh", "-c", script)
+        for _ in range(4):
+            worker = self.wait_for("a worker", lambda: self.daemons("worker"))[0]
+            time.sleep(0.1)
+            harness.kill(worker)
+            self.wait_for("another worker", lambda w=worker: [p for p in self.daemons("worker") if p != w])
+        _, err = process.communicate(timeout=90)
+        self.assertEqual(process.returncode, 0, err)
+        self.assert_totals({"opens": 2 * runs, "reads": 3 * runs, "read_bytes": 8192 * runs, "writes": runs,
+                            "written_bytes": 8192 * runs})
+
     def test_keeper_killed(self):
         process = self.start_generator()
         harness.kill(self.daemons("private")[0])
