@@ -17,15 +17,17 @@
 
 #define HR_WRAP_HAND(...)
 
+/* An ignored descriptor: a tail call, no frame of ours in the way. */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
+		int on = file;                                                                     \
 		struct hr_op op;                                                                   \
 		ret r;                                                                             \
                                                                                                    \
-		if (hr_fd_ignored(file))                                                           \
-			return HR_REAL(name) args; /* a tail call: no frame of ours in the way */  \
-		hr_begin_fd(&op, HR_OP_##name, file, (uint64_t)(asked), offset);                   \
+		if (hr_fd_ignored(on))                                                             \
+			return HR_REAL(name) args;                                                 \
+		hr_begin_fd(&op, HR_OP_##name, on, (uint64_t)(asked), offset);                     \
 		r = HR_REAL(name) args;                                                            \
 		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
 		return r;                                                                          \

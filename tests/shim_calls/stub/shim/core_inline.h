@@ -11,6 +11,11 @@ void stub_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, i
 void stub_end(struct hr_op *op, int64_t ret, uint32_t flags);
 void stub_count(enum hr_op_id id, int fd, uint64_t bytes);
 
+static inline bool hr_fd_ignored(int fd)
+{
+	return hr_fd_get(fd) == HR_FILE_IGNORED;
+}
+
 static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked,
 			       int64_t offset)
 {
