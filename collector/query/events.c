@@ -14,12 +14,20 @@ struct unit {
 	uint32_t batch;
 };
 
-/* One use of hr_events() in a running plan; read-only but for `next`. */
+/* The files of a stream that a statement is about, found by the first thread that comes to it. */
+struct file_filter {
+	pthread_mutex_t lock;
+	_Atomic(uint8_t *)
+	    bits; /* by file id; release after it is filled, acquire before it is read */
+};
+
+/* One use of hr_events() in a running plan; read-only but for `next` and `files`. */
 struct scan {
 	struct hr_query *q;
 	struct unit *units;
 	size_t n_units;
 	_Atomic size_t next;
+	struct file_filter *files; /* of each stream; NULL: all files */
 	bool filter_ops;
 	bool shows_flags;
 	uint32_t want;	/* HR_COL_BIT()s */
@@ -41,6 +49,11 @@ static void scan_free(void *data)
 {
 	struct scan *s = data;
 
+	for (size_t i = 0; s->files != NULL && i < s->q->n_streams; i++) {
+		pthread_mutex_destroy(&s->files[i].lock);
+		free(atomic_load(&s->files[i].bits));
+	}
+	free(s->files);
 	free(s->units);
 	free(s);
 }
@@ -104,6 +117,19 @@ static int list_units(struct scan *s)
 	return 0;
 }
 
+static int make_file_filters(struct scan *s)
+{
+	if (s->q->no_prune || !s->q->prune.path.known)
+		return 0;
+	s->files = calloc(s->q->n_streams + 1, sizeof(*s->files));
+	if (s->files == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->q->n_streams; i++)
+		pthread_mutex_init(&s->files[i].lock, NULL);
+	s->want |= HR_COL_BIT(HR_COL_FILE);
+	return 0;
+}
+
 static void init(duckdb_init_info info)
 {
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
@@ -126,7 +152,7 @@ static void init(duckdb_init_info info)
 		hr__emit_needs(s->columns[i], &s->want, &s->names);
 		s->shows_flags |= column == HR_EVENTS_flags;
 	}
-	if (list_units(s) < 0) {
+	if (make_file_filters(s) < 0 || list_units(s) < 0) {
 		scan_free(s);
 		hr_duckdb.init_set_error(info, "out of memory");
 		return;
@@ -149,25 +175,61 @@ static void init_worker(duckdb_init_info info)
 	hr_duckdb.init_set_init_data(info, w, worker_free);
 }
 
-/* Chooses the rows to hand out: all, or those whose op can match. */
-static void select_rows(const struct scan *s, struct worker *w)
+static inline bool has_bit(const uint8_t *bits, uint32_t i)
+{
+	return (bits[i / 8] >> (i % 8) & 1) != 0;
+}
+
+/* Chooses the rows to hand out: all, or those whose op and file can match. */
+static void select_rows(const struct scan *s, struct worker *w, const uint8_t *files)
 {
 	const struct hr_columns *c = &w->emit.c;
 	const uint64_t *ops = s->q->prune.ops;
+	uint32_t max_file = w->emit.st->s->max_file, n = 0;
 
-	w->n_rows = 0;
-	if (!s->filter_ops) {
-		for (uint32_t i = 0; i < c->count; i++)
-			w->rows[i] = i;
-		w->n_rows = c->count;
-		return;
-	}
 	for (uint32_t i = 0; i < c->count; i++) {
-		uint16_t op = c->op[i];
-
-		w->rows[w->n_rows] = i;
-		w->n_rows += op < HR_PRUNE_OPS && (ops[op / 64] >> (op % 64) & 1);
+		w->rows[n] = i;
+		if (s->filter_ops &&
+		    (c->op[i] >= HR_PRUNE_OPS || !(ops[c->op[i] / 64] >> (c->op[i] % 64) & 1)))
+			continue;
+		if (files != NULL && (c->file[i] > max_file || !has_bit(files, c->file[i])))
+			continue;
+		n++;
 	}
+	w->n_rows = n;
+}
+
+/* The bitmap of a stream's files that can match; NULL: all. */
+static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **ret)
+{
+	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
+	uint8_t *bits = f != NULL ? atomic_load_explicit(&f->bits, memory_order_acquire) : NULL;
+	int r = 0;
+
+	if (f != NULL && bits == NULL) {
+		pthread_mutex_lock(&f->lock);
+		bits = atomic_load_explicit(&f->bits, memory_order_relaxed);
+		if (bits == NULL)
+			r = hr__names_match(&s->q->streams[stream], &s->q->prune.path, &bits);
+		if (r == 0)
+			atomic_store_explicit(&f->bits, bits, memory_order_release);
+		pthread_mutex_unlock(&f->lock);
+	}
+	*ret = bits;
+	return r;
+}
+
+/* Whether a batch names one of the files: its list holds differences of stream ids, zigzag coded. */
+static bool names_file(const Headrace__EventBatch *b, const uint8_t *files, uint32_t max_file)
+{
+	uint32_t id = 0;
+
+	for (size_t i = 0; files != NULL && i < b->n_files; i++) {
+		id += b->files[i] >> 1 ^ -(b->files[i] & 1);
+		if (id <= max_file && has_bit(files, id))
+			return true;
+	}
+	return files == NULL;
 }
 
 /* `bytes` takes flags (item sizes) only where there are fread and its kin: few batches have any. */
@@ -183,6 +245,7 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
 	const struct hr_batch_ref *ref = &st->s->batches[unit.batch];
+	const uint8_t *files;
 	int r;
 
 	w->n_rows = w->at = 0;
@@ -194,9 +257,14 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 	if (w->frame != NULL)
 		headrace__frame__free_unpacked(w->frame, NULL);
 	w->frame = NULL;
+	r = wanted_files(s, unit.stream, &files);
+	if (r < 0)
+		return r;
 	r = hr_stream_read(st->s, ref->frame, &w->frame);
 	if (r == 0 && w->frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
 		r = -EBADMSG;
+	if (r == 0 && !names_file(w->frame->events, files, st->s->max_file))
+		return 0;
 	if (r == 0)
 		r = hr_batch_decode(w->decoder, w->frame->events, needed(s, ref), &w->emit.c);
 	if (r == 0 && w->emit.c.count > HR_BATCH_EVENTS)
@@ -211,7 +279,7 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 	if (r == 0)
 		r = hr__emit_tasks(&w->emit);
 	if (r == 0)
-		select_rows(s, w);
+		select_rows(s, w, files);
 	return r;
 }
 

@@ -102,6 +102,13 @@ struct hr_qstream {
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_names *names);
 
+/*
+ * Which file ids have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) of max_file + 1 bits, malloc'ed. Reads
+ * the stream's path text without making the arrays above. Any thread. 0 or -ENOMEM.
+ */
+int hr__names_match(const struct hr_qstream *st, const struct hr_prune_set *paths,
+		    uint8_t **ret_bits);
+
 static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
 {
 	return (int64_t)boot_ns + st->s->real_minus_boot_ns;

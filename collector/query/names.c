@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "collector/query/internal.h"
+#include "common/text.h"
 
 #define NAME_BYTES 8192 /* longer than any base name: NAME_MAX is 255 */
 
@@ -236,6 +237,53 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	}
 	pthread_mutex_unlock(&names->lock);
 	return r;
+}
+
+/* A path as the statement shows it, as bytes; the length is negative when no path can look so. */
+struct wanted {
+	char *bytes;
+	long n;
+};
+
+static bool is_wanted(const struct wanted *wanted, unsigned n, const struct hr_file_info *info)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (wanted[i].n == (long)info->path_bytes &&
+		    memcmp(wanted[i].bytes, info->path, info->path_bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
+int hr__names_match(const struct hr_qstream *st, const struct hr_prune_set *paths,
+		    uint8_t **ret_bits)
+{
+	struct wanted wanted[HR_PRUNE_VALUES];
+	uint8_t *bits = calloc((size_t)st->s->max_file / 8 + 1, 1);
+	struct hr_file_info info;
+	unsigned n = 0;
+	bool done = false;
+
+	for (; bits != NULL && n < paths->n; n++) {
+		wanted[n].bytes = strdup(paths->text[n]);
+		if (wanted[n].bytes == NULL)
+			break;
+		wanted[n].n = hr_text_unescape(wanted[n].bytes);
+	}
+	if (bits != NULL && n == paths->n) {
+		for (uint32_t id = 1; id <= st->s->max_file; id++) {
+			if (hr_stream_file(st->s, id, true, &info) == 0 &&
+			    is_wanted(wanted, n, &info))
+				bits[id / 8] |= (uint8_t)(1u << (id % 8));
+		}
+		*ret_bits = bits;
+		bits = NULL;
+		done = true;
+	}
+	for (unsigned i = 0; i < n; i++)
+		free(wanted[i].bytes);
+	free(bits);
+	return done ? 0 : -ENOMEM;
 }
 
 void hr__names_done(struct hr_names *names)

@@ -28,6 +28,7 @@ void hr_prune_done(struct hr_prune *p)
 	set_done(&p->cluster);
 	set_done(&p->job);
 	set_done(&p->node);
+	set_done(&p->path);
 }
 
 /* Names that are shown escaped are not compared: they are too rare to be worth it. */

@@ -40,6 +40,7 @@ struct hr_prune_range {
 struct hr_prune {
 	struct hr_prune_set cluster, job, node;			 /* of the stream */
 	struct hr_prune_set proc, pid, rank, local_rank, worker; /* of processes in the batch */
+	struct hr_prune_set path;				 /* of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
 	uint64_t ops[HR_PRUNE_OPS / 64]; /* ops that can match, classes included */

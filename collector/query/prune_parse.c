@@ -29,6 +29,7 @@ static const struct column {
     {"cluster", TEXT_SET, offsetof(struct hr_prune, cluster)},
     {"job", TEXT_SET, offsetof(struct hr_prune, job)},
     {"node", TEXT_SET, offsetof(struct hr_prune, node)},
+    {"path", TEXT_SET, offsetof(struct hr_prune, path)},
     {"proc", NUMBER_SET, offsetof(struct hr_prune, proc)},
     {"pid", NUMBER_SET, offsetof(struct hr_prune, pid)},
     {"rank", NUMBER_SET, offsetof(struct hr_prune, rank)},

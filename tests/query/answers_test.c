@@ -65,6 +65,16 @@ static void events_say_where(void **state)
 	       "1000\n1001\n1002\n1003\n1004\n");
 }
 
+static void one_file_is_found(void **state)
+{
+	(void)state;
+	EXPECT("SELECT op, errno FROM events" N1
+	       "AND path = '/data/odd\\x0A\\xFF\\\\1' ORDER BY start_ns",
+	       "open64,2\nread,\n");
+	EXPECT("SELECT count(*) FROM events WHERE path = '/data/train/img-001.jpg'", "7\n");
+	EXPECT("SELECT count(*) FROM events WHERE path = '/nosuch'", "0\n");
+}
+
 static void counting_needs_no_column(void **state)
 {
 	struct hr_query_scan scan;
@@ -180,19 +190,13 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(events_say_who),
-	    cmocka_unit_test(events_say_what),
-	    cmocka_unit_test(events_say_when),
-	    cmocka_unit_test(events_say_where),
-	    cmocka_unit_test(counting_needs_no_column),
-	    cmocka_unit_test(rollups_add_up),
-	    cmocka_unit_test(file_records_add_up),
-	    cmocka_unit_test(files_are_listed),
-	    cmocka_unit_test(processes_are_listed),
-	    cmocka_unit_test(jobs_are_put_together),
-	    cmocka_unit_test(losses_add_up),
-	    cmocka_unit_test(regions_are_empty),
-	    cmocka_unit_test(tables_join),
+	    cmocka_unit_test(events_say_who),	     cmocka_unit_test(events_say_what),
+	    cmocka_unit_test(events_say_when),	     cmocka_unit_test(events_say_where),
+	    cmocka_unit_test(one_file_is_found),     cmocka_unit_test(counting_needs_no_column),
+	    cmocka_unit_test(rollups_add_up),	     cmocka_unit_test(file_records_add_up),
+	    cmocka_unit_test(files_are_listed),	     cmocka_unit_test(processes_are_listed),
+	    cmocka_unit_test(jobs_are_put_together), cmocka_unit_test(losses_add_up),
+	    cmocka_unit_test(regions_are_empty),     cmocka_unit_test(tables_join),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -49,6 +49,14 @@ static const struct {
     {"SELECT count(*) FROM events e JOIN processes p ON p.proc = e.proc AND p.node = e.node "
      "WHERE e.op = 'fread' AND p.pid = 101",
      1},
+    /* by file: a batch is read, and decoded if its list of files has one of them */
+    {"SELECT op, start_ns, node FROM events WHERE path = '/scratch/ckpt/model-10.pt' ORDER BY ALL",
+     3},
+    {"SELECT count(*) FROM events WHERE path IN ('/scratch/ckpt/model-10.pt', '/nosuch')", 3},
+    {"SELECT op, errno FROM events WHERE path = '/data/odd\\x0A\\xFF\\\\1' ORDER BY ALL", 3},
+    {"SELECT count(*) FROM events WHERE path = 'bad \\ escape'", 3},
+    {"SELECT count(*) FROM events WHERE path = '/data/odd\\x0a\\xff\\\\1'", 3},
+    {"SELECT count(*) FROM events WHERE path = '/usr/lib/python3/os.py' AND op = 'fread'", 1},
     /* not certain: everything is read */
     {"SELECT count(*) FROM events WHERE op = 'fread' OR node = 'n2'", 3},
     {"SELECT count(*) FROM events WHERE NOT (op = 'fread')", 3},
