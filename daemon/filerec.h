@@ -17,7 +17,7 @@
 #include "daemon/map64.h"
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
-#define HR_FILERECS_MOST 16384u
+#define HR_FILERECS_MOST 4096u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_ALIGN_BYTES	 4096u
 
