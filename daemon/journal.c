@@ -233,12 +233,13 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2])
 
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset)
 {
-	const struct hr_half *half = j->halves[j->halves[0]->gen == gen ? 0 : 1];
+	/* Relaxed: the appender may retire the other half meanwhile, never the one that is asked for. */
+	bool first = gen == j->gen ? j->active == 0
+				   : __atomic_load_n(&j->halves[0]->gen, __ATOMIC_RELAXED) == gen;
+	const struct hr_half *half = j->halves[first ? 0 : 1];
 	uint64_t head;
 	const struct hr_entry *e;
 
-	if (gen == j->gen)
-		half = j->halves[j->active];
 	head = __atomic_load_n(&half->head, __ATOMIC_ACQUIRE);
 	if (head > hr_journal_capacity(j) || *offset + sizeof(*e) > head)
 		return NULL;
