@@ -24,8 +24,10 @@ def clean_environment(**variables):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes) and k not in names}
     if "HEADRACE_DUCKDB" in os.environ:
         kept["HEADRACE_DUCKDB"] = os.environ["HEADRACE_DUCKDB"]
-    # A sanitized headrace under somebody else's LD_PRELOAD is no mistake here.
-    return {"ASAN_OPTIONS": "verify_asan_link_order=0", **kept, **variables}
+    # A sanitized headrace under somebody else's LD_PRELOAD is no mistake here; DuckDB is not instrumented.
+    kept["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+    kept["TSAN_OPTIONS"] = "ignore_noninstrumented_modules=1"
+    return {**kept, **variables}
 
 
 class Case(unittest.TestCase):
