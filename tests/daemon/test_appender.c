@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that takes nothing for a while: frames are kept in order, batches given up first, and nothing is missing between. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/ops.h"
+#include "daemon/appender.h"
+
+static char folder[64];
+static struct hr_batch_pool *pool;
+static struct hr_writer *writer;
+static struct hr_appender *appender;
+static uint64_t next_seq;
+
+/* Writes past this size fail from now on, as on a full disk. */
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void give(struct hr_out *o)
+{
+	struct hr_out_list list;
+
+	hr_out_list_init(&list);
+	hr_out_list_push(&list, o);
+	hr_appender_give(appender, &list);
+}
+
+static void give_levels(void)
+{
+	struct hr_out *o = hr_out_new();
+
+	o->frame.seq = next_seq++;
+	o->frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
+	o->frame.levels = hr_arena_alloc(&o->arena, sizeof(*o->frame.levels));
+	headrace__levels__init(o->frame.levels);
+	give(o);
+}
+
+/* Noise, so that it does not compress: about 2 MiB. */
+static void give_batch(void)
+{
+	struct hr_batch *b = hr_batch_get(pool);
+	struct hr_out *o = hr_out_new();
+
+	b->n = HR_BATCH_EVENTS;
+	b->n_tasks = 1;
+	b->tasks[0] = (struct hr_task){1, 1};
+	for (uint32_t i = 0; i < b->n; i++)
+		b->events[i] = (struct hr_event){.start_ns = (uint64_t)rand() << 20,
+						 .dur_ns = (uint64_t)rand() << 8 | (uint64_t)rand(),
+						 .offset = (int64_t)rand() << 24 | rand(),
+						 .ret = rand(),
+						 .asked = (uint64_t)rand() << 16,
+						 .file = (uint32_t)rand(),
+						 .fd = rand() & 0xffff,
+						 .op = hr_op_by_name("pread64")};
+	o->frame.seq = next_seq++;
+	o->frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	o->batch = b;
+	o->n_events = b->n;
+	give(o);
+}
+
+static int setup(void **state)
+{
+	struct hr_stream_id id = {
+	    .cluster = "", .job = "job", .node = "node", .boot_id = "boot", .instance = 1};
+	char store[96];
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/headrace-test-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(store, sizeof(store), "%s/store", folder);
+	assert_int_equal(hr_batch_pool_new(2, &pool), 0);
+	assert_int_equal(hr_writer_open(store, &id, &writer, NULL), 0);
+	assert_int_equal(hr_appender_new(writer, pool, NULL, &appender), 0);
+	next_seq = hr_writer_mark(writer) + 1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	hr_writer_close(writer);
+	hr_batch_pool_free(pool);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+static void frames_wait_for_room(void **state)
+{
+	(void)state;
+	give_levels();
+	assert_int_equal(hr_appender_wait(appender), 0);
+	limit_files(0);
+	for (unsigned i = 0; i < 8; i++) /* more than the pool has: batches come back encoded */
+		give_batch();
+	give_levels();
+	assert_int_not_equal(hr_appender_wait(appender), 0);
+	assert_int_not_equal(hr_appender_error(appender), 0);
+	limit_files(RLIM_INFINITY);
+	for (unsigned i = 0; i < 40 && hr_appender_error(appender); i++)
+		usleep(100000);
+	assert_int_equal(hr_appender_wait(appender), 0);
+	assert_int_equal(hr_appender_free(appender), 0);
+	assert_int_equal(hr_writer_mark(writer), next_seq - 1);
+	assert_true(hr_writer_bytes(writer) > 8u << 20); /* nothing was given up */
+}
+
+static void past_the_limit_batches_go_first(void **state)
+{
+	const struct hr_stream *s;
+	struct hr_catalog *c;
+	const char *store;
+	char path[96], *error = NULL;
+	uint64_t given_up = 0, batches = 0, levels = 0;
+
+	(void)state;
+	limit_files(0);
+	give_levels();
+	for (unsigned i = 0; i < 60; i++)
+		give_batch();
+	give_levels();
+	assert_int_not_equal(hr_appender_wait(appender), 0);
+	limit_files(RLIM_INFINITY);
+	for (unsigned i = 0; i < 100 && hr_appender_error(appender); i++)
+		usleep(100000);
+	assert_int_equal(hr_appender_free(appender), 0);
+	assert_int_equal(hr_writer_mark(writer), next_seq - 1);
+	assert_true(hr_writer_bytes(writer) <= HR_KEPT_BYTES + (8u << 20));
+	snprintf(path, sizeof(path), "%s/store", folder);
+	store = path;
+	assert_int_equal(hr_catalog_open(&store, 1, NULL, &c, &error), 0);
+	assert_int_equal(hr_catalog_streams(c, &s), 1);
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		batches += s->frames[i].kind == HEADRACE__FRAME__BODY_EVENTS;
+		levels += s->frames[i].kind == HEADRACE__FRAME__BODY_LEVELS;
+		given_up += s->frames[i].kind == HEADRACE__FRAME__BODY_LOSS;
+	}
+	hr_catalog_free(c);
+	assert_int_equal(levels, 2);
+	assert_int_equal(batches + given_up, 60);
+	assert_true(given_up > 0 && batches > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(frames_wait_for_room, setup, teardown),
+	    cmocka_unit_test_setup_teardown(past_the_limit_batches_go_first, setup, teardown),
+	};
+
+	signal(SIGXFSZ, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
