@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
-#define JOIN_TIMEOUT_MS	 30000 /* replaying a journal may take its time */
-#define FLUSH_TIMEOUT_MS 600000
-#define MAX_REJOINS	 32u
+#define JOIN_TIMEOUT_MS	  30000 /* replaying a journal may take its time */
+#define ANSWER_TIMEOUT_MS 60000 /* to write what is left, on a slow file system */
+#define MAX_REJOINS	  32u
 
 /* ---- starting the daemon --------------------------------------------------------------------- */
 
@@ -265,31 +265,42 @@ static int send_leave(struct hr_link *link, uint64_t linger_ns, int signal)
 	return hr_control_send(link->fd, &link->message);
 }
 
+/* Takes what made interrupt_fd (a signalfd) readable. */
+static void take_interrupts(int interrupt_fd)
+{
+	struct signalfd_siginfo info;
+
+	while (read(interrupt_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		;
+}
+
 /*
- * One step of leaving: sends `leave` when linked and not yet sent on this connection (*asked),
- * waits for the daemon or an interrupt. 1 when `done` has come.
+ * One step of leaving: says `leave` where that has not been said (*asked_fd: where it has), waits
+ * for the daemon or an interrupt. The first interrupt ends the lingering, the second one all
+ * waiting. 1 when `done` has come.
  */
 static int leave_step(struct hr_link *link, uint64_t *linger_ns, int signal, int interrupt_fd,
 		      int *asked_fd)
 {
 	struct pollfd fds[] = {{.events = POLLIN}, {.fd = interrupt_fd, .events = POLLIN}};
-	int n;
+	int n, before = link->fd;
 
 	if (link->state == HR_LINK_LINKED && *asked_fd != link->fd) {
 		*asked_fd = link->fd;
 		send_leave(link, *linger_ns, signal);
 	}
 	fds[0].fd = link->fd;
-	n = poll(fds, *linger_ns > 0 ? 2 : 1, FLUSH_TIMEOUT_MS);
+	n = poll(fds, 2, (int)(*linger_ns / 1000000u) + ANSWER_TIMEOUT_MS);
 	if (n == 0)
 		return -ETIMEDOUT;
-	if (n > 0 && fds[1].revents != 0 && *linger_ns > 0) {
+	if (n > 0 && fds[1].revents != 0) {
+		take_interrupts(interrupt_fd);
+		if (*linger_ns == 0)
+			return -EINTR;
 		*linger_ns = 0;
 		*asked_fd = -1; /* say it again, without lingering */
 	}
 	if (n > 0 && fds[0].revents != 0) {
-		int before = link->fd;
-
 		hr_link_read(link);
 		if (link->fd == before && hr_message_is(&link->message, "done"))
 			return 1;
@@ -306,10 +317,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int signal, int inte
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, signal, interrupt_fd, &asked_fd)
 				  : -ECONNRESET;
-	if (link->fd >= 0)
-		close(link->fd);
-	link->fd = -1;
-	link->state = HR_LINK_CLOSED;
+	hr_link_close(link);
 	return r < 0 ? r : 0;
 }
 

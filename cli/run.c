@@ -254,7 +254,11 @@ static void finish(struct run *run)
 			summarise(run);
 		return;
 	}
-	hr_say("headraced did not finish the job; its journal is taken over now");
+	if (r == -ECONNRESET)
+		hr_say("headraced did not finish the job; its journal is taken over now");
+	else
+		hr_say("headraced does not answer (%s); what follows is what it has stored so far",
+		       strerrordesc_np(-r));
 	recover(run);
 	summarise(run);
 }

@@ -113,6 +113,23 @@ class Kill(harness.Case):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"not recorded", err)
 
+    def test_worker_stopped(self):
+        """A daemon that does not answer holds nobody for ever: two signals to run end the waiting."""
+        process = self.start("--", "sh", "-c", "echo ready; sleep 0.3")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        worker = self.daemons("worker")[0]
+        self.addCleanup(self.wait_no_daemon)
+        self.addCleanup(os.kill, worker, signal.SIGCONT)
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(1)
+        self.assertIsNone(process.poll())
+        process.terminate()
+        time.sleep(0.2)
+        process.terminate()
+        _, err = process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(b"does not answer", err)
+
     # ---- headrace run ----
 
     def test_run_killed(self):
