@@ -51,12 +51,13 @@ static inline struct hr_rollup *hr_rollup_row(struct hr_rollups *t, uint64_t win
 					      uint16_t op, uint16_t mount, uint16_t scope,
 					      uint32_t *cached)
 {
-	struct hr_rollup *r = &t->v[*cached];
+	if (__builtin_expect(*cached < t->n, 1)) {
+		struct hr_rollup *r = &t->v[*cached];
 
-	if (__builtin_expect(*cached < t->n && r->window == window && r->proc == proc &&
-				 r->op == op && r->mount == mount && r->scope == scope,
-			     1))
-		return r;
+		if (r->window == window && r->proc == proc && r->op == op && r->mount == mount &&
+		    r->scope == scope)
+			return r;
+	}
 	return hr__rollup_find(t, window, proc, op, mount, scope, cached);
 }
 
