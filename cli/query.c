@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace query: SQL or a named query over stores; the answer on standard output, what is missing on standard error.
+ * headrace query: SQL or a named query over stores; the answer on standard output, what is
+ * missing on standard error.
  */
 #include "cli/query.h"
 
@@ -200,7 +201,8 @@ static int take_option(struct request *r, int id, const char *value, int *ret_st
 /* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
 static int parse(struct request *r, int argc, char **argv, int *ret_status)
 {
-	struct hr_options o = {.table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
+	struct hr_options o = {
+	    .table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
 
 	for (;;) {
 		int id = hr_option_next(&o);
@@ -269,7 +271,10 @@ static int resolve(struct request *r)
 
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
 
-/* Turns the first SIGINT or SIGTERM into an interrupt of the statement; the second one kills as usual. */
+/*
+ * Turns the first SIGINT or SIGTERM into an interrupt of the statement; the second one kills as
+ * usual.
+ */
 struct watcher {
 	pthread_t thread;
 	struct hr_query *query;
@@ -429,7 +434,7 @@ static int answer(const struct request *r, struct hr_query *q)
 
 static int ask(const struct request *r, const struct hr_catalog *catalog)
 {
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe): one thread yet
 	struct hr_query_options o = {.memory_bytes = r->memory_bytes, .threads = r->threads};
 	struct watcher watcher;
 	struct hr_query *q;

@@ -61,6 +61,12 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
+/* The environment is only read, before any thread that might change it. */
+static const char *environment(const char *name)
+{
+	return getenv(name); // NOLINT(concurrency-mt-unsafe)
+}
+
 /* 0: loaded. -ENOENT: nothing there. Else: a file is there and does not load. */
 static int try_file(const char *path, char **ret_error)
 {
@@ -70,6 +76,7 @@ static int try_file(const char *path, char **ret_error)
 		return -ENOENT;
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (handle == NULL) {
+		// NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is per thread
 		if (asprintf(ret_error, "cannot load DuckDB: %s", dlerror()) < 0)
 			*ret_error = NULL;
 		return -ELIBACC;
@@ -109,8 +116,8 @@ static int try_program_folder(char **ret_error)
 
 static int try_user_folder(char **ret_error)
 {
-	const char *data = getenv("XDG_DATA_HOME");
-	const char *home = getenv("HOME");
+	const char *data = environment("XDG_DATA_HOME");
+	const char *home = environment("HOME");
 
 	if (data != NULL && data[0] == '/')
 		return try_folder(data, "/headrace", ret_error);
@@ -121,7 +128,7 @@ static int try_user_folder(char **ret_error)
 
 static int search(char **ret_error)
 {
-	const char *named = getenv("HEADRACE_DUCKDB");
+	const char *named = environment("HEADRACE_DUCKDB");
 	void *handle;
 	int r;
 

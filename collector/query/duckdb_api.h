@@ -3,11 +3,13 @@
  * duckdb_api.h - DuckDB's C API, loaded at run time
  *
  * Purpose   No program of headrace links against DuckDB: nodes never need it, and a distribution
- * may not have it. The table is filled by hr_duckdb_load() with dlopen; callers write D->query(...)
- * for duckdb_query(). Types     Declared here as far as we use them, so that building needs no
- * duckdb.h. With HR_REAL_DUCKDB_H defined the real ones are taken, and tests/query/duckdb_check.c
- * compares every prototype and constant. Threads   hr_duckdb_load from any thread; the table is
- * constant afterwards and stays loaded until exit.
+ *           may not have it. The table is filled by hr_duckdb_load() with dlopen; callers write
+ *           hr_duckdb.query(...).
+ * Types     Declared here as far as we use them, so that building needs no duckdb.h. With
+ *           HR_REAL_DUCKDB_H defined the real ones are taken, and tests/query/duckdb_check.c
+ *           compares every prototype and constant.
+ * Threads   hr_duckdb_load from any thread; the table is constant afterwards and stays loaded
+ *           until exit.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_API_H
@@ -126,7 +128,7 @@ typedef struct {
  * returned 0. */
 struct hr_duckdb {
 	void *handle;
-#define HR_DUCKDB(ret, name, params) ret(*name) params;
+#define HR_DUCKDB(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses): types
 #include "collector/query/duckdb_api.def"
 #undef HR_DUCKDB
 };
@@ -136,8 +138,8 @@ extern struct hr_duckdb hr_duckdb;
  * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (a file, then nothing else is
  * tried), the folder of the running program, ../lib/headrace beside it, third_party/duckdb of the
  * checkout that holds the build folder, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
- * search path. 0; -ENOENT when there is none, -ELIBACC when one is there that does not fit, with a
- * message that says what to do in *ret_error (malloc'ed).
+ * search path. 0; -ENOENT when there is none, -ELIBACC when one is there that does not fit, with
+ * a message that says what to do in *ret_error (malloc'ed).
  */
 int hr_duckdb_load(char **ret_error);
 

@@ -3,8 +3,8 @@
  * emit.h - decoded events to DuckDB vectors, column by column
  *
  * Purpose   Every column of `events` is one function over an array of row numbers; the scan
- * (events.c) decides which batch and which rows. Threads   A struct hr_emit belongs to one scanning
- * thread.
+ *           (events.c) decides which batch and which rows.
+ * Threads   A struct hr_emit belongs to one scanning thread.
  */
 #ifndef HEADRACE_QUERY_EMIT_H
 #define HEADRACE_QUERY_EMIT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hr_events(): the table function behind `events`. A task is one batch: a thread takes the next
- * batch that pruning left, decodes the columns that the plan needs, and hands them out a vector at
- * a time (emit.c).
+ * batch that pruning left, decodes the columns that the plan needs, and hands them out a vector
+ * at a time (emit.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +89,10 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/* In turns over the streams, so that threads begin with different ones and make their names side by side. */
+/*
+ * In turns over the streams, so that threads begin with different ones and make their names side
+ * by side.
+ */
 static int list_units(struct scan *s)
 {
 	struct hr_query *q = s->q;
@@ -219,7 +222,9 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 	return r;
 }
 
-/* Whether a batch names one of the files: its list holds differences of stream ids, zigzag coded. */
+/*
+ * Whether a batch names one of the files: its list holds differences of stream ids, zigzag coded.
+ */
 static bool names_file(const Headrace__EventBatch *b, const uint8_t *files, uint32_t max_file)
 {
 	uint32_t id = 0;

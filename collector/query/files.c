@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files: one row for each file that a stream names. First and last use come from its file records, which are read only when
- * these columns are asked for: counting files then costs no more than the stream's table of paths.
+ * files: one row for each file that a stream names. First and last use come from its file
+ * records, which are read only when these columns are asked for: counting files then costs no
+ * more than the stream's table of paths.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,9 +3,10 @@
  * internal.h - what the files of collector/query share
  *
  * Owner     A struct hr_query owns everything here. Strings that scans hand to DuckDB are not
- * copied: they live in the catalogue, in constant tables, or in the query's pool, all of which
- * outlive every result. Threads   Built by the driving thread in hr_query_new and constant
- * afterwards, except where a lock or an atomic is named. Scans run on DuckDB's threads.
+ *           copied: they live in the catalogue, in constant tables, or in the query's pool, all of
+ *           which outlive every result.
+ * Threads   Built by the driving thread in hr_query_new and constant afterwards, except where a
+ *           lock or an atomic is named. Scans run on DuckDB's threads.
  */
 #ifndef HEADRACE_QUERY_INTERNAL_H
 #define HEADRACE_QUERY_INTERNAL_H
@@ -48,9 +49,9 @@ static inline duckdb_string_t hr__string(const char *text, size_t n)
 }
 
 /*
- * Any bytes as text: themselves when they are printable ASCII (then they must stay), else a copy in
- * the arena, escaped by the rules of common/text.h. Out of memory gives the empty string and sets
- * nothing else: DuckDB fails first.
+ * Any bytes as text: themselves when they are printable ASCII (then they must stay), else a copy
+ * in the arena, escaped by the rules of common/text.h. Out of memory gives the empty string and
+ * sets nothing else: DuckDB fails first.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -103,8 +104,9 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_names *names);
 
 /*
- * Which file ids have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) of max_file + 1 bits, malloc'ed. Reads
- * the stream's path text without making the arrays above. Any thread. 0 or -ENOMEM.
+ * Which file ids have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) of max_file +
+ * 1 bits, malloc'ed. Reads the stream's path text without making the arrays above. Any thread. 0
+ * or -ENOMEM.
  */
 int hr__names_match(const struct hr_qstream *st, const struct hr_prune_set *paths,
 		    uint8_t **ret_bits);

@@ -2,13 +2,15 @@
 /*
  * named.h - queries that have a name: collector/query/named/NAME.sql, embedded when built
  *
- * Purpose   Each is plain SQL with a header that says what it answers, its arguments and its columns:
+ * Purpose   Each is plain SQL with a header that says what it answers, its arguments and its
+ *           columns:
  *
  *               -- what it answers, in one line
- *               -- arg NAME TYPE DEFAULT: what it means        TYPE is VARCHAR, BIGINT or DOUBLE; DEFAULT may be NULL
+ *               -- arg NAME TYPE DEFAULT: what it means
  *               -- column NAME: what it holds
  *
- *           Arguments are bound as parameters ($NAME), never pasted into the text.
+ *           TYPE is VARCHAR, BIGINT or DOUBLE; DEFAULT may be NULL. Arguments are bound as
+ *           parameters ($NAME), never pasted into the text.
  * Threads   Constant data; struct hr_named_args belongs to its caller.
  */
 #ifndef HEADRACE_QUERY_NAMED_H
@@ -41,8 +43,8 @@ struct hr_named_args {
 };
 
 /*
- * The arguments of a query: its defaults, overridden by words, each `name=value` or the value of the next argument in
- * the header's order. Errors: -EINVAL with *ret_error (malloc'ed), -ENOMEM.
+ * The arguments of a query: its defaults, overridden by words, each `name=value` or the value of
+ * the next argument in the header's order. Errors: -EINVAL with *ret_error (malloc'ed), -ENOMEM.
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a stream's files as arrays by file id, so that a scan spends one load and one store
- * on a name. Made in one pass over the ids when first asked for: a query that never mentions a path
- * never reads path text.
+ * The names of a stream's files as arrays by file id, so that a scan spends one load and one
+ * store on a name. Made in one pass over the ids when first asked for: a query that never
+ * mentions a path never reads path text.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,13 +71,14 @@ static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text
 	uint64_t h = hash_text(text, n);
 	char *copy = NULL;
 
-	if (t->n == t->size && interned_grow(t) < 0)
+	if ((t->n == t->size || t->list == NULL) && interned_grow(t) < 0)
 		return -ENOMEM;
 	for (;; h++) {
 		uint32_t i = t->slots[h & t->mask];
 
 		if (i == 0)
 			break;
+		// NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): filled
 		if (t->list[i].value.inlined.length == n &&
 		    memcmp(text_of(&t->list[i]), text, n) == 0)
 			return i;

@@ -2,8 +2,8 @@
 /*
  * notes.h - what is missing behind an answer
  *
- * Purpose   Every answer says what it does not know: damaged parts of the store, operations lost, spans with counters only,
- *           streams that have not ended, ranks not seen.
+ * Purpose   Every answer says what it does not know: damaged parts of the store, operations
+ *           lost, spans with counters only, streams that have not ended, ranks not seen.
  * Threads   The one that drives the query, between statements.
  */
 #ifndef HEADRACE_QUERY_NOTES_H

@@ -106,6 +106,7 @@ static void csv_header(struct hr_output *o)
 	for (unsigned i = 0; i < o->n_columns; i++) {
 		if (i > 0)
 			hr_buffer_add(&o->line, ",", 1);
+		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begin() named all
 		csv_field(&o->line, o->columns[i].name, strlen(o->columns[i].name));
 	}
 	hr_buffer_add(&o->line, "\r\n", 2);
@@ -189,7 +190,10 @@ static void pad(struct hr_buffer *line, unsigned n)
 		hr_buffer_add(line, " ", 1);
 }
 
-/* A text that is too long loses its beginning when it is a path (the end tells more), else its end. */
+/*
+ * A text that is too long loses its beginning when it is a path (the end tells more), else its
+ * end.
+ */
 static void add_cut(struct hr_buffer *line, const char *text, unsigned have, unsigned width)
 {
 	static const char dots[] = "\u2026";
@@ -330,7 +334,9 @@ static int begin(void *self, duckdb_result *result)
 
 		c->type = hr_duckdb.column_logical_type(result, o->n_columns);
 		c->name = strdup(hr_duckdb.column_name(result, o->n_columns));
-		r = c->name != NULL ? hr_shape_init(&c->shape, c->type) : -ENOMEM;
+		if (c->name == NULL)
+			return -ENOMEM;
+		r = hr_shape_init(&c->shape, c->type);
 		if (r == 0)
 			continue;
 		if (r == -ENOTSUP &&
@@ -343,6 +349,7 @@ static int begin(void *self, duckdb_result *result)
 		return r;
 	}
 	o->plan = o->format == HR_OUTPUT_TABLE && n == 2 &&
+		  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n == 2
 		  strcmp(o->columns[1].name, "explain_value") == 0;
 	if (o->format == HR_OUTPUT_CSV)
 		csv_header(o);

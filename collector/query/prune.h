@@ -2,14 +2,16 @@
 /*
  * prune.h - what a statement's WHERE says about the events it can use
  *
- * Purpose   DuckDB's C API hands table functions no filters, so the predicates are taken from the
- * statement itself: its parse tree (DuckDB's json_serialize_sql) is searched for AND-ed comparisons
- * of the columns below with constants. Batches whose header contradicts them are skipped. DuckDB
- * still applies the whole WHERE to what is left, so a predicate that is not understood costs time
- * and never changes an answer. Certainty Only when `events` is mentioned exactly once, in the FROM
- * of the SELECT whose WHERE it is, itself or in inner joins (then only by qualified column names),
- * without TABLESAMPLE, and no name is shadowed. Lifetime  hr_prune_init .. hr_prune_parse ..
- * hr_prune_done. Plain data, one thread; read by any number.
+ * Purpose   DuckDB's C API hands table functions no filters, so the predicates are taken from
+ *           the statement itself: its parse tree (DuckDB's json_serialize_sql) is searched for
+ *           AND-ed comparisons of the columns below with constants. Batches whose header
+ *           contradicts them are skipped. DuckDB still applies the whole WHERE to what is left,
+ *           so a predicate that is not understood costs time and never changes an answer.
+ * Certainty Only when `events` is mentioned exactly once, in the FROM of the SELECT whose WHERE
+ *           it is, itself or in inner joins (then only by qualified column names), without
+ *           TABLESAMPLE, and no name is shadowed.
+ * Lifetime  hr_prune_init .. hr_prune_parse .. hr_prune_done. Plain data, one thread; read by
+ *           any number.
  */
 #ifndef HEADRACE_QUERY_PRUNE_H
 #define HEADRACE_QUERY_PRUNE_H

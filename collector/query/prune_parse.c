@@ -314,7 +314,7 @@ static int take_comparison(struct look *l, const struct hr_json_tree *e)
 				  *right = hr_json_tree_get(e, "right");
 	const char *type = hr_json_tree_text(e, "type");
 	const struct column *column;
-	struct value value;
+	struct value value = {0};
 
 	if (type == NULL || left == NULL || right == NULL)
 		return 0;
@@ -330,7 +330,7 @@ static int take_comparison(struct look *l, const struct hr_json_tree *e)
 static int take_between(struct look *l, const struct hr_json_tree *e)
 {
 	const struct column *column = column_of(l, hr_json_tree_get(e, "input"));
-	struct value low, high;
+	struct value low = {0}, high = {0};
 
 	if (column == NULL || column->target != RANGE)
 		return 0;
@@ -344,7 +344,7 @@ static int take_between(struct look *l, const struct hr_json_tree *e)
 static int take_in(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *item;
-	struct value values[HR_PRUNE_VALUES];
+	struct value values[HR_PRUNE_VALUES] = {{0}};
 	const struct column *column;
 	unsigned n = 0;
 

@@ -134,7 +134,10 @@ out:
 	return r;
 }
 
-/* Whether some (cluster, job, attempt, node) has more than one stream: a daemon that was started anew. */
+/*
+ * Whether some (cluster, job, attempt, node) has more than one stream: a daemon that was started
+ * anew.
+ */
 static bool node_streams_repeat(const struct hr_query *q)
 {
 	for (size_t i = 0; i < q->n_streams; i++) {
@@ -151,7 +154,10 @@ static bool node_streams_repeat(const struct hr_query *q)
 	return false;
 }
 
-/* The text of one view's columns. `times` of a file seen by several streams: the earliest and latest. */
+/*
+ * The text of one view's columns. `times` of a file seen by several streams: the earliest and
+ * latest.
+ */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
 	for (unsigned i = 0; i < t->n_visible; i++) {

@@ -3,16 +3,20 @@
  * query.h - SQL over an opened catalogue
  *
  * Purpose   Binds the streams of a catalogue (collector/store.h) to DuckDB as the tables of
- * docs/sql.md and runs one read-only statement at a time. What the statement may see is what is
- * bound; it can reach no file, change no setting and load nothing. Owner     The caller owns the
- * catalogue, which must outlive the query, and every string handed in. Threads   One thread drives
- * a query; DuckDB's own threads scan in parallel. hr_query_interrupt() is for any other thread.
+ *           docs/sql.md and runs one read-only statement at a time. What the statement may see
+ *           is what is bound; it can reach no file, change no setting and load nothing.
+ * Owner     The caller owns the catalogue, which must outlive the query, and every string handed
+ *           in.
+ * Threads   One thread drives a query; DuckDB's own threads scan in parallel.
+ *           hr_query_interrupt() is for any other thread.
  * Lifetime  hr_query_new .. any number of hr_query_run .. hr_query_free.
  *
  *      SQL --parse--> prune (prune.h): which batches can matter
  *       |
- *       +--> DuckDB --> views --> hr_events() (events.c), hr_rollups()... (rows.h) -->
- * hr_stream_read columns that the plan needs, a batch per task, on all cores
+ *       +--> DuckDB --> views --> hr_events() (events.c), hr_rollups()... (rows.h)
+ *                                    |
+ *                                    +--> hr_stream_read, hr_batch_decode: the columns that the
+ *                                         plan needs, a batch per task, on all cores
  */
 #ifndef HEADRACE_QUERY_QUERY_H
 #define HEADRACE_QUERY_QUERY_H
@@ -58,9 +62,9 @@ struct hr_query_sink {
 };
 
 /*
- * Runs one statement. Errors: -EINVAL not one statement, or not read-only; -EBADMSG DuckDB refused
- * it or it failed; -EINTR interrupted; the sink's own. *ret_error is malloc'ed, set on all but the
- * sink's.
+ * Runs one statement. Errors: -EINVAL not one statement, or not read-only; -EBADMSG DuckDB
+ * refused it or it failed; -EINTR interrupted; the sink's own. *ret_error is malloc'ed, set on
+ * all but the sink's.
  */
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);

@@ -285,6 +285,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 
 		if (st->s->frames[i].kind != (uint32_t)body_case)
 			continue;
+		// NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 		r = hr__grow(&f.list, f.n, &size, sizeof(*f.list));
 		if (r == 0)
 			r = hr_stream_read(st->s, i, &f.list[f.n]);

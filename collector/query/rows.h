@@ -2,10 +2,10 @@
 /*
  * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
  *
- * Purpose   A kind says how to gather the rows of one unit (a stream, or the whole catalogue) and
- * what a cell holds; the table function around it (rows.c) does the rest. Columns that tables share
- * are filled by rows.c from the row's stream and process. Threads   Units of one scan are gathered
- * in parallel; a struct hr_rows belongs to one thread.
+ * Purpose   A kind says how to gather the rows of one unit (a stream, or the whole catalogue)
+ *           and what a cell holds; the table function around it (rows.c) does the rest. Columns
+ *           that tables share are filled by rows.c from the row's stream and process.
+ * Threads   Units of one scan are gathered in parallel; a struct hr_rows belongs to one thread.
  */
 #ifndef HEADRACE_QUERY_ROWS_H
 #define HEADRACE_QUERY_ROWS_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One statement, from text to chunks. Four fences keep it read-only, each enough by itself for what it is about: the kind of
- * statement, a read-only transaction, no access to files, and settings that are locked (query.c).
+ * One statement, from text to chunks. Four fences keep it read-only, each enough by itself for
+ * what it is about: the kind of statement, a read-only transaction, no access to files, and
+ * settings that are locked (query.c).
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -36,7 +37,10 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning ------------------------------------------------------------------------ */
 
-/* The statement's parse tree as JSON, malloc'ed; NULL when DuckDB gives none (no SELECT, no memory). */
+/*
+ * The statement's parse tree as JSON, malloc'ed; NULL when DuckDB gives none (no SELECT, no
+ * memory).
+ */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;

@@ -38,7 +38,7 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 	if (copy == NULL || n == 0)
 		return hr__string(NULL, 0);
 	for (size_t i = 0; i < n; i++)
-		copy[i] = p->cmdline.data[i] == '\0' ? ' ' : (char)p->cmdline.data[i];
+		copy[i] = (char)(p->cmdline.data[i] == '\0' ? ' ' : p->cmdline.data[i]);
 	return hr__string_of(&q->pool, copy, n);
 }
 

@@ -54,6 +54,6 @@ duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text)
 
 	if (copy == NULL || n == 0)
 		return hr__string("", 0);
-	memcpy(copy, text, n);
+	memcpy(copy, text, n + 1);
 	return hr__string_of(pool, copy, n);
 }

@@ -2,12 +2,13 @@
 /*
  * sums.h - messages of equal key, added up
  *
- * Purpose   The daemon writes partial sums (rollups, file records, losses): rows of equal key are
- *           one row of SQL. The messages of a stream are sorted by key, a row is a run of equal
- *           ones, and a cell sums over its run, mostly of length one: nothing is copied, and what
- *           a query does not ask for is never added.
+ * Purpose   The daemon writes partial sums (rollups, file records, losses): rows of equal key
+ *           are one row of SQL. The messages of a stream are sorted by key, a row is a run of
+ *           equal ones, and a cell sums over its run, mostly of length one: nothing is copied,
+ *           and what a query does not ask for is never added.
  * Threads   As struct hr_rows: one.
- * Lifetime  `data` of a struct hr_rows: hr_sums_new .. hr_sums_add .. hr_sums_group .. hr_sums_done.
+ * Lifetime  `data` of a struct hr_rows: hr_sums_new .. hr_sums_add .. hr_sums_group ..
+ *           hr_sums_done.
  */
 #ifndef HEADRACE_QUERY_SUMS_H
 #define HEADRACE_QUERY_SUMS_H

@@ -2,7 +2,7 @@
 #include "collector/query/internal.h"
 
 #define COLUMN(name, type) {#name, HR_SQL_##type},
-#define ONE(name, type)	   +1
+#define ONE(name, type)	   +1 // NOLINT(bugprone-macro-parentheses): a sum is made of them
 #define X(table, TABLE)                                                                            \
 	static const struct hr_sql_column columns_##table[] = {HR_COLUMNS_##TABLE(COLUMN)          \
 								   HR_HIDDEN_##TABLE(COLUMN)};

@@ -47,6 +47,7 @@ void hr_buffer_print(struct hr_buffer *b, const char *format, ...)
 	int n;
 
 	va_start(args, format);
+	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is one line above
 	n = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	hr_buffer_add(b, text, n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1);
@@ -232,7 +233,10 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/* The shortest text that reads back as the same number; durations in seconds stay free of exponents. */
+/*
+ * The shortest text that reads back as the same number; durations in seconds stay free of
+ * exponents.
+ */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;

@@ -2,8 +2,8 @@
 /*
  * value.h - a value of any SQL type as text
  *
- * Purpose   Answers hold whatever a statement computes. A shape is a column's type, taken apart once; printing a cell then
- *           costs no look-up.
+ * Purpose   Answers hold whatever a statement computes. A shape is a column's type, taken apart
+ *           once; printing a cell then costs no look-up.
  * Owner     The caller, of shapes and buffers.
  * Threads   One.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_query.c - the SQL of workflow E over the generated job, each answer timed from statement to last row */
+/*
+ * pipeline_query.c - the SQL of workflow E over the generated job, each answer timed from
+ * statement to last row
+ */
 #include "tests/bench/pipeline.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contract_test.c - every table and column of the design's section 6 is there, by name and type, and can be written bare */
+/*
+ * contract_test.c - every table and column of the design's section 6 is there, by name and type,
+ * and can be written bare
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

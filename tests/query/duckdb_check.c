@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * duckdb_check.c - compares our declarations of DuckDB's API with the real duckdb.h, at compile time
+ * duckdb_check.c - compares our declarations of DuckDB's API with the real duckdb.h, at compile
+ * time
  *
  * Built only where scripts/install-duckdb has put a duckdb.h; nothing here runs.
  */

@@ -2,7 +2,8 @@
 /*
  * fixture.h - a small store with one of everything, and SQL answers as text
  *
- * Purpose   Tests of the query engine compare what it says with what fixture.c wrote, number by number.
+ * Purpose   Tests of the query engine compare what it says with what fixture.c wrote, number by
+ *           number.
  * Owner     The test. Threads: one.
  */
 #ifndef HEADRACE_TESTS_QUERY_FIXTURE_H
@@ -14,8 +15,8 @@
 #define FIX_REAL_NS UINT64_C(1700000000000000000) /* the same moment, wall clock */
 
 /*
- * Job 7 on nodes n1 (ended) and n2 (not ended); job "8" on n1, without events. Makes the folder; the caller removes
- * it with fixture_remove().
+ * Job 7 on nodes n1 (ended) and n2 (not ended); job "8" on n1, without events. Makes the folder;
+ * the caller removes it with fixture_remove().
  */
 char *fixture_make(void);
 void fixture_remove(char *store);
@@ -28,7 +29,10 @@ struct fixture {
 void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options);
 void fixture_close(struct fixture *f);
 
-/* The answer as CSV without the header line, lines ended by '\n'; the caller frees it. Fails the test on an error. */
+/*
+ * The answer as CSV without the header line, lines ended by '\n'; the caller frees it. Fails the
+ * test on an error.
+ */
 char *fixture_ask(struct fixture *f, const char *sql);
 
 /* The error text of a statement that must be refused with `error`; the caller frees it. */

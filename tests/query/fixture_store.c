@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixture_store.c - the frames of the small store; tests/query/answers_test.c holds the same numbers */
+/*
+ * fixture_store.c - the frames of the small store; tests/query/answers_test.c holds the same
+ * numbers
+ */
 #include "tests/query/fixture.h"
 
 #include <errno.h>
@@ -41,7 +44,7 @@ static void open_stream(struct stream *s, const char *store, const char *job, co
 	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names -------------------------------------------------------------------------- */
 
 static void send_job(struct stream *s, char *state)
 {
@@ -141,7 +144,7 @@ static void send_paths(struct stream *s)
 	send(s, &frame);
 }
 
-/* ---- events ------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------- */
 
 #define NO_OFFSET HR_OFFSET_NONE
 #define NO_SIZE	  HR_ASKED_NONE
@@ -181,7 +184,7 @@ static void send_events(struct stream *s, const struct hr_event *list, size_t n)
 	hr_encoder_free(encoder);
 }
 
-/* ---- sums --------------------------------------------------------------------------------------- */
+/* ---- sums --------------------------------------------------------------------------- */
 
 /* Reads of proc 1 in one window come in two parts: 3 + 4 calls, 300 + 500 bytes. */
 static void send_rollups(struct stream *s, uint64_t count, uint64_t bytes, uint64_t longest)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* named_test.c - every named query runs, says what it should of the small store, and documents itself */
+/*
+ * named_test.c - every named query runs, says what it should of the small store, and documents
+ * itself
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

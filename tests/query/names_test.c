@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names_test.c - the shared, lazily made state of a query, from many threads at once (for ThreadSanitizer above all) */
+/*
+ * names_test.c - the shared, lazily made state of a query, from many threads at once (for
+ * ThreadSanitizer above all)
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,8 +11,8 @@
 static struct fixture pruned, whole;
 
 /*
- * The small store has three batches: A of n1 (ten events, all ops), B of n2 (open, read, close by rank 2), C of n2
- * (writes by its worker). `read` is how many of them a statement must read.
+ * The small store has three batches: A of n1 (ten events, all ops), B of n2 (open, read, close by
+ * rank 2), C of n2 (writes by its worker). `read` is how many of them a statement must read.
  */
 static const struct {
 	const char *sql;
