@@ -241,6 +241,7 @@ static void recover(struct run *run)
 		       "again",
 		       strerrordesc_np(-r), run->job.store);
 	free(note);
+	hr_private_sweep(&run->config.names);
 }
 
 static void finish(struct run *run)
@@ -254,12 +255,13 @@ static void finish(struct run *run)
 			summarise(run);
 		return;
 	}
-	if (r == -ECONNRESET)
+	if (r == -ECONNRESET) {
 		hr_say("headraced did not finish the job; its journal is taken over now");
-	else
+		recover(run);
+	} else {
 		hr_say("headraced does not answer (%s); what follows is what it has stored so far",
 		       strerrordesc_np(-r));
-	recover(run);
+	}
 	summarise(run);
 }
 

@@ -43,6 +43,8 @@ static int keeper_main(char **argv)
 		return EXIT_FAILURE;
 	}
 	status = hr_keeper_run(&keeper);
+	if (status != EXIT_SUCCESS) /* a worker that ends the job has removed them itself */
+		hr_private_remove(&config.names);
 	close(keeper.listening[0]);
 	close(keeper.listening[1]);
 	hr_private_config_done(&config);

@@ -146,6 +146,19 @@ void hr_private_remove(const struct hr_private_names *names)
 	unlink(names->lock);
 }
 
+void hr_private_sweep(const struct hr_private_names *names)
+{
+	int lock, fd = -1;
+
+	if (hr_private_trylock(names, &lock) < 0)
+		return;
+	if (hr_control_connect(names->control, &fd) == -ECONNREFUSED)
+		hr_private_remove(names);
+	if (fd >= 0)
+		close(fd);
+	close(lock);
+}
+
 /* ---- configuration --------------------------------------------------------------------------- */
 
 /* The fields, once, for both directions. */

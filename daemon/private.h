@@ -54,8 +54,11 @@ int hr_private_lock(const struct hr_private_names *names, int *ret_fd);
 /* The same without waiting: -EWOULDBLOCK when somebody is joining. */
 int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 
-/* Removes sockets and lock file; the caller holds the lock. */
+/* Removes sockets and lock file; the caller holds the lock, or is the daemon that fails. */
 void hr_private_remove(const struct hr_private_names *names);
+
+/* Removes what a daemon left behind that was killed; nothing when another one listens by now. */
+void hr_private_sweep(const struct hr_private_names *names);
 
 /* ---- configuration of a private daemon: a message on its standard input ---------------------- */
 

@@ -112,6 +112,7 @@ class Kill(harness.Case):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"not recorded", err)
+        self.assertEqual(self.summary()["state"], "killed")  # its journal was taken over
 
     def test_worker_stopped(self):
         """A daemon that does not answer holds nobody for ever: two signals to run end the waiting."""
