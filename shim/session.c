@@ -162,7 +162,7 @@ static int receive(uint64_t until, struct hr_ack *ret_ack)
 	union {
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
-	} control;
+	} control = {{0}};
 	struct iovec iov = {.iov_base = ret_ack, .iov_len = sizeof(*ret_ack)};
 	struct msghdr msg = {
 	    .msg_iov = &iov,

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The preloaded library in real programs: preload.sh LIBHEADRACE FAKE_HEADRACED
+set -u
+lib=$(realpath "$1") daemon=$(realpath "$2")
+dir=$(mktemp -d /tmp/shim_preload.XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+echo hello >a
+failed=0
+
+# traced NAME COMMAND...: runs it under the shim and a daemon; what the daemon saw is in ./NAME
+traced() {
+	local name=$1
+	shift
+	mkfifo "$name.in"
+	"$daemon" "$dir/sock" --records <"$name.in" >"$name" 2>"$name.err" &
+	exec 9>"$name.in"
+	for ((try = 0; try < 500; try++)); do
+		grep -q ready "$name" 2>/dev/null && break
+		sleep 0.01
+	done
+	HEADRACE_SOCKET=$dir/sock LD_PRELOAD=$lib timeout 20 "$@" 9>&- >"$name.out" 2>&1
+	echo $? >"$name.rc"
+	exec 9>&-
+	wait
+}
+
+expect() { # NAME FILE PATTERN COUNT
+	local n
+	n=$(grep -cE -- "$3" "$2")
+	if [ "$n" != "$4" ]; then
+		echo "$1: $n lines of '$3', expected $4"
+		cat "$2"
+		failed=1
+	fi
+}
+
+traced cat cat a
+expect cat cat.out '^hello$' 1
+expect cat cat ' open ret [0-9]+ .*/a$' 1
+expect cat cat ' close ret 0 .*/a$' 1
+expect cat cat 'torn 0 bad 0' 1
+
+# No descriptor of ours is left, in a shell and in its child.
+# shellcheck disable=SC2016 # expanded by the inner shell
+traced fds bash -c 'echo /proc/$$/fd/*; read -r x <a; echo /proc/$$/fd/*'
+[ "$(sort -u fds.out | wc -l)" = 1 ] || { echo "fds: a descriptor is left"; cat fds.out; failed=1; }
+expect fds fds ' read ret 6 .*/a$' 1
+
+# Children: forked, vforked and exec'ed ones, each with its own operations.
+traced children bash -c '(read -r x <a); cat a; cat a'
+expect children children.out '^hello$' 2
+expect children children ' open ret [0-9]+ .*/a$' 3
+
+traced off env HEADRACE=off cat a
+expect off off.out '^hello$' 1
+expect off off ' open ' 0
+
+traced excluded env "HEADRACE_EXCLUDE=$dir/a" cat a
+expect excluded excluded ' open ' 0
+
+# Without a daemon everything works, at once.
+start=$(date +%s%N)
+[ "$(HEADRACE_SOCKET=/nonexistent LD_PRELOAD=$lib cat a)" = hello ] || failed=1
+[ $((($(date +%s%N) - start) / 1000000)) -lt 1000 ] || { echo "absent daemon: slow"; failed=1; }
+
+if command -v musl-gcc >/dev/null; then
+	cat >m.c <<-'EOF'
+		#include <fcntl.h>
+		#include <unistd.h>
+		int main(void)
+		{
+			char b[9];
+			int fd = open("a", O_RDONLY);
+			return read(fd, b, 9) == 6 && close(fd) == 0 ? 0 : 1;
+		}
+	EOF
+	musl-gcc -O1 -o m m.c && traced musl ./m
+	expect musl musl.rc '^0$' 1
+	expect musl musl ' read ret 6 .*/a$' 1
+fi
+exit $failed
