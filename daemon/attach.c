@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/attach.h"
+#include "daemon/attach_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,142 +17,8 @@
 
 #include "daemon/fdstore.h"
 #include "daemon/hello.h"
-#include "daemon/map64.h"
 #include "daemon/procfs.h"
 #include "daemon/ranks.h"
-#include "daemon/ringpool.h"
-
-#define GUESTS_MOST	1024u /* connections that have not said hello */
-#define GUEST_NS	UINT64_C(1000000000)
-#define JOURNAL_WAIT_NS UINT64_C(20000000)
-#define MAP_BYTES	hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
-
-/* epoll data: a kind in the upper bits, then a descriptor or an index. */
-#define EV_LISTEN  (UINT64_C(1) << 32)
-#define EV_STOP	   (UINT64_C(2) << 32)
-#define EV_GUEST   (UINT64_C(3) << 32)
-#define EV_PIDFD   (UINT64_C(4) << 32)
-#define EV_KIND(d) ((d) & ~UINT64_C(0xffffffff))
-
-struct client {
-	uint64_t proc;
-	uint64_t token;
-	pid_t pid;
-	int pidfd; /* -1: unused slot */
-	uint32_t n_maps;
-};
-
-struct guest {
-	int fd; /* -1: unused slot */
-	uint64_t since_ns;
-};
-
-struct hr_attach {
-	struct hr_attach_config c;
-	pthread_t thread;
-	bool running;
-	int listen_fd, epoll_fd, stop_fd;
-	struct hr_ringpool pool;
-	uint64_t next_proc;
-	uint64_t ring_bytes;
-	struct guest guests[GUESTS_MOST];
-	unsigned n_guests;
-	uint8_t *message;     /* HR_HELLO_MAX_BYTES + 1 */
-	pthread_mutex_t lock; /* clients, for hr_attach_pids */
-	struct client *clients;
-	uint32_t n, room, live;
-	struct hr_map64 by_pid, by_token;
-};
-
-/* ---- clients -------------------------------------------------------------------------------------- */
-
-static struct client *client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
-{
-	uint32_t i = hr_map64_get(map, key);
-
-	return i == HR_MAP64_NONE ? NULL : &a->clients[i];
-}
-
-static int watch(struct hr_attach *a, int fd, uint64_t data)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = data};
-
-	return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
-}
-
-static uint32_t client_slot(struct hr_attach *a)
-{
-	struct client *v;
-	uint32_t more;
-
-	for (uint32_t i = 0; i < a->n && a->live < a->n; i++)
-		if (a->clients[i].pidfd < 0)
-			return i;
-	if (a->n < a->room)
-		return a->n++;
-	more = a->room ? a->room * 2 : 64;
-	v = realloc(a->clients, more * sizeof(*v));
-	if (!v)
-		return UINT32_MAX;
-	a->clients = v;
-	a->room = more;
-	return a->n++;
-}
-
-/* Takes pidfd over on success. */
-static int client_add(struct hr_attach *a, const struct client *c)
-{
-	uint32_t i;
-	int r = -ENOMEM;
-
-	pthread_mutex_lock(&a->lock);
-	i = client_slot(a);
-	if (i != UINT32_MAX) {
-		a->clients[i].pidfd = -1;
-		r = watch(a, c->pidfd, EV_PIDFD | i);
-	}
-	if (!r && (hr_map64_set(&a->by_pid, (uint32_t)c->pid, i) ||
-		   hr_map64_set(&a->by_token, c->token, i)))
-		r = -ENOMEM;
-	if (!r) {
-		a->clients[i] = *c;
-		a->live++;
-		a->ring_bytes += c->n_maps * MAP_BYTES;
-	}
-	pthread_mutex_unlock(&a->lock);
-	return r;
-}
-
-static void client_remove(struct hr_attach *a, uint32_t i)
-{
-	struct client *c = &a->clients[i];
-
-	pthread_mutex_lock(&a->lock);
-	if (client_by(a, &a->by_pid, (uint32_t)c->pid) == c)
-		hr_map64_remove(&a->by_pid, (uint32_t)c->pid);
-	hr_map64_remove(&a->by_token, c->token);
-	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, c->pidfd, NULL);
-	close(c->pidfd);
-	c->pidfd = -1;
-	a->live--;
-	a->ring_bytes -= c->n_maps * MAP_BYTES;
-	pthread_mutex_unlock(&a->lock);
-}
-
-static bool is_dead(const struct client *c)
-{
-	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
-}
-
-static void client_gone(struct hr_attach *a, uint32_t i, const char *exit)
-{
-	uint64_t proc = a->clients[i].proc;
-
-	client_remove(a, i);
-	hr_drain_ended(a->c.drain, proc, exit);
-}
 
 /* ---- a hello -------------------------------------------------------------------------------------- */
 
@@ -193,7 +57,7 @@ static void find_ancestors(struct hr_attach *a, pid_t ppid, int32_t *ancestors)
 	memset(ancestors, 0, HR_ANCESTORS * sizeof(*ancestors));
 	for (uint32_t i = 0; i < HR_ANCESTORS && ppid > 1; i++) {
 		ancestors[i] = ppid;
-		if (client_by(a, &a->by_pid, (uint32_t)ppid) || hr_procstat_read(ppid, &stat))
+		if (hr__client_by(a, &a->by_pid, (uint32_t)ppid) || hr_procstat_read(ppid, &stat))
 			return;
 		ppid = stat.ppid;
 	}
@@ -290,7 +154,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 	hr_session_add_map(s, map);
 	r = journal_attach(a, v, c.proc, c.token, false);
 	if (!r)
-		r = client_add(a, &c);
+		r = hr__client_add(a, &c);
 	if (r) {
 		hr_session_free(s);
 		return r;
@@ -303,7 +167,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 
 static int more_rings(struct hr_attach *a, const struct visit *v, struct hr_ack *ack, int *ret_fd)
 {
-	struct client *c = client_by(a, &a->by_token, v->hello.session);
+	struct client *c = hr__client_by(a, &a->by_token, v->hello.session);
 	struct hr_map_hdr *map;
 	int r;
 
@@ -324,13 +188,13 @@ static int more_rings(struct hr_attach *a, const struct visit *v, struct hr_ack 
 /* The same pid again: exec when it is the same process, else a number reused before its death was seen. */
 static void look_back(struct hr_attach *a, struct visit *v)
 {
-	struct client *old = client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
 
 	v->replaces = UINT32_MAX;
 	if (!old)
 		return;
-	if (is_dead(old)) {
-		client_gone(a, (uint32_t)(old - a->clients), "");
+	if (hr__client_dead(old)) {
+		hr__client_gone(a, (uint32_t)(old - a->clients), "");
 		return;
 	}
 	v->exec_of = old->proc;
@@ -353,7 +217,7 @@ static int attach(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int 
 	}
 	r = new_session(a, v, ack, ret_fd);
 	if (!r && v->replaces != UINT32_MAX)
-		client_gone(a, v->replaces, "exec");
+		hr__client_gone(a, v->replaces, "exec");
 	return r;
 }
 
@@ -451,7 +315,7 @@ static void guest_enter(struct hr_attach *a, int fd)
 	*g = (struct guest){fd, hr_boot_ns()};
 	a->n_guests++;
 	guest_speaks(a, g);
-	if (g->fd >= 0 && watch(a, fd, EV_GUEST | (uint64_t)(g - a->guests)))
+	if (g->fd >= 0 && hr__attach_watch(a, fd, EV_GUEST | (uint64_t)(g - a->guests)))
 		guest_leave(a, g);
 }
 
@@ -499,8 +363,8 @@ static bool handle(struct hr_attach *a, uint64_t data)
 			guest_speaks(a, &a->guests[i]);
 		return true;
 	case EV_PIDFD:
-		if (a->clients[i].pidfd >= 0 && is_dead(&a->clients[i]))
-			client_gone(a, i, "");
+		if (a->clients[i].pidfd >= 0 && hr__client_dead(&a->clients[i]))
+			hr__client_gone(a, i, "");
 		return true;
 	default:
 		return false;
@@ -582,9 +446,9 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 		r = a->epoll_fd < 0 || a->stop_fd < 0 ? -errno : 0;
 	}
 	if (!r)
-		r = watch(a, a->listen_fd, EV_LISTEN);
+		r = hr__attach_watch(a, a->listen_fd, EV_LISTEN);
 	if (!r)
-		r = watch(a, a->stop_fd, EV_STOP);
+		r = hr__attach_watch(a, a->stop_fd, EV_STOP);
 	if (r || !a->message) {
 		hr_attach_free(a);
 		return r ? r : -ENOMEM;
@@ -592,26 +456,6 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	hr_ringpool_refill(&a->pool);
 	*ret = a;
 	return 0;
-}
-
-int hr_attach_adopt(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid,
-		    uint64_t start_time, uint32_t n_maps)
-{
-	struct client c = {.proc = proc, .token = token, .pid = pid, .n_maps = n_maps};
-	struct hr_procstat stat;
-	int r;
-
-	c.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	/* Looked at after the pidfd is held: the pid cannot be reused any more. */
-	r = c.pidfd < 0 || hr_procstat_read(pid, &stat) || stat.start_time != start_time ? -ESRCH
-											 : 0;
-	if (!r)
-		r = client_add(a, &c);
-	if (r && c.pidfd >= 0)
-		close(c.pidfd);
-	if (r)
-		hr_drain_ended(a->c.drain, proc, "");
-	return r;
 }
 
 int hr_attach_start(struct hr_attach *a)
@@ -658,20 +502,4 @@ void hr_attach_free(struct hr_attach *a)
 	free(a->clients);
 	free(a->message);
 	free(a);
-}
-
-size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max)
-{
-	size_t n = 0;
-
-	pthread_mutex_lock(&a->lock);
-	for (uint32_t i = 0; i < a->n; i++) {
-		if (a->clients[i].pidfd < 0)
-			continue;
-		if (n < max)
-			pids[n] = a->clients[i].pid;
-		n++;
-	}
-	pthread_mutex_unlock(&a->lock);
-	return n;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/drain.h"
+#include "daemon/drain_internal.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,229 +10,14 @@
 #include <unistd.h>
 
 #include "daemon/fdstore.h"
-#include "daemon/mounts.h"
-#include "daemon/ranks.h"
 
 #define TICK_NS	      UINT64_C(250000000)
-#define CLOCK_NS      UINT64_C(1000000000)
-#define MOUNTS_NS     UINT64_C(1000000000) /* between two readings of mountinfo */
 #define SLEEP_MIN_NS  UINT64_C(1000000)
-#define SLEEP_BUSY_NS UINT64_C(20000000)
-#define SLEEP_DEAF_NS                                                                              \
-	UINT64_C(2000000) /* most while there is traffic and some process cannot ring the bell */
+#define SLEEP_BUSY_NS UINT64_C(20000000) /* most while there is traffic */
+#define SLEEP_DEAF_NS UINT64_C(2000000)	 /* the same, with a process that cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-#define ENTRY_SLACK   (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
-#define PASSES	      6u /* sweeps that empty a full ring, however many rings share an entry */
-#define MOUNT_BYTES   (256u << 10)
-
-enum message_kind { NEW_SESSION, NEW_MAP, ENDED };
-
-struct message {
-	struct message *next;
-	enum message_kind kind;
-	uint64_t proc;
-	struct hr_session *session;
-	struct hr_map_hdr *map;
-	char exit[16];
-};
-
-struct hr_drain {
-	struct hr_drain_config c;
-	pthread_t thread;
-	bool running;
-	pthread_mutex_t lock; /* inbox, requests, stats */
-	pthread_cond_t served;
-	struct message *inbox, **inbox_last;
-	uint64_t flush_wanted, flush_done;
-	const char *stop_state;
-	struct hr_node_stats stats;
-	uint32_t level;
-	/* the thread's own */
-	struct hr_session *sessions;
-	uint64_t applied; /* bytes of the active half that the engine has seen */
-	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns;
-	uint64_t sleep_ns;
-	uint64_t sweeps;
-	uint32_t deaf; /* sessions that cannot ring our bell */
-	bool counters_only;
-	bool traffic; /* the last sweep found something */
-};
-
-/* ---- journal and engine ---------------------------------------------------------------------------- */
-
-static void hand_on(struct hr_drain *d)
-{
-	struct hr_out_list out;
-
-	hr_out_list_init(&out);
-	hr_engine_take(d->c.engine, &out);
-	hr_appender_give(d->c.appender, &out);
-}
-
-/* Under the journal's lock: names the files from before the checkpoint that the engine has just used again. */
-static void journal_known(struct hr_drain *d, uint32_t n)
-{
-	struct hr_entry_known *in =
-	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
-
-	if (!in) /* cannot be: all others leave HR_KNOWN_SLACK */
-		return;
-	in->n = n;
-	hr_engine_known_rows(d->c.engine, in->rows);
-	hr_journal_commit(d->c.journal, HR_ENTRY_KNOWN, sizeof(*in) + n * sizeof(in->rows[0]));
-}
-
-/* Applies what was committed, the attach thread's entries included, in order. `locked`: the journal is. */
-static void apply_committed(struct hr_drain *d, bool locked)
-{
-	const struct hr_entry *entry;
-
-	while ((entry = hr_journal_next(d->c.journal, hr_journal_gen(d->c.journal), &d->applied))) {
-		uint32_t known;
-
-		hr_engine_apply(d->c.engine, entry);
-		known = hr_engine_known(d->c.engine);
-		if (!known)
-			continue;
-		if (!locked)
-			hr_journal_lock(d->c.journal);
-		journal_known(d, known);
-		if (!locked)
-			hr_journal_unlock(d->c.journal);
-	}
-}
-
-/* Under the journal's lock, which is let go meanwhile: continues in the other half. */
-static void checkpoint(struct hr_drain *d)
-{
-	uint64_t full = hr_journal_gen(d->c.journal);
-
-	while (!hr_journal_spare_free(d->c.journal)) {
-		hr_journal_unlock(d->c.journal);
-		hr_appender_progress(d->c.appender);
-		hr_journal_lock(d->c.journal);
-	}
-	apply_committed(d, true);
-	hr_engine_checkpoint(d->c.engine);
-	hr_journal_begin(d->c.journal);
-	/* What does not fit is lost to a restart, not to the store. */
-	hr_engine_snapshot(d->c.engine, d->c.journal);
-	hr_journal_begun(d->c.journal);
-	d->applied = hr_journal_head(d->c.journal);
-	hand_on(d);
-	hr_appender_retire(d->c.appender, full);
-}
-
-/* Locks the journal and returns room for an entry of at most `bytes`. */
-static void *begin_entry(struct hr_drain *d, uint64_t bytes)
-{
-	void *entry;
-
-	hr_journal_lock(d->c.journal);
-	entry = hr_journal_reserve(d->c.journal, bytes, ENTRY_SLACK);
-	if (!entry) {
-		checkpoint(d);
-		entry = hr_journal_reserve(d->c.journal, bytes, ENTRY_SLACK);
-	}
-	if (!entry)
-		hr_journal_unlock(d->c.journal);
-	return entry;
-}
-
-static void commit_entry(struct hr_drain *d, uint32_t kind, uint64_t bytes)
-{
-	hr_journal_commit(d->c.journal, kind, bytes);
-	hr_journal_unlock(d->c.journal);
-	apply_committed(d, false);
-	hand_on(d);
-}
-
-static void catch_up(struct hr_drain *d)
-{
-	apply_committed(d, false);
-	hand_on(d);
-}
-
-/* ---- small entries --------------------------------------------------------------------------------- */
-
-static void tick(struct hr_drain *d, uint64_t now_ns)
-{
-	struct hr_entry_tick *in;
-
-	if (now_ns - d->last_clock_ns >= CLOCK_NS) {
-		hr_clock_update(d->c.clock);
-		d->last_clock_ns = now_ns;
-	}
-	d->last_tick_ns = now_ns;
-	in = begin_entry(d, sizeof(*in));
-	if (!in)
-		return;
-	in->line = d->c.clock->line;
-	hr_clock_sample(&in->now);
-	commit_entry(d, HR_ENTRY_TICK, sizeof(*in));
-}
-
-static void seal(struct hr_drain *d)
-{
-	struct hr_entry_seal *in = begin_entry(d, sizeof(*in));
-
-	if (in)
-		commit_entry(d, HR_ENTRY_SEAL, sizeof(*in));
-}
-
-static void set_level(struct hr_drain *d, uint32_t level, bool full)
-{
-	struct hr_entry_level *in = begin_entry(d, sizeof(*in));
-
-	if (!in)
-		return;
-	in->now_ns = hr_boot_ns();
-	in->level = level;
-	in->full = full;
-	commit_entry(d, HR_ENTRY_LEVEL, sizeof(*in));
-	__atomic_store_n(&d->level, level, __ATOMIC_RELAXED);
-	for (struct hr_session *s = d->sessions; s; s = s->next)
-		hr_session_set_level(s, level);
-}
-
-static void read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns)
-{
-	struct hr_entry_mounts *in;
-	uint64_t used;
-	char *text;
-
-	if (!pid || now_ns - d->last_mounts_ns < MOUNTS_NS)
-		return;
-	d->last_mounts_ns = now_ns;
-	if (hr_mountinfo_read(pid, &text))
-		return;
-	in = begin_entry(d, sizeof(*in) + MOUNT_BYTES);
-	if (in) {
-		used = hr_mountinfo_rows(hr_engine_mounts(d->c.engine), text, in->rows, MOUNT_BYTES,
-					 &in->n);
-		commit_entry(d, HR_ENTRY_MOUNTS, sizeof(*in) + used);
-	}
-	free(text);
-}
-
-/* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
-static void deselect(struct hr_drain *d)
-{
-	struct hr_engine_proc p;
-	const void *at = NULL;
-
-	if (!hr_engine_ranks_changed(d->c.engine) || (!d->c.ranks && !d->c.local_ranks))
-		return;
-	while ((at = hr_engine_next_proc(d->c.engine, at, &p))) {
-		bool out =
-		    (p.rank >= 0 && !hr_ranks_hold(d->c.ranks, (uint32_t)p.rank)) ||
-		    (p.local_rank >= 0 && !hr_ranks_hold(d->c.local_ranks, (uint32_t)p.local_rank));
-
-		for (struct hr_session *s = d->sessions; s && out; s = s->next)
-			if (s->proc == p.proc)
-				hr_session_set_level(s, HR_LEVEL_OFF);
-	}
-}
+#define PASSES	      6u    /* sweeps that empty a full ring, however many rings share an entry */
+#define BUSY_SLOTS    1024u /* found by one sweep: no time to sleep */
 
 /* ---- sweeping -------------------------------------------------------------------------------------- */
 
@@ -279,7 +63,7 @@ static uint32_t sweep_group(struct hr_drain *d, struct hr_session *s, uint32_t f
 
 	if (!all)
 		return 0;
-	in = begin_entry(d, bytes);
+	in = hr__drain_begin(d, bytes);
 	if (!in)
 		return 0;
 	in->proc = s->proc;
@@ -302,8 +86,7 @@ static uint32_t sweep_group(struct hr_drain *d, struct hr_session *s, uint32_t f
 	for (uint32_t i = 0; i < n; i++)
 		if (counts[i])
 			hr_ring_consumed(&s->rings[first + i], counts[i]);
-	apply_committed(d, false);
-	hand_on(d);
+	hr__drain_catch_up(d);
 	return all;
 }
 
@@ -317,7 +100,7 @@ static void sweep_lost(struct hr_drain *d, struct hr_session *s)
 
 		if (!n)
 			continue;
-		in = begin_entry(d, sizeof(*in) + n * sizeof(rows[0]));
+		in = hr__drain_begin(d, sizeof(*in) + n * sizeof(rows[0]));
 		if (!in)
 			continue;
 		in->proc = s->proc;
@@ -325,7 +108,7 @@ static void sweep_lost(struct hr_drain *d, struct hr_session *s)
 		in->ring = (uint16_t)(i % HR_MAP_RINGS);
 		in->n = n;
 		memcpy(in->rows, rows, n * sizeof(rows[0]));
-		commit_entry(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
+		hr__drain_commit(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
 	}
 }
 
@@ -354,7 +137,7 @@ static void leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks
 		hr_ring_cells(&s->rings[i], &inflight, &aggregate);
 		if (inflight.op == 0 && (aggregate.op == 0 || aggregate.count == 0))
 			continue;
-		in = begin_entry(d, sizeof(*in));
+		in = hr__drain_begin(d, sizeof(*in));
 		if (!in)
 			continue;
 		in->proc = s->proc;
@@ -363,13 +146,13 @@ static void leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks
 		in->ring = i % HR_MAP_RINGS;
 		in->inflight = inflight;
 		in->aggregate = aggregate;
-		commit_entry(d, HR_ENTRY_LEFT, sizeof(*in));
+		hr__drain_commit(d, HR_ENTRY_LEFT, sizeof(*in));
 	}
 }
 
 static void journal_end(struct hr_drain *d, uint64_t proc, const char *exit)
 {
-	struct hr_entry_end *in = begin_entry(d, sizeof(*in));
+	struct hr_entry_end *in = hr__drain_begin(d, sizeof(*in));
 
 	if (!in)
 		return;
@@ -377,7 +160,7 @@ static void journal_end(struct hr_drain *d, uint64_t proc, const char *exit)
 	in->now_ns = hr_boot_ns();
 	memset(in->exit, 0, sizeof(in->exit));
 	memcpy(in->exit, exit, strnlen(exit, sizeof(in->exit) - 1));
-	commit_entry(d, HR_ENTRY_END, sizeof(*in));
+	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }
 
 /* The process is gone: everything that it left, then its end. */
@@ -405,9 +188,9 @@ static uint64_t sweep(struct hr_drain *d)
 	uint64_t ticks = hr_clock_ticks(d->c.clock), now_ns = hr_boot_ns();
 	uint64_t all = 0;
 
-	catch_up(d);
+	hr__drain_catch_up(d);
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
-		tick(d, now_ns);
+		hr__drain_tick(d, now_ns);
 	while ((s = *at)) {
 		if (!s->dead) {
 			all += sweep_session(d, s, ticks, now_ns);
@@ -418,8 +201,8 @@ static uint64_t sweep(struct hr_drain *d)
 		finish(d, s, now_ns);
 		all++;
 	}
-	read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
-	deselect(d);
+	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
+	hr__drain_deselect(d);
 	d->sweeps++;
 	__atomic_store_n(&d->c.page->beat, d->sweeps, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
@@ -476,7 +259,7 @@ static void take_inbox(struct hr_drain *d)
 	d->inbox_last = &d->inbox;
 	pthread_mutex_unlock(&d->lock);
 	if (m)
-		catch_up(d); /* their ATTACH entries come first */
+		hr__drain_catch_up(d); /* their ATTACH entries come first */
 	while (m) {
 		struct message *next = m->next;
 
@@ -509,8 +292,8 @@ static void flush(struct hr_drain *d, uint64_t wanted)
 {
 	for (unsigned i = 0; i < PASSES && sweep(d) > 0; i++)
 		;
-	tick(d, hr_boot_ns());
-	seal(d);
+	hr__drain_tick(d, hr_boot_ns());
+	hr__drain_seal(d);
 	publish(d);
 	pthread_mutex_lock(&d->lock);
 	d->flush_done = wanted;
@@ -529,13 +312,13 @@ static void stop(struct hr_drain *d, const char *state)
 		hr_session_set_level(s, HR_LEVEL_OFF);
 		leave_cells(d, s, hr_clock_ticks(d->c.clock));
 	}
-	tick(d, hr_boot_ns());
-	in = begin_entry(d, sizeof(*in));
+	hr__drain_tick(d, hr_boot_ns());
+	in = hr__drain_begin(d, sizeof(*in));
 	if (in) {
 		in->now_ns = hr_boot_ns();
 		memset(in->state, 0, sizeof(in->state));
 		memcpy(in->state, state, strnlen(state, sizeof(in->state) - 1));
-		commit_entry(d, HR_ENTRY_STOP, sizeof(*in));
+		hr__drain_commit(d, HR_ENTRY_STOP, sizeof(*in));
 	}
 	publish(d);
 }
@@ -548,7 +331,7 @@ static void check_size(struct hr_drain *d)
 		return;
 	d->counters_only = true;
 	if (hr_engine_level(d->c.engine) == HR_LEVEL_TRACE)
-		set_level(d, HR_LEVEL_COUNTERS, true);
+		hr__drain_set_level(d, HR_LEVEL_COUNTERS, true);
 }
 
 /* ---- sleeping ---------------------------------------------------------------------------------------- */
@@ -579,7 +362,7 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found)
 	uint64_t busy_ns = d->deaf ? SLEEP_DEAF_NS : SLEEP_BUSY_NS;
 	struct timespec t = {0};
 
-	if (found > HR_SWEEP_RINGS * 64)
+	if (found > BUSY_SLOTS)
 		d->sleep_ns = SLEEP_MIN_NS;
 	else if (found)
 		d->sleep_ns = d->sleep_ns * 3 / 2 < busy_ns ? d->sleep_ns * 3 / 2 : busy_ns;

@@ -10,132 +10,6 @@
 	UINT64_C(1000000000) /* rollups wait this long after their window for late records */
 #define LOST_MOST (UINT64_C(1) << 56)
 
-/* ---- processes ------------------------------------------------------------------------------------ */
-
-struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key)
-{
-	uint32_t slot = hr_map64_get(map, key);
-
-	return slot == HR_MAP64_NONE ? NULL : e->slots[slot];
-}
-
-struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc)
-{
-	return hr__proc_by(e, &e->by_proc, proc);
-}
-
-void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
-{
-	p->dirty = true;
-	e->procs_dirty = true;
-}
-
-static int take_slot(struct hr_engine *e, struct hr_proc *p)
-{
-	for (uint32_t i = 0; e->unused_slots && i < e->n_slots; i++) {
-		if (e->slots[i])
-			continue;
-		e->unused_slots--;
-		p->slot = i;
-		e->slots[i] = p;
-		return 0;
-	}
-	if (e->n_slots == e->room_slots) {
-		uint32_t more = e->room_slots ? e->room_slots * 2 : 64;
-		struct hr_proc **v = realloc(e->slots, more * sizeof(struct hr_proc *));
-
-		if (!v)
-			return -ENOMEM;
-		e->slots = v;
-		e->room_slots = more;
-	}
-	p->slot = e->n_slots++;
-	e->slots[p->slot] = p;
-	return 0;
-}
-
-struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id)
-{
-	struct hr_proc *p = calloc(1, sizeof(*p));
-
-	if (!p || take_slot(e, p)) {
-		free(p);
-		e->failed = true;
-		return NULL;
-	}
-	p->id = *id;
-	p->last_path = UINT32_MAX;
-	p->last_filerec = UINT32_MAX;
-	memset(p->rollup_of, 0xff, sizeof(p->rollup_of));
-	if (hr_map64_set(&e->by_proc, id->proc, p->slot) ||
-	    hr_map64_set(&e->by_token, id->token, p->slot) ||
-	    hr_map64_set(&e->by_pid, (uint32_t)id->pid, p->slot))
-		e->failed = true;
-	p->prev = e->last;
-	if (e->last)
-		e->last->next = p;
-	else
-		e->first = p;
-	e->last = p;
-	e->stats.processes++;
-	if (id->proc > e->last_proc)
-		e->last_proc = id->proc;
-	return p;
-}
-
-/* From now on its pid and token mean nothing; its number does until its last row is sent. */
-static void forget_names(struct hr_engine *e, struct hr_proc *p)
-{
-	if (hr__proc_by(e, &e->by_pid, (uint32_t)p->id.pid) == p)
-		hr_map64_remove(&e->by_pid, (uint32_t)p->id.pid);
-	if (hr__proc_by(e, &e->by_token, p->id.token) == p)
-		hr_map64_remove(&e->by_token, p->id.token);
-}
-
-void hr__proc_free(struct hr_engine *e, struct hr_proc *p)
-{
-	forget_names(e, p);
-	hr_map64_remove(&e->by_proc, p->id.proc);
-	e->slots[p->slot] = NULL;
-	e->unused_slots++;
-	if (p->prev)
-		p->prev->next = p->next;
-	else
-		e->first = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
-	else
-		e->last = p->prev;
-	for (uint32_t i = 0; i < p->n_rings; i++)
-		free(p->rings[i].lost);
-	free(p->rings);
-	free(p->spawned);
-	free(p->exe);
-	free(p->cmdline);
-	hr_positions_done(&p->positions);
-	free(p);
-}
-
-struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring)
-{
-	uint32_t i = map * HR_MAP_RINGS + ring;
-
-	if (map >= HR_SESSION_MAPS || ring >= HR_MAP_RINGS)
-		return NULL;
-	if (i >= p->n_rings) {
-		struct hr_ring_state *v = realloc(p->rings, (i + 1) * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		memset(v + p->n_rings, 0, (i + 1 - p->n_rings) * sizeof(*v));
-		for (uint32_t k = p->n_rings; k <= i; k++)
-			v[k].task_batch = UINT64_MAX;
-		p->rings = v;
-		p->n_rings = i + 1;
-	}
-	return &p->rings[i];
-}
-
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
 	      uint64_t count)
 {
@@ -328,7 +202,7 @@ static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 	p->end_ns = in->now_ns ? in->now_ns : 1;
 	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);
 	hr__proc_dirty(e, p);
-	forget_names(e, p);
+	hr__proc_forget(e, p);
 	e->stats.processes--;
 	return 0;
 }

@@ -22,7 +22,7 @@
 
 #define HR_BATCH_NS    UINT64_C(1000000000) /* a batch is sealed this long after its first event */
 #define HR_ENTRY_SLOTS 16384u		    /* most slots in one RECORDS entry */
-_Static_assert(2 * HR_ENTRY_SLOTS * sizeof(struct hr_known_row) + 64 <= HR_KNOWN_SLACK,
+_Static_assert(sizeof(struct hr_known_row) * 2 * HR_ENTRY_SLOTS + 64 <= HR_KNOWN_SLACK,
 	       "room to name all files");
 
 struct hr_engine;

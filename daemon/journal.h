@@ -39,8 +39,9 @@
 #define HR_JOURNAL_VERSION    1u
 #define HR_JOURNAL_HALF_BYTES (16u << 20)
 #define HR_JOURNAL_SLACK                                                                           \
-	(4u * (HR_HELLO_MAX_BYTES + 512u)) /* the drain thread leaves it to ATTACH entries */
-#define HR_KNOWN_SLACK (1u << 20)	   /* everybody leaves it to KNOWN entries */
+	(UINT64_C(4) *                                                                             \
+	 (HR_HELLO_MAX_BYTES + 512u)) /* the drain thread leaves it to ATTACH entries */
+#define HR_KNOWN_SLACK (1u << 20)     /* everybody leaves it to KNOWN entries */
 
 struct hr_journal_hdr {
 	uint64_t magic;

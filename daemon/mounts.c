@@ -40,7 +40,7 @@ static struct hr_mount *by_prefix(struct hr_mounts *m, const uint8_t *path, uint
 		struct hr_mount *c = &m->v[i];
 		size_t len = c->path && !c->gone ? strlen(c->path) : 0;
 
-		if (len < best_len || len == 0 || len > bytes || memcmp(c->path, path, len))
+		if (len < best_len || len == 0 || len > bytes || memcmp(c->path, path, len) != 0)
 			continue;
 		if (len > 1 && len < bytes && path[len] != '/')
 			continue;

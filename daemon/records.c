@@ -5,77 +5,19 @@
  * Slots were copied out of shared memory once, but a client wrote them: nothing is believed. A record that fails a
  * check is counted and dropped, and has no other effect.
  */
-#include "daemon/state.h"
-
-#include <fcntl.h>
-#include <stdio.h>
+#include "daemon/fold.h"
 
 #define CLOCK_SLACK_NS UINT64_C(1000000000)
 #define BYTES_MOST     (UINT64_C(1) << 50) /* in one operation */
 #define CALLS_MOST     (UINT64_C(1) << 31) /* in one aggregate */
 #define TEXT_MOST      8192u
-#define AHEAD	       6u /* slots */
-
-/* The records of one ring, in work. */
-struct fold {
-	struct hr_engine *e;
-	struct hr_proc *p;
-	struct hr_ring_state *ring;
-	uint64_t max_ticks; /* later ones are hostile */
-};
+#define AHEAD	       6 /* slots */
 
 struct cursor {
 	const struct hr_record *slots;
 	uint32_t n, at;
 	struct hr_ring_state *ring;
 };
-
-/* A record that passed the checks, in the engine's units. */
-struct operation {
-	const struct hr_record *r;
-	const struct hr_pair *pair;
-	struct hr_op_trait trait;
-	uint64_t start_ns, dur_ns;
-	uint64_t bytes; /* UINT64_MAX: none can be */
-	uint64_t calls;
-	int64_t offset, offset2;
-	uint32_t path, path2; /* index, UINT32_MAX: no file */
-};
-
-static enum hr_fd_effect effect_of(const struct hr_op_info *info)
-{
-	switch (info->class) {
-	case HR_CLASS_OPEN:
-		return HR_FD_OPEN;
-	case HR_CLASS_CLOSE:
-		return HR_FD_CLOSE;
-	case HR_CLASS_READ:
-	case HR_CLASS_WRITE:
-		return HR_FD_MOVE;
-	case HR_CLASS_SEEK:
-		return info->api == HR_API_POSIX || strncmp(info->name, "ftell", 5) == 0
-			   ? HR_FD_LSEEK
-			   : HR_FD_FSEEK;
-	case HR_CLASS_META:
-		if (strncmp(info->name, "dup", 3) == 0)
-			return HR_FD_DUP;
-		return strncmp(info->name, "fcntl", 5) == 0 ? HR_FD_FCNTL : HR_FD_NONE;
-	default:
-		return HR_FD_NONE;
-	}
-}
-
-void hr__traits_init(struct hr_engine *e)
-{
-	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
-		const struct hr_op_info *info = hr_op_info(op);
-
-		if (!info->name || info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK)
-			continue;
-		e->trait[op] = (struct hr_op_trait){info->class, info->api, info->bytes_rule,
-						    (uint8_t)effect_of(info)};
-	}
-}
 
 static void hostile(struct fold *f, uint32_t op)
 {
@@ -172,125 +114,6 @@ static uint32_t take_text(struct fold *f, const struct hr_record *r, uint32_t le
 	else
 		hr__attribute_env(f->e, f->p, (const char *)text, r->asked);
 	return n + 1;
-}
-
-/* ---- descriptors ---------------------------------------------------------------------------------- */
-
-static void move_refs(struct fold *f, uint32_t file, uint32_t api, int change)
-{
-	struct hr_filerecs *recs = &f->e->filerecs;
-	uint32_t i =
-	    file ? hr_filerec_find(recs, f->p->id.proc, file, api, f->p->last_filerec) : UINT32_MAX;
-
-	if (i != UINT32_MAX)
-		hr_filerec_refs(recs, i, change);
-}
-
-static void fd_closed(struct fold *f, int32_t fd)
-{
-	struct hr_place last;
-
-	if (hr_position_close(&f->p->positions, fd, &last))
-		move_refs(f, last.file, last.api, -1);
-}
-
-static void fd_opened(struct fold *f, const struct operation *op)
-{
-	const struct hr_record *r = op->r;
-	int32_t fd = r->fd >= 0 ? r->fd : (int32_t)r->ret;
-	uint32_t file = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].id;
-	struct hr_place *place = hr_position_get(&f->p->positions, fd);
-
-	/* fdopen puts a stream on a descriptor that stays where it is. */
-	if (place && place->file == file && op->trait.api == HR_API_STDIO)
-		return;
-	fd_closed(f, fd);
-	if (file &&
-	    hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags & O_APPEND))
-		move_refs(f, file, op->trait.api, 1);
-}
-
-static void fd_duplicated(struct fold *f, int32_t from, int64_t to)
-{
-	if (from == to || to < 0 || to > INT32_MAX)
-		return;
-	fd_closed(f, (int32_t)to);
-	hr_position_dup(&f->p->positions, from, (int32_t)to);
-}
-
-static void fd_sought(struct fold *f, const struct operation *op)
-{
-	const struct hr_record *r = op->r;
-	struct hr_place *place = hr_position_get(&f->p->positions, r->fd);
-
-	if (!place && op->path != UINT32_MAX)
-		place = hr_position_open(&f->p->positions, r->fd, f->e->paths.v[op->path].id,
-					 op->trait.api, -1, false);
-	if (!place || place->append)
-		return;
-	if (op->trait.effect == HR_FD_LSEEK)
-		place->at = r->ret;
-	else if (r->flags == SEEK_SET)
-		place->at = r->offset >= 0 ? r->offset : -1;
-	else if (r->flags != SEEK_CUR || r->offset < -place->at)
-		place->at = -1;
-	else if (place->at >= 0)
-		place->at += r->offset;
-	if (place->at > INT64_MAX / 2)
-		place->at = -1;
-}
-
-/* A read or write without offset happens where the descriptor stands, and moves it. */
-static int64_t fd_moved(struct fold *f, int32_t fd, int64_t offset, uint64_t bytes)
-{
-	struct hr_place *place = hr_position_get(&f->p->positions, fd);
-	int64_t at;
-
-	if (offset != HR_OFFSET_NONE || !place || place->at < 0)
-		return offset;
-	at = place->at;
-	place->at = at <= INT64_MAX / 2 ? at + (int64_t)bytes : -1;
-	return at;
-}
-
-static void fd_move(struct fold *f, struct operation *op)
-{
-	uint64_t bytes = op->bytes == UINT64_MAX ? 0 : op->bytes;
-
-	op->offset = fd_moved(f, op->r->fd, op->offset, bytes);
-	if (op->pair)
-		op->offset2 = fd_moved(f, op->pair->fd, op->pair->offset, bytes);
-}
-
-/* After the file record was updated: it exists, to count the descriptors on it. */
-static void fd_effects(struct fold *f, const struct operation *op)
-{
-	const struct hr_record *r = op->r;
-
-	/* A vfork child's descriptors are not this process's. */
-	if (r->ret < 0 || r->bits & HR_REC_VFORK)
-		return;
-	switch (op->trait.effect) {
-	case HR_FD_OPEN:
-		fd_opened(f, op);
-		break;
-	case HR_FD_CLOSE:
-		fd_closed(f, r->fd);
-		break;
-	case HR_FD_DUP:
-		fd_duplicated(f, r->fd, r->ret);
-		break;
-	case HR_FD_FCNTL:
-		if (r->flags == F_DUPFD || r->flags == F_DUPFD_CLOEXEC)
-			fd_duplicated(f, r->fd, r->ret);
-		break;
-	case HR_FD_LSEEK:
-	case HR_FD_FSEEK:
-		fd_sought(f, op);
-		break;
-	default:
-		break;
-	}
 }
 
 /* ---- sums ----------------------------------------------------------------------------------------- */
@@ -470,11 +293,11 @@ static void fold_record(struct fold *f, const struct hr_record *r, const struct 
 	if (op.path2 != UINT32_MAX)
 		hr_paths_at(&e->paths, op.path2);
 	if (op.trait.effect == HR_FD_MOVE)
-		fd_move(f, &op);
+		hr__fd_move(f, &op);
 	e->stats.bytes_moved += op.bytes == UINT64_MAX ? 0 : op.bytes;
 	add_filerec(f, &op);
 	if (op.trait.effect > HR_FD_MOVE)
-		fd_effects(f, &op);
+		hr__fd_effects(f, &op);
 	if (r->bits & HR_REC_AGGREGATE) {
 		f->ring->aggregate_gen = r->flags;
 	} else {
@@ -544,7 +367,7 @@ static void look_ahead(const struct hr_paths *paths, const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
 
-	if (c->at + 2 * AHEAD >= c->n)
+	if (c->at + (2u * AHEAD) >= c->n)
 		return;
 	if (r[2 * AHEAD].file != r[2 * AHEAD - 1].file)
 		hr_map64_prefetch(&paths->by_hash, r[2 * AHEAD].file);

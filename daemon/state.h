@@ -155,13 +155,16 @@ struct hr_engine {
 	bool failed; /* memory ran out: state no longer follows the entries */
 };
 
-/* engine.c */
+/* process.c */
 struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
+/* From now on its pid and token mean nothing; its number does until its last row is sent. */
+void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
+/* engine.c */
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
 	      uint64_t count);
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is attached: by pid and token, with a pidfd each that tells when they die. */
+#include "daemon/attach_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/procfs.h"
+
+struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
+{
+	uint32_t i = hr_map64_get(map, key);
+
+	return i == HR_MAP64_NONE ? NULL : &a->clients[i];
+}
+
+int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = data};
+
+	return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static uint32_t client_slot(struct hr_attach *a)
+{
+	struct client *v;
+	uint32_t more;
+
+	for (uint32_t i = 0; i < a->n && a->live < a->n; i++)
+		if (a->clients[i].pidfd < 0)
+			return i;
+	if (a->n < a->room)
+		return a->n++;
+	more = a->room ? a->room * 2 : 64;
+	v = realloc(a->clients, more * sizeof(*v));
+	if (!v)
+		return UINT32_MAX;
+	a->clients = v;
+	a->room = more;
+	return a->n++;
+}
+
+int hr__client_add(struct hr_attach *a, const struct client *c)
+{
+	uint32_t i;
+	int r = -ENOMEM;
+
+	pthread_mutex_lock(&a->lock);
+	i = client_slot(a);
+	if (i != UINT32_MAX) {
+		a->clients[i].pidfd = -1;
+		r = hr__attach_watch(a, c->pidfd, EV_PIDFD | i);
+	}
+	if (!r && (hr_map64_set(&a->by_pid, (uint32_t)c->pid, i) ||
+		   hr_map64_set(&a->by_token, c->token, i)))
+		r = -ENOMEM;
+	if (!r) {
+		a->clients[i] = *c;
+		a->live++;
+		a->ring_bytes += c->n_maps * MAP_BYTES;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+static void client_remove(struct hr_attach *a, uint32_t i)
+{
+	struct client *c = &a->clients[i];
+
+	pthread_mutex_lock(&a->lock);
+	if (hr__client_by(a, &a->by_pid, (uint32_t)c->pid) == c)
+		hr_map64_remove(&a->by_pid, (uint32_t)c->pid);
+	hr_map64_remove(&a->by_token, c->token);
+	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, c->pidfd, NULL);
+	close(c->pidfd);
+	c->pidfd = -1;
+	a->live--;
+	a->ring_bytes -= c->n_maps * MAP_BYTES;
+	pthread_mutex_unlock(&a->lock);
+}
+
+bool hr__client_dead(const struct client *c)
+{
+	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
+{
+	uint64_t proc = a->clients[i].proc;
+
+	client_remove(a, i);
+	hr_drain_ended(a->c.drain, proc, exit);
+}
+
+int hr_attach_adopt(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid,
+		    uint64_t start_time, uint32_t n_maps)
+{
+	struct client c = {.proc = proc, .token = token, .pid = pid, .n_maps = n_maps};
+	struct hr_procstat stat;
+	int r;
+
+	c.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	/* Looked at after the pidfd is held: the pid cannot be reused any more. */
+	r = c.pidfd < 0 || hr_procstat_read(pid, &stat) || stat.start_time != start_time ? -ESRCH
+											 : 0;
+	if (!r)
+		r = hr__client_add(a, &c);
+	if (r && c.pidfd >= 0)
+		close(c.pidfd);
+	if (r)
+		hr_drain_ended(a->c.drain, proc, "");
+	return r;
+}
+
+size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&a->lock);
+	for (uint32_t i = 0; i < a->n; i++) {
+		if (a->clients[i].pidfd < 0)
+			continue;
+		if (n < max)
+			pids[n] = a->clients[i].pid;
+		n++;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}

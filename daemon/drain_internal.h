@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain_internal.h - the drain thread's own state, shared by drain.c (sweeps, requests, sleep) and drain_entry.c (journal entries)
+ *
+ * All functions on the drain thread.
+ */
+#ifndef HEADRACE_DAEMON_DRAIN_INTERNAL_H
+#define HEADRACE_DAEMON_DRAIN_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/drain.h"
+
+enum message_kind { NEW_SESSION, NEW_MAP, ENDED };
+
+struct message {
+	struct message *next;
+	enum message_kind kind;
+	uint64_t proc;
+	struct hr_session *session;
+	struct hr_map_hdr *map;
+	char exit[16];
+};
+
+struct hr_drain {
+	struct hr_drain_config c;
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock; /* inbox, requests, stats */
+	pthread_cond_t served;
+	struct message *inbox, **inbox_last;
+	uint64_t flush_wanted, flush_done;
+	const char *stop_state;
+	struct hr_node_stats stats;
+	uint32_t level;
+	/* the thread's own */
+	struct hr_session *sessions;
+	uint64_t applied; /* bytes of the active half that the engine has seen */
+	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns;
+	uint64_t sleep_ns;
+	uint64_t sweeps;
+	uint32_t deaf; /* sessions that cannot ring our bell */
+	bool counters_only;
+	bool traffic; /* the last sweep found something */
+};
+
+/* Locks the journal and returns room for an entry of at most `bytes`, after a checkpoint if need be; NULL: unlocked. */
+void *hr__drain_begin(struct hr_drain *d, uint64_t bytes);
+
+/* Commits it, unlocks, and applies it. */
+void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes);
+
+/* Applies what was committed since, by the attach thread too, and hands the frames on. */
+void hr__drain_catch_up(struct hr_drain *d);
+
+void hr__drain_tick(struct hr_drain *d, uint64_t now_ns);
+void hr__drain_seal(struct hr_drain *d);
+void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);
+void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
+
+/* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
+void hr__drain_deselect(struct hr_drain *d);
+
+#endif
