@@ -43,7 +43,7 @@ static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace_
 	if (!n)
 		return;
 	entries = hr_arena_alloc(a, n * sizeof(*entries));
-	m->labels = hr_arena_alloc(a, n * sizeof(*m->labels));
+	m->labels = hr_arena_alloc(a, n * sizeof(Headrace__JobEvent__LabelsEntry *));
 	for (size_t i = 0; i < n && entries && m->labels; i++) {
 		char *key = hr_arena_text(a, labels[i]);
 		char *equals = key ? strchr(key, '=') : NULL;

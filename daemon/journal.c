@@ -57,8 +57,8 @@ static int make(struct hr_journal *j, int fd)
 	if (r)
 		return -r;
 	r = map_file(j, fd);
-	if (r)
-		return r;
+	if (r || !j->map)
+		return r ? r : -ENOMEM;
 	j->map->version = HR_JOURNAL_VERSION;
 	j->map->half_bytes = j->half_bytes;
 	/* The magic makes it a journal: last. */

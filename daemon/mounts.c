@@ -195,18 +195,30 @@ static uint32_t unescape(char *s)
 	return (uint32_t)(to - start);
 }
 
+/* A number and the separator behind it; moves *at past both. */
+static bool number(char **at, char separator, uint32_t *ret)
+{
+	char *end;
+	unsigned long v = strtoul(*at, &end, 10);
+
+	if (end == *at || *end != separator || v > UINT32_MAX)
+		return false;
+	*ret = (uint32_t)v;
+	*at = end + 1;
+	return true;
+}
+
 /* One line: "36 35 98:0 /root /point options [tags] - type source super". */
 static bool parse_line(char *line, struct hr_mount_row *row, char **ret_path, char **ret_type)
 {
-	unsigned id, parent, major, minor;
-	char *rest, *save = NULL, *dash = strstr(line, " - ");
-	int at = 0;
+	uint32_t id, parent, major, minor;
+	char *save = NULL, *dash = strstr(line, " - ");
 
-	if (!dash || sscanf(line, "%u %u %u:%u %n", &id, &parent, &major, &minor, &at) < 4 || !at)
+	if (!dash || !number(&line, ' ', &id) || !number(&line, ' ', &parent) ||
+	    !number(&line, ':', &major) || !number(&line, ' ', &minor) || line > dash)
 		return false;
 	*dash = 0;
-	rest = line + at;
-	if (!strtok_r(rest, " ", &save))
+	if (!strtok_r(line, " ", &save))
 		return false;
 	*ret_path = strtok_r(NULL, " ", &save);
 	*ret_type = strtok_r(dash + 3, " ", &save);

@@ -43,9 +43,9 @@ struct hr_node {
 
 static int fail(char **ret_error, int r, const char *what, const char *name)
 {
-	char *text = NULL;
+	char buf[128], *text = NULL;
 
-	if (asprintf(&text, "%s %s: %s", what, name, strerror(-r)) >= 0)
+	if (asprintf(&text, "%s %s: %s", what, name, strerror_r(-r, buf, sizeof(buf))) >= 0)
 		*ret_error = text;
 	return r;
 }
@@ -183,14 +183,20 @@ static int begin_stream(struct hr_node *n)
 static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index)
 {
 	unsigned long long proc;
-	unsigned index;
-	int end = 0;
+	unsigned long index;
+	char *end;
 
-	if (sscanf(name, "s%19llu.%9u%n", &proc, &index, &end) != 2 || name[end])
+	if (name[0] != 's' || name[1] < '0' || name[1] > '9')
+		return false;
+	proc = strtoull(name + 1, &end, 10);
+	if (*end != '.' || end[1] < '0' || end[1] > '9')
+		return false;
+	index = strtoul(end + 1, &end, 10);
+	if (*end || index >= HR_SESSION_MAPS)
 		return false;
 	*ret_proc = proc;
-	*ret_index = index;
-	return index < HR_SESSION_MAPS;
+	*ret_index = (uint32_t)index;
+	return true;
 }
 
 static struct hr_map_hdr *inherited_map(struct hr_inherited *list, size_t n, uint64_t proc,

@@ -4,15 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* Fields of /proc/PID/stat, counted from 1. */
+#define PPID	   4
+#define START_TIME 22
+
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 {
-	char name[48], text[1024], *end;
-	unsigned long long start;
+	char name[48], text[1024], *at;
 	ssize_t n;
-	int fd, ppid;
+	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -24,14 +28,18 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 		return -ESRCH;
 	text[n] = 0;
 	/* "pid (comm) state ppid ...": comm may hold anything, so start at the last parenthesis. */
-	end = strrchr(text, ')');
-	if (!end ||
-	    sscanf(
-		end + 1,
-		" %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		&ppid, &start) != 2)
+	at = strrchr(text, ')');
+	if (!at)
 		return -EIO;
-	ret->ppid = ppid;
-	ret->start_time = start;
+	for (unsigned field = 2; at && field <= START_TIME; field++) {
+		if (field == PPID)
+			ret->ppid = (pid_t)strtol(at, NULL, 10);
+		else if (field == START_TIME)
+			ret->start_time = strtoull(at, NULL, 10);
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+		if (!at && field < START_TIME)
+			return -EIO;
+	}
 	return 0;
 }

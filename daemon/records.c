@@ -12,6 +12,7 @@
 #define CALLS_MOST     (UINT64_C(1) << 31) /* in one aggregate */
 #define TEXT_MOST      8192u
 #define AHEAD	       6 /* slots */
+#define FAR_AHEAD      12
 
 struct cursor {
 	const struct hr_record *slots;
@@ -367,10 +368,10 @@ static void look_ahead(const struct hr_paths *paths, const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
 
-	if (c->at + (2u * AHEAD) >= c->n)
+	if (c->at + FAR_AHEAD >= c->n)
 		return;
-	if (r[2 * AHEAD].file != r[2 * AHEAD - 1].file)
-		hr_map64_prefetch(&paths->by_hash, r[2 * AHEAD].file);
+	if (r[FAR_AHEAD].file != r[FAR_AHEAD - 1].file)
+		hr_map64_prefetch(&paths->by_hash, r[FAR_AHEAD].file);
 	if (r[AHEAD].file != r[AHEAD - 1].file) {
 		uint32_t index = hr_map64_get(&paths->by_hash, r[AHEAD].file);
 

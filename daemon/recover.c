@@ -99,7 +99,7 @@ static void add_note(char **note, const struct hr_stream *s, int r, uint64_t fra
 		n = asprintf(&line,
 			     "%sjob %s on %s: its daemon was killed, and its journal cannot be "
 			     "replayed: %s\n",
-			     *note ? *note : "", s->job, s->node, strerror(-r));
+			     *note ? *note : "", s->job, s->node, strerrordesc_np(-r));
 	else
 		n = asprintf(&line,
 			     "%sjob %s on %s: its daemon was killed; %llu frames were recovered "
@@ -140,6 +140,7 @@ static bool any_journal(const char *store)
 
 	if (asprintf(&pattern, "%s/jobs/*/*/journal", store) < 0)
 		return false;
+	/* Its one shared state is the environment (~ is not expanded). NOLINTNEXTLINE(concurrency-mt-unsafe) */
 	any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 && found.gl_pathc > 0;
 	globfree(&found);
 	free(pattern);
