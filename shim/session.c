@@ -71,15 +71,16 @@ void hr__session_fd_taken(unsigned first, unsigned last)
 
 /*
  * How long an attach may take, in ns. A job that may wait for room in its rings (HEADRACE_ON_FULL=wait:1000 under
- * `headrace run`) may wait for the daemon as long: on a busy node it is not scheduled for longer than 50 ms, and a
- * short process that gives up is lost without a trace.
+ * `headrace run`) gives the daemon a fifth of that: on a busy node it is not scheduled for longer than 50 ms, and
+ * a short program that gives up is lost without a trace. Not more, because under a stopped daemon every
+ * new program waits that long; and not for forked children, of which a program may make thousands.
  */
-static uint64_t patience(void)
+static uint64_t patience(bool forked)
 {
 	uint64_t wait =
-	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(1000000) : 0;
+	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(200000) : 0;
 
-	return wait > PATIENCE ? wait : PATIENCE;
+	return wait > PATIENCE && !forked ? wait : PATIENCE;
 }
 
 /* ---- the attach lock -------------------------------------------------------------------------- */
@@ -96,7 +97,7 @@ static bool lock(void)
 			return true;
 		now = hr__clock_ns();
 		if (until == 0)
-			until = now + patience();
+			until = now + patience(false);
 		if (now >= until)
 			return false;
 		hr__sys_futex_wait(&hr__wiped.lock, 1, until - now, 1);
@@ -332,7 +333,7 @@ static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
  */
 static int converse(enum hr_hello_kind kind, bool forked)
 {
-	uint64_t until = hr__clock_ns() + patience();
+	uint64_t until = hr__clock_ns() + patience(forked);
 	int r = talk(kind, forked, until);
 
 	for (int i = 0; i < REDIALS && (r == -ECONNRESET || r == -EPIPE); i++)
