@@ -15,22 +15,22 @@
 
 /* hr_event.bits: the HR_REC_* of abi.h that outlive the daemon, and where the event was seen */
 #define HR_EV_SCOPE_RUNTIME HR_REC_RUNTIME
-#define HR_EV_CUT HR_REC_CUT
-#define HR_EV_BPF UINT32_C(256) /* source = 'bpf', else 'shim' */
+#define HR_EV_CUT	    HR_REC_CUT
+#define HR_EV_BPF	    UINT32_C(256) /* source = 'bpf', else 'shim' */
 
 struct hr_event {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t dur_ns;
-	int64_t offset;	   /* bytes; HR_OFFSET_NONE: not known or not applicable */
-	int64_t ret;	   /* return value, -errno on failure, HR_RET_NONE: did not return */
-	uint64_t asked;	   /* bytes; HR_ASKED_NONE */
-	uint32_t file;	   /* stream file id, 0: none */
-	uint32_t file2;	   /* second file (rename, link, copy_file_range), 0: none */
-	uint32_t task;	   /* index into the batch's tasks */
+	int64_t offset; /* bytes; HR_OFFSET_NONE: not known or not applicable */
+	int64_t ret;	/* return value, -errno on failure, HR_RET_NONE: did not return */
+	uint64_t asked; /* bytes; HR_ASKED_NONE */
+	uint32_t file;	/* stream file id, 0: none */
+	uint32_t file2; /* second file (rename, link, copy_file_range), 0: none */
+	uint32_t task;	/* index into the batch's tasks */
 	uint32_t flags;
-	int32_t fd;	   /* -1: none */
-	uint16_t op;	   /* enum hr_op_id */
-	uint16_t bits;	   /* HR_EV_* */
+	int32_t fd;    /* -1: none */
+	uint16_t op;   /* enum hr_op_id */
+	uint16_t bits; /* HR_EV_* */
 };
 
 struct hr_task {

@@ -50,31 +50,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HR_ABI_MAGIC UINT64_C(0x3145434152445248) /* "HRDRACE1" */
+#define HR_ABI_MAGIC   UINT64_C(0x3145434152445248) /* "HRDRACE1" */
 #define HR_ABI_VERSION 1u
 
-#define HR_PAGE_BYTES 4096u
-#define HR_SLOT_BYTES 64u
-#define HR_OP_MAX 512u        /* op ids are below this */
-#define HR_SESSION_MAPS 64u   /* most maps of one session */
-#define HR_RING_SLOTS_LOG2 12 /* default: 4096 slots, 256 KiB */
-#define HR_MAP_RINGS 4u       /* default: rings in a map */
-#define HR_RING_SLACK 128u    /* slots kept free: a full path and nested signal handlers fit */
-#define HR_TORN_NS UINT64_C(200000000)
+#define HR_PAGE_BYTES	   4096u
+#define HR_SLOT_BYTES	   64u
+#define HR_OP_MAX	   512u /* op ids are below this */
+#define HR_SESSION_MAPS	   64u	/* most maps of one session */
+#define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
+#define HR_MAP_RINGS	   4u	/* default: rings in a map */
+#define HR_RING_SLACK	   128u /* slots kept free: a full path and nested signal handlers fit */
+#define HR_TORN_NS	   UINT64_C(200000000)
 
 /* ---- record ------------------------------------------------------------------------------------- */
 
-#define HR_OFFSET_NONE INT64_MIN /* `offset`: the call names none; the daemon tracks the file position */
-#define HR_RET_NONE INT64_MIN    /* `ret`: the call did not return (cut short) */
+#define HR_OFFSET_NONE                                                                             \
+	INT64_MIN /* `offset`: the call names none; the daemon tracks the file position */
+#define HR_RET_NONE   INT64_MIN	 /* `ret`: the call did not return (cut short) */
 #define HR_ASKED_NONE UINT64_MAX /* `asked`: the call has no size */
 
 /* hr_record.bits */
-#define HR_REC_RUNTIME UINT32_C(1)   /* scope = 'runtime' (Python's own files), else 'data' */
-#define HR_REC_PAIR UINT32_C(2)      /* the next slot is a struct hr_pair: second file of this operation */
-#define HR_REC_AGGREGATE UINT32_C(4) /* `asked` calls folded into one record; `ret` = bytes in all */
-#define HR_REC_CUT UINT32_C(8)       /* left by siglongjmp or thread death before it returned */
-#define HR_REC_VFORK UINT32_C(16)    /* made by a vfork child on its parent's ring */
-#define HR_REC_DIR UINT32_C(32)      /* the file is a directory */
+#define HR_REC_RUNTIME UINT32_C(1) /* scope = 'runtime' (Python's own files), else 'data' */
+#define HR_REC_PAIR                                                                                \
+	UINT32_C(2) /* the next slot is a struct hr_pair: second file of this operation */
+#define HR_REC_AGGREGATE                                                                           \
+	UINT32_C(4)		  /* `asked` calls folded into one record; `ret` = bytes in all */
+#define HR_REC_CUT   UINT32_C(8)  /* left by siglongjmp or thread death before it returned */
+#define HR_REC_VFORK UINT32_C(16) /* made by a vfork child on its parent's ring */
+#define HR_REC_DIR   UINT32_C(32) /* the file is a directory */
 
 /*
  * One operation. `ret` is the call's return value, or -errno when it failed; a call that returns a pointer
@@ -92,8 +95,8 @@ struct hr_record {
 	uint16_t op;	      /* 46 enum hr_op_id, or a control id */
 	int32_t fd;	      /* 48 -1: none */
 	uint32_t flags;	      /* 52 open flags, whence, prot, item size: calls.def */
-	uint32_t seq;	      /* 56 low 32 bits of index + 1: the commit word, stored last with release */
-	uint32_t bits;	      /* 60 HR_REC_* */
+	uint32_t seq;  /* 56 low 32 bits of index + 1: the commit word, stored last with release */
+	uint32_t bits; /* 60 HR_REC_* */
 };
 
 /* Follows a record with HR_REC_PAIR; `op` is HR_CTL_PAIR. */
@@ -118,8 +121,9 @@ enum hr_ctl_id {
 	HR_CTL_PATH = 2,   /* a path: see below */
 	HR_CTL_PAIR = 3,   /* second half of a record with HR_REC_PAIR */
 	HR_CTL_TEXT = 4,   /* continuation slot: 56 bytes of text, then seq, then 4 more unused */
-	HR_CTL_ENV = 5,	   /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
-	HR_CTL_FORK = 6,   /* a child was made: fd = its pid as the parent sees it, flags = 1 for vfork */
+	HR_CTL_ENV = 5, /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
+	HR_CTL_FORK =
+	    6, /* a child was made: fd = its pid as the parent sees it, flags = 1 for vfork */
 	HR_OP_FIRST = 16
 };
 
@@ -131,9 +135,10 @@ enum hr_ctl_id {
  * All slots of a control record are reserved by one add; its first slot is committed last.
  */
 struct hr_text {
-	uint8_t text[56]; /*  0 the op field of a text slot is text too: only the first slot tells */
-	uint32_t seq;	  /* 56 */
-	uint32_t spare;	  /* 60 */
+	uint8_t
+	    text[56];	/*  0 the op field of a text slot is text too: only the first slot tells */
+	uint32_t seq;	/* 56 */
+	uint32_t spare; /* 60 */
 };
 #define HR_TEXT_BYTES 56u
 
@@ -143,11 +148,11 @@ struct hr_text {
 struct hr_map_hdr {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t index;	     /* of this map in its session */
-	uint64_t session;    /* token, also in hr_ack */
+	uint32_t index;	  /* of this map in its session */
+	uint64_t session; /* token, also in hr_ack */
 	uint32_t ring_count;
 	uint32_t slots_log2;
-	uint32_t level;	     /* enum hr_level; daemon: relaxed store, shim: relaxed load */
+	uint32_t level; /* enum hr_level; daemon: relaxed store, shim: relaxed load */
 	uint32_t spare[7];
 	uint8_t pad[HR_PAGE_BYTES - 64];
 };
@@ -201,13 +206,15 @@ struct hr_lost {
 
 struct hr_ring_hdr {
 	/* line 0: the owner's */
-	uint64_t head;		/* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
-	uint32_t owner_tid;	/* 0: free; claimed by compare-and-swap */
-	uint32_t waiting;	/* owner sleeps on `tail` */
-	uint64_t lost_total;	/* records in lost[]; release store after them */
+	uint64_t
+	    head; /* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
+	uint32_t owner_tid;  /* 0: free; claimed by compare-and-swap */
+	uint32_t waiting;    /* owner sleeps on `tail` */
+	uint64_t lost_total; /* records in lost[]; release store after them */
 	uint64_t spare0[5];
 	/* line 1: the daemon's */
-	uint64_t tail;		/* slots consumed; futex on its low word; release store, acquire load by the owner */
+	uint64_t
+	    tail; /* slots consumed; futex on its low word; release store, acquire load by the owner */
 	uint64_t spare1[7];
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
@@ -222,7 +229,7 @@ struct hr_node_page {
 	uint32_t sleeping; /* 1: the drain thread is in (or about to enter) FUTEX_WAIT on `bell` */
 	uint32_t bell;	   /* futex word: shims FUTEX_WAKE it, never write it */
 	uint32_t spare;
-	uint64_t beat;	   /* sweeps done: a shim that waits for room gives up when it stands still */
+	uint64_t beat; /* sweeps done: a shim that waits for room gives up when it stands still */
 	uint8_t pad[HR_PAGE_BYTES - 32];
 };
 
@@ -231,19 +238,19 @@ struct hr_node_page {
 enum hr_hello_kind { HR_HELLO_ATTACH = 1, HR_HELLO_MORE_RINGS = 2 };
 
 /* hr_hello.flags */
-#define HR_HELLO_FORKED UINT32_C(1)	/* same image as its parent: parent_session is valid */
-#define HR_HELLO_TICKS_TSC UINT32_C(2)	/* counters and start_ticks were taken with the TSC */
+#define HR_HELLO_FORKED	   UINT32_C(1) /* same image as its parent: parent_session is valid */
+#define HR_HELLO_TICKS_TSC UINT32_C(2) /* counters and start_ticks were taken with the TSC */
 
 #define HR_HELLO_MAX_BYTES 65536u
 
 struct hr_hello {
 	uint64_t magic;
 	uint32_t abi;
-	uint16_t word_bytes;	 /* sizeof(void *) */
-	uint16_t kind;		 /* enum hr_hello_kind */
-	uint32_t bytes;		 /* whole message */
-	uint32_t flags;		 /* HR_HELLO_* */
-	int32_t pid;		 /* as the process sees itself (its own pid namespace) */
+	uint16_t word_bytes; /* sizeof(void *) */
+	uint16_t kind;	     /* enum hr_hello_kind */
+	uint32_t bytes;	     /* whole message */
+	uint32_t flags;	     /* HR_HELLO_* */
+	int32_t pid;	     /* as the process sees itself (its own pid namespace) */
 	int32_t ppid;
 	int32_t tid;
 	int32_t spare0;
@@ -254,9 +261,10 @@ struct hr_hello {
 };
 
 enum hr_item_kind {
-	HR_ITEM_EXE = 1,     /* path of the executable */
-	HR_ITEM_ARGV = 2,    /* arguments, each ended by NUL; cut at 4096 bytes */
-	HR_ITEM_ENV = 3,     /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
+	HR_ITEM_EXE = 1,  /* path of the executable */
+	HR_ITEM_ARGV = 2, /* arguments, each ended by NUL; cut at 4096 bytes */
+	HR_ITEM_ENV =
+	    3, /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
 	HR_ITEM_CWD = 4,
 	HR_ITEM_COUNTERS = 5 /* array of struct hr_counter: operations made while detached */
 };
@@ -279,10 +287,11 @@ struct hr_counter {
 struct hr_ack {
 	uint64_t magic;
 	uint32_t abi;
-	int32_t status;		/* 0, or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED deselected */
+	int32_t
+	    status; /* 0, or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED deselected */
 	uint64_t session;
-	uint32_t flags;		/* HR_ACK_* */
-	uint32_t index;		/* of the map */
+	uint32_t flags; /* HR_ACK_* */
+	uint32_t index; /* of the map */
 	uint32_t ring_count;
 	uint32_t slots_log2;
 	uint32_t level;
@@ -301,12 +310,16 @@ HR_ASSERT(offsetof(struct hr_text, seq) == 56 && HR_TEXT_BYTES == 56);
 HR_ASSERT(offsetof(struct hr_record, bits) == 60);
 HR_ASSERT(sizeof(struct hr_map_hdr) == HR_PAGE_BYTES && offsetof(struct hr_map_hdr, level) == 32);
 HR_ASSERT(sizeof(struct hr_inflight) == 64 && sizeof(struct hr_aggregate) == 64);
-HR_ASSERT(offsetof(struct hr_ring_hdr, tail) == 64 && offsetof(struct hr_ring_hdr, inflight) == 128);
-HR_ASSERT(offsetof(struct hr_ring_hdr, aggregate) == 192 && offsetof(struct hr_ring_hdr, lost) == 4096);
+HR_ASSERT(offsetof(struct hr_ring_hdr, tail) == 64 &&
+	  offsetof(struct hr_ring_hdr, inflight) == 128);
+HR_ASSERT(offsetof(struct hr_ring_hdr, aggregate) == 192 &&
+	  offsetof(struct hr_ring_hdr, lost) == 4096);
 HR_ASSERT(sizeof(struct hr_ring_hdr) == 16384 && sizeof(struct hr_lost) == 24);
-HR_ASSERT(sizeof(struct hr_node_page) == HR_PAGE_BYTES && offsetof(struct hr_node_page, bell) == 16);
+HR_ASSERT(sizeof(struct hr_node_page) == HR_PAGE_BYTES &&
+	  offsetof(struct hr_node_page, bell) == 16);
 HR_ASSERT(sizeof(struct hr_hello) == 64 && offsetof(struct hr_hello, session) == 40);
-HR_ASSERT(sizeof(struct hr_ack) == 64 && sizeof(struct hr_item_hdr) == 4 && sizeof(struct hr_counter) == 32);
+HR_ASSERT(sizeof(struct hr_ack) == 64 && sizeof(struct hr_item_hdr) == 4 &&
+	  sizeof(struct hr_counter) == 32);
 
 /* Bytes of one ring, of a map; offset of ring i in its map. */
 static inline uint64_t hr_ring_bytes(uint32_t slots_log2)
