@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OURS 7u
+#define OURS 8u
 
 /* Does `variable` ("NAME=value") have this name? */
 static bool is_named(const char *variable, const char *name, size_t bytes)
@@ -81,11 +81,14 @@ static bool put_all(char **environment, const struct hr_environment *e)
 {
 	const char *const socket[] = {e->socket, NULL}, *const store[] = {e->store, NULL};
 	const char *const job[] = {e->job, NULL}, *const on_full[] = {"wait:1000", NULL};
+	/* Room for the shim to tell children that nobody answered (shim/session.c): 20 digits. */
+	const char *const attach_failed[] = {"00000000000000000000", NULL};
 
 	if (!put(environment, preload(e->library)) ||
 	    !put(environment, join("HEADRACE_SOCKET", NULL, socket, ',')) ||
 	    !put(environment, join("HEADRACE_STORE", NULL, store, ',')) ||
-	    !put(environment, join("HEADRACE_JOB", NULL, job, ',')))
+	    !put(environment, join("HEADRACE_JOB", NULL, job, ',')) ||
+	    !put(environment, join("HEADRACE_ATTACH_FAILED", NULL, attach_failed, ',')))
 		return false;
 	if (e->exclude[0] != NULL &&
 	    !put(environment,

@@ -211,6 +211,7 @@ static void test_environment(void **state)
 	assert_string_equal(value_of(made, "HEADRACE_EXCLUDE"), "/a,/b");
 	assert_null(value_of(made, "HEADRACE_INCLUDE"));
 	assert_string_equal(value_of(made, "HEADRACE_ON_FULL"), "wait:1000");
+	assert_string_equal(value_of(made, "HEADRACE_ATTACH_FAILED"), "00000000000000000000");
 	assert_string_equal(value_of(made, "X"), "1");
 	hr_environment_free(made);
 }
