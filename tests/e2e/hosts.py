@@ -63,7 +63,7 @@ END
         tee t1 t2 < in/deep/* | wc -c; install -m 640 in/n1 inst; shuf -i 1-3 | wc -l; uniq -c in/n1 | tail -1
         ls -lR --time-style=+%s in | sed 's/^total.*//'; du -b in/n1; readlink -f in/link | xargs basename; comm -12 in/n1 in/n2 | wc -l
         rm -r copy; rmdir in 2>&1; cat nothing; mkdir d; chmod 700 d; touch -d @0 d/t; find . -name 'n*' -size +10k -print | sort
-        tail -f in/n1 --pid=1 2>/dev/null & sleep 0.1; kill $!; wait $! ; echo $?
+        tail -f in/n1 > tailed & until [ -s tailed ]; do sleep 0.02; done; kill $!; wait $! ; echo $?
     """,
     ),
     Host(
