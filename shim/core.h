@@ -90,7 +90,10 @@ static inline void hr_end(struct hr_op *op, int64_t ret, uint32_t flags);
  */
 void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags);
 
-/* As hr_end, with a second file: rename, link, copy_file_range... */
+/*
+ * As hr_end, with a second file: rename, link, copy_file_range... The record is a pair even when `second` is not
+ * tracked (its file is 0): of a copy, it tells the source from the target.
+ */
 void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset, int64_t ret,
 		 uint32_t flags);
 
@@ -129,7 +132,10 @@ void hr_map_remove(const void *addr, uint64_t bytes);
 /* For calls on a mapped address: as hr_begin_fd with the file of the mapping. */
 void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t asked);
 
-/* For operations whose file the wrapper already knows (aio completion, closedir of a known DIR): */
+/*
+ * For operations whose file the wrapper already knows (a mapping's). HR_FILE_UNKNOWN: the operation is on no file
+ * (sync, fflush(NULL)), or on one that its end names.
+ */
 void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked, int64_t offset);
 
 /* ---- process events ------------------------------------------------------------------------------- */

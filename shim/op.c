@@ -65,7 +65,7 @@ static void specialities(struct hr__thread *t)
 		hr__vfork_child();
 }
 
-/* `file` without HR__FD_ANNOUNCED. */
+/* `file` without HR__FD_ANNOUNCED; HR_FILE_UNKNOWN: the operation has none. */
 static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		       int64_t offset)
 {
@@ -77,7 +77,8 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 		return;
 	if (op->ring != NULL) {
 		specialities(&hr__self);
-		file = hr__fd_announce(fd, file);
+		if (hr_file_tracked(file))
+			file = hr__fd_announce(fd, file);
 	}
 	op_set(op, id, file, fd, asked, offset);
 	op->start = hr__clock_ticks();
@@ -115,7 +116,7 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 		   int64_t offset)
 {
 	op->live = false;
-	if (hr_file_tracked(file) && hr__image.on)
+	if (file != HR_FILE_IGNORED && hr__image.on)
 		begin_slow(op, id, file, fd, asked, offset);
 }
 
@@ -325,10 +326,8 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 		 int64_t ret, uint32_t flags)
 {
 	struct hr_pair pair = {
-	    .file = HR_FILE_ID(second),
 	    .offset = second_offset,
 	    .fd = second_fd,
-	    .bits = (uint32_t)(second & HR_FILE_RUNTIME),
 	    .op = HR_CTL_PAIR,
 	};
 	uint64_t end;
@@ -343,7 +342,12 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 		}
 		op->file = 0; /* from an excluded place to a traced one */
 	}
-	finish(op, end, ret, flags, hr_file_tracked(second) ? &pair : NULL);
+	if (hr_file_tracked(second)) {
+		second = second_fd >= 0 ? hr__fd_announce(second_fd, second) : second;
+		pair.file = HR_FILE_ID(second);
+		pair.bits = (uint32_t)(second & HR_FILE_RUNTIME);
+	}
+	finish(op, end, ret, flags, &pair);
 }
 
 hr_file hr_path_file(int dirfd, const char *path)

@@ -139,8 +139,8 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
 /*
- * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. A copy of which only
- * the target is tracked becomes an operation on that one.
+ * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. One that is not tracked
+ * leaves its half of the event empty; with both it is none.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
 /* The offsets are the caller's, already advanced by the call; NULL: the file position. */

@@ -157,11 +157,12 @@ hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint
 {
 	hr_file second = hr_fd_get(out);
 
-	hr_begin_fd(op, id, in, asked, HR_OFFSET_NONE);
-	if (op->live || !hr_file_tracked(second))
-		return second;
-	hr_begin_fd(op, id, out, asked, HR_OFFSET_NONE);
-	return HR_FILE_IGNORED;
+	if (hr_file_tracked(hr_fd_get(in)))
+		hr_begin_fd(op, id, in, asked, HR_OFFSET_NONE);
+	else
+		hr_begin_file(op, id, hr_file_tracked(second) ? HR_FILE_UNKNOWN : HR_FILE_IGNORED,
+			      -1, asked, HR_OFFSET_NONE);
+	return second;
 }
 
 static inline int64_t before_copy(const off64_t *offset, int64_t ret)
@@ -172,13 +173,14 @@ static inline int64_t before_copy(const off64_t *offset, int64_t ret)
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags)
 {
+	bool to_file = hr_file_tracked(second);
+
 	if (!op->live)
 		return;
-	op->offset = before_copy(op->fd == out ? out_offset : in_offset, ret);
-	if (hr_file_tracked(second))
-		hr_end_pair(op, second, out, before_copy(out_offset, ret), ret, flags);
-	else
-		hr_end(op, ret, flags);
+	if (hr_file_tracked(op->file))
+		op->offset = before_copy(in_offset, ret);
+	hr_end_pair(op, second, to_file ? out : -1,
+		    to_file ? before_copy(out_offset, ret) : HR_OFFSET_NONE, ret, flags);
 }
 
 #define SENDFILE(name, type)                                                                       \

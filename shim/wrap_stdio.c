@@ -44,6 +44,29 @@ int hr_wrap_pclose(FILE *fp)
 	return HR_REAL(pclose)(fp);
 }
 
+/* NULL flushes every stream: an operation without a file. */
+#define FFLUSH(name)                                                                               \
+	int hr_wrap_##name(FILE *fp)                                                               \
+	{                                                                                          \
+		int fd = hr_fileno(fp);                                                            \
+		struct hr_op op;                                                                   \
+		int r;                                                                             \
+                                                                                                   \
+		if (fp != NULL && hr_fd_ignored(fd))                                               \
+			return HR_REAL(name)(fp);                                                  \
+		if (fp != NULL)                                                                    \
+			hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);         \
+		else                                                                               \
+			hr_begin_file(&op, HR_OP_##name, HR_FILE_UNKNOWN, -1, HR_ASKED_NONE,       \
+				      HR_OFFSET_NONE);                                             \
+		r = HR_REAL(name)(fp);                                                             \
+		hr_end(&op, hr_ret(r), 0);                                                         \
+		return r;                                                                          \
+	}
+
+FFLUSH(fflush)
+FFLUSH(fflush_unlocked)
+
 #define FPUTS(name)                                                                                \
 	int hr_wrap_##name(const char *s, FILE *fp)                                                \
 	{                                                                                          \

@@ -99,6 +99,11 @@ WRITE(pwritev64v2, HR_ASKED_NONE, HR_OFFSET_NONE, RWF_DSYNC, fd, IOV(buf), 2, -1
 		assert_int_equal(pipe(p), 0);                                                      \
 		assert_int_equal(ON(hr_wrap_##name(p[1], in, NULL, N)), N);                        \
 		WANT(HR_OP_##name, .fd = in, .asked = N, .ret = N);                                \
+		in = open("/proc/self/exe", O_RDONLY);                                             \
+		assert_int_equal(ON(hr_wrap_##name(out, in, NULL, N)), N);                         \
+		WANT(HR_OP_##name, .path = NULL, .fd2 = out, .path2 = P("copy"), .asked = N,       \
+		     .ret = N);                                                                    \
+		in = data_open(O_RDONLY);                                                          \
 		assert_failed(ON(hr_wrap_##name(in, in, NULL, N)), EBADF);                         \
 		WANT(HR_OP_##name, .fd = in, .fd2 = in, .path2 = P("data"), .asked = N,            \
 		     .ret = -EBADF);                                                               \
@@ -131,7 +136,8 @@ void drive_splice(void)
 	assert_int_equal(ON(hr_wrap_splice(in, &from, p[1], NULL, N, 0)), N);
 	WANT(HR_OP_splice, .fd = in, .asked = N, .offset = 16, .ret = N);
 	assert_int_equal(ON(hr_wrap_splice(p[0], NULL, out, &to, N, 0)), N);
-	WANT(HR_OP_splice, .fd = out, .path = P("copy"), .asked = N, .offset = 2, .ret = N);
+	WANT(HR_OP_splice, .path = NULL, .fd2 = out, .path2 = P("copy"), .asked = N, .offset2 = 2,
+	     .ret = N);
 	assert_int_equal(size_of("copy"), 2 + N);
 	assert_failed(ON(hr_wrap_splice(p[0], NULL, p[0], NULL, N, 0)), EBADF);
 }

@@ -315,6 +315,7 @@ FPOS(fgetpos64, fsetpos64, fpos64_t)
 		assert_true(holds("data", "abc"));                                                 \
 		WANT(HR_OP_##name, .fd = fileno(fp));                                              \
 		assert_int_equal(ON(hr_wrap_##name(NULL)), 0);                                     \
+		WANT(HR_OP_##name, .path = NULL);                                                  \
 		fclose(fp);                                                                        \
 	}
 

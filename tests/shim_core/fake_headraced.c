@@ -32,10 +32,16 @@ static void print_records(struct fake_daemon *d)
 		const struct fake_record *k = fake_record(d, i);
 		const struct fake_path *p = fake_path(d, k->session, k->r.file);
 
-		if (k->r.op >= HR_OP_FIRST)
-			printf("record %u %d %s ret %" PRId64 " fd %d flags %u bits %u %s\n",
-			       k->session, k->tid, hr_op_info(k->r.op)->name, k->r.ret, k->r.fd,
-			       k->r.flags, k->r.bits, p != NULL ? p->text : "?");
+		if (k->r.op < HR_OP_FIRST)
+			continue;
+		printf("record %u %d %s ret %" PRId64 " fd %d flags %u bits %u %s", k->session,
+		       k->tid, hr_op_info(k->r.op)->name, k->r.ret, k->r.fd, k->r.flags, k->r.bits,
+		       p != NULL ? p->text : "?");
+		if ((k->r.bits & HR_REC_PAIR) != 0) {
+			p = fake_path(d, k->session, k->pair.file);
+			printf(" to fd %d %s", k->pair.fd, p != NULL ? p->text : "?");
+		}
+		printf("\n");
 	}
 }
 

@@ -60,6 +60,33 @@ expect off off ' open ' 0
 traced excluded env "HEADRACE_EXCLUDE=$dir/a" cat a
 expect excluded excluded ' open ' 0
 
+# Copies of which one half is excluded, or a pipe; operations on no file.
+cat >copies.py <<-'EOF'
+	import ctypes, os
+	a, b = os.open("a", os.O_RDONLY), os.open("b", os.O_RDWR | os.O_CREAT)
+	hidden = os.open("hidden", os.O_RDWR | os.O_CREAT)
+	r, w = os.pipe()
+	os.copy_file_range(a, b, 3, 0, 0)
+	os.copy_file_range(a, hidden, 4, 0, 0)
+	os.copy_file_range(hidden, b, 3, 0, 0)
+	os.sendfile(b, hidden, 0, 4)
+	os.sendfile(hidden, hidden, 0, 1)
+	os.splice(a, w, 2, 0)
+	os.splice(r, b, 2)
+	os.sync()
+	ctypes.CDLL(None).fflush(None)
+EOF
+traced copies env "HEADRACE_EXCLUDE=$dir/hidden,*.py" /usr/bin/python3 -S -E copies.py
+expect copies copies ' copy_file_range ret 3 fd [0-9]+ .*/a to fd [0-9]+ .*/b$' 1
+expect copies copies ' copy_file_range ret 4 fd [0-9]+ .*/a to fd -1 [?]$' 1
+expect copies copies ' copy_file_range ret 3 fd -1 .* [?] to fd [0-9]+ .*/b$' 1
+expect copies copies ' sendfile(64)? ' 1
+expect copies copies ' sendfile(64)? ret 4 fd -1 .* [?] to fd [0-9]+ .*/b$' 1
+expect copies copies ' splice ret 2 fd [0-9]+ .*/a to fd -1 [?]$' 1
+expect copies copies ' splice ret 2 fd -1 .* [?] to fd [0-9]+ .*/b$' 1
+expect copies copies ' sync ret 0 fd -1 flags 0 bits 0 [?]$' 1
+expect copies copies ' fflush ret 0 fd -1 flags 0 bits 0 [?]$' 1
+
 # Without a daemon everything works, at once.
 start=$(date +%s%N)
 [ "$(HEADRACE_SOCKET=/nonexistent LD_PRELOAD=$lib cat a)" = hello ] || failed=1
