@@ -80,7 +80,7 @@ traced copies env "HEADRACE_EXCLUDE=$dir/hidden,*.py" /usr/bin/python3 -S -E cop
 expect copies copies ' copy_file_range ret 3 fd [0-9]+ .*/a to fd [0-9]+ .*/b$' 1
 expect copies copies ' copy_file_range ret 4 fd [0-9]+ .*/a to fd -1 [?]$' 1
 expect copies copies ' copy_file_range ret 3 fd -1 .* [?] to fd [0-9]+ .*/b$' 1
-expect copies copies ' sendfile(64)? ' 1
+expect copies copies ' sendfile(64)? ret ' 1
 expect copies copies ' sendfile(64)? ret 4 fd -1 .* [?] to fd [0-9]+ .*/b$' 1
 expect copies copies ' splice ret 2 fd [0-9]+ .*/a to fd -1 [?]$' 1
 expect copies copies ' splice ret 2 fd -1 .* [?] to fd [0-9]+ .*/b$' 1
