@@ -19,6 +19,7 @@ struct hr_appender {
 	struct hr_out_list inbox;
 	uint64_t given, done; /* outs */
 	uint64_t progress_seen;
+	bool cornered; /* the drain thread has no journal half left */
 	bool stop;
 	int error;
 	uint64_t stored_bytes;
@@ -148,14 +149,27 @@ static int append_kept(struct hr_appender *a)
 	return r;
 }
 
+static bool take_cornered(struct hr_appender *a)
+{
+	bool cornered;
+
+	pthread_mutex_lock(&a->lock);
+	cornered = a->cornered;
+	a->cornered = false;
+	pthread_mutex_unlock(&a->lock);
+	return cornered;
+}
+
 /*
- * The store takes nothing: encode what waits, so that batches are free again, and let go of journal halves whose frames
- * are kept here. The drain thread must go on.
+ * The store takes nothing: encode what waits, so that batches are free again. The journal keeps what a kill would take,
+ * until both its halves are full: the drain thread must go on, so the older one is let go then.
  */
 static void keep(struct hr_appender *a)
 {
+	bool cornered = take_cornered(a);
+
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {
-		if (o->retire_gen && a->journal)
+		if (o->retire_gen && a->journal && cornered)
 			hr_journal_retire(a->journal, o->retire_gen);
 		if (pack(a, o))
 			replace(a, o);
@@ -172,7 +186,7 @@ static bool take_inbox(struct hr_appender *a)
 	pthread_mutex_lock(&a->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
-	while (!a->inbox.first && !a->stop) {
+	while (!a->inbox.first && !a->stop && !(a->cornered && a->error)) {
 		if (!a->kept.first)
 			pthread_cond_wait(&a->given_some, &a->lock);
 		else if (pthread_cond_timedwait(&a->given_some, &a->lock, &until) == ETIMEDOUT)
@@ -278,7 +292,7 @@ int hr_appender_wait(struct hr_appender *a)
 	return r;
 }
 
-void hr_appender_progress(struct hr_appender *a)
+void hr_appender_make_room(struct hr_appender *a)
 {
 	struct timespec until;
 
@@ -289,9 +303,12 @@ void hr_appender_progress(struct hr_appender *a)
 		until.tv_sec++;
 	}
 	pthread_mutex_lock(&a->lock);
+	a->cornered = true;
+	pthread_cond_signal(&a->given_some);
 	if (a->progress_seen == a->done)
 		pthread_cond_timedwait(&a->done_some, &a->lock, &until);
 	a->progress_seen = a->done;
+	a->cornered = false;
 	pthread_mutex_unlock(&a->lock);
 }
 

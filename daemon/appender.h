@@ -26,14 +26,17 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 /* Takes all of the list. */
 void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);
 
-/* The journal half `gen` is retired once all given before is stored (or kept, while the store has an error). */
+/* The journal half `gen` is retired once all given before is stored. */
 int hr_appender_retire(struct hr_appender *a, uint64_t gen);
 
 /* Waits until all given before is stored: 0; or the store's error. */
 int hr_appender_wait(struct hr_appender *a);
 
-/* Waits until the thread has done something since the last call, 20 ms at most. */
-void hr_appender_progress(struct hr_appender *a);
+/*
+ * For who finds both journal halves full: waits until the thread has done something since the last call, 20 ms at most.
+ * While the store has an error, a half whose frames are all kept in memory is retired: from then on a kill loses them.
+ */
+void hr_appender_make_room(struct hr_appender *a);
 
 /* 0 or -errno of the last append. Any thread. */
 int hr_appender_error(const struct hr_appender *a);
