@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.c - totals of operations that no record tells of: private ones while detached, a ring's lost[]
+ * counters.c - totals of operations that no record tells of
+ *
+ * Without a session they are private and leave with the next hello. In a session they go to a ring's lost[], at
+ * once: the thread's own when it was full, the session's first when the thread has none.
  */
 #include "shim/internal.h"
 
@@ -19,18 +22,7 @@ uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t f
 	return bytes == UINT64_MAX ? 0 : bytes;
 }
 
-/* Any thread: atomic adds. The daemon gets them with the next hello, or through a ring's lost[]. */
-void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
-{
-	struct hr_lost *c = &hr__wiped.counters[op % HR_OP_MAX];
-
-	__atomic_fetch_add(&c->count, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->bytes, hr__counters_bytes(op, ret, asked, flags), __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->ticks, ticks, __ATOMIC_RELAXED);
-	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_RELEASE);
-}
-
-/* Only the ring's owner and its signal handlers come here, but those can interrupt one another. */
+/* Any thread: atomic adds. Mostly the ring's owner, and threads without one (hr__counters_add). */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
@@ -43,18 +35,51 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
 
-/* Operations counted while this process had a session but the thread no ring: they leave through ours. */
-void hr__counters_to_ring(struct hr_ring_hdr *ring)
+/*
+ * The session's first ring, whoever has it: its lost[] is memory of the daemon's, so that what is counted there
+ * outlives the process. Losses are the process's, not the thread's. NULL: no session.
+ */
+static struct hr_ring_hdr *first_ring(void)
 {
-	if (__atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
+	/* Acquire: pairs with the attacher's release store; maps[0] is there with the nonce. */
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
+		return NULL;
+	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
+}
+_Static_assert(sizeof(struct hr_map_hdr) == HR_PAGE_BYTES, "the first ring is behind the header");
+
+void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
+{
+	struct hr_lost *c = &hr__wiped.counters[op % HR_OP_MAX];
+	uint64_t bytes = hr__counters_bytes(op, ret, asked, flags);
+	struct hr_ring_hdr *ring = first_ring();
+
+	if (ring != NULL) {
+		hr__lost_add(ring, op, 1, bytes, ticks);
+		return;
+	}
+	__atomic_fetch_add(&c->count, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->ticks, ticks, __ATOMIC_RELAXED);
+	/* Both are sequentially consistent with the attacher's, in the other order: one of us sees the other. */
+	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
+		hr__counters_to_session();
+}
+
+void hr__counters_to_session(void)
+{
+	struct hr_ring_hdr *ring = first_ring();
+
+	if (ring == NULL || __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
 		return;
 	for (unsigned op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
 		struct hr_lost *c = &hr__wiped.counters[op];
 		uint64_t count = __atomic_exchange_n(&c->count, 0, __ATOMIC_RELAXED);
+		uint64_t bytes = __atomic_exchange_n(&c->bytes, 0, __ATOMIC_RELAXED);
+		uint64_t ticks = __atomic_exchange_n(&c->ticks, 0, __ATOMIC_RELAXED);
 
-		if (count != 0)
-			hr__lost_add(ring, (uint16_t)op, count,
-				     __atomic_exchange_n(&c->bytes, 0, __ATOMIC_RELAXED),
-				     __atomic_exchange_n(&c->ticks, 0, __ATOMIC_RELAXED));
+		if ((count | bytes | ticks) != 0)
+			hr__lost_add(ring, (uint16_t)op, count, bytes, ticks);
 	}
 }

@@ -147,8 +147,8 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 		item_read(HR_ITEM_ARGV, read_argv, ARGV_BYTES);
 		item_read(HR_ITEM_CWD, read_cwd, HR__PATH_MAX);
 		items_env();
+		item_counters();
 	}
-	item_counters();
 	if (hr__clock_is_tsc())
 		h.flags |= HR_HELLO_TICKS_TSC;
 	h.start_ticks = hr__clock_ticks();

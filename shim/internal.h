@@ -83,7 +83,8 @@ struct hr__wiped {
 	uint32_t counting;  /* counters[] holds something */
 	uint32_t map_count; /* release store after maps[] */
 	uint64_t token;
-	uint64_t start_ticks; /* of the session */
+	uint64_t more_after_ns; /* CLOCK_MONOTONIC; no asking for more rings before; attach lock */
+	uint64_t start_ticks;	/* of the session */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_lost counters[HR_OP_MAX]; /* operations made without a ring */
@@ -166,8 +167,10 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 /* ---- session.c: attach
  * ----------------------------------------------------------------------------- */
 
-/* Both take the attach lock, block at most 50 ms, and return whether there is now something to
- * claim. */
+/*
+ * Both take the attach lock, block at most 50 ms (or what HEADRACE_ON_FULL=wait:MS allows), and return
+ * whether there is now something to claim.
+ */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
 /* A descriptor number is about to be closed by the program: if it is one of ours in mid-attach, it
@@ -210,7 +213,7 @@ static inline bool hr__in_vfork_child(void)
 
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
-void hr__counters_to_ring(struct hr_ring_hdr *ring); /* into its lost[]: owner only */
+void hr__counters_to_session(void); /* what was counted while the attach was on its way */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks);
 

@@ -77,8 +77,6 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 	uint64_t slots = (uint64_t)t->mask + 1;
 	struct wait w = {0};
 
-	if (hr_unlikely(__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0))
-		hr__counters_to_ring(ring);
 	t->slow.why[HR__SLOW_LEVEL] =
 	    __atomic_load_n(&t->map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 	for (;;) {

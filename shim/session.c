@@ -83,9 +83,21 @@ static uint64_t patience(bool forked)
 	return wait > PATIENCE && !forked ? wait : PATIENCE;
 }
 
+/*
+ * A thread of an attached process that has no ring yet is as one whose ring is full: it waits as HEADRACE_ON_FULL
+ * says, for others that ask before it as well (a crowd of threads starts at once).
+ */
+static uint64_t patience_ring(void)
+{
+	uint64_t wait =
+	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(1000000) : 0;
+
+	return wait > PATIENCE ? wait : PATIENCE;
+}
+
 /* ---- the attach lock -------------------------------------------------------------------------- */
 
-static bool lock(void)
+static bool lock(uint64_t patience_ns)
 {
 	uint64_t until = 0, now;
 
@@ -97,7 +109,7 @@ static bool lock(void)
 			return true;
 		now = hr__clock_ns();
 		if (until == 0)
-			until = now + patience(false);
+			until = now + patience_ns;
 		if (now >= until)
 			return false;
 		hr__sys_futex_wait(&hr__wiped.lock, 1, until - now, 1);
@@ -107,7 +119,7 @@ static bool lock(void)
 static void unlock(void)
 {
 	__atomic_store_n(&hr__wiped.lock, 0, __ATOMIC_RELEASE);
-	hr__sys_futex_wake(&hr__wiped.lock, INT32_MAX, 1);
+	hr__sys_futex_wake(&hr__wiped.lock, 1, 1);
 }
 
 /* ---- the conversation ------------------------------------------------------------------------- */
@@ -291,7 +303,8 @@ static int adopt(const struct hr_ack *ack)
 	hr__image.parent_token = ack->session;
 	map_publish(map, ack->map_bytes);
 	/* Time never stands still between a parent's attach and its child's: no two of them have one nonce. */
-	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);
+	hr__counters_to_session();
 	return 0;
 }
 
@@ -320,7 +333,7 @@ static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
 			else
 				r = -EPROTO;
 		}
-		if (r < 0)
+		if (r < 0 && kind == HR_HELLO_ATTACH)
 			hr__hello_counters_return();
 	}
 	hr__session_fds_drop();
@@ -331,9 +344,9 @@ static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
  * A daemon that dies in the middle hangs up; its keeper's socket takes the next call, and another
  * worker answers it.
  */
-static int converse(enum hr_hello_kind kind, bool forked)
+static int converse(enum hr_hello_kind kind, bool forked, uint64_t patience_ns)
 {
-	uint64_t until = hr__clock_ns() + patience(forked);
+	uint64_t until = hr__clock_ns() + patience_ns;
 	int r = talk(kind, forked, until);
 
 	for (int i = 0; i < REDIALS && (r == -ECONNRESET || r == -EPIPE); i++)
@@ -381,6 +394,7 @@ static void attach_failed(int error)
 
 static void attach_locked(void)
 {
+	bool forked = hr__wiped.born == HR__BORN_FORKED;
 	int r;
 
 	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
@@ -388,7 +402,7 @@ static void attach_locked(void)
 		hr__image.quiet = true;
 		return;
 	}
-	r = converse(HR_HELLO_ATTACH, hr__wiped.born == HR__BORN_FORKED);
+	r = converse(HR_HELLO_ATTACH, forked, patience(forked));
 	if (r < 0)
 		attach_failed(r);
 	else
@@ -399,7 +413,7 @@ bool hr__session_attach(enum hr__seek seek)
 {
 	bool due;
 
-	if (!lock())
+	if (!lock(patience_ring()))
 		return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 	if (hr__wiped.born == HR__BORN_WIPED)
 		hr__fork_child();
@@ -412,15 +426,29 @@ bool hr__session_attach(enum hr__seek seek)
 	return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* Acquire: pairs with the release store behind a map's entry. */
+static bool maps_beyond(uint32_t have)
+{
+	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
+}
+
+/* A daemon that refuses or does not answer is not asked again for a second: the threads count on lost[]. */
+static void more_locked(void)
+{
+	uint64_t now = hr__clock_ns();
+
+	if (now < hr__wiped.more_after_ns || hr__wiped.map_count >= HR_SESSION_MAPS)
+		return;
+	if (converse(HR_HELLO_MORE_RINGS, false, patience_ring()) < 0)
+		hr__wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
+}
+
 bool hr__session_more_rings(uint32_t have)
 {
-	bool more;
-
-	if (!lock())
-		return false;
-	more = hr__wiped.map_count > have; /* another thread has asked meanwhile */
-	if (!more && have < HR_SESSION_MAPS)
-		more = converse(HR_HELLO_MORE_RINGS, false) == 0;
+	if (!lock(patience_ring()))
+		return maps_beyond(have);
+	if (!maps_beyond(have)) /* or another thread has asked meanwhile */
+		more_locked();
 	unlock();
-	return more;
+	return maps_beyond(have);
 }

@@ -196,6 +196,7 @@ static void accept_one(struct fake_daemon *d)
 	if (d->o.silent)
 		return; /* kept open on purpose */
 	n = recv(fd, buf, sizeof(buf), 0);
+	usleep(d->o.delay_ms * 1000);
 	pthread_mutex_lock(&d->lock);
 	if (n >= (ssize_t)sizeof(struct hr_hello))
 		answer(d, fd, buf, (size_t)n);

@@ -25,6 +25,7 @@ struct fake_options {
 	bool silent;	    /* accept and never answer */
 	bool discard;	    /* count, keep nothing: for benches */
 	int status;	    /* refuse with this -errno */
+	uint32_t delay_ms;  /* before each answer */
 	uint32_t most_maps; /* of a session; 0: HR_SESSION_MAPS */
 };
 

@@ -144,11 +144,11 @@ CASE(rings_run_out)
 	pthread_barrier_init(&barrier, NULL, 8);
 	for (int i = 0; i < 7; i++)
 		pthread_create(&t[i], NULL, stays, NULL);
-	while (fake_count(d, HR_OP_close) + counted(HR_OP_close) < 7)
+	while (fake_count(d, HR_OP_close) + fake_lost(d, HR_OP_close).count < 7)
 		usleep(1000);
 	fake_settle(d);
 	CHECK(fake_maps(d, 0) == 2 && fake_count(d, HR_OP_open) == 4);
-	CHECK(counted(HR_OP_open) == 3);
+	CHECK(fake_lost(d, HR_OP_open).count == 3 && counted(HR_OP_open) == 0);
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < 7; i++)
 		pthread_join(t[i], NULL);
@@ -157,6 +157,28 @@ CASE(rings_run_out)
 	fake_settle(d);
 	CHECK(fake_count(d, HR_OP_open) + fake_lost(d, HR_OP_open).count == 407);
 	CHECK(fake_lost(d, HR_OP_open).count >= 3 && counted(HR_OP_open) == 0);
+}
+
+#define CROWD 64 /* all maps, a ring in each */
+
+/* Threads that all ask at once wait for one another: a slow daemon costs them time, no record. */
+CASE(crowd)
+{
+	struct fake_daemon *d =
+	    harness_start(&(struct fake_options){.rings = 1, .slots_log2 = 8, .delay_ms = 3},
+			  "HEADRACE_ON_FULL=wait:20000", NULL);
+	pthread_t t[CROWD];
+
+	harness_file("a", 64);
+	pthread_barrier_init(&barrier, NULL, CROWD + 1);
+	for (int i = 0; i < CROWD; i++)
+		pthread_create(&t[i], NULL, stays, NULL);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(t[i], NULL);
+	fake_settle(d);
+	CHECK(fake_maps(d, 0) == CROWD && fake_lost(d, HR_OP_open).count == 0);
+	CHECK(fake_count(d, HR_OP_open) == CROWD && counted(HR_OP_open) == 0);
 }
 
 /* A thread that is gone in the middle of a call leaves a cell; its successor buries it. */
@@ -400,37 +422,42 @@ static void wait_child(pid_t pid)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Children of a process whose other threads are in the middle of everything. */
+/*
+ * Children of a process whose other threads are in the middle of everything. On a machine so busy that the daemon
+ * does not answer in 50 ms, a child goes without: `late`.
+ */
 CASE(fork_among_threads)
 {
 	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
-	const int n = 1000 / (SLOWER * 2);
-	uint64_t done = 0, children = 0;
+	const uint64_t n = 1000 / (SLOWER * 2);
+	uint64_t done = 0, children = 0, late = 0;
 	pthread_t t[2];
-	int fd;
+	int fd, status;
 
 	harness_file("a", 64);
 	fd = t_open("a", O_RDONLY);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&t[i], NULL, busy, &done);
-	for (int i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < n; i++) {
 		pid_t pid = t_fork();
 
 		if (pid == 0) {
 			t_pread(fd, buf, 8, 0); /* inherited */
 			if (i % 4 == 0)
 				t_close(t_open("a", O_RDONLY));
-			_exit(0);
+			_exit(hr__ring_current() == NULL);
 		}
-		wait_child(pid);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+		late += (uint64_t)WEXITSTATUS(status);
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
 	fake_settle(d);
-	CHECK(fake_sessions(d) == (size_t)n + 1 && fake_bad(d) == 0 && fake_torn(d) == 0);
-	CHECK(fake_count(d, HR_CTL_FORK) == (uint64_t)n);
-	CHECK(fake_count(d, HR_OP_pread64) == done + (uint64_t)n);
+	CHECK(fake_sessions(d) >= n + 1 - late && fake_bad(d) == 0 && fake_torn(d) == 0);
+	CHECK(late < n / 10);
+	CHECK(fake_count(d, HR_CTL_FORK) == n);
+	CHECK(fake_count(d, HR_OP_pread64) == done + n - late);
 	for (size_t i = 0; i < fake_records(d); i++) {
 		const struct fake_record *k = fake_record(d, i);
 
@@ -442,7 +469,7 @@ CASE(fork_among_threads)
 		CHECK(fake_session(d, k->session)->hello.parent_session != 0);
 		CHECK(fake_session(d, k->session)->hello.ppid == getpid());
 	}
-	CHECK(children == (uint64_t)n);
+	CHECK(children == n - late);
 }
 
 static pid_t handler_child = -1;
@@ -588,19 +615,13 @@ CASE(quiet_after_seccomp)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(many_threads),
-	    cmocka_unit_test(thread_churn),
-	    cmocka_unit_test(rings_run_out),
-	    cmocka_unit_test(dead_owner),
-	    cmocka_unit_test(full_ring_drops_exactly),
-	    cmocka_unit_test(full_ring_waits),
-	    cmocka_unit_test(full_ring_gives_up),
-	    cmocka_unit_test(nested_in_handlers),
-	    cmocka_unit_test(left_by_longjmp),
-	    cmocka_unit_test(fork_among_threads),
-	    cmocka_unit_test(fork_in_handler),
-	    cmocka_unit_test(grandchildren),
-	    cmocka_unit_test(vfork_child),
+	    cmocka_unit_test(many_threads),	   cmocka_unit_test(thread_churn),
+	    cmocka_unit_test(rings_run_out),	   cmocka_unit_test(crowd),
+	    cmocka_unit_test(dead_owner),	   cmocka_unit_test(full_ring_drops_exactly),
+	    cmocka_unit_test(full_ring_waits),	   cmocka_unit_test(full_ring_gives_up),
+	    cmocka_unit_test(nested_in_handlers),  cmocka_unit_test(left_by_longjmp),
+	    cmocka_unit_test(fork_among_threads),  cmocka_unit_test(fork_in_handler),
+	    cmocka_unit_test(grandchildren),	   cmocka_unit_test(vfork_child),
 	    cmocka_unit_test(quiet_after_seccomp),
 	};
 
