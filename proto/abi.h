@@ -7,7 +7,8 @@
  * Owner     The daemon makes, seals and keeps every memfd. The shim only maps; once attached it holds no
  *           descriptor. All memory is little-endian, fixed-width, free of pointers.
  * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once, then
- *           checks the copy. The node page is read-only for clients (F_SEAL_FUTURE_WRITE).
+ *           checks the copy. The node page is read-only for clients: their descriptor of it cannot be mapped
+ *           writable (it outlives its daemon, so it is not sealed against writing).
  *
  * Vocabulary
  *   session   one attached process image (one address space between attach and exec/death)
