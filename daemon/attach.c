@@ -279,6 +279,8 @@ static void visit(struct hr_attach *a, int fd, uint32_t bytes)
 	int map_fd = -1;
 
 	ack.status = answer(a, fd, &v, &ack, &map_fd);
+	if (ack.status == -ENOSPC)
+		hr_drain_refused(a->c.drain);
 	if (ack.status != -EBADMSG) /* what is no hello gets no answer */
 		reply(a, fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
 	if (map_fd >= 0)

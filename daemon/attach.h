@@ -20,7 +20,7 @@ struct hr_attach;
 struct hr_attach_config {
 	const char *socket;
 	int listen_fd; /* listens at `socket` already, stays the caller's; 0: none */
-	uint32_t uid; /* others, but root, are refused */
+	uint32_t uid;  /* others, but root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
@@ -28,7 +28,7 @@ struct hr_attach_config {
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;
-	int page_fd; /* of the node page; stays the caller's */
+	int page_fd; /* of the node page, for clients; stays the caller's */
 };
 
 /* Listens; processes wait in the backlog until hr_attach_start. */

@@ -104,12 +104,19 @@ static void fd_sought(struct fold *f, const struct operation *op)
 		place->at = -1;
 }
 
-/* A read or write without offset happens where the descriptor stands, and moves it. */
-static int64_t fd_moved(struct fold *f, int32_t fd, int64_t offset, uint64_t bytes)
+/*
+ * A read or write without offset happens where the descriptor stands, and moves it. One that is another file now was closed
+ * and taken again out of sight (close_range, a descriptor received): nobody knows where it stands.
+ */
+static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
 {
 	struct hr_place *place = hr_position_get(&f->p->positions, fd);
 	int64_t at;
 
+	if (place && path != UINT32_MAX && place->file != f->e->paths.v[path].id) {
+		fd_closed(f, fd);
+		return offset;
+	}
 	if (offset != HR_OFFSET_NONE || !place || place->at < 0)
 		return offset;
 	at = place->at;
@@ -121,9 +128,9 @@ void hr__fd_move(struct fold *f, struct operation *op)
 {
 	uint64_t bytes = op->bytes == UINT64_MAX ? 0 : op->bytes;
 
-	op->offset = fd_moved(f, op->r->fd, op->offset, bytes);
+	op->offset = fd_moved(f, op->r->fd, op->path, op->offset, bytes);
 	if (op->pair)
-		op->offset2 = fd_moved(f, op->pair->fd, op->pair->offset, bytes);
+		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, bytes);
 }
 
 void hr__fd_effects(struct fold *f, const struct operation *op)

@@ -16,78 +16,99 @@
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* most while there is traffic */
 #define SLEEP_DEAF_NS UINT64_C(2000000)	 /* the same, with a process that cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-#define PASSES	      6u    /* sweeps that empty a full ring, however many rings share an entry */
 #define BUSY_SLOTS    1024u /* found by one sweep: no time to sleep */
 
 /* ---- sweeping -------------------------------------------------------------------------------------- */
 
-/* How much of each ring of a group is ready, all up to the same moment. Returns slots in all. */
-static uint32_t measure(struct hr_session *s, uint32_t first, uint32_t n, uint64_t limit,
-			uint64_t now_ns, uint32_t *counts)
+/* The rings of a session that have something, and how much of it goes into the next entry. */
+struct share {
+	uint32_t n;
+	uint32_t all; /* slots */
+	uint16_t ring[HR_SESSION_RINGS];
+	uint32_t count[HR_SESSION_RINGS];
+};
+
+/* How much of each ring is ready, `most` slots of one, all up to the same moment. */
+static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, uint64_t now_ns,
+			  struct share *share)
 {
-	uint32_t most = n > 4 ? HR_ENTRY_SLOTS / n : HR_ENTRY_SLOTS / 4;
-	uint32_t all;
 	bool again;
 
 	do {
 		uint64_t earliest = UINT64_MAX;
 
-		all = 0;
-		for (uint32_t i = 0; i < n; i++) {
+		share->all = 0;
+		for (uint32_t i = 0; i < share->n; i++) {
 			uint64_t end;
 
-			counts[i] =
-			    hr_ring_ready(&s->rings[first + i], limit, most, s->dead, now_ns, &end);
-			all += counts[i];
+			share->count[i] = hr_ring_ready(&s->rings[share->ring[i]], limit, most,
+							s->dead, now_ns, &end);
+			share->all += share->count[i];
 			if (end < earliest)
 				earliest = end;
 		}
 		/* A ring that was cut short holds the others back, or effects would overtake causes. */
-		again = n > 1 && earliest < limit && earliest != 0;
+		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;
 	} while (again);
-	return all;
 }
 
-/* One RECORDS entry from up to HR_SWEEP_RINGS rings. Returns slots taken. */
-static uint32_t sweep_group(struct hr_drain *d, struct hr_session *s, uint32_t first, uint32_t n,
-			    uint64_t sweep_ticks, uint64_t now_ns)
+/* As much as fits into an entry. */
+static void measure(struct hr_session *s, uint64_t limit, uint64_t now_ns, struct share *share)
 {
-	uint32_t counts[HR_SWEEP_RINGS];
-	uint32_t all = measure(s, first, n, s->dead ? UINT64_MAX : sweep_ticks, now_ns, counts);
-	uint64_t bytes = sizeof(struct hr_entry_records) + n * sizeof(struct hr_run) +
-			 (uint64_t)all * HR_SLOT_BYTES;
+	uint32_t most = 1u << HR_RING_SLOTS_LOG2, least;
+
+	share->n = 0;
+	for (uint32_t i = 0; i < hr_session_rings(s); i++)
+		if (hr_ring_stirs(&s->rings[i]))
+			share->ring[share->n++] = (uint16_t)i;
+	least = share->n ? HR_ENTRY_SLOTS / share->n : most;
+	for (;; most = most / 2 > least ? most / 2 : least) {
+		measure_up_to(s, most, limit, now_ns, share);
+		if (share->all <= HR_ENTRY_SLOTS || most <= least)
+			return;
+	}
+}
+
+/* One RECORDS entry from all rings. Returns slots taken. */
+static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t sweep_ticks,
+			    uint64_t now_ns)
+{
 	struct hr_entry_records *in;
 	struct hr_record *slots;
+	struct share share;
+	uint64_t bytes;
 
-	if (!all)
+	measure(s, s->dead ? UINT64_MAX : sweep_ticks, now_ns, &share);
+	if (!share.all)
 		return 0;
+	bytes = sizeof(*in) + share.n * sizeof(struct hr_run) + (uint64_t)share.all * HR_SLOT_BYTES;
 	in = hr__drain_begin(d, bytes);
 	if (!in)
 		return 0;
 	in->proc = s->proc;
 	in->sweep_ticks = sweep_ticks;
-	in->n_runs = n;
+	in->n_runs = share.n;
 	in->spare = 0;
-	slots = (struct hr_record *)(in->runs + n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct hr_ring_view *r = &s->rings[first + i];
+	slots = (struct hr_record *)(in->runs + share.n);
+	for (uint32_t i = 0; i < share.n; i++) {
+		struct hr_ring_view *r = &s->rings[share.ring[i]];
 
 		in->runs[i] =
-		    (struct hr_run){(uint16_t)((first + i) / HR_MAP_RINGS),
-				    (uint16_t)((first + i) % HR_MAP_RINGS), counts[i], r->tail};
-		hr_ring_copy(r, counts[i], slots);
-		slots += counts[i];
+		    (struct hr_run){share.ring[i] / HR_MAP_RINGS, share.ring[i] % HR_MAP_RINGS,
+				    share.count[i], r->tail};
+		hr_ring_copy(r, share.count[i], slots);
+		slots += share.count[i];
 	}
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
 	/* The journal has them: the client may reuse the slots while the engine works. */
-	for (uint32_t i = 0; i < n; i++)
-		if (counts[i])
-			hr_ring_consumed(&s->rings[first + i], counts[i]);
+	for (uint32_t i = 0; i < share.n; i++)
+		if (share.count[i])
+			hr_ring_consumed(&s->rings[share.ring[i]], share.count[i]);
 	hr__drain_catch_up(d);
-	return all;
+	return share.all;
 }
 
 static void sweep_lost(struct hr_drain *d, struct hr_session *s)
@@ -112,20 +133,21 @@ static void sweep_lost(struct hr_drain *d, struct hr_session *s)
 	}
 }
 
-static uint64_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t ticks,
+static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t ticks,
 			      uint64_t now_ns)
 {
-	uint32_t rings = hr_session_rings(s);
-	uint64_t all = 0;
+	uint32_t all = sweep_rings(d, s, ticks, now_ns);
 
-	for (uint32_t i = 0; i < rings; i += HR_SWEEP_RINGS)
-		all += sweep_group(d, s, i, rings - i < HR_SWEEP_RINGS ? rings - i : HR_SWEEP_RINGS,
-				   ticks, now_ns);
 	sweep_lost(d, s);
 	return all;
 }
 
 /* ---- the end of a session ---------------------------------------------------------------------------- */
+
+static uint64_t ring_slots(const struct hr_session *s)
+{
+	return (uint64_t)hr_session_rings(s) << HR_RING_SLOTS_LOG2;
+}
 
 static void leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks)
 {
@@ -169,9 +191,12 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[64];
 
-	/* Bounded: whoever else has the map may go on writing. */
-	for (unsigned i = 0; i < PASSES && sweep_session(d, s, ticks, now_ns) > 0; i++)
-		;
+	/* What rings can hold, and no more: whoever else has the map may go on writing. */
+	for (uint64_t left = ring_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
+		taken = sweep_session(d, s, ticks, now_ns);
+		if (taken > left)
+			taken = left;
+	}
 	leave_cells(d, s, ticks);
 	journal_end(d, s->proc, s->exit);
 	for (uint32_t i = 0; i < s->n_maps; i++) {
@@ -180,6 +205,16 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 	}
 	d->deaf -= s->deaf;
 	hr_session_free(s);
+}
+
+static void note_refused(struct hr_drain *d)
+{
+	uint64_t refused = __atomic_load_n(&d->refused, __ATOMIC_RELAXED);
+
+	if (refused == d->refused_noted)
+		return;
+	hr__drain_note(d, HR_LOSS_LIMIT, refused - d->refused_noted);
+	d->refused_noted = refused;
 }
 
 static uint64_t sweep(struct hr_drain *d)
@@ -203,8 +238,10 @@ static uint64_t sweep(struct hr_drain *d)
 	}
 	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
 	hr__drain_deselect(d);
+	note_refused(d);
 	d->sweeps++;
-	__atomic_store_n(&d->c.page->beat, d->sweeps, __ATOMIC_RELAXED);
+	/* Goes on from the daemon before: clients only look whether it moves. */
+	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
 	return all;
 }
@@ -235,6 +272,8 @@ static void serve(struct hr_drain *d, struct message *m)
 		s = session_of(d, m->proc);
 		if (!s || hr_session_add_map(s, m->map))
 			hr_map_close(m->map);
+		else
+			hr_session_set_level(s, d->level);
 		break;
 	case ENDED:
 		s = session_of(d, m->proc);
@@ -285,13 +324,28 @@ static void publish(struct hr_drain *d)
 	d->stats.sessions_total = e.processes_total;
 	d->stats.sweeps = d->sweeps;
 	d->stats.counters_only = d->counters_only;
+	d->stats.refused = d->refused_noted;
+	d->stats.journal_in_memory = d->c.journal_in_memory;
 	pthread_mutex_unlock(&d->lock);
+}
+
+/* As much as all rings can hold: many sweeps where one entry has room for a part only. */
+static void sweep_out(struct hr_drain *d)
+{
+	uint64_t left = 0, taken = 1;
+
+	for (const struct hr_session *s = d->sessions; s; s = s->next)
+		left += ring_slots(s);
+	for (; left > 0 && taken > 0; left -= taken) {
+		taken = sweep(d);
+		if (taken > left)
+			taken = left;
+	}
 }
 
 static void flush(struct hr_drain *d, uint64_t wanted)
 {
-	for (unsigned i = 0; i < PASSES && sweep(d) > 0; i++)
-		;
+	sweep_out(d);
 	hr__drain_tick(d, hr_boot_ns());
 	hr__drain_seal(d);
 	publish(d);
@@ -306,8 +360,7 @@ static void stop(struct hr_drain *d, const char *state)
 	struct hr_entry_stop *in;
 	struct hr_session *s;
 
-	for (unsigned i = 0; i < PASSES && sweep(d) > 0; i++)
-		;
+	sweep_out(d);
 	for (s = d->sessions; s; s = s->next) {
 		hr_session_set_level(s, HR_LEVEL_OFF);
 		leave_cells(d, s, hr_clock_ticks(d->c.clock));
@@ -473,6 +526,11 @@ void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
 
 	memcpy(m.exit, exit, strnlen(exit, sizeof(m.exit) - 1));
 	send(d, m);
+}
+
+void hr_drain_refused(struct hr_drain *d)
+{
+	__atomic_add_fetch(&d->refused, 1, __ATOMIC_RELAXED);
 }
 
 void hr_drain_flush(struct hr_drain *d)

@@ -30,6 +30,7 @@ struct hr_drain_config {
 	    ranks; /* processes whose rank is learnt late are put to sleep when it is not in these */
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
+	bool journal_in_memory;
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);
@@ -39,6 +40,9 @@ int hr_drain_start(struct hr_drain *d);
 void hr_drain_add_session(struct hr_drain *d, struct hr_session *s);
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc, struct hr_map_hdr *map);
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
+
+/* A client got no rings because of a limit. */
+void hr_drain_refused(struct hr_drain *d);
 
 /* Loop thread: sweeps what was committed before the call, seals, and hands all frames to the appender. Blocks. */
 void hr_drain_flush(struct hr_drain *d);

@@ -63,14 +63,14 @@ static void checkpoint(struct hr_drain *d)
 
 	while (!hr_journal_spare_free(d->c.journal)) {
 		hr_journal_unlock(d->c.journal);
-		hr_appender_progress(d->c.appender);
+		hr_appender_make_room(d->c.appender);
 		hr_journal_lock(d->c.journal);
 	}
 	apply_committed(d, true);
 	hr_engine_checkpoint(d->c.engine);
 	hr_journal_begin(d->c.journal);
-	/* What does not fit is lost to a restart, not to the store. */
-	hr_engine_snapshot(d->c.engine, d->c.journal);
+	/* What does not fit is lost to a restart, not to the store; the snapshot itself says so. */
+	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
 	hr_journal_begun(d->c.journal);
 	d->applied = hr_journal_head(d->c.journal);
 	hand_on(d);
@@ -169,6 +169,28 @@ void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns)
 	free(text);
 }
 
+void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count)
+{
+	struct hr_entry_note *in = hr__drain_begin(d, sizeof(*in));
+
+	if (!in)
+		return;
+	in->reason = reason;
+	in->spare = 0;
+	in->count = count;
+	hr__drain_commit(d, HR_ENTRY_NOTE, sizeof(*in));
+}
+
+static void put_to_sleep(struct hr_drain *d, uint64_t proc)
+{
+	for (struct hr_session *s = d->sessions; s; s = s->next) {
+		if (s->proc != proc)
+			continue;
+		s->asleep = true;
+		hr_session_set_level(s, HR_LEVEL_OFF);
+	}
+}
+
 /* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
 void hr__drain_deselect(struct hr_drain *d)
 {
@@ -178,12 +200,18 @@ void hr__drain_deselect(struct hr_drain *d)
 	if (!hr_engine_ranks_changed(d->c.engine) || (!d->c.ranks && !d->c.local_ranks))
 		return;
 	while ((at = hr_engine_next_proc(d->c.engine, at, &p))) {
+		struct hr_entry_deselect *in;
 		bool out =
 		    (p.rank >= 0 && !hr_ranks_hold(d->c.ranks, (uint32_t)p.rank)) ||
 		    (p.local_rank >= 0 && !hr_ranks_hold(d->c.local_ranks, (uint32_t)p.local_rank));
 
-		for (struct hr_session *s = d->sessions; s && out; s = s->next)
-			if (s->proc == p.proc)
-				hr_session_set_level(s, HR_LEVEL_OFF);
+		if (!out || p.deselected)
+			continue;
+		in = hr__drain_begin(d, sizeof(*in));
+		if (!in)
+			continue;
+		in->proc = p.proc;
+		hr__drain_commit(d, HR_ENTRY_DESELECT, sizeof(*in));
+		put_to_sleep(d, p.proc);
 	}
 }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "daemon/drain.h"
+#include "daemon/losses.h"
 
 enum message_kind { NEW_SESSION, NEW_MAP, ENDED };
 
@@ -33,6 +34,7 @@ struct hr_drain {
 	const char *stop_state;
 	struct hr_node_stats stats;
 	uint32_t level;
+	uint64_t refused; /* clients that got no rings; atomic */
 	/* the thread's own */
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has seen */
@@ -40,6 +42,7 @@ struct hr_drain {
 	uint64_t sleep_ns;
 	uint64_t sweeps;
 	uint32_t deaf; /* sessions that cannot ring our bell */
+	uint64_t refused_noted;
 	bool counters_only;
 	bool traffic; /* the last sweep found something */
 };
@@ -57,6 +60,9 @@ void hr__drain_tick(struct hr_drain *d, uint64_t now_ns);
 void hr__drain_seal(struct hr_drain *d);
 void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);
 void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
+
+/* A loss that no ring tells of. */
+void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count);
 
 /* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
 void hr__drain_deselect(struct hr_drain *d);

@@ -335,6 +335,25 @@ static int apply_stop(struct hr_engine *e, const struct hr_entry_stop *in)
 	return 0;
 }
 
+static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
+{
+	if (in->reason >= HR_LOSS_REASONS)
+		return -EBADMSG;
+	hr__loss(e, 0, in->reason, 0, in->count);
+	return 0;
+}
+
+static int apply_deselect(struct hr_engine *e, const struct hr_entry_deselect *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+
+	if (!p)
+		return -EBADMSG;
+	p->id.deselected = 1;
+	hr__proc_dirty(e, p);
+	return 0;
+}
+
 static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 {
 	switch (in->kind) {
@@ -363,6 +382,10 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		return 0;
 	case HR_ENTRY_STOP:
 		return apply_stop(e, (const struct hr_entry_stop *)in);
+	case HR_ENTRY_NOTE:
+		return apply_note(e, (const struct hr_entry_note *)in);
+	case HR_ENTRY_DESELECT:
+		return apply_deselect(e, (const struct hr_entry_deselect *)in);
 	case HR_ENTRY_SNAP:
 		return hr__apply_snap(e, in);
 	case HR_ENTRY_PROC:
@@ -514,6 +537,7 @@ const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 		    .rank = (int32_t)p->id.rank_plus1 - 1,
 		    .local_rank = (int32_t)p->id.local_plus1 - 1,
 		    .uid = p->id.uid,
+		    .deselected = p->id.deselected != 0,
 		};
 	return p;
 }

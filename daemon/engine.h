@@ -57,7 +57,10 @@ int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t g
 /* Seals and sends all that is summed up. */
 int hr_engine_checkpoint(struct hr_engine *e);
 
-/* Writes what is left after a checkpoint to the active half. -ENOSPC when it does not fit. Under the journal's lock. */
+/*
+ * Writes what is left after a checkpoint to the active half, under the journal's lock. -ENOSPC: some processes did not fit;
+ * the snapshot says how many, and a replay counts them (HR_LOSS_RESTART).
+ */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
 /* Processes are numbered by the attach thread, from here on. */
@@ -83,6 +86,7 @@ struct hr_engine_proc {
 	int32_t rank; /* -1: none */
 	int32_t local_rank;
 	uint32_t uid;
+	bool deselected;
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);

@@ -23,21 +23,23 @@
 
 enum hr_entry_kind {
 	HR_ENTRY_NONE,
-	HR_ENTRY_START,	  /* a new stream */
-	HR_ENTRY_ATTACH,  /* a process said hello */
-	HR_ENTRY_RECORDS, /* slots from the rings of one session */
-	HR_ENTRY_LOST,	  /* what a ring could not take */
-	HR_ENTRY_LEFT,	  /* the cells that a dead owner left in a ring */
-	HR_ENTRY_END,	  /* a process is gone */
-	HR_ENTRY_TICK,	  /* time passes */
-	HR_ENTRY_MOUNTS,  /* rows of a mountinfo */
-	HR_ENTRY_LEVEL,	  /* level of the job */
-	HR_ENTRY_KNOWN,	  /* file ids from before the checkpoint that this half uses */
-	HR_ENTRY_SEAL,	  /* a flush was asked for */
-	HR_ENTRY_STOP,	  /* end of the job */
-	HR_ENTRY_SNAP,	  /* snapshot: the engine's own numbers */
-	HR_ENTRY_PROC,	  /* snapshot: one process */
-	HR_ENTRY_FILERECS /* snapshot: file records that go on, least recently used first */
+	HR_ENTRY_START,	   /* a new stream */
+	HR_ENTRY_ATTACH,   /* a process said hello */
+	HR_ENTRY_RECORDS,  /* slots from the rings of one session */
+	HR_ENTRY_LOST,	   /* what a ring could not take */
+	HR_ENTRY_LEFT,	   /* the cells that a dead owner left in a ring */
+	HR_ENTRY_END,	   /* a process is gone */
+	HR_ENTRY_TICK,	   /* time passes */
+	HR_ENTRY_MOUNTS,   /* rows of a mountinfo */
+	HR_ENTRY_LEVEL,	   /* level of the job */
+	HR_ENTRY_KNOWN,	   /* file ids from before the checkpoint that this half uses */
+	HR_ENTRY_SEAL,	   /* a flush was asked for */
+	HR_ENTRY_STOP,	   /* end of the job */
+	HR_ENTRY_SNAP,	   /* snapshot: the engine's own numbers */
+	HR_ENTRY_PROC,	   /* snapshot: one process */
+	HR_ENTRY_FILERECS, /* snapshot: file records that go on, least recently used first */
+	HR_ENTRY_NOTE,	   /* a loss that the daemon noticed by itself */
+	HR_ENTRY_DESELECT  /* a process turned out to be of a rank that nobody asked for */
 };
 
 struct hr_entry {
@@ -164,6 +166,18 @@ struct hr_entry_known {
 	struct hr_entry h;
 	uint64_t n;
 	struct hr_known_row rows[];
+};
+
+struct hr_entry_note {
+	struct hr_entry h;
+	uint32_t reason; /* enum hr_loss_reason */
+	uint32_t spare;
+	uint64_t count;
+};
+
+struct hr_entry_deselect {
+	struct hr_entry h;
+	uint64_t proc;
 };
 
 struct hr_entry_seal {

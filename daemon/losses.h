@@ -19,7 +19,9 @@ enum hr_loss_reason {
 	HR_LOSS_COLLISION,  /* path hashes that met another text (nothing is lost: a second id) */
 	HR_LOSS_STORE_FULL, /* frames given up because the store took none */
 	HR_LOSS_MAX_SIZE,   /* events not kept past --max-size */
-	HR_LOSS_RESTART,    /* slots that a restart of the daemon could not read again */
+	HR_LOSS_RESTART,    /* processes that a restart of the daemon could not take over */
+	HR_LOSS_LIMIT, /* processes and threads that got no rings: too many, or too much memory */
+	HR_LOSS_JOURNAL_MEMORY, /* nothing yet: no room for a journal on disk, so a kill of the daemon would lose */
 	HR_LOSS_REASONS
 };
 

@@ -16,6 +16,7 @@
 #include "daemon/engine.h"
 #include "daemon/fdstore.h"
 #include "daemon/jobfile.h"
+#include "daemon/losses.h"
 #include "daemon/mounts.h"
 #include "daemon/ranks.h"
 #include "daemon/ringpool.h"
@@ -23,6 +24,7 @@
 #define BATCHES	      4u
 #define SESSIONS_MOST 65536u
 #define MOUNT_BYTES   (256u << 10)
+#define PAGE_NAME     "page" /* in the descriptor store */
 
 struct hr_node {
 	struct hr_node_config c;
@@ -34,7 +36,9 @@ struct hr_node {
 	struct hr_engine *engine;
 	struct hr_appender *appender;
 	struct hr_node_page *page;
-	int page_fd;
+	int page_fd;	/* in the descriptor store, too: the next daemon goes on with it */
+	int shared_fd;	/* of the same page, for clients */
+	bool page_kept; /* it is the page of the daemon before this one */
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	bool stopped;
@@ -137,6 +141,19 @@ static int replay(struct hr_node *n)
 	return r;
 }
 
+static void note_memory(struct hr_node *n)
+{
+	struct hr_entry_note *note =
+	    hr_journal_reserve(n->journal, sizeof(*note), HR_JOURNAL_SLACK);
+
+	if (!note)
+		return;
+	note->reason = HR_LOSS_JOURNAL_MEMORY;
+	note->spare = 0;
+	note->count = 0;
+	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*note));
+}
+
 /* The first half of a new stream: START, and the mounts that this process sees, for want of better ones. */
 static int begin_stream(struct hr_node *n)
 {
@@ -172,6 +189,8 @@ static int begin_stream(struct hr_node *n)
 		hr_journal_commit(n->journal, HR_ENTRY_MOUNTS, sizeof(*mounts) + used);
 		free(text);
 	}
+	if (!n->journal_path)
+		note_memory(n);
 	hr_journal_begun(n->journal);
 	return hr_engine_replay(n->engine, n->journal, hr_journal_gen(n->journal),
 				hr_writer_mark(n->writer), give, n->appender);
@@ -218,6 +237,31 @@ static struct hr_map_hdr *inherited_map(struct hr_inherited *list, size_t n, uin
 	return map;
 }
 
+/* The page that clients from before a restart look at, or a new one. */
+static int open_page(struct hr_node *n, struct hr_inherited *list, size_t count)
+{
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < count && r; i++) {
+		if (list[i].fd < 0 || strcmp(list[i].name, PAGE_NAME) != 0)
+			continue;
+		r = hr_node_page_open(list[i].fd, &n->page);
+		if (r)
+			continue;
+		n->page_fd = list[i].fd;
+		list[i].fd = -1;
+		n->page_kept = true;
+	}
+	if (r)
+		r = hr_node_page_new(&n->page, &n->page_fd);
+	if (r)
+		return r;
+	if (!n->page_kept)
+		hr_fdstore_push(PAGE_NAME, n->page_fd);
+	n->shared_fd = hr_node_page_share(n->page_fd);
+	return n->shared_fd < 0 ? n->shared_fd : 0;
+}
+
 static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct hr_inherited *list,
 		      size_t count)
 {
@@ -226,7 +270,8 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 
 	if (hr_session_new(p->proc, p->token, p->pid, &s))
 		return;
-	s->deaf = true;
+	s->deaf = !n->page_kept;
+	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS &&
 	       (map = inherited_map(list, count, p->proc, s->n_maps)))
 		hr_session_add_map(s, map);
@@ -254,19 +299,14 @@ static void drop_strangers(struct hr_inherited *list, size_t n)
 			hr_fdstore_remove(list[i].name);
 }
 
-static void take_over_all(struct hr_node *n)
+static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t count)
 {
-	struct hr_inherited *list = NULL;
 	struct hr_engine_proc p;
 	const void *at = NULL;
-	size_t count = 0;
 
-	if (hr_fdstore_inherit(&list, &count))
-		count = 0;
 	while ((at = hr_engine_next_proc(n->engine, at, &p)))
 		take_over(n, &p, list, count);
 	drop_strangers(list, count);
-	hr_fdstore_inherited_free(list, count);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------- */
@@ -282,6 +322,7 @@ static int make_threads(struct hr_node *n)
 	    .max_bytes = n->c.max_bytes,
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
+	    .journal_in_memory = n->journal_path == NULL,
 	};
 	struct hr_attach_config ac = {
 	    .socket = n->c.shim_socket,
@@ -294,7 +335,7 @@ static int make_threads(struct hr_node *n)
 	    .next_proc = hr_engine_last_proc(n->engine) + 1,
 	    .journal = n->journal,
 	    .clock = &n->clock,
-	    .page_fd = n->page_fd,
+	    .page_fd = n->shared_fd,
 	};
 	int r;
 
@@ -332,6 +373,8 @@ static bool lists_valid(const struct hr_node_config *c)
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error)
 {
 	struct hr_node *n = calloc(1, sizeof(*n));
+	struct hr_inherited *inherited = NULL;
+	size_t n_inherited = 0;
 	bool found = false;
 	int r;
 
@@ -339,7 +382,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (!n)
 		return -ENOMEM;
 	n->c = *config;
-	n->page_fd = -1;
+	n->page_fd = n->shared_fd = -1;
 	hr_clock_init(&n->clock);
 	if (!lists_valid(config)) {
 		hr_node_free(n);
@@ -350,19 +393,24 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		hr_node_free(n);
 		return fail(ret_error, r, "cannot write to the store", config->store);
 	}
+	if (hr_fdstore_inherit(&inherited, &n_inherited))
+		n_inherited = 0;
 	r = start_engine(n, found);
 	if (!r)
-		r = hr_node_page_new(&n->page, &n->page_fd);
+		r = open_page(n, inherited, n_inherited);
 	if (r) {
+		hr_fdstore_inherited_free(inherited, n_inherited);
 		hr_node_free(n);
 		return fail(ret_error, r, "cannot begin or continue the stream in", config->store);
 	}
 	r = make_threads(n);
+	if (!r)
+		take_over_all(n, inherited, n_inherited);
+	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
 		return fail(ret_error, r, "cannot listen at", config->shim_socket);
 	}
-	take_over_all(n);
 	*ret = n;
 	return 0;
 }
@@ -408,6 +456,7 @@ int hr_node_stop(struct hr_node *n, const char *state)
 	n->appender = NULL;
 	closed = hr_writer_close(n->writer);
 	n->writer = NULL;
+	hr_fdstore_remove(PAGE_NAME);
 	if (r || closed) /* the journal stays: hr_store_recover may find room later */
 		return r ? r : closed;
 	if (n->journal_path)
@@ -432,6 +481,8 @@ void hr_node_free(struct hr_node *n)
 		munmap(n->page, sizeof(*n->page));
 	if (n->page_fd >= 0)
 		close(n->page_fd);
+	if (n->shared_fd >= 0)
+		close(n->shared_fd);
 	free(n->journal_path);
 	free(n);
 }

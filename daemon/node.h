@@ -34,7 +34,8 @@ struct hr_node_config {
 	uint32_t max_sessions;	 /* 0: 65536 */
 	uint64_t
 	    max_ring_bytes; /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
-	uint64_t journal_half_bytes; /* 0: HR_JOURNAL_HALF_BYTES; tests take less, for more checkpoints */
+	uint64_t
+	    journal_half_bytes; /* 0: HR_JOURNAL_HALF_BYTES; tests take less, for more checkpoints */
 };
 
 struct hr_node;
@@ -50,6 +51,9 @@ struct hr_node_stats { /* a consistent copy, any thread */
 	uint64_t sweeps;
 	int store_error; /* 0, or -errno of the last failed append; appended again when it goes away */
 	bool counters_only; /* max_bytes was reached */
+	bool
+	    journal_in_memory; /* no room for it on disk: a kill of the daemon loses what is not stored */
+	uint64_t refused; /* processes and threads that got no rings: a limit was reached */
 };
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 

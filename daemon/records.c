@@ -17,6 +17,7 @@
 struct cursor {
 	const struct hr_record *slots;
 	uint32_t n, at;
+	uint64_t end; /* of the next record */
 	struct hr_ring_state *ring;
 };
 
@@ -275,6 +276,28 @@ static bool understand(const struct fold *f, const struct hr_record *r, struct o
 	return true;
 }
 
+/* What a thread began at one tick is one operation. */
+static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
+{
+	return start_ticks ^ (uint64_t)op << 52;
+}
+
+/* The last few are enough: signal handlers nest, and each level leaves one. */
+static void note_seen(struct hr_ring_state *ring, const struct hr_record *r)
+{
+	ring->seen[ring->n_seen++ % HR_RING_SEEN] = seen_key(r->start_ticks, r->op);
+}
+
+static bool was_seen(const struct hr_ring_state *ring, const struct hr_inflight *c)
+{
+	uint64_t key = seen_key(c->start_ticks, c->op);
+
+	for (uint32_t i = 0; i < HR_RING_SEEN; i++)
+		if (ring->seen[i] == key)
+			return true;
+	return false;
+}
+
 static void fold_record(struct fold *f, const struct hr_record *r, const struct hr_pair *pair)
 {
 	struct hr_engine *e = f->e;
@@ -285,6 +308,7 @@ static void fold_record(struct fold *f, const struct hr_record *r, const struct 
 		hostile(f, r->op);
 		return;
 	}
+	note_seen(f->ring, r);
 	op.pair = pair;
 	op.offset2 = pair ? pair->offset : HR_OFFSET_NONE;
 	op.path2 = pair ? path_of(f, pair->file, pair->bits & HR_REC_RUNTIME) : UINT32_MAX;
@@ -387,32 +411,40 @@ static void advance(struct fold *f, struct cursor *c)
 	c->at += take(f, &c->slots[c->at], c->n - c->at);
 }
 
-/* Records of several rings in the order in which they ended. */
-static void merge(struct fold *f, struct cursor *cursors, uint32_t n)
+/* The root of the heap is the cursor whose next record ended first. */
+static void sift_down(struct cursor *heap, uint32_t n, uint32_t i)
 {
-	while (n > 1) {
-		uint64_t first = UINT64_MAX, second = UINT64_MAX;
-		uint32_t at = 0;
+	struct cursor c = heap[i];
 
-		for (uint32_t i = 0; i < n; i++) {
-			uint64_t end = next_end(&cursors[i]);
-
-			if (end < first) {
-				second = first;
-				first = end;
-				at = i;
-			} else if (end < second) {
-				second = end;
-			}
-		}
-		do
-			advance(f, &cursors[at]);
-		while (cursors[at].at < cursors[at].n && next_end(&cursors[at]) <= second);
-		if (cursors[at].at >= cursors[at].n)
-			cursors[at] = cursors[--n];
+	for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
+		if (child + 1 < n && heap[child + 1].end < heap[child].end)
+			child++;
+		if (c.end <= heap[child].end)
+			break;
+		heap[i] = heap[child];
 	}
-	while (n && cursors[0].at < cursors[0].n)
-		advance(f, &cursors[0]);
+	heap[i] = c;
+}
+
+/* Records of all rings in the order in which they ended. */
+static void merge(struct fold *f, struct cursor *heap, uint32_t n)
+{
+	for (uint32_t i = n; i-- > 0;) {
+		heap[i].end = next_end(&heap[i]);
+		sift_down(heap, n, i);
+	}
+	while (n) {
+		uint64_t until = n > 1 ? heap[1].end : UINT64_MAX;
+
+		if (n > 2 && heap[2].end < until)
+			until = heap[2].end;
+		do
+			advance(f, &heap[0]);
+		while (heap[0].at < heap[0].n && (heap[0].end = next_end(&heap[0])) <= until);
+		if (heap[0].at >= heap[0].n)
+			heap[0] = heap[--n];
+		sift_down(heap, n, 0);
+	}
 }
 
 void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
@@ -438,7 +470,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 			return;
 		ring->next = run->first + run->count;
 		if (run->count)
-			cursors[n++] = (struct cursor){slots, run->count, 0, ring};
+			cursors[n++] = (struct cursor){slots, run->count, 0, 0, ring};
 		slots += run->count;
 	}
 	merge(&f, cursors, n);
@@ -494,7 +526,8 @@ void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
 	if (!f.ring)
 		return;
 	f.max_ticks = in->now_ticks;
-	if (in->inflight.op != 0)
+	/* Committed, and killed before the cell was cleared: the record is here already. */
+	if (in->inflight.op != 0 && !was_seen(f.ring, &in->inflight))
 		left_inflight(&f, &in->inflight, in->now_ticks);
 	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&
 	    in->aggregate.gen != f.ring->aggregate_gen)

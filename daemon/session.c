@@ -89,6 +89,11 @@ static bool committed(const struct hr_ring_view *r, uint64_t index)
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
+bool hr_ring_stirs(const struct hr_ring_view *r)
+{
+	return committed(r, r->tail) || __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) != r->tail;
+}
+
 bool hr_ring_pressed(const struct hr_ring_view *r)
 {
 	return committed(r, r->tail + SLOTS / 2);
@@ -186,7 +191,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 			if (end > last_end && end <= limit)
 				last_end = end;
 		}
-		if (n + size > most) {
+		if (n && n + size > most) {
 			*ret_end = last_end;
 			break;
 		}
@@ -244,6 +249,8 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 void hr_session_set_level(struct hr_session *s, uint32_t level)
 {
+	if (s->asleep)
+		level = HR_LEVEL_OFF;
 	for (uint32_t i = 0; i < s->n_maps; i++)
 		__atomic_store_n(&s->maps[i]->level, level, __ATOMIC_RELAXED);
 }

@@ -18,7 +18,6 @@
 #include "proto/abi.h"
 
 #define HR_SESSION_RINGS (HR_SESSION_MAPS * HR_MAP_RINGS)
-#define HR_SWEEP_RINGS	 16u /* rings that are merged by time */
 
 struct hr_ring_view {
 	struct hr_ring_hdr *hdr;
@@ -35,8 +34,9 @@ struct hr_session {
 	uint64_t proc;
 	uint64_t token;
 	pid_t pid;
-	bool dead; /* the process is gone */
-	bool deaf; /* it rings the bell of a daemon before this one */
+	bool dead;   /* the process is gone */
+	bool deaf;   /* it rings the bell of a daemon before this one */
+	bool asleep; /* deselected: its level stays off */
 	char exit[16];
 	uint32_t n_maps;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
@@ -58,12 +58,15 @@ static inline uint32_t hr_session_rings(const struct hr_session *s)
 	return s->n_maps * HR_MAP_RINGS;
 }
 
+/* Whether there is something to look at: slots committed, or reserved. */
+bool hr_ring_stirs(const struct hr_ring_view *r);
+
 /* Whether a ring is past its half mark: no time to sleep. */
 bool hr_ring_pressed(const struct hr_ring_view *r);
 
 /*
- * Slots that can be taken now: committed (or torn), of operations that ended by `limit`, `most` at most. Never splits a
- * control record or a pair. `gone`: the owner is dead, so nothing uncommitted will come. *ret_end: when the last
+ * Slots that can be taken now: committed (or torn), of operations that ended by `limit`, `most` at most, but at least one
+ * record: a control record or a pair is never split. `gone`: the owner is dead, so nothing uncommitted will come. *ret_end: when the last
  * operation counted ended, if the count was cut short by `most`; else UINT64_MAX.
  */
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
@@ -81,6 +84,7 @@ uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);
 
+/* Of all its maps; off while it is asleep. */
 void hr_session_set_level(struct hr_session *s, uint32_t level);
 
 #endif

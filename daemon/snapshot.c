@@ -8,7 +8,10 @@
 
 #include "daemon/state.h"
 
-#define CMDLINE_KEPT	 1024u
+#define CMDLINE_KEPT  1024u
+#define CMDLINE_LEAST 16u
+#define PROC_SLACK                                                                                 \
+	(HR_JOURNAL_SLACK + HR_KNOWN_SLACK + (1u << 20)) /* work goes on behind the snapshot */
 #define MOUNT_BYTES_MOST (512u << 10)
 
 struct entry_snap {
@@ -25,7 +28,7 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	uint32_t spare;
+	uint32_t left_out; /* processes for which there was no room */
 	uint8_t job[];
 };
 
@@ -48,7 +51,9 @@ struct ring_row {
 	uint64_t next;
 	uint32_t tid;
 	uint32_t aggregate_gen;
-	uint64_t n_lost;
+	uint32_t n_lost;
+	uint32_t n_seen;
+	uint64_t seen[HR_RING_SEEN];
 };
 
 struct fd_row {
@@ -64,7 +69,7 @@ struct entry_filerecs {
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
-static int write_snap(const struct hr_engine *e, struct hr_journal *j)
+static int write_snap(const struct hr_engine *e, struct hr_journal *j, struct entry_snap **ret)
 {
 	size_t job_bytes = headrace__job_event__get_packed_size(e->job);
 	struct entry_snap *s = hr_journal_reserve(j, sizeof(*s) + job_bytes, HR_JOURNAL_SLACK);
@@ -90,6 +95,7 @@ static int write_snap(const struct hr_engine *e, struct hr_journal *j)
 	};
 	headrace__job_event__pack(e->job, s->job);
 	hr_journal_commit(j, HR_ENTRY_SNAP, sizeof(*s) + job_bytes);
+	*ret = s;
 	return 0;
 }
 
@@ -135,8 +141,10 @@ static void write_rest(const struct hr_proc *p, uint8_t *at)
 
 	for (uint32_t i = 0; i < p->n_rings; i++) {
 		const struct hr_ring_state *r = &p->rings[i];
-		struct ring_row row = {r->next, r->tid, r->aggregate_gen, r->n_lost};
+		struct ring_row row = {r->next,	  r->tid,    r->aggregate_gen,
+				       r->n_lost, r->n_seen, {0}};
 
+		memcpy(row.seen, r->seen, sizeof(row.seen));
 		at = put(at, &row, sizeof(row));
 	}
 	for (uint32_t i = 0; i < p->n_rings; i++)
@@ -151,17 +159,44 @@ static void write_rest(const struct hr_proc *p, uint8_t *at)
 	put(at, p->spawned, p->n_spawned * sizeof(struct hr_spawned));
 }
 
-static int write_proc(const struct hr_proc *p, struct hr_journal *j)
+static uint32_t cmdline_kept(const struct hr_proc *p, uint32_t most)
 {
-	uint32_t cmdline =
-	    p->cmdline_bytes < CMDLINE_KEPT ? (uint32_t)p->cmdline_bytes : CMDLINE_KEPT;
+	return p->cmdline_bytes < most ? (uint32_t)p->cmdline_bytes : most;
+}
+
+static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
+{
+	return sizeof(struct entry_proc) +
+	       hr_entry_round(p->exe_bytes + cmdline_kept(p, cmdline_most)) +
+	       p->n_rings * sizeof(struct ring_row) + lost_rows(p) * sizeof(struct hr_lost_row) +
+	       p->positions.n * sizeof(struct hr_place) +
+	       p->positions.by_fd.used * sizeof(struct fd_row) +
+	       p->n_spawned * sizeof(struct hr_spawned);
+}
+
+/* Thousands of processes fit when their command lines, all but the last ones stored already, are cut. */
+static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
+{
+	uint32_t most = CMDLINE_KEPT;
+	uint64_t bytes;
+
+	do {
+		bytes = 0;
+		for (const struct hr_proc *p = e->first; p; p = p->next)
+			bytes += proc_bytes(p, most);
+		if (bytes <= room)
+			break;
+		most /= 4;
+	} while (most >= CMDLINE_LEAST);
+	return most;
+}
+
+static int write_proc(const struct hr_proc *p, struct hr_journal *j, uint32_t most)
+{
+	uint32_t cmdline = cmdline_kept(p, most);
 	uint64_t texts = hr_entry_round(p->exe_bytes + cmdline);
-	uint64_t bytes = sizeof(struct entry_proc) + texts + p->n_rings * sizeof(struct ring_row) +
-			 lost_rows(p) * sizeof(struct hr_lost_row) +
-			 p->positions.n * sizeof(struct hr_place) +
-			 p->positions.by_fd.used * sizeof(struct fd_row) +
-			 p->n_spawned * sizeof(struct hr_spawned);
-	struct entry_proc *e = hr_journal_reserve(j, bytes, HR_JOURNAL_SLACK);
+	uint64_t bytes = proc_bytes(p, most);
+	struct entry_proc *e = hr_journal_reserve(j, bytes, PROC_SLACK);
 
 	if (!e)
 		return -ENOSPC;
@@ -197,13 +232,21 @@ static int write_filerecs(const struct hr_engine *e, struct hr_journal *j)
 
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 {
-	int r = write_snap(e, j);
+	uint64_t room = hr_journal_capacity(j), used;
+	struct entry_snap *snap;
+	int r = write_snap(e, j, &snap);
+	uint32_t most;
 
 	if (!r)
 		r = write_mounts(e, j);
-	for (const struct hr_proc *p = e->first; p && !r; p = p->next)
-		r = write_proc(p, j);
-	return r ? r : write_filerecs(e, j);
+	if (r)
+		return r;
+	r = write_filerecs(e, j);
+	used = hr_journal_head(j) + PROC_SLACK;
+	most = cmdline_most(e, room > used ? room - used : 0);
+	for (const struct hr_proc *p = e->first; p; p = p->next)
+		snap->left_out += write_proc(p, j, most) != 0;
+	return snap->left_out ? -ENOSPC : r;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */
@@ -243,6 +286,8 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->paths.next_id = in->next_file;
 	e->stats = in->stats;
 	e->stats.processes = 0; /* counted again as they come */
+	if (in->left_out)
+		hr__loss(e, 0, HR_LOSS_RESTART, 0, in->left_out);
 	return 0;
 }
 
@@ -279,13 +324,15 @@ static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct re
 		r->next = rows[i].next;
 		r->tid = rows[i].tid;
 		r->aggregate_gen = rows[i].aggregate_gen;
+		r->n_seen = rows[i].n_seen;
+		memcpy(r->seen, rows[i].seen, sizeof(r->seen));
 		if (!rows[i].n_lost)
 			continue;
 		r->lost = malloc(rows[i].n_lost * sizeof(*lost));
 		if (!r->lost)
 			return false;
 		memcpy(r->lost, lost, rows[i].n_lost * sizeof(*lost));
-		r->n_lost = (uint32_t)rows[i].n_lost;
+		r->n_lost = rows[i].n_lost;
 		lost += r->n_lost;
 		left -= r->n_lost;
 	}

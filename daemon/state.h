@@ -23,6 +23,7 @@
 #define HR_PROC_TEXT	   4096u /* exe and command line kept, each */
 #define HR_PROC_COLLISIONS 16u
 #define HR_PROC_SPAWNED	   4096u
+#define HR_RING_SEEN	   4u
 
 enum hr_proc_kind {
 	HR_PROC_MAIN,	    /* exec'ed */
@@ -66,7 +67,9 @@ struct hr_ring_state {
 	uint64_t task_batch;
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
-	struct hr_lost_row *lost; /* totals seen, per op */
+	uint32_t n_seen;
+	uint64_t seen[HR_RING_SEEN]; /* its last operations: what a dead owner's cell may repeat */
+	struct hr_lost_row *lost;    /* totals seen, per op */
 };
 
 /* A spawned child of a process without a rank: the order of starts numbers inferred ranks. */

@@ -2,11 +2,15 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +44,18 @@ void nodes_done(struct nodes *n)
 	}
 }
 
+static bool disk_full;
+
+/* In place of libc's: a disk without room for a journal. */
+int posix_fallocate(int fd, off_t offset, off_t bytes)
+{
+	struct statfs fs;
+
+	if (disk_full && fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC)
+		return ENOSPC;
+	return fallocate(fd, 0, offset, bytes) < 0 ? errno : 0;
+}
+
 static int daemon_main(struct nodes *n, int ready)
 {
 	struct hr_node_config config = {
@@ -53,12 +69,17 @@ static int daemon_main(struct nodes *n, int ready)
 	    .uid = geteuid(),
 	    .level = n->level,
 	    .ranks = n->ranks,
+	    .journal_dir = n->journal_dir,
+	    .max_bytes = n->max_bytes,
+	    .max_sessions = n->max_sessions,
 	    .journal_half_bytes = n->half_bytes,
 	};
 	struct hr_node *node;
 	char *error = NULL, byte = 0;
-	int r = hr_node_new(&config, &node, &error);
+	int r;
 
+	disk_full = n->full;
+	r = hr_node_new(&config, &node, &error);
 	if (!r)
 		r = hr_node_start(node);
 	if (r) {
@@ -103,6 +124,11 @@ void nodes_kill(pid_t daemon)
 	waitpid(daemon, NULL, 0);
 }
 
+void nodes_reap(pid_t child)
+{
+	waitpid(child, NULL, 0);
+}
+
 int nodes_stop(struct nodes *n, pid_t daemon)
 {
 	int status;
@@ -133,12 +159,16 @@ static void read_losses(const Headrace__Loss *m, struct nodes_sums *sums)
 	for (size_t i = 0; i < m->n_rows; i++) {
 		const Headrace__LossRow *row = m->rows[i];
 
+		sums->journal_memory += strcmp(row->reason, "journal_memory") == 0;
+		sums->max_size += strcmp(row->reason, "max_size") == 0;
 		if (strcmp(row->reason, "ring_full") == 0)
 			sums->lost += row->count;
 		else if (strcmp(row->reason, "torn") == 0)
 			sums->torn += row->count;
 		else if (strcmp(row->reason, "hostile") == 0)
 			sums->hostile += row->count;
+		else if (strcmp(row->reason, "limit") == 0)
+			sums->limit += row->count;
 		else
 			sums->other_loss += row->count;
 	}
@@ -160,6 +190,9 @@ static void read_frame(const Headrace__Frame *f, struct hr_decoder *d, uint8_t *
 	case HEADRACE__FRAME__BODY_FILE_RECORDS:
 		for (size_t i = 0; i < f->file_records->n_rows; i++)
 			sums->file_reads += f->file_records->rows[i]->reads;
+		break;
+	case HEADRACE__FRAME__BODY_LEVELS:
+		sums->counters_levels += strcmp(f->levels->level, "counters") == 0;
 		break;
 	case HEADRACE__FRAME__BODY_LOSS:
 		read_losses(f->loss, sums);
@@ -189,8 +222,10 @@ void nodes_read(const struct nodes *n, uint8_t *seen, size_t n_seen, struct node
 	for (size_t s = 0, count = hr_catalog_streams(c, &streams); s < count; s++) {
 		ret->stream_ended = streams[s].ended;
 		ret->processes += streams[s].n_processes;
-		for (uint32_t i = 0; i < streams[s].n_processes; i++)
+		for (uint32_t i = 0; i < streams[s].n_processes; i++) {
 			ret->ended_processes += streams[s].processes[i].msg->end_ns != 0;
+			ret->deselected += streams[s].processes[i].msg->deselected;
+		}
 		for (uint32_t i = 0; i < streams[s].n_frames; i++) {
 			Headrace__Frame *f;
 

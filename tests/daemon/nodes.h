@@ -18,6 +18,10 @@ struct nodes {
 	uint64_t half_bytes;
 	int level;
 	const char *ranks;
+	const char *journal_dir; /* NULL: in the store */
+	uint64_t max_bytes;
+	uint32_t max_sessions;
+	int full;	/* no room to make a journal on disk */
 	int control[2]; /* to the daemon: 's' stops it */
 };
 
@@ -27,6 +31,7 @@ void nodes_done(struct nodes *n);
 /* Forks a daemon and waits until it listens. */
 pid_t nodes_start(struct nodes *n);
 void nodes_kill(pid_t daemon);
+void nodes_reap(pid_t child); /* which ends by itself */
 /* Ends the job properly; returns the daemon's exit status. */
 int nodes_stop(struct nodes *n, pid_t daemon);
 
@@ -38,6 +43,9 @@ struct nodes_sums {
 	uint64_t lost, torn, hostile, other_loss;
 	uint64_t processes, ended_processes;
 	int stream_ended;
+	uint64_t limit;
+	uint64_t journal_memory, max_size; /* rows */
+	uint64_t counters_levels, deselected;
 	size_t problems;
 };
 

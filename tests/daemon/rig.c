@@ -233,17 +233,44 @@ struct hr_record rig_op(struct rig *r, const char *name, const char *path, int f
 	return rec;
 }
 
-void rig_checkpoint(struct rig *r)
+static int next_half(struct rig *r)
 {
 	uint64_t full = hr_journal_gen(r->journal);
+	int result;
 
 	must(hr_engine_checkpoint(r->engine) == 0, "checkpoint");
 	must(hr_journal_begin(r->journal) == 0, "spare half");
-	must(hr_engine_snapshot(r->engine, r->journal) == 0, "snapshot");
+	result = hr_engine_snapshot(r->engine, r->journal);
 	hr_journal_begun(r->journal);
 	hr_journal_retire(r->journal, full);
 	r->applied = hr_journal_head(r->journal);
 	collect(r);
+	return result;
+}
+
+void rig_checkpoint(struct rig *r)
+{
+	must(next_half(r) == 0, "snapshot");
+}
+
+static void throw_away(void *arg, struct hr_out_list *out)
+{
+	struct rig *r = arg;
+	struct hr_out *o;
+
+	while ((o = hr_out_list_pop(out)))
+		hr_out_free(o, r->pool);
+}
+
+void rig_restart(struct rig *r)
+{
+	next_half(r);
+	rig_clear(r); /* frames may point to the engine's texts */
+	hr_engine_free(r->engine);
+	must(hr_engine_new(r->pool, &r->engine) == 0, "engine");
+	must(hr_engine_replay(r->engine, r->journal, hr_journal_gen(r->journal), HR_MARK_ANY,
+			      throw_away, r) == 0,
+	     "replay");
 }
 
 /* ---- what came of it -------------------------------------------------------------------------------- */

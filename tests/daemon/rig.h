@@ -63,6 +63,9 @@ struct hr_record rig_op(struct rig *r, const char *name, const char *path, int f
 /* Moves on to the other half: snapshot, and continues there. */
 void rig_checkpoint(struct rig *r);
 
+/* The same, and then a daemon that knows only what the new half says. Forgets the frames seen so far. */
+void rig_restart(struct rig *r);
+
 /* The last Process row of proc among the frames seen, NULL: none. */
 const Headrace__Process *rig_process(const struct rig *r, uint64_t proc);
 

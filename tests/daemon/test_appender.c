@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,10 +162,57 @@ static void past_the_limit_batches_go_first(void **state)
 	assert_true(given_up > 0 && batches > 0);
 }
 
+static bool spare_is_free_within(struct hr_journal *j, unsigned ms, bool cornered)
+{
+	for (unsigned i = 0; i < ms && !hr_journal_spare_free(j); i += 20) {
+		if (cornered)
+			hr_appender_make_room(appender);
+		else
+			usleep(20000);
+	}
+	return hr_journal_spare_free(j);
+}
+
+static void journal_half(struct hr_journal *j)
+{
+	hr_journal_lock(j);
+	assert_int_equal(hr_journal_begin(j), 0);
+	hr_journal_begun(j);
+	hr_journal_unlock(j);
+}
+
+/* What is in memory only stays in the journal, too, until the journal has no room left. */
+static void a_half_is_kept_as_long_as_possible(void **state)
+{
+	struct hr_journal *j;
+	bool found;
+
+	(void)state;
+	assert_int_equal(hr_appender_free(appender), 0);
+	assert_int_equal(hr_journal_open(NULL, 1u << 20, &j, &found), 0);
+	assert_int_equal(hr_appender_new(writer, pool, j, &appender), 0);
+	journal_half(j);
+	give_levels();
+	journal_half(j);
+	assert_int_equal(hr_appender_retire(appender, 1), 0);
+	assert_true(spare_is_free_within(j, 5000, false)); /* stored: it may go at once */
+	limit_files(0);
+	give_levels();
+	journal_half(j);
+	assert_int_equal(hr_appender_retire(appender, 2), 0);
+	assert_false(spare_is_free_within(j, 1500, false));
+	assert_true(spare_is_free_within(j, 5000, true));
+	limit_files(RLIM_INFINITY);
+	assert_int_equal(hr_appender_free(appender), 0);
+	assert_int_equal(hr_writer_mark(writer), next_seq - 1);
+	hr_journal_close(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(frames_wait_for_room, setup, teardown),
+	    cmocka_unit_test_setup_teardown(a_half_is_kept_as_long_as_possible, setup, teardown),
 	    cmocka_unit_test_setup_teardown(past_the_limit_batches_go_first, setup, teardown),
 	};
 

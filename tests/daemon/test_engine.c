@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "daemon/losses.h"
 #include "rig.h"
 
 #define FILE_A "/data/train/a.jpg"
@@ -227,6 +228,43 @@ static void dead_owners_cells_count_once(void **state)
 	rig_done(&r);
 }
 
+/* Killed between the commit of a record and the clearing of its cell; a signal handler's record may come between. */
+static void a_committed_operation_is_not_cut_short_too(void **state)
+{
+	struct rig r;
+	struct hr_record s[32];
+	struct hr_event e[16];
+	struct hr_entry_left left = {0};
+	unsigned n = rig_path(s, FILE_A, false);
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	s[n] = rig_op(&r, "pread64", FILE_A, 5, 10, 10, 0, 0, 100);
+	left.inflight = (struct hr_inflight){.start_ticks = s[n].start_ticks,
+					     .file = s[n].file,
+					     .offset = 0,
+					     .asked = 10,
+					     .fd = 5,
+					     .op = s[n].op};
+	n++;
+	s[n++] = rig_op(&r, "write", FILE_A, 6, 1, 1, 0, 0, 10);
+	rig_records(&r, proc, s, n);
+	rig_checkpoint(&r);
+	left.proc = proc;
+	left.now_ticks = r.now + 500;
+	rig_entry(&r, HR_ENTRY_LEFT, &left, sizeof(left));
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 2);
+	left.inflight.start_ticks++; /* another one */
+	rig_entry(&r, HR_ENTRY_LEFT, &left, sizeof(left));
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 16), 3);
+	assert_true(e[2].bits & HR_EV_CUT);
+	rig_done(&r);
+}
+
 static void hostile_records_are_counted_and_dropped(void **state)
 {
 	struct rig r;
@@ -361,6 +399,125 @@ static void rings_are_merged_by_end(void **state)
 	rig_done(&r);
 }
 
+/* The text of a file may come after its use, from another process, before or after names were sent. */
+static void a_parents_path_names_its_childs_events(void **state)
+{
+	for (unsigned late = 0; late < 3; late++) {
+		struct rig r;
+		struct hr_record path[8], read;
+		struct hr_event e[4];
+		uint64_t parent, child;
+		unsigned n = rig_path(path, FILE_A, false);
+
+		(void)state;
+		rig_init(&r);
+		parent = rig_attach(&r, &(struct rig_hello){.pid = 10});
+		child = rig_attach(
+		    &r,
+		    &(struct rig_hello){.pid = 11, .ppid = 10, .forked = true, .parent = parent});
+		read = rig_op(&r, "pread64", FILE_A, 5, 1, 1, 0, 0, 1);
+		rig_records(&r, child, &read, 1);
+		if (late == 1)
+			rig_tick(&r, r.now + 2 * RIG_SECOND);
+		if (late == 2)
+			rig_checkpoint(&r);
+		rig_records(&r, parent, path, n);
+		rig_tick(&r, r.now + 2 * RIG_SECOND);
+		assert_int_equal(rig_events(&r, e, 4), 1);
+		assert_int_not_equal(e[0].file, 0);
+		assert_int_equal(e[0].file, rig_file_id(&r, FILE_A));
+		rig_done(&r);
+	}
+}
+
+/* Forty threads, each of which reads on from where the one before it stopped. */
+static void many_rings_are_merged_by_end(void **state)
+{
+	enum { RINGS = 40, EACH = 3 };
+	struct rig r;
+	struct {
+		struct hr_entry_records e;
+		struct hr_run runs[RINGS];
+		struct hr_record s[RINGS * EACH];
+	} in = {.e = {.n_runs = RINGS}};
+	struct hr_record open_a;
+	struct hr_event e[RINGS * EACH + 1];
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	open_a = rig_op(&r, "open64", FILE_A, 5, 5, HR_ASKED_NONE, NONE, 0, 10);
+	rig_records(&r, proc, &open_a, 1);
+	for (unsigned i = 0; i < RINGS * EACH;
+	     i++) /* ring 7 * i: neighbours in time are not in place */
+		in.s[i * 7 % RINGS * EACH + i / RINGS] =
+		    rig_op(&r, "read", FILE_A, 5, 10, 10, NONE, 0, 10);
+	for (unsigned i = 0; i < RINGS; i++)
+		in.runs[i] = (struct hr_run){(uint16_t)(i / 4), (uint16_t)(i % 4), EACH, 0};
+	in.e.proc = proc;
+	in.e.sweep_ticks = r.now;
+	rig_entry(&r, HR_ENTRY_RECORDS, &in, sizeof(in));
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, RINGS * EACH + 1), RINGS * EACH + 1);
+	for (unsigned i = 0; i < RINGS * EACH; i++)
+		assert_int_equal(e[1 + i].offset, 10 * i);
+	rig_done(&r);
+}
+
+static void the_daemon_tells_of_its_own_losses(void **state)
+{
+	struct rig r;
+	struct hr_entry_note note = {.reason = HR_LOSS_LIMIT, .count = 3};
+	struct hr_entry_deselect deselect = {0};
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_entry(&r, HR_ENTRY_NOTE, &note, sizeof(note));
+	note.reason = 77;
+	rig_entry(&r, HR_ENTRY_NOTE, &note, sizeof(note));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "limit"), 3);
+	assert_false(rig_process(&r, proc)->deselected);
+	deselect.proc = proc;
+	rig_entry(&r, HR_ENTRY_DESELECT, &deselect, sizeof(deselect));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_true(rig_process(&r, proc)->deselected);
+	rig_done(&r);
+}
+
+/* Twelve thousand processes with long command lines: a half has room for all, and what does not fit is counted. */
+static void a_snapshot_holds_thousands_of_processes(void **state)
+{
+	static const unsigned counts[] = {12000, 60000};
+	char line[400];
+
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = 0;
+	for (unsigned c = 0; c < 2; c++) {
+		struct hr_engine_stats stats;
+		uint64_t left_out = 0;
+		struct rig r;
+
+		(void)state;
+		rig_init(&r);
+		for (unsigned i = 1; i <= counts[c]; i++) {
+			rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
+			if (i % 2000)
+				continue;
+			rig_restart(&r);
+			rig_tick(&r, r.now + 1);
+			left_out += rig_loss(&r, "restart");
+		}
+		hr_engine_stats_get(r.engine, &stats);
+		assert_int_equal(stats.processes + left_out, counts[c]);
+		assert_int_equal(left_out == 0, c == 0);
+		rig_done(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,10 +528,15 @@ int main(void)
 	    cmocka_unit_test(counters_level_has_no_events),
 	    cmocka_unit_test(aggregates_are_in_file_records_only),
 	    cmocka_unit_test(dead_owners_cells_count_once),
+	    cmocka_unit_test(a_committed_operation_is_not_cut_short_too),
 	    cmocka_unit_test(hostile_records_are_counted_and_dropped),
 	    cmocka_unit_test(losses_are_differences),
 	    cmocka_unit_test(a_hash_with_two_texts_gets_two_files),
 	    cmocka_unit_test(rings_are_merged_by_end),
+	    cmocka_unit_test(many_rings_are_merged_by_end),
+	    cmocka_unit_test(a_parents_path_names_its_childs_events),
+	    cmocka_unit_test(a_snapshot_holds_thousands_of_processes),
+	    cmocka_unit_test(the_daemon_tells_of_its_own_losses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

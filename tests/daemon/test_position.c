@@ -169,6 +169,39 @@ static void positions_outlive_a_checkpoint(void **state)
 	rig_done(&r);
 }
 
+/* close_range leaves no record, a received descriptor no open: the file tells that a number means something else now. */
+static void a_number_closed_out_of_sight(void **state)
+{
+	static const char g[] = "/data/another";
+	struct rig r;
+	struct hr_record s[8];
+	uint64_t p;
+	unsigned n;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	n = rig_path(s, F, false);
+	rig_records(&r, p, s, n);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	s[0] = rig_op(&r, "read", g, 5, 10, 10, NONE, 0, 1); /* no open was seen */
+	rig_records(&r, p, s, 1);
+	assert_int_equal(last_offset(&r), NONE);
+	rig_tick(&r, r.now + 10 * RIG_SECOND);
+	assert_non_null(rig_filerec(&r, F, 0)); /* closed, as far as its record goes */
+	s[0] =
+	    rig_op(&r, "open", g, 5, 5, ASKED, NONE, O_RDONLY, 1); /* over a number that is open */
+	rig_records(&r, p, s, 1);
+	s[0] = rig_op(&r, "read", g, 5, 10, 10, NONE, 0, 1);
+	rig_records(&r, p, s, 1);
+	assert_int_equal(last_offset(&r), 0);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 0);
+	rig_done(&r);
+}
+
 static void a_table_is_bounded(void **state)
 {
 	struct hr_positions t = {0};
@@ -193,6 +226,7 @@ int main(void)
 	    cmocka_unit_test(streams),
 	    cmocka_unit_test(vfork_children_change_nothing),
 	    cmocka_unit_test(positions_outlive_a_checkpoint),
+	    cmocka_unit_test(a_number_closed_out_of_sight),
 	    cmocka_unit_test(a_table_is_bounded),
 	};
 

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a whole node does at its limits, and what outlives it: node page, journal folder, sleeping sessions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <glob.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "common/ops.h"
+#include "nodes.h"
+
+#define HALF_BYTES (8u << 20)
+#define EACH	   1000u
+
+static void reads(const struct client *c, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++) {
+		struct hr_record rec = {.start_ticks = client_ticks(c),
+					.file = 4096,
+					.offset = (int64_t)i,
+					.ret = 1,
+					.asked = 1,
+					.op = hr_op_by_name("pread64"),
+					.fd = 5};
+
+		client_commit(client_ring(c, 0, 0), &rec, 1);
+	}
+}
+
+static uint32_t level_of(const struct client *c)
+{
+	return __atomic_load_n(&((struct hr_map_hdr *)c->maps[0])->level, __ATOMIC_RELAXED);
+}
+
+/* Reads the store and removes it. All `events` are there, each once. */
+static void check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
+{
+	uint8_t *seen = calloc(1, events + 1);
+
+	nodes_read(n, seen, events, sums);
+	assert_int_equal(sums->events, events);
+	for (uint64_t i = 0; i < events; i++)
+		assert_int_equal(seen[i], 1);
+	free(seen);
+	client_fdstore_clear();
+	nodes_done(n);
+}
+
+static pid_t kill_and_restart(struct nodes *n, pid_t daemon)
+{
+	nodes_kill(daemon);
+	client_fdstore_gather();
+	return nodes_start(n);
+}
+
+/* Waits until *word is not `other` any more, 2 s at most. */
+static uint64_t wait_for_change(const uint64_t *word, uint64_t other)
+{
+	for (unsigned i = 0; i < 2000 && __atomic_load_n(word, __ATOMIC_RELAXED) == other; i++)
+		usleep(1000);
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static void bell_and_beat_outlive_the_daemon(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+	long woken = 0;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	reads(&c, 0, EACH);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t beat;
+
+		daemon = kill_and_restart(&n, daemon);
+		beat = __atomic_load_n(&c.page->beat, __ATOMIC_RELAXED);
+		assert_int_not_equal(wait_for_change(&c.page->beat, beat), beat);
+	}
+	/* The daemon of now sleeps on the page that the client got from the first one. */
+	for (unsigned i = 0; i < 1000 && woken == 0; i++) {
+		usleep(1000);
+		woken = syscall(SYS_futex, &c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	}
+	assert_int_equal(woken, 1);
+	reads(&c, EACH, 2 * EACH);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	client_fdstore_gather();
+	check(&n, 2 * EACH, &sums);
+}
+
+static void clients_cannot_write_the_node_page(void **state)
+{
+	struct hr_hello hello = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .word_bytes = 8};
+	struct nodes n;
+	struct hr_ack ack;
+	pid_t daemon;
+	int fds[2];
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	daemon = nodes_start(&n);
+	hello.kind = HR_HELLO_ATTACH;
+	hello.bytes = sizeof(hello);
+	hello.pid = getpid();
+	assert_int_equal(client_talk(n.socket, &hello, sizeof(hello), &ack, fds), 0);
+	assert_ptr_equal(mmap(NULL, HR_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0),
+			 MAP_FAILED);
+	assert_int_equal(errno, EACCES);
+	assert_int_equal(ftruncate(fds[1], 0), -1);
+	assert_int_equal(write(fds[1], &hello, 8), -1);
+	close(fds[0]);
+	close(fds[1]);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_fdstore_clear();
+	nodes_done(&n);
+}
+
+static size_t files_in(const char *folder)
+{
+	char pattern[128];
+	glob_t found = {0};
+	size_t count;
+
+	snprintf(pattern, sizeof(pattern), "%s/*", folder);
+	count = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 ? found.gl_pathc : 0;
+	globfree(&found);
+	return count;
+}
+
+static void a_journal_elsewhere(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+	char folder[96];
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	snprintf(folder, sizeof(folder), "%s/journals", n.folder);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	n.journal_dir = folder;
+	daemon = nodes_start(&n);
+	assert_int_equal(files_in(folder), 1);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	reads(&c, 0, EACH);
+	usleep(50000);
+	daemon = kill_and_restart(&n, daemon);
+	assert_int_equal(files_in(folder), 1);
+	reads(&c, EACH, 2 * EACH);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	assert_int_equal(files_in(folder), 0);
+	client_detach(&c);
+	check(&n, 2 * EACH, &sums);
+}
+
+static void no_room_for_a_journal(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	n.full = 1;
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	reads(&c, 0, EACH);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	check(&n, EACH, &sums);
+	assert_int_equal(sums.journal_memory, 1);
+	assert_int_equal(sums.other_loss, 0);
+}
+
+static void past_max_bytes_only_counters(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	n.max_bytes = 1;
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		reads(&c, i * EACH, (i + 1) * EACH);
+		usleep(10000);
+	}
+	assert_int_equal(level_of(&c), HR_LEVEL_COUNTERS);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	nodes_read(&n, NULL, 0, &sums);
+	assert_true(sums.events < 20 * EACH);
+	assert_int_equal(sums.rollup_count, 20 * EACH);
+	assert_int_equal(sums.file_reads, 20 * EACH);
+	assert_int_equal(sums.max_size, 1);
+	assert_true(sums.counters_levels > 0);
+	client_fdstore_clear();
+	nodes_done(&n);
+}
+
+static void sessions_past_the_limit_are_counted(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon, children[3];
+	int ready[2], go[2];
+	char byte;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	n.max_sessions = 2;
+	daemon = nodes_start(&n);
+	assert_int_equal(pipe(ready) | pipe(go), 0); /* not the daemon's */
+	for (unsigned i = 0; i < 3; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			int r = client_attach(&c, n.socket, 0, 0, NULL);
+
+			byte = r == -ENOSPC ? 'n' : r ? '?' : 'y';
+			close(go[1]);
+			if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
+				_exit(1);
+			_exit(0);
+		}
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+		assert_int_equal(byte, i < 2 ? 'y' : 'n');
+	}
+	close(go[1]);
+	close(go[0]);
+	close(ready[0]);
+	close(ready[1]);
+	for (unsigned i = 0; i < 3; i++)
+		nodes_reap(children[i]);
+	usleep(200000);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0); /* the dead make room */
+	client_detach(&c);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	check(&n, 0, &sums);
+	assert_int_equal(sums.limit, 1);
+	assert_int_equal(sums.processes, 3);
+}
+
+/* The rank that a process sets while it runs is not one of those wanted: it sleeps, also under the next daemon. */
+static void a_rank_learnt_late_is_deselected(void **state)
+{
+	struct hr_record env[2] = {{.op = HR_CTL_ENV, .asked = 6, .fd = 1}};
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	n.ranks = "0-3";
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	reads(&c, 0, 10);
+	assert_int_equal(level_of(&c), HR_LEVEL_TRACE);
+	memcpy(&env[1], "RANK=9", 6);
+	client_commit(client_ring(&c, 0, 0), env, 2);
+	for (unsigned i = 0; i < 2000 && level_of(&c) != HR_LEVEL_OFF; i++)
+		usleep(1000);
+	assert_int_equal(level_of(&c), HR_LEVEL_OFF);
+	assert_int_equal(client_more_rings(&c, n.socket), 0);
+	daemon = kill_and_restart(&n, daemon);
+	usleep(50000);
+	for (unsigned i = 0; i < c.n_maps; i++)
+		assert_int_equal(((struct hr_map_hdr *)c.maps[i])->level, HR_LEVEL_OFF);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	check(&n, 10, &sums); /* what it did before stays */
+	assert_int_equal(sums.deselected, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(bell_and_beat_outlive_the_daemon),
+	    cmocka_unit_test(clients_cannot_write_the_node_page),
+	    cmocka_unit_test(a_journal_elsewhere),
+	    cmocka_unit_test(no_room_for_a_journal),
+	    cmocka_unit_test(past_max_bytes_only_counters),
+	    cmocka_unit_test(sessions_past_the_limit_are_counted),
+	    cmocka_unit_test(a_rank_learnt_late_is_deselected),
+	};
+
+	client_fdstore_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
