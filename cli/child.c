@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -25,8 +26,7 @@ int hr_child_init(struct hr_child *child)
 	sigaddset(&set, SIGCHLD);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
 		sigaddset(&set, passed_on[i]);
-	if (sigprocmask(SIG_BLOCK, &set, &child->before) != 0)
-		return -errno;
+	pthread_sigmask(SIG_BLOCK, &set, &child->before);
 	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return child->signal_fd < 0 ? -errno : 0;
 }
@@ -47,7 +47,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 	}
 	if (child->pid == 0) {
 		sigaction(SIGCHLD, &child->sigchld, NULL);
-		sigprocmask(SIG_SETMASK, &child->before, NULL);
+		pthread_sigmask(SIG_SETMASK, &child->before, NULL);
 		execvpe(argv[0], argv, environment);
 		error = errno;
 		n = write(report[1], &error, sizeof(error));

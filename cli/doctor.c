@@ -40,6 +40,7 @@ void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, co
 	va_list args;
 
 	va_start(args, format);
+	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is one line above
 	vsnprintf(c->found, sizeof(c->found), format, args);
 	va_end(args);
 	snprintf(c->fix, sizeof(c->fix), "%s", fix != NULL ? fix : "");

@@ -32,8 +32,10 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 	dup2(config_fd, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(ready_fd, STDERR_FILENO);
+	/* NOLINTBEGIN(concurrency-mt-unsafe): `headrace run` has one thread */
 	setenv("HEADRACE", "off", 1);
 	unsetenv("LD_PRELOAD");
+	/* NOLINTEND(concurrency-mt-unsafe) */
 	if (chdir("/") != 0)
 		_exit(1);
 	execv(headraced, argv);
@@ -164,7 +166,7 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
 		 const char *headraced, char **ret_error)
 {
-	int lock, r;
+	int lock = -1, r;
 
 	*link = (struct hr_link){.fd = -1, .rank = rank};
 	r = hr_private_names(config->node.store, config->node.id.job, &config->names, ret_error);

@@ -434,7 +434,7 @@ static int answer(const struct request *r, struct hr_query *q)
 
 static int ask(const struct request *r, const struct hr_catalog *catalog)
 {
-	const char *tmp = getenv("TMPDIR"); // NOLINT(concurrency-mt-unsafe): one thread yet
+	const char *tmp = getenv("TMPDIR");
 	struct hr_query_options o = {.memory_bytes = r->memory_bytes, .threads = r->threads};
 	struct watcher watcher;
 	struct hr_query *q;

@@ -148,6 +148,7 @@ static int identify(const struct opening *o, int fd, const char *name, Headrace_
 	char *dot;
 
 	*ret_msg = NULL;
+	headrace__stream_start__init(ret_guess);
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
@@ -158,7 +159,6 @@ static int identify(const struct opening *o, int fd, const char *name, Headrace_
 	free(entries);
 	if (n == 0)
 		return -ENOENT;
-	headrace__stream_start__init(ret_guess);
 	hr__name_decode(o->job_folder, job);
 	hr__name_decode(name, node);
 	dot = strrchr(node, '.');

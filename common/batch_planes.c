@@ -125,7 +125,7 @@ static inline void join_pairs(__m128i p01, __m128i p23, __m128i p45, __m128i p67
 	    _mm_unpackhi_epi32(low1, high1),
 	};
 
-	for (unsigned k = 0; k < 4; k++)
+	for (size_t k = 0; k < 4; k++)
 		_mm_storeu_si128((__m128i *)(ret + 2 * k), _mm_or_si128(codes[k], constant));
 }
 

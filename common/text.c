@@ -60,7 +60,7 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
 		char piece[4];
 
 		if (s[i] == '\\') {
-			memcpy(piece, "\\\\", 2);
+			piece[0] = piece[1] = '\\';
 			length = 1;
 			unit = 2;
 		} else if (length > 0 && is_printable(s + i, length)) {

@@ -119,7 +119,7 @@ static int seqpacket_socket(const char *path, struct sockaddr_un *ret_address, i
 int hr_control_listen(const char *path, int *ret_fd)
 {
 	struct sockaddr_un address;
-	int fd, r = seqpacket_socket(path, &address, &fd);
+	int fd = -1, r = seqpacket_socket(path, &address, &fd);
 
 	if (r < 0)
 		return r;
@@ -138,7 +138,7 @@ int hr_control_listen(const char *path, int *ret_fd)
 int hr_control_connect(const char *path, int *ret_fd)
 {
 	struct sockaddr_un address;
-	int fd, r = seqpacket_socket(path, &address, &fd);
+	int fd = -1, r = seqpacket_socket(path, &address, &fd);
 
 	if (r < 0)
 		return r;

@@ -246,11 +246,13 @@ static void set_variables(struct keeper *k)
 		to += n;
 	}
 	snprintf(number, sizeof(number), "%zu", k->n_kept);
+	/* NOLINTBEGIN(concurrency-mt-unsafe): a keeper has one thread, its child no other either */
 	setenv("LISTEN_FDS", number, 1);
 	snprintf(number, sizeof(number), "%d", getpid());
 	setenv("LISTEN_PID", number, 1);
 	setenv("LISTEN_FDNAMES", names, 1);
 	setenv("NOTIFY_SOCKET", k->notify_name, 1);
+	/* NOLINTEND(concurrency-mt-unsafe) */
 	free(names);
 }
 
@@ -270,7 +272,7 @@ static void exec_worker(struct keeper *k)
 	memcpy(argv, k->config->argv, n * sizeof(*argv));
 	argv[n] = number;
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
 	execv(k->config->exe, argv);
 	_exit(EXIT_GIVEN_UP);
 }
@@ -343,7 +345,7 @@ static int keeper_init(struct keeper *k)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signal_fd < 0)
 		return -errno;

@@ -3,8 +3,8 @@
  * headraced - the daemon of one node. In private mode, the only one so far, `headrace run` starts
  * it with its configuration (private.h) on standard input:
  *
- *      headraced private STORE JOB           the keeper; the two arguments are for people who read
- * ps headraced worker STORE JOB N          what the keeper starts, and starts again; sockets N, N + 1
+ *      headraced private STORE JOB     the keeper; the two arguments are for people who read ps
+ *      headraced worker STORE JOB N    what the keeper starts, and starts again; sockets N, N + 1
  */
 #include <errno.h>
 #include <fcntl.h>

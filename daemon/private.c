@@ -148,7 +148,7 @@ void hr_private_remove(const struct hr_private_names *names)
 
 void hr_private_sweep(const struct hr_private_names *names)
 {
-	int lock, fd = -1;
+	int lock = -1, fd = -1;
 
 	if (hr_private_trylock(names, &lock) < 0)
 		return;
@@ -323,7 +323,7 @@ int hr_fs_kind(const char *path, struct hr_fs_kind *ret)
 const char *hr_private_journal_dir(const char *store)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct hr_fs_kind kind;
+	struct hr_fs_kind kind = {"unknown", false};
 
 	if (hr_fs_kind(store, &kind) < 0 || !kind.network)
 		return NULL;

@@ -472,8 +472,10 @@ static void close_handle(uv_handle_t *handle, void *arg)
 
 static void stop_loop(struct worker *w)
 {
-	while (w->runs != NULL)
-		run_free(w->runs);
+	for (struct run *run = w->runs, *next; run != NULL; run = next) {
+		next = run->next;
+		run_free(run);
+	}
 	uv_walk(&w->loop, close_handle, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w->loop);
