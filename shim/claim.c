@@ -13,9 +13,6 @@
 #include "shim/clock.h"
 #include "shim/sys.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL and fault page by page */
-#endif
 #define SKIP_OPS 1024u /* ring-less operations of a thread before it looks again */
 
 static struct hr_ring_hdr *map_ring(struct hr_map_hdr *map, uint32_t i)

@@ -37,30 +37,48 @@ bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, siz
 	return p == n_pattern;
 }
 
-static bool pattern_match(const char *pattern, size_t n, const char *path, size_t bytes)
+static bool is_glob(const char *text, size_t n)
 {
-	/* Most patterns name another top folder: see that in the first letter. */
-	if (n > 1 && bytes > 1 && pattern[0] == '/' && pattern[1] != path[1] && pattern[1] != '*' &&
-	    pattern[1] != '?')
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (pattern[i] == '*' || pattern[i] == '?')
-			return hr__glob_match(pattern, n, path, bytes);
-	return pattern[0] == '/' && hr__prefix_match(pattern, n, path, bytes);
+	return memchr(text, '*', n) != NULL || memchr(text, '?', n) != NULL;
 }
 
-static bool list_match(const char *list, const char *path, size_t bytes)
+/* A pattern that begins with neither a slash nor a wildcard can match no absolute path. */
+static void pattern_add(struct hr__filter *f, struct hr__patterns *list, const char *text, size_t n)
 {
-	while (*list != '\0') {
-		size_t n = 0;
+	bool glob = is_glob(text, n);
 
-		while (list[n] != '\0' && list[n] != ',')
-			n++;
-		if (n > 0 && pattern_match(list, n, path, bytes))
+	if (f->used == HR__PATTERNS || n == 0 || (!glob && text[0] != '/'))
+		return;
+	while (!glob && n > 0 && text[n - 1] == '/')
+		n--; /* "/data/" is "/data", "/" is every absolute path */
+	f->pool[f->used++] = (struct hr__pattern){text, (uint32_t)n, glob};
+	list->n++;
+}
+
+static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char *text)
+{
+	list->v = f->pool + f->used;
+	while (text != NULL && *text != '\0') {
+		size_t n = strcspn(text, ",");
+
+		pattern_add(f, list, text, n);
+		text += n + (text[n] == ',');
+	}
+}
+
+static bool list_match(const struct hr__patterns *list, const char *path, size_t bytes)
+{
+	for (const struct hr__pattern *p = list->v; p < list->v + list->n; p++) {
+		if (p->glob) {
+			if (hr__glob_match(p->text, p->bytes, path, bytes))
+				return true;
+			continue;
+		}
+		/* Most prefixes name another top folder: see that in the first letter. */
+		if (p->bytes > 1 && bytes > 1 && p->text[1] != path[1])
+			continue;
+		if (hr__prefix_match(p->text, p->bytes, path, bytes))
 			return true;
-		list += n;
-		if (*list == ',')
-			list++;
 	}
 	return false;
 }
@@ -80,43 +98,61 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 static bool python_match(const char *path, size_t bytes)
 {
 	const char *end = path + bytes;
-	const char *s = path;
 
-	while ((s = memchr(s, '/', (size_t)(end - s))) != NULL) {
-		s++;
-		if (COMPONENT(s, end, "site-packages") || COMPONENT(s, end, "dist-packages") ||
-		    COMPONENT(s, end, "__pycache__"))
-			return true;
-		if (starts(s, end, "lib/python3", 11) &&
-		    memchr(s + 11, '/', (size_t)(end - s - 11)) != NULL)
-			return true;
+	for (const char *s = path; s < end; s++) {
+		if (*s != '/')
+			continue;
+		switch (s + 1 < end ? s[1] : '\0') {
+		case 's':
+			if (COMPONENT(s + 1, end, "site-packages"))
+				return true;
+			break;
+		case 'd':
+			if (COMPONENT(s + 1, end, "dist-packages"))
+				return true;
+			break;
+		case '_':
+			if (COMPONENT(s + 1, end, "__pycache__"))
+				return true;
+			break;
+		case 'l':
+			if (starts(s + 1, end, "lib/python3", 11) &&
+			    memchr(s + 12, '/', (size_t)(end - s - 12)) != NULL)
+				return true;
+			break;
+		default:
+			break;
+		}
 	}
 	return false;
 }
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config)
 {
-	f->config = *config;
+	f->used = 0;
+	f->exclude.n = f->include.n = f->defaults.n = f->store.n = 0;
 	f->shm = config->defaults == NULL;
-	if (f->shm)
-		f->config.defaults = HR__DEFAULT_EXCLUDE;
 	f->has_include = config->include != NULL && config->include[0] != '\0';
+	f->store.v = f->pool;
+	if (config->store != NULL && config->store[0] == '/') {
+		f->pool[f->used++] =
+		    (struct hr__pattern){config->store, (uint32_t)strlen(config->store), false};
+		f->store.n = 1;
+	}
+	list_cut(f, &f->exclude, config->exclude);
+	list_cut(f, &f->include, config->include);
+	list_cut(f, &f->defaults, f->shm ? HR__DEFAULT_EXCLUDE : config->defaults);
 }
 
 enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes)
 {
-	const struct hr__filter_config *c = &f->config;
-
-	if (c->store != NULL && c->store[0] == '/' &&
-	    hr__prefix_match(c->store, strlen(c->store), path, bytes))
-		return HR__EXCLUDED;
-	if (c->exclude != NULL && list_match(c->exclude, path, bytes))
+	if (list_match(&f->store, path, bytes) || list_match(&f->exclude, path, bytes))
 		return HR__EXCLUDED;
 	if (f->has_include)
-		return list_match(c->include, path, bytes) ? HR__TRACED : HR__EXCLUDED;
+		return list_match(&f->include, path, bytes) ? HR__TRACED : HR__EXCLUDED;
 	if (python_match(path, bytes))
 		return HR__TRACED_RUNTIME;
 	if (f->shm && hr__prefix_match("/dev/shm", 8, path, bytes))
 		return HR__TRACED;
-	return list_match(c->defaults, path, bytes) ? HR__EXCLUDED : HR__TRACED;
+	return list_match(&f->defaults, path, bytes) ? HR__EXCLUDED : HR__TRACED;
 }

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED };
 
@@ -29,8 +30,25 @@ struct hr__filter_config {
 };
 #define HR__DEFAULT_EXCLUDE "/etc,/dev,/usr,/bin,/boot,/lib,/lib64,/opt,/sbin,/sys,/proc,/run,/var"
 
+#define HR__PATTERNS 1024u /* of all lists together; what is beyond holds for nothing */
+
+struct hr__pattern {
+	const char *text;
+	uint32_t bytes; /* of a prefix without its trailing slashes */
+	bool glob;
+};
+
+/* A list cut into its patterns, so that an open does not look for commas. */
+struct hr__patterns {
+	const struct hr__pattern *v;
+	uint32_t n;
+};
+
 struct hr__filter {
-	struct hr__filter_config config;
+	struct hr__pattern pool[HR__PATTERNS];
+	uint32_t used;
+	struct hr__patterns exclude, include, defaults;
+	struct hr__patterns store; /* one prefix, or none */
 	bool has_include;
 	bool shm; /* the default excludes hold, and /dev/shm is not one of them */
 };

@@ -82,13 +82,15 @@ struct hr__wiped {
 	uint32_t scratch;   /* path.c: big buffers in use, a bit each */
 	uint32_t counting;  /* counters[] holds something */
 	uint32_t map_count; /* release store after maps[] */
+	uint32_t announced; /* paths */
 	uint64_t token;
 	uint64_t more_after_ns; /* CLOCK_MONOTONIC; no asking for more rings before; attach lock */
 	uint64_t start_ticks;	/* of the session */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_lost counters[HR_OP_MAX]; /* operations made without a ring */
-	uint64_t sent[HR__SENT_SLOTS];	    /* by path id: went out, with what flags */
+	/* By path id: went out, with what flags. On pages of its own: path.c faults them in. */
+	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 } __attribute__((aligned(HR__PAGE_ALIGN)));
 extern struct hr__wiped hr__wiped;
 

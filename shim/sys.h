@@ -51,6 +51,10 @@ static inline long hr__syscall(long nr, long a, long b, long c, long d, long e, 
 #error "headrace: x86-64 and aarch64 only"
 #endif
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL and fault page by page */
+#endif
+
 /* Calls that exist under the same name on both; pointers go as long. */
 #define HR_SYS0(name)	       hr__syscall(SYS_##name, 0, 0, 0, 0, 0, 0)
 #define HR_SYS1(name, a)       hr__syscall(SYS_##name, (long)(a), 0, 0, 0, 0, 0)

@@ -17,33 +17,35 @@
 
 #define HR_WRAP_HAND(...)
 
-/* An ignored descriptor: a tail call, no frame of ours in the way. */
+/*
+ * An ignored descriptor: a tail call, no frame of ours in the way. What a traced one needs is a function of its own,
+ * so that the other saves no registers.
+ */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		int on = file;                                                                     \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		if (hr_fd_ignored(on))                                                             \
-			return HR_REAL(name) args;                                                 \
-		hr_begin_fd(&op, HR_OP_##name, on, (uint64_t)(asked), offset);                     \
-		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
-		return r;                                                                          \
-	}
+	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
-#define HR_WRAP_FDERR(ret, name, params, args, file, asked, offset, flags)                         \
-	ret hr_wrap_##name params                                                                  \
+/* `value` is what the record holds of the result r. */
+#define HR_WRAP_ON(ret, name, params, args, file, asked, offset, value, flags)                     \
+	static __attribute__((noinline)) ret traced_##name params                                  \
 	{                                                                                          \
 		struct hr_op op;                                                                   \
 		ret r;                                                                             \
                                                                                                    \
 		hr_begin_fd(&op, HR_OP_##name, file, (uint64_t)(asked), offset);                   \
 		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, -(int64_t)r, (uint32_t)(flags));                                       \
+		if (op.live)                                                                       \
+			hr_end(&op, value, (uint32_t)(flags));                                     \
 		return r;                                                                          \
+	}                                                                                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		if (hr_fd_ignored(file))                                                           \
+			return HR_REAL(name) args;                                                 \
+		return traced_##name args;                                                         \
 	}
+
+#define HR_WRAP_FDERR(ret, name, params, args, file, asked, offset, flags)                         \
+	HR_WRAP_ON(ret, name, params, args, file, asked, offset, -(int64_t)r, flags)
 
 #define HR_WRAP_FP(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_FD(ret, name, params, args, hr_fileno(file), asked, offset, flags)
@@ -52,41 +54,16 @@
 	HR_WRAP_FD(ret, name, params, args, HR_REAL(dirfd)(file), asked, offset, flags)
 
 #define HR_WRAP_FPREAD(ret, name, params, args, file, asked, offset, flags)                        \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_fd(&op, HR_OP_##name, hr_fileno(file), asked, offset);                    \
-		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, hr_ret_eof(file, r), flags);                                           \
-		return r;                                                                          \
-	}
+	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset, hr_ret_eof(file, r),   \
+		   flags)
 
 #define HR_WRAP_ITEMS(ret, name, params, args, file, asked, offset, flags)                         \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_fd(&op, HR_OP_##name, hr_fileno(file), asked, offset);                    \
-		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, hr_ret_items(file, r, asked), (uint32_t)(flags));                      \
-		return r;                                                                          \
-	}
+	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
+		   hr_ret_items(file, r, asked), flags)
 
 #define HR_WRAP_LINE(ret, name, params, args, file, asked, offset, flags)                          \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_fd(&op, HR_OP_##name, hr_fileno(file), (uint64_t)(asked), offset);        \
-		r = HR_REAL(name) args;                                                            \
-		if (op.live)                                                                       \
-			hr_end(&op, r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags);         \
-		return r;                                                                          \
-	}
+	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
+		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	ret hr_wrap_##name params                                                                  \
