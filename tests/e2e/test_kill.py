@@ -106,7 +106,9 @@ class Kill(Loader):
         self.child.kill()
         self.child.wait()
         self.wait_for_quiet()
-        self.assert_exact(harness.Traced(self.folder, self.store))
+        traced = harness.Traced(self.folder, self.store)
+        self.assert_exact(traced)
+        self.assertEqual(traced.sql("SELECT DISTINCT state FROM jobs"), [{"state": "killed"}])
 
     def cgroup(self):
         root = next(

@@ -112,21 +112,18 @@ class Ends(Loader):
         self.folder.fill(160, size=65536)
 
     def assert_cut_short(self, traced, seen, killed):
-        """Every call that returned is an event; at most one per killed thread may show as in
-        flight instead.
+        """Every call that returned is an event; at most one per killed thread may show as in flight
+        instead. A call that strace saw return in the kernel may not have returned to the program:
+        it is in flight, or, for an open, whose path is looked at afterwards, unknown.
         """
         mine, theirs = traced.counts(), harness.witness.by_class(seen)
         for cls, count in theirs.items():
             ours = mine.get(cls, harness.witness.Count())
-            self.assertLessEqual(ours.calls, count.calls, f"{cls}: {ours} against {count}")
-            self.assertLessEqual(
-                count.calls, ours.calls + ours.cut, f"{cls}: {ours} against {count}"
-            )
-            self.assertLessEqual(
-                ours.calls + ours.cut,
-                count.calls + count.cut + killed,
-                f"{cls}: {ours} against {count}",
-            )
+            message = f"{cls}: {ours} against {count}"
+            unknown = killed if cls == "open" else 0
+            self.assertLessEqual(ours.calls, count.calls, message)
+            self.assertLessEqual(count.calls, ours.calls + ours.cut + unknown, message)
+            self.assertLessEqual(ours.calls + ours.cut, count.calls + count.cut + killed, message)
         self.assertLessEqual(sum(c.cut for c in mine.values()), killed)
         self.assert_consistent(traced)
 

@@ -175,10 +175,10 @@ def main():
             torch.multiprocessing.spawn(train, (args,), nprocs=args.ranks)
         else:
             train(int(next((os.environ[n] for n in RANK_NAMES if n in os.environ), 0)), args)
-    except RuntimeError as error:
+    except (RuntimeError, EOFError, OSError) as error:  # what torch makes of dead workers
         if args.end not in ("os_exit", "sigterm", "sigkill"):
             raise
-        print(f"expected: {str(error).splitlines()[0]}", file=sys.stderr)
+        print(f"expected: {error!r}", file=sys.stderr)
 
 
 if __name__ == "__main__":
