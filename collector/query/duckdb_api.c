@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIBRARY "libduckdb.so"
@@ -61,12 +63,6 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* The environment is only read, before any thread that might change it. */
-static const char *environment(const char *name)
-{
-	return getenv(name); // NOLINT(concurrency-mt-unsafe)
-}
-
 /* 0: loaded. -ENOENT: nothing there. Else: a file is there and does not load. */
 static int try_file(const char *path, char **ret_error)
 {
@@ -76,7 +72,6 @@ static int try_file(const char *path, char **ret_error)
 		return -ENOENT;
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (handle == NULL) {
-		// NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is per thread
 		if (asprintf(ret_error, "cannot load DuckDB: %s", dlerror()) < 0)
 			*ret_error = NULL;
 		return -ELIBACC;
@@ -91,6 +86,21 @@ static int try_folder(const char *folder, const char *below, char **ret_error)
 	if ((size_t)snprintf(path, sizeof(path), "%s%s/" LIBRARY, folder, below) >= sizeof(path))
 		return -ENOENT;
 	return try_file(path, ret_error);
+}
+
+/* HEADRACE_DUCKDB: the library, or the folder that holds it. */
+static int try_named(const char *named, char **ret_error)
+{
+	struct stat st;
+	bool folder = stat(named, &st) == 0 && S_ISDIR(st.st_mode);
+	int r = folder ? try_folder(named, "", ret_error) : try_file(named, ret_error);
+
+	if (r == -ENOENT && asprintf(ret_error,
+				     folder ? "HEADRACE_DUCKDB names %s, a folder without " LIBRARY
+					    : "HEADRACE_DUCKDB names %s, which does not exist",
+				     named) < 0)
+		*ret_error = NULL;
+	return r;
 }
 
 static int try_program_folder(char **ret_error)
@@ -116,8 +126,8 @@ static int try_program_folder(char **ret_error)
 
 static int try_user_folder(char **ret_error)
 {
-	const char *data = environment("XDG_DATA_HOME");
-	const char *home = environment("HOME");
+	const char *data = getenv("XDG_DATA_HOME");
+	const char *home = getenv("HOME");
 
 	if (data != NULL && data[0] == '/')
 		return try_folder(data, "/headrace", ret_error);
@@ -128,18 +138,12 @@ static int try_user_folder(char **ret_error)
 
 static int search(char **ret_error)
 {
-	const char *named = environment("HEADRACE_DUCKDB");
+	const char *named = getenv("HEADRACE_DUCKDB");
 	void *handle;
 	int r;
 
-	if (named != NULL && named[0] != '\0') {
-		r = try_file(named, ret_error);
-		if (r == -ENOENT &&
-		    asprintf(ret_error, "HEADRACE_DUCKDB names %s, which does not exist", named) <
-			0)
-			*ret_error = NULL;
-		return r;
-	}
+	if (named != NULL && named[0] != '\0')
+		return try_named(named, ret_error);
 	r = try_program_folder(ret_error);
 	if (r == -ENOENT)
 		r = try_user_folder(ret_error);

@@ -135,7 +135,7 @@ struct hr_duckdb {
 extern struct hr_duckdb hr_duckdb;
 
 /*
- * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (a file, then nothing else is
+ * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (the file or its folder, then nothing else is
  * tried), the folder of the running program, ../lib/headrace beside it, third_party/duckdb of the
  * checkout that holds the build folder, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
  * search path. 0; -ENOENT when there is none, -ELIBACC when one is there that does not fit, with

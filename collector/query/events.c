@@ -323,17 +323,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 int hr__events_register(struct hr_query *q)
 {
-	duckdb_table_function f = hr_duckdb.create_table_function();
-	duckdb_state state;
+	static const struct hr_table_function events = {bind, init, init_worker, scan_chunk};
 
-	hr_duckdb.table_function_set_name(f, "hr_events");
-	hr_duckdb.table_function_set_extra_info(f, q, NULL);
-	hr_duckdb.table_function_set_bind(f, bind);
-	hr_duckdb.table_function_set_init(f, init);
-	hr_duckdb.table_function_set_local_init(f, init_worker);
-	hr_duckdb.table_function_set_function(f, scan_chunk);
-	hr_duckdb.table_function_supports_projection_pushdown(f, true);
-	state = hr_duckdb.register_table_function(q->connection, f);
-	hr_duckdb.destroy_table_function(&f);
-	return state == DuckDBSuccess ? 0 : -EIO;
+	return hr__table_register(q, "hr_events", q, &events);
 }

@@ -199,6 +199,15 @@ int hr__rows_register(struct hr_query *q);
 /* Declares a table's columns in a bind callback. */
 void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
 
+/* The callbacks of a table function; `extra` comes back in bind. 0 or -EIO. */
+struct hr_table_function {
+	duckdb_table_function_bind_t bind;
+	duckdb_table_function_init_t init, init_local;
+	duckdb_table_function_t scan;
+};
+int hr__table_register(struct hr_query *q, const char *name, void *extra,
+		       const struct hr_table_function *table);
+
 /* ---- cells -------------------------------------------------------------------------- */
 
 /* An output vector being filled. */

@@ -241,26 +241,15 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 {
+	static const struct hr_table_function rows = {bind, init, init_worker, scan_chunk};
 	struct bound *b = hr__pool_get(&q->pool, sizeof(*b));
-	duckdb_table_function f;
-	duckdb_state state;
 	char name[64];
 
 	if (b == NULL)
 		return -ENOMEM;
 	*b = (struct bound){q, kind};
 	snprintf(name, sizeof(name), "hr_%s", hr__tables[kind->table].name);
-	f = hr_duckdb.create_table_function();
-	hr_duckdb.table_function_set_name(f, name);
-	hr_duckdb.table_function_set_extra_info(f, b, NULL);
-	hr_duckdb.table_function_set_bind(f, bind);
-	hr_duckdb.table_function_set_init(f, init);
-	hr_duckdb.table_function_set_local_init(f, init_worker);
-	hr_duckdb.table_function_set_function(f, scan_chunk);
-	hr_duckdb.table_function_supports_projection_pushdown(f, true);
-	state = hr_duckdb.register_table_function(q->connection, f);
-	hr_duckdb.destroy_table_function(&f);
-	return state == DuckDBSuccess ? 0 : -EIO;
+	return hr__table_register(q, name, b, &rows);
 }
 
 int hr__rows_register(struct hr_query *q)
@@ -285,7 +274,6 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 
 		if (st->s->frames[i].kind != (uint32_t)body_case)
 			continue;
-		// NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 		r = hr__grow(&f.list, f.n, &size, sizeof(*f.list));
 		if (r == 0)
 			r = hr_stream_read(st->s, i, &f.list[f.n]);

@@ -217,24 +217,39 @@ static int execute(duckdb_prepared_statement statement, const struct hr_query_si
 	return r;
 }
 
+/*
+ * Opens the transaction and prepares `sql` in it, once it is known to be of an allowed kind. Whatever
+ * comes of it, end() follows.
+ */
+static int begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		 size_t n_args, bool select_only, duckdb_prepared_statement *ret, char **ret_error)
+{
+	int r = prune(q, sql, args, n_args);
+
+	plain_statement(q, "BEGIN TRANSACTION READ ONLY");
+	if (r < 0)
+		return failed(ret_error, "out of memory");
+	r = prepare(q, sql, ret, ret_error);
+	return r == 0 ? check_kind(*ret, select_only, ret_error) : r;
+}
+
+static void end(struct hr_query *q, duckdb_prepared_statement *statement)
+{
+	hr_duckdb.destroy_prepare(statement);
+	plain_statement(q, "ROLLBACK");
+}
+
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error)
 {
 	duckdb_prepared_statement statement = NULL;
-	int r = prune(q, sql, args, n_args);
+	int r = begin(q, sql, args, n_args, false, &statement, ret_error);
 
-	if (r < 0)
-		return failed(ret_error, "out of memory");
-	plain_statement(q, "BEGIN TRANSACTION READ ONLY");
-	r = prepare(q, sql, &statement, ret_error);
-	if (r == 0)
-		r = check_kind(statement, false, ret_error);
 	if (r == 0)
 		r = bind(statement, args, n_args, ret_error);
 	if (r == 0)
 		r = execute(statement, sink, ret_error);
-	hr_duckdb.destroy_prepare(&statement);
-	plain_statement(q, "ROLLBACK");
+	end(q, &statement);
 	return r;
 }
 
@@ -266,14 +281,8 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 {
 	duckdb_prepared_statement statement = NULL, copy = NULL;
 	char *text = NULL;
-	int r = prune(q, sql, args, n_args);
+	int r = begin(q, sql, args, n_args, true, &statement, ret_error);
 
-	if (r < 0)
-		return failed(ret_error, "out of memory");
-	plain_statement(q, "BEGIN TRANSACTION READ ONLY");
-	r = prepare(q, sql, &statement, ret_error);
-	if (r == 0)
-		r = check_kind(statement, true, ret_error);
 	if (r == 0 && (text = copy_statement(sql, q->parquet)) == NULL)
 		r = failed(ret_error, "out of memory");
 	if (r == 0)
@@ -284,9 +293,8 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 		r = bind(copy, args, n_args, ret_error);
 	if (r == 0)
 		r = execute(copy, NULL, ret_error);
-	hr_duckdb.destroy_prepare(&statement);
 	hr_duckdb.destroy_prepare(&copy);
-	plain_statement(q, "ROLLBACK");
+	end(q, &statement);
 	free(text);
 	return r;
 }

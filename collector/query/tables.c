@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/query/internal.h"
 
+#include <errno.h>
+
 #define COLUMN(name, type) {#name, HR_SQL_##type},
 #define ONE(name, type)	   +1 // NOLINT(bugprone-macro-parentheses): a sum is made of them
 #define X(table, TABLE)                                                                            \
@@ -43,4 +45,22 @@ void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table)
 		hr_duckdb.bind_add_result_column(info, table->columns[i].name, type);
 		hr_duckdb.destroy_logical_type(&type);
 	}
+}
+
+int hr__table_register(struct hr_query *q, const char *name, void *extra,
+		       const struct hr_table_function *table)
+{
+	duckdb_table_function f = hr_duckdb.create_table_function();
+	duckdb_state state;
+
+	hr_duckdb.table_function_set_name(f, name);
+	hr_duckdb.table_function_set_extra_info(f, extra, NULL);
+	hr_duckdb.table_function_set_bind(f, table->bind);
+	hr_duckdb.table_function_set_init(f, table->init);
+	hr_duckdb.table_function_set_local_init(f, table->init_local);
+	hr_duckdb.table_function_set_function(f, table->scan);
+	hr_duckdb.table_function_supports_projection_pushdown(f, true);
+	state = hr_duckdb.register_table_function(q->connection, f);
+	hr_duckdb.destroy_table_function(&f);
+	return state == DuckDBSuccess ? 0 : -EIO;
 }

@@ -7,8 +7,6 @@
 
 #include "tests/query/fixture.h"
 
-static struct fixture fix;
-
 #define EXPECT(sql, expected) fixture_expect(&fix, sql, expected)
 #define N1		      " WHERE job = '7' AND node = 'n1' "
 
@@ -171,22 +169,6 @@ static void tables_join(void **state)
 	       "fread,SIGKILL,1\nread,SIGKILL,1\nwrite,SIGKILL,4\n");
 }
 
-static int setup(void **state)
-{
-	char *store = fixture_make();
-
-	*state = store;
-	fixture_open(&fix, store, NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_close(&fix);
-	fixture_remove(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,5 +181,5 @@ int main(void)
 	    cmocka_unit_test(regions_are_empty),     cmocka_unit_test(tables_join),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -139,6 +139,11 @@ says err 'interrupted' "Ctrl-C"
 HEADRACE_DUCKDB=/nowhere/libduckdb.so query "$store" summary
 check $? 69 "DuckDB absent"
 says err '/nowhere/libduckdb.so' "DuckDB absent"
+HEADRACE_DUCKDB=$tmp query "$store" summary
+check $? 69 "DuckDB's folder is empty"
+says err 'a folder without libduckdb.so' "DuckDB's folder is empty"
+HEADRACE_DUCKDB=$(dirname "$HEADRACE_DUCKDB") query "$store" 'SELECT 1 AS n'
+check $? 0 "DuckDB named by its folder"
 HEADRACE_DUCKDB=/usr/lib/x86_64-linux-gnu/libm.so.6 query "$store" summary
 check $? 69 "not DuckDB"
 

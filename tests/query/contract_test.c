@@ -12,8 +12,6 @@
 
 #include "tests/query/fixture.h"
 
-static struct fixture fix;
-
 #define STREAM "cluster VARCHAR,job VARCHAR,attempt BIGINT,node VARCHAR"
 #define PROCESS                                                                                    \
 	STREAM ",proc UBIGINT,pid BIGINT,rank BIGINT,local_rank BIGINT,worker BIGINT,loader "      \
@@ -118,22 +116,6 @@ static void no_name_needs_quotes(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	char *store = fixture_make();
-
-	*state = store;
-	fixture_open(&fix, store, NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_close(&fix);
-	fixture_remove(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,5 +124,5 @@ int main(void)
 	    cmocka_unit_test(no_name_needs_quotes),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -47,6 +47,22 @@ void fixture_close(struct fixture *f)
 	hr_catalog_free(f->catalog);
 }
 
+struct fixture fix;
+
+int fixture_setup(void **state)
+{
+	*state = fixture_make();
+	fixture_open(&fix, *state, NULL);
+	return 0;
+}
+
+int fixture_teardown(void **state)
+{
+	fixture_close(&fix);
+	fixture_remove(*state);
+	return 0;
+}
+
 static int run_csv(struct fixture *f, const char *sql, char **ret_text, char **ret_error)
 {
 	size_t bytes;

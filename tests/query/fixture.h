@@ -21,11 +21,17 @@
 char *fixture_make(void);
 void fixture_remove(char *store);
 
-/* Opens a store for queries; `job` NULL: all. Skips the program (77) where there is no DuckDB. */
 struct fixture {
 	struct hr_catalog *catalog;
 	struct hr_query *q;
 };
+
+/* What most test programs need: a store in the group's *state, opened as `fix` with the defaults. */
+extern struct fixture fix;
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/* Opens a store for queries. Skips the program (77) where there is no DuckDB. */
 void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options);
 void fixture_close(struct fixture *f);
 

@@ -16,8 +16,6 @@
 #include "collector/query/output.h"
 #include "tests/query/fixture.h"
 
-static struct fixture fix;
-
 /* The answer of `name` with up to three words, as CSV without carriage returns. */
 static char *ask(const char *name, char *a, char *b, char *c)
 {
@@ -187,22 +185,6 @@ static void notes_say_what_is_missing(void **state)
 	assert_string_equal(said[1], "and 3 more notes of this kind");
 }
 
-static int setup(void **state)
-{
-	char *store = fixture_make();
-
-	*state = store;
-	fixture_open(&fix, store, NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_close(&fix);
-	fixture_remove(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,5 +196,5 @@ int main(void)
 	    cmocka_unit_test(notes_say_what_is_missing),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

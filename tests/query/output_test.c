@@ -11,8 +11,6 @@
 #include "collector/query/output.h"
 #include "tests/query/fixture.h"
 
-static struct fixture fix;
-
 static void expect(enum hr_output_format format, unsigned width, const char *sql,
 		   const char *expected)
 {
@@ -153,22 +151,6 @@ static void types_without_text_are_refused(void **state)
 	free(text);
 }
 
-static int setup(void **state)
-{
-	char *store = fixture_make();
-
-	*state = store;
-	fixture_open(&fix, store, NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_close(&fix);
-	fixture_remove(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,5 +162,5 @@ int main(void)
 	    cmocka_unit_test(types_without_text_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

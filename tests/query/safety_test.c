@@ -11,9 +11,6 @@
 
 #include "tests/query/fixture.h"
 
-static struct fixture fix;
-static char *store;
-
 /* Each must fail, say something of the kind, and leave the next answer as it was. */
 static const struct {
 	const char *sql;
@@ -97,8 +94,7 @@ static void only_the_named_file_is_written(void **state)
 	struct fixture f;
 	char *error = NULL;
 
-	(void)state;
-	fixture_open(&f, store, &o);
+	fixture_open(&f, *state, &o);
 	unlink(o.parquet);
 	assert_int_equal(hr_query_parquet(f.q,
 					  "SELECT op, count(*) AS n FROM events GROUP BY op -- x",
@@ -141,22 +137,6 @@ static void a_long_query_can_be_interrupted(void **state)
 	fixture_expect(&fix, "SELECT count(*) FROM events", "15\n");
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	store = fixture_make();
-	fixture_open(&fix, store, NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fixture_close(&fix);
-	fixture_remove(store);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,5 +146,5 @@ int main(void)
 	    cmocka_unit_test(a_long_query_can_be_interrupted),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
