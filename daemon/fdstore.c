@@ -164,13 +164,3 @@ int hr_fdstore_inherit(struct hr_inherited **ret, size_t *ret_n)
 	*ret_n = (size_t)n;
 	return 0;
 }
-
-void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].name);
-		if (list[i].fd >= 0)
-			close(list[i].fd);
-	}
-	free(list);
-}

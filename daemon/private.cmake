@@ -3,7 +3,7 @@
 hr_library(headrace_private private.c control.c)
 target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 
-hr_library(headrace_fdstore fdstore.c)
+hr_library(headrace_fdstore fdstore.c inherited.c)
 target_link_libraries(headrace_fdstore PUBLIC Threads::Threads)
 
 hr_library(headrace_keeper keeper.c private_worker.c)
