@@ -60,6 +60,7 @@ struct hr_op {
 	struct hr_ring_hdr *ring; /* NULL: detached, counted privately */
 	const char *path;	  /* hr_begin_path: looked at by the end, when the real call has proved it readable */
 	int32_t dirfd;
+	uintptr_t outer_frame;	  /* with `nested`: hr__thread.frame before */
 	struct hr_inflight outer;
 };
 
@@ -144,7 +145,8 @@ void hr_before_vfork(void);	     /* the calling thread is about to vfork: see wr
 void hr_after_fork_parent(int pid);  /* announces the child (HR_CTL_FORK) */
 void hr_after_fork_child(void);	     /* in the child of fork or _Fork, before it returns to the program */
 void hr_before_seccomp(void);	     /* attach now if ever; after it, no syscall of our own */
-void hr_before_longjmp(void);	     /* an operation in flight on this thread is left: record it as cut */
+/* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */
+void hr_before_longjmp(const void *env);
 void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */
 
 /* ---- originals ------------------------------------------------------------------------------------ */

@@ -108,7 +108,7 @@ enum hr__slow {
 	HR__SLOW_VFORK	    /* enum hr__vfork: whose operation is it? */
 };
 
-/* Within one cache line, because every operation reads it. */
+/* What every operation needs is in the first cache line. */
 struct hr__thread {
 	uint64_t nonce;
 	union {
@@ -120,6 +120,8 @@ struct hr__thread {
 	    limit; /* reserving past this index needs hr__ring_room(); never past tail + slots */
 	uint32_t mask; /* slots - 1 */
 	uint32_t skip; /* ring-less operations until the next look for a ring */
+	uintptr_t
+	    frame; /* where the operation in flight has its struct hr_op: only compared, never followed */
 	const struct hr_map_hdr *map;
 	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
 	uint64_t gave_up_beat;

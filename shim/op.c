@@ -14,6 +14,8 @@
 #include "shim/ring.h"
 #include "shim/sys.h"
 
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
 #define AGGREGATE_CALLS 65536u /* a long run of getc shows up now and then */
 
 static bool level_off(void)
@@ -414,12 +416,45 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 	count_start(a, id, fd, file, bytes);
 }
 
-void hr_before_longjmp(void)
+/*
+ * The stack pointer that a jump will set, as setjmp has kept it: word 6 on x86-64, in glibc exclusive-or'ed with the
+ * thread's pointer guard and rotated (the same since 2.4), plain in musl. 0: not known here.
+ */
+static uintptr_t jump_target(const void *env)
+{
+#if defined(__x86_64__)
+	uintptr_t sp = ((const uintptr_t *)env)[6], guard;
+
+	if (gnu_get_libc_version == NULL)
+		return sp;
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+#else
+	(void)env;
+	return 0;
+#endif
+}
+
+/*
+ * Does the jump end in a frame below that of the operation in flight? Then a signal handler jumps about inside
+ * itself, and will still return into the operation. On an alternate stack above the operation's this is not seen:
+ * the operation then shows as cut, and once more when it ends.
+ */
+static bool jump_stays(const void *env)
+{
+	uintptr_t target = jump_target(env);
+
+	return target > (uintptr_t)__builtin_frame_address(0) && target < hr__self.frame;
+}
+
+void hr_before_longjmp(const void *env)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
 	struct hr_inflight cell;
 
-	if (ring == NULL || __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0)
+	if (ring == NULL ||
+	    __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0 ||
+	    jump_stays(env))
 		return;
 	cell = ring->inflight;
 	if (cell.op != 0)

@@ -133,17 +133,22 @@ static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 	};
 
 	op->nested = __atomic_load_n(hr__cell_word(cell), __ATOMIC_RELAXED) != 0;
-	if (hr_unlikely(op->nested))
+	if (hr_unlikely(op->nested)) {
 		op->outer = *cell;
+		op->outer_frame = hr__self.frame;
+	}
+	hr__self.frame = (uintptr_t)op;
 	hr__cell_write(cell, &now);
 }
 
 static inline void hr__cell_leave(struct hr_op *op)
 {
-	if (hr_unlikely(op->nested))
+	if (hr_unlikely(op->nested)) {
+		hr__self.frame = op->outer_frame;
 		hr__cell_write(&op->ring->inflight, &op->outer);
-	else
+	} else {
 		__atomic_store_n(hr__cell_word(&op->ring->inflight), 0, __ATOMIC_RELEASE);
+	}
 }
 
 #endif

@@ -130,7 +130,7 @@ int hr_wrap_putenv(char *text)
 #define JUMP(name)                                                                                 \
 	void hr_wrap_##name(struct __jmp_buf_tag *env, int value)                                  \
 	{                                                                                          \
-		hr_before_longjmp();                                                               \
+		hr_before_longjmp(env);                                                            \
 		HR_REAL(name)(env, value);                                                         \
 	}
 

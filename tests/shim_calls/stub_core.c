@@ -313,7 +313,13 @@ HOOK(hr_cwd_changed)
 HOOK(hr_before_vfork)
 HOOK(hr_after_fork_child)
 HOOK(hr_before_seccomp)
-HOOK(hr_before_longjmp)
+
+void hr_before_longjmp(const void *env)
+{
+	(void)env;
+	if (on)
+		note_hook("hr_before_longjmp");
+}
 
 void hr_after_fork_parent(int pid)
 {

@@ -367,14 +367,23 @@ static sigjmp_buf out;
 static void jumps(int sig)
 {
 	(void)sig;
-	hr_before_longjmp();
+	hr_before_longjmp(out);
 	siglongjmp(out, 1);
+}
+
+/* In a frame of its own, as a wrapper is. */
+static __attribute__((noinline)) void blocks(int fd)
+{
+	struct hr_op op;
+
+	hr_begin_fd(&op, HR_OP_read, fd, 77, HR_OFFSET_NONE);
+	for (;;)
+		pause();
 }
 
 CASE(left_by_longjmp)
 {
 	struct fake_daemon *d = harness_start(NULL, NULL);
-	struct hr_op op;
 	int fd;
 
 	alarm(0);
@@ -382,18 +391,48 @@ CASE(left_by_longjmp)
 	fd = t_open("a", O_RDONLY);
 	catch (jumps, 0);
 	if (sigsetjmp(out, 1) == 0) {
-		hr_begin_fd(&op, HR_OP_read, fd, 77, HR_OFFSET_NONE);
 		timer(5000);
-		for (;;)
-			pause();
+		blocks(fd);
 	}
 	timer(0);
 	CHECK(fake_inflight(d, 0, 0, 0).op == 0);
 	CHECK(t_pread(fd, buf, 8, 0) == 8);
-	hr_before_longjmp(); /* nothing in flight: nothing said */
+	hr_before_longjmp(out); /* nothing in flight: nothing said */
 	fake_settle(d);
 	CHECK(fake_count(d, HR_OP_read) == 1 && with_bits(d, HR_OP_read, HR_REC_CUT) == 1);
 	CHECK(fake_count(d, HR_OP_pread64) == 1 && fake_bad(d) == 0);
+}
+
+/* A handler that jumps inside itself returns into the operation: one record, and it is not cut. */
+static void hops(int sig)
+{
+	sigjmp_buf inside;
+
+	(void)sig;
+	if (sigsetjmp(inside, 1) == 0) {
+		hr_before_longjmp(inside);
+		siglongjmp(inside, 1);
+	}
+}
+
+CASE(handler_hops)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	struct hr_op op;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	catch (hops, 0);
+	hr_begin_fd(&op, HR_OP_read, fd, 77, HR_OFFSET_NONE);
+	raise(SIGALRM);
+	CHECK(fake_inflight(d, 0, 0, 0).op == HR_OP_read);
+	hr_end(&op, 64, 0);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_read) == 1 && fake_inflight(d, 0, 0, 0).op == 0);
+#if defined(__x86_64__)
+	CHECK(with_bits(d, HR_OP_read, HR_REC_CUT) == 0);
+#endif
 }
 
 /* ---- fork -------------------------------------------------------------------------------------- */
@@ -615,14 +654,14 @@ CASE(quiet_after_seccomp)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(many_threads),	   cmocka_unit_test(thread_churn),
-	    cmocka_unit_test(rings_run_out),	   cmocka_unit_test(crowd),
-	    cmocka_unit_test(dead_owner),	   cmocka_unit_test(full_ring_drops_exactly),
-	    cmocka_unit_test(full_ring_waits),	   cmocka_unit_test(full_ring_gives_up),
-	    cmocka_unit_test(nested_in_handlers),  cmocka_unit_test(left_by_longjmp),
-	    cmocka_unit_test(fork_among_threads),  cmocka_unit_test(fork_in_handler),
-	    cmocka_unit_test(grandchildren),	   cmocka_unit_test(vfork_child),
-	    cmocka_unit_test(quiet_after_seccomp),
+	    cmocka_unit_test(many_threads),	  cmocka_unit_test(thread_churn),
+	    cmocka_unit_test(rings_run_out),	  cmocka_unit_test(crowd),
+	    cmocka_unit_test(dead_owner),	  cmocka_unit_test(full_ring_drops_exactly),
+	    cmocka_unit_test(full_ring_waits),	  cmocka_unit_test(full_ring_gives_up),
+	    cmocka_unit_test(nested_in_handlers), cmocka_unit_test(left_by_longjmp),
+	    cmocka_unit_test(handler_hops),	  cmocka_unit_test(fork_among_threads),
+	    cmocka_unit_test(fork_in_handler),	  cmocka_unit_test(grandchildren),
+	    cmocka_unit_test(vfork_child),	  cmocka_unit_test(quiet_after_seccomp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
