@@ -4,6 +4,7 @@
 
 #define ROWS_MOST	 4096u /* rows in one frame: far below HR_FRAME_MAX_BYTES, whatever the paths */
 #define PATHS_MOST_BYTES (4u << 20)
+#define EMIT_AHEAD	 4u /* file records */
 
 static struct hr_out *begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
 {
@@ -289,6 +290,15 @@ void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window)
 	}
 }
 
+static size_t few(struct hr_out *o, const struct hr_few_hist *h, uint64_t **ret)
+{
+	uint64_t pairs[2 * HR_FILE_BINS];
+	size_t used = hr_few_hist_pairs(h, pairs);
+
+	*ret = used ? hr_arena_copy(&o->arena, pairs, used * sizeof(*pairs)) : NULL;
+	return *ret ? used : 0;
+}
+
 static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct hr_filerec *r)
 {
 	headrace__file_record__init(m);
@@ -317,8 +327,17 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->consec_writes = r->consec_writes;
 	m->rw_switches = r->rw_switches;
 	m->unaligned = r->unaligned;
-	m->n_read_size_hist = sparse(o, r->read_hist, HR_FILE_BINS, &m->read_size_hist);
-	m->n_write_size_hist = sparse(o, r->write_hist, HR_FILE_BINS, &m->write_size_hist);
+	m->n_read_size_hist = few(o, &r->read_hist, &m->read_size_hist);
+	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
+}
+
+/* They were last used long ago: their lines are on their way while others are written. */
+static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
+{
+	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
+
+	for (size_t at = 0; r && at < sizeof(struct hr_filerec); at += 64)
+		__builtin_prefetch(r + at);
 }
 
 void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
@@ -337,8 +356,10 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 		if (m) {
 			headrace__file_records__init(m);
 			rows = rows_of(o, some, sizeof(*rows), &m->rows);
-			for (size_t i = 0; i < some && rows; i++)
+			for (size_t i = 0; i < some && rows; i++) {
+				prefetch_filerec(e, indexes, n, i + EMIT_AHEAD);
 				fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
+			}
 			o->frame.file_records = m;
 		}
 		end(e, o);

@@ -49,6 +49,12 @@ static void list_push(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t
 	l->newest = i;
 }
 
+static void hists_done(struct hr_filerec *r)
+{
+	free(r->read_hist.all);
+	free(r->write_hist.all);
+}
+
 void hr_filerecs_init(struct hr_filerecs *f)
 {
 	*f = (struct hr_filerecs){.unused = NONE, .open = {NONE, NONE}, .idle = {NONE, NONE}};
@@ -56,6 +62,9 @@ void hr_filerecs_init(struct hr_filerecs *f)
 
 void hr_filerecs_done(struct hr_filerecs *f)
 {
+	for (uint32_t i = 0; i < f->n; i++)
+		if (f->v[i].t.proc) /* in use */
+			hists_done(&f->v[i]);
 	free(f->v);
 	hr_map64_done(&f->by_key);
 	hr_filerecs_init(f);
@@ -67,6 +76,11 @@ uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 	if (cached < f->n && rec_is(&f->v[cached], proc, file, api))
 		return cached;
 	return hr_map64_get(&f->by_key, key(proc, file, api));
+}
+
+void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
+{
+	hr_map64_prefetch(&f->by_key, key(proc, file, api));
 }
 
 static uint32_t take_slot(struct hr_filerecs *f)
@@ -98,6 +112,7 @@ static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 	memset(&f->v[i], 0, sizeof(f->v[i]));
 	f->v[i].t = *tail;
 	if (hr_map64_set(&f->by_key, key(tail->proc, tail->file, tail->api), i)) {
+		f->v[i].t.proc = 0;
 		f->v[i].newer = f->unused;
 		f->unused = i;
 		return NONE;
@@ -126,6 +141,56 @@ int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail
 	return make(f, tail) == NONE ? -ENOMEM : 0;
 }
 
+/* ---- histograms ----------------------------------------------------------------------------------- */
+
+/* A fifth size: from now on all bins are counted. */
+static int hist_spill(struct hr_few_hist *h)
+{
+	h->all = calloc(HR_FILE_BINS, sizeof(*h->all));
+	if (!h->all)
+		return -ENOMEM;
+	for (unsigned i = 0; i < HR_FEW_BINS; i++)
+		h->all[h->bin[i]] = h->count[i];
+	return 0;
+}
+
+static int hist_add(struct hr_few_hist *h, unsigned bin, uint32_t n)
+{
+	for (unsigned i = 0; i < HR_FEW_BINS && !h->all; i++) {
+		if (h->count[i] && h->bin[i] != bin)
+			continue;
+		h->bin[i] = (uint8_t)bin;
+		h->count[i] += n;
+		return 0;
+	}
+	if (!h->all && hist_spill(h))
+		return -ENOMEM;
+	h->all[bin] += n;
+	return 0;
+}
+
+size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs)
+{
+	size_t used = 0;
+
+	if (h->all)
+		return hr_hist_sparse(h->all, HR_FILE_BINS, pairs);
+	for (unsigned i = 0; i < HR_FEW_BINS && h->count[i]; i++) {
+		size_t at = used;
+
+		for (; at > 0 && pairs[at - 2] > h->bin[i]; at -= 2) {
+			pairs[at] = pairs[at - 2];
+			pairs[at + 1] = pairs[at - 1];
+		}
+		pairs[at] = h->bin[i];
+		pairs[at + 1] = h->count[i];
+		used += 2;
+	}
+	return used;
+}
+
+/* ---- operations ----------------------------------------------------------------------------------- */
+
 static unsigned size_bin(uint64_t bytes)
 {
 	unsigned bin = hr_log2_bin(bytes);
@@ -139,40 +204,46 @@ static void max_of(uint64_t *max, uint64_t v)
 		*max = v;
 }
 
-static void add_read(struct hr_filerec *r, const struct hr_file_op *op)
+static int add_read(struct hr_filerec *r, const struct hr_file_op *op)
 {
+	unsigned bin = size_bin(op->count == 1 ? op->bytes : op->bytes / op->count);
+	int result = hist_add(&r->read_hist, bin, (uint32_t)op->count);
+
 	r->ops[HR_FILE_READS] += op->count;
 	r->bytes_read += op->bytes;
 	r->read_ns += op->dur_ns;
 	max_of(&r->max_read_ns, op->dur_ns);
-	r->read_hist[size_bin(op->bytes / op->count)] += (uint32_t)op->count;
 	r->rw_switches += r->t.last_kind == 2;
 	r->t.last_kind = 1;
 	if (op->offset < 0)
-		return;
+		return result;
 	r->unaligned += op->offset % HR_ALIGN_BYTES != 0;
 	r->seq_reads += r->t.read_start >= 0 && op->offset > r->t.read_start;
 	r->consec_reads += r->t.read_end >= 0 && op->offset == r->t.read_end;
 	r->t.read_start = op->offset;
 	r->t.read_end = op->offset + (int64_t)op->bytes;
+	return result;
 }
 
-static void add_write(struct hr_filerec *r, const struct hr_file_op *op)
+static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
 {
+	unsigned bin = size_bin(op->count == 1 ? op->bytes : op->bytes / op->count);
+	int result = hist_add(&r->write_hist, bin, (uint32_t)op->count);
+
 	r->ops[HR_FILE_WRITES] += op->count;
 	r->bytes_written += op->bytes;
 	r->write_ns += op->dur_ns;
 	max_of(&r->max_write_ns, op->dur_ns);
-	r->write_hist[size_bin(op->bytes / op->count)] += (uint32_t)op->count;
 	r->rw_switches += r->t.last_kind == 1;
 	r->t.last_kind = 2;
 	if (op->offset < 0)
-		return;
+		return result;
 	r->unaligned += op->offset % HR_ALIGN_BYTES != 0;
 	r->seq_writes += r->t.write_start >= 0 && op->offset > r->t.write_start;
 	r->consec_writes += r->t.write_end >= 0 && op->offset == r->t.write_end;
 	r->t.write_start = op->offset;
 	r->t.write_end = op->offset + (int64_t)op->bytes;
+	return result;
 }
 
 /* Failed reads and writes count as calls of no bytes; failed opens only as meta operations. */
@@ -194,25 +265,27 @@ static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 		r->ops[count_of[op->class]] += op->count;
 }
 
-void hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op)
+int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op)
 {
 	struct hr_filerec *r = &f->v[index];
 	struct hr_filerec_list *l = list_of(f, r);
+	int result = 0;
 
 	if (!r->dirty || op->start_ns < r->first_ns)
 		r->first_ns = op->start_ns;
 	r->dirty = true;
 	max_of(&r->last_ns, op->start_ns + op->dur_ns);
 	if (op->class == HR_CLASS_READ)
-		add_read(r, op);
+		result = add_read(r, op);
 	else if (op->class == HR_CLASS_WRITE)
-		add_write(r, op);
+		result = add_write(r, op);
 	else
 		add_meta(r, op);
 	if (l->newest != index) {
 		list_remove(f, l, index);
 		list_push(f, l, index);
 	}
+	return result;
 }
 
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change)
@@ -249,6 +322,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
 {
 	struct hr_filerec *r = &f->v[index];
 
+	hists_done(r);
 	hr_map64_remove(&f->by_key, key(r->t.proc, r->t.file, r->t.api));
 	list_remove(f, list_of(f, r), index);
 	r->t.proc = 0;
@@ -261,5 +335,6 @@ void hr_filerec_reset(struct hr_filerec *r)
 {
 	struct hr_filerec kept = {.t = r->t, .newer = r->newer, .older = r->older};
 
+	hists_done(r);
 	*r = kept;
 }

@@ -12,6 +12,7 @@
 #define HEADRACE_DAEMON_FILEREC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/map64.h"
@@ -19,6 +20,7 @@
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
+#define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
 /* What outlives a checkpoint. */
@@ -32,18 +34,11 @@ struct hr_filerec_tail {
 	uint32_t refs;	    /* descriptors open on it */
 };
 
-struct hr_filerec {
-	struct hr_filerec_tail t;
-	bool dirty;	       /* has something to send */
-	uint32_t newer, older; /* list: by last operation */
-	uint64_t ops[9];       /* by enum hr_filerec_count */
-	uint64_t bytes_read, bytes_written;
-	uint64_t read_ns, write_ns, meta_ns;
-	uint64_t max_read_ns, max_write_ns;
-	uint64_t first_ns, last_ns;
-	uint64_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
-	uint32_t read_hist[HR_FILE_BINS];
-	uint32_t write_hist[HR_FILE_BINS];
+/* A histogram of a few sizes, as files have: the rest of them move to an array of all bins. */
+struct hr_few_hist {
+	uint32_t count[HR_FEW_BINS];
+	uint8_t bin[HR_FEW_BINS];
+	uint32_t *all; /* HR_FILE_BINS counts, NULL: the few suffice */
 };
 
 enum hr_filerec_count {
@@ -53,7 +48,22 @@ enum hr_filerec_count {
 	HR_FILE_SEEKS,
 	HR_FILE_STATS,
 	HR_FILE_SYNCS,
-	HR_FILE_META
+	HR_FILE_META,
+	HR_FILE_COUNTS
+};
+
+/* Small: thousands are in use at a time. Counts of 32 bits go up by one a slot, and a checkpoint comes long before 2^32. */
+struct hr_filerec {
+	struct hr_filerec_tail t;
+	bool dirty;	       /* has something to send */
+	uint32_t newer, older; /* list: by last operation */
+	uint64_t first_ns, last_ns;
+	uint32_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
+	uint64_t ops[HR_FILE_COUNTS];
+	uint64_t bytes_read, bytes_written;
+	uint64_t read_ns, write_ns, meta_ns;
+	uint64_t max_read_ns, max_write_ns;
+	struct hr_few_hist read_hist, write_hist;
 };
 
 struct hr_filerec_list {
@@ -90,7 +100,11 @@ uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uin
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
 
-void hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
+/* The record of a key will soon be asked for. */
+void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
+
+/* 0 or -ENOMEM. */
+int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
@@ -101,6 +115,9 @@ uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t 
 			 uint32_t max);
 
 void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
+
+/* Pairs (bin, count), lowest bin first; `pairs` has room for 2 * HR_FILE_BINS. Returns values written. */
+size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
 /* Counters back to zero; the tail stays. */
 void hr_filerec_reset(struct hr_filerec *r);

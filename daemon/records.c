@@ -11,8 +11,10 @@
 #define BYTES_MOST     (UINT64_C(1) << 50) /* in one operation */
 #define CALLS_MOST     (UINT64_C(1) << 31) /* in one aggregate */
 #define TEXT_MOST      8192u
-#define AHEAD	       6 /* slots */
-#define FAR_AHEAD      12
+/* Slots between the one in work and those whose file is looked up: its cell, its row, the cell of its record. */
+#define CELL_AHEAD   18
+#define ROW_AHEAD    12
+#define RECORD_AHEAD 6
 
 struct cursor {
 	const struct hr_record *slots;
@@ -85,8 +87,13 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 			return;
 	second = hr_paths_name(&e->paths, r->file, text, (uint32_t)r->asked, mount,
 			       r->bits & HR_REC_RUNTIME ? 1 : 0, &index);
-	if (second < 0)
+	if (second < 0) {
 		e->failed = true;
+		return;
+	}
+	/* Most often the next record opens it. */
+	hr_filerec_prefetch(&e->filerecs, f->p->id.proc, hr_paths_at(&e->paths, index)->id,
+			    HR_API_POSIX);
 	if (second == 1) {
 		hr__loss(e, f->p->id.proc, HR_LOSS_COLLISION, 0, 1);
 		note_collision(f->p, r->file, index);
@@ -152,7 +159,7 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 	if (i == UINT32_MAX)
 		f->e->failed = true;
 	else
-		hr_filerec_add(&f->e->filerecs, i, op);
+		f->e->failed |= hr_filerec_add(&f->e->filerecs, i, op) != 0;
 }
 
 static void add_filerec(struct fold *f, const struct operation *op)
@@ -384,30 +391,41 @@ static uint64_t next_end(const struct cursor *c)
 	return r->start_ticks + ((uint64_t)r->dur_hi << 32 | r->dur_lo);
 }
 
-/*
- * Files are many and their tables larger than caches: a dozen slots ahead, what leads to the file is on its way, and
- * half way there, the file.
- */
-static void look_ahead(const struct hr_paths *paths, const struct cursor *c)
+static bool other_file(const struct hr_record *r)
 {
+	return r[0].file != r[-1].file;
+}
+
+/*
+ * Files are many and their tables larger than caches. What leads from a record to its file, and on to the file's record, is
+ * asked for in three steps, each when the one before has arrived.
+ */
+static void look_ahead(const struct fold *f, const struct cursor *c)
+{
+	const struct hr_paths *paths = &f->e->paths;
 	const struct hr_record *r = &c->slots[c->at];
+	uint32_t index;
 
-	if (c->at + FAR_AHEAD >= c->n)
+	if (c->at + CELL_AHEAD >= c->n)
 		return;
-	if (r[FAR_AHEAD].file != r[FAR_AHEAD - 1].file)
-		hr_map64_prefetch(&paths->by_hash, r[FAR_AHEAD].file);
-	if (r[AHEAD].file != r[AHEAD - 1].file) {
-		uint32_t index = hr_map64_get(&paths->by_hash, r[AHEAD].file);
-
+	hr_map64_prefetch(&paths->by_hash, r[CELL_AHEAD].file);
+	if (other_file(r + ROW_AHEAD)) {
+		index = hr_map64_get(&paths->by_hash, r[ROW_AHEAD].file);
 		if (index < paths->n)
 			__builtin_prefetch(&paths->v[index], 1);
+	}
+	if (other_file(r + RECORD_AHEAD)) {
+		index = hr_map64_get(&paths->by_hash, r[RECORD_AHEAD].file);
+		if (index < paths->n)
+			hr_filerec_prefetch(&f->e->filerecs, f->p->id.proc, paths->v[index].id,
+					    f->e->trait[r[RECORD_AHEAD].op % HR_OP_MAX].api);
 	}
 }
 
 static void advance(struct fold *f, struct cursor *c)
 {
 	f->ring = c->ring;
-	look_ahead(&f->e->paths, c);
+	look_ahead(f, c);
 	c->at += take(f, &c->slots[c->at], c->n - c->at);
 }
 
