@@ -29,7 +29,7 @@ struct hr_link {
 	int rank;
 	pid_t cmd;
 	unsigned rejoins;
-	struct hr_message message; /* scratch; after hr_link_leave: `done` */
+	struct hr_message message; /* scratch; after hr_link_open: `ready`, after _leave: `done` */
 };
 
 /*

@@ -28,6 +28,7 @@
 #include "common/text.h"
 #include "daemon/private.h"
 #include "daemon/recover.h"
+#include "proto/abi.h"
 
 struct run {
 	struct hr_run_options options;
@@ -124,6 +125,36 @@ static void configure(struct run *run)
 	};
 }
 
+/* What the daemon says under `key`; `asked` when that is the same, NULL for no such option. */
+static const char *in_force(const struct run *run, const char *key, const char *asked, char *text,
+			    size_t bytes)
+{
+	if (hr_message_get(&run->link.message, key, text, bytes) < 0)
+		return NULL;
+	return asked != NULL && strcmp(asked, text) == 0 ? asked : text;
+}
+
+/* Runs of one job on a node share a daemon: it keeps the options of the run that started it. */
+static void say_options_in_force(const struct run *run)
+{
+	const struct hr_run_options *o = &run->options;
+	const struct hr_message *ready = &run->link.message;
+	char text[2][HR_CONTROL_BYTES / 4];
+	const char *ranks = in_force(run, "ranks", o->ranks, text[0], sizeof(text[0]));
+	const char *local = in_force(run, "local_ranks", o->local_ranks, text[1], sizeof(text[1]));
+	uint64_t max_bytes = (uint64_t)hr_message_get_int(ready, "max_bytes", 0);
+	int level = (int)hr_message_get_int(ready, "level", o->level);
+
+	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
+	    local == o->local_ranks)
+		return;
+	hr_say("another run of this job on this node has set the options of the recording; in "
+	       "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
+	       level == HR_LEVEL_TRACE ? "trace" : "counters",
+	       max_bytes > 0 ? hr_text_size(max_bytes).s : "none", ranks != NULL ? ranks : "all",
+	       local != NULL ? local : "all");
+}
+
 static int join_daemon(struct run *run)
 {
 	char *error = NULL;
@@ -131,6 +162,8 @@ static int join_daemon(struct run *run)
 
 	if (r < 0)
 		hr_say("cannot start recording: %s", error != NULL ? error : strerrordesc_np(-r));
+	else
+		say_options_in_force(run);
 	free(error);
 	return r;
 }

@@ -135,6 +135,12 @@ static int fold_files(struct loader *l, const struct hr_stream *stream,
 	return 0;
 }
 
+static bool counts_operations(const char *reason)
+{
+	return strcmp(reason, "limit") != 0 && strcmp(reason, "restart") != 0 &&
+	       strcmp(reason, "journal_memory") != 0;
+}
+
 static int add_loss(struct loader *l, const Headrace__LossRow *row)
 {
 	struct hr_summary *s = l->s;
@@ -156,7 +162,8 @@ static int add_loss(struct loader *l, const Headrace__LossRow *row)
 	}
 	loss->count += row->count;
 	loss->bytes += row->bytes;
-	s->lost += row->count;
+	if (counts_operations(row->reason))
+		s->lost += row->count;
 	return 0;
 }
 
@@ -215,8 +222,10 @@ static void fold_processes(struct loader *l, const struct hr_stream *stream)
 		const struct hr_process *process = &stream->processes[i];
 		struct hr_summary_who *who = find_who(l, process);
 
-		if (who != NULL)
+		if (who != NULL) {
 			who->processes++;
+			who->deselected = who->deselected || process->msg->deselected;
+		}
 		l->s->processes++;
 		l->s->processes_open += process->msg->end_ns == 0;
 		if (process->msg->world_size > l->world)
@@ -273,16 +282,25 @@ static int by_rank(const void *a, const void *b)
 	return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-static bool rank_seen(const struct hr_summary *s, int rank)
+static bool is_missing(const struct hr_summary *s, int rank)
 {
 	for (size_t i = 0; i < s->n_who; i++)
 		if (s->who[i].rank == rank)
+			return false;
+	return true;
+}
+
+static bool is_deselected(const struct hr_summary *s, int rank)
+{
+	for (size_t i = 0; i < s->n_who; i++)
+		if (s->who[i].rank == rank && s->who[i].deselected)
 			return true;
 	return false;
 }
 
-/* "3 7-9": ranks below ranks_expected that no process had. */
-static char *missing_ranks(const struct hr_summary *s)
+/* "3 7-9": the ranks below n of which `is` is true; NULL when there are none. */
+static char *rank_list(const struct hr_summary *s, int n,
+		       bool (*is)(const struct hr_summary *s, int rank))
 {
 	char *text = NULL;
 	size_t bytes = 0;
@@ -290,12 +308,12 @@ static char *missing_ranks(const struct hr_summary *s)
 
 	if (out == NULL)
 		return NULL;
-	for (int rank = 0; rank < (int)s->ranks_expected && bytes < 512; rank++) {
+	for (int rank = 0; rank < n && bytes < 512; rank++) {
 		int last = rank;
 
-		if (rank_seen(s, rank))
+		if (!is(s, rank))
 			continue;
-		while (last + 1 < (int)s->ranks_expected && !rank_seen(s, last + 1))
+		while (last + 1 < n && is(s, last + 1))
 			last++;
 		fprintf(out, "%s%d", ftell(out) > 0 ? " " : "", rank);
 		if (last > rank)
@@ -323,7 +341,9 @@ static void count_ranks(struct loader *l)
 		s->workers += s->who[i].worker >= 0;
 		s->ranks += s->who[i].rank >= 0 && (i == 0 || s->who[i].rank != s->who[i - 1].rank);
 	}
-	s->ranks_missing = missing_ranks(s);
+	s->ranks_missing = rank_list(s, (int)s->ranks_expected, is_missing);
+	s->ranks_deselected =
+	    rank_list(s, s->n_who > 0 ? s->who[s->n_who - 1].rank + 1 : 0, is_deselected);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -418,6 +438,7 @@ void hr_summary_free(struct hr_summary *s)
 	free(s->problems);
 	free(s->who);
 	free(s->ranks_missing);
+	free(s->ranks_deselected);
 	free(s->state);
 	free(s->store);
 	free(s->job);

@@ -29,6 +29,7 @@ struct hr_totals {
 
 struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	int rank, worker; /* -1: none */
+	bool deselected;
 	uint32_t processes;
 	struct hr_totals data;
 };
@@ -40,7 +41,8 @@ struct hr_summary_path { /* a file, or a folder with all below it that has no ro
 
 struct hr_summary_loss {
 	char *reason;
-	uint64_t count, bytes;
+	uint64_t count,
+	    bytes; /* of operations; of processes when the reason is "limit" or "restart" */
 };
 
 struct hr_summary {
@@ -51,7 +53,8 @@ struct hr_summary {
 	uint64_t span_ns; /* first operation or process to the last */
 	uint64_t stored_bytes;
 	uint32_t ranks_expected;
-	char *ranks_missing; /* "3 7-9"; NULL when none is, or nothing is known */
+	char *ranks_missing;	/* "3 7-9"; NULL when none is, or nothing is known */
+	char *ranks_deselected; /* the same for those that --ranks and --local-ranks leave out */
 	uint64_t
 	    events; /* recorded one by one; operations of level counters are only in the totals */
 	struct hr_totals data, runtime; /* by scope */
@@ -62,7 +65,7 @@ struct hr_summary {
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;
 	size_t n_losses;
-	uint64_t lost;
+	uint64_t lost;	 /* operations */
 	char **problems; /* of the catalogue */
 	size_t n_problems;
 };

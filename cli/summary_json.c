@@ -70,6 +70,7 @@ static void put_missing(struct hr_json *j, const struct hr_summary *s)
 {
 	hr_json_object(j, "missing");
 	hr_json_string(j, "ranks", s->ranks_missing);
+	hr_json_string(j, "ranks_deselected", s->ranks_deselected);
 	hr_json_uint(j, "operations_lost", s->lost);
 	hr_json_array(j, "losses");
 	for (size_t i = 0; i < s->n_losses; i++) {

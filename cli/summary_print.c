@@ -24,20 +24,41 @@ static const char *plural(uint64_t n)
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
+static void print_loss(const struct hr_summary_loss *loss, FILE *out)
+{
+	const char *processes = loss->count == 1 ? "process" : "processes";
+	struct hr_human count = hr_text_count(loss->count);
+
+	if (strcmp(loss->reason, "limit") == 0)
+		fprintf(out, "%s %s or threads: too many, or no memory for their rings\n", count.s,
+			processes);
+	else if (strcmp(loss->reason, "restart") == 0)
+		fprintf(out, "%s %s, from a restart of headraced on\n", count.s, processes);
+	else if (strcmp(loss->reason, "journal_memory") == 0)
+		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
+		      "what it had not stored would be\n",
+		      out);
+	else
+		fprintf(out, "%s operation%s (%s), %s\n", count.s, plural(loss->count),
+			loss->reason, hr_text_size(loss->bytes).s);
+}
+
 static void print_missing(const struct hr_summary *s, FILE *out)
 {
 	if (s->ranks_missing != NULL)
 		fprintf(out, "  missing   ranks %s of %u were not seen\n", s->ranks_missing,
 			s->ranks_expected);
-	for (size_t i = 0; i < s->n_losses; i++)
-		fprintf(out, "  missing   %s operation%s lost (%s), %s\n",
-			hr_text_count(s->losses[i].count).s, plural(s->losses[i].count),
-			s->losses[i].reason, hr_text_size(s->losses[i].bytes).s);
+	if (s->ranks_deselected != NULL)
+		fprintf(out, "  left out  ranks %s, by --ranks or --local-ranks\n",
+			s->ranks_deselected);
+	for (size_t i = 0; i < s->n_losses; i++) {
+		fputs("  missing   ", out);
+		print_loss(&s->losses[i], out);
+	}
 	if (s->counters_only)
-		fprintf(
-		    out,
-		    "  missing   only counters were kept for a part or all of the job: totals are "
-		    "complete, events are not\n");
+		fprintf(out, "  missing   events of a part or all of the job: only counters were "
+			     "kept; totals are "
+			     "complete\n");
 	if (strcmp(s->state, "unfinished") == 0)
 		fprintf(
 		    out,
@@ -53,92 +74,117 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 
 static void print_head(const struct hr_summary *s, FILE *out)
 {
-	fprintf(out, "headrace: %s %s, %s", s->job, s->state, hr_text_duration(s->span_ns).s);
-	fprintf(out, "; %u process%s", s->processes, s->processes == 1 ? "" : "es");
+	fprintf(out, "headrace: %s %s %s %s; %u process%s", s->job, s->state,
+		strcmp(s->state, "running") == 0 ? "for" : "after", hr_text_duration(s->span_ns).s,
+		s->processes, s->processes == 1 ? "" : "es");
+	if (s->processes_open > 0)
+		fprintf(out, " (%u still open)", s->processes_open);
 	if (s->ranks > 0)
 		fprintf(out, ", %u rank%s", s->ranks, plural(s->ranks));
 	if (s->workers > 0)
 		fprintf(out, ", %u worker%s", s->workers, plural(s->workers));
 	if (s->nodes > 1)
 		fprintf(out, ", %u nodes", s->nodes);
-	fputc('\n', out);
+	fprintf(out, "; %s event%s, %s lost\n", hr_text_count(s->events).s, plural(s->events),
+		hr_text_count(s->lost).s);
 }
 
-static void print_transfer(const char *what, uint64_t bytes, uint64_t ops, uint64_t ns,
-			   uint64_t span_ns, FILE *out)
+/* Times, counts and bytes; the rates of what moved bytes. The label is left to the caller. */
+static void print_row(uint64_t ns, uint64_t ops, uint64_t bytes, uint64_t span_ns, FILE *out)
 {
-	fprintf(out, "  %-9s %10s in %s operation%s, %s; %s/s over the job, %s/s while at it", what,
-		hr_text_size(bytes).s, hr_text_count(ops).s, plural(ops), hr_text_duration(ns).s,
-		hr_text_size(per_second(bytes, span_ns)).s, hr_text_size(per_second(bytes, ns)).s);
+	fprintf(out, "  %10s %12s %12s ", hr_text_duration(ns).s, hr_text_count(ops).s,
+		bytes > 0 ? hr_text_size(bytes).s : "-");
+	if (bytes > 0 && span_ns > 0)
+		fprintf(out, "%11s/s %11s/s  ", hr_text_size(per_second(bytes, ns)).s,
+			hr_text_size(per_second(bytes, span_ns)).s);
+	else
+		fprintf(out, "%13s %13s  ", "-", "-");
 }
 
 static void print_totals(const struct hr_summary *s, FILE *out)
 {
-	const struct hr_totals *d = &s->data;
+	const struct hr_totals *d = &s->data, *own = &s->runtime;
 
-	fprintf(out, "  I/O time  %10s summed over threads: read %s, write %s, other %s\n",
-		hr_text_duration(d->io_ns).s, hr_text_duration(d->read_ns).s,
-		hr_text_duration(d->write_ns).s, hr_text_duration(d->meta_ns).s);
-	print_transfer("read", d->read_bytes, d->reads, d->read_ns, s->span_ns, out);
+	fprintf(out, "  %10s %12s %12s %13s %13s\n", "I/O time", "operations", "bytes",
+		"while at it", "over the run");
+	print_row(d->io_ns, d->ops, d->read_bytes + d->written_bytes, s->span_ns, out);
+	fputs("all, summed over threads", out);
+	if (d->errors > 0)
+		fprintf(out, "; %s failed", hr_text_count(d->errors).s);
+	fputc('\n', out);
+	print_row(d->read_ns, d->reads, d->read_bytes, s->span_ns, out);
+	fputs("read", out);
 	if (d->reads > 0)
-		fprintf(out, "; %s of reads under %s", hr_text_percent(d->small_reads, d->reads).s,
-			hr_text_size(HR_SUMMARY_SMALL_BYTES).s);
+		fprintf(out, ", %s of them under %u KiB",
+			hr_text_percent(d->small_reads, d->reads).s, HR_SUMMARY_SMALL_BYTES / 1024);
 	fputc('\n', out);
-	print_transfer("written", d->written_bytes, d->writes, d->write_ns, s->span_ns, out);
-	fputc('\n', out);
-	fprintf(out,
-		"  runtime   %10s in Python's own files: %s operation%s, %s read (not in the lines "
-		"above)\n",
-		hr_text_duration(s->runtime.io_ns).s, hr_text_count(s->runtime.ops).s,
-		plural(s->runtime.ops), hr_text_size(s->runtime.read_bytes).s);
-	fprintf(out, "  events    %10s recorded, %s lost", hr_text_count(s->events).s,
-		hr_text_count(s->lost).s);
-	if (s->data.errors > 0)
-		fprintf(out, "; %s operation%s failed", hr_text_count(s->data.errors).s,
-			plural(s->data.errors));
-	if (s->processes_open > 0)
-		fprintf(out, "; %u process%s still open", s->processes_open,
-			s->processes_open == 1 ? "" : "es");
-	fputc('\n', out);
+	print_row(d->write_ns, d->writes, d->written_bytes, s->span_ns, out);
+	fputs("written\n", out);
+	print_row(d->meta_ns, d->ops - d->reads - d->writes, 0, 0, out);
+	fputs("other: open, stat, seek, close, ...\n", out);
+	if (own->ops > 0) {
+		print_row(own->io_ns, own->ops, own->read_bytes + own->written_bytes, 0, out);
+		fputs("Python's own files, not in the lines above\n", out);
+	}
 }
 
 /* ---- ranks and workers ----------------------------------------------------------------------- */
 
-static void name_who(const struct hr_summary_who *who, char *out, size_t bytes)
+/* A program without ranks, a laptop's, has one main part and perhaps workers. */
+static void name_who(const struct hr_summary *s, const struct hr_summary_who *who, char *out,
+		     size_t bytes)
 {
-	char rank[24] = "no rank", worker[24] = "";
+	char rank[24] = "no rank";
 
 	if (who->rank >= 0)
 		snprintf(rank, sizeof(rank), "rank %d", who->rank);
-	if (who->worker >= 0)
-		snprintf(worker, sizeof(worker), ", worker %d", who->worker);
-	snprintf(out, bytes, "%s%s", rank, worker);
+	if (s->ranks == 0 && who->worker < 0)
+		snprintf(out, bytes, "main%s", who->processes > 1 ? " and its children" : "");
+	else if (s->ranks == 0)
+		snprintf(out, bytes, "worker %d", who->worker);
+	else if (who->worker < 0)
+		snprintf(out, bytes, "%s", rank);
+	else
+		snprintf(out, bytes, "%s, worker %d", rank, who->worker);
 }
 
+static void print_parts_head(FILE *out)
+{
+	fprintf(out, "  %10s %12s %12s %10s\n", "I/O time", "read", "written", "opens");
+}
+
+static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_bytes, uint64_t opens,
+		       FILE *out)
+{
+	fprintf(out, "  %10s %12s %12s %10s  ", hr_text_duration(io_ns).s,
+		hr_text_size(read_bytes).s, hr_text_size(written_bytes).s, hr_text_count(opens).s);
+}
+
+/* Nothing where one row would repeat the totals. */
 static void print_who(const struct hr_summary *s, FILE *out)
 {
-	size_t printed = 0, skipped = 0;
+	size_t active = 0, printed = 0;
 
-	for (size_t i = 0; i < s->n_who; i++) {
+	for (size_t i = 0; i < s->n_who; i++)
+		active += s->who[i].data.ops > 0;
+	if (active < 2)
+		return;
+	print_parts_head(out);
+	for (size_t i = 0; i < s->n_who && printed < WHO_LINES; i++) {
 		const struct hr_summary_who *who = &s->who[i];
 		char name[64];
 
 		if (who->data.ops == 0)
 			continue;
-		if (printed == WHO_LINES) {
-			skipped++;
-			continue;
-		}
-		if (printed++ == 0)
-			fprintf(out, "  %-20s %10s %12s %12s %10s\n", "", "I/O time", "read",
-				"written", "opens");
-		name_who(who, name, sizeof(name));
-		fprintf(out, "  %-20s %10s %12s %12s %10s\n", name,
-			hr_text_duration(who->data.io_ns).s, hr_text_size(who->data.read_bytes).s,
-			hr_text_size(who->data.written_bytes).s, hr_text_count(who->data.opens).s);
+		printed++;
+		name_who(s, who, name, sizeof(name));
+		print_part(who->data.io_ns, who->data.read_bytes, who->data.written_bytes,
+			   who->data.opens, out);
+		fprintf(out, "%s\n", name);
 	}
-	if (skipped > 0)
-		fprintf(out, "  ... and %zu more: headrace query %s workers\n", skipped, s->store);
+	if (active > printed)
+		fprintf(out, "  ... and %zu more: headrace query %s workers\n", active - printed,
+			s->store);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -154,20 +200,19 @@ static void print_path(const struct hr_summary_path *row, bool folder, FILE *out
 		while (((uint8_t)*shown & 0xc0) == 0x80)
 			shown++; /* not in the middle of a character */
 	}
-	fprintf(out, "  %10s %12s %12s  %s%s%s", hr_text_duration(row->io_ns).s,
-		hr_text_size(row->read_bytes).s, hr_text_size(row->written_bytes).s,
-		n > width ? "..." : "", shown, folder && strcmp(row->path, "/") != 0 ? "/" : "");
+	print_part(row->io_ns, row->read_bytes, row->written_bytes, row->opens, out);
+	fprintf(out, "%s%s%s", n > width ? "..." : "", shown,
+		folder && strcmp(row->path, "/") != 0 ? "/" : "");
 	if (folder)
 		fprintf(out, "  (%s file%s)", hr_text_count(row->files).s, plural(row->files));
 	fputc('\n', out);
 }
 
+/* The folders and files with most I/O time. */
 static void print_paths(const struct hr_summary *s, FILE *out)
 {
-	if (s->n_folders + s->n_files == 0)
-		return;
-	fprintf(out, "  %10s %12s %12s  top folders and files by I/O time\n", "I/O time", "read",
-		"written");
+	if (s->n_folders + s->n_files > 0)
+		print_parts_head(out);
 	for (size_t i = 0; i < s->n_folders; i++)
 		print_path(&s->folders[i], true, out);
 	for (size_t i = 0; i < s->n_files && i < 3; i++)
@@ -181,7 +226,7 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 	print_totals(s, out);
 	print_who(s, out);
 	print_paths(s, out);
-	fprintf(out, "  store     %s (%s); ask it: headrace query %s io-time\n", s->store,
+	fprintf(out, "  stored %s; ask on: headrace query %s io-time\n",
 		hr_text_size(s->stored_bytes).s, s->store);
 	fflush(out);
 }

@@ -12,6 +12,7 @@
  *      connect (holding the lock of private.h)
  *      join     version pid rank     ---->
  *                                    <----   ready  version pid shim      | error text
+ *                                                   level max_bytes ranks local_ranks: in force
  *      (drops the lock, forks CMD)
  *      started  pid                  ---->   keeps a pidfd of CMD
  *                                    <----   notice text                  at any time

@@ -48,9 +48,9 @@ struct worker {
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
 	bool knows_rank, printed, vanished, killed, over;
-	int store_error; /* as last told to the runs */
-	bool counters_only;
-	struct hr_message in, out; /* scratch */
+	int store_error;				/* as last told to the runs */
+	bool counters_only, journal_in_memory, refused; /* told, too */
+	struct hr_message in, out;			/* scratch */
 };
 
 static uint64_t now_ms(const struct worker *w)
@@ -300,6 +300,12 @@ static void handle_join(struct run *run, const struct hr_message *m)
 	hr_message_add_int(&w->out, "version", HR_CONTROL_VERSION);
 	hr_message_add_int(&w->out, "pid", getpid());
 	hr_message_add(&w->out, "shim", w->config.names.shim);
+	hr_message_add_int(&w->out, "level", w->config.node.level);
+	hr_message_add_int(&w->out, "max_bytes", (int64_t)w->config.node.max_bytes);
+	if (w->config.node.ranks != NULL)
+		hr_message_add(&w->out, "ranks", w->config.node.ranks);
+	if (w->config.node.local_ranks != NULL)
+		hr_message_add(&w->out, "local_ranks", w->config.node.local_ranks);
 	hr_control_send(run->fd, &w->out);
 }
 
@@ -399,6 +405,16 @@ static void check_health(struct worker *w)
 		notice_all(
 		    w,
 		    "the store reached --max-size: from here on only counters are kept, no events");
+	}
+	if (s.journal_in_memory && !w->journal_in_memory) {
+		w->journal_in_memory = true;
+		notice_all(w, "no room for a journal on disk, it is kept in memory: a kill of "
+			      "headraced would lose what is not stored yet");
+	}
+	if (s.refused > 0 && !w->refused) {
+		w->refused = true;
+		notice_all(w, "some processes or threads are not recorded: there are too many, or "
+			      "no memory for their rings");
 	}
 }
 

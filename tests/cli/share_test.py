@@ -29,6 +29,11 @@ class Shared(harness.Case):
             err.append(e.decode())
         return out, err
 
+    def finish_quietly(self, process):
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        return out, err.decode()
+
     def streams(self):
         return [
             os.path.join(job, stream)
@@ -52,7 +57,7 @@ class Shared(harness.Case):
             f.flush()
             time.sleep(0.3)
         out, err = self.finish(processes)
-        summaries = [rank for rank in range(RUNS) if re.search(r"^  store ", err[rank], re.M)]
+        summaries = [rank for rank in range(RUNS) if re.search(r"^  stored ", err[rank], re.M)]
         self.assertEqual(summaries, [0])  # rank 0 printed, and nobody else
         self.assertEqual(len(self.streams()), 1)
         self.wait_no_daemon()
@@ -72,6 +77,22 @@ class Shared(harness.Case):
         last = self.start("--", "true")
         last.communicate(timeout=60)
         self.assert_totals(add(out))
+
+    def test_who_joins_learns_the_options_in_force(self):
+        gate = os.path.join(self.dir, "gate")
+        os.mkfifo(gate)
+        here = os.path.join(self.dir, "here")
+        first = self.start("--ranks", "0-3", "--max-size", "1GiB", "--exclude", f"{here},{gate}", "--",
+                           "bash", "-c", f"echo x >{here}; read x <{gate}")
+        self.wait_for("the first run", lambda: os.path.exists(here))
+        same = self.run_it("--ranks", "0-3", "--max-size", "1024MiB", "--", "true")
+        other = self.run_it("--level", "counters", "--", "true")
+        with open(gate, "w", encoding="utf-8") as f:
+            f.write("x\n")
+        _, err = self.finish_quietly(first)
+        said = "in force are --level trace, --max-size 1.00 GiB, --ranks 0-3, --local-ranks all"
+        self.assertNotIn("in force", err + same.stderr)
+        self.assertEqual(other.stderr.count(said), 1, other.stderr)
 
     def test_ranks_that_are_missing_are_named(self):
         env = {"RANK": "0", "WORLD_SIZE": "4"}

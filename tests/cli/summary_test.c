@@ -308,10 +308,11 @@ static void test_missing_is_said_first(void **state)
 	assert_int_equal(s->losses[0].count, 10);
 	hr_summary_print(s, out);
 	fclose(out);
-	assert_non_null(strstr(text, "headrace: j killed, 11.0 s; 3 processes, 2 ranks, 1 worker\n"
+	assert_non_null(strstr(text, "headrace: j killed after 11.0 s; 3 processes (1 still open), "
+				     "2 ranks, 1 worker; 0 events, 15 lost\n"
 				     "  missing   ranks 1 3 of 4 were not seen\n"
-				     "  missing   10 operations lost (ring_full)"));
-	assert_non_null(strstr(text, "86.7 % of reads under 64.0 KiB"));
+				     "  missing   10 operations (ring_full), 200 B\n"));
+	assert_non_null(strstr(text, "read, 86.7 % of them under 64 KiB\n"));
 	for (const char *c = text; *c != '\0'; c++)
 		lines += *c == '\n';
 	assert_true(lines <= 30);
