@@ -16,6 +16,10 @@ int hr_wrap_close(int fd)
 	struct hr_op op;
 	int r;
 
+	if (hr_fd_ignored(fd)) {
+		hr_fd_clear(fd);
+		return HR_REAL(close)(fd);
+	}
 	hr_begin_fd(&op, HR_OP_close, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
 	hr_fd_clear(fd);
 	r = HR_REAL(close)(fd);
@@ -79,6 +83,8 @@ DUP_TO(dup3, (int fd, int to, int flags), (fd, to, flags), flags)
 		va_start(ap, cmd);                                                                 \
 		arg = va_arg(ap, void *);                                                          \
 		va_end(ap);                                                                        \
+		if (hr_fd_ignored(fd) && !hr_fcntl_dups(cmd))                                      \
+			return HR_REAL(name)(fd, cmd, arg);                                        \
 		hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);                 \
 		r = HR_REAL(name)(fd, cmd, arg);                                                   \
 		if (r >= 0 && hr_fcntl_dups(cmd))                                                  \
@@ -100,6 +106,8 @@ int hr_wrap_ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	if (hr_fd_ignored(fd))
+		return HR_REAL(ioctl)(fd, request, arg);
 	hr_begin_fd(&op, HR_OP_ioctl, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
 	r = HR_REAL(ioctl)(fd, request, arg);
 	hr_end(&op, hr_ret(r), (uint32_t)request);
@@ -119,7 +127,7 @@ void hr_wrap_sync(void)
 /* ---- vectors -------------------------------------------------------------------------------- */
 
 #define VECTOR(name, params, args, offset, flags)                                                  \
-	ssize_t hr_wrap_##name params                                                              \
+	static __attribute__((noinline)) ssize_t traced_##name params                              \
 	{                                                                                          \
 		struct hr_op op;                                                                   \
 		ssize_t r;                                                                         \
@@ -130,6 +138,10 @@ void hr_wrap_sync(void)
 			op.asked = hr_iov_bytes(iov, count);                                       \
 		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
 		return r;                                                                          \
+	}                                                                                          \
+	ssize_t hr_wrap_##name params                                                              \
+	{                                                                                          \
+		return hr_fd_ignored(fd) ? HR_REAL(name) args : traced_##name args;                \
 	}
 
 VECTOR(readv, (int fd, const struct iovec *iov, int count), (fd, iov, count), HR_OFFSET_NONE, 0)
@@ -187,9 +199,13 @@ void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_o
 	ssize_t hr_wrap_##name(int out, int in, type *offset, size_t n)                            \
 	{                                                                                          \
 		struct hr_op op;                                                                   \
-		hr_file second = hr__begin_copy(&op, HR_OP_##name, in, out, n);                    \
-		ssize_t r = HR_REAL(name)(out, in, offset, n);                                     \
+		hr_file second;                                                                    \
+		ssize_t r;                                                                         \
                                                                                                    \
+		if (hr_fd_ignored(in) && hr_fd_ignored(out))                                       \
+			return HR_REAL(name)(out, in, offset, n);                                  \
+		second = hr__begin_copy(&op, HR_OP_##name, in, out, n);                            \
+		r = HR_REAL(name)(out, in, offset, n);                                             \
 		hr__end_copy(&op, second, out, (const off64_t *)offset, NULL, hr_ret(r), 0);       \
 		return r;                                                                          \
 	}
@@ -203,9 +219,13 @@ SENDFILE(sendfile64, off64_t)
 			       unsigned flags)                                                     \
 	{                                                                                          \
 		struct hr_op op;                                                                   \
-		hr_file second = hr__begin_copy(&op, HR_OP_##name, in, out, n);                    \
-		ssize_t r = HR_REAL(name)(in, in_offset, out, out_offset, n, flags);               \
+		hr_file second;                                                                    \
+		ssize_t r;                                                                         \
                                                                                                    \
+		if (hr_fd_ignored(in) && hr_fd_ignored(out))                                       \
+			return HR_REAL(name)(in, in_offset, out, out_offset, n, flags);            \
+		second = hr__begin_copy(&op, HR_OP_##name, in, out, n);                            \
+		r = HR_REAL(name)(in, in_offset, out, out_offset, n, flags);                       \
 		hr__end_copy(&op, second, out, in_offset, out_offset, hr_ret(r), flags);           \
 		return r;                                                                          \
 	}

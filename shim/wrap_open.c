@@ -11,17 +11,20 @@
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* The file is what the new descriptor resolves to. A failed call has no file, and is not recorded. */
+/* The file is what the new descriptor resolves to; a call that failed has none. */
 static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
+	int64_t ret = hr_ret(fd);
 	struct hr_op op;
 
-	if (fd < 0)
-		return;
-	hr_fd_forget(fd);
-	hr_begin_fd(&op, id, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+	if (fd >= 0) {
+		hr_fd_forget(fd);
+		hr_begin_fd(&op, id, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+	} else {
+		hr_begin_file(&op, id, HR_FILE_UNKNOWN, -1, HR_ASKED_NONE, HR_OFFSET_NONE);
+	}
 	op.start = start;
-	hr_end(&op, fd, flags);
+	hr_end(&op, ret, flags);
 }
 
 /* The mkstemp family: the end of the operation finds in `path` the name that was made. */

@@ -30,6 +30,10 @@ int hr_wrap_fclose(FILE *fp)
 	struct hr_op op;
 	int r;
 
+	if (hr_fd_ignored(fd)) {
+		hr_fd_clear(fd);
+		return HR_REAL(fclose)(fp);
+	}
 	hr_begin_fd(&op, HR_OP_fclose, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
 	hr_fd_clear(fd);
 	r = HR_REAL(fclose)(fp);
@@ -70,10 +74,13 @@ FFLUSH(fflush_unlocked)
 #define FPUTS(name)                                                                                \
 	int hr_wrap_##name(const char *s, FILE *fp)                                                \
 	{                                                                                          \
+		int fd = hr_fileno(fp);                                                            \
 		struct hr_op op;                                                                   \
 		int r;                                                                             \
                                                                                                    \
-		hr_begin_fd(&op, HR_OP_##name, hr_fileno(fp), HR_ASKED_NONE, HR_OFFSET_NONE);      \
+		if (hr_fd_ignored(fd))                                                             \
+			return HR_REAL(name)(s, fp);                                               \
+		hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);                 \
 		if (op.live)                                                                       \
 			op.asked = strlen(s);                                                      \
 		r = HR_REAL(name)(s, fp);                                                          \
@@ -86,10 +93,13 @@ FPUTS(fputs_unlocked)
 
 int hr_wrap_puts(const char *s)
 {
+	int fd = hr_fileno(stdout);
 	struct hr_op op;
 	int r;
 
-	hr_begin_fd(&op, HR_OP_puts, hr_fileno(stdout), HR_ASKED_NONE, HR_OFFSET_NONE);
+	if (hr_fd_ignored(fd))
+		return HR_REAL(puts)(s);
+	hr_begin_fd(&op, HR_OP_puts, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
 	if (op.live)
 		op.asked = strlen(s) + 1;
 	r = HR_REAL(puts)(s);

@@ -120,6 +120,7 @@ void drive_memfd_create(void)
 	WANT(HR_OP_memfd_create, .fd = fd, .path = "/memfd:weights (deleted)", .ret = fd,
 	     .flags = MFD_CLOEXEC);
 	assert_failed(ON(hr_wrap_memfd_create("x", ~0u)), EINVAL);
+	WANT(HR_OP_memfd_create, .path = NULL, .ret = -EINVAL, .flags = ~0u);
 }
 
 void drive_shm_open(void)
@@ -133,6 +134,8 @@ void drive_shm_open(void)
 	fd = ON(hr_wrap_shm_open(name, how, 0600));
 	assert_true(fd >= 0);
 	WANT(HR_OP_shm_open, .fd = fd, .path = path, .ret = fd, .flags = (uint32_t)how);
+	assert_failed(ON(hr_wrap_shm_open("/hr-none", O_RDONLY, 0)), ENOENT);
+	WANT(HR_OP_shm_open, .path = NULL, .ret = -ENOENT);
 	shm_unlink(name);
 }
 
