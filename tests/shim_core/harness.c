@@ -60,7 +60,7 @@ struct fake_daemon *harness_start(const struct fake_options *o, ...)
 
 void harness_file(const char *name, size_t bytes)
 {
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	CHECK(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && close(fd) == 0);
 }

@@ -19,9 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static int number(const char *text)
+{
+	return (int)strtol(text, NULL, 10);
+}
+
 static int use(void)
 {
-	int fd = open("a", O_RDONLY);
+	int fd = open("a", O_RDONLY | O_CLOEXEC);
 	char buf[4];
 
 	if (fd < 0 || read(fd, buf, sizeof(buf)) != sizeof(buf))
@@ -31,7 +36,7 @@ static int use(void)
 
 static void say(const char *text)
 {
-	int fd = open("said", O_WRONLY | O_CREAT | O_APPEND, 0600);
+	int fd = open("said", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		abort();
@@ -59,8 +64,8 @@ static void close_all(const char *how)
 	} else {
 		dir = opendir("/proc/self/fd");
 		for (struct dirent *e; (e = readdir(dir)) != NULL;)
-			if (e->d_name[0] != '.' && atoi(e->d_name) != dirfd(dir))
-				close(atoi(e->d_name));
+			if (e->d_name[0] != '.' && number(e->d_name) != dirfd(dir))
+				close(number(e->d_name));
 		closedir(dir);
 	}
 }
@@ -92,7 +97,7 @@ static int stop;
 static void *reads(void *arg)
 {
 	char buf[4];
-	int fd = open("a", O_RDONLY);
+	int fd = open("a", O_RDONLY | O_CLOEXEC);
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		if (pread(fd, buf, sizeof(buf), 0) != sizeof(buf))
@@ -150,6 +155,6 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "daemon") == 0)
 		return daemonise(argv[2]);
 	if (strcmp(argv[1], "storm") == 0)
-		return storm(atoi(argv[2]));
-	return chain(argv[0], atoi(argv[2]));
+		return storm(number(argv[2]));
+	return chain(argv[0], number(argv[2]));
 }

@@ -71,8 +71,8 @@ CASE(copies)
 
 	harness_file("in", 64);
 	in = t_open("in", O_RDONLY);
-	out = open("out", O_RDWR | O_CREAT, 0600);
-	CHECK(pipe(pipes) == 0 && t_sendfile(out, in, 7) == 7);
+	out = open("out", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(pipe2(pipes, O_CLOEXEC) == 0 && t_sendfile(out, in, 7) == 7);
 	pid = t_fork();
 	if (pid == 0)
 		_exit(t_sendfile(out, in, 9) != 9);
