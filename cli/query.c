@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -326,6 +327,41 @@ static unsigned terminal_width(FILE *to)
 	return size.ws_col;
 }
 
+/* Who may write to a store that we may not: its owner, by name where there is one. */
+static void say_owner(const char *store)
+{
+	struct passwd entry, *found = NULL;
+	char names[1024];
+	struct stat st;
+
+	if (stat(store, &st) < 0)
+		return;
+	if (getpwuid_r(st.st_uid, &entry, names, sizeof(names), &found) != 0 || found == NULL)
+		snprintf(names, sizeof(names), "%u", (unsigned)st.st_uid);
+	hr_say("the answer lacks what that journal holds; `headrace query %s summary`, run once by "
+	       "the store's owner (%s), takes it over",
+	       store, found != NULL ? found->pw_name : names);
+}
+
+/* What became of journals that killed daemons left: `text` has a line for each, or is NULL. */
+static void say_recovered(const char *store, char *text, int err)
+{
+	char *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (line[0] != '\0')
+			hr_say("%s", line);
+	if (err < 0 && text == NULL)
+		hr_say("%s: what a killed run left behind could not be recovered: %s", store,
+		       strerrordesc_np(-err));
+	if (err == -EROFS)
+		hr_say("the answer lacks what that journal holds: copy %s to a file system that "
+		       "can be written and ask the copy",
+		       store);
+	else if (err == -EACCES || err == -EPERM)
+		say_owner(store);
+}
+
 static int open_stores(const struct request *r, struct hr_catalog **ret)
 {
 	char *text = NULL;
@@ -333,11 +369,7 @@ static int open_stores(const struct request *r, struct hr_catalog **ret)
 
 	for (size_t i = 0; hr_query_recover != NULL && i < r->n_stores; i++) {
 		err = hr_query_recover(r->stores[i], &text);
-		if (text != NULL)
-			hr_say("%s", text);
-		else if (err < 0)
-			hr_say("%s: what a killed run left behind could not be recovered: %s",
-			       r->stores[i], strerrordesc_np(-err));
+		say_recovered(r->stores[i], text, err);
 		free(text);
 		text = NULL;
 	}

@@ -1,8 +1,11 @@
 -- What an answer does not know: one line of text each
 WITH notes AS (
-    SELECT 1 AS part, job, format('job {}: {} operations ({} bytes) were not recorded: {}',
-                                  job, sum(count), sum(bytes), reason) AS note
-    FROM losses GROUP BY job, reason HAVING sum(count) > 0
+    SELECT 1 AS part, job, CASE reason
+        WHEN 'limit' THEN format('job {}: {} processes or threads were not recorded: too many, or no memory for their rings',
+                                 job, sum(count))
+        WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
+        ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
+    FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0
     UNION ALL
     SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'
@@ -10,7 +13,7 @@ WITH notes AS (
     FROM levels WHERE level = 'counters'
     UNION ALL
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
-        WHEN 'running' THEN 'still running: the answer covers what was stored until now'
+        WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
         ELSE 'ended without a word (its daemon was killed): the answer covers what was stored until then' END)
     FROM nodes WHERE state <> 'ended'
     UNION ALL
