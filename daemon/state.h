@@ -198,9 +198,9 @@ void hr__filerecs_end(struct hr_engine *e,
 		      uint64_t proc); /* sends and forgets those of a process */
 
 /* snapshot.c */
-int hr__apply_snap(struct hr_engine *e, const struct hr_entry *in);
-int hr__apply_proc(struct hr_engine *e, const struct hr_entry *in);
-int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *in);
+int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
+int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
+int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
 void hr__procs_clear(struct hr_engine *e);
 
 #endif
