@@ -100,7 +100,7 @@ CASE(kinds_of_files)
 	char byte = 0;
 
 	CHECK(mkfifo("fifo", 0600) == 0 && mkdir("dir", 0700) == 0);
-	CHECK(pipe(pipes) == 0 && write(pipes[1], &byte, 1) == 1);
+	CHECK(pipe2(pipes, O_CLOEXEC) == 0 && write(pipes[1], &byte, 1) == 1);
 	t_read(pipes[0], &byte, 1);
 	fd = t_open("fifo", O_RDONLY | O_NONBLOCK);
 	t_read(fd, &byte, 1);
@@ -110,14 +110,14 @@ CASE(kinds_of_files)
 	t_close(fd);
 	fake_settle(d);
 	CHECK(fake_total(d) == 0);
-	memfd = memfd_create("cache", 0);
+	memfd = memfd_create("cache", MFD_CLOEXEC);
 	t_read(memfd, &byte, 1);
-	fd = open("gone", O_RDWR | O_CREAT, 0600); /* behind the shim's back */
+	fd = open("gone", O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* behind the shim's back */
 	unlink("gone");
 	t_read(fd, &byte, 1);
 	fd = t_open(".", O_TMPFILE | O_RDWR);
 	CHECK(fd >= 0);
-	fd = t_open("dir", O_RDONLY);
+	CHECK(t_open("dir", O_RDONLY) >= 0);
 	fake_settle(d);
 	CHECK(fake_total(d) == 4);
 	CHECK(strcmp(path_of(d, nth(d, HR_OP_read, 0)), "memfd:cache") == 0);
@@ -234,8 +234,8 @@ CASE(daemon_stopped)
 	snprintf(addr.path, sizeof(addr.path), "%s", harness_socket());
 	CHECK(bind(listener, (void *)&addr, sizeof(addr)) == 0 && listen(listener, 0) == 0);
 	for (int i = 0; i < 3; i++)
-		connect(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0), (void *)&addr,
-			sizeof(addr));
+		(void)connect(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0), (void *)&addr,
+			      sizeof(addr));
 	snprintf(socket_env, sizeof(socket_env), "HEADRACE_SOCKET=%s", harness_socket());
 	env[0] = socket_env;
 	harness_init(env);
@@ -390,6 +390,8 @@ CASE(counted_calls)
 	CHECK(fake_record(d, fake_records(d) - 1)->r.op == HR_OP_pread64);
 }
 
+#define PAGE ((size_t)4096)
+
 CASE(mappings)
 {
 	struct fake_daemon *d = harness_start(NULL, NULL);
@@ -399,23 +401,23 @@ CASE(mappings)
 
 	(void)d;
 	CHECK(hr_map_find(base) == HR_FILE_IGNORED);
-	hr_map_add(base, 10 * 4096, a);
-	hr_map_add(base + 20 * 4096, 1, b);
-	CHECK(hr_map_find(base) == a && hr_map_find(base + 10 * 4096 - 1) == a);
-	CHECK(hr_map_find(base + 10 * 4096) == HR_FILE_IGNORED);
-	CHECK(hr_map_find(base + 20 * 4096 + 4095) == b);
-	hr_map_remove(base + 4 * 4096, 4096); /* a hole */
-	CHECK(hr_map_find(base + 3 * 4096) == a && hr_map_find(base + 5 * 4096) == a);
-	CHECK(hr_map_find(base + 4 * 4096) == HR_FILE_IGNORED);
-	hr_map_remove(base, 2 * 4096); /* the head */
-	CHECK(hr_map_find(base + 4096) == HR_FILE_IGNORED && hr_map_find(base + 2 * 4096) == a);
-	hr_map_remove(base, 100 * 4096);
-	CHECK(hr_map_find(base + 5 * 4096) == HR_FILE_IGNORED);
-	CHECK(hr_map_find(base + 20 * 4096) == HR_FILE_IGNORED);
-	hr_begin_map(&op, HR_OP_munmap, base, 4096);
+	hr_map_add(base, 10 * PAGE, a);
+	hr_map_add(base + 20 * PAGE, 1, b);
+	CHECK(hr_map_find(base) == a && hr_map_find(base + 10 * PAGE - 1) == a);
+	CHECK(hr_map_find(base + 10 * PAGE) == HR_FILE_IGNORED);
+	CHECK(hr_map_find(base + 20 * PAGE + PAGE - 1) == b);
+	hr_map_remove(base + 4 * PAGE, PAGE); /* a hole */
+	CHECK(hr_map_find(base + 3 * PAGE) == a && hr_map_find(base + 5 * PAGE) == a);
+	CHECK(hr_map_find(base + 4 * PAGE) == HR_FILE_IGNORED);
+	hr_map_remove(base, 2 * PAGE); /* the head */
+	CHECK(hr_map_find(base + PAGE) == HR_FILE_IGNORED && hr_map_find(base + 2 * PAGE) == a);
+	hr_map_remove(base, 100 * PAGE);
+	CHECK(hr_map_find(base + 5 * PAGE) == HR_FILE_IGNORED);
+	CHECK(hr_map_find(base + 20 * PAGE) == HR_FILE_IGNORED);
+	hr_begin_map(&op, HR_OP_munmap, base, PAGE);
 	CHECK(!op.live);
-	hr_map_add(base, 4096, a);
-	hr_begin_map(&op, HR_OP_munmap, base, 4096);
+	hr_map_add(base, PAGE, a);
+	hr_begin_map(&op, HR_OP_munmap, base, PAGE);
 	CHECK(op.live && op.file == a);
 	hr_end(&op, 0, 0);
 }
@@ -440,13 +442,13 @@ CASE(descriptors_taken)
 	harness_file("a", 10);
 	CHECK(pthread_create(&t, NULL, opens, NULL) == 0);
 	usleep(20000); /* it waits for an answer, 50 ms */
-	last = open("a", O_RDONLY);
+	last = open("a", O_RDONLY | O_CLOEXEC);
 	CHECK(last > 3);
 	hr_fd_clear_range(3, ~0u);
 	for (int fd = 3; fd < last; fd++)
 		close(fd);
 	for (int fd = 3; fd < last; fd++)
-		CHECK(dup(last) >= 3); /* the program's now */
+		CHECK(fcntl(last, F_DUPFD_CLOEXEC, 3) >= 3); /* the program's now */
 	pthread_join(t, NULL);
 	for (int fd = 3; fd < last; fd++)
 		CHECK(fcntl(fd, F_GETFD) >= 0);
