@@ -62,6 +62,7 @@ CASE(records)
 	CHECK(fd >= 0 && errno == 77);
 	CHECK(t_read(fd, buf, 100) == 60 && errno == 77);
 	CHECK(t_pread(fd, buf, 10, -1) == -1 && errno == EINVAL);
+	fake_settle(d);			 /* the daemon's ends are closed, too */
 	CHECK(open_fds() == before + 1); /* ours are gone */
 	CHECK(t_close(fd) == 0);
 	CHECK(t_open("missing", O_RDONLY) == -1 && errno == ENOENT);
