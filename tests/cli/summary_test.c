@@ -320,6 +320,39 @@ static void test_missing_is_said_first(void **state)
 	hr_summary_free(s);
 }
 
+/* What is not about operations is not counted as such; a program without ranks has main parts. */
+static void test_words(void **state)
+{
+	struct hr_summary_loss losses[] = {{.reason = (char[]){"limit"}, .count = 2},
+					   {.reason = (char[]){"restart"}, .count = 1},
+					   {.reason = (char[]){"journal_memory"}, .count = 1}};
+	struct hr_summary_who who[] = {{.rank = -1, .worker = -1, .processes = 1, .data.ops = 1},
+				       {.rank = -1, .worker = 1, .processes = 1, .data.ops = 1}};
+	struct hr_summary s = {.job = (char[]){"j"},
+			       .store = (char[]){"s"},
+			       .state = (char[]){"ended"},
+			       .ranks_deselected = (char[]){"2-3"},
+			       .losses = losses,
+			       .n_losses = 3,
+			       .who = who,
+			       .n_who = 2};
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	hr_summary_print(&s, out);
+	fclose(out);
+	assert_non_null(strstr(text, "  left out  ranks 2-3, by --ranks or --local-ranks\n"
+				     "  missing   2 processes or threads: too many"));
+	assert_non_null(strstr(text, "  missing   1 process, from a restart of headraced on\n"
+				     "  missing   nothing, but the journal had no room on disk"));
+	assert_non_null(strstr(text, "  main\n"));
+	assert_non_null(strstr(text, "  worker 1\n"));
+	assert_null(strstr(text, "Python's own"));
+	free(text);
+}
+
 static void test_json(void **state)
 {
 	struct hr_summary *s = load();
@@ -358,9 +391,10 @@ static void test_no_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_totals), cmocka_unit_test(test_ranks),
-	    cmocka_unit_test(test_paths),  cmocka_unit_test(test_missing_is_said_first),
-	    cmocka_unit_test(test_json),   cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_totals),   cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_words),    cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);
