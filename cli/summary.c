@@ -138,7 +138,7 @@ static int fold_files(struct loader *l, const struct hr_stream *stream,
 static bool counts_operations(const char *reason)
 {
 	return strcmp(reason, "limit") != 0 && strcmp(reason, "restart") != 0 &&
-	       strcmp(reason, "journal_memory") != 0;
+	       strcmp(reason, "unattached") != 0 && strcmp(reason, "journal_memory") != 0;
 }
 
 static int add_loss(struct loader *l, const Headrace__LossRow *row)

@@ -34,6 +34,9 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 			processes);
 	else if (strcmp(loss->reason, "restart") == 0)
 		fprintf(out, "%s %s, from a restart of headraced on\n", count.s, processes);
+	else if (strcmp(loss->reason, "unattached") == 0)
+		fprintf(out, "%s %s, all of it: gone before headraced could answer\n", count.s,
+			processes);
 	else if (strcmp(loss->reason, "journal_memory") == 0)
 		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
 		      "what it had not stored would be\n",

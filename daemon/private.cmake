@@ -6,7 +6,7 @@ target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 hr_library(headrace_fdstore fdstore.c inherited.c)
 target_link_libraries(headrace_fdstore PUBLIC Threads::Threads)
 
-hr_library(headrace_keeper keeper.c private_worker.c)
+hr_library(headrace_keeper keeper.c private_worker.c stragglers.c)
 target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_fdstore PkgConfig::UV)
 
 add_executable(headraced main.c)

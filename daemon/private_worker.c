@@ -19,6 +19,7 @@
 #include "daemon/fdstore.h"
 #include "daemon/keeper.h"
 #include "daemon/private.h"
+#include "daemon/stragglers.h"
 
 #define TICK_MS	      10u
 #define SLOW_TICK_MS  250u
@@ -159,11 +160,19 @@ static void notice_all(struct worker *w, const char *text)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* Processes that are recorded, or if there are none, those that still could be. */
+static size_t open_processes(struct worker *w, pid_t *pids, size_t max)
+{
+	size_t n = hr_node_attached(w->node, pids, max);
+
+	return n > 0 ? n : hr_stragglers(w->config.names.shim, pids, max);
+}
+
 /* Pids as "12 345", at most MAX_OPEN_PIDS; returns how many there are. */
-static size_t attached_pids(struct worker *w, char *text, size_t bytes)
+static size_t open_pids(struct worker *w, char *text, size_t bytes)
 {
 	pid_t pids[MAX_OPEN_PIDS];
-	size_t n = hr_node_attached(w->node, pids, MAX_OPEN_PIDS), used = 0;
+	size_t n = open_processes(w, pids, MAX_OPEN_PIDS), used = 0;
 
 	text[0] = '\0';
 	for (size_t i = 0; i < n && i < MAX_OPEN_PIDS; i++)
@@ -206,7 +215,7 @@ static bool end_job(struct worker *w, struct run *last, bool print)
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);
-	n_attached = attached_pids(w, attached, sizeof(attached));
+	n_attached = open_pids(w, attached, sizeof(attached));
 	r = hr_node_stop(w->node, w->vanished || w->killed ? "killed" : "ended");
 	if (last != NULL) {
 		make_done(w, last, print, r);
@@ -237,7 +246,7 @@ static bool try_answer(struct worker *w, struct run *run)
 
 	if (!last && run->rank == 0 && !waited)
 		return false;
-	if (last && !waited && (hr_node_attached(w->node, NULL, 0) > 0 || reap_vanished(w) > 0))
+	if (last && !waited && (open_processes(w, NULL, 0) > 0 || reap_vanished(w) > 0))
 		return false;
 	if (last)
 		return end_job(w, run, print);

@@ -9,8 +9,9 @@
  *
  *      leaving, others still there       answered at once, after a flush
  *      leaving, rank 0, others there     answered when it is the last, or its linger is over
- *      leaving, the last one             waits for attached processes and for the CMDs of vanished
- *                                        runs, at most its linger; then the job ends
+ *      leaving, the last one             waits for attached processes, for those that could still
+ *                                        attach (stragglers.h) and for the CMDs of vanished runs,
+ *                                        at most its linger; then the job ends
  *      no run but vanished ones          the job ends when their CMDs and all attached ones have
  *      nobody ever joined, or rejoined   the job ends after HR_WORKER_GRACE_MS
  *
