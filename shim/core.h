@@ -32,7 +32,7 @@
 #include "common/ops.h"
 #include "proto/abi.h"
 
-#define hr_likely(x) __builtin_expect(!!(x), 1)
+#define hr_likely(x)   __builtin_expect(!!(x), 1)
 #define hr_unlikely(x) __builtin_expect(!!(x), 0)
 
 /*
@@ -40,17 +40,19 @@
  * upper 61 bits, HR_FILE_* in the lower three. Values below 8 name no file.
  */
 typedef uint64_t hr_file;
-#define HR_FILE_UNKNOWN UINT64_C(0) /* not looked at yet: resolve through /proc/self/fd on first use */
-#define HR_FILE_IGNORED UINT64_C(1) /* excluded, or a pipe, socket, tty, anonymous inode */
-#define HR_FILE_RUNTIME UINT64_C(1) /* with an id: scope = 'runtime' */
-#define HR_FILE_DIR UINT64_C(2)	    /* with an id: a directory */
-#define HR_FILE_ID(f) ((f) & ~UINT64_C(7))
+#define HR_FILE_UNKNOWN                                                                            \
+	UINT64_C(0) /* not looked at yet: resolve through /proc/self/fd on first use */
+#define HR_FILE_IGNORED	   UINT64_C(1) /* excluded, or a pipe, socket, tty, anonymous inode */
+#define HR_FILE_RUNTIME	   UINT64_C(1) /* with an id: scope = 'runtime' */
+#define HR_FILE_DIR	   UINT64_C(2) /* with an id: a directory */
+#define HR_FILE_ID(f)	   ((f) & ~UINT64_C(7))
 #define hr_file_tracked(f) ((f) >= 8)
 
 /* An operation between begin and end; lives on the wrapper's stack. `live` false: nothing is to be recorded. */
 struct hr_op {
 	bool live;
-	bool nested; /* began inside another operation of this thread (a signal handler): `outer` is restored */
+	bool
+	    nested; /* began inside another operation of this thread (a signal handler): `outer` is restored */
 	uint16_t id;
 	int32_t fd;
 	uint64_t start;
@@ -58,16 +60,18 @@ struct hr_op {
 	int64_t offset;
 	uint64_t asked;
 	struct hr_ring_hdr *ring; /* NULL: detached, counted privately */
-	const char *path;	  /* hr_begin_path: looked at by the end, when the real call has proved it readable */
+	const char *
+	    path; /* hr_begin_path: looked at by the end, when the real call has proved it readable */
 	int32_t dirfd;
-	uintptr_t outer_frame;	  /* with `nested`: hr__thread.frame before */
+	uintptr_t outer_frame; /* with `nested`: hr__thread.frame before */
 	struct hr_inflight outer;
 };
 
 /* ---- begin ---------------------------------------------------------------------------------------- */
 
 /* For a call on an open descriptor. Resolves an unknown fd once. offset: HR_OFFSET_NONE unless the call names one. */
-static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset);
+static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked,
+			       int64_t offset);
 
 /*
  * For a call that names a path (open, stat, unlink...). Only notes the pointer: a bad one must fail in the
@@ -95,8 +99,8 @@ void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags);
  * As hr_end, with a second file: rename, link, copy_file_range... The record is a pair even when `second` is not
  * tracked (its file is 0): of a copy, it tells the source from the target.
  */
-void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset, int64_t ret,
-		 uint32_t flags);
+void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset,
+		 int64_t ret, uint32_t flags);
 
 /* Nothing is to be recorded after all (clears the in-flight cell). */
 static inline void hr_end_none(struct hr_op *op);
@@ -107,11 +111,11 @@ static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
 /* All of these do nothing in a vfork child. */
-void hr_fd_set(int fd, hr_file file);		    /* dup target, fdopen, received */
-hr_file hr_fd_get(int fd);			    /* resolves an unknown fd; HR_FILE_IGNORED when it is none */
-void hr_fd_clear(int fd);			    /* before the real close: the number may be reused at once */
+void hr_fd_set(int fd, hr_file file); /* dup target, fdopen, received */
+hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED when it is none */
+void hr_fd_clear(int fd);	      /* before the real close: the number may be reused at once */
 void hr_fd_clear_range(unsigned first, unsigned last); /* close_range, closefrom */
-void hr_fd_forget(int fd);			    /* to HR_FILE_UNKNOWN: the number may hold anything now */
+void hr_fd_forget(int fd); /* to HR_FILE_UNKNOWN: the number may hold anything now */
 
 /* ---- paths ---------------------------------------------------------------------------------------- */
 
@@ -121,13 +125,15 @@ void hr_fd_forget(int fd);			    /* to HR_FILE_UNKNOWN: the number may hold anyt
  */
 hr_file hr_path_file(int dirfd, const char *path);
 
-void hr_cwd_changed(void); /* after a successful chdir or fchdir: the cached cwd is read again when needed */
+void hr_cwd_changed(
+    void); /* after a successful chdir or fchdir: the cached cwd is read again when needed */
 
 /* ---- mappings ------------------------------------------------------------------------------------- */
 
 /* Tracked file mappings, for munmap, mremap, msync and madvise, which only know addresses. */
 void hr_map_add(const void *addr, uint64_t bytes, hr_file file);
-hr_file hr_map_find(const void *addr); /* HR_FILE_IGNORED when addr lies in none; inline fast answer when empty */
+hr_file hr_map_find(
+    const void *addr); /* HR_FILE_IGNORED when addr lies in none; inline fast answer when empty */
 void hr_map_remove(const void *addr, uint64_t bytes);
 
 /* For calls on a mapped address: as hr_begin_fd with the file of the mapping. */
@@ -137,14 +143,18 @@ void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t
  * For operations whose file the wrapper already knows (a mapping's). HR_FILE_UNKNOWN: the operation is on no file
  * (sync, fflush(NULL)), or on one that its end names.
  */
-void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked, int64_t offset);
+void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
+		   int64_t offset);
 
 /* ---- process events ------------------------------------------------------------------------------- */
 
-void hr_before_vfork(void);	     /* the calling thread is about to vfork: see wrap_process.c */
-void hr_after_fork_parent(int pid);  /* announces the child (HR_CTL_FORK) */
-void hr_after_fork_child(void);	     /* in the child of fork or _Fork, before it returns to the program */
-void hr_before_seccomp(void);	     /* attach now if ever; after it, no syscall of our own */
+void hr_before_vfork(void);	    /* the calling thread is about to vfork: see wrap_process.c */
+void hr_after_fork_parent(int pid); /* announces the child (HR_CTL_FORK) */
+void hr_after_fork_child(
+    void); /* in the child of fork or _Fork, before it returns to the program */
+/* Can the word behind p be read? Asks the kernel; where that is forbidden (seccomp), only NULL cannot. */
+bool hr_readable(const void *p);
+void hr_before_seccomp(void); /* attach now if ever; after it, no syscall of our own */
 /* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */
 void hr_before_longjmp(const void *env);
 void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */

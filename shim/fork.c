@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "shim/clock.h"
+#include "shim/path.h"
 #include "shim/sys.h"
 
 /*
@@ -101,5 +102,6 @@ void hr_before_seccomp(void)
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
 	hr__ring_find(HR__SEEK_FORCE);
+	hr__path_know_cwd(); /* it cannot be asked for afterwards */
 	hr__image.quiet = true;
 }

@@ -124,6 +124,26 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 
 static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile);
 
+/*
+ * Calls after which the name may mean another place (chdir), or be gone: readlink may write over it, truncate
+ * may take away the page of the file that it lies in.
+ */
+static bool names_early(enum hr_op_id id)
+{
+	switch (id) {
+	case HR_OP_chdir:
+	case HR_OP_readlink:
+	case HR_OP_readlinkat:
+	case HR_OP___readlink_chk:
+	case HR_OP___readlinkat_chk:
+	case HR_OP_truncate:
+	case HR_OP_truncate64:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked)
 {
 	op->live = hr__image.on && path != NULL;
@@ -144,7 +164,8 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	if (id == HR_OP_chdir) { /* afterwards the name would mean another place */
+	/* Under seccomp nobody can be asked whether it is readable: chdir alone cannot do without. */
+	if (hr_unlikely(names_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
 		op->live = op_name(op, hr__path_readable(path) ? 0 : -EFAULT, -1, false);
 		op->path = NULL;
 		if (!op->live)

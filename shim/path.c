@@ -153,6 +153,15 @@ static bool base_cwd(struct hr__text *text)
 	return n > 0;
 }
 
+void hr__path_know_cwd(void)
+{
+	struct hr__text text;
+
+	hr__text_init(&text);
+	base_cwd(&text);
+	hr__text_done(&text);
+}
+
 /* ---- building ---------------------------------------------------------------------------------- */
 
 /* No empty component, none that begins with a dot, no slash at the end: most paths, told by one pass. */
@@ -216,10 +225,17 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/*
- * Asks the kernel whether memory is readable, a word per page: rt_sigprocmask reads its set before it finds
- * that there is no such request as -1.
- */
+/* rt_sigprocmask reads its set before it finds that there is no such request as -1. */
+bool hr_readable(const void *p)
+{
+	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
+
+	if (word == 0 || hr__image.quiet) /* a set of NULL is none to read */
+		return word != 0;
+	return HR_SYS4(rt_sigprocmask, -1, word, NULL, 8) != -EFAULT;
+}
+
+/* A word per page, up to the NUL. */
 bool hr__path_readable(const char *path)
 {
 	size_t left = PATH_MAX;
@@ -227,11 +243,10 @@ bool hr__path_readable(const char *path)
 	if (hr__image.quiet)
 		return false;
 	while (left > 0) {
-		uintptr_t word = (uintptr_t)path & ~(uintptr_t)7;
 		size_t page = 4096 - ((uintptr_t)path & 4095);
 		size_t n = page < left ? page : left;
 
-		if (HR_SYS4(rt_sigprocmask, -1, word, NULL, 8) == -EFAULT)
+		if (!hr_readable(path))
 			return false;
 		if (memchr(path, '\0', n) != NULL)
 			return true;

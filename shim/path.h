@@ -29,6 +29,7 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
 /* Readable up to its NUL? Asks the kernel; false under seccomp. */
 bool hr__path_readable(const char *path);
+void hr__path_know_cwd(void); /* caches it, while it may be asked for */
 
 extern struct hr__filter hr__filter;
 /* Id and filter verdict; HR_FILE_IGNORED when excluded. */

@@ -300,6 +300,11 @@ void hr_map_remove(const void *addr, uint64_t bytes)
 		memset(&map, 0, sizeof(map));
 }
 
+bool hr_readable(const void *p)
+{
+	return p != NULL;
+}
+
 /* ---- hooks ---------------------------------------------------------------------------------- */
 
 #define HOOK(name)                                                                                 \
