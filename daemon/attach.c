@@ -20,6 +20,8 @@
 #include "daemon/procfs.h"
 #include "daemon/ranks.h"
 
+#define HR_BACKLOG 4096 /* connections that wait for accept */
+
 /* ---- a hello -------------------------------------------------------------------------------------- */
 
 struct visit {
@@ -410,7 +412,7 @@ static int listen_at(const char *path)
 		return -errno;
 	unlink(path);
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0666) < 0 ||
-	    listen(fd, 4096) < 0)
+	    listen(fd, HR_BACKLOG) < 0)
 		r = -errno;
 	if (r) {
 		close(fd);
@@ -434,10 +436,13 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	pthread_mutex_init(&a->lock, NULL);
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
-	/* A socket that outlives us keeps those waiting who knock while we are restarted. */
+	/*
+	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us
+	 * the peer that they see: a shim asks whether that process is stopped (shim/session.c).
+	 */
 	if (config->listen_fd > 0) {
 		a->listen_fd = fcntl(config->listen_fd, F_DUPFD_CLOEXEC, 3);
-		r = a->listen_fd < 0 ? -errno : 0;
+		r = a->listen_fd < 0 || listen(a->listen_fd, HR_BACKLOG) < 0 ? -errno : 0;
 	} else {
 		a->listen_fd = listen_at(config->socket);
 		r = a->listen_fd < 0 ? a->listen_fd : 0;

@@ -192,12 +192,24 @@ static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 	return 0;
 }
 
+/*
+ * A shim says hello because of an operation that it is about to record, and the first thing in a ring names its
+ * thread. Where nothing ever came, the process was gone before the answer reached it; unless the same process
+ * said hello again ("exec").
+ */
+static bool never_came(const struct hr_proc *p, const char *exit)
+{
+	return p->n_rings == 0 && !p->id.deselected && strcmp(exit, "exec") != 0;
+}
+
 static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 {
 	struct hr_proc *p = hr__proc_find(e, in->proc);
 
 	if (!p || p->end_ns)
 		return -EBADMSG;
+	if (never_came(p, in->exit))
+		hr__loss(e, in->proc, HR_LOSS_UNATTACHED, 0, 1);
 	hr__filerecs_end(e, in->proc);
 	p->end_ns = in->now_ns ? in->now_ns : 1;
 	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);

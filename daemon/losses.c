@@ -2,8 +2,8 @@
 #include "daemon/losses.h"
 
 static const char *const names[HR_LOSS_REASONS] = {
-    "ring_full",  "detached", "torn",	 "hostile", "collision",
-    "store_full", "max_size", "restart", "limit",   "journal_memory",
+    "ring_full", "detached", "torn",  "hostile",	"collision",  "store_full",
+    "max_size",	 "restart",  "limit", "journal_memory", "unattached",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)

@@ -22,6 +22,7 @@ enum hr_loss_reason {
 	HR_LOSS_RESTART,    /* processes that a restart of the daemon could not take over */
 	HR_LOSS_LIMIT, /* processes and threads that got no rings: too many, or too much memory */
 	HR_LOSS_JOURNAL_MEMORY, /* nothing yet: no room for a journal on disk, so a kill of the daemon would lose */
+	HR_LOSS_UNATTACHED, /* processes that were gone before they could use their rings: what they did is not known */
 	HR_LOSS_REASONS
 };
 

@@ -7,20 +7,29 @@
 #define MEMFD	"/memfd:"
 #define TMPFILE "#tmpfile"
 
-void hr__linkname_proc(char buf[32], int fd)
+static void numbered(char buf[32], const char *before, int number, const char *after)
 {
-	static const char prefix[] = "/proc/self/fd/";
 	char digits[12];
-	size_t n = 0, at = sizeof(prefix) - 1;
+	size_t n = 0, at = strlen(before);
 
-	memcpy(buf, prefix, at);
+	memcpy(buf, before, at);
 	do {
-		digits[n++] = (char)('0' + fd % 10);
-		fd /= 10;
-	} while (fd > 0);
+		digits[n++] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
 	while (n > 0)
 		buf[at++] = digits[--n];
-	buf[at] = '\0';
+	memcpy(buf + at, after, strlen(after) + 1);
+}
+
+void hr__linkname_proc(char buf[32], int fd)
+{
+	numbered(buf, "/proc/self/fd/", fd, "");
+}
+
+void hr__linkname_stat(char buf[32], int pid)
+{
+	numbered(buf, "/proc/", pid, "/stat");
 }
 
 /* Length of the folder part when the base name is "#" and digits, else 0. */

@@ -12,6 +12,7 @@
 
 /* "/proc/self/fd/N"; fd >= 0. */
 void hr__linkname_proc(char buf[32], int fd);
+void hr__linkname_stat(char buf[32], int pid); /* "/proc/PID/stat" */
 
 /*
  * Cleans a link's text in place and returns its new length. `unlinked`: the file has no name left, so that

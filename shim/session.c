@@ -15,10 +15,12 @@
 #include <sys/un.h>
 
 #include "shim/clock.h"
+#include "shim/linkname.h"
 #include "shim/sys.h"
 
 #define NS_PER_S   UINT64_C(1000000000)
-#define PATIENCE   UINT64_C(50000000) /* ns, all steps together; patience() */
+#define PATIENCE   UINT64_C(50000000) /* ns, all steps together, at least */
+#define LOOK_NS	   INT64_C(20000000)  /* between looks whether the daemon is stopped */
 #define PAUSE	   UINT64_C(1000000)  /* ns between tries while the daemon's backlog is full */
 #define HINT_DIGIT 20
 #define REDIALS	   3
@@ -70,24 +72,11 @@ void hr__session_fd_taken(unsigned first, unsigned last)
 }
 
 /*
- * How long an attach may take, in ns. A job that may wait for room in its rings (HEADRACE_ON_FULL=wait:1000 under
- * `headrace run`) gives the daemon a fifth of that: on a busy node it is not scheduled for longer than 50 ms, and
- * a short program that gives up is lost without a trace. Not more, because under a stopped daemon every
- * new program waits that long; and not for forked children, of which a program may make thousands.
+ * How long an attach may take, in ns: as long as a full ring may wait (HEADRACE_ON_FULL; a second under `headrace
+ * run`), because on a busy node a daemon that works is not scheduled for longer than 50 ms, and a short program
+ * that gave up would be lost without a trace. daemon_answers() cuts it short.
  */
-static uint64_t patience(bool forked)
-{
-	uint64_t wait =
-	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(200000) : 0;
-
-	return wait > PATIENCE && !forked ? wait : PATIENCE;
-}
-
-/*
- * A thread of an attached process that has no ring yet is as one whose ring is full: it waits as HEADRACE_ON_FULL
- * says, for others that ask before it as well (a crowd of threads starts at once).
- */
-static uint64_t patience_ring(void)
+static uint64_t patience(void)
 {
 	uint64_t wait =
 	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(1000000) : 0;
@@ -169,6 +158,30 @@ static int connect_daemon(uint64_t until)
 	}
 }
 
+/*
+ * Is it worth waiting on? A stopped daemon (SIGSTOP, a debugger) answers nobody, and each new program would wait for it
+ * in vain; one that was killed has a successor soon; one whose state cannot be seen gets PATIENCE.
+ */
+static bool daemon_answers(uint64_t waited_ns)
+{
+	struct ucred peer = {0};
+	socklen_t bytes = sizeof(peer);
+	char path[32], text[256];
+	const char *state;
+	long n;
+
+	if (HR_SYS5(getsockopt, own_get(OWN_SOCKET), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0 ||
+	    peer.pid <= 0)
+		return waited_ns < PATIENCE;
+	hr__linkname_stat(path, peer.pid);
+	n = hr__sys_slurp(path, text, sizeof(text) - 1);
+	if (n < 0)
+		return n == -ENOENT || waited_ns < PATIENCE;
+	text[n] = '\0';
+	state = strstr(text, ") "); /* behind its name, which is ours: "headraced" */
+	return state == NULL || (state[2] != 'T' && state[2] != 't');
+}
+
 /* The answer and its descriptors, which go to own[] as they come. */
 static int receive(uint64_t until, struct hr_ack *ret_ack)
 {
@@ -183,19 +196,19 @@ static int receive(uint64_t until, struct hr_ack *ret_ack)
 	    .msg_control = &control,
 	    .msg_controllen = sizeof(control),
 	};
+	uint64_t began = hr__clock_ns();
 	int64_t left;
 	long n;
 
 	do {
 		struct pollfd p = {.fd = own_get(OWN_SOCKET), .events = POLLIN};
-		struct timespec ts;
+		struct timespec ts = {0};
 
 		left = remaining(until);
-		ts.tv_sec = (time_t)(left / (int64_t)NS_PER_S);
-		ts.tv_nsec = (long)(left % (int64_t)NS_PER_S);
+		ts.tv_nsec = left < LOOK_NS ? left : LOOK_NS;
 		HR_SYS5(ppoll, &p, 1, &ts, NULL, 8);
 		n = HR_SYS3(recvmsg, p.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	} while (n == -EAGAIN && left > 0);
+	} while (n == -EAGAIN && left > 0 && daemon_answers(hr__clock_ns() - began));
 	if (n <= 0)
 		return n < 0 ? (int)n : -ECONNRESET;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
@@ -402,7 +415,7 @@ static void attach_locked(void)
 		hr__image.quiet = true;
 		return;
 	}
-	r = converse(HR_HELLO_ATTACH, forked, patience(forked));
+	r = converse(HR_HELLO_ATTACH, forked, patience());
 	if (r < 0)
 		attach_failed(r);
 	else
@@ -413,7 +426,7 @@ bool hr__session_attach(enum hr__seek seek)
 {
 	bool due;
 
-	if (!lock(patience_ring()))
+	if (!lock(patience()))
 		return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 	if (hr__wiped.born == HR__BORN_WIPED)
 		hr__fork_child();
@@ -439,13 +452,13 @@ static void more_locked(void)
 
 	if (now < hr__wiped.more_after_ns || hr__wiped.map_count >= HR_SESSION_MAPS)
 		return;
-	if (converse(HR_HELLO_MORE_RINGS, false, patience_ring()) < 0)
+	if (converse(HR_HELLO_MORE_RINGS, false, patience()) < 0)
 		hr__wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
 }
 
 bool hr__session_more_rings(uint32_t have)
 {
-	if (!lock(patience_ring()))
+	if (!lock(patience()))
 		return maps_beyond(have);
 	if (!maps_beyond(have)) /* or another thread has asked meanwhile */
 		more_locked();

@@ -4,6 +4,7 @@ WITH notes AS (
         WHEN 'limit' THEN format('job {}: {} processes or threads were not recorded: too many, or no memory for their rings',
                                  job, sum(count))
         WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
+        WHEN 'unattached' THEN format('job {}: {} processes were not recorded at all: gone before headraced could answer', job, sum(count))
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
     FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0
     UNION ALL
