@@ -208,10 +208,10 @@ static int attach(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int 
 	int r = hr_procstat_read(v->cred.pid, &v->stat);
 
 	if (r)
-		return -EACCES;
+		return -ESRCH;
 	v->pidfd = (int)syscall(SYS_pidfd_open, v->cred.pid, 0);
 	if (v->pidfd < 0)
-		return -EACCES;
+		return -ESRCH;
 	look_back(a, v);
 	if (deselected(a, v)) {
 		r = journal_attach(a, v, a->next_proc++, new_token(), true);
@@ -283,6 +283,8 @@ static void visit(struct hr_attach *a, int fd, uint32_t bytes)
 	ack.status = answer(a, fd, &v, &ack, &map_fd);
 	if (ack.status == -ENOSPC)
 		hr_drain_refused(a->c.drain);
+	else if (ack.status == -ESRCH && v.hello.kind == HR_HELLO_ATTACH)
+		hr_drain_missed(a->c.drain);
 	if (ack.status != -EBADMSG) /* what is no hello gets no answer */
 		reply(a, fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
 	if (map_fd >= 0)

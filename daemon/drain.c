@@ -207,14 +207,16 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 	hr_session_free(s);
 }
 
-static void note_refused(struct hr_drain *d)
+/* What the attach thread has counted of clients since the last time. */
+static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
+			 enum hr_loss_reason reason)
 {
-	uint64_t refused = __atomic_load_n(&d->refused, __ATOMIC_RELAXED);
+	uint64_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
 
-	if (refused == d->refused_noted)
+	if (now == *noted)
 		return;
-	hr__drain_note(d, HR_LOSS_LIMIT, refused - d->refused_noted);
-	d->refused_noted = refused;
+	hr__drain_note(d, reason, now - *noted);
+	*noted = now;
 }
 
 static uint64_t sweep(struct hr_drain *d)
@@ -238,7 +240,8 @@ static uint64_t sweep(struct hr_drain *d)
 	}
 	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
 	hr__drain_deselect(d);
-	note_refused(d);
+	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
+	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
 	d->sweeps++;
 	/* Goes on from the daemon before: clients only look whether it moves. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
@@ -531,6 +534,11 @@ void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
 void hr_drain_refused(struct hr_drain *d)
 {
 	__atomic_add_fetch(&d->refused, 1, __ATOMIC_RELAXED);
+}
+
+void hr_drain_missed(struct hr_drain *d)
+{
+	__atomic_add_fetch(&d->missed, 1, __ATOMIC_RELAXED);
 }
 
 void hr_drain_flush(struct hr_drain *d)

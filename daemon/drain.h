@@ -43,6 +43,7 @@ void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
 /* A client got no rings because of a limit. */
 void hr_drain_refused(struct hr_drain *d);
+void hr_drain_missed(struct hr_drain *d); /* a process was gone when its hello was read */
 
 /* Loop thread: sweeps what was committed before the call, seals, and hands all frames to the appender. Blocks. */
 void hr_drain_flush(struct hr_drain *d);

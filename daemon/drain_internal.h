@@ -35,6 +35,7 @@ struct hr_drain {
 	struct hr_node_stats stats;
 	uint32_t level;
 	uint64_t refused; /* clients that got no rings; atomic */
+	uint64_t missed;  /* clients that were gone before they could get any; atomic */
 	/* the thread's own */
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has seen */
@@ -42,7 +43,7 @@ struct hr_drain {
 	uint64_t sleep_ns;
 	uint64_t sweeps;
 	uint32_t deaf; /* sessions that cannot ring our bell */
-	uint64_t refused_noted;
+	uint64_t refused_noted, missed_noted;
 	bool counters_only;
 	bool traffic; /* the last sweep found something */
 };
