@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/outfile.h"
 #include "cli/commands.h"
 #include "collector/query/named.h"
 #include "collector/query/notes.h"
@@ -53,7 +54,7 @@ struct request {
 	const char *job;
 	enum format format;
 	const char *output;
-	char *partial; /* what is written until it is whole, then renamed */
+	struct hr_outfile file; /* of -o */
 	uint64_t memory_bytes;
 	unsigned threads;
 	const char *query; /* SQL or NAME as typed */
@@ -412,10 +413,10 @@ static int answer_parquet(const struct request *r, struct hr_query *q)
 	char *error = NULL;
 	int err = hr_query_parquet(q, r->sql, r->args.list, r->args.n, &error);
 
-	if (err == 0 && rename(r->partial, r->output) < 0)
-		err = -errno;
-	if (err < 0)
-		unlink(r->partial);
+	if (err == 0)
+		err = hr_outfile_end(&r->file, true);
+	else
+		hr_outfile_end(&r->file, false);
 	return err == 0 ? EXIT_SUCCESS : failed(err, error, NULL);
 }
 
@@ -440,8 +441,8 @@ static int answer_text(const struct request *r, struct hr_query *q, FILE *to)
 /* A file appears under its name when it is whole. */
 static int answer_file(const struct request *r, struct hr_query *q)
 {
-	FILE *to = fopen(r->partial, "we");
-	int status;
+	FILE *to = fopen(hr_outfile_name(&r->file), "we");
+	int status, err;
 
 	if (to == NULL) {
 		hr_say("%s: %s", r->output, strerrordesc_np(errno));
@@ -450,11 +451,8 @@ static int answer_file(const struct request *r, struct hr_query *q)
 	status = answer_text(r, q, to);
 	if (fclose(to) != 0 && status == EXIT_SUCCESS)
 		status = failed(-errno, NULL, NULL);
-	if (status == EXIT_SUCCESS && rename(r->partial, r->output) < 0)
-		status = failed(-errno, NULL, NULL);
-	if (status != EXIT_SUCCESS)
-		unlink(r->partial);
-	return status;
+	err = hr_outfile_end(&r->file, status == EXIT_SUCCESS);
+	return err < 0 ? failed(err, NULL, NULL) : status;
 }
 
 static int answer(const struct request *r, struct hr_query *q)
@@ -477,7 +475,7 @@ static int ask(const struct request *r, const struct hr_catalog *catalog)
 	if (asprintf(&spill, "%s/headrace-query-%d", tmp != NULL ? tmp : "/tmp", (int)getpid()) < 0)
 		return EXIT_FAILURE;
 	o.spill = spill;
-	o.parquet = r->format == FORMAT_PARQUET ? r->partial : NULL;
+	o.parquet = r->format == FORMAT_PARQUET ? hr_outfile_name(&r->file) : NULL;
 	watcher_block(&watcher);
 	status = hr_query_new(catalog, &o, &q, &error);
 	free(spill);
@@ -496,6 +494,21 @@ static int ask(const struct request *r, const struct hr_catalog *catalog)
 	return status;
 }
 
+static int plan_output(struct request *r)
+{
+	int err = r->output != NULL ? hr_outfile_init(&r->file, r->output) : 0;
+
+	if (err < 0) {
+		hr_say("%s: %s", r->output, strerrordesc_np(-err));
+		return EXIT_FAILURE;
+	}
+	if (r->output != NULL && r->format == FORMAT_PARQUET && r->file.partial == NULL) {
+		hr_say("%s is no regular file: parquet cannot be written there", r->output);
+		return HR_EXIT_USAGE;
+	}
+	return 0;
+}
+
 int hr_query_main(int argc, char **argv)
 {
 	struct request r = {0};
@@ -512,18 +525,16 @@ int hr_query_main(int argc, char **argv)
 		status = resolve(&r);
 	if (status != 0)
 		goto out;
-	if (r.output != NULL &&
-	    asprintf(&r.partial, "%s.partial-%d", r.output, (int)getpid()) < 0) {
-		status = EXIT_FAILURE;
+	status = plan_output(&r);
+	if (status != 0)
 		goto out;
-	}
 	status = open_stores(&r, &catalog);
 	if (status == 0)
 		status = ask(&r, catalog);
 out:
 	hr_catalog_free(catalog);
 	hr_named_args_done(&r.args);
-	free(r.partial);
+	hr_outfile_done(&r.file);
 	free(r.stores);
 	free(r.words);
 	return status;

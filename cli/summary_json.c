@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/summary.h"
+#include "common/outfile.h"
 #include "common/text.h"
 
 #define SUMMARY_VERSION 1u
@@ -118,27 +119,30 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 
 int hr_summary_write(const struct hr_summary *s, const char *file)
 {
+	struct hr_outfile target;
 	struct hr_json j;
-	char *temporary;
 	FILE *out;
-	int r;
+	int r = hr_outfile_init(&target, file);
 
-	if (asprintf(&temporary, "%s.%d.tmp", file, (int)getpid()) < 0)
-		return -ENOMEM;
-	out = fopen(temporary, "we");
-	r = out == NULL ? -errno : 0;
-	if (r == 0) {
-		hr_json_init(&j, out);
-		put_summary(&j, s);
-		if (fflush(out) != 0 || fsync(fileno(out)) != 0)
-			r = -errno;
-		if (fclose(out) != 0 && r == 0)
-			r = -errno;
-		if (r == 0 && rename(temporary, file) != 0)
-			r = -errno;
-		if (r < 0)
-			unlink(temporary);
+	if (r < 0)
+		return r;
+	out = fopen(hr_outfile_name(&target), "we");
+	if (out == NULL) {
+		r = -errno;
+		hr_outfile_done(&target);
+		return r;
 	}
-	free(temporary);
+	hr_json_init(&j, out);
+	put_summary(&j, s);
+	/* A device or a pipe has nothing to be synced. */
+	if (fflush(out) != 0 || (target.partial != NULL && fsync(fileno(out)) != 0))
+		r = -errno;
+	if (fclose(out) != 0 && r == 0)
+		r = -errno;
+	if (r == 0)
+		r = hr_outfile_end(&target, true);
+	else
+		hr_outfile_end(&target, false);
+	hr_outfile_done(&target);
 	return r;
 }
