@@ -95,18 +95,33 @@ static void print_bash(const struct hr_command *commands)
 	     "complete -o filenames -F _headrace headrace");
 }
 
+/* A text inside '...': a quote ends them, stands escaped, and begins them again. */
+static void put_quoted(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*text);
+}
+
 static void print_zsh(const struct hr_command *commands)
 {
 	puts("#compdef headrace\nlocal -a commands\ncommands=(");
-	for (const struct hr_command *c = commands; c->name != NULL; c++)
-		printf("\t'%s:%s'\n", c->name, c->what);
+	for (const struct hr_command *c = commands; c->name != NULL; c++) {
+		printf("\t'%s:", c->name);
+		put_quoted(c->what);
+		puts("'");
+	}
 	puts(")\nif (( CURRENT == 2 )); then\n\t_describe command commands\n\treturn\nfi\n"
 	     "case $words[2] in");
 	for (const struct hr_command *c = commands; c->name != NULL; c++) {
 		printf("%s) _arguments", c->name);
-		for (const struct hr_option *o = c->options; o->name != NULL; o++)
-			printf(" \\\n\t'--%s[%s]%s%s'", o->name, o->help, o->arg != NULL ? ":" : "",
-			       o->arg != NULL ? o->arg : "");
+		for (const struct hr_option *o = c->options; o->name != NULL; o++) {
+			printf(" \\\n\t'--%s[", o->name);
+			put_quoted(o->help);
+			printf("]%s%s'", o->arg != NULL ? ":" : "", o->arg != NULL ? o->arg : "");
+		}
 		puts(" \\\n\t'*:file:_files' ;;");
 	}
 	puts("esac");
@@ -115,12 +130,16 @@ static void print_zsh(const struct hr_command *commands)
 static void print_fish(const struct hr_command *commands)
 {
 	for (const struct hr_command *c = commands; c->name != NULL; c++) {
-		printf("complete -c headrace -n __fish_use_subcommand -f -a %s -d '%s'\n", c->name,
-		       c->what);
-		for (const struct hr_option *o = c->options; o->name != NULL; o++)
+		printf("complete -c headrace -n __fish_use_subcommand -f -a %s -d '", c->name);
+		put_quoted(c->what);
+		puts("'");
+		for (const struct hr_option *o = c->options; o->name != NULL; o++) {
 			printf("complete -c headrace -n '__fish_seen_subcommand_from %s' -l %s%s "
-			       "-d '%s'\n",
-			       c->name, o->name, o->arg != NULL ? " -r" : "", o->help);
+			       "-d '",
+			       c->name, o->name, o->arg != NULL ? " -r" : "");
+			put_quoted(o->help);
+			puts("'");
+		}
 	}
 }
 

@@ -8,6 +8,7 @@
  * From then on the exit status is CMD's, whatever happens to the recording.
  */
 #include <errno.h>
+#include <signal.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -308,6 +309,7 @@ static int run_recorded(struct run *run)
 		hr_link_leave(&run->link, 0, 0, -1);
 		return hr_child_exec_status(run->options.command[0], -r);
 	}
+	signal(SIGPIPE, SIG_IGN); /* whoever reads the summary may go: the status stays CMD's own */
 	hr_link_started(&run->link, run->child.pid);
 	wait_for_command(run);
 	finish(run);
