@@ -174,7 +174,7 @@ static void add_filerec(struct fold *f, const struct operation *op)
 	    .dur_ns = op->dur_ns,
 	};
 
-	if (op->path2 == UINT32_MAX) {
+	if (!op->pair) {
 		if (op->path != UINT32_MAX)
 			add_to_file(f, op->path, op->trait.api, &o);
 		return;
@@ -190,7 +190,8 @@ static void add_filerec(struct fold *f, const struct operation *op)
 	if (o.class == HR_CLASS_READ)
 		o.class = HR_CLASS_WRITE;
 	o.offset = op->offset2;
-	add_to_file(f, op->path2, op->trait.api, &o);
+	if (op->path2 != UINT32_MAX)
+		add_to_file(f, op->path2, op->trait.api, &o);
 }
 
 /* ---- events --------------------------------------------------------------------------------------- */
