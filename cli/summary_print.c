@@ -90,6 +90,11 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		fprintf(out, ", %u nodes", s->nodes);
 	fprintf(out, "; %s event%s, %s lost\n", hr_text_count(s->events).s, plural(s->events),
 		hr_text_count(s->lost).s);
+	if (s->processes == 0)
+		fputs("  note      nothing was there to record: no I/O on data files, a static "
+		      "program, or "
+		      "one started without LD_PRELOAD\n",
+		      out);
 }
 
 /* Times, counts and bytes; the rates of what moved bytes. The label is left to the caller. */
