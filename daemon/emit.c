@@ -400,6 +400,41 @@ void hr__emit_losses(struct hr_engine *e)
 	end(e, o);
 }
 
+static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
+						     const Headrace__JobEvent *job)
+{
+	Headrace__JobEvent__LabelsEntry **labels =
+	    hr_arena_alloc(arena, job->n_labels * sizeof(*labels));
+
+	for (size_t i = 0; i < job->n_labels && labels; i++) {
+		labels[i] = hr_arena_copy(arena, job->labels[i], sizeof(*labels[i]));
+		if (!labels[i])
+			return NULL;
+		labels[i]->key = hr_arena_text(arena, job->labels[i]->key);
+		labels[i]->value = hr_arena_text(arena, job->labels[i]->value);
+	}
+	return labels;
+}
+
+/* The frame's own: the engine's job is replaced when a snapshot is read while the appender still packs. */
+static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
+{
+	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));
+
+	if (!m)
+		return NULL;
+	m->user = hr_arena_text(arena, job->user);
+	m->account = hr_arena_text(arena, job->account);
+	m->partition = hr_arena_text(arena, job->partition);
+	m->name = hr_arena_text(arena, job->name);
+	m->array_job = hr_arena_text(arena, job->array_job);
+	m->array_task = hr_arena_text(arena, job->array_task);
+	m->labels = copy_labels(arena, job);
+	if (!m->labels)
+		m->n_labels = 0;
+	return m;
+}
+
 void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
 {
 	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_JOB);
@@ -407,9 +442,8 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
 
 	if (!o)
 		return;
-	m = hr_arena_copy(&o->arena, e->job, sizeof(*e->job));
+	m = copy_job(&o->arena, e->job);
 	if (m) {
-		/* Its other texts stay the engine's, which outlives the appender. */
 		m->state = hr_arena_text(&o->arena, state);
 		m->end_ns = end_ns;
 		o->frame.job = m;
