@@ -342,7 +342,8 @@ static int keeper_init(struct keeper *k)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* over the limit of a file's size: a store error like a full disk */
+	signal(SIGXFSZ,
+	       SIG_IGN); /* over the limit of a file's size: a store error like a full disk */
 	signal(SIGCHLD, SIG_DFL); /* ignored, as we may have inherited it, it would never come */
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
