@@ -109,7 +109,7 @@ class Signals(harness.Case):
             "def got(n, f): print('got', n); sys.exit(9)\n"
             "for n in (1, 2, 10, 12, 15): signal.signal(n, got)\n"
             "print('ready')\n"
-            "time.sleep(30)"
+            "while True: time.sleep(0.1)"
         )
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
             process = self.started(script)
