@@ -31,6 +31,16 @@ static size_t open_fds(void)
 	return n;
 }
 
+/* The fake daemon's thread closes its ends in this process, too, and in its own time; a leak of ours stays. */
+static bool fds_become(size_t n)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (int i = 0; i < 300 && open_fds() != n; i++)
+		nanosleep(&pause, NULL);
+	return open_fds() == n;
+}
+
 static const struct fake_record *nth(struct fake_daemon *d, uint16_t op, size_t n)
 {
 	for (size_t i = 0; i < fake_records(d); i++)
@@ -62,8 +72,8 @@ CASE(records)
 	CHECK(fd >= 0 && errno == 77);
 	CHECK(t_read(fd, buf, 100) == 60 && errno == 77);
 	CHECK(t_pread(fd, buf, 10, -1) == -1 && errno == EINVAL);
-	fake_settle(d);			 /* the daemon's ends are closed, too */
-	CHECK(open_fds() == before + 1); /* ours are gone */
+	fake_settle(d);
+	CHECK(fds_become(before + 1)); /* ours are gone */
 	CHECK(t_close(fd) == 0);
 	CHECK(t_open("missing", O_RDONLY) == -1 && errno == ENOENT);
 	fake_settle(d);
