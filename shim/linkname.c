@@ -10,9 +10,12 @@
 static void numbered(char buf[32], const char *before, int number, const char *after)
 {
 	char digits[12];
-	size_t n = 0, at = strlen(before);
+	size_t n = 0, at = 0;
 
-	memcpy(buf, before, at);
+	while (before[at] != '\0') {
+		buf[at] = before[at];
+		at++;
+	}
 	do {
 		digits[n++] = (char)('0' + number % 10);
 		number /= 10;
