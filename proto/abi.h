@@ -62,6 +62,9 @@
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
 #define HR_RING_SLACK	   128u /* slots kept free: a full path and nested signal handlers fit */
 #define HR_TORN_NS	   UINT64_C(200000000)
+/* Of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each: what is behind holds for nothing. */
+#define HR_FILTER_PATTERNS 1024u
+#define HR_FILTER_BYTES	   65536u
 
 /* ---- record ------------------------------------------------------------------------------------- */
 

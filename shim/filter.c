@@ -42,26 +42,31 @@ static bool is_glob(const char *text, size_t n)
 	return memchr(text, '*', n) != NULL || memchr(text, '?', n) != NULL;
 }
 
-/* A pattern that begins with neither a slash nor a wildcard can match no absolute path. */
 static void pattern_add(struct hr__filter *f, struct hr__patterns *list, const char *text, size_t n)
 {
-	bool glob = is_glob(text, n);
+	char *copy = f->text + f->text_used;
 
-	if (f->used == HR__PATTERNS || n == 0 || (!glob && text[0] != '/'))
-		return;
-	while (!glob && n > 0 && text[n - 1] == '/')
-		n--; /* "/data/" is "/data", "/" is every absolute path */
-	f->pool[f->used++] = (struct hr__pattern){text, (uint32_t)n, glob};
+	memcpy(copy, text, n);
+	f->text_used += (uint32_t)n;
+	f->pool[f->used++] = (struct hr__pattern){copy, (uint32_t)n, is_glob(text, n)};
 	list->n++;
 }
 
 static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char *text)
 {
-	list->v = f->pool + f->used;
+	uint32_t end = f->text_used + HR_FILTER_BYTES;
+
+	*list = (struct hr__patterns){.v = f->pool + f->used};
 	while (text != NULL && *text != '\0') {
 		size_t n = strcspn(text, ",");
 
-		pattern_add(f, list, text, n);
+		/* A pattern that begins with neither a slash nor a wildcard can match no absolute path. */
+		if (n > 0 && (text[0] == '/' || is_glob(text, n))) {
+			if (list->n < HR_FILTER_PATTERNS && n <= end - f->text_used)
+				pattern_add(f, list, text, n);
+			else
+				f->dropped++;
+		}
 		text += n + (text[n] == ',');
 	}
 }
@@ -129,15 +134,15 @@ static bool python_match(const char *path, size_t bytes)
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config)
 {
-	f->used = 0;
-	f->exclude.n = f->include.n = f->defaults.n = f->store.n = 0;
+	size_t store = config->store != NULL ? strlen(config->store) : 0;
+
+	f->used = f->text_used = f->dropped = 0;
 	f->shm = config->defaults == NULL;
 	f->has_include = config->include != NULL && config->include[0] != '\0';
-	f->store.v = f->pool;
-	if (config->store != NULL && config->store[0] == '/') {
-		f->pool[f->used++] =
-		    (struct hr__pattern){config->store, (uint32_t)strlen(config->store), false};
-		f->store.n = 1;
+	f->store = (struct hr__patterns){.v = f->pool};
+	if (store > 0 && store < HR__STORE_BYTES && config->store[0] == '/') {
+		pattern_add(f, &f->store, config->store, store);
+		f->pool[0].glob = false; /* a folder's name, whatever is in it */
 	}
 	list_cut(f, &f->exclude, config->exclude);
 	list_cut(f, &f->include, config->include);

@@ -3,9 +3,10 @@
  * filter.h - which paths are recorded
  *
  * Purpose   Verdict on an absolute path, in this order: below the store, explicit exclude, include
- * (when given, all that is traced), Python's own files, default excludes. Pure but for the
- * configuration, which points into the caller's text. Threads   hr__filter_init once;
- * hr__filter_verdict then from anywhere.
+ *           (when given, all that is traced), Python's own files, default excludes. Pure.
+ * Threads   hr__filter_init once; hr__filter_verdict then from anywhere.
+ * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes (proto/abi.h); what
+ *           is behind holds for nothing and is counted. `headrace run` refuses such a list.
  *
  * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, `/` too; `?` one
  * byte); one without is a path prefix on component borders. Lists are separated by commas; there is
@@ -18,10 +19,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/abi.h"
+
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED };
 
-/* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. Text must
- * stay. */
+/* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */
 struct hr__filter_config {
 	const char *exclude;
 	const char *include;
@@ -30,7 +32,8 @@ struct hr__filter_config {
 };
 #define HR__DEFAULT_EXCLUDE "/etc,/dev,/usr,/bin,/boot,/lib,/lib64,/opt,/sbin,/sys,/proc,/run,/var"
 
-#define HR__PATTERNS 1024u /* of all lists together; what is beyond holds for nothing */
+#define HR__FILTER_LISTS 3u /* exclude, include, defaults */
+#define HR__STORE_BYTES	 4096u
 
 struct hr__pattern {
 	const char *text;
@@ -44,13 +47,16 @@ struct hr__patterns {
 	uint32_t n;
 };
 
+/* Big, but only what the lists need is ever touched. Text is copied: programs overwrite their environment. */
 struct hr__filter {
-	struct hr__pattern pool[HR__PATTERNS];
-	uint32_t used;
+	uint32_t used, text_used;
+	uint32_t dropped; /* patterns that did not fit */
 	struct hr__patterns exclude, include, defaults;
 	struct hr__patterns store; /* one prefix, or none */
 	bool has_include;
 	bool shm; /* the default excludes hold, and /dev/shm is not one of them */
+	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
+	char text[HR__FILTER_LISTS * HR_FILTER_BYTES + HR__STORE_BYTES];
 };
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);

@@ -12,15 +12,10 @@
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
 #define HINT_SECONDS 5 /* that children believe a failure of their parent's */
 #define WAIT_MS	     2
-#define FILTER_BYTES 16384u
 
 struct hr__image hr__image;
 struct hr__wiped hr__wiped;
 struct hr__filter hr__filter;
-
-/* Copies of what the filter points to: programs overwrite their environment (setproctitle). */
-static char filter_text[FILTER_BYTES];
-static size_t filter_used;
 
 static const char *value_of(char **envp, const char *name)
 {
@@ -30,19 +25,6 @@ static const char *value_of(char **envp, const char *name)
 		if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
 			return *envp + n + 1;
 	return NULL;
-}
-
-/* NULL when not set, or when there is no room left: then the rule it stands for does not hold. */
-static const char *keep(const char *value)
-{
-	size_t n = value != NULL ? strlen(value) + 1 : 0;
-	char *copy = filter_text + filter_used;
-
-	if (n == 0 || n > sizeof(filter_text) - filter_used)
-		return NULL;
-	memcpy(copy, value, n);
-	filter_used += n;
-	return copy;
 }
 
 static uint64_t parse_number(const char *s)
@@ -82,10 +64,10 @@ static void read_hint(const char *value)
 static void read_filter(char **envp)
 {
 	const struct hr__filter_config config = {
-	    .exclude = keep(value_of(envp, "HEADRACE_EXCLUDE")),
-	    .include = keep(value_of(envp, "HEADRACE_INCLUDE")),
-	    .defaults = keep(value_of(envp, "HEADRACE_DEFAULT_EXCLUDE")),
-	    .store = keep(value_of(envp, "HEADRACE_STORE")),
+	    .exclude = value_of(envp, "HEADRACE_EXCLUDE"),
+	    .include = value_of(envp, "HEADRACE_INCLUDE"),
+	    .defaults = value_of(envp, "HEADRACE_DEFAULT_EXCLUDE"),
+	    .store = value_of(envp, "HEADRACE_STORE"),
 	};
 
 	hr__filter_init(&hr__filter, &config);

@@ -51,7 +51,7 @@ static void filter_verdicts(void **state)
 	    {{.store = "/data/store", .include = "/data"}, "/data/store/jobs", HR__EXCLUDED},
 	    {{.store = "/data/store"}, "/data/stores", HR__TRACED},
 	};
-	struct hr__filter f;
+	static struct hr__filter f;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -59,6 +59,40 @@ static void filter_verdicts(void **state)
 		if (hr__filter_verdict(&f, rows[i].path, strlen(rows[i].path)) != rows[i].want)
 			fail_msg("row %zu: %s", i, rows[i].path);
 	}
+}
+
+/* Appends "/<i>/x," for each i. */
+static void long_list(char *at, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		at += sprintf(at, "/%u/x,", i);
+}
+
+/* A list that is too long keeps what comes first, and takes nothing from the lists behind it. */
+static void filter_limits(void **state)
+{
+	static char list[16 * (HR_FILTER_PATTERNS + 2)], wide[HR_FILTER_BYTES + 16];
+	static struct hr__filter f;
+	struct hr__filter_config config = {.exclude = list, .include = list};
+
+	(void)state;
+	long_list(list, HR_FILTER_PATTERNS);
+	hr__filter_init(&f, &config);
+	assert_int_equal(f.dropped, 0);
+	long_list(list, HR_FILTER_PATTERNS + 2);
+	config.include = NULL;
+	hr__filter_init(&f, &config);
+	assert_int_equal(f.dropped, 2);
+	assert_int_equal(hr__filter_verdict(&f, "/1023/x", 7), HR__EXCLUDED);
+	assert_int_equal(hr__filter_verdict(&f, "/1024/x", 7), HR__TRACED);
+	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6), HR__EXCLUDED);
+	memset(wide, 'w', sizeof(wide) - 1);
+	memcpy(wide, "/a,/", 4);
+	config = (struct hr__filter_config){.exclude = wide};
+	hr__filter_init(&f, &config);
+	assert_int_equal(f.dropped, 1);
+	assert_int_equal(hr__filter_verdict(&f, "/a/x", 4), HR__EXCLUDED);
+	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6), HR__EXCLUDED);
 }
 
 static void globs(void **state)
@@ -199,10 +233,10 @@ static void path_ids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(filter_verdicts), cmocka_unit_test(globs),
-	    cmocka_unit_test(paths_appended),  cmocka_unit_test(link_names),
-	    cmocka_unit_test(proc_names),      cmocka_unit_test(variables),
-	    cmocka_unit_test(path_ids),
+	    cmocka_unit_test(filter_verdicts), cmocka_unit_test(filter_limits),
+	    cmocka_unit_test(globs),	       cmocka_unit_test(paths_appended),
+	    cmocka_unit_test(link_names),      cmocka_unit_test(proc_names),
+	    cmocka_unit_test(variables),       cmocka_unit_test(path_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
