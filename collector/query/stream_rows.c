@@ -112,6 +112,32 @@ static void frames_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
+static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
+{
+	return a->start_ns == b->start_ns && strcmp(a->level, b->level) == 0;
+}
+
+/*
+ * A span is sent when it begins, and again when it ends: moves the last message of each to the
+ * front. Returns how many spans there are.
+ */
+static size_t levels_merge(Headrace__Frame **list, size_t n)
+{
+	size_t spans = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		Headrace__Frame *new = list[i];
+		size_t k = 0;
+
+		while (k < spans && !same_span(list[k]->levels, new->levels))
+			k++;
+		list[i] = list[k];
+		list[k] = new;
+		spans += k == spans;
+	}
+	return spans;
+}
+
 static int levels_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_frames *f;
@@ -119,7 +145,7 @@ static int levels_gather(struct hr_rows *rows, uint64_t want)
 
 	(void)want;
 	if (r == 0)
-		rows->n = f->n;
+		rows->n = levels_merge(f->list, f->n);
 	return r;
 }
 

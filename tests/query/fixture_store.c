@@ -259,14 +259,15 @@ static void send_loss(struct stream *s, uint64_t count)
 	send(s, &frame);
 }
 
-static void send_level(struct stream *s)
+/* end_ns 0: the span has begun. */
+static void send_level(struct stream *s, uint64_t end_ns)
 {
 	Headrace__Levels level = HEADRACE__LEVELS__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
 	level.level = "counters";
 	level.start_ns = FIX_BOOT_NS;
-	level.end_ns = FIX_BOOT_NS + 1500000000u;
+	level.end_ns = end_ns;
 	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
 	frame.levels = &level;
 	send(s, &frame);
@@ -289,6 +290,7 @@ static void make_n1(const char *store)
 
 	open_stream(&s, store, "7", "n1");
 	send_job(&s, "running");
+	send_level(&s, 0);
 	send_processes(&s, 0);
 	send_paths(&s);
 	send_events(&s, events, N_EVENTS);
@@ -298,7 +300,7 @@ static void make_n1(const char *store)
 	send_file_record(&s, 500, 1500, 70);
 	send_loss(&s, 5);
 	send_loss(&s, 6);
-	send_level(&s);
+	send_level(&s, FIX_BOOT_NS + 1500000000u);
 	send_job(&s, "ended");
 	send_end(&s);
 	assert_int_equal(hr_writer_close(s.writer), 0);
