@@ -286,8 +286,9 @@ size_t hr_gen_path(const struct hr_gen *g, uint32_t file, char path[HR_GEN_PATH_
 	int n;
 
 	if (number >= CHECKPOINT_BASE) {
-		n = snprintf(path, HR_GEN_PATH_BYTES, "/scratch/run/checkpoints/node%u-step%06u.pt",
-			     g->node, (unsigned)(number - CHECKPOINT_BASE));
+		n = snprintf(path, HR_GEN_PATH_BYTES,
+			     "/scratch/run/checkpoints/step%06u/model-%02u.pt",
+			     (unsigned)(number - CHECKPOINT_BASE), g->node);
 	} else {
 		unsigned class = (unsigned)(mix(number / 1300) % 13000000 + 1440764);
 

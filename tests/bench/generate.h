@@ -66,7 +66,8 @@ size_t hr_gen_path(const struct hr_gen *g, uint32_t file, char path[HR_GEN_PATH_
 uint64_t hr_gen_path_hash(const struct hr_gen *g, uint32_t file);
 
 /*
- * Writes the job `job` as a store with a stream per node: processes, mounts, paths, events, ended.
+ * Writes the job `job` as a store with a stream per node: processes, mounts, paths, events, rollups,
+ * ended.
  */
 int hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job);
 

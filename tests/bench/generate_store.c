@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/batch.h"
+#include "tests/bench/generate_rollups.h"
 
 #define MOUNT_DATA    1u
 #define MOUNT_SCRATCH 2u
@@ -20,6 +21,7 @@ struct out {
 	struct hr_gen *gen;
 	struct hr_writer *writer;
 	struct hr_encoder *encoder;
+	struct hr_gen_rollups *rollups;
 	struct hr_event *events;
 	uint32_t files_named;
 	uint64_t now_ns;
@@ -164,6 +166,35 @@ static int send_paths(struct out *o)
 	return r;
 }
 
+static int send_rollups(struct out *o)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__RollupBatch batch;
+	int r = hr_gen_rollups_take(o->rollups, &batch);
+
+	if (r < 0 || batch.n_rows == 0)
+		return r;
+	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	frame.rollups = &batch;
+	return send(o, &frame, 1);
+}
+
+/* Workers read the data, ranks write checkpoints. */
+static int add_rollups(struct out *o, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const struct hr_event *e = &o->events[i];
+
+		if (hr_gen_rollups_full(o->rollups, e))
+			r = send_rollups(o);
+		hr_gen_rollups_add(o->rollups, e,
+				   hr_gen_worker(o->gen, e->task) < 0 ? MOUNT_SCRATCH : MOUNT_DATA);
+	}
+	return r;
+}
+
 static int send_events(struct out *o, size_t n)
 {
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -179,7 +210,9 @@ static int send_events(struct out *o, size_t n)
 		r = hr_batch_encode(o->encoder, o->events, n, tasks, n_tasks, &batch);
 	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
 	frame.events = &batch;
-	return r < 0 ? r : send(o, &frame, 0);
+	if (r == 0)
+		r = send(o, &frame, 0);
+	return r < 0 ? r : add_rollups(o, n);
 }
 
 static int send_end(struct out *o)
@@ -210,6 +243,8 @@ static int send_all(struct out *o)
 		left -= n;
 	}
 	if (r == 0)
+		r = send_rollups(o);
+	if (r == 0)
 		r = send_job(o, "ended");
 	return r < 0 ? r : send_end(o);
 }
@@ -224,6 +259,7 @@ static int write_node(const struct hr_gen_config *config, uint32_t node, const c
 				  .boot_id = "00000000-0000-4000-8000-000000000000",
 				  .instance = config->seed << 16 | node};
 	struct out o = {.config = config, .job = job, .node = node, .now_ns = HR_GEN_BOOT_NS};
+	const struct hr_task *tasks;
 	int r, closed;
 
 	snprintf(name, sizeof(name), "node%u", node);
@@ -231,12 +267,15 @@ static int write_node(const struct hr_gen_config *config, uint32_t node, const c
 	if (r == 0)
 		r = hr_encoder_new(&o.encoder);
 	if (r == 0)
+		r = hr_gen_rollups_new(hr_gen_tasks(o.gen, &tasks), &o.rollups);
+	if (r == 0)
 		r = hr_writer_open(store, &id, &o.writer, NULL);
 	o.events = malloc(config->batch_events * sizeof(*o.events));
 	if (r == 0)
 		r = o.events ? send_all(&o) : -ENOMEM;
 	closed = hr_writer_close(o.writer);
 	hr_encoder_free(o.encoder);
+	hr_gen_rollups_free(o.rollups);
 	hr_gen_free(o.gen);
 	free(o.events);
 	return r < 0 ? r : closed;
