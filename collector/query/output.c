@@ -2,19 +2,17 @@
 #include "collector/query/output.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/query/text_table.h"
 #include "collector/query/value.h"
-
-#define TABLE_ROWS 1000u /* rows that decide a table's widths */
-#define MIN_WIDTH  8u	 /* a cut column keeps this much */
 
 struct column {
 	char *name;
 	struct hr_shape shape;
 	duckdb_logical_type type;
-	unsigned width; /* characters, of a table */
 };
 
 struct hr_output {
@@ -25,9 +23,8 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
-	char **cells; /* of buffered rows; NULL once the widths are known */
-	size_t n_cells;
-	bool plan; /* an EXPLAIN: its second column is printed as it is */
+	struct hr_text_table *table; /* NULL in other formats, and for a plan */
+	bool plan;		     /* an EXPLAIN: its second column is printed as it is */
 	char *problem;
 };
 
@@ -53,9 +50,7 @@ void hr_output_free(struct hr_output *o)
 		hr_duckdb.destroy_logical_type(&o->columns[i].type);
 		free(o->columns[i].name);
 	}
-	for (size_t i = 0; i < o->n_cells; i++)
-		free(o->cells[i]);
-	free(o->cells);
+	hr_text_table_free(o->table);
 	free(o->columns);
 	free(o->problem);
 	hr_buffer_done(&o->line);
@@ -65,6 +60,11 @@ void hr_output_free(struct hr_output *o)
 const char *hr_output_problem(const struct hr_output *o)
 {
 	return o->problem;
+}
+
+uint64_t hr_output_rows(const struct hr_output *o)
+{
+	return o->rows;
 }
 
 static int flush_line(struct hr_output *o)
@@ -149,14 +149,53 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 /* ---- tables ------------------------------------------------------------------------- */
 
-/* Characters of a UTF-8 text: bytes that do not continue one. */
-static unsigned characters(const char *text)
-{
-	unsigned n = 0;
+#define SHORT_MIN     1e-9 /* a nanosecond: what is less keeps its exponent */
+#define SHORT_MAX     1e15
+#define SHORT_DIGITS  100 /* the least number with as many digits as are significant */
+#define SECOND_DIGITS 3	  /* of a moment */
 
-	for (; *text != '\0'; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
+/*
+ * A number as people compare it: three significant digits, and whatever else stands before the
+ * point.
+ */
+static void add_short(struct hr_buffer *b, double v)
+{
+	double size = fabs(v);
+	char text[64];
+	int decimals = 0, n;
+
+	for (; size < SHORT_DIGITS; decimals++)
+		size *= 10;
+	n = snprintf(text, sizeof(text), "%.*f", decimals, v);
+	while (decimals > 0 && (text[n - 1] == '0' || text[n - 1] == '.')) {
+		if (text[--n] == '.')
+			break;
+	}
+	hr_buffer_add(b, text, (size_t)n);
+}
+
+/* Moments to the millisecond. */
+static void cut_fraction(struct hr_buffer *b)
+{
+	const char *point = memchr(b->data, '.', b->n);
+
+	if (point != NULL && b->n > (size_t)(point - b->data) + 1 + SECOND_DIGITS)
+		b->n = (size_t)(point - b->data) + 1 + SECOND_DIGITS;
+}
+
+static void raw_cell(const struct column *c, duckdb_vector v, idx_t row, struct hr_buffer *raw)
+{
+	double number = 0;
+
+	if (c->shape.type == DUCKDB_TYPE_DOUBLE)
+		number = ((const double *)hr_duckdb.vector_get_data(v))[row];
+	if (fabs(number) >= SHORT_MIN && fabs(number) < SHORT_MAX) {
+		add_short(raw, number);
+		return;
+	}
+	hr_value_text(raw, &c->shape, v, row);
+	if (c->shape.type == DUCKDB_TYPE_TIMESTAMP || c->shape.type == DUCKDB_TYPE_TIMESTAMP_NS)
+		cut_fraction(raw);
 }
 
 /* A cell as one line: control characters would break the table and can drive a terminal. */
@@ -166,7 +205,7 @@ static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
 
 	if (hr_value_is_null(v, row))
 		return strdup("NULL");
-	hr_value_text(&raw, &c->shape, v, row);
+	raw_cell(c, v, row, &raw);
 	for (size_t i = 0; i < raw.n; i++) {
 		unsigned char byte = (unsigned char)raw.data[i];
 
@@ -184,119 +223,6 @@ static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
 	return cell.data;
 }
 
-static void pad(struct hr_buffer *line, unsigned n)
-{
-	while (n-- > 0)
-		hr_buffer_add(line, " ", 1);
-}
-
-/*
- * A text that is too long loses its beginning when it is a path (the end tells more), else its
- * end.
- */
-static void add_cut(struct hr_buffer *line, const char *text, unsigned have, unsigned width)
-{
-	static const char dots[] = "\u2026";
-	bool path = strchr(text, '/') != NULL;
-	unsigned skip = path ? have - width + 1 : 0, keep = width - 1;
-
-	if (path)
-		hr_buffer_add(line, dots, sizeof(dots) - 1);
-	for (unsigned at = 0; *text != '\0'; text++) {
-		unsigned index = at - (((unsigned char)*text & 0xc0) == 0x80);
-
-		at += ((unsigned char)*text & 0xc0) != 0x80;
-		if (index >= skip && index < skip + keep)
-			hr_buffer_add(line, text, 1);
-	}
-	if (!path)
-		hr_buffer_add(line, dots, sizeof(dots) - 1);
-}
-
-static void table_field(struct hr_output *o, unsigned i, const char *text)
-{
-	const struct column *c = &o->columns[i];
-	bool right = hr_shape_is_number(&c->shape), last = i + 1 == o->n_columns;
-	unsigned have = characters(text);
-
-	if (i > 0)
-		hr_buffer_add(&o->line, "  ", 2);
-	if (have > c->width && o->terminal != 0) {
-		add_cut(&o->line, text, have, c->width);
-		return;
-	}
-	if (right && have < c->width)
-		pad(&o->line, c->width - have);
-	hr_buffer_add(&o->line, text, strlen(text));
-	if (!right && !last && have < c->width)
-		pad(&o->line, c->width - have);
-}
-
-/* Makes the table fit by narrowing its widest text column until it does. */
-static void fit(struct hr_output *o)
-{
-	for (;;) {
-		unsigned total = 2 * (o->n_columns - 1);
-		struct column *widest = NULL;
-
-		for (unsigned i = 0; i < o->n_columns; i++) {
-			struct column *c = &o->columns[i];
-
-			total += c->width;
-			if (!hr_shape_is_number(&c->shape) && c->width > MIN_WIDTH &&
-			    (widest == NULL || c->width > widest->width))
-				widest = c;
-		}
-		if (total <= o->terminal || widest == NULL)
-			return;
-		widest->width--;
-	}
-}
-
-static void table_header(struct hr_output *o)
-{
-	for (unsigned i = 0; i < o->n_columns; i++)
-		table_field(o, i, o->columns[i].name);
-	hr_buffer_add(&o->line, "\n", 1);
-	for (unsigned i = 0; i < o->n_columns; i++) {
-		if (i > 0)
-			hr_buffer_add(&o->line, "  ", 2);
-		for (unsigned k = 0; k < o->columns[i].width; k++)
-			hr_buffer_add(&o->line, "-", 1);
-	}
-	hr_buffer_add(&o->line, "\n", 1);
-}
-
-/* Widths are known now: prints what was buffered. */
-static int table_start(struct hr_output *o)
-{
-	int r;
-
-	for (unsigned i = 0; i < o->n_columns; i++) {
-		o->columns[i].width = characters(o->columns[i].name);
-		for (size_t k = i; k < o->n_cells; k += o->n_columns) {
-			unsigned have = characters(o->cells[k]);
-
-			if (have > o->columns[i].width)
-				o->columns[i].width = have;
-		}
-	}
-	if (o->terminal != 0)
-		fit(o);
-	table_header(o);
-	for (size_t k = 0; k < o->n_cells; k++) {
-		table_field(o, (unsigned)(k % o->n_columns), o->cells[k]);
-		if (k % o->n_columns + 1 == o->n_columns)
-			hr_buffer_add(&o->line, "\n", 1);
-		free(o->cells[k]);
-	}
-	o->n_cells = 0;
-	free(o->cells);
-	o->cells = NULL;
-	r = flush_line(o);
-	return r;
-}
-
 static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	for (unsigned i = 0; i < o->n_columns; i++) {
@@ -305,17 +231,19 @@ static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 		if (cell == NULL)
 			return -ENOMEM;
-		if (o->cells != NULL) {
-			o->cells[o->n_cells++] = cell;
-			continue;
-		}
-		table_field(o, i, cell);
-		free(cell);
+		hr_text_table_cell(o->table, cell, &o->line);
 	}
-	if (o->cells != NULL)
-		return o->rows + 1 == TABLE_ROWS ? table_start(o) : 0;
-	hr_buffer_add(&o->line, "\n", 1);
 	return 0;
+}
+
+static int table_begin(struct hr_output *o)
+{
+	int r = hr_text_table_new(o->n_columns, o->terminal, &o->table);
+
+	for (unsigned i = 0; r == 0 && i < o->n_columns; i++)
+		r = hr_text_table_column(o->table, i, o->columns[i].name,
+					 hr_shape_is_number(&o->columns[i].shape));
+	return r;
 }
 
 /* ---- the sink ----------------------------------------------------------------------- */
@@ -353,12 +281,7 @@ static int begin(void *self, duckdb_result *result)
 		  strcmp(o->columns[1].name, "explain_value") == 0;
 	if (o->format == HR_OUTPUT_CSV)
 		csv_header(o);
-	if (o->format == HR_OUTPUT_TABLE && !o->plan) {
-		o->cells = malloc(TABLE_ROWS * n * sizeof(*o->cells));
-		if (o->cells == NULL)
-			return -ENOMEM;
-	}
-	return 0;
+	return o->format == HR_OUTPUT_TABLE && !o->plan ? table_begin(o) : 0;
 }
 
 static int chunk_in(void *self, duckdb_data_chunk chunk)
@@ -384,14 +307,13 @@ static int chunk_in(void *self, duckdb_data_chunk chunk)
 static int end(void *self)
 {
 	struct hr_output *o = self;
-	int r = 0;
+	int r;
 
 	if (o->format == HR_OUTPUT_JSON)
 		hr_buffer_add(&o->line, o->rows == 0 ? "[]\n" : "\n]\n", 3);
-	if (o->cells != NULL)
-		r = table_start(o);
-	if (r == 0)
-		r = flush_line(o);
+	if (o->table != NULL)
+		hr_text_table_end(o->table, &o->line);
+	r = flush_line(o);
 	if (r == 0 && fflush(o->to) != 0)
 		r = -errno;
 	return r;

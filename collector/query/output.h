@@ -2,8 +2,9 @@
 /*
  * output.h - answers as a table for people, JSON, or CSV
  *
- * Purpose   A sink (query.h) that writes to a FILE as rows come. A table buffers its first rows
- *           to find the widths.
+ * Purpose   A sink (query.h) that writes to a FILE as rows come. A table is for people
+ *           (text_table.h): it has three significant digits of a DOUBLE and milliseconds of a
+ *           moment; JSON and CSV have all.
  * Owner     The caller owns the FILE and the output.
  * Threads   One.
  */
@@ -19,8 +20,8 @@ enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_JSON, HR_OUTPUT_CSV };
 struct hr_output;
 
 /*
- * `width`: characters of the terminal, into which a table is made to fit by cutting texts; 0: no
- * terminal, nothing is cut. 0 or -ENOMEM.
+ * `width`: characters of the terminal, into which a table is made to fit; 0: no terminal, nothing
+ * is cut. 0 or -ENOMEM.
  */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
 void hr_output_free(struct hr_output *o);
@@ -31,5 +32,6 @@ void hr_output_free(struct hr_output *o);
  */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
+uint64_t hr_output_rows(const struct hr_output *o);	  /* so far */
 
 #endif

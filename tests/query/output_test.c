@@ -118,17 +118,64 @@ static void tables_are_aligned(void **state)
 	       "----  ----  -----\n"
 	       "a        1  NULL\n"
 	       "\u00e4\u00f6    1000  x\\x1B\n");
-	expect(HR_OUTPUT_TABLE, 0, "SELECT 1 AS n LIMIT 0", "n\n-\n");
+	expect(HR_OUTPUT_TABLE, 0, "SELECT 1 AS n LIMIT 0", "n\n-\n(no rows)\n");
+}
+
+/* What people read; JSON and CSV have every digit. */
+static void tables_have_human_precision(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"0.123456789", "0.123"},
+	    {"12.3456", "12.3"},
+	    {"99.96", "100"},
+	    {"1234567.891", "1234568"},
+	    {"0.00000105", "0.00000105"},
+	    {"0.5", "0.5"},
+	    {"100", "100"},
+	    {"-0.0001299", "-0.00013"},
+	    {"0", "0"},
+	    {"1e-20", "1e-20"},
+	    {"2e18", "2e+18"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *sql, *table;
+		int width = (int)strlen(cases[i][1]);
+
+		assert_true(asprintf(&sql, "SELECT %s::DOUBLE AS x", cases[i][0]) > 0);
+		assert_true(asprintf(&table, "%*s\n%.*s\n%s\n", width, "x", width, "------------",
+				     cases[i][1]) > 0);
+		expect(HR_OUTPUT_TABLE, 0, sql, table);
+		free(table);
+		free(sql);
+	}
+	expect(HR_OUTPUT_TABLE, 0, "SELECT make_timestamp_ns(1700000000123456789) AS t",
+	       "t\n-----------------------\n2023-11-14 22:13:20.123\n");
 }
 
 static void tables_fit_the_terminal(void **state)
 {
+	static const char sql[] = "SELECT '/a/very/long/path/to/a/file' AS path, "
+				  "'a rather long text' AS t, 12345 AS n, 678 AS m";
+
 	(void)state;
-	expect(HR_OUTPUT_TABLE, 24,
-	       "SELECT '/a/very/long/path/to/file' AS path, 'a rather long text' AS t, 12345 AS n",
+	expect(HR_OUTPUT_TABLE, 60, sql,
+	       "path                         t                       n    m\n"
+	       "---------------------------  ------------------  -----  ---\n"
+	       "/a/very/long/path/to/a/file  a rather long text  12345  678\n");
+	expect(HR_OUTPUT_TABLE, 40, sql,
+	       "path           t                  n    m\n"
+	       "-------------  -------------  -----  ---\n"
+	       "/a/.../a/file  a rather l...  12345  678\n");
+	expect(HR_OUTPUT_TABLE, 25, sql,
 	       "path      t             n\n"
 	       "--------  --------  -----\n"
-	       "\u2026to/file  a rathe\u2026  12345\n");
+	       "/...file  a rat...  12345\n"
+	       "(no room for m: a wider terminal or --format csv shows them)\n");
+	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m",
+	       "       n\n--------\n12345678\n"
+	       "(no room for m: a wider terminal or --format csv shows them)\n");
 }
 
 static void types_without_text_are_refused(void **state)
@@ -158,6 +205,7 @@ int main(void)
 	    cmocka_unit_test(csv_is_quoted_as_rfc_4180_says),
 	    cmocka_unit_test(json_is_an_array_of_objects),
 	    cmocka_unit_test(tables_are_aligned),
+	    cmocka_unit_test(tables_have_human_precision),
 	    cmocka_unit_test(tables_fit_the_terminal),
 	    cmocka_unit_test(types_without_text_are_refused),
 	};
