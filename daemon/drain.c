@@ -111,26 +111,31 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 	return share.all;
 }
 
+static void journal_lost(struct hr_drain *d, const struct hr_session *s, uint32_t ring,
+			 const struct hr_lost_row *rows, uint32_t n)
+{
+	struct hr_entry_lost *in;
+
+	if (!n)
+		return;
+	in = hr__drain_begin(d, sizeof(*in) + n * sizeof(rows[0]));
+	if (!in)
+		return;
+	in->proc = s->proc;
+	in->map = (uint16_t)(ring / HR_MAP_RINGS);
+	in->ring = (uint16_t)(ring % HR_MAP_RINGS);
+	in->n = n;
+	memcpy(in->rows, rows, n * sizeof(rows[0]));
+	hr__drain_commit(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
+}
+
 static void sweep_lost(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_lost_row rows[HR_OP_MAX];
 
-	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
-		uint32_t n = hr_ring_lost(&s->rings[i], rows);
-		struct hr_entry_lost *in;
-
-		if (!n)
-			continue;
-		in = hr__drain_begin(d, sizeof(*in) + n * sizeof(rows[0]));
-		if (!in)
-			continue;
-		in->proc = s->proc;
-		in->map = (uint16_t)(i / HR_MAP_RINGS);
-		in->ring = (uint16_t)(i % HR_MAP_RINGS);
-		in->n = n;
-		memcpy(in->rows, rows, n * sizeof(rows[0]));
-		hr__drain_commit(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
-	}
+	for (uint32_t i = 0; i < hr_session_rings(s); i++)
+		journal_lost(d, s, i, rows, hr_ring_lost(&s->rings[i], rows));
+	journal_lost(d, s, 0, rows, hr_session_strays(s, rows));
 }
 
 static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t ticks,

@@ -158,6 +158,15 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 	return &v[ring->n_lost++];
 }
 
+/* The row of an op's totals, for strays too; NULL: there is no such op. */
+static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
+				     uint64_t op)
+{
+	if (op >= HR_LOST_STRAYS + HR_OP_MAX || !e->trait[op % HR_OP_MAX].class)
+		return NULL;
+	return lost_row(ring, (uint32_t)op);
+}
+
 /* Totals that shrink, or jump by what no machine does, are hostile and change nothing. */
 static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 {
@@ -168,26 +177,27 @@ static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < in->n; i++) {
 		const struct hr_lost_row *row = &in->rows[i];
-		struct hr_lost_row *seen =
-		    row->op < HR_OP_MAX ? lost_row(ring, (uint32_t)row->op) : NULL;
-		uint64_t count, bytes, ticks;
+		struct hr_lost_row *seen = lost_seen(e, ring, row->op);
+		struct hr_lost more = row->total;
+		bool stray = row->op >= HR_LOST_STRAYS;
 
-		if (!seen)
-			continue;
-		count = row->total.count - seen->total.count;
-		bytes = row->total.bytes - seen->total.bytes;
-		ticks = row->total.ticks - seen->total.ticks;
-		if (count > LOST_MOST || bytes > LOST_MOST || ticks > LOST_MOST ||
-		    !e->trait[row->op].class) {
+		if (seen) {
+			more.count -= seen->total.count;
+			more.bytes -= seen->total.bytes;
+			more.ticks -= seen->total.ticks;
+		}
+		if (!seen || more.count > LOST_MOST || more.bytes > LOST_MOST ||
+		    more.ticks > LOST_MOST) {
 			e->stats.hostile++;
 			hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
 			continue;
 		}
 		seen->total = row->total;
-		e->stats.lost += count;
-		hr_losses_add(&e->losses,
-			      &(struct hr_loss){in->proc, HR_LOSS_RING_FULL, (uint32_t)row->op,
-						count, bytes, hr_ticks_span_ns(&e->line, ticks)});
+		e->stats.lost += more.count;
+		hr_losses_add(&e->losses, &(struct hr_loss){
+					      in->proc, stray ? HR_LOSS_STRAY : HR_LOSS_RING_FULL,
+					      (uint32_t)(row->op % HR_OP_MAX), more.count,
+					      more.bytes, hr_ticks_span_ns(&e->line, more.ticks)});
 	}
 	return 0;
 }

@@ -26,7 +26,7 @@ enum hr_entry_kind {
 	HR_ENTRY_START,	   /* a new stream */
 	HR_ENTRY_ATTACH,   /* a process said hello */
 	HR_ENTRY_RECORDS,  /* slots from the rings of one session */
-	HR_ENTRY_LOST,	   /* what a ring could not take */
+	HR_ENTRY_LOST,	   /* what a ring could not take, what strays did */
 	HR_ENTRY_LEFT,	   /* the cells that a dead owner left in a ring */
 	HR_ENTRY_END,	   /* a process is gone */
 	HR_ENTRY_TICK,	   /* time passes */
@@ -95,9 +95,10 @@ struct hr_entry_records {
 };
 
 struct hr_lost_row {
-	uint64_t op;
-	struct hr_lost total; /* since the ring was made */
+	uint64_t op; /* HR_LOST_STRAYS + op: from the strays of map 0, told with its ring 0 */
+	struct hr_lost total; /* since the ring, or the map, was made */
 };
+#define HR_LOST_STRAYS HR_OP_MAX
 
 struct hr_entry_lost {
 	struct hr_entry h;

@@ -23,6 +23,7 @@ enum hr_loss_reason {
 	HR_LOSS_LIMIT, /* processes and threads that got no rings: too many, or too much memory */
 	HR_LOSS_JOURNAL_MEMORY, /* nothing yet: no room for a journal on disk, so a kill of the daemon would lose */
 	HR_LOSS_UNATTACHED, /* processes that were gone before they could use their rings: what they did is not known */
+	HR_LOSS_STRAY, /* made by forked children without a session, counted at their parent: exact, per op */
 	HR_LOSS_REASONS
 };
 

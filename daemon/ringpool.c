@@ -11,6 +11,7 @@
 #define FIRST_TARGET 8u
 #define MOST	     (sizeof(((struct hr_ringpool *)0)->fds) / sizeof(int))
 #define SIZE_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define HDR_BYTES    offsetof(struct hr_map_hdr, stray_total) /* the rest is zero */
 
 static int make(void)
 {
@@ -60,7 +61,7 @@ int hr_ringpool_take(struct hr_ringpool *p, uint64_t session, uint32_t index, ui
 	fd = p->n ? p->fds[--p->n] : make();
 	if (fd < 0)
 		return fd;
-	if (pwrite(fd, &hdr, sizeof(hdr), 0) != (ssize_t)sizeof(hdr)) {
+	if (pwrite(fd, &hdr, HDR_BYTES, 0) != (ssize_t)HDR_BYTES) {
 		close(fd);
 		return -EIO;
 	}

@@ -220,22 +220,36 @@ void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
 		syscall(SYS_futex, &r->hdr->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows)
+/* Rows of a table, as ops from `base` on, if *total is not what was *seen of it. */
+static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, uint64_t *seen,
+			  uint64_t base, struct hr_lost_row *rows)
 {
-	/* Pairs with the owner's release store behind lost[]. */
-	uint64_t total = __atomic_load_n(&r->hdr->lost_total, __ATOMIC_ACQUIRE);
+	/* Pairs with the release add behind an addition to the table. */
+	uint64_t now = __atomic_load_n(total, __ATOMIC_ACQUIRE);
 	uint32_t n = 0;
 
-	if (total == r->lost_seen)
+	if (now == *seen)
 		return 0;
-	r->lost_seen = total;
+	*seen = now;
 	for (uint32_t op = 0; op < HR_OP_MAX; op++) {
-		struct hr_lost_row row = {.op = op, .total = r->hdr->lost[op]};
+		struct hr_lost_row row = {.op = base + op, .total = table[op]};
 
 		if (row.total.count)
 			rows[n++] = row;
 	}
 	return n;
+}
+
+uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows)
+{
+	return lost_rows(r->hdr->lost, &r->hdr->lost_total, &r->lost_seen, 0, rows);
+}
+
+uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
+{
+	const struct hr_map_hdr *map = s->maps[0];
+
+	return lost_rows(map->strays, &map->stray_total, &s->strays_seen, HR_LOST_STRAYS, rows);
 }
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,

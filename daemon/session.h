@@ -38,6 +38,7 @@ struct hr_session {
 	bool deaf;   /* it rings the bell of a daemon before this one */
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
+	uint64_t strays_seen; /* stray_total when they were last journaled */
 	uint32_t n_maps;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_ring_view rings[HR_SESSION_RINGS]; /* index: map * HR_MAP_RINGS + ring */
@@ -80,6 +81,9 @@ void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
 
 /* Rows of lost[] that are not zero, when they have changed since the last call; at most HR_OP_MAX. */
 uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
+
+/* The same of the strays: ops from HR_LOST_STRAYS on. */
+uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);

@@ -38,8 +38,9 @@
  * A map, in bytes
  *
  *      0      +------------------------------+
- *             | struct hr_map_hdr     4096   |   daemon writes, shim reads
- *      4096   +------------------------------+
+ *             | struct hr_map_hdr            |   first page: daemon writes, shim reads
+ *      4096   |         strays[]             |   forked children without a session add
+ *      16384  +------------------------------+
  *             | ring 0: struct hr_ring_hdr   |   16384
  *             |         slots[]              |   64 << slots_log2
  *             +------------------------------+
@@ -148,7 +149,18 @@ struct hr_text {
 
 /* ---- shared memory ------------------------------------------------------------------------------ */
 
-/* First page of each map. Written by the daemon before the shim sees it, except `level`. */
+/* Totals of operations that are not in a ring, per op. Any thread: atomic adds; they only ever grow. */
+struct hr_lost {
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t ticks;
+};
+
+/*
+ * Head of each map. The first line is written by the daemon before the shim sees it, except `level`. A forked child keeps
+ * this head of its parent's first map, and while it has no session of its own it counts in `strays` what it does: a
+ * child that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) leaves its numbers.
+ */
 struct hr_map_hdr {
 	uint64_t magic;
 	uint32_t abi;
@@ -158,7 +170,9 @@ struct hr_map_hdr {
 	uint32_t slots_log2;
 	uint32_t level; /* enum hr_level; daemon: relaxed store, shim: relaxed load */
 	uint32_t spare[7];
-	uint8_t pad[HR_PAGE_BYTES - 64];
+	uint64_t stray_total; /* operations in strays[]; atomic add, release, behind them */
+	uint8_t pad[HR_PAGE_BYTES - 72];
+	struct hr_lost strays[HR_OP_MAX];
 };
 
 enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
@@ -201,20 +215,13 @@ struct hr_aggregate {
 	uint64_t spare2;
 };
 
-/* Totals of what a ring could not take, per op; one writer (the owner), only ever growing. */
-struct hr_lost {
-	uint64_t count;
-	uint64_t bytes;
-	uint64_t ticks;
-};
-
 struct hr_ring_hdr {
 	/* line 0: the owner's */
 	uint64_t
 	    head; /* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
 	uint32_t owner_tid;  /* 0: free; claimed by compare-and-swap */
 	uint32_t waiting;    /* owner sleeps on `tail` */
-	uint64_t lost_total; /* records in lost[]; release store after them */
+	uint64_t lost_total; /* records in lost[]; atomic add, release, behind them */
 	uint64_t spare0[5];
 	/* line 1: the daemon's */
 	uint64_t
@@ -223,7 +230,8 @@ struct hr_ring_hdr {
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
 	uint8_t pad[HR_PAGE_BYTES - 256];
-	struct hr_lost lost[HR_OP_MAX];
+	struct hr_lost
+	    lost[HR_OP_MAX]; /* what no ring could take: of the owner, and of threads without one */
 };
 
 /* One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). */
@@ -312,7 +320,10 @@ HR_ASSERT(offsetof(struct hr_record, op) == 46 && offsetof(struct hr_pair, op) =
 HR_ASSERT(offsetof(struct hr_record, seq) == 56 && offsetof(struct hr_pair, seq) == 56);
 HR_ASSERT(offsetof(struct hr_text, seq) == 56 && HR_TEXT_BYTES == 56);
 HR_ASSERT(offsetof(struct hr_record, bits) == 60);
-HR_ASSERT(sizeof(struct hr_map_hdr) == HR_PAGE_BYTES && offsetof(struct hr_map_hdr, level) == 32);
+HR_ASSERT(offsetof(struct hr_map_hdr, level) == 32 &&
+	  offsetof(struct hr_map_hdr, stray_total) == 64);
+HR_ASSERT(offsetof(struct hr_map_hdr, strays) == HR_PAGE_BYTES &&
+	  sizeof(struct hr_map_hdr) == 16384);
 HR_ASSERT(sizeof(struct hr_inflight) == 64 && sizeof(struct hr_aggregate) == 64);
 HR_ASSERT(offsetof(struct hr_ring_hdr, tail) == 64 &&
 	  offsetof(struct hr_ring_hdr, inflight) == 128);
@@ -333,12 +344,12 @@ static inline uint64_t hr_ring_bytes(uint32_t slots_log2)
 
 static inline uint64_t hr_map_bytes(uint32_t ring_count, uint32_t slots_log2)
 {
-	return HR_PAGE_BYTES + ring_count * hr_ring_bytes(slots_log2);
+	return sizeof(struct hr_map_hdr) + ring_count * hr_ring_bytes(slots_log2);
 }
 
 static inline uint64_t hr_ring_offset(uint32_t i, uint32_t slots_log2)
 {
-	return HR_PAGE_BYTES + i * hr_ring_bytes(slots_log2);
+	return sizeof(struct hr_map_hdr) + i * hr_ring_bytes(slots_log2);
 }
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * counters.c - totals of operations that no record tells of
  *
- * Without a session they are private and leave with the next hello. In a session they go to a ring's lost[], at
- * once: the thread's own when it was full, the session's first when the thread has none.
+ * In a session they go to a ring's lost[], at once: the thread's own when it was full, the session's first when the
+ * thread has none. A forked child without a session adds to the strays of its parent's (or an ancestor's) first map. Where
+ * there was never a session they are private, and leave with the next hello.
  */
 #include "shim/internal.h"
 
@@ -22,17 +23,30 @@ uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t f
 	return bytes == UINT64_MAX ? 0 : bytes;
 }
 
-/* Any thread: atomic adds. Mostly the ring's owner, and threads without one (hr__counters_add). */
-void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
-		  uint64_t ticks)
+static void add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint64_t ticks)
 {
-	struct hr_lost *l = &ring->lost[op % HR_OP_MAX];
-
 	__atomic_fetch_add(&l->count, count, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&l->bytes, bytes, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
+}
+
+/* Any thread: mostly the ring's owner, and threads without one (hr__counters_add). */
+void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
+		  uint64_t ticks)
+{
+	add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
 	/* Pairs with the daemon's acquire load: it looks at lost[] when the total has moved. */
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
+}
+
+/* Any process that has the map, any thread. An ancestor whose rank was left out wants none of it. */
+static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
+{
+	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
+		return;
+	add(&map->strays[op % HR_OP_MAX], 1, bytes, ticks);
+	/* Pairs with the daemon's acquire load, as above. */
+	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -46,11 +60,10 @@ static struct hr_ring_hdr *first_ring(void)
 		return NULL;
 	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
 }
-_Static_assert(sizeof(struct hr_map_hdr) == HR_PAGE_BYTES, "the first ring is behind the header");
+_Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring is behind the head");
 
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
 {
-	struct hr_lost *c = &hr__wiped.counters[op % HR_OP_MAX];
 	uint64_t bytes = hr__counters_bytes(op, ret, asked, flags);
 	struct hr_ring_hdr *ring = first_ring();
 
@@ -58,9 +71,11 @@ void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, 
 		hr__lost_add(ring, op, 1, bytes, ticks);
 		return;
 	}
-	__atomic_fetch_add(&c->count, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->bytes, bytes, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->ticks, ticks, __ATOMIC_RELAXED);
+	if (hr__image.strays != NULL) {
+		stray(hr__image.strays, op, bytes, ticks);
+		return;
+	}
+	add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
 	/* Both are sequentially consistent with the attacher's, in the other order: one of us sees the other. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)

@@ -15,8 +15,9 @@
 #include "shim/sys.h"
 
 /*
- * Covers the shared mappings in place with private memory: a frame that was interrupted by the forking
- * handler goes on to store there. They are neither unmapped nor used again.
+ * Covers the shared rings in place with private memory: a frame that was interrupted by the forking handler goes on
+ * to store there. They are neither unmapped nor used again. The heads of the maps stay: no frame of the parent's stores
+ * there, and the child counts in the first one's strays while it has no session.
  */
 static void cover_mappings(void)
 {

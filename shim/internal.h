@@ -33,13 +33,15 @@ struct hr__image {
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
 	uint64_t parent_token; /* of the latest session of this image, here or in an ancestor */
-	uint64_t retry_ns;     /* no attach before; a forked child inherits the patience */
+	struct hr_map_hdr
+	    *strays;	   /* its first map, of which a forked child keeps the head; NULL: none */
+	uint64_t retry_ns; /* no attach before; a forked child inherits the patience */
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in our environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
 	uint32_t env_bytes; /* what env.c keeps for a hello */
 	char env[HR__ENV_BYTES];
-	/* Shared mappings of this process: a forked child covers them (fork.c). */
+	/* Shared memory that only this process may store to: a forked child covers it (fork.c). */
 	uint32_t mapping_count;
 	struct {
 		void *addr;

@@ -286,7 +286,7 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 {
 	uint32_t n = hr__wiped.map_count;
 
-	mapping_keep(map, bytes);
+	mapping_keep(map + 1, bytes - sizeof(*map));
 	hr__wiped.maps[n] = map;
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
@@ -314,6 +314,7 @@ static int adopt(const struct hr_ack *ack)
 	hr__wiped.token = ack->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
 	hr__image.parent_token = ack->session;
+	hr__image.strays = map;
 	map_publish(map, ack->map_bytes);
 	/* Time never stands still between a parent's attach and its child's: no two of them have one nonce. */
 	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);

@@ -304,13 +304,13 @@ static void hostile_records_are_counted_and_dropped(void **state)
 	rig_done(&r);
 }
 
-static void lost_so_far(struct rig *r, uint64_t proc, uint64_t count, uint64_t bytes)
+static void lost_so_far(struct rig *r, uint64_t proc, uint64_t base, uint64_t count, uint64_t bytes)
 {
 	uint64_t buf[(sizeof(struct hr_entry_lost) + sizeof(struct hr_lost_row)) / 8];
 	struct hr_entry_lost *in = (struct hr_entry_lost *)buf;
 
 	*in = (struct hr_entry_lost){.proc = proc, .n = 1};
-	in->rows[0] = (struct hr_lost_row){hr_op_by_name("read"), {count, bytes, 50}};
+	in->rows[0] = (struct hr_lost_row){base + hr_op_by_name("read"), {count, bytes, 50}};
 	rig_entry(r, HR_ENTRY_LOST, in, sizeof(buf));
 }
 
@@ -322,14 +322,21 @@ static void losses_are_differences(void **state)
 	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
-	lost_so_far(&r, proc, 10, 1000);
-	lost_so_far(&r, proc, 15, 1500);
+	lost_so_far(&r, proc, 0, 10, 1000);
+	lost_so_far(&r, proc, HR_LOST_STRAYS, 4, 400);
+	lost_so_far(&r, proc, 0, 15, 1500);
 	rig_tick(&r, r.now + RIG_SECOND);
 	assert_int_equal(rig_loss(&r, "ring_full"), 15);
-	lost_so_far(&r, proc, 3, 1500); /* a client rewrites its counters */
+	assert_int_equal(rig_loss(&r, "stray"), 4);
+	lost_so_far(&r, proc, 0, 3, 1500);		 /* a client rewrites its counters */
+	lost_so_far(&r, proc, 2 * HR_LOST_STRAYS, 1, 1); /* and invents an operation */
 	rig_tick(&r, r.now + RIG_SECOND);
 	assert_int_equal(rig_loss(&r, "ring_full"), 15);
-	assert_int_equal(rig_loss(&r, "hostile"), 1);
+	assert_int_equal(rig_loss(&r, "hostile"), 2);
+	rig_restart(&r); /* what was seen is known to the next daemon */
+	lost_so_far(&r, proc, HR_LOST_STRAYS, 6, 600);
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "stray"), 2);
 	rig_done(&r);
 }
 

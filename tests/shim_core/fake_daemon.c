@@ -516,6 +516,15 @@ uint64_t fake_count(struct fake_daemon *d, uint16_t op)
 	return n;
 }
 
+uint64_t fake_with_bits(struct fake_daemon *d, uint16_t op, uint32_t bits)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < d->n_records; i++)
+		n += d->records[i].r.op == op && (d->records[i].r.bits & bits) == bits;
+	return n;
+}
+
 uint64_t fake_total(struct fake_daemon *d)
 {
 	uint64_t n = 0;
@@ -553,19 +562,30 @@ const struct fake_path *fake_path_at(struct fake_daemon *d, size_t i)
 	return d->paths[i];
 }
 
+static void sum_up(struct hr_lost *sum, const struct hr_lost *l)
+{
+	sum->count += __atomic_load_n(&l->count, __ATOMIC_RELAXED);
+	sum->bytes += __atomic_load_n(&l->bytes, __ATOMIC_RELAXED);
+	sum->ticks += __atomic_load_n(&l->ticks, __ATOMIC_RELAXED);
+}
+
 struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op)
 {
 	struct hr_lost sum = {0};
 
 	for (size_t i = 0; i < d->n_sessions; i++)
 		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
-			for (uint32_t k = 0; k < d->o.rings; k++) {
-				struct hr_lost *l = &d->sessions[i]->maps[m].rings[k].hdr->lost[op];
+			for (uint32_t k = 0; k < d->o.rings; k++)
+				sum_up(&sum, &d->sessions[i]->maps[m].rings[k].hdr->lost[op]);
+	return sum;
+}
 
-				sum.count += __atomic_load_n(&l->count, __ATOMIC_RELAXED);
-				sum.bytes += __atomic_load_n(&l->bytes, __ATOMIC_RELAXED);
-				sum.ticks += __atomic_load_n(&l->ticks, __ATOMIC_RELAXED);
-			}
+struct hr_lost fake_strays(struct fake_daemon *d, uint16_t op)
+{
+	struct hr_lost sum = {0};
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		sum_up(&sum, &d->sessions[i]->maps[0].hdr->strays[op]);
 	return sum;
 }
 

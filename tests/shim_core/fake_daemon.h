@@ -74,7 +74,9 @@ size_t fake_maps(struct fake_daemon *d, size_t session);
 size_t fake_records(struct fake_daemon *d);
 const struct fake_record *fake_record(struct fake_daemon *d, size_t i);
 uint64_t fake_count(struct fake_daemon *d, uint16_t op); /* of all sessions */
-uint64_t fake_total(struct fake_daemon *d);		 /* real operations */
+uint64_t fake_with_bits(struct fake_daemon *d, uint16_t op,
+			uint32_t bits);	    /* those with all HR_REC_* of bits */
+uint64_t fake_total(struct fake_daemon *d); /* real operations */
 uint64_t fake_torn(struct fake_daemon *d);
 uint64_t fake_bad(struct fake_daemon *d); /* slots that make no sense */
 
@@ -84,6 +86,7 @@ size_t fake_paths(struct fake_daemon *d); /* announcements, repeated ones too */
 const struct fake_path *fake_path_at(struct fake_daemon *d, size_t i);
 /* Sum over all rings of all sessions. */
 struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op);
+struct hr_lost fake_strays(struct fake_daemon *d, uint16_t op);
 /* What is in flight on a ring of a session: op (0: nothing), file, start_ticks. */
 struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map,
 				 uint32_t ring);

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
 
 char harness_dir[64];
 
@@ -56,6 +59,14 @@ struct fake_daemon *harness_start(const struct fake_options *o, ...)
 	va_end(args);
 	harness_init(env);
 	return d;
+}
+
+double harness_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 void harness_file(const char *name, size_t bytes)
@@ -165,4 +176,25 @@ pid_t t_fork(void)
 	else
 		hr_after_fork_parent(pid);
 	return pid;
+}
+
+void t_wait(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+void t_timer(int us)
+{
+	struct itimerval it = {{0, us}, {0, us}};
+
+	setitimer(ITIMER_REAL, &it, NULL);
+}
+
+void t_catch(void (*handler)(int), int flags)
+{
+	struct sigaction sa = {.sa_handler = handler, .sa_flags = flags};
+
+	sigaction(SIGALRM, &sa, NULL);
 }

@@ -26,6 +26,20 @@
 #include "shim/internal.h"
 #include "tests/shim_core/fake_daemon.h"
 
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define SLOWER 10 /* and no vfork: the sanitizer's runtime does not survive one */
+#define TSAN   1
+#elif defined(__SANITIZE_ADDRESS__)
+#define SLOWER 8 /* a fork copies the shadow's page tables */
+#define TSAN   0
+#else
+#define SLOWER 1
+#define TSAN   0
+#endif
+
 /* In a case: says what was wrong and ends the child. */
 #define CHECK(e)                                                                                   \
 	do {                                                                                       \
@@ -61,6 +75,7 @@ void harness_run(void (*body)(void));
 struct fake_daemon *harness_start(const struct fake_options *o, ...);
 void harness_init(const char *const *env); /* the core alone */
 void harness_file(const char *name, size_t bytes);
+double harness_now(void); /* seconds, monotonic */
 
 int t_open(const char *path, int flags);
 int t_openat(int dirfd, const char *path, int flags);
@@ -71,5 +86,8 @@ int t_chdir(const char *path);
 int t_stat(const char *path, struct stat *st);
 int t_rename(const char *from, const char *to);
 pid_t t_fork(void);
+void t_wait(pid_t pid);			       /* a child that ends with status 0 */
+void t_timer(int us);			       /* SIGALRM, again and again; 0: no more */
+void t_catch(void (*handler)(int), int flags); /* of SIGALRM */
 
 #endif

@@ -8,17 +8,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "common/pathid.h"
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 static size_t open_fds(void)
 {
@@ -187,17 +178,17 @@ CASE(names)
 
 static void expect_detached(struct fake_daemon *d)
 {
-	double start = now_s();
+	double start = harness_now();
 	char buf[10];
 	int fd;
 
 	harness_file("a", 10);
 	fd = t_open("a", O_RDONLY);
-	CHECK(now_s() - start < 0.2);
-	start = now_s();
+	CHECK(harness_now() - start < 0.2);
+	start = harness_now();
 	for (int i = 0; i < 1000; i++)
 		CHECK(t_pread(fd, buf, 10, 0) == 10);
-	CHECK(now_s() - start < 0.1); /* nothing waits twice */
+	CHECK(harness_now() - start < 0.1); /* nothing waits twice */
 	CHECK(hr__wiped.nonce == 0);
 	CHECK(hr__wiped.counters[HR_OP_open].count == 1);
 	CHECK(hr__wiped.counters[HR_OP_pread64].count == 1000);
@@ -331,7 +322,7 @@ CASE(level_off)
 CASE(monotonic_clock)
 {
 	struct fake_daemon *d = harness_start(&(struct fake_options){.monotonic = true}, NULL);
-	uint64_t before = (uint64_t)(now_s() * 1e9) - 1000;
+	uint64_t before = (uint64_t)(harness_now() * 1e9) - 1000;
 	const struct hr_record *r;
 	char buf[10];
 	int fd;
@@ -343,7 +334,7 @@ CASE(monotonic_clock)
 	r = &nth(d, HR_OP_open, 0)->r;
 	CHECK(r->start_ticks >= before && r->dur_lo == 0 && r->dur_hi == 0);
 	r = &nth(d, HR_OP_pread64, 0)->r;
-	CHECK(r->start_ticks >= before && r->start_ticks <= (uint64_t)(now_s() * 1e9));
+	CHECK(r->start_ticks >= before && r->start_ticks <= (uint64_t)(harness_now() * 1e9));
 	CHECK(r->dur_lo > 0 && r->dur_lo < 1000000000u && r->dur_hi == 0);
 }
 
