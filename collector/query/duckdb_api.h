@@ -75,6 +75,7 @@ typedef struct _duckdb_pending_result *duckdb_pending_result;
 typedef struct _duckdb_logical_type *duckdb_logical_type;
 typedef struct _duckdb_data_chunk *duckdb_data_chunk;
 typedef struct _duckdb_vector *duckdb_vector;
+typedef struct _duckdb_value *duckdb_value;
 typedef struct _duckdb_table_function *duckdb_table_function;
 typedef struct _duckdb_bind_info *duckdb_bind_info;
 typedef struct _duckdb_init_info *duckdb_init_info;

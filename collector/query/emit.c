@@ -363,43 +363,44 @@ struct column {
 	emitter emit;
 	uint32_t want;
 	unsigned names;
+	enum hr_emit_key key;
 };
 
 static const struct column columns[HR_EVENTS_END] = {
-    [HR_EVENTS_cluster] = {emit_cluster, 0, 0},
-    [HR_EVENTS_job] = {emit_job, 0, 0},
-    [HR_EVENTS_attempt] = {emit_attempt, 0, 0},
-    [HR_EVENTS_node] = {emit_node, 0, 0},
-    [HR_EVENTS_proc] = {emit_proc, 0, 0},
-    [HR_EVENTS_pid] = {emit_pid, 0, 0},
-    [HR_EVENTS_rank] = {emit_rank, 0, 0},
-    [HR_EVENTS_local_rank] = {emit_local_rank, 0, 0},
-    [HR_EVENTS_worker] = {emit_worker, 0, 0},
-    [HR_EVENTS_loader] = {emit_loader, 0, 0},
-    [HR_EVENTS_loader_worker] = {emit_loader_worker, 0, 0},
-    [HR_EVENTS_tid] = {emit_tid, 0, 0},
-    [HR_EVENTS_op] = {emit_op, C(OP), 0},
-    [HR_EVENTS_api] = {emit_api, C(OP), 0},
-    [HR_EVENTS_class] = {emit_class, C(OP), 0},
-    [HR_EVENTS_scope] = {emit_scope, C(BITS), 0},
-    [HR_EVENTS_path] = {emit_path, C(FILE), HR_NAMES_PATH},
-    [HR_EVENTS_path2] = {emit_path2, C(FILE2), HR_NAMES_PATH},
-    [HR_EVENTS_mount] = {emit_mount, C(FILE), HR_NAMES_INFO},
-    [HR_EVENTS_fs_type] = {emit_fs_type, C(FILE), HR_NAMES_INFO},
-    [HR_EVENTS_base] = {emit_base, C(FILE), HR_NAMES_BASE},
-    [HR_EVENTS_pattern] = {emit_pattern, C(FILE), HR_NAMES_PATTERN},
-    [HR_EVENTS_fd] = {emit_fd, C(FD), 0},
-    [HR_EVENTS_file_offset] = {emit_file_offset, C(OFFSET), 0},
-    [HR_EVENTS_asked] = {emit_asked, C(ASKED), 0},
-    [HR_EVENTS_bytes] = {emit_bytes, C(OP) | C(RET) | C(ASKED) | C(FLAGS), 0},
-    [HR_EVENTS_ret] = {emit_ret, C(RET), 0},
-    [HR_EVENTS_errno] = {emit_errno, C(RET), 0},
-    [HR_EVENTS_flags] = {emit_flags, C(FLAGS), 0},
-    [HR_EVENTS_start_ns] = {emit_start_ns, C(START), 0},
-    [HR_EVENTS_end_ns] = {emit_end_ns, C(START) | C(DUR), 0},
-    [HR_EVENTS_dur_ns] = {emit_dur_ns, C(DUR), 0},
-    [HR_EVENTS_source] = {emit_source, C(BITS), 0},
-    [HR_EVENTS_file_id] = {emit_file_id, C(FILE), HR_NAMES_INFO},
+    [HR_EVENTS_cluster] = {emit_cluster, 0, 0, HR_KEY_STREAM},
+    [HR_EVENTS_job] = {emit_job, 0, 0, HR_KEY_STREAM},
+    [HR_EVENTS_attempt] = {emit_attempt, 0, 0, HR_KEY_STREAM},
+    [HR_EVENTS_node] = {emit_node, 0, 0, HR_KEY_STREAM},
+    [HR_EVENTS_proc] = {emit_proc, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_pid] = {emit_pid, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_rank] = {emit_rank, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_local_rank] = {emit_local_rank, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_worker] = {emit_worker, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_loader] = {emit_loader, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_loader_worker] = {emit_loader_worker, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_tid] = {emit_tid, 0, 0, HR_KEY_TASK},
+    [HR_EVENTS_op] = {emit_op, C(OP), 0, HR_KEY_OP},
+    [HR_EVENTS_api] = {emit_api, C(OP), 0, HR_KEY_OP},
+    [HR_EVENTS_class] = {emit_class, C(OP), 0, HR_KEY_OP},
+    [HR_EVENTS_scope] = {emit_scope, C(BITS), 0, HR_KEY_BITS},
+    [HR_EVENTS_path] = {emit_path, C(FILE), HR_NAMES_PATH, HR_KEY_FILE},
+    [HR_EVENTS_path2] = {emit_path2, C(FILE2), HR_NAMES_PATH, HR_KEY_NONE},
+    [HR_EVENTS_mount] = {emit_mount, C(FILE), HR_NAMES_INFO, HR_KEY_MOUNT},
+    [HR_EVENTS_fs_type] = {emit_fs_type, C(FILE), HR_NAMES_INFO, HR_KEY_MOUNT},
+    [HR_EVENTS_base] = {emit_base, C(FILE), HR_NAMES_BASE, HR_KEY_FILE},
+    [HR_EVENTS_pattern] = {emit_pattern, C(FILE), HR_NAMES_PATTERN, HR_KEY_PATTERN},
+    [HR_EVENTS_fd] = {emit_fd, C(FD), 0, HR_KEY_NONE},
+    [HR_EVENTS_file_offset] = {emit_file_offset, C(OFFSET), 0, HR_KEY_NONE},
+    [HR_EVENTS_asked] = {emit_asked, C(ASKED), 0, HR_KEY_NONE},
+    [HR_EVENTS_bytes] = {emit_bytes, C(OP) | C(RET) | C(ASKED) | C(FLAGS), 0, HR_KEY_NONE},
+    [HR_EVENTS_ret] = {emit_ret, C(RET), 0, HR_KEY_NONE},
+    [HR_EVENTS_errno] = {emit_errno, C(RET), 0, HR_KEY_NONE},
+    [HR_EVENTS_flags] = {emit_flags, C(FLAGS), 0, HR_KEY_NONE},
+    [HR_EVENTS_start_ns] = {emit_start_ns, C(START), 0, HR_KEY_NONE},
+    [HR_EVENTS_end_ns] = {emit_end_ns, C(START) | C(DUR), 0, HR_KEY_NONE},
+    [HR_EVENTS_dur_ns] = {emit_dur_ns, C(DUR), 0, HR_KEY_NONE},
+    [HR_EVENTS_source] = {emit_source, C(BITS), 0, HR_KEY_BITS},
+    [HR_EVENTS_file_id] = {emit_file_id, C(FILE), HR_NAMES_INFO, HR_KEY_FILE},
 };
 
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names)
@@ -410,13 +411,9 @@ void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names)
 	*names |= columns[column].names;
 }
 
-bool hr__emit_any(const uint16_t *list, unsigned n)
+enum hr_emit_key hr__emit_key(unsigned column)
 {
-	for (unsigned i = 0; i < n; i++) {
-		if (list[i] < HR_EVENTS_END)
-			return true;
-	}
-	return false;
+	return columns[column].key;
 }
 
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes)

@@ -31,8 +31,29 @@ struct hr_emit {
  * nothing. */
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
-/* Whether any of the columns is a real one. */
-bool hr__emit_any(const uint16_t *columns, unsigned n);
+/*
+ * What a column with few different values in a batch follows from: rows of equal key have equal
+ * values. In the order in which rows are grouped by them, coarse ones first.
+ */
+enum hr_emit_key {
+	HR_KEY_STREAM, /* the same in all rows */
+	HR_KEY_MOUNT,
+	HR_KEY_BITS,
+	HR_KEY_OP,
+	HR_KEY_PATTERN,
+	HR_KEY_TASK,
+	HR_KEY_FILE, /* few rows have the same: none are grouped by it */
+	HR_KEY_NONE, /* has its own value in each row */
+};
+enum hr_emit_key hr__emit_key(unsigned column);
+
+/* The key of rows[0..n), HR_KEY_MOUNT to HR_KEY_TASK. */
+void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
+		   uint32_t *values);
+
+/* Writes a column of n rows that all have the value of `row`. */
+void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
+		       duckdb_vector vector);
 
 /* Whether a batch holds an op whose bytes are items of `flags` bytes. An empty bitmap: it may. */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hr_events(): the table function behind `events`. A task is one batch: a thread takes the next
- * batch that pruning left, decodes the columns that the plan needs, and hands them out a vector
- * at a time (emit.c).
+ * batch that pruning left, decodes the columns that the plan needs, brings rows together that look
+ * the same in some of them (groups.h), and hands them out a vector at a time (emit.h).
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "collector/query/emit.h"
+#include "collector/query/groups.h"
 
 struct unit {
 	uint32_t stream;
@@ -28,8 +29,11 @@ struct scan {
 	size_t n_units;
 	_Atomic size_t next;
 	struct file_filter *files; /* of each stream; NULL: all files */
+	_Atomic uint64_t **seen; /* of each stream, by file id; NULL: rows of a file count singly */
 	bool filter_ops;
 	bool shows_flags;
+	bool distinct;
+	unsigned keys;	/* bit k: some column follows from enum hr_emit_key k */
 	uint32_t want;	/* HR_COL_BIT()s */
 	unsigned names; /* HR_NAMES_* */
 	unsigned n_columns;
@@ -41,8 +45,10 @@ struct worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
-	uint32_t *rows; /* selected rows of the batch */
-	uint32_t n_rows, at;
+	struct hr_groups *groups; /* of the batch's selected rows */
+	uint32_t group, at;	  /* next to hand out: group, and place in it */
+	unsigned constant;	  /* bit k: columns of key k are the same in each group */
+	uint32_t *keys;		  /* of the rows, while they are grouped */
 };
 
 static void scan_free(void *data)
@@ -53,6 +59,9 @@ static void scan_free(void *data)
 		pthread_mutex_destroy(&s->files[i].lock);
 		free(atomic_load(&s->files[i].bits));
 	}
+	for (size_t i = 0; s->seen != NULL && i < s->q->n_streams; i++)
+		free(s->seen[i]);
+	free(s->seen);
 	free(s->files);
 	free(s->units);
 	free(s);
@@ -66,7 +75,8 @@ static void worker_free(void *data)
 		headrace__frame__free_unpacked(w->frame, NULL);
 	hr_decoder_free(w->decoder);
 	hr__emit_done(&w->emit);
-	free(w->rows);
+	hr__groups_free(w->groups);
+	free(w->keys);
 	free(w);
 }
 
@@ -133,6 +143,23 @@ static int make_file_filters(struct scan *s)
 	return 0;
 }
 
+/* When rows differ by nothing but their file, each file is handed out once in the whole scan. */
+static int make_seen(struct scan *s)
+{
+	const unsigned of_file =
+	    1u << HR_KEY_STREAM | 1u << HR_KEY_MOUNT | 1u << HR_KEY_PATTERN | 1u << HR_KEY_FILE;
+
+	if (!s->distinct || (s->keys & ~of_file) != 0 || !(s->want & HR_COL_BIT(HR_COL_FILE)))
+		return 0;
+	s->seen = calloc(s->q->n_streams + 1, sizeof(*s->seen));
+	for (size_t i = 0; s->seen != NULL && i < s->q->n_streams; i++) {
+		s->seen[i] = calloc(s->q->streams[i].s->max_file / 64 + 1, sizeof(**s->seen));
+		if (s->seen[i] == NULL)
+			return -ENOMEM;
+	}
+	return s->seen != NULL ? 0 : -ENOMEM;
+}
+
 static void init(duckdb_init_info info)
 {
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
@@ -145,6 +172,7 @@ static void init(duckdb_init_info info)
 	}
 	s->q = q;
 	s->filter_ops = !q->no_prune && q->prune.ops_known;
+	s->distinct = !q->no_prune && q->prune.distinct;
 	s->want = s->filter_ops ? HR_COL_BIT(HR_COL_OP) : 0;
 	s->n_columns = (unsigned)n;
 	for (idx_t i = 0; i < n; i++) {
@@ -152,10 +180,13 @@ static void init(duckdb_init_info info)
 
 		/* count(*) asks for a row number or nothing: neither is a column of ours. */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
+		if (s->columns[i] == HR_EVENTS_END)
+			continue;
 		hr__emit_needs(s->columns[i], &s->want, &s->names);
 		s->shows_flags |= column == HR_EVENTS_flags;
+		s->keys |= 1u << hr__emit_key(s->columns[i]);
 	}
-	if (make_file_filters(s) < 0 || list_units(s) < 0) {
+	if (make_file_filters(s) < 0 || make_seen(s) < 0 || list_units(s) < 0) {
 		scan_free(s);
 		hr_duckdb.init_set_error(info, "out of memory");
 		return;
@@ -169,7 +200,8 @@ static void init_worker(duckdb_init_info info)
 	struct worker *w = calloc(1, sizeof(*w));
 
 	if (w == NULL || hr_decoder_new(&w->decoder) < 0 ||
-	    (w->rows = malloc(HR_BATCH_EVENTS * sizeof(*w->rows))) == NULL) {
+	    (w->groups = hr__groups_new()) == NULL ||
+	    (w->keys = malloc(HR_BATCH_EVENTS * sizeof(*w->keys))) == NULL) {
 		if (w != NULL)
 			worker_free(w);
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -184,14 +216,15 @@ static inline bool has_bit(const uint8_t *bits, uint32_t i)
 }
 
 /* Chooses the rows to hand out: all, or those whose op and file can match. */
-static void select_rows(const struct scan *s, struct worker *w, const uint8_t *files)
+static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
+			    uint32_t *rows)
 {
-	const struct hr_columns *c = &w->emit.c;
+	const struct hr_columns *c = &e->c;
 	const uint64_t *ops = s->q->prune.ops;
-	uint32_t max_file = w->emit.st->s->max_file, n = 0;
+	uint32_t max_file = e->st->s->max_file, n = 0;
 
 	for (uint32_t i = 0; i < c->count; i++) {
-		w->rows[n] = i;
+		rows[n] = i;
 		if (s->filter_ops &&
 		    (c->op[i] >= HR_PRUNE_OPS || !(ops[c->op[i] / 64] >> (c->op[i] % 64) & 1)))
 			continue;
@@ -199,7 +232,63 @@ static void select_rows(const struct scan *s, struct worker *w, const uint8_t *f
 			continue;
 		n++;
 	}
-	w->n_rows = n;
+	return n;
+}
+
+/* Of the selected rows, the first of each file that no thread has handed out so far. */
+static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
+			     uint32_t n_rows)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < n_rows; k++) {
+		uint32_t file = e->c.file[rows[k]];
+		uint64_t bit;
+
+		file = file <= e->st->s->max_file ? file : 0;
+		bit = UINT64_C(1) << (file % 64);
+		if (atomic_load_explicit(&seen[file / 64], memory_order_relaxed) & bit)
+			continue;
+		if (atomic_fetch_or_explicit(&seen[file / 64], bit, memory_order_relaxed) & bit)
+			continue;
+		rows[n++] = rows[k];
+	}
+	return n;
+}
+
+/* Rows that look the same in all columns count as one: leaves one of each group, or of each file in
+ * it. */
+static int leave_distinct(const struct scan *s, struct worker *w)
+{
+	struct hr_groups *g = w->groups;
+	unsigned loose = s->keys & ~w->constant;
+
+	if (loose == 1u << HR_KEY_FILE)
+		return hr__groups_distinct(g, w->emit.c.file, w->emit.st->s->max_file + 1);
+	for (uint32_t i = 0; loose == 0 && i < g->n_groups; i++)
+		g->groups[i].n = 1;
+	return 0;
+}
+
+/* Puts the selected rows in an order in which as many columns as possible are constant for long. */
+static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, const uint8_t *files)
+{
+	struct hr_groups *g = w->groups;
+	uint32_t n = select_rows(s, &w->emit, files, g->unordered);
+
+	if (s->seen != NULL)
+		n = leave_unseen(&w->emit, s->seen[stream], g->unordered, n);
+	hr__groups_start(g, n);
+	w->constant = 1u << HR_KEY_STREAM;
+	for (unsigned key = HR_KEY_STREAM + 1; key < HR_KEY_FILE; key++) {
+		if (!(s->keys >> key & 1))
+			continue;
+		hr__emit_keys(&w->emit, key, g->unordered, n, w->keys);
+		if (hr__groups_refine(g, w->keys))
+			w->constant |= 1u << key;
+	}
+	hr__groups_finish(g, (s->keys & ~w->constant) != 0);
+	return s->distinct ? leave_distinct(s, w) : 0;
 }
 
 /* The bitmap of a stream's files that can match; NULL: all. */
@@ -253,10 +342,11 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 	const uint8_t *files;
 	int r;
 
-	w->n_rows = w->at = 0;
+	w->group = w->at = w->groups->n_groups = 0;
 	w->emit.st = st;
-	if (s->want == 0 && !hr__emit_any(s->columns, s->n_columns)) {
-		w->n_rows = ref->count; /* only counted: nothing to read */
+	if (s->want == 0 && s->keys == 0) { /* only counted: nothing to read */
+		w->groups->n_groups = 1;
+		w->groups->groups[0] = (struct hr_group){.n = ref->count};
 		return 0;
 	}
 	if (w->frame != NULL)
@@ -284,8 +374,31 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 	if (r == 0)
 		r = hr__emit_tasks(&w->emit);
 	if (r == 0)
-		select_rows(s, w, files);
+		r = group_rows(s, w, unit.stream, files);
 	return r;
+}
+
+static void emit_columns(const struct scan *s, const struct worker *w, uint32_t n,
+			 duckdb_data_chunk output)
+{
+	const struct hr_groups *g = w->groups;
+	const struct hr_group *group = &g->groups[w->group];
+
+	for (unsigned i = 0; i < s->n_columns; i++) {
+		unsigned column = s->columns[i];
+		duckdb_vector vector;
+		struct hr_out out;
+
+		if (column == HR_EVENTS_END)
+			continue;
+		vector = hr_duckdb.data_chunk_get_vector(output, i);
+		if (w->constant >> hr__emit_key(column) & 1) {
+			hr__emit_constant(&w->emit, column, group->row, n, vector);
+			continue;
+		}
+		out = hr__out(vector);
+		hr__emit_column(&w->emit, column, g->rows + group->first + w->at, n, &out);
+	}
 }
 
 static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
@@ -294,7 +407,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	struct worker *w = hr_duckdb.function_get_local_init_data(info);
 	uint32_t n = (uint32_t)hr_duckdb.vector_size();
 
-	while (w->at == w->n_rows) {
+	while (w->group == w->groups->n_groups) {
 		size_t next = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
 
 		if (next >= s->n_units) {
@@ -307,18 +420,15 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 		}
 		atomic_fetch_add_explicit(&s->q->batches_read, 1, memory_order_relaxed);
 	}
-	if (n > w->n_rows - w->at)
-		n = w->n_rows - w->at;
-	for (unsigned i = 0; i < s->n_columns; i++) {
-		struct hr_out out;
-
-		if (s->columns[i] == HR_EVENTS_END)
-			continue;
-		out = hr__out(hr_duckdb.data_chunk_get_vector(output, i));
-		hr__emit_column(&w->emit, s->columns[i], w->rows + w->at, n, &out);
-	}
-	w->at += n;
+	if (n > w->groups->groups[w->group].n - w->at)
+		n = w->groups->groups[w->group].n - w->at;
+	emit_columns(s, w, n, output);
 	hr_duckdb.data_chunk_set_size(output, n);
+	w->at += n;
+	if (w->at == w->groups->groups[w->group].n) {
+		w->group++;
+		w->at = 0;
+	}
 }
 
 int hr__events_register(struct hr_query *q)

@@ -48,6 +48,13 @@ static inline duckdb_string_t hr__string(const char *text, size_t n)
 	return s;
 }
 
+static inline const char *hr__string_text(const duckdb_string_t *s)
+{
+	return s->value.inlined.length <= sizeof(s->value.inlined.inlined)
+		   ? s->value.inlined.inlined
+		   : s->value.pointer.ptr;
+}
+
 /*
  * Any bytes as text: themselves when they are printable ASCII (then they must stay), else a copy
  * in the arena, escaped by the rules of common/text.h. Out of memory gives the empty string and

@@ -21,13 +21,6 @@ struct interned {
 	uint32_t n, size;
 };
 
-static const char *text_of(const duckdb_string_t *s)
-{
-	return s->value.inlined.length <= sizeof(s->value.inlined.inlined)
-		   ? s->value.inlined.inlined
-		   : s->value.pointer.ptr;
-}
-
 static uint64_t hash_text(const char *text, size_t n)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -56,7 +49,7 @@ static int interned_grow(struct interned *t)
 	if (t->n == 0)
 		t->n = 1; /* index 0 means none */
 	for (uint32_t i = 1; i < t->n; i++) {
-		uint64_t h = hash_text(text_of(&list[i]), list[i].value.inlined.length);
+		uint64_t h = hash_text(hr__string_text(&list[i]), list[i].value.inlined.length);
 
 		while (slots[h & t->mask] != 0)
 			h++;
@@ -80,7 +73,7 @@ static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text
 			break;
 		// NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): filled
 		if (t->list[i].value.inlined.length == n &&
-		    memcmp(text_of(&t->list[i]), text, n) == 0)
+		    memcmp(hr__string_text(&t->list[i]), text, n) == 0)
 			return i;
 	}
 	copy = hr__pool_get(pool, n);
@@ -163,7 +156,7 @@ static int make_bases(struct hr_names *names)
 	for (uint32_t id = 1; id < names->n; id++) {
 		const duckdb_string_t *path = &names->path[id];
 		size_t n;
-		const char *base = base_of(text_of(path), path->value.inlined.length, &n);
+		const char *base = base_of(hr__string_text(path), path->value.inlined.length, &n);
 
 		names->base[id] = hr__string(base, n);
 	}
@@ -194,7 +187,8 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	for (uint32_t i = 1; i < t.n; i++) {
 		const duckdb_string_t *raw = &t.list[i];
 
-		t.list[i] = hr__string_of(&q->pool, text_of(raw), raw->value.inlined.length);
+		t.list[i] =
+		    hr__string_of(&q->pool, hr__string_text(raw), raw->value.inlined.length);
 	}
 	names->patterns = t.list;
 	free(t.slots);

@@ -46,6 +46,7 @@ struct hr_prune {
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
 	uint64_t ops[HR_PRUNE_OPS / 64]; /* ops that can match, classes included */
+	bool distinct; /* rows that look the same in all columns asked for count as one */
 };
 
 void hr_prune_init(struct hr_prune *p); /* everything can matter */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "collector/query/json_tree.h"
+#include "collector/query/prune_parse.h"
 #include "collector/query/query.h"
 #include "common/ops.h"
 
@@ -436,9 +436,10 @@ static int take_select(struct look *l, const struct hr_json_tree *n)
 		const struct hr_json_tree *where = hr_json_tree_get(n, "where_clause");
 
 		l->alone = true;
-		if (where != NULL && find_events(l, hr_json_tree_get(n, "from_table")) &&
-		    !shadowed(n))
-			return take_condition(l, where);
+		if (find_events(l, hr_json_tree_get(n, "from_table"))) {
+			l->p->distinct = l->alone && hr__prune_distinct(n);
+			return where != NULL && !shadowed(n) ? take_condition(l, where) : 0;
+		}
 	}
 	for (const struct hr_json_tree *c = n->child; r == 0 && c != NULL; c = c->next)
 		r = take_select(l, c);

@@ -57,6 +57,11 @@ static const struct {
     {"SELECT count(*) FROM events WHERE path = 'bad \\ escape'", 3},
     {"SELECT count(*) FROM events WHERE path = '/data/odd\\x0a\\xff\\\\1'", 3},
     {"SELECT count(*) FROM events WHERE path = '/usr/lib/python3/os.py' AND op = 'fread'", 1},
+    /* each file, each op, counts once */
+    {"SELECT count(DISTINCT path) FROM events", 3},
+    {"SELECT rank, count(DISTINCT path) FROM events GROUP BY rank ORDER BY ALL", 3},
+    {"SELECT DISTINCT op, mount FROM events ORDER BY ALL", 3},
+    {"SELECT DISTINCT path2, errno FROM events ORDER BY ALL", 3},
     /* not certain: everything is read */
     {"SELECT count(*) FROM events WHERE op = 'fread' OR node = 'n2'", 3},
     {"SELECT count(*) FROM events WHERE NOT (op = 'fread')", 3},
