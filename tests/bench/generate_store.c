@@ -40,6 +40,7 @@ static int send(struct out *o, Headrace__Frame *frame, int compress)
 	frame->seq = hr_writer_mark(o->writer) + 1;
 	frame->clock = &clock;
 	r = hr_frame_pack(frame, compress, &buf, &bytes);
+	frame->clock = NULL;
 	if (r < 0)
 		return r;
 	r = hr_writer_append(o->writer, buf, bytes);

@@ -75,7 +75,7 @@ static int open_job(const struct hr_bench *bench, struct hr_catalog **ret,
 int hr_bench_append(const struct hr_bench *bench)
 {
 	const struct hr_stream *streams;
-	struct hr_catalog *c;
+	struct hr_catalog *c = NULL;
 	double seconds = hr_bench_wall_s();
 	uint64_t events = 0, bytes = 0;
 	size_t n = 0;

@@ -196,7 +196,7 @@ void client_fdstore_init(void)
 static void forget(const char *name)
 {
 	for (size_t i = 0; i < n_stored; i++) {
-		if (strcmp(stored[i].name, name))
+		if (strcmp(stored[i].name, name) != 0)
 			continue;
 		close(stored[i].fd);
 		stored[i] = stored[--n_stored];

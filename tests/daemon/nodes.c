@@ -47,13 +47,13 @@ void nodes_done(struct nodes *n)
 static bool disk_full;
 
 /* In place of libc's: a disk without room for a journal. */
-int posix_fallocate(int fd, off_t offset, off_t bytes)
+int posix_fallocate(int fd, off_t offset, off_t len)
 {
 	struct statfs fs;
 
 	if (disk_full && fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC)
 		return ENOSPC;
-	return fallocate(fd, 0, offset, bytes) < 0 ? errno : 0;
+	return fallocate(fd, 0, offset, len) < 0 ? errno : 0;
 }
 
 static int daemon_main(struct nodes *n, int ready)

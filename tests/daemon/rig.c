@@ -137,7 +137,8 @@ uint64_t rig_attach(struct rig *r, const struct rig_hello *h)
 		       strlen(h->exe ? h->exe : "/usr/bin/python3"));
 	snprintf(args, sizeof(args), "%s", h->cmdline ? h->cmdline : "python3 train.py");
 	for (char *c = args; *c; c++)
-		*c = *c == ' ' ? 0 : *c;
+		if (*c == ' ')
+			*c = '\0';
 	to += put_item(to, HR_ITEM_ARGV, args,
 		       strlen(h->cmdline ? h->cmdline : "python3 train.py") + 1);
 	for (unsigned i = 0; i < 8 && h->env[i]; i++)

@@ -240,7 +240,7 @@ static void sessions_past_the_limit_are_counted(void **state)
 		if (children[i] == 0) {
 			int r = client_attach(&c, n.socket, 0, 0, NULL);
 
-			byte = r == -ENOSPC ? 'n' : r ? '?' : 'y';
+			byte = (char)(r == -ENOSPC ? 'n' : r ? '?' : 'y');
 			close(go[1]);
 			if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
 				_exit(1);

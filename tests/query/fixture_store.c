@@ -32,6 +32,7 @@ static void send(struct stream *s, Headrace__Frame *frame)
 	frame->seq = hr_writer_mark(s->writer) + 1;
 	frame->clock = &clock;
 	assert_int_equal(hr_frame_pack(frame, 1, &buf, &bytes), 0);
+	frame->clock = NULL;
 	assert_int_equal(hr_writer_append(s->writer, buf, bytes), 0);
 	free(buf);
 }

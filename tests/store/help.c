@@ -67,6 +67,7 @@ int help_append(struct hr_writer *w, Headrace__Frame *frame, uint64_t clock_ns)
 		frame->clock = &clock;
 	}
 	assert_int_equal(hr_frame_pack(frame, 1, &buf, &bytes), 0);
+	frame->clock = NULL;
 	r = hr_writer_append(w, buf, bytes);
 	free(buf);
 	return r;

@@ -32,6 +32,7 @@ void die(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
+	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is one line above
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, " (%s)\n", strerror(saved));
