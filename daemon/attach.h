@@ -3,9 +3,9 @@
  * attach.h - the thread that lets processes in
  *
  * Owner     The node.
- * Threads   Its own: listens, reads hellos, journals who came, hands out maps, and watches pidfds for deaths.
- * A connection lives for one message each way. A process is journaled before it is answered: whoever got rings is known
- * after a crash. Who says nothing for a second is closed.
+ * Threads   Its own: listens, reads hellos, journals who came, hands out maps or adopts those that are offered (abi.h), and
+ * watches pidfds for deaths. A connection lives for one message each way. A process is journaled before it is answered: whoever got
+ * rings is known after a crash. Who says nothing for a second is closed.
  */
 #ifndef HEADRACE_DAEMON_ATTACH_H
 #define HEADRACE_DAEMON_ATTACH_H
@@ -34,12 +34,12 @@ struct hr_attach_config {
 /* Listens; processes wait in the backlog until hr_attach_start. */
 int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret);
 
-/* Before the start: a process from before a restart, with n_maps maps. Its death is noticed, even one that happened meanwhile. */
-int hr_attach_adopt(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid,
-		    uint64_t start_time, uint32_t n_maps);
+/* Before the start: the process of a session from before a restart. Its death is noticed, even one that happened meanwhile. */
+int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time);
 
 int hr_attach_start(struct hr_attach *a);
-void hr_attach_stop(struct hr_attach *a); /* the thread is gone, the socket removed */
+void hr_attach_stop(
+    struct hr_attach *a); /* lets in who knocked before; the thread is gone, the socket removed */
 void hr_attach_free(struct hr_attach *a); /* accepts NULL */
 
 /* Pids of processes attached now, at most max; returns how many there are. Any thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is attached: by pid and token, with a pidfd each that tells when they die. */
+/* Who is attached: by pid and token, with a pidfd each that tells when they die. And who was, for a moment. */
 #include "daemon/attach_internal.h"
 
 #include <errno.h>
@@ -8,8 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "daemon/procfs.h"
 
 struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
 {
@@ -61,7 +59,7 @@ int hr__client_add(struct hr_attach *a, const struct client *c)
 	if (!r) {
 		a->clients[i] = *c;
 		a->live++;
-		a->ring_bytes += c->n_maps * MAP_BYTES;
+		a->ring_bytes += c->bytes;
 	}
 	pthread_mutex_unlock(&a->lock);
 	return r;
@@ -79,7 +77,7 @@ static void client_remove(struct hr_attach *a, uint32_t i)
 	close(c->pidfd);
 	c->pidfd = -1;
 	a->live--;
-	a->ring_bytes -= c->n_maps * MAP_BYTES;
+	a->ring_bytes -= c->bytes;
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -98,23 +96,72 @@ void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
 	hr_drain_ended(a->c.drain, proc, exit);
 }
 
-int hr_attach_adopt(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid,
-		    uint64_t start_time, uint32_t n_maps)
+/* ---- those who are gone already ------------------------------------------------------------------------ */
+
+void hr__departed_add(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid)
 {
-	struct client c = {.proc = proc, .token = token, .pid = pid, .n_maps = n_maps};
+	if (a->n_departed == a->room_departed) {
+		uint32_t more = a->room_departed ? a->room_departed * 2 : 64;
+		struct departed *v = realloc(a->departed, more * sizeof(*v));
+
+		if (!v) {
+			hr_drain_ended(a->c.drain, proc, "");
+			return;
+		}
+		a->departed = v;
+		a->room_departed = more;
+	}
+	a->departed[a->n_departed++] = (struct departed){.proc = proc, .token = token, .pid = pid};
+}
+
+struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid)
+{
+	for (uint32_t i = a->n_departed; i-- > 0;)
+		if (a->departed[i].pid == pid)
+			return &a->departed[i];
+	return NULL;
+}
+
+bool hr__token_used(struct hr_attach *a, uint64_t token)
+{
+	if (hr__client_by(a, &a->by_token, token))
+		return true;
+	for (uint32_t i = 0; i < a->n_departed; i++)
+		if (a->departed[i].token == token)
+			return true;
+	return false;
+}
+
+void hr__departed_end(struct hr_attach *a)
+{
+	for (uint32_t i = 0; i < a->n_departed; i++)
+		hr_drain_ended(a->c.drain, a->departed[i].proc,
+			       a->departed[i].replaced ? "exec" : "");
+	a->n_departed = 0;
+}
+
+/* ---- from before a restart ------------------------------------------------------------------------------ */
+
+int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time)
+{
+	struct client c = {.proc = s->proc,
+			   .token = s->token,
+			   .bytes = hr_session_bytes(s),
+			   .pid = s->pid,
+			   .n_maps = s->n_maps};
 	struct hr_procstat stat;
 	int r;
 
-	c.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
 	/* Looked at after the pidfd is held: the pid cannot be reused any more. */
-	r = c.pidfd < 0 || hr_procstat_read(pid, &stat) || stat.start_time != start_time ? -ESRCH
-											 : 0;
+	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
+											   : 0;
 	if (!r)
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
 	if (r)
-		hr_drain_ended(a->c.drain, proc, "");
+		hr_drain_ended(a->c.drain, c.proc, "");
 	return r;
 }
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attach_internal.h - the attach thread's own state, shared by attach.c (hellos, connections) and attach_client.c (who is in)
+ * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_visit.c (hellos and answers),
+ * attach_offer.c (maps that clients made) and attach_client.c (who is in)
  */
 #ifndef HEADRACE_DAEMON_ATTACH_INTERNAL_H
 #define HEADRACE_DAEMON_ATTACH_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "daemon/attach.h"
 #include "daemon/map64.h"
+#include "daemon/procfs.h"
 #include "daemon/ringpool.h"
 
-#define GUESTS_MOST	1024u /* connections that have not said hello */
-#define GUEST_NS	UINT64_C(1000000000)
-#define JOURNAL_WAIT_NS UINT64_C(20000000)
-#define MAP_BYTES	hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
+#define GUESTS_MOST 1024u /* connections that have not said hello */
+#define GUEST_NS    UINT64_C(1000000000)
+#define MAP_BYTES   hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
 /* epoll data: a kind in the upper bits, then a descriptor or an index. */
 #define EV_LISTEN  (UINT64_C(1) << 32)
@@ -26,9 +28,18 @@
 struct client {
 	uint64_t proc;
 	uint64_t token;
+	uint64_t bytes; /* of its maps */
 	pid_t pid;
 	int pidfd; /* -1: unused slot */
 	uint32_t n_maps;
+};
+
+/* A process that was gone before its offer was read. Its session ends when nobody can come any more who knows it as a parent. */
+struct departed {
+	uint64_t proc;
+	uint64_t token;
+	pid_t pid;
+	bool replaced; /* by another image of the same process */
 };
 
 struct guest {
@@ -38,6 +49,7 @@ struct guest {
 
 struct hr_attach {
 	struct hr_attach_config c;
+	struct hr_clock_line line; /* of the start: the drain thread moves the clock's own */
 	pthread_t thread;
 	bool running;
 	int listen_fd, epoll_fd, stop_fd;
@@ -51,9 +63,48 @@ struct hr_attach {
 	struct client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
+	struct departed *departed; /* in order of arrival */
+	uint32_t n_departed, room_departed;
 };
 
-/* By pid or token; NULL: not attached. */
+/* A map that a client made. */
+struct offer {
+	int fd; /* -1: none */
+	uint64_t token;
+	struct hr_map map;
+};
+
+/* One hello on its way. */
+struct visit {
+	struct ucred cred;
+	struct hr_hello hello;
+	const uint8_t *message;
+	uint32_t bytes;
+	bool offered;
+	struct offer offer; /* until its map has become a session's */
+	struct hr_procstat stat;
+	int pidfd;	/* -1: gone (with an offer, or nothing comes of the visit) */
+	uint64_t ticks; /* when it said hello; now, unless an offer waited */
+	uint64_t exec_of;
+	uint32_t replaces; /* index of the client that it was before exec; UINT32_MAX: none */
+};
+
+/* attach_visit.c: `bytes` of a->message came from fd. Answers. */
+void hr__visit(struct hr_attach *a, int fd, uint32_t bytes);
+
+/*
+ * attach_offer.c: shuts fd for reading, and takes an offer that came before. 0: there is one, or there is none and an answer is
+ * waited for (ret->fd tells); -ECONNABORTED: none, and the client has left; -EINVAL: what came is no offer.
+ */
+int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
+/* Nobody will read it: its owner shall not go on filling it. Accepts what hr__offer_take left. */
+void hr__offer_refuse(struct offer *o);
+/* When it was made, as far as its maker can be believed. */
+uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
+/* Whether the process that /proc knows under the offer's pid began later than the offer: it is another one. */
+bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
+
+/* attach_client.c. By pid or token; NULL: not attached. */
 struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
 
 /* Takes pidfd over on success. */
@@ -63,6 +114,12 @@ bool hr__client_dead(const struct client *c);
 
 /* Forgets client i and tells the drain thread. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
+
+/* Adds to the departed; where there is no memory, its session ends at once. */
+void hr__departed_add(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid);
+struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
+bool hr__token_used(struct hr_attach *a, uint64_t token); /* by a client or a departed one */
+void hr__departed_end(struct hr_attach *a);		  /* of all of them */
 
 /* Adds a descriptor to the epoll set; `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

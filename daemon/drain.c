@@ -57,12 +57,18 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 /* As much as fits into an entry. */
 static void measure(struct hr_session *s, uint64_t limit, uint64_t now_ns, struct share *share)
 {
-	uint32_t most = 1u << HR_RING_SLOTS_LOG2, least;
+	uint32_t most = 1, least;
 
 	share->n = 0;
-	for (uint32_t i = 0; i < hr_session_rings(s); i++)
-		if (hr_ring_stirs(&s->rings[i]))
-			share->ring[share->n++] = (uint16_t)i;
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		const struct hr_ring_view *r = &s->rings[i];
+
+		if (!hr_ring_stirs(r))
+			continue;
+		share->ring[share->n++] = (uint16_t)i;
+		if (r->n_slots > most)
+			most = (uint32_t)r->n_slots;
+	}
 	least = share->n ? HR_ENTRY_SLOTS / share->n : most;
 	for (;; most = most / 2 > least ? most / 2 : least) {
 		measure_up_to(s, most, limit, now_ns, share);
@@ -149,11 +155,6 @@ static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t
 
 /* ---- the end of a session ---------------------------------------------------------------------------- */
 
-static uint64_t ring_slots(const struct hr_session *s)
-{
-	return (uint64_t)hr_session_rings(s) << HR_RING_SLOTS_LOG2;
-}
-
 static void leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks)
 {
 	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
@@ -197,7 +198,7 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 	char name[64];
 
 	/* What rings can hold, and no more: whoever else has the map may go on writing. */
-	for (uint64_t left = ring_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
+	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
 		taken = sweep_session(d, s, ticks, now_ns);
 		if (taken > left)
 			taken = left;
@@ -278,8 +279,8 @@ static void serve(struct hr_drain *d, struct message *m)
 		break;
 	case NEW_MAP:
 		s = session_of(d, m->proc);
-		if (!s || hr_session_add_map(s, m->map))
-			hr_map_close(m->map);
+		if (!s || hr_session_add_map(s, &m->map))
+			hr_map_close(&m->map);
 		else
 			hr_session_set_level(s, d->level);
 		break;
@@ -343,7 +344,7 @@ static void sweep_out(struct hr_drain *d)
 	uint64_t left = 0, taken = 1;
 
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
-		left += ring_slots(s);
+		left += hr_session_slots(s);
 	for (; left > 0 && taken > 0; left -= taken) {
 		taken = sweep(d);
 		if (taken > left)
@@ -507,7 +508,7 @@ static void send(struct hr_drain *d, struct message message)
 
 	if (!m) { /* the session stays unread: its client drops and counts */
 		hr_session_free(message.session);
-		hr_map_close(message.map);
+		hr_map_close(&message.map);
 		return;
 	}
 	*m = message;
@@ -523,9 +524,9 @@ void hr_drain_add_session(struct hr_drain *d, struct hr_session *s)
 	send(d, (struct message){.kind = NEW_SESSION, .session = s});
 }
 
-void hr_drain_add_map(struct hr_drain *d, uint64_t proc, struct hr_map_hdr *map)
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map)
 {
-	send(d, (struct message){.kind = NEW_MAP, .proc = proc, .map = map});
+	send(d, (struct message){.kind = NEW_MAP, .proc = proc, .map = *map});
 }
 
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
@@ -594,7 +595,7 @@ void hr_drain_free(struct hr_drain *d)
 		struct message *next = d->inbox->next;
 
 		hr_session_free(d->inbox->session);
-		hr_map_close(d->inbox->map);
+		hr_map_close(&d->inbox->map);
 		free(d->inbox);
 		d->inbox = next;
 	}

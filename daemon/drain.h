@@ -38,7 +38,8 @@ int hr_drain_start(struct hr_drain *d);
 
 /* Any thread. The drain thread owns what it is given. */
 void hr_drain_add_session(struct hr_drain *d, struct hr_session *s);
-void hr_drain_add_map(struct hr_drain *d, uint64_t proc, struct hr_map_hdr *map);
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc,
+		      const struct hr_map *map); /* takes it over */
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
 /* A client got no rings because of a limit. */

@@ -19,7 +19,7 @@ struct message {
 	enum message_kind kind;
 	uint64_t proc;
 	struct hr_session *session;
-	struct hr_map_hdr *map;
+	struct hr_map map;
 	char exit[16];
 };
 

@@ -121,7 +121,7 @@ static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	id.proc = in->proc;
 	id.token = in->token;
 	id.exec_of = in->exec_of;
-	id.start_ns = in->now_ns;
+	id.start_ns = hr_ticks_ns(&e->line, in->now_ticks);
 	id.start_time = in->start_time;
 	id.min_ticks = in->now_ticks > slack ? in->now_ticks - slack : 0;
 	id.pid = in->pid;

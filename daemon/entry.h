@@ -66,10 +66,11 @@ struct hr_entry_attach {
 	uint64_t proc;
 	uint64_t token;
 	uint64_t now_ns;
-	uint64_t now_ticks;
-	uint64_t start_time; /* field 22 of /proc/PID/stat: tells a reused pid apart */
-	uint64_t exec_of;    /* proc of the image that this one replaced, or 0 */
-	int32_t pid;	     /* in the daemon's pid namespace, from SO_PEERCRED */
+	uint64_t now_ticks; /* when it said hello: before now_ns, where an offer has waited */
+	uint64_t
+	    start_time;	  /* field 22 of /proc/PID/stat: tells a reused pid apart; 0: gone before */
+	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
+	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
 	uint32_t uid;
 	uint32_t deselected; /* refused: a rank that nobody asked for */
 	uint32_t hello_bytes;

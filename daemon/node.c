@@ -218,10 +218,10 @@ static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index
 	return true;
 }
 
-static struct hr_map_hdr *inherited_map(struct hr_inherited *list, size_t n, uint64_t proc,
-					uint32_t index)
+static bool inherited_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
+			  struct hr_map *ret)
 {
-	struct hr_map_hdr *map = NULL;
+	bool found = false;
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t p;
@@ -229,12 +229,12 @@ static struct hr_map_hdr *inherited_map(struct hr_inherited *list, size_t n, uin
 
 		if (list[i].fd < 0 || !parse_name(list[i].name, &p, &k) || p != proc || k != index)
 			continue;
-		hr_map_open(list[i].fd, &map);
+		found = hr_map_open(list[i].fd, ret) == 0;
 		close(list[i].fd);
 		list[i].fd = -1;
 		break;
 	}
-	return map;
+	return found;
 }
 
 /* The page that clients from before a restart look at, or a new one. */
@@ -266,15 +266,14 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 		      size_t count)
 {
 	struct hr_session *s = NULL;
-	struct hr_map_hdr *map;
+	struct hr_map map;
 
 	if (hr_session_new(p->proc, p->token, p->pid, &s))
 		return;
 	s->deaf = !n->page_kept;
 	s->asleep = p->deselected;
-	while (s->n_maps < HR_SESSION_MAPS &&
-	       (map = inherited_map(list, count, p->proc, s->n_maps)))
-		hr_session_add_map(s, map);
+	while (s->n_maps < HR_SESSION_MAPS && inherited_map(list, count, p->proc, s->n_maps, &map))
+		hr_session_add_map(s, &map);
 	if (s->n_maps == 0) { /* its rings are gone: nothing more will come of it */
 		hr_session_free(s);
 		hr_drain_ended(n->drain, p->proc, "");
@@ -283,9 +282,9 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 	for (uint32_t i = 0; i < hr_session_rings(s); i++)
 		s->rings[i].tail =
 		    hr_engine_ring_next(n->engine, p->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS);
-	hr_drain_add_session(n->drain, s);
+	hr_drain_add_session(n->drain, s); /* its thread has not begun: s is still there below */
 	/* Not there any more: adopt tells the drain thread, which reads what it left. */
-	hr_attach_adopt(n->attach, p->proc, p->token, p->pid, p->start_time, s->n_maps);
+	hr_attach_adopt(n->attach, s, p->start_time);
 }
 
 /* Descriptors of processes that the journal does not know are of no use. */

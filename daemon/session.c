@@ -12,9 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLOTS	  (1u << HR_RING_SLOTS_LOG2)
-#define MAP_BYTES hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
-#define TEXT_MOST 8192u
+#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define TEXT_MOST  8192u
 #define FUTURE_TICKS                                                                               \
 	(UINT64_C(1) << 33) /* a few seconds of any clock: an end beyond it is no waiting matter */
 
@@ -36,51 +35,76 @@ void hr_session_free(struct hr_session *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->n_maps; i++)
-		hr_map_close(s->maps[i]);
+		hr_map_close(&s->maps[i]);
 	free(s);
 }
 
-int hr_map_open(int fd, struct hr_map_hdr **ret)
+int hr_map_open(int fd, struct hr_map *ret)
 {
+	struct hr_map map = {.slots_log2 = HR_RING_SLOTS_LOG2};
 	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-	void *map;
+	int seals = fcntl(fd, F_GET_SEALS); /* fails for all but memfds */
+	void *at;
 
-	/* Without the seal a client could cut the file short under us. */
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
-	    st.st_size != (off_t)MAP_BYTES)
+	/* Without the seals a client could cut the file short under us. */
+	if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS || fstat(fd, &st) < 0)
 		return -EINVAL;
-	map = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
+	while (map.slots_log2 < HR_OFFER_SLOTS_LOG2 && (uint64_t)st.st_size != hr_map_size(&map))
+		map.slots_log2++;
+	if ((uint64_t)st.st_size != hr_map_size(&map))
+		return -EINVAL;
+	at = mmap(NULL, hr_map_size(&map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
 		return -errno;
+	map.hdr = at;
 	*ret = map;
 	return 0;
 }
 
-void hr_map_close(struct hr_map_hdr *map)
+void hr_map_close(struct hr_map *map)
 {
-	if (map)
-		munmap(map, MAP_BYTES);
+	if (map->hdr)
+		munmap(map->hdr, hr_map_size(map));
+	map->hdr = NULL;
 }
 
-int hr_session_add_map(struct hr_session *s, struct hr_map_hdr *map)
+int hr_session_add_map(struct hr_session *s, const struct hr_map *map)
 {
 	if (s->n_maps == HR_SESSION_MAPS)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < HR_MAP_RINGS; i++) {
 		struct hr_ring_view *r = &s->rings[s->n_maps * HR_MAP_RINGS + i];
-		uint8_t *at = (uint8_t *)map + hr_ring_offset(i, HR_RING_SLOTS_LOG2);
+		uint8_t *at = (uint8_t *)map->hdr + hr_ring_offset(i, map->slots_log2);
 
-		*r = (struct hr_ring_view){.hdr = (struct hr_ring_hdr *)at};
+		*r = (struct hr_ring_view){.hdr = (struct hr_ring_hdr *)at,
+					   .n_slots = UINT64_C(1) << map->slots_log2};
 		r->slots = (struct hr_record *)(at + sizeof(struct hr_ring_hdr));
 	}
-	s->maps[s->n_maps++] = map;
+	s->maps[s->n_maps++] = *map;
 	return 0;
+}
+
+uint64_t hr_session_slots(const struct hr_session *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		n += (uint64_t)HR_MAP_RINGS << s->maps[i].slots_log2;
+	return n;
+}
+
+uint64_t hr_session_bytes(const struct hr_session *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		n += hr_map_size(&s->maps[i]);
+	return n;
 }
 
 static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t index)
 {
-	return &r->slots[index & (SLOTS - 1)];
+	return &r->slots[index & (r->n_slots - 1)];
 }
 
 /* Pairs with the shim's release store of seq: what is in the slot came before. */
@@ -96,7 +120,7 @@ bool hr_ring_stirs(const struct hr_ring_view *r)
 
 bool hr_ring_pressed(const struct hr_ring_view *r)
 {
-	return committed(r, r->tail + SLOTS / 2);
+	return committed(r, r->tail + r->n_slots / 2);
 }
 
 /* ---- slots that will never be committed -------------------------------------------------------------- */
@@ -104,7 +128,7 @@ bool hr_ring_pressed(const struct hr_ring_view *r)
 /* One past the last committed slot behind `index`, or `index` itself. */
 static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 {
-	for (uint64_t i = r->tail + SLOTS; i-- > index;)
+	for (uint64_t i = r->tail + r->n_slots; i-- > index;)
 		if (committed(r, i))
 			return i + 1;
 	return index;
@@ -116,7 +140,7 @@ static uint64_t reserved_to(const struct hr_ring_view *r, uint64_t index)
 	uint64_t head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
 	uint64_t to = last_committed(r, index);
 
-	if (head - r->tail <= SLOTS && head > to)
+	if (head - r->tail <= r->n_slots && head > to)
 		to = head;
 	return to;
 }
@@ -172,7 +196,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 	uint32_t n = 0;
 
 	*ret_end = UINT64_MAX;
-	while (n < SLOTS) {
+	while (n < r->n_slots) {
 		const struct hr_record *s = slot_at(r, r->tail + n);
 		uint32_t size = 1;
 		uint64_t end;
@@ -197,7 +221,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 		}
 		n += size;
 	}
-	return n < SLOTS ? n : SLOTS;
+	return n < r->n_slots ? n : (uint32_t)r->n_slots;
 }
 
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to)
@@ -247,7 +271,7 @@ uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows)
 
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 {
-	const struct hr_map_hdr *map = s->maps[0];
+	const struct hr_map_hdr *map = s->maps[0].hdr;
 
 	return lost_rows(map->strays, &map->stray_total, &s->strays_seen, HR_LOST_STRAYS, rows);
 }
@@ -266,5 +290,5 @@ void hr_session_set_level(struct hr_session *s, uint32_t level)
 	if (s->asleep)
 		level = HR_LEVEL_OFF;
 	for (uint32_t i = 0; i < s->n_maps; i++)
-		__atomic_store_n(&s->maps[i]->level, level, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->maps[i].hdr->level, level, __ATOMIC_RELAXED);
 }

@@ -22,6 +22,7 @@
 struct hr_ring_view {
 	struct hr_ring_hdr *hdr;
 	struct hr_record *slots;
+	uint64_t n_slots;
 	uint64_t tail;	     /* ours; hdr->tail is for the client */
 	uint64_t stalled_at; /* index of an uncommitted slot that is in the way */
 	uint64_t stalled_ns; /* since when; 0: not */
@@ -29,30 +30,45 @@ struct hr_ring_view {
 	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
 };
 
+/* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */
+struct hr_map {
+	struct hr_map_hdr *hdr; /* NULL: none */
+	uint32_t slots_log2;
+};
+
 struct hr_session {
 	struct hr_session *next;
 	uint64_t proc;
 	uint64_t token;
 	pid_t pid;
-	bool dead;   /* the process is gone */
-	bool deaf;   /* it rings the bell of a daemon before this one */
+	bool dead; /* the process is gone */
+	bool
+	    deaf; /* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
 	uint64_t strays_seen; /* stray_total when they were last journaled */
 	uint32_t n_maps;
-	struct hr_map_hdr *maps[HR_SESSION_MAPS];
+	struct hr_map maps[HR_SESSION_MAPS];
 	struct hr_ring_view rings[HR_SESSION_RINGS]; /* index: map * HR_MAP_RINGS + ring */
 };
 
 int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret);
 void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
 
-/* Maps a memfd of HR_MAP_RINGS rings. The descriptor stays the caller's. -EINVAL: not such a map. */
-int hr_map_open(int fd, struct hr_map_hdr **ret);
-void hr_map_close(struct hr_map_hdr *map);
+/*
+ * Maps a memfd of HR_MAP_RINGS rings, of HR_RING_SLOTS_LOG2 to HR_OFFER_SLOTS_LOG2 slots, whose size nobody can change
+ * any more. The descriptor stays the caller's and may be anything. -EINVAL: not such a map.
+ */
+int hr_map_open(int fd, struct hr_map *ret);
+void hr_map_close(struct hr_map *map); /* accepts one that was never opened */
+
+static inline uint64_t hr_map_size(const struct hr_map *map)
+{
+	return hr_map_bytes(HR_MAP_RINGS, map->slots_log2);
+}
 
 /* Takes over a map with all its rings at position 0; -ENOSPC when there are too many. */
-int hr_session_add_map(struct hr_session *s, struct hr_map_hdr *map);
+int hr_session_add_map(struct hr_session *s, const struct hr_map *map);
 
 static inline uint32_t hr_session_rings(const struct hr_session *s)
 {
@@ -87,6 +103,10 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);
+
+/* Slots of all its rings, bytes of all its maps. */
+uint64_t hr_session_slots(const struct hr_session *s);
+uint64_t hr_session_bytes(const struct hr_session *s);
 
 /* Of all its maps; off while it is asleep. */
 void hr_session_set_level(struct hr_session *s, uint32_t level);

@@ -4,16 +4,17 @@
  *
  * Purpose   Everything that crosses the border between a traced process and the daemon of its node: the
  *           handshake on the shim socket, the shared memory of a session, and the 64-byte record.
- * Owner     The daemon makes, seals and keeps every memfd. The shim only maps; once attached it holds no
- *           descriptor. All memory is little-endian, fixed-width, free of pointers.
+ * Owner     The daemon makes, seals and keeps the memfds; where it does not answer, the shim makes and seals the first
+ *           one of its session, and offers it. Once attached, the shim holds no descriptor. All memory is
+ *           little-endian, fixed-width, free of pointers.
  * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once, then
  *           checks the copy. The node page is read-only for clients: their descriptor of it cannot be mapped
  *           writable (it outlives its daemon, so it is not sealed against writing).
  *
  * Vocabulary
  *   session   one attached process image (one address space between attach and exec/death)
- *   map       one memfd of a session: a header page and `ring_count` rings; a session has 1 to
- *             HR_SESSION_MAPS maps, of the same geometry
+ *   map       one memfd of a session: a head and `ring_count` rings; a session has 1 to HR_SESSION_MAPS maps
+ *   offer     a map that the shim made, because nobody answered
  *   ring      single producer (one thread and its signal handlers), single consumer (the daemon)
  *   slot      64 bytes: a record, or a part of a control record
  *   node page one page for all sessions of a daemon: heartbeat and doorbell
@@ -24,9 +25,16 @@
  *      -----------------                      ---------------------            --------------------
  *      connect, hr_hello  ------------------> checks SO_PEERCRED, pidfd_open
  *      map, close fds     <------------------ hr_ack + {map, node page} ------> session is swept
+ *        or, when nobody answers:
+ *      make, seal, map; hr_offer + {map} ---> adopts it, whenever it reads it -> session is swept
+ *      close fds
  *      claim ring (CAS owner_tid)
  *      real call; head += n; fill; seq = i+1 (release)  --------------------->  seq == i+1 (acquire)? copy
  *      head - tail == slots?                                    <-------------  tail = i+1 (release)
+ *
+ * One of two, not both: the daemon shuts its end for reading once it has read the hello, then reads once more. An offer
+ * that was sent before is there, and adopted in place of an answer, also when its sender is long dead: a connection that nobody
+ * has accepted keeps messages and descriptors. One that comes too late fails with EPIPE, and the answer is on its way.
  *
  * Ring slot states (slot i mod slots, absolute index i counts from 0)
  *
@@ -61,8 +69,10 @@
 #define HR_SESSION_MAPS	   64u	/* most maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
-#define HR_RING_SLACK	   128u /* slots kept free: a full path and nested signal handlers fit */
-#define HR_TORN_NS	   UINT64_C(200000000)
+#define HR_OFFER_SLOTS_LOG2                                                                        \
+	14 /* of an offer: nobody empties it for a while, and only pages in use cost memory */
+#define HR_RING_SLACK 128u /* slots kept free: a full path and nested signal handlers fit */
+#define HR_TORN_NS    UINT64_C(200000000)
 /* Of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each: what is behind holds for nothing. */
 #define HR_FILTER_PATTERNS 1024u
 #define HR_FILTER_BYTES	   65536u
@@ -157,7 +167,7 @@ struct hr_lost {
 };
 
 /*
- * Head of each map. The first line is written by the daemon before the shim sees it, except `level`. A forked child keeps
+ * Head of each map. Its maker writes the first line before the other side sees it, and the daemon `level`. A forked child keeps
  * this head of its parent's first map, and while it has no session of its own it counts in `strays` what it does: a
  * child that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) leaves its numbers.
  */
@@ -247,7 +257,11 @@ struct hr_node_page {
 
 /* ---- handshake: SOCK_SEQPACKET, one message each way ------------------------------------------- */
 
-enum hr_hello_kind { HR_HELLO_ATTACH = 1, HR_HELLO_MORE_RINGS = 2 };
+enum hr_hello_kind {
+	HR_HELLO_ATTACH = 1,
+	HR_HELLO_MORE_RINGS = 2,
+	HR_HELLO_OFFER = 3 /* second message behind an ATTACH, with one descriptor: hr_offer */
+};
 
 /* hr_hello.flags */
 #define HR_HELLO_FORKED	   UINT32_C(1) /* same image as its parent: parent_session is valid */
@@ -266,11 +280,17 @@ struct hr_hello {
 	int32_t ppid;
 	int32_t tid;
 	int32_t spare0;
-	uint64_t session;	 /* MORE_RINGS: token of the session */
+	uint64_t session;	 /* MORE_RINGS, OFFER: token of the session */
 	uint64_t parent_session; /* FORKED: token of the parent's, 0 when the parent was detached */
 	uint64_t start_ticks;	 /* now */
 	/* then items: u16 kind, u16 bytes, bytes... to the end of the message */
 };
+
+/*
+ * An offer is a hello of kind OFFER without items. Its map: sealed (SHRINK, GROW, SEAL), of HR_MAP_RINGS rings of
+ * 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, index 0, its header's session the token, which the shim draws by lot. The session has no
+ * node page, so it rings no bell, and waits for room only once the daemon has taken something.
+ */
 
 enum hr_item_kind {
 	HR_ITEM_EXE = 1,  /* path of the executable */

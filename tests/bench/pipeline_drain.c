@@ -119,7 +119,7 @@ static int add_lane(struct drain *d, size_t i)
 	struct hr_hello hello = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .word_bytes = 8};
 	struct hr_entry_attach *in = reserve(d, sizeof(*in) + sizeof(hello));
 	struct hr_ringpool pool;
-	struct hr_map_hdr *map;
+	struct hr_map map;
 	int fd, r;
 
 	hello.kind = HR_HELLO_ATTACH;
@@ -139,7 +139,7 @@ static int add_lane(struct drain *d, size_t i)
 	close(fd);
 	if (!r)
 		r = hr_session_new(i + 1, i + 1, (pid_t)i + 1, &d->lanes[i].session);
-	return r ? r : hr_session_add_map(d->lanes[i].session, map);
+	return r ? r : hr_session_add_map(d->lanes[i].session, &map);
 }
 
 /* ---- the clients ----------------------------------------------------------------------------------- */
@@ -298,7 +298,7 @@ int hr_bench_drain(const struct hr_bench *bench)
 		r = d.lanes ? add_lane(&d, i) : -ENOMEM;
 	if (!r)
 		r = run_rounds(&d, bench->config.events / bench->config.nodes);
-	for (size_t i = 0; i < d.n_lanes; i++)
+	for (size_t i = 0; d.lanes && i < d.n_lanes; i++)
 		hr_session_free(d.lanes[i].session);
 	free(d.lanes);
 	hr_engine_free(d.engine);

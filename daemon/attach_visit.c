@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One hello: who it is, whether it may come in, the session that it gets, and the answer. */
+#include "daemon/attach_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/fdstore.h"
+#include "daemon/hello.h"
+#include "daemon/ranks.h"
+
+#define JOURNAL_WAIT_NS UINT64_C(20000000)
+#define JOURNAL_WAIT_OFFER_NS                                                                      \
+	UINT64_C(1000000000) /* nobody waits for us, and it cannot come again */
+
+/* ---- who it is -------------------------------------------------------------------------------------- */
+
+/* Ranks that the environment names and nobody asked for. Late ones are the drain thread's (drain.c). */
+static bool deselected(const struct hr_attach *a, const struct visit *v)
+{
+	struct hr_rank rank = {0};
+	struct hr_hello_item item;
+	size_t at = 0;
+
+	if (!a->c.ranks && !a->c.local_ranks)
+		return false;
+	while (hr_hello_next(v->message, v->bytes, &at, &item))
+		if (item.kind == HR_ITEM_ENV)
+			hr_rank_env(&rank, (const char *)item.value, item.bytes);
+	return (rank.rank_plus1 && !hr_ranks_hold(a->c.ranks, rank.rank_plus1 - 1)) ||
+	       (rank.local_plus1 && !hr_ranks_hold(a->c.local_ranks, rank.local_plus1 - 1));
+}
+
+/* The chain of parents, up to the first that is attached. */
+static void find_ancestors(struct hr_attach *a, pid_t ppid, int32_t *ancestors)
+{
+	struct hr_procstat stat;
+
+	memset(ancestors, 0, HR_ANCESTORS * sizeof(*ancestors));
+	for (uint32_t i = 0; i < HR_ANCESTORS && ppid > 1; i++) {
+		ancestors[i] = ppid;
+		if (hr__client_by(a, &a->by_pid, (uint32_t)ppid) || hr_procstat_read(ppid, &stat))
+			return;
+		ppid = stat.ppid;
+	}
+}
+
+/* Journals who came, in time order with everything else. -EAGAIN: the journal is full for now. */
+static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t proc, uint64_t token,
+			  bool out)
+{
+	uint64_t give_up_ns = hr_boot_ns() + (v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
+	struct hr_entry_attach *in = NULL;
+	int32_t ancestors[HR_ANCESTORS];
+
+	find_ancestors(a, v->stat.ppid, ancestors);
+	for (;;) {
+		hr_journal_lock(a->c.journal);
+		in = hr_journal_reserve(a->c.journal, sizeof(*in) + v->bytes, HR_KNOWN_SLACK);
+		if (in)
+			break;
+		hr_journal_unlock(a->c.journal);
+		if (hr_boot_ns() > give_up_ns)
+			return -EAGAIN;
+		usleep(500);
+	}
+	in->proc = proc;
+	in->token = token;
+	in->now_ns = hr_boot_ns();
+	in->now_ticks = v->ticks;
+	in->start_time = v->stat.start_time;
+	in->exec_of = v->exec_of;
+	in->pid = v->cred.pid;
+	in->uid = v->cred.uid;
+	in->deselected = out;
+	in->hello_bytes = v->bytes;
+	memcpy(in->ancestors, ancestors, sizeof(ancestors));
+	memcpy(in->hello, v->message, v->bytes);
+	hr_journal_commit(a->c.journal, HR_ENTRY_ATTACH, sizeof(*in) + v->bytes);
+	hr_journal_unlock(a->c.journal);
+	return 0;
+}
+
+/* ---- a session -------------------------------------------------------------------------------------- */
+
+/* A map of ours for the session: mapped here; *ret_fd is for the client. */
+static int make_map(struct hr_attach *a, uint64_t token, uint32_t index, struct hr_map *ret,
+		    int *ret_fd)
+{
+	int fd, r;
+
+	if (a->ring_bytes + MAP_BYTES > a->c.max_ring_bytes)
+		return -ENOSPC;
+	fd = hr_ringpool_take(&a->pool, token, index, hr_drain_level(a->c.drain));
+	if (fd < 0)
+		return fd;
+	r = hr_map_open(fd, ret);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The descriptor outlives us: the next daemon reads on where we were. */
+static void keep(uint64_t proc, uint32_t index, int fd)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)proc, index);
+	hr_fdstore_push(name, fd);
+}
+
+static uint64_t new_token(void)
+{
+	uint64_t token = 0;
+
+	while (token == 0)
+		if (getrandom(&token, sizeof(token), 0) != sizeof(token))
+			token = 0;
+	return token;
+}
+
+/* Its first map: that of its offer, or one of ours. *ret_fd: to be closed by the caller. */
+static int first_map(struct hr_attach *a, struct visit *v, uint64_t token, struct hr_map *ret,
+		     int *ret_fd)
+{
+	if (!v->offered)
+		return make_map(a, token, 0, ret, ret_fd);
+	if (a->ring_bytes + hr_map_size(&v->offer.map) > a->c.max_ring_bytes)
+		return -ENOSPC;
+	*ret = v->offer.map;
+	*ret_fd = v->offer.fd;
+	v->offer = (struct offer){.fd = -1};
+	return 0;
+}
+
+static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
+{
+	struct client c = {.token = v->offered ? v->offer.token : new_token(),
+			   .pid = v->cred.pid,
+			   .pidfd = v->pidfd,
+			   .n_maps = 1};
+	struct hr_session *s = NULL;
+	struct hr_map map;
+	int r;
+
+	if (a->live >= a->c.max_sessions)
+		return -ENOSPC;
+	c.proc = a->next_proc++;
+	r = hr_session_new(c.proc, c.token, c.pid, &s);
+	if (r)
+		return r;
+	s->deaf = v->offered;
+	r = first_map(a, v, c.token, &map, ret_fd);
+	if (!r) {
+		hr_session_add_map(s, &map);
+		c.bytes = hr_map_size(&map);
+		keep(c.proc, 0, *ret_fd);
+		r = journal_attach(a, v, c.proc, c.token, false);
+	}
+	if (!r && v->pidfd >= 0)
+		r = hr__client_add(a, &c);
+	if (r) {
+		hr_session_set_level(s, HR_LEVEL_OFF);
+		hr_session_free(s);
+		return r;
+	}
+	hr_drain_add_session(a->c.drain, s);
+	if (v->pidfd < 0)
+		hr__departed_add(a, c.proc, c.token, c.pid);
+	v->pidfd = -1;
+	ack->session = c.token;
+	return 0;
+}
+
+static int more_rings(struct hr_attach *a, const struct visit *v, struct hr_ack *ack, int *ret_fd)
+{
+	struct client *c = hr__client_by(a, &a->by_token, v->hello.session);
+	struct hr_map map;
+	int r;
+
+	if (!c || c->pid != v->cred.pid)
+		return -EACCES;
+	if (c->n_maps >= HR_SESSION_MAPS)
+		return -ENOSPC;
+	r = make_map(a, c->token, c->n_maps, &map, ret_fd);
+	if (r)
+		return r;
+	keep(c->proc, c->n_maps, *ret_fd);
+	ack->session = c->token;
+	ack->index = c->n_maps++;
+	c->bytes += hr_map_size(&map);
+	a->ring_bytes += hr_map_size(&map);
+	hr_drain_add_map(a->c.drain, c->proc, &map);
+	return 0;
+}
+
+/*
+ * The same pid again: exec when it is the same process, else a number reused before its death was seen. Of processes
+ * that are gone by now it can only be guessed, and numbers are not reused that soon.
+ */
+static void look_back(struct hr_attach *a, struct visit *v)
+{
+	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	struct departed *gone = v->pidfd < 0 ? hr__departed_by_pid(a, v->cred.pid) : NULL;
+
+	v->replaces = UINT32_MAX;
+	if (gone) {
+		v->exec_of = gone->proc;
+		gone->replaced = true;
+	} else if (old && v->pidfd >= 0 && hr__client_dead(old)) {
+		hr__client_gone(a, (uint32_t)(old - a->clients), "");
+	} else if (old) {
+		v->exec_of = old->proc;
+		v->replaces = (uint32_t)(old - a->clients);
+	}
+}
+
+static bool running(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 0;
+}
+
+/*
+ * Finds the process. It may be gone: -ESRCH, unless it left an offer. Then its word is all there is, and its parent's
+ * number means something to us where its own does: in our pid namespace.
+ */
+static int identify(struct hr_attach *a, struct visit *v, bool abandoned)
+{
+	v->pidfd = (int)syscall(SYS_pidfd_open, v->cred.pid, 0);
+	if (v->pidfd >= 0 && hr_procstat_read(v->cred.pid, &v->stat) == 0 &&
+	    (!v->offered || !hr__offer_outlived(a, v->ticks, v->stat.start_time))) {
+		if (abandoned)
+			return running(v->pidfd) ? -ECONNABORTED : -ESRCH;
+		return 0;
+	}
+	if (v->pidfd >= 0)
+		close(v->pidfd);
+	v->pidfd = -1;
+	if (!v->offered)
+		return -ESRCH;
+	v->stat = (struct hr_procstat){
+	    .ppid = v->hello.pid == v->cred.pid ? v->hello.ppid : 0,
+	};
+	return 0;
+}
+
+static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct hr_ack *ack,
+		  int *ret_fd)
+{
+	int r;
+
+	v->ticks = v->offered ? hr__offer_ticks(a, &v->hello) : hr_clock_ticks(a->c.clock);
+	r = identify(a, v, abandoned);
+	if (r)
+		return r;
+	look_back(a, v);
+	if (deselected(a, v)) {
+		r = journal_attach(a, v, a->next_proc++, new_token(), true);
+		return r ? r : -ECANCELED;
+	}
+	r = new_session(a, v, ack, ret_fd);
+	if (!r && v->replaces != UINT32_MAX)
+		hr__client_gone(a, v->replaces, "exec");
+	return r;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------- */
+
+/* Answers with the map and, for a new session, the node page. */
+static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map_fd, bool with_page)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {(void *)(uintptr_t)ack, sizeof(*ack)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	int fds[2] = {map_fd, a->c.page_fd};
+	size_t n = with_page ? 2 : 1;
+
+	if (map_fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *ack, int *ret_fd)
+{
+	socklen_t len = sizeof(v->cred);
+	int r = hr_hello_check(v->message, v->bytes, &v->hello);
+
+	if (r)
+		return r;
+	if (v->hello.kind == HR_HELLO_OFFER) /* without a hello */
+		return -EBADMSG;
+	if (v->hello.kind == HR_HELLO_ATTACH)
+		r = hr__offer_take(a, fd, &v->hello, &v->offer);
+	if (r == -EINVAL)
+		return r;
+	v->offered = v->offer.fd >= 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0 ||
+	    (v->cred.uid != a->c.uid && v->cred.uid != 0))
+		return -EACCES;
+	if (v->hello.kind == HR_HELLO_MORE_RINGS)
+		return more_rings(a, v, ack, ret_fd);
+	return attach(a, v, r == -ECONNABORTED, ack, ret_fd);
+}
+
+/* A process that is not recorded and could be missed. One that has left without an offer comes again. */
+static void count_refusal(struct hr_attach *a, const struct visit *v, int status)
+{
+	if (status == -ENOSPC)
+		hr_drain_refused(a->c.drain);
+	else if ((status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH) || status == -EINVAL ||
+		 (v->offered && status != -ECANCELED))
+		hr_drain_missed(a->c.drain);
+}
+
+void hr__visit(struct hr_attach *a, int fd, uint32_t bytes)
+{
+	struct visit v = {.message = a->message, .bytes = bytes, .pidfd = -1, .offer.fd = -1};
+	struct hr_ack ack = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .flags = a->c.clock->tsc ? HR_ACK_CLOCK_TSC : 0,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = HR_RING_SLOTS_LOG2,
+	    .level = hr_drain_level(a->c.drain),
+	    .map_bytes = MAP_BYTES,
+	};
+	int map_fd = -1;
+
+	ack.status = answer(a, fd, &v, &ack, &map_fd);
+	if (ack.status)
+		count_refusal(a, &v, ack.status);
+	/* What is no hello gets no answer, and who made an offer waits for none. */
+	if (ack.status != -EBADMSG && !v.offered)
+		reply(a, fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
+	hr__offer_refuse(&v.offer);
+	if (map_fd >= 0)
+		close(map_fd);
+	if (v.pidfd >= 0)
+		close(v.pidfd);
+}
