@@ -5,8 +5,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
 
 #define ARG_LINE "-- arg "
+#define WORDS	 '|' /* between the words of a type */
 
 const struct hr_named *hr_named_find(const char *name)
 {
@@ -62,12 +66,13 @@ static int declare(struct hr_named_args *a, const char *line)
 	type_n = word(&line, &type);
 	value_n = word(&line, &value);
 	arg->name = keep(a, name, name_n);
-	if (arg->name == NULL)
+	a->types[a->n] = keep(a, type, type_n);
+	if (arg->name == NULL || a->types[a->n] == NULL)
 		return -ENOMEM;
 	arg->type = HR_ARG_VARCHAR;
-	if (type_n == 6 && memcmp(type, "BIGINT", 6) == 0)
+	if (strcmp(a->types[a->n], "BIGINT") == 0)
 		arg->type = HR_ARG_BIGINT;
-	else if (type_n == 6 && memcmp(type, "DOUBLE", 6) == 0)
+	else if (strcmp(a->types[a->n], "DOUBLE") == 0)
 		arg->type = HR_ARG_DOUBLE;
 	arg->text = NULL;
 	if (value_n != 4 || memcmp(value, "NULL", 4) != 0) {
@@ -117,11 +122,84 @@ static bool is_number(const struct hr_query_arg *arg, const char *text)
 	return errno == 0 && end != text && *end == '\0';
 }
 
+/* Is `text` one of the words of `type`? */
+static bool is_word(const char *type, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || strchr(text, WORDS) != NULL)
+		return false;
+	for (const char *at = type; at != NULL; at = strchr(at, WORDS)) {
+		at += *at == WORDS;
+		if (strncmp(at, text, n) == 0 && (at[n] == WORDS || at[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* Appends the components of `path`, of which there may be none, to the absolute path in `out`. */
+static void walk(char *out, const char *path)
+{
+	while (*path != '\0') {
+		size_t n = strcspn(path, "/"), have = strlen(out);
+
+		if (n == 2 && memcmp(path, "..", 2) == 0) {
+			char *last = strrchr(out, '/');
+
+			if (last != NULL)
+				*last = '\0';
+		} else if (n > 1 || (n == 1 && path[0] != '.')) {
+			out[have] = '/';
+			memcpy(out + have + 1, path, n);
+			out[have + 1 + n] = '\0';
+		}
+		path += n + (path[n] == '/');
+	}
+}
+
+/* Relative to the working folder, whose name is escaped as the store's paths are. NULL: no memory. */
+static char *absolute(const char *text)
+{
+	char *folder = getcwd(NULL, 0), *path = NULL;
+	size_t n = folder != NULL ? strlen(folder) : 0;
+
+	if (folder != NULL)
+		path = malloc(4 * n + strlen(text) + 3);
+	if (path != NULL) {
+		hr_text_escape(path, 4 * n + 1, folder, n);
+		if (n == 1)
+			path[0] = '\0'; /* "/": walk() begins each component with one */
+		walk(path, text);
+	}
+	free(folder);
+	return path;
+}
+
+static int set_path(struct hr_named_args *a, struct hr_query_arg *arg, const char *text)
+{
+	char *path = text[0] == '/' ? strdup(text) : absolute(text);
+
+	if (path == NULL)
+		return -ENOMEM;
+	a->texts[a->n_texts++] = path;
+	arg->text = path;
+	return 0;
+}
+
 static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *text,
 	       char **ret_error)
 {
+	const char *type = a->types[arg - a->list];
+
+	if (a->given[arg - a->list])
+		return refuse(ret_error, "%s is given twice", arg->name);
+	a->given[arg - a->list] = true;
 	if (arg->type != HR_ARG_VARCHAR && !is_number(arg, text))
 		return refuse(ret_error, "%s must be a number, not \"%s\"", arg->name, text);
+	if (strchr(type, WORDS) != NULL && !is_word(type, text))
+		return refuse(ret_error, "%s must be one of %s, not \"%s\"", arg->name, type, text);
+	if (strcmp(type, "PATH") == 0)
+		return set_path(a, arg, text);
 	arg->text = keep(a, text, strlen(text));
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
@@ -174,7 +252,7 @@ int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_wo
 {
 	int r;
 
-	*ret = (struct hr_named_args){0};
+	*ret = (struct hr_named_args){.query = q};
 	r = declare_all(ret, q->sql);
 	if (r == 0)
 		r = take(ret, q, words, n_words, ret_error);

@@ -7,10 +7,12 @@
  *
  *               -- what it answers, in one line
  *               -- arg NAME TYPE DEFAULT: what it means
- *               -- column NAME: what it holds
+ *               -- known NAME: SELECT the values of that argument that the store has
+ *               -- column NAME, NAME: what they hold
  *
- *           TYPE is VARCHAR, BIGINT or DOUBLE; DEFAULT may be NULL. Arguments are bound as
- *           parameters ($NAME), never pasted into the text.
+ *           TYPE is VARCHAR, BIGINT, DOUBLE, the words allowed as one|two|three, or PATH, of which
+ *           a relative one is made absolute. DEFAULT may be NULL. `known` is asked when an answer
+ *           is empty. Arguments are bound as parameters ($NAME), never pasted into the text.
  * Threads   Constant data; struct hr_named_args belongs to its caller.
  */
 #ifndef HEADRACE_QUERY_NAMED_H
@@ -36,9 +38,12 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 
 #define HR_NAMED_ARGS 16u
 struct hr_named_args {
+	const struct hr_named *query;
 	struct hr_query_arg list[HR_NAMED_ARGS];
+	const char *types[HR_NAMED_ARGS]; /* TYPE of each, as in the header */
+	bool given[HR_NAMED_ARGS];	  /* not by default */
 	size_t n;
-	char *texts[3 * HR_NAMED_ARGS]; /* what `list` points to */
+	char *texts[4 * HR_NAMED_ARGS]; /* what `list` and `types` point to */
 	size_t n_texts;
 };
 
@@ -49,5 +54,12 @@ struct hr_named_args {
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
 void hr_named_args_done(struct hr_named_args *a);
+
+/*
+ * For an answer without rows: calls `say` with a line of text for each given argument whose value
+ * the store does not have, naming some that it has. 0 or hr_query_run's error.
+ */
+int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
+		    void (*say)(const char *text));
 
 #endif

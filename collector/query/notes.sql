@@ -8,7 +8,7 @@ WITH notes AS (
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
     FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0
     UNION ALL
-    SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events',
+    SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'
                                      ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END)
     FROM levels WHERE level = 'counters'

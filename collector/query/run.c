@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "collector/query/internal.h"
 
@@ -89,6 +91,46 @@ static int prune(struct hr_query *q, const char *sql, const struct hr_query_arg 
 
 /* ---- preparing ---------------------------------------------------------------------- */
 
+/* Behind the blanks and comments in front of a statement. */
+static const char *first_word(const char *sql)
+{
+	for (;;) {
+		const char *end;
+
+		sql += strspn(sql, " \t\r\n");
+		if (strncmp(sql, "--", 2) == 0)
+			end = strchr(sql, '\n');
+		else if (strncmp(sql, "/*", 2) == 0)
+			end = strstr(sql + 2, "*/");
+		else
+			return sql;
+		if (end == NULL)
+			return "";
+		sql = end + (*end == '*' ? 2 : 1);
+	}
+}
+
+/* Whether it would change a table: of a view, DuckDB says so in its own words. */
+static bool changes_table(const char *sql)
+{
+	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
+	const char *word = first_word(sql);
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t n = strlen(words[i]);
+
+		if (strncasecmp(words[i], word, n) == 0 && strchr(" \t\r\n", word[n]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static int not_allowed(char **ret_error)
+{
+	return fail(ret_error, "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are allowed: a "
+			       "query never changes anything");
+}
+
 /* Prepares the one statement that `sql` must be. */
 static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
 		   char **ret_error)
@@ -106,7 +148,8 @@ static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statemen
 		r = fail(ret_error, "one statement at a time: this is %llu", (unsigned long long)n);
 	} else if (hr_duckdb.prepare_extracted_statement(q->connection, list, 0, ret) !=
 		   DuckDBSuccess) {
-		r = failed(ret_error, hr_duckdb.prepare_error(*ret));
+		r = changes_table(sql) ? not_allowed(ret_error)
+				       : failed(ret_error, hr_duckdb.prepare_error(*ret));
 	}
 	hr_duckdb.destroy_extracted(&list);
 	return r;
@@ -120,10 +163,9 @@ static int check_kind(duckdb_prepared_statement statement, bool select_only, cha
 		return 0;
 	if (kind == DUCKDB_STATEMENT_TYPE_EXPLAIN && !select_only)
 		return 0;
-	return fail(ret_error, select_only
-				   ? "only the answer of a SELECT can be written as Parquet"
-				   : "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are "
-				     "allowed: a query never changes anything");
+	if (select_only)
+		return fail(ret_error, "only the answer of a SELECT can be written as Parquet");
+	return not_allowed(ret_error);
 }
 
 static const struct hr_query_arg *find_arg(const struct hr_query_arg *args, size_t n,

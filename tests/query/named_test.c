@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "collector/query/named.h"
@@ -58,33 +59,45 @@ static void answers_are_right(void **state)
 {
 	(void)state;
 	expect("summary", NULL, NULL, NULL,
-	       "job,state,class,ops,errors,bytes,time_s,max_s\n7,killed,read,7,2,800,0.00000105,0."
-	       "0000008\n");
+	       "what,time_s,ops,bytes,io_bytes_per_s,run_bytes_per_s,small_percent,errors,state,"
+	       "job\n"
+	       "all,0.00000105,7,800,761904762,400,,2,killed,7\n"
+	       "read,0.00000105,7,800,761904762,400,100,2,killed,7\n");
 	expect("ops", NULL, NULL, NULL,
-	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n"
-	       "read,read,posix,7,2,800,0.00000105,0.15,0.0000008\n");
+	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n"
+	       "read,7,0.00000105,0.15,0.0000008,800,2,read,posix\n");
 	expect("ops", "mount=/scratch", NULL, NULL,
-	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n");
+	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n");
 	expect("ranks", NULL, NULL, NULL,
-	       "job,rank,node,procs,workers,ops,errors,bytes_read,bytes_written,read_s,write_s,"
-	       "meta_s\n7,0,n1,1,0,7,2,800,0,0.00000105,0,0\n");
+	       "rank,workers,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,procs,node,"
+	       "job\n0,0,7,800,0,0.00000105,0,0,2,1,n1,7\n");
+	expect("workers", "0", NULL, NULL,
+	       "rank,worker,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,procs,node,"
+	       "job\n0,,7,800,0,0.00000105,0,0,2,1,n1,7\n");
 	expect("mounts", NULL, NULL, NULL,
 	       "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
 	       "/data,lustre,7,2,800,0,0.00000105,0.00000105\n");
 	expect("sizes", NULL, NULL, NULL,
 	       "class,from_bytes,to_bytes,ops,percent\nread,64,128,7,100\n");
 	expect("files", "5", NULL, NULL,
-	       "path,procs,ops,bytes_read,bytes_written,read_s,write_s,meta_s\n"
-	       "/data/train/img-001.jpg,1,6,16384,0,0.0000008,0,0\n");
+	       "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs\n"
+	       "/data/train/img-001.jpg,6,16384,0,0.0000008,0,0,1\n");
 	expect("patterns", NULL, NULL, NULL,
 	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n"
 	       "img.jpg,1,2,4,0,16384,0,0.0000008\n");
 	expect(
 	    "losses", NULL, NULL, NULL,
-	    "job,node,rank,pid,reason,op,ops,bytes,time_s\n7,n1,0,101,ring_full,read,11,110,0\n");
+	    "reason,op,ops,bytes,time_s,rank,pid,node,job\nring_full,read,11,110,0,0,101,n1,7\n");
 	expect("file", "/scratch/ckpt/model-20.pt", "top=1", NULL,
-	       "time_s,node,rank,worker,pid,tid,op,file_offset,asked,bytes,errno,dur_us\n"
-	       "0,n1,0,3,101,101,write,1000,1000,0,28,0.1\n");
+	       "time_s,op,file_offset,asked,bytes,errno,dur_us,rank,worker,pid,tid,node,job\n"
+	       "0.0000025,write,1000,1000,0,28,0.1,0,3,101,101,n1,7\n");
+	expect("slow", "1", "rank=2", NULL,
+	       "dur_s,time_s,op,bytes,path,rank,worker,errno,pid,node,job\n"
+	       "0.0000001,0,open64,,/data/train/img-001.jpg,2,,,100,n2,7\n");
+	/* Job 7 was at level counters for a while: windows of 10 s, whatever the step. */
+	expect("timeline", NULL, NULL, NULL,
+	       "time_s,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,job\n"
+	       "0,7,800,0,0.00000105,0,0,2,7\n");
 }
 
 /* Rank 0: operations of 100 ns that never overlap; rank 2 has one at the same time as another. */
@@ -92,9 +105,8 @@ static void union_of_intervals(void **state)
 {
 	(void)state;
 	expect("io-time", "scope=all", NULL, NULL,
-	       "job,rank,ops,io_s,sum_s,span_s\n7,0,8,0.0000008,0.0000008,0.0000041\n7,2,5,0."
-	       "0000005,0.0000005,"
-	       "0.0000026\n7,,2,0.0000002,0.0000002,0.0000011\n");
+	       "rank,io_s,sum_s,span_s,ops,job\n0,0.0000008,0.0000008,0.0000041,8,7\n"
+	       "2,0.0000005,0.0000005,0.0000026,5,7\n,0.0000002,0.0000002,0.0000011,2,7\n");
 }
 
 static void all_run_and_are_documented(void **state)
@@ -131,7 +143,8 @@ static void all_run_and_are_documented(void **state)
 
 static void wrong_arguments_are_refused(void **state)
 {
-	static const char *const wrong[] = {"top=x", "nosuch=1", "1.5"};
+	static const char *const wrong[] = {"top=x",	 "nosuch=1", "1.5",
+					    "scope=dat", "class=",   "class=read|write"};
 	struct hr_named_args args;
 
 	(void)state;
@@ -150,8 +163,33 @@ static void wrong_arguments_are_refused(void **state)
 static void arguments_are_not_pasted(void **state)
 {
 	(void)state;
-	expect("ops", "x' OR 1=1 --", NULL, NULL,
-	       "op,class,api,ops,errors,bytes,time_s,mean_us,max_s\n");
+	expect("ops", "mount=x' OR 1=1 --", NULL, NULL,
+	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n");
+}
+
+static void relative_paths_are_of_this_folder(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"img-001.jpg", "/tmp/img-001.jpg"},
+	    {"./a//b/./c", "/tmp/a/b/c"},
+	    {"../data/x", "/data/x"},
+	    {"../../..", ""},
+	    {"/a/../b", "/a/../b"},
+	    {"path=.hidden", "/tmp/.hidden"},
+	};
+	struct hr_named_args args;
+	char *error = NULL;
+
+	(void)state;
+	assert_int_equal(chdir("/tmp"), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *words[] = {(char *)cases[i][0]};
+
+		assert_int_equal(hr_named_args_init(hr_named_find("file"), words, 1, &args, &error),
+				 0);
+		assert_string_equal(args.list[0].text, cases[i][1]);
+		hr_named_args_done(&args);
+	}
 }
 
 static char said[16][256];
@@ -167,8 +205,8 @@ static void notes_say_what_is_missing(void **state)
 	static const char *const expected[] = {
 	    "job 7: 11 operations (110 bytes) were not recorded: ring_full",
 	    "job 7, node n1: only counters were kept for 1.5 s: these operations are in rollups "
-	    "and "
-	    "file_records, not in events",
+	    "and file_records, not in events (io-time, slow and file read those): --level trace "
+	    "records them",
 	    "job 7, node n2: ended without a word (its daemon was killed): the answer covers what "
 	    "was stored until then",
 	    "job 7: 2 of 4 expected ranks were not seen: 1, 3",
@@ -185,6 +223,39 @@ static void notes_say_what_is_missing(void **state)
 	assert_string_equal(said[1], "and 3 more notes of this kind");
 }
 
+/* What is not there is said, with what is. */
+static void absent_values_are_named(void **state)
+{
+	static const struct {
+		const char *name, *word, *note;
+	} cases[] = {
+	    {"slow", "rank=9", "there is no rank 9 here; there is: 0, 2"},
+	    {"slow", "rank=2", NULL},
+	    {"ops", "mount=/dat", "there is no mount /dat here; there is: /data"},
+	    {"files", "pattern=x", "there is no pattern x here; there is: img.jpg"},
+	    {"file", "/elsewhere/model-20.pt",
+	     "there is no path /elsewhere/model-20.pt here; there is: /scratch/ckpt/model-20.pt, "
+	     "/data/odd\\x0A\\xFF\\\\1, /data/train/img-001.jpg, /scratch/ckpt/model-10.pt, "
+	     "/usr/lib/python3/os.py"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *words[] = {(char *)cases[i].word}, *error = NULL;
+		struct hr_named_args args;
+
+		n_said = 0;
+		assert_int_equal(
+		    hr_named_args_init(hr_named_find(cases[i].name), words, 1, &args, &error), 0);
+		assert_int_equal(hr_named_absent(fix.q, &args, remember), 0);
+		assert_int_equal(n_said, cases[i].note != NULL);
+		if (cases[i].note != NULL)
+			assert_string_equal(said[0], cases[i].note);
+		hr_named_args_done(&args);
+	}
+	n_said = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +265,8 @@ int main(void)
 	    cmocka_unit_test(wrong_arguments_are_refused),
 	    cmocka_unit_test(arguments_are_not_pasted),
 	    cmocka_unit_test(notes_say_what_is_missing),
+	    cmocka_unit_test(relative_paths_are_of_this_folder),
+	    cmocka_unit_test(absent_values_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -1,13 +1,14 @@
 -- One file, operation by operation, in the order of time (what renames or links to it is under its source)
--- arg path VARCHAR NULL: the file, as opened and as `files` shows it
+-- arg path PATH NULL: the file, as it was opened and as `files` shows it; a relative path is one of this folder
 -- arg top BIGINT 1000: at most this many
--- column time_s: since the file's first operation
--- column node, rank, worker, pid, tid: who
+-- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), path
+-- column time_s: since the start of its job
 -- column op, file_offset, asked, bytes, errno: what
 -- column dur_us: how long
-SELECT round((start_ns - min(start_ns) OVER ()) / 1e9, 9) AS time_s, node, rank, worker, pid, tid, op,
-       file_offset, asked, bytes, errno, dur_ns / 1e3 AS dur_us
-FROM events
+-- column rank, worker, pid, tid, node, job: who
+SELECT (e.start_ns - j.start_ns) / 1e9 AS time_s, op, file_offset, asked, bytes, errno, dur_ns / 1e3 AS dur_us,
+       rank, worker, pid, tid, e.node, job
+FROM events e LEFT JOIN jobs j USING (cluster, job, attempt)
 WHERE path = $path
-ORDER BY time_s, node, pid, tid
+ORDER BY e.start_ns, e.node, pid, tid
 LIMIT $top

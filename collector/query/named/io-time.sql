@@ -1,19 +1,19 @@
 -- Time in which a rank had at least one operation under way: intervals that overlap count once
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
--- column job, rank: workers included in their rank; NULL: processes without one
--- column ops: operations
--- column io_s: the union of their intervals
+-- arg scope data|runtime|all data: Python's own files are runtime
+-- column rank: workers included in their rank; NULL: processes without one
+-- column io_s: the union of the intervals of its operations
 -- column sum_s: the sum of their durations, which may exceed the wall clock
 -- column span_s: from the first to the last
+-- column ops: operations
+-- column job: whose
 WITH e AS (
     SELECT job, rank, start_ns, end_ns,
            max(end_ns) OVER (PARTITION BY job, rank ORDER BY start_ns
                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
     FROM events
     WHERE $scope = 'all' OR scope = $scope)
-SELECT job, rank, count(*) AS ops,
-       sum(greatest(0, end_ns - greatest(start_ns, coalesce(reached_ns, start_ns)))) / 1e9 AS io_s,
-       sum(end_ns - start_ns) / 1e9 AS sum_s, (max(end_ns) - min(start_ns)) / 1e9 AS span_s
+SELECT rank, sum(greatest(0, end_ns - greatest(start_ns, coalesce(reached_ns, start_ns)))) / 1e9 AS io_s,
+       sum(end_ns - start_ns) / 1e9 AS sum_s, (max(end_ns) - min(start_ns)) / 1e9 AS span_s, count(*) AS ops, job
 FROM e
 GROUP BY job, rank
 ORDER BY job, rank NULLS LAST

@@ -1,10 +1,9 @@
 -- What was not recorded, and why
--- column job, node, rank, pid: whose operations
 -- column reason: ring_full detached torn hostile store_full max_size ...
 -- column op: the call; NULL: any
 -- column ops, bytes, time_s: how many, what they moved, how long they took; 0 where that is not known
-SELECT job, node, rank, pid, reason, op, sum(count) AS ops, sum(bytes) AS bytes,
-       sum(dur_ns) / 1e9 AS time_s
+-- column rank, pid, node, job: whose
+SELECT reason, op, sum(count) AS ops, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS time_s, rank, pid, node, job
 FROM losses
 GROUP BY job, node, rank, pid, reason, op
 ORDER BY ops DESC, job, node, rank, reason, op

@@ -1,5 +1,5 @@
 -- File systems: bytes and time by mount point
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
+-- arg scope data|runtime|all data: Python's own files are runtime
 -- column mount, fs_type: of the opened file's device in the process's own view
 -- column ops, errors: calls, and those that failed
 -- column bytes_read, bytes_written: transferred

@@ -1,6 +1,6 @@
 -- Kinds of files: base names without digits, so that layer-1.pt and layer-2.pt count together
 -- arg top BIGINT 20: how many kinds
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
+-- arg scope data|runtime|all data: Python's own files are runtime
 -- column pattern: the base name without [0-9-]+
 -- column files: distinct files
 -- column opens, reads, writes: calls

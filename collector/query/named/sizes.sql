@@ -1,5 +1,5 @@
 -- Sizes of reads and writes: how many transfers per power of two
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
+-- arg scope data|runtime|all data: Python's own files are runtime
 -- column class: read or write
 -- column from_bytes, to_bytes: transfers of at least the one and less than the other
 -- column ops: how many

@@ -1,16 +1,22 @@
 -- The slowest single operations
 -- arg top BIGINT 20: how many
--- arg class VARCHAR NULL: only this family: open read write seek stat sync close dir meta map
+-- arg class open|read|write|seek|stat|sync|close|dir|meta|map NULL: only this family
 -- arg op VARCHAR NULL: only this call
 -- arg rank BIGINT NULL: only this rank
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
+-- arg scope data|runtime|all data: Python's own files are runtime
+-- known op: SELECT DISTINCT op FROM rollups ORDER BY op
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column dur_s: how long it took
--- column start: when, wall clock (UTC)
--- column job, node, rank, worker, pid, op, bytes, errno, path: who did what to which file
-SELECT dur_ns / 1e9 AS dur_s, make_timestamp_ns(start_ns) AS "start", job, node, rank, worker, pid, op,
-       bytes, errno, path
-FROM events
-WHERE ($scope = 'all' OR scope = $scope) AND ($class IS NULL OR class = $class)
-  AND ($op IS NULL OR op = $op) AND ($rank IS NULL OR rank = $rank)
-ORDER BY dur_ns DESC, start_ns
-LIMIT $top
+-- column time_s: when it began, since the start of its job
+-- column op, bytes, path: what was done to which file
+-- column rank, worker, errno, pid, node, job: who did it
+WITH slowest AS (
+    SELECT * FROM events
+    WHERE ($scope = 'all' OR scope = $scope) AND ($class IS NULL OR class = $class)
+      AND ($op IS NULL OR op = $op) AND ($rank IS NULL OR rank = $rank)
+    ORDER BY dur_ns DESC, start_ns
+    LIMIT $top)
+SELECT dur_ns / 1e9 AS dur_s, (s.start_ns - j.start_ns) / 1e9 AS time_s, op, bytes, path, rank, worker, errno,
+       pid, s.node, job
+FROM slowest s LEFT JOIN jobs j USING (cluster, job, attempt)
+ORDER BY dur_ns DESC, s.start_ns

@@ -1,16 +1,29 @@
--- What each job did, by class of operation: the table that `headrace run` prints at its end
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
--- column job, state: the job, and whether it is running, ended or killed
--- column class: family of operations: open read write seek stat sync close dir meta map
--- column ops, errors: calls, and those that failed
--- column bytes: transferred; NULL where the class moves none
+-- The totals that `headrace run` prints at its end, of each job
+-- column what: all, and of these: read, write, other; apart from them: runtime, Python's own files
 -- column time_s: sum of the durations of all calls of all processes, which overlap
--- column max_s: the longest call
-SELECT r.job, any_value(j.state) AS state, r.class, sum(r.count) AS ops, sum(r.errors) AS errors,
-       sum(r.bytes) AS bytes, sum(r.dur_ns) / 1e9 AS time_s,
-       max(r.max_dur_ns) / 1e9 AS max_s
-FROM rollups r
-LEFT JOIN jobs j ON j.job = r.job AND j.cluster = r.cluster AND j.attempt = r.attempt
-WHERE $scope = 'all' OR r.scope = $scope
-GROUP BY r.cluster, r.job, r.attempt, r.class
-ORDER BY r.job, time_s DESC, r.class
+-- column ops: calls
+-- column bytes: read or written
+-- column io_bytes_per_s, run_bytes_per_s: while at it: per second of I/O time; over the run: per second of wall time
+-- column small_percent: of the calls that read, those that moved less than 64 KiB
+-- column errors: calls that failed
+-- column state, job: whether the job is running, ended or killed
+WITH life AS (
+    SELECT cluster, job, attempt, (max(coalesce(end_ns, start_ns)) - min(start_ns)) / 1e9 AS run_s
+    FROM processes GROUP BY cluster, job, attempt),
+calls AS (
+    SELECT cluster, job, attempt,
+           CASE WHEN scope = 'runtime' THEN scope WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what,
+           sum(count) AS ops, sum(errors) AS errors, sum(dur_ns) / 1e9 AS time_s,
+           sum(bytes) FILTER (class IN ('read', 'write')) AS bytes,
+           sum(list_sum(size_hist[1:16])) FILTER (class = 'read') AS small
+    FROM rollups GROUP BY cluster, job, attempt, what),
+parts AS (
+    SELECT * FROM calls
+    UNION ALL
+    SELECT cluster, job, attempt, 'all', sum(ops), sum(errors), sum(time_s), sum(bytes), NULL
+    FROM calls WHERE what <> 'runtime' GROUP BY cluster, job, attempt)
+SELECT what, time_s, ops, bytes, round(bytes / nullif(time_s, 0)) AS io_bytes_per_s,
+       CASE WHEN what <> 'runtime' THEN round(bytes / nullif(run_s, 0)) END AS run_bytes_per_s,
+       CASE WHEN what = 'read' THEN 100.0 * small / ops END AS small_percent, errors, state, job
+FROM parts JOIN jobs USING (cluster, job, attempt) LEFT JOIN life USING (cluster, job, attempt)
+ORDER BY job, attempt, list_position(['all', 'read', 'write', 'other', 'runtime'], what)

@@ -1,24 +1,57 @@
--- The job over time: operations and bytes per step of time
--- arg step_s BIGINT 10: length of a step; the recorded windows are 10 s
--- arg scope VARCHAR data: data, runtime (Python's own files), or all
--- column job, time_s: start of the step, from the job's first window
--- column ops, errors: calls, and those that failed
--- column bytes_read, bytes_written: transferred
+-- The job over time: operations and bytes, step by step from the job's start
+-- arg step DOUBLE NULL: seconds in a step; NULL: what makes 20 to 50 steps of the job
+-- arg scope data|runtime|all data: Python's own files are runtime
+-- column time_s: start of the step, since the job began
+-- column ops, bytes_read, bytes_written: of operations that began in the step
 -- column read_s, write_s, meta_s: time in reads, writes, and everything else, summed over all processes
-WITH w AS (
-    SELECT *, min(window_start_ns) OVER (PARTITION BY job) AS first_ns
-    FROM (SELECT job, window_start_ns, class, sum(count) AS count, sum(errors) AS errors,
-                 sum(bytes) AS bytes, sum(dur_ns) AS dur_ns
-          FROM rollups
-          WHERE $scope = 'all' OR scope = $scope
-          GROUP BY job, window_start_ns, class))
-SELECT job, (window_start_ns - first_ns) // 1000000000 // greatest($step_s, 1) * greatest($step_s, 1) AS time_s,
-       sum(count) AS ops, sum(errors) AS errors,
+-- column errors: calls that failed
+-- column job: whose
+-- Steps under 10 s are made from events. Longer ones, and all of a job for which only counters were kept at some
+-- time, are made from the recorded windows of 10 s: a window counts for the step that holds its middle.
+WITH windows AS (
+    SELECT cluster, job, attempt, min(window_start_ns) AS first_ns, max(window_start_ns) AS last_ns
+    FROM rollups GROUP BY cluster, job, attempt),
+counted AS (SELECT DISTINCT cluster, job, attempt FROM levels WHERE level <> 'trace'),
+life AS (
+    SELECT cluster, job, attempt, counted.job IS NULL AS traced, j.end_ns IS NULL AS runs,
+           coalesce(j.start_ns, w.first_ns) AS begin_ns, coalesce(j.end_ns, w.last_ns + 10000000000) AS end_ns
+    FROM jobs j LEFT JOIN windows w USING (cluster, job, attempt) LEFT JOIN counted USING (cluster, job, attempt)),
+guess AS (
+    SELECT *, greatest(end_ns - begin_ns, 1000) / 50.0 AS ideal_ns, 10.0 ** floor(log10(ideal_ns)) AS power_ns
+    FROM life WHERE begin_ns IS NOT NULL AND end_ns IS NOT NULL),
+plan AS (
+    SELECT *, greatest(CASE WHEN traced THEN 1000 ELSE 10000000000 END,
+                       coalesce($step * 1e9, power_ns * CASE WHEN ideal_ns <= 2 * power_ns THEN 2
+                                                             WHEN ideal_ns <= 5 * power_ns THEN 5
+                                                             ELSE 10 END)::BIGINT) AS step_ns
+    FROM guess),
+sums AS (
+    SELECT cluster, job, attempt, greatest(0, (e.start_ns - begin_ns) // step_ns) AS step, class,
+           count(*) AS ops, count(errno) AS errors, sum(bytes) AS bytes, sum(dur_ns) AS dur_ns
+    FROM events e JOIN plan USING (cluster, job, attempt)
+    WHERE step_ns < 10000000000 AND ($scope = 'all' OR scope = $scope)
+    GROUP BY ALL
+    UNION ALL
+    SELECT cluster, job, attempt, greatest(0, (window_start_ns + 5000000000 - begin_ns) // step_ns), class,
+           sum(count), sum(errors), sum(bytes), sum(dur_ns)
+    FROM rollups JOIN plan USING (cluster, job, attempt)
+    WHERE step_ns >= 10000000000 AND ($scope = 'all' OR scope = $scope)
+    GROUP BY ALL),
+used AS (SELECT cluster, job, attempt, max(step) + 1 AS n FROM sums GROUP BY cluster, job, attempt),
+steps AS (
+    SELECT cluster, job, attempt, step_ns,
+           unnest(range(least(100000, CASE WHEN runs THEN n ELSE ceil((end_ns - begin_ns) / step_ns) END::BIGINT)))
+               AS step
+    FROM plan LEFT JOIN used USING (cluster, job, attempt)
+    UNION
+    SELECT cluster, job, attempt, step_ns, step FROM sums JOIN plan USING (cluster, job, attempt))
+SELECT step * step_ns / 1e9 AS time_s, coalesce(sum(ops), 0) AS ops,
        coalesce(sum(bytes) FILTER (class = 'read'), 0) AS bytes_read,
        coalesce(sum(bytes) FILTER (class = 'write'), 0) AS bytes_written,
        coalesce(sum(dur_ns) FILTER (class = 'read'), 0) / 1e9 AS read_s,
        coalesce(sum(dur_ns) FILTER (class = 'write'), 0) / 1e9 AS write_s,
-       coalesce(sum(dur_ns) FILTER (class NOT IN ('read', 'write')), 0) / 1e9 AS meta_s
-FROM w
-GROUP BY 1, 2
-ORDER BY job, time_s
+       coalesce(sum(dur_ns) FILTER (class NOT IN ('read', 'write')), 0) / 1e9 AS meta_s,
+       coalesce(sum(errors), 0) AS errors, job
+FROM steps LEFT JOIN sums USING (cluster, job, attempt, step)
+GROUP BY cluster, job, attempt, step, step_ns
+ORDER BY job, attempt, time_s
