@@ -78,17 +78,10 @@ static void print_json(const struct hr_check *results, bool failed)
 	hr_json_end(&j);
 }
 
-static int print_help(void)
+void hr_doctor_topics(hr_topic *topic)
 {
-	puts("usage: headrace doctor [--json] [STORE]\n\n"
-	     "Checks what recording needs on this machine, and for a store in the folder STORE "
-	     "(here).\n"
-	     "Exit status 0, or 1 when a check fails.\n");
-	hr_options_print(hr_doctor_option_table);
-	puts("\nchecks:");
 	for (size_t i = 0; i < CHECKS; i++)
-		printf("  %-12s %s\n", checks[i].name, checks[i].what);
-	return EXIT_SUCCESS;
+		topic(checks[i].name, checks[i].what, strlen(checks[i].what));
 }
 
 static int diagnose(const char *store, bool json)
@@ -122,7 +115,7 @@ int hr_doctor_main(int argc, char **argv)
 		if (id == HR_OPTION_BAD)
 			return HR_EXIT_USAGE;
 		if (id == 'h')
-			return print_help();
+			return hr_command_help("doctor");
 		json = true;
 	}
 	if (argc - options.next > 1) {

@@ -9,22 +9,14 @@
 #include "cli/query.h"
 #include "daemon/recover.h"
 
-static const struct hr_command commands[] = {
-#define HR_COMMAND(name, synopsis, what)                                                           \
-	{#name, hr_##name##_main, hr_##name##_option_table, synopsis, what},
-#include "cli/commands.def"
-#undef HR_COMMAND
-    {NULL, NULL, NULL, NULL, NULL},
-};
-
 static int print_help(void)
 {
 	puts("headrace records every I/O operation of a deep-learning job and says what it waits "
 	     "for.\n");
 	puts("usage:");
-	for (size_t i = 0; commands[i].name != NULL; i++)
-		printf("  headrace %s %s\n      %s\n", commands[i].name, commands[i].synopsis,
-		       commands[i].what);
+	for (size_t i = 0; hr_commands[i].name != NULL; i++)
+		printf("  headrace %s %s\n      %s\n", hr_commands[i].name, hr_commands[i].synopsis,
+		       hr_commands[i].what);
 	puts("\n`headrace COMMAND --help` lists the options of a command.\n\n"
 	     "  headrace run -- python3 train.py        record, then print a summary\n"
 	     "  headrace query ./headrace-* summary     ask again later");
@@ -38,13 +30,13 @@ static const char *nearest_command(const char *typed)
 	const char *best = NULL;
 	size_t best_shared = 0;
 
-	for (size_t i = 0; commands[i].name != NULL; i++) {
+	for (size_t i = 0; hr_commands[i].name != NULL; i++) {
 		size_t shared = 0;
 
-		while (typed[shared] != '\0' && typed[shared] == commands[i].name[shared])
+		while (typed[shared] != '\0' && typed[shared] == hr_commands[i].name[shared])
 			shared++;
 		if (shared > best_shared) {
-			best = commands[i].name;
+			best = hr_commands[i].name;
 			best_shared = shared;
 		}
 	}
@@ -79,10 +71,10 @@ int main(int argc, char **argv)
 		puts("headrace " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
-	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && hr_manual_print(commands, argv[2]))
+	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && hr_manual_print(argv[2]))
 		return EXIT_SUCCESS;
-	for (size_t i = 0; commands[i].name != NULL; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].main(argc - 1, argv + 1);
+	for (size_t i = 0; hr_commands[i].name != NULL; i++)
+		if (strcmp(argv[1], hr_commands[i].name) == 0)
+			return hr_commands[i].main(argc - 1, argv + 1);
 	return unknown_command(argv[1]);
 }

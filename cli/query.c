@@ -18,258 +18,23 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "common/outfile.h"
 #include "cli/commands.h"
-#include "collector/query/named.h"
+#include "cli/query_request.h"
 #include "collector/query/notes.h"
 #include "collector/query/output.h"
-#include "collector/query/query.h"
-#include "common/text.h"
+#include "common/outfile.h"
 
 #define EXIT_NO_DUCKDB 69 /* EX_UNAVAILABLE */
 #define MAX_NOTES      20
+#define MAX_JOBS       12 /* that a message names */
 
 int (*hr_query_recover)(const char *store, char **ret_note);
 
-enum { OPT_EXPLAIN = 256, OPT_LIST, OPT_MEMORY, OPT_THREADS, OPT_FORMAT, OPT_JOB, OPT_HELP };
-
-const struct hr_option hr_query_option_table[] = {
-    {"job", OPT_JOB, "JOB", "only this job"},
-    {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet"},
-    {"output", 'o', "FILE", "write the answer there; needed for parquet"},
-    {"list", OPT_LIST, NULL, "list the named queries"},
-    {"explain", OPT_EXPLAIN, "NAME",
-     "print a named query: what it answers, its arguments and its SQL"},
-    {"threads", OPT_THREADS, "N", "use at most N threads (default: all that this process may use)"},
-    {"memory", OPT_MEMORY, "SIZE", "memory for the query (default: half of the machine's)"},
-    {"help", OPT_HELP, NULL, "show this"},
-    {NULL, 0, NULL, NULL},
-};
-
-enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV, FORMAT_PARQUET };
-
-struct request {
-	const char **stores;
-	size_t n_stores;
-	const char *job;
-	enum format format;
-	const char *output;
+struct question {
+	struct hr_request request;
 	struct hr_outfile file; /* of -o */
-	uint64_t memory_bytes;
-	unsigned threads;
-	const char *query; /* SQL or NAME as typed */
-	char **words;	   /* arguments of a NAME */
-	size_t n_words;
-	const char *sql;
-	struct hr_named_args args;
+	uint64_t rows;		/* of the answer; not counted for parquet */
 };
-
-/* ---- the command line ------------------------------------------------------------------------ */
-
-static int usage(void)
-{
-	puts("usage: headrace query STORE... [OPTION...] 'SQL' | NAME [ARG...]\n"
-	     "       headrace query --list | --explain NAME\n\n"
-	     "Runs one read-only SQL statement, or a named query, over stores. The tables are in "
-	     "docs/sql.md;\n`DESCRIBE events` shows one. Arguments of a named query are NAME=VALUE "
-	     "or values in order.\n");
-	hr_options_print(hr_query_option_table);
-	return EXIT_SUCCESS;
-}
-
-static int list_queries(void)
-{
-	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
-		const char *about;
-		size_t n;
-
-		hr_named_about(q, &about, &n);
-		printf("%-10s  %.*s\n", q->name, (int)n, about);
-	}
-	return EXIT_SUCCESS;
-}
-
-static int no_such_name(const char *name)
-{
-	hr_say("'%s' is no named query; `headrace query --list` lists them (SQL is one argument: "
-	       "quote it)",
-	       name);
-	return HR_EXIT_USAGE;
-}
-
-static int explain(const char *name)
-{
-	const struct hr_named *q = hr_named_find(name);
-
-	if (q == NULL)
-		return no_such_name(name);
-	fputs(q->sql, stdout);
-	return EXIT_SUCCESS;
-}
-
-static bool parse_format(const char *text, enum format *ret)
-{
-	static const char *const names[] = {"table", "json", "csv", "parquet"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret = i;
-			return true;
-		}
-	}
-	hr_say("--format must be table, json, csv or parquet, not '%s'", text);
-	return false;
-}
-
-/* A lone identifier is a NAME. */
-static bool is_identifier(const char *text)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	size_t n = strspn(text, letters);
-
-	if (n == 0)
-		return false;
-	for (; text[n] != '\0'; n++) {
-		if (strchr("0123456789_-", text[n]) == NULL && strchr(letters, text[n]) == NULL)
-			return false;
-	}
-	return true;
-}
-
-/* The first operand is a store; later ones are while they look like one and are no named query. */
-static bool is_store(const char *text, size_t index)
-{
-	struct stat st;
-
-	if (index == 0)
-		return true;
-	if (hr_named_find(text) != NULL)
-		return false;
-	if (strncmp(text, "tcp://", 6) == 0)
-		return true;
-	return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static void take_operand(struct request *r, char *text)
-{
-	if (r->query == NULL && is_store(text, r->n_stores))
-		r->stores[r->n_stores++] = text;
-	else if (r->query == NULL)
-		r->query = text;
-	else
-		r->words[r->n_words++] = text;
-}
-
-/* Takes one option. 0 to go on, 1 when *ret_status is the end. */
-static int take_option(struct request *r, int id, const char *value, int *ret_status)
-{
-	char *end;
-
-	*ret_status = HR_EXIT_USAGE;
-	switch (id) {
-	case OPT_JOB:
-		r->job = value;
-		return 0;
-	case OPT_FORMAT:
-		return parse_format(value, &r->format) ? 0 : 1;
-	case 'o':
-		r->output = value;
-		return 0;
-	case OPT_THREADS:
-		r->threads = (unsigned)strtoul(value, &end, 10);
-		if (*end == '\0' && r->threads > 0 && r->threads <= 4096)
-			return 0;
-		hr_say("--threads must be a number from 1 to 4096, not '%s'", value);
-		return 1;
-	case OPT_MEMORY:
-		if (hr_text_parse_size(value, &r->memory_bytes) == 0)
-			return 0;
-		hr_say("--memory must be a size such as 4GiB, not '%s'", value);
-		return 1;
-	case OPT_LIST:
-		*ret_status = list_queries();
-		return 1;
-	case OPT_EXPLAIN:
-		*ret_status = explain(value);
-		return 1;
-	case OPT_HELP:
-		*ret_status = usage();
-		return 1;
-	default:
-		return 1;
-	}
-}
-
-/* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
-static int parse(struct request *r, int argc, char **argv, int *ret_status)
-{
-	struct hr_options o = {
-	    .table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
-
-	for (;;) {
-		int id = hr_option_next(&o);
-
-		if (id == HR_OPTION_END) {
-			if (o.next >= argc)
-				return 0;
-			take_operand(r, argv[o.next++]);
-		} else if (take_option(r, id, o.value, ret_status) != 0) {
-			return 1;
-		}
-	}
-}
-
-static int check(struct request *r)
-{
-	if (r->n_stores == 0) {
-		hr_say("which store? `headrace query STORE summary`; `headrace query --help` says "
-		       "more");
-		return HR_EXIT_USAGE;
-	}
-	for (size_t i = 0; i < r->n_stores; i++) {
-		if (strncmp(r->stores[i], "tcp://", 6) != 0)
-			continue;
-		hr_say("%s: querying a collector comes with the collector and is not available "
-		       "yet; name a store folder",
-		       r->stores[i]);
-		return HR_EXIT_USAGE;
-	}
-	if (r->query == NULL) {
-		hr_say("what is the question? `headrace query %s summary`, or SQL in quotes; "
-		       "`headrace query --list` lists the named queries",
-		       r->stores[0]);
-		return HR_EXIT_USAGE;
-	}
-	if (r->format == FORMAT_PARQUET && r->output == NULL) {
-		hr_say("Parquet is no text: name a file with -o FILE");
-		return HR_EXIT_USAGE;
-	}
-	return 0;
-}
-
-/* Finds the SQL and its arguments. */
-static int resolve(struct request *r)
-{
-	const struct hr_named *named;
-	char *error = NULL;
-
-	if (!is_identifier(r->query)) {
-		r->sql = r->query;
-		if (r->n_words == 0)
-			return 0;
-		hr_say("SQL is one argument; what is '%s'? Quote the whole statement", r->words[0]);
-		return HR_EXIT_USAGE;
-	}
-	named = hr_named_find(r->query);
-	if (named == NULL)
-		return no_such_name(r->query);
-	r->sql = named->sql;
-	if (hr_named_args_init(named, r->words, r->n_words, &r->args, &error) == 0)
-		return 0;
-	hr_say("%s", error != NULL ? error : "out of memory");
-	free(error);
-	return HR_EXIT_USAGE;
-}
 
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
 
@@ -363,10 +128,69 @@ static void say_recovered(const char *store, char *text, int err)
 		say_owner(store);
 }
 
-static int open_stores(const struct request *r, struct hr_catalog **ret)
+static int open_catalog(const struct hr_request *r, const char *job, struct hr_catalog **ret)
+{
+	char *error = NULL;
+	int err = hr_catalog_open(r->stores, r->n_stores, job, ret, &error);
+
+	if (err == 0)
+		return 0;
+	if (error != NULL)
+		hr_say("%s", error);
+	else
+		hr_say("%s: cannot be read as a store: %s", r->stores[0], strerrordesc_np(-err));
+	free(error);
+	return HR_EXIT_NO_STORE;
+}
+
+/* "a, b and 3 more": the jobs of streams that stand in their order. malloc'ed, NULL without memory. */
+static char *job_list(const struct hr_stream *streams, size_t n)
 {
 	char *text = NULL;
-	int err;
+	size_t bytes, jobs = 0;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to == NULL)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && strcmp(streams[i].job, streams[i - 1].job) == 0)
+			continue;
+		if (jobs++ < MAX_JOBS)
+			fprintf(to, "%s%s", jobs > 1 ? ", " : "", streams[i].job);
+	}
+	if (jobs > MAX_JOBS)
+		fprintf(to, " and %zu more", jobs - MAX_JOBS);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* No stream is there: of the job that was asked for, or none at all. */
+static int say_empty(const struct hr_request *r)
+{
+	const char *more = r->n_stores > 1 ? " and the other stores" : "";
+	const struct hr_stream *streams;
+	struct hr_catalog *all = NULL;
+	int status = open_catalog(r, NULL, &all);
+	size_t n = status == 0 ? hr_catalog_streams(all, &streams) : 0;
+	char *jobs = n > 0 ? job_list(streams, n) : NULL;
+
+	if (status == 0 && n == 0)
+		hr_say("note: no job has been recorded into %s%s yet", r->stores[0], more);
+	if (status == 0 && n > 0)
+		hr_say("no job '%s' in %s%s; there is: %s", r->job, r->stores[0], more,
+		       jobs != NULL ? jobs : "");
+	free(jobs);
+	hr_catalog_free(all);
+	return n > 0 ? HR_EXIT_NO_STORE : status;
+}
+
+static int open_stores(const struct hr_request *r, struct hr_catalog **ret)
+{
+	const struct hr_stream *streams;
+	char *text = NULL;
+	int err, status;
 
 	for (size_t i = 0; hr_query_recover != NULL && i < r->n_stores; i++) {
 		err = hr_query_recover(r->stores[i], &text);
@@ -374,15 +198,10 @@ static int open_stores(const struct request *r, struct hr_catalog **ret)
 		free(text);
 		text = NULL;
 	}
-	err = hr_catalog_open(r->stores, r->n_stores, r->job, ret, &text);
-	if (err == 0)
-		return 0;
-	if (text != NULL)
-		hr_say("%s", text);
-	else
-		hr_say("%s: cannot be read as a store: %s", r->stores[0], strerrordesc_np(-err));
-	free(text);
-	return HR_EXIT_NO_STORE;
+	status = open_catalog(r, r->job, ret);
+	if (status == 0 && hr_catalog_streams(*ret, &streams) == 0)
+		status = say_empty(r);
+	return status;
 }
 
 static void say_note(const char *text)
@@ -408,20 +227,22 @@ static int failed(int err, char *error, const struct hr_output *out)
 	return err == -EINTR ? HR_EXIT_SIGNAL + SIGINT : EXIT_FAILURE;
 }
 
-static int answer_parquet(const struct request *r, struct hr_query *q)
+static int answer_parquet(const struct question *a, struct hr_query *q)
 {
+	const struct hr_request *r = &a->request;
 	char *error = NULL;
-	int err = hr_query_parquet(q, r->sql, r->args.list, r->args.n, &error);
+	int err = hr_query_parquet(q, r->named.sql, r->args.list, r->args.n, &error);
 
 	if (err == 0)
-		err = hr_outfile_end(&r->file, true);
+		err = hr_outfile_end(&a->file, true);
 	else
-		hr_outfile_end(&r->file, false);
+		hr_outfile_end(&a->file, false);
 	return err == 0 ? EXIT_SUCCESS : failed(err, error, NULL);
 }
 
-static int answer_text(const struct request *r, struct hr_query *q, FILE *to)
+static int answer_text(struct question *a, struct hr_query *q, FILE *to)
 {
+	const struct hr_request *r = &a->request;
 	static const enum hr_output_format formats[] = {HR_OUTPUT_TABLE, HR_OUTPUT_JSON,
 							HR_OUTPUT_CSV};
 	struct hr_query_sink sink;
@@ -432,38 +253,48 @@ static int answer_text(const struct request *r, struct hr_query *q, FILE *to)
 	if (err < 0)
 		return failed(err, NULL, NULL);
 	sink = hr_output_sink(out);
-	err = hr_query_run(q, r->sql, r->args.list, r->args.n, &sink, &error);
+	err = hr_query_run(q, r->named.sql, r->args.list, r->args.n, &sink, &error);
+	a->rows = hr_output_rows(out);
 	err = err == 0 ? EXIT_SUCCESS : failed(err, error, out);
 	hr_output_free(out);
 	return err;
 }
 
 /* A file appears under its name when it is whole. */
-static int answer_file(const struct request *r, struct hr_query *q)
+static int answer_file(struct question *a, struct hr_query *q)
 {
-	FILE *to = fopen(hr_outfile_name(&r->file), "we");
+	FILE *to = fopen(hr_outfile_name(&a->file), "we");
 	int status, err;
 
 	if (to == NULL) {
-		hr_say("%s: %s", r->output, strerrordesc_np(errno));
+		hr_say("%s: %s", a->request.output, strerrordesc_np(errno));
 		return EXIT_FAILURE;
 	}
-	status = answer_text(r, q, to);
+	status = answer_text(a, q, to);
 	if (fclose(to) != 0 && status == EXIT_SUCCESS)
 		status = failed(-errno, NULL, NULL);
-	err = hr_outfile_end(&r->file, status == EXIT_SUCCESS);
+	err = hr_outfile_end(&a->file, status == EXIT_SUCCESS);
 	return err < 0 ? failed(err, NULL, NULL) : status;
 }
 
-static int answer(const struct request *r, struct hr_query *q)
+static int answer(struct question *a, struct hr_query *q)
 {
-	if (r->format == FORMAT_PARQUET)
-		return answer_parquet(r, q);
-	return r->output != NULL ? answer_file(r, q) : answer_text(r, q, stdout);
+	if (a->request.format == HR_FORMAT_PARQUET)
+		return answer_parquet(a, q);
+	return a->request.output != NULL ? answer_file(a, q) : answer_text(a, q, stdout);
 }
 
-static int ask(const struct request *r, const struct hr_catalog *catalog)
+/* What the answer lacks, and why it is empty if it is. */
+static void say_notes(const struct question *a, struct hr_query *q)
 {
+	if (a->rows == 0 && a->request.format != HR_FORMAT_PARQUET && a->request.args.n > 0)
+		hr_named_absent(q, &a->request.args, say_note);
+	hr_query_notes(q, MAX_NOTES, say_note);
+}
+
+static int ask(struct question *a, const struct hr_catalog *catalog)
+{
+	const struct hr_request *r = &a->request;
 	const char *tmp = getenv("TMPDIR");
 	struct hr_query_options o = {.memory_bytes = r->memory_bytes, .threads = r->threads};
 	struct watcher watcher;
@@ -475,7 +306,7 @@ static int ask(const struct request *r, const struct hr_catalog *catalog)
 	if (asprintf(&spill, "%s/headrace-query-%d", tmp != NULL ? tmp : "/tmp", (int)getpid()) < 0)
 		return EXIT_FAILURE;
 	o.spill = spill;
-	o.parquet = r->format == FORMAT_PARQUET ? hr_outfile_name(&r->file) : NULL;
+	o.parquet = r->format == HR_FORMAT_PARQUET ? hr_outfile_name(&a->file) : NULL;
 	watcher_block(&watcher);
 	status = hr_query_new(catalog, &o, &q, &error);
 	free(spill);
@@ -485,24 +316,25 @@ static int ask(const struct request *r, const struct hr_catalog *catalog)
 		return status == -ENOENT || status == -ELIBACC ? EXIT_NO_DUCKDB : EXIT_FAILURE;
 	}
 	watching = watcher_start(&watcher, q);
-	status = answer(r, q);
+	status = answer(a, q);
 	if (watching)
 		watcher_stop(&watcher);
 	if (status == EXIT_SUCCESS)
-		hr_query_notes(q, MAX_NOTES, say_note);
+		say_notes(a, q);
 	hr_query_free(q);
 	return status;
 }
 
-static int plan_output(struct request *r)
+static int plan_output(struct question *a)
 {
-	int err = r->output != NULL ? hr_outfile_init(&r->file, r->output) : 0;
+	const struct hr_request *r = &a->request;
+	int err = r->output != NULL ? hr_outfile_init(&a->file, r->output) : 0;
 
 	if (err < 0) {
 		hr_say("%s: %s", r->output, strerrordesc_np(-err));
 		return EXIT_FAILURE;
 	}
-	if (r->output != NULL && r->format == FORMAT_PARQUET && r->file.partial == NULL) {
+	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && a->file.partial == NULL) {
 		hr_say("%s is no regular file: parquet cannot be written there", r->output);
 		return HR_EXIT_USAGE;
 	}
@@ -511,31 +343,20 @@ static int plan_output(struct request *r)
 
 int hr_query_main(int argc, char **argv)
 {
-	struct request r = {0};
+	struct question a = {.rows = 0};
 	struct hr_catalog *catalog = NULL;
-	int status = EXIT_FAILURE;
+	int status;
 
 	signal(SIGPIPE, SIG_IGN);
-	r.stores = calloc((size_t)argc, sizeof(*r.stores));
-	r.words = calloc((size_t)argc, sizeof(*r.words));
-	if (r.stores == NULL || r.words == NULL || parse(&r, argc, argv, &status) != 0)
-		goto out;
-	status = check(&r);
-	if (status == 0)
-		status = resolve(&r);
-	if (status != 0)
-		goto out;
-	status = plan_output(&r);
-	if (status != 0)
-		goto out;
-	status = open_stores(&r, &catalog);
-	if (status == 0)
-		status = ask(&r, catalog);
-out:
+	if (hr_request_parse(argc, argv, &a.request, &status) == 0) {
+		status = plan_output(&a);
+		if (status == 0)
+			status = open_stores(&a.request, &catalog);
+		if (status == 0)
+			status = ask(&a, catalog);
+	}
 	hr_catalog_free(catalog);
-	hr_named_args_done(&r.args);
-	hr_outfile_done(&r.file);
-	free(r.stores);
-	free(r.words);
+	hr_outfile_done(&a.file);
+	hr_request_done(&a.request);
 	return status;
 }

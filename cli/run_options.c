@@ -43,18 +43,6 @@ const struct hr_option hr_run_option_table[] = {
     {NULL, 0, NULL, NULL},
 };
 
-static int print_help(void)
-{
-	puts("usage: headrace run [OPTION...] [--] CMD [ARG...]\n\n"
-	     "Runs CMD and records its I/O and that of all its children, without root, service or\n"
-	     "configuration. Runs of one job on one node that share STORE share one daemon. The "
-	     "exit status is\n"
-	     "CMD's; 125: the store cannot be made, 126/127: CMD cannot be executed or found.\n"
-	     "HEADRACE=off in the environment runs CMD alone.\n");
-	hr_options_print(hr_run_option_table);
-	return 1;
-}
-
 static int add_to(const char **list, unsigned max, const char *value, const char *option)
 {
 	for (unsigned i = 0; i < max; i++) {
@@ -140,8 +128,10 @@ int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 
 	*ret = (struct hr_run_options){.level = HR_LEVEL_TRACE, .linger_ns = UINT64_C(5000000000)};
 	while (r == 0 && (id = hr_option_next(&options)) != HR_OPTION_END) {
-		if (id == 'h')
-			return print_help();
+		if (id == 'h') {
+			hr_command_help("run");
+			return 1;
+		}
 		r = id == HR_OPTION_BAD ? -1 : set_option(ret, id, options.value);
 	}
 	ret->command = argv + options.next;

@@ -4,6 +4,9 @@
 
 import json
 import os
+import re
+import shutil
+import subprocess
 
 import harness
 
@@ -49,6 +52,71 @@ class Usage(harness.Case):
         self.assertIn(done.returncode, (66, 69), done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertTrue(done.stderr.startswith("headrace: "), done.stderr)
+
+
+class Manual(harness.Case):
+    """Help, man page and completions say the same: they come from one table."""
+
+    COMMANDS = ("run", "query", "doctor")
+
+    def options(self, command):
+        """[(short or None, long)] as --help lists them."""
+        text = self.headrace(command, "--help").stdout
+        return re.findall(r"^  (?:-(\w), |    )--([\w-]+)", text, re.M)
+
+    def generated(self, form):
+        done = self.headrace("--generate", form)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_every_option_everywhere(self):
+        man = self.generated("man").replace("\\-", "-")
+        bash, zsh, fish = (self.generated(form) for form in ("bash", "zsh", "fish"))
+        for command in self.COMMANDS:
+            options = self.options(command)
+            self.assertIn(("h", "help"), options)
+            for short, name in options:
+                where = f"{command} --{name}"
+                self.assertIn(f"--{name}", man, where)
+                self.assertRegex(bash, rf"\n\t{command}\)\n.*--{name}\b", where)
+                self.assertRegex(zsh, rf"\n{command}\) (?:(?!;;)[\s\S])*--{name}\b", where)
+                wanted = rf"seen_subcommand_from {command}'" + (f" -s {short}" if short else "") + f" -l {name} "
+                self.assertRegex(fish, wanted, where)
+                if short:
+                    self.assertIn(f"-{short}\\fR, \\fB--{name}", man, where)
+
+    def test_topics(self):
+        for command in ("query", "doctor"):
+            text = self.headrace(command, "--help").stdout
+            names = re.findall(r"^  ([a-z][\w-]*) +\S", text, re.M)
+            self.assertGreater(len(names), 10)
+            man = self.generated("man").replace("\\-", "-")
+            for name in names:
+                self.assertIn(f"\\fB{name}\\fR", man)
+        listed = [line.split()[0] for line in self.headrace("query", "--list").stdout.splitlines()]
+        self.assertIn("io-time", listed)
+
+    def complete(self, *words):
+        script = (self.generated("bash") + "COMP_WORDS=(" + " ".join(f"'{w}'" for w in words) +
+                  f"); COMP_CWORD={len(words) - 1}; _headrace; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+        done = subprocess.run(["bash", "-c", script], cwd=self.dir, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    def test_bash_completes_by_position(self):
+        self.assertEqual(self.complete("headrace", "d"), ["doctor"])
+        self.assertEqual(self.complete("headrace", "run", "d"), ["data"])  # a file, no command of ours
+        self.assertEqual(self.complete("headrace", "query", "--fo"), ["--format"])
+        self.assertEqual(self.complete("headrace", "query", "data", "su"), ["summary"])
+        self.assertEqual(self.complete("headrace", "query", "-o", "d"), ["data"])
+        self.assertIn("bash", self.complete("headrace", "run", "--", "bas"))
+        self.assertEqual(self.complete("headrace", "run", "--", "bash", "d"), ["data"])
+
+    def test_other_shells_can_read_theirs(self):
+        for shell in ("zsh", "fish"):
+            if not shutil.which(shell):
+                continue
+            done = subprocess.run([shell, "-n"], input=self.generated(shell), capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
 
 
 class Doctor(harness.Case):

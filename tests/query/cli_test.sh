@@ -49,13 +49,33 @@ query --format csv "$store" --job 7 ops top=1
 check $? 2 "an argument that ops does not have"
 query --format csv "$store" --job 7 ops mount=/data
 check $? 0 "options before and after the store"
-says out '^read,read,posix,7,2,800' "named query"
+says out '^read,7,0.00000105,0.15,0.0000008,800,2,read,posix' "named query"
 query "$store" --job 8 --format csv 'SELECT count(*) AS n FROM events'
 says out '^0' "--job"
 query "$store" "$store/../$(basename "$store")" 'SELECT count(*) FROM nodes'
 check $? 0 "the same store twice"
 says out '3' "a stream counts once"
 
+query "$store" --job nojob summary
+check $? 66 "a job that is not there"
+says err "no job 'nojob' in $store; there is: 7, 8" "a job that is not there"
+query "$store" typo-of-a-store summary
+check $? 2 "the second store is mistyped"
+says err "typo-of-a-store' is no named query, and no folder" "the second store is mistyped"
+query "$store" "./headrace.typo" summary
+check $? 2 "the second store is mistyped"
+says err "no named query, no folder, and no SQL; the named queries are: file, files" "the second store is mistyped"
+query "$store" slow rank=77
+check $? 0 "a rank that is not there"
+says err 'note: there is no rank 77 here; there is: 0, 2' "a rank that is not there"
+says out '^(no rows)$' "a rank that is not there"
+query "$store" files by=size
+check $? 2 "an argument of a word that is none"
+says err 'by must be one of time|bytes|ops' "an argument of a word that is none"
+mkdir -p "$tmp/empty" && echo "headrace store 1" >"$tmp/empty/headrace.store"
+query "$tmp/empty" summary
+check $? 0 "an empty store"
+says err 'no job has been recorded into' "an empty store"
 query --list
 check $? 0 "--list"
 says out '^io-time ' "--list"
@@ -92,8 +112,14 @@ check $? 1 "bad SQL"
 says err 'nosuch' "bad SQL"
 query "$store" "SELECT * FROM read_text('/etc/passwd')"
 check $? 1 "a file outside"
-query "$store" 'DROP VIEW events'
-check $? 1 "a statement that writes"
+for writes in 'DROP VIEW events' 'INSERT INTO events VALUES (1)' "/* no */ UPDATE events SET op = 'x'"; do
+	query "$store" "$writes"
+	check $? 1 "a statement that writes: $writes"
+	says err 'only SELECT' "a statement that writes: $writes"
+done
+query --format csv "$store" "$("$headrace" query --explain ops)" mount=/data
+check $? 0 "what --explain prints is SQL with arguments"
+says out '^read,7' "what --explain prints is SQL with arguments"
 
 query "$store" -o "$tmp/a.csv" --format csv 'SELECT 7 AS n'
 check $? 0 "-o"

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELP_WIDTH 96
+
+const struct hr_command hr_commands[] = {
+#define HR_COMMAND(name, synopsis, what, about, title, topics)                                     \
+	{#name, hr_##name##_main, hr_##name##_option_table, synopsis, what, about, title, topics},
+#include "cli/commands.def"
+#undef HR_COMMAND
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+/* Words in lines of at most HELP_WIDTH characters. */
+static void print_wrapped(const char *text)
+{
+	size_t at = 0;
+
+	while (*text != '\0') {
+		size_t n = strcspn(text, " ");
+
+		if (at > 0 && at + 1 + n > HELP_WIDTH) {
+			putchar('\n');
+			at = 0;
+		}
+		at += (size_t)printf("%s%.*s", at > 0 ? " " : "", (int)n, text);
+		text += n + strspn(text + n, " ");
+	}
+	putchar('\n');
+}
+
+static void print_topic(const char *name, const char *about, size_t n)
+{
+	printf("  %-12s %.*s\n", name, (int)n, about);
+}
+
+int hr_command_help(const char *name)
+{
+	const struct hr_command *c = hr_commands;
+
+	while (strcmp(c->name, name) != 0)
+		c++;
+	printf("usage: headrace %s %s\n\n", c->name, c->synopsis);
+	print_wrapped(c->about);
+	puts("\noptions:");
+	hr_options_print(c->options);
+	if (c->topics != NULL) {
+		printf("\n%s:\n", c->topics_title);
+		c->topics(print_topic);
+	}
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/query_request.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "common/text.h"
+
+enum { OPT_EXPLAIN = 256, OPT_LIST, OPT_MEMORY, OPT_THREADS, OPT_FORMAT, OPT_JOB };
+
+const struct hr_option hr_query_option_table[] = {
+    {"job", OPT_JOB, "JOB", "only this job"},
+    {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet"},
+    {"output", 'o', "FILE", "write the answer there; needed for parquet"},
+    {"list", OPT_LIST, NULL, "list the named queries"},
+    {"explain", OPT_EXPLAIN, "NAME",
+     "print a named query: what it answers, its arguments and its SQL"},
+    {"threads", OPT_THREADS, "N", "use at most N threads (default: all that this process may use)"},
+    {"memory", OPT_MEMORY, "SIZE", "memory for the query (default: half of the machine's)"},
+    {"help", 'h', NULL, "this text"},
+    {NULL, 0, NULL, NULL},
+};
+
+/* Calls `topic` for each named query. */
+void hr_query_topics(hr_topic *topic)
+{
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+		const char *about;
+		size_t n;
+
+		hr_named_about(q, &about, &n);
+		topic(q->name, about, n);
+	}
+}
+
+static void list_query(const char *name, const char *about, size_t n)
+{
+	printf("%-10s  %.*s\n", name, (int)n, about);
+}
+
+/* "files, jobs, ..." malloc'ed; NULL without memory. */
+static char *names(void)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to == NULL)
+		return NULL;
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++)
+		fprintf(to, "%s%s", q == hr_named_list ? "" : ", ", q->name);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* `what` it could have been instead: "nor ..." or nothing. */
+static int no_such_name(const char *name, const char *what)
+{
+	char *all = names();
+
+	hr_say("'%s' is no named query%s; the named queries are: %s", name, what,
+	       all != NULL ? all : "");
+	free(all);
+	return HR_EXIT_USAGE;
+}
+
+static int explain(const char *name)
+{
+	const struct hr_named *q = hr_named_find(name);
+
+	if (q == NULL)
+		return no_such_name(name, "");
+	fputs(q->sql, stdout);
+	return EXIT_SUCCESS;
+}
+
+static bool parse_format(const char *text, enum hr_request_format *ret)
+{
+	static const char *const names[] = {"table", "json", "csv", "parquet"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*ret = i;
+			return true;
+		}
+	}
+	hr_say("--format must be table, json, csv or parquet, not '%s'", text);
+	return false;
+}
+
+/* A lone identifier is a NAME. */
+static bool is_identifier(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t n = strspn(text, letters);
+
+	if (n == 0)
+		return false;
+	for (; text[n] != '\0'; n++) {
+		if (strchr("0123456789_-", text[n]) == NULL && strchr(letters, text[n]) == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* The first operand is a store; later ones are while they look like one and are no named query. */
+static bool is_store(const char *text, size_t index)
+{
+	struct stat st;
+
+	if (index == 0)
+		return true;
+	if (hr_named_find(text) != NULL)
+		return false;
+	if (strncmp(text, "tcp://", 6) == 0)
+		return true;
+	return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void take_operand(struct hr_request *r, char *text)
+{
+	if (r->query == NULL && is_store(text, r->n_stores))
+		r->stores[r->n_stores++] = text;
+	else if (r->query == NULL)
+		r->query = text;
+	else
+		r->words[r->n_words++] = text;
+}
+
+/* Takes one option. 0 to go on, 1 when *ret_status is the end. */
+static int take_option(struct hr_request *r, int id, const char *value, int *ret_status)
+{
+	char *end;
+
+	*ret_status = HR_EXIT_USAGE;
+	switch (id) {
+	case OPT_JOB:
+		r->job = value;
+		return 0;
+	case OPT_FORMAT:
+		return parse_format(value, &r->format) ? 0 : 1;
+	case 'o':
+		r->output = value;
+		return 0;
+	case OPT_THREADS:
+		r->threads = (unsigned)strtoul(value, &end, 10);
+		if (*end == '\0' && r->threads > 0 && r->threads <= 4096)
+			return 0;
+		hr_say("--threads must be a number from 1 to 4096, not '%s'", value);
+		return 1;
+	case OPT_MEMORY:
+		if (hr_text_parse_size(value, &r->memory_bytes) == 0)
+			return 0;
+		hr_say("--memory must be a size such as 4GiB, not '%s'", value);
+		return 1;
+	case OPT_LIST:
+		hr_query_topics(list_query);
+		*ret_status = EXIT_SUCCESS;
+		return 1;
+	case OPT_EXPLAIN:
+		*ret_status = explain(value);
+		return 1;
+	case 'h':
+		*ret_status = hr_command_help("query");
+		return 1;
+	default:
+		return 1;
+	}
+}
+
+/* SQL that begins with a comment, as what --explain prints does, is no option. */
+static bool is_comment(const char *word)
+{
+	return word != NULL && strncmp(word, "-- ", 3) == 0;
+}
+
+/* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
+static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
+{
+	struct hr_options o = {
+	    .table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
+
+	for (;;) {
+		int id = is_comment(argv[o.next]) ? HR_OPTION_END : hr_option_next(&o);
+
+		if (id == HR_OPTION_END) {
+			if (o.next >= argc)
+				return 0;
+			take_operand(r, argv[o.next++]);
+		} else if (take_option(r, id, o.value, ret_status) != 0) {
+			return 1;
+		}
+	}
+}
+
+static int check(struct hr_request *r)
+{
+	if (r->n_stores == 0) {
+		hr_say("which store? `headrace query STORE summary`; `headrace query --help` says "
+		       "more");
+		return HR_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < r->n_stores; i++) {
+		if (strncmp(r->stores[i], "tcp://", 6) != 0)
+			continue;
+		hr_say("%s: querying a collector comes with the collector and is not available "
+		       "yet; name a store folder",
+		       r->stores[i]);
+		return HR_EXIT_USAGE;
+	}
+	if (r->query == NULL) {
+		hr_say("what is the question? `headrace query %s summary`, or SQL in quotes; "
+		       "`headrace query --list` lists the named queries",
+		       r->stores[0]);
+		return HR_EXIT_USAGE;
+	}
+	if (r->format == HR_FORMAT_PARQUET && r->output == NULL) {
+		hr_say("Parquet is no text: name a file with -o FILE");
+		return HR_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* SQL, or a NAME's. */
+static int resolve_query(struct hr_request *r)
+{
+	const struct hr_named *named;
+
+	if (!is_identifier(r->query)) {
+		r->named = (struct hr_named){"this statement", r->query};
+		if (strpbrk(r->query, " \t\n(;") == NULL)
+			return no_such_name(r->query, ", no folder, and no SQL");
+		if (r->n_words == 0 || strncmp(r->query, "--", 2) == 0)
+			return 0;
+		hr_say("SQL is one argument; what is '%s'? Quote the whole statement", r->words[0]);
+		return HR_EXIT_USAGE;
+	}
+	named = hr_named_find(r->query);
+	if (named == NULL)
+		return no_such_name(r->query, ", and no folder");
+	r->named = *named;
+	return 0;
+}
+
+/* Finds the SQL and its arguments. */
+static int resolve(struct hr_request *r)
+{
+	char *error = NULL;
+	int status = resolve_query(r);
+
+	if (status != 0 ||
+	    hr_named_args_init(&r->named, r->words, r->n_words, &r->args, &error) == 0)
+		return status;
+	hr_say("%s", error != NULL ? error : "out of memory");
+	free(error);
+	return HR_EXIT_USAGE;
+}
+
+int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_status)
+{
+	*ret = (struct hr_request){0};
+	*ret_status = EXIT_FAILURE;
+	ret->stores = calloc((size_t)argc, sizeof(*ret->stores));
+	ret->words = calloc((size_t)argc, sizeof(*ret->words));
+	if (ret->stores == NULL || ret->words == NULL || parse(ret, argc, argv, ret_status) != 0)
+		return 1;
+	*ret_status = check(ret);
+	if (*ret_status == 0)
+		*ret_status = resolve(ret);
+	return *ret_status == 0 ? 0 : 1;
+}
+
+void hr_request_done(struct hr_request *r)
+{
+	hr_named_args_done(&r->args);
+	free(r->stores);
+	free(r->words);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_request.h - what `headrace query` is asked to do
+ *
+ * Purpose   The command line, from words to a request: which stores, which question, which format;
+ *           says what is wrong with it.
+ * Owner     Texts are the command line's; hr_request_done() frees the rest.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_QUERY_REQUEST_H
+#define HEADRACE_CLI_QUERY_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collector/query/named.h"
+
+enum hr_request_format { HR_FORMAT_TABLE, HR_FORMAT_JSON, HR_FORMAT_CSV, HR_FORMAT_PARQUET };
+
+struct hr_request {
+	const char **stores;
+	size_t n_stores;
+	const char *job; /* NULL: all */
+	enum hr_request_format format;
+	const char *output; /* NULL: standard output */
+	uint64_t memory_bytes;
+	unsigned threads;
+	const char *query; /* SQL or NAME as typed */
+	char **words;	   /* arguments of a NAME */
+	size_t n_words;
+	struct hr_named named;	   /* what `query` comes to */
+	struct hr_named_args args; /* of a NAME, or of SQL with such a header (named.h) */
+};
+
+/*
+ * 0 to go on; 1 when that was all, after --help and its like or a mistake that was said, with
+ * *ret_status the exit status.
+ */
+int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_status);
+void hr_request_done(struct hr_request *r);
+
+#endif
