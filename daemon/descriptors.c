@@ -126,11 +126,9 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 
 void hr__fd_move(struct fold *f, struct operation *op)
 {
-	uint64_t bytes = op->bytes == UINT64_MAX ? 0 : op->bytes;
-
-	op->offset = fd_moved(f, op->r->fd, op->path, op->offset, bytes);
+	op->of.offset = fd_moved(f, op->r->fd, op->path, op->of.offset, op->of.bytes);
 	if (op->pair)
-		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, bytes);
+		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
 void hr__fd_effects(struct fold *f, const struct operation *op)

@@ -1,259 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The drain thread: its requests, its sleep, and what others may ask of it. */
 #include "daemon/drain_internal.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/fdstore.h"
-
-#define TICK_NS	      UINT64_C(250000000)
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* most while there is traffic */
 #define SLEEP_DEAF_NS UINT64_C(2000000)	 /* the same, with a process that cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
 #define BUSY_SLOTS    1024u /* found by one sweep: no time to sleep */
-
-/* ---- sweeping -------------------------------------------------------------------------------------- */
-
-/* The rings of a session that have something, and how much of it goes into the next entry. */
-struct share {
-	uint32_t n;
-	uint32_t all; /* slots */
-	uint16_t ring[HR_SESSION_RINGS];
-	uint32_t count[HR_SESSION_RINGS];
-};
-
-/* How much of each ring is ready, `most` slots of one, all up to the same moment. */
-static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, uint64_t now_ns,
-			  struct share *share)
-{
-	bool again;
-
-	do {
-		uint64_t earliest = UINT64_MAX;
-
-		share->all = 0;
-		for (uint32_t i = 0; i < share->n; i++) {
-			uint64_t end;
-
-			share->count[i] = hr_ring_ready(&s->rings[share->ring[i]], limit, most,
-							s->dead, now_ns, &end);
-			share->all += share->count[i];
-			if (end < earliest)
-				earliest = end;
-		}
-		/* A ring that was cut short holds the others back, or effects would overtake causes. */
-		again = share->n > 1 && earliest < limit && earliest != 0;
-		if (again)
-			limit = earliest;
-	} while (again);
-}
-
-/* As much as fits into an entry. */
-static void measure(struct hr_session *s, uint64_t limit, uint64_t now_ns, struct share *share)
-{
-	uint32_t most = 1, least;
-
-	share->n = 0;
-	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
-		const struct hr_ring_view *r = &s->rings[i];
-
-		if (!hr_ring_stirs(r))
-			continue;
-		share->ring[share->n++] = (uint16_t)i;
-		if (r->n_slots > most)
-			most = (uint32_t)r->n_slots;
-	}
-	least = share->n ? HR_ENTRY_SLOTS / share->n : most;
-	for (;; most = most / 2 > least ? most / 2 : least) {
-		measure_up_to(s, most, limit, now_ns, share);
-		if (share->all <= HR_ENTRY_SLOTS || most <= least)
-			return;
-	}
-}
-
-/* One RECORDS entry from all rings. Returns slots taken. */
-static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t sweep_ticks,
-			    uint64_t now_ns)
-{
-	struct hr_entry_records *in;
-	struct hr_record *slots;
-	struct share share;
-	uint64_t bytes;
-
-	measure(s, s->dead ? UINT64_MAX : sweep_ticks, now_ns, &share);
-	if (!share.all)
-		return 0;
-	bytes = sizeof(*in) + share.n * sizeof(struct hr_run) + (uint64_t)share.all * HR_SLOT_BYTES;
-	in = hr__drain_begin(d, bytes);
-	if (!in)
-		return 0;
-	in->proc = s->proc;
-	in->sweep_ticks = sweep_ticks;
-	in->n_runs = share.n;
-	in->spare = 0;
-	slots = (struct hr_record *)(in->runs + share.n);
-	for (uint32_t i = 0; i < share.n; i++) {
-		struct hr_ring_view *r = &s->rings[share.ring[i]];
-
-		in->runs[i] =
-		    (struct hr_run){share.ring[i] / HR_MAP_RINGS, share.ring[i] % HR_MAP_RINGS,
-				    share.count[i], r->tail};
-		hr_ring_copy(r, share.count[i], slots);
-		slots += share.count[i];
-	}
-	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
-	hr_journal_unlock(d->c.journal);
-	/* The journal has them: the client may reuse the slots while the engine works. */
-	for (uint32_t i = 0; i < share.n; i++)
-		if (share.count[i])
-			hr_ring_consumed(&s->rings[share.ring[i]], share.count[i]);
-	hr__drain_catch_up(d);
-	return share.all;
-}
-
-static void journal_lost(struct hr_drain *d, const struct hr_session *s, uint32_t ring,
-			 const struct hr_lost_row *rows, uint32_t n)
-{
-	struct hr_entry_lost *in;
-
-	if (!n)
-		return;
-	in = hr__drain_begin(d, sizeof(*in) + n * sizeof(rows[0]));
-	if (!in)
-		return;
-	in->proc = s->proc;
-	in->map = (uint16_t)(ring / HR_MAP_RINGS);
-	in->ring = (uint16_t)(ring % HR_MAP_RINGS);
-	in->n = n;
-	memcpy(in->rows, rows, n * sizeof(rows[0]));
-	hr__drain_commit(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
-}
-
-static void sweep_lost(struct hr_drain *d, struct hr_session *s)
-{
-	struct hr_lost_row rows[HR_OP_MAX];
-
-	for (uint32_t i = 0; i < hr_session_rings(s); i++)
-		journal_lost(d, s, i, rows, hr_ring_lost(&s->rings[i], rows));
-	journal_lost(d, s, 0, rows, hr_session_strays(s, rows));
-}
-
-static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t ticks,
-			      uint64_t now_ns)
-{
-	uint32_t all = sweep_rings(d, s, ticks, now_ns);
-
-	sweep_lost(d, s);
-	return all;
-}
-
-/* ---- the end of a session ---------------------------------------------------------------------------- */
-
-static void leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks)
-{
-	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
-		struct hr_inflight inflight;
-		struct hr_aggregate aggregate;
-		struct hr_entry_left *in;
-
-		hr_ring_cells(&s->rings[i], &inflight, &aggregate);
-		if (inflight.op == 0 && (aggregate.op == 0 || aggregate.count == 0))
-			continue;
-		in = hr__drain_begin(d, sizeof(*in));
-		if (!in)
-			continue;
-		in->proc = s->proc;
-		in->now_ticks = ticks;
-		in->map = i / HR_MAP_RINGS;
-		in->ring = i % HR_MAP_RINGS;
-		in->inflight = inflight;
-		in->aggregate = aggregate;
-		hr__drain_commit(d, HR_ENTRY_LEFT, sizeof(*in));
-	}
-}
-
-static void journal_end(struct hr_drain *d, uint64_t proc, const char *exit)
-{
-	struct hr_entry_end *in = hr__drain_begin(d, sizeof(*in));
-
-	if (!in)
-		return;
-	in->proc = proc;
-	in->now_ns = hr_boot_ns();
-	memset(in->exit, 0, sizeof(in->exit));
-	memcpy(in->exit, exit, strnlen(exit, sizeof(in->exit) - 1));
-	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
-}
-
-/* The process is gone: everything that it left, then its end. */
-static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
-{
-	uint64_t ticks = hr_clock_ticks(d->c.clock);
-	char name[64];
-
-	/* What rings can hold, and no more: whoever else has the map may go on writing. */
-	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
-		taken = sweep_session(d, s, ticks, now_ns);
-		if (taken > left)
-			taken = left;
-	}
-	leave_cells(d, s, ticks);
-	journal_end(d, s->proc, s->exit);
-	for (uint32_t i = 0; i < s->n_maps; i++) {
-		snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)s->proc, i);
-		hr_fdstore_remove(name);
-	}
-	d->deaf -= s->deaf;
-	hr_session_free(s);
-}
-
-/* What the attach thread has counted of clients since the last time. */
-static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
-			 enum hr_loss_reason reason)
-{
-	uint64_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
-
-	if (now == *noted)
-		return;
-	hr__drain_note(d, reason, now - *noted);
-	*noted = now;
-}
-
-static uint64_t sweep(struct hr_drain *d)
-{
-	struct hr_session **at = &d->sessions, *s;
-	uint64_t ticks = hr_clock_ticks(d->c.clock), now_ns = hr_boot_ns();
-	uint64_t all = 0;
-
-	hr__drain_catch_up(d);
-	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
-		hr__drain_tick(d, now_ns);
-	while ((s = *at)) {
-		if (!s->dead) {
-			all += sweep_session(d, s, ticks, now_ns);
-			at = &s->next;
-			continue;
-		}
-		*at = s->next;
-		finish(d, s, now_ns);
-		all++;
-	}
-	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
-	hr__drain_deselect(d);
-	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
-	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
-	d->sweeps++;
-	/* Goes on from the daemon before: clients only look whether it moves. */
-	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
-	d->traffic = all != 0;
-	return all;
-}
 
 /* ---- requests --------------------------------------------------------------------------------------- */
 
@@ -290,7 +50,7 @@ static void serve(struct hr_drain *d, struct message *m)
 			s->dead = true;
 			memcpy(s->exit, m->exit, sizeof(s->exit));
 		} else {
-			journal_end(d, m->proc, m->exit);
+			hr__drain_end(d, m->proc, m->exit);
 		}
 		break;
 	}
@@ -338,23 +98,9 @@ static void publish(struct hr_drain *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* As much as all rings can hold: many sweeps where one entry has room for a part only. */
-static void sweep_out(struct hr_drain *d)
-{
-	uint64_t left = 0, taken = 1;
-
-	for (const struct hr_session *s = d->sessions; s; s = s->next)
-		left += hr_session_slots(s);
-	for (; left > 0 && taken > 0; left -= taken) {
-		taken = sweep(d);
-		if (taken > left)
-			taken = left;
-	}
-}
-
 static void flush(struct hr_drain *d, uint64_t wanted)
 {
-	sweep_out(d);
+	hr__drain_sweep_out(d);
 	hr__drain_tick(d, hr_boot_ns());
 	hr__drain_seal(d);
 	publish(d);
@@ -369,10 +115,10 @@ static void stop(struct hr_drain *d, const char *state)
 	struct hr_entry_stop *in;
 	struct hr_session *s;
 
-	sweep_out(d);
+	hr__drain_sweep_out(d);
 	for (s = d->sessions; s; s = s->next) {
 		hr_session_set_level(s, HR_LEVEL_OFF);
-		leave_cells(d, s, hr_clock_ticks(d->c.clock));
+		hr__drain_leave_cells(d, s, hr_clock_ticks(d->c.clock));
 	}
 	hr__drain_tick(d, hr_boot_ns());
 	in = hr__drain_begin(d, sizeof(*in));
@@ -454,7 +200,7 @@ static void *run(void *arg)
 		uint64_t wanted, found;
 
 		take_inbox(d);
-		found = sweep(d);
+		found = hr__drain_sweep(d);
 		check_size(d);
 		publish(d);
 		pthread_mutex_lock(&d->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain_internal.h - the drain thread's own state, shared by drain.c (sweeps, requests, sleep) and drain_entry.c (journal entries)
+ * drain_internal.h - the drain thread's own state, shared by drain.c (thread, requests, sleep), drain_sweep.c (rings) and
+ * drain_entry.c (journal entries)
  *
  * All functions on the drain thread.
  */
@@ -61,6 +62,18 @@ void hr__drain_tick(struct hr_drain *d, uint64_t now_ns);
 void hr__drain_seal(struct hr_drain *d);
 void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);
 void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
+
+/* One look at all sessions: takes what their rings hold, ends those whose process is gone. Returns slots taken. */
+uint64_t hr__drain_sweep(struct hr_drain *d);
+
+/* As much as all rings can hold: many sweeps where one entry has room for a part only. */
+void hr__drain_sweep_out(struct hr_drain *d);
+
+/* What the owners of a session's rings are in the middle of, or died in. */
+void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks);
+
+/* A process is gone; `exit` as in hr_entry_end. */
+void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit);
 
 /* A loss that no ring tells of. */
 void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count);

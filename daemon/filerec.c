@@ -12,11 +12,6 @@ static uint64_t key(uint64_t proc, uint32_t file, uint32_t api)
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
 }
 
-static bool rec_is(const struct hr_filerec *r, uint64_t proc, uint32_t file, uint32_t api)
-{
-	return r->t.proc == proc && r->t.file == file && r->t.api == api;
-}
-
 static struct hr_filerec_list *list_of(struct hr_filerecs *f, const struct hr_filerec *r)
 {
 	return r->t.refs ? &f->open : &f->idle;
@@ -34,6 +29,7 @@ static void list_remove(struct hr_filerecs *f, struct hr_filerec_list *l, uint32
 		f->v[r->newer].older = r->older;
 	else
 		l->newest = r->older;
+	l->n--;
 }
 
 static void list_push(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t i)
@@ -47,6 +43,7 @@ static void list_push(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t
 	else
 		l->oldest = i;
 	l->newest = i;
+	l->n++;
 }
 
 static void hists_done(struct hr_filerec *r)
@@ -57,7 +54,7 @@ static void hists_done(struct hr_filerec *r)
 
 void hr_filerecs_init(struct hr_filerecs *f)
 {
-	*f = (struct hr_filerecs){.unused = NONE, .open = {NONE, NONE}, .idle = {NONE, NONE}};
+	*f = (struct hr_filerecs){.unused = NONE, .open = {NONE, NONE, 0}, .idle = {NONE, NONE, 0}};
 }
 
 void hr_filerecs_done(struct hr_filerecs *f)
@@ -73,7 +70,7 @@ void hr_filerecs_done(struct hr_filerecs *f)
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached)
 {
-	if (cached < f->n && rec_is(&f->v[cached], proc, file, api))
+	if (hr__filerec_is(f, cached, proc, file, api))
 		return cached;
 	return hr_map64_get(&f->by_key, key(proc, file, api));
 }
@@ -89,6 +86,8 @@ static uint32_t take_slot(struct hr_filerecs *f)
 
 	if (i != NONE) {
 		f->unused = f->v[i].newer;
+		if (f->unused != NONE)
+			__builtin_prefetch(&f->v[f->unused], 1);
 		return i;
 	}
 	if (f->n == f->room) {
@@ -122,16 +121,12 @@ static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 	return i;
 }
 
-uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
-			uint32_t *cached)
+uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
 {
 	struct hr_filerec_tail tail = {proc, file, api, -1, -1, -1, -1, 0, 0};
-	uint32_t i = hr_filerec_find(f, proc, file, api, *cached);
+	uint32_t i = hr_map64_get(&f->by_key, key(proc, file, api));
 
-	if (i == NONE)
-		i = make(f, &tail);
-	*cached = i;
-	return i;
+	return i != NONE ? i : make(f, &tail);
 }
 
 int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
@@ -156,14 +151,18 @@ static int hist_spill(struct hr_few_hist *h)
 
 static int hist_add(struct hr_few_hist *h, unsigned bin, uint32_t n)
 {
-	for (unsigned i = 0; i < HR_FEW_BINS && !h->all; i++) {
-		if (h->count[i] && h->bin[i] != bin)
+	if (__builtin_expect(h->all != NULL, 0)) {
+		h->all[bin] += n;
+		return 0;
+	}
+	for (unsigned i = 0; i < HR_FEW_BINS; i++) {
+		if (h->bin[i] != bin && h->count[i])
 			continue;
 		h->bin[i] = (uint8_t)bin;
 		h->count[i] += n;
 		return 0;
 	}
-	if (!h->all && hist_spill(h))
+	if (hist_spill(h))
 		return -ENOMEM;
 	h->all[bin] += n;
 	return 0;
@@ -306,10 +305,13 @@ uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t 
 			 uint32_t max)
 {
 	uint32_t excess = f->live > HR_FILERECS_MOST ? f->live - HR_FILERECS_MOST : 0;
+	uint32_t idle = f->idle.n > HR_FILERECS_IDLE ? f->idle.n - HR_FILERECS_IDLE : 0;
 	uint32_t n = 0, i;
 
+	if (idle < excess)
+		idle = excess;
 	for (i = f->idle.oldest; i != NONE && n < max; i = f->v[i].newer) {
-		if (n >= excess && f->v[i].last_ns + HR_FILE_IDLE_NS > now_ns)
+		if (n >= idle && f->v[i].last_ns + HR_FILE_IDLE_NS > now_ns)
 			return n;
 		indexes[n++] = i;
 	}

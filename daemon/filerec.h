@@ -5,7 +5,7 @@
  * Owner     The engine; drain thread.
  * Lifetime  A record is made by the first operation. While a descriptor is open it is `open`, else `idle`, in the order of its
  *           last operation. It is sent and forgotten when it has been idle for HR_FILE_IDLE_NS, when its process ends, or when
- *           there are more than HR_FILERECS_MOST (the longest idle first); at a checkpoint it is sent and its counters
+ *           there are more than HR_FILERECS_MOST, or HR_FILERECS_IDLE idle ones (the longest idle first); at a checkpoint it is sent and its counters
  *           start from zero, and only open ones are kept, with what sequence detection needs.
  */
 #ifndef HEADRACE_DAEMON_FILEREC_H
@@ -19,7 +19,8 @@
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
-#define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
+#define HR_FILERECS_IDLE 1024u /* of them: few enough that the processor keeps them near */
+#define HR_FILE_BINS	 48u   /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
@@ -68,6 +69,7 @@ struct hr_filerec {
 
 struct hr_filerec_list {
 	uint32_t oldest, newest;
+	uint32_t n;
 };
 
 struct hr_filerecs {
@@ -92,13 +94,26 @@ struct hr_file_op {
 void hr_filerecs_init(struct hr_filerecs *f);
 void hr_filerecs_done(struct hr_filerecs *f);
 
-/* Index of a record, made when absent; *cached: the caller's last for this process. UINT32_MAX: out of memory. */
-uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
-			uint32_t *cached);
+static inline bool hr__filerec_is(const struct hr_filerecs *f, uint32_t i, uint64_t proc,
+				  uint32_t file, uint32_t api)
+{
+	return i < f->n && f->v[i].t.proc == proc && f->v[i].t.file == file && f->v[i].t.api == api;
+}
 
 /* Index or UINT32_MAX; looks at `cached` first. */
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
+
+uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
+
+/* Index of a record, made when absent; *cached: the caller's last for this process. UINT32_MAX: out of memory. */
+static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
+				      uint32_t api, uint32_t *cached)
+{
+	if (!__builtin_expect(hr__filerec_is(f, *cached, proc, file, api), 1))
+		*cached = hr__filerec_get(f, proc, file, api);
+	return *cached;
+}
 
 /* The record of a key will soon be asked for. */
 void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
@@ -109,10 +124,16 @@ void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
  * Records that are due at `now_ns`, longest idle first, at most `max`: idle for HR_FILE_IDLE_NS, or in excess of
- * HR_FILERECS_MOST (open ones too, when no idle one is left). The caller sends and removes them. Returns how many.
+ * a limit (open ones too, when no idle one is left). The caller sends and removes them. Returns how many.
  */
 uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
 			 uint32_t max);
+
+/* Whether some are in excess of a limit. */
+static inline bool hr_filerecs_full(const struct hr_filerecs *f)
+{
+	return f->idle.n > HR_FILERECS_IDLE || f->live > HR_FILERECS_MOST;
+}
 
 void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 

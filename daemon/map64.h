@@ -13,20 +13,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define HR_MAP64_NONE UINT32_MAX
-
-/* Tables that are looked up at random want huge pages: a miss of the address translation costs as much as one of the cache. */
-#define HR_HUGE_FROM_BYTES (4u << 20)
-static inline void hr_huge_pages(void *table, size_t bytes)
-{
-	uintptr_t first = ((uintptr_t)table + 4095) & ~(uintptr_t)4095;
-
-	if (bytes >= HR_HUGE_FROM_BYTES)
-		(void)madvise((void *)first, ((uintptr_t)table + bytes - first) & ~(size_t)4095,
-			      MADV_HUGEPAGE);
-}
 
 struct hr_map64_cell {
 	uint64_t key;
@@ -84,7 +72,6 @@ static inline int hr__map64_grow(struct hr_map64 *m)
 	bigger.cells = malloc(bytes);
 	if (!bigger.cells)
 		return -ENOMEM;
-	hr_huge_pages(bigger.cells, bytes);
 	memset(bigger.cells, 0xff, bytes);
 	for (uint64_t i = 0; m->cells && i <= m->mask; i++)
 		if (m->cells[i].value != HR_MAP64_NONE)

@@ -12,7 +12,6 @@ static int room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	bigger = realloc(*v, more * size);
 	if (!bigger)
 		return -ENOMEM;
-	hr_huge_pages(bigger, more * size);
 	*v = bigger;
 	*room = more;
 	return 0;
