@@ -216,17 +216,23 @@ static int visit_job(void *context, int fd, const char *name)
 
 static int explain(int error, const char *store, char **ret_error)
 {
-	const char *format = "%s: cannot be read: %s";
+	const char *what = strerrordesc_np(-error);
 
 	if (!ret_error)
 		return error;
-	if (error == -ENOENT || error == -ENOTDIR || error == -ENOTEMPTY)
-		format = "%s: no headrace store there (headrace run -o makes one): %s";
+	if (error == -ENOENT)
+		what = "no headrace store there (headrace run -o makes one)";
+	else if (error == -ENOTDIR)
+		what = "no headrace store, which is a folder";
+	else if (error == -ENOTEMPTY)
+		what =
+		    "its file " HR__STORE_FILE " is damaged, or of something else; in a store of "
+		    "this version it is the line \"headrace store 1\"";
 	else if (error == -EPROTONOSUPPORT)
-		format = "%s: written by a newer headrace; read it with that version: %s";
+		what = "written by a newer headrace; read it with that version";
 	else if (error == -EACCES)
-		format = "%s: belongs to someone else (stores are mode 0700): %s";
-	if (asprintf(ret_error, format, store, strerrordesc_np(-error)) < 0)
+		what = "belongs to someone else (stores are mode 0700)";
+	if (asprintf(ret_error, "%s: %s", store, what) < 0)
 		*ret_error = NULL;
 	return error;
 }

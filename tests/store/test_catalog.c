@@ -377,6 +377,10 @@ static void newer_versions(void **state)
 	assert_int_equal(hr_catalog_open(&store, 1, NULL, &c, &error), -EPROTONOSUPPORT);
 	assert_non_null(strstr(error, "newer headrace"));
 	free(error);
+	help_write(help_path(state, "s/headrace.store"), (const uint8_t *)"what?\n", 6);
+	assert_int_equal(hr_catalog_open(&store, 1, NULL, &c, &error), -ENOTEMPTY);
+	assert_non_null(strstr(error, "headrace.store is damaged"));
+	free(error);
 }
 
 static void no_store(void **state)
