@@ -220,6 +220,27 @@ static void wait_for_command(struct run *run)
 
 /* ---- after CMD ------------------------------------------------------------------------------- */
 
+/* The daemon's own word on a store that did not take everything. */
+static void say_store_error(const struct run *run, int error)
+{
+	const struct hr_message *done = &run->link.message;
+	uint64_t given_up = (uint64_t)hr_message_get_int(done, "given_up", 0);
+	bool untold = hr_message_get_int(done, "untold", 0) != 0;
+
+	if (hr_message_get_int(done, "runs", 0) > 0)
+		hr_say("the store cannot be written at the moment: %s", strerrordesc_np(-error));
+	else if (given_up > 0 || untold)
+		hr_say("the store could not be written to its end: %s; %s of %s operations are "
+		       "missing in it%s",
+		       strerrordesc_np(-error), hr_text_count(given_up).s,
+		       hr_text_count((uint64_t)hr_message_get_int(done, "events", 0)).s,
+		       untold ? ", and it has no room to say so" : ", its `losses` count them");
+	else
+		hr_say("the store could not be written to its end: %s; what is missing is in its "
+		       "journal: `headrace query %s summary` tries again",
+		       strerrordesc_np(-error), run->job.store);
+}
+
 static void say_problems(struct run *run)
 {
 	const struct hr_message *done = &run->link.message;
@@ -235,9 +256,7 @@ static void say_problems(struct run *run)
 		       (long long)open, open == 1 ? "" : "es",
 		       hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are", pids);
 	if (error != 0)
-		hr_say("the store could not be written to its end: %s; what is missing is in its "
-		       "`losses`",
-		       strerrordesc_np((int)-error));
+		say_store_error(run, (int)error);
 	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)
 		hr_say("%lld other run%s of this job go%s on on this node", (long long)others,
 		       others == 1 ? "" : "s", others == 1 ? "es" : "");
@@ -245,6 +264,7 @@ static void say_problems(struct run *run)
 
 static void summarise(struct run *run)
 {
+	const struct hr_message *done = &run->link.message;
 	struct hr_summary *summary;
 	char *error = NULL;
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
@@ -254,6 +274,11 @@ static void summarise(struct run *run)
 		free(error);
 		return;
 	}
+	if (hr_message_get_int(done, "untold", 0) != 0 &&
+	    hr_summary_add_loss(summary, "store_full",
+				(uint64_t)hr_message_get_int(done, "given_up", 0),
+				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
+		hr_say("out of memory");
 	hr_summary_print(summary, stderr);
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);

@@ -20,7 +20,7 @@ struct loader {
 	uint64_t first_ns, last_ns; /* wall clock */
 	bool ended, killed, running, unfinished;
 	uint32_t world;
-	size_t who_room, losses_room;
+	size_t who_room;
 };
 
 /* ---- small helpers --------------------------------------------------------------------------- */
@@ -137,33 +137,37 @@ static int fold_files(struct loader *l, const struct hr_stream *stream,
 
 static bool counts_operations(const char *reason)
 {
-	return strcmp(reason, "limit") != 0 && strcmp(reason, "restart") != 0 &&
-	       strcmp(reason, "unattached") != 0 && strcmp(reason, "journal_memory") != 0;
+	static const char *const others[] = {"limit",	       "restart",      "unattached",
+					     "journal_memory", "rollups_full", "files_full"};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(reason, others[i]) == 0)
+			return false;
+	return true;
 }
 
-static int add_loss(struct loader *l, const Headrace__LossRow *row)
+int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes)
 {
-	struct hr_summary *s = l->s;
 	struct hr_summary_loss *loss = NULL;
 
 	for (size_t i = 0; i < s->n_losses && loss == NULL; i++)
-		if (strcmp(s->losses[i].reason, row->reason) == 0)
+		if (strcmp(s->losses[i].reason, reason) == 0)
 			loss = &s->losses[i];
 	if (loss == NULL) {
-		char *reason = strdup(row->reason);
+		char *copy = strdup(reason);
 
-		if (reason == NULL ||
-		    !reserve(&s->losses, s->n_losses, &l->losses_room, sizeof(*loss))) {
-			free(reason);
+		if (copy == NULL ||
+		    !reserve(&s->losses, s->n_losses, &s->losses_room, sizeof(*loss))) {
+			free(copy);
 			return -ENOMEM;
 		}
 		loss = &s->losses[s->n_losses++];
-		*loss = (struct hr_summary_loss){.reason = reason};
+		*loss = (struct hr_summary_loss){.reason = copy};
 	}
-	loss->count += row->count;
-	loss->bytes += row->bytes;
-	if (counts_operations(row->reason))
-		s->lost += row->count;
+	loss->count += count;
+	loss->bytes += bytes;
+	if (counts_operations(reason))
+		s->lost += count;
 	return 0;
 }
 
@@ -174,7 +178,8 @@ static int fold_losses(struct loader *l, const Headrace__Loss *loss)
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++)
 		if (strcmp(loss->rows[i]->reason, "collision") !=
 		    0) /* a second id, nothing is missing */
-			r = add_loss(l, loss->rows[i]);
+			r = hr_summary_add_loss(l->s, loss->rows[i]->reason, loss->rows[i]->count,
+						loss->rows[i]->bytes);
 	return r;
 }
 

@@ -64,7 +64,7 @@ struct hr_summary {
 	struct hr_summary_path *files, *folders; /* by io_ns, a few each */
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;
-	size_t n_losses;
+	size_t n_losses, losses_room;
 	uint64_t lost;	 /* operations */
 	char **problems; /* of the catalogue */
 	size_t n_problems;
@@ -73,6 +73,9 @@ struct hr_summary {
 /* On failure *ret_error (malloc'ed, may be NULL) says why. */
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
 void hr_summary_free(struct hr_summary *s);
+
+/* Adds what the store itself does not say. -ENOMEM. */
+int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
 /* At most some 30 lines; what is missing comes first. */
 void hr_summary_print(const struct hr_summary *s, FILE *out);

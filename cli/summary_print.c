@@ -41,6 +41,12 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
 		      "what it had not stored would be\n",
 		      out);
+	else if (strcmp(loss->reason, "rollups_full") == 0)
+		fprintf(out, "%s operation%s in the totals below: the disk was full\n", count.s,
+			plural(loss->count));
+	else if (strcmp(loss->reason, "files_full") == 0)
+		fprintf(out, "%s record%s in the table of files: the disk was full\n", count.s,
+			plural(loss->count));
 	else
 		fprintf(out, "%s operation%s (%s), %s\n", count.s, plural(loss->count),
 			loss->reason, hr_text_size(loss->bytes).s);

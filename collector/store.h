@@ -25,7 +25,8 @@
 
 #include "common/frame.h"
 
-#define HR_SEGMENT_BYTES (256u << 20) /* a segment is sealed past this */
+#define HR_SEGMENT_BYTES	(256u << 20) /* a segment is sealed past this */
+#define HR_WRITER_RESERVE_BYTES (64u << 10)  /* of disk, kept for hr_writer_append_last */
 
 struct hr_segment_hdr {
 	uint8_t magic[8]; /* "HRSEG\r\n\x1a" */
@@ -87,6 +88,12 @@ uint64_t hr_writer_bytes(const struct hr_writer *w);
  * nothing half-written stays.
  */
 int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes);
+
+/*
+ * The same for the last words of a stream whose disk is full: from the room that hr_writer_append
+ * leaves alone. (None where the file system cannot take room ahead.)
+ */
+int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
 int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 

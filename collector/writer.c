@@ -7,8 +7,12 @@
  * sealed.
  *
  *      none   --(append: header + StreamStart)-->  open
- *      open   --(append past the limit, close: footer)-->  sealed = none
+ *      open   --(append past the limit and the next one can be made, close: footer)-->  sealed = none
  *      open   --(damage inside, found at recovery)-->  left as it is = none
+ *
+ * Room is taken from the file system ahead of the data (fallocate, the file's size stays), and the
+ * last HR_WRITER_RESERVE_BYTES of it are for hr_writer_append_last alone: whatever fills the disk,
+ * a stream can say at its end what is missing.
  */
 #include "collector/writer.h"
 
@@ -21,6 +25,8 @@
 
 #include "collector/layout.h"
 #include "collector/segment.h"
+
+#define ROOM_STEP_BYTES (1u << 20) /* taken ahead where there is plenty */
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
@@ -40,14 +46,52 @@ static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
 	return 0;
 }
 
+/* Takes the file system's room for a segment up to `end`; *room_end is how far it has got. */
+static int take_room(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
+{
+	int r;
+
+	if (w->no_room_ahead || end <= *room_end)
+		return 0;
+	do
+		r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)*room_end, (off_t)(end - *room_end));
+	while (r < 0 && errno == EINTR);
+	if (r < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+		w->no_room_ahead = true; /* NFS before 4.2, and others */
+		return 0;
+	}
+	if (r < 0)
+		return -errno;
+	*room_end = end;
+	return 0;
+}
+
+/* Room for `bytes` more, with the reserve behind them. */
+static int make_room(struct hr_writer *w, uint64_t bytes)
+{
+	uint64_t need = w->offset + bytes + HR_WRITER_RESERVE_BYTES;
+
+	if (need <= w->room_end || take_room(w, w->fd, need + ROOM_STEP_BYTES, &w->room_end) == 0)
+		return 0;
+	return take_room(w, w->fd, need, &w->room_end);
+}
+
+/* Cuts the open segment where its frames end: what a failed write left, and room that is not needed. */
+static void cut(struct hr_writer *w)
+{
+	/* If this fails, the next append or recovery takes care of what is left. */
+	(void)!ftruncate(w->fd, (off_t)w->offset);
+	w->room_end = w->offset;
+}
+
 /* Appends to the open segment, or leaves it as it was. */
 static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 {
 	int r = write_at(w->fd, buf, bytes, w->offset);
 
 	if (r < 0) {
-		/* If this fails too, the next append or recovery takes care of what is left. */
-		(void)!ftruncate(w->fd, (off_t)w->offset);
+		cut(w);
+		(void)make_room(w, 0); /* the reserve went, too */
 		return r;
 	}
 	w->offset += bytes;
@@ -74,11 +118,18 @@ static int seal(struct hr_writer *w)
 
 void hr__writer_leave_segment(struct hr_writer *w)
 {
+	cut(w);
 	close(w->fd);
 	w->fd = -1;
 	w->other_bytes += w->offset;
-	w->offset = 0;
+	w->offset = w->room_end = 0;
 	hr__index_done(&w->index);
+}
+
+void hr__writer_reserve(struct hr_writer *w)
+{
+	w->room_end = w->offset;
+	(void)make_room(w, 0);
 }
 
 /* Header and StreamStart of the next segment, in one malloc'ed buffer. */
@@ -104,45 +155,68 @@ static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t 
 	return buf ? 0 : -ENOMEM;
 }
 
-/* Makes the next segment; that of a new stream brings it to seq 1. */
-int hr__writer_start_segment(struct hr_writer *w)
+/* A file with the head of the next segment in it and its reserve behind, or none at all. */
+static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, int *ret_fd,
+			uint64_t *ret_room_end)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	uint64_t room_end = bytes;
 	char name[16];
-	uint8_t *buf;
-	size_t bytes;
 	int fd, r;
 
 	if (w->number == HR__SEGMENT_MAX)
 		return -EFBIG;
+	hr__segment_name(w->number + 1, name);
+	fd = openat(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = write_at(fd, head, bytes, 0);
+	if (r == 0)
+		r = take_room(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
+	if (r < 0) {
+		close(fd);
+		unlinkat(w->dir_fd, name, 0);
+		return r;
+	}
+	*ret_fd = fd;
+	*ret_room_end = room_end;
+	return 0;
+}
+
+int hr__writer_start_segment(struct hr_writer *w)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	uint64_t room_end = 0;
+	uint8_t *buf;
+	size_t bytes;
+	int fd = -1, r;
+
 	frame.seq = w->mark ? w->mark : 1;
 	frame.body_case = HEADRACE__FRAME__BODY_STREAM_START;
 	frame.stream_start = &w->start;
 	r = pack_head(w, &frame, &buf, &bytes);
 	if (r < 0)
 		return r;
-	hr__segment_name(w->number + 1, name);
-	fd = openat(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : write_at(fd, buf, bytes, 0);
+	r = make_segment(w, buf, bytes, &fd, &room_end);
 	free(buf);
-	if (r == 0)
-		r = hr__index_add(&w->index, sizeof(struct hr_segment_hdr),
-				  (uint32_t)(bytes - sizeof(struct hr_segment_hdr)), &frame);
-	if (r < 0) {
-		if (fd >= 0) {
-			close(fd);
-			unlinkat(w->dir_fd, name, 0);
-		}
+	if (r < 0)
 		return r;
+	if (w->fd >= 0) {
+		(void)seal(w); /* it is read without a footer, too */
+		hr__writer_leave_segment(w);
 	}
 	w->fd = fd;
 	w->number++;
 	w->offset = bytes;
+	w->room_end = room_end;
 	w->mark = frame.seq;
 	w->folder_changed = true;
 	if (w->unsynced == 0)
 		w->unsynced = w->number;
-	return 0;
+	r = hr__index_add(&w->index, sizeof(struct hr_segment_hdr),
+			  (uint32_t)(bytes - sizeof(struct hr_segment_hdr)), &frame);
+	if (r < 0)
+		hr__writer_leave_segment(w);
+	return r;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -260,8 +334,19 @@ void hr__writer_segment_bytes(struct hr_writer *w, uint64_t bytes)
 	w->segment_bytes = bytes;
 }
 
+/* Is there a segment for the next frame? One past the limit is gone on with while there is no room for the next. */
+static int open_for_append(struct hr_writer *w)
+{
+	int r;
+
+	if (w->fd >= 0 && w->offset <= w->segment_bytes)
+		return 0;
+	r = hr__writer_start_segment(w);
+	return w->fd >= 0 ? 0 : r;
+}
+
 static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
-			  size_t bytes)
+			  size_t bytes, bool last)
 {
 	uint64_t offset;
 	int r;
@@ -272,29 +357,23 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 		return -EALREADY;
 	if (msg->seq != w->mark + 1)
 		return -ERANGE;
-	if (w->fd < 0) {
-		r = hr__writer_start_segment(w);
-		if (r < 0)
-			return r;
-	}
+	r = open_for_append(w);
+	if (r == 0 && !last)
+		r = make_room(w, bytes);
+	if (r < 0)
+		return r;
 	offset = w->offset;
 	r = append_bytes(w, frame, bytes);
 	if (r < 0)
 		return r;
 	w->mark = msg->seq;
-	r = hr__index_add(&w->index, offset, (uint32_t)bytes, msg);
-	/*
-	 * The frame is in the store. A segment that cannot be indexed or sealed is read without a
-	 * footer.
-	 */
-	if (r == 0 && w->offset > w->segment_bytes)
-		r = seal(w);
-	if (r < 0 || w->offset > w->segment_bytes)
+	/* The frame is in the store. A segment that cannot be indexed is read without a footer. */
+	if (hr__index_add(&w->index, offset, (uint32_t)bytes, msg) < 0)
 		hr__writer_leave_segment(w);
 	return 0;
 }
 
-int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes)
+static int append(struct hr_writer *w, const uint8_t *frame, size_t bytes, bool last)
 {
 	Headrace__Frame *msg;
 	size_t whole;
@@ -305,9 +384,19 @@ int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes)
 	r = hr_frame_unpack(frame, bytes, &msg);
 	if (r < 0)
 		return r;
-	r = append_message(w, msg, frame, bytes);
+	r = append_message(w, msg, frame, bytes, last);
 	headrace__frame__free_unpacked(msg, NULL);
 	return r;
+}
+
+int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes)
+{
+	return append(w, frame, bytes, false);
+}
+
+int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes)
+{
+	return append(w, frame, bytes, true);
 }
 
 /* Names of new segments, and of the folders above that may be new too. */
@@ -359,8 +448,10 @@ int hr_writer_close(struct hr_writer *w)
 
 	if (!w)
 		return 0;
-	if (w->fd >= 0)
+	if (w->fd >= 0) {
 		r = seal(w);
+		cut(w);
+	}
 	writer_free(w);
 	return r;
 }

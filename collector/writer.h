@@ -18,6 +18,8 @@ struct hr_writer {
 	uint32_t unsynced;   /* first segment with data that hr_writer_sync has not seen, 0: none */
 	bool folder_changed; /* likewise for the names of segments */
 	uint64_t offset;     /* where the next frame goes in the open segment */
+	uint64_t room_end;   /* up to where the file system's room is taken */
+	bool no_room_ahead;  /* the file system takes none */
 	uint64_t mark;
 	uint64_t other_bytes; /* of segments that are not open */
 	uint64_t segment_bytes;
@@ -29,11 +31,17 @@ struct hr_writer {
 /* Seals segments past `bytes` instead of HR_SEGMENT_BYTES: for tests. */
 void hr__writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
 
-/* Makes the next segment; that of a new stream brings it to seq 1. */
+/*
+ * Makes the next segment with its reserve, and seals the open one; that of a new stream brings it to seq 1. On failure the
+ * open one stays.
+ */
 int hr__writer_start_segment(struct hr_writer *w);
 
 /* Closes the open segment without sealing it. */
 void hr__writer_leave_segment(struct hr_writer *w);
+
+/* Takes the reserve of an open segment that another writer left, if there is room. */
+void hr__writer_reserve(struct hr_writer *w);
 
 /*
  * Goes on where the folder's last segment ends, or starts the first. *cut_bytes grows by what was

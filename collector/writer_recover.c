@@ -72,7 +72,9 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 	w->offset = end;
 	w->other_bytes -= source->bytes;
 	w->unsynced = w->number;
-	if (!sound_header || !unbroken(&w->index))
+	if (sound_header && unbroken(&w->index))
+		hr__writer_reserve(w);
+	else
 		hr__writer_leave_segment(w);
 	return 0;
 }

@@ -1,41 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/appender.h"
+#include "daemon/appender_internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "common/batch.h"
-#include "daemon/losses.h"
-
 #define COMPRESS_FROM_BYTES 512u /* of unpacked messages: smaller frames gain nothing */
-
-struct hr_appender {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t given_some; /* to the thread */
-	pthread_cond_t done_some;  /* from the thread */
-	struct hr_out_list inbox;
-	uint64_t given, done; /* outs */
-	uint64_t progress_seen;
-	bool cornered; /* the drain thread has no journal half left */
-	bool stop;
-	int error;
-	uint64_t stored_bytes;
-	/* the thread's own */
-	struct hr_writer *writer;
-	struct hr_batch_pool *pool;
-	struct hr_journal *journal;
-	struct hr_encoder *encoder;
-	struct hr_out_list kept; /* packed, not yet stored */
-	uint64_t kept_bytes;
-};
 
 /* ---- packing -------------------------------------------------------------------------------------- */
 
-/* Makes o's bytes; frees what they were made of. */
-static int pack(struct hr_appender *a, struct hr_out *o)
+int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
 {
 	Headrace__EventBatch events;
 	int r = 0;
@@ -69,9 +43,9 @@ static int replace(struct hr_appender *a, struct hr_out *o)
 	size_t bytes;
 	int r;
 
-	row.reason = (char *)hr_loss_name(HR_LOSS_STORE_FULL);
-	row.count = o->n_events;
-	row.bytes = o->bytes_moved;
+	row.reason = (char *)hr_loss_name(o->absence.reason);
+	row.count = o->absence.count;
+	row.bytes = o->absence.bytes;
 	loss.n_rows = 1;
 	loss.rows = rows;
 	o->frame.body_case = HEADRACE__FRAME__BODY_LOSS;
@@ -131,7 +105,7 @@ static int append_kept(struct hr_appender *a)
 			if (a->journal)
 				hr_journal_retire(a->journal, o->retire_gen);
 		} else {
-			r = pack(a, o);
+			r = hr__appender_pack(a, o);
 			if (r &&
 			    r != -ENOMEM) /* cannot be encoded: too large, or our own mistake */
 				r = replace(a, o);
@@ -171,7 +145,7 @@ static void keep(struct hr_appender *a)
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {
 		if (o->retire_gen && a->journal && cornered)
 			hr_journal_retire(a->journal, o->retire_gen);
-		if (pack(a, o))
+		if (hr__appender_pack(a, o))
 			replace(a, o);
 	}
 	give_up(a);
@@ -322,6 +296,19 @@ uint64_t hr_appender_stored_bytes(const struct hr_appender *a)
 	return __atomic_load_n(&a->stored_bytes, __ATOMIC_RELAXED);
 }
 
+int hr_appender_stop(struct hr_appender *a)
+{
+	if (!a->joined) {
+		pthread_mutex_lock(&a->lock);
+		a->stop = true;
+		pthread_cond_signal(&a->given_some);
+		pthread_mutex_unlock(&a->lock);
+		pthread_join(a->thread, NULL);
+		a->joined = true;
+	}
+	return a->kept.first ? a->error : 0;
+}
+
 int hr_appender_free(struct hr_appender *a)
 {
 	struct hr_out *o;
@@ -329,12 +316,7 @@ int hr_appender_free(struct hr_appender *a)
 
 	if (!a)
 		return 0;
-	pthread_mutex_lock(&a->lock);
-	a->stop = true;
-	pthread_cond_signal(&a->given_some);
-	pthread_mutex_unlock(&a->lock);
-	pthread_join(a->thread, NULL);
-	r = a->kept.first ? a->error : 0;
+	r = hr_appender_stop(a);
 	while ((o = hr_out_list_pop(&a->kept)))
 		hr_out_free(o, a->pool);
 	hr_encoder_free(a->encoder);

@@ -42,6 +42,20 @@ void hr_appender_make_room(struct hr_appender *a);
 int hr_appender_error(const struct hr_appender *a);
 uint64_t hr_appender_stored_bytes(const struct hr_appender *a);
 
+/* Stores what it can and ends the thread. 0, or the store's error when frames are left. */
+int hr_appender_stop(struct hr_appender *a);
+
+/*
+ * For an appender that was stopped with frames left, on a disk that stays full: stores what fits, the most telling first,
+ * and says in one Loss frame from the writer's reserve what does not. Frames get new numbers, so no journal may ever be
+ * replayed into this stream again.
+ */
+struct hr_given_up {
+	uint64_t count, bytes; /* operations that are not in the store, by this call */
+	bool told;	       /* the store says so */
+};
+void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret);
+
 /* Stores what it can, ends the thread, frees. Returns the store's error if frames were left. Accepts NULL. */
 int hr_appender_free(struct hr_appender *a);
 

@@ -217,8 +217,8 @@ void hr__emit_batch(struct hr_engine *e)
 	if (!o)
 		return;
 	o->batch = e->batch;
-	o->n_events = e->batch->n;
-	o->bytes_moved = e->batch->bytes_moved;
+	o->absence = (struct hr_loss){
+	    .reason = HR_LOSS_STORE_FULL, .count = e->batch->n, .bytes = e->batch->bytes_moved};
 	e->batch = NULL;
 	e->batch_number++;
 	e->stats.batches++;
@@ -241,6 +241,19 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 	m->max_dur_ns = r->max_dur_ns;
 	m->n_size_hist = sparse(o, r->size_hist, HR_HIST_BINS, &m->size_hist);
 	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
+}
+
+/* Without events the rollups are all that is known of an operation. */
+static struct hr_loss absence_of_rollups(const struct hr_engine *e, const Headrace__RollupBatch *m)
+{
+	struct hr_loss l = {.reason = e->level == HR_LEVEL_TRACE ? HR_LOSS_ROLLUPS_FULL
+								 : HR_LOSS_STORE_FULL};
+
+	for (size_t i = 0; i < m->n_rows; i++) {
+		l.count += m->rows[i]->count;
+		l.bytes += m->rows[i]->bytes;
+	}
+	return l;
 }
 
 /* One frame of a window's rows from row `from` on; returns where the next one starts, t->n at the end. */
@@ -266,6 +279,7 @@ static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 			if (t->v[k].window == window)
 				fill_rollup(o, &rows[m->n_rows++], &t->v[k]);
 		o->frame.rollups = m;
+		o->absence = absence_of_rollups(e, m);
 	}
 	end(e, o);
 	while (i < t->n && t->v[i].window != window)
@@ -361,6 +375,7 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 				fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
 			}
 			o->frame.file_records = m;
+			o->absence = (struct hr_loss){.reason = HR_LOSS_FILES_FULL, .count = some};
 		}
 		end(e, o);
 		indexes += some;

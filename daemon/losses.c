@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/losses.h"
 
+#include <errno.h>
+#include <string.h>
+
 static const char *const names[HR_LOSS_REASONS] = {
-    "ring_full", "detached", "torn",  "hostile",	"collision",  "store_full",
-    "max_size",	 "restart",  "limit", "journal_memory", "unattached", "stray",
+    "ring_full",  "detached", "torn",	      "hostile",    "collision",
+    "store_full", "max_size", "restart",      "limit",	    "journal_memory",
+    "unattached", "stray",    "rollups_full", "files_full",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)
@@ -11,10 +15,20 @@ const char *hr_loss_name(enum hr_loss_reason reason)
 	return names[reason];
 }
 
+int hr_loss_by_name(const char *name)
+{
+	for (int i = 0; i < HR_LOSS_REASONS; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -ENOENT;
+}
+
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
 }
+
+_Static_assert(HR_LOSS_REASONS <= 16, "four bits of the key");
 
 /* Procs are numbered from 1 and op ids are below 512: this key is exact up to 2^50 processes. */
 static uint64_t key(const struct hr_loss *l)

@@ -24,10 +24,13 @@ enum hr_loss_reason {
 	HR_LOSS_JOURNAL_MEMORY, /* nothing yet: no room for a journal on disk, so a kill of the daemon would lose */
 	HR_LOSS_UNATTACHED, /* processes that were gone before they could use their rings: what they did is not known */
 	HR_LOSS_STRAY, /* made by forked children without a session, counted at their parent: exact, per op */
+	HR_LOSS_ROLLUPS_FULL, /* operations of rollups given up because the store took none: totals are too low */
+	HR_LOSS_FILES_FULL, /* file records given up likewise */
 	HR_LOSS_REASONS
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason);
+int hr_loss_by_name(const char *name); /* enum hr_loss_reason; -ENOENT */
 
 struct hr_loss {
 	uint64_t proc;

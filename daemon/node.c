@@ -440,9 +440,43 @@ int hr_node_flush(struct hr_node *n)
 	return hr_appender_wait(n->appender);
 }
 
+static void drop_journal(struct hr_node *n)
+{
+	hr_journal_close(n->journal);
+	n->journal = NULL;
+	if (n->journal_path)
+		hr_journal_unlink(n->journal_path);
+	free(n->journal_path);
+	n->journal_path = NULL;
+}
+
+/* All frames are with the appender, and nobody uses the journal any more. */
+static int end_stream(struct hr_node *n)
+{
+	int r = hr_appender_stop(n->appender), closed;
+	struct hr_given_up given_up;
+
+	if (full(r)) {
+		/* The journal's room may be just what its frames need. */
+		drop_journal(n);
+		hr_appender_settle(n->appender, &given_up);
+		n->last.given_up = given_up.count;
+		n->last.given_up_bytes = given_up.bytes;
+		n->last.untold = !given_up.told;
+		r = given_up.count || !given_up.told ? r : 0;
+	}
+	hr_appender_free(n->appender);
+	n->appender = NULL;
+	n->last.stored_bytes = hr_writer_bytes(n->writer);
+	closed = hr_writer_close(n->writer);
+	n->writer = NULL;
+	/* Without room for its footer a segment is read without it. */
+	return r || full(closed) ? r : closed;
+}
+
 int hr_node_stop(struct hr_node *n, const char *state)
 {
-	int r, closed;
+	int r;
 
 	if (n->stopped)
 		return 0;
@@ -451,16 +485,12 @@ int hr_node_stop(struct hr_node *n, const char *state)
 	hr_appender_wait(n->appender);
 	hr_drain_stats(n->drain, &n->last);
 	n->stopped = true;
-	r = hr_appender_free(n->appender);
-	n->appender = NULL;
-	closed = hr_writer_close(n->writer);
-	n->writer = NULL;
+	r = end_stream(n);
 	hr_fdstore_remove(PAGE_NAME);
-	if (r || closed) /* the journal stays: hr_store_recover may find room later */
-		return r ? r : closed;
-	if (n->journal_path)
-		hr_journal_unlink(n->journal_path);
-	return 0;
+	if (r && n->journal) /* it stays: hr_store_recover may be able to write again */
+		return r;
+	drop_journal(n);
+	return r;
 }
 
 void hr_node_free(struct hr_node *n)

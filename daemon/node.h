@@ -53,7 +53,10 @@ struct hr_node_stats { /* a consistent copy, any thread */
 	bool counters_only; /* max_bytes was reached */
 	bool
 	    journal_in_memory; /* no room for it on disk: a kill of the daemon loses what is not stored */
-	uint64_t refused; /* processes and threads that got no rings: a limit was reached */
+	uint64_t given_up,
+	    given_up_bytes; /* operations that a full store did not take at the end */
+	bool untold;	    /* nor had it room for the Loss frame that says so */
+	uint64_t refused;   /* processes and threads that got no rings: a limit was reached */
 };
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 

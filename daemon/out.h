@@ -13,6 +13,7 @@
 #include "common/batch.h"
 #include "common/frame.h"
 #include "daemon/arena.h"
+#include "daemon/losses.h"
 
 /* Events of one batch before encoding: 4.5 MiB, so there are few and they are reused. */
 struct hr_batch {
@@ -42,8 +43,8 @@ struct hr_out {
 	struct hr_batch *batch; /* frame.events is filled by the encoder */
 	uint8_t *packed;	/* appender: the frame's bytes; the arena is empty then */
 	size_t packed_bytes;
-	uint64_t n_events; /* of an event batch, for what replaces it when it must be given up */
-	uint64_t bytes_moved;
+	struct hr_loss
+	    absence; /* what is missing when it must be given up; count 0: nothing that counts */
 };
 
 struct hr_out_list {

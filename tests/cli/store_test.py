@@ -80,16 +80,58 @@ class FullDisk(harness.Case):
         self.assertEqual(done.returncode, 125, done.stderr)
         self.assertIn("No space left", done.stderr)
 
-    def test_full_in_the_middle(self):
-        """The command does not notice; headrace says it, and what is missing is counted."""
-        self.mount("96k")
-        done = self.run_it("--", harness.GENERATOR, self.data, "100", "2000")
-        if done.returncode == 125:
-            self.assertIn("No space left", done.stderr)  # no room for a journal: said before CMD starts
-            return
+    def assert_all_accounted_for(self, done):
+        """Operations made = operations in the store + operations that its losses count; summary and `run` agree."""
+        did = json.loads(done.stdout)
+        made = 2 * did["opens"] + did["reads"] + did["writes"]  # each open has its close
+        rows, _ = self.query("SELECT count(*) AS n FROM events")
+        lost, _ = self.query("SELECT COALESCE(sum(count), 0) AS n FROM losses WHERE reason = 'store_full'")
+        self.assertEqual(int(rows[0]["n"]) + int(lost[0]["n"]), made, done.stderr)
+        summary = self.summary()
+        self.assertEqual(summary["events"], int(rows[0]["n"]))
+        self.assertEqual(summary["missing"]["operations_lost"], int(lost[0]["n"]))
+        self.assertEqual(summary["state"], "ended")
+        return int(lost[0]["n"])
+
+    def test_fills_and_stays_full(self):
+        """The command does not notice; headrace says it, and what is missing is counted, in the store, too."""
+        folder = self.mount("1m")
+        ballast = os.path.join(folder, "ballast")
+        script = f"dd if=/dev/zero of={ballast} bs=4k 2>/dev/null; {harness.GENERATOR} {self.data} 400 500"
+        done = self.run_it("--include", self.data, "--", "sh", "-c", script)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(json.loads(done.stdout)["reads"], 200100)
+        lost = self.assert_all_accounted_for(done)
+        self.assertGreater(lost, 0)
+        self.assertIn("could not be written to its end: No space left", done.stderr)
+        self.assertIn("its `losses` count them", done.stderr)
+
+    def test_full_from_the_first_byte(self):
+        """Room for the store and its last words, and for nothing else."""
+        self.mount("80k")
+        done = self.run_it("--include", self.data, "--", harness.GENERATOR, self.data, "100", "500")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lost = self.assert_all_accounted_for(done)
+        self.assertGreater(lost, 40000)
+
+    def test_no_room_for_the_last_words(self):
+        """A stream that could not say at its end what is missing is not begun."""
+        self.mount("48k")
+        done = self.run_it("--", "true")
+        self.assertEqual(done.returncode, 125, done.stderr)
         self.assertIn("No space left", done.stderr)
+        if os.path.exists(self.log):
+            os.unlink(self.log)  # it was printed, too
+
+    def test_the_journal_makes_room(self):
+        """Full to the end, but what is in memory fits where the journal was: nothing is missing."""
+        folder = self.mount("40m")
+        ballast = os.path.join(folder, "ballast")
+        script = f"dd if=/dev/zero of={ballast} bs=4k 2>/dev/null; {harness.GENERATOR} {self.data} 40 500"
+        done = self.run_it("--include", self.data, "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.assert_all_accounted_for(done), 0)
+        self.assert_totals(json.loads(done.stdout))
+        self.assertNotIn("to its end", done.stderr)
 
     def test_full_for_a_while(self):
         """Room again before the end: then nothing is missing."""
@@ -99,11 +141,12 @@ class FullDisk(harness.Case):
             f"dd if=/dev/zero of={ballast} bs=1M 2>/dev/null; {harness.GENERATOR} {self.data} 20 500; "
             f"sleep 1.5; rm {ballast}; sleep 1.5"
         )
-        done = self.run_it("--exclude", ballast, "--", "sh", "-c", script)
+        done = self.run_it("--include", self.data, "--", "sh", "-c", script)
         self.assertEqual(done.returncode, 0, done.stderr)
         summary = self.summary()
         self.assertEqual(summary["missing"]["operations_lost"], 0, done.stderr)
         self.assert_totals(json.loads(done.stdout), summary)
+        self.assertEqual(self.assert_all_accounted_for(done), 0)
 
     def test_max_size(self):
         done = self.run_it("--max-size", "32K", "--", harness.GENERATOR, self.data, "300", "1000")

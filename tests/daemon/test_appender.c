@@ -74,7 +74,7 @@ static void give_batch(void)
 	o->frame.seq = next_seq++;
 	o->frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
 	o->batch = b;
-	o->n_events = b->n;
+	o->absence = (struct hr_loss){.reason = HR_LOSS_STORE_FULL, .count = b->n};
 	give(o);
 }
 
