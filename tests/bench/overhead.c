@@ -1,218 +1,187 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overhead - what the preloaded shim adds to an operation, against the program alone and against other libraries
+ * overhead - what headrace adds to an operation, against the program alone and against other libraries
  *
- *      overhead --lib LIBHEADRACE --daemon PROGRAM [--preload OTHER]... [--rounds N] [--scale N] [--dir DIR]
+ *      overhead [--headrace PROGRAM] [--lib LIBHEADRACE [--daemon STUB]] [--preload OTHER]...
+ *               [--rounds N] [--ops N] [--short N] [--dir DIR]
  *
- * One run alternates all variants, so that a noisy machine is as noisy for each; it prints the minimum and the
- * median of the rounds, in ns per operation, and for variants the difference to the native minimum and median.
- * PROGRAM is started as `PROGRAM SOCKET --discard`, says "ready", and ends when its stdin does.
+ * Variants: the program alone; under `PROGRAM run` as a user has it; with LIBHEADRACE alone, no daemon there;
+ * with it and a stub of a daemon that throws records away (tests/shim_core/fake_headraced), which is the shim's
+ * own cost; with any other preload library. One run alternates them, so that a noisy machine is as noisy for
+ * each. It prints minimum and median of the rounds, in ns per operation: wall time, and CPU time of the program
+ * itself (on few cores the daemon shares them). Then attach: the time that a short process's first open takes
+ * more than its later ones, and the whole of that process, over all N * rounds of them.
  */
+#include "tests/bench/overhead.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define BLOCK	 4096
-#define FILES	 1000
-#define VARIANTS 8
-#define ROUNDS	 101
+#define VARIANTS   8
+#define ROUNDS	   101
+#define SHORT_MOST 100000
 
-enum measure {
-	M_PREAD,
-	M_PREAD_2,
-	M_READ_LSEEK,
-	M_SMALL_FILES,
-	M_LSEEK,
-	M_LSEEK_EXCLUDED,
-	M_PREAD_EXCLUDED,
-	M_WALL,
-	M_COUNT
-};
 static const char *const measures[M_COUNT] = {
-    "pread 4 KiB", "pread 4 KiB, 2 threads", "read 4 KiB + lseek",    "open fstat read close",
-    "lseek",	   "lseek, excluded",	     "pread 4 KiB, excluded", "process, per op of it",
+    "pread 4 KiB",
+    "pread 4 KiB, 2 threads",
+    "read 4 KiB + lseek",
+    "open fstat read close",
+    "open, new path",
+    "open, known path",
+    "lseek",
+    "lseek, excluded",
+    "pread 4 KiB, excluded",
 };
 
-static double now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-/* ---- the measured program ---------------------------------------------------------------------- */
-
-struct job {
-	const char *path;
-	long ops;
-	double ns;
+struct samples {
+	double *v;
+	int n;
 };
-
-static void *do_pread(void *arg)
-{
-	struct job *j = arg;
-	char buf[BLOCK];
-	int fd = open(j->path, O_RDONLY);
-	double start = now_ns();
-
-	for (long i = 0; i < j->ops; i++)
-		if (pread(fd, buf, sizeof(buf), (i & 63) * BLOCK) != BLOCK)
-			abort();
-	j->ns = (now_ns() - start) / (double)j->ops;
-	close(fd);
-	return NULL;
-}
-
-static double pread_threads(const char *path, long ops)
-{
-	struct job jobs[2] = {{path, ops, 0}, {path, ops, 0}};
-	pthread_t t;
-
-	pthread_create(&t, NULL, do_pread, &jobs[1]);
-	do_pread(&jobs[0]);
-	pthread_join(t, NULL);
-	return (jobs[0].ns + jobs[1].ns) / 2;
-}
-
-static double read_lseek(const char *path, long ops)
-{
-	char buf[BLOCK];
-	int fd = open(path, O_RDONLY);
-	double start = now_ns();
-
-	for (long i = 0; i < ops / 2; i++)
-		if (lseek(fd, (i & 63) * BLOCK, SEEK_SET) < 0 || read(fd, buf, BLOCK) != BLOCK)
-			abort();
-	close(fd);
-	return (now_ns() - start) / (double)ops;
-}
-
-static double small_files(const char *dir, long ops)
-{
-	char path[4096], buf[BLOCK];
-	double start = now_ns();
-
-	for (long i = 0; i < ops / 4; i++) {
-		struct stat st;
-		int fd;
-
-		snprintf(path, sizeof(path), "%s/small/%ld", dir, i % FILES);
-		fd = open(path, O_RDONLY);
-		if (fd < 0 || fstat(fd, &st) != 0 || read(fd, buf, sizeof(buf)) < 0 ||
-		    close(fd) != 0)
-			abort();
-	}
-	return (now_ns() - start) / (double)(ops / 4 * 4);
-}
-
-static double lseeks(const char *path, long ops)
-{
-	int fd = open(path, O_RDONLY);
-	double start = now_ns();
-
-	for (long i = 0; i < ops; i++)
-		if (lseek(fd, i & 4095, SEEK_SET) < 0)
-			abort();
-	close(fd);
-	return (now_ns() - start) / (double)ops;
-}
-
-static int child(const char *dir, long scale)
-{
-	char data[4000], excluded[4000];
-	struct job j = {data, scale, 0};
-
-	snprintf(data, sizeof(data), "%s/data", dir);
-	snprintf(excluded, sizeof(excluded), "%s/excluded/data", dir);
-	do_pread(&j);
-	do_pread(&j);
-	printf("%d %.2f\n", M_PREAD, j.ns);
-	printf("%d %.2f\n", M_PREAD_2, pread_threads(data, scale));
-	printf("%d %.2f\n", M_READ_LSEEK, read_lseek(data, scale));
-	printf("%d %.2f\n", M_SMALL_FILES, small_files(dir, scale / 10));
-	printf("%d %.2f\n", M_LSEEK, lseeks(data, scale));
-	printf("%d %.2f\n", M_LSEEK_EXCLUDED, lseeks(excluded, scale));
-	j.path = excluded;
-	do_pread(&j);
-	printf("%d %.2f\n", M_PREAD_EXCLUDED, j.ns);
-	return 0;
-}
-
-/* ---- the driver -------------------------------------------------------------------------------- */
 
 struct variant {
-	const char *preload; /* NULL: native */
-	double ns[M_COUNT][ROUNDS];
+	char name[256];
+	const char *headrace; /* runs the program, or NULL */
+	const char *preload;  /* or NULL */
+	bool stub;	      /* HEADRACE_SOCKET is the stub's; else nobody's */
+	double wall[M_COUNT][ROUNDS], cpu[M_COUNT][ROUNDS];
+	struct samples attach, whole; /* of short processes, ns */
 };
+
+struct bench {
+	struct variant v[VARIANTS];
+	int n, rounds;
+	const char *daemon, *lib, *dir, *ops, *spawn;
+	char self[4096], own_dir[64];
+};
+
+/* ---- files ----------------------------------------------------------------------------------------- */
+
+static void make_file(const char *path, int blocks)
+{
+	static const char block[BENCH_BLOCK] = {1};
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	for (int k = 0; k < blocks; k++)
+		if (write(fd, block, sizeof(block)) != sizeof(block))
+			abort();
+	close(fd);
+}
 
 static void make_files(const char *dir)
 {
+	static const char *const folders[] = {"small", "new", "excluded", "stores"};
 	char path[4096];
-	char block[BLOCK] = {1};
-	const char *const big[] = {"data", "excluded/data"};
 
-	snprintf(path, sizeof(path), "%s/small", dir);
-	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/excluded", dir);
-	mkdir(path, 0700);
-	for (int i = 0; i < FILES + 2; i++) {
-		int fd;
-
-		if (i < FILES)
-			snprintf(path, sizeof(path), "%s/small/%d", dir, i);
-		else
-			snprintf(path, sizeof(path), "%s/%s", dir, big[i - FILES]);
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-		for (int k = 0; k < (i < FILES ? 1 : 64); k++)
-			if (write(fd, block, sizeof(block)) != sizeof(block))
-				abort();
-		close(fd);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, folders[i]);
+		mkdir(path, 0700);
 	}
+	for (int i = 0; i < BENCH_SMALL; i++) {
+		snprintf(path, sizeof(path), "%s/small/%d", dir, i);
+		make_file(path, 1);
+	}
+	for (int i = 0; i < BENCH_NEW; i++) {
+		snprintf(path, sizeof(path), "%s/new/sample_%06d.JPEG", dir, i);
+		make_file(path, 0);
+	}
+	snprintf(path, sizeof(path), "%s/data", dir);
+	make_file(path, 64);
+	snprintf(path, sizeof(path), "%s/excluded/data", dir);
+	make_file(path, 64);
 }
 
-static void run_variant(struct variant *v, const char *self, const char *dir, const char *scale,
-			int round)
+static void remove_files(const char *dir)
 {
-	double start = now_ns();
-	int out[2], status, m;
-	double ns;
-	FILE *f;
-	pid_t pid;
+	pid_t pid = fork();
 
-	if (pipe(out) != 0)
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+/* ---- one child ------------------------------------------------------------------------------------- */
+
+static void set_path(const char *name, const char *dir, const char *file)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	setenv(name, path, 1);
+}
+
+static void exec_child(const struct bench *b, const struct variant *v, int round, char **argv)
+{
+	char store[4096];
+	char *run[12] = {(char *)v->headrace, "run", "-o", store, "--"};
+	int null = open("/dev/null", O_WRONLY);
+
+	set_path("HEADRACE_EXCLUDE", b->dir, "excluded");
+	if (v->headrace) {
+		snprintf(store, sizeof(store), "%s/stores/%d.%d", b->dir, (int)getpid(), round);
+		for (int i = 0; i < 5; i++)
+			run[5 + i] = argv[i];
+		dup2(null, 2); /* its summary */
+		execv(v->headrace, run);
+	} else {
+		set_path("HEADRACE_SOCKET", b->dir, v->stub ? "sock" : "nobody");
+		if (v->preload)
+			setenv("LD_PRELOAD", v->preload, 1);
+		execv(b->self, argv);
+	}
+	_exit(127);
+}
+
+static void add_sample(struct samples *s, double ns)
+{
+	if (!s->v)
+		s->v = malloc(SHORT_MOST * sizeof(*s->v));
+	if (s->v && s->n < SHORT_MOST)
+		s->v[s->n++] = ns;
+}
+
+static void run_child(const struct bench *b, struct variant *v, int round, char *mode,
+		      const char *n)
+{
+	char *argv[] = {(char *)b->self, mode, (char *)b->dir, (char *)n, NULL};
+	double start = bench_now_ns(), wall, cpu;
+	int out[2], status, m;
+	pid_t pid;
+	FILE *f;
+
+	if (pipe2(out, O_CLOEXEC) != 0)
 		abort();
 	pid = fork();
 	if (pid == 0) {
 		dup2(out[1], 1);
-		close(out[0]);
-		close(out[1]);
-		if (v->preload != NULL)
-			setenv("LD_PRELOAD", v->preload, 1);
-		execl(self, self, "--child", dir, scale, (char *)NULL);
-		_exit(127);
+		exec_child(b, v, round, argv);
 	}
 	close(out[1]);
 	f = fdopen(out[0], "r");
-	while (fscanf(f, "%d %lf", &m, &ns) == 2)
-		if (m >= 0 && m < M_COUNT)
-			v->ns[m][round] = ns;
+	while (fscanf(f, "%d %lf %lf", &m, &wall, &cpu) == 3) {
+		if (m >= 0 && m < M_COUNT) {
+			v->wall[m][round] = wall;
+			v->cpu[m][round] = cpu;
+		} else if (m == M_ATTACH || m == M_SHORT) {
+			add_sample(m == M_ATTACH ? &v->attach : &v->whole, wall);
+		}
+	}
 	fclose(f);
 	waitpid(pid, &status, 0);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		fprintf(stderr, "overhead: %s: child failed\n", v->preload ? v->preload : "native");
-	/* pread three times, two threads, read + lseek, lseek twice, excluded pread: 8.1 scales */
-	v->ns[M_WALL][round] = (now_ns() - start) / (atof(scale) * 8.1);
+		fprintf(stderr, "overhead: %s: child failed\n", v->name);
+	if (strcmp(mode, "--child") == 0)
+		v->wall[M_WHOLE][round] = bench_now_ns() - start;
 }
+
+/* ---- the report -------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -221,27 +190,54 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void report(struct variant *v, int n, int rounds)
+static void report_ops(const struct bench *b, const struct variant *v, int m)
 {
-	for (int i = 0; i < n; i++)
-		for (int m = 0; m < M_COUNT; m++)
-			qsort(v[i].ns[m], (size_t)rounds, sizeof(double), compare);
-	for (int i = 0; i < n; i++) {
-		printf("\n%s\n", v[i].preload ? v[i].preload : "native");
-		for (int m = 0; m < M_COUNT; m++) {
-			double min = v[i].ns[m][0], median = v[i].ns[m][rounds / 2];
+	const struct variant *alone = &b->v[0];
+	int mid = b->rounds / 2;
 
-			printf("  %-24s min %8.1f  median %8.1f ns", measures[m], min, median);
-			if (i > 0)
-				printf("   added %+7.1f / %+7.1f", min - v[0].ns[m][0],
-				       median - v[0].ns[m][rounds / 2]);
-			printf("\n");
+	printf("  %-24s %8.1f %8.1f %8.1f %8.1f", measures[m], v->wall[m][0], v->wall[m][mid],
+	       v->cpu[m][0], v->cpu[m][mid]);
+	if (v != alone)
+		printf("   added %+8.1f %+8.1f %+8.1f %+8.1f", v->wall[m][0] - alone->wall[m][0],
+		       v->wall[m][mid] - alone->wall[m][mid], v->cpu[m][0] - alone->cpu[m][0],
+		       v->cpu[m][mid] - alone->cpu[m][mid]);
+	printf("\n");
+}
+
+static void report_samples(const char *what, struct samples *s)
+{
+	if (!s->n)
+		return;
+	qsort(s->v, (size_t)s->n, sizeof(double), compare);
+	printf("  %-24s p50 %.0f  p99 %.0f  max %.0f us  (%d processes)\n", what,
+	       s->v[s->n / 2] / 1e3, s->v[s->n * 99 / 100] / 1e3, s->v[s->n - 1] / 1e3, s->n);
+}
+
+static void report(struct bench *b)
+{
+	for (int i = 0; i < b->n; i++)
+		for (int m = 0; m < M_COUNT; m++) {
+			qsort(b->v[i].wall[m], (size_t)b->rounds, sizeof(double), compare);
+			qsort(b->v[i].cpu[m], (size_t)b->rounds, sizeof(double), compare);
 		}
+	for (int i = 0; i < b->n; i++) {
+		struct variant *v = &b->v[i];
+
+		printf("\n%s\n  ns per operation         wall min      med  cpu min      med\n",
+		       v->name);
+		for (int m = 0; m < M_WHOLE; m++)
+			report_ops(b, v, m);
+		printf("  %-24s min %.1f  median %.1f ms\n", "whole program",
+		       v->wall[M_WHOLE][0] / 1e6, v->wall[M_WHOLE][b->rounds / 2] / 1e6);
+		report_samples("first open, more", &v->attach);
+		report_samples("short process", &v->whole);
 	}
 }
 
-/* Starts the daemon; returns the descriptor whose closing ends it. */
-static int start_daemon(const char *program, const char *socket, pid_t *ret_pid)
+/* ---- the driver -------------------------------------------------------------------------------------- */
+
+/* Starts the stub, `PROGRAM SOCKET --discard`: it says "ready" and ends when its stdin does, which is returned. */
+static int start_stub(const char *program, const char *socket, pid_t *ret_pid)
 {
 	int in[2], out[2];
 	char byte;
@@ -264,58 +260,93 @@ static int start_daemon(const char *program, const char *socket, pid_t *ret_pid)
 	return in[1];
 }
 
+static struct variant *add(struct bench *b, const char *name, const char *preload)
+{
+	struct variant *v = &b->v[b->n < VARIANTS - 1 ? b->n++ : b->n];
+
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	v->preload = preload;
+	return v;
+}
+
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: overhead --lib LIB --daemon PROGRAM [--preload OTHER]... [--rounds N] "
-		"[--scale N] [--dir DIR]\n");
+	fprintf(stderr, "usage: overhead [--headrace PROGRAM] [--lib LIB [--daemon STUB]] "
+			"[--preload OTHER]...\n"
+			"                [--rounds N] [--ops N] [--short N] [--dir DIR]\n");
 	return 2;
+}
+
+static int options(struct bench *b, int argc, char **argv)
+{
+	add(b, "alone", NULL);
+	for (int i = 1; i < argc; i += 2) {
+		const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (!value)
+			return usage();
+		if (strcmp(name, "--headrace") == 0)
+			add(b, "headrace run", NULL)->headrace = value;
+		else if (strcmp(name, "--lib") == 0)
+			add(b, "shim, no daemon", b->lib = value);
+		else if (strcmp(name, "--daemon") == 0)
+			b->daemon = value;
+		else if (strcmp(name, "--preload") == 0)
+			add(b, value, value);
+		else if (strcmp(name, "--rounds") == 0)
+			b->rounds = atoi(value);
+		else if (strcmp(name, "--ops") == 0)
+			b->ops = value;
+		else if (strcmp(name, "--short") == 0)
+			b->spawn = value;
+		else if (strcmp(name, "--dir") == 0)
+			b->dir = value;
+		else
+			return usage();
+	}
+	if (b->n < 2 || b->rounds < 1 || b->rounds > ROUNDS || (b->daemon && !b->lib))
+		return usage();
+	if (b->daemon)
+		add(b, "shim, stub of a daemon", b->lib)->stub = true;
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	static struct variant v[VARIANTS];
-	const char *daemon = NULL, *scale = "200000";
-	char template[] = "/tmp/overhead.XXXXXX", path[4096], self[4096];
-	const char *dir = NULL;
-	int n = 1, rounds = 7, in;
-	ssize_t len;
-	pid_t pid;
+	static struct bench b = {.rounds = 7, .ops = "200000", .spawn = "100"};
+	ssize_t len = readlink("/proc/self/exe", b.self, sizeof(b.self) - 1);
+	char socket[4096];
+	pid_t stub = 0;
+	int in = -1;
 
+	b.self[len > 0 ? len : 0] = '\0';
 	if (argc == 4 && strcmp(argv[1], "--child") == 0)
-		return child(argv[2], atol(argv[3]));
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if ((strcmp(argv[i], "--lib") == 0 || strcmp(argv[i], "--preload") == 0) &&
-		    n < VARIANTS)
-			v[n++].preload = argv[i + 1];
-		else if (strcmp(argv[i], "--daemon") == 0)
-			daemon = argv[i + 1];
-		else if (strcmp(argv[i], "--rounds") == 0)
-			rounds = atoi(argv[i + 1]);
-		else if (strcmp(argv[i], "--scale") == 0)
-			scale = argv[i + 1];
-		else if (strcmp(argv[i], "--dir") == 0)
-			dir = argv[i + 1];
-		else
-			return usage();
+		return bench_child(argv[2], atol(argv[3]));
+	if (argc == 4 && strcmp(argv[1], "--spawn") == 0)
+		return bench_spawn(b.self, argv[2], atol(argv[3]));
+	if (argc == 3 && strcmp(argv[1], "--short") == 0)
+		return bench_short(argv[2]);
+	if (options(&b, argc, argv))
+		return 2;
+	if (!b.dir) {
+		strcpy(b.own_dir, "/tmp/overhead.XXXXXX");
+		b.dir = mkdtemp(b.own_dir);
 	}
-	if (daemon == NULL || n < 2 || rounds < 1 || rounds > ROUNDS)
-		return usage();
-	len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[len > 0 ? len : 0] = '\0';
-	if (dir == NULL)
-		dir = mkdtemp(template);
-	make_files(dir);
-	snprintf(path, sizeof(path), "%s/excluded", dir);
-	setenv("HEADRACE_EXCLUDE", path, 1);
-	snprintf(path, sizeof(path), "%s/sock", dir);
-	setenv("HEADRACE_SOCKET", path, 1);
-	in = start_daemon(daemon, path, &pid);
-	for (int r = 0; r < rounds; r++)
-		for (int i = 0; i < n; i++)
-			run_variant(&v[i], self, dir, scale, r);
-	close(in);
-	waitpid(pid, NULL, 0);
-	report(v, n, rounds);
+	make_files(b.dir);
+	snprintf(socket, sizeof(socket), "%s/sock", b.dir);
+	if (b.daemon)
+		in = start_stub(b.daemon, socket, &stub);
+	for (int r = 0; r < b.rounds; r++)
+		for (int i = 0; i < b.n; i++) {
+			run_child(&b, &b.v[i], r, "--child", b.ops);
+			run_child(&b, &b.v[i], r, "--spawn", b.spawn);
+		}
+	if (b.daemon) {
+		close(in);
+		waitpid(stub, NULL, 0);
+	}
+	report(&b);
+	if (b.own_dir[0])
+		remove_files(b.dir);
 	return 0;
 }
