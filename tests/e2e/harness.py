@@ -148,6 +148,15 @@ class Folder:
                 found.append((int(pid), path))
         return found
 
+    def daemons(self):
+        """Pids of headraced without their keepers: those that have no headraced child."""
+        pids = [pid for pid, _ in self.processes("headraced")]
+        parents = set()
+        for pid in pids:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+                parents.add(int(stat.read().rsplit(")", 1)[1].split()[1]))
+        return [pid for pid in pids if pid not in parents]
+
     def close(self):
         for _ in range(50):  # children of what is killed may appear while we look
             left = self.processes()

@@ -180,6 +180,27 @@ class Processes(Calls):
         self.assertGreaterEqual(chain, 4, "images of an exec chain know which image they replaced")
 
 
+class Subprocesses(Calls):
+    """What Python makes of vfork, posix_spawn and exec, against a twin under strace."""
+
+    def test_python_starts_programs(self):
+        argv = [harness.PYTHON, f"{harness.WORKLOADS}/subprocesses.py", self.folder.data]
+        self.reset()
+        twin = self.strace(argv)
+        self.reset()
+        traced = self.headrace(argv)
+        # sync apart: what stdio flushes is no call of the kernel's
+        self.assert_classes(traced, twin, ("open", "read", "write", "seek", "stat", "close"))
+        mine = traced.counts("class IN ('read', 'write')", ("class", "path"))
+        theirs = {
+            (cls, os.fsdecode(path)): count
+            for (cls, path), count in twin.items()
+            if cls in ("read", "write")
+        }
+        self.assertEqual(mine, theirs)
+        self.assert_consistent(traced)
+
+
 class Jumps(Calls):
     ROUNDS = "20"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Roots of other distributions: an older glibc and a musl, with the shim preloaded inside, daemon
-absent and present.
+"""Roots of other distributions: an older glibc and a musl, with the shim preloaded inside, in the
+four states of the daemon.
 
 The root with the older glibc is unpacked once by mmdebstrap into a cache folder (HEADRACE_CACHE,
 default ~/.cache/headrace) and needs root and Debian's mirror the first time. The musl root is made
@@ -10,7 +10,10 @@ of this machine's musl and programs compiled for it.
 
 import os
 import shutil
+import signal
 import subprocess
+import threading
+import time
 import unittest
 
 import harness
@@ -18,6 +21,7 @@ from test_host import Daemon
 
 MIRROR = "http://deb.debian.org/debian"
 OLD_SUITE = "bullseye"  # glibc 2.31: separate libdl and libpthread, __xstat instead of stat
+INSIDE_LIBRARY = "/opt/libheadrace.so"
 OLD_PACKAGES = "libc6,bash,coreutils,diffutils,findutils,grep,sed,tar,gzip,perl-base"
 
 OLD_SCRIPT = r"""
@@ -116,26 +120,46 @@ class Container(harness.Case):
     def with_env(inside, argv):
         return ["/usr/bin/env", *inside.split(), *argv] if inside else argv
 
-    def compare(self, argv, exact_status):
-        library = f"{self.root}/opt/libheadrace.so"
-        os.makedirs(os.path.dirname(library), exist_ok=True)
-        os.makedirs(f"{self.root}/proc", exist_ok=True)
-        shutil.copy(harness.LIBRARY, library)
-        runtime = f"{self.folder.path}/run"
-        expected = self.enter(argv, {}, ())
-        self.assertEqual(expected.returncode, exact_status, expected.stderr)
-        absent = self.enter(
-            argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": "/run/none"}, ()
-        )
-        self.assertEqual(vars(absent) | {"args": 0}, vars(expected) | {"args": 0})
+    def outcome(self, argv, socket=None, bind=()):
+        """Status and output of argv inside, with the shim when a socket is named."""
+        env = {"LD_PRELOAD": INSIDE_LIBRARY, "HEADRACE_SOCKET": socket} if socket else {}
+        done = self.enter(argv, env, bind)
+        return done.returncode, done.stdout, done.stderr
+
+    def with_daemon(self, argv, before=None, meanwhile=None):
+        """The outcome with a daemon to which a signal is sent before, or after some seconds; and
+        the daemon, which has ended.
+        """
         daemon = Daemon(self.folder)
         socket = daemon.environment()["HEADRACE_SOCKET"]
-        folder = os.path.dirname(socket) if not socket.startswith(runtime) else runtime
-        present = self.enter(
-            argv, {"LD_PRELOAD": "/opt/libheadrace.so", "HEADRACE_SOCKET": socket}, (folder,)
-        )
-        self.assertEqual(vars(present) | {"args": 0}, vars(expected) | {"args": 0})
-        self.assertEqual(daemon.close(), 0)
+        if before:
+            daemon.signal(before)
+        if meanwhile:
+            timer = threading.Timer(meanwhile[0], daemon.signal, (meanwhile[1],))
+            timer.start()
+        got = self.outcome(argv, socket, (os.path.dirname(socket),))
+        if meanwhile:
+            timer.join()
+        daemon.close()
+        return got, daemon
+
+    def compare(self, argv, exact_status):
+        """Runs argv natively and in each state; returns what was recorded with the daemon there."""
+        for name in ("proc", "opt"):
+            os.makedirs(f"{self.root}/{name}", exist_ok=True)
+        shutil.copy(harness.LIBRARY, self.root + INSIDE_LIBRARY)
+        began = time.monotonic()
+        expected = self.outcome(argv)
+        middle = 0.4 * (time.monotonic() - began)
+        self.assertEqual(expected[0], exact_status, expected)
+        self.assertEqual(self.outcome(argv, "/run/none"), expected, "absent")
+        killed, _ = self.with_daemon(argv, meanwhile=(middle, signal.SIGKILL))
+        self.assertEqual(killed, expected, "killed")
+        stopped, _ = self.with_daemon(argv, before=signal.SIGSTOP)
+        self.assertEqual(stopped, expected, "stopped")
+        present, daemon = self.with_daemon(argv)
+        self.assertEqual(present, expected, "present")
+        self.assertEqual(daemon.runner.returncode, 0)
         return harness.Traced(self.folder, daemon.store)
 
     def test_older_glibc(self):

@@ -85,20 +85,11 @@ class Kill(Loader):
         self.start()
         for reads in (500, 4000, 9000):
             self.wait_for_reads(reads)
-            for pid in self.workers():
+            for pid in self.folder.daemons():
                 harness.kill(pid, signal.SIGKILL)
         self.assertEqual(self.child.wait(timeout=120), 0)
         self.wait_for_quiet()
         self.assert_exact(harness.Traced(self.folder, self.store))
-
-    def workers(self):
-        """headraced without its keeper: the process that has no headraced child."""
-        pids = [pid for pid, _ in self.folder.processes("headraced")]
-        parents = set()
-        for pid in pids:
-            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-                parents.add(int(stat.read().rsplit(")", 1)[1].split()[1]))
-        return [pid for pid in pids if pid not in parents]
 
     def test_headrace_run(self):
         self.start()

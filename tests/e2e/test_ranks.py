@@ -4,8 +4,10 @@
 share one store.
 """
 
+import glob
 import os
 import subprocess
+import time
 
 import harness
 from test_loader import Loader
@@ -111,46 +113,54 @@ class Shared(harness.Case):
     """
 
     RANKS = 8
+    # All have joined before any starts, so that none can have left by then.
+    GATE = 'touch "$0/here.$SLURM_PROCID"; until [ -e "$0/go" ]; do sleep 0.05; done; exec "$@"'
+
+    def setUp(self):
+        super().setUp()
+        self.program = os.path.join(harness.PROGRAMS, "w_threads")
+        harness.need(self.program, "w_threads")
+        self.folder.fill(16)
+        self.store = self.folder.fresh("store")
+
+    def start(self, rank):
+        log = self.folder.log
+        work = ["sh", "-c", self.GATE, log, self.program, self.folder.data, str(rank + 1), "500"]
+        env = self.folder.environment(
+            SLURM_PROCID=str(rank),
+            SLURM_LOCALID=str(rank),
+            SLURM_NTASKS=str(self.RANKS),
+            SLURM_JOB_ID="4711",
+            E2E_TALLY=f"{log}/tally{rank}",
+        )
+        return subprocess.Popen(
+            [harness.HEADRACE, "run", "-o", self.store, "--exclude", log, "--", *work],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def wait_for_all(self):
+        deadline = time.monotonic() + 60
+        while len(glob.glob(f"{self.folder.log}/here.*")) < self.RANKS:
+            self.assertLess(time.monotonic(), deadline, "not all runs have started")
+            time.sleep(0.02)
 
     def test_eight_runs_at_once(self):
-        program = os.path.join(harness.PROGRAMS, "w_threads")
-        harness.need(program, "w_threads")
-        self.folder.fill(16)
-        store, runs = self.folder.fresh("store"), []
-        for rank in range(self.RANKS):
-            env = self.folder.environment(
-                SLURM_PROCID=str(rank),
-                SLURM_LOCALID=str(rank),
-                SLURM_NTASKS=str(self.RANKS),
-                SLURM_JOB_ID="4711",
-                E2E_TALLY=f"{self.folder.log}/tally{rank}",
-            )
-            runs.append(
-                subprocess.Popen(
-                    [
-                        harness.HEADRACE,
-                        "run",
-                        "-o",
-                        store,
-                        "--exclude",
-                        self.folder.log,
-                        "--",
-                        program,
-                        self.folder.data,
-                        str(rank + 1),
-                        "500",
-                    ],
-                    env=env,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                )
-            )
+        runs = [self.start(rank) for rank in range(self.RANKS)]
+        self.wait_for_all()
+        self.assertEqual(len(self.folder.daemons()), 1, "one daemon for all runs of this node")
+        with open(f"{self.folder.log}/go", "wb"):
+            pass
         outputs = [child.communicate(timeout=120) for child in runs]
         self.assertEqual([child.returncode for child in runs], [0] * self.RANKS, outputs)
         self.assertEqual(
-            sum(b"events" in err for _, err in outputs), 1, "one run prints the summary"
+            [rank for rank, (_, err) in enumerate(outputs) if b"events" in err],
+            [0],
+            "rank 0 prints the summary, and nobody else",
         )
-        traced = harness.Traced(self.folder, store)
+        self.assertEqual(len(glob.glob(f"{self.store}/jobs/*/*")), 1, "one job, one stream")
+        traced = harness.Traced(self.folder, self.store)
         rows = traced.sql(
             "SELECT rank, count(*) AS n, sum(bytes) AS b FROM events"
             " WHERE class = 'read' GROUP BY rank"
@@ -158,9 +168,8 @@ class Shared(harness.Case):
         mine = {row["rank"]: (row["n"], row["b"]) for row in rows}
         theirs = {}
         for rank in range(self.RANKS):
-            total = harness.tally_by_class(harness.read_tally(f"{self.folder.log}/tally{rank}"))[
-                "read"
-            ]
+            tally = harness.read_tally(f"{self.folder.log}/tally{rank}")
+            total = harness.tally_by_class(tally)["read"]
             theirs[rank] = (total.calls, total.bytes)
         self.assertEqual(mine, theirs)
         self.assertEqual(traced.sql("SELECT DISTINCT job FROM jobs"), [{"job": "4711"}])

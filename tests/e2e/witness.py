@@ -28,6 +28,7 @@ CLASSES = {
     "writev": "write",
     "pwritev": "write",
     "pwritev2": "write",
+    "copy_file_range": "write",  # of its source, the first descriptor
     "lseek": "seek",
     "stat": "stat",
     "fstat": "stat",
