@@ -103,56 +103,68 @@ int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_
 	}
 }
 
-/* Bytes of up to 8 planes (NULL: zero) of rows [i, i + 16) side by side, 16 codes. */
+/* Codes of rows [0, n) from the bytes of 8 planes side by side. Returns how many it has made. */
 #if defined(__SSE2__)
 #define JOIN_ROWS 16u
 
 static inline __m128i load(const uint8_t *plane, uint32_t i)
 {
-	return plane ? _mm_loadu_si128((const __m128i *)(plane + i)) : _mm_setzero_si128();
+	return _mm_loadu_si128((const __m128i *)(plane + i));
 }
 
-/* The codes of 8 rows, from pairs (planes 0 and 1, 2 and 3, ...) of bytes of each row. */
-static inline void join_pairs(__m128i p01, __m128i p23, __m128i p45, __m128i p67, __m128i constant,
-			      uint64_t *ret)
+static inline void store(uint64_t *to, __m128i codes, __m128i constant)
 {
-	__m128i low0 = _mm_unpacklo_epi16(p01, p23), low1 = _mm_unpackhi_epi16(p01, p23);
-	__m128i high0 = _mm_unpacklo_epi16(p45, p67), high1 = _mm_unpackhi_epi16(p45, p67);
-	__m128i codes[4] = {
-	    _mm_unpacklo_epi32(low0, high0),
-	    _mm_unpackhi_epi32(low0, high0),
-	    _mm_unpacklo_epi32(low1, high1),
-	    _mm_unpackhi_epi32(low1, high1),
-	};
-
-	for (size_t k = 0; k < 4; k++)
-		_mm_storeu_si128((__m128i *)(ret + 2 * k), _mm_or_si128(codes[k], constant));
+	_mm_storeu_si128((__m128i *)to, _mm_or_si128(codes, constant));
 }
 
-static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], uint64_t constant,
-			    uint32_t n, uint64_t *ret)
+/* The codes of 8 rows, from 32-bit halves of each row. */
+static inline void join_halves(__m128i low0, __m128i low1, __m128i high0, __m128i high1,
+			       __m128i constant, uint64_t *ret)
+{
+	store(ret, _mm_unpacklo_epi32(low0, high0), constant);
+	store(ret + 2, _mm_unpackhi_epi32(low0, high0), constant);
+	store(ret + 4, _mm_unpacklo_epi32(low1, high1), constant);
+	store(ret + 6, _mm_unpackhi_epi32(low1, high1), constant);
+}
+
+/* Rows [i, i + 16): bytes of 4 planes to 4 times 4 words of 32 bits. */
+static inline void join_words(const uint8_t *const planes[4], uint32_t i, __m128i ret[4])
+{
+	__m128i p0 = load(planes[0], i), p1 = load(planes[1], i);
+	__m128i p2 = load(planes[2], i), p3 = load(planes[3], i);
+	__m128i low01 = _mm_unpacklo_epi8(p0, p1), high01 = _mm_unpackhi_epi8(p0, p1);
+	__m128i low23 = _mm_unpacklo_epi8(p2, p3), high23 = _mm_unpackhi_epi8(p2, p3);
+
+	ret[0] = _mm_unpacklo_epi16(low01, low23);
+	ret[1] = _mm_unpackhi_epi16(low01, low23);
+	ret[2] = _mm_unpacklo_epi16(high01, high23);
+	ret[3] = _mm_unpackhi_epi16(high01, high23);
+}
+
+/* Most codes fit 32 bits. */
+static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], bool wide,
+			    uint64_t constant, uint32_t n, uint64_t *ret)
 {
 	__m128i all = _mm_set1_epi64x((long long)constant);
+	__m128i low[4], high[4] = {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128(),
+				   _mm_setzero_si128()};
 	uint32_t i = 0;
 
 	for (; i + JOIN_ROWS <= n; i += JOIN_ROWS) {
-		__m128i p0 = load(planes[0], i), p1 = load(planes[1], i);
-		__m128i p2 = load(planes[2], i), p3 = load(planes[3], i);
-		__m128i p4 = load(planes[4], i), p5 = load(planes[5], i);
-		__m128i p6 = load(planes[6], i), p7 = load(planes[7], i);
-
-		join_pairs(_mm_unpacklo_epi8(p0, p1), _mm_unpacklo_epi8(p2, p3),
-			   _mm_unpacklo_epi8(p4, p5), _mm_unpacklo_epi8(p6, p7), all, ret + i);
-		join_pairs(_mm_unpackhi_epi8(p0, p1), _mm_unpackhi_epi8(p2, p3),
-			   _mm_unpackhi_epi8(p4, p5), _mm_unpackhi_epi8(p6, p7), all, ret + i + 8);
+		join_words(planes, i, low);
+		if (wide)
+			join_words(planes + 4, i, high);
+		join_halves(low[0], low[1], high[0], high[1], all, ret + i);
+		join_halves(low[2], low[3], high[2], high[3], all, ret + i + 8);
 	}
 	return i;
 }
 #else
-static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], uint64_t constant,
-			    uint32_t n, uint64_t *ret)
+static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], bool wide,
+			    uint64_t constant, uint32_t n, uint64_t *ret)
 {
 	(void)planes;
+	(void)wide;
 	(void)constant;
 	(void)n;
 	(void)ret;
@@ -160,23 +172,47 @@ static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], uint64_
 }
 #endif
 
-void hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
+static bool all_zero(const uint8_t *plane, uint32_t n)
+{
+	uint64_t seen = 0, word;
+	uint32_t i = 0;
+
+	for (; i + sizeof(word) <= n; i += sizeof(word)) {
+		memcpy(&word, plane + i, sizeof(word));
+		seen |= word;
+	}
+	for (; i < n; i++)
+		seen |= plane[i];
+	return seen == 0;
+}
+
+bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
 		     uint64_t *ret)
 {
-	const uint8_t *from[HR__MAX_PLANES] = {NULL};
+	static const uint8_t zeros[HR__CHUNK_ROWS];
+	const uint8_t *from[HR__MAX_PLANES];
 	uint64_t constant = 0;
+	unsigned used = 0; /* planes up to the last that is not all zero */
 	uint32_t done;
 
-	for (unsigned p = 0; p < width; p++) {
-		if (planes[p].data)
-			from[p] = planes[p].data + first;
-		else
+	for (unsigned p = 0; p < HR__MAX_PLANES; p++) {
+		from[p] = zeros;
+		if (p >= width)
+			continue;
+		if (!planes[p].data) {
 			constant |= (uint64_t)planes[p].constant << (p * 8);
+		} else if (!all_zero(planes[p].data + first, n)) {
+			from[p] = planes[p].data + first;
+			used = p + 1;
+		}
 	}
-	done = join_blocks(from, constant, n, ret);
-	for (uint32_t i = done; i < n; i++)
+	if (used == 0 && constant == 0)
+		return false;
+	done = join_blocks(from, used > HR__MAX_PLANES / 2, constant, n, ret);
+	for (uint32_t i = done; i < n; i++) {
 		ret[i] = constant;
-	for (unsigned p = 0; p < width; p++)
-		for (uint32_t i = done; from[p] && i < n; i++)
+		for (unsigned p = 0; p < used; p++)
 			ret[i] |= (uint64_t)from[p][i] << (p * 8);
+	}
+	return true;
 }

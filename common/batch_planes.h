@@ -44,8 +44,11 @@ struct hr__plane {
 int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_t rows,
 		     uint8_t *room, struct hr__plane *ret);
 
-/* Joins rows [first, first + n) of the planes into codes. */
-void hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
+/*
+ * Joins rows [first, first + n) of the planes into codes, at most HR__CHUNK_ROWS. False, and nothing written:
+ * all are zero.
+ */
+bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
 		     uint64_t *ret);
 
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_decoder.h - the inside of a decoder
+ *
+ * A chunk of rows at a time, column after column (batch_decode.c): what one column's prediction needs
+ * of another is still in the cache. Arrays are indexed only by ops below HR_OP_MAX, batch-local files
+ * below n_files and tasks below n_tasks, all checked where they are decoded.
+ */
+#ifndef HEADRACE_COMMON_BATCH_DECODER_H
+#define HEADRACE_COMMON_BATCH_DECODER_H
+
+#include "common/batch_planes.h"
+
+struct hr__column {
+	unsigned width;
+	struct hr__plane planes[HR__MAX_PLANES];
+	struct hr__model_task at; /* the model, carried on from chunk to chunk */
+};
+
+struct hr_decoder {
+	ZSTD_DCtx *zstd;
+	uint32_t room; /* rows that the arrays hold */
+	uint32_t count;
+	uint32_t n_files;
+	uint32_t n_tasks;
+	uint64_t base_ns;
+
+	uint8_t
+	    *planes; /* (HR_COL_END_ - 1) * HR__MAX_PLANES of `room` bytes, used from the start */
+	uint32_t planes_used;
+	uint32_t *files; /* stream ids by batch-local index */
+	uint32_t *local; /* batch-local index of each row */
+	uint32_t *task;
+	uint64_t *start_ns;
+	uint64_t *dur_ns;
+	uint16_t *op;
+	uint32_t *file;
+	int64_t *offset;
+	uint64_t *asked;
+	int64_t *ret;
+	int32_t *fd;
+	uint32_t *flags;
+	uint32_t *file2;
+	uint16_t *bits;
+
+	struct hr__column columns[HR_COL_END_];
+	uint64_t codes[HR__CHUNK_ROWS];
+	struct hr_task tasks[HR_BATCH_TASKS];
+	uint32_t task_end[HR_BATCH_TASKS]; /* row behind the task's last */
+	struct hr__model model;
+	uint32_t files_known; /* by the file column so far */
+};
+
+/*
+ * Decodes rows [first, end) of a column; `codes` NULL: all are zero. -EBADMSG. Columns that it depends on
+ * have been decoded up to `end`.
+ */
+typedef int hr__decode_fn(struct hr_decoder *d, uint32_t first, uint32_t end, const uint64_t *codes,
+			  struct hr__model_task *at);
+extern hr__decode_fn *const hr__decoders[HR_COL_END_]; /* by enum hr_column */
+
+#endif
