@@ -41,7 +41,8 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 {
 	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
 
-	HR_SYS3(madvise, ring, hr_ring_bytes(map->slots_log2), MADV_POPULATE_WRITE);
+	if (hr__wiped.node != NULL) /* an offer has many slots, and most will not be used */
+		HR_SYS3(madvise, ring, hr_ring_bytes(map->slots_log2), MADV_POPULATE_WRITE);
 	t->ring = ring;
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;

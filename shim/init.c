@@ -10,7 +10,7 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
-#define HINT_SECONDS 5 /* that children believe a failure of their parent's */
+#define HINT_SECONDS 5 /* that children are as impatient as their parent became */
 #define WAIT_MS	     2
 
 struct hr__image hr__image;
@@ -48,7 +48,7 @@ static void read_on_full(const char *value)
 		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
 }
 
-/* A parent that could not attach a moment ago says so, so that its children do not each wait. */
+/* A parent that has waited in vain a moment ago says so, so that its children do not each wait. */
 static void read_hint(const char *value)
 {
 	uint64_t failed_s;
@@ -58,7 +58,7 @@ static void read_hint(const char *value)
 	hr__image.hint = (char *)value;
 	failed_s = parse_number(value);
 	if (failed_s != 0)
-		hr__image.retry_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
+		hr__image.hasty_until_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
 }
 
 static void read_filter(char **envp)

@@ -36,6 +36,7 @@ struct hr__image {
 	struct hr_map_hdr
 	    *strays;	   /* its first map, of which a forked child keeps the head; NULL: none */
 	uint64_t retry_ns; /* no attach before; a forked child inherits the patience */
+	uint64_t hasty_until_ns; /* nobody answered a moment ago: no waiting before that */
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in our environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
@@ -170,7 +171,7 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 	return NULL;
 }
 
-/* ---- session.c: attach
+/* ---- session.c, talk.c: attach
  * ----------------------------------------------------------------------------- */
 
 /*
@@ -183,7 +184,7 @@ bool hr__session_more_rings(uint32_t have_maps);
  * is not any more. */
 void hr__session_fd_taken(unsigned first, unsigned last);
 void hr__session_fds_drop(
-    void); /* in a forked child: close what an attaching thread of the parent held */
+    void); /* the end of a conversation; in a forked child: of one that a thread of the parent was in */
 
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
 

@@ -19,7 +19,8 @@ __thread struct hr__thread hr__self
 /* Rings the daemon's bell if it sleeps. FUTEX_WAKE needs no write access: the page is read-only for us. */
 void hr__ring_kick(void)
 {
-	const struct hr_node_page *node = hr__wiped.node; /* NULL: forked in mid-operation */
+	const struct hr_node_page *node =
+	    hr__wiped.node; /* NULL: an offer, or forked in mid-operation */
 
 	/* Acquire: pairs with the daemon's release store before it looks at the rings a last time. */
 	if (!hr__image.quiet && node != NULL &&
@@ -35,7 +36,10 @@ struct wait {
 	uint64_t beat;
 };
 
-/* Sleeps until tail moves, 1 ms at most. False: no more waiting, drop. */
+/*
+ * Sleeps until tail moves, 1 ms at most. False: no more waiting, drop. Without a node page (an offer) a tail that has
+ * moved is the sign that there is a daemon to wait for.
+ */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
 	const struct hr_node_page *node = hr__wiped.node;
@@ -43,9 +47,10 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 	uint64_t patience = hr__image.wait_ms * NS_PER_MS;
 	uint64_t now, beat;
 
-	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0 || node == NULL)
+	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0 ||
+	    (node == NULL && tail == 0))
 		return false;
-	beat = __atomic_load_n(&node->beat, __ATOMIC_RELAXED);
+	beat = node != NULL ? __atomic_load_n(&node->beat, __ATOMIC_RELAXED) : 0;
 	if (t->gave_up_tail == tail && (t->gave_up_beat == beat || t->gave_up_beat == BEAT_ANY))
 		return false;
 	now = hr__clock_ns();

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 
 struct ring {
 	struct hr_ring_hdr *hdr;
+	uint32_t slots_log2;
 	int32_t tid;
 	uint64_t stuck_ns; /* since when an uncommitted slot holds us up */
 };
@@ -32,12 +32,15 @@ struct session {
 	struct {
 		struct hr_map_hdr *hdr;
 		struct ring *rings;
+		uint32_t n_rings;
 	} maps[HR_SESSION_MAPS];
 };
 
 struct fake_daemon {
 	struct fake_options o;
 	int listener;
+	int waiting[SESSIONS]; /* connections that a silent daemon has not read */
+	size_t n_waiting;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	bool stop, paused;
@@ -83,6 +86,19 @@ static int make_memfd(size_t bytes, int seals, void **ret)
 	return fd;
 }
 
+static void keep_map(struct session *s, struct hr_map_hdr *hdr, uint32_t rings, uint32_t slots_log2)
+{
+	struct ring *r = must(calloc(rings, sizeof(*r)));
+
+	for (uint32_t i = 0; i < rings; i++) {
+		r[i].hdr = (void *)((char *)hdr + hr_ring_offset(i, slots_log2));
+		r[i].slots_log2 = slots_log2;
+	}
+	s->maps[s->n_maps].hdr = hdr;
+	s->maps[s->n_maps].n_rings = rings;
+	s->maps[s->n_maps++].rings = r;
+}
+
 static int add_map(struct fake_daemon *d, struct session *s, struct hr_ack *ack)
 {
 	int seals = d->o.unsealed ? 0 : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -103,12 +119,7 @@ static int add_map(struct fake_daemon *d, struct session *s, struct hr_ack *ack)
 	hdr->ring_count = ack->ring_count;
 	hdr->slots_log2 = ack->slots_log2;
 	hdr->level = d->o.level;
-	s->maps[s->n_maps].hdr = hdr;
-	s->maps[s->n_maps].rings = must(calloc(ack->ring_count, sizeof(struct ring)));
-	for (uint32_t i = 0; i < ack->ring_count; i++)
-		s->maps[s->n_maps].rings[i].hdr =
-		    (void *)((char *)memory + hr_ring_offset(i, ack->slots_log2));
-	s->n_maps++;
+	keep_map(s, hdr, ack->ring_count, ack->slots_log2);
 	return fd;
 }
 
@@ -141,6 +152,36 @@ static struct session *by_token(struct fake_daemon *d, uint64_t token)
 		if (d->sessions[i]->token == token)
 			return d->sessions[i];
 	return NULL;
+}
+
+/* What the client sent behind its hello, if it was in time. */
+static bool adopt(struct session *s, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct hr_hello offer;
+	struct iovec iov = {.iov_base = &offer, .iov_len = sizeof(offer)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	void *map;
+	int map_fd;
+
+	if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(offer))
+		return false;
+	assert(offer.kind == HR_HELLO_OFFER && CMSG_FIRSTHDR(&msg) != NULL);
+	memcpy(&map_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(map_fd));
+	map = mmap(NULL, hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2), PROT_READ | PROT_WRITE,
+		   MAP_SHARED, map_fd, 0);
+	assert(map != MAP_FAILED);
+	close(map_fd);
+	s->token = offer.session;
+	s->seen.offered = true;
+	keep_map(s, map, HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2);
+	return true;
 }
 
 static void answer(struct fake_daemon *d, int fd, const uint8_t *buf, size_t n)
@@ -177,25 +218,22 @@ static void answer(struct fake_daemon *d, int fd, const uint8_t *buf, size_t n)
 	s->seen.hello = hello;
 	s->seen.items = must(malloc(n));
 	memcpy(s->seen.items, buf + sizeof(hello), n - sizeof(hello));
+	d->sessions[d->n_sessions++] = s;
+	if (adopt(s, fd))
+		return;
 	ack.session = s->token;
 	fds[0] = add_map(d, s, &ack);
 	fds[1] = d->node_fd;
-	d->sessions[d->n_sessions++] = s;
 	send_ack(fd, &ack, fds, 2);
 	close(fds[0]);
 }
 
-static void accept_one(struct fake_daemon *d)
+static void serve(struct fake_daemon *d, int fd)
 {
 	static uint8_t buf[HR_HELLO_MAX_BYTES];
-	int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
-	ssize_t n;
+	ssize_t n = recv(fd, buf, sizeof(buf), 0);
 
-	if (fd < 0)
-		return;
-	if (d->o.silent)
-		return; /* kept open on purpose */
-	n = recv(fd, buf, sizeof(buf), 0);
+	shutdown(fd, SHUT_RD);
 	usleep(d->o.delay_ms * 1000);
 	pthread_mutex_lock(&d->lock);
 	if (n >= (ssize_t)sizeof(struct hr_hello))
@@ -204,18 +242,47 @@ static void accept_one(struct fake_daemon *d)
 	close(fd);
 }
 
+/* False: nobody knocks. */
+static bool accept_one(struct fake_daemon *d)
+{
+	bool silent;
+	int fd;
+
+	pthread_mutex_lock(&d->lock);
+	fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+	silent = d->o.silent;
+	if (fd >= 0 && silent)
+		d->waiting[d->n_waiting++] = fd;
+	pthread_mutex_unlock(&d->lock);
+	if (fd >= 0 && !silent)
+		serve(d, fd);
+	return fd >= 0;
+}
+
+void fake_wake(struct fake_daemon *d)
+{
+	while (accept_one(d))
+		;
+	for (size_t i = 0; i < d->n_waiting; i++)
+		serve(d, d->waiting[i]);
+	pthread_mutex_lock(&d->lock);
+	d->n_waiting = 0;
+	d->o.silent = false;
+	pthread_mutex_unlock(&d->lock);
+}
+
 /* ---- drain ------------------------------------------------------------------------------------- */
 
-static const void *slot_at(const struct fake_daemon *d, const struct ring *r, uint64_t index)
+static const void *slot_at(const struct ring *r, uint64_t index)
 {
-	uint64_t mask = (UINT64_C(1) << d->o.slots_log2) - 1;
+	uint64_t mask = (UINT64_C(1) << r->slots_log2) - 1;
 
 	return (const char *)(r->hdr + 1) + (index & mask) * HR_SLOT_BYTES;
 }
 
-static bool committed(const struct fake_daemon *d, const struct ring *r, uint64_t index)
+static bool committed(const struct ring *r, uint64_t index)
 {
-	const struct hr_record *s = slot_at(d, r, index);
+	const struct hr_record *s = slot_at(r, index);
 
 	return __atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
@@ -239,10 +306,10 @@ static void keep_path(struct fake_daemon *d, uint32_t session, const struct ring
 	p->mount = head->ret;
 	p->bits = head->bits;
 	for (uint32_t at = 0, i = 1; at < p->bytes; at += HR_TEXT_BYTES, i++) {
-		const struct hr_text *t = slot_at(d, r, index + i);
+		const struct hr_text *t = slot_at(r, index + i);
 		uint32_t n = p->bytes - at < HR_TEXT_BYTES ? p->bytes - at : HR_TEXT_BYTES;
 
-		if (!committed(d, r, index + i))
+		if (!committed(r, index + i))
 			d->bad++;
 		memcpy(p->text + at, t->text, n);
 	}
@@ -269,8 +336,8 @@ static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, 
 	k->ring = ring;
 	k->tid = r->tid;
 	if (rec->bits & HR_REC_PAIR) {
-		memcpy(&k->pair, slot_at(d, r, index + 1), sizeof(k->pair));
-		if (!committed(d, r, index + 1) || k->pair.op != HR_CTL_PAIR)
+		memcpy(&k->pair, slot_at(r, index + 1), sizeof(k->pair));
+		if (!committed(r, index + 1) || k->pair.op != HR_CTL_PAIR)
 			d->bad++;
 	}
 }
@@ -281,7 +348,7 @@ static uint32_t take(struct fake_daemon *d, uint32_t session, uint32_t ring, str
 {
 	struct hr_record rec;
 
-	memcpy(&rec, slot_at(d, r, index), sizeof(rec));
+	memcpy(&rec, slot_at(r, index), sizeof(rec));
 	if (rec.op >= HR_OP_MAX) {
 		d->bad++;
 		return 1;
@@ -303,7 +370,7 @@ static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, stru
 	uint64_t tail = r->hdr->tail, head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
 	size_t n = 0;
 
-	while (committed(d, r, tail)) {
+	while (committed(r, tail)) {
 		tail += take(d, session, ring, r, tail);
 		n++;
 		r->stuck_ns = 0;
@@ -332,7 +399,7 @@ static size_t sweep(struct fake_daemon *d)
 
 	for (size_t i = 0; i < d->n_sessions; i++)
 		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
-			for (uint32_t k = 0; k < d->o.rings; k++)
+			for (uint32_t k = 0; k < d->sessions[i]->maps[m].n_rings; k++)
 				n += drain(d, (uint32_t)i, m * 256 + k,
 					   &d->sessions[i]->maps[m].rings[k]);
 	return n;
@@ -344,12 +411,11 @@ static void *run(void *arg)
 	struct fake_daemon *d = arg;
 
 	for (;;) {
-		struct pollfd p = {.fd = d->listener, .events = POLLIN};
 		uint32_t bell = __atomic_load_n(&d->node->bell, __ATOMIC_RELAXED);
 		bool stop, paused;
 
-		while (poll(&p, 1, 0) > 0)
-			accept_one(d);
+		while (accept_one(d))
+			;
 		pthread_mutex_lock(&d->lock);
 		stop = d->stop;
 		paused = d->paused;
@@ -391,7 +457,7 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 	d->node->abi = HR_ABI_VERSION;
 	unlink(path);
 	strncpy(addr.sun_path, path, sizeof(addr.sun_path) - 1);
-	d->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	d->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (bind(d->listener, (void *)&addr, sizeof(addr)) != 0 || listen(d->listener, 128) != 0)
 		abort();
 	/* The test's signals are for the test's threads. */
@@ -410,10 +476,13 @@ void fake_stop(struct fake_daemon *d)
 	pthread_mutex_unlock(&d->lock);
 	pthread_join(d->thread, NULL);
 	close(d->listener);
+	for (size_t i = 0; i < d->n_waiting; i++)
+		close(d->waiting[i]);
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++) {
 			munmap(d->sessions[i]->maps[m].hdr,
-			       hr_map_bytes(d->o.rings, d->o.slots_log2));
+			       hr_map_bytes(d->sessions[i]->maps[m].n_rings,
+					    d->sessions[i]->maps[m].rings[0].slots_log2));
 			free(d->sessions[i]->maps[m].rings);
 		}
 		free(d->sessions[i]->seen.items);
@@ -467,6 +536,11 @@ size_t fake_sessions(struct fake_daemon *d)
 const struct fake_session *fake_session(struct fake_daemon *d, size_t i)
 {
 	return &d->sessions[i]->seen;
+}
+
+uint64_t fake_token(struct fake_daemon *d, size_t i)
+{
+	return d->sessions[i]->token;
 }
 
 size_t fake_maps(struct fake_daemon *d, size_t session)
@@ -575,7 +649,7 @@ struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op)
 
 	for (size_t i = 0; i < d->n_sessions; i++)
 		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
-			for (uint32_t k = 0; k < d->o.rings; k++)
+			for (uint32_t k = 0; k < d->sessions[i]->maps[m].n_rings; k++)
 				sum_up(&sum, &d->sessions[i]->maps[m].rings[k].hdr->lost[op]);
 	return sum;
 }

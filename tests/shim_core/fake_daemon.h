@@ -22,7 +22,7 @@ struct fake_options {
 	bool off;
 	bool monotonic;	    /* do not trust the TSC */
 	bool unsealed;	    /* hand out memfds that could shrink */
-	bool silent;	    /* accept and never answer */
+	bool silent;	    /* accept, and read nothing until fake_wake */
 	bool discard;	    /* count, keep nothing: for benches */
 	int status;	    /* refuse with this -errno */
 	uint32_t delay_ms;  /* before each answer */
@@ -49,6 +49,7 @@ struct fake_path {
 
 struct fake_session {
 	struct hr_hello hello;
+	bool offered;	/* its first map is its own */
 	uint8_t *items; /* behind the header, hello.bytes - 64 of them */
 };
 
@@ -58,6 +59,7 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 void fake_stop(struct fake_daemon *d);
 void fake_pause(struct fake_daemon *d,
 		bool pause); /* no sweeps, no beat; takes effect before it returns */
+void fake_wake(struct fake_daemon *d);
 void fake_level(struct fake_daemon *d, enum hr_level level);
 
 /* Sweeps until all that is committed now is taken. */
@@ -65,6 +67,7 @@ void fake_settle(struct fake_daemon *d);
 
 size_t fake_sessions(struct fake_daemon *d);
 const struct fake_session *fake_session(struct fake_daemon *d, size_t i);
+uint64_t fake_token(struct fake_daemon *d, size_t i);
 /* Value of item number `nth` of a kind, NUL-terminated copy in buf; bytes, or -1. */
 long fake_item(const struct fake_session *s, enum hr_item_kind kind, size_t nth, char *buf,
 	       size_t cap);

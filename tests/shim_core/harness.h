@@ -76,6 +76,9 @@ struct fake_daemon *harness_start(const struct fake_options *o, ...);
 void harness_init(const char *const *env); /* the core alone */
 void harness_file(const char *name, size_t bytes);
 double harness_now(void); /* seconds, monotonic */
+size_t harness_fds(void); /* open descriptors, and a few more, always as many */
+/* The fake daemon's thread closes its ends in this process, too, and in its own time; a leak of ours stays. */
+bool harness_fds_become(size_t n);
 
 int t_open(const char *path, int flags);
 int t_openat(int dirfd, const char *path, int flags);

@@ -2,7 +2,6 @@
 /* Attach and what comes of it: records, paths, refusals, rings and threads, a full ring. */
 #include "tests/shim_core/harness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -10,27 +9,6 @@
 #include <sys/socket.h>
 
 #include "common/pathid.h"
-
-static size_t open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
-/* The fake daemon's thread closes its ends in this process, too, and in its own time; a leak of ours stays. */
-static bool fds_become(size_t n)
-{
-	const struct timespec pause = {.tv_nsec = 10000000};
-
-	for (int i = 0; i < 300 && open_fds() != n; i++)
-		nanosleep(&pause, NULL);
-	return open_fds() == n;
-}
 
 static const struct fake_record *nth(struct fake_daemon *d, uint16_t op, size_t n)
 {
@@ -50,7 +28,7 @@ static const char *path_of(struct fake_daemon *d, const struct fake_record *k)
 CASE(records)
 {
 	struct fake_daemon *d = harness_start(NULL, "RANK=3", "HOME=/root", NULL);
-	size_t before = open_fds();
+	size_t before = harness_fds();
 	const struct fake_record *k;
 	const struct fake_path *p;
 	char want[128], buf[100];
@@ -64,7 +42,7 @@ CASE(records)
 	CHECK(t_read(fd, buf, 100) == 60 && errno == 77);
 	CHECK(t_pread(fd, buf, 10, -1) == -1 && errno == EINVAL);
 	fake_settle(d);
-	CHECK(fds_become(before + 1)); /* ours are gone */
+	CHECK(harness_fds_become(before + 1)); /* ours are gone */
 	CHECK(t_close(fd) == 0);
 	CHECK(t_open("missing", O_RDONLY) == -1 && errno == ENOENT);
 	fake_settle(d);
@@ -207,11 +185,6 @@ CASE(daemon_absent)
 	expect_detached(NULL);
 }
 
-CASE(daemon_silent)
-{
-	expect_detached(harness_start(&(struct fake_options){.silent = true}, NULL));
-}
-
 CASE(daemon_refuses)
 {
 	expect_detached(harness_start(&(struct fake_options){.status = -EACCES}, NULL));
@@ -261,8 +234,8 @@ CASE(deselected)
 /* What was counted alone is in the hello of the attempt that succeeds. */
 CASE(late_daemon)
 {
-	static const char *env[] = {NULL, "HEADRACE_ATTACH_FAILED=00000000000000000000", NULL};
-	static char socket_env[128], hint[64] = "HEADRACE_ATTACH_FAILED=00000000000000000000";
+	static const char *env[] = {NULL, NULL};
+	static char socket_env[128];
 	struct fake_daemon *d;
 	struct hr_counter c;
 	char buf[4096];
@@ -270,13 +243,11 @@ CASE(late_daemon)
 
 	snprintf(socket_env, sizeof(socket_env), "HEADRACE_SOCKET=%s", harness_socket());
 	env[0] = socket_env;
-	env[1] = hint;
 	harness_init(env);
 	harness_file("a", 10);
 	fd = t_open("a", O_RDONLY);
 	for (int i = 0; i < 7; i++)
 		t_pread(fd, buf, 10, 0);
-	CHECK(strtol(strchr(hint, '=') + 1, NULL, 10) > 0); /* children are told */
 	d = fake_start(harness_socket(), NULL);
 	t_close(t_open("a", O_RDONLY));
 	CHECK(fake_sessions(d) == 0); /* patience */
@@ -463,7 +434,6 @@ int main(void)
 	    cmocka_unit_test(kinds_of_files),
 	    cmocka_unit_test(names),
 	    cmocka_unit_test(daemon_absent),
-	    cmocka_unit_test(daemon_silent),
 	    cmocka_unit_test(daemon_refuses),
 	    cmocka_unit_test(daemon_unsealed),
 	    cmocka_unit_test(daemon_stopped),

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon that does not answer, or late: maps of our own. */
+#include "tests/shim_core/harness.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#define HINT  "HEADRACE_ATTACH_FAILED="
+#define SLOTS (1u << HR_OFFER_SLOTS_LOG2)
+
+static char buf[64];
+
+static void settle(struct fake_daemon *d)
+{
+	fake_wake(d);
+	fake_settle(d);
+	CHECK(fake_bad(d) == 0 && fake_torn(d) == 0);
+}
+
+/* Nothing is missing of what was done before the daemon came to it, and it goes on. */
+CASE(adopted_late)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	size_t before = harness_fds();
+	int fd;
+
+	harness_file("a", 64);
+	errno = 77;
+	fd = t_open("a", O_RDONLY);
+	CHECK(fd >= 0 && errno == 77);
+	CHECK(hr__wiped.nonce != 0 && hr__wiped.node == NULL);
+	/* The file, and the daemon's end, which is in this process, too. */
+	CHECK(harness_fds_become(before + 2));
+	for (int i = 0; i < 1000; i++)
+		t_pread(fd, buf, 8, 0);
+	CHECK(fake_sessions(d) == 0);
+	settle(d);
+	CHECK(fake_sessions(d) == 1 && fake_session(d, 0)->offered);
+	CHECK(fake_count(d, HR_OP_open) == 1 && fake_count(d, HR_OP_pread64) == 1000);
+	CHECK(fake_item(fake_session(d, 0), HR_ITEM_EXE, 0, buf, sizeof(buf)) > 0);
+	for (int i = 0; i < 3 * (int)SLOTS; i++)
+		t_pread(fd, buf, 8, 0); /* round the ring; room is waited for now */
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) + fake_lost(d, HR_OP_pread64).count == 1000 + 3 * SLOTS);
+}
+
+/* Children that were born and died meanwhile, and theirs: each with its own offer, and its parent's name. */
+CASE(families)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = t_fork();
+
+		if (pid == 0) {
+			t_pread(fd, buf, 8, 0);
+			pid = t_fork();
+			if (pid == 0) {
+				t_pread(fd, buf, 8, 0);
+				raise(SIGKILL);
+			}
+			CHECK(waitpid(pid, NULL, 0) == pid);
+			_exit(0);
+		}
+		t_wait(pid);
+	}
+	settle(d);
+	CHECK(fake_sessions(d) == 17 && fake_count(d, HR_OP_pread64) == 16);
+	for (size_t i = 1; i < 17; i++) {
+		const struct hr_hello *hello = &fake_session(d, i)->hello;
+
+		CHECK(fake_session(d, i)->offered && (hello->flags & HR_HELLO_FORKED) != 0);
+		CHECK(hello->ppid == fake_session(d, i % 2 ? 0 : i - 1)->hello.pid);
+		CHECK(hello->parent_session == fake_token(d, i % 2 ? 0 : i - 1));
+	}
+	CHECK(fake_strays(d, HR_OP_pread64).count == 0);
+}
+
+/* Nobody empties it: what does not fit is counted, and not waited for. */
+CASE(full_offer)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true},
+					      "HEADRACE_ON_FULL=wait:1000", NULL);
+	double start;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	start = harness_now();
+	for (int i = 0; i < 2 * (int)SLOTS; i++)
+		t_pread(fd, buf, 8, 0);
+	CHECK(harness_now() - start < 0.5 * SLOWER);
+	settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) > SLOTS - 16);
+	CHECK(fake_count(d, HR_OP_pread64) + fake_lost(d, HR_OP_pread64).count == 2 * SLOTS);
+}
+
+/* All patience was spent once: neither children that fork nor those that exec wait again. */
+CASE(haste)
+{
+	static char hint[] = HINT "00000000000000000000";
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, hint, NULL);
+	double start = harness_now();
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	CHECK(harness_now() - start > 0.04);
+	CHECK(strtol(hint + strlen(HINT), NULL, 10) > 0);
+	start = harness_now();
+	for (int i = 0; i < 4; i++) {
+		pid_t pid = t_fork();
+
+		if (pid == 0) {
+			t_pread(fd, buf, 8, 0);
+			_exit(0);
+		}
+		t_wait(pid);
+	}
+	CHECK(harness_now() - start < 0.1 * SLOWER);
+	settle(d);
+	CHECK(fake_sessions(d) == 5 && fake_count(d, HR_OP_pread64) == 4);
+}
+
+/* The daemon has read the hello when the offer comes: the offer fails, and the answer is waited for. */
+CASE(offer_too_late)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.delay_ms = 80}, NULL);
+	size_t before = harness_fds();
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	CHECK(hr__wiped.nonce == 0 || hr__wiped.node != NULL);
+	CHECK(harness_fds_become(before + 1));
+	t_pread(fd, buf, 8, 0);
+	fake_settle(d);
+	CHECK(fake_sessions(d) == 1 && !fake_session(d, 0)->offered);
+	CHECK(fake_count(d, HR_OP_open) == 1 && fake_count(d, HR_OP_pread64) == 1);
+}
+
+/* A limit on the size of files holds for memory, too, and breaking it is answered by a signal. */
+CASE(small_files_only)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+	int fd;
+
+	harness_file("a", 64);
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	fd = t_open("a", O_RDONLY);
+	CHECK(t_pread(fd, buf, 8, 0) == 8 && hr__wiped.nonce == 0);
+	CHECK(hr__wiped.counters[HR_OP_pread64].count == 1);
+	CHECK(fake_sessions(d) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(adopted_late),   cmocka_unit_test(families),
+	    cmocka_unit_test(full_offer),     cmocka_unit_test(haste),
+	    cmocka_unit_test(offer_too_late), cmocka_unit_test(small_files_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
