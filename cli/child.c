@@ -77,21 +77,37 @@ static void watch_interrupts(struct hr_child *child)
 	signalfd(child->signal_fd, &set, 0);
 }
 
-/* CMD ended, or stopped by itself: stop as it did, and let it go on when we do. */
-static void reap(struct hr_child *child)
+static int wait_status(const siginfo_t *info)
 {
-	int status;
+	if (info->si_code == CLD_EXITED)
+		return (info->si_status & 0xff) << 8;
+	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+}
 
-	while (waitpid(child->pid, &status, WNOHANG | WUNTRACED) == child->pid) {
-		if (!WIFSTOPPED(status)) {
-			child->status = status;
-			child->ended = true;
-			watch_interrupts(child);
+/* 1: something is there; 0: nothing is. */
+static int wait_for(pid_t pid, int what, siginfo_t *ret)
+{
+	*ret = (siginfo_t){0};
+	return waitid(P_PID, (id_t)pid, ret, what | WNOHANG) == 0 && ret->si_pid == pid;
+}
+
+/*
+ * CMD ended, or stopped by itself: stop as it did, and let it go on when we do. It stays a zombie until hr_child_done, so
+ * that the daemon can read its exit status.
+ */
+static void look(struct hr_child *child)
+{
+	siginfo_t info;
+
+	while (!wait_for(child->pid, WEXITED | WNOWAIT, &info)) {
+		if (!wait_for(child->pid, WSTOPPED, &info))
 			return;
-		}
 		raise(SIGSTOP);
 		kill(child->pid, SIGCONT);
 	}
+	child->status = wait_status(&info);
+	child->ended = true;
+	watch_interrupts(child);
 }
 
 void hr_child_signals(struct hr_child *child)
@@ -109,7 +125,7 @@ void hr_child_signals(struct hr_child *child)
 			kill(child->pid, signum);
 	}
 	if (!child->ended)
-		reap(child);
+		look(child);
 }
 
 int hr_child_exit_status(const struct hr_child *child)
@@ -133,6 +149,8 @@ int hr_child_exec(char *const argv[])
 
 void hr_child_done(struct hr_child *child)
 {
+	if (child->ended)
+		waitpid(child->pid, NULL, WNOHANG);
 	if (child->signal_fd >= 0)
 		close(child->signal_fd);
 }

@@ -259,11 +259,12 @@ void hr_link_read(struct hr_link *link)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-static int send_leave(struct hr_link *link, uint64_t linger_ns, int signal)
+static int send_leave(struct hr_link *link, uint64_t linger_ns, int status)
 {
 	hr_message_init(&link->message, "leave");
 	hr_message_add_int(&link->message, "linger_ns", (int64_t)linger_ns);
-	hr_message_add_int(&link->message, "signal", signal);
+	hr_message_add_int(&link->message, "signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	hr_message_add_int(&link->message, "status", WIFSIGNALED(status) ? 0 : WEXITSTATUS(status));
 	return hr_control_send(link->fd, &link->message);
 }
 
@@ -281,7 +282,7 @@ static void take_interrupts(int interrupt_fd)
  * for the daemon or an interrupt. The first interrupt ends the lingering, the second one all
  * waiting. 1 when `done` has come.
  */
-static int leave_step(struct hr_link *link, uint64_t *linger_ns, int signal, int interrupt_fd,
+static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int interrupt_fd,
 		      int *asked_fd)
 {
 	struct pollfd fds[] = {{.events = POLLIN}, {.fd = interrupt_fd, .events = POLLIN}};
@@ -289,7 +290,7 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int signal, int
 
 	if (link->state == HR_LINK_LINKED && *asked_fd != link->fd) {
 		*asked_fd = link->fd;
-		send_leave(link, *linger_ns, signal);
+		send_leave(link, *linger_ns, status);
 	}
 	fds[0].fd = link->fd;
 	n = poll(fds, 2, (int)(*linger_ns / 1000000u) + ANSWER_TIMEOUT_MS);
@@ -312,12 +313,12 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int signal, int
 	return 0;
 }
 
-int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int signal, int interrupt_fd)
+int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd)
 {
 	int asked_fd = -1, r = 0;
 
 	while (r == 0)
-		r = link->fd >= 0 ? leave_step(link, &linger_ns, signal, interrupt_fd, &asked_fd)
+		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &asked_fd)
 				  : -ECONNRESET;
 	hr_link_close(link);
 	return r < 0 ? r : 0;

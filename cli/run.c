@@ -305,8 +305,8 @@ static void recover(struct run *run)
 
 static void finish(struct run *run)
 {
-	int signum = WIFSIGNALED(run->child.status) ? WTERMSIG(run->child.status) : 0;
-	int r = hr_link_leave(&run->link, run->options.linger_ns, signum, run->child.signal_fd);
+	int r = hr_link_leave(&run->link, run->options.linger_ns, run->child.status,
+			      run->child.signal_fd);
 
 	if (r == 0) {
 		say_problems(run);

@@ -18,7 +18,7 @@ struct loader {
 	struct hr_summary *s;
 	struct hr_paths *paths;
 	uint64_t first_ns, last_ns; /* wall clock */
-	bool ended, killed, running, unfinished;
+	bool ended, killed, failed, running, unfinished;
 	uint32_t world;
 	size_t who_room;
 };
@@ -204,6 +204,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 		return 0;
 	case HEADRACE__FRAME__BODY_STREAM_END:
 		l->killed = l->killed || strcmp(frame->stream_end->state, "killed") == 0;
+		l->failed = l->failed || strcmp(frame->stream_end->state, "failed") == 0;
 		return 0;
 	default:
 		return 0;
@@ -359,7 +360,9 @@ static const char *state_name(const struct loader *l)
 		return "running";
 	if (l->unfinished)
 		return "unfinished";
-	return l->killed ? "killed" : "ended";
+	if (l->killed)
+		return "killed";
+	return l->failed ? "failed" : "ended";
 }
 
 static int copy_problems(struct hr_summary *s, const struct hr_catalog *catalog)

@@ -47,7 +47,7 @@ struct hr_summary_loss {
 
 struct hr_summary {
 	char *store, *job;
-	char *state; /* "running", "ended", "killed", "mixed" */
+	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
 	uint32_t streams, nodes, ranks, workers;
 	uint32_t processes, processes_open;
 	uint64_t span_ns; /* first operation or process to the last */

@@ -99,7 +99,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 	case EV_PIDFD:
 		accept_all(a); /* children that knocked while it lived shall find their parent */
 		if (a->clients[i].pidfd >= 0 && hr__client_dead(&a->clients[i]))
-			hr__client_gone(a, i, "");
+			hr__client_gone(a, i, NULL);
 		return true;
 	default:
 		accept_all(a); /* who knocked before the end belongs to it */

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/exit.h"
+
 struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
 {
 	uint32_t i = hr_map64_get(map, key);
@@ -91,7 +93,12 @@ bool hr__client_dead(const struct client *c)
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
 {
 	uint64_t proc = a->clients[i].proc;
+	char text[HR_EXIT_TEXT];
 
+	if (!exit) {
+		hr_exit_read(a->clients[i].pidfd, a->clients[i].pid, text);
+		exit = text;
+	}
 	client_remove(a, i);
 	hr_drain_ended(a->c.drain, proc, exit);
 }

@@ -112,7 +112,7 @@ int hr__client_add(struct hr_attach *a, const struct client *c);
 
 bool hr__client_dead(const struct client *c);
 
-/* Forgets client i and tells the drain thread. */
+/* Forgets client i and tells the drain thread; `exit` NULL: it is dead, so find out how it ended. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
 /* Adds to the departed; where there is no memory, its session ends at once. */

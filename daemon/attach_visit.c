@@ -216,7 +216,7 @@ static void look_back(struct hr_attach *a, struct visit *v)
 		v->exec_of = gone->proc;
 		gone->replaced = true;
 	} else if (old && v->pidfd >= 0 && hr__client_dead(old)) {
-		hr__client_gone(a, (uint32_t)(old - a->clients), "");
+		hr__client_gone(a, (uint32_t)(old - a->clients), NULL);
 	} else if (old) {
 		v->exec_of = old->proc;
 		v->replaces = (uint32_t)(old - a->clients);

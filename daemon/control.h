@@ -17,7 +17,7 @@
  *      started  pid                  ---->   keeps a pidfd of CMD
  *                                    <----   notice text                  at any time
  *      (CMD has ended)
- *      leave    linger_ns signal     ---->   waits as private_worker.h says
+ *      leave    linger_ns signal status -->   waits as private_worker.h says
  *                                    <----   done   print runs attached events ...
  *      close
  *

@@ -67,7 +67,7 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 int hr_node_flush(struct hr_node *n);
 
 /*
- * Ends the job: last sweep, records of operations in flight, StreamEnd with `state` ("ended", "killed"), segment
+ * Ends the job: last sweep, records of operations in flight, StreamEnd with `state` ("ended", "failed", "killed"), segment
  * sealed, journal removed. Processes still attached go on untraced.
  */
 int hr_node_stop(struct hr_node *n, const char *state);

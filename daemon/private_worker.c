@@ -48,7 +48,7 @@ struct worker {
 	struct run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
-	bool knows_rank, printed, vanished, killed, over;
+	bool knows_rank, printed, vanished, killed, failed, over;
 	int store_error;				/* as last told to the runs */
 	bool counters_only, journal_in_memory, refused; /* told, too */
 	struct hr_message in, out;			/* scratch */
@@ -203,6 +203,13 @@ static void make_done(struct worker *w, const struct run *run, bool print, int s
 	hr_message_add_int(&w->out, "untold", s.untold);
 }
 
+static const char *job_state(const struct worker *w)
+{
+	if (w->vanished || w->killed)
+		return "killed";
+	return w->failed ? "failed" : "ended";
+}
+
 /*
  * Ends the job, unless somebody is joining at this moment: who joins holds the lock from connect to
  * ready, so with the lock in our hands and the sockets gone nobody is half-way in.
@@ -219,7 +226,7 @@ static bool end_job(struct worker *w, struct run *last, bool print)
 	if (r == 0)
 		close(lock);
 	n_attached = open_pids(w, attached, sizeof(attached));
-	r = hr_node_stop(w->node, w->vanished || w->killed ? "killed" : "ended");
+	r = hr_node_stop(w->node, job_state(w));
 	if (last != NULL) {
 		make_done(w, last, print, r);
 		hr_message_add(&w->out, "attached", attached);
@@ -321,6 +328,13 @@ static void handle_join(struct run *run, const struct hr_message *m)
 	hr_control_send(run->fd, &w->out);
 }
 
+/* How a CMD ended, for the state of the job. */
+static void take_status(struct worker *w, int signum, int status)
+{
+	w->killed = w->killed || signum == SIGKILL;
+	w->failed = w->failed || signum != 0 || status != 0;
+}
+
 static void handle_message(struct run *run, const struct hr_message *m)
 {
 	struct worker *w = run->worker;
@@ -338,7 +352,8 @@ static void handle_message(struct run *run, const struct hr_message *m)
 			run->leave_at_ms = now_ms(w);
 		run->state = RUN_LEAVING; /* a second `leave` changes the linger */
 		run->linger_ms = (uint64_t)hr_message_get_int(m, "linger_ns", 0) / 1000000u;
-		w->killed = w->killed || hr_message_get_int(m, "signal", 0) == SIGKILL;
+		take_status(w, (int)hr_message_get_int(m, "signal", 0),
+			    (int)hr_message_get_int(m, "status", 0));
 	}
 }
 

@@ -19,7 +19,8 @@
  *      when no run here knew a rank. Where rank 0 is on another node, nobody prints here.
  *
  *      The job's state is "killed" when a run vanished, when a CMD was ended by SIGKILL, or when
- *      the daemon itself was told to go by SIGTERM; else "ended".
+ *      the daemon itself was told to go by SIGTERM; else "failed" when a CMD was ended by another
+ *      signal or with another status than 0; else "ended".
  *
  * Threads   The loop's; hr_node has its own.
  */

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 /* Fields of /proc/PID/stat, counted from 1. */
+#define STATE	   3
 #define PPID	   4
 #define START_TIME 22
+#define EXIT_CODE  52
 
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 {
@@ -31,11 +33,16 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 	at = strrchr(text, ')');
 	if (!at)
 		return -EIO;
-	for (unsigned field = 2; at && field <= START_TIME; field++) {
-		if (field == PPID)
+	ret->exit_code = 0;
+	for (unsigned field = 2; at && field <= EXIT_CODE; field++) {
+		if (field == STATE)
+			ret->state = *at;
+		else if (field == PPID)
 			ret->ppid = (pid_t)strtol(at, NULL, 10);
 		else if (field == START_TIME)
 			ret->start_time = strtoull(at, NULL, 10);
+		else if (field == EXIT_CODE)
+			ret->exit_code = (int)strtol(at, NULL, 10);
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
 		if (!at && field < START_TIME)

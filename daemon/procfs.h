@@ -11,8 +11,10 @@
 #include <sys/types.h>
 
 struct hr_procstat {
+	char state; /* 'Z': a zombie */
 	pid_t ppid;
 	uint64_t start_time; /* clock ticks since boot: with the pid it names a process for good */
+	int exit_code; /* of a zombie: a wait(2) status; else, or where it is hidden from us, 0 */
 };
 
 /* 0, -ESRCH, -EIO. */

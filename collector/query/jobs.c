@@ -10,6 +10,7 @@
 
 #define STATE_RUNNING "running"
 #define STATE_KILLED  "killed"
+#define STATE_FAILED  "failed"
 #define STATE_ENDED   "ended"
 
 struct job {
@@ -19,6 +20,7 @@ struct job {
 	uint32_t uid, ranks_expected;
 	uint64_t ranks_seen, nodes;
 	bool live, unfinished; /* some stream is being written, ended without a word */
+	bool killed, failed;   /* some stream's last word */
 };
 
 struct jobs {
@@ -61,7 +63,6 @@ static void take_event(struct hr_query *q, struct job *job, const struct hr_qstr
 	take_text(q, &job->account, e->account);
 	take_text(q, &job->partition, e->partition);
 	take_text(q, &job->name, e->name);
-	take_text(q, &job->state, e->state);
 	job->uid = e->uid;
 	if (start != 0 && (job->start_ns == 0 || start < job->start_ns))
 		job->start_ns = start;
@@ -71,7 +72,6 @@ static void take_event(struct hr_query *q, struct job *job, const struct hr_qstr
 		job->ranks_expected = e->ranks_expected;
 }
 
-/* The word that a stream ended with says more than its job events, which were sent before. */
 static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstream *st)
 {
 	struct hr_frames events, ends;
@@ -85,8 +85,12 @@ static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstr
 	r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;
-	if (ends.n > 0)
-		take_text(q, &job->state, ends.list[ends.n - 1]->stream_end->state);
+	for (size_t i = 0; i < ends.n; i++) {
+		const char *state = ends.list[i]->stream_end->state;
+
+		job->killed |= strcmp(state, STATE_KILLED) == 0;
+		job->failed |= strcmp(state, STATE_FAILED) == 0;
+	}
 	hr__frames_free(&ends);
 	job->live |= st->s->live && !st->s->ended;
 	job->unfinished |= !st->s->live && !st->s->ended;
@@ -140,12 +144,15 @@ static int count_parts(struct hr_query *q, struct job *job)
 
 static int finish(struct hr_query *q, struct job *job)
 {
+	const char *state = STATE_ENDED;
+
 	if (job->live)
-		job->state = hr__string(STATE_RUNNING, strlen(STATE_RUNNING));
-	else if (job->unfinished)
-		job->state = hr__string(STATE_KILLED, strlen(STATE_KILLED));
-	else if (job->state.value.inlined.length == 0)
-		job->state = hr__string(STATE_ENDED, strlen(STATE_ENDED));
+		state = STATE_RUNNING;
+	else if (job->unfinished || job->killed)
+		state = STATE_KILLED;
+	else if (job->failed)
+		state = STATE_FAILED;
+	job->state = hr__string(state, (uint32_t)strlen(state));
 	return count_parts(q, job);
 }
 

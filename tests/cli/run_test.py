@@ -35,6 +35,39 @@ class ExitStatus(harness.Case):
         self.assertEqual(self.run_it("--", "/").returncode, 126)
 
 
+class Ends(harness.Case):
+    """How processes ended, as the kernel says, and what that makes of the job."""
+
+    def exits(self):
+        rows, _ = self.query("SELECT COALESCE(exit, 'NULL') AS exit, count(*) AS n FROM processes GROUP BY 1")
+        return {row["exit"]: int(row["n"]) for row in rows}
+
+    def state(self):
+        rows, _ = self.query("SELECT state FROM jobs")
+        self.assertEqual(self.summary()["state"], rows[0]["state"])
+        return rows[0]["state"]
+
+    def test_the_command(self):
+        """Its status is always known: it stays a zombie until the daemon has looked."""
+        for end, exit_text, state in (("exit 0", "0", "ended"), ("exit 7", "7", "failed"),
+                                      ("kill -TERM $$", "SIGTERM", "failed"), ("kill -KILL $$", "SIGKILL", "killed")):
+            self.store = os.path.join(self.dir, exit_text)
+            self.run_it("--include", self.data, "--", "sh", "-c", f"echo x >{self.data}/f; {end}")
+            self.assertEqual(self.exits(), {exit_text: 1})
+            self.assertEqual(self.state(), state)
+
+    def test_children(self):
+        """Waited for, a child may be gone before the daemon looks: never a guess, and known from Linux 6.15 on."""
+        script = f"for i in 1 2 3 4 5 6 7 8; do sh -c 'echo x >{self.data}/f; exit 9'; done; exit 0"
+        self.run_it("--include", self.data, "--", "sh", "-c", script)
+        exits = self.exits()
+        self.assertEqual(set(exits) - {"NULL"}, {"9"})
+        self.assertEqual(sum(exits.values()), 8)
+        if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15):
+            self.assertEqual(exits, {"9": 8})
+        self.assertEqual(self.state(), "ended")
+
+
 class Streams(harness.Case):
     def test_untouched(self):
         blob = bytes(range(256)) * 4096

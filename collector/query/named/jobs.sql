@@ -1,5 +1,5 @@
 -- The jobs in the store
--- column job, state: state is running, ended or killed
+-- column job, state: state is running, ended, failed or killed
 -- column start, seconds: when it began (UTC), and how long it ran
 -- column nodes, ranks_seen, ranks_expected: NULL expected: nobody said
 -- column name, user, labels, attempt: program and owner; labels as given with --label; requeues, from 0

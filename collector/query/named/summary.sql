@@ -6,7 +6,7 @@
 -- column io_bytes_per_s, run_bytes_per_s: while at it: per second of I/O time; over the run: per second of wall time
 -- column small_percent: of the calls that read, those that moved less than 64 KiB
 -- column errors: calls that failed
--- column state, job: whether the job is running, ended or killed
+-- column state, job: whether the job is running, ended, failed or killed
 WITH life AS (
     SELECT cluster, job, attempt, (max(coalesce(end_ns, start_ns)) - min(start_ns)) / 1e9 AS run_s
     FROM processes GROUP BY cluster, job, attempt),
