@@ -13,6 +13,10 @@ struct job {
 	struct hr_out *out;
 };
 
+/*
+ * The loops take what they read from local pointers: the compiler must assume that a store to the vector
+ * changes what is behind `j`.
+ */
 typedef void (*emitter)(const struct job *j);
 
 /* Constant texts of ops, made once: names are at most a few bytes longer than what fits in a
@@ -45,7 +49,7 @@ static void emit_text(const struct job *j, duckdb_string_t text)
 {
 	duckdb_string_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++)
+	for (uint32_t k = 0, n = j->n; k < n; k++)
 		to[k] = text;
 }
 
@@ -66,10 +70,10 @@ static void emit_node(const struct job *j)
 
 static void emit_attempt(const struct job *j)
 {
-	int64_t *to = j->out->data;
+	int64_t *to = j->out->data, attempt = j->e->st->s->attempt;
 
-	for (uint32_t k = 0; k < j->n; k++)
-		to[k] = j->e->st->s->attempt;
+	for (uint32_t k = 0, n = j->n; k < n; k++)
+		to[k] = attempt;
 }
 
 /* ---- of the task -------------------------------------------------------------------- */
@@ -77,12 +81,11 @@ static void emit_attempt(const struct job *j)
 static void emit_task(const struct job *j, size_t member)
 {
 	const char *base = (const char *)j->e->tasks + member;
+	const uint32_t *rows = j->rows, *task = j->e->c.task;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		uint32_t task = j->e->c.task[j->rows[k]];
-
-		memcpy(&to[k], base + task * sizeof(struct hr_task_values), sizeof(to[k]));
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		memcpy(&to[k], base + task[rows[k]] * sizeof(struct hr_task_values), sizeof(to[k]));
 		if (to[k] == HR_TASK_NULL)
 			hr__out_null(j->out, k);
 	}
@@ -106,12 +109,13 @@ TASK_EMITTER(tid)
 
 static void emit_op_text(const struct job *j, enum op_text which)
 {
+	const duckdb_string_t *texts = op_texts[which];
+	const uint32_t *rows = j->rows;
+	const uint16_t *op = j->e->c.op;
 	duckdb_string_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		uint16_t op = j->e->c.op[j->rows[k]];
-
-		to[k] = op_texts[which][op % HR_OP_MAX];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		to[k] = texts[op[rows[k]] % HR_OP_MAX];
 		if (to[k].value.inlined.length == 0)
 			hr__out_null(j->out, k);
 	}
@@ -135,10 +139,12 @@ static void emit_class(const struct job *j)
 static void emit_bit(const struct job *j, unsigned bit, const char *set, const char *clear)
 {
 	duckdb_string_t choice[2] = {constant(clear), constant(set)};
+	const uint32_t *rows = j->rows;
+	const uint16_t *bits = j->e->c.bits;
 	duckdb_string_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++)
-		to[k] = choice[(j->e->c.bits[j->rows[k]] & bit) != 0];
+	for (uint32_t k = 0, n = j->n; k < n; k++)
+		to[k] = choice[(bits[rows[k]] & bit) != 0];
 }
 
 static void emit_scope(const struct job *j)
@@ -153,10 +159,12 @@ static void emit_source(const struct job *j)
 
 static void emit_fd(const struct job *j)
 {
+	const uint32_t *rows = j->rows;
+	const int32_t *fd = j->e->c.fd;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		to[k] = j->e->c.fd[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		to[k] = fd[rows[k]];
 		if (to[k] < 0)
 			hr__out_null(j->out, k);
 	}
@@ -164,10 +172,12 @@ static void emit_fd(const struct job *j)
 
 static void emit_file_offset(const struct job *j)
 {
+	const uint32_t *rows = j->rows;
+	const int64_t *offset = j->e->c.offset;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		to[k] = j->e->c.offset[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		to[k] = offset[rows[k]];
 		if (to[k] == HR_OFFSET_NONE)
 			hr__out_null(j->out, k);
 	}
@@ -175,10 +185,12 @@ static void emit_file_offset(const struct job *j)
 
 static void emit_asked(const struct job *j)
 {
+	const uint32_t *rows = j->rows;
+	const uint64_t *asked = j->e->c.asked;
 	uint64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		to[k] = j->e->c.asked[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		to[k] = asked[rows[k]];
 		if (to[k] == HR_ASKED_NONE)
 			hr__out_null(j->out, k);
 	}
@@ -188,28 +200,31 @@ static void emit_asked(const struct job *j)
  * `ret` is. */
 static void emit_bytes(const struct job *j)
 {
-	const struct hr_columns *c = &j->e->c;
+	const struct hr_columns c = j->e->c;
+	const uint32_t *rows = j->rows;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		uint32_t i = j->rows[k];
-		unsigned rule = op_rules[c->op[i] % HR_OP_MAX];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		uint32_t i = rows[k];
+		unsigned rule = op_rules[c.op[i] % HR_OP_MAX];
 
-		if (rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE)
+		if (rule == HR_BYTES_NONE || c.ret[i] == HR_RET_NONE)
 			hr__out_null(j->out, k);
 		else
-			to[k] = (int64_t)hr_bytes_moved(rule, c->ret[i], c->asked[i],
-							c->flags != NULL ? c->flags[i] : 0);
+			to[k] = (int64_t)hr_bytes_moved(rule, c.ret[i], c.asked[i],
+							c.flags != NULL ? c.flags[i] : 0);
 	}
 }
 
 /* As the program saw it: a failed call gave -1, and errno tells why. */
 static void emit_ret(const struct job *j)
 {
+	const uint32_t *rows = j->rows;
+	const int64_t *from = j->e->c.ret;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		int64_t ret = j->e->c.ret[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		int64_t ret = from[rows[k]];
 
 		to[k] = ret < 0 ? -1 : ret;
 		if (ret == HR_RET_NONE)
@@ -219,10 +234,12 @@ static void emit_ret(const struct job *j)
 
 static void emit_errno(const struct job *j)
 {
+	const uint32_t *rows = j->rows;
+	const int64_t *from = j->e->c.ret;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		int64_t ret = j->e->c.ret[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		int64_t ret = from[rows[k]];
 
 		if (ret >= 0 || ret == HR_RET_NONE)
 			hr__out_null(j->out, k);
@@ -233,55 +250,60 @@ static void emit_errno(const struct job *j)
 
 static void emit_flags(const struct job *j)
 {
+	const uint32_t *rows = j->rows, *flags = j->e->c.flags;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++)
-		to[k] = j->e->c.flags[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++)
+		to[k] = flags[rows[k]];
 }
 
 static void emit_start_ns(const struct job *j)
 {
-	int64_t *to = j->out->data;
+	const uint32_t *rows = j->rows;
+	const uint64_t *start_ns = j->e->c.start_ns;
+	int64_t *to = j->out->data, wall_ns = hr__wall_ns(j->e->st, 0);
 
-	for (uint32_t k = 0; k < j->n; k++)
-		to[k] = hr__wall_ns(j->e->st, j->e->c.start_ns[j->rows[k]]);
+	for (uint32_t k = 0, n = j->n; k < n; k++)
+		to[k] = wall_ns + (int64_t)start_ns[rows[k]];
 }
 
 static void emit_end_ns(const struct job *j)
 {
-	int64_t *to = j->out->data;
+	const uint32_t *rows = j->rows;
+	const uint64_t *start_ns = j->e->c.start_ns, *dur_ns = j->e->c.dur_ns;
+	int64_t *to = j->out->data, wall_ns = hr__wall_ns(j->e->st, 0);
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		uint32_t i = j->rows[k];
-
-		to[k] = hr__wall_ns(j->e->st, j->e->c.start_ns[i] + j->e->c.dur_ns[i]);
-	}
+	for (uint32_t k = 0, n = j->n; k < n; k++)
+		to[k] = wall_ns + (int64_t)(start_ns[rows[k]] + dur_ns[rows[k]]);
 }
 
 static void emit_dur_ns(const struct job *j)
 {
+	const uint32_t *rows = j->rows;
+	const uint64_t *dur_ns = j->e->c.dur_ns;
 	int64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++)
-		to[k] = (int64_t)j->e->c.dur_ns[j->rows[k]];
+	for (uint32_t k = 0, n = j->n; k < n; k++)
+		to[k] = (int64_t)dur_ns[rows[k]];
 }
 
 /* ---- of the file -------------------------------------------------------------------- */
 
 /* Index of a file in the name arrays: 0, whose names are empty, for none and for what is out of
  * range. */
-static inline uint32_t file_index(const struct hr_names *names, uint32_t file)
+static inline uint32_t file_index(uint32_t n_names, uint32_t file)
 {
-	return file < names->n ? file : 0;
+	return file < n_names ? file : 0;
 }
 
 static void emit_name(const struct job *j, const duckdb_string_t *text, const uint32_t *file)
 {
-	const struct hr_names *names = &j->e->st->names;
+	uint32_t n_names = j->e->st->names.n;
+	const uint32_t *rows = j->rows;
 	duckdb_string_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		to[k] = text[file_index(names, file[j->rows[k]])];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		to[k] = text[file_index(n_names, file[rows[k]])];
 		if (to[k].value.inlined.length == 0)
 			hr__out_null(j->out, k);
 	}
@@ -305,26 +327,30 @@ static void emit_base(const struct job *j)
 static void emit_pattern(const struct job *j)
 {
 	const struct hr_names *names = &j->e->st->names;
+	const uint32_t *rows = j->rows, *file = j->e->c.file, *patterns = names->pattern;
+	const duckdb_string_t *texts = names->patterns;
+	uint32_t n_names = names->n;
 	duckdb_string_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		uint32_t pattern = names->pattern[file_index(names, j->e->c.file[j->rows[k]])];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		uint32_t pattern = patterns[file_index(n_names, file[rows[k]])];
 
 		if (pattern == 0)
 			hr__out_null(j->out, k);
 		else
-			to[k] = names->patterns[pattern];
+			to[k] = texts[pattern];
 	}
 }
 
 static void emit_mount_text(const struct job *j, size_t member)
 {
-	const struct hr_names *names = &j->e->st->names;
 	const char *base = (const char *)j->e->st->mounts + member;
+	const uint32_t *rows = j->rows, *file = j->e->c.file, *mounts = j->e->st->names.mount;
+	uint32_t n_names = j->e->st->names.n;
 	duckdb_string_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		uint32_t mount = names->mount[file_index(names, j->e->c.file[j->rows[k]])];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		uint32_t mount = mounts[file_index(n_names, file[rows[k]])];
 
 		if (mount == 0)
 			hr__out_null(j->out, k);
@@ -345,11 +371,13 @@ static void emit_fs_type(const struct job *j)
 
 static void emit_file_id(const struct job *j)
 {
-	const struct hr_names *names = &j->e->st->names;
+	const uint64_t *hash = j->e->st->names.hash;
+	const uint32_t *rows = j->rows, *file = j->e->c.file;
+	uint32_t n_names = j->e->st->names.n;
 	uint64_t *to = j->out->data;
 
-	for (uint32_t k = 0; k < j->n; k++) {
-		to[k] = names->hash[file_index(names, j->e->c.file[j->rows[k]])];
+	for (uint32_t k = 0, n = j->n; k < n; k++) {
+		to[k] = hash[file_index(n_names, file[rows[k]])];
 		if (to[k] == 0)
 			hr__out_null(j->out, k);
 	}

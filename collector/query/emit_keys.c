@@ -12,14 +12,14 @@
 static void file_keys(const struct hr_emit *e, const uint32_t *key_of_file, const uint32_t *rows,
 		      uint32_t n, uint32_t *values)
 {
-	const struct hr_names *names = &e->st->names;
-	uint32_t last = UINT32_MAX, key = 0;
+	uint32_t n_names = e->st->names.n, last = UINT32_MAX, key = 0;
+	const uint32_t *file_of = e->c.file;
 
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t file = e->c.file[rows[k]];
+		uint32_t file = file_of[rows[k]];
 
 		if (file != last)
-			key = key_of_file[file < names->n ? file : 0];
+			key = key_of_file[file < n_names ? file : 0];
 		last = file;
 		values[k] = key;
 	}
@@ -28,6 +28,9 @@ static void file_keys(const struct hr_emit *e, const uint32_t *key_of_file, cons
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
 		   uint32_t *values)
 {
+	const uint32_t *task = e->c.task;
+	const uint16_t *bits = e->c.bits, *op = e->c.op;
+
 	switch (key) {
 	case HR_KEY_MOUNT:
 		file_keys(e, e->st->names.mount, rows, n, values);
@@ -37,15 +40,15 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 		break;
 	case HR_KEY_BITS:
 		for (uint32_t k = 0; k < n; k++)
-			values[k] = e->c.bits[rows[k]] & SCOPE_AND_SOURCE;
+			values[k] = bits[rows[k]] & SCOPE_AND_SOURCE;
 		break;
 	case HR_KEY_OP:
 		for (uint32_t k = 0; k < n; k++)
-			values[k] = e->c.op[rows[k]];
+			values[k] = op[rows[k]];
 		break;
 	default:
 		for (uint32_t k = 0; k < n; k++)
-			values[k] = e->c.task[rows[k]];
+			values[k] = task[rows[k]];
 	}
 }
 

@@ -219,16 +219,17 @@ static inline bool has_bit(const uint8_t *bits, uint32_t i)
 static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
 			    uint32_t *rows)
 {
-	const struct hr_columns *c = &e->c;
-	const uint64_t *ops = s->q->prune.ops;
-	uint32_t max_file = e->st->s->max_file, n = 0;
+	const uint64_t *ops = s->filter_ops ? s->q->prune.ops : NULL;
+	uint32_t count = e->c.count, max_file = e->st->s->max_file, n = 0;
+	const uint32_t *file = e->c.file;
+	const uint16_t *op = e->c.op;
 
-	for (uint32_t i = 0; i < c->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		rows[n] = i;
-		if (s->filter_ops &&
-		    (c->op[i] >= HR_PRUNE_OPS || !(ops[c->op[i] / 64] >> (c->op[i] % 64) & 1)))
+		if (ops != NULL &&
+		    (op[i] >= HR_PRUNE_OPS || !(ops[op[i] / 64] >> (op[i] % 64) & 1)))
 			continue;
-		if (files != NULL && (c->file[i] > max_file || !has_bit(files, c->file[i])))
+		if (files != NULL && (file[i] > max_file || !has_bit(files, file[i])))
 			continue;
 		n++;
 	}
@@ -239,13 +240,14 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
-	uint32_t n = 0;
+	uint32_t max_file = e->st->s->max_file, n = 0;
+	const uint32_t *file_of = e->c.file;
 
 	for (uint32_t k = 0; k < n_rows; k++) {
-		uint32_t file = e->c.file[rows[k]];
+		uint32_t file = file_of[rows[k]];
 		uint64_t bit;
 
-		file = file <= e->st->s->max_file ? file : 0;
+		file = file <= max_file ? file : 0;
 		bit = UINT64_C(1) << (file % 64);
 		if (atomic_load_explicit(&seen[file / 64], memory_order_relaxed) & bit)
 			continue;

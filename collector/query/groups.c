@@ -63,14 +63,14 @@ static struct slot *find(struct slot slots[SLOTS], uint64_t key)
 
 bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 {
-	uint32_t most = g->n_rows / HR_GROUPS_MIN_ROWS, n = 0;
+	uint32_t most = g->n_rows / HR_GROUPS_MIN_ROWS, n_rows = g->n_rows, n = 0;
 	struct slot slots[SLOTS] = {{0}};
-	uint8_t *swap = g->group;
+	uint8_t *from = g->group, *to = g->refined;
 
 	if (most > HR_GROUPS_MAX)
 		most = HR_GROUPS_MAX;
-	for (uint32_t k = 0; k < g->n_rows; k++) {
-		uint64_t key = (uint64_t)g->group[k] << 32 | values[k];
+	for (uint32_t k = 0; k < n_rows; k++) {
+		uint64_t key = (uint64_t)from[k] << 32 | values[k];
 		struct slot *s = find(slots, key);
 
 		if (s->id == 0) {
@@ -78,37 +78,63 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 				return false;
 			*s = (struct slot){key, ++n};
 		}
-		g->refined[k] = (uint8_t)(s->id - 1);
+		to[k] = (uint8_t)(s->id - 1);
 	}
 	g->n_groups = n;
-	g->group = g->refined;
-	g->refined = swap;
+	g->group = to;
+	g->refined = from;
 	return true;
+}
+
+/* Two counters of each group, so that a row need not wait for the one before. */
+static void count_rows(struct hr_groups *g)
+{
+	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;
+	uint32_t n_rows = g->n_rows;
+	const uint8_t *group = g->group;
+
+	for (; k + 1 < n_rows; k += 2) {
+		even[group[k]]++;
+		odd[group[k + 1]]++;
+	}
+	if (k < n_rows)
+		even[group[k]]++;
+	for (uint32_t i = 0; i < g->n_groups; i++) {
+		g->groups[i].first = first;
+		g->groups[i].n = even[i] + odd[i];
+		first += g->groups[i].n;
+	}
+}
+
+/* Groups are numbered in the order in which their first rows come. */
+static void find_first_rows(struct hr_groups *g)
+{
+	uint32_t found = 0;
+
+	for (uint32_t k = 0; found < g->n_groups; k++) {
+		if (g->group[k] == found)
+			g->groups[found++].row = g->unordered[k];
+	}
 }
 
 void hr__groups_finish(struct hr_groups *g, bool want_rows)
 {
-	uint32_t next[HR_GROUPS_MAX], first = 0;
+	uint32_t next[HR_GROUPS_MAX], n_rows = g->n_rows, *rows = g->rows;
+	const uint32_t *unordered = g->unordered;
+	const uint8_t *group = g->group;
 
-	memset(g->groups, 0, g->n_groups * sizeof(g->groups[0]));
-	for (uint32_t k = g->n_rows; k-- > 0;) {
-		struct hr_group *group = &g->groups[g->group[k]];
-
-		group->n++;
-		group->row = g->unordered[k];
-	}
-	for (uint32_t i = 0; i < g->n_groups; i++) {
-		g->groups[i].first = next[i] = first;
-		first += g->groups[i].n;
-	}
+	count_rows(g);
+	find_first_rows(g);
 	if (!want_rows)
 		return;
 	if (g->n_groups == 1) {
-		memcpy(g->rows, g->unordered, g->n_rows * sizeof(g->rows[0]));
+		memcpy(rows, unordered, n_rows * sizeof(rows[0]));
 		return;
 	}
-	for (uint32_t k = 0; k < g->n_rows; k++)
-		g->rows[next[g->group[k]]++] = g->unordered[k];
+	for (uint32_t i = 0; i < g->n_groups; i++)
+		next[i] = g->groups[i].first;
+	for (uint32_t k = 0; k < n_rows; k++)
+		rows[next[group[k]]++] = unordered[k];
 }
 
 /* Passes start anew when their number would overflow. */
@@ -135,17 +161,19 @@ int hr__groups_distinct(struct hr_groups *g, const uint32_t *value_of, uint32_t 
 {
 	for (uint32_t i = 0; i < g->n_groups; i++) {
 		struct hr_group *group = &g->groups[i];
-		uint32_t *rows = g->rows + group->first, n = 0;
+		uint32_t *rows = g->rows + group->first, *met, n = 0, pass;
 
 		if (begin_pass(g, n_values) < 0)
 			return -ENOMEM;
-		for (uint32_t k = 0; k < group->n; k++) {
+		met = g->met;
+		pass = g->pass;
+		for (uint32_t k = 0, n_rows = group->n; k < n_rows; k++) {
 			uint32_t value = value_of[rows[k]];
 
 			value = value < n_values ? value : 0;
 			rows[n] = rows[k];
-			n += g->met[value] != g->pass;
-			g->met[value] = g->pass;
+			n += met[value] != pass;
+			met[value] = pass;
 		}
 		group->n = n;
 	}
