@@ -258,13 +258,23 @@ bool hr__path_readable(const char *path)
 
 /* ---- identity and announcement ----------------------------------------------------------------- */
 
+/* Direct-mapped and bounded: an eviction only means that a path is sent again, which does no harm. */
+static uint64_t *sent_slot(hr_file file)
+{
+	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
+}
+
 hr_file hr__path_classify(const char *path, size_t bytes)
 {
+	hr_file file = hr_path_id(path, bytes);
+
+	/* The next to be looked at, and far away: on its way while the filter works. */
+	__builtin_prefetch(sent_slot(file), 1);
 	switch (hr__filter_verdict(&hr__filter, path, bytes)) {
 	case HR__TRACED:
-		return hr_path_id(path, bytes);
+		return file;
 	case HR__TRACED_RUNTIME:
-		return hr_path_id(path, bytes) | HR_FILE_RUNTIME;
+		return file | HR_FILE_RUNTIME;
 	default:
 		return HR_FILE_IGNORED;
 	}
@@ -278,12 +288,6 @@ static void sent_populate(void)
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&
 	    !hr__image.quiet)
 		HR_SYS3(madvise, hr__wiped.sent, sizeof(hr__wiped.sent), MADV_POPULATE_WRITE);
-}
-
-/* Direct-mapped and bounded: an eviction only means that a path is sent again, which does no harm. */
-static uint64_t *sent_slot(hr_file file)
-{
-	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
 }
 
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file)
