@@ -3,7 +3,8 @@
 -- column time_s: sum of the durations of all calls of all processes, which overlap
 -- column ops: calls
 -- column bytes: read or written
--- column io_bytes_per_s, run_bytes_per_s: while at it: per second of I/O time; over the run: per second of wall time
+-- column io_bytes_per_s, run_bytes_per_s: while at it: per second of I/O time; over the run: per second from the
+-- first process to the last
 -- column small_percent: of the calls that read, those that moved less than 64 KiB
 -- column errors: calls that failed
 -- column state, job: whether the job is running, ended, failed or killed
@@ -21,9 +22,16 @@ parts AS (
     SELECT * FROM calls
     UNION ALL
     SELECT cluster, job, attempt, 'all', sum(ops), sum(errors), sum(time_s), sum(bytes), NULL
-    FROM calls WHERE what <> 'runtime' GROUP BY cluster, job, attempt)
+    FROM calls WHERE what <> 'runtime' GROUP BY cluster, job, attempt
+    UNION ALL
+    SELECT cluster, job, attempt, unnest(['all', 'read', 'write', 'other']), 0, 0, 0, 0, 0
+    FROM calls GROUP BY cluster, job, attempt),
+lines AS (
+    SELECT cluster, job, attempt, what, sum(ops) AS ops, sum(errors) AS errors, sum(time_s) AS time_s,
+           CASE WHEN what <> 'other' THEN sum(bytes) END AS bytes, sum(small) AS small
+    FROM parts GROUP BY cluster, job, attempt, what)
 SELECT what, time_s, ops, bytes, round(bytes / nullif(time_s, 0)) AS io_bytes_per_s,
        CASE WHEN what <> 'runtime' THEN round(bytes / nullif(run_s, 0)) END AS run_bytes_per_s,
-       CASE WHEN what = 'read' THEN 100.0 * small / ops END AS small_percent, errors, state, job
-FROM parts JOIN jobs USING (cluster, job, attempt) LEFT JOIN life USING (cluster, job, attempt)
+       CASE WHEN what = 'read' THEN 100.0 * small / nullif(ops, 0) END AS small_percent, errors, state, job
+FROM lines JOIN jobs USING (cluster, job, attempt) LEFT JOIN life USING (cluster, job, attempt)
 ORDER BY job, attempt, list_position(['all', 'read', 'write', 'other', 'runtime'], what)
