@@ -315,9 +315,7 @@ void hr_check_duckdb(const struct hr_doctor *d, struct hr_check *c)
 	if (hr_duckdb_load(&error) == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "DuckDB %s", hr_duckdb.library_version());
 	else
-		hr_check_set(c, HR_HEALTH_WARN,
-			     "scripts/install-duckdb; recording and summaries do not need it", "%s",
-			     error != NULL ? error : "libduckdb.so was not found");
+		hr_check_set(c, HR_HEALTH_WARN, error, "`headrace query` has no usable DuckDB");
 	free(error);
 }
 

@@ -155,9 +155,9 @@ static int search(char **ret_error)
 	if (handle != NULL)
 		return use(handle, LIBRARY, ret_error);
 	if (asprintf(ret_error,
-		     "SQL needs DuckDB (" LIBRARY "), which is not installed here: run "
-		     "scripts/install-duckdb --user, or set HEADRACE_DUCKDB to the library; "
-		     "status, top and the summary of `headrace run` work without it") < 0)
+		     "SQL needs DuckDB (" LIBRARY "): `install-duckdb --user` fetches it (it is in "
+		     "libexec/headrace, or in scripts of the sources), or HEADRACE_DUCKDB names "
+		     "the library or its folder; recording and summaries do without") < 0)
 		*ret_error = NULL;
 	return -ENOENT;
 }

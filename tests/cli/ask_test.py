@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""headrace query on stores that headrace run makes: timelines, paths, narrow terminals, runs that go on, nested runs."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import harness
+
+# Writes and reads a file COUNT times, sleeps, and does it again.
+BURSTS = """
+import os, sys, time
+path, count, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+for burst in range(2):
+    for i in range(count):
+        with open(path, "wb") as f:
+            f.write(b"x" * 1000)
+    if burst == 0:
+        time.sleep(pause)
+"""
+
+
+class Ask(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = os.path.join(self.data, "f\u00fcnf.bin")
+
+    def record(self, *options, pause=1.0):
+        done = self.run_it(*options, "--", sys.executable, "-c", BURSTS, self.file, "20", str(pause))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def ask(self, *words, status=0, cwd=None, env=None):
+        """The answer as rows of texts, and what was said on standard error."""
+        command = [harness.HEADRACE, "query", "--format", "csv", self.store, *words]
+        done = subprocess.run(command, env=harness.clean_environment(**(env or {})), cwd=cwd or self.dir,
+                              capture_output=True, timeout=60, check=False)
+        if done.returncode == 69:
+            self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+        self.assertEqual(done.returncode, status, done.stderr)
+        return list(csv.DictReader(io.StringIO(done.stdout.decode()))), done.stderr.decode()
+
+    def test_timeline_follows_the_job(self):
+        self.record()
+        total = self.summary()["data"]
+        steps, _ = self.ask("timeline", "step=0.25")
+        writes = [int(step["bytes_written"]) for step in steps]
+        self.assertEqual(sum(writes), total["written_bytes"])
+        self.assertEqual(sum(int(step["ops"]) for step in steps), total["operations"])
+        self.assertEqual([float(step["time_s"]) for step in steps], [0.25 * i for i in range(len(steps))])
+        first, last = [i for i, n in enumerate(writes) if n][0], [i for i, n in enumerate(writes) if n][-1]
+        self.assertGreaterEqual(last - first, 4)  # a second lies between the bursts
+        self.assertIn(0, writes[first:last])
+        steps, _ = self.ask("timeline")
+        self.assertTrue(20 <= len(steps) <= 51, len(steps))
+        self.assertEqual(sum(int(step["ops"]) for step in steps), total["operations"])
+
+    def test_timeline_of_counters(self):
+        self.record("--level", "counters", pause=0)
+        steps, err = self.ask("timeline", "step=0.25")
+        self.assertEqual(sum(int(step["ops"]) for step in steps), self.summary()["data"]["operations"])
+        self.assertEqual(float(steps[0]["time_s"]), 0)
+        self.assertIn("--level trace records them", err)
+        rows, err = self.ask("io-time")
+        self.assertEqual(rows, [])
+        self.assertIn("--level trace records them", err)
+
+    def test_summary_is_what_run_printed(self):
+        self.record(pause=0)
+        summary = self.summary()
+        rows = {row["what"]: row for row in self.ask("summary")[0]}
+        self.assertEqual(int(rows["all"]["ops"]), summary["data"]["operations"])
+        self.assertEqual(int(rows["all"]["errors"]), summary["data"]["errors"])
+        self.assertEqual(int(rows["read"]["bytes"]), summary["data"]["read_bytes"])
+        self.assertEqual(int(rows["write"]["bytes"]), summary["data"]["written_bytes"])
+        self.assertEqual(round(float(rows["other"]["time_s"]) * 1e9), summary["data"]["other_ns"])
+        self.assertEqual(int(rows["runtime"]["ops"]), summary["runtime"]["operations"])
+        run_s = int(rows["all"]["bytes"]) / float(rows["all"]["run_bytes_per_s"])
+        # The query's span begins when the first process attaches, a moment after its first operation.
+        self.assertAlmostEqual(run_s, summary["span_ns"] / 1e9, delta=0.25)
+
+    def test_paths_of_this_folder(self):
+        self.record(pause=0)
+        rows, _ = self.ask("file", os.path.basename(self.file), cwd=self.data)
+        self.assertIn("write", {row["op"] for row in rows})
+        again, _ = self.ask("file", "../data/./" + os.path.basename(self.file), cwd=self.data, env={"LANG": "C"})
+        self.assertEqual(rows, again)
+        none, err = self.ask("file", os.path.basename(self.file))
+        self.assertEqual(none, [])
+        self.assertIn(f"there is no path {self.dir}/f\u00fcnf.bin here; there is: {self.file}", err)
+
+    def test_narrow_terminal(self):
+        self.record(pause=0)
+        self.ask("jobs")
+        leader, follower = pty.openpty()
+        subprocess.run(["stty", "cols", "40"], stdin=follower, check=True)
+        query = subprocess.Popen([harness.HEADRACE, "query", self.store, "files", "1"],
+                                 env=harness.clean_environment(), stdout=follower, stderr=subprocess.DEVNULL)
+        os.close(follower)
+        text = b""
+        while b"--format csv" not in text:
+            text += os.read(leader, 4096)
+        self.assertEqual(query.wait(), 0)
+        os.close(leader)
+        lines = text.decode().splitlines()
+        self.assertEqual(lines[0].split()[0], "path")
+        self.assertTrue(all(len(line) <= 40 for line in lines[:3]), lines)
+        self.assertIn("...", lines[2])
+        self.assertRegex(lines[3], "^\\(no room for .*procs")
+
+    def test_while_it_runs(self):
+        run = self.start("--", sys.executable, "-c", BURSTS, self.file, "20", "3")
+        self.wait_for("the store", lambda: os.path.exists(os.path.join(self.store, "headrace.store")))
+        self.ask("summary")  # may hold nothing yet
+        time.sleep(2)
+        rows, err = self.ask("jobs")
+        self.assertEqual([row["state"] for row in rows], ["running"])
+        self.assertIn("still running", err)
+        rows, _ = self.ask("slow")
+        self.assertGreater(len(rows), 0)
+        self.assertEqual(run.wait(60), 0)
+        run.stdout.close()
+        run.stderr.close()
+
+    def test_run_inside_a_run(self):
+        inner = os.path.join(self.dir, "inner")
+        done = self.run_it("--", harness.HEADRACE, "run", "-o", inner, "--", sys.executable, "-c", BURSTS, self.file,
+                           "20", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows, _ = self.ask("SELECT count(*) AS n FROM events WHERE path LIKE '%.bin'")
+        self.assertEqual(rows[0]["n"], "0")
+        done = self.headrace("query", "--format", "json", inner, "files", "1")
+        self.assertEqual(json.loads(done.stdout)[0]["path"], self.file)
+        self.assertEqual(self.summary()["state"], "ended")
+
+
+if __name__ == "__main__":
+    harness.main()
