@@ -3,9 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +18,43 @@
 /* Signals that somebody may send to `headrace run` meaning CMD. */
 static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+
+static int executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+int hr_child_find(const char *name)
+{
+	const char *path = getenv("PATH");
+	char candidate[PATH_MAX];
+	int r, worst = -ENOENT;
+
+	if (strchr(name, '/') != NULL)
+		return executable(name);
+	if (path == NULL)
+		path = "/bin:/usr/bin"; /* as execvp */
+	for (;; path++) {
+		size_t n = strcspn(path, ":");
+
+		snprintf(candidate, sizeof(candidate), "%.*s%s%s", (int)n, path, n > 0 ? "/" : "",
+			 name);
+		r = name[0] != '\0' ? executable(candidate) : -ENOENT;
+		if (r == 0)
+			return 0;
+		if (r == -EACCES)
+			worst = r;
+		path += n;
+		if (*path == '\0')
+			return worst;
+	}
+}
 
 int hr_child_init(struct hr_child *child)
 {

@@ -25,6 +25,9 @@ struct hr_child {
 	int status; /* as waitpid gives it, once ended */
 };
 
+/* Is there a program of this name to be executed, on PATH if it has no slash? 0, or -errno as exec would say. */
+int hr_child_find(const char *name);
+
 /* Blocks the signals that are to be passed on; before hr_child_start. */
 int hr_child_init(struct hr_child *child);
 

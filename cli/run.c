@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
+#include "cli/filters.h"
 #include "cli/job.h"
 #include "cli/link.h"
 #include "cli/run_options.h"
@@ -30,6 +32,8 @@
 #include "daemon/private.h"
 #include "daemon/recover.h"
 #include "proto/abi.h"
+
+#define FILES_LEAST 48u /* of RLIMIT_NOFILE */
 
 struct run {
 	struct hr_run_options options;
@@ -40,6 +44,8 @@ struct run {
 	char store[PATH_MAX]; /* absolute */
 	char *library, *headraced;
 	char **environment;
+	char *exclude[HR_RUN_FILTERS + 1],
+	    *include[HR_RUN_FILTERS + 1]; /* the options', absolute */
 };
 
 /* ---- before CMD ------------------------------------------------------------------------------ */
@@ -62,6 +68,51 @@ static int find_parts(struct run *run)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+static int make_absolute(const char *option, const char *const *lists, char **ret)
+{
+	for (; *lists != NULL; lists++) {
+		int r = hr_filter_absolute(*lists, ret++);
+
+		if (r < 0) {
+			hr_say("%s %s: %s", option, *lists,
+			       r == -EINVAL
+				   ? "it is relative, and the working directory's name has "
+				     "a comma or a wildcard: give whole paths"
+				   : strerrordesc_np(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* Paths are compared as absolute ones, and what the shim has no room for it could only drop. */
+static int make_filters(struct run *run)
+{
+	const struct hr_run_options *o = &run->options;
+	int r = make_absolute("--exclude", o->exclude, run->exclude);
+
+	if (r == 0)
+		r = make_absolute("--include", o->include, run->include);
+	if (r == 0)
+		r = hr_filter_check("--exclude", "HEADRACE_EXCLUDE",
+				    (const char *const *)run->exclude);
+	return r < 0 ? r
+		     : hr_filter_check("--include", "HEADRACE_INCLUDE",
+				       (const char *const *)run->include);
+}
+
+/* headraced and its keeper hold some files, and two for each process that is recorded. */
+static int check_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= FILES_LEAST)
+		return 0;
+	hr_say("only %llu files may be open at once here (ulimit -n); recording needs %u at least",
+	       (unsigned long long)files.rlim_max, FILES_LEAST);
+	return -EMFILE;
 }
 
 static const char *store_advice(int error)
@@ -176,8 +227,8 @@ static int make_environment(struct run *run)
 	    .socket = run->config.names.shim,
 	    .store = run->store,
 	    .job = run->job.id,
-	    .exclude = run->options.exclude,
-	    .include = run->options.include,
+	    .exclude = (const char *const *)run->exclude,
+	    .include = (const char *const *)run->include,
 	};
 
 	run->environment = hr_environment_new(&e);
@@ -192,6 +243,10 @@ static int prepare(struct run *run)
 	int r = find_parts(run);
 
 	hr_job_find(run->options.store, run->options.job, &run->job);
+	if (r == 0)
+		r = make_filters(run);
+	if (r == 0)
+		r = check_limits();
 	if (r == 0)
 		r = make_store(run);
 	if (r < 0)
@@ -237,8 +292,8 @@ static void say_store_error(const struct run *run, int error)
 		       untold ? ", and it has no room to say so" : ", its `losses` count them");
 	else
 		hr_say("the store could not be written to its end: %s; what is missing is in its "
-		       "journal: `headrace query %s summary` tries again",
-		       strerrordesc_np(-error), run->job.store);
+		       "journal, which the next `headrace query` takes over",
+		       strerrordesc_np(-error));
 }
 
 static void say_problems(struct run *run)
@@ -296,9 +351,9 @@ static void recover(struct run *run)
 	int r = hr_store_recover(run->store, &note);
 
 	if (r < 0)
-		hr_say("the journal could not be taken over: %s; `headrace query %s summary` tries "
+		hr_say("the journal could not be taken over: %s; the next `headrace query` tries "
 		       "again",
-		       strerrordesc_np(-r), run->job.store);
+		       strerrordesc_np(-r));
 	free(note);
 	hr_private_sweep(&run->config.names);
 }
@@ -346,6 +401,10 @@ static void run_done(struct run *run)
 	hr_link_close(&run->link);
 	hr_child_done(&run->child);
 	hr_environment_free(run->environment);
+	for (size_t i = 0; i < HR_RUN_FILTERS; i++) {
+		free(run->exclude[i]);
+		free(run->include[i]);
+	}
 	free(run->library);
 	free(run->headraced);
 	free(run);
@@ -355,10 +414,13 @@ static int run_or_exec(struct run *run)
 {
 	const char *off = getenv("HEADRACE");
 	char **command = run->options.command;
-	int status;
+	int r;
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return hr_child_exec(command);
+	r = hr_child_find(command[0]);
+	if (r < 0) /* before there is a store to leave behind */
+		return hr_child_exec_status(command[0], -r);
 	if (prepare(run) < 0) {
 		if (!run->options.best_effort)
 			return HR_EXIT_STORE_FAILED;
@@ -366,8 +428,7 @@ static int run_or_exec(struct run *run)
 		hr_link_close(&run->link);
 		return hr_child_exec(command);
 	}
-	status = run_recorded(run);
-	return status;
+	return run_recorded(run);
 }
 
 int hr_run_main(int argc, char **argv)

@@ -4,6 +4,7 @@
  * ask on.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/summary.h"
@@ -175,7 +176,7 @@ static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_byt
 }
 
 /* Nothing where one row would repeat the totals. */
-static void print_who(const struct hr_summary *s, FILE *out)
+static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 {
 	size_t active = 0, printed = 0;
 
@@ -198,7 +199,7 @@ static void print_who(const struct hr_summary *s, FILE *out)
 	}
 	if (active > printed)
 		fprintf(out, "  ... and %zu more: headrace query %s workers\n", active - printed,
-			s->store);
+			store);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -235,12 +236,16 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 
 void hr_summary_print(const struct hr_summary *s, FILE *out)
 {
+	char *quoted = hr_text_quote(s->store);
+	const char *store = quoted != NULL ? quoted : s->store;
+
 	print_head(s, out);
 	print_missing(s, out);
 	print_totals(s, out);
-	print_who(s, out);
+	print_who(s, store, out);
 	print_paths(s, out);
 	fprintf(out, "  stored %s; ask on: headrace query %s io-time\n",
-		hr_text_size(s->stored_bytes).s, s->store);
+		hr_text_size(s->stored_bytes).s, store);
+	free(quoted);
 	fflush(out);
 }

@@ -119,6 +119,28 @@ long hr_text_unescape(char *text)
 	return to - text;
 }
 
+char *hr_text_quote(const char *text)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+	char *quoted, *to;
+
+	if (text[0] != '\0' && text[strspn(text, plain)] == '\0')
+		return strdup(text);
+	quoted = to = malloc(4 * strlen(text) + 3);
+	if (quoted == NULL)
+		return NULL;
+	*to++ = '\'';
+	for (; *text != '\0'; text++) {
+		if (*text == '\'')
+			to = stpcpy(to, "'\\''");
+		else
+			*to++ = *text;
+	}
+	memcpy(to, "'", 2);
+	return quoted;
+}
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Three significant digits, none after the point from 100 on. */

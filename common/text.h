@@ -28,6 +28,11 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 /* The reverse, in place, of a NUL-terminated text. Returns the length in bytes, or -EINVAL. */
 long hr_text_unescape(char *text);
 
+/*
+ * `text` as a word of a shell's command line: as it is, or in single quotes. malloc'ed; NULL: out of memory.
+ */
+char *hr_text_quote(const char *text);
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* A short text, returned by value. */

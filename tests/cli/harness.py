@@ -55,9 +55,9 @@ class Case(unittest.TestCase):
         environment = clean_environment(HEADRACE_DAEMON_LOG=self.log, **(env or {}))
         return subprocess.Popen(command, env=environment, cwd=self.dir, **how)
 
-    def run_it(self, *words, env=None, stdin=b"", timeout=60):
+    def run_it(self, *words, env=None, stdin=b"", timeout=60, **how):
         """The same, waited for."""
-        process = self.start(*words, env=env, stdin=subprocess.PIPE)
+        process = self.start(*words, env=env, stdin=subprocess.PIPE, **how)
         out, err = process.communicate(stdin, timeout)
         return subprocess.CompletedProcess(words, process.returncode, out, err.decode(errors="replace"))
 

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -29,10 +30,12 @@ class ExitStatus(harness.Case):
         done = self.run_it("--", "no-such-program")
         self.assertEqual(done.returncode, 127)
         self.assertIn("headrace: no-such-program: command not found", done.stderr)
+        self.assertFalse(os.path.exists(self.store))  # nothing is left behind
 
     def test_not_executable(self):
         self.assertEqual(self.run_it("--", "/etc/passwd").returncode, 126)
         self.assertEqual(self.run_it("--", "/").returncode, 126)
+        self.assertFalse(os.path.exists(self.store))
 
 
 class Ends(harness.Case):
@@ -129,6 +132,43 @@ class Environment(harness.Case):
         self.assertTrue(os.path.isdir(os.path.join(self.dir, "headrace-77")))
 
 
+class Filters(harness.Case):
+    def recorded(self):
+        rows, _ = self.query("SELECT path FROM files ORDER BY path")
+        return [os.path.relpath(row["path"], self.dir) for row in rows]
+
+    def test_relative(self):
+        for name in ("a.bin", "b.txt"):
+            with open(os.path.join(self.data, name), "w", encoding="utf-8") as f:
+                f.write("x")
+        for n, (option, value, want) in enumerate((
+            ("--include", "data/a.bin", ["data/a.bin"]),
+            ("--include", f"./data/a.bin,../{os.path.basename(self.dir)}/data/b.txt", ["data/a.bin", "data/b.txt"]),
+            ("--include", "data/*.txt", ["data/b.txt"]),
+            ("--include", "*.txt", ["data/b.txt"]),
+        )):
+            self.store = os.path.join(self.dir, f"store{n}")
+            done = self.run_it(option, value, "--", "sh", "-c", f"read x <{self.data}/a.bin; read x <{self.data}/b.txt; :")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.recorded(), want, value)
+
+    def test_as_many_as_fit(self):
+        env = {"HEADRACE_EXCLUDE": ",".join(f"/e{i}" for i in range(1000))}
+        fits = ",".join(f"/x{i}" for i in range(24))
+        self.assertEqual(self.run_it("--exclude", fits, "--", "true", env=env).returncode, 0)
+        for more in ("/one-too-many", "/" + "x" * 70000):
+            self.store = os.path.join(self.dir, "not-made")
+            done = self.run_it("--exclude", fits, "--exclude", more, "--", "true", env=env)
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("at most 1,024 and 64.0 KiB fit", done.stderr)
+            self.assertFalse(os.path.exists(self.store))
+
+    def test_too_few_files(self):
+        done = self.run_it("--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20)))
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("only 20 files may be open at once here (ulimit -n)", done.stderr)
+
+
 class Signals(harness.Case):
     def started(self, script):
         """run of a Python program; returns once it printed `ready`."""
@@ -199,6 +239,7 @@ class Terminal(harness.Case):
             "got = []\n"
             "signal.signal(2, lambda n, f: got.append(n))\n"
             "print('ready')\n"
+            "while not got: time.sleep(0.01)\n"  # however late the test comes to send it
             "end = time.time() + 1\n"
             "while time.time() < end: time.sleep(0.1)\n"
             "print('interrupts', len(got), '.')"

@@ -149,9 +149,27 @@ static void test_json(void **state)
 	free(text);
 }
 
+static void test_quote(void **state)
+{
+	static const char *const words[][2] = {
+	    {"./headrace-7", "./headrace-7"}, {"/a b", "'/a b'"},
+	    {"it's", "'it'\\''s'"},	      {"", "''"},
+	    {"$HOME;", "'$HOME;'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char *quoted = hr_text_quote(words[i][0]);
+
+		assert_string_equal(quoted, words[i][1]);
+		free(quoted);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_quote),
 	    cmocka_unit_test(test_escape),
 	    cmocka_unit_test(test_escape_never_splits),
 	    cmocka_unit_test(test_unescape_refuses),
