@@ -225,9 +225,11 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	hr__drain_catch_up(d);
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
+	/* Everybody's records, then ends: who lived side by side does so for the engine, too (slots of workers). */
+	for (s = d->sessions; s; s = s->next)
+		all += sweep_session(d, s, ticks, now_ns);
 	while ((s = *at)) {
 		if (!s->dead) {
-			all += sweep_session(d, s, ticks, now_ns);
 			at = &s->next;
 			continue;
 		}

@@ -206,6 +206,73 @@ class Stopped(Hosts):
         self.daemon.close()
 
 
+class Asleep(harness.Case):
+    """Processes that are born and die while headraced is stopped: nothing of them is lost."""
+
+    SHORT = 200
+    FORKER = """
+import os, sys
+for k in range(4):
+    if os.fork() == 0:
+        for i in range(8):
+            with open(f"{sys.argv[1]}/f{8 * k + i:03d}", "rb", buffering=0) as file:
+                file.read()
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.sizes = self.folder.fill(32, size=5000)
+
+    def asleep(self, argv, timeout, **env):
+        """Runs argv from start to end with headraced stopped."""
+        daemon = Daemon(self.folder)
+        env = {**daemon.environment(), **env}
+        daemon.signal(signal.SIGSTOP)
+        try:
+            done = harness.run(argv, env, timeout)
+        finally:
+            daemon.signal(signal.SIGCONT)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(daemon.close(), 0)
+        traced = harness.Traced(self.folder, daemon.store)
+        self.assertEqual(traced.sql("SELECT reason, op, count FROM losses"), [])
+        self.assert_consistent(traced)
+        return traced
+
+    def test_short_processes(self):
+        script = f"for i in $(seq {self.SHORT}); do head -c 600 {self.folder.data}/f000; done"
+        argv = ["/bin/bash", "-c", f"{script} >/dev/null"]
+        began = time.monotonic()
+        self.native(argv)
+        seconds = time.monotonic() - began
+        traced = self.asleep(argv, SLOWER * seconds + 10)
+        counts = traced.counts()
+        self.assertEqual(counts["open"].calls, self.SHORT)
+        self.assertEqual(counts["read"].calls, self.SHORT)
+        self.assertEqual(counts["read"].bytes, 600 * self.SHORT)
+        rows = traced.value(
+            "SELECT count(*) AS n FROM processes WHERE ends_with(exe, '/head')"
+            " AND starts_with(cmdline, 'head') AND end_ns >= start_ns"
+        )
+        self.assertEqual(rows, self.SHORT)
+
+    def test_workers(self):
+        argv = [harness.PYTHON, "-c", self.FORKER, self.folder.data]
+        traced = self.asleep(argv, 60, RANK="3", WORLD_SIZE="4")
+        rows = traced.sql(
+            "SELECT rank, worker, count(DISTINCT path) AS files, sum(bytes) AS moved FROM events"
+            f" WHERE class = 'read' AND starts_with(path, '{self.folder.data}')"
+            " GROUP BY ALL ORDER BY worker"
+        )
+        self.assertEqual(
+            [tuple(map(int, row.values())) for row in rows],
+            [(3, worker, 8, 8 * 5000) for worker in range(4)],
+        )
+
+
 class Forks(harness.Case):
     """fork in a threaded program, thousands of times, with the daemon there, gone and stopped."""
 
@@ -245,7 +312,6 @@ class Forks(harness.Case):
         daemon = Daemon(self.folder)
         timer = threading.Timer(0.5, daemon.signal, (signal.SIGSTOP,))
         timer.start()
-        # each child may wait 50 ms for a daemon that does not answer: fewer of them
         self.storm(daemon.environment(), f"{self.folder.log}/tally", forks="400")
         timer.join()
         daemon.close()
