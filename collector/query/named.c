@@ -41,6 +41,11 @@ static char *keep(struct hr_named_args *a, const char *text, size_t n)
 	return copy;
 }
 
+static bool is(const char *text, size_t n, const char *word)
+{
+	return strlen(word) == n && memcmp(text, word, n) == 0;
+}
+
 /* One word of a header line; moves behind it. */
 static size_t word(const char **at, const char **ret)
 {
@@ -75,7 +80,8 @@ static int declare(struct hr_named_args *a, const char *line)
 	else if (strcmp(a->types[a->n], "DOUBLE") == 0)
 		arg->type = HR_ARG_DOUBLE;
 	arg->text = NULL;
-	if (value_n != 4 || memcmp(value, "NULL", 4) != 0) {
+	a->required[a->n] = is(value, value_n, "REQUIRED");
+	if (!a->required[a->n] && !is(value, value_n, "NULL")) {
 		arg->text = keep(a, value, value_n);
 		if (arg->text == NULL)
 			return -ENOMEM;
@@ -243,6 +249,11 @@ static int take(struct hr_named_args *a, const struct hr_named *q, char *const *
 				   q->name, words[i], q->name);
 		else
 			r = set(a, &a->list[next++], words[i], ret_error);
+	}
+	for (size_t i = 0; r == 0 && i < a->n; i++) {
+		if (a->required[i] && !a->given[i])
+			r = refuse(ret_error, "%s needs %s: see headrace query --explain %s",
+				   q->name, a->list[i].name, q->name);
 	}
 	return r;
 }

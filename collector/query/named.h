@@ -11,8 +11,9 @@
  *               -- column NAME, NAME: what they hold
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, the words allowed as one|two|three, or PATH, of which
- *           a relative one is made absolute. DEFAULT may be NULL. `known` is asked when an answer
- *           is empty. Arguments are bound as parameters ($NAME), never pasted into the text.
+ *           a relative one is made absolute. DEFAULT may be NULL, or REQUIRED: there is none.
+ *           `known` is asked when an answer is empty. Arguments are bound as parameters ($NAME),
+ *           never pasted into the text.
  * Threads   Constant data; struct hr_named_args belongs to its caller.
  */
 #ifndef HEADRACE_QUERY_NAMED_H
@@ -42,6 +43,7 @@ struct hr_named_args {
 	struct hr_query_arg list[HR_NAMED_ARGS];
 	const char *types[HR_NAMED_ARGS]; /* TYPE of each, as in the header */
 	bool given[HR_NAMED_ARGS];	  /* not by default */
+	bool required[HR_NAMED_ARGS];
 	size_t n;
 	char *texts[4 * HR_NAMED_ARGS]; /* what `list` and `types` point to */
 	size_t n_texts;

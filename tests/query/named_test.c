@@ -115,7 +115,8 @@ static void all_run_and_are_documented(void **state)
 	(void)state;
 	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
 		const char *about;
-		char *text = ask(q->name, NULL, NULL, NULL), *end = strchr(text, '\n');
+		char *word = strcmp(q->name, "file") == 0 ? (char[]){"/x"} : NULL;
+		char *text = ask(q->name, word, NULL, NULL), *end = strchr(text, '\n');
 		size_t n;
 
 		hr_named_about(q, &about, &n);
@@ -147,6 +148,7 @@ static void wrong_arguments_are_refused(void **state)
 	static const char *const wrong[] = {"top=x",	 "nosuch=1", "1.5",
 					    "scope=dat", "class=",   "class=read|write"};
 	struct hr_named_args args;
+	char *missing = NULL;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -157,6 +159,10 @@ static void wrong_arguments_are_refused(void **state)
 		assert_non_null(error);
 		free(error);
 	}
+	assert_int_equal(hr_named_args_init(hr_named_find("file"), NULL, 0, &args, &missing),
+			 -EINVAL);
+	assert_string_equal(missing, "file needs path: see headrace query --explain file");
+	free(missing);
 	assert_null(hr_named_find("nosuch"));
 }
 
