@@ -183,7 +183,8 @@ static void put_zsh_option(const struct hr_option *o)
 static void put_zsh_operands(const struct hr_command *c)
 {
 	if (strcmp(c->name, "run") == 0) {
-		puts(" \\\n\t'*::command:_normal' ;;");
+		puts(" \\\n\t'*:::command:{ [[ $words[1] == -- ]] && shift words && "
+		     "(( CURRENT-- )); _normal }' ;;");
 	} else if (c->topics == hr_query_topics) {
 		fputs(" \\\n\t'*:store or name:{_files -/; compadd --", stdout);
 		c->topics(put_topic_word);
@@ -193,15 +194,16 @@ static void put_zsh_operands(const struct hr_command *c)
 	}
 }
 
+/* `commands` is the name of zsh's own table of programs, which completing CMD needs. */
 static void print_zsh(void)
 {
-	puts("#compdef headrace\nlocal -a commands\ncommands=(");
+	puts("#compdef headrace\nlocal -a known\nknown=(");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf("\t'%s:", c->name);
 		put_quoted(c->what);
 		puts("'");
 	}
-	puts(")\nif (( CURRENT == 2 )); then\n\t_describe command commands\n\treturn\nfi\n"
+	puts(")\nif (( CURRENT == 2 )); then\n\t_describe command known\n\treturn\nfi\n"
 	     "local command=$words[2]\nshift words\n(( CURRENT-- ))\n"
 	     "case $command in");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
