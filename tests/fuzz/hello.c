@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client's hello, the one message that anybody on the node may send to headraced: every item must
- * lie within the message, in order, and the walk must end.
+ * A client's hello or offer, the messages that anybody on the node may send to headraced: every item must
+ * lie within the message, in order, and the walk must end. What comes with an offer is tests/daemon/test_offer.c's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		return 0;
 	memcpy(msg, data, bytes);
 	if (hr_hello_check(msg, bytes, &hello) == 0 &&
-	    (hello.bytes != bytes || hello.magic != HR_ABI_MAGIC))
+	    (hello.bytes != bytes || hello.magic != HR_ABI_MAGIC || hello.kind < HR_HELLO_ATTACH ||
+	     hello.kind > HR_HELLO_OFFER))
 		abort();
 	walk(msg, bytes); /* whatever the fixed part says: the walk trusts it no more than we do */
 	free(msg);

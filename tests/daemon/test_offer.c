@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps that clients made while the daemon did not answer: what the kernel promises, whole lives, restarts, and lies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "common/ops.h"
+#include "nodes.h"
+
+#define HALF_BYTES (8u << 20)
+#define EACH	   200u
+#define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define OFFER_SIZE hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2)
+
+/* ---- an offer, right or wrong ------------------------------------------------------------------------ */
+
+struct offer {
+	struct hr_hello hello, message;
+	size_t message_bytes;
+	int fds[2];
+	unsigned n_fds;
+	struct hr_map_hdr *map;
+};
+
+static bool tsc; /* the daemon's clock */
+
+/* As the shim makes it. */
+static void make(struct offer *o, uint64_t token, uint64_t parent)
+{
+	struct client clock = {.tsc = tsc};
+	int fd = memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)OFFER_SIZE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, SEALS), 0);
+	memset(o, 0, sizeof(*o));
+	o->map = mmap(NULL, OFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(o->map, MAP_FAILED);
+	o->map->magic = HR_ABI_MAGIC;
+	o->map->abi = HR_ABI_VERSION;
+	o->map->session = token;
+	o->map->ring_count = HR_MAP_RINGS;
+	o->map->slots_log2 = HR_OFFER_SLOTS_LOG2;
+	o->map->level = HR_LEVEL_TRACE;
+	o->hello = (struct hr_hello){.magic = HR_ABI_MAGIC,
+				     .abi = HR_ABI_VERSION,
+				     .word_bytes = 8,
+				     .kind = HR_HELLO_ATTACH,
+				     .bytes = sizeof(o->hello),
+				     .flags = tsc ? HR_HELLO_TICKS_TSC : 0,
+				     .pid = getpid(),
+				     .ppid = getppid(),
+				     .parent_session = parent,
+				     .start_ticks = client_ticks(&clock)};
+	if (parent)
+		o->hello.flags |= HR_HELLO_FORKED;
+	o->message = o->hello;
+	o->message.kind = HR_HELLO_OFFER;
+	o->message.session = token;
+	o->message_bytes = sizeof(o->message);
+	o->fds[0] = fd;
+	o->n_fds = 1;
+}
+
+static int send_message(int fd, const struct offer *o)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {(void *)(uintptr_t)&o->message, o->message_bytes};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (o->n_fds) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(o->n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(o->n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), o->fds, o->n_fds * sizeof(int));
+	}
+	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int knock(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+/* Hello and offer at once, to a daemon that is stopped; the map stays, the descriptors go. */
+static void send_offer(const struct nodes *n, struct offer *o)
+{
+	int fd = knock(n->socket);
+
+	assert_int_equal(send(fd, &o->hello, sizeof(o->hello), MSG_NOSIGNAL), sizeof(o->hello));
+	assert_int_equal(send_message(fd, o), 0);
+	for (unsigned i = 0; i < o->n_fds; i++)
+		close(o->fds[i]);
+	close(fd);
+}
+
+static void reads(struct offer *o, uint64_t from, uint64_t to)
+{
+	struct client c = {.maps = {(uint8_t *)o->map}, .tsc = tsc};
+	struct hr_ring_hdr *ring =
+	    (struct hr_ring_hdr *)((uint8_t *)o->map + hr_ring_offset(0, HR_OFFER_SLOTS_LOG2));
+
+	for (uint64_t i = from; i < to; i++) {
+		struct hr_record rec = {.start_ticks = client_ticks(&c),
+					.file = 4096,
+					.offset = (int64_t)i,
+					.ret = 1,
+					.asked = 1,
+					.op = hr_op_by_name("pread64"),
+					.fd = 5};
+
+		client_commit(ring, &rec, 1);
+	}
+}
+
+static pid_t start(struct nodes *n)
+{
+	struct client c;
+	pid_t daemon;
+
+	nodes_init(n, HALF_BYTES);
+	daemon = nodes_start(n);
+	assert_int_equal(client_attach(&c, n->socket, 0, 0, NULL), 0);
+	tsc = c.tsc;
+	client_detach(&c);
+	return daemon;
+}
+
+/* ---- what the kernel does ----------------------------------------------------------------------------- */
+
+static int listen_at(char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(path, "/tmp/hr-offer.XXXXXX");
+	assert_non_null(mkdtemp(path));
+	strcat(path, "/s");
+	strcpy(addr.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	return fd;
+}
+
+static void unlisten(int fd, char *path)
+{
+	close(fd);
+	unlink(path);
+	path[strlen(path) - 2] = '\0';
+	rmdir(path);
+}
+
+/* A connection that nobody has accepted keeps messages and descriptors of a sender that is gone. */
+static void an_offer_outlives_its_sender(void **state)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct hr_hello hello;
+	struct iovec iov = {&hello, sizeof(hello)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct nodes n;
+	char path[96];
+	int listener = listen_at(path), fd, map_fd, status;
+	pid_t pid;
+
+	(void)state;
+	snprintf(n.socket, sizeof(n.socket), "%s", path);
+	pid = fork();
+	if (pid == 0) {
+		struct offer o;
+
+		make(&o, 5, 0);
+		o.map->spare[0] = 77;
+		send_offer(&n, &o);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	fd = accept(listener, NULL, NULL);
+	assert_int_equal(recv(fd, &hello, sizeof(hello), 0), sizeof(hello));
+	assert_int_equal(shutdown(fd, SHUT_RD), 0);
+	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(hello));
+	assert_int_equal(hello.kind, HR_HELLO_OFFER);
+	memcpy(&map_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(map_fd));
+	assert_int_equal(pread(map_fd, &status, 4, offsetof(struct hr_map_hdr, spare)), 4);
+	assert_int_equal(status, 77);
+	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), 0);
+	close(map_fd);
+	close(fd);
+	unlisten(listener, path);
+}
+
+/* Behind the daemon's shutdown an offer fails, and the answer gets through. */
+static void an_offer_comes_in_time_or_fails(void **state)
+{
+	struct hr_hello hello = {0};
+	struct hr_ack ack = {.status = 7};
+	struct offer o;
+	char path[96];
+	int listener = listen_at(path), client = knock(path), fd = accept(listener, NULL, NULL);
+
+	(void)state;
+	make(&o, 5, 0);
+	assert_int_equal(send(client, &o.hello, sizeof(o.hello), 0), sizeof(o.hello));
+	assert_int_equal(recv(fd, &hello, sizeof(hello), 0), sizeof(hello));
+	assert_int_equal(shutdown(fd, SHUT_RD), 0);
+	assert_int_equal(send_message(client, &o), -EPIPE);
+	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_DONTWAIT), 0);
+	assert_int_equal(send(fd, &ack, sizeof(ack), MSG_NOSIGNAL), sizeof(ack));
+	assert_int_equal(recv(client, &ack, sizeof(ack), 0), sizeof(ack));
+	assert_int_equal(ack.status, 7);
+	close(o.fds[0]);
+	munmap(o.map, OFFER_SIZE);
+	close(client);
+	close(fd);
+	unlisten(listener, path);
+}
+
+/* ---- what the daemon does ------------------------------------------------------------------------------ */
+
+static void check(struct nodes *n, pid_t daemon, unsigned events, struct nodes_sums *sums)
+{
+	uint8_t *seen = calloc(1, events + 1);
+
+	assert_int_equal(nodes_stop(n, daemon), 0);
+	nodes_read(n, seen, events, sums);
+	for (unsigned i = 0; i < events; i++)
+		assert_int_equal(seen[i], 1);
+	assert_int_equal(sums->events, events);
+	assert_int_equal(sums->problems, 0);
+	assert_int_equal(sums->lost + sums->torn + sums->hostile, 0);
+	free(seen);
+	client_fdstore_clear();
+	nodes_done(n);
+}
+
+/* Parent and child are born and gone while the daemon sleeps; one of another generation has an image after the other. */
+static void the_dead_are_recorded(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	pid_t daemon = start(&n), pid;
+	int status;
+
+	(void)state;
+	kill(daemon, SIGSTOP);
+	pid = fork();
+	if (pid == 0) {
+		struct offer o;
+
+		make(&o, 21, 0);
+		send_offer(&n, &o);
+		reads(&o, 0, EACH);
+		pid = fork();
+		if (pid == 0) {
+			make(&o, 22, 21);
+			send_offer(&n, &o);
+			reads(&o, EACH, 2 * EACH);
+			make(&o, 23, 0); /* exec */
+			send_offer(&n, &o);
+			reads(&o, 2 * EACH, 3 * EACH);
+			raise(SIGKILL);
+		}
+		waitpid(pid, &status, 0);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	kill(daemon, SIGCONT);
+	check(&n, daemon, 3 * EACH, &sums);
+	assert_int_equal(sums.processes, 4); /* and the one that asked for the clock */
+	assert_int_equal(sums.ended_processes, 3);
+}
+
+/* An offered map is handed on to the next daemon like any other, and so is its ring position. */
+static void the_living_go_on(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c = {0};
+	struct offer o;
+	pid_t daemon = start(&n);
+
+	(void)state;
+	kill(daemon, SIGSTOP);
+	make(&o, 31, 0);
+	send_offer(&n, &o);
+	reads(&o, 0, EACH);
+	kill(daemon, SIGCONT);
+	usleep(100000);
+	reads(&o, EACH, 2 * EACH);
+	c.token = 31;
+	assert_int_equal(client_more_rings(&c, n.socket), 0);
+	munmap(c.maps[0], hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2));
+	nodes_kill(daemon);
+	client_fdstore_gather();
+	reads(&o, 2 * EACH, 3 * EACH);
+	daemon = nodes_start(&n);
+	reads(&o, 3 * EACH, 4 * EACH);
+	usleep(50000);
+	check(&n, daemon, 4 * EACH, &sums);
+	munmap(o.map, OFFER_SIZE);
+}
+
+/* One that left without an offer has taken back what it said: it gets no session, and is not missing. */
+static void who_gave_up_is_no_process(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct offer o;
+	pid_t daemon = start(&n);
+	int fd;
+
+	(void)state;
+	kill(daemon, SIGSTOP);
+	make(&o, 41, 0);
+	fd = knock(n.socket);
+	assert_int_equal(send(fd, &o.hello, sizeof(o.hello), 0), sizeof(o.hello));
+	close(fd);
+	kill(daemon, SIGCONT);
+	close(o.fds[0]);
+	munmap(o.map, OFFER_SIZE);
+	check(&n, daemon, 0, &sums);
+	assert_int_equal(sums.processes, 1);
+}
+
+/* ---- lies ----------------------------------------------------------------------------------------------- */
+
+static void replace(struct offer *o, int fd)
+{
+	close(o->fds[0]);
+	o->fds[0] = fd;
+}
+
+static int memory(uint64_t bytes, int seals)
+{
+	int fd = memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+/* Makes lie number i of a right offer; false when there is no such. `used`: a token that another session has. */
+static bool lie(struct offer *o, unsigned i, uint64_t used)
+{
+	int pipes[2];
+
+	switch (i) {
+	case 0:
+		replace(o, memory(OFFER_SIZE, F_SEAL_GROW | F_SEAL_SEAL)); /* could shrink */
+		return true;
+	case 1:
+		replace(o, memory(OFFER_SIZE, F_SEAL_SHRINK)); /* could grow */
+		return true;
+	case 2:
+		replace(o, memory(OFFER_SIZE - 4096, SEALS));
+		return true;
+	case 3:
+		replace(o, memory(UINT64_C(1) << 40, SEALS));
+		return true;
+	case 4:
+		replace(o, memory(OFFER_SIZE, SEALS)); /* no header */
+		return true;
+	case 5:
+		assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+		close(pipes[1]);
+		replace(o, pipes[0]);
+		return true;
+	case 6:
+		replace(o, open("/dev/zero", O_RDWR | O_CLOEXEC));
+		return true;
+	case 7:
+		o->fds[o->n_fds++] = dup(o->fds[0]);
+		return true;
+	case 8:
+		close(o->fds[--o->n_fds]);
+		return true;
+	case 9:
+		o->message.session = o->map->session = 0;
+		return true;
+	case 10:
+		o->message.session = o->map->session = used;
+		return true;
+	case 11:
+		o->map->session ^= 1;
+		return true;
+	case 12:
+		o->map->slots_log2 = 20;
+		return true;
+	case 13:
+		o->map->ring_count = 1u << 31;
+		return true;
+	case 14:
+		o->message_bytes = 20;
+		return true;
+	case 15:
+		o->message.kind = HR_HELLO_ATTACH;
+		return true;
+	case 16:
+		o->message.flags ^= HR_HELLO_TICKS_TSC;
+		o->hello.flags ^= HR_HELLO_TICKS_TSC;
+		return true;
+	case 17:
+		o->message.magic++;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void lies_are_counted(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client honest;
+	struct offer o;
+	struct hr_ack ack;
+	pid_t daemon = start(&n);
+	unsigned lies = 0;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(client_attach(&honest, n.socket, 0, 0, NULL), 0);
+	for (;; lies++) {
+		kill(daemon, SIGSTOP);
+		make(&o, 100 + lies, 0);
+		if (!lie(&o, lies, honest.token))
+			break;
+		send_offer(&n, &o);
+		kill(daemon, SIGCONT);
+		munmap(o.map, OFFER_SIZE);
+	}
+	kill(daemon, SIGCONT);
+	/* Alone, an offer is no message at all. */
+	assert_int_equal(client_talk(n.socket, &o.message, sizeof(o.message), &ack, fds),
+			 -ECONNRESET);
+	close(o.fds[0]);
+	munmap(o.map, OFFER_SIZE);
+	client_detach(&honest);
+	check(&n, daemon, 0, &sums);
+	assert_int_equal(sums.processes, 2);
+	assert_int_equal(sums.other_loss, lies);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_offer_outlives_its_sender),
+	    cmocka_unit_test(an_offer_comes_in_time_or_fails),
+	    cmocka_unit_test(the_dead_are_recorded),
+	    cmocka_unit_test(the_living_go_on),
+	    cmocka_unit_test(who_gave_up_is_no_process),
+	    cmocka_unit_test(lies_are_counted),
+	};
+
+	client_fdstore_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
