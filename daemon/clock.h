@@ -44,6 +44,12 @@ void hr_clock_sample(struct hr_clock_sample *ret);
 uint64_t hr_clock_ticks(const struct hr_clock *c);
 uint64_t hr_boot_ns(void);
 
+/* Between nothing and 256 ns per tick: what a journal may claim. */
+static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
+{
+	return l->mult > 0 && l->mult >> 40 == 0;
+}
+
 static inline uint64_t hr_ticks_span_ns(const struct hr_clock_line *l, uint64_t ticks)
 {
 	return (uint64_t)(((unsigned __int128)ticks * l->mult) >> 32);

@@ -23,8 +23,8 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 {
 	Headrace__JobEvent *job;
 
-	if (in->h.bytes < sizeof(*in) || in->job_bytes > in->h.bytes - sizeof(*in) ||
-	    in->level > HR_LEVEL_TRACE)
+	if (in->job_bytes > in->h.bytes - sizeof(*in) || in->level > HR_LEVEL_TRACE ||
+	    !hr_clock_line_valid(&in->line))
 		return -EBADMSG;
 	job = headrace__job_event__unpack(NULL, in->job_bytes, in->job);
 	if (!job)
@@ -115,7 +115,7 @@ static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	struct hr_hello hello;
 	struct hr_proc *p;
 
-	if (in->h.bytes < sizeof(*in) || in->hello_bytes > in->h.bytes - sizeof(*in) ||
+	if (in->hello_bytes > in->h.bytes - sizeof(*in) ||
 	    hr_hello_check(in->hello, in->hello_bytes, &hello))
 		return -EBADMSG;
 	id.proc = in->proc;
@@ -209,7 +209,7 @@ static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
  */
 static bool never_came(const struct hr_proc *p, const char *exit)
 {
-	return p->n_rings == 0 && !p->id.deselected && strcmp(exit, "exec") != 0;
+	return p->n_rings == 0 && !p->id.deselected && strncmp(exit, "exec", 5) != 0;
 }
 
 static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
@@ -234,8 +234,6 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	uint64_t left = in->h.bytes - sizeof(*in), used = 0;
 	const uint8_t *at = in->rows;
 
-	if (in->h.bytes < sizeof(*in))
-		return -EBADMSG;
 	for (uint64_t i = 0; i < in->n; i++) {
 		int r = hr_mounts_take(&e->mounts, (const struct hr_mount_row *)at, left, &used);
 
@@ -277,6 +275,8 @@ void hr__flush_idle(struct hr_engine *e)
 
 static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 {
+	if (!hr_clock_line_valid(&in->line))
+		return -EBADMSG;
 	e->line = in->line;
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
@@ -378,6 +378,8 @@ static int apply_deselect(struct hr_engine *e, const struct hr_entry_deselect *i
 
 static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 {
+	if (in->bytes < hr_entry_least(in->kind))
+		return -EBADMSG;
 	switch (in->kind) {
 	case HR_ENTRY_START:
 		return apply_start(e, (const struct hr_entry_start *)in);

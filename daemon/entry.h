@@ -192,9 +192,31 @@ struct hr_entry_stop {
 	char state[16];
 };
 
-static inline uint32_t hr_entry_round(uint64_t bytes)
+static inline uint64_t hr_entry_round(uint64_t bytes)
 {
-	return (uint32_t)((bytes + 7) & ~UINT64_C(7));
+	return (bytes + 7) & ~UINT64_C(7);
+}
+
+/* The fixed part of a kind of entry: no entry of that kind is shorter. Those of a snapshot are snapshot.c's. */
+static inline uint64_t hr_entry_least(uint32_t kind)
+{
+	static const uint16_t least[] = {
+	    [HR_ENTRY_START] = sizeof(struct hr_entry_start),
+	    [HR_ENTRY_ATTACH] = sizeof(struct hr_entry_attach),
+	    [HR_ENTRY_RECORDS] = sizeof(struct hr_entry_records),
+	    [HR_ENTRY_LOST] = sizeof(struct hr_entry_lost),
+	    [HR_ENTRY_LEFT] = sizeof(struct hr_entry_left),
+	    [HR_ENTRY_END] = sizeof(struct hr_entry_end),
+	    [HR_ENTRY_TICK] = sizeof(struct hr_entry_tick),
+	    [HR_ENTRY_MOUNTS] = sizeof(struct hr_entry_mounts),
+	    [HR_ENTRY_LEVEL] = sizeof(struct hr_entry_level),
+	    [HR_ENTRY_KNOWN] = sizeof(struct hr_entry_known),
+	    [HR_ENTRY_STOP] = sizeof(struct hr_entry_stop),
+	    [HR_ENTRY_NOTE] = sizeof(struct hr_entry_note),
+	    [HR_ENTRY_DESELECT] = sizeof(struct hr_entry_deselect),
+	};
+
+	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;
 }
 
 #endif

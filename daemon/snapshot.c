@@ -263,7 +263,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	Headrace__JobEvent *job;
 
 	if (in->h.bytes < sizeof(*in) || in->job_bytes > in->h.bytes - sizeof(*in) ||
-	    in->level > HR_LEVEL_TRACE)
+	    in->level > HR_LEVEL_TRACE || !hr_clock_line_valid(&in->line))
 		return -EBADMSG;
 	job = headrace__job_event__unpack(NULL, in->job_bytes, in->job);
 	if (!job)
@@ -430,7 +430,7 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 
 	hr_paths_clear(&e->paths);
 	while (!r && (entry = hr_journal_next(j, gen, &at))) {
-		if (entry->kind == HR_ENTRY_SNAP)
+		if (entry->kind == HR_ENTRY_SNAP && entry->bytes >= sizeof(struct entry_snap))
 			e->paths.epoch = ((const struct entry_snap *)entry)->epoch;
 		if (entry->kind == HR_ENTRY_KNOWN)
 			r = restore_known(e, entry);
@@ -468,5 +468,5 @@ int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t g
 			taken(arg, &out);
 	}
 	e->paths.n_known = 0; /* they are in the journal */
-	return r;
+	return r || e->job ? r : -EBADMSG;
 }
