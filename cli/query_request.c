@@ -208,6 +208,7 @@ static int check(struct hr_request *r)
 		return HR_EXIT_USAGE;
 	}
 	for (size_t i = 0; i < r->n_stores; i++) {
+		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n_stores are set
 		if (strncmp(r->stores[i], "tcp://", 6) != 0)
 			continue;
 		hr_say("%s: querying a collector comes with the collector and is not available "
