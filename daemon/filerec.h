@@ -19,8 +19,8 @@
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
-#define HR_FILERECS_IDLE 1024u /* of them: few enough that the processor keeps them near */
-#define HR_FILE_BINS	 48u   /* sizes of 2^47 bytes and more share the last bin */
+#define HR_FILERECS_IDLE 512u /* of them: few enough that the processor keeps them near */
+#define HR_FILE_BINS	 48u  /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
