@@ -155,6 +155,8 @@ void hr_after_fork_child(
 /* Can the word behind p be read? Asks the kernel; where that is forbidden (seccomp), only NULL cannot. */
 bool hr_readable(const void *p);
 void hr_before_seccomp(void); /* attach now if ever; after it, no syscall of our own */
+void hr_before_leaving(
+    void); /* attach now: the socket may soon be out of reach (chroot, setuid...) */
 /* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */
 void hr_before_longjmp(const void *env);
 void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */

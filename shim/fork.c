@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork.c - fork, vfork
+ * fork.c - fork, vfork, and what makes an attach impossible
  *
  * The kernel wipes hr__wiped in a forked child, so that nothing of the parent's session is ever used there,
  * even if another thread was attaching at that moment. What the child still needs is to get the parent's
@@ -105,4 +105,10 @@ void hr_before_seccomp(void)
 	hr__ring_find(HR__SEEK_FORCE);
 	hr__path_know_cwd(); /* it cannot be asked for afterwards */
 	hr__image.quiet = true;
+}
+
+void hr_before_leaving(void)
+{
+	if (hr__image.on && !hr__image.quiet && !hr__in_vfork_child())
+		hr__ring_find(HR__SEEK_RETRY);
 }

@@ -5,8 +5,10 @@
  * exec needs none: the new image starts anew. posix_spawn, system and popen need none: their children run
  * inside libc until they exec, and never meet a wrapper.
  */
+#include <grp.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 
 #include "shim/wrap.h"
@@ -93,6 +95,31 @@ int hr_wrap_prctl(int option, ...)
 		hr_before_seccomp();
 	return HR_REAL(prctl)(option, a, b, c, d);
 }
+
+/* ---- ways out: afterwards the daemon's socket may be out of reach --------------------------------- */
+
+#define LEAVING(name, params, args)                                                                \
+	int hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		hr_before_leaving();                                                               \
+		return HR_REAL(name) args;                                                         \
+	}
+
+LEAVING(chroot, (const char *path), (path))
+LEAVING(setuid, (uid_t uid), (uid))
+LEAVING(setgid, (gid_t gid), (gid))
+LEAVING(setreuid, (uid_t real, uid_t effective), (real, effective))
+LEAVING(setregid, (gid_t real, gid_t effective), (real, effective))
+LEAVING(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+LEAVING(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+LEAVING(seteuid, (uid_t uid), (uid))
+LEAVING(setegid, (gid_t gid), (gid))
+LEAVING(setfsuid, (uid_t uid), (uid))
+LEAVING(setfsgid, (gid_t gid), (gid))
+LEAVING(setgroups, (size_t count, const gid_t *groups), (count, groups))
+LEAVING(initgroups, (const char *user, gid_t group), (user, group))
+LEAVING(unshare, (int flags), (flags))
+LEAVING(setns, (int fd, int type), (fd, type))
 
 /* ---- environment: a rank may be set after the start (init_process_group, mp.spawn) ------------ */
 

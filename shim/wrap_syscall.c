@@ -32,7 +32,8 @@ enum how {
 	HOW_SENDFILE,
 	HOW_SAME, /* the wrapper itself: mmap, munmap, chdir, fchdir */
 	HOW_SECCOMP,
-	HOW_PRCTL
+	HOW_PRCTL,
+	HOW_LEAVE
 };
 
 /* Places among the six words, from 1; 0: the call has none. */
@@ -228,14 +229,23 @@ static long record_same(const struct call *c)
 
 static long record_hook(const struct call *c)
 {
-	if (c->shape->how == HOW_CLOSE_RANGE)
+	switch (c->shape->how) {
+	case HOW_CLOSE_RANGE:
 		hr_before_close_range((unsigned)c->word[1], (unsigned)c->word[2],
 				      (unsigned)c->word[3]);
-	else if (c->shape->how == HOW_SECCOMP
-		     ? hr_seccomp_filters(c->word[1], (unsigned long)c->word[3])
-		     : hr_prctl_filters(c->word[1], (unsigned long)c->word[2],
-					(unsigned long)c->word[3]))
-		hr_before_seccomp();
+		break;
+	case HOW_SECCOMP:
+		if (hr_seccomp_filters(c->word[1], (unsigned long)c->word[3]))
+			hr_before_seccomp();
+		break;
+	case HOW_PRCTL:
+		if (hr_prctl_filters(c->word[1], (unsigned long)c->word[2],
+				     (unsigned long)c->word[3]))
+			hr_before_seccomp();
+		break;
+	default:
+		hr_before_leaving();
+	}
 	return forward(c);
 }
 

@@ -180,6 +180,39 @@ class Processes(Calls):
         self.assertGreaterEqual(chain, 4, "images of an exec chain know which image they replaced")
 
 
+    # Children that go where the daemon cannot be reached; the last one has no descriptor to knock with.
+    LEAVERS = """
+import os, resource, sys
+fd = os.open(sys.argv[1] + "/f000", os.O_RDONLY)
+limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+for leave in (
+    lambda: os.chroot(sys.argv[2]),
+    lambda: os.setuid(65534),
+    lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (0, limit)),
+):
+    pid = os.fork()
+    if pid == 0:
+        leave()
+        for i in range(10):
+            os.pread(fd, 100, 0)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+
+    def test_children_that_leave(self):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("chroot and setuid need root")
+        self.folder.fill(1)
+        argv = [harness.PYTHON, "-c", self.LEAVERS, self.folder.data, self.folder.log]
+        traced = self.headrace(argv)
+        reads = traced.counts("class = 'read'", ("path",))
+        self.assertEqual(reads[f"{self.folder.data}/f000"].calls, 20)
+        rows = traced.sql("SELECT reason, op, count, bytes FROM losses WHERE op LIKE 'pread%'")
+        self.assertEqual(
+            [(r["reason"], int(r["count"]), int(r["bytes"])) for r in rows], [("stray", 10, 1000)]
+        )
+
+
 class Subprocesses(Calls):
     """What Python makes of vfork, posix_spawn and exec, against a twin under strace."""
 

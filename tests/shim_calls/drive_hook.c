@@ -2,10 +2,12 @@
 /* drive_hook.c - calls that are no operations: process, environment, jumps */
 #include "drive.h"
 
+#include <grp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -118,6 +120,38 @@ void drive_prctl(void)
 	assert_int_equal(ON(hr_wrap_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 8L)), -1);
 	want_hook("hr_before_seccomp");
 }
+
+/* ---- ways out -------------------------------------------------------------------------------- */
+
+/* In a child: some of them change it. */
+#define LEAVING(name, result, args)                                                                \
+	void drive_##name(void)                                                                    \
+	{                                                                                          \
+		pid_t pid = fork();                                                                \
+                                                                                                   \
+		if (pid == 0) {                                                                    \
+			int r = ON(hr_wrap_##name args);                                           \
+                                                                                                   \
+			_exit(r == (result) && child_saw("hr_before_leaving") ? 7 : 1);            \
+		}                                                                                  \
+		assert_int_equal(exit_status(pid), 7);                                             \
+	}
+
+LEAVING(chroot, -1, (P("missing")))
+LEAVING(setuid, 0, (geteuid()))
+LEAVING(setgid, 0, (getegid()))
+LEAVING(setreuid, 0, (-1, -1))
+LEAVING(setregid, 0, (-1, -1))
+LEAVING(setresuid, 0, (-1, -1, -1))
+LEAVING(setresgid, 0, (-1, -1, -1))
+LEAVING(seteuid, 0, (geteuid()))
+LEAVING(setegid, 0, (getegid()))
+LEAVING(setfsuid, (int)geteuid(), (geteuid()))
+LEAVING(setfsgid, (int)getegid(), (getegid()))
+LEAVING(setgroups, -1, (1u << 20, NULL))
+LEAVING(initgroups, geteuid() == 0 ? 0 : -1, ("root", getegid()))
+LEAVING(unshare, 0, (0))
+LEAVING(setns, -1, (-1, 0))
 
 /* ---- environment ---------------------------------------------------------------------------- */
 

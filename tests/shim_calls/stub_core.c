@@ -318,6 +318,7 @@ HOOK(hr_cwd_changed)
 HOOK(hr_before_vfork)
 HOOK(hr_after_fork_child)
 HOOK(hr_before_seccomp)
+HOOK(hr_before_leaving)
 
 void hr_before_longjmp(const void *env)
 {

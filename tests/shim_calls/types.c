@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* types.c - the types of proto/calls.def are those of libc's headers; compiling it is the test */
+#include <grp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
