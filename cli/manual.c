@@ -77,7 +77,9 @@ static void print_man(void)
 	     ".TP\n\\fBHEADRACE_LIBEXEC\\fR\nfolder of headraced and libheadrace.so.\n"
 	     ".TP\n\\fBHEADRACE_DUCKDB\\fR\nlibduckdb.so, or its folder.\n"
 	     ".SH EXAMPLES\n.nf\nheadrace run \\-\\- python3 train.py\n"
-	     "headrace query ./headrace\\-* workers\n.fi");
+	     "headrace query ./headrace\\-* workers\n.fi\n"
+	     ".SH SEE ALSO\nrun.md, queries.md (named queries and formats), sql.md (tables and "
+	     "columns) and shim.md (what is recorded) in share/doc/headrace.");
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */

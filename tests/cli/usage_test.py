@@ -119,6 +119,25 @@ class Manual(harness.Case):
             self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
 
 
+class Install(harness.Case):
+    def test_runs_from_where_it_is_installed(self):
+        build = os.path.dirname(os.path.dirname(harness.HEADRACE))
+        first, moved = (os.path.join(self.dir, name) for name in ("prefix", "moved"))
+        done = subprocess.run(["cmake", "--install", build, "--prefix", first], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for path in ("share/man/man1/headrace.1", "share/bash-completion/completions/headrace",
+                     "share/zsh/site-functions/_headrace", "share/fish/vendor_completions.d/headrace.fish",
+                     "libexec/headrace/install-duckdb", "share/doc/headrace/sql.md"):
+            self.assertTrue(os.path.exists(os.path.join(first, path)), path)
+        os.rename(first, moved)
+        done = subprocess.run([os.path.join(moved, "bin/headrace"), "run", "-o", self.store, "--", "touch",
+                               os.path.join(self.data, "x")], env=harness.clean_environment(), cwd=self.dir,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0 lost", done.stderr)
+        self.assertNotIn(" 0 events", done.stderr)
+
+
 class Doctor(harness.Case):
     def test_json(self):
         done = self.headrace("doctor", "--json", self.dir)
