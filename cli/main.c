@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "collector/query/named.h"
 #include "daemon/recover.h"
 
 static int print_help(void)
@@ -47,7 +48,9 @@ static int unknown_command(const char *typed)
 {
 	const char *near = nearest_command(typed);
 
-	if (near != NULL)
+	if (hr_named_find(typed) != NULL)
+		hr_say("'%s' is a query: `headrace query STORE %s`", typed, typed);
+	else if (near != NULL)
 		hr_say(
 		    "'%s' is no command; did you mean `headrace %s`? `headrace --help` lists all",
 		    typed, near);

@@ -230,6 +230,21 @@ static bool looks_named(const char *text)
 	return n > 0 && text[n] == '=';
 }
 
+/* "slow has no argument "x"; it has: top, class, ..." */
+static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
+		       char **ret_error)
+{
+	char names[256] = "none";
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? ", " : "",
+				      a->list[i].name);
+	return refuse(ret_error,
+		      "%s has no argument \"%s\"; it has: %s (headrace query --explain %s)",
+		      q->name, text, names, q->name);
+}
+
 static int take(struct hr_named_args *a, const struct hr_named *q, char *const *words, size_t n,
 		char **ret_error)
 {
@@ -244,9 +259,7 @@ static int take(struct hr_named_args *a, const struct hr_named *q, char *const *
 		if (arg != NULL)
 			r = set(a, arg, strchr(words[i], '=') + 1, ret_error);
 		else if (looks_named(words[i]) || next == a->n)
-			r = refuse(ret_error,
-				   "%s has no argument \"%s\": see headrace query --explain %s",
-				   q->name, words[i], q->name);
+			r = refuse_word(a, q, words[i], ret_error);
 		else
 			r = set(a, &a->list[next++], words[i], ret_error);
 	}

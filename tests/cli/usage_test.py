@@ -35,6 +35,8 @@ class Usage(harness.Case):
         self.assert_usage_error(hint="headrace --help")
         self.assert_usage_error("rum", "--", "x", hint="did you mean `headrace run`")
         self.assert_usage_error("xyz", hint="no command")
+        self.assert_usage_error("summary", "store", hint="`headrace query STORE summary`")
+        self.assert_usage_error("query", "store", "slow", "rnk=1", hint="it has: top, class, op, rank, scope")
         self.assert_usage_error("run", hint="run what?")
         self.assert_usage_error("run", "--", hint="run what?")
         self.assert_usage_error("run", "--frobnicate", "--", "true", hint="unknown option --frobnicate")

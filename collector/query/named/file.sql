@@ -1,7 +1,7 @@
 -- One file, operation by operation, in the order of time (what renames or links to it is under its source)
 -- arg path PATH REQUIRED: the file, as it was opened and as `files` shows it; a relative path is one of this folder
 -- arg top BIGINT 1000: at most this many
--- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), path
+-- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), parse_dirpath(path) <> parse_dirpath($path), path
 -- column time_s: since the start of its job
 -- column op, file_offset, asked, bytes, errno: what
 -- column dur_us: how long

@@ -3,7 +3,7 @@
 -- arg by time|bytes|ops time: the order
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- arg pattern VARCHAR NULL: only files whose name without digits is this
--- known pattern: SELECT pattern FROM hr_file_records() GROUP BY pattern ORDER BY count(*) DESC, pattern
+-- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
 -- column path: as opened
 -- column ops: all calls on it
 -- column bytes_read, bytes_written: transferred
