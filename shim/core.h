@@ -148,7 +148,8 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 
 /* ---- process events ------------------------------------------------------------------------------- */
 
-void hr_before_vfork(void);	    /* the calling thread is about to vfork: see wrap_process.c */
+void hr_before_vfork(void);   /* the calling thread is about to vfork: see wrap_process.c */
+void hr_before_sharing(void); /* the same, but will run on beside its child (clone with CLONE_VM) */
 void hr_after_fork_parent(int pid); /* announces the child (HR_CTL_FORK) */
 void hr_after_fork_child(
     void); /* in the child of fork or _Fork, before it returns to the program */

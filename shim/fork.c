@@ -71,8 +71,22 @@ void hr_after_fork_parent(int pid)
 void hr_before_vfork(void)
 {
 	/* A mark of an earlier vfork may still be there: asking clears it, unless this is its child. */
-	if (hr__image.on && !hr__image.quiet && !hr__in_vfork_child())
+	if (hr__image.on && !hr__image.quiet && !hr__in_vfork_child() && !hr__shared())
 		hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
+}
+
+/*
+ * Two processes will run on one thread's state, each interrupting the other anywhere. From here on they take slots by
+ * locked instructions, and leave alone what only one can have: the in-flight cell and the aggregate. Who of them makes an
+ * operation costs a system call each time.
+ */
+void hr_before_sharing(void)
+{
+	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+		return;
+	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
+		hr__ring_aggregate_flush();
+	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
 }
 
 /*
@@ -88,7 +102,8 @@ bool hr__vfork_child(void)
 		return true;
 	pid = hr__sys_getpid();
 	if (pid == hr__wiped.pid) {
-		t->slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
+		if (!hr__shared())
+			t->slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
 		return false;
 	}
 	if (t->slow.why[HR__SLOW_VFORK] == HR__VFORK_MARKED) {

@@ -100,7 +100,12 @@ extern struct hr__wiped hr__wiped;
 /* ---- for the life of a thread
  * ---------------------------------------------------------------------- */
 
-enum hr__vfork { HR__VFORK_NO, HR__VFORK_MARKED, HR__VFORK_CHILD };
+enum hr__vfork {
+	HR__VFORK_NO,
+	HR__VFORK_MARKED,
+	HR__VFORK_CHILD,
+	HR__VFORK_SHARED /* for good: a child runs beside us, on this very struct and ring */
+};
 
 /* Reasons to leave the short way through begin and end, a byte each: signal handlers store them too. */
 enum hr__slow {
@@ -212,6 +217,11 @@ bool hr__stat_ignored(const struct hr__stat *st);
 void hr__fork_child(void); /* makes a wiped child ready; attach lock held, or the only thread */
 bool hr__vfork_child(
     void); /* decides a marked thread: true in the child, which may change no table */
+
+static inline bool hr__shared(void)
+{
+	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] == HR__VFORK_SHARED);
+}
 
 static inline bool hr__in_vfork_child(void)
 {

@@ -44,6 +44,21 @@ static inline bool thread_ready(const struct hr__thread *t)
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
+/* The in-flight cell outside of the short way: two processes that share a thread cannot share it. */
+static void cell_enter(struct hr_op *op, uint32_t bits)
+{
+	if (!hr__shared())
+		hr__cell_enter(op, bits);
+}
+
+static void cell_leave(struct hr_op *op)
+{
+	/* The second half: begun before they did. */
+	if (!hr__shared() ||
+	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
+		hr__cell_leave(op);
+}
+
 /* ---- begin ------------------------------------------------------------------------------------- */
 
 static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
@@ -85,7 +100,7 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 	op_set(op, id, file, fd, asked, offset);
 	op->start = hr__clock_ticks();
 	if (op->ring != NULL)
-		hr__cell_enter(op, hr__file_bits(file));
+		cell_enter(op, hr__file_bits(file));
 }
 
 static __attribute__((noinline)) void begin_unknown(struct hr_op *op, enum hr_op_id id, int fd,
@@ -173,7 +188,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 	}
 	op->start = hr__clock_ticks();
 	if (op->ring != NULL)
-		hr__cell_enter(op, 0);
+		cell_enter(op, 0);
 }
 
 /* ---- end --------------------------------------------------------------------------------------- */
@@ -207,7 +222,7 @@ static void finish(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
 {
 	if (hr_likely(op->ring != NULL && op->ring == hr__ring_current())) {
 		hr__ring_record(op, end, ret, flags, 0, pair);
-		hr__cell_leave(op);
+		cell_leave(op);
 		return;
 	}
 	end_elsewhere(op, end, ret, flags, pair);
@@ -217,7 +232,7 @@ void hr__end_none(struct hr_op *op)
 {
 	op->live = false;
 	if (op->ring != NULL && op->ring == hr__ring_current())
-		hr__cell_leave(op);
+		cell_leave(op);
 }
 
 /*
@@ -400,6 +415,25 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
+/* A record for one call: where the thread's aggregate is not ours alone. */
+static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64_t bytes,
+		      hr_file file)
+{
+	const struct hr_record head = {
+	    .start_ticks = hr__clock_ticks(),
+	    .file = HR_FILE_ID(file),
+	    .offset = HR_OFFSET_NONE,
+	    .ret = (int64_t)bytes,
+	    .asked = 1,
+	    .op = (uint16_t)id,
+	    .fd = fd,
+	    .bits = hr__file_bits(file) | HR_REC_AGGREGATE,
+	};
+
+	if (!hr__ring_control(&head, NULL, 0))
+		hr__lost_add(ring, head.op, 1, bytes, 0);
+}
+
 void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 {
 	struct hr_ring_hdr *ring;
@@ -416,6 +450,10 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 		return;
 	if (ring == NULL) {
 		hr__counters_add((uint16_t)id, (int64_t)bytes, HR_ASKED_NONE, 1, 0);
+		return;
+	}
+	if (hr__shared()) {
+		count_one(ring, id, fd, bytes, hr__fd_announce(fd, file & ~HR__FD_ANNOUNCED));
 		return;
 	}
 	a = &ring->aggregate;

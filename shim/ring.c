@@ -106,7 +106,10 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 
 static uint32_t vfork_bit(void)
 {
-	return hr__self.slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ? HR_REC_VFORK : 0;
+	bool child = hr__self.slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ||
+		     (hr__shared() && hr__vfork_child());
+
+	return child ? HR_REC_VFORK : 0;
 }
 
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text)

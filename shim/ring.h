@@ -35,6 +35,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 {
 	struct hr__thread *t = &hr__self;
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+	bool done;
 
 	ret->ring = ring;
 	ret->mask = t->mask;
@@ -44,7 +45,12 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 				return false;
 			head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		}
-	} while (hr_unlikely(!hr__cas_local(&ring->head, &head, head + n)));
+		if (hr__shared()) /* with another process */
+			done = __atomic_compare_exchange_n(&ring->head, &head, head + n, true,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		else
+			done = hr__cas_local(&ring->head, &head, head + n);
+	} while (hr_unlikely(!done));
 	ret->index = head;
 	return true;
 }

@@ -210,6 +210,21 @@ static inline bool hr_seccomp_filters(long operation, unsigned long program)
 	return operation == 0 || (operation == 1 && program != 0);
 }
 
+/* ---- clone ---------------------------------------------------------------------------------- */
+
+/* A child on our memory and our thread pointer: while we sleep, or beside us. Numbers: linux/sched.h. */
+static inline void hr_before_clone(uint64_t flags)
+{
+	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;
+
+	if ((flags & vm) == 0 || (flags & thread) != 0)
+		return;
+	if ((flags & (vfork | settls)) != 0)
+		hr_before_vfork();
+	else
+		hr_before_sharing();
+}
+
 /* ---- mappings ------------------------------------------------------------------------------- */
 
 static inline uint32_t hr_map_flags(int prot, int flags)

@@ -58,8 +58,7 @@ int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	tls = va_arg(ap, void *);
 	child_tid = va_arg(ap, void *);
 	va_end(ap);
-	if ((flags & CLONE_VM) && !(flags & CLONE_THREAD))
-		hr_before_vfork();
+	hr_before_clone((unsigned)flags);
 	r = HR_REAL(clone)(fn, stack, flags, arg, parent_tid, tls, child_tid);
 	if (r > 0 && !(flags & CLONE_VM))
 		hr_after_fork_parent(r);

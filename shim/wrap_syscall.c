@@ -288,30 +288,29 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
  * The flags are the first word of clone3's arguments, which the kernel has not judged yet: programs probe for the
  * call with NULL. Where they cannot be read, no child will come of it, and the mark costs one getpid.
  */
-static bool clone3_shares(const void *arguments)
+static uint64_t clone3_flags(const void *arguments)
 {
 	uint64_t flags;
 
 	if (!hr_readable(arguments))
-		return true;
+		return CLONE_VM | CLONE_VFORK;
 	memcpy(&flags, arguments, sizeof(flags));
-	return (flags & CLONE_VM) && !(flags & CLONE_THREAD);
+	return flags;
 }
 
 /* The numbers that make a process; `a` holds the flags, or for clone3 points to them. */
 void *hr__syscall_target(long number, unsigned long a)
 {
-	bool shares = true;
+	uint64_t flags = CLONE_VM | CLONE_VFORK;
 
 	if (number == SYS_clone)
-		shares = (a & CLONE_VM) && !(a & CLONE_THREAD);
+		flags = a;
 	else if (number == HR_SYS_CLONE3)
-		shares = clone3_shares((const void *)a);
+		flags = clone3_flags((const void *)a);
 #ifdef SYS_fork
 	else if (number == SYS_fork)
-		shares = false;
+		flags = 0;
 #endif
-	if (shares)
-		hr_before_vfork();
+	hr_before_clone(flags);
 	return hr_real_get(HR_OP_syscall);
 }

@@ -87,6 +87,9 @@ void drive_clone(void)
 	assert_int_equal(exit_status(pid), 7);
 	assert_int_equal(tid, pid);
 	want_hook("hr_before_vfork");
+	pid = ON(hr_wrap_clone(clone_child, stack + sizeof(stack), CLONE_VM | SIGCHLD, &status));
+	assert_int_equal(exit_status(pid), 7);
+	want_hook("hr_before_sharing");
 }
 
 /* In a child: the parent of daemon() exits. */

@@ -316,6 +316,7 @@ bool hr_readable(const void *p)
 
 HOOK(hr_cwd_changed)
 HOOK(hr_before_vfork)
+HOOK(hr_before_sharing)
 HOOK(hr_after_fork_child)
 HOOK(hr_before_seccomp)
 HOOK(hr_before_leaving)

@@ -3,6 +3,7 @@
 #include "tests/shim_core/harness.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -225,6 +226,53 @@ CASE(strays)
 	CHECK(fake_sessions(d) == 1 && fake_bad(d) == 0);
 }
 
+#define TOGETHER 20000
+
+static int together(void *arg)
+{
+	int fd = *(int *)arg;
+
+	for (int i = 0; i < TOGETHER; i++) {
+		t_pread(fd, buf, 8, 0);
+		hr_count(HR_OP_fgetc, fd, 1);
+	}
+	hr_fd_set(fd, HR_FILE_IGNORED); /* of its own table, says clone */
+	_exit(0);
+}
+
+/* clone with CLONE_VM alone: two processes on one thread's ring, at once. */
+CASE(shared_thread)
+{
+	static char stack[64 << 10] __attribute__((aligned(16)));
+	struct fake_daemon *d;
+	uint64_t calls = 0;
+	pid_t pid;
+	int fd;
+
+	if (TSAN)
+		return;
+	d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	hr_count(HR_OP_fgetc, fd, 1);
+	hr_before_sharing();
+	pid = clone(together, stack + sizeof(stack), CLONE_VM | SIGCHLD, &fd);
+	for (int i = 0; i < TOGETHER; i++) {
+		t_pread(fd, buf, 8, 0);
+		hr_count(HR_OP_fgetc, fd, 1);
+	}
+	t_wait(pid);
+	t_pread(fd, buf, 8, 0);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) == 2 * TOGETHER + 1);
+	CHECK(fake_with_bits(d, HR_OP_pread64, HR_REC_VFORK) == TOGETHER);
+	for (size_t i = 0; i < fake_records(d); i++)
+		if (fake_record(d, i)->r.op == HR_OP_fgetc)
+			calls += fake_record(d, i)->r.asked;
+	CHECK(calls == 2 * TOGETHER + 1);
+	CHECK(fake_torn(d) == 0 && fake_bad(d) == 0 && fake_inflight(d, 0, 0, 0).op == 0);
+}
+
 /* Attaches before the filter, and asks nothing of the kernel after it. */
 CASE(quiet_after_seccomp)
 {
@@ -251,11 +299,9 @@ CASE(quiet_after_seccomp)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(fork_among_threads),
-	    cmocka_unit_test(fork_in_handler),
-	    cmocka_unit_test(grandchildren),
-	    cmocka_unit_test(vfork_child),
-	    cmocka_unit_test(strays),
+	    cmocka_unit_test(fork_among_threads),  cmocka_unit_test(fork_in_handler),
+	    cmocka_unit_test(grandchildren),	   cmocka_unit_test(vfork_child),
+	    cmocka_unit_test(shared_thread),	   cmocka_unit_test(strays),
 	    cmocka_unit_test(quiet_after_seccomp),
 	};
 
