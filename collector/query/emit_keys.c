@@ -8,20 +8,16 @@
 
 #define SCOPE_AND_SOURCE (HR_EV_SCOPE_RUNTIME | HR_EV_BPF)
 
-/* Rows of a file stand together, so its key is looked up once for each run. */
 static void file_keys(const struct hr_emit *e, const uint32_t *key_of_file, const uint32_t *rows,
 		      uint32_t n, uint32_t *values)
 {
-	uint32_t n_names = e->st->names.n, last = UINT32_MAX, key = 0;
+	uint32_t n_names = e->st->names.n;
 	const uint32_t *file_of = e->c.file;
 
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t file = file_of[rows[k]];
 
-		if (file != last)
-			key = key_of_file[file < n_names ? file : 0];
-		last = file;
-		values[k] = key;
+		values[k] = key_of_file[file < n_names ? file : 0];
 	}
 }
 
