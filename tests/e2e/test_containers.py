@@ -5,7 +5,9 @@ four states of the daemon.
 
 The root with the older glibc is unpacked once by mmdebstrap into a cache folder (HEADRACE_CACHE,
 default ~/.cache/headrace) and needs root and Debian's mirror the first time. The musl root is made
-of this machine's musl and programs compiled for it.
+of this machine's musl and a program compiled for it; so is one of any glibc that HEADRACE_GLIBC names
+(a folder that its `make install install_root=FOLDER` filled), down to 2.17, the oldest that the
+shim promises to run on.
 """
 
 import os
@@ -34,7 +36,7 @@ perl -e 'open F, "<", "n2" or die; my $s; $s += $_ while <F>; print "$s\n";
 (cat n3 | grep -c 9) & wait; exec 8< n1; read -r line <&8; echo "$line"; cat none; exit 21
 """
 
-MUSL_PROGRAM = r"""
+C_PROGRAM = r"""
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -196,23 +198,48 @@ class Container(harness.Case):
             )
         os.rename(self.root + ".new", self.root)
 
-    def test_musl(self):
-        compiler = harness.need_program("musl-gcc")
+    def program(self, compiler, libraries=()):
+        """A root with nothing in it but C_PROGRAM, and busybox for env."""
         busybox = harness.need_program("busybox")
         for name in ("lib", "usr/bin", "bin"):
-            os.makedirs(f"{self.root}/{name}")
-        source = f"{self.folder.path}/m.c"
+            os.makedirs(f"{self.root}/{name}", exist_ok=True)
+        shutil.copy(busybox, f"{self.root}/usr/bin/env")
+        source, program = f"{self.folder.path}/m.c", f"{self.root}/bin/program"
         with open(source, "w", encoding="ascii") as file:
-            file.write(MUSL_PROGRAM)
-        subprocess.run([compiler, "-w", "-o", f"{self.root}/bin/program", source], check=True)
+            file.write(C_PROGRAM)
+        subprocess.run([*compiler, "-w", "-o", program, source, *libraries], check=True)
+
+    def test_musl(self):
+        self.program([harness.need_program("musl-gcc")])
         interpreter = next(
             p
             for p in ("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1")
             if os.path.exists(p)
         )
         shutil.copy(interpreter, self.root + interpreter)
-        shutil.copy(busybox, f"{self.root}/usr/bin/env")
         self.compare(["/bin/program"], 17)
+
+    def test_a_glibc_by_itself(self):
+        glibc = os.environ.get("HEADRACE_GLIBC")
+        if not glibc:
+            raise unittest.SkipTest("HEADRACE_GLIBC names no folder with an installed glibc")
+        libraries, parts = f"{glibc}/lib64", f"{glibc}/usr/lib64"
+        shutil.copytree(libraries, f"{self.root}/lib64", symlinks=True)
+        own = subprocess.run(["gcc", "-print-file-name=include"], capture_output=True, check=True)
+        include = ["-nostdinc", "-isystem", own.stdout.decode().strip()]
+        include += ["-isystem", f"{glibc}/usr/include"]
+        include += ["-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"]
+        objects = [f"{parts}/{name}" for name in ("crt1.o", "crti.o", "crtn.o")]
+        objects += [f"{libraries}/libpthread.so.0", f"{libraries}/libc.so.6"]
+        objects += [f"{parts}/libc_nonshared.a", "-lgcc", f"-Wl,-rpath-link,{libraries}"]
+        objects += ["-Wl,-dynamic-linker,/lib64/ld-linux-x86-64.so.2"]
+        self.program(["gcc", "-no-pie", "-fno-pie", "-nostdlib", *include], objects)
+        traced = self.compare(["/bin/program"], 17)
+        rows = traced.sql(
+            "SELECT class, sum(bytes) AS b FROM events WHERE path = '/work/f'"
+            " AND class IN ('read', 'write') GROUP BY class ORDER BY class"
+        )
+        self.assertEqual([int(r["b"]) for r in rows], [41060, 40960])
 
 
 if __name__ == "__main__":
