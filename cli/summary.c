@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/summary_lives.h"
 #include "cli/summary_paths.h"
 #include "collector/store.h"
 #include "common/hist.h"
@@ -17,7 +18,9 @@
 struct loader {
 	struct hr_summary *s;
 	struct hr_paths *paths;
-	uint64_t first_ns, last_ns; /* wall clock */
+	struct hr_lives lives;
+	uint64_t first_ns, last_ns; /* seen of processes and operations, wall clock */
+	uint64_t start_ns, end_ns;  /* of the job */
 	bool ended, killed, failed, running, unfinished;
 	uint32_t world;
 	size_t who_room;
@@ -54,6 +57,11 @@ static void see_time(struct loader *l, const struct hr_stream *stream, uint64_t 
 		l->last_ns = real_ns;
 }
 
+static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
+{
+	return boot_ns != 0 ? boot_ns + (uint64_t)stream->real_minus_boot_ns : 0;
+}
+
 static struct hr_summary_who *find_who(struct loader *l, const struct hr_process *process)
 {
 	struct hr_summary *s = l->s;
@@ -71,16 +79,17 @@ static struct hr_summary_who *find_who(struct loader *l, const struct hr_process
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static uint64_t small_reads(const Headrace__Rollup *row)
+static uint64_t small(const uint64_t *hist, size_t n)
 {
-	uint64_t n = 0;
+	uint64_t reads = 0;
 
-	for (size_t i = 0; i + 1 < row->n_size_hist; i += 2)
-		if (row->size_hist[i] < hr_log2_bin(HR_SUMMARY_SMALL_BYTES))
-			n += row->size_hist[i + 1];
-	return n;
+	for (size_t i = 0; i + 1 < n; i += 2)
+		if (hist[i] < hr_log2_bin(HR_SUMMARY_SMALL_BYTES))
+			reads += hist[i + 1];
+	return reads;
 }
 
+/* A copy is one operation here; what it read and wrote is among the sides. */
 static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	const struct hr_op_info *op = hr_op_info((uint16_t)row->op);
@@ -88,37 +97,63 @@ static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 	t->ops += row->count;
 	t->errors += row->errors;
 	t->io_ns += row->dur_ns;
+	if (hr_op_copies((uint16_t)row->op))
+		return;
 	if (op->class == HR_CLASS_READ) {
 		t->reads += row->count;
 		t->read_bytes += row->bytes;
 		t->read_ns += row->dur_ns;
-		t->small_reads += small_reads(row);
+		t->small_reads += small(row->size_hist, row->n_size_hist);
 	} else if (op->class == HR_CLASS_WRITE) {
 		t->writes += row->count;
 		t->written_bytes += row->bytes;
 		t->write_ns += row->dur_ns;
 	} else {
-		t->opens += op->class == HR_CLASS_OPEN ? row->count : 0;
+		t->others += row->count;
+		t->opens += op->class == HR_CLASS_OPEN ? row->count - row->errors : 0;
 		t->meta_ns += row->dur_ns;
+	}
+}
+
+/* What files saw of single characters and copies (enum hr_side). */
+static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
+{
+	if (hr_side_single(row->op))
+		t->ops += row->count;
+	if (hr_side_reads(row->op)) {
+		t->reads += row->count;
+		t->read_bytes += row->bytes;
+		t->read_ns += row->dur_ns;
+		t->small_reads += small(row->size_hist, row->n_size_hist);
+	} else {
+		t->writes += row->count;
+		t->written_bytes += row->bytes;
+		t->write_ns += row->dur_ns;
+	}
+}
+
+static void fold_rows(struct loader *l, const struct hr_stream *stream, Headrace__Rollup **rows,
+		      size_t n, void (*add)(struct hr_totals *t, const Headrace__Rollup *row))
+{
+	for (size_t i = 0; i < n; i++) {
+		struct hr_summary_who *who;
+
+		if (rows[i]->scope != 0) {
+			add(&l->s->runtime, rows[i]);
+			continue;
+		}
+		add(&l->s->data, rows[i]);
+		who = find_who(l, hr_stream_process(stream, rows[i]->proc));
+		if (who != NULL)
+			add(&who->data, rows[i]);
 	}
 }
 
 static void fold_rollups(struct loader *l, const struct hr_stream *stream,
 			 const Headrace__RollupBatch *batch)
 {
-	for (size_t i = 0; i < batch->n_rows; i++) {
-		const Headrace__Rollup *row = batch->rows[i];
-		struct hr_summary_who *who;
-
-		if (row->scope != 0) {
-			add_totals(&l->s->runtime, row);
-			continue;
-		}
-		add_totals(&l->s->data, row);
-		who = find_who(l, hr_stream_process(stream, row->proc));
-		if (who != NULL)
-			add_totals(&who->data, row);
-	}
+	fold_rows(l, stream, batch->rows, batch->n_rows, add_totals);
+	fold_rows(l, stream, batch->sides, batch->n_sides, add_side);
 }
 
 static int fold_files(struct loader *l, const struct hr_stream *stream,
@@ -183,6 +218,19 @@ static int fold_losses(struct loader *l, const Headrace__Loss *loss)
 	return r;
 }
 
+static void fold_job(struct loader *l, const struct hr_stream *stream,
+		     const Headrace__JobEvent *job)
+{
+	uint64_t start_ns = wall_ns(stream, job->start_ns), end_ns = wall_ns(stream, job->end_ns);
+
+	if (start_ns != 0 && (l->start_ns == 0 || start_ns < l->start_ns))
+		l->start_ns = start_ns;
+	if (end_ns > l->end_ns)
+		l->end_ns = end_ns;
+	if (job->ranks_expected > l->s->ranks_expected)
+		l->s->ranks_expected = job->ranks_expected;
+}
+
 static int fold_frame(struct loader *l, const struct hr_stream *stream,
 		      const Headrace__Frame *frame)
 {
@@ -195,8 +243,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	case HEADRACE__FRAME__BODY_LOSS:
 		return fold_losses(l, frame->loss);
 	case HEADRACE__FRAME__BODY_JOB:
-		if (frame->job->ranks_expected > l->s->ranks_expected)
-			l->s->ranks_expected = frame->job->ranks_expected;
+		fold_job(l, stream, frame->job);
 		return 0;
 	case HEADRACE__FRAME__BODY_LEVELS:
 		l->s->counters_only =
@@ -222,12 +269,18 @@ static bool is_wanted(uint32_t kind)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static void fold_processes(struct loader *l, const struct hr_stream *stream)
+static int fold_processes(struct loader *l, const struct hr_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->n_processes; i++) {
 		const struct hr_process *process = &stream->processes[i];
 		struct hr_summary_who *who = find_who(l, process);
+		struct hr_life life = {.rank = process->rank,
+				       .worker = process->worker,
+				       .start_ns = wall_ns(stream, process->msg->start_ns),
+				       .end_ns = wall_ns(stream, process->msg->end_ns)};
 
+		if (hr_lives_add(&l->lives, &life) < 0)
+			return -ENOMEM;
 		if (who != NULL) {
 			who->processes++;
 			who->deselected = who->deselected || process->msg->deselected;
@@ -239,17 +292,18 @@ static void fold_processes(struct loader *l, const struct hr_stream *stream)
 		see_time(l, stream, process->msg->start_ns);
 		see_time(l, stream, process->msg->end_ns);
 	}
+	return 0;
 }
 
 static int fold_stream(struct loader *l, const struct hr_stream *stream)
 {
-	int r = 0;
+	int r;
 
 	l->s->stored_bytes += stream->bytes;
 	l->ended = l->ended || stream->ended;
 	l->running = l->running || (!stream->ended && stream->live);
 	l->unfinished = l->unfinished || (!stream->ended && !stream->live);
-	fold_processes(l, stream);
+	r = fold_processes(l, stream);
 	for (uint32_t i = 0; i < stream->n_batches; i++)
 		l->s->events += stream->batches[i].count;
 	for (uint32_t i = 0; i < stream->n_frames && r == 0; i++) {
@@ -378,6 +432,17 @@ static int copy_problems(struct hr_summary *s, const struct hr_catalog *catalog)
 	return s->problems != NULL ? 0 : -ENOMEM;
 }
 
+/* The job's wall time, as table `jobs` has it; so far, where it has not ended or nobody said when. */
+static void take_span(struct loader *l)
+{
+	bool open = l->running || l->unfinished || l->end_ns == 0;
+	uint64_t start_ns = l->start_ns != 0 ? l->start_ns : l->first_ns;
+	uint64_t end_ns = open && l->last_ns > l->end_ns ? l->last_ns : l->end_ns;
+
+	l->s->span_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+	hr_lives_sum(&l->lives, end_ns, l->s->who, l->s->n_who);
+}
+
 static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 {
 	const struct hr_stream *streams;
@@ -390,7 +455,7 @@ static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 		return r;
 	l->s->streams = (uint32_t)n;
 	l->s->nodes = count_nodes(streams, n);
-	l->s->span_ns = l->last_ns - l->first_ns;
+	take_span(l);
 	l->s->files = calloc(TOP_FILES, sizeof(*l->s->files));
 	l->s->folders = calloc(TOP_FOLDERS, sizeof(*l->s->folders));
 	l->s->state = strdup(state_name(l));
@@ -416,6 +481,7 @@ int hr_summary_load(const char *store, const char *job, struct hr_summary **ret,
 		r = l.s->store != NULL && l.s->job != NULL ? fold_catalog(&l, catalog) : -ENOMEM;
 	}
 	hr_paths_free(l.paths);
+	hr_lives_done(&l.lives);
 	hr_catalog_free(catalog);
 	if (r < 0) {
 		hr_summary_free(l.s);

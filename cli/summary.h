@@ -20,10 +20,11 @@
 #define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
 
 struct hr_totals {
-	uint64_t ops, errors, io_ns;
+	uint64_t ops, errors, io_ns; /* a copy is one operation, one read and one write */
 	uint64_t reads, read_bytes, read_ns;
 	uint64_t writes, written_bytes, write_ns;
-	uint64_t opens, meta_ns; /* all that is neither read nor write */
+	uint64_t others, opens,
+	    meta_ns; /* all that is neither read nor write; opens that succeeded */
 	uint64_t small_reads;
 };
 
@@ -31,6 +32,7 @@ struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	int rank, worker; /* -1: none */
 	bool deselected;
 	uint32_t processes;
+	uint64_t life_ns; /* in which at least one of them was alive */
 	struct hr_totals data;
 };
 
@@ -50,7 +52,7 @@ struct hr_summary {
 	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
 	uint32_t streams, nodes, ranks, workers;
 	uint32_t processes, processes_open;
-	uint64_t span_ns; /* first operation or process to the last */
+	uint64_t span_ns; /* of the job, as in table jobs: start_ns to end_ns */
 	uint64_t stored_bytes;
 	uint32_t ranks_expected;
 	char *ranks_missing;	/* "3 7-9"; NULL when none is, or nothing is known */

@@ -44,6 +44,7 @@ static void put_who(struct hr_json *j, const struct hr_summary *s)
 		put_number_or_null(j, "rank", s->who[i].rank);
 		put_number_or_null(j, "worker", s->who[i].worker);
 		hr_json_uint(j, "processes", s->who[i].processes);
+		hr_json_uint(j, "life_ns", s->who[i].life_ns);
 		put_totals(j, "data", &s->who[i].data);
 		hr_json_end(j);
 	}

@@ -135,7 +135,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	fputc('\n', out);
 	print_row(d->write_ns, d->writes, d->written_bytes, s->span_ns, out);
 	fputs("written\n", out);
-	print_row(d->meta_ns, d->ops - d->reads - d->writes, 0, 0, out);
+	print_row(d->meta_ns, d->others, 0, 0, out);
 	fputs("other: open, stat, seek, close, ...\n", out);
 	if (own->ops > 0) {
 		print_row(own->io_ns, own->ops, own->read_bytes + own->written_bytes, 0, out);
@@ -195,7 +195,8 @@ static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 		name_who(s, who, name, sizeof(name));
 		print_part(who->data.io_ns, who->data.read_bytes, who->data.written_bytes,
 			   who->data.opens, out);
-		fprintf(out, "%s\n", name);
+		fprintf(out, "%s; %s of its time\n", name,
+			hr_text_percent(who->data.io_ns, who->life_ns).s);
 	}
 	if (active > printed)
 		fprintf(out, "  ... and %zu more: headrace query %s workers\n", active - printed,

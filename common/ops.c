@@ -31,6 +31,12 @@ const struct hr_op_info *hr_op_info(uint16_t op)
 	return &ops[op < HR_OP_MAX ? op : HR_OP_NONE];
 }
 
+bool hr_op_copies(uint16_t op)
+{
+	return op == HR_OP_copy_file_range || op == HR_OP_splice || op == HR_OP_sendfile ||
+	       op == HR_OP_sendfile64;
+}
+
 uint16_t hr_op_by_name(const char *name)
 {
 	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++) {

@@ -7,6 +7,7 @@
 #ifndef HEADRACE_COMMON_OPS_H
 #define HEADRACE_COMMON_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/abi.h"
@@ -28,6 +29,30 @@ enum hr_class {
 };
 
 enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, HR_API_URING };
+
+/*
+ * What files saw and no operation of a rollup is: single characters, and the two sides of a copy. Summed beside the rollups,
+ * under these in place of an op, so that totals of reads and writes agree with the file records.
+ */
+enum hr_side {
+	HR_SIDE_NONE,
+	HR_SIDE_SINGLE_READ,
+	HR_SIDE_SINGLE_WRITE,
+	HR_SIDE_COPY_READ,
+	HR_SIDE_COPY_WRITE,
+	HR_SIDE_END
+};
+_Static_assert((int)HR_SIDE_END <= (int)HR_OP_FIRST, "no op has these numbers");
+
+static inline bool hr_side_reads(unsigned side)
+{
+	return side == HR_SIDE_SINGLE_READ || side == HR_SIDE_COPY_READ;
+}
+
+static inline bool hr_side_single(unsigned side)
+{
+	return side == HR_SIDE_SINGLE_READ || side == HR_SIDE_SINGLE_WRITE;
+}
 
 /* Where `bytes` comes from. Always 0 when the call failed, except HR_BYTES_NONE: not applicable. */
 enum hr_bytes_rule {
@@ -53,6 +78,9 @@ enum hr_op_id {
 
 /* Never NULL: an unknown id gives an entry with name NULL and class NONE. */
 const struct hr_op_info *hr_op_info(uint16_t op);
+
+/* From one file to another: a read of the first and a write of the second. */
+bool hr_op_copies(uint16_t op);
 
 /* 0 when there is no such op. */
 uint16_t hr_op_by_name(const char *name);

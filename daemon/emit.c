@@ -256,13 +256,28 @@ static struct hr_loss absence_of_rollups(const struct hr_engine *e, const Headra
 	return l;
 }
 
+/* The window's rows of t->v[from..to): operations, or (op below HR_OP_FIRST) sides. Returns how many. */
+static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
+			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
+{
+	Headrace__Rollup *rows;
+	size_t n = 0, used = 0;
+
+	for (uint32_t k = from; k < to; k++)
+		n += t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides;
+	rows = n ? rows_of(o, n, sizeof(*rows), ret) : NULL;
+	for (uint32_t k = from; k < to && rows; k++)
+		if (t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides)
+			fill_rollup(o, &rows[used++], &t->v[k]);
+	return used;
+}
+
 /* One frame of a window's rows from row `from` on; returns where the next one starts, t->n at the end. */
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
 	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_ROLLUPS);
 	Headrace__RollupBatch *m;
-	Headrace__Rollup *rows;
 	uint32_t i = from, n = 0;
 
 	if (!o)
@@ -274,10 +289,8 @@ static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 		headrace__rollup_batch__init(m);
 		m->window_start_ns = window * HR_WINDOW_NS;
 		m->window_ns = HR_WINDOW_NS;
-		rows = rows_of(o, n, sizeof(*rows), &m->rows);
-		for (uint32_t k = from; k < i && rows; k++)
-			if (t->v[k].window == window)
-				fill_rollup(o, &rows[m->n_rows++], &t->v[k]);
+		m->n_rows = fill_rollups(o, t, window, from, i, false, &m->rows);
+		m->n_sides = fill_rollups(o, t, window, from, i, true, &m->sides);
 		o->frame.rollups = m;
 		o->absence = absence_of_rollups(e, m);
 	}

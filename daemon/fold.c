@@ -60,6 +60,29 @@ static void add_rollup(struct fold *f, const struct operation *op)
 	row->size_hist[hr_log2_bin(op->of.bytes)]++;
 }
 
+static void add_side(struct fold *f, uint16_t side, uint16_t scope, const struct hr_file_op *op)
+{
+	struct hr_rollup *row =
+	    hr_rollup_row(&f->e->rollups, (op->start_ns + op->dur_ns) / HR_WINDOW_NS, f->p->id.proc,
+			  side, 0, scope, &f->p->rollup_of[side]);
+
+	if (!row) {
+		f->e->failed = true;
+		return;
+	}
+	row->count += op->count;
+	row->bytes += op->bytes;
+	row->dur_ns += op->dur_ns;
+	row->size_hist[hr_log2_bin(op->bytes / op->count)] += (uint32_t)op->count;
+}
+
+/* Single characters. */
+static void add_singles(struct fold *f, const struct operation *op)
+{
+	add_side(f, op->of.class == HR_CLASS_READ ? HR_SIDE_SINGLE_READ : HR_SIDE_SINGLE_WRITE,
+		 op->r->bits & HR_REC_RUNTIME, &op->of);
+}
+
 static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struct hr_file_op *op)
 {
 	uint32_t i = hr_filerec_get(&f->e->filerecs, f->p->id.proc, f->e->paths.v[path].id, api,
@@ -69,24 +92,34 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 		f->e->failed = true;
 }
 
-/* Two files: data goes from the first to the second, and the time counts once. */
+/*
+ * Two files: data goes from the first to the second. The time counts once: for the file that the class speaks of, or the one
+ * that is recorded.
+ */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
 	bool moves = op->of.class == HR_CLASS_READ || op->of.class == HR_CLASS_WRITE;
+	bool second =
+	    op->path2 != UINT32_MAX && (op->of.class == HR_CLASS_WRITE || op->path == UINT32_MAX);
 	struct hr_file_op o = op->of;
 
-	if (op->of.class == HR_CLASS_WRITE)
-		o.dur_ns = 0;
+	o.dur_ns = second ? 0 : op->of.dur_ns;
 	if (moves)
 		o.class = HR_CLASS_READ;
-	if (op->path != UINT32_MAX)
+	if (op->path != UINT32_MAX) {
 		add_to_file(f, op->path, op->trait.api, &o);
-	o.dur_ns = op->of.class == HR_CLASS_WRITE ? op->of.dur_ns : 0;
+		if (moves)
+			add_side(f, HR_SIDE_COPY_READ, f->e->paths.v[op->path].scope, &o);
+	}
+	o.dur_ns = second ? op->of.dur_ns : 0;
 	if (moves)
 		o.class = HR_CLASS_WRITE;
 	o.offset = op->offset2;
-	if (op->path2 != UINT32_MAX)
+	if (op->path2 != UINT32_MAX) {
 		add_to_file(f, op->path2, op->trait.api, &o);
+		if (moves)
+			add_side(f, HR_SIDE_COPY_WRITE, f->e->paths.v[op->path2].scope, &o);
+	}
 }
 
 /* ---- events --------------------------------------------------------------------------------------- */
@@ -231,6 +264,7 @@ void hr__fold(struct fold *f, const struct hr_record *r, const struct hr_pair *p
 		hr__fd_effects(f, &op);
 	if (r->bits & HR_REC_AGGREGATE) {
 		f->ring->aggregate_gen = r->flags;
+		add_singles(f, &op);
 	} else {
 		add_rollup(f, &op);
 		if (e->level == HR_LEVEL_TRACE)

@@ -293,6 +293,8 @@ static void end_when_deserted(struct worker *w)
 	end_job(w, NULL, false);
 }
 
+static void on_tick(uv_timer_t *timer);
+
 /* ---- what runs say --------------------------------------------------------------------------- */
 
 static void handle_join(struct run *run, const struct hr_message *m)
@@ -351,6 +353,7 @@ static void handle_message(struct run *run, const struct hr_message *m)
 		if (run->state == RUN_JOINED)
 			run->leave_at_ms = now_ms(w);
 		run->state = RUN_LEAVING; /* a second `leave` changes the linger */
+		uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
 		run->linger_ms = (uint64_t)hr_message_get_int(m, "linger_ns", 0) / 1000000u;
 		take_status(w, (int)hr_message_get_int(m, "signal", 0),
 			    (int)hr_message_get_int(m, "status", 0));

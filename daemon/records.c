@@ -312,7 +312,8 @@ static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t 
 	    .bits = (c->bits & (HR_REC_RUNTIME | HR_REC_DIR)) | HR_REC_CUT,
 	};
 
-	hr__fold(f, &r, NULL);
+	/* A copy's other file did not get into the cell. */
+	hr__fold(f, &r, hr_op_copies(c->op) ? &(struct hr_pair){.offset = HR_OFFSET_NONE} : NULL);
 }
 
 static void left_aggregate(struct fold *f, const struct hr_aggregate *c)

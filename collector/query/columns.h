@@ -32,7 +32,7 @@
 	X(fs_type, VARCHAR) X(window_start_ns, BIGINT) X(count, BIGINT) X(bytes, BIGINT) \
 	X(errors, BIGINT) X(dur_ns, BIGINT) X(max_dur_ns, BIGINT) X(size_hist, HIST) \
 	X(dur_hist, HIST)
-#define HR_HIDDEN_ROLLUPS(X)
+#define HR_HIDDEN_ROLLUPS(X) X(side, VARCHAR)
 
 #define HR_COLUMNS_FILE_RECORDS(X) HR_COLUMNS_PROCESS(X) \
 	X(path, VARCHAR) X(api, VARCHAR) X(opens, BIGINT) X(reads, BIGINT) X(writes, BIGINT) \

@@ -6,22 +6,33 @@
 #include "common/ops.h"
 
 /* key: window start, proc, then op, mount and scope in one word */
+static int add(struct hr_sums *s, const Headrace__RollupBatch *batch, Headrace__Rollup **rows,
+	       size_t n)
+{
+	int r = 0;
+
+	for (size_t k = 0; r == 0 && k < n; k++) {
+		const Headrace__Rollup *row = rows[k];
+		uint64_t rest = (uint64_t)(uint16_t)row->op << 40 | (uint64_t)row->mount << 8 |
+				(uint8_t)row->scope;
+
+		r = hr_sums_add(s, batch->window_start_ns, row->proc, rest, row);
+	}
+	return r;
+}
+
+/* Sides are rows only for who asks for the column that tells them apart. */
 static int gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_sums *s;
 	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_ROLLUPS, &s);
 
-	(void)want;
 	for (size_t i = 0; r == 0 && i < s->frames.n; i++) {
 		const Headrace__RollupBatch *batch = s->frames.list[i]->rollups;
 
-		for (size_t k = 0; r == 0 && k < batch->n_rows; k++) {
-			const Headrace__Rollup *row = batch->rows[k];
-			uint64_t rest = (uint64_t)(uint16_t)row->op << 40 |
-					(uint64_t)row->mount << 8 | (uint8_t)row->scope;
-
-			r = hr_sums_add(s, batch->window_start_ns, row->proc, rest, row);
-		}
+		r = add(s, batch, batch->rows, batch->n_rows);
+		if (r == 0 && HR_WANTS(want, HR_ROLLUPS_side))
+			r = add(s, batch, batch->sides, batch->n_sides);
 	}
 	return r == 0 ? hr_sums_group(rows) : r;
 }
@@ -31,6 +42,20 @@ static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
 	size_t n;
 
 	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[1], false};
+}
+
+static const char *class_name(uint32_t op)
+{
+	if (op < HR_OP_FIRST)
+		return hr_class_name(hr_side_reads(op) ? HR_CLASS_READ : HR_CLASS_WRITE);
+	return hr_class_name(hr_op_info((uint16_t)op)->class);
+}
+
+static const char *side_name(uint32_t op)
+{
+	if (op >= HR_OP_FIRST)
+		return NULL;
+	return hr_side_single(op) ? "single" : "copy";
 }
 
 static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
@@ -45,10 +70,13 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 		hr__cell_constant(c, op->name);
 		break;
 	case HR_ROLLUPS_api:
-		hr__cell_constant(c, hr_api_name(op->api));
+		hr__cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
 		break;
 	case HR_ROLLUPS_class:
-		hr__cell_constant(c, hr_class_name(op->class));
+		hr__cell_constant(c, class_name(first->op));
+		break;
+	case HR_ROLLUPS_side:
+		hr__cell_constant(c, side_name(first->op));
 		break;
 	case HR_ROLLUPS_scope:
 		hr__cell_constant(c, first->scope != 0 ? "runtime" : "data");
@@ -65,7 +93,7 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 		break;
 	case HR_ROLLUPS_bytes:
 		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, bytes));
-		c->null = op->bytes_rule == HR_BYTES_NONE;
+		c->null = op->name && op->bytes_rule == HR_BYTES_NONE;
 		break;
 	case HR_ROLLUPS_errors:
 		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, errors));

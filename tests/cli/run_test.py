@@ -14,6 +14,7 @@ import time
 import harness
 
 PYTHON = "/usr/bin/python3"
+SIDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sides.c")
 
 
 class ExitStatus(harness.Case):
@@ -266,6 +267,32 @@ class Counts(harness.Case):
         self.assertEqual(summary["folders"][0]["path"], self.data)
         self.assertEqual(summary["folders"][0]["files"], 25)
         self.assertIn(self.data, done.stderr)
+
+    def test_totals_and_tables_agree(self):
+        """Characters, copies, copies to and from what is not recorded: all tables say the same."""
+        subprocess.run(["cc", "-O0", "-o", f"{self.dir}/sides", SIDES], check=True)
+        done = self.run_it("--include", self.data, "--", f"{self.dir}/sides", self.data)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        want = json.loads(done.stdout)
+        data = self.summary()["data"]
+        self.assertEqual({k: data[k] for k in want}, want)
+        self.assertEqual({k: self.summary()["who"][0]["data"][k] for k in want}, want)
+        files, _ = self.query("SELECT sum(opens) AS opens, sum(reads) AS reads, sum(bytes_read) AS read_bytes, sum(writes) "
+                              "AS writes, sum(bytes_written) AS written_bytes, sum(read_ns) AS read_ns, sum(write_ns) AS "
+                              "write_ns, sum(read_ns + write_ns + meta_ns) AS io_ns FROM file_records")
+        for key, value in files[0].items():
+            self.assertEqual(int(value), data[key], key)
+        lines = {row["what"]: row for row in self.query("summary")[0]}
+        self.assertEqual([int(lines[what]["ops"]) for what in ("all", "read", "write")],
+                         [data[key] for key in ("operations", "reads", "writes")])
+        self.assertEqual([int(lines[what]["bytes"]) for what in ("all", "read", "write")],
+                         [want["read_bytes"] + want["written_bytes"], want["read_bytes"], want["written_bytes"]])
+        rank = self.query("ranks")[0][0]
+        self.assertEqual([int(rank[key]) for key in ("ops", "bytes_read", "bytes_written")],
+                         [data["operations"], want["read_bytes"], want["written_bytes"]])
+        jobs = self.query("SELECT end_ns - start_ns AS ns FROM jobs")[0]
+        self.assertEqual(int(jobs[0]["ns"]), self.summary()["span_ns"])
+        self.assertLessEqual(self.summary()["who"][0]["life_ns"], self.summary()["span_ns"])
 
     def test_level_counters(self):
         done = self.run_it("--level", "counters", "--", harness.GENERATOR, self.data, "5", "10")

@@ -242,7 +242,7 @@ static void test_totals(void **state)
 	(void)state;
 	assert_string_equal(s->state, "killed");
 	assert_int_equal(s->data.ops, 164);
-	assert_int_equal(s->data.opens, 10);
+	assert_int_equal(s->data.opens, 9); /* one of ten failed */
 	assert_int_equal(s->data.errors, 1);
 	assert_int_equal(s->data.reads, 150);
 	assert_int_equal(s->data.small_reads, 130);
@@ -347,8 +347,8 @@ static void test_words(void **state)
 				     "  missing   2 processes or threads: too many"));
 	assert_non_null(strstr(text, "  missing   1 process, from a restart of headraced on\n"
 				     "  missing   nothing, but the journal had no room on disk"));
-	assert_non_null(strstr(text, "  main\n"));
-	assert_non_null(strstr(text, "  worker 1\n"));
+	assert_non_null(strstr(text, "  main; "));
+	assert_non_null(strstr(text, "  worker 1; "));
 	assert_null(strstr(text, "Python's own"));
 	free(text);
 }

@@ -61,8 +61,8 @@ static void answers_are_right(void **state)
 	expect("summary", NULL, NULL, NULL,
 	       "what,time_s,ops,bytes,io_bytes_per_s,run_bytes_per_s,small_percent,errors,state,"
 	       "job\n"
-	       "all,0.00000105,7,800,761904762,400,,2,killed,7\n"
-	       "read,0.00000105,7,800,761904762,400,100,2,killed,7\n"
+	       "all,0.00000105,7,800,761904762,267,,2,killed,7\n"
+	       "read,0.00000105,7,800,761904762,267,100,2,killed,7\n"
 	       "write,0,0,0,,0,,0,killed,7\nother,0,0,,,,,0,killed,7\n");
 	expect("ops", NULL, NULL, NULL,
 	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n"

@@ -1,31 +1,35 @@
 -- The totals that `headrace run` prints at its end, of each job
--- column what: all, and of these: read, write, other; apart from them: runtime, Python's own files
+-- column what: all, and of these: read, write, other (a copy between files is one call, one read and one write); apart from them: runtime, Python's own files
 -- column time_s: sum of the durations of all calls of all processes, which overlap
 -- column ops: calls
 -- column bytes: read or written
 -- column io_bytes_per_s, run_bytes_per_s: while at it: per second of I/O time; over the run: per second from the
--- first process to the last
+-- job's start to its end
 -- column small_percent: of the calls that read, those that moved less than 64 KiB
 -- column errors: calls that failed
 -- column state, job: whether the job is running, ended, failed or killed
 WITH life AS (
-    SELECT cluster, job, attempt, (max(coalesce(end_ns, start_ns)) - min(start_ns)) / 1e9 AS run_s
-    FROM processes GROUP BY cluster, job, attempt),
+    SELECT cluster, job, attempt, (coalesce(any_value(j.end_ns), max(coalesce(p.end_ns, p.start_ns)))
+                                   - coalesce(any_value(j.start_ns), min(p.start_ns))) / 1e9 AS run_s
+    FROM jobs j LEFT JOIN processes p USING (cluster, job, attempt) GROUP BY cluster, job, attempt),
+-- Beside the operations, hr_rollups() has the sides of copies and single characters, as files saw them.
 calls AS (
-    SELECT cluster, job, attempt,
-           CASE WHEN scope = 'runtime' THEN scope WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what,
-           sum(count) AS ops, sum(errors) AS errors, sum(dur_ns) / 1e9 AS time_s,
-           sum(bytes) FILTER (class IN ('read', 'write')) AS bytes,
-           sum(list_sum(size_hist[1:16])) FILTER (class = 'read') AS small
-    FROM rollups GROUP BY cluster, job, attempt, what),
+    SELECT cluster, job, attempt, scope, side,
+           CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
+                WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what,
+           sum(count) AS ops, sum(errors) AS errors, sum(dur_ns) / 1e9 AS time_s, sum(bytes) AS bytes,
+           sum(list_sum(size_hist[1:16])) AS small
+    FROM hr_rollups() GROUP BY cluster, job, attempt, scope, side, what),
 parts AS (
-    SELECT * FROM calls
+    SELECT cluster, job, attempt, what, ops, errors, time_s, bytes, small
+    FROM calls WHERE scope = 'data' AND what <> 'copy'
     UNION ALL
-    SELECT cluster, job, attempt, 'all', sum(ops), sum(errors), sum(time_s), sum(bytes), NULL
-    FROM calls WHERE what <> 'runtime' GROUP BY cluster, job, attempt
+    SELECT cluster, job, attempt, CASE scope WHEN 'data' THEN 'all' ELSE scope END,
+           CASE WHEN side IS DISTINCT FROM 'copy' THEN ops END, errors, CASE WHEN side IS NULL THEN time_s END,
+           CASE WHEN what IN ('read', 'write') THEN bytes END, NULL
+    FROM calls
     UNION ALL
-    SELECT cluster, job, attempt, unnest(['all', 'read', 'write', 'other']), 0, 0, 0, 0, 0
-    FROM calls GROUP BY cluster, job, attempt),
+    SELECT DISTINCT cluster, job, attempt, unnest(['all', 'read', 'write', 'other']), 0, 0, 0, 0, 0 FROM calls),
 lines AS (
     SELECT cluster, job, attempt, what, sum(ops) AS ops, sum(errors) AS errors, sum(time_s) AS time_s,
            CASE WHEN what <> 'other' THEN sum(bytes) END AS bytes, sum(small) AS small
