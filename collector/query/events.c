@@ -10,6 +10,10 @@
 #include "collector/query/emit.h"
 #include "collector/query/groups.h"
 
+/* Who asks for more columns that differ from row to row wants to see rows, or to export them: those
+ * compress best in the order of time. */
+#define FEW_COLUMNS 4u
+
 struct unit {
 	uint32_t stream;
 	uint32_t batch;
@@ -33,9 +37,10 @@ struct scan {
 	bool filter_ops;
 	bool shows_flags;
 	bool distinct;
-	unsigned keys;	/* bit k: some column follows from enum hr_emit_key k */
-	uint32_t want;	/* HR_COL_BIT()s */
-	unsigned names; /* HR_NAMES_* */
+	uint32_t most_groups; /* 1: rows stay in their order */
+	unsigned keys;	      /* bit k: some column follows from enum hr_emit_key k */
+	uint32_t want;	      /* HR_COL_BIT()s */
+	unsigned names;	      /* HR_NAMES_* */
 	unsigned n_columns;
 	uint16_t columns[];
 };
@@ -165,6 +170,7 @@ static void init(duckdb_init_info info)
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
 	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
+	unsigned loose = 0; /* columns that differ from row to row */
 
 	if (s == NULL) {
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -185,7 +191,9 @@ static void init(duckdb_init_info info)
 		hr__emit_needs(s->columns[i], &s->want, &s->names);
 		s->shows_flags |= column == HR_EVENTS_flags;
 		s->keys |= 1u << hr__emit_key(s->columns[i]);
+		loose += hr__emit_key(s->columns[i]) >= HR_KEY_FILE;
 	}
+	s->most_groups = loose <= FEW_COLUMNS ? HR_GROUPS_MAX : 1;
 	if (make_file_filters(s) < 0 || make_seen(s) < 0 || list_units(s) < 0) {
 		scan_free(s);
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -280,7 +288,7 @@ static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, c
 
 	if (s->seen != NULL)
 		n = leave_unseen(&w->emit, s->seen[stream], g->unordered, n);
-	hr__groups_start(g, n);
+	hr__groups_start(g, n, s->most_groups);
 	w->constant = 1u << HR_KEY_STREAM;
 	for (unsigned key = HR_KEY_STREAM + 1; key < HR_KEY_FILE; key++) {
 		if (!(s->keys >> key & 1))

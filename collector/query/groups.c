@@ -45,8 +45,12 @@ void hr__groups_free(struct hr_groups *g)
 	free(g);
 }
 
-void hr__groups_start(struct hr_groups *g, uint32_t n_rows)
+void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most)
 {
+	uint32_t worth = n_rows / HR_GROUPS_MIN_ROWS;
+
+	g->most = most < HR_GROUPS_MAX ? most : HR_GROUPS_MAX;
+	g->most = worth < g->most ? worth : g->most;
 	g->n_rows = n_rows;
 	g->n_groups = n_rows > 0;
 	memset(g->group, 0, n_rows);
@@ -63,12 +67,10 @@ static struct slot *find(struct slot slots[SLOTS], uint64_t key)
 
 bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 {
-	uint32_t most = g->n_rows / HR_GROUPS_MIN_ROWS, n_rows = g->n_rows, n = 0;
+	uint32_t most = g->most, n_rows = g->n_rows, n = 0;
 	struct slot slots[SLOTS] = {{0}};
 	uint8_t *from = g->group, *to = g->refined;
 
-	if (most > HR_GROUPS_MAX)
-		most = HR_GROUPS_MAX;
 	for (uint32_t k = 0; k < n_rows; k++) {
 		uint64_t key = (uint64_t)from[k] << 32 | values[k];
 		struct slot *s = find(slots, key);

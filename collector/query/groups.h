@@ -34,6 +34,7 @@ struct hr_groups {
 	/* in between */
 	uint32_t *unordered;	  /* the rows, ascending */
 	uint8_t *group, *refined; /* of each */
+	uint32_t most;
 	/* hr__groups_distinct: by value, the number of the last pass that met it */
 	uint32_t *met;
 	uint32_t n_met, pass;
@@ -42,8 +43,11 @@ struct hr_groups {
 struct hr_groups *hr__groups_new(void); /* NULL: out of memory */
 void hr__groups_free(struct hr_groups *g);
 
-/* Begins with one group; the caller fills `unordered` with n_rows row numbers, ascending. */
-void hr__groups_start(struct hr_groups *g, uint32_t n_rows);
+/*
+ * Begins with one group; the caller fills `unordered` with n_rows row numbers, ascending. There will be at
+ * most `most` groups: 1 leaves the rows in their order.
+ */
+void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most);
 
 /*
  * Splits the groups by `values` (of unordered[0..n_rows)). False, and nothing changed, when that would

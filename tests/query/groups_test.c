@@ -29,7 +29,9 @@ static const char *const questions[] = {
     "SELECT pattern, sum(bytes), count(bytes) FROM events GROUP BY pattern ORDER BY ALL",
     "SELECT node, proc, tid, op, pattern, mount, count(*) FROM events GROUP BY ALL ORDER BY ALL",
     "SELECT loader, worker, count(*), count(loader) FROM events GROUP BY ALL ORDER BY ALL",
-    "SELECT sum(hash(e)) FROM events e", /* every column */
+    "SELECT sum(hash(op, rank, mount, pattern, bytes, file_offset, start_ns, path)) FROM events",
+    "SELECT sum(hash(node, tid, scope, class, ret, dur_ns, fd, base)) FROM events",
+    "SELECT sum(hash(e)) FROM events e", /* too many columns: in their order */
     "SELECT sum(hash(op, path, start_ns)) FROM events WHERE class = 'read' AND rank IN (1, 3)",
     "SELECT sum(hash(op, start_ns)) FROM events WHERE pattern = 'model.pt' OR worker IS NULL",
     "SELECT start_ns, op FROM events WHERE rank = 2 ORDER BY start_ns LIMIT 50",
@@ -78,7 +80,7 @@ static void groups_are_whole_and_in_order(void **state)
 		g->unordered[k] = 2 * k;
 		keys[k] = k % 3 == 0 ? 7 : 1000000;
 	}
-	hr__groups_start(g, n);
+	hr__groups_start(g, n, HR_GROUPS_MAX);
 	assert_true(hr__groups_refine(g, keys));
 	for (uint32_t k = 0; k < n; k++)
 		keys[k] = k;
@@ -96,13 +98,32 @@ static void groups_are_whole_and_in_order(void **state)
 	hr__groups_free(g);
 }
 
+static void one_group_keeps_the_order(void **state)
+{
+	struct hr_groups *g = hr__groups_new();
+	uint32_t keys[4 * HR_GROUPS_MIN_ROWS] = {0}, n = sizeof(keys) / sizeof(keys[0]);
+
+	(void)state;
+	assert_non_null(g);
+	for (uint32_t k = 0; k < n; k++)
+		g->unordered[k] = k;
+	hr__groups_start(g, n, 1);
+	assert_true(hr__groups_refine(g, keys));
+	keys[n - 1] = 1;
+	assert_false(hr__groups_refine(g, keys));
+	hr__groups_finish(g, true);
+	assert_int_equal(g->n_groups, 1);
+	assert_memory_equal(g->rows, g->unordered, n * sizeof(g->rows[0]));
+	hr__groups_free(g);
+}
+
 static void nothing_makes_no_group(void **state)
 {
 	struct hr_groups *g = hr__groups_new();
 
 	(void)state;
 	assert_non_null(g);
-	hr__groups_start(g, 0);
+	hr__groups_start(g, 0, HR_GROUPS_MAX);
 	assert_true(hr__groups_refine(g, g->unordered));
 	hr__groups_finish(g, true);
 	assert_int_equal(g->n_groups, 0);
@@ -122,7 +143,7 @@ static void each_value_stays_once_in_each_group(void **state)
 		keys[k] = k % 2;
 		values[k] = k < n / 2 ? k / 2 % 5 : 5 + k; /* from 5 on: out of range, as 0 */
 	}
-	hr__groups_start(g, n);
+	hr__groups_start(g, n, HR_GROUPS_MAX);
 	assert_true(hr__groups_refine(g, keys));
 	hr__groups_finish(g, true);
 	assert_int_equal(hr__groups_distinct(g, values, 5), 0);
@@ -178,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(groups_are_whole_and_in_order),
+	    cmocka_unit_test(one_group_keeps_the_order),
 	    cmocka_unit_test(nothing_makes_no_group),
 	    cmocka_unit_test(each_value_stays_once_in_each_group),
 	    cmocka_unit_test(grouping_changes_no_answer),
