@@ -203,7 +203,7 @@ static int offer(void)
 
 static int talk_attach(bool forked, uint64_t until)
 {
-	struct hr_ack ack;
+	struct hr_ack ack = {0};
 	int r = hr__talk_hello(HR_HELLO_ATTACH, forked, until);
 
 	if (r == 0)
@@ -220,7 +220,7 @@ static int talk_attach(bool forked, uint64_t until)
 static int talk_more(uint64_t until)
 {
 	struct hr_map_hdr *map;
-	struct hr_ack ack;
+	struct hr_ack ack = {0};
 	int r = hr__talk_hello(HR_HELLO_MORE_RINGS, false, until);
 
 	if (r == 0)

@@ -190,7 +190,7 @@ int hr__talk_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 /* A file past the limit of their size earns a signal: memory is a file, too. */
 static bool size_allowed(uint64_t bytes)
 {
-	struct rlimit64 limit;
+	struct rlimit64 limit = {0};
 
 	return HR_SYS4(prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) < 0 || limit.rlim_cur >= bytes;
 }

@@ -212,6 +212,8 @@ static void an_offer_outlives_its_sender(void **state)
 	assert_int_equal(shutdown(fd, SHUT_RD), 0);
 	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(hello));
 	assert_int_equal(hello.kind, HR_HELLO_OFFER);
+	if (!CMSG_FIRSTHDR(&msg))
+		abort();
 	memcpy(&map_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(map_fd));
 	assert_int_equal(pread(map_fd, &status, 4, offsetof(struct hr_map_hdr, spare)), 4);
 	assert_int_equal(status, 77);

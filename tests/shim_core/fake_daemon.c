@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/shim_core/fake_daemon.h"
+#include "tests/shim_core/fake_internal.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,48 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SESSIONS 8192
-
-struct ring {
-	struct hr_ring_hdr *hdr;
-	uint32_t slots_log2;
-	int32_t tid;
-	uint64_t stuck_ns; /* since when an uncommitted slot holds us up */
-};
-
-struct session {
-	struct fake_session seen;
-	uint64_t token;
-	uint32_t n_maps;
-	struct {
-		struct hr_map_hdr *hdr;
-		struct ring *rings;
-		uint32_t n_rings;
-	} maps[HR_SESSION_MAPS];
-};
-
-struct fake_daemon {
-	struct fake_options o;
-	int listener;
-	int waiting[SESSIONS]; /* connections that a silent daemon has not read */
-	size_t n_waiting;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	bool stop, paused;
-	int node_fd;
-	struct hr_node_page *node;
-	uint64_t sweeps;
-	struct session *sessions[SESSIONS];
-	size_t n_sessions;
-	struct fake_record *records;
-	size_t n_records, cap_records;
-	struct fake_path **paths;
-	size_t n_paths, cap_paths;
-	uint64_t count[HR_OP_MAX];
-	uint64_t torn, bad;
-};
-
-static uint64_t now_ns(void)
+uint64_t fake_now_ns(void)
 {
 	struct timespec ts;
 
@@ -65,229 +21,30 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void *must(void *p)
+void *fake_must(void *p)
 {
 	if (p == NULL)
 		abort();
 	return p;
 }
 
-/* ---- attach ------------------------------------------------------------------------------------ */
-
-static int make_memfd(size_t bytes, int seals, void **ret)
-{
-	int fd = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
-		abort();
-	*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (*ret == MAP_FAILED || (seals != 0 && fcntl(fd, F_ADD_SEALS, seals) != 0))
-		abort();
-	return fd;
-}
-
-static void keep_map(struct session *s, struct hr_map_hdr *hdr, uint32_t rings, uint32_t slots_log2)
-{
-	struct ring *r = must(calloc(rings, sizeof(*r)));
-
-	for (uint32_t i = 0; i < rings; i++) {
-		r[i].hdr = (void *)((char *)hdr + hr_ring_offset(i, slots_log2));
-		r[i].slots_log2 = slots_log2;
-	}
-	s->maps[s->n_maps].hdr = hdr;
-	s->maps[s->n_maps].n_rings = rings;
-	s->maps[s->n_maps++].rings = r;
-}
-
-static int add_map(struct fake_daemon *d, struct session *s, struct hr_ack *ack)
-{
-	int seals = d->o.unsealed ? 0 : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct hr_map_hdr *hdr;
-	void *memory;
-	int fd;
-
-	ack->ring_count = d->o.rings;
-	ack->slots_log2 = d->o.slots_log2;
-	ack->map_bytes = hr_map_bytes(ack->ring_count, ack->slots_log2);
-	ack->index = s->n_maps;
-	fd = make_memfd(ack->map_bytes, seals, &memory);
-	hdr = memory;
-	hdr->magic = HR_ABI_MAGIC;
-	hdr->abi = HR_ABI_VERSION;
-	hdr->index = s->n_maps;
-	hdr->session = s->token;
-	hdr->ring_count = ack->ring_count;
-	hdr->slots_log2 = ack->slots_log2;
-	hdr->level = d->o.level;
-	keep_map(s, hdr, ack->ring_count, ack->slots_log2);
-	return fd;
-}
-
-static void send_ack(int fd, const struct hr_ack *ack, const int *fds, int n_fds)
-{
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {.iov_base = (void *)ack, .iov_len = sizeof(*ack)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (n_fds > 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, (size_t)n_fds * sizeof(int));
-	}
-	sendmsg(fd, &msg, MSG_NOSIGNAL);
-}
-
-static struct session *by_token(struct fake_daemon *d, uint64_t token)
-{
-	for (size_t i = 0; i < d->n_sessions; i++)
-		if (d->sessions[i]->token == token)
-			return d->sessions[i];
-	return NULL;
-}
-
-/* What the client sent behind its hello, if it was in time. */
-static bool adopt(struct session *s, int fd)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct hr_hello offer;
-	struct iovec iov = {.iov_base = &offer, .iov_len = sizeof(offer)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	void *map;
-	int map_fd;
-
-	if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(offer))
-		return false;
-	assert(offer.kind == HR_HELLO_OFFER && CMSG_FIRSTHDR(&msg) != NULL);
-	memcpy(&map_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(map_fd));
-	map = mmap(NULL, hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2), PROT_READ | PROT_WRITE,
-		   MAP_SHARED, map_fd, 0);
-	assert(map != MAP_FAILED);
-	close(map_fd);
-	s->token = offer.session;
-	s->seen.offered = true;
-	keep_map(s, map, HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2);
-	return true;
-}
-
-static void answer(struct fake_daemon *d, int fd, const uint8_t *buf, size_t n)
-{
-	struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .status = d->o.status};
-	struct hr_hello hello;
-	struct session *s;
-	int fds[2];
-
-	memcpy(&hello, buf, sizeof(hello));
-	assert(n == hello.bytes && hello.magic == HR_ABI_MAGIC);
-	if (ack.status != 0) {
-		send_ack(fd, &ack, NULL, 0);
-		return;
-	}
-	ack.flags = d->o.monotonic ? 0 : hello.flags & HR_HELLO_TICKS_TSC ? HR_ACK_CLOCK_TSC : 0;
-	ack.level = d->o.level;
-	if (hello.kind == HR_HELLO_MORE_RINGS) {
-		s = by_token(d, hello.session);
-		if (s == NULL || s->n_maps >= d->o.most_maps) {
-			ack.status = -ENOSPC;
-			send_ack(fd, &ack, NULL, 0);
-			return;
-		}
-		ack.session = s->token;
-		fds[0] = add_map(d, s, &ack);
-		send_ack(fd, &ack, fds, 1);
-		close(fds[0]);
-		return;
-	}
-	assert(d->n_sessions < SESSIONS);
-	s = must(calloc(1, sizeof(*s)));
-	s->token = now_ns() << 16 | d->n_sessions;
-	s->seen.hello = hello;
-	s->seen.items = must(malloc(n));
-	memcpy(s->seen.items, buf + sizeof(hello), n - sizeof(hello));
-	d->sessions[d->n_sessions++] = s;
-	if (adopt(s, fd))
-		return;
-	ack.session = s->token;
-	fds[0] = add_map(d, s, &ack);
-	fds[1] = d->node_fd;
-	send_ack(fd, &ack, fds, 2);
-	close(fds[0]);
-}
-
-static void serve(struct fake_daemon *d, int fd)
-{
-	static uint8_t buf[HR_HELLO_MAX_BYTES];
-	ssize_t n = recv(fd, buf, sizeof(buf), 0);
-
-	shutdown(fd, SHUT_RD);
-	usleep(d->o.delay_ms * 1000);
-	pthread_mutex_lock(&d->lock);
-	if (n >= (ssize_t)sizeof(struct hr_hello))
-		answer(d, fd, buf, (size_t)n);
-	pthread_mutex_unlock(&d->lock);
-	close(fd);
-}
-
-/* False: nobody knocks. */
-static bool accept_one(struct fake_daemon *d)
-{
-	bool silent;
-	int fd;
-
-	pthread_mutex_lock(&d->lock);
-	fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
-	silent = d->o.silent;
-	if (fd >= 0 && silent)
-		d->waiting[d->n_waiting++] = fd;
-	pthread_mutex_unlock(&d->lock);
-	if (fd >= 0 && !silent)
-		serve(d, fd);
-	return fd >= 0;
-}
-
-void fake_wake(struct fake_daemon *d)
-{
-	while (accept_one(d))
-		;
-	for (size_t i = 0; i < d->n_waiting; i++)
-		serve(d, d->waiting[i]);
-	pthread_mutex_lock(&d->lock);
-	d->n_waiting = 0;
-	d->o.silent = false;
-	pthread_mutex_unlock(&d->lock);
-}
-
 /* ---- drain ------------------------------------------------------------------------------------- */
 
-static const void *slot_at(const struct ring *r, uint64_t index)
+static const void *slot_at(const struct fake_ring *r, uint64_t index)
 {
 	uint64_t mask = (UINT64_C(1) << r->slots_log2) - 1;
 
 	return (const char *)(r->hdr + 1) + (index & mask) * HR_SLOT_BYTES;
 }
 
-static bool committed(const struct ring *r, uint64_t index)
+static bool committed(const struct fake_ring *r, uint64_t index)
 {
 	const struct hr_record *s = slot_at(r, index);
 
 	return __atomic_load_n(&s->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
-static void keep_path(struct fake_daemon *d, uint32_t session, const struct ring *r,
+static void keep_path(struct fake_daemon *d, uint32_t session, const struct fake_ring *r,
 		      const struct hr_record *head, uint64_t index)
 {
 	struct fake_path *p;
@@ -297,7 +54,7 @@ static void keep_path(struct fake_daemon *d, uint32_t session, const struct ring
 		d->bad++;
 		return;
 	}
-	p = must(calloc(1, sizeof(*p)));
+	p = fake_must(calloc(1, sizeof(*p)));
 	p->id = head->file;
 	p->session = session;
 	p->bytes = (uint32_t)head->asked;
@@ -315,19 +72,19 @@ static void keep_path(struct fake_daemon *d, uint32_t session, const struct ring
 	}
 	if (d->n_paths == d->cap_paths) {
 		d->cap_paths = d->cap_paths * 2 + 64;
-		d->paths = must(realloc(d->paths, d->cap_paths * sizeof(*d->paths)));
+		d->paths = fake_must(realloc(d->paths, d->cap_paths * sizeof(*d->paths)));
 	}
 	d->paths[d->n_paths++] = p;
 }
 
-static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, struct ring *r,
+static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, struct fake_ring *r,
 			const struct hr_record *rec, uint64_t index)
 {
 	struct fake_record *k;
 
 	if (d->n_records == d->cap_records) {
 		d->cap_records = d->cap_records * 2 + 1024;
-		d->records = must(realloc(d->records, d->cap_records * sizeof(*d->records)));
+		d->records = fake_must(realloc(d->records, d->cap_records * sizeof(*d->records)));
 	}
 	k = &d->records[d->n_records++];
 	memset(k, 0, sizeof(*k));
@@ -343,7 +100,7 @@ static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, 
 }
 
 /* Takes one committed record; returns its slots. */
-static uint32_t take(struct fake_daemon *d, uint32_t session, uint32_t ring, struct ring *r,
+static uint32_t take(struct fake_daemon *d, uint32_t session, uint32_t ring, struct fake_ring *r,
 		     uint64_t index)
 {
 	struct hr_record rec;
@@ -365,7 +122,7 @@ static uint32_t take(struct fake_daemon *d, uint32_t session, uint32_t ring, str
 	return rec.bits & HR_REC_PAIR ? 2 : 1;
 }
 
-static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, struct ring *r)
+static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, struct fake_ring *r)
 {
 	uint64_t tail = r->hdr->tail, head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
 	size_t n = 0;
@@ -377,8 +134,8 @@ static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, stru
 	}
 	if (tail != head && n == 0) {
 		if (r->stuck_ns == 0)
-			r->stuck_ns = now_ns();
-		else if (now_ns() - r->stuck_ns > HR_TORN_NS) {
+			r->stuck_ns = fake_now_ns();
+		else if (fake_now_ns() - r->stuck_ns > HR_TORN_NS) {
 			tail++;
 			n++;
 			d->torn++;
@@ -414,7 +171,7 @@ static void *run(void *arg)
 		uint32_t bell = __atomic_load_n(&d->node->bell, __ATOMIC_RELAXED);
 		bool stop, paused;
 
-		while (accept_one(d))
+		while (fake_accept(d))
 			;
 		pthread_mutex_lock(&d->lock);
 		stop = d->stop;
@@ -438,7 +195,7 @@ static void *run(void *arg)
 
 struct fake_daemon *fake_start(const char *path, const struct fake_options *options)
 {
-	struct fake_daemon *d = must(calloc(1, sizeof(*d)));
+	struct fake_daemon *d = fake_must(calloc(1, sizeof(*d)));
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	sigset_t all, old;
 	void *page;
@@ -450,7 +207,7 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 	d->o.most_maps = d->o.most_maps ? d->o.most_maps : HR_SESSION_MAPS;
 	d->o.level = d->o.off ? HR_LEVEL_OFF : d->o.level ? d->o.level : HR_LEVEL_TRACE;
 	pthread_mutex_init(&d->lock, NULL);
-	d->node_fd = make_memfd(
+	d->node_fd = fake_memfd(
 	    HR_PAGE_BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL, &page);
 	d->node = page;
 	d->node->magic = HR_ABI_MAGIC;

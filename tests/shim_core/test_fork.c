@@ -30,7 +30,7 @@ static void *busy(void *arg)
 CASE(fork_among_threads)
 {
 	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
-	const uint64_t n = 1000 / (SLOWER * 2);
+	const uint64_t n = 200 / SLOWER;
 	uint64_t done = 0, children = 0;
 	pthread_t t[2];
 	int fd;
