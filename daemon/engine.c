@@ -207,9 +207,9 @@ static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
  * thread. Where nothing ever came, the process was gone before the answer reached it; unless the same process
  * said hello again ("exec").
  */
-static bool never_came(const struct hr_proc *p, const char *exit)
+static bool never_came(const struct hr_proc *p, const char exit[16])
 {
-	return p->n_rings == 0 && !p->id.deselected && strncmp(exit, "exec", 5) != 0;
+	return p->n_rings == 0 && !p->id.deselected && memcmp(exit, "exec", sizeof("exec")) != 0;
 }
 
 static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
