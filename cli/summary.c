@@ -173,7 +173,8 @@ static int fold_files(struct loader *l, const struct hr_stream *stream,
 static bool counts_operations(const char *reason)
 {
 	static const char *const others[] = {"limit",	       "restart",      "unattached",
-					     "journal_memory", "rollups_full", "files_full"};
+					     "journal_memory", "rollups_full", "files_full",
+					     "journal_damaged"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(reason, others[i]) == 0)

@@ -42,6 +42,8 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
 		      "what it had not stored would be\n",
 		      out);
+	else if (strcmp(loss->reason, "journal_damaged") == 0)
+		fputs("what a damaged part of the journal held\n", out);
 	else if (strcmp(loss->reason, "rollups_full") == 0)
 		fprintf(out, "%s operation%s in the totals below: the disk was full\n", count.s,
 			plural(loss->count));

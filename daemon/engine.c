@@ -506,6 +506,12 @@ void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows)
 	e->paths.n_known = 0;
 }
 
+void hr_engine_go_on(struct hr_engine *e, uint64_t store_mark)
+{
+	if (e->next_seq <= store_mark)
+		e->next_seq = store_mark + 1;
+}
+
 uint64_t hr_engine_last_proc(const struct hr_engine *e)
 {
 	return e->last_proc;

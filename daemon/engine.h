@@ -29,6 +29,7 @@ struct hr_engine;
 
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
+	uint64_t damaged_bytes; /* replayed entries that nobody could have written */
 	uint32_t processes, processes_total;
 };
 
@@ -53,6 +54,9 @@ void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t gen,
 		     uint64_t store_mark, void (*taken)(void *arg, struct hr_out_list *out),
 		     void *arg);
+
+/* For a journal that is damaged and gave fewer frames than the store has: numbers go on behind those. */
+void hr_engine_go_on(struct hr_engine *e, uint64_t store_mark);
 
 /* Seals and sends all that is summed up. */
 int hr_engine_checkpoint(struct hr_engine *e);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define HALF_MOST (UINT64_C(1) << 30)
+
 struct hr_journal {
 	pthread_mutex_t lock;
 	struct hr_journal_hdr *map;
@@ -69,26 +71,28 @@ static int make(struct hr_journal *j, int fd)
 /* 1: looks at a journal that is there; 0: the file is new, or its maker died before the magic. */
 static int look(struct hr_journal *j, int fd)
 {
-	struct hr_journal_hdr hdr;
+	struct hr_journal_hdr hdr = {0};
+	ssize_t n = pread(fd, &hdr, sizeof(hdr), 0);
 	struct stat st;
 	int r;
 
-	if (fstat(fd, &st) < 0)
+	if (n < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_size < (off_t)sizeof(hdr))
-		return 0;
-	if (pread(fd, &hdr, sizeof(hdr), 0) != (ssize_t)sizeof(hdr))
-		return -EIO;
 	if (hdr.magic == 0)
 		return 0;
-	if (hdr.magic != HR_JOURNAL_MAGIC)
+	if (hdr.magic != HR_JOURNAL_MAGIC || n < (ssize_t)sizeof(hdr))
 		return -EBADMSG;
 	if (hdr.version != HR_JOURNAL_VERSION)
 		return -EPROTONOSUPPORT;
 	if (hdr.half_bytes % HR_PAGE_BYTES || hdr.half_bytes < HR_PAGE_BYTES ||
-	    hdr.half_bytes > (uint64_t)st.st_size ||
-	    file_bytes(hdr.half_bytes) > (uint64_t)st.st_size)
+	    hdr.half_bytes > HALF_MOST)
 		return -EBADMSG;
+	/* Cut short: what is missing reads as zeros, which no entry is made of. */
+	r = file_bytes(hdr.half_bytes) > (uint64_t)st.st_size
+		? posix_fallocate(fd, 0, (off_t)file_bytes(hdr.half_bytes))
+		: 0;
+	if (r)
+		return -r;
 	j->half_bytes = hdr.half_bytes;
 	r = map_file(j, fd);
 	return r ? r : 1;
@@ -248,4 +252,14 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 		return NULL;
 	*offset += e->bytes;
 	return e;
+}
+
+uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen)
+{
+	const struct hr_half *half = j->halves[j->halves[0]->gen == gen ? 0 : 1];
+	uint64_t at = 0;
+
+	while (hr_journal_next(j, gen, &at))
+		;
+	return half->head > at ? half->head - at : 0;
 }

@@ -97,4 +97,7 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
  */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
+/* Bytes of a half's committed entries that hr_journal_next does not get to: 0, unless it is damaged. */
+uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
+
 #endif

@@ -7,7 +7,7 @@
 static const char *const names[HR_LOSS_REASONS] = {
     "ring_full",  "detached", "torn",	      "hostile",    "collision",
     "store_full", "max_size", "restart",      "limit",	    "journal_memory",
-    "unattached", "stray",    "rollups_full", "files_full",
+    "unattached", "stray",    "rollups_full", "files_full", "journal_damaged",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)

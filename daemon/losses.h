@@ -25,7 +25,8 @@ enum hr_loss_reason {
 	HR_LOSS_UNATTACHED, /* processes that were gone before they could use their rings: what they did is not known */
 	HR_LOSS_STRAY, /* made by forked children without a session, counted at their parent: exact, per op */
 	HR_LOSS_ROLLUPS_FULL, /* operations of rollups given up because the store took none: totals are too low */
-	HR_LOSS_FILES_FULL, /* file records given up likewise */
+	HR_LOSS_FILES_FULL,	 /* file records given up likewise */
+	HR_LOSS_JOURNAL_DAMAGED, /* what a damaged journal held: not known */
 	HR_LOSS_REASONS
 };
 

@@ -12,6 +12,7 @@
 #include "daemon/appender.h"
 #include "daemon/engine.h"
 #include "daemon/jobfile.h"
+#include "daemon/losses.h"
 
 #define RECOVER_BATCHES 4u
 
@@ -21,14 +22,18 @@ static void give(void *arg, struct hr_out_list *out)
 }
 
 /* Nobody of the job is left: its processes end where the journal does, and so does the job. */
-static void end_job(struct hr_engine *e, struct hr_appender *a)
+static void end_job(struct hr_engine *e, struct hr_appender *a, uint64_t damaged)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
 	struct hr_entry_stop stop = {
 	    .h = {sizeof(stop), HR_ENTRY_STOP}, .now_ns = end.now_ns, .state = "killed"};
+	struct hr_entry_note note = {.h = {sizeof(note), HR_ENTRY_NOTE},
+				     .reason = HR_LOSS_JOURNAL_DAMAGED};
 	struct hr_engine_proc p;
 	struct hr_out_list out;
 
+	if (damaged)
+		hr_engine_apply(e, &note.h);
 	while (hr_engine_next_proc(e, NULL, &p)) {
 		end.proc = p.proc;
 		if (hr_engine_apply(e, &end.h))
@@ -40,9 +45,12 @@ static void end_job(struct hr_engine *e, struct hr_appender *a)
 	hr_appender_give(a, &out);
 }
 
-static int replay(struct hr_journal *j, struct hr_writer *w, struct hr_batch_pool *pool)
+/* *ret_damaged: bytes of entries that could not be read. */
+static int replay(struct hr_journal *j, struct hr_writer *w, struct hr_batch_pool *pool,
+		  uint64_t *ret_damaged)
 {
 	uint64_t gens[2], mark = hr_writer_mark(w);
+	struct hr_engine_stats stats;
 	struct hr_appender *a = NULL;
 	struct hr_engine *e = NULL;
 	unsigned n = hr_journal_replay(j, gens);
@@ -51,19 +59,24 @@ static int replay(struct hr_journal *j, struct hr_writer *w, struct hr_batch_poo
 	if (!r) /* without the journal: its halves stay until all is stored */
 		r = hr_appender_new(w, pool, NULL, &a);
 	for (unsigned i = 0; i < n && !r; i++) {
+		*ret_damaged += hr_journal_damaged(j, gens[i]);
 		r = hr_engine_replay(e, j, gens[i], i ? HR_MARK_ANY : mark, give, a);
 		if (!r && i + 1 < n)
 			r = hr_engine_checkpoint(e);
 	}
-	if (!r)
-		end_job(e, a);
+	if (!r) {
+		hr_engine_stats_get(e, &stats);
+		*ret_damaged += stats.damaged_bytes;
+		hr_engine_go_on(e, mark);
+		end_job(e, a, *ret_damaged);
+	}
 	stored = hr_appender_free(a);
 	hr_engine_free(e);
 	return r ? r : stored;
 }
 
 /* The stream's writer is ours. 1: recovered; 0: there is no journal. */
-static int recover_stream(struct hr_writer *w)
+static int recover_stream(struct hr_writer *w, uint64_t *ret_damaged)
 {
 	struct hr_batch_pool *pool = NULL;
 	struct hr_journal *j = NULL;
@@ -81,7 +94,9 @@ static int recover_stream(struct hr_writer *w)
 	if (!r)
 		r = hr_journal_open(path, HR_JOURNAL_HALF_BYTES, &j, &found);
 	if (!r && found)
-		r = replay(j, w, pool);
+		r = replay(j, w, pool, ret_damaged);
+	else if (!r && hr_writer_mark(w) > 1)
+		r = -ENODATA; /* frames were made, so it held entries */
 	hr_journal_close(j);
 	hr_batch_pool_free(pool);
 	if (!r)
@@ -90,10 +105,15 @@ static int recover_stream(struct hr_writer *w)
 	return r ? r : 1;
 }
 
-static void add_note(char **note, const struct hr_stream *s, int r, uint64_t frames)
+static void add_note(char **note, const struct hr_stream *s, int r, uint64_t frames,
+		     uint64_t damaged)
 {
-	char *line = NULL;
+	char *line = NULL, lost[96] = "";
 	int n;
+
+	if (damaged)
+		snprintf(lost, sizeof(lost), "; %llu bytes of it are damaged and lost",
+			 (unsigned long long)damaged);
 
 	if (r < 0)
 		n = asprintf(&line,
@@ -103,8 +123,8 @@ static void add_note(char **note, const struct hr_stream *s, int r, uint64_t fra
 	else
 		n = asprintf(&line,
 			     "%sjob %s on %s: its daemon was killed; %llu frames were recovered "
-			     "from its journal\n",
-			     *note ? *note : "", s->job, s->node, (unsigned long long)frames);
+			     "from its journal%s\n",
+			     *note ? *note : "", s->job, s->node, (unsigned long long)frames, lost);
 	if (n < 0)
 		return;
 	free(*note);
@@ -115,19 +135,19 @@ static int recover_one(const char *store, const struct hr_stream *s, char **note
 {
 	struct hr_stream_id id = {s->cluster, s->job, s->attempt, s->node, s->boot_id, s->instance};
 	struct hr_writer *w = NULL;
-	uint64_t before;
+	uint64_t before, damaged = 0;
 	int r = hr_writer_open(store, &id, &w, NULL), closed;
 
 	if (r == -EBUSY)
 		return 0;
 	if (r) {
-		add_note(note, s, r, 0);
+		add_note(note, s, r, 0, 0);
 		return r;
 	}
 	before = hr_writer_mark(w);
-	r = recover_stream(w);
+	r = recover_stream(w, &damaged);
 	if (r)
-		add_note(note, s, r, hr_writer_mark(w) - before);
+		add_note(note, s, r, hr_writer_mark(w) - before, damaged);
 	closed = hr_writer_close(w);
 	return r < 0 ? r : closed;
 }

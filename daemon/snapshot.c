@@ -447,6 +447,22 @@ static void resume(struct hr_engine *e, uint64_t mark)
 	e->next_seq = mark + 1;
 }
 
+/* What no daemon writes: an entry of no kind, or slots that do not add up or belong to nobody. */
+static bool is_damaged(const struct hr_engine *e, const struct hr_entry *entry)
+{
+	const struct hr_entry_records *in = (const struct hr_entry_records *)entry;
+	uint64_t bytes = sizeof(*in);
+
+	if (entry->kind != HR_ENTRY_RECORDS)
+		return entry->kind == HR_ENTRY_NONE;
+	if (entry->bytes < bytes || in->n_runs > (entry->bytes - bytes) / sizeof(in->runs[0]))
+		return true;
+	bytes += in->n_runs * sizeof(in->runs[0]);
+	for (uint32_t i = 0; i < in->n_runs; i++)
+		bytes += (uint64_t)in->runs[i].count * HR_SLOT_BYTES;
+	return bytes != entry->bytes || !hr__proc_find(e, in->proc);
+}
+
 int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t gen,
 		     uint64_t store_mark, void (*taken)(void *arg, struct hr_out_list *out),
 		     void *arg)
@@ -458,9 +474,15 @@ int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t g
 
 	hr_out_list_init(&out);
 	while (!r && (entry = hr_journal_next(j, gen, &at))) {
+		if (is_damaged(e, entry))
+			e->stats.damaged_bytes += entry->bytes;
 		r = hr_engine_apply(e, entry);
-		if (r == -EBADMSG)
+		if (r == -EBADMSG) {
+			/* Others may come for a process that is not there any more. */
+			if (entry->kind == HR_ENTRY_ATTACH)
+				e->stats.damaged_bytes += entry->bytes;
 			r = 0;
+		}
 		if (entry->kind == HR_ENTRY_SNAP)
 			resume(e, store_mark);
 		hr_engine_take(e, &out);

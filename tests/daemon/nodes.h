@@ -44,7 +44,7 @@ struct nodes_sums {
 	uint64_t processes, ended_processes;
 	int stream_ended;
 	uint64_t limit;
-	uint64_t journal_memory, max_size; /* rows */
+	uint64_t journal_memory, journal_damaged, max_size; /* rows */
 	uint64_t counters_levels, deselected;
 	size_t problems;
 };

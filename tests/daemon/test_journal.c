@@ -9,10 +9,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "common/ops.h"
@@ -212,10 +216,156 @@ static void a_journal_is_two_halves(void **state)
 	hr_journal_close(j);
 }
 
+/* ---- damage ---------------------------------------------------------------------------------------- */
+
+#define FEW	     40u /* records */
+#define SEGMENT_MOST 65536u
+#define HALF_AT	     ((off_t)(HR_PAGE_BYTES + HALF_BYTES)) /* a new stream begins in the second half */
+
+/* What a killed daemon left, kept so that it can be damaged and recovered again and again. */
+struct wreck {
+	struct nodes nodes;
+	char segment[256], journal[256],
+	    kept[256]; /* recovery removes a journal: kept is another link to it */
+	uint8_t bytes[SEGMENT_MOST];
+	ssize_t segment_bytes;
+	int fd; /* of the journal */
+	off_t full_bytes, used_bytes;
+};
+
+static void wreck_init(struct wreck *w)
+{
+	struct hr_half half;
+	struct client c;
+	char pattern[128];
+	glob_t found;
+	pid_t daemon;
+	int fd;
+
+	nodes_init(&w->nodes, HALF_BYTES);
+	daemon = nodes_start(&w->nodes);
+	assert_int_equal(client_attach(&c, w->nodes.socket, 0, 0, NULL), 0);
+	announce(client_ring(&c, 0, 0), 0);
+	produce(&c, 0, FEW);
+	while (client_ring(&c, 0, 0)->tail + client_ring(&c, 0, 1)->tail < FEW + 2)
+		pause_us(1000);
+	pause_us(100000); /* the stream's first frames are stored */
+	nodes_kill(daemon);
+	client_detach(&c);
+	client_fdstore_clear();
+	snprintf(pattern, sizeof(pattern), "%s/jobs/*/*/journal", w->nodes.store);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	snprintf(w->journal, sizeof(w->journal), "%s", found.gl_pathv[0]);
+	globfree(&found);
+	snprintf(w->segment, sizeof(w->segment), "%.*s/000001.seg",
+		 (int)(strlen(w->journal) - strlen("/journal")), w->journal);
+	snprintf(w->kept, sizeof(w->kept), "%s/kept", w->nodes.folder);
+	assert_int_equal(link(w->journal, w->kept), 0);
+	w->fd = open(w->kept, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(w->fd, &half, sizeof(half), HALF_AT), sizeof(half));
+	assert_true(half.gen != 0);
+	w->used_bytes = HALF_AT + (off_t)(sizeof(half) + half.head);
+	w->full_bytes = lseek(w->fd, 0, SEEK_END);
+	fd = open(w->segment, O_RDONLY | O_CLOEXEC);
+	w->segment_bytes = read(fd, w->bytes, sizeof(w->bytes));
+	close(fd);
+}
+
+static void wreck_restore(const struct wreck *w)
+{
+	int fd = open(w->segment, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	assert_int_equal(write(fd, w->bytes, (size_t)w->segment_bytes), w->segment_bytes);
+	close(fd);
+	if (access(w->journal, F_OK) < 0)
+		assert_int_equal(link(w->kept, w->journal), 0);
+}
+
+/* Recovers; what is missing was said. */
+static void wreck_recover(const struct wreck *w, bool must_say)
+{
+	struct nodes_sums sums;
+	uint8_t seen[FEW] = {0};
+	char *note = NULL;
+	int r = hr_store_recover(w->nodes.store, &note);
+
+	if (r == 0 && note) {
+		nodes_read(&w->nodes, seen, FEW, &sums);
+		assert_true(sums.events <= FEW && sums.stream_ended);
+		/* An entry whose end alone is gone has slots that nobody filled. */
+		if (must_say && sums.events < FEW)
+			assert_true(sums.torn + sums.hostile > 0 ||
+				    (strstr(note, "are damaged and lost") && sums.journal_damaged));
+	} else if (must_say) {
+		assert_non_null(note);
+		assert_non_null(strstr(note, "cannot be replayed"));
+	}
+	free(note);
+}
+
+static void wreck_done(struct wreck *w)
+{
+	close(w->fd);
+	nodes_done(&w->nodes);
+}
+
+/* Through the file's header, the half's, and its entries; all of those with more seeds than usual. */
+static off_t next_place(off_t at)
+{
+	if (at < 24)
+		return at + 1;
+	if (at < HALF_AT)
+		return HALF_AT;
+	return at + (at < HALF_AT + 16 || seeds() > 200 ? 1 : 13);
+}
+
+static void a_flipped_bit_anywhere(void **state)
+{
+	static struct wreck w;
+
+	(void)state;
+	wreck_init(&w);
+	for (off_t at = 0; at < w.used_bytes; at = next_place(at)) {
+		uint8_t byte, flipped;
+
+		assert_int_equal(pread(w.fd, &byte, 1, at), 1);
+		flipped = byte ^ (uint8_t)(1u << at % 8);
+		assert_int_equal(pwrite(w.fd, &flipped, 1, at), 1);
+		wreck_recover(&w, false);
+		assert_int_equal(pwrite(w.fd, &byte, 1, at), 1);
+		wreck_restore(&w);
+	}
+	wreck_done(&w);
+}
+
+static void cut_anywhere(void **state)
+{
+	static struct wreck w;
+	uint8_t *whole;
+
+	(void)state;
+	wreck_init(&w);
+	whole = malloc((size_t)w.used_bytes);
+	assert_non_null(whole);
+	assert_int_equal(pread(w.fd, whole, (size_t)w.used_bytes, 0), w.used_bytes);
+	for (off_t at = 8; at < w.used_bytes; at = next_place(at)) {
+		assert_int_equal(ftruncate(w.fd, at), 0);
+		/* Without a generation, or a head, a half is as good as empty. */
+		wreck_recover(&w, at <= HALF_AT || at > HALF_AT + 16);
+		assert_int_equal(ftruncate(w.fd, w.full_bytes), 0);
+		assert_int_equal(pwrite(w.fd, whole, (size_t)w.used_bytes, 0), w.used_bytes);
+		wreck_restore(&w);
+	}
+	free(whole);
+	wreck_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_journal_is_two_halves),
+	    cmocka_unit_test(a_flipped_bit_anywhere),
+	    cmocka_unit_test(cut_anywhere),
 	    cmocka_unit_test(kills_lose_nothing),
 	    cmocka_unit_test(a_dead_job_is_recovered),
 	};
