@@ -72,6 +72,7 @@ static void long_list(char *at, unsigned n)
 static void filter_limits(void **state)
 {
 	static char list[16 * (HR_FILTER_PATTERNS + 2)], wide[HR_FILTER_BYTES + 16];
+	static const char start[] = {'/', 'a', ',', '/'};
 	static struct hr__filter f;
 	struct hr__filter_config config = {.exclude = list, .include = list};
 
@@ -87,7 +88,7 @@ static void filter_limits(void **state)
 	assert_int_equal(hr__filter_verdict(&f, "/1024/x", 7), HR__TRACED);
 	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6), HR__EXCLUDED);
 	memset(wide, 'w', sizeof(wide) - 1);
-	memcpy(wide, "/a,/", 4);
+	memcpy(wide, start, sizeof(start));
 	config = (struct hr__filter_config){.exclude = wide};
 	hr__filter_init(&f, &config);
 	assert_int_equal(f.dropped, 1);
