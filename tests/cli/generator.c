@@ -94,8 +94,8 @@ static _Noreturn void until_killed(const char *folder, const char *counter)
 		if (pread(fd, block, sizeof(block), (off_t)(*count % 4) * BLOCK) != BLOCK)
 			fail("pread");
 		*count = *count + 1;
-		if (*count % 64 == 0)
-			usleep(200);
+		if (*count % 8 == 0)
+			usleep(1000); /* slow enough for a ring to last while a daemon is restarted */
 	}
 }
 

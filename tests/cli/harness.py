@@ -110,8 +110,19 @@ class Case(unittest.TestCase):
         self.wait_for("headraced to end", lambda: not self.daemons("private") + self.daemons("worker"), seconds)
 
 
-def kill(pid, number=signal.SIGKILL):
-    os.kill(pid, number)
+def kill(pid):
+    """Kills it, and returns once its files are closed: a dead process loses its command line first."""
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                if f.read().rpartition(b") ")[2][:1] in b"ZX":
+                    return
+        except OSError:
+            return
+        time.sleep(0.001)
+    raise TimeoutError(f"{pid} outlives SIGKILL")
 
 
 def main():

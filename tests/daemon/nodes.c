@@ -118,6 +118,15 @@ pid_t nodes_start(struct nodes *n)
 	return pid;
 }
 
+void nodes_pause(pid_t daemon)
+{
+	int status;
+
+	kill(daemon, SIGSTOP);
+	if (waitpid(daemon, &status, WUNTRACED) != daemon || !WIFSTOPPED(status))
+		abort();
+}
+
 void nodes_kill(pid_t daemon)
 {
 	kill(daemon, SIGKILL);

@@ -30,6 +30,8 @@ void nodes_done(struct nodes *n);
 
 /* Forks a daemon and waits until it listens. */
 pid_t nodes_start(struct nodes *n);
+/* Returns once every thread of it stands still; SIGCONT wakes it. */
+void nodes_pause(pid_t daemon);
 void nodes_kill(pid_t daemon);
 void nodes_reap(pid_t child); /* which ends by itself */
 /* Ends the job properly; returns the daemon's exit status. */

@@ -276,7 +276,7 @@ static void the_dead_are_recorded(void **state)
 	int status;
 
 	(void)state;
-	kill(daemon, SIGSTOP);
+	nodes_pause(daemon);
 	pid = fork();
 	if (pid == 0) {
 		struct offer o;
@@ -314,22 +314,23 @@ static void the_living_go_on(void **state)
 	pid_t daemon = start(&n);
 
 	(void)state;
-	kill(daemon, SIGSTOP);
+	nodes_pause(daemon);
 	make(&o, 31, 0);
 	send_offer(&n, &o);
 	reads(&o, 0, EACH);
 	kill(daemon, SIGCONT);
-	usleep(100000);
 	reads(&o, EACH, 2 * EACH);
 	c.token = 31;
-	assert_int_equal(client_more_rings(&c, n.socket), 0);
+	for (int waited_ms = 0; client_more_rings(&c, n.socket) != 0; waited_ms++) {
+		assert_true(waited_ms < 10000); /* its turn has not come */
+		usleep(1000);
+	}
 	munmap(c.maps[0], hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2));
 	nodes_kill(daemon);
 	client_fdstore_gather();
 	reads(&o, 2 * EACH, 3 * EACH);
 	daemon = nodes_start(&n);
 	reads(&o, 3 * EACH, 4 * EACH);
-	usleep(50000);
 	check(&n, daemon, 4 * EACH, &sums);
 	munmap(o.map, OFFER_SIZE);
 }
@@ -344,7 +345,7 @@ static void who_gave_up_is_no_process(void **state)
 	int fd;
 
 	(void)state;
-	kill(daemon, SIGSTOP);
+	nodes_pause(daemon);
 	make(&o, 41, 0);
 	fd = knock(n.socket);
 	assert_int_equal(send(fd, &o.hello, sizeof(o.hello), 0), sizeof(o.hello));
@@ -455,7 +456,7 @@ static void lies_are_counted(void **state)
 	(void)state;
 	assert_int_equal(client_attach(&honest, n.socket, 0, 0, NULL), 0);
 	for (;; lies++) {
-		kill(daemon, SIGSTOP);
+		nodes_pause(daemon);
 		make(&o, 100 + lies, 0);
 		if (!lie(&o, lies, honest.token))
 			break;

@@ -26,7 +26,7 @@ static void take(struct hr_mounts *m, const uint8_t *rows, uint64_t bytes, uint6
 
 static void check(struct hr_mounts *m)
 {
-	bool missing;
+	bool missing = false;
 
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct hr_mount *mount = &m->v[i];
