@@ -89,6 +89,10 @@ uint64_t hr_writer_bytes(const struct hr_writer *w);
  */
 int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
+/* The same for who has just packed the frame from `msg`, which need not be unpacked again. */
+int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
+			    size_t bytes);
+
 /*
  * The same for the last words of a stream whose disk is full: from the room that hr_writer_append
  * leaves alone. (None where the file system cannot take room ahead.)

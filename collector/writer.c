@@ -394,6 +394,12 @@ int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes)
 	return append(w, frame, bytes, false);
 }
 
+int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
+			    size_t bytes)
+{
+	return append_message(w, msg, frame, bytes, false);
+}
+
 int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes)
 {
 	return append(w, frame, bytes, true);

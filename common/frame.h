@@ -16,6 +16,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <zstd.h>
 
 #include "proto/headrace.pb-c.h"
 
@@ -38,6 +39,10 @@ _Static_assert(sizeof(struct hr_frame_hdr) == HR_FRAME_HDR_BYTES, "frame header"
  * malloc'ed, the caller frees it. Errors: -ENOMEM, -E2BIG.
  */
 int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, size_t *ret_bytes);
+
+/* The same with the caller's context, for those who pack many frames; NULL: plain. */
+int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **ret_buf,
+		       size_t *ret_bytes);
 
 /*
  * Looks at the header at buf[0..bytes). Returns 0 and the whole frame's size when header, length

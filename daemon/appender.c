@@ -9,29 +9,46 @@
 
 /* ---- packing -------------------------------------------------------------------------------------- */
 
-int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
+/* Makes o's bytes. The message stays; its events, in `events`, until the next one is encoded. */
+static int pack(struct hr_appender *a, struct hr_out *o, Headrace__EventBatch *events)
 {
-	Headrace__EventBatch events;
+	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
 	int r = 0;
 
-	if (o->packed || o->retire_gen)
-		return 0;
 	if (o->batch) {
 		r = hr_batch_encode(a->encoder, o->batch->events, o->batch->n, o->batch->tasks,
-				    o->batch->n_tasks, &events);
-		o->frame.events = &events;
+				    o->batch->n_tasks, events);
+		o->frame.events = events;
 	}
 	if (!r) /* an event batch is compressed plane by plane already */
-		r = hr_frame_pack(&o->frame, !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES,
-				  &o->packed, &o->packed_bytes);
-	o->frame.events = NULL;
-	if (r)
-		return r;
+		r = hr_frame_pack_with(&o->frame, compress ? a->zstd : NULL, &o->packed,
+				       &o->packed_bytes);
+	if (r && o->batch)
+		o->frame.events = NULL;
+	return r;
+}
+
+/* Its bytes are all that is left of the message. */
+static void keep_bytes(struct hr_appender *a, struct hr_out *o)
+{
+	o->frame.events = NULL; /* or whichever message it is: they share the place */
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
 	hr_arena_reset(&o->arena);
 	a->kept_bytes += o->packed_bytes;
-	return 0;
+}
+
+int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
+{
+	Headrace__EventBatch events;
+	int r;
+
+	if (o->packed || o->retire_gen)
+		return 0;
+	r = pack(a, o, &events);
+	if (!r)
+		keep_bytes(a, o);
+	return r;
 }
 
 /* Puts a Loss frame of the same number in o's place. */
@@ -92,6 +109,26 @@ static void note_done(struct hr_appender *a, uint64_t n, int error)
 	pthread_mutex_unlock(&a->lock);
 }
 
+static int store(struct hr_appender *a, struct hr_out *o)
+{
+	Headrace__EventBatch events;
+	int r;
+
+	if (o->packed)
+		return hr_writer_append(a->writer, o->packed, o->packed_bytes);
+	r = pack(a, o, &events);
+	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or our own mistake */
+		r = replace(a, o);
+		return r ? r : hr_writer_append(a->writer, o->packed, o->packed_bytes);
+	}
+	if (r)
+		return r;
+	/* The message is still there, so that the writer need not unpack it for its index. */
+	r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
+	keep_bytes(a, o);
+	return r;
+}
+
 /* Appends from the head of what is kept, as far as the store goes along. */
 static int append_kept(struct hr_appender *a)
 {
@@ -105,12 +142,7 @@ static int append_kept(struct hr_appender *a)
 			if (a->journal)
 				hr_journal_retire(a->journal, o->retire_gen);
 		} else {
-			r = hr__appender_pack(a, o);
-			if (r &&
-			    r != -ENOMEM) /* cannot be encoded: too large, or our own mistake */
-				r = replace(a, o);
-			if (!r)
-				r = hr_writer_append(a->writer, o->packed, o->packed_bytes);
+			r = store(a, o);
 			if (r && r != -EALREADY)
 				break;
 			r = 0;
@@ -201,6 +233,7 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 		free(a);
 		return r;
 	}
+	a->zstd = ZSTD_createCCtx(); /* NULL: frames stay plain */
 	a->writer = w;
 	a->pool = pool;
 	a->journal = journal;
@@ -215,6 +248,7 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 	pthread_condattr_destroy(&attr);
 	r = pthread_create(&a->thread, NULL, run, a);
 	if (r) {
+		ZSTD_freeCCtx(a->zstd);
 		hr_encoder_free(a->encoder);
 		free(a);
 		return -r;
@@ -319,6 +353,7 @@ int hr_appender_free(struct hr_appender *a)
 	r = hr_appender_stop(a);
 	while ((o = hr_out_list_pop(&a->kept)))
 		hr_out_free(o, a->pool);
+	ZSTD_freeCCtx(a->zstd);
 	hr_encoder_free(a->encoder);
 	pthread_cond_destroy(&a->given_some);
 	pthread_cond_destroy(&a->done_some);

@@ -28,6 +28,7 @@ struct hr_appender {
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
 	struct hr_encoder *encoder;
+	ZSTD_CCtx *zstd;	 /* for frames other than events */
 	struct hr_out_list kept; /* packed, not yet stored */
 	uint64_t kept_bytes;
 };
