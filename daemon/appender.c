@@ -9,16 +9,16 @@
 
 /* ---- packing -------------------------------------------------------------------------------------- */
 
-/* Makes o's bytes. The message stays; its events, in `events`, until the next one is encoded. */
-static int pack(struct hr_appender *a, struct hr_out *o, Headrace__EventBatch *events)
+/* Makes o's bytes. The message stays; that of events, until the next ones are encoded. */
+static int pack(struct hr_appender *a, struct hr_out *o)
 {
 	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
 	int r = 0;
 
 	if (o->batch) {
 		r = hr_batch_encode(a->encoder, o->batch->events, o->batch->n, o->batch->tasks,
-				    o->batch->n_tasks, events);
-		o->frame.events = events;
+				    o->batch->n_tasks, &a->events);
+		o->frame.events = &a->events;
 	}
 	if (!r) /* an event batch is compressed plane by plane already */
 		r = hr_frame_pack_with(&o->frame, compress ? a->zstd : NULL, &o->packed,
@@ -40,12 +40,11 @@ static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 
 int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
 {
-	Headrace__EventBatch events;
 	int r;
 
 	if (o->packed || o->retire_gen)
 		return 0;
-	r = pack(a, o, &events);
+	r = pack(a, o);
 	if (!r)
 		keep_bytes(a, o);
 	return r;
@@ -111,12 +110,11 @@ static void note_done(struct hr_appender *a, uint64_t n, int error)
 
 static int store(struct hr_appender *a, struct hr_out *o)
 {
-	Headrace__EventBatch events;
 	int r;
 
 	if (o->packed)
 		return hr_writer_append(a->writer, o->packed, o->packed_bytes);
-	r = pack(a, o, &events);
+	r = pack(a, o);
 	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or our own mistake */
 		r = replace(a, o);
 		return r ? r : hr_writer_append(a->writer, o->packed, o->packed_bytes);

@@ -28,8 +28,9 @@ struct hr_appender {
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
 	struct hr_encoder *encoder;
-	ZSTD_CCtx *zstd;	 /* for frames other than events */
-	struct hr_out_list kept; /* packed, not yet stored */
+	Headrace__EventBatch events; /* as encoded last */
+	ZSTD_CCtx *zstd;	     /* for frames other than events */
+	struct hr_out_list kept;     /* packed, not yet stored */
 	uint64_t kept_bytes;
 };
 

@@ -157,6 +157,9 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 	return bytes;
 }
 
+/* Any other `how` is an error that looks at no control block: it may be a bad pointer. */
+#define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
+
 /* preadv2 and pwritev2 take -1 for the file position. */
 static inline int64_t hr_v2_offset(off64_t offset)
 {

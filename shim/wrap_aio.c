@@ -76,6 +76,8 @@ static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 		struct hr_op op;                                                                   \
 		int r;                                                                             \
                                                                                                    \
+		if (mode != LIO_WAIT && mode != LIO_NOWAIT)                                        \
+			return HR_REAL(name)(mode, list, n, event); /* looks at no list */         \
 		if (mode != LIO_WAIT)                                                              \
 			record_requests(read_id, write_id, list64, n, 0);                          \
 		begin_list(&op, HR_OP_##name, list64, n);                                          \

@@ -39,7 +39,7 @@ DIR *hr_wrap_fdopendir(int fd)
 
 int hr_wrap_closedir(DIR *dir)
 {
-	int fd = HR_REAL(dirfd)(dir);
+	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* NULL is an error, not a crash */
 	struct hr_op op;
 	int r;
 

@@ -177,9 +177,10 @@ hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint
 	return second;
 }
 
-static inline int64_t before_copy(const off64_t *offset, int64_t ret)
+/* Of nothing, the kernel copies nothing and looks at no offset: it may be a bad pointer. */
+static inline int64_t before_copy(const off64_t *offset, uint64_t asked, int64_t ret)
 {
-	return offset != NULL && ret >= 0 ? *offset - ret : HR_OFFSET_NONE;
+	return offset != NULL && asked > 0 && ret >= 0 ? *offset - ret : HR_OFFSET_NONE;
 }
 
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
@@ -190,9 +191,9 @@ void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_o
 	if (!op->live)
 		return;
 	if (hr_file_tracked(op->file))
-		op->offset = before_copy(in_offset, ret);
+		op->offset = before_copy(in_offset, op->asked, ret);
 	hr_end_pair(op, second, to_file ? out : -1,
-		    to_file ? before_copy(out_offset, ret) : HR_OFFSET_NONE, ret, flags);
+		    to_file ? before_copy(out_offset, op->asked, ret) : HR_OFFSET_NONE, ret, flags);
 }
 
 #define SENDFILE(name, type)                                                                       \

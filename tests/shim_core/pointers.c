@@ -5,6 +5,8 @@
  * Every line says what a call gave; both runs must say the same (CMake compares them by exit status: 0 when
  * all is as the kernel has it, checked here against numbers that are known).
  */
+#include <aio.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -44,7 +46,7 @@ static void readlink_over_itself(void)
 {
 	char target[101], *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
 					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *name = pages + PAGE - 100;
+	char *name = pages + PAGE - 100, *volatile into = name;
 
 	memset(target, 'x', 100);
 	target[100] = '\0';
@@ -52,7 +54,7 @@ static void readlink_over_itself(void)
 	expect("symlink", symlink(target, "pointers.link"), 0);
 	expect("munmap", munmap(pages + PAGE, PAGE), 0);
 	strcpy(name, "pointers.link");
-	expect("readlink", readlink(name, name, 100), 100);
+	expect("readlink", readlink(name, into, 100), 100);
 	unlink("pointers.link");
 	munmap(pages, PAGE);
 }
@@ -71,8 +73,32 @@ static void truncate_name_away(void)
 	unlink("pointers.file");
 }
 
+/* What the kernel or libc refuses, or is done with, before it looks at a pointer. */
+static void unlooked_at(void)
+{
+	int fd = open("pointers.file", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), pipes[2];
+	off64_t *bad_offset = (off64_t *)8;
+	void *volatile bad_pointer = (void *)8; /* the compiler need not know */
+	DIR *volatile none = NULL;
+
+	expect("pipe", pipe(pipes), 0);
+	expect("splice of nothing", splice(fd, bad_offset, pipes[1], NULL, 0, 0), 0);
+	expect("the same by number", syscall(SYS_splice, fd, bad_offset, pipes[1], NULL, 0, 0), 0);
+	expect("closedir(NULL)", closedir(none), -1);
+	expect("closedir(NULL) errno", errno, EINVAL);
+	expect("aio_fsync, bad how", aio_fsync(12345, bad_pointer), -1);
+	expect("aio_fsync, bad how, errno", errno, EINVAL);
+	expect("lio_listio, bad mode", lio_listio(12345, bad_pointer, 1, NULL), -1);
+	expect("lio_listio, bad mode, errno", errno, EINVAL);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(fd);
+	unlink("pointers.file");
+}
+
 int main(void)
 {
+	unlooked_at();
 	clone3_probe();
 	readlink_over_itself();
 	truncate_name_away();
