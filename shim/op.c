@@ -137,7 +137,7 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 		begin_slow(op, id, file, fd, asked, offset);
 }
 
-static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile);
+static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
  * Calls after which the name may mean another place (chdir), or be gone: readlink may write over it, truncate
@@ -181,7 +181,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__vfork_child();
 	/* Under seccomp nobody can be asked whether it is readable: chdir alone cannot do without. */
 	if (hr_unlikely(names_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
-		op->live = op_name(op, hr__path_readable(path) ? 0 : -EFAULT, -1, false);
+		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
 		if (!op->live)
 			return;
@@ -236,11 +236,31 @@ void hr__end_none(struct hr_op *op)
 }
 
 /*
+ * The call may have ended before it read the path (an empty target), or have written over it or taken its page
+ * away since (a value on top of it, a file cut short that it lies in).
+ */
+static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
+{
+	switch (id) {
+	case HR_OP_symlink:
+	case HR_OP_symlinkat:
+		return ret < 0;
+	case HR_OP_getxattr:
+	case HR_OP_lgetxattr:
+		return ret > 0;
+	default:
+		return (flags & O_TRUNC) != 0; /* of an open; what else it may mean does no harm */
+	}
+}
+
+/*
  * The caller's path, now that the kernel has read it: success proves that, and so do errors that come after
  * the look-up. Others (EINVAL for a bad flag) may come before it: then the kernel is asked.
  */
-static bool path_proved(const char *path, int64_t ret)
+static bool path_proved(const struct hr_op *op, int64_t ret, uint32_t flags)
 {
+	if (path_doubtful(op->id, ret, flags) && !hr__image.quiet)
+		return hr__path_readable(op->path);
 	switch (ret >= 0 ? 0 : -ret) {
 	case 0:
 	case ENOENT:
@@ -256,7 +276,7 @@ static bool path_proved(const char *path, int64_t ret)
 	case EFAULT:
 		return false;
 	default:
-		return hr__path_readable(path);
+		return hr__path_readable(op->path);
 	}
 }
 
@@ -281,14 +301,14 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 }
 
 /* Finds op->file from op->path. False: nothing to record. */
-static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile)
+static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 {
 	static const char suffix[] = "#tmpfile";
 	struct hr__text text;
 	bool known;
 
 	hr__text_init(&text);
-	known = path_proved(op->path, ret) && hr__path_absolute(&text, op->dirfd, op->path);
+	known = proved && hr__path_absolute(&text, op->dirfd, op->path);
 	if (known && tmpfile) {
 		size_t n = hr__path_append(text.bytes, text.length, hr__text_cap(&text), suffix,
 					   sizeof(suffix) - 1);
@@ -306,7 +326,7 @@ static bool op_name(struct hr_op *op, int64_t ret, int fd, bool tmpfile)
 static __attribute__((noinline)) void end_slow(struct hr_op *op, uint64_t end, int64_t ret,
 					       uint32_t flags)
 {
-	if (op->path != NULL && !op_name(op, ret, -1, false))
+	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), -1, false))
 		hr__end_none(op);
 	else
 		finish(op, end, ret, flags, NULL);
@@ -351,8 +371,8 @@ void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
 	end = hr__clock_ticks();
 	if (op->path == NULL && fd >= 0)
 		hr_fd_set(fd, op->file);
-	if (op->path != NULL &&
-	    !op_name(op, ret, fd, fd >= 0 && (flags & O_TMPFILE) == O_TMPFILE)) {
+	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), fd,
+					 fd >= 0 && (flags & O_TMPFILE) == O_TMPFILE)) {
 		hr__end_none(op);
 		return;
 	}
@@ -373,7 +393,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 	if (!op->live)
 		return;
 	end = hr__clock_ticks();
-	if (op->path != NULL && !op_name(op, ret, -1, false)) {
+	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), -1, false)) {
 		if (!hr_file_tracked(second)) {
 			hr__end_none(op);
 			return;
@@ -394,7 +414,7 @@ hr_file hr_path_file(int dirfd, const char *path)
 
 	if (!hr__image.on || path == NULL || !hr__path_readable(path))
 		return HR_FILE_IGNORED;
-	return op_name(&op, 0, -1, false) ? op.file : HR_FILE_IGNORED;
+	return op_name(&op, true, -1, false) ? op.file : HR_FILE_IGNORED;
 }
 
 /* ---- counts and cuts --------------------------------------------------------------------------- */

@@ -73,6 +73,27 @@ static void truncate_name_away(void)
 	unlink("pointers.file");
 }
 
+/* The same, by an open. */
+static void open_name_away(void)
+{
+	int fd = open("pointers.file", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	char *name;
+
+	for (int way = 0; way < 2; way++) {
+		expect("ftruncate", ftruncate(fd, PAGE), 0);
+		name = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		strcpy(name, "pointers.file");
+		if (way == 0)
+			close(open(name, O_RDWR | O_TRUNC | O_CLOEXEC));
+		else
+			fclose(fopen(name, "we"));
+		expect("it was opened", lseek(fd, 0, SEEK_END), 0);
+		munmap(name, PAGE);
+	}
+	close(fd);
+	unlink("pointers.file");
+}
+
 /* What the kernel or libc refuses, or is done with, before it looks at a pointer. */
 static void unlooked_at(void)
 {
@@ -90,6 +111,9 @@ static void unlooked_at(void)
 	expect("aio_fsync, bad how, errno", errno, EINVAL);
 	expect("lio_listio, bad mode", lio_listio(12345, bad_pointer, 1, NULL), -1);
 	expect("lio_listio, bad mode, errno", errno, EINVAL);
+	expect("symlink to nothing", symlink("", bad_pointer), -1);
+	expect("symlink to nothing, errno", errno, ENOENT);
+	expect("symlinkat to nothing", symlinkat("", AT_FDCWD, bad_pointer), -1);
 	close(pipes[0]);
 	close(pipes[1]);
 	close(fd);
@@ -102,5 +126,6 @@ int main(void)
 	clone3_probe();
 	readlink_over_itself();
 	truncate_name_away();
+	open_name_away();
 	return bad;
 }
