@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OURS 8u
+#define OURS 9u
 
 /* Does `variable` ("NAME=value") have this name? */
 static bool is_named(const char *variable, const char *name, size_t bytes)
@@ -80,7 +80,8 @@ static char *preload(const char *library)
 static bool put_all(char **environment, const struct hr_environment *e)
 {
 	const char *const socket[] = {e->socket, NULL}, *const store[] = {e->store, NULL};
-	const char *const job[] = {e->job, NULL}, *const on_full[] = {"wait:1000", NULL};
+	const char *const job[] = {e->job, NULL}, *const on_full[] = {"wait:1000", NULL},
+			  *const full[] = {"full", NULL};
 	/* Room for the shim to tell children that nobody answered (shim/session.c): 20 digits. */
 	const char *const attach_failed[] = {"00000000000000000000", NULL};
 
@@ -97,6 +98,8 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	if (e->include[0] != NULL &&
 	    !put(environment,
 		 join("HEADRACE_INCLUDE", getenv("HEADRACE_INCLUDE"), e->include, ',')))
+		return false;
+	if (e->full_cmdline && !put(environment, join("HEADRACE_CMDLINE", NULL, full, ',')))
 		return false;
 	return getenv("HEADRACE_ON_FULL") != NULL ||
 	       put(environment, join("HEADRACE_ON_FULL", NULL, on_full, ','));

@@ -4,7 +4,7 @@
  *
  * Purpose   A copy of ours with LD_PRELOAD (what is there is kept, our library appended),
  *           HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE,
- *           HEADRACE_INCLUDE, and HEADRACE_ON_FULL=wait:1000 unless it is set: a person who asks
+ *           HEADRACE_INCLUDE, HEADRACE_CMDLINE if asked for, and HEADRACE_ON_FULL=wait:1000 unless it is set: a person who asks
  *           for a trace wants all of it, and a restart of a killed daemon takes its time.
  * Owner     The caller frees the result.
  * Threads   One.
@@ -12,11 +12,14 @@
 #ifndef HEADRACE_CLI_ENVIRONMENT_H
 #define HEADRACE_CLI_ENVIRONMENT_H
 
+#include <stdbool.h>
+
 struct hr_environment {
 	const char *library; /* path of libheadrace.so */
 	const char *socket, *store, *job;
 	const char *const *exclude,
 	    *const *include; /* NULL-terminated; added to the variables' own lists */
+	bool full_cmdline;
 };
 
 /* NULL when out of memory. */

@@ -229,6 +229,7 @@ static int make_environment(struct run *run)
 	    .job = run->job.id,
 	    .exclude = (const char *const *)run->exclude,
 	    .include = (const char *const *)run->include,
+	    .full_cmdline = run->options.full_cmdline,
 	};
 
 	run->environment = hr_environment_new(&e);

@@ -22,6 +22,7 @@ enum {
 	OPT_LINGER,
 	OPT_SUMMARY,
 	OPT_BEST_EFFORT,
+	OPT_FULL_CMDLINE,
 };
 
 const struct hr_option hr_run_option_table[] = {
@@ -39,6 +40,8 @@ const struct hr_option hr_run_option_table[] = {
     {"linger", OPT_LINGER, "TIME", "wait at most TIME for processes that outlive CMD (5s)"},
     {"summary", OPT_SUMMARY, "FILE", "write the summary to FILE too, as JSON"},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded"},
+    {"full-cmdline", OPT_FULL_CMDLINE, NULL,
+     "store all arguments of commands, not program and script only"},
     {"help", 'h', NULL, "this text"},
     {NULL, 0, NULL, NULL},
 };
@@ -113,6 +116,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 			   : bad_value("linger", value, "a time, as 5s, 500ms or 0");
 	case OPT_SUMMARY:
 		o->summary = value;
+		return 0;
+	case OPT_FULL_CMDLINE:
+		o->full_cmdline = true;
 		return 0;
 	default:
 		o->best_effort = true;

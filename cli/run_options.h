@@ -23,7 +23,7 @@ struct hr_run_options {
 	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
 	int level; /* enum hr_level */
 	uint64_t max_bytes, linger_ns;
-	bool best_effort;
+	bool best_effort, full_cmdline;
 	char **command; /* CMD and its arguments */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/clock.h"
+#include "shim/cmdline.h"
 #include "shim/sys.h"
 
 #define ARGV_BYTES 4096u
@@ -56,7 +57,9 @@ static long read_exe(char *buf, size_t cap)
 
 static long read_argv(char *buf, size_t cap)
 {
-	return hr__sys_slurp("/proc/self/cmdline", buf, cap);
+	long n = hr__sys_slurp("/proc/self/cmdline", buf, cap);
+
+	return n > 0 && !hr__image.full_cmdline ? (long)hr__cmdline_cut(buf, (size_t)n) : n;
 }
 
 static long read_cwd(char *buf, size_t cap)

@@ -77,6 +77,7 @@ static void read_environment(char **envp)
 {
 	const char *socket = value_of(envp, "HEADRACE_SOCKET");
 	const char *seccomp = value_of(envp, "HEADRACE_SECCOMP");
+	const char *cmdline = value_of(envp, "HEADRACE_CMDLINE");
 	size_t n;
 
 	if (socket == NULL)
@@ -85,6 +86,7 @@ static void read_environment(char **envp)
 	if (n < sizeof(hr__image.socket)) /* a longer one cannot be connected to: stays detached */
 		memcpy(hr__image.socket, socket, n + 1);
 	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
+	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
 	read_on_full(value_of(envp, "HEADRACE_ON_FULL"));
 	read_hint(value_of(envp, HINT_NAME));
 	read_filter(envp);

@@ -106,6 +106,17 @@ class Environment(harness.Case):
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
         self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
 
+    def test_command_lines(self):
+        script = os.path.join(self.dir, "train.py")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("open(__file__).read()\n")
+        command = [PYTHON, "-u", script, "--token", "secret"]
+        for options, want in (((), f"{PYTHON} {script}"), (("--full-cmdline",), " ".join(command))):
+            self.store = os.path.join(self.dir, f"store{len(options)}")
+            self.assertEqual(self.run_it(*options, "--", *command).returncode, 0)
+            rows, _ = self.query("SELECT cmdline FROM processes")
+            self.assertEqual([row["cmdline"] for row in rows], [want])
+
     def test_preload_is_kept(self):
         other = os.path.join(self.dir, "other.so")
         source = os.path.join(self.dir, "other.c")

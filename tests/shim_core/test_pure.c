@@ -3,6 +3,7 @@
 #include "tests/shim_core/harness.h"
 
 #include "common/pathid.h"
+#include "shim/cmdline.h"
 #include "shim/linkname.h"
 #include "shim/path.h"
 
@@ -231,6 +232,63 @@ static void path_ids(void **state)
 	assert_int_not_equal(hr_path_id("/data/x", 7), 0);
 }
 
+static void command_lines(void **state)
+{
+	/* Words are separated by bars here. */
+	static const struct {
+		const char *line, *want;
+	} rows[] = {
+	    {"", ""},
+	    {"/usr/bin/rsync|-a|/data|/backup", "/usr/bin/rsync"},
+	    {"python3|train.py|--token|x", "python3|train.py"},
+	    {"/opt/bin/python3.11|-u|-W|ignore|-Xdev|train.py|x", "/opt/bin/python3.11|train.py"},
+	    {"python3|-m|torch.distributed.run|t.py", "python3|-m|torch.distributed.run"},
+	    {"python3|-um|torch.distributed.run|t.py", "python3|-um|torch.distributed.run"},
+	    {"python3|-mtorch.distributed.run|t.py", "python3|-mtorch.distributed.run"},
+	    {"python3|-c|print('secret')|a", "python3|-c"},
+	    {"python3|-cprint('secret')|a", "python3|-c"},
+	    {"python3|-Bc|print('secret')|a", "python3|-Bc"},
+	    {"python3|-c|from multiprocessing.spawn import spawn_main; spawn_main(7)|--x",
+	     "python3|-c|from multiprocessing.spawn import spawn_main"},
+	    {"python3|-", "python3|-"},
+	    {"python3", "python3"},
+	    {"python3|-c", "python3|-c"},
+	    {"python3|-W", "python3"},
+	    {"pythonista|a.py", "pythonista"},
+	    {"-bash", "-bash"},
+	    {"/bin/sh|-c|curl -H token", "/bin/sh|-c"},
+	    {"bash|-ec|curl -H token", "bash|-ec"},
+	    {"bash|-o|pipefail|--rcfile|rc|job.sh|a", "bash|job.sh"},
+	    {"perl|-Mstrict|-I|lib|-i.bak|x.pl|a", "perl|x.pl"},
+	    {"perl|-ne|print 'secret'", "perl|-ne"},
+	    {"java|-Xmx1g|-cp|a.jar|-Dkey=secret|Main|a", "java|Main"},
+	    {"java|-jar|x.jar|a", "java|x.jar"},
+	    {"node|--require|x|a.js|b", "node|a.js"},
+	    {"ray::worker 1|secret", "ray::worker 1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (unsigned ended = 0; ended < 2; ended++) { /* by a NUL, or cut short */
+			size_t n = strlen(rows[i].line);
+			char *buf = malloc(n + ended + 1);
+
+			memcpy(buf, rows[i].line, n);
+			buf[n] = '|';
+			for (size_t k = 0; k < n + ended; k++)
+				if (buf[k] == '|')
+					buf[k] = '\0';
+			n = hr__cmdline_cut(buf, n + ended);
+			for (size_t k = 0; k < n; k++)
+				if (buf[k] == '\0')
+					buf[k] = '|';
+			if (n != strlen(rows[i].want) || memcmp(buf, rows[i].want, n) != 0)
+				fail_msg("%s: %.*s", rows[i].line, (int)n, buf);
+			free(buf);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +296,7 @@ int main(void)
 	    cmocka_unit_test(globs),	       cmocka_unit_test(paths_appended),
 	    cmocka_unit_test(link_names),      cmocka_unit_test(proc_names),
 	    cmocka_unit_test(variables),       cmocka_unit_test(path_ids),
+	    cmocka_unit_test(command_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
