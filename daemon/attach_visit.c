@@ -302,6 +302,14 @@ static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map
 	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Has the client closed its end? */
+static bool hung_up(int fd)
+{
+	struct pollfd p = {.fd = fd};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
+}
+
 static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *ack, int *ret_fd)
 {
 	socklen_t len = sizeof(v->cred);
@@ -321,7 +329,7 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 		return -EACCES;
 	if (v->hello.kind == HR_HELLO_MORE_RINGS)
 		return more_rings(a, v, ack, ret_fd);
-	return attach(a, v, r == -ECONNABORTED, ack, ret_fd);
+	return attach(a, v, r == -ECONNABORTED || (!v->offered && hung_up(fd)), ack, ret_fd);
 }
 
 /* A process that is not recorded and could be missed. One that has left without an offer comes again. */

@@ -113,36 +113,42 @@ static bool committed(const struct hr_ring_view *r, uint64_t index)
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
+/*
+ * Slots that the client has reserved behind our tail: its word. Nothing is committed that was not reserved, so this
+ * keeps us from slots that were never used, whose pages do not exist yet.
+ */
+static uint64_t reserved(const struct hr_ring_view *r)
+{
+	return __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) - r->tail;
+}
+
 bool hr_ring_stirs(const struct hr_ring_view *r)
 {
-	return committed(r, r->tail) || __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) != r->tail;
+	return reserved(r) != 0;
 }
 
 bool hr_ring_pressed(const struct hr_ring_view *r)
 {
-	return committed(r, r->tail + r->n_slots / 2);
+	return reserved(r) > r->n_slots / 2 && committed(r, r->tail + r->n_slots / 2);
 }
 
 /* ---- slots that will never be committed -------------------------------------------------------------- */
 
+/* One past the last reserved slot; a head that cannot be moves us by a ring at most. */
+static uint64_t reserved_to(const struct hr_ring_view *r)
+{
+	uint64_t n = reserved(r);
+
+	return r->tail + (n < r->n_slots ? n : r->n_slots);
+}
+
 /* One past the last committed slot behind `index`, or `index` itself. */
 static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 {
-	for (uint64_t i = r->tail + r->n_slots; i-- > index;)
+	for (uint64_t i = reserved_to(r); i-- > index;)
 		if (committed(r, i))
 			return i + 1;
 	return index;
-}
-
-/* Reserved slots of a dead owner are torn; `head` is the client's word, so it moves us by a ring at most. */
-static uint64_t reserved_to(const struct hr_ring_view *r, uint64_t index)
-{
-	uint64_t head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
-	uint64_t to = last_committed(r, index);
-
-	if (head - r->tail <= r->n_slots && head > to)
-		to = head;
-	return to;
 }
 
 /* The slot at `index` is not committed: whether it should be skipped as torn. */
@@ -150,8 +156,10 @@ static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now
 {
 	if (index < r->torn_to)
 		return true;
-	if (gone) {
-		r->torn_to = reserved_to(r, index);
+	if (gone) { /* what it had reserved is torn, or was committed */
+		uint64_t n = reserved(r);
+
+		r->torn_to = n <= r->n_slots ? reserved_to(r) : last_committed(r, index);
 		return index < r->torn_to;
 	}
 	if (__atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) == index) {

@@ -201,18 +201,29 @@ static int offer(void)
 	return 0;
 }
 
+/*
+ * The daemon, stopped a moment ago, has begun with us. One that is stopped again in the middle is given PATIENCE; then
+ * the next call finds a map of ours in its backlog, as -EPIPE asks for.
+ */
+static int talk_late(struct hr_ack *ret_ack)
+{
+	int r = hr__talk_answer(hr__clock_ns() + PATIENCE, false, ret_ack);
+
+	return r == -EAGAIN ? -EPIPE : r;
+}
+
 static int talk_attach(bool forked, uint64_t until)
 {
 	struct hr_ack ack = {0};
 	int r = hr__talk_hello(HR_HELLO_ATTACH, forked, until);
 
 	if (r == 0)
-		r = hr__talk_answer(until, &ack);
+		r = hr__talk_answer(until, true, &ack);
 	if (r == -EAGAIN) {
 		r = offer();
 		if (r != -EPIPE)
 			return r;
-		r = hr__talk_answer(hr__clock_ns() + patience(), &ack);
+		r = talk_late(&ack);
 	}
 	return r == 0 ? adopt(&ack) : r;
 }
@@ -224,7 +235,7 @@ static int talk_more(uint64_t until)
 	int r = hr__talk_hello(HR_HELLO_MORE_RINGS, false, until);
 
 	if (r == 0)
-		r = hr__talk_answer(until, &ack);
+		r = hr__talk_answer(until, true, &ack);
 	if (r < 0)
 		return r;
 	map = map_rings(&ack);

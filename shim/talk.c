@@ -122,7 +122,7 @@ static bool daemon_answers(uint64_t waited_ns)
 }
 
 /* The answer and its descriptors, which go to own[] as they come. */
-int hr__talk_answer(uint64_t until, struct hr_ack *ret_ack)
+int hr__talk_answer(uint64_t until, bool look, struct hr_ack *ret_ack)
 {
 	union {
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -148,7 +148,7 @@ int hr__talk_answer(uint64_t until, struct hr_ack *ret_ack)
 		nap = LOOK_NS;
 		HR_SYS5(ppoll, &p, 1, &ts, NULL, 8);
 		n = HR_SYS3(recvmsg, p.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	} while (n == -EAGAIN && left > 0 && daemon_answers(hr__clock_ns() - began));
+	} while (n == -EAGAIN && left > 0 && (!look || daemon_answers(hr__clock_ns() - began)));
 	if (n <= 0)
 		return n < 0 ? (int)n : -ECONNRESET;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {

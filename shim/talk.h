@@ -18,10 +18,10 @@ enum hr__own { HR__OWN_SOCKET, HR__OWN_MAP, HR__OWN_NODE, HR__OWN_COUNT };
 int hr__talk_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns);
 
 /*
- * The answer; its descriptors are then ours, as HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: there will be none soon, because the
- * daemon is stopped, or time is over. The daemon's refusal; -ECONNRESET: it hung up.
+ * The answer; its descriptors are then ours, as HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: there will be none soon, because
+ * time is over or, with `look`, because the daemon is stopped. The daemon's refusal; -ECONNRESET: it hung up.
  */
-int hr__talk_answer(uint64_t until_ns, struct hr_ack *ret_ack);
+int hr__talk_answer(uint64_t until_ns, bool look, struct hr_ack *ret_ack);
 
 /* Makes HR__OWN_MAP: sealed memory of `bytes` zeros, which take no memory until they are touched. */
 int hr__talk_memory(uint64_t bytes);

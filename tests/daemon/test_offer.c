@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -304,6 +305,45 @@ static void the_dead_are_recorded(void **state)
 	assert_int_equal(sums.ended_processes, 3);
 }
 
+/* Thousands of maps may wait: what nobody wrote to costs no memory, not even when its owner died in the middle. */
+static void unused_slots_have_no_pages(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct hr_ring_hdr *ring;
+	struct offer o;
+	struct stat st;
+	pid_t daemon = start(&n), pid;
+	int fd, status;
+
+	(void)state;
+	nodes_pause(daemon);
+	make(&o, 24, 0);
+	fd = dup(o.fds[0]);
+	pid = fork();
+	if (pid == 0) {
+		send_offer(&n, &o);
+		reads(&o, 0, EACH);
+		ring = (struct hr_ring_hdr *)((uint8_t *)o.map +
+					      hr_ring_offset(0, HR_OFFER_SLOTS_LOG2));
+		ring->head++; /* reserved, never committed */
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(o.fds[0]);
+	munmap(o.map, OFFER_SIZE);
+	kill(daemon, SIGCONT);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	nodes_read(&n, NULL, 0, &sums);
+	assert_int_equal(sums.events, EACH);
+	assert_int_equal(sums.torn, 1);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_in_range(st.st_blocks * 512, 1, 256 << 10); /* of four times a MiB */
+	close(fd);
+	client_fdstore_clear();
+	nodes_done(&n);
+}
+
 /* An offered map is handed on to the next daemon like any other, and so is its ring position. */
 static void the_living_go_on(void **state)
 {
@@ -482,6 +522,7 @@ int main(void)
 	    cmocka_unit_test(an_offer_outlives_its_sender),
 	    cmocka_unit_test(an_offer_comes_in_time_or_fails),
 	    cmocka_unit_test(the_dead_are_recorded),
+	    cmocka_unit_test(unused_slots_have_no_pages),
 	    cmocka_unit_test(the_living_go_on),
 	    cmocka_unit_test(who_gave_up_is_no_process),
 	    cmocka_unit_test(lies_are_counted),
