@@ -272,11 +272,69 @@ static int by_job_and_node(const void *a, const void *b)
 	return r;
 }
 
+/* When its first process started: real ns. */
+static int64_t started(const struct hr_stream *s)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (uint32_t i = 0; i < s->n_processes; i++)
+		if (s->processes[i].msg->start_ns < first)
+			first = s->processes[i].msg->start_ns;
+	return s->n_processes ? (int64_t)first + s->real_minus_boot_ns : INT64_MAX;
+}
+
+static int by_place_and_time(const void *a, const void *b)
+{
+	const struct hr_stream *x = &(*(struct hr__stream *const *)a)->view;
+	const struct hr_stream *y = &(*(struct hr__stream *const *)b)->view;
+	int64_t x_start, y_start;
+	int r = strcmp(x->job, y->job);
+
+	if (r == 0)
+		r = strcmp(x->node, y->node);
+	if (r != 0)
+		return r;
+	x_start = started(x);
+	y_start = started(y);
+	if (x_start != y_start)
+		return x_start < y_start ? -1 : 1;
+	return x->instance < y->instance ? -1 : x->instance > y->instance;
+}
+
+/* The highest number in use: events may outlive a damaged row of their process. */
+static uint64_t last_proc(const struct hr_stream *s)
+{
+	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;
+
+	for (uint32_t i = 0; i < s->n_batches; i++) {
+		const struct hr_batch_ref *b = &s->batches[i];
+
+		if (b->n_procs > 0 && b->procs[b->n_procs - 1] > last)
+			last = b->procs[b->n_procs - 1];
+	}
+	return last;
+}
+
+static void number_processes(struct hr_catalog *c)
+{
+	const struct hr_stream *before = NULL;
+
+	if (c->n_streams < 2)
+		return;
+	qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_place_and_time);
+	for (size_t i = 0; i < c->n_streams; i++) {
+		struct hr_stream *s = &c->streams[i]->view;
+
+		if (before && strcmp(before->job, s->job) == 0 &&
+		    strcmp(before->node, s->node) == 0)
+			s->proc_base = before->proc_base + last_proc(before);
+		before = s;
+	}
+}
+
 /* Puts the streams together, in an order that does not depend on the file system. */
 static int finish(struct hr_catalog *c)
 {
-	if (c->n_streams > 0)
-		qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_job_and_node);
 	c->views = calloc(c->n_streams + 1, sizeof(*c->views));
 	if (!c->views)
 		return -ENOMEM;
@@ -285,8 +343,12 @@ static int finish(struct hr_catalog *c)
 
 		if (r < 0)
 			return r;
-		c->views[i] = c->streams[i]->view;
 	}
+	number_processes(c);
+	if (c->n_streams > 0)
+		qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_job_and_node);
+	for (size_t i = 0; i < c->n_streams; i++)
+		c->views[i] = c->streams[i]->view;
 	return 0;
 }
 

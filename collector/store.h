@@ -153,6 +153,7 @@ struct hr_stream {
 	const char *cluster, *job, *node, *boot_id;
 	uint32_t attempt;
 	uint64_t instance;
+	uint64_t proc_base;	    /* hr_stream_proc */
 	int64_t real_minus_boot_ns; /* from the stream's last Clock sample */
 	uint64_t clock_error_ns;
 	const struct hr_frame_ref *frames;
@@ -183,6 +184,15 @@ size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem *
 
 /* Unpacks one frame (any thread). Free with headrace__frame__free_unpacked. -EBADMSG, -EIO. */
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);
+
+/*
+ * A process's number outside of its stream: the streams of a job's runs on one node each count from 1, one after the
+ * other in the order of their starts. 0 (none) stays 0.
+ */
+static inline uint64_t hr_stream_proc(const struct hr_stream *s, uint64_t proc)
+{
+	return proc ? s->proc_base + proc : 0;
+}
 
 /* Process by id, NULL if unknown. */
 const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc);

@@ -479,7 +479,7 @@ int hr__emit_tasks(struct hr_emit *e)
 		const struct hr_process *p = hr_stream_process(e->st->s, e->c.tasks[i].proc);
 		struct hr_task_values *v = &e->tasks[i];
 
-		v->proc = e->c.tasks[i].proc;
+		v->proc = hr_stream_proc(e->st->s, e->c.tasks[i].proc);
 		v->tid = e->c.tasks[i].tid;
 		v->pid = p != NULL ? p->msg->pid : HR_TASK_NULL;
 		v->rank = p != NULL ? known(p->rank) : HR_TASK_NULL;

@@ -51,6 +51,7 @@ void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most)
 
 	g->most = most < HR_GROUPS_MAX ? most : HR_GROUPS_MAX;
 	g->most = worth < g->most ? worth : g->most;
+	g->most = g->most > 0 ? g->most : 1;
 	g->n_rows = n_rows;
 	g->n_groups = n_rows > 0;
 	memset(g->group, 0, n_rows);
@@ -76,7 +77,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 		struct slot *s = find(slots, key);
 
 		if (s->id == 0) {
-			if (n == most && n > 0)
+			if (n == most)
 				return false;
 			*s = (struct slot){key, ++n};
 		}

@@ -69,7 +69,7 @@ static bool process_matches(const struct hr_prune *p, const struct hr_stream *s,
 	const struct hr_process *process = hr_stream_process(s, proc);
 	bool of_process = p->pid.known || p->rank.known || p->local_rank.known || p->worker.known;
 
-	if (!has_number(&p->proc, (int64_t)proc))
+	if (!has_number(&p->proc, (int64_t)hr_stream_proc(s, proc)))
 		return false;
 	if (process == NULL)
 		return !of_process; /* all of these are NULL */

@@ -116,7 +116,7 @@ static void process_cell(struct hr_row_origin o, unsigned column, struct hr_cell
 
 	c->null = p == NULL;
 	if (column == HR_EVENTS_proc) {
-		c->u = o.proc;
+		c->u = hr_stream_proc(o.st->s, o.proc);
 		c->null = o.proc == 0;
 		return;
 	}

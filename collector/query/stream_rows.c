@@ -59,7 +59,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		hr__cell_text(c, command_line(rows->q, p));
 		break;
 	case HR_PROCESSES_exec_of:
-		hr__cell_nonzero(c, p->exec_of);
+		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->exec_of));
 		break;
 	case HR_PROCESSES_start_ns:
 		hr__cell_wall(c, rows->st, p->start_ns);
@@ -71,7 +71,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		hr__cell_text(c, hr__string_ofz(pool, p->exit));
 		break;
 	case HR_PROCESSES_parent_proc:
-		hr__cell_nonzero(c, p->parent_proc);
+		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->parent_proc));
 		break;
 	case HR_PROCESSES_world_size:
 		hr__cell_nonzero(c, p->world_size);

@@ -117,6 +117,29 @@ static void one_group_keeps_the_order(void **state)
 	hr__groups_free(g);
 }
 
+/* So few that no split is worth it, and more values than there can be groups. */
+static void few_rows_are_one_group(void **state)
+{
+	static const uint32_t counts[] = {1, HR_GROUPS_MAX + 1, HR_GROUPS_MIN_ROWS - 1};
+	uint32_t keys[HR_GROUPS_MIN_ROWS];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct hr_groups *g = hr__groups_new();
+		uint32_t n = counts[i];
+
+		assert_non_null(g);
+		for (uint32_t k = 0; k < n; k++)
+			keys[k] = g->unordered[k] = k;
+		hr__groups_start(g, n, HR_GROUPS_MAX);
+		assert_int_equal(hr__groups_refine(g, keys), n == 1);
+		hr__groups_finish(g, true);
+		assert_int_equal(g->n_groups, 1);
+		assert_int_equal(g->groups[0].n, n);
+		hr__groups_free(g);
+	}
+}
+
 static void nothing_makes_no_group(void **state)
 {
 	struct hr_groups *g = hr__groups_new();
@@ -200,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(groups_are_whole_and_in_order),
 	    cmocka_unit_test(one_group_keeps_the_order),
+	    cmocka_unit_test(few_rows_are_one_group),
 	    cmocka_unit_test(nothing_makes_no_group),
 	    cmocka_unit_test(each_value_stays_once_in_each_group),
 	    cmocka_unit_test(grouping_changes_no_answer),

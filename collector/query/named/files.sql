@@ -13,7 +13,7 @@ WITH per_file AS (
     SELECT file_id, any_value(path) AS path, sum(opens + reads + writes + seeks + stats + syncs + meta_ops) AS ops,
            sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,
            sum(read_ns) / 1e9 AS read_s, sum(write_ns) / 1e9 AS write_s, sum(meta_ns) / 1e9 AS meta_s,
-           count(DISTINCT (node, proc)) AS procs
+           count(DISTINCT (job, node, proc)) AS procs
     FROM hr_file_records()
     WHERE ($scope = 'all' OR scope = $scope) AND ($pattern IS NULL OR pattern = $pattern)
     GROUP BY file_id)
