@@ -70,11 +70,15 @@ struct opening {
 	const char *job_folder;
 };
 
+/* Of a copy whose StreamStart is damaged neither boot nor cluster is known. */
 static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
 {
+	bool guess = a->boot_id[0] == '\0' || b->boot_id[0] == '\0';
+
 	return a->attempt == b->attempt && a->instance == b->instance &&
 	       strcmp(a->job, b->job) == 0 && strcmp(a->node, b->node) == 0 &&
-	       strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cluster, b->cluster) == 0;
+	       (guess ||
+		(strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cluster, b->cluster) == 0));
 }
 
 static int new_stream(const struct opening *o, const Headrace__StreamStart *start,
@@ -104,8 +108,8 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	return v->store && v->cluster && v->job && v->node && v->boot_id ? 0 : -ENOMEM;
 }
 
-/* The StreamStart at the head of a segment; NULL when it cannot be read. */
-static Headrace__Frame *read_start(int dir_fd, const char *name)
+/* The StreamStart at the head of a segment; NULL: none yet, or (*damaged) it cannot be read. */
+static Headrace__Frame *read_start(int dir_fd, const char *name, bool *damaged)
 {
 	struct hr__source source = {.fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC)};
 	const uint64_t at = sizeof(struct hr_segment_hdr);
@@ -123,6 +127,7 @@ static Headrace__Frame *read_start(int dir_fd, const char *name)
 			(void)hr__source_frame(&source, at, (uint32_t)bytes, NULL, &msg);
 	}
 	close(source.fd);
+	*damaged |= source.bytes > at + sizeof(header);
 	if (msg && msg->body_case != HEADRACE__FRAME__BODY_STREAM_START) {
 		headrace__frame__free_unpacked(msg, NULL);
 		msg = NULL;
@@ -137,7 +142,8 @@ static int is_segment(const struct dirent *entry)
 
 /*
  * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name
- * does, as far as it goes. *ret_msg NULL then; the caller frees both.
+ * does, as far as it goes: *ret_guess, which points into `job` and `node`. *ret_msg is NULL then; the
+ * caller frees it.
  */
 static int identify(const struct opening *o, int fd, const char *name, Headrace__Frame **ret_msg,
 		    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
@@ -145,7 +151,8 @@ static int identify(const struct opening *o, int fd, const char *name, Headrace_
 {
 	struct dirent **entries;
 	int n = scandirat(fd, ".", &entries, is_segment, alphasort);
-	char *dot;
+	bool damaged = false;
+	char *dot, *end;
 
 	*ret_msg = NULL;
 	headrace__stream_start__init(ret_guess);
@@ -153,7 +160,7 @@ static int identify(const struct opening *o, int fd, const char *name, Headrace_
 		return -errno;
 	for (int i = 0; i < n; i++) {
 		if (!*ret_msg)
-			*ret_msg = read_start(fd, entries[i]->d_name);
+			*ret_msg = read_start(fd, entries[i]->d_name, &damaged);
 		free(entries[i]);
 	}
 	free(entries);
@@ -163,9 +170,16 @@ static int identify(const struct opening *o, int fd, const char *name, Headrace_
 	hr__name_decode(name, node);
 	dot = strrchr(node, '.');
 	if (dot) {
-		ret_guess->instance = strtoull(dot + 1, NULL, 16);
+		ret_guess->instance = strtoull(dot + 1, &end, 16);
+		ret_guess->attempt = *end == '-' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
 		*dot = '\0';
 	}
+	if (!*ret_msg && damaged)
+		hr__problem(
+		    o->catalog,
+		    "jobs/%s/%s: frame at %zu is damaged: job, node and attempt are those of "
+		    "the folder's name; cluster and boot are not known",
+		    o->job_folder, name, sizeof(struct hr_segment_hdr));
 	ret_guess->job = job;
 	ret_guess->node = node;
 	return 0;

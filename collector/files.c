@@ -41,6 +41,9 @@ struct hr__files {
 	_Atomic(struct text *) texts[]; /* by frame of the stream */
 };
 
+/* Stands among the texts for a frame that cannot be read, so that nobody tries again. */
+static struct text unreadable;
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
@@ -58,40 +61,66 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
 }
 
+/* The frame of a segment cannot be read; when it is another store's copy, it need not be. */
+static void lose_frame(const struct hr__stream *s, const struct hr__segment *g,
+		       const struct hr__frame_entry *e, struct hr__files *f)
+{
+	uint32_t frame = frame_by_seq(&s->view, e->seq);
+
+	if (frame != NO_FRAME && &s->segments[s->view.frames[frame].segment] == g)
+		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
+}
+
+/* The paths of a segment out of its Paths frames, into a zero index. */
+static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
+			     const struct hr__source *source, struct hr__files *f,
+			     struct hr__index *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < g->index.n_frames && r == 0; i++) {
+		const struct hr__frame_entry *e = &g->index.frames[i];
+		Headrace__Frame *msg = NULL;
+
+		if (e->kind != HEADRACE__FRAME__BODY_PATHS)
+			continue;
+		r = source->fd < 0 ? -EIO
+				   : hr__source_frame(source, e->offset, e->bytes, NULL, &msg);
+		ret->n_frames = i; /* rows name their frame by this */
+		if (r == 0 && msg->body_case == HEADRACE__FRAME__BODY_PATHS)
+			r = hr__index_paths(ret, msg->paths);
+		else if (r != -ENOMEM)
+			lose_frame(s, g, e, f);
+		headrace__frame__free_unpacked(msg, NULL);
+		r = r == -ENOMEM ? r : 0;
+	}
+	ret->n_frames = 0;
+	return r;
+}
+
 /*
  * The paths of a sealed segment, into a zero index. A damaged footer is made up for from the Paths
- * frames.
+ * frames; what is damaged of these, too, is marked in `f`.
  */
-static int read_paths(const struct hr__segment *g, struct hr__index *ret)
+static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
+		      struct hr__index *ret)
 {
 	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
 	Headrace__Frame *msg;
-	int r;
+	int r = source.fd < 0 ? -EIO : 0;
 
-	if (source.fd < 0)
-		return 0;
-	r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, NULL, &msg);
+	if (r == 0)
+		r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, NULL, &msg);
 	if (r == 0) {
 		r = hr__index_take_paths(ret, msg);
 		headrace__frame__free_unpacked(msg, NULL);
 	}
 	if (r < 0 && r != -ENOMEM) {
 		hr__index_done(ret);
-		r = 0;
-		for (size_t f = 0; f < g->index.n_frames && r == 0; f++) {
-			const struct hr__frame_entry *e = &g->index.frames[f];
-
-			ret->n_frames = f; /* rows name their frame by this */
-			if (e->kind != HEADRACE__FRAME__BODY_PATHS ||
-			    hr__source_frame(&source, e->offset, e->bytes, NULL, &msg) < 0)
-				continue;
-			if (msg->body_case == HEADRACE__FRAME__BODY_PATHS)
-				r = hr__index_paths(ret, msg->paths);
-			headrace__frame__free_unpacked(msg, NULL);
-		}
-		ret->n_frames = 0;
+		r = read_paths_frames(s, g, &source, f, ret);
 	}
-	close(source.fd);
+	if (source.fd >= 0)
+		close(source.fd);
 	return r;
 }
 
@@ -186,8 +215,8 @@ static int index_hashes(struct hr__files *f)
 static int load_table(const struct hr__stream *s, struct hr__files **ret)
 {
 	struct table t = {.sorted = true};
-	struct hr__files *f;
-	int r = 0;
+	struct hr__files *f = calloc(1, sizeof(*f) + s->view.n_frames * sizeof(f->texts[0]));
+	int r = f ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < s->n_segments && r == 0; i++) {
 		const struct hr__segment *g = &s->segments[i];
@@ -197,15 +226,15 @@ static int load_table(const struct hr__stream *s, struct hr__files **ret)
 			r = add_rows(&t, &s->view, g, &g->index);
 			continue;
 		}
-		r = read_paths(g, &rows);
+		r = read_paths(s, g, f, &rows);
 		if (r == 0)
 			r = add_rows(&t, &s->view, g, &rows);
 		hr__index_done(&rows);
 	}
-	f = r == 0 ? calloc(1, sizeof(*f) + s->view.n_frames * sizeof(f->texts[0])) : NULL;
-	if (!f) {
+	if (r < 0) {
 		free(t.entries);
-		return -ENOMEM;
+		free(f);
+		return r;
 	}
 	sort_table(&t);
 	f->entries = t.entries;
@@ -321,34 +350,50 @@ static void leave(void *arena, void *piece)
 	(void)piece;
 }
 
+/* `unreadable` when the frame is damaged; NULL: out of memory. */
+static struct text *read_text(const struct hr_stream *v, uint32_t frame)
+{
+	struct hr__arena memory = {0};
+	ProtobufCAllocator allocator = {take, leave, &memory};
+	struct text *t = NULL;
+	Headrace__Frame *msg;
+	int r = -EBADMSG; /* of a footer that lies */
+
+	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
+		r = hr__stream_read(v, frame, &allocator, &msg);
+	if (r == 0)
+		t = pack_text(msg->paths);
+	else if (r != -ENOMEM)
+		t = &unreadable;
+	hr__arena_done(&memory);
+	return t;
+}
+
+static void free_text(struct text *t)
+{
+	if (t != &unreadable)
+		free(t);
+}
+
 /* Two threads may load the same frame; the first to publish wins. */
 static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
 		     const struct text **ret)
 {
 	struct text *t = atomic_load_explicit(&f->texts[frame], memory_order_acquire),
 		    *other = NULL;
-	struct hr__arena memory = {0};
-	ProtobufCAllocator allocator = {take, leave, &memory};
-	Headrace__Frame *msg;
-	int r;
 
 	if (!t) {
-		if (v->frames[frame].kind != HEADRACE__FRAME__BODY_PATHS)
-			return -EBADMSG; /* a footer that lies */
-		r = hr__stream_read(v, frame, &allocator, &msg);
-		if (r == 0)
-			t = pack_text(msg->paths);
-		hr__arena_done(&memory);
-		if (r < 0 || !t)
-			return r < 0 ? r : -ENOMEM;
+		t = read_text(v, frame);
+		if (!t)
+			return -ENOMEM;
 		if (!atomic_compare_exchange_strong_explicit(
 			&f->texts[frame], &other, t, memory_order_acq_rel, memory_order_acquire)) {
-			free(t);
+			free_text(t);
 			t = other;
 		}
 	}
 	*ret = t;
-	return 0;
+	return t == &unreadable ? -EBADMSG : 0;
 }
 
 int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
@@ -381,12 +426,19 @@ int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struc
 	return 0;
 }
 
+bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame)
+{
+	struct hr__files *f = atomic_load_explicit(&s->own->files, memory_order_acquire);
+
+	return f && atomic_load_explicit(&f->texts[frame], memory_order_acquire) == &unreadable;
+}
+
 void hr__files_free(struct hr__files *f)
 {
 	if (!f)
 		return;
 	for (size_t i = 0; i < f->n_texts; i++)
-		free(f->texts[i]);
+		free_text(f->texts[i]);
 	free(f->entries);
 	free(f->by_hash);
 	free(f);

@@ -212,4 +212,10 @@ struct hr_file_info {
 int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path,
 		   struct hr_file_info *ret);
 
+/*
+ * Whether hr_stream_file has met this frame and could not read it: what it knew of some files is
+ * lost, and they have no path (-EBADMSG) or are unknown (-ENOENT).
+ */
+bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame);
+
 #endif

@@ -312,7 +312,7 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 		pthread_mutex_lock(&f->lock);
 		bits = atomic_load_explicit(&f->bits, memory_order_relaxed);
 		if (bits == NULL)
-			r = hr__names_match(&s->q->streams[stream], &s->q->prune.path, &bits);
+			r = hr__names_match(s->q, &s->q->streams[stream], &s->q->prune.path, &bits);
 		if (r == 0)
 			atomic_store_explicit(&f->bits, bits, memory_order_release);
 		pthread_mutex_unlock(&f->lock);

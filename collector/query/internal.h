@@ -103,6 +103,7 @@ struct hr_qstream {
 	duckdb_string_t cluster, job, node, boot;
 	struct hr_qmount *mounts; /* s->n_mounts entries; [0] and absent ids: known[] false */
 	bool *mount_known;
+	uint8_t *damaged; /* bit by frame: counted already; under hr_query.damage_lock */
 	struct hr_names names;
 };
 
@@ -115,8 +116,8 @@ void hr__names_done(struct hr_names *names);
  * 1 bits, malloc'ed. Reads the stream's path text without making the arrays above. Any thread. 0
  * or -ENOMEM.
  */
-int hr__names_match(const struct hr_qstream *st, const struct hr_prune_set *paths,
-		    uint8_t **ret_bits);
+int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
+		    const struct hr_prune_set *paths, uint8_t **ret_bits);
 
 static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
 {
@@ -195,7 +196,7 @@ struct hr_query {
 	char *first_damage;
 };
 
-/* Notes a frame that cannot be read; the scan goes on without it. Any thread. */
+/* Notes a frame that cannot be read, once; the scan goes on without it. Any thread. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /* Registers hr_events() (events.c) and the table functions of all other tables (rows.c). 0 or -EIO.

@@ -109,6 +109,16 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
+/* Files whose names cannot be read have none, which looks like an answer: so it is said. */
+static void note_lost(struct hr_query *q, const struct hr_qstream *st)
+{
+	for (uint32_t i = 0; i < st->s->n_frames; i++) {
+		if (st->s->frames[i].kind == HEADRACE__FRAME__BODY_PATHS &&
+		    hr_stream_paths_lost(st->s, i))
+			hr__query_damage(q, st, i, -EBADMSG);
+	}
+}
+
 static int make_info(struct hr_qstream *st)
 {
 	struct hr_names *names = &st->names;
@@ -230,6 +240,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 		if (r == 0)
 			atomic_fetch_or_explicit(&names->ready, part, memory_order_release);
 	}
+	note_lost(q, st);
 	pthread_mutex_unlock(&names->lock);
 	return r;
 }
@@ -250,8 +261,8 @@ static bool is_wanted(const struct wanted *wanted, unsigned n, const struct hr_f
 	return false;
 }
 
-int hr__names_match(const struct hr_qstream *st, const struct hr_prune_set *paths,
-		    uint8_t **ret_bits)
+int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
+		    const struct hr_prune_set *paths, uint8_t **ret_bits)
 {
 	struct wanted wanted[HR_PRUNE_VALUES];
 	uint8_t *bits = calloc((size_t)st->s->max_file / 8 + 1, 1);
@@ -271,6 +282,7 @@ int hr__names_match(const struct hr_qstream *st, const struct hr_prune_set *path
 			    is_wanted(wanted, n, &info))
 				bits[id / 8] |= (uint8_t)(1u << (id % 8));
 		}
+		note_lost(q, st);
 		*ret_bits = bits;
 		bits = NULL;
 		done = true;

@@ -50,7 +50,8 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 	pthread_mutex_init(&to->names.lock, NULL);
 	to->mounts = calloc(s->n_mounts + 1, sizeof(*to->mounts));
 	to->mount_known = calloc(s->n_mounts + 1, sizeof(*to->mount_known));
-	if (to->mounts == NULL || to->mount_known == NULL)
+	to->damaged = calloc((size_t)s->n_frames / 8 + 1, 1);
+	if (to->mounts == NULL || to->mount_known == NULL || to->damaged == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < s->n_mounts; i++) {
 		const Headrace__Mount *m = s->mounts[i];
@@ -271,6 +272,7 @@ void hr_query_free(struct hr_query *q)
 		hr__names_done(&q->streams[i].names);
 		free(q->streams[i].mounts);
 		free(q->streams[i].mount_known);
+		free(q->streams[i].damaged);
 	}
 	free(q->streams);
 	free(q->parquet);
@@ -285,8 +287,13 @@ void hr_query_free(struct hr_query *q)
 
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
 {
+	uint8_t bit = (uint8_t)(1u << (frame % 8));
+	bool again;
+
 	pthread_mutex_lock(&q->damage_lock);
-	q->damaged++;
+	again = st->damaged[frame / 8] & bit;
+	st->damaged[frame / 8] |= bit;
+	q->damaged += !again;
 	if (q->first_damage == NULL)
 		set_error(&q->first_damage, "job %s, node %s: frame with seq %llu: %s", st->s->job,
 			  st->s->node, (unsigned long long)st->s->frames[frame].seq,
