@@ -126,9 +126,8 @@ uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello
 
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time)
 {
-	uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK), now_ns = hr_boot_ns();
+	uint64_t now_ns = hr_boot_ns();
 	uint64_t age_ns = hr_ticks_span_ns(&a->line, hr_clock_ticks(a->c.clock) - offer_ticks);
-	uint64_t started_ns = start_time / hz * 1000000000 + start_time % hz * 1000000000 / hz;
 
-	return started_ns > now_ns - age_ns + SLACK_NS + age_ns / SLACK_SHARE;
+	return hr_procstat_ns(start_time) > now_ns - age_ns + SLACK_NS + age_ns / SLACK_SHARE;
 }

@@ -4,11 +4,15 @@
 #include <errno.h>
 
 #include "daemon/hello.h"
+#include "daemon/procfs.h"
 #include "daemon/state.h"
 
 #define GRACE_NS                                                                                   \
 	UINT64_C(1000000000) /* rollups wait this long after their window for late records */
-#define LOST_MOST (UINT64_C(1) << 56)
+#define LOST_MOST    (UINT64_C(1) << 56)
+#define AGE_SLACK_NS UINT64_C(1000000000)
+#define UNKNOWN_AGE_NS                                                                             \
+	UINT64_C(3600000000000) /* of a process that was gone before anybody looked */
 
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
 	      uint64_t count)
@@ -108,9 +112,22 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			p->cmdline[i] = ' ';
 }
 
+/*
+ * No operation began before its process. The first may well have begun long before the attach: an open that waits for
+ * an automounter attaches at its end.
+ */
+static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
+{
+	uint64_t age_ns = UNKNOWN_AGE_NS, started_ns = hr_procstat_ns(in->start_time), age;
+
+	if (in->start_time)
+		age_ns = in->now_ns > started_ns ? in->now_ns - started_ns : 0;
+	age = hr_ns_ticks(&e->line, age_ns + AGE_SLACK_NS);
+	return in->now_ticks > age ? in->now_ticks - age : 0;
+}
+
 static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 {
-	uint64_t slack = hr_ns_ticks(&e->line, 1000000000);
 	struct hr_identity id = {0};
 	struct hr_hello hello;
 	struct hr_proc *p;
@@ -123,7 +140,7 @@ static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	id.exec_of = in->exec_of;
 	id.start_ns = hr_ticks_ns(&e->line, in->now_ticks);
 	id.start_time = in->start_time;
-	id.min_ticks = in->now_ticks > slack ? in->now_ticks - slack : 0;
+	id.min_ticks = min_ticks(e, in);
 	id.pid = in->pid;
 	id.ppid = in->ancestors[0];
 	id.uid = in->uid;

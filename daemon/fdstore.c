@@ -21,9 +21,13 @@ static struct {
 	pthread_once_t once;
 	int fd; /* -1: nobody keeps descriptors for us; else connected to NOTIFY_SOCKET */
 	int error;
+	int vain; /* a push has waited in vain: none waits until one gets through */
 } notify = {.once = PTHREAD_ONCE_INIT, .fd = -1};
 
-/* A push waits at most this long for a keeper that does not read: an attach must not hang on it. */
+/*
+ * A push waits at most this long for a keeper that does not read, and only the first does: attaches must not hang on it.
+ * What is not pushed is missed only if we are killed, too.
+ */
 static const struct timeval send_timeout = {.tv_sec = 1};
 
 static void notify_connect(void)
@@ -60,6 +64,7 @@ static int notify_send(const char *text, int fd)
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = {0};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	int flags = MSG_NOSIGNAL;
 
 	pthread_once(&notify.once, notify_connect);
 	if (notify.error != 0)
@@ -76,9 +81,18 @@ static int notify_send(const char *text, int fd)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
-	while (sendmsg(notify.fd, &msg, MSG_NOSIGNAL) < 0)
-		if (errno != EINTR)
-			return -errno;
+	if (__atomic_load_n(&notify.vain, __ATOMIC_RELAXED))
+		flags |= MSG_DONTWAIT;
+	while (sendmsg(notify.fd, &msg, flags) < 0) {
+		int error = errno;
+
+		if (error == EINTR)
+			continue;
+		if (error == EAGAIN)
+			__atomic_store_n(&notify.vain, 1, __ATOMIC_RELAXED);
+		return -error;
+	}
+	__atomic_store_n(&notify.vain, 0, __ATOMIC_RELAXED);
 	return 0;
 }
 

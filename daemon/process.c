@@ -22,6 +22,12 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->procs_dirty = true;
 }
 
+void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns)
+{
+	p->id.start_ns = start_ns;
+	hr__proc_dirty(e, p);
+}
+
 static int take_slot(struct hr_engine *e, struct hr_proc *p)
 {
 	for (uint32_t i = 0; e->unused_slots && i < e->n_slots; i++) {

@@ -50,3 +50,10 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 	}
 	return 0;
 }
+
+uint64_t hr_procstat_ns(uint64_t start_time)
+{
+	uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+
+	return start_time / hz * 1000000000 + start_time % hz * 1000000000 / hz;
+}

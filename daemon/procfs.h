@@ -20,4 +20,7 @@ struct hr_procstat {
 /* 0, -ESRCH, -EIO. */
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret);
 
+/* A start_time in ns since boot, up to a clock tick (10 ms) too early. */
+uint64_t hr_procstat_ns(uint64_t start_time);
+
 #endif

@@ -163,6 +163,8 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
+/* It was there before it attached: its first operation began then. */
+void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
 /* From now on its pid and token mean nothing; its number does until its last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);

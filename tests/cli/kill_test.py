@@ -14,6 +14,13 @@ import harness
 CGROUPS = "/sys/fs/cgroup/unified" if os.path.isdir("/sys/fs/cgroup/unified") else "/sys/fs/cgroup"
 
 
+def lines(path):
+    if not os.path.exists(path):
+        return 0
+    with open(path, "rb") as f:
+        return len(f.readlines())
+
+
 class Kill(harness.Case):
     def start_generator(self, files=400, blocks=20):
         """A run that takes a second or two; returns once its daemon works."""
@@ -104,6 +111,27 @@ class Kill(harness.Case):
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))
         self.wait_no_daemon()
+
+    def test_keeper_stopped(self):
+        """It keeps descriptors for the worker, who does not wait for it again and again."""
+        runs, go, out = 20, os.path.join(self.dir, "go"), os.path.join(self.dir, "out")
+        script = (f"echo ready; while [ ! -e {go} ]; do sleep 0.05; done;"
+                  f"for i in $(seq {runs}); do {harness.GENERATOR} {self.data} 1 2 >>{out}; done")
+        process = self.start("--exclude", f"{out},{go}", "--", "sh", "-c", script)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        keeper = self.daemons("private")[0]
+        self.addCleanup(self.wait_no_daemon)
+        self.addCleanup(os.kill, keeper, signal.SIGCONT)
+        os.kill(keeper, signal.SIGSTOP)
+        with open(go, "w", encoding="utf-8"):
+            began = time.monotonic()
+        self.wait_for("the generators", lambda: lines(out) == runs, 60)
+        self.assertLess(time.monotonic() - began, 10)
+        os.kill(keeper, signal.SIGCONT)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, err)
+        self.assert_totals({"opens": 2 * runs, "reads": 3 * runs, "read_bytes": 8192 * runs, "writes": runs,
+                            "written_bytes": 8192 * runs})
 
     def test_both_killed(self):
         """Nobody is left to record: the command goes on, its exit status comes back, and it is said."""

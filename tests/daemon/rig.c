@@ -127,7 +127,7 @@ uint64_t rig_attach(struct rig *r, const struct rig_hello *h)
 	char args[512];
 
 	in.e.token = in.e.proc + 1000;
-	in.e.start_time = h->start_time ? h->start_time : in.e.proc;
+	in.e.start_time = h->start_time ? h->start_time : r->now / (RIG_SECOND / 100) + in.e.proc;
 	in.e.exec_of = h->exec_of;
 	in.e.ancestors[0] = h->ppid;
 	hello.kind = HR_HELLO_ATTACH;

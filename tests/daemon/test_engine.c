@@ -304,6 +304,29 @@ static void hostile_records_are_counted_and_dropped(void **state)
 	rig_done(&r);
 }
 
+/* An open that waits for an automounter attaches when it ends: its process has begun when it did. */
+static void the_first_operation_may_be_older_than_the_session(void **state)
+{
+	struct rig r;
+	struct hr_event e[4];
+	struct hr_record s;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	r.now += 60 * RIG_SECOND;
+	s = rig_op(&r, "open64", FILE_A, 5, 5, 0, NONE, 0, 40 * RIG_SECOND);
+	proc = rig_attach(
+	    &r, &(struct rig_hello){.pid = 10,
+				    .start_time = (r.now - 41 * RIG_SECOND) / (RIG_SECOND / 100)});
+	rig_records(&r, proc, &s, 1);
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_events(&r, e, 4), 1);
+	assert_int_equal(rig_loss(&r, "hostile"), 0);
+	assert_int_equal(rig_process(&r, proc)->start_ns, e[0].start_ns);
+	rig_done(&r);
+}
+
 static void lost_so_far(struct rig *r, uint64_t proc, uint64_t base, uint64_t count, uint64_t bytes)
 {
 	uint64_t buf[(sizeof(struct hr_entry_lost) + sizeof(struct hr_lost_row)) / 8];
@@ -537,6 +560,7 @@ int main(void)
 	    cmocka_unit_test(dead_owners_cells_count_once),
 	    cmocka_unit_test(a_committed_operation_is_not_cut_short_too),
 	    cmocka_unit_test(hostile_records_are_counted_and_dropped),
+	    cmocka_unit_test(the_first_operation_may_be_older_than_the_session),
 	    cmocka_unit_test(losses_are_differences),
 	    cmocka_unit_test(a_hash_with_two_texts_gets_two_files),
 	    cmocka_unit_test(rings_are_merged_by_end),

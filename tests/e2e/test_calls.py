@@ -234,8 +234,10 @@ class Subprocesses(Calls):
         self.assert_consistent(traced)
 
 
-class Jumps(Calls):
-    ROUNDS = "20"
+class BlockFs(Calls):
+    """With a file system of our own below the data, which can make one wait."""
+
+    options = ()
 
     def setUp(self):
         super().setUp()
@@ -246,7 +248,7 @@ class Jumps(Calls):
         super().reset()
         os.mkdir(self.mount)
         self.server = subprocess.Popen(
-            [self.program("blockfs"), self.mount], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [self.program("blockfs"), self.mount, *self.options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.addCleanup(self.unmount)
         if self.server.stdout.readline() != b"ready\n":
@@ -258,6 +260,10 @@ class Jumps(Calls):
             with self.server:
                 self.server.kill()
 
+
+class Jumps(BlockFs):
+    ROUNDS = "20"
+
     def test_siglongjmp_and_cancel_out_of_a_blocking_read(self):
         traced = self.scenario(
             "w_jump",
@@ -268,6 +274,26 @@ class Jumps(Calls):
         )
         cut = traced.sql("SELECT DISTINCT op, bytes FROM events WHERE ret IS NULL")
         self.assertEqual({r["op"] for r in cut} - {"pread", "pread64"}, set())
+
+
+class Waits(BlockFs):
+    """The first call of a process may take long: it is an event like any other."""
+
+    options = ("1500",)
+
+    def test_slow_first_open(self):
+        self.reset()
+        program = f"head -c 10 {self.mount}/block >{os.devnull}"
+        traced = self.headrace(["sh", "-c", program])
+        rows = traced.sql(
+            "SELECT op, dur_ns, e.start_ns - p.start_ns AS late, e.start_ns >= p.start_ns AS sane"
+            " FROM events e JOIN processes p USING (job, node, proc) WHERE class = 'open'"
+        )
+        self.assertEqual(len(rows), 1)
+        self.assertGreater(int(rows[0]["dur_ns"]), 1_400_000_000)
+        self.assertTrue(rows[0]["sane"])
+        self.assertEqual(traced.sql("SELECT reason, op, count FROM losses"), [])
+        self.assert_consistent(traced)
 
 
 if __name__ == "__main__":

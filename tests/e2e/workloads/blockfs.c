@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blockfs MOUNTPOINT - a file system with one regular file, `block`, whose reads can block
+ * blockfs MOUNTPOINT [OPEN_MS] - a file system with one regular file, `block`, whose reads can block
  *
  * Pipes and ttys are never recorded, so that a blocking read of a *data file* needs a file system
  * that can make one wait, as a parallel file system does. Spoken straight to /dev/fuse, one request
  * at a time: a read below offset 4096 is answered at once, one at or past it only when the kernel
- * says that a signal interrupted the reader. Mounts, prints "ready", serves until it is unmounted.
+ * says that a signal interrupted the reader. An open of it takes OPEN_MS ms (0), as an automounter does. Mounts, prints "ready", serves until it is unmounted.
  * Exit status 77 where FUSE is not to be had.
  */
 #include <errno.h>
@@ -23,6 +23,7 @@
 #define FILE_BYTES (1 << 20)
 
 static int dev; /* an open /dev/fuse */
+static unsigned open_ms;
 
 static void reply(const struct fuse_in_header *in, int error, const void *body, size_t bytes)
 {
@@ -77,6 +78,8 @@ static void on_open(const struct fuse_in_header *in)
 {
 	struct fuse_open_out out = {.open_flags = FOPEN_DIRECT_IO};
 
+	if (in->opcode == FUSE_OPEN)
+		usleep(open_ms * 1000);
 	reply(in, 0, &out, sizeof(out));
 }
 
@@ -130,8 +133,9 @@ int main(int argc, char **argv)
 	static char request[1 << 18] __attribute__((aligned(8)));
 	char options[128];
 
-	if (argc != 2)
+	if (argc < 2 || argc > 3)
 		return 2;
+	open_ms = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", dev,
 		 (int)getuid(), (int)getgid());
