@@ -335,6 +335,7 @@ static void summarise(struct run *run)
 				(uint64_t)hr_message_get_int(done, "given_up", 0),
 				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
 		hr_say("out of memory");
+	summary->command = run->child.status;
 	hr_summary_print(summary, stderr);
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/summary_ends.h"
 #include "cli/summary_lives.h"
 #include "cli/summary_paths.h"
+#include "cli/summary_ranks.h"
+#include "cli/summary_runs.h"
 #include "collector/store.h"
 #include "common/hist.h"
 #include "common/ops.h"
@@ -19,9 +22,9 @@ struct loader {
 	struct hr_summary *s;
 	struct hr_paths *paths;
 	struct hr_lives lives;
-	uint64_t first_ns, last_ns; /* seen of processes and operations, wall clock */
-	uint64_t start_ns, end_ns;  /* of the job */
-	bool ended, killed, failed, running, unfinished;
+	struct hr_runs runs;
+	struct hr_run_part part; /* the stream that is being read */
+	uint64_t counters_ns;	 /* when only counters were kept first, wall clock */
 	uint32_t world;
 	size_t who_room;
 };
@@ -45,21 +48,14 @@ static bool reserve(void *list, size_t n, size_t *room, size_t bytes)
 	return true;
 }
 
-static void see_time(struct loader *l, const struct hr_stream *stream, uint64_t boot_ns)
-{
-	uint64_t real_ns = boot_ns + (uint64_t)stream->real_minus_boot_ns;
-
-	if (boot_ns == 0)
-		return;
-	if (l->first_ns == 0 || real_ns < l->first_ns)
-		l->first_ns = real_ns;
-	if (real_ns > l->last_ns)
-		l->last_ns = real_ns;
-}
-
 static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
 {
 	return boot_ns != 0 ? boot_ns + (uint64_t)stream->real_minus_boot_ns : 0;
+}
+
+static void see_time(struct loader *l, const struct hr_stream *stream, uint64_t boot_ns)
+{
+	hr_run_part_see(&l->part, wall_ns(stream, boot_ns));
 }
 
 static struct hr_summary_who *find_who(struct loader *l, const struct hr_process *process)
@@ -143,6 +139,8 @@ static void fold_rows(struct loader *l, const struct hr_stream *stream, Headrace
 			continue;
 		}
 		add(&l->s->data, rows[i]);
+		if (rows[i]->op == HR_OP_mmap || rows[i]->op == HR_OP_mmap64)
+			l->s->mapped.maps += rows[i]->count - rows[i]->errors;
 		who = find_who(l, hr_stream_process(stream, rows[i]->proc));
 		if (who != NULL)
 			add(&who->data, rows[i]);
@@ -222,14 +220,24 @@ static int fold_losses(struct loader *l, const Headrace__Loss *loss)
 static void fold_job(struct loader *l, const struct hr_stream *stream,
 		     const Headrace__JobEvent *job)
 {
-	uint64_t start_ns = wall_ns(stream, job->start_ns), end_ns = wall_ns(stream, job->end_ns);
+	struct hr_run_part said = {.start_ns = wall_ns(stream, job->start_ns),
+				   .end_ns = wall_ns(stream, job->end_ns)};
 
-	if (start_ns != 0 && (l->start_ns == 0 || start_ns < l->start_ns))
-		l->start_ns = start_ns;
-	if (end_ns > l->end_ns)
-		l->end_ns = end_ns;
+	hr_run_part_join(&l->part, &said);
 	if (job->ranks_expected > l->s->ranks_expected)
 		l->s->ranks_expected = job->ranks_expected;
+}
+
+static void fold_level(struct loader *l, const struct hr_stream *stream,
+		       const Headrace__Levels *level)
+{
+	uint64_t from_ns = wall_ns(stream, level->start_ns);
+
+	if (strcmp(level->level, "counters") != 0)
+		return;
+	if (!l->s->counters_only || from_ns < l->counters_ns)
+		l->counters_ns = from_ns;
+	l->s->counters_only = true;
 }
 
 static int fold_frame(struct loader *l, const struct hr_stream *stream,
@@ -247,12 +255,11 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 		fold_job(l, stream, frame->job);
 		return 0;
 	case HEADRACE__FRAME__BODY_LEVELS:
-		l->s->counters_only =
-		    l->s->counters_only || strcmp(frame->levels->level, "counters") == 0;
+		fold_level(l, stream, frame->levels);
 		return 0;
 	case HEADRACE__FRAME__BODY_STREAM_END:
-		l->killed = l->killed || strcmp(frame->stream_end->state, "killed") == 0;
-		l->failed = l->failed || strcmp(frame->stream_end->state, "failed") == 0;
+		l->part.killed = strcmp(frame->stream_end->state, "killed") == 0;
+		l->part.failed = strcmp(frame->stream_end->state, "failed") == 0;
 		return 0;
 	default:
 		return 0;
@@ -280,7 +287,7 @@ static int fold_processes(struct loader *l, const struct hr_stream *stream)
 				       .start_ns = wall_ns(stream, process->msg->start_ns),
 				       .end_ns = wall_ns(stream, process->msg->end_ns)};
 
-		if (hr_lives_add(&l->lives, &life) < 0)
+		if (hr_lives_add(&l->lives, &life) < 0 || hr_ends_add(l->s, process) < 0)
 			return -ENOMEM;
 		if (who != NULL) {
 			who->processes++;
@@ -301,9 +308,8 @@ static int fold_stream(struct loader *l, const struct hr_stream *stream)
 	int r;
 
 	l->s->stored_bytes += stream->bytes;
-	l->ended = l->ended || stream->ended;
-	l->running = l->running || (!stream->ended && stream->live);
-	l->unfinished = l->unfinished || (!stream->ended && !stream->live);
+	l->part = (struct hr_run_part){.running = !stream->ended && stream->live,
+				       .unfinished = !stream->ended && !stream->live};
 	r = fold_processes(l, stream);
 	for (uint32_t i = 0; i < stream->n_batches; i++)
 		l->s->events += stream->batches[i].count;
@@ -315,7 +321,7 @@ static int fold_stream(struct loader *l, const struct hr_stream *stream)
 		r = fold_frame(l, stream, frame);
 		headrace__frame__free_unpacked(frame, NULL);
 	}
-	return r;
+	return r < 0 ? r : hr_runs_add(&l->runs, &l->part);
 }
 
 static uint32_t count_nodes(const struct hr_stream *streams, size_t n)
@@ -332,93 +338,7 @@ static uint32_t count_nodes(const struct hr_stream *streams, size_t n)
 	return nodes;
 }
 
-/* ---- ranks ----------------------------------------------------------------------------------- */
-
-static int by_rank(const void *a, const void *b)
-{
-	const struct hr_summary_who *x = a, *y = b;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->worker < y->worker ? -1 : x->worker > y->worker;
-}
-
-static bool is_missing(const struct hr_summary *s, int rank)
-{
-	for (size_t i = 0; i < s->n_who; i++)
-		if (s->who[i].rank == rank)
-			return false;
-	return true;
-}
-
-static bool is_deselected(const struct hr_summary *s, int rank)
-{
-	for (size_t i = 0; i < s->n_who; i++)
-		if (s->who[i].rank == rank && s->who[i].deselected)
-			return true;
-	return false;
-}
-
-/* "3 7-9": the ranks below n of which `is` is true; NULL when there are none. */
-static char *rank_list(const struct hr_summary *s, int n,
-		       bool (*is)(const struct hr_summary *s, int rank))
-{
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-
-	if (out == NULL)
-		return NULL;
-	for (int rank = 0; rank < n && bytes < 512; rank++) {
-		int last = rank;
-
-		if (!is(s, rank))
-			continue;
-		while (last + 1 < n && is(s, last + 1))
-			last++;
-		fprintf(out, "%s%d", ftell(out) > 0 ? " " : "", rank);
-		if (last > rank)
-			fprintf(out, "-%d", last);
-		rank = last;
-		fflush(out);
-	}
-	fclose(out);
-	if (bytes == 0) {
-		free(text);
-		text = NULL;
-	}
-	return text;
-}
-
-static void count_ranks(struct loader *l)
-{
-	struct hr_summary *s = l->s;
-
-	if (l->world > s->ranks_expected)
-		s->ranks_expected = l->world;
-	if (s->n_who > 0)
-		qsort(s->who, s->n_who, sizeof(*s->who), by_rank);
-	for (size_t i = 0; i < s->n_who; i++) {
-		s->workers += s->who[i].worker >= 0;
-		s->ranks += s->who[i].rank >= 0 && (i == 0 || s->who[i].rank != s->who[i - 1].rank);
-	}
-	s->ranks_missing = rank_list(s, (int)s->ranks_expected, is_missing);
-	s->ranks_deselected =
-	    rank_list(s, s->n_who > 0 ? s->who[s->n_who - 1].rank + 1 : 0, is_deselected);
-}
-
 /* ---- loading --------------------------------------------------------------------------------- */
-
-static const char *state_name(const struct loader *l)
-{
-	if (l->running)
-		return "running";
-	if (l->unfinished)
-		return "unfinished";
-	if (l->killed)
-		return "killed";
-	return l->failed ? "failed" : "ended";
-}
 
 static int copy_problems(struct hr_summary *s, const struct hr_catalog *catalog)
 {
@@ -433,15 +353,17 @@ static int copy_problems(struct hr_summary *s, const struct hr_catalog *catalog)
 	return s->problems != NULL ? 0 : -ENOMEM;
 }
 
-/* The job's wall time, as table `jobs` has it; so far, where it has not ended or nobody said when. */
-static void take_span(struct loader *l)
+static int take_runs(struct loader *l)
 {
-	bool open = l->running || l->unfinished || l->end_ns == 0;
-	uint64_t start_ns = l->start_ns != 0 ? l->start_ns : l->first_ns;
-	uint64_t end_ns = open && l->last_ns > l->end_ns ? l->last_ns : l->end_ns;
+	struct hr_run_part job;
+	int r = hr_runs_take(&l->runs, l->s, &job);
 
-	l->s->span_ns = end_ns > start_ns ? end_ns - start_ns : 0;
-	hr_lives_sum(&l->lives, end_ns, l->s->who, l->s->n_who);
+	if (r < 0)
+		return r;
+	hr_lives_sum(&l->lives, hr_run_part_end(&job), l->s->who, l->s->n_who);
+	if (l->counters_ns > hr_run_part_start(&job))
+		l->s->counters_from_ns = l->counters_ns - hr_run_part_start(&job);
+	return 0;
 }
 
 static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
@@ -452,19 +374,20 @@ static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = fold_stream(l, &streams[i]);
+	if (r == 0)
+		r = take_runs(l);
 	if (r < 0)
 		return r;
 	l->s->streams = (uint32_t)n;
 	l->s->nodes = count_nodes(streams, n);
-	take_span(l);
 	l->s->files = calloc(TOP_FILES, sizeof(*l->s->files));
 	l->s->folders = calloc(TOP_FOLDERS, sizeof(*l->s->folders));
-	l->s->state = strdup(state_name(l));
-	if (l->s->files == NULL || l->s->folders == NULL || l->s->state == NULL)
+	if (l->s->files == NULL || l->s->folders == NULL)
 		return -ENOMEM;
 	l->s->n_files = hr_paths_files(l->paths, l->s->files, TOP_FILES);
 	l->s->n_folders = hr_paths_folders(l->paths, l->s->folders, TOP_FOLDERS);
-	count_ranks(l);
+	hr_paths_special(l->paths, &l->s->memory, &l->s->mapped);
+	hr_ranks_count(l->s, l->world);
 	return 0;
 }
 
@@ -477,12 +400,14 @@ int hr_summary_load(const char *store, const char *job, struct hr_summary **ret,
 		    : -ENOMEM;
 
 	if (r == 0) {
+		l.s->command = -1;
 		l.s->store = strdup(store);
 		l.s->job = strdup(job);
 		r = l.s->store != NULL && l.s->job != NULL ? fold_catalog(&l, catalog) : -ENOMEM;
 	}
 	hr_paths_free(l.paths);
 	hr_lives_done(&l.lives);
+	hr_runs_done(&l.runs);
 	hr_catalog_free(catalog);
 	if (r < 0) {
 		hr_summary_free(l.s);
@@ -509,12 +434,14 @@ void hr_summary_free(struct hr_summary *s)
 		free(s->losses[i].reason);
 	for (size_t i = 0; i < s->n_problems; i++)
 		free(s->problems[i]);
+	hr_ends_free(s);
 	free(s->losses);
 	free(s->problems);
 	free(s->who);
 	free(s->ranks_missing);
 	free(s->ranks_deselected);
 	free(s->state);
+	free(s->run_state);
 	free(s->store);
 	free(s->job);
 	free(s);

@@ -36,9 +36,27 @@ struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	struct hr_totals data;
 };
 
+struct hr_sums { /* of files */
+	uint64_t files, io_ns, read_bytes, written_bytes, opens;
+};
+
 struct hr_summary_path { /* a file, or a folder with all below it that has no row of its own */
 	char *path;	 /* escaped (common/text.h) */
-	uint64_t files, io_ns, read_bytes, written_bytes, opens;
+	struct hr_sums sums;
+};
+
+struct hr_summary_mapped {
+	uint64_t files, files_in_memory; /* of the files: on tmpfs or as memfd */
+	uint64_t maps;			 /* calls of mmap */
+};
+
+#define HR_KILLED_NAMED 3u
+struct hr_summary_killed { /* processes that a signal ended */
+	char *signal;	   /* "SIGKILL" */
+	uint32_t processes;
+	struct {
+		int rank, worker, pid; /* -1: none */
+	} first[HR_KILLED_NAMED];
 };
 
 struct hr_summary_loss {
@@ -53,6 +71,10 @@ struct hr_summary {
 	uint32_t streams, nodes, ranks, workers;
 	uint32_t processes, processes_open;
 	uint64_t span_ns; /* of the job, as in table jobs: start_ns to end_ns */
+	uint32_t runs;	  /* of the job, one after the other */
+	char *run_state;  /* of the last of them, as `state` */
+	uint64_t run_span_ns;
+	int command; /* wait status of the CMD whose run asks; -1: not known */
 	uint64_t stored_bytes;
 	uint32_t ranks_expected;
 	char *ranks_missing;	/* "3 7-9"; NULL when none is, or nothing is known */
@@ -60,7 +82,12 @@ struct hr_summary {
 	uint64_t
 	    events; /* recorded one by one; operations of level counters are only in the totals */
 	struct hr_totals data, runtime; /* by scope */
-	bool counters_only;		/* at least for a while */
+	struct hr_sums memory;		/* of `data`: files on tmpfs and the like */
+	struct hr_summary_mapped mapped;
+	struct hr_summary_killed *killed; /* a row per signal */
+	size_t n_killed;
+	bool counters_only;	   /* at least for a while */
+	uint64_t counters_from_ns; /* since the job's start, the first time */
 	struct hr_summary_who *who;
 	size_t n_who;
 	struct hr_summary_path *files, *folders; /* by io_ns, a few each */

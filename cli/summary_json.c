@@ -2,6 +2,7 @@
 /* The summary as scripts read it: the keys are a contract, described in docs/run.md. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/summary.h"
@@ -51,6 +52,15 @@ static void put_who(struct hr_json *j, const struct hr_summary *s)
 	hr_json_end(j);
 }
 
+static void put_sums(struct hr_json *j, const struct hr_sums *sums)
+{
+	hr_json_uint(j, "files", sums->files);
+	hr_json_uint(j, "opens", sums->opens);
+	hr_json_uint(j, "io_ns", sums->io_ns);
+	hr_json_uint(j, "read_bytes", sums->read_bytes);
+	hr_json_uint(j, "written_bytes", sums->written_bytes);
+}
+
 static void put_paths(struct hr_json *j, const char *key, const struct hr_summary_path *list,
 		      size_t n)
 {
@@ -58,13 +68,55 @@ static void put_paths(struct hr_json *j, const char *key, const struct hr_summar
 	for (size_t i = 0; i < n; i++) {
 		hr_json_object(j, NULL);
 		hr_json_string(j, "path", list[i].path);
-		hr_json_uint(j, "files", list[i].files);
-		hr_json_uint(j, "opens", list[i].opens);
-		hr_json_uint(j, "io_ns", list[i].io_ns);
-		hr_json_uint(j, "read_bytes", list[i].read_bytes);
-		hr_json_uint(j, "written_bytes", list[i].written_bytes);
+		put_sums(j, &list[i].sums);
 		hr_json_end(j);
 	}
+	hr_json_end(j);
+}
+
+/* How CMD ended, as far as the run that asks knows. */
+static void put_command(struct hr_json *j, const struct hr_summary *s)
+{
+	bool known = s->command >= 0;
+
+	put_number_or_null(j, "exit_status",
+			   known && WIFEXITED(s->command) ? WEXITSTATUS(s->command) : -1);
+	put_number_or_null(j, "exit_signal",
+			   known && WIFSIGNALED(s->command) ? WTERMSIG(s->command) : -1);
+}
+
+static void put_killed(struct hr_json *j, const struct hr_summary *s)
+{
+	hr_json_array(j, "killed");
+	for (size_t i = 0; i < s->n_killed; i++) {
+		const struct hr_summary_killed *killed = &s->killed[i];
+
+		hr_json_object(j, NULL);
+		hr_json_string(j, "signal", killed->signal);
+		hr_json_uint(j, "processes", killed->processes);
+		hr_json_array(j, "first");
+		for (uint32_t k = 0; k < killed->processes && k < HR_KILLED_NAMED; k++) {
+			hr_json_object(j, NULL);
+			put_number_or_null(j, "rank", killed->first[k].rank);
+			put_number_or_null(j, "worker", killed->first[k].worker);
+			hr_json_int(j, "pid", killed->first[k].pid);
+			hr_json_end(j);
+		}
+		hr_json_end(j);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_special(struct hr_json *j, const struct hr_summary *s)
+{
+	hr_json_object(j, "memory");
+	put_sums(j, &s->memory);
+	hr_json_end(j);
+	hr_json_object(j, "mapped");
+	hr_json_uint(j, "files", s->mapped.files);
+	hr_json_uint(j, "files_in_memory", s->mapped.files_in_memory);
+	hr_json_uint(j, "mappings", s->mapped.maps);
 	hr_json_end(j);
 }
 
@@ -99,6 +151,12 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	hr_json_string(j, "job", s->job);
 	hr_json_string(j, "state", s->state);
 	hr_json_uint(j, "span_ns", s->span_ns);
+	hr_json_uint(j, "runs", s->runs);
+	hr_json_object(j, "last_run");
+	hr_json_string(j, "state", s->run_state);
+	hr_json_uint(j, "span_ns", s->run_span_ns);
+	put_command(j, s);
+	hr_json_end(j);
 	hr_json_uint(j, "stored_bytes", s->stored_bytes);
 	hr_json_uint(j, "nodes", s->nodes);
 	hr_json_uint(j, "streams", s->streams);
@@ -109,8 +167,10 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	hr_json_uint(j, "processes_open", s->processes_open);
 	hr_json_uint(j, "events", s->events);
 	hr_json_uint(j, "small_read_limit_bytes", HR_SUMMARY_SMALL_BYTES);
+	put_killed(j, s);
 	put_missing(j, s);
 	put_totals(j, "data", &s->data);
+	put_special(j, s);
 	put_totals(j, "runtime", &s->runtime);
 	put_who(j, s);
 	put_paths(j, "folders", s->folders, s->n_folders);

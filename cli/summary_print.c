@@ -6,12 +6,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cli/summary.h"
 #include "common/text.h"
 
 #define WHO_LINES  12u
 #define PATH_WIDTH 60
+#define FILE_LINES 3u
 
 static uint64_t per_second(uint64_t bytes, uint64_t ns)
 {
@@ -44,6 +46,9 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 		      out);
 	else if (strcmp(loss->reason, "journal_damaged") == 0)
 		fputs("what a damaged part of the journal held\n", out);
+	else if (strcmp(loss->reason, "store_full") == 0)
+		fprintf(out, "%s event%s: the disk was full; %s\n", count.s, plural(loss->count),
+			"the totals below have these operations");
 	else if (strcmp(loss->reason, "rollups_full") == 0)
 		fprintf(out, "%s operation%s in the totals below: the disk was full\n", count.s,
 			plural(loss->count));
@@ -55,6 +60,30 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 			loss->reason, hr_text_size(loss->bytes).s);
 }
 
+static const struct hr_summary_loss *find_loss(const struct hr_summary *s, const char *reason)
+{
+	for (size_t i = 0; i < s->n_losses; i++)
+		if (strcmp(s->losses[i].reason, reason) == 0)
+			return &s->losses[i];
+	return NULL;
+}
+
+/* By --level or --max-size. */
+static void print_counters_only(const struct hr_summary *s, FILE *out)
+{
+	bool full = find_loss(s, "max_size") != NULL;
+
+	if (s->events == 0)
+		fputs("  missing   all events: ", out);
+	else if (full)
+		fprintf(out,
+			"  missing   events from %s on: ", hr_text_duration(s->counters_from_ns).s);
+	else
+		fputs("  missing   events of a part of the job: ", out);
+	fprintf(out, "%sonly counters were kept; totals are complete\n",
+		full ? "the store had reached --max-size, and " : "");
+}
+
 static void print_missing(const struct hr_summary *s, FILE *out)
 {
 	if (s->ranks_missing != NULL)
@@ -64,13 +93,13 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 		fprintf(out, "  left out  ranks %s, by --ranks or --local-ranks\n",
 			s->ranks_deselected);
 	for (size_t i = 0; i < s->n_losses; i++) {
+		if (strcmp(s->losses[i].reason, "max_size") == 0)
+			continue;
 		fputs("  missing   ", out);
 		print_loss(&s->losses[i], out);
 	}
 	if (s->counters_only)
-		fprintf(out, "  missing   events of a part or all of the job: only counters were "
-			     "kept; totals are "
-			     "complete\n");
+		print_counters_only(s, out);
 	if (strcmp(s->state, "unfinished") == 0)
 		fprintf(
 		    out,
@@ -84,11 +113,27 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
+/* "failed (exit status 3)": the state of the last run, and why where this is known. */
+static void print_state(const struct hr_summary *s, FILE *out)
+{
+	bool bad = strcmp(s->run_state, "failed") == 0 || strcmp(s->run_state, "killed") == 0;
+
+	fputs(s->run_state, out);
+	if (bad && s->command >= 0 && WIFSIGNALED(s->command))
+		fprintf(out, " (SIG%s)", sigabbrev_np(WTERMSIG(s->command)));
+	else if (bad && s->command >= 0 && WEXITSTATUS(s->command) != 0)
+		fprintf(out, " (exit status %d)", WEXITSTATUS(s->command));
+}
+
 static void print_head(const struct hr_summary *s, FILE *out)
 {
-	fprintf(out, "headrace: %s %s %s %s; %u process%s", s->job, s->state,
-		strcmp(s->state, "running") == 0 ? "for" : "after", hr_text_duration(s->span_ns).s,
-		s->processes, s->processes == 1 ? "" : "es");
+	fprintf(out, "headrace: %s ", s->job);
+	print_state(s, out);
+	fprintf(out, " %s %s; ", strcmp(s->run_state, "running") == 0 ? "for" : "after",
+		hr_text_duration(s->run_span_ns).s);
+	if (s->runs > 1)
+		fprintf(out, "in %u runs ", s->runs);
+	fprintf(out, "%u process%s", s->processes, s->processes == 1 ? "" : "es");
 	if (s->processes_open > 0)
 		fprintf(out, " (%u still open)", s->processes_open);
 	if (s->ranks > 0)
@@ -99,6 +144,13 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		fprintf(out, ", %u nodes", s->nodes);
 	fprintf(out, "; %s event%s, %s lost\n", hr_text_count(s->events).s, plural(s->events),
 		hr_text_count(s->lost).s);
+	if (s->runs > 1)
+		fprintf(
+		    out,
+		    "  with      %u earlier run%s of this job in the same store, %s from first to "
+		    "last: all figures here are of the %u together (--job NAME keeps runs "
+		    "apart)\n",
+		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 	if (s->processes == 0)
 		fputs("  note      nothing was there to record: no I/O on data files, a static "
 		      "program, or "
@@ -106,11 +158,31 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		      out);
 }
 
+/* Processes that a signal ended: by signal, and who the first were. */
+static void print_killed(const struct hr_summary *s, FILE *out)
+{
+	for (size_t i = 0; i < s->n_killed; i++) {
+		const struct hr_summary_killed *killed = &s->killed[i];
+
+		fprintf(out, "  killed    %u process%s by %s:", killed->processes,
+			killed->processes == 1 ? "" : "es", killed->signal);
+		for (uint32_t k = 0; k < killed->processes && k < HR_KILLED_NAMED; k++) {
+			fputs(k > 0 ? "; " : " ", out);
+			if (killed->first[k].rank >= 0)
+				fprintf(out, "rank %d, ", killed->first[k].rank);
+			if (killed->first[k].worker >= 0)
+				fprintf(out, "worker %d, ", killed->first[k].worker);
+			fprintf(out, "pid %d", killed->first[k].pid);
+		}
+		fputs(killed->processes > HR_KILLED_NAMED ? "; ...\n" : "\n", out);
+	}
+}
+
 /* Times, counts and bytes; the rates of what moved bytes. The label is left to the caller. */
 static void print_row(uint64_t ns, uint64_t ops, uint64_t bytes, uint64_t span_ns, FILE *out)
 {
-	fprintf(out, "  %10s %12s %12s ", hr_text_duration(ns).s, hr_text_count(ops).s,
-		bytes > 0 ? hr_text_size(bytes).s : "-");
+	fprintf(out, "  %10s %12s %12s ", hr_text_duration(ns).s,
+		ops > 0 ? hr_text_count(ops).s : "-", bytes > 0 ? hr_text_size(bytes).s : "-");
 	if (bytes > 0 && span_ns > 0)
 		fprintf(out, "%11s/s %11s/s  ", hr_text_size(per_second(bytes, ns)).s,
 			hr_text_size(per_second(bytes, span_ns)).s);
@@ -139,10 +211,31 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	fputs("written\n", out);
 	print_row(d->meta_ns, d->others, 0, 0, out);
 	fputs("other: open, stat, seek, close, ...\n", out);
+	if (s->memory.files > 0) {
+		print_row(s->memory.io_ns, 0, s->memory.read_bytes + s->memory.written_bytes,
+			  s->span_ns, out);
+		fprintf(out, "of all this, in memory: %s file%s of tmpfs and the like\n",
+			hr_text_count(s->memory.files).s, plural(s->memory.files));
+	}
 	if (own->ops > 0) {
 		print_row(own->io_ns, own->ops, own->read_bytes + own->written_bytes, 0, out);
 		fputs("Python's own files, not in the lines above\n", out);
 	}
+}
+
+/* What is read of a mapped file is read by page faults, which no call tells of. */
+static void print_mapped(const struct hr_summary *s, FILE *out)
+{
+	const struct hr_summary_mapped *mapped = &s->mapped;
+	uint64_t on_disk = mapped->files - mapped->files_in_memory;
+
+	if (on_disk == 0)
+		return;
+	fprintf(out, "  mapped    %s file%s", hr_text_count(on_disk).s, plural(on_disk));
+	if (mapped->files_in_memory > 0)
+		fprintf(out, " and %s in memory", hr_text_count(mapped->files_in_memory).s);
+	fprintf(out, ", by %s call%s of mmap: what page faults move is not in these lines\n",
+		hr_text_count(mapped->maps).s, plural(mapped->maps));
 }
 
 /* ---- ranks and workers ----------------------------------------------------------------------- */
@@ -218,11 +311,12 @@ static void print_path(const struct hr_summary_path *row, bool folder, FILE *out
 		while (((uint8_t)*shown & 0xc0) == 0x80)
 			shown++; /* not in the middle of a character */
 	}
-	print_part(row->io_ns, row->read_bytes, row->written_bytes, row->opens, out);
-	fprintf(out, "%s%s%s", n > width ? "..." : "", shown,
-		folder && strcmp(row->path, "/") != 0 ? "/" : "");
+	print_part(row->sums.io_ns, row->sums.read_bytes, row->sums.written_bytes, row->sums.opens,
+		   out);
+	fprintf(out, "%s%s%s", n > width ? "..." : "", shown, folder ? "/" : "");
 	if (folder)
-		fprintf(out, "  (%s file%s)", hr_text_count(row->files).s, plural(row->files));
+		fprintf(out, "  (%s file%s)", hr_text_count(row->sums.files).s,
+			plural(row->sums.files));
 	fputc('\n', out);
 }
 
@@ -233,7 +327,7 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 		print_parts_head(out);
 	for (size_t i = 0; i < s->n_folders; i++)
 		print_path(&s->folders[i], true, out);
-	for (size_t i = 0; i < s->n_files && i < 3; i++)
+	for (size_t i = 0; i < s->n_files && i < FILE_LINES; i++)
 		print_path(&s->files[i], false, out);
 }
 
@@ -244,11 +338,13 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 
 	print_head(s, out);
 	print_missing(s, out);
+	print_killed(s, out);
 	print_totals(s, out);
+	print_mapped(s, out);
 	print_who(s, store, out);
 	print_paths(s, out);
-	fprintf(out, "  stored %s; ask on: headrace query %s io-time\n",
-		hr_text_size(s->stored_bytes).s, store);
+	fprintf(out, "  stored %s; ask on: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
+		store, s->events > 0 ? "io-time" : "files");
 	free(quoted);
 	fflush(out);
 }

@@ -104,6 +104,8 @@ class FullDisk(harness.Case):
         self.assertGreater(lost, 0)
         self.assertIn("could not be written to its end: No space left", done.stderr)
         self.assertIn("its `losses` count them", done.stderr)
+        self.assertIn("the disk was full; the totals below have these operations", done.stderr)
+        self.assert_totals(json.loads(done.stdout))
 
     def test_full_from_the_first_byte(self):
         """Room for the store and its last words, and for nothing else."""
@@ -154,7 +156,8 @@ class FullDisk(harness.Case):
         self.assert_totals(json.loads(done.stdout), summary)  # totals stay complete
         self.assertTrue(summary["missing"]["counters_only"])
         self.assertLess(summary["events"], summary["data"]["operations"])
-        self.assertIn("only counters", done.stderr)
+        self.assertRegex(done.stderr, r"missing   events from [\d.]+ m?s on: the store had reached --max-size, and only count")
+        self.assertNotIn("max_size", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_ends.h - processes that a signal ended
+ *
+ * Owner     The summary has the list; hr_ends_free frees it.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_ENDS_H
+#define HEADRACE_CLI_SUMMARY_ENDS_H
+
+#include "cli/summary.h"
+#include "collector/store.h"
+
+/* Takes note of one that a signal ended, and of no other. 0 or -ENOMEM. */
+int hr_ends_add(struct hr_summary *s, const struct hr_process *process);
+void hr_ends_free(struct hr_summary *s);
+
+#endif
