@@ -1,5 +1,13 @@
 -- What an answer does not know: one line of text each
-WITH notes AS (
+WITH seen AS (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL),
+-- The world size is what an environment said: the ranks looked at are as many as were seen, and some more.
+some_ranks AS (
+    SELECT *, unnest(range(least(ranks_expected, n_seen + 17))) AS rank
+    FROM (SELECT cluster, job, attempt, any_value(ranks_expected) AS ranks_expected,
+                 count(*) FILTER (s.rank < ranks_expected) AS n_seen
+          FROM jobs LEFT JOIN seen s USING (cluster, job, attempt)
+          WHERE ranks_expected IS NOT NULL GROUP BY cluster, job, attempt)),
+notes AS (
     SELECT 1 AS part, job, CASE reason
         WHEN 'limit' THEN format('job {}: {} processes or threads were not recorded: too many, or no memory for their rings',
                                  job, sum(count))
@@ -18,18 +26,11 @@ WITH notes AS (
         ELSE 'ended without a word (its daemon was killed): the answer covers what was stored until then' END)
     FROM nodes WHERE state <> 'ended'
     UNION ALL
-    SELECT 4, j.job, format('job {}: {} of {} expected ranks were not seen: {}{}', j.job, len(missing),
-                            j.ranks_expected, array_to_string(missing[:16], ', '),
-                            CASE WHEN len(missing) > 16 THEN ', ...' ELSE '' END)
-    FROM (SELECT job, ranks_expected,
-                 list_filter(range(ranks_expected), lambda r: NOT list_contains(seen, r)) AS missing
-          FROM (SELECT any_value(jobs.job) AS job, any_value(ranks_expected) AS ranks_expected,
-                       coalesce(list(DISTINCT p.rank), []) AS seen
-                FROM jobs LEFT JOIN processes p
-                  ON p.job = jobs.job AND p.cluster = jobs.cluster AND p.attempt = jobs.attempt
-                WHERE ranks_expected IS NOT NULL
-                GROUP BY jobs.cluster, jobs.job, jobs.attempt)) j
-    WHERE len(missing) > 0
+    SELECT 4, job, format('job {}: {} of {} expected ranks were not seen: {}{}', job, ranks_expected - n_seen,
+                          ranks_expected, array_to_string(list(rank ORDER BY rank)[1:16], ', '),
+                          CASE WHEN ranks_expected - n_seen > 16 THEN ', ...' ELSE '' END)
+    FROM some_ranks ANTI JOIN seen USING (cluster, job, attempt, rank)
+    GROUP BY cluster, job, attempt, ranks_expected, n_seen
     UNION ALL
     SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',
                           job, count(*))

@@ -21,6 +21,12 @@
 char *fixture_make(void);
 void fixture_remove(char *store);
 
+/*
+ * Job 9 on n1, four times with the same numbers: twice in sequence, once requeued (attempt 1) and
+ * killed, once on cluster d, which also read single characters.
+ */
+char *fixture_make_runs(void);
+
 struct fixture {
 	struct hr_catalog *catalog;
 	struct hr_query *q;

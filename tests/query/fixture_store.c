@@ -45,9 +45,23 @@ static void open_stream(struct stream *s, const char *store, const char *job, co
 	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
 }
 
+/* A run of job 9 on n1. */
+static void open_run(struct stream *s, const char *store, const char *cluster, uint32_t attempt,
+		     uint64_t instance)
+{
+	struct hr_stream_id id = {.cluster = cluster,
+				  .job = "9",
+				  .attempt = attempt,
+				  .node = "n1",
+				  .boot_id = "b",
+				  .instance = instance};
+
+	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
+}
+
 /* ---- names -------------------------------------------------------------------------- */
 
-static void send_job(struct stream *s, char *state)
+static void send_job(struct stream *s, char *state, uint32_t ranks)
 {
 	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
 	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
@@ -62,7 +76,7 @@ static void send_job(struct stream *s, char *state)
 	job.name = "train";
 	job.start_ns = FIX_BOOT_NS;
 	job.end_ns = strcmp(state, "ended") == 0 ? FIX_BOOT_NS + 3000000000u : 0;
-	job.ranks_expected = 4;
+	job.ranks_expected = ranks;
 	job.n_labels = 1;
 	job.labels = labels;
 	frame.body_case = HEADRACE__FRAME__BODY_JOB;
@@ -89,6 +103,7 @@ static void send_processes(struct stream *s, uint32_t first_rank)
 		rows[i].local_rank_plus1 = i < 2 ? 1 : 0;
 		rows[i].uid = 1000;
 	}
+	rows[1].parent_proc = 1;
 	rows[1].worker_plus1 = 4;
 	rows[1].loader_plus1 = 1;
 	rows[1].loader_worker_plus1 = 6;
@@ -187,15 +202,18 @@ static void send_events(struct stream *s, const struct hr_event *list, size_t n)
 
 /* ---- sums --------------------------------------------------------------------------- */
 
-/* Reads of proc 1 in one window come in two parts: 3 + 4 calls, 300 + 500 bytes. */
-static void send_rollups(struct stream *s, uint64_t count, uint64_t bytes, uint64_t longest)
+/* What send_rollups sends of a process, with `side` beside its reads. */
+static void send_rollup(struct stream *s, uint64_t proc, uint64_t count, uint64_t bytes,
+			uint64_t longest, Headrace__Rollup *side)
 {
 	uint64_t sizes[] = {6, count}, durations[] = {7, count};
 	Headrace__Rollup row = HEADRACE__ROLLUP__INIT, *list[] = {&row};
 	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
-	row.proc = 1;
+	batch.n_sides = side != NULL;
+	batch.sides = &side;
+	row.proc = proc;
 	row.op = HR_OP_read;
 	row.mount = 1;
 	row.count = count;
@@ -213,6 +231,27 @@ static void send_rollups(struct stream *s, uint64_t count, uint64_t bytes, uint6
 	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
 	frame.rollups = &batch;
 	send(s, &frame);
+}
+
+/* Reads of proc 1 in one window come in two parts: 3 + 4 calls, 300 + 500 bytes. */
+static void send_rollups(struct stream *s, uint64_t count, uint64_t bytes, uint64_t longest)
+{
+	send_rollup(s, 1, count, bytes, longest, NULL);
+}
+
+/* Five characters, one by one. */
+static void send_singles(struct stream *s)
+{
+	Headrace__Rollup side = HEADRACE__ROLLUP__INIT;
+	uint64_t sizes[] = {0, 5};
+
+	side.proc = 1;
+	side.op = HR_SIDE_SINGLE_READ;
+	side.count = side.bytes = 5;
+	side.dur_ns = 50;
+	side.n_size_hist = 2;
+	side.size_hist = sizes;
+	send_rollup(s, 1, 1, 100, 100, &side);
 }
 
 static void send_file_record(struct stream *s, uint64_t first, uint64_t last, uint64_t longest)
@@ -290,7 +329,7 @@ static void make_n1(const char *store)
 	struct stream s;
 
 	open_stream(&s, store, "7", "n1");
-	send_job(&s, "running");
+	send_job(&s, "running", 4);
 	send_level(&s, 0);
 	send_processes(&s, 0);
 	send_paths(&s);
@@ -302,7 +341,7 @@ static void make_n1(const char *store)
 	send_loss(&s, 5);
 	send_loss(&s, 6);
 	send_level(&s, FIX_BOOT_NS + 1500000000u);
-	send_job(&s, "ended");
+	send_job(&s, "ended", 4);
 	send_end(&s);
 	assert_int_equal(hr_writer_close(s.writer), 0);
 }
@@ -313,7 +352,7 @@ static void make_n2(const char *store)
 	struct stream s;
 
 	open_stream(&s, store, "7", "n2");
-	send_job(&s, "running");
+	send_job(&s, "running", 4);
 	send_processes(&s, 2);
 	send_paths(&s);
 	send_events(&s, events, 3);
@@ -330,15 +369,57 @@ static void make_other_job(const char *store)
 	assert_int_equal(hr_writer_close(s.writer), 0);
 }
 
-char *fixture_make(void)
+/* Reads of the rank and of its worker. */
+static void make_run(struct stream *s)
+{
+	send_processes(s, 0);
+	send_paths(s);
+	send_events(s, events, N_EVENTS);
+	send_rollup(s, 1, 2, 200, 100, NULL);
+	send_rollup(s, 2, 3, 300, 100, NULL);
+	send_file_record(s, 1000, 2000, 90);
+}
+
+static char *make_folder(void)
 {
 	char *store = strdup("/tmp/headrace-query-test-XXXXXX");
 
 	assert_non_null(store);
 	assert_non_null(mkdtemp(store));
 	assert_int_equal(hr_store_create(store), 0);
+	return store;
+}
+
+char *fixture_make(void)
+{
+	char *store = make_folder();
+
 	make_n1(store);
 	make_n2(store);
 	make_other_job(store);
+	return store;
+}
+
+char *fixture_make_runs(void)
+{
+	static const struct {
+		const char *cluster;
+		uint32_t attempt;
+		bool ends;
+	} runs[] = {{"c", 0, true}, {"c", 0, true}, {"c", 1, false}, {"d", 0, true}};
+	char *store = make_folder();
+
+	for (unsigned i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		struct stream s;
+
+		open_run(&s, store, runs[i].cluster, runs[i].attempt, i + 1);
+		send_job(&s, runs[i].ends ? "ended" : "running", i == 3 ? 20000000 : 4);
+		make_run(&s);
+		if (i == 3)
+			send_singles(&s);
+		if (runs[i].ends)
+			send_end(&s);
+		assert_int_equal(hr_writer_close(s.writer), 0);
+	}
 	return store;
 }
