@@ -12,6 +12,10 @@
 #define ARG_LINE "-- arg "
 #define WORDS	 '|' /* between the words of a type */
 
+/* Of SECONDS: a microsecond, some thirty years. */
+#define SECONDS_MIN 1e-6
+#define SECONDS_MAX 1e9
+
 const struct hr_named *hr_named_find(const char *name)
 {
 	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
@@ -58,6 +62,16 @@ static size_t word(const char **at, const char **ret)
 	return n;
 }
 
+static bool is_whole(const char *type)
+{
+	return strcmp(type, "BIGINT") == 0 || strcmp(type, "COUNT") == 0;
+}
+
+static bool is_real(const char *type)
+{
+	return strcmp(type, "DOUBLE") == 0 || strcmp(type, "SECONDS") == 0;
+}
+
 /* "NAME TYPE DEFAULT: ..." */
 static int declare(struct hr_named_args *a, const char *line)
 {
@@ -75,9 +89,9 @@ static int declare(struct hr_named_args *a, const char *line)
 	if (arg->name == NULL || a->types[a->n] == NULL)
 		return -ENOMEM;
 	arg->type = HR_ARG_VARCHAR;
-	if (strcmp(a->types[a->n], "BIGINT") == 0)
+	if (is_whole(a->types[a->n]))
 		arg->type = HR_ARG_BIGINT;
-	else if (strcmp(a->types[a->n], "DOUBLE") == 0)
+	else if (is_real(a->types[a->n]))
 		arg->type = HR_ARG_DOUBLE;
 	arg->text = NULL;
 	a->required[a->n] = is(value, value_n, "REQUIRED");
@@ -116,16 +130,29 @@ __attribute__((format(printf, 2, 3))) static int refuse(char **ret_error, const 
 	return -EINVAL;
 }
 
-static bool is_number(const struct hr_query_arg *arg, const char *text)
+/* What a number of `type` must be, in words, when `text` is none; NULL: it is one. */
+static const char *misfit(const char *type, const char *text)
 {
+	bool whole = is_whole(type), number;
+	long long n = 0;
+	double x = 0;
 	char *end;
 
 	errno = 0;
-	if (arg->type == HR_ARG_BIGINT)
-		strtoll(text, &end, 10);
+	if (whole)
+		n = strtoll(text, &end, 10);
 	else
-		strtod(text, &end);
-	return errno == 0 && end != text && *end == '\0';
+		x = strtod(text, &end);
+	number = errno == 0 && end != text && *end == '\0';
+	if (strcmp(type, "COUNT") == 0)
+		return number && n >= 1 ? NULL : "a whole number, 1 or more";
+	if (strcmp(type, "SECONDS") == 0)
+		return number && x >= SECONDS_MIN && x <= SECONDS_MAX
+			   ? NULL
+			   : "a number of seconds from 0.000001 to 1000000000";
+	if (whole)
+		return number ? NULL : "a whole number";
+	return number ? NULL : "a number";
 }
 
 /* Is `text` one of the words of `type`? */
@@ -195,13 +222,15 @@ static int set_path(struct hr_named_args *a, struct hr_query_arg *arg, const cha
 static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *text,
 	       char **ret_error)
 {
-	const char *type = a->types[arg - a->list];
+	const char *type = a->types[arg - a->list], *must = NULL;
 
 	if (a->given[arg - a->list])
 		return refuse(ret_error, "%s is given twice", arg->name);
 	a->given[arg - a->list] = true;
-	if (arg->type != HR_ARG_VARCHAR && !is_number(arg, text))
-		return refuse(ret_error, "%s must be a number, not \"%s\"", arg->name, text);
+	if (arg->type != HR_ARG_VARCHAR)
+		must = misfit(type, text);
+	if (must != NULL)
+		return refuse(ret_error, "%s must be %s, not \"%s\"", arg->name, must, text);
 	if (strchr(type, WORDS) != NULL && !is_word(type, text))
 		return refuse(ret_error, "%s must be one of %s, not \"%s\"", arg->name, type, text);
 	if (strcmp(type, "PATH") == 0)

@@ -10,8 +10,9 @@
  *               -- known NAME: SELECT the values of that argument that the store has
  *               -- column NAME, NAME: what they hold
  *
- *           TYPE is VARCHAR, BIGINT, DOUBLE, the words allowed as one|two|three, or PATH, of which
- *           a relative one is made absolute. DEFAULT may be NULL, or REQUIRED: there is none.
+ *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
+ *           microsecond on), the words allowed as one|two|three, or PATH, of which a relative one is
+ *           made absolute. DEFAULT may be NULL, or REQUIRED: there is none.
  *           `known` is asked when an answer is empty. Arguments are bound as parameters ($NAME),
  *           never pasted into the text.
  * Threads   Constant data; struct hr_named_args belongs to its caller.

@@ -4,6 +4,7 @@
  * itself
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #include "tests/query/fixture.h"
 
 /* The answer of `name` with up to three words, as CSV without carriage returns. */
-static char *ask(const char *name, char *a, char *b, char *c)
+static char *ask_of(struct fixture *f, const char *name, char *a, char *b, char *c)
 {
 	char *words[] = {a, b, c}, *text, *error = NULL, *to, *from;
 	size_t bytes, n = a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3;
@@ -33,7 +34,7 @@ static char *ask(const char *name, char *a, char *b, char *c)
 		fail_msg("%s: %s", name, error);
 	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
 	sink = hr_output_sink(out);
-	if (hr_query_run(fix.q, q->sql, args.list, args.n, &sink, &error) < 0)
+	if (hr_query_run(f->q, q->sql, args.list, args.n, &sink, &error) < 0)
 		fail_msg("%s: %s", name, error);
 	hr_named_args_done(&args);
 	hr_output_free(out);
@@ -44,6 +45,11 @@ static char *ask(const char *name, char *a, char *b, char *c)
 	}
 	*to = '\0';
 	return text;
+}
+
+static char *ask(const char *name, char *a, char *b, char *c)
+{
+	return ask_of(&fix, name, a, b, c);
 }
 
 static void expect(const char *name, char *a, char *b, char *c, const char *expected)
@@ -60,21 +66,21 @@ static void answers_are_right(void **state)
 	(void)state;
 	expect("summary", NULL, NULL, NULL,
 	       "what,time_s,ops,bytes,io_bytes_per_s,run_bytes_per_s,small_percent,errors,state,"
-	       "job\n"
-	       "all,0.00000105,7,800,761904762,267,,2,killed,7\n"
-	       "read,0.00000105,7,800,761904762,267,100,2,killed,7\n"
-	       "write,0,0,0,,0,,0,killed,7\nother,0,0,,,,,0,killed,7\n");
+	       "job,attempt\n"
+	       "all,0.00000105,7,800,761904762,267,,2,killed,7,2\n"
+	       "read,0.00000105,7,800,761904762,267,100,2,killed,7,2\n"
+	       "write,0,0,0,,0,,0,killed,7,2\nother,0,0,,,,,0,killed,7,2\n");
 	expect("ops", NULL, NULL, NULL,
-	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n"
-	       "read,7,0.00000105,0.15,0.0000008,800,2,read,posix\n");
+	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n"
+	       "read,7,0.00000105,0.00000015,0.0000008,800,2,read,posix\n");
 	expect("ops", "mount=/scratch", NULL, NULL,
-	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n");
+	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n");
 	expect("ranks", NULL, NULL, NULL,
 	       "rank,workers,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,procs,node,"
-	       "job\n0,0,7,800,0,0.00000105,0,0,2,1,n1,7\n");
+	       "job,attempt\n0,0,7,800,0,0.00000105,0,0,2,1,n1,7,2\n");
 	expect("workers", "0", NULL, NULL,
 	       "rank,worker,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,procs,node,"
-	       "job\n0,,7,800,0,0.00000105,0,0,2,1,n1,7\n");
+	       "job,attempt\n0,,7,800,0,0.00000105,0,0,2,1,n1,7,2\n");
 	expect("mounts", NULL, NULL, NULL,
 	       "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
 	       "/data,lustre,7,2,800,0,0.00000105,0.00000105\n");
@@ -86,19 +92,20 @@ static void answers_are_right(void **state)
 	expect("patterns", NULL, NULL, NULL,
 	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n"
 	       "img.jpg,1,2,4,0,16384,0,0.0000008\n");
+	expect("losses", NULL, NULL, NULL,
+	       "reason,op,ops,bytes,time_s,rank,pid,node,job,attempt\n"
+	       "ring_full,read,11,110,0,0,101,n1,7,2\n");
 	expect(
-	    "losses", NULL, NULL, NULL,
-	    "reason,op,ops,bytes,time_s,rank,pid,node,job\nring_full,read,11,110,0,0,101,n1,7\n");
-	expect("file", "/scratch/ckpt/model-20.pt", "top=1", NULL,
-	       "time_s,op,file_offset,asked,bytes,errno,dur_us,rank,worker,pid,tid,node,job\n"
-	       "0.0000025,write,1000,1000,0,28,0.1,0,3,101,101,n1,7\n");
+	    "file", "/scratch/ckpt/model-20.pt", "top=1", NULL,
+	    "time_s,op,file_offset,asked,bytes,errno,dur_s,rank,worker,pid,tid,node,job,attempt\n"
+	    "0.000002500,write,1000,1000,0,28,0.0000001,0,3,101,101,n1,7,2\n");
 	expect("slow", "1", "rank=2", NULL,
-	       "dur_s,time_s,op,bytes,path,rank,worker,errno,pid,node,job\n"
-	       "0.0000001,0,open64,,/data/train/img-001.jpg,2,,,100,n2,7\n");
+	       "dur_s,time_s,op,bytes,path,rank,worker,errno,pid,node,job,attempt\n"
+	       "0.0000001,0.000000000,open64,,/data/train/img-001.jpg,2,,,100,n2,7,2\n");
 	/* Job 7 was at level counters for a while: windows of 10 s, whatever the step. */
 	expect("timeline", NULL, NULL, NULL,
-	       "time_s,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,job\n"
-	       "0,7,800,0,0.00000105,0,0,2,7\n");
+	       "time_s,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,job,attempt\n"
+	       "0.000000,7,800,0,0.00000105,0,0,2,7,2\n");
 }
 
 /* Rank 0: operations of 100 ns that never overlap; rank 2 has one at the same time as another. */
@@ -106,8 +113,71 @@ static void union_of_intervals(void **state)
 {
 	(void)state;
 	expect("io-time", "scope=all", NULL, NULL,
-	       "rank,io_s,sum_s,span_s,ops,job\n0,0.0000008,0.0000008,0.0000041,8,7\n"
-	       "2,0.0000005,0.0000005,0.0000026,5,7\n,0.0000002,0.0000002,0.0000011,2,7\n");
+	       "rank,io_s,sum_s,span_s,ops,job,attempt\n0,0.0000008,0.0000008,0.0000041,8,7,2\n"
+	       "2,0.0000005,0.0000005,0.0000026,5,7,2\n,0.0000002,0.0000002,0.0000011,2,7,2\n");
+}
+
+/*
+ * Runs of one job on one node: two in sequence, one attempt more, one cluster more. What differs in
+ * these stays apart, processes of the first two are four and not two, and a worker's slot is one.
+ */
+static void runs_stay_apart(void **state)
+{
+	static const struct {
+		const char *name, *expected;
+	} cases[] = {
+	    {"ranks",
+	     "rank,workers,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,procs,node,"
+	     "job,attempt\n"
+	     "0,1,10,1000,0,0.0000015,0,0,4,4,n1,9,0\n"
+	     "0,1,11,605,0,0.00000095,0,0,3,2,n1,9,0\n"
+	     "0,1,5,500,0,0.00000075,0,0,2,2,n1,9,1\n"},
+	    {"workers",
+	     "rank,worker,ops,bytes_read,bytes_written,read_s,write_s,meta_s,errors,procs,node,"
+	     "job,attempt\n"
+	     "0,,4,400,0,0.0000006,0,0,2,2,n1,9,0\n0,3,6,600,0,0.0000009,0,0,2,2,n1,9,0\n"
+	     "0,,8,305,0,0.0000005,0,0,2,1,n1,9,0\n0,3,3,300,0,0.00000045,0,0,1,1,n1,9,0\n"
+	     "0,,2,200,0,0.0000003,0,0,1,1,n1,9,1\n0,3,3,300,0,0.00000045,0,0,1,1,n1,9,1\n"},
+	    {"io-time",
+	     "rank,io_s,sum_s,span_s,ops,job,attempt\n"
+	     "0,0.0000007,0.0000014,0.0000036,14,9,0\n,0.0000002,0.0000004,0.0000011,4,9,0\n"
+	     "0,0.0000007,0.0000007,0.0000036,7,9,0\n,0.0000002,0.0000002,0.0000011,2,9,0\n"
+	     "0,0.0000007,0.0000007,0.0000036,7,9,1\n,0.0000002,0.0000002,0.0000011,2,9,1\n"},
+	    {"mounts", "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
+		       "/data,lustre,21,9,2100,0,0.00000315,0.00000045\n"},
+	    {"files", "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs\n"
+		      "/data/train/img-001.jpg,12,32768,0,0.0000016,0,0,4\n"},
+	    {"ops", "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n"
+		    "read,21,0.00000315,0.00000015,0.0000001,2100,9,read,posix\n"
+		    "getc,5,0.00000005,0.00000001,,5,0,read,stdio\n"},
+	    {"sizes",
+	     "class,from_bytes,to_bytes,ops,percent\nread,0,2,5,19.23\nread,64,128,21,80.77\n"},
+	    {"nodes", "node,state,ranks,procs,events,stored_bytes,clock_error_s,streams,job,"
+		      "attempt,cluster\n"
+		      "n1,ended,1,6,20,*,0.00000004,2,9,0,c\nn1,ended,1,3,10,*,0.00000004,1,9,0,d\n"
+		      "n1,killed,1,3,10,*,0.00000004,1,9,1,c\n"},
+	    {"jobs",
+	     "job,state,start,seconds,nodes,ranks_seen,ranks_expected,name,user,labels,attempt,"
+	     "cluster\n"
+	     "9,ended,2023-11-14 22:13:20,3,1,1,4,train,ada,model=resnet,0,c\n"
+	     "9,ended,2023-11-14 22:13:20,3,1,1,20000000,train,ada,model=resnet,0,d\n"
+	     "9,killed,2023-11-14 22:13:20,2,1,1,4,train,ada,model=resnet,1,c\n"},
+	};
+	char *store = fixture_make_runs();
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, store, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = ask_of(&f, cases[i].name, NULL, NULL, NULL);
+
+		if (fnmatch(cases[i].expected, text, 0) != 0)
+			fail_msg("%s\n--- is\n%s--- should be\n%s---", cases[i].name, text,
+				 cases[i].expected);
+		free(text);
+	}
+	fixture_close(&f);
+	fixture_remove(store);
 }
 
 static void all_run_and_are_documented(void **state)
@@ -143,10 +213,21 @@ static void all_run_and_are_documented(void **state)
 	}
 }
 
+static void refused(const char *name, const char *word, const char *expected)
+{
+	char *words[] = {(char *)word}, *error = NULL;
+	struct hr_named_args args;
+
+	assert_int_equal(hr_named_args_init(hr_named_find(name), words, 1, &args, &error), -EINVAL);
+	assert_string_equal(error, expected);
+	free(error);
+}
+
 static void wrong_arguments_are_refused(void **state)
 {
 	static const char *const wrong[] = {"top=x",	 "nosuch=1", "1.5",
 					    "scope=dat", "class=",   "class=read|write"};
+	static const char *const steps[] = {"0", "-1", "nan", "inf", "1e-7", "1e300", "x"};
 	struct hr_named_args args;
 	char *missing = NULL;
 
@@ -158,6 +239,20 @@ static void wrong_arguments_are_refused(void **state)
 				 -EINVAL);
 		assert_non_null(error);
 		free(error);
+	}
+	refused("slow", "top=-3", "top must be a whole number, 1 or more, not \"-3\"");
+	refused("slow", "top=0", "top must be a whole number, 1 or more, not \"0\"");
+	refused("slow", "rank=1.5", "rank must be a whole number, not \"1.5\"");
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		char *said, word[32];
+
+		snprintf(word, sizeof(word), "step=%s", steps[i]);
+		assert_true(asprintf(&said,
+				     "step must be a number of seconds from 0.000001 to "
+				     "1000000000, not \"%s\"",
+				     steps[i]) > 0);
+		refused("timeline", word, said);
+		free(said);
 	}
 	assert_int_equal(hr_named_args_init(hr_named_find("file"), NULL, 0, &args, &missing),
 			 -EINVAL);
@@ -171,7 +266,7 @@ static void arguments_are_not_pasted(void **state)
 {
 	(void)state;
 	expect("ops", "mount=x' OR 1=1 --", NULL, NULL,
-	       "op,ops,time_s,mean_us,max_s,bytes,errors,class,api\n");
+	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n");
 }
 
 static void relative_paths_are_of_this_folder(void **state)
@@ -268,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_are_right),
 	    cmocka_unit_test(union_of_intervals),
+	    cmocka_unit_test(runs_stay_apart),
 	    cmocka_unit_test(all_run_and_are_documented),
 	    cmocka_unit_test(wrong_arguments_are_refused),
 	    cmocka_unit_test(arguments_are_not_pasted),

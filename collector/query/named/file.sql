@@ -1,13 +1,13 @@
 -- One file, operation by operation, in the order of time (what renames or links to it is under its source)
 -- arg path PATH REQUIRED: the file, as it was opened and as `files` shows it; a relative path is one of this folder
--- arg top BIGINT 1000: at most this many
+-- arg top COUNT 1000: at most this many
 -- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), parse_dirpath(path) <> parse_dirpath($path), path
--- column time_s: since the start of its job
+-- column time_s: when it began, since the start of its job
 -- column op, file_offset, asked, bytes, errno: what
--- column dur_us: how long
--- column rank, worker, pid, tid, node, job: who
-SELECT (e.start_ns - j.start_ns) / 1e9 AS time_s, op, file_offset, asked, bytes, errno, dur_ns / 1e3 AS dur_us,
-       rank, worker, pid, tid, e.node, job
+-- column dur_s: how long
+-- column rank, worker, pid, tid, node, job, attempt: who
+SELECT ((e.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 9) AS time_s, op, file_offset, asked, bytes, errno,
+       dur_ns / 1e9 AS dur_s, rank, worker, pid, tid, e.node, job, attempt
 FROM events e LEFT JOIN jobs j USING (cluster, job, attempt)
 WHERE path = $path
 ORDER BY e.start_ns, e.node, pid, tid

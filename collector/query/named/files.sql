@@ -1,19 +1,19 @@
 -- Files by the time spent on them: what was read and written, by how many processes
--- arg top BIGINT 20: how many files
+-- arg top COUNT 20: how many files
 -- arg by time|bytes|ops time: the order
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- arg pattern VARCHAR NULL: only files whose name without digits is this
 -- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
 -- column path: as opened
--- column ops: all calls on it
+-- column ops: all calls on it, single characters (getc, putc) among them
 -- column bytes_read, bytes_written: transferred
 -- column read_s, write_s, meta_s: time in reads, writes, and everything else
--- column procs: processes that used it
+-- column procs: processes that used it, in all jobs asked for
 WITH per_file AS (
     SELECT file_id, any_value(path) AS path, sum(opens + reads + writes + seeks + stats + syncs + meta_ops) AS ops,
            sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,
            sum(read_ns) / 1e9 AS read_s, sum(write_ns) / 1e9 AS write_s, sum(meta_ns) / 1e9 AS meta_s,
-           count(DISTINCT (job, node, proc)) AS procs
+           count(DISTINCT (cluster, job, attempt, node, proc)) AS procs
     FROM hr_file_records()
     WHERE ($scope = 'all' OR scope = $scope) AND ($pattern IS NULL OR pattern = $pattern)
     GROUP BY file_id)

@@ -1,11 +1,19 @@
 -- The jobs in the store
 -- column job, state: state is running, ended, failed or killed
--- column start, seconds: when it began (UTC), and how long it ran
+-- column start, seconds: when it began (UTC), and how long it has run: of a running one until now, of one that was killed
+-- without a word until its last sign of life, up to 10 s before its end
 -- column nodes, ranks_seen, ranks_expected: NULL expected: nobody said
--- column name, user, labels, attempt: program and owner; labels as given with --label; requeues, from 0
-SELECT j.job, j.state, make_timestamp_ns(j.start_ns) AS "start", (j.end_ns - j.start_ns) / 1e9 AS seconds,
+-- column name, user, labels, attempt, cluster: program and owner; labels as given with --label; requeues, from 0
+WITH lives AS (
+    SELECT cluster, job, attempt, max(ns) AS last_ns
+    FROM (SELECT cluster, job, attempt, coalesce(end_ns, start_ns) AS ns FROM processes
+          UNION ALL SELECT cluster, job, attempt, window_start_ns FROM rollups)
+    GROUP BY ALL)
+SELECT j.job, j.state, make_timestamp_ns(j.start_ns) AS "start",
+       (coalesce(j.end_ns, CASE j.state WHEN 'running' THEN epoch_ns(now()) ELSE l.last_ns END) - j.start_ns) / 1e9
+           AS seconds,
        j.nodes, j.ranks_seen, j.ranks_expected, j.name, j.user,
-       (SELECT string_agg(l.key || '=' || l.value, ' ' ORDER BY l.key) FROM labels l
-        WHERE l.job = j.job AND l.cluster = j.cluster AND l.attempt = j.attempt) AS labels, j.attempt
-FROM jobs j
-ORDER BY j.start_ns, j.job, j.attempt
+       (SELECT string_agg(b.key || '=' || b.value, ' ' ORDER BY b.key) FROM labels b
+        WHERE b.job = j.job AND b.cluster = j.cluster AND b.attempt = j.attempt) AS labels, j.attempt, j.cluster
+FROM jobs j LEFT JOIN lives l USING (cluster, job, attempt)
+ORDER BY j.start_ns, j.job, j.attempt, j.cluster

@@ -1,12 +1,18 @@
--- The streams in the store: one for each daemon of each job
--- column node, state: running, ended, or killed: it stopped without a word
+-- The nodes of each job
+-- column node, state: running, ended, or killed: a daemon there stopped without a word
 -- column ranks, procs: seen there
 -- column events, stored_bytes: single operations, and what all its data takes on disk
--- column clock_error_us: how far its clock sample may be off
--- column job: whose
-SELECT n.node, n.state, p.ranks, p.procs, n.events, n.stored_bytes, n.clock_error_ns / 1e3 AS clock_error_us, n.job
-FROM nodes n
-LEFT JOIN (SELECT cluster, job, attempt, node, count(DISTINCT rank) AS ranks, count(*) AS procs
-           FROM processes GROUP BY cluster, job, attempt, node) p
-  ON p.job = n.job AND p.node = n.node AND p.cluster = n.cluster AND p.attempt = n.attempt
-ORDER BY n.job, n.node
+-- column clock_error_s: how far its clock sample may be off
+-- column streams: daemons of the job there, one after another
+-- column job, attempt, cluster: whose
+WITH p AS (
+    SELECT cluster, job, attempt, node, count(DISTINCT rank) AS ranks, count(*) AS procs
+    FROM processes GROUP BY cluster, job, attempt, node),
+n AS (
+    SELECT cluster, job, attempt, node, sum(events) AS events, sum(stored_bytes) AS stored_bytes,
+           max(clock_error_ns) / 1e9 AS clock_error_s, count(*) AS streams,
+           arg_min(state, list_position(['running', 'killed', 'ended'], state)) AS state
+    FROM nodes GROUP BY cluster, job, attempt, node)
+SELECT node, state, ranks, procs, events, stored_bytes, clock_error_s, streams, job, attempt, cluster
+FROM n LEFT JOIN p USING (cluster, job, attempt, node)
+ORDER BY job, attempt, cluster, node

@@ -1,5 +1,5 @@
 -- Kinds of files: base names without digits, so that layer-1.pt and layer-2.pt count together
--- arg top BIGINT 20: how many kinds
+-- arg top COUNT 20: how many kinds
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- column pattern: the base name without [0-9-]+
 -- column files: distinct files

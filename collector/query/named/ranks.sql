@@ -1,22 +1,23 @@
 -- Ranks side by side: who reads, who writes, who waits longest
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- column rank: NULL: processes without one
--- column workers: DataLoader workers among its processes
+-- column workers: slots of DataLoader workers; processes that fill one, one after another, count once
 -- column ops, bytes_read, bytes_written: calls, and what they transferred (a copy reads and writes)
 -- column read_s, write_s, meta_s: time in reads, writes, and everything else, summed over its processes
 -- column errors: calls that failed
 -- column procs: all processes of the rank
--- column node, job: where
-SELECT rank, count(DISTINCT (node, proc)) FILTER (worker IS NOT NULL) AS workers,
+-- column node, job, attempt: where: the first node by name
+SELECT rank, count(DISTINCT (node, worker)) FILTER (worker IS NOT NULL) AS workers,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(bytes) FILTER (what = 'read'), 0) AS bytes_read,
        coalesce(sum(bytes) FILTER (what = 'write'), 0) AS bytes_written,
        coalesce(sum(dur_ns) FILTER (what = 'read'), 0) / 1e9 AS read_s,
        coalesce(sum(dur_ns) FILTER (what = 'write'), 0) / 1e9 AS write_s,
        coalesce(sum(dur_ns) FILTER (what = 'other'), 0) / 1e9 AS meta_s,
-       sum(errors) AS errors, count(DISTINCT (node, proc)) AS procs, min(node) AS node, job
+       sum(errors) AS errors, count(DISTINCT (node, proc)) AS procs, min(node) AS node, job,
+       attempt
 FROM (SELECT *, CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
                      WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what FROM hr_rollups())
 WHERE $scope = 'all' OR scope = $scope
-GROUP BY job, rank
-ORDER BY job, rank NULLS LAST
+GROUP BY cluster, job, attempt, rank
+ORDER BY job, attempt, cluster, rank NULLS LAST

@@ -1,5 +1,5 @@
 -- The slowest single operations
--- arg top BIGINT 20: how many
+-- arg top COUNT 20: how many
 -- arg class open|read|write|seek|stat|sync|close|dir|meta|map NULL: only this family
 -- arg op VARCHAR NULL: only this call
 -- arg rank BIGINT NULL: only this rank
@@ -9,14 +9,14 @@
 -- column dur_s: how long it took
 -- column time_s: when it began, since the start of its job
 -- column op, bytes, path: what was done to which file
--- column rank, worker, errno, pid, node, job: who did it
+-- column rank, worker, errno, pid, node, job, attempt: who did it
 WITH slowest AS (
     SELECT * FROM events
     WHERE ($scope = 'all' OR scope = $scope) AND ($class IS NULL OR class = $class)
       AND ($op IS NULL OR op = $op) AND ($rank IS NULL OR rank = $rank)
     ORDER BY dur_ns DESC, start_ns
     LIMIT $top)
-SELECT dur_ns / 1e9 AS dur_s, (s.start_ns - j.start_ns) / 1e9 AS time_s, op, bytes, path, rank, worker, errno,
-       pid, s.node, job
+SELECT dur_ns / 1e9 AS dur_s, ((s.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 9) AS time_s, op, bytes, path, rank,
+       worker, errno, pid, s.node, job, attempt
 FROM slowest s LEFT JOIN jobs j USING (cluster, job, attempt)
 ORDER BY dur_ns DESC, s.start_ns

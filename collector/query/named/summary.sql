@@ -7,10 +7,12 @@
 -- job's start to its end
 -- column small_percent: of the calls that read, those that moved less than 64 KiB
 -- column errors: calls that failed
--- column state, job: whether the job is running, ended, failed or killed
+-- column state, job, attempt: whether the job is running (then until now), ended, failed or killed
 WITH life AS (
-    SELECT cluster, job, attempt, (coalesce(any_value(j.end_ns), max(coalesce(p.end_ns, p.start_ns)))
-                                   - coalesce(any_value(j.start_ns), min(p.start_ns))) / 1e9 AS run_s
+    SELECT cluster, job, attempt,
+           (coalesce(any_value(j.end_ns), CASE any_value(j.state) WHEN 'running' THEN epoch_ns(now()) END,
+                     max(coalesce(p.end_ns, p.start_ns)))
+            - coalesce(any_value(j.start_ns), min(p.start_ns))) / 1e9 AS run_s
     FROM jobs j LEFT JOIN processes p USING (cluster, job, attempt) GROUP BY cluster, job, attempt),
 -- Beside the operations, hr_rollups() has the sides of copies and single characters, as files saw them.
 calls AS (
@@ -36,6 +38,7 @@ lines AS (
     FROM parts GROUP BY cluster, job, attempt, what)
 SELECT what, time_s, ops, bytes, round(bytes / nullif(time_s, 0)) AS io_bytes_per_s,
        CASE WHEN what <> 'runtime' THEN round(bytes / nullif(run_s, 0)) END AS run_bytes_per_s,
-       CASE WHEN what = 'read' THEN 100.0 * small / nullif(ops, 0) END AS small_percent, errors, state, job
+       CASE WHEN what = 'read' THEN 100.0 * small / nullif(ops, 0) END AS small_percent, errors, state, job,
+       attempt
 FROM lines JOIN jobs USING (cluster, job, attempt) LEFT JOIN life USING (cluster, job, attempt)
-ORDER BY job, attempt, list_position(['all', 'read', 'write', 'other', 'runtime'], what)
+ORDER BY job, attempt, cluster, list_position(['all', 'read', 'write', 'other', 'runtime'], what)

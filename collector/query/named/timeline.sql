@@ -1,11 +1,12 @@
 -- The job over time: operations and bytes, step by step from the job's start
--- arg step DOUBLE NULL: seconds in a step; NULL: what makes 20 to 50 steps of the job
+-- arg step SECONDS NULL: seconds in a step; NULL: what makes 20 to 50 steps of the job; at most 100,000 steps
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- column time_s: start of the step, since the job began
--- column ops, bytes_read, bytes_written: of operations that began in the step
+-- column ops, bytes_read, bytes_written: of operations that began in the step; single characters (getc, putc) are not
+-- among them, and a copy between files counts once
 -- column read_s, write_s, meta_s: time in reads, writes, and everything else, summed over all processes
 -- column errors: calls that failed
--- column job: whose
+-- column job, attempt: whose
 -- Steps under 10 s are made from events. Longer ones, and all of a job for which only counters were kept at some
 -- time, are made from the recorded windows of 10 s: a window counts for the step that holds its middle.
 WITH windows AS (
@@ -40,18 +41,20 @@ sums AS (
 used AS (SELECT cluster, job, attempt, max(step) + 1 AS n FROM sums GROUP BY cluster, job, attempt),
 steps AS (
     SELECT cluster, job, attempt, step_ns,
-           unnest(range(least(100000, CASE WHEN runs THEN n ELSE ceil((end_ns - begin_ns) / step_ns) END::BIGINT)))
+           unnest(range(CASE WHEN many <= 100000 THEN many
+                             ELSE error(format('job {}: {} steps are too many: at most 100,000', job, many))::BIGINT END))
                AS step
-    FROM plan LEFT JOIN used USING (cluster, job, attempt)
+    FROM (SELECT *, CASE WHEN runs THEN n ELSE ceil((end_ns - begin_ns) / step_ns) END::BIGINT AS many
+          FROM plan LEFT JOIN used USING (cluster, job, attempt))
     UNION
     SELECT cluster, job, attempt, step_ns, step FROM sums JOIN plan USING (cluster, job, attempt))
-SELECT step * step_ns / 1e9 AS time_s, coalesce(sum(ops), 0) AS ops,
+SELECT (step * step_ns / 1e9)::DECIMAL(19, 6) AS time_s, coalesce(sum(ops), 0) AS ops,
        coalesce(sum(bytes) FILTER (class = 'read'), 0) AS bytes_read,
        coalesce(sum(bytes) FILTER (class = 'write'), 0) AS bytes_written,
        coalesce(sum(dur_ns) FILTER (class = 'read'), 0) / 1e9 AS read_s,
        coalesce(sum(dur_ns) FILTER (class = 'write'), 0) / 1e9 AS write_s,
        coalesce(sum(dur_ns) FILTER (class NOT IN ('read', 'write')), 0) / 1e9 AS meta_s,
-       coalesce(sum(errors), 0) AS errors, job
+       coalesce(sum(errors), 0) AS errors, job, attempt
 FROM steps LEFT JOIN sums USING (cluster, job, attempt, step)
 GROUP BY cluster, job, attempt, step, step_ns
-ORDER BY job, attempt, time_s
+ORDER BY job, attempt, cluster, time_s

@@ -7,7 +7,7 @@
 -- column read_s, write_s, meta_s: time in reads, writes, and everything else
 -- column errors: calls that failed
 -- column procs: processes that filled the slot, one after another
--- column node, job: where
+-- column node, job, attempt: where
 SELECT rank, worker,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(bytes) FILTER (what = 'read'), 0) AS bytes_read,
@@ -15,9 +15,9 @@ SELECT rank, worker,
        coalesce(sum(dur_ns) FILTER (what = 'read'), 0) / 1e9 AS read_s,
        coalesce(sum(dur_ns) FILTER (what = 'write'), 0) / 1e9 AS write_s,
        coalesce(sum(dur_ns) FILTER (what = 'other'), 0) / 1e9 AS meta_s,
-       sum(errors) AS errors, count(DISTINCT proc) AS procs, node, job
+       sum(errors) AS errors, count(DISTINCT proc) AS procs, node, job, attempt
 FROM (SELECT *, CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
                      WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what FROM hr_rollups())
 WHERE ($scope = 'all' OR scope = $scope) AND ($rank IS NULL OR rank = $rank)
-GROUP BY job, node, rank, worker
-ORDER BY job, rank NULLS LAST, node, worker NULLS FIRST
+GROUP BY cluster, job, attempt, node, rank, worker
+ORDER BY job, attempt, cluster, rank NULLS LAST, node, worker NULLS FIRST
