@@ -251,12 +251,12 @@ static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 	static const uint8_t count_of[] = {
 	    [HR_CLASS_OPEN] = HR_FILE_OPENS, [HR_CLASS_SEEK] = HR_FILE_SEEKS,
 	    [HR_CLASS_STAT] = HR_FILE_STATS, [HR_CLASS_SYNC] = HR_FILE_SYNCS,
-	    [HR_CLASS_DIR] = HR_FILE_META,   [HR_CLASS_META] = HR_FILE_META,
-	    [HR_CLASS_MAP] = HR_FILE_META,
+	    [HR_CLASS_CLOSE] = HR_FILE_META, [HR_CLASS_DIR] = HR_FILE_META,
+	    [HR_CLASS_META] = HR_FILE_META,  [HR_CLASS_MAP] = HR_FILE_META,
 	};
 
 	r->meta_ns += op->dur_ns;
-	if (op->class == HR_CLASS_CLOSE || op->class >= sizeof(count_of))
+	if (op->class >= sizeof(count_of))
 		return;
 	if (op->class == HR_CLASS_OPEN && op->failed)
 		r->ops[HR_FILE_META]++;

@@ -113,6 +113,7 @@ static void file_records_are_exact(void **state)
 	assert_int_equal(f->max_read_ns, 40);
 	assert_int_equal(f->write_ns, 7);
 	assert_int_equal(f->meta_ns, 1008);
+	assert_int_equal(f->meta_ops, 1); /* the close */
 	assert_int_equal(f->first_ns, RIG_START);
 	assert_int_equal(f->last_ns, RIG_START + 1115);
 	assert_int_equal(f->seq_reads, 3);

@@ -49,7 +49,7 @@ query --format csv "$store" --job 7 ops top=1
 check $? 2 "an argument that ops does not have"
 query --format csv "$store" --job 7 ops mount=/data
 check $? 0 "options before and after the store"
-says out '^read,7,0.00000105,0.15,0.0000008,800,2,read,posix' "named query"
+says out '^read,7,0.00000105,0.00000015,0.0000008,800,2,read,posix' "named query"
 query "$store" --job 8 --format csv 'SELECT count(*) AS n FROM events'
 says out '^0' "--job"
 query "$store" "$store/../$(basename "$store")" 'SELECT count(*) FROM nodes'
