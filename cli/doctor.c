@@ -122,5 +122,5 @@ int hr_doctor_main(int argc, char **argv)
 		hr_say("one STORE at most: headrace doctor [--json] [STORE]");
 		return HR_EXIT_USAGE;
 	}
-	return diagnose(options.next < argc ? argv[options.next] : ".", json);
+	return diagnose(options.next < argc ? argv[options.next] : NULL, json);
 }

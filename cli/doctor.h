@@ -20,7 +20,7 @@ struct hr_check {
 };
 
 struct hr_doctor {
-	const char *store;		 /* where a store would be made */
+	const char *store;		 /* NULL: a new folder in this one */
 	const char *library, *headraced; /* NULL: not found */
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/refusal.h"
 #include "collector/query/duckdb_api.h"
+#include "collector/store.h"
 #include "daemon/private.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -265,30 +268,45 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
+/* The store where it is there, else the folder that it would be made in. */
+static void store_place(const char *store, char *out, size_t bytes)
+{
+	char *slash;
+
+	snprintf(out, bytes, "%s", store);
+	if (access(out, F_OK) == 0)
+		return;
+	slash = strrchr(out, '/');
+	if (slash == NULL)
+		snprintf(out, bytes, ".");
+	else
+		slash[slash == out] = '\0';
+}
+
 void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 {
-	struct hr_fs_kind kind;
-	const char *journal;
+	const char *store = d->store != NULL ? d->store : "headrace-doctor", *journal;
+	const char *shown = d->store != NULL ? d->store : "a store in this folder";
+	struct hr_fs_kind kind = {.name = "unknown"};
+	char place[PATH_MAX];
+	int r = hr_store_check(store);
 
-	if (hr_fs_kind(d->store, &kind) < 0) {
-		hr_check_set(c, HR_HEALTH_FAIL, "name a folder that exists", "%s: %s", d->store,
-			     strerrordesc_np(errno));
+	if (r < 0) {
+		hr_check_set(c, HR_HEALTH_FAIL, hr_refusal_fix(r), "%s: %s", shown,
+			     hr_refusal_reason(r));
 		return;
 	}
-	if (access(d->store, W_OK) != 0) {
-		hr_check_set(c, HR_HEALTH_FAIL, "record into another folder, with -o",
-			     "%s cannot be written: %s", d->store, strerrordesc_np(errno));
-		return;
-	}
-	journal = hr_private_journal_dir(d->store);
+	store_place(store, place, sizeof(place));
+	hr_fs_kind(place, &kind);
+	journal = hr_private_journal_dir(place);
 	if (journal != NULL)
 		hr_check_set(
 		    c, HR_HEALTH_WARN,
 		    "fine for a store; what was not yet written is lost if the node itself dies",
-		    "%s is on %s, over the network: the journal will lie in %s", d->store,
-		    kind.name, journal);
+		    "%s is on %s, over the network: the journal will lie in %s", shown, kind.name,
+		    journal);
 	else
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", d->store, kind.name);
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
 }
 
 /* ---- what is nice to have -------------------------------------------------------------------- */
@@ -331,13 +349,9 @@ void hr_check_bpf(const struct hr_doctor *d, struct hr_check *c)
 	effective = strtoull(caps, NULL, 16);
 	/* CAP_SYS_ADMIN 21, or CAP_PERFMON 38 and CAP_BPF 39 */
 	allowed = (effective >> 21 & 1) != 0 || (effective >> 38 & 3) == 3;
-	if (btf && allowed)
-		hr_check_set(c, HR_HEALTH_OK, NULL,
-			     "BTF and the capabilities are there (not used yet)");
-	else
-		hr_check_set(
-		    c, HR_HEALTH_OK, NULL,
-		    "not available (%s%s%s): raw system calls and static programs stay unseen",
-		    btf ? "" : "no BTF", !btf && !allowed ? ", " : "",
-		    allowed ? "" : "no CAP_BPF and CAP_PERFMON");
+	hr_check_set(
+	    c, HR_HEALTH_OK, NULL,
+	    "not used by this version: raw system calls, static programs and page faults stay "
+	    "unseen, for root too (BTF %s, capabilities %s)",
+	    btf ? "is there" : "is not there", allowed ? "suffice" : "do not suffice");
 }

@@ -26,6 +26,7 @@
 #include "cli/filters.h"
 #include "cli/job.h"
 #include "cli/link.h"
+#include "cli/refusal.h"
 #include "cli/run_options.h"
 #include "cli/summary.h"
 #include "common/text.h"
@@ -115,38 +116,15 @@ static int check_limits(void)
 	return -EMFILE;
 }
 
-static const char *store_advice(int error)
-{
-	switch (error) {
-	case -EACCES:
-	case -EPERM:
-		return "; choose another folder with -o";
-	case -EROFS:
-		return "; choose a folder on a writable file system with -o";
-	case -ENOSPC:
-	case -EDQUOT:
-		return "; free some space, or choose another file system with -o";
-	case -ENOTEMPTY:
-		return ": it holds other files and is no store; choose a new folder with -o";
-	case -EPROTONOSUPPORT:
-		return ": it was written by a newer headrace; use that one, or another folder with "
-		       "-o";
-	default:
-		return "";
-	}
-}
-
 static int make_store(struct run *run)
 {
 	int r = hr_store_create(run->job.store);
 
 	if (r == 0 && realpath(run->job.store, run->store) == NULL)
 		r = -errno;
-	if (r == -ENOTEMPTY || r == -EPROTONOSUPPORT)
-		hr_say("cannot record into %s%s", run->job.store, store_advice(r));
-	else if (r < 0)
-		hr_say("cannot make the store %s: %s%s", run->job.store, strerrordesc_np(-r),
-		       store_advice(r));
+	if (r < 0)
+		hr_say("cannot make the store %s: %s; %s", run->job.store, hr_refusal_reason(r),
+		       hr_refusal_fix(r));
 	return r;
 }
 

@@ -212,6 +212,28 @@ int hr_store_create(const char *path)
 	return r;
 }
 
+int hr_store_check(const char *path)
+{
+	int fd, r;
+
+	if (mkdir(path, 0700) == 0) /* no other call knows all reasons why this may fail */
+		return rmdir(path) < 0 ? -errno : 0;
+	if (errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = hr__store_version(fd);
+	if (r == -ENOENT) {
+		r = folder_empty(fd);
+		r = r == 0 ? -ENOTEMPTY : r;
+	}
+	if ((r >= 0 || r == -EAGAIN) && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		r = -errno;
+	close(fd);
+	return r >= 0 || r == -EAGAIN ? 0 : r;
+}
+
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 {
 	int fd;

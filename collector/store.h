@@ -54,6 +54,9 @@ _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
  */
 int hr_store_create(const char *path);
 
+/* Would hr_store_create take this path? 0 or its error; leaves nothing behind. */
+int hr_store_check(const char *path);
+
 struct hr_stream_id {
 	const char *cluster; /* "" allowed */
 	const char *job;

@@ -142,7 +142,7 @@ class Install(harness.Case):
 
 class Doctor(harness.Case):
     def test_json(self):
-        done = self.headrace("doctor", "--json", self.dir)
+        done = self.headrace("doctor", "--json", self.store)
         report = json.loads(done.stdout)
         names = [check["name"] for check in report["checks"]]
         for name in ("preload", "socket", "memfd", "wipeonfork", "clock", "store", "duckdb", "bpf"):
@@ -154,10 +154,32 @@ class Doctor(harness.Case):
             self.assertTrue(check["fix"], check)
 
     def test_says_how_to_fix(self):
-        done = self.headrace("doctor", os.path.join(self.dir, "nothing"))
+        done = self.headrace("doctor", os.path.join(self.dir, "no", "such"))
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stdout, r"fail +store")
-        self.assertIn("-> ", done.stdout)
+        self.assertRegex(done.stdout, r"fail +store .*\n +-> ")
+
+    def store_check(self, *store, env=None):
+        done = self.headrace("doctor", "--json", *store, env=env)
+        return next(check for check in json.loads(done.stdout)["checks"] if check["name"] == "store")
+
+    def test_store_is_what_run_takes(self):
+        """Doctor and run agree on a path, and doctor leaves nothing there."""
+        file = os.path.join(self.dir, "file")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write("x")
+        with open(os.path.join(self.data, "x"), "w", encoding="utf-8") as f:
+            f.write("x")
+        empty = os.path.join(self.dir, "empty")
+        os.mkdir(empty)
+        for self.store, takes in ((file, False), ("/dev/null", False), ("/proc", False), ("/proc/new", False),
+                                  (self.data, False), (empty, True), (os.path.join(self.dir, "new"), True)):
+            check = self.store_check(self.store)
+            self.assertEqual(check["health"] != "fail", takes, (self.store, check))
+            self.assertEqual(check["fix"] is None or check["health"] == "warn", takes, check)
+            self.assertFalse(os.path.exists(os.path.join(self.dir, "new")))
+            self.assertEqual(self.run_it("--", "true").returncode, 0 if takes else 125, self.store)
+        self.assertNotEqual(self.store_check()["health"], "fail")
+        self.assertNotEqual(self.store_check(empty)["health"], "fail")  # a store by now
 
     def test_broken_library(self):
         broken = os.path.join(self.dir, "libheadrace.so")

@@ -45,8 +45,11 @@ static void store_is_made_once(void **state)
 	struct stat st;
 	uint8_t *text;
 
+	assert_int_equal(hr_store_check(store), 0);
+	assert_int_equal(access(store, F_OK), -1);
 	assert_int_equal(hr_store_create(store), 0);
 	assert_int_equal(hr_store_create(store), 0);
+	assert_int_equal(hr_store_check(store), 0);
 	assert_int_equal(stat(store, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
 	assert_int_equal(help_read(help_path(state, "s/headrace.store"), &text), 17);
@@ -63,14 +66,18 @@ static void foreign_folders_are_refused(void **state)
 	assert_int_equal(mkdir(store, 0755), 0);
 	help_write(help_path(state, "s/thesis.tex"), (const uint8_t *)"x", 1);
 	assert_int_equal(hr_store_create(store), -ENOTEMPTY);
+	assert_int_equal(hr_store_check(store), -ENOTEMPTY);
 	assert_int_equal(hr_writer_open(store, &id, &w, NULL), -ENOTEMPTY);
 	help_write(help_path(state, "s/headrace.store"), (const uint8_t *)"something\n", 10);
 	assert_int_equal(hr_store_create(store), -ENOTEMPTY);
 	help_write(help_path(state, "s/headrace.store"), (const uint8_t *)"headrace store 2\n", 17);
 	assert_int_equal(hr_store_create(store), -EPROTONOSUPPORT);
+	assert_int_equal(hr_store_check(store), -EPROTONOSUPPORT);
 	assert_int_equal(hr_writer_open(store, &id, &w, NULL), -EPROTONOSUPPORT);
 	assert_int_equal(hr_store_create(help_path(state, "s/thesis.tex")), -ENOTDIR);
+	assert_int_equal(hr_store_check(help_path(state, "s/thesis.tex")), -ENOTDIR);
 	assert_int_equal(hr_store_create(help_path(state, "no/such")), -ENOENT);
+	assert_int_equal(hr_store_check(help_path(state, "no/such")), -ENOENT);
 }
 
 /* A creator that died between making the file and writing it. */
