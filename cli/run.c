@@ -128,6 +128,17 @@ static int make_store(struct run *run)
 	return r;
 }
 
+/* Before CMD has worked for days: the summary is written at its end. May lie in the store. */
+static int check_summary(const struct run *run)
+{
+	const char *file = run->options.summary;
+	int r = file != NULL ? hr_summary_check(file) : 0;
+
+	if (r < 0)
+		hr_say("cannot write the summary to %s: %s", file, strerrordesc_np(-r));
+	return r;
+}
+
 static void configure(struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -228,6 +239,8 @@ static int prepare(struct run *run)
 		r = check_limits();
 	if (r == 0)
 		r = make_store(run);
+	if (r == 0)
+		r = check_summary(run);
 	if (r < 0)
 		return r;
 	configure(run);
@@ -324,6 +337,17 @@ static void summarise(struct run *run)
 	hr_summary_free(summary);
 }
 
+/* Where no rank 0 prints, whoever is not the last has to be told. */
+static void say_who_prints(const struct run *run)
+{
+	long long others = hr_message_get_int(&run->link.message, "runs", 0);
+
+	if (others > 0 && run->job.rank < 0)
+		hr_say("recorded into %s; %lld other run%s of this job go%s on there, and one of "
+		       "them prints the summary of all",
+		       run->store, others, others == 1 ? "" : "s", others == 1 ? "es" : "");
+}
+
 /* The daemon died for good: what its journal holds goes into the store here. */
 static void recover(struct run *run)
 {
@@ -347,6 +371,8 @@ static void finish(struct run *run)
 		say_problems(run);
 		if (hr_message_get_int(&run->link.message, "print", 0) != 0)
 			summarise(run);
+		else
+			say_who_prints(run);
 		return;
 	}
 	if (r == -ECONNRESET) {

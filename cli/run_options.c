@@ -116,7 +116,10 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 			   : bad_value("linger", value, "a time, as 5s, 500ms or 0");
 	case OPT_SUMMARY:
 		o->summary = value;
-		return 0;
+		return value[0] != '\0' && strcmp(value, "-") != 0
+			   ? 0
+			   : bad_value("summary", value,
+				       "a file; standard output is CMD's (./- is a file, too)");
 	case OPT_FULL_CMDLINE:
 		o->full_cmdline = true;
 		return 0;

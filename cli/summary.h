@@ -112,4 +112,7 @@ void hr_summary_print(const struct hr_summary *s, FILE *out);
 /* As JSON (docs/run.md), replacing `file` atomically. 0 or -errno. */
 int hr_summary_write(const struct hr_summary *s, const char *file);
 
+/* Would hr_summary_write be able to? 0 or its error; leaves nothing behind. */
+int hr_summary_check(const char *file);
+
 #endif

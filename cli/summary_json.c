@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The summary as scripts read it: the keys are a contract, described in docs/run.md. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,6 +178,29 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	put_paths(j, "folders", s->folders, s->n_folders);
 	put_paths(j, "files", s->files, s->n_files);
 	hr_json_end(j);
+}
+
+int hr_summary_check(const char *file)
+{
+	struct hr_outfile target;
+	struct stat st;
+	int fd, r = hr_outfile_init(&target, file);
+
+	if (r < 0)
+		return r;
+	if (target.partial == NULL) { /* opening a pipe would wait for a reader */
+		r = stat(file, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR : 0;
+		if (r == 0 && access(file, W_OK) < 0)
+			r = -errno;
+	} else {
+		fd = open(target.partial, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		r = fd < 0 ? -errno : 0;
+		if (fd >= 0)
+			close(fd);
+		hr_outfile_end(&target, false);
+	}
+	hr_outfile_done(&target);
+	return r;
 }
 
 int hr_summary_write(const struct hr_summary *s, const char *file)

@@ -59,6 +59,7 @@ class Shared(harness.Case):
         out, err = self.finish(processes)
         summaries = [rank for rank in range(RUNS) if re.search(r"^  stored ", err[rank], re.M)]
         self.assertEqual(summaries, [0])  # rank 0 printed, and nobody else
+        self.assertEqual("".join(err[1:]), "")
         self.assertEqual(len(self.streams()), 1)
         self.wait_no_daemon()
         summary = self.summary()
@@ -93,6 +94,9 @@ class Shared(harness.Case):
         said = "in force are --level trace, --max-size 1.00 GiB, --ranks 0-3, --local-ranks all"
         self.assertNotIn("in force", err + same.stderr)
         self.assertEqual(other.stderr.count(said), 1, other.stderr)
+        self.assertIn(f"recorded into {self.store}; 1 other run of this job goes on there", same.stderr)
+        self.assertNotIn("recorded into", err)
+        self.assertIn("  stored ", err)
 
     def test_ranks_that_are_missing_are_named(self):
         env = {"RANK": "0", "WORLD_SIZE": "4"}

@@ -57,6 +57,29 @@ class CannotBeMade(harness.Case):
         self.assertIn(done.returncode, (66, 69), done.stderr)
 
 
+class Summary(harness.Case):
+    def test_is_refused_before_the_command_runs(self):
+        marker = os.path.join(self.dir, "command-ran")
+        for self.summary_file, why in (("/nonexistent/x.json", "No such file"), (self.data, "Is a directory"),
+                                       ("/proc/x.json", "No such file")):
+            done = self.run_it("--", "touch", marker)
+            self.assertEqual(done.returncode, 125, done.stderr)
+            self.assertIn(f"cannot write the summary to {self.summary_file}: {why}", done.stderr)
+            self.assertFalse(os.path.exists(marker))
+
+    def test_may_lie_in_the_store(self):
+        self.summary_file = os.path.join(self.store, "summary.json")
+        self.assertEqual(self.run_it("--", "true").returncode, 0)
+        self.assertEqual(self.summary()["state"], "ended")
+
+    def test_what_is_there_stays_until_the_end(self):
+        with open(self.summary_file, "w", encoding="utf-8") as f:
+            f.write("old")
+        done = self.run_it("--", "cat", self.summary_file)
+        self.assertEqual(done.stdout, b"old")
+        self.assertEqual(self.summary()["state"], "ended")
+
+
 class FullDisk(harness.Case):
     def mount(self, size):
         folder = os.path.join(self.dir, "small")

@@ -46,6 +46,7 @@ class Usage(harness.Case):
         self.assert_usage_error("run", "--linger", "later", "--", "true", hint="5s")
         self.assert_usage_error("run", "--label", "novalue", "--", "true", hint="K=V")
         self.assert_usage_error("run", "-o", hint="needs a value")
+        self.assert_usage_error("run", "--summary", "-", "--", "true", hint="standard output is CMD's")
         self.assert_usage_error("doctor", "a", "b", hint="one STORE")
         self.assertEqual(os.listdir(self.dir), ["data"])  # no store was made
 
