@@ -6,6 +6,7 @@
 #include "cli/query.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
@@ -39,25 +40,41 @@ struct question {
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
 
 /*
- * Turns the first SIGINT or SIGTERM into an interrupt of the statement; the second one kills as
- * usual.
+ * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB looks for it between
+ * vectors, and nobody does while the answer is written to a reader who does not read: the second
+ * one ends the process, and leaves nothing behind.
  */
 struct watcher {
 	pthread_t thread;
+	bool started;
 	struct hr_query *query;
+	const struct hr_outfile *file;
+	char *spill; /* the folder that DuckDB spills to, when there is one */
 	sigset_t set;
 };
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
 
 static void *watch(void *arg)
 {
 	struct watcher *w = arg;
 	int signal;
 
-	if (sigwait(&w->set, &signal) == 0 && signal != SIGUSR1) {
-		hr_query_interrupt(w->query);
-		pthread_sigmask(SIG_UNBLOCK, &w->set, NULL);
-	}
-	return NULL;
+	if (sigwait(&w->set, &signal) != 0 || signal == SIGUSR1)
+		return NULL;
+	hr_query_interrupt(w->query);
+	if (sigwait(&w->set, &signal) != 0 || signal == SIGUSR1)
+		return NULL;
+	nftw(w->spill, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+	if (w->file->partial != NULL)
+		unlink(w->file->partial);
+	_exit(HR_EXIT_SIGNAL + signal);
 }
 
 /* Signals must be blocked before DuckDB makes threads, which inherit the mask. */
@@ -70,14 +87,16 @@ static void watcher_block(struct watcher *w)
 	pthread_sigmask(SIG_BLOCK, &w->set, NULL);
 }
 
-static bool watcher_start(struct watcher *w, struct hr_query *q)
+static void watcher_start(struct watcher *w, struct hr_query *q)
 {
 	w->query = q;
-	return pthread_create(&w->thread, NULL, watch, w) == 0;
+	w->started = pthread_create(&w->thread, NULL, watch, w) == 0;
 }
 
 static void watcher_stop(struct watcher *w)
 {
+	if (!w->started)
+		return;
 	pthread_kill(w->thread, SIGUSR1);
 	pthread_join(w->thread, NULL);
 }
@@ -297,31 +316,31 @@ static int ask(struct question *a, const struct hr_catalog *catalog)
 	const struct hr_request *r = &a->request;
 	const char *tmp = getenv("TMPDIR");
 	struct hr_query_options o = {.memory_bytes = r->memory_bytes, .threads = r->threads};
-	struct watcher watcher;
+	struct watcher watcher = {.file = &a->file};
 	struct hr_query *q;
-	char *error = NULL, *spill = NULL;
-	bool watching;
+	char *error = NULL;
 	int status;
 
-	if (asprintf(&spill, "%s/headrace-query-%d", tmp != NULL ? tmp : "/tmp", (int)getpid()) < 0)
+	if (asprintf(&watcher.spill, "%s/headrace-query-%d", tmp != NULL ? tmp : "/tmp",
+		     (int)getpid()) < 0)
 		return EXIT_FAILURE;
-	o.spill = spill;
+	o.spill = watcher.spill;
 	o.parquet = r->format == HR_FORMAT_PARQUET ? hr_outfile_name(&a->file) : NULL;
 	watcher_block(&watcher);
 	status = hr_query_new(catalog, &o, &q, &error);
-	free(spill);
 	if (status < 0) {
 		hr_say("%s", error != NULL ? error : strerrordesc_np(-status));
 		free(error);
+		free(watcher.spill);
 		return status == -ENOENT || status == -ELIBACC ? EXIT_NO_DUCKDB : EXIT_FAILURE;
 	}
-	watching = watcher_start(&watcher, q);
+	watcher_start(&watcher, q);
 	status = answer(a, q);
-	if (watching)
-		watcher_stop(&watcher);
 	if (status == EXIT_SUCCESS)
 		say_notes(a, q);
+	watcher_stop(&watcher);
 	hr_query_free(q);
+	free(watcher.spill);
 	return status;
 }
 

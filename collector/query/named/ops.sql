@@ -2,8 +2,8 @@
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- arg mount VARCHAR NULL: only files below this mount point
 -- known mount: SELECT DISTINCT mount FROM rollups WHERE mount IS NOT NULL ORDER BY mount
--- column op: the libc name; getc and putc stand for all calls that read or write single characters (their mount is not
--- kept: with an argument mount they are left out)
+-- column op: the libc name; getc and putc stand for all calls that read or write single characters (their mount
+-- and time are not kept: with an argument mount they are left out)
 -- column ops: calls
 -- column time_s, mean_s, max_s: durations: their sum over all processes, mean and longest (NULL: not kept)
 -- column bytes: transferred; NULL where the call moves none
