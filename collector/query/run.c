@@ -23,9 +23,16 @@ __attribute__((format(printf, 2, 3))) static int fail(char **ret_error, const ch
 	return -EINVAL;
 }
 
+/* Behind its first line DuckDB advises to change settings, which are locked: ours instead. */
 static int failed(char **ret_error, const char *text)
 {
-	fail(ret_error, "%s", text != NULL ? text : "DuckDB failed without a reason");
+	static const char memory[] = "Out of Memory Error";
+
+	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
+		fail(ret_error, "%.*s: more --memory helps, or fewer --threads",
+		     (int)strcspn(text, "\n"), text);
+	else
+		fail(ret_error, "%s", text != NULL ? text : "DuckDB failed without a reason");
 	return -EBADMSG;
 }
 
@@ -131,6 +138,15 @@ static int not_allowed(char **ret_error)
 			       "query never changes anything");
 }
 
+static int too_many(const char *sql, idx_t n, char **ret_error)
+{
+	return fail(ret_error, "one statement at a time: this is %llu%s", (unsigned long long)n,
+		    strcasestr(sql, "PIVOT") == NULL
+			? ""
+			: " (a PIVOT counts as two unless its values are named, as in ON op IN "
+			  "('read', 'write'))");
+}
+
 /* Prepares the one statement that `sql` must be. */
 static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
 		   char **ret_error)
@@ -145,7 +161,7 @@ static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statemen
 		r = error != NULL && error[0] != '\0' ? failed(ret_error, error)
 						      : fail(ret_error, "there is no SQL to run");
 	} else if (n > 1) {
-		r = fail(ret_error, "one statement at a time: this is %llu", (unsigned long long)n);
+		r = too_many(sql, n, ret_error);
 	} else if (hr_duckdb.prepare_extracted_statement(q->connection, list, 0, ret) !=
 		   DuckDBSuccess) {
 		r = changes_table(sql) ? not_allowed(ret_error)

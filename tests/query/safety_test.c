@@ -39,6 +39,7 @@ static const struct {
     {"BEGIN", -EINVAL, "only SELECT"},
     {"SELECT 1; SELECT 2", -EINVAL, "one statement"},
     {"SELECT 1; DROP VIEW events", -EINVAL, "one statement"},
+    {"PIVOT events ON op USING count(*)", -EINVAL, "as in ON op IN ('read', 'write')"},
     {"", -EINVAL, "no SQL"},
     {"-- nothing", -EINVAL, "no SQL"},
     {"SELECT * FROM read_csv('/etc/passwd')", -EBADMSG, "Permission"},
@@ -81,11 +82,28 @@ static void reading_statements_are_allowed(void **state)
 	    "FROM events LIMIT 1",
 	    "WITH x AS (SELECT * FROM events) SELECT count(*) FROM x -- why not",
 	    "SELECT 1;",
+	    "PIVOT events ON op IN ('read', 'write') USING count(*)",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		free(fixture_ask(&fix, allowed[i]));
+}
+
+/* Advice that can be followed: settings are locked. */
+static void memory_is_advised_by_option(void **state)
+{
+	struct hr_query_options o = {.threads = 1, .memory_bytes = 1 << 10};
+	struct fixture f;
+	char *said;
+
+	fixture_open(&f, *state, &o);
+	said = fixture_refused(&f, "SELECT * FROM events ORDER BY dur_ns", -EBADMSG);
+	assert_non_null(strstr(said, "Out of Memory"));
+	assert_non_null(strstr(said, ": more --memory helps, or fewer --threads"));
+	assert_null(strstr(said, "SET "));
+	free(said);
+	fixture_close(&f);
 }
 
 static void only_the_named_file_is_written(void **state)
@@ -142,6 +160,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(bad_statements_are_refused),
 	    cmocka_unit_test(reading_statements_are_allowed),
+	    cmocka_unit_test(memory_is_advised_by_option),
 	    cmocka_unit_test(only_the_named_file_is_written),
 	    cmocka_unit_test(a_long_query_can_be_interrupted),
 	};
