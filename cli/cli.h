@@ -30,11 +30,15 @@ void hr_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ---- options --------------------------------------------------------------------------------- */
 
 struct hr_option {
-	const char *name; /* long name; the last entry has NULL */
-	int id;		  /* what hr_option_next returns; a letter is the short option too */
-	const char *arg;  /* what to call the argument, NULL: takes none */
-	const char *help; /* one line */
+	const char *name;   /* long name; the last entry has NULL */
+	int id;		    /* what hr_option_next returns; a letter is the short option too */
+	const char *arg;    /* what to call the argument, NULL: takes none */
+	const char *help;   /* one line */
+	const char *values; /* words that the argument may be; HR_VALUES_QUERIES; NULL: paths */
 };
+
+#define HR_VALUES_QUERIES "@" /* the named queries */
+#define HR_VALUES_OTHER	  ""  /* what nobody can offer */
 
 struct hr_options {
 	const struct hr_option *table;

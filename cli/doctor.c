@@ -29,9 +29,9 @@ static const struct {
 static const char *const health_names[] = {"ok", "warn", "fail"};
 
 const struct hr_option hr_doctor_option_table[] = {
-    {"json", 'j', NULL, "as JSON"},
-    {"help", 'h', NULL, "this text"},
-    {NULL, 0, NULL, NULL},
+    {"json", 'j', NULL, "as JSON", NULL},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
 };
 
 void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, const char *format,

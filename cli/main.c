@@ -18,7 +18,8 @@ static int print_help(void)
 	for (size_t i = 0; hr_commands[i].name != NULL; i++)
 		printf("  headrace %s %s\n      %s\n", hr_commands[i].name, hr_commands[i].synopsis,
 		       hr_commands[i].what);
-	puts("\n`headrace COMMAND --help` lists the options of a command.\n\n"
+	puts("  headrace --version\n      print the version\n"
+	     "\n`headrace COMMAND --help` lists the options of a command.\n\n"
 	     "  headrace run -- python3 train.py        record, then print a summary\n"
 	     "  headrace query ./headrace-* summary     ask again later");
 	return EXIT_SUCCESS;
@@ -59,6 +60,17 @@ static int unknown_command(const char *typed)
 	return HR_EXIT_USAGE;
 }
 
+/* `headrace help`, `headrace help COMMAND`. */
+static int help(const char *name)
+{
+	if (name == NULL)
+		return print_help();
+	for (size_t i = 0; hr_commands[i].name != NULL; i++)
+		if (strcmp(name, hr_commands[i].name) == 0)
+			return hr_command_help(name);
+	return unknown_command(name);
+}
+
 int main(int argc, char **argv)
 {
 	hr_query_recover = hr_store_recover;
@@ -67,9 +79,10 @@ int main(int argc, char **argv)
 		       "--help` lists all");
 		return HR_EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0)
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return print_help();
+	if (strcmp(argv[1], "help") == 0)
+		return help(argv[2]);
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("headrace " HEADRACE_VERSION);
 		return EXIT_SUCCESS;

@@ -14,16 +14,19 @@
 enum { OPT_EXPLAIN = 256, OPT_LIST, OPT_MEMORY, OPT_THREADS, OPT_FORMAT, OPT_JOB };
 
 const struct hr_option hr_query_option_table[] = {
-    {"job", OPT_JOB, "JOB", "only this job"},
-    {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet"},
-    {"output", 'o', "FILE", "write the answer there; needed for parquet"},
-    {"list", OPT_LIST, NULL, "list the named queries"},
+    {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
+    {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet",
+     "table json csv parquet"},
+    {"output", 'o', "FILE", "write the answer there; needed for parquet", NULL},
+    {"list", OPT_LIST, NULL, "list the named queries", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
-     "print a named query: what it answers, its arguments and its SQL"},
-    {"threads", OPT_THREADS, "N", "use at most N threads (default: all that this process may use)"},
-    {"memory", OPT_MEMORY, "SIZE", "memory for the query (default: half of the machine's)"},
-    {"help", 'h', NULL, "this text"},
-    {NULL, 0, NULL, NULL},
+     "print a named query: what it answers, its arguments and its SQL", HR_VALUES_QUERIES},
+    {"threads", OPT_THREADS, "N", "use at most N threads (default: all that this process may use)",
+     HR_VALUES_OTHER},
+    {"memory", OPT_MEMORY, "SIZE", "memory for the query (default: half of the machine's)",
+     HR_VALUES_OTHER},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
 };
 
 /* Calls `topic` for each named query. */

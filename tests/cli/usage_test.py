@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: help, version, mistakes, doctor."""
 
+import glob
 import json
 import os
 import re
@@ -28,13 +29,17 @@ class Usage(harness.Case):
         for later in ("status", "level", "export"):  # not listed before they exist
             self.assertNotIn(f"headrace {later} ", done.stdout)
         self.assertRegex(self.headrace("--version").stdout, r"^headrace \d+\.\d+\.\d+\n$")
+        self.assertIn("headrace --version", done.stdout)
+        self.assertEqual(self.headrace("help").stdout, done.stdout)
         self.assertIn("--best-effort", self.headrace("run", "--help").stdout)
+        self.assertEqual(self.headrace("help", "run").stdout, self.headrace("run", "--help").stdout)
         self.assertIn("--json", self.headrace("doctor", "--help").stdout)
 
     def test_mistakes(self):
         self.assert_usage_error(hint="headrace --help")
         self.assert_usage_error("rum", "--", "x", hint="did you mean `headrace run`")
         self.assert_usage_error("xyz", hint="no command")
+        self.assert_usage_error("help", "xyz", hint="no command")
         self.assert_usage_error("summary", "store", hint="`headrace query STORE summary`")
         self.assert_usage_error("query", "store", "slow", "rnk=1", hint="it has: top, class, op, rank, scope")
         self.assert_usage_error("run", hint="run what?")
@@ -101,7 +106,7 @@ class Manual(harness.Case):
 
     def complete(self, *words):
         script = (self.generated("bash") + "COMP_WORDS=(" + " ".join(f"'{w}'" for w in words) +
-                  f"); COMP_CWORD={len(words) - 1}; _headrace; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+                  f"); COMP_CWORD={len(words) - 1}; compopt() {{ :; }}; _headrace; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
         done = subprocess.run(["bash", "-c", script], cwd=self.dir, capture_output=True, text=True, check=True)
         return done.stdout.split()
 
@@ -114,6 +119,23 @@ class Manual(harness.Case):
         self.assertIn("bash", self.complete("headrace", "run", "--", "bas"))
         self.assertEqual(self.complete("headrace", "run", "--", "bash", "d"), ["data"])
 
+    def test_bash_offers_what_an_option_may_be(self):
+        self.assertEqual(self.complete("headrace", "run", "--level", ""), ["trace", "counters"])
+        self.assertEqual(self.complete("headrace", "query", "data", "--format", "c"), ["csv"])
+        self.assertEqual(self.complete("headrace", "query", "--explain", "io"), ["io-time"])
+        self.assertEqual(self.complete("headrace", "query", "--threads", ""), [])
+        self.assertEqual(self.complete("headrace", "run", "--summary", "d"), ["data"])
+
+    def test_bash_offers_the_arguments_of_a_query(self):
+        offered = self.complete("headrace", "query", "data", "slow", "")
+        self.assertEqual(offered[:5], ["top=", "class=", "op=", "rank=", "scope="])
+        self.assertEqual(self.complete("headrace", "query", "data", "files", "pa"), ["pattern="])
+
+    def test_values_in_other_shells(self):
+        self.assertRegex(self.generated("zsh"), r"--level=\[.*\]:LEVEL:\( trace counters\)'")
+        self.assertRegex(self.generated("zsh"), r"--explain=\[.*\]:NAME:\( .*io-time.*\)'")
+        self.assertIn("-l format -x -a ' table json csv parquet' -d", self.generated("fish"))
+
     def test_other_shells_can_read_theirs(self):
         for shell in ("zsh", "fish"):
             if not shutil.which(shell):
@@ -123,6 +145,22 @@ class Manual(harness.Case):
 
 
 class Install(harness.Case):
+    def test_the_demo_builds_what_is_installed(self):
+        """The README has `cmake --install` work after scripts/demo."""
+        build = os.path.dirname(os.path.dirname(harness.HEADRACE))
+        if not os.path.exists(os.path.join(build, "build.ninja")):
+            self.skipTest("not built with ninja")
+        source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        with open(os.path.join(source, "scripts/demo"), encoding="utf-8") as f:
+            targets = re.search(r"--target ([\w ]+) --", f.read())[1].split()
+        done = subprocess.run(["ninja", "-C", build, "-t", "commands", *targets], capture_output=True, text=True, check=True)
+        installed = set()
+        for script in glob.glob(os.path.join(build, "*/cmake_install.cmake")):
+            with open(script, encoding="utf-8") as f:
+                installed |= set(re.findall(rf'FILES "{re.escape(build)}/([^"]+)"', f.read()))
+        self.assertGreaterEqual(len(installed), 7)
+        self.assertEqual([path for path in sorted(installed) if path not in done.stdout], [])
+
     def test_runs_from_where_it_is_installed(self):
         build = os.path.dirname(os.path.dirname(harness.HEADRACE))
         first, moved = (os.path.join(self.dir, name) for name in ("prefix", "moved"))

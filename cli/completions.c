@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/completions.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "collector/query/named.h"
+
+static void put_options(const struct hr_option *options, bool with_value)
+{
+	const char *before = "";
+
+	for (const struct hr_option *o = options; o->name != NULL; o++) {
+		if (with_value && o->arg == NULL)
+			continue;
+		if (o->id < 128) {
+			printf("%s-%c", before, o->id);
+			before = with_value ? "|" : " ";
+		}
+		printf("%s--%s", before, o->name);
+		before = with_value ? "|" : " ";
+	}
+}
+
+/* A word of a list of all topics. */
+static void put_topic_word(const char *name, const char *about, size_t n)
+{
+	(void)about;
+	(void)n;
+	printf(" %s", name);
+}
+
+static bool is_query(const struct hr_command *c)
+{
+	return c->topics == hr_query_topics;
+}
+
+/* The words that may stand behind an option, each after a blank. */
+static void put_values(const struct hr_option *o)
+{
+	if (strcmp(o->values, HR_VALUES_QUERIES) == 0)
+		hr_query_topics(put_topic_word);
+	else if (o->values[0] != '\0')
+		printf(" %s", o->values);
+}
+
+/* " top= class= ...", from the header of a named query. */
+static void put_arguments(const char *sql)
+{
+	static const char begin[] = "-- arg ";
+
+	for (; strncmp(sql, "--", 2) == 0; sql += strcspn(sql, "\n") + 1)
+		if (strncmp(sql, begin, sizeof(begin) - 1) == 0)
+			printf(" %.*s=", (int)strcspn(sql + sizeof(begin) - 1, " "),
+			       sql + sizeof(begin) - 1);
+}
+
+/* ---- bash ------------------------------------------------------------------------------------ */
+
+/* `case` lines: behind an option with known words come these. */
+static void put_bash_values(const struct hr_command *c)
+{
+	for (const struct hr_option *o = c->options; o->name != NULL; o++) {
+		if (o->arg == NULL || o->values == NULL)
+			continue;
+		printf("\t\t'%s --%s') offer='", c->name, o->name);
+		put_values(o);
+		puts("' ;;");
+	}
+}
+
+static void put_bash_cases(void)
+{
+	puts("\tlocal offer='|'\n\tcase \"$command $prev\" in");
+	for (const struct hr_command *c = hr_commands; c->name != NULL; c++)
+		put_bash_values(c);
+	puts("\tesac\n\tif [[ $offer != '|' ]]; then\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$offer\" -- \"$cur\")\n"
+	     "\t\treturn\n\tfi\n"
+	     "\tlocal named=''\n"
+	     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+	     "\t\t[[ $named || \" $words \" != *\" ${COMP_WORDS[i]} \"* ]] || "
+	     "named=${COMP_WORDS[i]}\n"
+	     "\tdone\n"
+	     "\tcase $named in");
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+		printf("\t%s) words='", q->name);
+		put_arguments(q->sql);
+		puts("' ;;");
+	}
+	puts("\tesac");
+}
+
+/*
+ * The command comes first, then its options, and files or named queries. Behind an option that
+ * takes a value comes a file, behind `run --` what the shell knows about CMD.
+ */
+void hr_completions_bash(void)
+{
+	puts("_headrace() {\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+	     "\tlocal command=${COMP_WORDS[1]} options='' values='' words='' i\n"
+	     "\tif [ \"$COMP_CWORD\" = 1 ]; then");
+	fputs("\t\tmapfile -t COMPREPLY < <(compgen -W '--help --version", stdout);
+	for (const struct hr_command *c = hr_commands; c->name != NULL; c++)
+		printf(" %s", c->name);
+	puts("' -- \"$cur\")\n\t\treturn\n\tfi\n\tcase $command in");
+	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
+		printf("\t%s)\n\t\toptions='", c->name);
+		put_options(c->options, false);
+		fputs("' values='", stdout);
+		put_options(c->options, true);
+		puts("'");
+		if (is_query(c)) {
+			fputs("\t\twords='", stdout);
+			c->topics(put_topic_word);
+			puts("'");
+		}
+		puts("\t\t;;");
+	}
+	puts("\tesac\n"
+	     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+	     "\t\t[[ $command == run && ${COMP_WORDS[i]} == -- ]] || continue\n"
+	     "\t\tif declare -F _command_offset >/dev/null; then\n"
+	     "\t\t\t_command_offset $((i + 1))\n"
+	     "\t\telif ((i + 1 == COMP_CWORD)); then\n"
+	     "\t\t\tmapfile -t COMPREPLY < <(compgen -A command -- \"$cur\")\n"
+	     "\t\telse\n"
+	     "\t\t\tmapfile -t COMPREPLY < <(compgen -A file -- \"$cur\")\n"
+	     "\t\tfi\n"
+	     "\t\treturn\n"
+	     "\tdone");
+	put_bash_cases();
+	puts("\tif [[ $cur == -* ]]; then\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+	     "\telif [[ $prev == -* && \"|$values|\" == *\"|$prev|\"* ]]; then\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -A file -- \"$cur\")\n"
+	     "\telse\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; compgen -A file -- "
+	     "\"$cur\")\n"
+	     "\t\t[[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
+	     "\tfi\n}\n"
+	     "complete -o filenames -F _headrace headrace");
+}
+
+/* ---- zsh, fish ------------------------------------------------------------------------------- */
+
+/* A text inside '...': a quote ends them, stands escaped, and begins them again. */
+static void put_quoted(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*text);
+}
+
+static void put_zsh_option(const struct hr_option *o)
+{
+	const char *arg = o->arg != NULL ? o->arg : "";
+
+	if (o->id < 128)
+		printf(" \\\n\t'(-%c --%s)'{-%c,--%s%s}'[", o->id, o->name, o->id, o->name,
+		       o->arg != NULL ? "=" : "");
+	else
+		printf(" \\\n\t'--%s%s[", o->name, o->arg != NULL ? "=" : "");
+	put_quoted(o->help);
+	printf("]%s%s%s", o->arg != NULL ? ":" : "", arg, o->arg != NULL ? ":" : "");
+	if (o->arg != NULL && o->values == NULL) {
+		fputs("_files", stdout);
+	} else if (o->arg != NULL && o->values[0] != '\0') {
+		putchar('(');
+		put_values(o);
+		putchar(')');
+	}
+	putchar('\'');
+}
+
+/* `run` goes on with a command line, `query` with stores and a name. */
+static void put_zsh_operands(const struct hr_command *c)
+{
+	if (strcmp(c->name, "run") == 0) {
+		puts(" \\\n\t'*:::command:{ [[ $words[1] == -- ]] && shift words && "
+		     "(( CURRENT-- )); _normal }' ;;");
+	} else if (is_query(c)) {
+		fputs(" \\\n\t'*:store or name:{_files -/; compadd --", stdout);
+		c->topics(put_topic_word);
+		puts("}' ;;");
+	} else {
+		puts(" \\\n\t'*:folder:_files -/' ;;");
+	}
+}
+
+/* `commands` is the name of zsh's own table of programs, which completing CMD needs. */
+void hr_completions_zsh(void)
+{
+	puts("#compdef headrace\nlocal -a known\nknown=(");
+	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
+		printf("\t'%s:", c->name);
+		put_quoted(c->what);
+		puts("'");
+	}
+	puts(")\nif (( CURRENT == 2 )); then\n\t_describe command known\n\treturn\nfi\n"
+	     "local command=$words[2]\nshift words\n(( CURRENT-- ))\n"
+	     "case $command in");
+	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
+		printf("%s) _arguments -S -s", c->name);
+		for (const struct hr_option *o = c->options; o->name != NULL; o++)
+			put_zsh_option(o);
+		put_zsh_operands(c);
+	}
+	puts("esac");
+}
+
+static void put_fish_option(const struct hr_command *c, const struct hr_option *o)
+{
+	printf("complete -c headrace -n '__fish_seen_subcommand_from %s'", c->name);
+	if (o->id < 128)
+		printf(" -s %c", o->id);
+	printf(" -l %s%s", o->name, o->arg == NULL ? "" : o->values == NULL ? " -r" : " -x");
+	if (o->arg != NULL && o->values != NULL) {
+		fputs(" -a '", stdout);
+		put_values(o);
+		putchar('\'');
+	}
+	fputs(" -d '", stdout);
+	put_quoted(o->help);
+	puts("'");
+}
+
+void hr_completions_fish(void)
+{
+	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
+		printf("complete -c headrace -n __fish_use_subcommand -f -a %s -d '", c->name);
+		put_quoted(c->what);
+		puts("'");
+		for (const struct hr_option *o = c->options; o->name != NULL; o++)
+			put_fish_option(c, o);
+		if (!is_query(c))
+			continue;
+		printf("complete -c headrace -n '__fish_seen_subcommand_from %s' -a '", c->name);
+		c->topics(put_topic_word);
+		puts("'");
+	}
+}

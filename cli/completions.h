@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * completions.h - what the shells offer when the tabulator key is pressed, from the command table
+ *
+ * Purpose   Each prints a script for its shell on standard output. The arguments of named queries come
+ *           from their headers (collector/query/named.h).
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_COMPLETIONS_H
+#define HEADRACE_CLI_COMPLETIONS_H
+
+void hr_completions_bash(void);
+void hr_completions_zsh(void);
+void hr_completions_fish(void);
+
+#endif
