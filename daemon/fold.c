@@ -8,7 +8,6 @@
 #include "daemon/fold.h"
 
 #define BYTES_MOST (UINT64_C(1) << 50) /* in one operation */
-#define CALLS_MOST (UINT64_C(1) << 31) /* in one aggregate */
 
 void hr__fold_hostile(struct fold *f, uint32_t op)
 {
@@ -196,10 +195,10 @@ static bool understand(const struct fold *f, const struct hr_record *r, struct o
 	op->r = r;
 	op->trait = f->e->trait[r->op < HR_OP_MAX ? r->op : 0];
 	if (op->trait.class == HR_CLASS_NONE || r->fd < -1 || r->start_ticks < f->p->id.min_ticks ||
-	    r->start_ticks > f->max_ticks || (!aggregate && dur > f->max_ticks - r->start_ticks))
+	    r->start_ticks > f->max_ticks || dur > f->max_ticks - r->start_ticks)
 		return false;
 	op->of.count = aggregate ? r->asked : 1;
-	if (op->of.count < 1 || op->of.count > CALLS_MOST)
+	if (op->of.count < 1 || op->of.count > 2 * HR_AGGREGATE_CALLS)
 		return false;
 	op->of.bytes = aggregate ? (uint64_t)r->ret
 				 : hr_bytes_moved(op->trait.bytes_rule, r->ret, r->asked, r->flags);

@@ -209,8 +209,10 @@ struct hr_inflight {
 /*
  * Calls too cheap for a record each (getc, putc): folded here, and committed as one HR_REC_AGGREGATE record
  * when file or op change. `gen` is in that record's `flags`; a cell left by a dead owner counts unless its
- * gen was committed already.
+ * gen was committed already. Committed at HR_AGGREGATE_CALLS, so that a long run of getc shows up now and then;
+ * what signal handlers add meanwhile may come on top.
  */
+#define HR_AGGREGATE_CALLS 65536u
 struct hr_aggregate {
 	uint64_t file;
 	uint64_t start_ticks; /* of the first call */

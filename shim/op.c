@@ -16,8 +16,6 @@
 
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-#define AGGREGATE_CALLS 65536u /* a long run of getc shows up now and then */
-
 static bool level_off(void)
 {
 	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
@@ -481,7 +479,7 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 		      a->file == HR_FILE_ID(file))) {
 		hr__add_local(&a->bytes, bytes);
 		hr__add_local(&a->count, 1);
-		if (hr_likely(a->count < AGGREGATE_CALLS))
+		if (hr_likely(a->count < HR_AGGREGATE_CALLS))
 			return;
 	}
 	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0) {

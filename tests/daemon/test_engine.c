@@ -294,6 +294,8 @@ static void hostile_records_are_counted_and_dropped(void **state)
 	n++;
 	s[n] = rig_op(&r, "read", FILE_A, -7, 1, 1, NONE, 0, 1);
 	n++;
+	s[n] = rig_op(&r, "getc", FILE_A, 5, 1, 3 * HR_AGGREGATE_CALLS, NONE, 0, 1);
+	s[n++].bits |= HR_REC_AGGREGATE; /* more calls than a shim folds */
 	s[n] = (struct hr_record){.op = HR_CTL_PATH, .file = 64, .asked = 100000};
 	n++;
 	s[n] = rig_op(&r, "rename", FILE_A, -1, 0, 0, NONE, 0, 1);
