@@ -20,8 +20,12 @@ static int make(void)
 
 	if (fd < 0)
 		return -errno;
-	/* Allocates zeroed pages without mapping them here. */
-	if (fallocate(fd, 0, 0, (off_t)hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)) < 0 ||
+	/*
+	 * Zeroed pages for the first ring, which is all that most processes use, without mapping them here. The
+	 * owner of another populates it when it takes it (shim/claim.c).
+	 */
+	if (ftruncate(fd, (off_t)hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)) < 0 ||
+	    fallocate(fd, 0, 0, (off_t)hr_map_bytes(1, HR_RING_SLOTS_LOG2)) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, SIZE_SEALS) < 0)
 		r = -errno;
 	if (r) {
