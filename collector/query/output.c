@@ -9,6 +9,10 @@
 #include "collector/query/text_table.h"
 #include "collector/query/value.h"
 
+/* What is gathered before it is written: a text may be larger than memory allows a copy to be. */
+#define LINE_BYTES  (1u << 20)
+#define PIECE_BYTES (1u << 16) /* of a text that grows sixfold at most when it is escaped */
+
 struct column {
 	char *name;
 	struct hr_shape shape;
@@ -23,6 +27,7 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
+	int error;		     /* of writing; all that follows is dropped */
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
 	bool plan;		     /* an EXPLAIN: its second column is printed as it is */
 	char *problem;
@@ -69,36 +74,58 @@ uint64_t hr_output_rows(const struct hr_output *o)
 
 static int flush_line(struct hr_output *o)
 {
-	bool failed = o->line.failed;
-
-	if (o->line.n > 0)
-		fwrite(o->line.data, 1, o->line.n, o->to);
+	if (o->error == 0 && o->line.failed)
+		o->error = -ENOMEM;
+	if (o->error == 0 && fwrite(o->line.data, 1, o->line.n, o->to) < o->line.n)
+		o->error = -(errno != 0 ? errno : EIO);
 	o->line.n = 0;
 	o->line.failed = false;
-	if (failed)
-		return -ENOMEM;
-	return ferror(o->to) ? -(errno != 0 ? errno : EIO) : 0;
+	return o->error;
+}
+
+static void flush_much(struct hr_output *o)
+{
+	if (o->line.n >= LINE_BYTES)
+		flush_line(o);
+}
+
+/* A text of any length. */
+static void add(struct hr_output *o, const char *text, size_t n)
+{
+	while (n > 0 && o->error == 0) {
+		size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
+
+		hr_buffer_add(&o->line, text, piece);
+		flush_much(o);
+		text += piece;
+		n -= piece;
+	}
 }
 
 /* ---- CSV (RFC 4180) and JSON -------------------------------------------------------- */
 
-static void csv_field(struct hr_buffer *line, const char *text, size_t n)
+static void csv_field(struct hr_output *o, const char *text, size_t n)
 {
 	bool quote = n == 0;
 
 	for (size_t i = 0; i < n && !quote; i++)
 		quote = strchr(",\"\r\n", text[i]) != NULL;
 	if (!quote) {
-		hr_buffer_add(line, text, n);
+		add(o, text, n);
 		return;
 	}
-	hr_buffer_add(line, "\"", 1);
-	for (size_t i = 0; i < n; i++) {
-		if (text[i] == '"')
-			hr_buffer_add(line, "\"", 1);
-		hr_buffer_add(line, text + i, 1);
+	add(o, "\"", 1);
+	while (n > 0) {
+		const char *mark = memchr(text, '"', n);
+		size_t span = mark != NULL ? (size_t)(mark - text) + 1 : n;
+
+		add(o, text, span);
+		if (mark != NULL)
+			add(o, "\"", 1);
+		text += span;
+		n -= span;
 	}
-	hr_buffer_add(line, "\"", 1);
+	add(o, "\"", 1);
 }
 
 static void csv_header(struct hr_output *o)
@@ -107,7 +134,7 @@ static void csv_header(struct hr_output *o)
 		if (i > 0)
 			hr_buffer_add(&o->line, ",", 1);
 		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begin() named all
-		csv_field(&o->line, o->columns[i].name, strlen(o->columns[i].name));
+		csv_field(o, o->columns[i].name, strlen(o->columns[i].name));
 	}
 	hr_buffer_add(&o->line, "\r\n", 2);
 }
@@ -116,6 +143,8 @@ static void csv_header(struct hr_output *o)
 static void csv_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	struct hr_buffer cell = {0};
+	const char *text;
+	size_t n;
 
 	for (unsigned i = 0; i < o->n_columns; i++) {
 		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
@@ -125,12 +154,38 @@ static void csv_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 		if (hr_value_is_null(v, row))
 			continue;
 		cell.n = 0;
-		hr_value_text(&cell, &o->columns[i].shape, v, row);
-		csv_field(&o->line, cell.data, cell.n);
+		if (!hr_value_plain(&o->columns[i].shape, v, row, &text, &n)) {
+			hr_value_text(&cell, &o->columns[i].shape, v, row);
+			text = cell.data;
+			n = cell.n;
+		}
+		csv_field(o, text, n);
 	}
 	hr_buffer_add(&o->line, "\r\n", 2);
 	o->line.failed |= cell.failed;
 	hr_buffer_done(&cell);
+}
+
+static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx_t row)
+{
+	const struct hr_shape *shape = &o->columns[column].shape;
+	const char *text;
+	size_t n;
+
+	if (hr_value_is_null(v, row) || !hr_value_plain(shape, v, row, &text, &n)) {
+		hr_value_json(&o->line, shape, v, row);
+		return;
+	}
+	add(o, "\"", 1);
+	while (n > 0 && o->error == 0) {
+		size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
+
+		hr_value_json_escape(&o->line, text, piece);
+		flush_much(o);
+		text += piece;
+		n -= piece;
+	}
+	add(o, "\"", 1);
 }
 
 static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
@@ -141,8 +196,7 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 			hr_buffer_add(&o->line, ", ", 2);
 		hr_value_json_string(&o->line, o->columns[i].name, strlen(o->columns[i].name));
 		hr_buffer_add(&o->line, ": ", 2);
-		hr_value_json(&o->line, &o->columns[i].shape,
-			      hr_duckdb.data_chunk_get_vector(chunk, i), row);
+		json_cell(o, i, hr_duckdb.data_chunk_get_vector(chunk, i), row);
 	}
 	hr_buffer_add(&o->line, "}", 1);
 }
@@ -202,17 +256,23 @@ static void raw_cell(const struct column *c, duckdb_vector v, idx_t row, struct 
 static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
 {
 	struct hr_buffer raw = {0}, cell = {0};
+	const char *text;
+	size_t n;
 
 	if (hr_value_is_null(v, row))
 		return strdup("NULL");
-	raw_cell(c, v, row, &raw);
-	for (size_t i = 0; i < raw.n; i++) {
-		unsigned char byte = (unsigned char)raw.data[i];
+	if (!hr_value_plain(&c->shape, v, row, &text, &n)) {
+		raw_cell(c, v, row, &raw);
+		text = raw.data;
+		n = raw.n;
+	}
+	for (size_t i = 0; i < n; i++) {
+		unsigned char byte = (unsigned char)text[i];
 
 		if (byte < 0x20 || byte == 0x7f)
 			hr_buffer_print(&cell, "\\x%02X", byte);
 		else
-			hr_buffer_add(&cell, raw.data + i, 1);
+			hr_buffer_add(&cell, text + i, 1);
 	}
 	hr_buffer_add(&cell, "", 1);
 	hr_buffer_done(&raw);
@@ -244,6 +304,36 @@ static int table_begin(struct hr_output *o)
 		r = hr_text_table_column(o->table, i, o->columns[i].name,
 					 hr_shape_is_number(&o->columns[i].shape));
 	return r;
+}
+
+/* ---- names of members -------------------------------------------------------------- */
+
+static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(o->columns[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* An object has each name once: columns of one name become `rank`, `rank_1`, as DuckDB's own do. */
+static int name_apart(struct hr_output *o)
+{
+	for (unsigned i = 1; i < o->n_columns; i++) {
+		char *plain = o->columns[i].name, *name = NULL;
+
+		if (!is_taken(o, i, plain))
+			continue;
+		for (unsigned n = 1; name == NULL || is_taken(o, o->n_columns, name); n++) {
+			free(name);
+			if (asprintf(&name, "%s_%u", plain, n) < 0)
+				return -ENOMEM;
+		}
+		free(plain);
+		o->columns[i].name = name;
+	}
+	return 0;
 }
 
 /* ---- the sink ----------------------------------------------------------------------- */
@@ -281,6 +371,8 @@ static int begin(void *self, duckdb_result *result)
 		  strcmp(o->columns[1].name, "explain_value") == 0;
 	if (o->format == HR_OUTPUT_CSV)
 		csv_header(o);
+	if (o->format == HR_OUTPUT_JSON)
+		return name_apart(o);
 	return o->format == HR_OUTPUT_TABLE && !o->plan ? table_begin(o) : 0;
 }
 
@@ -300,6 +392,7 @@ static int chunk_in(void *self, duckdb_data_chunk chunk)
 			json_row(o, chunk, row);
 		else
 			r = table_row(o, chunk, row);
+		flush_much(o);
 	}
 	return r == 0 ? flush_line(o) : r;
 }

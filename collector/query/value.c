@@ -252,7 +252,7 @@ static void print_double(struct hr_buffer *b, double v, bool is_float)
 	hr_buffer_add(b, text, strlen(text));
 }
 
-/* Days since 1970 to a date of the proleptic Gregorian calendar. */
+/* Days since 1970 to a date of the proleptic Gregorian calendar; the year before 1 is 1 BC. */
 static void print_date(struct hr_buffer *b, int64_t days)
 {
 	int64_t z = days + 719468;
@@ -262,9 +262,22 @@ static void print_date(struct hr_buffer *b, int64_t days)
 	int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
 	int64_t mp = (5 * doy + 2) / 153;
 	int64_t month = mp < 10 ? mp + 3 : mp - 9;
+	int64_t year = yoe + era * 400 + (month <= 2);
 
-	hr_buffer_print(b, "%04" PRId64 "-%02" PRId64 "-%02" PRId64, yoe + era * 400 + (month <= 2),
-			month, doy - (153 * mp + 2) / 5 + 1);
+	hr_buffer_print(b, "%04" PRId64 "-%02" PRId64 "-%02" PRId64 "%s",
+			year > 0 ? year : 1 - year, month, doy - (153 * mp + 2) / 5 + 1,
+			year > 0 ? "" : " (BC)");
+}
+
+/* Dates and timestamps have two values that are none: the largest of their type, and its negative. */
+static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
+{
+	const char *text = v < 0 ? "-infinity" : "infinity";
+
+	if (v != infinity && v != -infinity)
+		return false;
+	hr_buffer_add(b, text, strlen(text));
+	return true;
 }
 
 /* A time of day in units of 1 / per_second, with as many decimals as it takes. */
@@ -285,6 +298,8 @@ static void print_timestamp(struct hr_buffer *b, int64_t v, int64_t per_second)
 	int64_t per_day = 86400 * per_second;
 	int64_t days = v / per_day, rest = v % per_day;
 
+	if (print_infinity(b, v, INT64_MAX))
+		return;
 	if (rest < 0) {
 		days--;
 		rest += per_day;
@@ -376,7 +391,8 @@ static void print_scalar(struct hr_buffer *b, const struct hr_shape *s, duckdb_v
 		print_timestamp(b, i64[row], 1000000000);
 		break;
 	case DUCKDB_TYPE_DATE:
-		print_date(b, ((const int32_t *)data)[row]);
+		if (!print_infinity(b, ((const int32_t *)data)[row], INT32_MAX))
+			print_date(b, ((const int32_t *)data)[row]);
 		break;
 	case DUCKDB_TYPE_TIME:
 		print_time(b, i64[row], 1000000);
@@ -411,20 +427,8 @@ static void print_scalar(struct hr_buffer *b, const struct hr_shape *s, duckdb_v
 
 /* ---- nested ------------------------------------------------------------------------- */
 
-typedef void (*printer)(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
-			idx_t row);
-
-static void print_or_null(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
-			  idx_t row, printer print)
-{
-	if (hr_value_is_null(vector, row))
-		hr_buffer_add(b, print == hr_value_json ? "null" : "NULL", 4);
-	else
-		print(b, s, vector, row);
-}
-
 static void print_elements(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
-			   idx_t row, printer print)
+			   idx_t row)
 {
 	duckdb_list_entry e = {row * s->array, s->array};
 	duckdb_vector child;
@@ -439,13 +443,13 @@ static void print_elements(struct hr_buffer *b, const struct hr_shape *s, duckdb
 	for (uint64_t i = 0; i < e.length; i++) {
 		if (i > 0)
 			hr_buffer_add(b, ", ", 2);
-		print_or_null(b, &s->children[0], child, e.offset + i, print);
+		hr_value_json(b, &s->children[0], child, e.offset + i);
 	}
 	hr_buffer_add(b, "]", 1);
 }
 
 static void print_members(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
-			  idx_t row, printer print)
+			  idx_t row)
 {
 	hr_buffer_add(b, "{", 1);
 	for (unsigned i = 0; i < s->n_children; i++) {
@@ -453,31 +457,42 @@ static void print_members(struct hr_buffer *b, const struct hr_shape *s, duckdb_
 			hr_buffer_add(b, ", ", 2);
 		hr_value_json_string(b, s->names[i], strlen(s->names[i]));
 		hr_buffer_add(b, ": ", 2);
-		print_or_null(b, &s->children[i], hr_duckdb.struct_vector_get_child(vector, i), row,
-			      print);
+		hr_value_json(b, &s->children[i], hr_duckdb.struct_vector_get_child(vector, i),
+			      row);
 	}
 	hr_buffer_add(b, "}", 1);
 }
 
 static bool print_nested(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
-			 idx_t row, printer print)
+			 idx_t row)
 {
 	if (s->type == DUCKDB_TYPE_STRUCT)
-		print_members(b, s, vector, row, print);
+		print_members(b, s, vector, row);
 	else if (s->n_children != 0)
-		print_elements(b, s, vector, row, print);
+		print_elements(b, s, vector, row);
 	return s->n_children != 0;
 }
 
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row)
 {
-	if (!print_nested(b, s, vector, row, hr_value_text))
+	if (!print_nested(b, s, vector, row))
 		print_scalar(b, s, vector, row);
 }
 
-void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n)
+bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
+		    const char **ret_text, size_t *ret_n)
 {
-	hr_buffer_add(b, "\"", 1);
+	uint32_t n;
+
+	if (s->type != DUCKDB_TYPE_VARCHAR)
+		return false;
+	*ret_text = text_at(hr_duckdb.vector_get_data(vector), row, &n);
+	*ret_n = n;
+	return true;
+}
+
+void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n)
+{
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)text[i];
 
@@ -488,6 +503,12 @@ void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n)
 		else
 			hr_buffer_add(b, text + i, 1);
 	}
+}
+
+void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n)
+{
+	hr_buffer_add(b, "\"", 1);
+	hr_value_json_escape(b, text, n);
 	hr_buffer_add(b, "\"", 1);
 }
 
@@ -509,7 +530,7 @@ void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 		hr_buffer_add(b, "null", 4);
 		return;
 	}
-	if (print_nested(b, s, vector, row, hr_value_json))
+	if (print_nested(b, s, vector, row))
 		return;
 	print_scalar(b, s, vector, row);
 	if (hr_shape_is_number(s) || s->type == DUCKDB_TYPE_BOOLEAN)

@@ -47,13 +47,18 @@ bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
 
-/* Appends a cell that is not NULL, as people read it: nested values in brackets, texts bare. */
+/* Appends a cell that is not NULL, as people read it: texts bare, nested values as JSON. */
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
 /* Appends a cell as JSON; NULL, NaN and infinities are null. */
 void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
-/* Appends a JSON string. */
+/* A cell that is not NULL and a text, where it lies; false: of another type. */
+bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
+		    const char **ret_text, size_t *ret_n);
+
+/* Appends a part of a JSON string; a whole one. */
+void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n);
 void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);
 
 #endif

@@ -59,15 +59,25 @@ static void scalars_are_printed(void **state)
 	    {"TIMESTAMP '2023-11-14 22:13:20.000001'", "2023-11-14 22:13:20.000001"},
 	    {"TIMESTAMP '1969-12-31 23:59:59.5'", "1969-12-31 23:59:59.500000"},
 	    {"make_timestamp_ns(1700000000000000001)", "2023-11-14 22:13:20.000000001"},
+	    {"'infinity'::DATE", "infinity"},
+	    {"'-infinity'::DATE", "-infinity"},
+	    {"'infinity'::TIMESTAMP", "infinity"},
+	    {"'-infinity'::TIMESTAMP", "-infinity"},
+	    {"'infinity'::TIMESTAMP_NS", "infinity"},
+	    {"DATE '0044-03-15 (BC)'", "0044-03-15 (BC)"},
+	    {"DATE '0001-01-01'", "0001-01-01"},
+	    {"DATE '0001-12-31 (BC)'", "0001-12-31 (BC)"},
 	    {"TIME '01:02:03'", "01:02:03"},
 	    {"INTERVAL 26 HOURS", "26:00:00"},
 	    {"'\\xAA\\x0A'::BLOB", "\\xAA\\x0A"},
 	    {"'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID",
 	     "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
 	    {"'b'::ENUM('a','b')", "b"},
-	    {"[1, NULL, 3]", "\"[1, NULL, 3]\""},
+	    {"[1, NULL, 3]", "\"[1, null, 3]\""},
+	    {"['a,b', 'c', 'say \"hi\"']",
+	     "\"[\"\"a,b\"\", \"\"c\"\", \"\"say \\\"\"hi\\\"\"\"\"]\""},
 	    {"array_value(1, 2)", "\"[1, 2]\""},
-	    {"{'a': 1, 'b': ['x']}", "\"{\"\"a\"\": 1, \"\"b\"\": [x]}\""},
+	    {"{'a': 1, 'b': ['x']}", "\"{\"\"a\"\": 1, \"\"b\"\": [\"\"x\"\"]}\""},
 	    {"NULL", ""},
 	    {"''", "\"\""},
 	    {"'twelve bytes'", "twelve bytes"},
@@ -104,6 +114,8 @@ static void json_is_an_array_of_objects(void **state)
 	    "[\n{\"n\": 1, \"t\": \"a\\\"\\\\\\u0009\", \"z\": null, \"d\": null, \"l\": [true], "
 	    "\"day\": \"2024-01-01\", \"s\": {\"k\": 0.5}}\n]\n");
 	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n LIMIT 0", "[]\n");
+	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n",
+	       "[\n{\"n\": 1, \"n_2\": 2, \"n_1\": 3, \"n_3\": 4}\n]\n");
 	expect(HR_OUTPUT_JSON, 0, "SELECT range AS n FROM range(3) ORDER BY n",
 	       "[\n{\"n\": 0},\n{\"n\": 1},\n{\"n\": 2}\n]\n");
 }
