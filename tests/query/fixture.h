@@ -27,6 +27,9 @@ void fixture_remove(char *store);
  */
 char *fixture_make_runs(void);
 
+/* A run of job 9 on n1 that began in 2023 and goes on until its writer is closed. */
+struct hr_writer *fixture_start_run(const char *store);
+
 struct fixture {
 	struct hr_catalog *catalog;
 	struct hr_query *q;

@@ -423,3 +423,13 @@ char *fixture_make_runs(void)
 	}
 	return store;
 }
+
+struct hr_writer *fixture_start_run(const char *store)
+{
+	struct stream s;
+
+	open_run(&s, store, "c", 7, 7);
+	send_job(&s, "running", 1);
+	send_rollup(&s, 1, 2, 1000000, 100, NULL);
+	return s.writer;
+}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "collector/query/named.h"
 #include "collector/query/notes.h"
 #include "tests/query/fixture.h"
 
@@ -70,6 +71,29 @@ static void a_number_prunes_to_its_run(void **state)
 	assert_int_equal(scan.batches_read, 0);
 }
 
+/* A job that runs has run until now, and not until the last process that it started. */
+static void a_running_job_has_a_duration(void **state)
+{
+	struct hr_writer *w = fixture_start_run(*state);
+	struct fixture f;
+	char *sql;
+
+	fixture_open(&f, *state, NULL);
+	assert_true(asprintf(&sql,
+			     "SELECT state, attempt, seconds > 86400 FROM (%s) WHERE attempt = 7",
+			     hr_named_find("jobs")->sql) > 0);
+	fixture_expect(&f, sql, "running,7,true\n");
+	free(sql);
+	assert_true(asprintf(&sql,
+			     "SELECT run_bytes_per_s < 1000 FROM (%s) "
+			     "WHERE attempt = 7 AND what = 'read'",
+			     hr_named_find("summary")->sql) > 0);
+	fixture_expect(&f, sql, "true\n");
+	free(sql);
+	fixture_close(&f);
+	assert_int_equal(hr_writer_close(w), 0);
+}
+
 static char said[8][256];
 static unsigned n_said;
 
@@ -109,6 +133,7 @@ int main(void)
 	    cmocka_unit_test(joins_duplicate_nothing),
 	    cmocka_unit_test(parents_and_execs_are_of_the_same_run),
 	    cmocka_unit_test(a_number_prunes_to_its_run),
+	    cmocka_unit_test(a_running_job_has_a_duration),
 	    cmocka_unit_test(any_world_size_is_cheap),
 	};
 
