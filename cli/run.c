@@ -321,7 +321,8 @@ static void summarise(struct run *run)
 		free(error);
 		return;
 	}
-	if (hr_message_get_int(done, "untold", 0) != 0 &&
+	summary->untold = hr_message_get_int(done, "untold", 0) != 0;
+	if (summary->untold &&
 	    hr_summary_add_loss(summary, "store_full",
 				(uint64_t)hr_message_get_int(done, "given_up", 0),
 				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)

@@ -27,7 +27,15 @@ static const char *plural(uint64_t n)
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
-static void print_loss(const struct hr_summary_loss *loss, FILE *out)
+static const struct hr_summary_loss *find_loss(const struct hr_summary *s, const char *reason)
+{
+	for (size_t i = 0; i < s->n_losses; i++)
+		if (strcmp(s->losses[i].reason, reason) == 0)
+			return &s->losses[i];
+	return NULL;
+}
+
+static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
 {
 	const char *processes = loss->count == 1 ? "process" : "processes";
 	struct hr_human count = hr_text_count(loss->count);
@@ -47,8 +55,10 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 	else if (strcmp(loss->reason, "journal_damaged") == 0)
 		fputs("what a damaged part of the journal held\n", out);
 	else if (strcmp(loss->reason, "store_full") == 0)
-		fprintf(out, "%s event%s: the disk was full; %s\n", count.s, plural(loss->count),
-			"the totals below have these operations");
+		fprintf(out, "%s event%s: the disk was full%s\n", count.s, plural(loss->count),
+			find_loss(s, "rollups_full") == NULL && !s->untold
+			    ? "; the totals below have these operations"
+			    : "");
 	else if (strcmp(loss->reason, "rollups_full") == 0)
 		fprintf(out, "%s operation%s in the totals below: the disk was full\n", count.s,
 			plural(loss->count));
@@ -58,14 +68,6 @@ static void print_loss(const struct hr_summary_loss *loss, FILE *out)
 	else
 		fprintf(out, "%s operation%s (%s), %s\n", count.s, plural(loss->count),
 			loss->reason, hr_text_size(loss->bytes).s);
-}
-
-static const struct hr_summary_loss *find_loss(const struct hr_summary *s, const char *reason)
-{
-	for (size_t i = 0; i < s->n_losses; i++)
-		if (strcmp(s->losses[i].reason, reason) == 0)
-			return &s->losses[i];
-	return NULL;
 }
 
 /* By --level or --max-size. */
@@ -96,7 +98,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 		if (strcmp(s->losses[i].reason, "max_size") == 0)
 			continue;
 		fputs("  missing   ", out);
-		print_loss(&s->losses[i], out);
+		print_loss(s, &s->losses[i], out);
 	}
 	if (s->counters_only)
 		print_counters_only(s, out);

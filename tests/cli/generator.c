@@ -95,7 +95,7 @@ static _Noreturn void until_killed(const char *folder, const char *counter)
 			fail("pread");
 		*count = *count + 1;
 		if (*count % 8 == 0)
-			usleep(1000); /* slow enough for a ring to last while a daemon is restarted */
+			usleep(1000); /* so that a ring lasts while a daemon is restarted */
 	}
 }
 

@@ -317,6 +317,31 @@ static void test_missing_is_said_first(void **state)
 	hr_summary_free(s);
 }
 
+/* Said to be complete only where it is known. */
+static void test_full_disk(void **state)
+{
+	static const char complete[] = "the totals below have these operations";
+	struct hr_summary *s = load();
+	char *text = NULL;
+	size_t bytes = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		FILE *out = open_memstream(&text, &bytes);
+
+		s->untold = i == 1;
+		assert_int_equal(
+		    hr_summary_add_loss(s, i < 2 ? "store_full" : "rollups_full", 1, 0), 0);
+		hr_summary_print(s, out);
+		fclose(out);
+		assert_non_null(strstr(text, i == 0 ? "1 event: the disk was full"
+						    : "2 events: the disk was full"));
+		assert_int_equal(strstr(text, complete) != NULL, i == 0);
+		free(text);
+	}
+	hr_summary_free(s);
+}
+
 /* What is not about operations is not counted as such; a program without ranks has main parts. */
 static void test_words(void **state)
 {
@@ -390,10 +415,10 @@ static void test_no_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_totals),   cmocka_unit_test(test_ranks),
-	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_missing_is_said_first),
-	    cmocka_unit_test(test_words),    cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_totals),    cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),     cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_full_disk), cmocka_unit_test(test_words),
+	    cmocka_unit_test(test_json),      cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);
