@@ -76,7 +76,7 @@ static int flush_line(struct hr_output *o)
 {
 	if (o->error == 0 && o->line.failed)
 		o->error = -ENOMEM;
-	if (o->error == 0 && fwrite(o->line.data, 1, o->line.n, o->to) < o->line.n)
+	if (o->error == 0 && o->line.n > 0 && fwrite(o->line.data, 1, o->line.n, o->to) < o->line.n)
 		o->error = -(errno != 0 ? errno : EIO);
 	o->line.n = 0;
 	o->line.failed = false;
