@@ -262,7 +262,9 @@ static void send(struct hr_drain *d, struct message message)
 	*d->inbox_last = m;
 	d->inbox_last = &m->next;
 	pthread_mutex_unlock(&d->lock);
-	ring_bell(d);
+	/* What a new session has to say can wait until we wake, or until it rings itself. */
+	if (message.kind == ENDED)
+		ring_bell(d);
 }
 
 void hr_drain_add_session(struct hr_drain *d, struct hr_session *s)
