@@ -2,6 +2,7 @@
 #include "cli/summary_ends.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,17 @@ int hr_ends_add(struct hr_summary *s, const struct hr_process *process)
 		row->first[i].pid = process->msg->pid;
 	}
 	return 0;
+}
+
+const char *hr_ends_signal(int number, char *out, size_t bytes)
+{
+	const char *name = sigabbrev_np(number);
+
+	if (name != NULL)
+		snprintf(out, bytes, "SIG%s", name);
+	else
+		snprintf(out, bytes, "SIG%d", number);
+	return out;
 }
 
 void hr_ends_free(struct hr_summary *s)

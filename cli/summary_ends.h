@@ -15,4 +15,7 @@
 int hr_ends_add(struct hr_summary *s, const struct hr_process *process);
 void hr_ends_free(struct hr_summary *s);
 
+/* "SIGKILL", as in processes.exit; "SIG40" of one without a name. Returns `out`. */
+const char *hr_ends_signal(int number, char *out, size_t bytes);
+
 #endif

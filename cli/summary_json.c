@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/summary.h"
+#include "cli/summary_ends.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
@@ -80,11 +81,14 @@ static void put_paths(struct hr_json *j, const char *key, const struct hr_summar
 static void put_command(struct hr_json *j, const struct hr_summary *s)
 {
 	bool known = s->command >= 0;
+	char signal[16];
 
 	put_number_or_null(j, "exit_status",
 			   known && WIFEXITED(s->command) ? WEXITSTATUS(s->command) : -1);
-	put_number_or_null(j, "exit_signal",
-			   known && WIFSIGNALED(s->command) ? WTERMSIG(s->command) : -1);
+	hr_json_string(j, "exit_signal",
+		       known && WIFSIGNALED(s->command)
+			   ? hr_ends_signal(WTERMSIG(s->command), signal, sizeof(signal))
+			   : NULL);
 }
 
 static void put_killed(struct hr_json *j, const struct hr_summary *s)

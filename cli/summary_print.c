@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "cli/summary.h"
+#include "cli/summary_ends.h"
 #include "common/text.h"
 
 #define WHO_LINES  12u
@@ -118,11 +119,12 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 /* "failed (exit status 3)": the state of the last run, and why where this is known. */
 static void print_state(const struct hr_summary *s, FILE *out)
 {
+	char signal[16];
 	bool bad = strcmp(s->run_state, "failed") == 0 || strcmp(s->run_state, "killed") == 0;
 
 	fputs(s->run_state, out);
 	if (bad && s->command >= 0 && WIFSIGNALED(s->command))
-		fprintf(out, " (SIG%s)", sigabbrev_np(WTERMSIG(s->command)));
+		fprintf(out, " (%s)", hr_ends_signal(WTERMSIG(s->command), signal, sizeof(signal)));
 	else if (bad && s->command >= 0 && WEXITSTATUS(s->command) != 0)
 		fprintf(out, " (exit status %d)", WEXITSTATUS(s->command));
 }

@@ -53,17 +53,17 @@ os.write(os.memfd_create("m"), b"x" * 500)
         self.assertLess(summary["memory"]["io_ns"], summary["data"]["io_ns"])
 
     def test_how_it_ended(self):
-        for end, said, status, number in (
+        for end, said, status, signal in (
             ("exit 3", "failed (exit status 3) after", 3, None),
-            ("kill -TERM $$", "failed (SIGTERM) after", None, 15),
-            ("kill -KILL $$", "killed (SIGKILL) after", None, 9),
+            ("kill -TERM $$", "failed (SIGTERM) after", None, "SIGTERM"),
+            ("kill -KILL $$", "killed (SIGKILL) after", None, "SIGKILL"),
             ("exit 0", "ended after", 0, None),
         ):
-            self.store = os.path.join(self.dir, f"store{number}{status}")
+            self.store = os.path.join(self.dir, f"store{signal}{status}")
             done = self.run_it("--", "sh", "-c", end)
             self.assertIn(said, done.stderr.splitlines()[0])
             last = self.summary()["last_run"]
-            self.assertEqual((last["exit_status"], last["exit_signal"]), (status, number))
+            self.assertEqual((last["exit_status"], last["exit_signal"]), (status, signal))
 
     def test_processes_that_signals_killed(self):
         """They stay zombies until the daemon has looked."""

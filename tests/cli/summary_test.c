@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "cli/summary_runs.h"
 #include "collector/store.h"
 #include "common/ops.h"
 
@@ -401,6 +402,45 @@ static void test_json(void **state)
 	hr_summary_free(s);
 }
 
+/* Nodes of one run overlap; what begins when all has ended is another run, unless one still runs. */
+static void test_runs(void **state)
+{
+	static const struct hr_run_part streams[] = {
+	    {.start_ns = 500, .end_ns = 600, .failed = true},
+	    {.start_ns = 100, .end_ns = 200},
+	    {.start_ns = 150, .end_ns = 300, .killed = true},
+	    {.start_ns = 700, .last_ns = 710, .running = true},
+	    {.start_ns = 720, .end_ns = 750},
+	};
+	static const struct {
+		size_t n;
+		uint32_t runs;
+		const char *job, *last;
+		uint64_t span_ns, last_span_ns;
+	} want[] = {{0, 0, "ended", "ended", 0, 0},	   {1, 1, "failed", "failed", 100, 100},
+		    {2, 2, "failed", "failed", 500, 100},  {3, 2, "killed", "failed", 500, 100},
+		    {4, 3, "running", "running", 610, 10}, {5, 3, "running", "running", 650, 50}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct hr_runs runs = {0};
+		struct hr_run_part job;
+		struct hr_summary s = {0};
+
+		for (size_t k = 0; k < want[i].n; k++)
+			assert_int_equal(hr_runs_add(&runs, &streams[k]), 0);
+		assert_int_equal(hr_runs_take(&runs, &s, &job), 0);
+		assert_int_equal(s.runs, want[i].runs);
+		assert_string_equal(s.state, want[i].job);
+		assert_string_equal(s.run_state, want[i].last);
+		assert_int_equal(s.span_ns, want[i].span_ns);
+		assert_int_equal(s.run_span_ns, want[i].last_span_ns);
+		free(s.state);
+		free(s.run_state);
+		hr_runs_done(&runs);
+	}
+}
+
 static void test_no_store(void **state)
 {
 	struct hr_summary *s = NULL;
@@ -418,7 +458,8 @@ int main(void)
 	    cmocka_unit_test(test_totals),    cmocka_unit_test(test_ranks),
 	    cmocka_unit_test(test_paths),     cmocka_unit_test(test_missing_is_said_first),
 	    cmocka_unit_test(test_full_disk), cmocka_unit_test(test_words),
-	    cmocka_unit_test(test_json),      cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_runs),      cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);
