@@ -251,6 +251,8 @@ int hr_drain_start(struct hr_drain *d)
 static void send(struct hr_drain *d, struct message message)
 {
 	struct message *m = malloc(sizeof(*m));
+	/* What a new session has to say can wait until we wake or it rings the bell; a deaf one cannot ring. */
+	bool wake = message.kind == ENDED || (message.session && message.session->deaf);
 
 	if (!m) { /* the session stays unread: its client drops and counts */
 		hr_session_free(message.session);
@@ -262,8 +264,7 @@ static void send(struct hr_drain *d, struct message message)
 	*d->inbox_last = m;
 	d->inbox_last = &m->next;
 	pthread_mutex_unlock(&d->lock);
-	/* What a new session has to say can wait until we wake, or until it rings itself. */
-	if (message.kind == ENDED)
+	if (wake)
 		ring_bell(d);
 }
 
