@@ -127,6 +127,8 @@ static void print_state(const struct hr_summary *s, FILE *out)
 		fprintf(out, " (%s)", hr_ends_signal(WTERMSIG(s->command), signal, sizeof(signal)));
 	else if (bad && s->command >= 0 && WEXITSTATUS(s->command) != 0)
 		fprintf(out, " (exit status %d)", WEXITSTATUS(s->command));
+	else if (strcmp(s->run_state, "failed") == 0 && s->command == 0)
+		fputs(" (the CMD of another run at the same time)", out);
 }
 
 static void print_head(const struct hr_summary *s, FILE *out)

@@ -98,6 +98,19 @@ class Shared(harness.Case):
         self.assertNotIn("recorded into", err)
         self.assertIn("  stored ", err)
 
+    def test_another_runs_failure_is_not_this_ones(self):
+        gate = os.path.join(self.dir, "gate")
+        os.mkfifo(gate)
+        here = os.path.join(self.dir, "here")
+        first = self.start("--", "bash", "-c", f"echo x >{here}; read x <{gate}")
+        self.wait_for("the first run", lambda: os.path.exists(here))
+        self.assertEqual(self.run_it("--", "sh", "-c", "exit 5").returncode, 5)
+        with open(gate, "w", encoding="utf-8") as f:
+            f.write("x\n")
+        _, err = self.finish_quietly(first)
+        self.assertIn("failed (the CMD of another run at the same time) after", err.splitlines()[0])
+        self.assertEqual(self.summary()["last_run"]["exit_status"], 0)
+
     def test_ranks_that_are_missing_are_named(self):
         env = {"RANK": "0", "WORLD_SIZE": "4"}
         done = self.run_it("--", harness.GENERATOR, self.data, "1", "1", env=env)
