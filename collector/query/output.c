@@ -311,6 +311,7 @@ static int table_begin(struct hr_output *o)
 static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
 {
 	for (unsigned i = 0; i < n; i++) {
+		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begin() named all
 		if (strcmp(o->columns[i].name, name) == 0)
 			return true;
 	}
