@@ -108,6 +108,16 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	return v->store && v->cluster && v->job && v->node && v->boot_id ? 0 : -ENOMEM;
 }
 
+/* Another store's copy knows what a damaged one did not. */
+static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
+{
+	if (s->view.boot_id[0] != '\0' || start->boot_id[0] == '\0')
+		return 0;
+	s->view.cluster = hr__arena_text(&s->memory, start->cluster);
+	s->view.boot_id = hr__arena_text(&s->memory, start->boot_id);
+	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
+}
+
 /* The StreamStart at the head of a segment; NULL: none yet, or (*damaged) it cannot be read. */
 static Headrace__Frame *read_start(int dir_fd, const char *name, bool *damaged)
 {
@@ -204,7 +214,7 @@ static int visit_stream(void *context, int fd, const char *name)
 	for (size_t i = 0; i < c->n_streams && !s; i++)
 		if (same_stream(&c->streams[i]->view, start))
 			s = c->streams[i];
-	r = s ? 0 : new_stream(o, start, &s);
+	r = s ? learn_start(s, start) : new_stream(o, start, &s);
 	headrace__frame__free_unpacked(msg, NULL);
 	if (r < 0)
 		return r;

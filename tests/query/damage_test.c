@@ -203,6 +203,35 @@ static void no_frame_is_missed_in_silence(void **state)
 	free(path);
 }
 
+/* A copy whose StreamStart is damaged is still a copy, and the other one says what it did not. */
+static void a_copy_without_its_start_is_the_same_stream(void **state)
+{
+	char *other = fixture_make(), *damaged[] = {*state, other};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *stores[] = {*state, other};
+		struct hr_query_options o = {.threads = 1};
+		struct hr_frame_ref *frames;
+		char *path, *error = NULL;
+		struct fixture f;
+		uint32_t n;
+
+		path = find_segment(damaged[i], &frames, &n);
+		flip(path, (long)(frames[0].offset + HR_FRAME_HDR_BYTES), SEEK_SET);
+		assert_int_equal(hr_catalog_open(stores, 2, NULL, &f.catalog, &error), 0);
+		assert_int_equal(hr_query_new(f.catalog, &o, &f.q, &error), 0);
+		fixture_expect(&f,
+			       "SELECT cluster, node, count(*) FROM events GROUP BY ALL ORDER BY 2",
+			       "c,n1,10\nc,n2,5\n");
+		fixture_expect(&f, "SELECT boot FROM nodes WHERE job = '7'", "b\nb\n");
+		fixture_close(&f);
+		flip(path, (long)(frames[0].offset + HR_FRAME_HDR_BYTES), SEEK_SET);
+		free(frames);
+		free(path);
+	}
+	fixture_remove(other);
+}
+
 static int setup(void **state)
 {
 	*state = fixture_make();
@@ -220,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_that_are_lost_are_noted),
 	    cmocka_unit_test(no_frame_is_missed_in_silence),
+	    cmocka_unit_test(a_copy_without_its_start_is_the_same_stream),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
