@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HR_RANK_MAX (1u << 30)
+/* More than any machine has: what is not below it is no rank, and no size of a world. */
+#define HR_RANK_MAX (1u << 24)
 
 /* What the environment says so far; zeroed memory says nothing. Values are "+ 1", 0: not said. */
 struct hr_rank {
