@@ -49,7 +49,7 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 	t->limit = 0;
 	t->gave_up_tail = UINT64_MAX;
 	t->slow.why[HR__SLOW_RING] = 0;
-	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_tsc();
+	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
 	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room looks */
 	t->nonce = hr__wiped.nonce;
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);

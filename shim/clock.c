@@ -12,11 +12,23 @@
 extern __typeof__(clock_gettime) clock_gettime __attribute__((weak));
 
 uint32_t hr__clock_mode;
+static struct {
+	uint64_t ticks, ns;
+	bool tsc;
+} frozen;
+
+static bool is_frozen(void)
+{
+	/* Acquire: pairs with the release store behind `frozen`. */
+	return __atomic_load_n(&hr__clock_mode, __ATOMIC_ACQUIRE) == HR__CLOCK_FROZEN;
+}
 
 uint64_t hr__clock_ns(void)
 {
 	struct timespec ts = {0};
 
+	if (hr_unlikely(is_frozen()))
+		return __atomic_add_fetch(&frozen.ns, 1, __ATOMIC_RELAXED);
 	if (clock_gettime != NULL)
 		clock_gettime(CLOCK_MONOTONIC, &ts);
 	else
@@ -47,16 +59,34 @@ bool hr__clock_is_tsc(void)
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			mode = found;
 	}
-	return mode == HR__CLOCK_TSC;
+	return mode == HR__CLOCK_TSC || (mode == HR__CLOCK_FROZEN && frozen.tsc);
+}
+
+bool hr__clock_is_fast(void)
+{
+	return hr__clock_is_tsc() && !is_frozen();
+}
+
+void hr__clock_freeze(void)
+{
+	if (is_frozen())
+		return;
+	frozen.tsc = hr__clock_is_tsc();
+	frozen.ns = hr__clock_ns();
+	frozen.ticks = hr__clock_ticks();
+	__atomic_store_n(&hr__clock_mode, HR__CLOCK_FROZEN, __ATOMIC_RELEASE);
 }
 
 void hr__clock_monotonic(void)
 {
-	__atomic_store_n(&hr__clock_mode, HR__CLOCK_MONOTONIC, __ATOMIC_RELAXED);
+	if (!is_frozen()) /* then there is no other word to say it in */
+		__atomic_store_n(&hr__clock_mode, HR__CLOCK_MONOTONIC, __ATOMIC_RELAXED);
 }
 
 uint64_t hr__clock_slow(void)
 {
+	if (hr_unlikely(is_frozen()))
+		return __atomic_add_fetch(&frozen.ticks, 1, __ATOMIC_RELAXED);
 #if defined(__x86_64__)
 	if (hr__clock_is_tsc())
 		return __builtin_ia32_rdtsc();

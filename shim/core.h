@@ -155,7 +155,8 @@ void hr_after_fork_child(
     void); /* in the child of fork or _Fork, before it returns to the program */
 /* Can the word behind p be read? Asks the kernel; where that is forbidden (seccomp), only NULL cannot. */
 bool hr_readable(const void *p);
-void hr_before_seccomp(void); /* attach now if ever; after it, no syscall of our own */
+void hr_before_seccomp(void);  /* attach now if ever; after it, no syscall of our own */
+void hr_before_no_clock(void); /* the same, and no look at a clock */
 void hr_before_leaving(
     void); /* attach now: the socket may soon be out of reach (chroot, setuid...) */
 /* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */

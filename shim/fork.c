@@ -122,6 +122,13 @@ void hr_before_seccomp(void)
 	hr__image.quiet = true;
 }
 
+void hr_before_no_clock(void)
+{
+	hr_before_seccomp();
+	hr__clock_freeze();
+	hr__self.slow.why[HR__SLOW_CLOCK] = 1;
+}
+
 void hr_before_leaving(void)
 {
 	if (hr__image.on && !hr__image.quiet && !hr__in_vfork_child())

@@ -208,6 +208,13 @@ static inline bool hr_prctl_filters(long option, unsigned long mode, unsigned lo
 	return option == 22 /* PR_SET_SECCOMP */ && (mode == 1 || (mode == 2 && program != 0));
 }
 
+/* Strict mode and PR_TSC_SIGSEGV take the time stamp counter from the thread. */
+static inline bool hr_prctl_takes_clock(long option, unsigned long mode)
+{
+	return (option == 22 /* PR_SET_SECCOMP */ && mode == 1) ||
+	       (option == 26 /* PR_SET_TSC */ && mode == 2);
+}
+
 static inline bool hr_seccomp_filters(long operation, unsigned long program)
 {
 	return operation == 0 || (operation == 1 && program != 0);

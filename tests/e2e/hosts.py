@@ -223,6 +223,7 @@ END
         "seccomp",
         r"""
         "$PROGRAMS"/w_seccomp after in/n8 20000; echo $?; "$PROGRAMS"/w_seccomp before in/n8 20000; echo $?
+        for how in strict no-clock; do "$PROGRAMS"/w_seccomp $how in/n8 20000; echo $?; done
     """,
     ),
     Host(

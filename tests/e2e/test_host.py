@@ -326,12 +326,14 @@ class Seccomp(harness.Case):
         self.folder.fill(4)
         program = os.path.join(harness.PROGRAMS, "w_seccomp")
         harness.need(program, "w_seccomp")
-        traced = self.headrace([program, "after", f"{self.folder.data}/f001", "20000"])
-        events = traced.counts()["read"].calls
-        lost = traced.value(
-            "SELECT coalesce(sum(count), 0) AS n FROM losses WHERE op IN ('pread', 'pread64')"
-        )
-        self.assertEqual(events + lost, 20010)
+        for how, reads in (("after", 20010), ("strict", 20001), ("no-clock", 20000)):
+            traced = self.headrace([program, how, f"{self.folder.data}/f001", "20000"])
+            events = traced.counts()["read"].calls
+            lost = traced.value(
+                "SELECT coalesce(sum(count), 0) AS n FROM losses"
+                " WHERE op IN ('read', 'pread', 'pread64')"
+            )
+            self.assertEqual(events + lost, reads, how)
 
 
 if __name__ == "__main__":

@@ -319,6 +319,7 @@ HOOK(hr_before_vfork)
 HOOK(hr_before_sharing)
 HOOK(hr_after_fork_child)
 HOOK(hr_before_seccomp)
+HOOK(hr_before_no_clock)
 HOOK(hr_before_leaving)
 
 void hr_before_longjmp(const void *env)
