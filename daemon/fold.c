@@ -198,7 +198,7 @@ static bool understand(const struct fold *f, const struct hr_record *r, struct o
 	    r->start_ticks > f->max_ticks || dur > f->max_ticks - r->start_ticks)
 		return false;
 	op->of.count = aggregate ? r->asked : 1;
-	if (op->of.count < 1 || op->of.count > 2 * HR_AGGREGATE_CALLS)
+	if (op->of.count < 1 || op->of.count > UINT64_C(2) * HR_AGGREGATE_CALLS)
 		return false;
 	op->of.bytes = aggregate ? (uint64_t)r->ret
 				 : hr_bytes_moved(op->trait.bytes_rule, r->ret, r->asked, r->flags);

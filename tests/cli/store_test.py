@@ -108,17 +108,22 @@ class FullDisk(harness.Case):
         did = json.loads(done.stdout)
         made = 2 * did["opens"] + did["reads"] + did["writes"]  # each open has its close
         rows, _ = self.query("SELECT count(*) AS n FROM events")
-        lost, _ = self.query("SELECT COALESCE(sum(count), 0) AS n FROM losses WHERE reason = 'store_full'")
-        self.assertEqual(int(rows[0]["n"]) + int(lost[0]["n"]), made, done.stderr)
+        losses, _ = self.query("SELECT reason, sum(count) AS n FROM losses GROUP BY reason")
+        lost = {row["reason"]: int(row["n"]) for row in losses}
+        self.too_slow = lost.get("ring_full", 0)  # a daemon under TSan on a busy machine
+        lost = lost.get("store_full", 0)
+        self.assertEqual(int(rows[0]["n"]) + lost + self.too_slow, made, done.stderr)
         summary = self.summary()
         self.assertEqual(summary["events"], int(rows[0]["n"]))
-        self.assertEqual(summary["missing"]["operations_lost"], int(lost[0]["n"]))
+        self.assertEqual(summary["missing"]["operations_lost"], lost + self.too_slow)
         self.assertEqual(summary["state"], "ended")
-        return int(lost[0]["n"])
+        return lost
 
     def assert_totals_or_not(self, done):
         """Totals are small and mostly find room: the summary says whether they did."""
-        if "the totals below have these operations" in done.stderr:
+        if self.too_slow:
+            self.assertIn("operations (ring_full)", done.stderr)
+        elif "the totals below have these operations" in done.stderr:
             self.assert_totals(json.loads(done.stdout))
         else:
             self.assertRegex(done.stderr, r"missing   [\d,]+ operations in the totals below: the disk was full")
@@ -143,7 +148,7 @@ class FullDisk(harness.Case):
         done = self.run_it("--include", self.data, "--", harness.GENERATOR, self.data, "100", "500")
         self.assertEqual(done.returncode, 0, done.stderr)
         lost = self.assert_all_accounted_for(done)
-        self.assertGreater(lost, 40000)
+        self.assertGreater(lost + self.too_slow, 40000)
         self.assert_totals_or_not(done)
 
     def test_no_room_for_the_last_words(self):
