@@ -190,9 +190,18 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
+/* The table is the parent's: a child on its memory changes descriptors of its own, which are asked of the kernel then. */
+static bool of_parent(void)
+{
+	if (!hr__in_vfork_child())
+		return false;
+	hr__self.child_fds = true;
+	return true;
+}
+
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced)
 {
-	if (!in_table(fd) || hr__in_vfork_child())
+	if (!in_table(fd) || of_parent())
 		return;
 	if (hr_file_tracked(file))
 		text_store(fd, text, bytes);
@@ -204,18 +213,22 @@ hr_file hr__fd_resolve(int fd)
 	hr_file file = HR_FILE_IGNORED, unknown = HR_FILE_UNKNOWN;
 	struct hr__stat st;
 	struct hr__text text;
+	bool child = hr__in_vfork_child();
 
-	if (!in_table(fd) || hr__image.quiet || hr__in_vfork_child() || !hr__stat_fd(fd, &st))
+	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
 		return HR_FILE_IGNORED; /* not entered: EBADF today may be a file tomorrow */
 	hr__text_init(&text);
 	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
 		file = hr__path_classify(text.bytes, text.length);
 		if (hr_file_tracked(file)) {
 			file |= S_ISDIR(st.mode) ? HR_FILE_DIR : 0;
-			text_store(fd, text.bytes, text.length);
+			if (!child)
+				text_store(fd, text.bytes, text.length);
 		}
 	}
 	hr__text_done(&text);
+	if (child)
+		return file;
 	raise_high(fd);
 	/* Another thread may have opened something there meanwhile: its word stands. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
@@ -281,7 +294,7 @@ hr_file hr__fd_announce(int fd, hr_file file)
 
 void hr_fd_set(int fd, hr_file file)
 {
-	if (!in_table(fd) || hr__in_vfork_child())
+	if (!in_table(fd) || of_parent())
 		return;
 	entry_store(fd, file & ~HR__FD_ANNOUNCED);
 }
@@ -297,7 +310,7 @@ hr_file hr_fd_get(int fd)
 
 void hr_fd_clear(int fd)
 {
-	if (!in_table(fd) || hr__in_vfork_child())
+	if (!in_table(fd) || of_parent())
 		return;
 	hr__session_fd_taken((unsigned)fd, (unsigned)fd);
 	if (hr__fd_peek(fd) == HR_FILE_UNKNOWN)
@@ -309,7 +322,7 @@ void hr_fd_clear_range(unsigned first, unsigned last)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
 
-	if (first > last || hr__in_vfork_child())
+	if (first > last || of_parent())
 		return;
 	hr__session_fd_taken(first, last);
 	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++)

@@ -104,7 +104,7 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 static __attribute__((noinline)) void begin_unknown(struct hr_op *op, enum hr_op_id id, int fd,
 						    uint64_t asked, int64_t offset, hr_file file)
 {
-	if (file == HR_FILE_UNKNOWN)
+	if (file == HR_FILE_UNKNOWN || (hr__in_vfork_child() && hr__self.child_fds))
 		file = hr__fd_resolve(fd);
 	if (hr_file_tracked(file))
 		begin_slow(op, id, file & ~HR__FD_ANNOUNCED, fd, asked, offset);

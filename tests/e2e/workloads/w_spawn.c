@@ -111,6 +111,29 @@ static void vfork_child_changes_nothing(const char *folder)
 	t_close(second);
 }
 
+/* One that has a file of its own, under a number that is another file for the parent. */
+static void vfork_child_does_io(const char *folder)
+{
+	const char *path = data_file(folder, 8), *other = data_file(folder, 9);
+	int fd = t_open(path, O_RDONLY | O_CLOEXEC);
+
+	t_read(fd, 10);
+	pid_t child = vfork();
+	if (child == 0) {
+		t_close(fd);
+		if (t_open(other, O_RDONLY | O_CLOEXEC) != fd)
+			_exit(1);
+		for (int i = 0; i < 50; i++)
+			t_pread(fd, 10, i);
+		t_close(fd);
+		_exit(0);
+	}
+	reap(child);
+	tally_name(fd, path); /* the child has forgotten it for us both */
+	t_read(fd, 20);
+	t_close(fd);
+}
+
 static void shells(const char *folder)
 {
 	char command[2 * TALLY_PATH_BYTES], answer[64];
@@ -131,6 +154,7 @@ int main(int argc, char **argv)
 	forks(argv[1]);
 	execs(argv[1]);
 	vfork_child_changes_nothing(argv[1]);
+	vfork_child_does_io(argv[1]);
 	shells(argv[1]);
 	t_slurp(data_file(argv[1], 0));
 	tally_flush();
