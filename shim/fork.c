@@ -73,7 +73,6 @@ void hr_before_vfork(void)
 	/* A mark of an earlier vfork may still be there: asking clears it, unless this is its child. */
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
-	hr__ring_find(HR__SEEK_FIRST); /* the child attaches nobody */
 	hr__self.child_fds = false;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
 }
@@ -87,7 +86,6 @@ void hr_before_sharing(void)
 {
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
-	hr__ring_find(HR__SEEK_FIRST);
 	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
