@@ -158,9 +158,9 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		    "apart)\n",
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 	if (s->processes == 0)
-		fputs("  note      nothing was there to record: no I/O on data files, a static "
-		      "program, or "
-		      "one started without LD_PRELOAD\n",
+		fputs("  note      nothing was there to record: no I/O on files that the filters "
+		      "(--include, --exclude) let through, a static program, or one started "
+		      "without LD_PRELOAD\n",
 		      out);
 }
 
@@ -216,7 +216,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	print_row(d->write_ns, d->writes, d->written_bytes, s->span_ns, out);
 	fputs("written\n", out);
 	print_row(d->meta_ns, d->others, 0, 0, out);
-	fputs("other: open, stat, seek, close, ...\n", out);
+	fputs("other: open, stat, seek, sync, close, ...\n", out);
 	if (s->memory.files > 0) {
 		print_row(s->memory.io_ns, 0, s->memory.read_bytes + s->memory.written_bytes,
 			  s->span_ns, out);
