@@ -207,6 +207,21 @@ int hr_summary_check(const char *file)
 	return r;
 }
 
+/* A pipe that nobody reads is an error (ENXIO), not a wait. */
+static FILE *open_at_once(const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	FILE *out = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (fcntl(fd, F_SETFL, O_WRONLY) == 0)
+		out = fdopen(fd, "w");
+	if (out == NULL)
+		close(fd);
+	return out;
+}
+
 int hr_summary_write(const struct hr_summary *s, const char *file)
 {
 	struct hr_outfile target;
@@ -216,7 +231,7 @@ int hr_summary_write(const struct hr_summary *s, const char *file)
 
 	if (r < 0)
 		return r;
-	out = fopen(hr_outfile_name(&target), "we");
+	out = open_at_once(hr_outfile_name(&target));
 	if (out == NULL) {
 		r = -errno;
 		hr_outfile_done(&target);

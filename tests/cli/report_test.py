@@ -112,6 +112,17 @@ for pid in children:
         self.assertEqual(len(answer.stdout.splitlines()), 3, answer)  # a header, two files
 
 
+class Pipes(harness.Case):
+    def test_a_pipe_that_nobody_reads(self):
+        """The command's status is not held back for a reader."""
+        pipe = os.path.join(self.dir, "pipe")
+        os.mkfifo(pipe)
+        self.summary_file = pipe
+        done = self.run_it("--", "sh", "-c", "exit 3", timeout=20)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(f"{pipe}: No such device or address", done.stderr)
+
+
 class Folders(harness.Case):
     def folders_of(self, *folders, files=1, listed=False):
         """The folders that have a row, and how many files in each, when each of these has so many of one size."""
