@@ -28,10 +28,12 @@ static void set_id(char *out, size_t bytes, const char *id, const char *task)
 /* PBS: "123.server", array tasks "123[4].server". */
 static void set_pbs_id(char *out, size_t bytes, const char *id)
 {
-	size_t digits = strcspn(id, "[.");
+	size_t digits = strspn(id, "0123456789");
 	size_t task = id[digits] == '[' ? strcspn(id + digits + 1, "].") : 0;
 
-	if (task > 0)
+	if (digits == 0)
+		snprintf(out, bytes, "%s", id);
+	else if (task > 0)
 		snprintf(out, bytes, "%.*s_%.*s", (int)digits, id, (int)task, id + digits + 1);
 	else
 		snprintf(out, bytes, "%.*s", (int)digits, id);

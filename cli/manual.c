@@ -78,7 +78,7 @@ static void print_man(void)
 	     ".SH EXAMPLES\n.nf\nheadrace run \\-\\- python3 train.py\n"
 	     "headrace query ./headrace\\-* workers\n.fi\n"
 	     ".SH SEE ALSO\nrun.md, queries.md (named queries and formats), sql.md (tables and "
-	     "columns) and shim.md (what is recorded) in share/doc/headrace.");
+	     "columns) and shim.md (what is recorded) in share/doc/headrace/docs.");
 }
 
 bool hr_manual_print(const char *form)

@@ -260,6 +260,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	case HEADRACE__FRAME__BODY_STREAM_END:
 		l->part.killed = strcmp(frame->stream_end->state, "killed") == 0;
 		l->part.failed = strcmp(frame->stream_end->state, "failed") == 0;
+		l->s->cut_short += frame->stream_end->cut_short;
 		return 0;
 	default:
 		return 0;

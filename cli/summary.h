@@ -95,6 +95,7 @@ struct hr_summary {
 	struct hr_summary_loss *losses;
 	size_t n_losses, losses_room;
 	uint64_t lost;	 /* operations */
+	uint32_t cut_short; /* streams: headraced was killed, or told to stop */
 	bool untold;	 /* the store had no room to say what is missing */
 	char **problems; /* of the catalogue */
 	size_t n_problems;

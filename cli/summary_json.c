@@ -142,6 +142,7 @@ static void put_missing(struct hr_json *j, const struct hr_summary *s)
 	}
 	hr_json_end(j);
 	hr_json_bool(j, "counters_only", s->counters_only);
+	hr_json_uint(j, "cut_short", s->cut_short);
 	hr_json_array(j, "problems");
 	for (size_t i = 0; i < s->n_problems; i++)
 		hr_json_string(j, NULL, s->problems[i]);

@@ -103,6 +103,10 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 	}
 	if (s->counters_only)
 		print_counters_only(s, out);
+	if (s->cut_short > 0)
+		fputs("  missing   what processes did after headraced was killed, or told to stop: "
+		      "the recording was cut short\n",
+		      out);
 	if (strcmp(s->state, "unfinished") == 0)
 		fprintf(
 		    out,
@@ -345,7 +349,8 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 	print_head(s, out);
 	print_missing(s, out);
 	print_killed(s, out);
-	print_totals(s, out);
+	if (s->processes > 0)
+		print_totals(s, out);
 	print_mapped(s, out);
 	print_who(s, store, out);
 	print_paths(s, out);

@@ -110,7 +110,7 @@ static void flush(struct hr_drain *d, uint64_t wanted)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void stop(struct hr_drain *d, const char *state)
+static void stop(struct hr_drain *d, const struct hr_job_end *end)
 {
 	struct hr_entry_stop *in;
 	struct hr_session *s;
@@ -125,7 +125,8 @@ static void stop(struct hr_drain *d, const char *state)
 	if (in) {
 		in->now_ns = hr_boot_ns();
 		memset(in->state, 0, sizeof(in->state));
-		memcpy(in->state, state, strnlen(state, sizeof(in->state) - 1));
+		memcpy(in->state, end->state, strnlen(end->state, sizeof(in->state) - 1));
+		in->cut_short = end->cut_short;
 		hr__drain_commit(d, HR_ENTRY_STOP, sizeof(*in));
 	}
 	publish(d);
@@ -158,7 +159,7 @@ static bool asked(struct hr_drain *d)
 	bool yes;
 
 	pthread_mutex_lock(&d->lock);
-	yes = d->inbox || d->flush_wanted > d->flush_done || d->stop_state != NULL;
+	yes = d->inbox || d->flush_wanted > d->flush_done || d->end != NULL;
 	pthread_mutex_unlock(&d->lock);
 	return yes;
 }
@@ -196,7 +197,7 @@ static void *run(void *arg)
 	struct hr_drain *d = arg;
 
 	for (;;) {
-		const char *state;
+		const struct hr_job_end *end;
 		uint64_t wanted, found;
 
 		take_inbox(d);
@@ -205,13 +206,13 @@ static void *run(void *arg)
 		publish(d);
 		pthread_mutex_lock(&d->lock);
 		wanted = d->flush_wanted > d->flush_done ? d->flush_wanted : 0;
-		state = d->stop_state;
+		end = d->end;
 		pthread_mutex_unlock(&d->lock);
 		if (wanted)
 			flush(d, wanted);
-		if (state) {
+		if (end) {
 			take_inbox(d);
-			stop(d, state);
+			stop(d, end);
 			return NULL;
 		}
 		sleep_a_while(d, found);
@@ -310,12 +311,12 @@ void hr_drain_flush(struct hr_drain *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
-void hr_drain_stop(struct hr_drain *d, const char *state)
+void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 {
 	if (!d->running)
 		return;
 	pthread_mutex_lock(&d->lock);
-	d->stop_state = state;
+	d->end = end;
 	pthread_mutex_unlock(&d->lock);
 	ring_bell(d);
 	pthread_join(d->thread, NULL);

@@ -50,7 +50,7 @@ void hr_drain_missed(struct hr_drain *d); /* a process was gone when its hello w
 void hr_drain_flush(struct hr_drain *d);
 
 /* Loop thread: last sweep, cells of operations in flight, the job's end. The thread is gone afterwards. */
-void hr_drain_stop(struct hr_drain *d, const char *state);
+void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
 void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret); /* any thread */
 uint32_t hr_drain_level(const struct hr_drain *d);		    /* any thread */

@@ -32,7 +32,7 @@ struct hr_drain {
 	pthread_cond_t served;
 	struct message *inbox, **inbox_last;
 	uint64_t flush_wanted, flush_done;
-	const char *stop_state;
+	const struct hr_job_end *end; /* not NULL: to stop */
 	struct hr_node_stats stats;
 	uint32_t level;
 	uint64_t refused; /* clients that got no rings; atomic */

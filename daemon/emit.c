@@ -498,7 +498,7 @@ void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
 	end(e, o);
 }
 
-void hr__emit_end(struct hr_engine *e, const char *state)
+void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short)
 {
 	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_STREAM_END);
 	Headrace__StreamEnd *m;
@@ -509,6 +509,7 @@ void hr__emit_end(struct hr_engine *e, const char *state)
 	if (m) {
 		headrace__stream_end__init(m);
 		m->state = hr_arena_text(&o->arena, state);
+		m->cut_short = cut_short;
 		o->frame.stream_end = m;
 	}
 	end(e, o);

@@ -369,7 +369,7 @@ static int apply_stop(struct hr_engine *e, const struct hr_entry_stop *in)
 	flush_all(e);
 	hr__emit_levels(e, in->now_ns);
 	hr__emit_job(e, state, in->now_ns);
-	hr__emit_end(e, state);
+	hr__emit_end(e, state, in->cut_short);
 	e->stopped = true;
 	return 0;
 }

@@ -189,7 +189,8 @@ struct hr_entry_seal {
 struct hr_entry_stop {
 	struct hr_entry h;
 	uint64_t now_ns;
-	char state[16];
+	char state[15];
+	bool cut_short;
 };
 
 static inline uint64_t hr_entry_round(uint64_t bytes)

@@ -474,14 +474,14 @@ static int end_stream(struct hr_node *n)
 	return r || full(closed) ? r : closed;
 }
 
-int hr_node_stop(struct hr_node *n, const char *state)
+int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 {
 	int r;
 
 	if (n->stopped)
 		return 0;
 	hr_attach_stop(n->attach);
-	hr_drain_stop(n->drain, state);
+	hr_drain_stop(n->drain, end);
 	hr_appender_wait(n->appender);
 	hr_drain_stats(n->drain, &n->last);
 	n->stopped = true;

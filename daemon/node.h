@@ -66,11 +66,17 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 /* Sweeps everything committed before the call, seals and appends. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 
+/* How a job ended, for its JobEvent and StreamEnd. */
+struct hr_job_end {
+	const char *state; /* "ended", "failed", "killed" */
+	bool cut_short;	   /* its processes may go on: what they do then is not recorded */
+};
+
 /*
- * Ends the job: last sweep, records of operations in flight, StreamEnd with `state` ("ended", "failed", "killed"), segment
- * sealed, journal removed. Processes still attached go on untraced.
+ * Ends the job: last sweep, records of operations in flight, StreamEnd, segment sealed, journal removed. Processes still
+ * attached go on untraced.
  */
-int hr_node_stop(struct hr_node *n, const char *state);
+int hr_node_stop(struct hr_node *n, const struct hr_job_end *end);
 void hr_node_free(struct hr_node *n);
 
 #endif

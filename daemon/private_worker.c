@@ -226,7 +226,7 @@ static bool end_job(struct worker *w, struct run *last, bool print)
 	if (r == 0)
 		close(lock);
 	n_attached = open_pids(w, attached, sizeof(attached));
-	r = hr_node_stop(w->node, job_state(w));
+	r = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
 	if (last != NULL) {
 		make_done(w, last, print, r);
 		hr_message_add(&w->out, "attached", attached);
@@ -468,7 +468,7 @@ static void on_sigterm(uv_signal_t *handle, int signum)
 	w->killed = true;
 	notice_all(w, "headraced was told to stop (SIGTERM): CMD goes on, not recorded any more");
 	hr_private_remove(&w->config.names);
-	hr_node_stop(w->node, "killed");
+	hr_node_stop(w->node, &(struct hr_job_end){.state = "killed", .cut_short = true});
 	w->over = true;
 	uv_stop(&w->loop);
 }

@@ -183,7 +183,7 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n);
 void hr__emit_losses(struct hr_engine *e);
 void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
-void hr__emit_end(struct hr_engine *e, const char *state);
+void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,

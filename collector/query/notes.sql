@@ -23,7 +23,7 @@ notes AS (
     UNION ALL
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
         WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
-        ELSE 'ended without a word (its daemon was killed): the answer covers what was stored until then' END)
+        ELSE 'its recording was cut short (headraced was killed, or told to stop): what its processes did after that is missing' END)
     FROM nodes WHERE state <> 'ended'
     UNION ALL
     SELECT 4, job, format('job {}: {} of {} expected ranks were not seen: {}{}', job, ranks_expected - n_seen,

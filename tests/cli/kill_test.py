@@ -141,7 +141,14 @@ class Kill(harness.Case):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"not recorded", err)
-        self.assertEqual(self.summary()["state"], "killed")  # its journal was taken over
+        self.assertIn(b"the recording was cut short", err)
+        summary = self.summary()
+        self.assertEqual(summary["state"], "killed")  # its journal was taken over
+        self.assertEqual(summary["missing"]["cut_short"], 1)
+        for _ in range(2):
+            rows, said = self.query("SELECT state FROM nodes")
+            self.assertEqual(rows, [{"state": "killed"}])
+            self.assertIn("its recording was cut short", said)
 
     def test_worker_stopped(self):
         """A daemon that does not answer holds nobody for ever: two signals to run end the waiting."""
@@ -175,6 +182,10 @@ class Kill(harness.Case):
         self.assertEqual(summary["missing"]["operations_lost"], 0)
         self.assertIn(summary["data"]["reads"] - self.reads_done(), (0, 1))
         self.assertEqual(summary["state"], "killed")
+        self.assertEqual(summary["missing"]["cut_short"], 0)
+        rows, said = self.query("SELECT j.state AS job, n.state AS node FROM jobs j, nodes n")
+        self.assertEqual(rows, [{"job": "killed", "node": "ended"}], said)
+        self.assertNotIn("cut short", said)
 
     def test_hangup_and_interrupt_do_not_reach_the_daemon(self):
         process = self.start_generator()
@@ -246,8 +257,9 @@ class Kill(harness.Case):
         rows, said = self.query("SELECT count(*) AS n FROM events WHERE op = 'pread' OR op = 'pread64'")
         self.assertGreaterEqual(int(rows[0]["n"]), at_least, said)
         self.assertLessEqual(int(rows[0]["n"]), self.reads_done() + 1)
-        rows, _ = self.query("SELECT state FROM jobs")
+        rows, said = self.query("SELECT state FROM jobs")
         self.assertEqual([row["state"] for row in rows], ["killed"])
+        self.assertIn("its recording was cut short", said)
 
 
 if __name__ == "__main__":

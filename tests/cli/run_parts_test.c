@@ -56,6 +56,8 @@ static void test_job_ids(void **state)
 	assert_job(NULL, NULL, "./headrace-123_4", "123_4");
 	ENVIRONMENT("PBS_JOBID=123.pbs01.site");
 	assert_job(NULL, NULL, "./headrace-123", "123");
+	ENVIRONMENT("PBS_JOBID=.pbs01"); /* nobody's id, and yet a name */
+	assert_job("/x/shared", NULL, "/x/shared", ".pbs01");
 	ENVIRONMENT("LSB_JOBID=9", "LSB_JOBINDEX=0");
 	assert_job(NULL, NULL, "./headrace-9", "9");
 	ENVIRONMENT("LSB_JOBID=9", "LSB_JOBINDEX=3");

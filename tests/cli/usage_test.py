@@ -168,7 +168,7 @@ class Install(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         for path in ("share/man/man1/headrace.1", "share/bash-completion/completions/headrace",
                      "share/zsh/site-functions/_headrace", "share/fish/vendor_completions.d/headrace.fish",
-                     "libexec/headrace/install-duckdb", "share/doc/headrace/sql.md"):
+                     "libexec/headrace/install-duckdb", "share/doc/headrace/docs/sql.md"):
             self.assertTrue(os.path.exists(os.path.join(first, path)), path)
         os.rename(first, moved)
         done = subprocess.run([os.path.join(moved, "bin/headrace"), "run", "-o", self.store, "--", "touch",

@@ -90,7 +90,7 @@ static int daemon_main(struct nodes *n, int ready)
 		return 1;
 	while (read(n->control[0], &byte, 1) == 1 && byte != 's')
 		hr_node_flush(node);
-	r = hr_node_stop(node, "ended");
+	r = hr_node_stop(node, &(struct hr_job_end){.state = "ended"});
 	hr_node_free(node);
 	return r ? 2 : 0;
 }

@@ -43,7 +43,7 @@ query "$store" --format json 'SELECT count(*) AS n FROM events'
 check $? 0 "SQL"
 says out '"n": 15' "SQL"
 says err 'not recorded: ring_full' "notes"
-says err 'ended without a word' "notes"
+says err 'its recording was cut short' "notes"
 
 query --format csv "$store" --job 7 ops top=1
 check $? 2 "an argument that ops does not have"

@@ -309,8 +309,8 @@ static void notes_say_what_is_missing(void **state)
 	    "job 7, node n1: only counters were kept for 1.5 s: these operations are in rollups "
 	    "and file_records, not in events (io-time, slow and file read those): --level trace "
 	    "records them",
-	    "job 7, node n2: ended without a word (its daemon was killed): the answer covers what "
-	    "was stored until then",
+	    "job 7, node n2: its recording was cut short (headraced was killed, or told to stop): "
+	    "what its processes did after that is missing",
 	    "job 7: 2 of 4 expected ranks were not seen: 1, 3",
 	};
 

@@ -1,5 +1,5 @@
 -- The nodes of each job
--- column node, state: running, ended, or killed: a daemon there stopped without a word
+-- column node, state: running, ended, or killed: the recording there was cut short, its daemon killed or told to stop
 -- column ranks, procs: seen there
 -- column events, stored_bytes: single operations, and what all its data takes on disk
 -- column clock_error_s: how far its clock sample may be off
