@@ -73,6 +73,10 @@ static void answers_are_right(void **state)
 	expect("ops", NULL, NULL, NULL,
 	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n"
 	       "read,7,0.00000105,0.00000015,0.0000008,800,2,read,posix\n");
+	expect("ops", "rank=0", NULL, NULL,
+	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n"
+	       "read,7,0.00000105,0.00000015,0.0000008,800,2,read,posix\n");
+	expect("ops", "rank=2", NULL, NULL, "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n");
 	expect("ops", "mount=/scratch", NULL, NULL,
 	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n");
 	expect("ranks", NULL, NULL, NULL,
@@ -86,12 +90,17 @@ static void answers_are_right(void **state)
 	       "/data,lustre,7,2,800,0,0.00000105,0.00000105\n");
 	expect("sizes", NULL, NULL, NULL,
 	       "class,from_bytes,to_bytes,ops,percent\nread,64,128,7,100\n");
+	expect("sizes", "rank=2", NULL, NULL, "class,from_bytes,to_bytes,ops,percent\n");
 	expect("files", "5", NULL, NULL,
-	       "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs\n"
-	       "/data/train/img-001.jpg,6,16384,0,0.0000008,0,0,1\n");
+	       "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs,ranks\n"
+	       "/data/train/img-001.jpg,6,16384,0,0.0000008,0,0,1,1\n");
+	expect("files", "rank=2", NULL, NULL,
+	       "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs,ranks\n");
 	expect("patterns", NULL, NULL, NULL,
 	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n"
 	       "img.jpg,1,2,4,0,16384,0,0.0000008\n");
+	expect("patterns", "rank=2", NULL, NULL,
+	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n");
 	expect("losses", NULL, NULL, NULL,
 	       "reason,op,ops,bytes,time_s,rank,pid,node,job,attempt\n"
 	       "ring_full,read,11,110,0,0,101,n1,7,2\n");
@@ -145,8 +154,8 @@ static void runs_stay_apart(void **state)
 	     "0,0.0000007,0.0000007,0.0000036,7,9,1\n,0.0000002,0.0000002,0.0000011,2,9,1\n"},
 	    {"mounts", "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
 		       "/data,lustre,21,9,2100,0,0.00000315,0.00000045\n"},
-	    {"files", "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs\n"
-		      "/data/train/img-001.jpg,12,32768,0,0.0000016,0,0,4\n"},
+	    {"files", "path,ops,bytes_read,bytes_written,read_s,write_s,meta_s,procs,ranks\n"
+		      "/data/train/img-001.jpg,12,32768,0,0.0000016,0,0,4,3\n"},
 	    {"ops", "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n"
 		    "read,21,0.00000315,0.00000015,0.0000001,2100,9,read,posix\n"
 		    "getc,5,0.00000005,0.00000001,,5,0,read,stdio\n"},

@@ -3,21 +3,26 @@
 -- arg by time|bytes|ops time: the order
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- arg pattern VARCHAR NULL: only files whose name without digits is this
+-- arg rank BIGINT NULL: only this rank
 -- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column path: as opened
 -- column ops: all calls on it, single characters (getc, putc) among them
 -- column bytes_read, bytes_written: transferred
 -- column read_s, write_s, meta_s: time in reads, writes, and everything else
--- column procs: processes that used it, in all jobs asked for
+-- column procs, ranks: processes and ranks that used it, in all jobs asked for: where each rank has its share of the
+-- data, ranks is 1
 WITH per_file AS (
     SELECT file_id, any_value(path) AS path, sum(opens + reads + writes + seeks + stats + syncs + meta_ops) AS ops,
            sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,
            sum(read_ns) / 1e9 AS read_s, sum(write_ns) / 1e9 AS write_s, sum(meta_ns) / 1e9 AS meta_s,
-           count(DISTINCT (cluster, job, attempt, node, proc)) AS procs
+           count(DISTINCT (cluster, job, attempt, node, proc)) AS procs,
+           count(DISTINCT (cluster, job, attempt, rank)) FILTER (rank IS NOT NULL) AS ranks
     FROM hr_file_records()
     WHERE ($scope = 'all' OR scope = $scope) AND ($pattern IS NULL OR pattern = $pattern)
+      AND ($rank IS NULL OR rank = $rank)
     GROUP BY file_id)
-SELECT path, ops, bytes_read, bytes_written, read_s, write_s, meta_s, procs
+SELECT path, ops, bytes_read, bytes_written, read_s, write_s, meta_s, procs, ranks
 FROM per_file
 ORDER BY CASE $by WHEN 'bytes' THEN bytes_read + bytes_written WHEN 'ops' THEN ops
          ELSE read_s + write_s + meta_s END DESC, path

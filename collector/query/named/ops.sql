@@ -1,7 +1,9 @@
 -- Calls by name: how many, how long, how much
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- arg mount VARCHAR NULL: only files below this mount point
+-- arg rank BIGINT NULL: only this rank
 -- known mount: SELECT DISTINCT mount FROM rollups WHERE mount IS NOT NULL ORDER BY mount
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column op: the libc name; getc and putc stand for all calls that read or write single characters (their mount
 -- and time are not kept: with an argument mount they are left out)
 -- column ops: calls
@@ -13,7 +15,8 @@ WITH calls AS (
     SELECT * REPLACE (CASE WHEN side IS NULL THEN op WHEN class = 'read' THEN 'getc' ELSE 'putc' END AS op,
                       coalesce(api, 'stdio') AS api)
     FROM hr_rollups()
-    WHERE side IS DISTINCT FROM 'copy' AND ($scope = 'all' OR scope = $scope) AND ($mount IS NULL OR mount = $mount))
+    WHERE side IS DISTINCT FROM 'copy' AND ($scope = 'all' OR scope = $scope) AND ($mount IS NULL OR mount = $mount)
+      AND ($rank IS NULL OR rank = $rank))
 SELECT op, sum(count) AS ops, sum(dur_ns) / 1e9 AS time_s, round(sum(dur_ns) / sum(count)) / 1e9 AS mean_s,
        max(max_dur_ns) FILTER (side IS NULL) / 1e9 AS max_s, sum(bytes) AS bytes, sum(errors) AS errors, class, api
 FROM calls

@@ -1,5 +1,7 @@
 -- Sizes of reads and writes: how many per power of two (a copy between files is one of each)
 -- arg scope data|runtime|all data: Python's own files are runtime
+-- arg rank BIGINT NULL: only this rank
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column class: read or write
 -- column from_bytes, to_bytes: they moved at least the one and less than the other; from 0 to 2 are single characters
 -- and bytes, and what moved none: reads at the end of a file, calls that failed
@@ -9,6 +11,7 @@ WITH bins AS (
     SELECT class, unnest(range(64)) AS bin, unnest(size_hist::UBIGINT[]) AS n
     FROM hr_rollups()
     WHERE class IN ('read', 'write') AND ($scope = 'all' OR scope = $scope)
+      AND ($rank IS NULL OR rank = $rank)
       AND (side IS NOT NULL OR op NOT IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice'))),
 per_bin AS (SELECT class, bin, sum(n) AS ops FROM bins GROUP BY class, bin)
 SELECT class, CASE bin WHEN 0 THEN 0 ELSE (2::HUGEINT) ** bin END::UBIGINT AS from_bytes,
