@@ -41,12 +41,14 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 {
 	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
 
-	if (hr__wiped.node != NULL) /* an offer has many slots, and most will not be used */
-		HR_SYS3(madvise, ring, hr_ring_bytes(map->slots_log2), MADV_POPULATE_WRITE);
 	t->ring = ring;
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;
 	t->limit = 0;
+	t->populate_at =
+	    hr__wiped.node != NULL
+		? __atomic_load_n(&ring->head, __ATOMIC_RELAXED) + HR__EARLY_SLOTS
+		: UINT64_MAX; /* an offer: many slots, of which most will not be used */
 	t->gave_up_tail = UINT64_MAX;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();

@@ -134,6 +134,7 @@ struct hr__thread {
 	const struct hr_map_hdr *map;
 	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
 	uint64_t gave_up_beat;
+	uint64_t populate_at; /* index past which all pages of the ring are faulted in at once */
 	bool child_fds; /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));
 #define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread that has not asked; no session has it */

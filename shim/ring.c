@@ -10,7 +10,7 @@
 #include "shim/sys.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define NEVER	  UINT64_MAX /* gave_up_tail: no */
+#define NEVER	  UINT64_MAX /* gave_up_tail, populate_at: no */
 #define BEAT_ANY  UINT64_MAX /* gave_up_beat: the daemon lives but left this ring alone too long */
 
 __thread struct hr__thread hr__self
@@ -71,6 +71,15 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 	return true;
 }
 
+/* One call instead of a page fault for each page of slots, by threads that do more than a few operations. */
+static void populate(struct hr__thread *t, struct hr_ring_hdr *ring)
+{
+	t->populate_at = NEVER;
+	if (!hr__image.quiet)
+		HR_SYS3(madvise, ring, sizeof(*ring) + ((uint64_t)t->mask + 1) * HR_SLOT_BYTES,
+			MADV_POPULATE_WRITE);
+}
+
 /*
  * The slow side of hr__ring_reserve. Below half full the daemon is left alone; above it is woken, and again
  * after each eighth of a ring. limit never goes past tail + slots for a tail that was read here: a signal
@@ -84,6 +93,8 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 
 	t->slow.why[HR__SLOW_LEVEL] =
 	    __atomic_load_n(&t->map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+	if (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) + n > t->populate_at)
+		populate(t, ring);
 	for (;;) {
 		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
 		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
@@ -95,7 +106,8 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 		if (used <= slots) {
 			uint64_t next = used <= slots / 2 ? tail + slots / 2 : head + n + slots / 8;
 
-			t->limit = next < tail + slots ? next : tail + slots;
+			next = next < tail + slots ? next : tail + slots;
+			t->limit = next < t->populate_at ? next : t->populate_at;
 			t->gave_up_tail = NEVER;
 			return true;
 		}
