@@ -25,8 +25,10 @@ static void give(void *arg, struct hr_out_list *out)
 static void end_job(struct hr_engine *e, struct hr_appender *a, uint64_t damaged)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
-	struct hr_entry_stop stop = {
-	    .h = {sizeof(stop), HR_ENTRY_STOP}, .now_ns = end.now_ns, .state = "killed", .cut_short = true};
+	struct hr_entry_stop stop = {.h = {sizeof(stop), HR_ENTRY_STOP},
+				     .now_ns = end.now_ns,
+				     .state = "killed",
+				     .cut_short = true};
 	struct hr_entry_note note = {.h = {sizeof(note), HR_ENTRY_NOTE},
 				     .reason = HR_LOSS_JOURNAL_DAMAGED};
 	struct hr_engine_proc p;
