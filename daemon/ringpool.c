@@ -13,20 +13,36 @@
 #define SIZE_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define HDR_BYTES    offsetof(struct hr_map_hdr, stray_total) /* the rest is zero */
 
+/*
+ * Zeroed pages, without mapping them here, for all that a process of a few operations uses, and for what any client
+ * touches before it can ask for memory (shim/ring.c): where there is none, that is said here and not by SIGBUS there.
+ */
+static int allocate(int fd)
+{
+	/* And the page behind, where the drain thread looks for the next record. */
+	uint64_t bytes = sizeof(struct hr_ring_hdr) + 2 * HR_RING_EARLY * HR_SLOT_BYTES;
+
+	if (fallocate(fd, 0, 0, sizeof(struct hr_map_hdr)) < 0)
+		return -errno;
+	for (uint32_t i = 0; i < HR_MAP_RINGS; i++)
+		if (fallocate(fd, 0, (off_t)hr_ring_offset(i, HR_RING_SLOTS_LOG2), (off_t)bytes) <
+		    0)
+			return -errno;
+	return 0;
+}
+
 static int make(void)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r = 0;
+	int r;
 
 	if (fd < 0)
 		return -errno;
-	/*
-	 * Zeroed pages for the first ring, which is all that most processes use, without mapping them here. The
-	 * owner of another populates it when it takes it (shim/claim.c).
-	 */
-	if (ftruncate(fd, (off_t)hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)) < 0 ||
-	    fallocate(fd, 0, 0, (off_t)hr_map_bytes(1, HR_RING_SLOTS_LOG2)) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, SIZE_SEALS) < 0)
+	if (ftruncate(fd, (off_t)hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)) < 0)
+		r = -errno;
+	else
+		r = allocate(fd);
+	if (!r && fcntl(fd, F_ADD_SEALS, SIZE_SEALS) < 0)
 		r = -errno;
 	if (r) {
 		close(fd);

@@ -2,7 +2,7 @@
 /*
  * ringpool.h - maps made in advance, so that attaching does not wait for memory
  *
- * Owner: the attach thread. A map in the pool is a sealed memfd whose pages are allocated and zero.
+ * Owner: the attach thread. A map in the pool is a sealed memfd; the pages that its clients touch first are allocated.
  */
 #ifndef HEADRACE_DAEMON_RINGPOOL_H
 #define HEADRACE_DAEMON_RINGPOOL_H

@@ -45,10 +45,11 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;
 	t->limit = 0;
-	t->populate_at =
-	    hr__wiped.node != NULL
-		? __atomic_load_n(&ring->head, __ATOMIC_RELAXED) + HR__EARLY_SLOTS
-		: UINT64_MAX; /* an offer: many slots, of which most will not be used */
+	t->populate_at = HR_RING_EARLY;
+	/* An earlier owner had memory for all slots; an offer has many, of which most will not be used. */
+	if (hr__wiped.node == NULL ||
+	    __atomic_load_n(&ring->head, __ATOMIC_RELAXED) > HR_RING_EARLY)
+		t->populate_at = UINT64_MAX;
 	t->gave_up_tail = UINT64_MAX;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();

@@ -4,6 +4,7 @@
  */
 #include "shim/ring.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "shim/clock.h"
@@ -71,13 +72,19 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 	return true;
 }
 
-/* One call instead of a page fault for each page of slots, by threads that do more than a few operations. */
-static void populate(struct hr__thread *t, struct hr_ring_hdr *ring)
+/*
+ * Memory for all slots, in one call instead of a page fault for each page, once a thread does more than a few operations.
+ * False: there is none, and a write would end the program (SIGBUS, where memory is not overcommitted).
+ */
+static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 {
+	uint64_t bytes = sizeof(*ring) + ((uint64_t)t->mask + 1) * HR_SLOT_BYTES;
+	long r = hr__image.quiet ? 0 : HR_SYS3(madvise, ring, bytes, MADV_POPULATE_WRITE);
+
+	if (r < 0 && r != -EINVAL) /* before Linux 5.14: page by page */
+		return false;
 	t->populate_at = NEVER;
-	if (!hr__image.quiet)
-		HR_SYS3(madvise, ring, sizeof(*ring) + ((uint64_t)t->mask + 1) * HR_SLOT_BYTES,
-			MADV_POPULATE_WRITE);
+	return true;
 }
 
 /*
@@ -93,8 +100,9 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 
 	t->slow.why[HR__SLOW_LEVEL] =
 	    __atomic_load_n(&t->map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
-	if (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) + n > t->populate_at)
-		populate(t, ring);
+	if (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) + n > t->populate_at &&
+	    !populate(t, ring))
+		return false;
 	for (;;) {
 		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
 		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);

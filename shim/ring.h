@@ -22,8 +22,6 @@ struct hr__place {
 	uint32_t mask;
 };
 
-#define HR__EARLY_SLOTS 64u /* a page of them: of a thread that is over soon, all it uses */
-
 static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
 {
 	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;

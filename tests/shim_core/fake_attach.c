@@ -10,11 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int fake_memfd(size_t bytes, int seals, void **ret)
+int fake_memfd(size_t bytes, size_t there, int seals, void **ret)
 {
 	int fd = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+	if (fd < 0 || ftruncate(fd, (off_t)there) != 0)
 		abort();
 	*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (*ret == MAP_FAILED || (seals != 0 && fcntl(fd, F_ADD_SEALS, seals) != 0))
@@ -39,6 +39,8 @@ static void keep_map(struct fake_client *s, struct hr_map_hdr *hdr, uint32_t rin
 static int add_map(struct fake_daemon *d, struct fake_client *s, struct hr_ack *ack)
 {
 	int seals = d->o.unsealed ? 0 : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	size_t early = hr_ring_offset(0, d->o.slots_log2) + sizeof(struct hr_ring_hdr) +
+		       2 * HR_RING_EARLY * HR_SLOT_BYTES;
 	struct hr_map_hdr *hdr;
 	void *memory;
 	int fd;
@@ -47,7 +49,7 @@ static int add_map(struct fake_daemon *d, struct fake_client *s, struct hr_ack *
 	ack->slots_log2 = d->o.slots_log2;
 	ack->map_bytes = hr_map_bytes(ack->ring_count, ack->slots_log2);
 	ack->index = s->n_maps;
-	fd = fake_memfd(ack->map_bytes, seals, &memory);
+	fd = fake_memfd(ack->map_bytes, d->o.no_memory ? early : ack->map_bytes, seals, &memory);
 	hdr = memory;
 	hdr->magic = HR_ABI_MAGIC;
 	hdr->abi = HR_ABI_VERSION;

@@ -207,8 +207,9 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 	d->o.most_maps = d->o.most_maps ? d->o.most_maps : HR_SESSION_MAPS;
 	d->o.level = d->o.off ? HR_LEVEL_OFF : d->o.level ? d->o.level : HR_LEVEL_TRACE;
 	pthread_mutex_init(&d->lock, NULL);
-	d->node_fd = fake_memfd(
-	    HR_PAGE_BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL, &page);
+	d->node_fd =
+	    fake_memfd(HR_PAGE_BYTES, HR_PAGE_BYTES,
+		       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL, &page);
 	d->node = page;
 	d->node->magic = HR_ABI_MAGIC;
 	d->node->abi = HR_ABI_VERSION;

@@ -21,6 +21,7 @@ struct fake_options {
 	uint32_t level;	     /* enum hr_level; HR_LEVEL_TRACE unless `off` */
 	bool off;
 	bool monotonic;	    /* do not trust the TSC */
+	bool no_memory;	    /* for more than the first slots of a map's first ring */
 	bool unsealed;	    /* hand out memfds that could shrink */
 	bool silent;	    /* accept, and read nothing until fake_wake */
 	bool discard;	    /* count, keep nothing: for benches */

@@ -55,8 +55,8 @@ struct fake_daemon {
 uint64_t fake_now_ns(void);
 void *fake_must(void *p); /* aborts on NULL */
 
-/* A memfd of `bytes`, mapped. */
-int fake_memfd(size_t bytes, int seals, void **ret);
+/* A memfd, mapped as if it had `bytes`, of which `there` exist. */
+int fake_memfd(size_t bytes, size_t there, int seals, void **ret);
 
 /* Lets one client in, or keeps it waiting (silent). False: nobody knocks. */
 bool fake_accept(struct fake_daemon *d);

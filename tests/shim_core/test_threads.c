@@ -60,6 +60,21 @@ CASE(many_threads)
 	}
 }
 
+/* Where memory is not overcommitted a write into a page that cannot be had ends a program: here it costs records. */
+CASE(no_memory_for_the_ring)
+{
+	struct fake_daemon *d =
+	    harness_start(&(struct fake_options){.rings = 1, .no_memory = true}, NULL);
+
+	harness_file("a", 64);
+	for (int i = 0; i < 100; i++)
+		t_close(t_open("a", O_RDONLY));
+	fake_settle(d);
+	CHECK(fake_total(d) > 50 && fake_total(d) < 64 && fake_bad(d) == 0);
+	CHECK(fake_count(d, HR_OP_open) + fake_lost(d, HR_OP_open).count == 100);
+	CHECK(fake_count(d, HR_OP_close) + fake_lost(d, HR_OP_close).count == 100);
+}
+
 static void *short_life(void *arg)
 {
 	(void)arg;
@@ -259,10 +274,15 @@ CASE(full_ring_gives_up)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(many_threads),    cmocka_unit_test(thread_churn),
-	    cmocka_unit_test(rings_run_out),   cmocka_unit_test(crowd),
-	    cmocka_unit_test(dead_owner),      cmocka_unit_test(full_ring_drops_exactly),
-	    cmocka_unit_test(full_ring_waits), cmocka_unit_test(full_ring_gives_up),
+	    cmocka_unit_test(many_threads),
+	    cmocka_unit_test(thread_churn),
+	    cmocka_unit_test(no_memory_for_the_ring),
+	    cmocka_unit_test(rings_run_out),
+	    cmocka_unit_test(crowd),
+	    cmocka_unit_test(dead_owner),
+	    cmocka_unit_test(full_ring_drops_exactly),
+	    cmocka_unit_test(full_ring_waits),
+	    cmocka_unit_test(full_ring_gives_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
