@@ -47,6 +47,7 @@
  *
  *      0      +------------------------------+
  *             | struct hr_map_hdr            |   first page: daemon writes, shim reads
+ *             |         excluded[]           |   what default excludes leave out: the shim adds
  *      4096   |         strays[]             |   forked children without a session add
  *      16384  +------------------------------+
  *             | ring 0: struct hr_ring_hdr   |   16384
@@ -77,6 +78,9 @@
 /* Of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each: what is behind holds for nothing. */
 #define HR_FILTER_PATTERNS 1024u
 #define HR_FILTER_BYTES	   65536u
+/* Default excludes that are counted one by one, as far as their text has room; the last count is of all others. */
+#define HR_EXCLUDED_KINDS 16u
+#define HR_EXCLUDED_TEXT  1024u
 
 /* ---- record ------------------------------------------------------------------------------------- */
 
@@ -171,6 +175,7 @@ struct hr_lost {
  * Head of each map. Its maker writes the first line before the other side sees it, and the daemon `level`. A forked child keeps
  * this head of its parent's first map, and while it has no session of its own it counts in `strays` what it does: a
  * child that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) leaves its numbers.
+ * In `excluded` both count the opens that a default exclude left out, by its place in HR_ITEM_DEFAULTS.
  */
 struct hr_map_hdr {
 	uint64_t magic;
@@ -182,7 +187,9 @@ struct hr_map_hdr {
 	uint32_t level; /* enum hr_level; daemon: relaxed store, shim: relaxed load */
 	uint32_t spare[7];
 	uint64_t stray_total; /* operations in strays[]; atomic add, release, behind them */
-	uint8_t pad[HR_PAGE_BYTES - 72];
+	uint64_t spare2[7];
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* any thread: relaxed adds; they only ever grow */
+	uint8_t pad[HR_PAGE_BYTES - 128 - 8 * HR_EXCLUDED_KINDS];
 	struct hr_lost strays[HR_OP_MAX];
 };
 
@@ -301,7 +308,9 @@ enum hr_item_kind {
 	HR_ITEM_ENV =
 	    3, /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
 	HR_ITEM_CWD = 4,
-	HR_ITEM_COUNTERS = 5 /* array of struct hr_counter: operations made while detached */
+	HR_ITEM_COUNTERS = 5, /* array of struct hr_counter: operations made while detached */
+	HR_ITEM_DEFAULTS =
+	    6 /* the default excludes that `excluded` counts one by one, in order, each ended by NUL */
 };
 
 struct hr_item_hdr {
@@ -345,6 +354,7 @@ HR_ASSERT(offsetof(struct hr_text, seq) == 56 && HR_TEXT_BYTES == 56);
 HR_ASSERT(offsetof(struct hr_record, bits) == 60);
 HR_ASSERT(offsetof(struct hr_map_hdr, level) == 32 &&
 	  offsetof(struct hr_map_hdr, stray_total) == 64);
+HR_ASSERT(offsetof(struct hr_map_hdr, excluded) == 128);
 HR_ASSERT(offsetof(struct hr_map_hdr, strays) == HR_PAGE_BYTES &&
 	  sizeof(struct hr_map_hdr) == 16384);
 HR_ASSERT(sizeof(struct hr_inflight) == 64 && sizeof(struct hr_aggregate) == 64);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.c - totals of operations that no record tells of
+ * counters.c - totals of what no record tells of: operations, and the opens that default excludes leave out
  *
  * In a session they go to a ring's lost[], at once: the thread's own when it was full, the session's first when the
  * thread has none. A forked child without a session adds to the strays of its parent's (or an ancestor's) first map. Where
- * there was never a session they are private, and leave with the next hello.
+ * there was never a session they are private, and leave with the next hello. Excluded opens go the same ways, but always to the head of
+ * a map: a process that does nothing else would not attach for their sake.
  */
 #include "shim/internal.h"
 
@@ -39,6 +40,15 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
 
+/*
+ * The head of the session's first map, in a forked child the one that it keeps of its parent's; NULL: never attached.
+ * Acquire: pairs with the attacher's release store.
+ */
+static struct hr_map_hdr *head(void)
+{
+	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
+}
+
 /* Any process that has the map, any thread. An ancestor whose rank was left out wants none of it. */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
@@ -66,13 +76,15 @@ void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, 
 {
 	uint64_t bytes = hr__counters_bytes(op, ret, asked, flags);
 	struct hr_ring_hdr *ring = first_ring();
+	struct hr_map_hdr *map;
 
 	if (ring != NULL) {
 		hr__lost_add(ring, op, 1, bytes, ticks);
 		return;
 	}
-	if (hr__image.strays != NULL) {
-		stray(hr__image.strays, op, bytes, ticks);
+	map = head();
+	if (map != NULL) {
+		stray(map, op, bytes, ticks);
 		return;
 	}
 	add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
@@ -96,5 +108,32 @@ void hr__counters_to_session(void)
 
 		if ((count | bytes | ticks) != 0)
 			hr__lost_add(ring, (uint16_t)op, count, bytes, ticks);
+	}
+}
+
+void hr__excluded_add(uint32_t kind)
+{
+	struct hr_map_hdr *map = head();
+
+	if (map != NULL) {
+		if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) != HR_LEVEL_OFF)
+			__atomic_fetch_add(&map->excluded[kind], 1, __ATOMIC_RELAXED);
+		return;
+	}
+	/* As with counting and nonce above: the attacher takes what we add, or we see that there is a session. */
+	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
+		hr__excluded_to_session();
+}
+
+void hr__excluded_to_session(void)
+{
+	struct hr_map_hdr *map = head();
+
+	for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++) {
+		uint64_t n = __atomic_exchange_n(&hr__wiped.excluded[kind], 0, __ATOMIC_SEQ_CST);
+
+		if (n != 0)
+			__atomic_fetch_add(&map->excluded[kind], n, __ATOMIC_RELAXED);
 	}
 }

@@ -214,12 +214,13 @@ hr_file hr__fd_resolve(int fd)
 	struct hr__stat st;
 	struct hr__text text;
 	bool child = hr__in_vfork_child();
+	uint32_t kind; /* not counted here: an open that nobody saw is no open */
 
 	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
 		return HR_FILE_IGNORED; /* not entered: EBADF today may be a file tomorrow */
 	hr__text_init(&text);
 	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
-		file = hr__path_classify(text.bytes, text.length);
+		file = hr__path_classify(text.bytes, text.length, &kind);
 		if (hr_file_tracked(file)) {
 			file |= S_ISDIR(st.mode) ? HR_FILE_DIR : 0;
 			if (!child)

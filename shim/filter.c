@@ -71,21 +71,28 @@ static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char
 	}
 }
 
-static bool list_match(const struct hr__patterns *list, const char *path, size_t bytes)
+/* The first pattern that matches, NULL: none does. */
+static const struct hr__pattern *list_find(const struct hr__patterns *list, const char *path,
+					   size_t bytes)
 {
 	for (const struct hr__pattern *p = list->v; p < list->v + list->n; p++) {
 		if (p->glob) {
 			if (hr__glob_match(p->text, p->bytes, path, bytes))
-				return true;
+				return p;
 			continue;
 		}
 		/* Most prefixes name another top folder: see that in the first letter. */
 		if (p->bytes > 1 && bytes > 1 && p->text[1] != path[1])
 			continue;
 		if (hr__prefix_match(p->text, p->bytes, path, bytes))
-			return true;
+			return p;
 	}
-	return false;
+	return NULL;
+}
+
+static bool list_match(const struct hr__patterns *list, const char *path, size_t bytes)
+{
+	return list_find(list, path, bytes) != NULL;
 }
 
 static bool starts(const char *s, const char *end, const char *word, size_t n)
@@ -132,6 +139,20 @@ static bool python_match(const char *path, size_t bytes)
 	return false;
 }
 
+/* How many of the first patterns have their texts, each with its NUL, in HR_EXCLUDED_TEXT, and a count of their own. */
+static uint32_t count_kinds(const struct hr__patterns *list)
+{
+	uint32_t n = 0, bytes = 0;
+
+	while (n < list->n && n < HR_EXCLUDED_KINDS - 1) {
+		bytes += list->v[n].bytes + 1;
+		if (bytes > HR_EXCLUDED_TEXT)
+			break;
+		n++;
+	}
+	return n;
+}
+
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config)
 {
 	size_t store = config->store != NULL ? strlen(config->store) : 0;
@@ -147,10 +168,14 @@ void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *confi
 	list_cut(f, &f->exclude, config->exclude);
 	list_cut(f, &f->include, config->include);
 	list_cut(f, &f->defaults, f->shm ? HR__DEFAULT_EXCLUDE : config->defaults);
+	f->kinds = count_kinds(&f->defaults);
 }
 
-enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes)
+enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
+				    uint32_t *ret_kind)
 {
+	const struct hr__pattern *left_out;
+
 	if (list_match(&f->store, path, bytes) || list_match(&f->exclude, path, bytes))
 		return HR__EXCLUDED;
 	if (f->has_include)
@@ -159,5 +184,11 @@ enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path
 		return HR__TRACED_RUNTIME;
 	if (f->shm && hr__prefix_match("/dev/shm", 8, path, bytes))
 		return HR__TRACED;
-	return list_match(&f->defaults, path, bytes) ? HR__EXCLUDED : HR__TRACED;
+	left_out = list_find(&f->defaults, path, bytes);
+	if (left_out == NULL)
+		return HR__TRACED;
+	*ret_kind = (uint32_t)(left_out - f->defaults.v);
+	if (*ret_kind >= f->kinds)
+		*ret_kind = HR_EXCLUDED_KINDS - 1;
+	return HR__LEFT_OUT;
 }

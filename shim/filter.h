@@ -21,7 +21,8 @@
 
 #include "proto/abi.h"
 
-enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED };
+/* LEFT_OUT: by a default exclude, which nobody asked for, so that it is counted (counters.c). */
+enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
 /* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */
 struct hr__filter_config {
@@ -53,6 +54,7 @@ struct hr__filter {
 	uint32_t dropped; /* patterns that did not fit */
 	struct hr__patterns exclude, include, defaults;
 	struct hr__patterns store; /* one prefix, or none */
+	uint32_t kinds; /* default excludes that are counted one by one: the first ones */
 	bool has_include;
 	bool shm; /* the default excludes hold, and /dev/shm is not one of them */
 	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
@@ -60,7 +62,9 @@ struct hr__filter {
 };
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);
-enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes);
+/* *ret_kind: of what is LEFT_OUT, where it counts in hr_map_hdr.excluded; else untouched. */
+enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
+				    uint32_t *ret_kind);
 
 /* The two kinds of pattern, for tests. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes);

@@ -8,6 +8,7 @@
 
 #include "shim/clock.h"
 #include "shim/cmdline.h"
+#include "shim/path.h"
 #include "shim/sys.h"
 
 #define ARGV_BYTES 4096u
@@ -67,6 +68,21 @@ static long read_cwd(char *buf, size_t cap)
 	long n = HR_SYS2(getcwd, buf, cap);
 
 	return n > 0 ? n - 1 : n; /* the kernel counts the NUL */
+}
+
+/* HR_EXCLUDED_TEXT bytes at most: filter.c sees to that. */
+static long read_defaults(char *buf, size_t cap)
+{
+	const struct hr__patterns *defaults = &hr__filter.defaults;
+	long n = 0;
+
+	(void)cap;
+	for (uint32_t i = 0; i < hr__filter.kinds; i++) {
+		memcpy(buf + n, defaults->v[i].text, defaults->v[i].bytes);
+		n += defaults->v[i].bytes;
+		buf[n++] = '\0';
+	}
+	return n;
 }
 
 static void items_env(void)
@@ -150,6 +166,7 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 		item_read(HR_ITEM_ARGV, read_argv, ARGV_BYTES);
 		item_read(HR_ITEM_CWD, read_cwd, HR__PATH_MAX);
 		items_env();
+		item_read(HR_ITEM_DEFAULTS, read_defaults, HR_EXCLUDED_TEXT);
 		item_counters();
 	}
 	if (hr__clock_is_tsc())

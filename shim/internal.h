@@ -92,7 +92,8 @@ struct hr__wiped {
 	uint64_t start_ticks;	/* of the session */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
-	struct hr_lost counters[HR_OP_MAX]; /* operations made without a ring */
+	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* as hr_map_hdr.excluded, before there is a map */
 	/* By path id: went out, with what flags. On pages of its own: path.c faults them in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 } __attribute__((aligned(HR__PAGE_ALIGN)));
@@ -233,7 +234,9 @@ static inline bool hr__in_vfork_child(void)
 
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
-void hr__counters_to_session(void); /* what was counted while the attach was on its way */
+void hr__counters_to_session(void);   /* what was counted while the attach was on its way */
+void hr__excluded_add(uint32_t kind); /* an open that a default exclude left out (filter.h) */
+void hr__excluded_to_session(void);   /* those from before it, and from while it was on its way */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks);
 

@@ -281,7 +281,8 @@ static bool path_proved(const struct hr_op *op, int64_t ret, uint32_t flags)
 /* Identity of the named file, told to the daemon; fd >= 0: open on it, entered into the table. */
 static hr_file name_file(const char *path, size_t bytes, int fd)
 {
-	hr_file file = hr__path_classify(path, bytes);
+	uint32_t kind;
+	hr_file file = hr__path_classify(path, bytes, &kind);
 	struct hr__stat st = {.nlink = 1, .device = HR_OFFSET_NONE, .mount = -1};
 	bool sent = false, off;
 
@@ -292,6 +293,8 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 		ring_for_op(HR__SEEK_RETRY, &off);
 		if (!off)
 			file = hr__path_announce(file, path, bytes, &st, &sent);
+	} else if (fd >= 0 && kind < HR_EXCLUDED_KINDS) {
+		hr__excluded_add(kind);
 	}
 	if (fd >= 0)
 		hr__fd_open(fd, file, path, bytes, sent);

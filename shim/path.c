@@ -264,13 +264,14 @@ static uint64_t *sent_slot(hr_file file)
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
 }
 
-hr_file hr__path_classify(const char *path, size_t bytes)
+hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
 
 	/* The next to be looked at, and far away: on its way while the filter works. */
 	__builtin_prefetch(sent_slot(file), 1);
-	switch (hr__filter_verdict(&hr__filter, path, bytes)) {
+	*ret_kind = HR_EXCLUDED_KINDS;
+	switch (hr__filter_verdict(&hr__filter, path, bytes, ret_kind)) {
 	case HR__TRACED:
 		return file;
 	case HR__TRACED_RUNTIME:

@@ -32,8 +32,11 @@ bool hr__path_readable(const char *path);
 void hr__path_know_cwd(void); /* caches it, while it may be asked for */
 
 extern struct hr__filter hr__filter;
-/* Id and filter verdict; HR_FILE_IGNORED when excluded. */
-hr_file hr__path_classify(const char *path, size_t bytes);
+/*
+ * Id and filter verdict; HR_FILE_IGNORED when excluded. *ret_kind: by which default exclude, as hr__filter_verdict;
+ * HR_EXCLUDED_KINDS: by none.
+ */
+hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
 /* Has this session sent it (with type and mount, if `typed`)? *ret_file gets what is known of it. */
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);

@@ -118,11 +118,13 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	hr__wiped.token = map->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
 	hr__image.parent_token = map->session;
-	hr__image.strays = map;
+	/* Pairs with hr__excluded_add's load. */
+	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
 	/* Time never stands still between a parent's attach and its child's: no two of them have one nonce. */
 	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);
 	hr__counters_to_session();
+	hr__excluded_to_session();
 }
 
 /* ---- the conversation ------------------------------------------------------------------------- */

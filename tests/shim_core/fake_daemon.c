@@ -421,6 +421,18 @@ struct hr_lost fake_strays(struct fake_daemon *d, uint16_t op)
 	return sum;
 }
 
+uint64_t fake_excluded(struct fake_daemon *d, uint32_t kind)
+{
+	uint64_t sum = 0;
+
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->n_sessions; i++)
+		sum +=
+		    __atomic_load_n(&d->sessions[i]->maps[0].hdr->excluded[kind], __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&d->lock);
+	return sum;
+}
+
 struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map, uint32_t ring)
 {
 	const struct hr_inflight *cell;

@@ -91,6 +91,7 @@ const struct fake_path *fake_path_at(struct fake_daemon *d, size_t i);
 /* Sum over all rings of all sessions. */
 struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op);
 struct hr_lost fake_strays(struct fake_daemon *d, uint16_t op);
+uint64_t fake_excluded(struct fake_daemon *d, uint32_t kind);
 /* What is in flight on a ring of a session: op (0: nothing), file, start_ticks. */
 struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map,
 				 uint32_t ring);

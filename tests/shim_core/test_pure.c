@@ -12,18 +12,18 @@ static void filter_verdicts(void **state)
 	static const struct {
 		struct hr__filter_config config;
 		const char *path;
-		enum hr__verdict want;
+		unsigned want; /* enum hr__verdict; of what is left out, plus its kind */
 	} rows[] = {
 	    {{0}, "/data/x", HR__TRACED},
-	    {{0}, "/etc", HR__EXCLUDED},
-	    {{0}, "/etc/passwd", HR__EXCLUDED},
+	    {{0}, "/etc", HR__LEFT_OUT},
+	    {{0}, "/etc/passwd", HR__LEFT_OUT},
 	    {{0}, "/etcetera/x", HR__TRACED},
-	    {{0}, "/usr/lib/libc.so", HR__EXCLUDED},
-	    {{0}, "/lib64/ld.so", HR__EXCLUDED},
-	    {{0}, "/dev/null", HR__EXCLUDED},
+	    {{0}, "/usr/lib/libc.so", HR__LEFT_OUT + 2},
+	    {{0}, "/lib64/ld.so", HR__LEFT_OUT + 6},
+	    {{0}, "/dev/null", HR__LEFT_OUT + 1},
 	    {{0}, "/dev/shm/x", HR__TRACED},
-	    {{0}, "/dev/shmem", HR__EXCLUDED},
-	    {{.defaults = "/dev"}, "/dev/shm/x", HR__EXCLUDED},
+	    {{0}, "/dev/shmem", HR__LEFT_OUT + 1},
+	    {{.defaults = "/dev"}, "/dev/shm/x", HR__LEFT_OUT},
 	    {{0}, "memfd:x", HR__TRACED},
 	    {{0}, "/usr/lib/python3/dist-packages/a.py", HR__TRACED_RUNTIME},
 	    {{0}, "/usr/lib/python3.11/os.py", HR__TRACED_RUNTIME},
@@ -46,8 +46,13 @@ static void filter_verdicts(void **state)
 	    {{.include = "/usr/lib/python3"}, "/usr/lib/python3/os.py", HR__TRACED},
 	    {{.include = "/a", .exclude = "/a/b"}, "/a/b/c", HR__EXCLUDED},
 	    {{.include = "/a", .exclude = "/a/b"}, "/a/c", HR__TRACED},
-	    {{.defaults = "/scratch"}, "/scratch/x", HR__EXCLUDED},
+	    {{.defaults = "/scratch"}, "/scratch/x", HR__LEFT_OUT},
 	    {{.defaults = "/scratch"}, "/etc/x", HR__TRACED},
+	    {{.defaults = "/a,x,*.tmp"}, "/data/x.tmp", HR__LEFT_OUT + 1},
+	    {{.exclude = "/opt"}, "/opt/x", HR__EXCLUDED},
+	    {{.exclude = "/opt/a"}, "/opt/x", HR__LEFT_OUT + 7},
+	    {{.store = "/var/s"}, "/var/s/jobs", HR__EXCLUDED},
+	    {{.include = "/opt"}, "/var/x", HR__EXCLUDED},
 	    {{.defaults = ""}, "/etc/x", HR__TRACED},
 	    {{.store = "/data/store", .include = "/data"}, "/data/store/jobs", HR__EXCLUDED},
 	    {{.store = "/data/store"}, "/data/stores", HR__TRACED},
@@ -56,8 +61,11 @@ static void filter_verdicts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t kind = 0;
+
 		hr__filter_init(&f, &rows[i].config);
-		if (hr__filter_verdict(&f, rows[i].path, strlen(rows[i].path)) != rows[i].want)
+		if (hr__filter_verdict(&f, rows[i].path, strlen(rows[i].path), &kind) + kind !=
+		    rows[i].want)
 			fail_msg("row %zu: %s", i, rows[i].path);
 	}
 }
@@ -76,6 +84,7 @@ static void filter_limits(void **state)
 	static const char start[] = {'/', 'a', ',', '/'};
 	static struct hr__filter f;
 	struct hr__filter_config config = {.exclude = list, .include = list};
+	uint32_t kind;
 
 	(void)state;
 	long_list(list, HR_FILTER_PATTERNS);
@@ -85,16 +94,44 @@ static void filter_limits(void **state)
 	config.include = NULL;
 	hr__filter_init(&f, &config);
 	assert_int_equal(f.dropped, 2);
-	assert_int_equal(hr__filter_verdict(&f, "/1023/x", 7), HR__EXCLUDED);
-	assert_int_equal(hr__filter_verdict(&f, "/1024/x", 7), HR__TRACED);
-	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6), HR__EXCLUDED);
+	assert_int_equal(hr__filter_verdict(&f, "/1023/x", 7, &kind), HR__EXCLUDED);
+	assert_int_equal(hr__filter_verdict(&f, "/1024/x", 7, &kind), HR__TRACED);
+	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6, &kind), HR__LEFT_OUT);
 	memset(wide, 'w', sizeof(wide) - 1);
 	memcpy(wide, start, sizeof(start));
 	config = (struct hr__filter_config){.exclude = wide};
 	hr__filter_init(&f, &config);
 	assert_int_equal(f.dropped, 1);
-	assert_int_equal(hr__filter_verdict(&f, "/a/x", 4), HR__EXCLUDED);
-	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6), HR__EXCLUDED);
+	assert_int_equal(hr__filter_verdict(&f, "/a/x", 4, &kind), HR__EXCLUDED);
+	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6, &kind), HR__LEFT_OUT);
+}
+
+/* The first default excludes have a count each, as far as there are counts and room for their texts. */
+static void kinds_of_default_excludes(void **state)
+{
+	static char list[16 * 64], wide[HR_EXCLUDED_TEXT + 16];
+	static struct hr__filter f;
+	struct hr__filter_config config = {.defaults = list};
+	uint32_t kind;
+
+	(void)state;
+	long_list(list, 40);
+	hr__filter_init(&f, &config);
+	assert_int_equal(f.kinds, HR_EXCLUDED_KINDS - 1);
+	assert_int_equal(hr__filter_verdict(&f, "/14/x", 5, &kind), HR__LEFT_OUT);
+	assert_int_equal(kind, 14);
+	assert_int_equal(hr__filter_verdict(&f, "/39/x", 5, &kind), HR__LEFT_OUT);
+	assert_int_equal(kind, HR_EXCLUDED_KINDS - 1);
+	/* "/a" and its NUL take three bytes: one too many for the next. */
+	snprintf(wide, sizeof(wide), "/a,/%0*d,/b", (int)HR_EXCLUDED_TEXT - 4, 1);
+	config.defaults = wide;
+	hr__filter_init(&f, &config);
+	assert_int_equal(f.kinds, 1);
+	assert_int_equal(hr__filter_verdict(&f, "/b/x", 4, &kind), HR__LEFT_OUT);
+	assert_int_equal(kind, HR_EXCLUDED_KINDS - 1);
+	snprintf(wide, sizeof(wide), "/a,/%0*d,/b", (int)HR_EXCLUDED_TEXT - 5, 1);
+	hr__filter_init(&f, &config);
+	assert_int_equal(f.kinds, 2);
 }
 
 static void globs(void **state)
@@ -292,10 +329,15 @@ static void command_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(filter_verdicts), cmocka_unit_test(filter_limits),
-	    cmocka_unit_test(globs),	       cmocka_unit_test(paths_appended),
-	    cmocka_unit_test(link_names),      cmocka_unit_test(proc_names),
-	    cmocka_unit_test(variables),       cmocka_unit_test(path_ids),
+	    cmocka_unit_test(filter_verdicts),
+	    cmocka_unit_test(filter_limits),
+	    cmocka_unit_test(kinds_of_default_excludes),
+	    cmocka_unit_test(globs),
+	    cmocka_unit_test(paths_appended),
+	    cmocka_unit_test(link_names),
+	    cmocka_unit_test(proc_names),
+	    cmocka_unit_test(variables),
+	    cmocka_unit_test(path_ids),
 	    cmocka_unit_test(command_lines),
 	};
 
