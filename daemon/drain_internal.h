@@ -40,7 +40,7 @@ struct hr_drain {
 	/* the thread's own */
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has seen */
-	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns;
+	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
 	uint64_t sleep_ns;
 	uint64_t sweeps;
 	uint32_t deaf; /* sessions that cannot ring our bell */

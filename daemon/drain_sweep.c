@@ -135,6 +135,31 @@ static void sweep_lost(struct hr_drain *d, struct hr_session *s)
 	journal_lost(d, s, 0, rows, hr_session_strays(s, rows));
 }
 
+static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
+{
+	uint64_t total[HR_EXCLUDED_KINDS];
+	struct hr_entry_excluded *in;
+
+	if (!hr_session_excluded(s, total))
+		return;
+	in = hr__drain_begin(d, sizeof(*in));
+	if (!in)
+		return;
+	in->proc = s->proc;
+	memcpy(in->total, total, sizeof(total));
+	hr__drain_commit(d, HR_ENTRY_EXCLUDED, sizeof(*in));
+}
+
+/* Every program opens some such file all the time: an entry for each sweep would be most of the journal. */
+static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
+{
+	if (now_ns - d->last_excluded_ns < TICK_NS)
+		return;
+	d->last_excluded_ns = now_ns;
+	for (struct hr_session *s = d->sessions; s; s = s->next)
+		sweep_excluded(d, s);
+}
+
 static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t ticks,
 			      uint64_t now_ns)
 {
@@ -194,6 +219,7 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 		if (taken > left)
 			taken = left;
 	}
+	sweep_excluded(d, s);
 	hr__drain_leave_cells(d, s, ticks);
 	hr__drain_end(d, s->proc, s->exit);
 	for (uint32_t i = 0; i < s->n_maps; i++) {
@@ -228,6 +254,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	/* Everybody's records, then ends: who lived side by side does so for the engine, too (slots of workers). */
 	for (s = d->sessions; s; s = s->next)
 		all += sweep_session(d, s, ticks, now_ns);
+	sweep_all_excluded(d, now_ns);
 	while ((s = *at)) {
 		if (!s->dead) {
 			at = &s->next;
@@ -252,6 +279,7 @@ void hr__drain_sweep_out(struct hr_drain *d)
 {
 	uint64_t left = 0, taken = 1;
 
+	d->last_excluded_ns = 0; /* those, too */
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
 		left += hr_session_slots(s);
 	for (; left > 0 && taken > 0; left -= taken) {

@@ -68,6 +68,28 @@ static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t 
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
+static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
+{
+	Headrace__Excluded *rows;
+	size_t n = 0, bytes;
+
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
+		n += p->id.excluded[kind] != 0;
+	rows = n ? rows_of(o, n, sizeof(*rows), &m->excluded) : NULL;
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS && rows; kind++) {
+		Headrace__Excluded *row;
+		const char *pattern;
+
+		if (!p->id.excluded[kind])
+			continue;
+		row = &rows[m->n_excluded++];
+		headrace__excluded__init(row);
+		pattern = hr__excluded_pattern(p, kind, &bytes);
+		row->pattern = bytes_of(o, pattern, bytes);
+		row->opens = p->id.excluded[kind];
+	}
+}
+
 static void fill_process(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
 {
 	const struct hr_identity *id = &p->id;
@@ -90,6 +112,7 @@ static void fill_process(struct hr_out *o, Headrace__Process *m, const struct hr
 	m->rank_source = hr_arena_text(&o->arena, hr__rank_source(p));
 	m->uid = id->uid;
 	m->deselected = id->deselected;
+	fill_excluded(o, m, p);
 }
 
 /* Processes that have ended are forgotten once their last row is out. */
@@ -114,7 +137,7 @@ static void emit_processes(struct hr_engine *e)
 			if (!p->dirty)
 				continue;
 			fill_process(o, &rows[m->n_rows++], p);
-			p->dirty = false;
+			p->dirty = p->excluded_unsent = false;
 		}
 		o->frame.processes = m;
 	}

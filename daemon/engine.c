@@ -9,7 +9,6 @@
 
 #define GRACE_NS                                                                                   \
 	UINT64_C(1000000000) /* rollups wait this long after their window for late records */
-#define LOST_MOST    (UINT64_C(1) << 56)
 #define AGE_SLACK_NS UINT64_C(1000000000)
 #define UNKNOWN_AGE_NS                                                                             \
 	UINT64_C(3600000000000) /* of a process that was gone before anybody looked */
@@ -55,8 +54,8 @@ static void take_counters(struct hr_engine *e, uint64_t proc, const struct hr_he
 
 		memcpy(&c, item->value + i, sizeof(c));
 		if (c.op >= HR_OP_MAX || !e->trait[c.op].class || !c.total.count ||
-		    c.total.count > LOST_MOST || c.total.bytes > LOST_MOST ||
-		    c.total.ticks > LOST_MOST)
+		    c.total.count > HR_COUNT_MOST || c.total.bytes > HR_COUNT_MOST ||
+		    c.total.ticks > HR_COUNT_MOST)
 			continue;
 		e->stats.lost += c.total.count;
 		hr_losses_add(&e->losses,
@@ -96,6 +95,10 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			hr_rank_env(&p->id.env, (const char *)item.value, item.bytes);
 			if (item.bytes > 12 && memcmp(item.value, "MASTER_ADDR=", 12) == 0)
 				p->id.rendezvous = 1;
+			break;
+		case HR_ITEM_DEFAULTS:
+			if (item.bytes <= HR_EXCLUDED_TEXT)
+				keep_text(&p->defaults, &p->defaults_bytes, &item);
 			break;
 		case HR_ITEM_COUNTERS:
 			take_counters(e, p->id.proc, &item);
@@ -159,65 +162,6 @@ static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 }
 
 /* ---- the other entries ----------------------------------------------------------------------------- */
-
-static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
-{
-	struct hr_lost_row *v;
-
-	for (uint32_t i = 0; i < ring->n_lost; i++)
-		if (ring->lost[i].op == op)
-			return &ring->lost[i];
-	v = realloc(ring->lost, (ring->n_lost + 1) * sizeof(*v));
-	if (!v)
-		return NULL;
-	ring->lost = v;
-	v[ring->n_lost] = (struct hr_lost_row){.op = op};
-	return &v[ring->n_lost++];
-}
-
-/* The row of an op's totals, for strays too; NULL: there is no such op. */
-static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
-				     uint64_t op)
-{
-	if (op >= HR_LOST_STRAYS + HR_OP_MAX || !e->trait[op % HR_OP_MAX].class)
-		return NULL;
-	return lost_row(ring, (uint32_t)op);
-}
-
-/* Totals that shrink, or jump by what no machine does, are hostile and change nothing. */
-static int apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
-{
-	struct hr_proc *p = hr__proc_find(e, in->proc);
-	struct hr_ring_state *ring = p ? hr__ring(p, in->map, in->ring) : NULL;
-
-	if (!ring || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
-		return -EBADMSG;
-	for (uint32_t i = 0; i < in->n; i++) {
-		const struct hr_lost_row *row = &in->rows[i];
-		struct hr_lost_row *seen = lost_seen(e, ring, row->op);
-		struct hr_lost more = row->total;
-		bool stray = row->op >= HR_LOST_STRAYS;
-
-		if (seen) {
-			more.count -= seen->total.count;
-			more.bytes -= seen->total.bytes;
-			more.ticks -= seen->total.ticks;
-		}
-		if (!seen || more.count > LOST_MOST || more.bytes > LOST_MOST ||
-		    more.ticks > LOST_MOST) {
-			e->stats.hostile++;
-			hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
-			continue;
-		}
-		seen->total = row->total;
-		e->stats.lost += more.count;
-		hr_losses_add(&e->losses, &(struct hr_loss){
-					      in->proc, stray ? HR_LOSS_STRAY : HR_LOSS_RING_FULL,
-					      (uint32_t)(row->op % HR_OP_MAX), more.count,
-					      more.bytes, hr_ticks_span_ns(&e->line, more.ticks)});
-	}
-	return 0;
-}
 
 /*
  * A shim says hello because of an operation that it is about to record, and the first thing in a ring names its
@@ -294,6 +238,8 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 {
 	if (!hr_clock_line_valid(&in->line))
 		return -EBADMSG;
+	if (in->now.boot_ns / HR_WINDOW_NS != e->now_ns / HR_WINDOW_NS)
+		hr__excluded_due(e);
 	e->line = in->line;
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
@@ -351,6 +297,7 @@ void hr__filerecs_end(struct hr_engine *e, uint64_t proc)
 
 static void flush_all(struct hr_engine *e)
 {
+	hr__excluded_due(e);
 	hr__emit_batch(e);
 	flush_filerecs(e, 0, false);
 	hr__emit_rollups(e, UINT64_MAX);
@@ -406,7 +353,7 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		hr__apply_records(e, (const struct hr_entry_records *)in);
 		return 0;
 	case HR_ENTRY_LOST:
-		return apply_lost(e, (const struct hr_entry_lost *)in);
+		return hr__apply_lost(e, (const struct hr_entry_lost *)in);
 	case HR_ENTRY_LEFT:
 		hr__apply_left(e, (const struct hr_entry_left *)in);
 		return 0;
@@ -427,6 +374,8 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		return apply_note(e, (const struct hr_entry_note *)in);
 	case HR_ENTRY_DESELECT:
 		return apply_deselect(e, (const struct hr_entry_deselect *)in);
+	case HR_ENTRY_EXCLUDED:
+		return hr__apply_excluded(e, (const struct hr_entry_excluded *)in);
 	case HR_ENTRY_SNAP:
 		return hr__apply_snap(e, in);
 	case HR_ENTRY_PROC:
@@ -551,8 +500,9 @@ uint64_t hr_engine_now(const struct hr_engine *e)
 
 bool hr_engine_waiting(const struct hr_engine *e)
 {
-	return (e->batch && e->batch->n) || e->procs_dirty || e->losses.n || e->rollups.n ||
-	       e->paths.n_fresh || e->mounts.unsent || e->filerecs.idle.oldest != UINT32_MAX;
+	return (e->batch && e->batch->n) || e->procs_dirty || e->excluded_unsent || e->losses.n ||
+	       e->rollups.n || e->paths.n_fresh || e->mounts.unsent ||
+	       e->filerecs.idle.oldest != UINT32_MAX;
 }
 
 int32_t hr_engine_mounts_wanted(struct hr_engine *e)

@@ -5,8 +5,8 @@
  * Purpose   Everything that the engine's state depends on is one of these entries, so that applying the entries
  *           of a journal again gives the same frames with the same numbers (engine.h).
  * Owner     Plain data in the journal's memory; written by the attach thread (ATTACH) and the drain thread
- *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LEFT and the hello in
- *           ATTACH carry bytes that clients wrote: the engine checks every field of them.
+ *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LOST, LEFT, EXCLUDED and the hello
+ *           in ATTACH carry bytes that clients wrote: the engine checks every field of them.
  *
  *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
  *
@@ -39,7 +39,8 @@ enum hr_entry_kind {
 	HR_ENTRY_PROC,	   /* snapshot: one process */
 	HR_ENTRY_FILERECS, /* snapshot: file records that go on, least recently used first */
 	HR_ENTRY_NOTE,	   /* a loss that the daemon noticed by itself */
-	HR_ENTRY_DESELECT  /* a process turned out to be of a rank that nobody asked for */
+	HR_ENTRY_DESELECT, /* a process turned out to be of a rank that nobody asked for */
+	HR_ENTRY_EXCLUDED  /* opens that default excludes left out */
 };
 
 struct hr_entry {
@@ -182,6 +183,12 @@ struct hr_entry_deselect {
 	uint64_t proc;
 };
 
+struct hr_entry_excluded {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
+};
+
 struct hr_entry_seal {
 	struct hr_entry h;
 };
@@ -215,6 +222,7 @@ static inline uint64_t hr_entry_least(uint32_t kind)
 	    [HR_ENTRY_STOP] = sizeof(struct hr_entry_stop),
 	    [HR_ENTRY_NOTE] = sizeof(struct hr_entry_note),
 	    [HR_ENTRY_DESELECT] = sizeof(struct hr_entry_deselect),
+	    [HR_ENTRY_EXCLUDED] = sizeof(struct hr_entry_excluded),
 	};
 
 	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;

@@ -109,6 +109,7 @@ void hr__proc_free(struct hr_engine *e, struct hr_proc *p)
 	free(p->spawned);
 	free(p->exe);
 	free(p->cmdline);
+	free(p->defaults);
 	hr_positions_done(&p->positions);
 	free(p);
 }

@@ -284,6 +284,20 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 	return lost_rows(map->strays, &map->stray_total, &s->strays_seen, HR_LOST_STRAYS, rows);
 }
 
+bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS])
+{
+	const struct hr_map_hdr *map = s->maps[0].hdr;
+	uint64_t total[HR_EXCLUDED_KINDS];
+
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
+		total[kind] = __atomic_load_n(&map->excluded[kind], __ATOMIC_RELAXED);
+	if (memcmp(total, s->excluded_seen, sizeof(total)) == 0)
+		return false;
+	memcpy(s->excluded_seen, total, sizeof(total));
+	memcpy(ret_total, total, sizeof(total));
+	return true;
+}
+
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate)
 {

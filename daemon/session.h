@@ -47,6 +47,7 @@ struct hr_session {
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
 	uint64_t strays_seen; /* stray_total when they were last journaled */
+	uint64_t excluded_seen[HR_EXCLUDED_KINDS];
 	uint32_t n_maps;
 	struct hr_map maps[HR_SESSION_MAPS];
 	struct hr_ring_view rings[HR_SESSION_RINGS]; /* index: map * HR_MAP_RINGS + ring */
@@ -100,6 +101,9 @@ uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 
 /* The same of the strays: ops from HR_LOST_STRAYS on. */
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
+
+/* What default excludes left out so far; false when that has not changed since the last call. */
+bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);

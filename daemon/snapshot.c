@@ -32,7 +32,7 @@ struct entry_snap {
 	uint8_t job[];
 };
 
-/* Followed by: exe, cmdline, then 8-aligned: rings, their lost rows, places, descriptors, spawned children. */
+/* Followed by: exe, cmdline, defaults, then 8-aligned: rings, their lost rows, places, descriptors, spawned children. */
 struct entry_proc {
 	struct hr_entry h;
 	struct hr_identity id;
@@ -44,6 +44,8 @@ struct entry_proc {
 	uint32_t unused_places;
 	uint32_t n_fds;
 	uint32_t n_spawned;
+	uint32_t defaults_bytes;
+	uint32_t spare;
 	uint8_t rest[];
 };
 
@@ -167,7 +169,7 @@ static uint32_t cmdline_kept(const struct hr_proc *p, uint32_t most)
 static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 {
 	return sizeof(struct entry_proc) +
-	       hr_entry_round(p->exe_bytes + cmdline_kept(p, cmdline_most)) +
+	       hr_entry_round(p->exe_bytes + cmdline_kept(p, cmdline_most) + p->defaults_bytes) +
 	       p->n_rings * sizeof(struct ring_row) + lost_rows(p) * sizeof(struct hr_lost_row) +
 	       p->positions.n * sizeof(struct hr_place) +
 	       p->positions.by_fd.used * sizeof(struct fd_row) +
@@ -194,7 +196,7 @@ static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 static int write_proc(const struct hr_proc *p, struct hr_journal *j, uint32_t most)
 {
 	uint32_t cmdline = cmdline_kept(p, most);
-	uint64_t texts = hr_entry_round(p->exe_bytes + cmdline);
+	uint64_t texts = hr_entry_round(p->exe_bytes + cmdline + p->defaults_bytes);
 	uint64_t bytes = proc_bytes(p, most);
 	struct entry_proc *e = hr_journal_reserve(j, bytes, PROC_SLACK);
 
@@ -209,7 +211,10 @@ static int write_proc(const struct hr_proc *p, struct hr_journal *j, uint32_t mo
 	e->unused_places = p->positions.unused;
 	e->n_fds = p->positions.by_fd.used;
 	e->n_spawned = p->n_spawned;
-	put(put(e->rest, p->exe, p->exe_bytes), p->cmdline, cmdline);
+	e->defaults_bytes = (uint32_t)p->defaults_bytes;
+	e->spare = 0;
+	put(put(put(e->rest, p->exe, p->exe_bytes), p->cmdline, cmdline), p->defaults,
+	    p->defaults_bytes);
 	write_rest(p, e->rest + texts);
 	hr_journal_commit(j, HR_ENTRY_PROC, bytes);
 	return 0;
@@ -360,6 +365,22 @@ static bool read_positions(struct hr_proc *p, const struct entry_proc *in, struc
 	return true;
 }
 
+static bool read_texts(struct hr_proc *p, const struct entry_proc *in, const uint8_t *texts)
+{
+	p->exe = malloc(in->exe_bytes + 1);
+	p->cmdline = malloc(in->cmdline_bytes + 1);
+	p->defaults = malloc(in->defaults_bytes + 1);
+	if (!p->exe || !p->cmdline || !p->defaults)
+		return false;
+	memcpy(p->exe, texts, in->exe_bytes);
+	memcpy(p->cmdline, texts + in->exe_bytes, in->cmdline_bytes);
+	memcpy(p->defaults, texts + in->exe_bytes + in->cmdline_bytes, in->defaults_bytes);
+	p->exe_bytes = in->exe_bytes;
+	p->cmdline_bytes = in->cmdline_bytes;
+	p->defaults_bytes = in->defaults_bytes;
+	return true;
+}
+
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry)
 {
 	const struct entry_proc *in = (const struct entry_proc *)entry;
@@ -370,18 +391,14 @@ int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry)
 
 	if (in->h.bytes < sizeof(*in))
 		return -EBADMSG;
-	texts = get(&rd, hr_entry_round((uint64_t)in->exe_bytes + in->cmdline_bytes), 1);
+	texts = get(
+	    &rd, hr_entry_round((uint64_t)in->exe_bytes + in->cmdline_bytes + in->defaults_bytes),
+	    1);
 	p = texts ? hr__proc_new(e, &in->id) : NULL;
 	if (!p)
 		return -EBADMSG;
-	p->exe = malloc(in->exe_bytes + 1);
-	p->cmdline = malloc(in->cmdline_bytes + 1);
-	if (!p->exe || !p->cmdline)
+	if (!read_texts(p, in, texts))
 		return -ENOMEM;
-	memcpy(p->exe, texts, in->exe_bytes);
-	memcpy(p->cmdline, texts + in->exe_bytes, in->cmdline_bytes);
-	p->exe_bytes = in->exe_bytes;
-	p->cmdline_bytes = in->cmdline_bytes;
 	if (!read_rings(p, in, &rd) || !read_positions(p, in, &rd))
 		return -EBADMSG;
 	spawned = get(&rd, in->n_spawned, sizeof(*spawned));

@@ -24,6 +24,7 @@
 #define HR_PROC_COLLISIONS 16u
 #define HR_PROC_SPAWNED	   4096u
 #define HR_RING_SEEN	   4u
+#define HR_COUNT_MOST	   (UINT64_C(1) << 56) /* by which a client's total may grow between two looks */
 
 enum hr_proc_kind {
 	HR_PROC_MAIN,	    /* exec'ed */
@@ -41,8 +42,9 @@ struct hr_identity {
 	uint64_t base;	 /* proc whose worker it would be, 0: none */
 	uint64_t exec_of;
 	uint64_t start_ns;
-	uint64_t start_time; /* /proc/PID/stat */
-	uint64_t min_ticks;  /* records that began earlier are hostile */
+	uint64_t start_time;		      /* /proc/PID/stat */
+	uint64_t min_ticks;		      /* records that began earlier are hostile */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
 	int32_t pid, ppid;
 	uint32_t uid;
 	uint32_t kind; /* enum hr_proc_kind */
@@ -84,6 +86,8 @@ struct hr_proc {
 	struct hr_proc *next, *prev; /* in order of attaching */
 	char *exe, *cmdline;
 	size_t exe_bytes, cmdline_bytes;
+	char *defaults; /* the patterns of id.excluded, each ended by NUL; as the client says */
+	size_t defaults_bytes;
 	struct hr_ring_state *rings; /* index: map * HR_MAP_RINGS + ring */
 	uint32_t n_rings;
 	struct hr_positions positions;
@@ -99,6 +103,7 @@ struct hr_proc {
 	uint32_t last_filerec;
 	uint32_t slot;
 	bool dirty; /* its row is to be sent */
+	bool excluded_unsent;
 	uint64_t end_ns;
 	char exit[16];
 	uint32_t rollup_of[HR_OP_MAX];
@@ -143,6 +148,7 @@ struct hr_engine {
 	uint32_t n_slots, room_slots, unused_slots;
 	struct hr_map64 by_proc, by_token, by_pid;
 	bool procs_dirty;
+	bool excluded_unsent; /* of some process */
 	bool ranks_changed;
 	/* what is being summed up */
 	struct hr_paths paths;
@@ -191,6 +197,14 @@ void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
 const char *hr__rank_source(const struct hr_proc *p);
+
+/* counts.c */
+int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
+int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
+/* What is unsent leaves with the next names: at the end of a window, and whenever all is flushed. */
+void hr__excluded_due(struct hr_engine *e);
+/* The pattern that excluded[kind] counts; of those without a count of their own: no text. */
+const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
 
 /* records.c */
 void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);

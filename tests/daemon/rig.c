@@ -143,6 +143,11 @@ uint64_t rig_attach(struct rig *r, const struct rig_hello *h)
 		       strlen(h->cmdline ? h->cmdline : "python3 train.py") + 1);
 	for (unsigned i = 0; i < 8 && h->env[i]; i++)
 		to += put_item(to, HR_ITEM_ENV, h->env[i], strlen(h->env[i]));
+	snprintf(args, sizeof(args), "%s", h->defaults ? h->defaults : "");
+	for (char *c = args; *c; c++)
+		if (*c == ',')
+			*c = '\0';
+	to += put_item(to, HR_ITEM_DEFAULTS, args, h->defaults ? strlen(h->defaults) : 0);
 	hello.bytes = (uint32_t)(to - in.e.hello);
 	memcpy(in.e.hello, &hello, sizeof(hello));
 	in.e.hello_bytes = hello.bytes;
@@ -156,6 +161,14 @@ void rig_end(struct rig *r, uint64_t proc, const char *exit)
 
 	snprintf(in.exit, sizeof(in.exit), "%s", exit);
 	rig_entry(r, HR_ENTRY_END, &in, sizeof(in));
+}
+
+void rig_excluded(struct rig *r, uint64_t proc, const uint64_t *totals, unsigned n)
+{
+	struct hr_entry_excluded in = {.proc = proc};
+
+	memcpy(in.total, totals, n * sizeof(*totals));
+	rig_entry(r, HR_ENTRY_EXCLUDED, &in, sizeof(in));
 }
 
 void rig_tick(struct rig *r, uint64_t now)

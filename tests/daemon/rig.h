@@ -39,8 +39,9 @@ struct rig_hello {
 	uint64_t exec_of;
 	uint64_t start_time;
 	const char *exe;
-	const char *cmdline; /* one word or more, separated by blanks */
-	const char *env[8];  /* NULL-terminated */
+	const char *cmdline;  /* one word or more, separated by blanks */
+	const char *env[8];   /* NULL-terminated */
+	const char *defaults; /* default excludes, commas between them */
 };
 
 /* A process attaches; returns its number. Its token is the number + 1000. */
@@ -48,6 +49,9 @@ uint64_t rig_attach(struct rig *r, const struct rig_hello *h);
 void rig_end(struct rig *r, uint64_t proc, const char *exit);
 void rig_tick(struct rig *r, uint64_t now);
 void rig_entry(struct rig *r, uint32_t kind, const void *entry, size_t bytes);
+
+/* So many opens of each kind (the others 0) were left out until now. */
+void rig_excluded(struct rig *r, uint64_t proc, const uint64_t *totals, unsigned n);
 
 /* Slots of one ring (ring 0 of map 0). */
 void rig_records(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n);

@@ -74,6 +74,14 @@ static void produce(const struct client *c, uint64_t from, uint64_t to)
 	}
 }
 
+/* Opens that a default exclude leaves out. */
+static void leave_out(const struct client *c, uint64_t n)
+{
+	struct hr_map_hdr *map = (struct hr_map_hdr *)c->maps[0];
+
+	__atomic_fetch_add(&map->excluded[n % HR_EXCLUDED_KINDS], n, __ATOMIC_RELAXED);
+}
+
 static void pause_us(unsigned us)
 {
 	nanosleep(&(struct timespec){.tv_nsec = us * 1000L}, NULL);
@@ -92,7 +100,7 @@ static void killed_and_restarted(unsigned seed)
 	struct nodes nodes;
 	struct client c;
 	struct nodes_sums sums;
-	uint64_t n = 0, parts = 2 + seed % 4;
+	uint64_t n = 0, left_out = 0, parts = 2 + seed % 4;
 	uint8_t *seen;
 	pid_t daemon;
 
@@ -108,6 +116,8 @@ static void killed_and_restarted(unsigned seed)
 		/* What fits into the rings may be written while nobody reads them. */
 		produce(&c, n, n + more);
 		n += more;
+		leave_out(&c, more);
+		left_out += more;
 		pause_us((unsigned)rand() % 3000);
 		nodes_kill(daemon);
 		client_fdstore_gather();
@@ -130,6 +140,7 @@ static void killed_and_restarted(unsigned seed)
 	assert_int_equal(sums.rollup_count, n);
 	assert_int_equal(sums.rollup_bytes, n * 100);
 	assert_int_equal(sums.file_reads, n);
+	assert_int_equal(sums.excluded, left_out);
 	assert_int_equal(sums.lost + sums.torn + sums.hostile + sums.other_loss, 0);
 	assert_true(sums.stream_ended);
 	assert_int_equal(sums.problems, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client can write: its hello, the slots of a ring, the cells and counters of the ring's header, through the code that
- * reads them (session.c) and the engine.
+ * What a client can write: its hello, the slots of a ring, the cells and counters of the ring's header, and the map's counts
+ * of excluded opens, through the code that reads them (session.c) and the engine.
  *
  *      | hello items: u8 length, bytes | gone u8 | in-flight 64 | aggregate 64 | lost rows u8: op u8, count u64 | slots 64... |
  *
- * The hello's fixed part is made right, and slots are committed unless their last byte is odd.
+ * Each lost row's count is that of an excluded kind, too. The hello's fixed part is made right, and slots are committed unless their last byte is odd.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void attach(struct hr_engine *e, struct input *in)
 	hr_engine_apply(e, &a.e.h);
 }
 
-static void fill(struct hr_ring_view *r, struct input *in)
+static void fill(struct hr_map_hdr *map, struct hr_ring_view *r, struct input *in)
 {
 	uint8_t rows;
 
@@ -77,6 +77,7 @@ static void fill(struct hr_ring_view *r, struct input *in)
 		take(in, &op, 1);
 		take(in, &r->hdr->lost[op].count, sizeof(r->hdr->lost[op].count));
 		r->hdr->lost_total++;
+		map->excluded[op % HR_EXCLUDED_KINDS] = r->hdr->lost[op].count;
 	}
 	for (uint64_t i = 0; i < SLOTS && in->left; i++) {
 		take(in, &r->slots[i], HR_SLOT_BYTES);
@@ -124,6 +125,19 @@ static void header(struct hr_engine *e, struct hr_ring_view *r)
 	hr_engine_apply(e, &left.h);
 }
 
+/* Twice: what was seen before is compared with. */
+static void excluded(struct hr_engine *e, struct hr_session *s)
+{
+	struct hr_entry_excluded in = {.h = {sizeof(in), HR_ENTRY_EXCLUDED}, .proc = 1};
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (hr_session_excluded(s, in.total))
+			hr_engine_apply(e, &in.h);
+		for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
+			s->maps[0].hdr->excluded[kind] *= 3;
+	}
+}
+
 static void finish(struct hr_engine *e, struct hr_batch_pool *pool)
 {
 	struct hr_entry_end end = {
@@ -159,9 +173,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	start(e);
 	attach(e, &in);
 	take(&in, &gone, 1);
-	fill(&s->rings[0], &in);
+	fill(map, &s->rings[0], &in);
 	records(e, &s->rings[0], gone & 1);
 	header(e, &s->rings[0]);
+	excluded(e, s);
 	finish(e, pool);
 	hr_session_free(s);
 	return 0;
