@@ -278,6 +278,19 @@ static bool is_wanted(uint32_t kind)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
+static int fold_excluded(struct loader *l, const struct hr_process *process)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < process->msg->n_excluded && r == 0; i++) {
+		const Headrace__Excluded *row = process->msg->excluded[i];
+
+		r = hr_left_out_add(&l->s->left_out, row->pattern.data, row->pattern.len,
+				    row->opens);
+	}
+	return r;
+}
+
 static int fold_processes(struct loader *l, const struct hr_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->n_processes; i++) {
@@ -288,7 +301,8 @@ static int fold_processes(struct loader *l, const struct hr_stream *stream)
 				       .start_ns = wall_ns(stream, process->msg->start_ns),
 				       .end_ns = wall_ns(stream, process->msg->end_ns)};
 
-		if (hr_lives_add(&l->lives, &life) < 0 || hr_ends_add(l->s, process) < 0)
+		if (hr_lives_add(&l->lives, &life) < 0 || hr_ends_add(l->s, process) < 0 ||
+		    fold_excluded(l, process) < 0)
 			return -ENOMEM;
 		if (who != NULL) {
 			who->processes++;
@@ -436,6 +450,7 @@ void hr_summary_free(struct hr_summary *s)
 	for (size_t i = 0; i < s->n_problems; i++)
 		free(s->problems[i]);
 	hr_ends_free(s);
+	hr_left_out_done(&s->left_out);
 	free(s->losses);
 	free(s->problems);
 	free(s->who);

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/left_out.h"
+
 #define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
 
 struct hr_totals {
@@ -94,10 +96,11 @@ struct hr_summary {
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;
 	size_t n_losses, losses_room;
-	uint64_t lost;	 /* operations */
+	uint64_t lost; /* operations */
+	struct hr_left_out left_out;
 	uint32_t cut_short; /* streams: headraced was killed, or told to stop */
-	bool untold;	 /* the store had no room to say what is missing */
-	char **problems; /* of the catalogue */
+	bool untold;	    /* the store had no room to say what is missing */
+	char **problems;    /* of the catalogue */
 	size_t n_problems;
 };
 

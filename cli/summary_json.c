@@ -126,6 +126,20 @@ static void put_special(struct hr_json *j, const struct hr_summary *s)
 	hr_json_end(j);
 }
 
+static void put_excluded(struct hr_json *j, const struct hr_left_out *left_out)
+{
+	hr_json_array(j, "excluded_opens");
+	for (size_t i = 0; i < left_out->n; i++) {
+		const char *pattern = left_out->v[i].pattern;
+
+		hr_json_object(j, NULL);
+		hr_json_string(j, "pattern", *pattern != '\0' ? pattern : NULL);
+		hr_json_uint(j, "opens", left_out->v[i].opens);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
 static void put_missing(struct hr_json *j, const struct hr_summary *s)
 {
 	hr_json_object(j, "missing");
@@ -141,6 +155,7 @@ static void put_missing(struct hr_json *j, const struct hr_summary *s)
 		hr_json_end(j);
 	}
 	hr_json_end(j);
+	put_excluded(j, &s->left_out);
 	hr_json_bool(j, "counters_only", s->counters_only);
 	hr_json_uint(j, "cut_short", s->cut_short);
 	hr_json_array(j, "problems");

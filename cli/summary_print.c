@@ -87,14 +87,24 @@ static void print_counters_only(const struct hr_summary *s, FILE *out)
 		full ? "the store had reached --max-size, and " : "");
 }
 
+static void print_left_out(const struct hr_summary *s, FILE *out)
+{
+	char *text = hr_left_out_text(&s->left_out, s->data.opens);
+
+	if (s->ranks_deselected != NULL)
+		fprintf(out, "  left out  ranks %s, by --ranks or --local-ranks\n",
+			s->ranks_deselected);
+	if (text != NULL)
+		fprintf(out, "  left out  %s\n", text);
+	free(text);
+}
+
 static void print_missing(const struct hr_summary *s, FILE *out)
 {
 	if (s->ranks_missing != NULL)
 		fprintf(out, "  missing   ranks %s of %u were not seen\n", s->ranks_missing,
 			s->ranks_expected);
-	if (s->ranks_deselected != NULL)
-		fprintf(out, "  left out  ranks %s, by --ranks or --local-ranks\n",
-			s->ranks_deselected);
+	print_left_out(s, out);
 	for (size_t i = 0; i < s->n_losses; i++) {
 		if (strcmp(s->losses[i].reason, "max_size") == 0)
 			continue;

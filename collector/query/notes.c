@@ -8,6 +8,7 @@
 #include "collector/query/internal.h"
 #include "collector/query/named.h"
 #include "collector/query/value.h"
+#include "common/left_out.h"
 
 struct notes {
 	void (*say)(const char *text);
@@ -65,6 +66,74 @@ static void add_damage(struct hr_query *q, struct notes *notes)
 	free(text);
 }
 
+static int opens_in(void *self, duckdb_data_chunk chunk)
+{
+	duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
+
+	if (hr_duckdb.data_chunk_get_size(chunk) > 0)
+		*(uint64_t *)self = *(const uint64_t *)hr_duckdb.vector_get_data(v);
+	return 0;
+}
+
+/* Opens of data that were recorded, as the summary counts them; 0 where that cannot be told. */
+static uint64_t recorded_opens(struct hr_query *q, const char *job)
+{
+	static const char sql[] =
+	    "SELECT CAST(coalesce(sum(count - errors), 0) AS UBIGINT) FROM rollups "
+	    "WHERE job = $job AND class = 'open' AND scope = 'data'";
+	const struct hr_query_arg arg = {.name = "job", .text = job, .type = HR_ARG_VARCHAR};
+	uint64_t opens = 0;
+	const struct hr_query_sink sink = {begin, opens_in, end, &opens};
+	char *error = NULL;
+
+	hr_query_run(q, sql, &arg, 1, &sink, &error);
+	free(error);
+	return opens;
+}
+
+static void say_left_out(struct hr_query *q, struct notes *notes, const char *job,
+			 const struct hr_left_out *left_out)
+{
+	char *text = hr_left_out_text(left_out, 0), *line;
+
+	if (text == NULL) /* mostly: then nobody waits for the rollups to be read */
+		return;
+	free(text);
+	text = hr_left_out_text(left_out, recorded_opens(q, job));
+	if (text != NULL && asprintf(&line, "job %s left out %s", job, text) >= 0) {
+		add(notes, line);
+		free(line);
+	}
+	free(text);
+}
+
+static void take_excluded(const struct hr_stream *s, struct hr_left_out *left_out)
+{
+	for (uint32_t i = 0; i < s->n_processes; i++) {
+		const Headrace__Process *p = s->processes[i].msg;
+
+		for (size_t k = 0; k < p->n_excluded; k++)
+			(void)hr_left_out_add(left_out, p->excluded[k]->pattern.data,
+					      p->excluded[k]->pattern.len, p->excluded[k]->opens);
+	}
+}
+
+/* The streams of a job follow one another. */
+static void add_left_out(struct hr_query *q, struct notes *notes)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(q->catalog, &streams);
+	struct hr_left_out left_out = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		take_excluded(&streams[i], &left_out);
+		if (i + 1 < n && strcmp(streams[i].job, streams[i + 1].job) == 0)
+			continue;
+		say_left_out(q, notes, streams[i].job, &left_out);
+		hr_left_out_done(&left_out);
+	}
+}
+
 int hr_query_notes(struct hr_query *q, unsigned max, void (*say)(const char *text))
 {
 	struct notes notes = {say, max, 0};
@@ -80,6 +149,7 @@ int hr_query_notes(struct hr_query *q, unsigned max, void (*say)(const char *tex
 	if (r < 0 && error != NULL)
 		add(&notes, error);
 	free(error);
+	add_left_out(q, &notes);
 	add_damage(q, &notes);
 	if (notes.n > max &&
 	    asprintf(&more, "and %" PRIu64 " more notes of this kind", notes.n - max) >= 0) {

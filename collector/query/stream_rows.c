@@ -3,6 +3,8 @@
  * processes and levels: small tables, a stream's own messages.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "collector/query/rows.h"
@@ -40,6 +42,37 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 	for (size_t i = 0; i < n; i++)
 		copy[i] = (char)(p->cmdline.data[i] == '\0' ? ' ' : p->cmdline.data[i]);
 	return hr__string_of(&q->pool, copy, n);
+}
+
+/* "PATTERN=OPENS,PATTERN=OPENS": a pattern holds no comma. */
+static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process *p)
+{
+	size_t bytes = 0, n = 0;
+	char *text;
+
+	for (size_t i = 0; i < p->n_excluded; i++)
+		bytes += p->excluded[i]->pattern.len + sizeof("=18446744073709551615,");
+	text = hr__pool_get(&q->pool, bytes);
+	for (size_t i = 0; i < p->n_excluded && text != NULL; i++) {
+		const ProtobufCBinaryData *pattern = &p->excluded[i]->pattern;
+
+		if (i > 0)
+			text[n++] = ',';
+		if (pattern->len > 0)
+			memcpy(text + n, pattern->data, pattern->len);
+		n += pattern->len;
+		n += (size_t)sprintf(text + n, "=%" PRIu64, p->excluded[i]->opens);
+	}
+	return n > 0 ? hr__string_of(&q->pool, text, n) : hr__string(NULL, 0);
+}
+
+static uint64_t excluded_opens(const Headrace__Process *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_excluded; i++)
+		n += p->excluded[i]->opens;
+	return n;
 }
 
 static void processes_cell(const struct hr_rows *rows, size_t row, unsigned column,
@@ -81,6 +114,12 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		break;
 	case HR_PROCESSES_deselected:
 		c->u = p->deselected;
+		break;
+	case HR_PROCESSES_excluded_opens:
+		c->u = excluded_opens(p);
+		break;
+	case HR_PROCESSES_excluded:
+		hr__cell_text(c, excluded_text(rows->q, p));
 		break;
 	default:
 		c->u = p->uid;

@@ -49,6 +49,8 @@ static void add_processes(struct stream *s)
 {
 	Headrace__Processes body = HEADRACE__PROCESSES__INIT;
 	Headrace__Process p[PROCS], *rows[PROCS];
+	char patterns[][8] = {"/opt", "/etc", ""};
+	Headrace__Excluded e[3], *excluded[] = {&e[0], &e[1], &e[2]};
 
 	for (int i = 0; i < PROCS; i++) {
 		headrace__process__init(&p[i]);
@@ -61,6 +63,16 @@ static void add_processes(struct stream *s)
 		p[i].worker_plus1 = i == 1;
 		p[i].world_size = 4;
 	}
+	for (int i = 0; i < 3; i++) {
+		headrace__excluded__init(&e[i]);
+		e[i].pattern.data = (uint8_t *)patterns[i];
+		e[i].pattern.len = strlen(patterns[i]);
+		e[i].opens = 120 + (uint64_t)i;
+	}
+	p[0].n_excluded = 3;
+	p[0].excluded = excluded;
+	p[2].n_excluded = 1;
+	p[2].excluded = excluded;
 	body.n_rows = PROCS;
 	body.rows = rows;
 	s->frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
@@ -306,10 +318,13 @@ static void test_missing_is_said_first(void **state)
 	assert_int_equal(s->losses[0].count, 10);
 	hr_summary_print(s, out);
 	fclose(out);
-	assert_non_null(strstr(text, "headrace: j killed after 11.0 s; 3 processes (1 still open), "
-				     "2 ranks, 1 worker; 0 events, 15 lost\n"
-				     "  missing   ranks 1 3 of 4 were not seen\n"
-				     "  missing   10 operations (ring_full), 200 B\n"));
+	assert_non_null(strstr(text,
+			       "headrace: j killed after 11.0 s; 3 processes (1 still open), "
+			       "2 ranks, 1 worker; 0 events, 15 lost\n"
+			       "  missing   ranks 1 3 of 4 were not seen\n"
+			       "  left out  240 opens below /opt, 122 by other patterns: default "
+			       "excludes (--include records what it names, and nothing else)\n"
+			       "  missing   10 operations (ring_full), 200 B\n"));
 	assert_non_null(strstr(text, "read, 86.7 % of them under 64 KiB\n"));
 	for (const char *c = text; *c != '\0'; c++)
 		lines += *c == '\n';
@@ -397,6 +412,9 @@ static void test_json(void **state)
 	assert_non_null(strstr(text, "\"summary_version\": 1,"));
 	assert_non_null(strstr(text, "\"ranks\": \"1 3\","));
 	assert_non_null(strstr(text, "\"operations_lost\": 15,"));
+	assert_non_null(strstr(text, "\"pattern\": \"/opt\",\n        \"opens\": 240\n"));
+	assert_non_null(strstr(text, "\"pattern\": \"/etc\",\n        \"opens\": 121\n"));
+	assert_non_null(strstr(text, "\"pattern\": null,\n        \"opens\": 122\n"));
 	assert_non_null(strstr(text, "\"path\": \"/data/train/n39/a\\\\x0A.jpg\","));
 	assert_int_equal(hr_summary_write(s, "/nonexistent/summary.json"), -ENOENT);
 	hr_summary_free(s);

@@ -5,8 +5,11 @@
 import glob
 import os
 import signal
+import json
+import shutil
 import struct
 import subprocess
+import tempfile
 
 import harness
 from harness import Case
@@ -165,6 +168,110 @@ class Ends(Loader):
 
     def test_main_sigkill(self):
         self.ended("main_sigkill", killed=5, status=128 + signal.SIGKILL)
+
+
+OPEN_ALL = """
+import os, sys
+for name in os.listdir(sys.argv[1]):
+    os.close(os.open(f"{sys.argv[1]}/{name}", os.O_RDONLY))
+if len(sys.argv) > 2:
+    os.execv(sys.executable, [sys.executable, "-c", *sys.argv[2:], sys.argv[1]])
+"""
+
+
+class LeftOut(Loader):
+    """Data below /var, which is recorded only where --include names it: every open is counted."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder.fill(160, size=4096)
+        self.hidden = tempfile.mkdtemp(prefix="hr-e2e-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, self.hidden)
+        self.summary = f"{self.folder.path}/summary"
+
+    def hide(self):
+        """Puts the data where nothing is recorded."""
+        for name in os.listdir(self.folder.data):
+            shutil.copy(f"{self.folder.data}/{name}", self.hidden)
+        self.folder.data = self.hidden
+
+    def headrace(self, argv, *, options=(), **more):
+        return super().headrace(argv, options=("--summary", self.summary, *options), **more)
+
+    def left_out(self, traced):
+        """Opens below /var, in the summary; the same by process, {pid: opens}."""
+        with open(self.summary, encoding="utf-8") as file:
+            rows = json.load(file)["missing"]["excluded_opens"]
+        by_pid = {}
+        for row in traced.sql("SELECT pid, excluded FROM hr_processes() WHERE excluded_opens > 0"):
+            opens = dict(pair.rsplit("=", 1) for pair in row["excluded"].split(","))
+            if "/var" in opens:
+                by_pid[row["pid"]] = by_pid.get(row["pid"], 0) + int(opens["/var"])
+        return {r["pattern"]: r["opens"] for r in rows}.get("/var", 0), by_pid
+
+    def assert_said(self, traced, opens):
+        text = f"left out  {opens} opens below /var: default excludes"
+        self.assertIn(text, traced.result.stderr.decode())
+        asked = harness.run(
+            [harness.HEADRACE, "query", traced.store, "summary"], self.folder.environment()
+        )
+        self.assertIn(f"left out {opens} opens below /var", asked.stderr.decode())
+
+    def workers(self, *args):
+        """Each process opens what it says; the main one also lists the folder."""
+        self.hide()
+        traced = self.headrace(self.job("--kind", "whole", *args))
+        seen = [pid for _, _, _, pid, _ in self.seen()]
+        want = {pid: seen.count(pid) for pid in seen}
+        total, by_pid = self.left_out(traced)
+        (main,) = by_pid.keys() - want.keys()
+        self.assertEqual(by_pid, {**want, main: 1})
+        self.assertEqual(total, 160 + 1)
+        self.assert_said(traced, total)
+        self.assert_consistent(traced)
+
+    def test_fork(self):
+        self.workers("--method", "fork")
+
+    def test_spawn(self):
+        self.workers("--method", "spawn")
+
+    def test_workers_without_a_session(self):
+        """They do nothing else: their parent counts for them."""
+        self.hide()
+        code = (
+            "import os, sys\nfor i in range(4):\n    if os.fork() == 0:\n"
+            "        for name in sorted(os.listdir(sys.argv[1]))[i::4]:\n"
+            "            os.close(os.open(f'{sys.argv[1]}/{name}', os.O_RDONLY))\n"
+            "        os._exit(0)\nfor i in range(4):\n    os.wait()\n"
+        )
+        traced = self.headrace([harness.PYTHON, "-c", code, self.hidden])
+        total, by_pid = self.left_out(traced)
+        self.assertEqual((total, len(by_pid)), (160 + 4, 1))
+        self.assert_said(traced, total)
+
+    def test_exec(self):
+        self.hide()
+        argv = [harness.PYTHON, "-c", OPEN_ALL, self.hidden, OPEN_ALL]
+        traced = self.headrace(argv)
+        total, by_pid = self.left_out(traced)
+        self.assertEqual((total, len(by_pid)), (2 * 161, 1))
+        rows = traced.sql("SELECT exit FROM hr_processes() WHERE contains(excluded, '/var=161')")
+        self.assertEqual(sorted(r["exit"] for r in rows), ["0", "exec"])
+
+    def test_included(self):
+        self.hide()
+        traced = self.headrace(
+            self.job("--kind", "whole"), options=("--include", f"{self.hidden},/nowhere")
+        )
+        self.assertEqual(self.left_out(traced), (0, {}))
+        self.assertEqual(traced.counts("class = 'open'")["open"].calls, 160)
+
+    def test_elsewhere(self):
+        """A job whose data is recorded is told of nothing."""
+        traced = self.headrace(self.job("--kind", "whole"))
+        self.assertEqual(self.left_out(traced), (0, {}))
+        self.assertNotIn("left out", traced.result.stderr.decode())
 
 
 if __name__ == "__main__":

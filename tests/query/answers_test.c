@@ -130,6 +130,8 @@ static void processes_are_listed(void **state)
 	       "2,101,99,0,3,/usr/bin/python3,python3 train.py,,1700000000000000000,"
 	       "1700000002000000000,SIGKILL\n"
 	       "3,102,99,,,/usr/bin/python3,python3 train.py,1,1700000000000000000,,\n");
+	EXPECT("SELECT proc, excluded_opens, excluded FROM hr_processes()" N1 "ORDER BY proc",
+	       "1,2399,\"/opt=1200,/etc=1199\"\n2,1199,/etc=1199\n3,0,\n");
 }
 
 static void jobs_are_put_together(void **state)

@@ -88,6 +88,7 @@ static void send_job(struct stream *s, char *state, uint32_t ranks)
 static void send_processes(struct stream *s, uint32_t first_rank)
 {
 	Headrace__Process rows[3], *list[3] = {&rows[0], &rows[1], &rows[2]};
+	Headrace__Excluded excluded[2], *left_out[2] = {&excluded[0], &excluded[1]};
 	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
@@ -110,6 +111,15 @@ static void send_processes(struct stream *s, uint32_t first_rank)
 	rows[1].end_ns = FIX_BOOT_NS + 2000000000u;
 	rows[1].exit = "SIGKILL";
 	rows[2].exec_of = 1;
+	for (unsigned i = 0; i < 2; i++) {
+		headrace__excluded__init(&excluded[i]);
+		excluded[i].pattern = i == 0 ? BYTES("/opt") : BYTES("/etc");
+		excluded[i].opens = 1200 - i;
+	}
+	rows[0].n_excluded = 2;
+	rows[0].excluded = left_out;
+	rows[1].n_excluded = 1;
+	rows[1].excluded = left_out + 1;
 	processes.n_rows = 3;
 	processes.rows = list;
 	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
