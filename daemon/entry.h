@@ -197,7 +197,7 @@ struct hr_entry_stop {
 	struct hr_entry h;
 	uint64_t now_ns;
 	char state[15];
-	bool cut_short;
+	uint8_t cut_short; /* not bool: a damaged journal may say anything */
 };
 
 static inline uint64_t hr_entry_round(uint64_t bytes)
