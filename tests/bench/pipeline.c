@@ -11,8 +11,9 @@ static const struct {
 	const char *name;
 	hr_bench_stage *run;
 } stages[] = {
-    {"drain", hr_bench_drain}, {"codec", hr_bench_codec}, {"append", hr_bench_append},
-    {"open", hr_bench_open},   {"scan", hr_bench_scan},	  {"query", hr_bench_query},
+    {"drain", hr_bench_drain},	 {"counters", hr_bench_counters}, {"codec", hr_bench_codec},
+    {"append", hr_bench_append}, {"open", hr_bench_open},	  {"scan", hr_bench_scan},
+    {"query", hr_bench_query},
 };
 #define N_STAGES (sizeof(stages) / sizeof(stages[0]))
 

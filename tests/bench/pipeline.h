@@ -20,6 +20,7 @@ struct hr_bench {
 typedef int hr_bench_stage(const struct hr_bench *bench);
 
 hr_bench_stage hr_bench_drain;
+hr_bench_stage hr_bench_counters;
 hr_bench_stage hr_bench_codec;
 hr_bench_stage hr_bench_append;
 hr_bench_stage hr_bench_open;
