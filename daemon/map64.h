@@ -11,8 +11,9 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "daemon/bigmem.h"
 
 #define HR_MAP64_NONE UINT32_MAX
 
@@ -69,7 +70,7 @@ static inline int hr__map64_grow(struct hr_map64 *m)
 	struct hr_map64 bigger = {.mask = m->cells ? m->mask * 2 + 1 : 15};
 	size_t bytes = ((size_t)bigger.mask + 1) * sizeof(*bigger.cells);
 
-	bigger.cells = malloc(bytes);
+	bigger.cells = hr_big_alloc(bytes);
 	if (!bigger.cells)
 		return -ENOMEM;
 	memset(bigger.cells, 0xff, bytes);

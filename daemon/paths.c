@@ -9,9 +9,12 @@ static int room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 
 	if (n < *room)
 		return 0;
-	bigger = realloc(*v, more * size);
+	bigger = hr_big_alloc(more * size);
 	if (!bigger)
 		return -ENOMEM;
+	if (n)
+		memcpy(bigger, *v, n * size);
+	free(*v);
 	*v = bigger;
 	*room = more;
 	return 0;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables that grow far beyond caches: what they hold stays, and they ask for huge pages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/paths.h"
+
+#define FILES 200000u /* rows of 6 MiB, cells of 8 */
+
+static uint64_t hash_of(uint32_t file)
+{
+	return ((uint64_t)file << 32 | file) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void files_keep_their_ids(void **state)
+{
+	struct hr_paths p = {0};
+	uint32_t index;
+
+	(void)state;
+	for (uint32_t file = 1; file <= FILES; file++) {
+		char text[32];
+		int bytes = snprintf(text, sizeof(text), "/data/%u", file);
+
+		assert_int_equal(hr_paths_name(&p, hash_of(file), (const uint8_t *)text,
+					       (uint32_t)bytes, (uint16_t)file, 0, &index),
+				 0);
+		assert_int_equal(p.v[index].id, file);
+	}
+	for (uint32_t file = 1; file <= FILES; file++) {
+		index = hr_paths_use(&p, hash_of(file), 0);
+		assert_int_equal(p.v[index].id, file);
+		assert_int_equal(p.v[index].mount, (uint16_t)file);
+	}
+	assert_int_equal(p.n, FILES);
+	hr_paths_done(&p);
+}
+
+/* "VmFlags: rd wr ... hg" of the mapping that holds `p`. */
+static bool asked_for_huge_pages(const void *p)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	bool here = false, asked = false;
+	char line[4096];
+
+	assert_non_null(smaps);
+	while (!asked && fgets(line, sizeof(line), smaps)) {
+		uintptr_t from, to;
+
+		if (sscanf(line, "%zx-%zx ", &from, &to) == 2)
+			here = from <= (uintptr_t)p && (uintptr_t)p < to;
+		asked = here && strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL;
+	}
+	fclose(smaps);
+	return asked;
+}
+
+static void large_blocks_ask_for_huge_pages(void **state)
+{
+	uint8_t *large = hr_big_alloc(3 * HR_HUGE_BYTES / 2), *small = hr_big_alloc(64);
+
+	(void)state;
+	assert_non_null(large);
+	assert_non_null(small);
+	assert_int_equal((uintptr_t)large % HR_HUGE_BYTES, 0);
+	memset(large, 1, 3 * HR_HUGE_BYTES / 2);
+	memset(small, 1, 64);
+	if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0) {
+		assert_true(asked_for_huge_pages(large));
+		assert_false(asked_for_huge_pages(small));
+	}
+	free(large);
+	free(small);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(files_keep_their_ids),
+	    cmocka_unit_test(large_blocks_ask_for_huge_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
