@@ -264,10 +264,10 @@ static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
 		e->failed = true;
 		return;
 	}
-	for (uint32_t i = f->idle.oldest; i != UINT32_MAX; i = f->v[i].newer)
+	for (uint32_t i = f->idle.oldest; i != UINT32_MAX; i = f->links[i].newer)
 		if (!proc || f->v[i].t.proc == proc)
 			list[n++] = i;
-	for (uint32_t i = f->open.oldest; i != UINT32_MAX; i = f->v[i].newer)
+	for (uint32_t i = f->open.oldest; i != UINT32_MAX; i = f->links[i].newer)
 		if (!proc || f->v[i].t.proc == proc)
 			list[n++] = i;
 	for (uint32_t i = 0; i < n; i++) {

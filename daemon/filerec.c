@@ -19,14 +19,14 @@ static struct hr_filerec_list *list_of(struct hr_filerecs *f, const struct hr_fi
 
 static void list_remove(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t i)
 {
-	struct hr_filerec *r = &f->v[i];
+	const struct hr_filerec_link *r = &f->links[i];
 
 	if (r->older != NONE)
-		f->v[r->older].newer = r->newer;
+		f->links[r->older].newer = r->newer;
 	else
 		l->oldest = r->newer;
 	if (r->newer != NONE)
-		f->v[r->newer].older = r->older;
+		f->links[r->newer].older = r->older;
 	else
 		l->newest = r->older;
 	l->n--;
@@ -34,12 +34,9 @@ static void list_remove(struct hr_filerecs *f, struct hr_filerec_list *l, uint32
 
 static void list_push(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t i)
 {
-	struct hr_filerec *r = &f->v[i];
-
-	r->newer = NONE;
-	r->older = l->newest;
+	f->links[i] = (struct hr_filerec_link){.newer = NONE, .older = l->newest};
 	if (l->newest != NONE)
-		f->v[l->newest].newer = i;
+		f->links[l->newest].newer = i;
 	else
 		l->oldest = i;
 	l->newest = i;
@@ -63,6 +60,7 @@ void hr_filerecs_done(struct hr_filerecs *f)
 		if (f->v[i].t.proc) /* in use */
 			hists_done(&f->v[i]);
 	free(f->v);
+	free(f->links);
 	hr_map64_done(&f->by_key);
 	hr_filerecs_init(f);
 }
@@ -80,26 +78,42 @@ void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 	hr_map64_prefetch(&f->by_key, key(proc, file, api));
 }
 
+static int grow(struct hr_filerecs *f)
+{
+	uint32_t more = f->room ? f->room * 2 : 64;
+	struct hr_filerec *v = realloc(f->v, more * sizeof(*v));
+	struct hr_filerec_link *links = realloc(f->links, more * sizeof(*links));
+
+	if (v)
+		f->v = v;
+	if (links)
+		f->links = links;
+	if (!v || !links)
+		return -ENOMEM;
+	f->room = more;
+	return 0;
+}
+
 static uint32_t take_slot(struct hr_filerecs *f)
 {
 	uint32_t i = f->unused;
 
 	if (i != NONE) {
-		f->unused = f->v[i].newer;
+		f->unused = f->links[i].newer;
 		if (f->unused != NONE)
 			__builtin_prefetch(&f->v[f->unused], 1);
 		return i;
 	}
-	if (f->n == f->room) {
-		uint32_t more = f->room ? f->room * 2 : 64;
-		struct hr_filerec *v = realloc(f->v, more * sizeof(*v));
-
-		if (!v)
-			return NONE;
-		f->v = v;
-		f->room = more;
-	}
+	if (f->n == f->room && grow(f))
+		return NONE;
 	return f->n++;
+}
+
+static void give_slot(struct hr_filerecs *f, uint32_t i)
+{
+	f->v[i].t.proc = 0;
+	f->links[i].newer = f->unused;
+	f->unused = i;
 }
 
 static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
@@ -111,9 +125,7 @@ static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 	memset(&f->v[i], 0, sizeof(f->v[i]));
 	f->v[i].t = *tail;
 	if (hr_map64_set(&f->by_key, key(tail->proc, tail->file, tail->api), i)) {
-		f->v[i].t.proc = 0;
-		f->v[i].newer = f->unused;
-		f->unused = i;
+		give_slot(f, i);
 		return NONE;
 	}
 	f->live++;
@@ -310,12 +322,12 @@ uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t 
 
 	if (idle < excess)
 		idle = excess;
-	for (i = f->idle.oldest; i != NONE && n < max; i = f->v[i].newer) {
+	for (i = f->idle.oldest; i != NONE && n < max; i = f->links[i].newer) {
 		if (n >= idle && f->v[i].last_ns + HR_FILE_IDLE_NS > now_ns)
 			return n;
 		indexes[n++] = i;
 	}
-	for (i = f->open.oldest; i != NONE && n < max && n < excess; i = f->v[i].newer)
+	for (i = f->open.oldest; i != NONE && n < max && n < excess; i = f->links[i].newer)
 		indexes[n++] = i;
 	return n;
 }
@@ -327,15 +339,13 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
 	hists_done(r);
 	hr_map64_remove(&f->by_key, key(r->t.proc, r->t.file, r->t.api));
 	list_remove(f, list_of(f, r), index);
-	r->t.proc = 0;
-	r->newer = f->unused;
-	f->unused = index;
+	give_slot(f, index);
 	f->live--;
 }
 
 void hr_filerec_reset(struct hr_filerec *r)
 {
-	struct hr_filerec kept = {.t = r->t, .newer = r->newer, .older = r->older};
+	struct hr_filerec kept = {.t = r->t};
 
 	hists_done(r);
 	*r = kept;

@@ -19,7 +19,7 @@
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
-#define HR_FILERECS_IDLE 512u /* of them: few enough that the processor keeps them near */
+#define HR_FILERECS_IDLE 256u /* of them: few enough that the processor keeps them near */
 #define HR_FILE_BINS	 48u  /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
@@ -56,8 +56,7 @@ enum hr_filerec_count {
 /* Small: thousands are in use at a time. Counts of 32 bits go up by one a slot, and a checkpoint comes long before 2^32. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
-	bool dirty;	       /* has something to send */
-	uint32_t newer, older; /* list: by last operation */
+	bool dirty; /* has something to send */
 	uint64_t first_ns, last_ns;
 	uint32_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
 	uint64_t ops[HR_FILE_COUNTS];
@@ -67,13 +66,19 @@ struct hr_filerec {
 	struct hr_few_hist read_hist, write_hist;
 };
 
+/* Neighbours in a list by last operation. Apart from the records: walking a list touches few lines. */
+struct hr_filerec_link {
+	uint32_t newer, older;
+};
+
 struct hr_filerec_list {
 	uint32_t oldest, newest;
 	uint32_t n;
 };
 
 struct hr_filerecs {
-	struct hr_filerec *v; /* slots; unused ones are chained by `newer` */
+	struct hr_filerec *v;
+	struct hr_filerec_link *links; /* of `v`; unused slots are chained by `newer` */
 	uint32_t n, room, unused;
 	uint32_t live;
 	struct hr_map64 by_key;

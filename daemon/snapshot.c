@@ -229,7 +229,7 @@ static int write_filerecs(const struct hr_engine *e, struct hr_journal *j)
 	if (!in)
 		return -ENOSPC;
 	in->n = 0;
-	for (uint32_t i = f->open.oldest; i != UINT32_MAX; i = f->v[i].newer)
+	for (uint32_t i = f->open.oldest; i != UINT32_MAX; i = f->links[i].newer)
 		in->rows[in->n++] = f->v[i].t;
 	hr_journal_commit(j, HR_ENTRY_FILERECS, bytes);
 	return 0;
