@@ -76,8 +76,9 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/* A control record with text: returns the slots it took. */
-static uint32_t take_text(struct fold *f, const struct hr_record *r, uint32_t left)
+/* A control record with text: returns the slots it took. Apart from advance(), whose common way needs few registers. */
+static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
+						    uint32_t left)
 {
 	const struct hr_text *parts = (const struct hr_text *)(r + 1);
 	uint8_t text[TEXT_MOST + HR_TEXT_BYTES];
@@ -175,7 +176,9 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 	a->found[turn].n = n;
 }
 
-static void look_ahead(struct ahead *a, const struct fold *f, const struct cursor *c)
+/* Apart from advance(), as take_text. */
+static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct fold *f,
+						 const struct cursor *c)
 {
 	const struct hr_paths *paths = &f->e->paths;
 	uint32_t rows = (a->turn + 2) % 3, records = (a->turn + 1) % 3;
