@@ -81,9 +81,10 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 	uint64_t bytes = sizeof(*ring) + ((uint64_t)t->mask + 1) * HR_SLOT_BYTES;
 	long r = hr__image.quiet ? 0 : HR_SYS3(madvise, ring, bytes, MADV_POPULATE_WRITE);
 
-	if (r < 0 && r != -EINVAL) /* before Linux 5.14: page by page */
+	if (r == -ENOMEM || r == -EFAULT)
 		return false;
-	t->populate_at = NEVER;
+	t->populate_at =
+	    NEVER; /* whatever else is wrong (before Linux 5.14: EINVAL): page by page */
 	return true;
 }
 
