@@ -20,7 +20,7 @@
 static int allocate(int fd)
 {
 	/* And the page behind, where the drain thread looks for the next record. */
-	uint64_t bytes = sizeof(struct hr_ring_hdr) + 2 * HR_RING_EARLY * HR_SLOT_BYTES;
+	uint64_t bytes = sizeof(struct hr_ring_hdr) + UINT64_C(2) * HR_RING_EARLY * HR_SLOT_BYTES;
 
 	if (fallocate(fd, 0, 0, sizeof(struct hr_map_hdr)) < 0)
 		return -errno;
