@@ -115,7 +115,7 @@ static bool daemon_answers(uint64_t waited_ns)
 	hr__linkname_stat(path, peer.pid);
 	n = hr__sys_slurp(path, text, sizeof(text) - 1);
 	if (n < 0)
-		return n == -ENOENT || waited_ns < BLIND_NS;
+		return n == -ENOENT || n == -ESRCH || waited_ns < BLIND_NS;
 	text[n] = '\0';
 	state = strstr(text, ") "); /* behind its name, which is ours: "headraced" */
 	return state == NULL || (state[2] != 'T' && state[2] != 't');
