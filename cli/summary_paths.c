@@ -2,10 +2,12 @@
 #include "cli/summary_paths.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/ops.h"
+#include "common/pathid.h"
 #include "common/text.h"
 
 struct entry {
@@ -148,6 +150,22 @@ size_t hr_paths_files(struct hr_paths *p, struct hr_summary_path *ret, size_t ma
 	return n;
 }
 
+/* Folders of one name are one, however programs went there. */
+static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
+			   const struct hr_sums *sums)
+{
+	const char *path = (const char *)info->path;
+	size_t bytes = info->path_bytes;
+	char resolved[PATH_MAX];
+
+	if (bytes <= sizeof(resolved) && path[0] == '/' && hr_path_has_parent(path, bytes)) {
+		memcpy(resolved, path, bytes);
+		path = resolved;
+		bytes = hr_path_resolve(resolved, bytes);
+	}
+	visit(self, path, bytes, sums);
+}
+
 void hr_paths_each(const struct hr_paths *p, hr_paths_visit *visit, void *self)
 {
 	for (size_t i = 0; i < p->room; i++) {
@@ -155,7 +173,7 @@ void hr_paths_each(const struct hr_paths *p, hr_paths_visit *visit, void *self)
 		struct hr_file_info info;
 
 		if (e->hash != 0 && entry_path(e, &info))
-			visit(self, (const char *)info.path, info.path_bytes, &e->sums);
+			visit_resolved(visit, self, &info, &e->sums);
 	}
 }
 

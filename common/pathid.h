@@ -4,14 +4,28 @@
  *
  * Purpose   XXH3 64-bit hash of the path's bytes, seed 0, with the low three bits cleared (the shim's fd table
  *           keeps flags there); 0, which means "no file", becomes 8. The value is stored: it never changes.
- * Threads   A pure function; async-signal-safe, no allocation.
+ * Threads   Pure functions; async-signal-safe, no allocation.
  */
 #ifndef HEADRACE_COMMON_PATHID_H
 #define HEADRACE_COMMON_PATHID_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 uint64_t hr_path_id(const void *path, size_t bytes);
+
+/*
+ * Paths keep `..` as given. As people see them: each `..` takes back the component before it, whether that is a link or
+ * not. In place, of an absolute path without empty components; returns the new length.
+ */
+size_t hr_path_resolve(char *path, size_t bytes);
+
+/* Might it change anything? */
+static inline bool hr_path_has_parent(const char *path, size_t bytes)
+{
+	return memmem(path, bytes, "/..", 3) != NULL;
+}
 
 #endif

@@ -63,11 +63,7 @@ static void fd_opened(struct fold *f, const struct operation *op)
 	const struct hr_record *r = op->r;
 	int32_t fd = r->fd >= 0 ? r->fd : (int32_t)r->ret;
 	uint32_t file = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].id;
-	struct hr_place *place = hr_position_get(&f->p->positions, fd);
 
-	/* fdopen puts a stream on a descriptor that stays where it is. */
-	if (place && place->file == file && op->trait.api == HR_API_STDIO)
-		return;
 	fd_closed(f, fd);
 	if (file &&
 	    hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags & O_APPEND))

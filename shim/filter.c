@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/pathid.h"
+
 bool hr__prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes)
 {
 	while (n_prefix > 0 && prefix[n_prefix - 1] == '/')
@@ -46,9 +48,13 @@ static void pattern_add(struct hr__filter *f, struct hr__patterns *list, const c
 {
 	char *copy = f->text + f->text_used;
 
+	bool glob = is_glob(text, n);
+
 	memcpy(copy, text, n);
+	if (!glob && hr_path_has_parent(copy, n))
+		n = hr_path_resolve(copy, n);
 	f->text_used += (uint32_t)n;
-	f->pool[f->used++] = (struct hr__pattern){copy, (uint32_t)n, is_glob(text, n)};
+	f->pool[f->used++] = (struct hr__pattern){copy, (uint32_t)n, glob};
 	list->n++;
 }
 

@@ -264,6 +264,32 @@ static uint64_t *sent_slot(hr_file file)
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
 }
 
+/* Apart, so that its buffer is on the stack only when it is needed. */
+static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *path, size_t bytes,
+								   uint32_t *ret_kind)
+{
+	enum hr__verdict verdict;
+	struct hr__text text;
+
+	hr__text_init(&text);
+	if (bytes <= hr__text_cap(&text) || hr__text_grow(&text)) {
+		memcpy(text.bytes, path, bytes);
+		path = text.bytes;
+		bytes = hr_path_resolve(text.bytes, bytes);
+	}
+	verdict = hr__filter_verdict(&hr__filter, path, bytes, ret_kind);
+	hr__text_done(&text);
+	return verdict;
+}
+
+/* Whoever writes a pattern thinks of folders, not of the ways in which programs name them. */
+static enum hr__verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
+{
+	if (hr_unlikely(hr_path_has_parent(path, bytes)))
+		return verdict_resolved(path, bytes, ret_kind);
+	return hr__filter_verdict(&hr__filter, path, bytes, ret_kind);
+}
+
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
@@ -271,7 +297,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 	/* The next to be looked at, and far away: on its way while the filter works. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
-	switch (hr__filter_verdict(&hr__filter, path, bytes, ret_kind)) {
+	switch (verdict_of(path, bytes, ret_kind)) {
 	case HR__TRACED:
 		return file;
 	case HR__TRACED_RUNTIME:

@@ -36,6 +36,7 @@ static void filter_verdicts(void **state)
 	    {{.exclude = "/data/"}, "/data", HR__EXCLUDED},
 	    {{.exclude = "/data"}, "/database", HR__TRACED},
 	    {{.exclude = ",,/a,/b"}, "/b/c", HR__EXCLUDED},
+	    {{.exclude = "/a/../b/,/c/.."}, "/b/c", HR__EXCLUDED},
 	    {{.exclude = "*.pyc"}, "/data/__pycache__/x.pyc", HR__EXCLUDED},
 	    {{.exclude = "/data/*/tmp?"}, "/data/a/b/tmp1", HR__EXCLUDED},
 	    {{.exclude = "data"}, "/data/x", HR__TRACED},
@@ -78,6 +79,34 @@ static void long_list(char *at, unsigned n)
 }
 
 /* A list that is too long keeps what comes first, and takes nothing from the lists behind it. */
+static void parents_taken_back(void **state)
+{
+	static const char *const rows[][2] = {
+	    {"/a/../b", "/b"},
+	    {"/a/b/..", "/a"},
+	    {"/a/b/../../c/d", "/c/d"},
+	    {"/..", "/"},
+	    {"/../..", "/"},
+	    {"/../a", "/a"},
+	    {"/a/..", "/"},
+	    {"/a/..b/c", "/a/..b/c"},
+	    {"/a/.../b", "/a/.../b"},
+	    {"/a/b../c", "/a/b../c"},
+	    {"/", "/"},
+	    {"/a", "/a"},
+	};
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n = (size_t)snprintf(text, sizeof(text), "%s", rows[i][0]);
+
+		text[hr_path_resolve(text, n)] = '\0';
+		assert_string_equal(text, rows[i][1]);
+	}
+	assert_true(hr_path_has_parent("/a/..", 5) && !hr_path_has_parent("/a/.b", 5));
+}
+
 static void filter_limits(void **state)
 {
 	static char list[16 * (HR_FILTER_PATTERNS + 2)], wide[HR_FILTER_BYTES + 16];
@@ -329,15 +358,11 @@ static void command_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(filter_verdicts),
-	    cmocka_unit_test(filter_limits),
-	    cmocka_unit_test(kinds_of_default_excludes),
-	    cmocka_unit_test(globs),
-	    cmocka_unit_test(paths_appended),
-	    cmocka_unit_test(link_names),
-	    cmocka_unit_test(proc_names),
-	    cmocka_unit_test(variables),
-	    cmocka_unit_test(path_ids),
+	    cmocka_unit_test(filter_verdicts), cmocka_unit_test(parents_taken_back),
+	    cmocka_unit_test(filter_limits),   cmocka_unit_test(kinds_of_default_excludes),
+	    cmocka_unit_test(globs),	       cmocka_unit_test(paths_appended),
+	    cmocka_unit_test(link_names),      cmocka_unit_test(proc_names),
+	    cmocka_unit_test(variables),       cmocka_unit_test(path_ids),
 	    cmocka_unit_test(command_lines),
 	};
 
