@@ -2,15 +2,17 @@
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- column rank: NULL: processes without one
 -- column workers: slots of DataLoader workers; processes that fill one, one after another, count once
--- column ops, bytes_read, bytes_written: calls, and what they transferred (a copy reads and writes)
--- column read_s, write_s, meta_s: time in reads, writes, and everything else, summed over its processes
+-- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
+-- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else, summed over its processes
 -- column errors: calls that failed
 -- column procs: all processes of the rank
 -- column node, job, attempt: where: the first node by name
 SELECT rank, count(DISTINCT (node, worker)) FILTER (worker IS NOT NULL) AS workers,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
+       coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,
        coalesce(sum(bytes) FILTER (what = 'read'), 0) AS bytes_read,
        coalesce(sum(bytes) FILTER (what = 'write'), 0) AS bytes_written,
+       coalesce(sum(dur_ns) FILTER (what <> 'copy'), 0) / 1e9 AS io_s,
        coalesce(sum(dur_ns) FILTER (what = 'read'), 0) / 1e9 AS read_s,
        coalesce(sum(dur_ns) FILTER (what = 'write'), 0) / 1e9 AS write_s,
        coalesce(sum(dur_ns) FILTER (what = 'other'), 0) / 1e9 AS meta_s,

@@ -3,15 +3,17 @@
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column rank, worker: worker is the slot; NULL is the rank's own process
--- column ops, bytes_read, bytes_written: calls, and what they transferred (a copy reads and writes)
--- column read_s, write_s, meta_s: time in reads, writes, and everything else
+-- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
+-- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else
 -- column errors: calls that failed
 -- column procs: processes that filled the slot, one after another
 -- column node, job, attempt: where
 SELECT rank, worker,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
+       coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,
        coalesce(sum(bytes) FILTER (what = 'read'), 0) AS bytes_read,
        coalesce(sum(bytes) FILTER (what = 'write'), 0) AS bytes_written,
+       coalesce(sum(dur_ns) FILTER (what <> 'copy'), 0) / 1e9 AS io_s,
        coalesce(sum(dur_ns) FILTER (what = 'read'), 0) / 1e9 AS read_s,
        coalesce(sum(dur_ns) FILTER (what = 'write'), 0) / 1e9 AS write_s,
        coalesce(sum(dur_ns) FILTER (what = 'other'), 0) / 1e9 AS meta_s,
