@@ -185,7 +185,11 @@ static void say_options_in_force(const struct run *run)
 	const char *local = in_force(run, "local_ranks", o->local_ranks, text[1], sizeof(text[1]));
 	uint64_t max_bytes = (uint64_t)hr_message_get_int(ready, "max_bytes", 0);
 	int level = (int)hr_message_get_int(ready, "level", o->level);
+	int64_t labels = hr_private_labels_id(o->labels);
 
+	if (o->labels[0] != NULL && hr_message_get_int(ready, "labels", labels) != labels)
+		hr_say("another run of this job on this node has labelled it; the --label of this "
+		       "one are not stored (--job NAME makes it a job of its own)");
 	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
 	    local == o->local_ranks)
 		return;

@@ -249,11 +249,14 @@ static void print_mapped(const struct hr_summary *s, FILE *out)
 	const struct hr_summary_mapped *mapped = &s->mapped;
 	uint64_t on_disk = mapped->files - mapped->files_in_memory;
 
-	if (on_disk == 0)
+	if (mapped->files == 0)
 		return;
-	fprintf(out, "  mapped    %s file%s", hr_text_count(on_disk).s, plural(on_disk));
+	fputs("  mapped    ", out);
+	if (on_disk > 0)
+		fprintf(out, "%s file%s", hr_text_count(on_disk).s, plural(on_disk));
 	if (mapped->files_in_memory > 0)
-		fprintf(out, " and %s in memory", hr_text_count(mapped->files_in_memory).s);
+		fprintf(out, "%s%s in memory", on_disk > 0 ? " and " : "",
+			hr_text_count(mapped->files_in_memory).s);
 	fprintf(out, ", by %s call%s of mmap: what page faults move is not in these lines\n",
 		hr_text_count(mapped->maps).s, plural(mapped->maps));
 }
@@ -278,9 +281,9 @@ static void name_who(const struct hr_summary *s, const struct hr_summary_who *wh
 		snprintf(out, bytes, "%s, worker %d", rank, who->worker);
 }
 
-static void print_parts_head(FILE *out)
+static void print_parts_head(const char *of, FILE *out)
 {
-	fprintf(out, "  %10s %12s %12s %10s\n", "I/O time", "read", "written", "opens");
+	fprintf(out, "  %10s %12s %12s %10s  %s\n", "I/O time", "read", "written", "opens", of);
 }
 
 static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_bytes, uint64_t opens,
@@ -299,7 +302,7 @@ static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 		active += s->who[i].data.ops > 0;
 	if (active < 2)
 		return;
-	print_parts_head(out);
+	print_parts_head("by rank and worker", out);
 	for (size_t i = 0; i < s->n_who && printed < WHO_LINES; i++) {
 		const struct hr_summary_who *who = &s->who[i];
 		char name[64];
@@ -343,12 +346,27 @@ static void print_path(const struct hr_summary_path *row, bool folder, FILE *out
 /* The folders and files with most I/O time. */
 static void print_paths(const struct hr_summary *s, FILE *out)
 {
-	if (s->n_folders + s->n_files > 0)
-		print_parts_head(out);
+	if (s->n_folders > 0)
+		print_parts_head("by folder, with all below it", out);
 	for (size_t i = 0; i < s->n_folders; i++)
 		print_path(&s->folders[i], true, out);
+	if (s->n_files > 0)
+		print_parts_head("by file", out);
 	for (size_t i = 0; i < s->n_files && i < FILE_LINES; i++)
 		print_path(&s->files[i], false, out);
+}
+
+/* A job that is not named like its store may share it with others. */
+static void print_ask(const struct hr_summary *s, const char *store, FILE *out)
+{
+	const char *slash = strrchr(s->store, '/');
+	bool own = strcmp(s->job, slash != NULL ? slash + 1 : s->store) == 0;
+	char *job = own ? NULL : hr_text_quote(s->job);
+
+	fprintf(out, "  stored %s; ask on: headrace query %s%s%s %s\n",
+		hr_text_size(s->stored_bytes).s, store, job != NULL ? " --job " : "",
+		job != NULL ? job : "", s->events > 0 ? "io-time" : "files");
+	free(job);
 }
 
 void hr_summary_print(const struct hr_summary *s, FILE *out)
@@ -364,8 +382,7 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 	print_mapped(s, out);
 	print_who(s, store, out);
 	print_paths(s, out);
-	fprintf(out, "  stored %s; ask on: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
-		store, s->events > 0 ? "io-time" : "files");
+	print_ask(s, store, out);
 	free(quoted);
 	fflush(out);
 }

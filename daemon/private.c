@@ -206,6 +206,16 @@ int hr_private_config_pack(const struct hr_private_config *config, struct hr_mes
 	return ret->bytes < sizeof(ret->text) ? 0 : -EMSGSIZE;
 }
 
+int64_t hr_private_labels_id(const char *const *labels)
+{
+	uint64_t id = UINT64_C(0xcbf29ce484222325);
+
+	for (; labels != NULL && *labels != NULL; labels++)
+		for (const char *c = *labels; c == *labels || c[-1] != '\0'; c++)
+			id = (id ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+	return (int64_t)id;
+}
+
 /* A value as a string that lives as long as the message's copy; NULL when absent. */
 static int get_text(struct hr_private_config *config, size_t *used, const char *key,
 		    const char **ret)

@@ -74,6 +74,9 @@ struct hr_private_config {
 /* -EMSGSIZE when labels and paths are too long together. */
 int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret);
 
+/* All labels ("k=v", NULL-terminated) as one number, for a run that joins to compare its own. */
+int64_t hr_private_labels_id(const char *const *labels);
+
 /* Reads the message from a file from its start, so that each restart of a worker finds it. */
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);

@@ -323,6 +323,7 @@ static void handle_join(struct run *run, const struct hr_message *m)
 	hr_message_add(&w->out, "shim", w->config.names.shim);
 	hr_message_add_int(&w->out, "level", w->config.node.level);
 	hr_message_add_int(&w->out, "max_bytes", (int64_t)w->config.node.max_bytes);
+	hr_message_add_int(&w->out, "labels", hr_private_labels_id(w->config.node.labels));
 	if (w->config.node.ranks != NULL)
 		hr_message_add(&w->out, "ranks", w->config.node.ranks);
 	if (w->config.node.local_ranks != NULL)

@@ -135,9 +135,10 @@ class Kill(harness.Case):
 
     def test_both_killed(self):
         """Nobody is left to record: the command goes on, its exit status comes back, and it is said."""
-        process = self.start_generator()
-        harness.kill(self.daemons("private")[0])
-        harness.kill(self.daemons("worker")[0])
+        process = self.start_generator(blocks=200)
+        keeper, worker = self.daemons("private")[0], self.daemons("worker")[0]
+        harness.kill(keeper)
+        harness.kill(worker)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"not recorded", err)

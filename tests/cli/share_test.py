@@ -83,17 +83,19 @@ class Shared(harness.Case):
         gate = os.path.join(self.dir, "gate")
         os.mkfifo(gate)
         here = os.path.join(self.dir, "here")
-        first = self.start("--ranks", "0-3", "--max-size", "1GiB", "--exclude", f"{here},{gate}", "--",
+        first = self.start("--label", "lr=1", "--ranks", "0-3", "--max-size", "1GiB", "--exclude", f"{here},{gate}", "--",
                            "bash", "-c", f"echo x >{here}; read x <{gate}")
         self.wait_for("the first run", lambda: os.path.exists(here))
-        same = self.run_it("--ranks", "0-3", "--max-size", "1024MiB", "--", "true")
-        other = self.run_it("--level", "counters", "--", "true")
+        same = self.run_it("--label", "lr=1", "--ranks", "0-3", "--max-size", "1024MiB", "--", "true")
+        other = self.run_it("--label", "lr=2", "--level", "counters", "--", "true")
         with open(gate, "w", encoding="utf-8") as f:
             f.write("x\n")
         _, err = self.finish_quietly(first)
         said = "in force are --level trace, --max-size 1.00 GiB, --ranks 0-3, --local-ranks all"
         self.assertNotIn("in force", err + same.stderr)
         self.assertEqual(other.stderr.count(said), 1, other.stderr)
+        self.assertIn("the --label of this one are not stored", other.stderr)
+        self.assertNotIn("--label", err + same.stderr)
         self.assertIn(f"recorded into {self.store}; 1 other run of this job goes on there", same.stderr)
         self.assertNotIn("recorded into", err)
         self.assertIn("  stored ", err)
