@@ -9,7 +9,7 @@
 -- column path: as opened
 -- column ops: all calls on it, single characters (getc, putc) among them
 -- column bytes_read, bytes_written: transferred
--- column read_s, write_s, meta_s: time in reads, writes, and everything else
+-- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else
 -- column procs, ranks: processes and ranks that used it, in all jobs asked for: where each rank has its share of the
 -- data, ranks is 1
 WITH per_file AS (
@@ -22,7 +22,7 @@ WITH per_file AS (
     WHERE ($scope = 'all' OR scope = $scope) AND ($pattern IS NULL OR pattern = $pattern)
       AND ($rank IS NULL OR rank = $rank)
     GROUP BY file_id)
-SELECT path, ops, bytes_read, bytes_written, read_s, write_s, meta_s, procs, ranks
+SELECT path, ops, bytes_read, bytes_written, read_s + write_s + meta_s AS io_s, read_s, write_s, meta_s, procs, ranks
 FROM per_file
 ORDER BY CASE $by WHEN 'bytes' THEN bytes_read + bytes_written WHEN 'ops' THEN ops
          ELSE read_s + write_s + meta_s END DESC, path
