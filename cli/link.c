@@ -145,6 +145,18 @@ static int await_welcome(struct hr_link *link, char **ret_error)
 	return -EPROTO;
 }
 
+static int join(struct hr_link *link, char **ret_error)
+{
+	int r = send_join(link);
+
+	return r < 0 ? r : await_welcome(link, ret_error);
+}
+
+static bool hung_up(int r)
+{
+	return r == -ECONNRESET || r == -EPIPE;
+}
+
 /* With the lock held: nobody starts or ends this daemon meanwhile. */
 static int join_or_start(struct hr_link *link, const struct hr_private_config *config,
 			 const char *headraced, char **ret_error)
@@ -159,8 +171,16 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 			hr_private_remove(&config->names);
 	}
 	if (r == 0)
-		r = send_join(link);
-	return r < 0 ? r : await_welcome(link, ret_error);
+		r = join(link, ret_error);
+	/* A worker died under us: its keeper starts the next, which finds us in the socket's queue. */
+	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
+		close(link->fd);
+		link->fd = -1;
+		r = hr_control_connect(config->names.control, &link->fd);
+		if (r == 0)
+			r = join(link, ret_error);
+	}
+	return r;
 }
 
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
@@ -204,20 +224,23 @@ void hr_link_started(struct hr_link *link, pid_t cmd)
 /* The worker died; the keeper's socket takes us at once, the next worker answers. */
 static void rejoin(struct hr_link *link)
 {
-	int r;
+	int r = -EPIPE;
 
-	if (link->fd >= 0)
-		close(link->fd);
-	link->fd = -1;
 	link->state = HR_LINK_REJOINING;
-	r = link->rejoins++ < MAX_REJOINS ? hr_control_connect(link->names.control, &link->fd)
-					  : -ECONNREFUSED;
-	if (r == 0)
-		r = send_join(link);
+	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
+		if (link->fd >= 0)
+			close(link->fd);
+		link->fd = -1;
+		r = hr_control_connect(link->names.control, &link->fd);
+		if (r == 0)
+			r = send_join(link);
+	}
 	if (r == 0)
 		return;
 	hr_link_close(link);
 	link->state = HR_LINK_GONE;
+	if (link->leaving) /* CMD has ended: whoever asks us to leave says what became of the store */
+		return;
 	hr_say("headraced is gone and was not restarted: CMD goes on, what it does from here on is "
 	       "not recorded");
 }
@@ -317,6 +340,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 {
 	int asked_fd = -1, r = 0;
 
+	link->leaving = true;
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &asked_fd)
 				  : -ECONNRESET;

@@ -29,6 +29,7 @@ struct hr_link {
 	int rank;
 	pid_t cmd;
 	unsigned rejoins;
+	bool leaving;		   /* CMD has ended */
 	struct hr_message message; /* scratch; after hr_link_open: `ready`, after _leave: `done` */
 };
 

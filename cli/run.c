@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/child.h"
@@ -29,6 +30,7 @@
 #include "cli/refusal.h"
 #include "cli/run_options.h"
 #include "cli/summary.h"
+#include "collector/store.h"
 #include "common/text.h"
 #include "daemon/private.h"
 #include "daemon/recover.h"
@@ -353,12 +355,42 @@ static void say_who_prints(const struct run *run)
 		       run->store, others, others == 1 ? "" : "s", others == 1 ? "es" : "");
 }
 
+#define TAKEOVER_TRIES	  50
+#define TAKEOVER_PAUSE_NS 100000000
+
+/* Has some stream of the job still a writer? A worker that ends, or was started a moment ago and is about to. */
+static bool stream_live(const struct run *run)
+{
+	struct hr_catalog *catalog = NULL;
+	const struct hr_stream *streams;
+	const char *store = run->store;
+	char *error = NULL;
+	bool live = false;
+
+	if (hr_catalog_open(&store, 1, run->job.id, &catalog, &error) == 0) {
+		size_t n = hr_catalog_streams(catalog, &streams);
+
+		for (size_t i = 0; i < n; i++)
+			live = live || (streams[i].live && !streams[i].ended &&
+					strcmp(streams[i].node, run->job.node) == 0);
+		hr_catalog_free(catalog);
+	}
+	free(error);
+	return live;
+}
+
 /* The daemon died for good: what its journal holds goes into the store here. */
 static void recover(struct run *run)
 {
+	const struct timespec pause = {.tv_nsec = TAKEOVER_PAUSE_NS};
 	char *note = NULL;
-	int r = hr_store_recover(run->store, &note);
+	int r;
 
+	for (int i = 0; i < TAKEOVER_TRIES && stream_live(run); i++)
+		nanosleep(&pause, NULL);
+	r = hr_store_recover(run->store, &note);
+	if (note != NULL)
+		hr_say("headraced did not finish the job; its journal was taken over");
 	if (r < 0)
 		hr_say("the journal could not be taken over: %s; the next `headrace query` tries "
 		       "again",
@@ -381,7 +413,6 @@ static void finish(struct run *run)
 		return;
 	}
 	if (r == -ECONNRESET) {
-		hr_say("headraced did not finish the job; its journal is taken over now");
 		recover(run);
 	} else {
 		hr_say("headraced does not answer (%s); what follows is what it has stored so far",

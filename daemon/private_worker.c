@@ -218,17 +218,18 @@ static bool end_job(struct worker *w, struct run *last, bool print)
 {
 	char attached[MAX_OPEN_PIDS * 12];
 	size_t n_attached;
-	int lock, r = hr_private_trylock(&w->config.names, &lock);
+	int lock, r = hr_private_trylock(&w->config.names, &lock), stopped;
 
 	if (r == -EWOULDBLOCK)
 		return false;
+	n_attached = open_pids(w, attached, sizeof(attached));
+	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
+	/* Only now: were we killed before, runs would not find the next worker. */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);
-	n_attached = open_pids(w, attached, sizeof(attached));
-	r = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
 	if (last != NULL) {
-		make_done(w, last, print, r);
+		make_done(w, last, print, stopped);
 		hr_message_add(&w->out, "attached", attached);
 		hr_message_add_int(&w->out, "attached_count", (int64_t)n_attached);
 		hr_control_send(last->fd, &w->out);
@@ -487,7 +488,8 @@ static int start_node(struct worker *w, int config_fd)
 	r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
-	if (r < 0)
+	/* -ESTALE: all but the last words of the job were said; who asks the store takes them over. */
+	if (r < 0 && r != -ESTALE)
 		fprintf(stderr, "headraced: %s\n", error != NULL ? error : strerrordesc_np(-r));
 	free(error);
 	return r;

@@ -88,6 +88,30 @@ class Kill(harness.Case):
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))
 
+    def test_worker_killed_while_it_ends_the_job(self):
+        """Before and behind the job's last words, while its sockets go: the summary is whole, and says of nothing that it is missing."""
+        for when in (1, 2, 3):
+            with self.subTest(when=when):
+                self.store = os.path.join(self.dir, f"store{when}")
+                gate = os.path.join(self.dir, f"gate{when}")
+                os.mkfifo(gate)
+                process = self.start("--exclude", gate, "--", "sh", "-c",
+                                     f"read x <{gate}; exec {harness.GENERATOR} {self.data} 40 20")
+                worker = self.wait_for("the daemon", lambda: self.daemons("worker"))[0]
+                tracer = subprocess.Popen(["strace", "-f", "-p", str(worker), "-e", "trace=unlink,unlinkat", "-e",
+                                           f"inject=unlink,unlinkat:signal=SIGKILL:when={when}"],
+                                          stderr=subprocess.PIPE, text=True)
+                self.assertIn("attached", tracer.stderr.readline())
+                with open(gate, "w", encoding="utf-8") as f:
+                    f.write("x\n")
+                out, err = process.communicate(timeout=60)
+                self.assertIn("killed by SIGKILL", tracer.communicate(timeout=20)[1])
+                self.assertEqual(process.returncode, 0, err)
+                self.assertNotIn(b"not recorded", err)
+                summary = self.summary()
+                self.assert_totals(json.loads(out), summary)
+                self.assertEqual((summary["state"], summary["missing"]["cut_short"]), ("ended", 0))
+
     def test_worker_killed_while_processes_come_and_go(self):
         """Those that start while there is no worker wait for the next one."""
         runs = 600
