@@ -22,10 +22,17 @@ uint64_t hr_path_id(const void *path, size_t bytes);
  */
 size_t hr_path_resolve(char *path, size_t bytes);
 
-/* Might it change anything? */
+/* Might it change anything? From dot to dot: most paths have one, and memmem sets up a table. */
 static inline bool hr_path_has_parent(const char *path, size_t bytes)
 {
-	return memmem(path, bytes, "/..", 3) != NULL;
+	const char *end = path + bytes, *dot = path;
+
+	while ((dot = memchr(dot, '.', (size_t)(end - dot))) != NULL) {
+		if (dot > path && dot[-1] == '/' && end - dot > 1 && dot[1] == '.')
+			return true;
+		dot++;
+	}
+	return false;
 }
 
 #endif
