@@ -405,10 +405,12 @@ struct hr_lost fake_lost(struct fake_daemon *d, uint16_t op)
 {
 	struct hr_lost sum = {0};
 
+	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->n_sessions; i++)
 		for (uint32_t m = 0; m < d->sessions[i]->n_maps; m++)
 			for (uint32_t k = 0; k < d->sessions[i]->maps[m].n_rings; k++)
 				sum_up(&sum, &d->sessions[i]->maps[m].rings[k].hdr->lost[op]);
+	pthread_mutex_unlock(&d->lock);
 	return sum;
 }
 
@@ -416,8 +418,10 @@ struct hr_lost fake_strays(struct fake_daemon *d, uint16_t op)
 {
 	struct hr_lost sum = {0};
 
+	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->n_sessions; i++)
 		sum_up(&sum, &d->sessions[i]->maps[0].hdr->strays[op]);
+	pthread_mutex_unlock(&d->lock);
 	return sum;
 }
 
