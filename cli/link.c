@@ -120,8 +120,9 @@ static int start_daemon(const char *headraced, const struct hr_private_config *c
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-static int send_join(struct hr_link *link)
+static int send_join(struct hr_link *link, char **ret_error)
 {
+	(void)ret_error;
 	hr_message_init(&link->message, "join");
 	hr_message_add_int(&link->message, "version", HR_CONTROL_VERSION);
 	hr_message_add_int(&link->message, "pid", getpid());
@@ -147,7 +148,7 @@ static int await_welcome(struct hr_link *link, char **ret_error)
 
 static int join(struct hr_link *link, char **ret_error)
 {
-	int r = send_join(link);
+	int r = send_join(link, ret_error);
 
 	return r < 0 ? r : await_welcome(link, ret_error);
 }
@@ -155,6 +156,21 @@ static int join(struct hr_link *link, char **ret_error)
 static bool hung_up(int r)
 {
 	return r == -ECONNRESET || r == -EPIPE;
+}
+
+/* While workers die under us (`r`): the keeper's socket takes us at once, the next worker answers. */
+static int join_next(struct hr_link *link, int r, int (*greet)(struct hr_link *, char **),
+		     char **ret_error)
+{
+	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
+		if (link->fd >= 0)
+			close(link->fd);
+		link->fd = -1;
+		r = hr_control_connect(link->names.control, &link->fd);
+		if (r == 0)
+			r = greet(link, ret_error);
+	}
+	return r;
 }
 
 /* With the lock held: nobody starts or ends this daemon meanwhile. */
@@ -172,15 +188,7 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 	}
 	if (r == 0)
 		r = join(link, ret_error);
-	/* A worker died under us: its keeper starts the next, which finds us in the socket's queue. */
-	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
-		close(link->fd);
-		link->fd = -1;
-		r = hr_control_connect(config->names.control, &link->fd);
-		if (r == 0)
-			r = join(link, ret_error);
-	}
-	return r;
+	return join_next(link, r, join, ret_error);
 }
 
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
@@ -221,21 +229,11 @@ void hr_link_started(struct hr_link *link, pid_t cmd)
 		send_started(link);
 }
 
-/* The worker died; the keeper's socket takes us at once, the next worker answers. */
+/* The worker died. Nobody waits here for the answer of the next. */
 static void rejoin(struct hr_link *link)
 {
-	int r = -EPIPE;
-
 	link->state = HR_LINK_REJOINING;
-	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
-		if (link->fd >= 0)
-			close(link->fd);
-		link->fd = -1;
-		r = hr_control_connect(link->names.control, &link->fd);
-		if (r == 0)
-			r = send_join(link);
-	}
-	if (r == 0)
+	if (join_next(link, -EPIPE, send_join, NULL) == 0)
 		return;
 	hr_link_close(link);
 	link->state = HR_LINK_GONE;

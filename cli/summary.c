@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/list.h"
 #include "cli/summary_ends.h"
 #include "cli/summary_lives.h"
 #include "cli/summary_paths.h"
@@ -31,23 +32,6 @@ struct loader {
 
 /* ---- small helpers --------------------------------------------------------------------------- */
 
-/* Makes room for one more of `bytes` each; false when memory is out. */
-static bool reserve(void *list, size_t n, size_t *room, size_t bytes)
-{
-	void *grown;
-	size_t more = *room == 0 ? 16 : 2 * *room;
-
-	if (n < *room)
-		return true;
-	memcpy(&grown, list, sizeof(grown));
-	grown = realloc(grown, more * bytes);
-	if (grown == NULL)
-		return false;
-	memcpy(list, &grown, sizeof(grown));
-	*room = more;
-	return true;
-}
-
 static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
 {
 	return boot_ns != 0 ? boot_ns + (uint64_t)stream->real_minus_boot_ns : 0;
@@ -67,7 +51,8 @@ static struct hr_summary_who *find_who(struct loader *l, const struct hr_process
 	for (size_t i = 0; i < s->n_who; i++)
 		if (s->who[i].rank == rank && s->who[i].worker == worker)
 			return &s->who[i];
-	if (s->n_who == WHO_MAX || !reserve(&s->who, s->n_who, &l->who_room, sizeof(*s->who)))
+	if (s->n_who == WHO_MAX ||
+	    !hr_list_reserve(&s->who, s->n_who, &l->who_room, sizeof(*s->who)))
 		return NULL;
 	s->who[s->n_who] = (struct hr_summary_who){.rank = rank, .worker = worker};
 	return &s->who[s->n_who++];
@@ -191,7 +176,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 		char *copy = strdup(reason);
 
 		if (copy == NULL ||
-		    !reserve(&s->losses, s->n_losses, &s->losses_room, sizeof(*loss))) {
+		    !hr_list_reserve(&s->losses, s->n_losses, &s->losses_room, sizeof(*loss))) {
 			free(copy);
 			return -ENOMEM;
 		}
@@ -278,19 +263,6 @@ static bool is_wanted(uint32_t kind)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static int fold_excluded(struct loader *l, const struct hr_process *process)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < process->msg->n_excluded && r == 0; i++) {
-		const Headrace__Excluded *row = process->msg->excluded[i];
-
-		r = hr_left_out_add(&l->s->left_out, row->pattern.data, row->pattern.len,
-				    row->opens);
-	}
-	return r;
-}
-
 static int fold_processes(struct loader *l, const struct hr_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->n_processes; i++) {
@@ -302,7 +274,7 @@ static int fold_processes(struct loader *l, const struct hr_stream *stream)
 				       .end_ns = wall_ns(stream, process->msg->end_ns)};
 
 		if (hr_lives_add(&l->lives, &life) < 0 || hr_ends_add(l->s, process) < 0 ||
-		    fold_excluded(l, process) < 0)
+		    hr_left_out_take(&l->s->left_out, process) < 0)
 			return -ENOMEM;
 		if (who != NULL) {
 			who->processes++;

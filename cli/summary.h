@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/left_out.h"
+#include "collector/left_out.h"
 
 #define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
 

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/list.h"
 #include "cli/summary_paths.h"
+#include "common/fnv.h"
 
 #define HEAVY 5u /* a folder has a row from a fifth of the whole on */
 
@@ -24,15 +26,6 @@ struct folders {
 	struct hr_sums whole;
 };
 
-static uint64_t hash_text(const char *text, size_t n)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* Makes the index anew, twice as large. */
 static int grow_index(struct folders *f)
 {
@@ -42,7 +35,8 @@ static int grow_index(struct folders *f)
 	if (index == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->n; i++) {
-		size_t at = hash_text(f->list[i].path, strlen(f->list[i].path)) & (room - 1);
+		size_t at =
+		    hr_fnv(HR_FNV_BASIS, f->list[i].path, strlen(f->list[i].path)) & (room - 1);
 
 		while (index[at] != 0)
 			at = (at + 1) & (room - 1);
@@ -63,26 +57,10 @@ static uint32_t depth_of(const char *path, size_t n)
 	return depth;
 }
 
-/* Room for one more. */
-static bool reserve(struct folders *f)
-{
-	size_t room = f->room == 0 ? 128 : 2 * f->room;
-	struct folder *list;
-
-	if (f->n < f->room)
-		return true;
-	list = realloc(f->list, room * sizeof(*list));
-	if (list == NULL)
-		return false;
-	f->list = list;
-	f->room = room;
-	return true;
-}
-
 /* Where the index has the folder of this name, or room for it. */
 static size_t find_place(const struct folders *f, const char *path, size_t n)
 {
-	size_t at = hash_text(path, n) & (f->index_room - 1);
+	size_t at = hr_fnv(HR_FNV_BASIS, path, n) & (f->index_room - 1);
 
 	while (f->index[at] != 0) {
 		const char *name = f->list[f->index[at] - 1].path;
@@ -110,7 +88,7 @@ static bool add_folder(struct folders *f, const char *path, size_t n)
 	if (2 * f->n >= f->index_room && grow_index(f) < 0)
 		return false;
 	at = find_place(f, path, n);
-	if (f->index[at] != 0 || !reserve(f))
+	if (f->index[at] != 0 || !hr_list_reserve(&f->list, f->n, &f->room, sizeof(*f->list)))
 		return false;
 	f->list[f->n] = (struct folder){.path = strndup(path, n), .depth = depth_of(path, n)};
 	if (f->list[f->n].path == NULL)

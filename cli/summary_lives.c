@@ -4,17 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cli/list.h"
+
 int hr_lives_add(struct hr_lives *lives, const struct hr_life *life)
 {
-	if (lives->n == lives->room) {
-		size_t more = lives->room == 0 ? 64 : 2 * lives->room;
-		struct hr_life *list = realloc(lives->list, more * sizeof(*list));
-
-		if (list == NULL)
-			return -ENOMEM;
-		lives->list = list;
-		lives->room = more;
-	}
+	if (!hr_list_reserve(&lives->list, lives->n, &lives->room, sizeof(*lives->list)))
+		return -ENOMEM;
 	lives->list[lives->n++] = *life;
 	return 0;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/list.h"
+
 static void take_earlier(uint64_t *to, uint64_t ns)
 {
 	if (ns != 0 && (*to == 0 || ns < *to))
@@ -67,15 +69,8 @@ static const char *state(const struct hr_run_part *part)
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream)
 {
-	if (runs->n == runs->room) {
-		size_t more = runs->room == 0 ? 16 : 2 * runs->room;
-		struct hr_run_part *list = realloc(runs->list, more * sizeof(*list));
-
-		if (list == NULL)
-			return -ENOMEM;
-		runs->list = list;
-		runs->room = more;
-	}
+	if (!hr_list_reserve(&runs->list, runs->n, &runs->room, sizeof(*runs->list)))
+		return -ENOMEM;
 	runs->list[runs->n++] = *stream;
 	return 0;
 }

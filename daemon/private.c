@@ -12,17 +12,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/fnv.h"
+
 /* ---- names ----------------------------------------------------------------------------------- */
-
-/* FNV-1a, 64 bits: names sockets, guards nothing. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
-{
-	const uint8_t *bytes = data;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
 
 /* Makes `dir` when absent; it must be a folder of ours that nobody else can enter. */
 static int own_folder(const char *dir)
@@ -71,7 +63,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error)
 {
 	char dir[HR_PRIVATE_PATH] = "";
-	uint64_t key = UINT64_C(0xcbf29ce484222325);
+	uint64_t key = HR_FNV_BASIS; /* names sockets, guards nothing */
 	struct stat st;
 	int r;
 
@@ -91,9 +83,9 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 			*ret_error = NULL;
 		return r;
 	}
-	key = hash_bytes(key, &st.st_dev, sizeof(st.st_dev));
-	key = hash_bytes(key, &st.st_ino, sizeof(st.st_ino));
-	key = hash_bytes(key, job, strlen(job));
+	key = hr_fnv(key, &st.st_dev, sizeof(st.st_dev));
+	key = hr_fnv(key, &st.st_ino, sizeof(st.st_ino));
+	key = hr_fnv(key, job, strlen(job));
 	snprintf(ret->control, sizeof(ret->control), "%.80s/%016" PRIx64 ".control", dir, key);
 	snprintf(ret->shim, sizeof(ret->shim), "%.80s/%016" PRIx64 ".shim", dir, key);
 	snprintf(ret->lock, sizeof(ret->lock), "%.80s/%016" PRIx64 ".lock", dir, key);
@@ -208,11 +200,10 @@ int hr_private_config_pack(const struct hr_private_config *config, struct hr_mes
 
 int64_t hr_private_labels_id(const char *const *labels)
 {
-	uint64_t id = UINT64_C(0xcbf29ce484222325);
+	uint64_t id = HR_FNV_BASIS;
 
 	for (; labels != NULL && *labels != NULL; labels++)
-		for (const char *c = *labels; c == *labels || c[-1] != '\0'; c++)
-			id = (id ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+		id = hr_fnv(id, *labels, strlen(*labels) + 1);
 	return (int64_t)id;
 }
 

@@ -47,7 +47,6 @@ static bool is_glob(const char *text, size_t n)
 static void pattern_add(struct hr__filter *f, struct hr__patterns *list, const char *text, size_t n)
 {
 	char *copy = f->text + f->text_used;
-
 	bool glob = is_glob(text, n);
 
 	memcpy(copy, text, n);

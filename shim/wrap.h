@@ -202,22 +202,25 @@ static inline bool hr_fcntl_dups(int cmd)
 
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
-/* Not the probes of libseccomp, which ask without a program. Numbers: linux/prctl.h, linux/seccomp.h. */
-static inline bool hr_prctl_filters(long option, unsigned long mode, unsigned long program)
+/*
+ * Strict mode and PR_TSC_SIGSEGV take the time stamp counter from the thread, too. Not the probes of libseccomp, which ask
+ * without a program. Numbers: linux/prctl.h, linux/seccomp.h.
+ */
+static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
-	return option == 22 /* PR_SET_SECCOMP */ && (mode == 1 || (mode == 2 && program != 0));
+	if ((option == 22 /* PR_SET_SECCOMP */ && mode == 1) ||
+	    (option == 26 /* PR_SET_TSC */ && mode == 2))
+		hr_before_no_clock();
+	else if (option == 22 && mode == 2 && program != 0)
+		hr_before_seccomp();
 }
 
-/* Strict mode and PR_TSC_SIGSEGV take the time stamp counter from the thread. */
-static inline bool hr_prctl_takes_clock(long option, unsigned long mode)
+static inline void hr_before_seccomp_call(long operation, unsigned long program)
 {
-	return (option == 22 /* PR_SET_SECCOMP */ && mode == 1) ||
-	       (option == 26 /* PR_SET_TSC */ && mode == 2);
-}
-
-static inline bool hr_seccomp_filters(long operation, unsigned long program)
-{
-	return operation == 0 || (operation == 1 && program != 0);
+	if (operation == 0) /* strict */
+		hr_before_no_clock();
+	else if (operation == 1 && program != 0)
+		hr_before_seccomp();
 }
 
 /* ---- clone ---------------------------------------------------------------------------------- */

@@ -90,10 +90,7 @@ int hr_wrap_prctl(int option, ...)
 	c = va_arg(ap, unsigned long);
 	d = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (hr_prctl_takes_clock(option, a))
-		hr_before_no_clock();
-	else if (hr_prctl_filters(option, a, b))
-		hr_before_seccomp();
+	hr_before_prctl(option, a, b);
 	return HR_REAL(prctl)(option, a, b, c, d);
 }
 

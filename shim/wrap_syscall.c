@@ -235,17 +235,10 @@ static long record_hook(const struct call *c)
 				      (unsigned)c->word[3]);
 		break;
 	case HOW_SECCOMP:
-		if (c->word[1] == 0) /* strict */
-			hr_before_no_clock();
-		else if (hr_seccomp_filters(c->word[1], (unsigned long)c->word[3]))
-			hr_before_seccomp();
+		hr_before_seccomp_call(c->word[1], (unsigned long)c->word[3]);
 		break;
 	case HOW_PRCTL:
-		if (hr_prctl_takes_clock(c->word[1], (unsigned long)c->word[2]))
-			hr_before_no_clock();
-		else if (hr_prctl_filters(c->word[1], (unsigned long)c->word[2],
-					  (unsigned long)c->word[3]))
-			hr_before_seccomp();
+		hr_before_prctl(c->word[1], (unsigned long)c->word[2], (unsigned long)c->word[3]);
 		break;
 	default:
 		hr_before_leaving();

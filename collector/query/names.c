@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "collector/query/internal.h"
+#include "common/fnv.h"
 #include "common/text.h"
 
 #define NAME_BYTES 8192 /* longer than any base name: NAME_MAX is 255 */
@@ -23,10 +24,8 @@ struct interned {
 
 static uint64_t hash_text(const char *text, size_t n)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	uint64_t h = hr_fnv(HR_FNV_BASIS, text, n);
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
 	return h ^ h >> 29;
 }
 

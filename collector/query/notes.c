@@ -8,7 +8,7 @@
 #include "collector/query/internal.h"
 #include "collector/query/named.h"
 #include "collector/query/value.h"
-#include "common/left_out.h"
+#include "collector/left_out.h"
 
 struct notes {
 	void (*say)(const char *text);
@@ -107,17 +107,6 @@ static void say_left_out(struct hr_query *q, struct notes *notes, const char *jo
 	free(text);
 }
 
-static void take_excluded(const struct hr_stream *s, struct hr_left_out *left_out)
-{
-	for (uint32_t i = 0; i < s->n_processes; i++) {
-		const Headrace__Process *p = s->processes[i].msg;
-
-		for (size_t k = 0; k < p->n_excluded; k++)
-			(void)hr_left_out_add(left_out, p->excluded[k]->pattern.data,
-					      p->excluded[k]->pattern.len, p->excluded[k]->opens);
-	}
-}
-
 /* The streams of a job follow one another. */
 static void add_left_out(struct hr_query *q, struct notes *notes)
 {
@@ -126,7 +115,8 @@ static void add_left_out(struct hr_query *q, struct notes *notes)
 	struct hr_left_out left_out = {0};
 
 	for (size_t i = 0; i < n; i++) {
-		take_excluded(&streams[i], &left_out);
+		for (uint32_t p = 0; p < streams[i].n_processes; p++)
+			(void)hr_left_out_take(&left_out, &streams[i].processes[p]);
 		if (i + 1 < n && strcmp(streams[i].job, streams[i + 1].job) == 0)
 			continue;
 		say_left_out(q, notes, streams[i].job, &left_out);

@@ -89,17 +89,23 @@ static void flush_much(struct hr_output *o)
 		flush_line(o);
 }
 
-/* A text of any length. */
-static void add(struct hr_output *o, const char *text, size_t n)
+/* A text of any length, piece by piece as `put` writes it. */
+static void add_as(struct hr_output *o, const char *text, size_t n,
+		   void (*put)(struct hr_buffer *to, const char *text, size_t n))
 {
 	while (n > 0 && o->error == 0) {
 		size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
 
-		hr_buffer_add(&o->line, text, piece);
+		put(&o->line, text, piece);
 		flush_much(o);
 		text += piece;
 		n -= piece;
 	}
+}
+
+static void add(struct hr_output *o, const char *text, size_t n)
+{
+	add_as(o, text, n, hr_buffer_add);
 }
 
 /* ---- CSV (RFC 4180) and JSON -------------------------------------------------------- */
@@ -177,14 +183,7 @@ static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx
 		return;
 	}
 	add(o, "\"", 1);
-	while (n > 0 && o->error == 0) {
-		size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
-
-		hr_value_json_escape(&o->line, text, piece);
-		flush_much(o);
-		text += piece;
-		n -= piece;
-	}
+	add_as(o, text, n, hr_value_json_escape);
 	add(o, "\"", 1);
 }
 

@@ -96,29 +96,20 @@ const struct hr_row_kind hr__labels_kind = {
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	const struct hr_stream *s = rows->st->s;
-	const char **state = malloc(sizeof(*state));
+	const char *state = s->ended ? "ended" : s->live ? "running" : "killed";
 	struct hr_frames ends;
 	int r;
 
 	(void)want;
-	rows->data = state;
-	if (state == NULL)
-		return -ENOMEM;
 	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;
-	*state = s->ended ? "ended" : s->live ? "running" : "killed";
 	if (ends.n > 0 && ends.list[ends.n - 1]->stream_end->cut_short)
-		*state = "killed";
+		state = "killed";
+	rows->data = (void *)(uintptr_t)state; /* a constant */
 	hr__frames_free(&ends);
 	rows->n = 1;
 	return 0;
-}
-
-static void nodes_done(struct hr_rows *rows)
-{
-	free(rows->data);
-	rows->data = NULL;
 }
 
 static void nothing_done(struct hr_rows *rows)
@@ -151,7 +142,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		c->u = s->instance;
 		break;
 	case HR_NODES_state:
-		hr__cell_constant(c, *(const char **)rows->data);
+		hr__cell_constant(c, rows->data);
 		break;
 	case HR_NODES_events:
 		for (uint32_t i = 0; i < s->n_batches; i++)
@@ -165,7 +156,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 const struct hr_row_kind hr__nodes_kind = {
     .table = HR_TABLE_NODES,
     .gather = nodes_gather,
-    .done = nodes_done,
+    .done = nothing_done,
     .origin = stream_origin,
     .cell = nodes_cell,
 };

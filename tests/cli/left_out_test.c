@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a person hears of what default excludes left out, and in which words. */
-#include "common/left_out.h"
+#include "collector/left_out.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -232,18 +232,6 @@ static void a_copy_without_its_start_is_the_same_stream(void **state)
 	fixture_remove(other);
 }
 
-static int setup(void **state)
-{
-	*state = fixture_make();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_remove(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,5 +240,5 @@ int main(void)
 	    cmocka_unit_test(a_copy_without_its_start_is_the_same_stream),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup_store, fixture_teardown_store);
 }

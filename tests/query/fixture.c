@@ -49,9 +49,21 @@ void fixture_close(struct fixture *f)
 
 struct fixture fix;
 
-int fixture_setup(void **state)
+int fixture_setup_store(void **state)
 {
 	*state = fixture_make();
+	return 0;
+}
+
+int fixture_teardown_store(void **state)
+{
+	fixture_remove(*state);
+	return 0;
+}
+
+int fixture_setup(void **state)
+{
+	fixture_setup_store(state);
 	fixture_open(&fix, *state, NULL);
 	return 0;
 }
@@ -59,8 +71,7 @@ int fixture_setup(void **state)
 int fixture_teardown(void **state)
 {
 	fixture_close(&fix);
-	fixture_remove(*state);
-	return 0;
+	return fixture_teardown_store(state);
 }
 
 static int run_csv(struct fixture *f, const char *sql, char **ret_text, char **ret_error)

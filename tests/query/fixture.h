@@ -40,6 +40,10 @@ extern struct fixture fix;
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
+/* The same, not opened. */
+int fixture_setup_store(void **state);
+int fixture_teardown_store(void **state);
+
 /* Opens a store for queries. Skips the program (77) where there is no DuckDB. */
 void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options);
 void fixture_close(struct fixture *f);

@@ -86,23 +86,11 @@ static void names_are_made_once(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	*state = fixture_make();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_remove(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_are_made_once),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fixture_setup_store, fixture_teardown_store);
 }

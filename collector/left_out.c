@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/left_out.h"
+#include "collector/left_out.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -64,6 +64,18 @@ int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, ui
 	l->v[i].opens = sum(l->v[i].opens, opens);
 	move_up(l, i);
 	return 0;
+}
+
+int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < process->msg->n_excluded && r == 0; i++) {
+		const Headrace__Excluded *row = process->msg->excluded[i];
+
+		r = hr_left_out_add(l, row->pattern.data, row->pattern.len, row->opens);
+	}
+	return r;
 }
 
 /* Programs and their settings lie there, and no data set. */

@@ -4,11 +4,13 @@
  *
  * Owner     The caller; zeroed memory is an empty list. Threads: one.
  */
-#ifndef HEADRACE_COMMON_LEFT_OUT_H
-#define HEADRACE_COMMON_LEFT_OUT_H
+#ifndef HEADRACE_COLLECTOR_LEFT_OUT_H
+#define HEADRACE_COLLECTOR_LEFT_OUT_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "collector/store.h"
 
 struct hr_left_out_row {
 	char *pattern; /* escaped (text.h); "": patterns without a row of their own */
@@ -22,6 +24,9 @@ struct hr_left_out {
 
 /* Adds to the pattern's row. 0 or -ENOMEM. */
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens);
+
+/* Adds all that a process says. 0 or -ENOMEM. */
+int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process);
 
 /*
  * "12,340 opens below /opt, 210 below /var: ...", malloc'ed: patterns below which data may well lie, with a hundred opens or
