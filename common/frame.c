@@ -19,6 +19,16 @@ static uint32_t frame_crc(const struct hr_frame_hdr *h, const uint8_t *payload)
 	return hr_crc32c(crc, payload, h->length);
 }
 
+uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags)
+{
+	struct hr_frame_hdr h = {
+	    .magic = HR_FRAME_MAGIC, .length = (uint32_t)payload_bytes, .flags = flags};
+
+	h.crc32c = frame_crc(&h, buf + sizeof(h));
+	memcpy(buf, &h, sizeof(h));
+	return buf;
+}
+
 /* Compresses into a new frame buffer; NULL when that saves nothing (or memory is short: then it
  * stays plain). */
 static uint8_t *compress_payload(ZSTD_CCtx *zstd, const uint8_t *payload, size_t bytes,
@@ -42,9 +52,9 @@ static uint8_t *compress_payload(ZSTD_CCtx *zstd, const uint8_t *payload, size_t
 int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **ret_buf,
 		       size_t *ret_bytes)
 {
-	struct hr_frame_hdr h = {.magic = HR_FRAME_MAGIC};
 	size_t bytes = headrace__frame__get_packed_size(msg), packed_bytes;
 	uint8_t *buf, *packed = NULL;
+	uint32_t flags = 0;
 
 	if (bytes > HR_FRAME_MAX_BYTES)
 		return -E2BIG;
@@ -58,12 +68,9 @@ int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **re
 		free(buf);
 		buf = packed;
 		bytes = packed_bytes;
-		h.flags = HR_FRAME_ZSTD;
+		flags = HR_FRAME_ZSTD;
 	}
-	h.length = (uint32_t)bytes;
-	h.crc32c = frame_crc(&h, buf + HR_FRAME_HDR_BYTES);
-	memcpy(buf, &h, sizeof(h));
-	*ret_buf = buf;
+	*ret_buf = hr_frame_seal(buf, bytes, flags);
 	*ret_bytes = HR_FRAME_HDR_BYTES + bytes;
 	return 0;
 }
@@ -77,7 +84,9 @@ int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, s
 	return r;
 }
 
-int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes)
+/* `known`: flags that may be set. */
+static int check(const uint8_t *buf, size_t bytes, uint32_t known, size_t max_payload,
+		 size_t *ret_bytes, uint32_t *ret_flags)
 {
 	const uint32_t magic = HR_FRAME_MAGIC;
 	struct hr_frame_hdr h;
@@ -89,18 +98,35 @@ int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes)
 		return -EAGAIN;
 	}
 	memcpy(&h, buf, sizeof(h));
-	if (h.flags & ~HR_FRAME_ZSTD)
+	if (h.flags & ~known)
 		return -EBADMSG;
-	if (h.length > HR_FRAME_MAX_BYTES)
+	if (h.length > max_payload)
 		return -E2BIG;
-	if (bytes - sizeof(h) < h.length) {
-		*ret_bytes = sizeof(h) + h.length;
-		return -EAGAIN;
-	}
-	if (frame_crc(&h, buf + sizeof(h)) != h.crc32c)
-		return -EBADMSG;
+	*ret_flags = h.flags;
 	*ret_bytes = sizeof(h) + h.length;
-	return 0;
+	if (bytes - sizeof(h) < h.length)
+		return -EAGAIN;
+	return frame_crc(&h, buf + sizeof(h)) == h.crc32c ? 0 : -EBADMSG;
+}
+
+int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes)
+{
+	uint32_t flags;
+
+	return check(buf, bytes, HR_FRAME_ZSTD, HR_FRAME_MAX_BYTES, ret_bytes, &flags);
+}
+
+int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_t *ret_bytes,
+		       uint32_t *ret_flags)
+{
+	size_t most = HR_FRAME_HDR_BYTES + (size_t)HR_FRAME_MAX_BYTES;
+
+	if (max_bytes < HR_FRAME_HDR_BYTES)
+		return -E2BIG;
+	if (max_bytes > most)
+		max_bytes = most;
+	return check(buf, bytes, HR_FRAME_ZSTD | HR_FRAME_CONTROL, max_bytes - HR_FRAME_HDR_BYTES,
+		     ret_bytes, ret_flags);
 }
 
 /* *ret_plain is malloc'ed. */

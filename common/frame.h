@@ -24,6 +24,7 @@
 #define HR_FRAME_HDR_BYTES 16u
 #define HR_FRAME_MAX_BYTES (64u << 20) /* largest payload, stored and unpacked */
 #define HR_FRAME_ZSTD	   1u
+#define HR_FRAME_CONTROL   2u /* on a connection only: the payload is a Wire message (net/wire.h) */
 #define HR_STORE_VERSION   1u
 
 struct hr_frame_hdr {
@@ -44,12 +45,22 @@ int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, s
 int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **ret_buf,
 		       size_t *ret_bytes);
 
+/* Writes the header before a payload that lies HR_FRAME_HDR_BYTES into `buf`; returns `buf`. */
+uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags);
+
 /*
  * Looks at the header at buf[0..bytes). Returns 0 and the whole frame's size when header, length
  * and CRC are right; -EAGAIN when more bytes are needed (*ret_bytes = size needed so far), -EBADMSG
  * when it is not a frame, -E2BIG over the limit.
  */
 int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
+
+/*
+ * The same for a connection: control frames are frames, too, and -E2BIG comes from `max_bytes` on, header included, as soon
+ * as the header is there. *ret_flags are the header's.
+ */
+int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_t *ret_bytes,
+		       uint32_t *ret_flags);
 
 /*
  * Unpacks a frame that hr_frame_check accepted. Free with headrace__frame__free_unpacked(msg,

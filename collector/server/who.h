@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * who.h - who is at the other end of a connection, and what they may do
+ *
+ * Purpose   One decision, made once per connection after Hello, from what transport, kernel and MUNGE say; never from what
+ *           the peer says of itself.
+ * Threads   Functions over the caller's memory; hr_who_decide asks munged and the user database, which takes milliseconds.
+ *
+ *      what is known                                    who
+ *      certificate with OU headrace-node                the node CN: streams of node CN, any job and user
+ *      certificate with OU headrace-user                the user CN, by the collector's user database
+ *      a good MUNGE credential                          that user (over TLS or not; wins over a user's certificate)
+ *      plain, from this machine                         the user whose socket the kernel says it is
+ *      plain, from elsewhere (only with plain = yes)    nobody: streams only
+ *
+ *      root, and the user that the collector runs as, are nodes and operators; members of the group `operators` are operators
+ */
+#ifndef HEADRACE_COLLECTOR_WHO_H
+#define HEADRACE_COLLECTOR_WHO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/conn.h"
+
+struct hr_who {
+	bool any_node;	/* may open streams of any node and user */
+	bool one_node;	/* may open streams of `node`, of any user */
+	bool user;	/* `uid` is known: may open streams of own jobs, may ask about them */
+	bool operator_; /* may ask about all */
+	bool nobody;	/* may open streams, of anything; never asks */
+	uint32_t uid;
+	char node[256];
+	char text[320]; /* "node n1", "user alice (1000)", "operator bob (1001)" */
+};
+
+struct hr_who_rules {
+	const char *operators;	  /* name of a group; NULL: none */
+	bool munge;		  /* credentials are looked at */
+	const char *munge_socket; /* NULL: the usual one */
+	bool plain_anywhere;	  /* plain connections from other machines are let in */
+};
+
+/*
+ * -EACCES: nobody that may do anything here, with *ret_error (malloc'ed) saying what to do. `credential` is Hello.munge.
+ */
+int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
+		  const char *credential, struct hr_who *ret, char **ret_error);
+
+#endif

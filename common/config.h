@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.h - configuration of a daemon: a file of `key = value` lines, and flags of the same names
+ *
+ * Purpose   One table of keys drives parsing, --help, the man page and the check for unknown keys, so that none drifts.
+ * Owner     The caller's table and structure; texts are copied into the structure and freed by hr_config_done().
+ * Threads   One.
+ *
+ *      # comment
+ *      listen = tcp://0.0.0.0:4747        same as --listen tcp://0.0.0.0:4747
+ *      retention_age = 30d                same as --retention-age 30d
+ *
+ * Flags win over the file. A key that may be given several times (HR_CONFIG_LIST) is joined with commas.
+ */
+#ifndef HEADRACE_COMMON_CONFIG_H
+#define HEADRACE_COMMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum hr_config_type {
+	HR_CONFIG_TEXT,	    /* char * */
+	HR_CONFIG_LIST,	    /* char *, joined with commas */
+	HR_CONFIG_BYTES,    /* uint64_t: 10GiB, 512MB, 4096 */
+	HR_CONFIG_DURATION, /* uint64_t, in milliseconds: 500ms, 30s, 5m, 12h, 30d; 0: none */
+	HR_CONFIG_NUMBER,   /* uint64_t */
+	HR_CONFIG_FLAG,	    /* bool: yes, no */
+	HR_CONFIG_CHOICE,   /* unsigned: index in `choices` */
+};
+
+struct hr_config_key {
+	const char *name; /* "retention_age"; the flag is --retention-age */
+	enum hr_config_type type;
+	size_t offset;		/* of its field in the structure */
+	const char *value_name; /* for --help: "TIME" */
+	const char *otherwise;	/* the default, as it would be written; NULL: none */
+	const char *help;	/* one sentence */
+	const char *choices;	/* "no loopback yes" */
+};
+
+/* Sets all to their defaults. -ENOMEM; -EINVAL is a mistake in the table. */
+int hr_config_init(const struct hr_config_key *keys, size_t n, void *config);
+void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);
+
+/*
+ * Reads a file. Every mistake is said with its line number: "/etc/headrace/collector.conf:12: ...". Unknown keys go to `warn`
+ * when it is not NULL (a newer or older daemon's), else they are mistakes. -EINVAL after the first mistake, or -errno.
+ */
+int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
+		   void (*warn)(const char *text), char **ret_error);
+
+/* Takes `--key value`, `--key=value`, `--flag` at argv[*i], moves *i behind. -ENOENT: none of the keys; -EINVAL with *ret_error. */
+int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int argc, char **argv,
+		   int *i, char **ret_error);
+
+/* One key by name. */
+int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
+		  const char *value, char **ret_error);
+
+/* The lines of --help; the same as the options of a man page. */
+void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
+void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire.h - packing and unpacking of Wire messages (proto/wire.proto)
+ *
+ * Pure functions over the caller's memory; any thread. Diagram and meaning of the messages: proto/wire.proto.
+ */
+#ifndef HEADRACE_NET_WIRE_H
+#define HEADRACE_NET_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/wire.pb-c.h"
+
+#define HR_WIRE_VERSION	     1u		  /* spoken by this build */
+#define HR_WIRE_VERSION_MIN  1u		  /* oldest that it still understands */
+#define HR_WIRE_MAX_BYTES    (1u << 20)	  /* of a control message */
+#define HR_WIRE_OUTPUT_BYTES (256u << 10) /* of Output.data */
+#define HR_WIRE_SECRET_BYTES 16u
+#define HR_WIRE_PORT	     4747
+
+/* Packs a message as a whole control frame. *ret_buf is malloc'ed. -ENOMEM, -E2BIG. */
+int hr_wire_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes);
+
+/*
+ * Unpacks a control frame that hr_frame_check_any accepted. Free with headrace__wire__free_unpacked(msg, NULL).
+ * -EBADMSG (not one, or undecodable), -ENOMEM.
+ */
+int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret);
+
+#endif
