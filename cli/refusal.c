@@ -11,6 +11,8 @@ const char *hr_refusal_reason(int error)
 		return "it holds other files and is no store";
 	case -EPROTONOSUPPORT:
 		return "it was written by a newer headrace";
+	case -EBUSY:
+		return "a collector writes here";
 	default:
 		return strerrordesc_np(-error);
 	}
@@ -29,6 +31,8 @@ const char *hr_refusal_fix(int error)
 		return "choose a new folder with -o";
 	case -ENOENT:
 		return "make the folder that it is to lie in, or choose another with -o";
+	case -EBUSY:
+		return "give its address instead: -o tcp://HOST:PORT";
 	case -EPROTONOSUPPORT:
 		return "use that one, or another folder with -o";
 	default:

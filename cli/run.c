@@ -121,10 +121,16 @@ static int check_limits(void)
 static int make_store(struct run *run)
 {
 	int r = hr_store_create(run->job.store);
+	char holder[512];
 
 	if (r == 0 && realpath(run->job.store, run->store) == NULL)
 		r = -errno;
-	if (r < 0)
+	if (r == -EBUSY && hr_store_holder(run->job.store, holder, sizeof(holder)) &&
+	    holder[0] != '\0')
+		hr_say("cannot write into the store %s: a collector writes here, %s; give its "
+		       "address instead: -o %.*s",
+		       run->job.store, holder, (int)strcspn(holder, " "), holder);
+	else if (r < 0)
 		hr_say("cannot make the store %s: %s; %s", run->job.store, hr_refusal_reason(r),
 		       hr_refusal_fix(r));
 	return r;

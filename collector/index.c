@@ -18,6 +18,13 @@ void hr__index_done(struct hr__index *ix)
 	*ix = (struct hr__index){0};
 }
 
+size_t hr__index_bytes(const struct hr__index *ix)
+{
+	return ix->frames_room * sizeof(*ix->frames) + ix->batches_room * sizeof(*ix->batches) +
+	       ix->paths_room * sizeof(*ix->paths) + ix->mounts_room * sizeof(*ix->mounts) +
+	       ix->copied_bytes;
+}
+
 static int compare_u64(const void *a, const void *b)
 {
 	uint64_t x, y;
@@ -73,6 +80,7 @@ static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 	};
 	if (!ref->ops || list_procs(ix, batch, ref) < 0)
 		return -ENOMEM;
+	ix->copied_bytes += batch->ops.len + batch->n_task_proc * sizeof(uint64_t);
 	widen_times(ix, batch->base_ns, batch->last_ns);
 	ix->events += batch->count;
 	ix->n_batches++;
@@ -97,6 +105,7 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 	if (!copy)
 		return -ENOMEM;
 	ix->mounts[ix->n_mounts++] = copy;
+	ix->copied_bytes += sizeof(*copy) + bytes;
 	return 0;
 }
 

@@ -47,6 +47,7 @@ struct hr__index {
 	uint64_t first_ns, last_ns;   /* of its events */
 	uint64_t events;
 	uint32_t max_file;
+	size_t copied_bytes; /* of batches and mounts: see hr__index_bytes */
 	bool has_clock;
 	struct {
 		uint64_t boot_ns, real_ns, error_ns;
@@ -61,6 +62,9 @@ static inline bool hr__is_start_copy(const struct hr__frame_entry *f)
 }
 
 void hr__index_done(struct hr__index *ix); /* back to zero */
+
+/* Memory that it takes, near enough. */
+size_t hr__index_bytes(const struct hr__index *ix);
 
 /* Takes in the frame `msg` that lies at `offset`. -ENOMEM. */
 int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes,

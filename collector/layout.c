@@ -198,7 +198,7 @@ static int adopt_folder(int dir_fd)
 	return write_store_file(dir_fd, 0); /* who created it died before it wrote the text */
 }
 
-int hr_store_create(const char *path)
+int hr__store_make(const char *path)
 {
 	int fd, r;
 
@@ -208,6 +208,20 @@ int hr_store_create(const char *path)
 	if (fd < 0)
 		return -errno;
 	r = adopt_folder(fd);
+	close(fd);
+	return r;
+}
+
+int hr_store_create(const char *path)
+{
+	int fd, r = hr__store_make(path);
+
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = hr__store_held(fd) ? -EBUSY : 0;
 	close(fd);
 	return r;
 }
@@ -230,6 +244,8 @@ int hr_store_check(const char *path)
 	}
 	if ((r >= 0 || r == -EAGAIN) && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		r = -errno;
+	else if (r >= 0 && hr__store_held(fd))
+		r = -EBUSY;
 	close(fd);
 	return r >= 0 || r == -EAGAIN ? 0 : r;
 }
@@ -247,7 +263,7 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 	return 0;
 }
 
-/* ---- the lock -------------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
  * A lock of the open file description (F_OFD_SETLK), because it can be asked about without being
@@ -259,10 +275,10 @@ static struct flock whole_file(short type)
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET};
 }
 
-bool hr__stream_locked(int stream_fd)
+static bool file_locked(int dir_fd, const char *name)
 {
 	struct flock lock = whole_file(F_WRLCK);
-	int fd = openat(stream_fd, HR__LOCK_FILE, O_RDONLY | O_CLOEXEC);
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 	bool locked;
 
 	if (fd < 0)
@@ -272,10 +288,10 @@ bool hr__stream_locked(int stream_fd)
 	return locked;
 }
 
-int hr__stream_lock(int stream_fd, int *ret_fd)
+static int lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 {
 	struct flock lock = whole_file(F_WRLCK);
-	int fd = openat(stream_fd, HR__LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | flags, 0600);
 
 	if (fd < 0)
 		return -errno;
@@ -287,4 +303,87 @@ int hr__stream_lock(int stream_fd, int *ret_fd)
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+bool hr__stream_locked(int stream_fd)
+{
+	return file_locked(stream_fd, HR__LOCK_FILE);
+}
+
+int hr__stream_lock(int stream_fd, int *ret_fd)
+{
+	return lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
+}
+
+bool hr__store_held(int store_fd)
+{
+	return file_locked(store_fd, HR__STORE_FILE);
+}
+
+/* ---- a collector's hold ---------------------------------------------------------------------- */
+
+static int write_holder(int store_fd, const char *text)
+{
+	static const char new_file[] = HR__HOLDER_FILE ".new";
+	int fd = openat(store_fd, new_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r = 0;
+	size_t bytes = strlen(text);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, bytes);
+	if (n != (ssize_t)bytes)
+		r = n < 0 ? -errno : -ENOSPC;
+	close(fd);
+	if (r == 0 && renameat(store_fd, new_file, store_fd, HR__HOLDER_FILE) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(store_fd, new_file, 0);
+	return r;
+}
+
+int hr_store_hold(const char *path, int *ret_fd)
+{
+	int fd, r = hr__store_make(path);
+
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = lock_file(fd, HR__STORE_FILE, 0, ret_fd);
+	close(fd);
+	return r;
+}
+
+int hr_store_say_holder(const char *path, const char *text)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = write_holder(fd, text);
+	close(fd);
+	return r;
+}
+
+bool hr_store_holder(const char *path, char *ret, size_t bytes)
+{
+	int store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	bool held = store_fd >= 0 && hr__store_held(store_fd);
+	ssize_t n = 0;
+
+	ret[0] = '\0';
+	if (held) {
+		fd = openat(store_fd, HR__HOLDER_FILE, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0) {
+			n = read(fd, ret, bytes - 1);
+			close(fd);
+		}
+		ret[n > 0 ? n : 0] = '\0';
+		ret[strcspn(ret, "\n")] = '\0';
+	}
+	if (store_fd >= 0)
+		close(store_fd);
+	return held;
 }

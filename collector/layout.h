@@ -11,6 +11,7 @@
 
 #define HR__STORE_FILE	"headrace.store"
 #define HR__LOCK_FILE	"lock"
+#define HR__HOLDER_FILE "collector"
 #define HR__NAME_BYTES	256 /* of a folder: NAME_MAX and NUL */
 #define HR__SEGMENT_MAX 999999u
 
@@ -35,6 +36,12 @@ int hr__store_version(int dir_fd);
 
 /* Opens the folder `name` in dir_fd, making it (0700) when absent. */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
+
+/* Makes or adopts the folder as hr_store_create does, and asks nobody whether it is held. */
+int hr__store_make(const char *path);
+
+/* Asks whether a collector holds the store. */
+bool hr__store_held(int store_fd);
 
 /* Asks whether a writer holds the stream's lock, without ever taking it. */
 bool hr__stream_locked(int stream_fd);

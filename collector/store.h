@@ -3,11 +3,14 @@
  * store.h - writing streams into a store folder, and reading them back
  *
  *      STORE/                              mode 0700
- *        headrace.store                    "headrace store 1\n", checked before anything else
+ *        headrace.store                    "headrace store 1\n", checked before anything else; F_OFD_SETLK, held by a
+ *                                          collector, to which the whole store belongs while it runs
+ *        collector                         who that is, for people: "tcp://127.0.0.1:4747 (pid 17 on n1)\n"
  *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time
  *            lock                          F_OFD_SETLK, held by the writer
  *            000001.seg 000002.seg ...     frames as they came; an index footer when sealed
  *            journal                       daemon/journal.h, private mode only
+ *            state                         collector/stream_state.h, of streams that came over the network
  *
  *      segment = | file header 64 | frame | frame | ... [ | index frame | trailer 32 ] |
  *
@@ -50,12 +53,25 @@ _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 
 /*
  * Makes the folder (0700) and headrace.store when absent. Errors: -EACCES, -EROFS, -ENOSPC,
- * -ENOTDIR, -EPROTONOSUPPORT (a newer version), -ENOTEMPTY (a folder that is something else).
+ * -ENOTDIR, -EPROTONOSUPPORT (a newer version), -ENOTEMPTY (a folder that is something else), -EBUSY
+ * (a collector holds it: hr_store_holder).
  */
 int hr_store_create(const char *path);
 
 /* Would hr_store_create take this path? 0 or its error; leaves nothing behind. */
 int hr_store_check(const char *path);
+
+/*
+ * For a collector: makes the store when absent and takes it whole, for as long as *ret_fd is open. Runs that write into it
+ * already go on to their end; new ones are refused. As hr_store_create; -EBUSY when another collector has it.
+ */
+int hr_store_hold(const char *path, int *ret_fd);
+
+/* Leaves a line about the holder for those who are refused: "tcp://127.0.0.1:4747 (pid 17 on n1)\n". */
+int hr_store_say_holder(const char *path, const char *text);
+
+/* Does a collector hold it? `ret` gets that line, "" when there is none. */
+bool hr_store_holder(const char *path, char *ret, size_t bytes);
 
 struct hr_stream_id {
 	const char *cluster; /* "" allowed */
@@ -71,10 +87,15 @@ struct hr_writer;
 /*
  * Opens a stream for appending; a new one gets its StreamStart here, as seq 1 (StreamEnd is the
  * caller's to append). Recovers a torn tail (*ret_cut_bytes says how much was cut; may be NULL).
- * -EBUSY when another writer has it, else as hr_store_create.
+ * A retired stream (collector/stream_state.h) goes on at the mark that its state names. -EBUSY when
+ * another writer has it or a collector the store, else as hr_store_create.
  */
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes);
+
+/* The same for the collector that holds the store. */
+int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+			uint64_t *ret_cut_bytes);
 
 /* Directory of the stream, for the journal beside it; valid while the writer lives. */
 const char *hr_writer_dir(const struct hr_writer *w);
@@ -104,8 +125,24 @@ int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t byte
 
 int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 
+/* Somebody else has synced the file system since the last append: nothing is left for hr_writer_sync. */
+void hr_writer_synced(struct hr_writer *w);
+
+/*
+ * After a sync that failed: what was appended since the last good one may be on disk or not, whatever reads and further syncs
+ * say (the kernel drops such pages and calls them clean). Cuts the stream back to that sync, as far as it was this writer's, and
+ * goes on there: see hr_writer_mark. An error leaves nothing to go on with: hr_writer_abandon.
+ */
+int hr_writer_rewind(struct hr_writer *w);
+
+/* Seals the open segment, too, when its index takes more memory: for who has thousands of streams. */
+void hr_writer_limit_index(struct hr_writer *w, size_t bytes);
+
 /* Seals the open segment with its index, closes. Accepts NULL. */
 int hr_writer_close(struct hr_writer *w);
+
+/* Closes without a seal, after errors: the next writer finds out what is there. Accepts NULL. */
+void hr_writer_abandon(struct hr_writer *w);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -281,20 +281,18 @@ static void writer_free(struct hr_writer *w)
 	free(w);
 }
 
-int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
-		   uint64_t *ret_cut_bytes)
+static int open_stream(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+		       uint64_t *ret_cut_bytes)
 {
+	struct hr_writer *w = calloc(1, sizeof(*w));
 	uint64_t cut_bytes = 0;
-	struct hr_writer *w;
-	int r = hr_store_create(store);
+	int r;
 
-	if (r < 0)
-		return r;
-	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	w->dir_fd = w->lock_fd = w->fd = -1;
 	w->segment_bytes = HR_SEGMENT_BYTES;
+	w->index_bytes = SIZE_MAX;
 	r = copy_id(w, id);
 	if (r == 0)
 		r = open_folder(w, store, id);
@@ -310,6 +308,22 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 		*ret_cut_bytes = cut_bytes;
 	*ret = w;
 	return 0;
+}
+
+int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+		   uint64_t *ret_cut_bytes)
+{
+	int r = hr_store_create(store);
+
+	return r < 0 ? r : open_stream(store, id, ret, ret_cut_bytes);
+}
+
+int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+			uint64_t *ret_cut_bytes)
+{
+	int r = hr__store_make(store);
+
+	return r < 0 ? r : open_stream(store, id, ret, ret_cut_bytes);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
@@ -339,7 +353,8 @@ static int open_for_append(struct hr_writer *w)
 {
 	int r;
 
-	if (w->fd >= 0 && w->offset <= w->segment_bytes)
+	if (w->fd >= 0 && w->offset <= w->segment_bytes &&
+	    hr__index_bytes(&w->index) <= w->index_bytes)
 		return 0;
 	r = hr__writer_start_segment(w);
 	return w->fd >= 0 ? 0 : r;
@@ -422,30 +437,56 @@ static int sync_folders(struct hr_writer *w)
 	return r;
 }
 
+/* The open segment through the descriptor that wrote it: it hears of every error since. */
+static int sync_segment(const struct hr_writer *w, uint32_t number)
+{
+	char name[16];
+	int fd, r;
+
+	if (number == w->number && w->fd >= 0)
+		return fdatasync(w->fd) < 0 ? -errno : 0;
+	hr__segment_name(number, name);
+	fd = openat(w->dir_fd, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fdatasync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+void hr_writer_synced(struct hr_writer *w)
+{
+	w->unsynced = 0;
+	w->folder_changed = false;
+	hr__writer_note_synced(w);
+}
+
 int hr_writer_sync(struct hr_writer *w)
 {
-	for (; w->unsynced && w->unsynced <= w->number; w->unsynced++) {
-		char name[16];
-		int fd, r;
+	int r = 0;
 
-		hr__segment_name(w->unsynced, name);
-		fd = openat(w->dir_fd, name, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-		r = fdatasync(fd) < 0 ? -errno : 0;
-		close(fd);
+	for (; w->unsynced && w->unsynced <= w->number; w->unsynced++) {
+		r = sync_segment(w, w->unsynced);
 		if (r < 0)
 			return r;
 	}
 	w->unsynced = 0;
-	if (w->folder_changed) {
-		int r = sync_folders(w);
+	if (w->folder_changed)
+		r = sync_folders(w);
+	if (r == 0)
+		hr_writer_synced(w);
+	return r;
+}
 
-		if (r < 0)
-			return r;
-		w->folder_changed = false;
-	}
-	return 0;
+void hr_writer_limit_index(struct hr_writer *w, size_t bytes)
+{
+	w->index_bytes = bytes;
+}
+
+void hr_writer_abandon(struct hr_writer *w)
+{
+	if (w)
+		writer_free(w);
 }
 
 int hr_writer_close(struct hr_writer *w)

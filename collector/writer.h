@@ -9,6 +9,8 @@
 
 #include "collector/index.h"
 
+#define HR__WRITER_WHOLE UINT64_MAX
+
 struct hr_writer {
 	char *dir;
 	int dir_fd;
@@ -23,6 +25,10 @@ struct hr_writer {
 	uint64_t mark;
 	uint64_t other_bytes; /* of segments that are not open */
 	uint64_t segment_bytes;
+	size_t index_bytes; /* of memory, at which a segment is sealed, too */
+	uint32_t
+	    synced_number; /* the last segment that hr_writer_sync has seen or recovery found, 0: none */
+	uint64_t synced_offset; /* its end then; HR__WRITER_WHOLE: it was closed already */
 	struct hr__index index; /* of the open segment */
 	Headrace__StreamStart start;
 	struct hr__arena memory; /* of `start` and `dir` */
@@ -48,5 +54,8 @@ void hr__writer_reserve(struct hr_writer *w);
  * cut.
  */
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes);
+
+/* What there is now is what a later rewind goes back to. */
+void hr__writer_note_synced(struct hr_writer *w);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "collector/layout.h"
 #include "collector/segment.h"
+#include "collector/stream_state.h"
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
@@ -142,16 +143,75 @@ static int last_segment(int dir_fd, uint32_t *ret_number, uint64_t *ret_bytes)
 	return 0;
 }
 
+void hr__writer_note_synced(struct hr_writer *w)
+{
+	w->synced_number = w->number;
+	w->synced_offset = w->fd >= 0 ? w->offset : HR__WRITER_WHOLE;
+}
+
+/* A stream without segments: a new one, or one that a collector has retired. */
+static int begin(struct hr_writer *w)
+{
+	struct hr_stream_state state;
+	int r = hr_stream_state_read(w->dir_fd, &state);
+
+	if (r < 0 && r != -ENOENT)
+		return r; /* a mark that cannot be read must not become 0 */
+	w->mark = r == 0 && state.retired ? state.mark : 0;
+	return hr__writer_start_segment(w);
+}
+
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 {
 	int r = last_segment(w->dir_fd, &w->number, &w->other_bytes);
 
 	while (r == 0 && w->number > 0) {
 		r = open_segment(w, cut_bytes);
+		if (r == 0)
+			hr__writer_note_synced(w);
 		if (r != -ENOENT)
 			return r;
 		w->number--;
 		r = 0;
 	}
-	return r < 0 ? r : hr__writer_start_segment(w);
+	return r < 0 ? r : begin(w);
+}
+
+/* Removes segments that began after the last good sync, and cuts the one that was open then. */
+static int undo(struct hr_writer *w)
+{
+	char name[16];
+	int fd, r = 0;
+
+	for (; w->number > w->synced_number; w->number--) {
+		hr__segment_name(w->number, name);
+		if (unlinkat(w->dir_fd, name, 0) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	if (w->number == 0)
+		return 0;
+	hr__segment_name(w->number, name);
+	fd = openat(w->dir_fd, name, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (w->synced_offset != HR__WRITER_WHOLE && ftruncate(fd, (off_t)w->synced_offset) < 0)
+		r = -errno;
+	/* So that recovery reads what the disk has. */
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+	return r;
+}
+
+int hr_writer_rewind(struct hr_writer *w)
+{
+	uint64_t cut_bytes = 0;
+	int r;
+
+	if (w->fd >= 0)
+		hr__writer_leave_segment(w);
+	r = undo(w);
+	if (r < 0)
+		return r;
+	w->folder_changed = true;
+	return hr__writer_resume(w, &cut_bytes);
 }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a collector asks of a store: to have it alone, to go back to a good sync, to go on with a retired stream. */
+#include "tests/store/help.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/stream_state.h"
+#include "collector/writer.h"
+
+static void test_hold(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w;
+	char text[64];
+	int fd, other;
+
+	assert_int_equal(hr_store_hold(store, &fd), 0);
+	assert_int_equal(hr_store_say_holder(store, "tcp://h:1 (pid 5 on n1)\n"), 0);
+	assert_int_equal(hr_store_hold(store, &other), -EBUSY);
+	assert_int_equal(hr_store_create(store), -EBUSY);
+	assert_int_equal(hr_store_check(store), -EBUSY);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), -EBUSY);
+	assert_true(hr_store_holder(store, text, sizeof(text)));
+	assert_string_equal(text, "tcp://h:1 (pid 5 on n1)");
+	assert_int_equal(hr_writer_open_held(store, &id, &w, NULL), 0);
+	assert_int_equal(help_append_loss(w, 1), 0);
+	assert_int_equal(hr_writer_close(w), 0);
+	close(fd);
+	assert_false(hr_store_holder(store, text, sizeof(text)));
+	assert_string_equal(text, "");
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	assert_int_equal(hr_writer_mark(w), 2);
+	assert_int_equal(hr_writer_close(w), 0);
+}
+
+/* A run that writes already is left alone. */
+static void test_hold_beside_a_run(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w, *same;
+	int fd;
+
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	assert_int_equal(hr_store_hold(store, &fd), 0);
+	assert_int_equal(help_append_loss(w, 1), 0);
+	assert_int_equal(hr_writer_open_held(store, &id, &same, NULL), -EBUSY);
+	assert_int_equal(hr_writer_close(w), 0);
+	close(fd);
+}
+
+static void append_losses(struct hr_writer *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(help_append_loss(w, i + 1), 0);
+}
+
+static uint64_t frames_of(const char *store)
+{
+	const struct hr_stream *streams;
+	struct hr_catalog *c;
+	const struct hr_problem *problems;
+	uint64_t frames;
+	size_t n;
+
+	c = help_open(store, &streams, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(hr_catalog_problems(c, &problems), 0);
+	assert_int_equal(streams[0].n_frames, streams[0].last_seq);
+	frames = streams[0].n_frames;
+	hr_catalog_free(c);
+	return frames;
+}
+
+/* Segments that were made since the last good sync, and the one that was sealed since, are taken back. */
+static void test_rewind(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w;
+
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	hr__writer_segment_bytes(w, 1024);
+	append_losses(w, 5);
+	assert_int_equal(hr_writer_sync(w), 0);
+	append_losses(w, 200);
+	assert_int_equal(hr_writer_mark(w), 206);
+	assert_true(w->number > 3);
+	assert_int_equal(hr_writer_rewind(w), 0);
+	assert_int_equal(hr_writer_mark(w), 6);
+	append_losses(w, 1);
+	assert_int_equal(hr_writer_sync(w), 0);
+	assert_int_equal(frames_of(store), 7);
+	append_losses(w, 300);
+	hr_writer_synced(w);
+	append_losses(w, 1);
+	assert_int_equal(hr_writer_rewind(w), 0);
+	assert_int_equal(hr_writer_mark(w), 307);
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_int_equal(frames_of(store), 307);
+}
+
+static void test_rewind_of_a_new_stream(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w;
+
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	append_losses(w, 5);
+	assert_int_equal(hr_writer_rewind(w), 0);
+	assert_int_equal(hr_writer_mark(w), 1);
+	append_losses(w, 1);
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	append_losses(w, 5);
+	assert_int_equal(hr_writer_rewind(w), 0); /* what recovery found stays */
+	assert_int_equal(hr_writer_mark(w), 2);
+	hr_writer_abandon(w);
+	assert_int_equal(frames_of(store), 2);
+}
+
+static void test_retired(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_stream_state s = {.retired = true, .mark = 41};
+	char path[4096];
+	struct hr_writer *w;
+	int fd;
+
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	snprintf(path, sizeof(path), "%s", hr_writer_dir(w));
+	assert_int_equal(hr_writer_close(w), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(hr_stream_state_write(fd, &s, true), 0);
+	assert_int_equal(unlinkat(fd, "000001.seg", 0), 0);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	assert_int_equal(hr_writer_mark(w), 41);
+	assert_int_equal(help_append_loss(w, 1), 0);
+	assert_int_equal(hr_writer_mark(w), 42);
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	assert_int_equal(hr_writer_mark(w), 42);
+	assert_int_equal(hr_writer_close(w), 0);
+
+	/* A state that cannot be read is no mark of 0. */
+	assert_int_equal(unlinkat(fd, "000001.seg", 0), 0);
+	help_write(strcat(path, "/state"), (const uint8_t *)"x", 1);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), -EBADMSG);
+	close(fd);
+}
+
+static void test_limit_index(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w;
+
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	hr_writer_limit_index(w, 64 << 10);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(help_append_paths(w, i * 1000 + 1, 1000, true), 0);
+	assert_true(w->number > 3 && w->number < 20);
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_int_equal(frames_of(store), 21);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_hold, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_hold_beside_a_run, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_rewind, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_rewind_of_a_new_stream, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_retired, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_limit_index, help_setup, help_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
