@@ -123,6 +123,18 @@ int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, con
  */
 int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
+/* Segments are sealed past `bytes` instead of HR_SEGMENT_BYTES: a spool's are small, so that it can give some up. */
+void hr_writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
+
+/* Seals the open segment now and goes on in the next. On failure the open one stays. */
+int hr_writer_roll(struct hr_writer *w);
+
+/*
+ * Goes on behind `mark`, in a segment of its own: the frames between are in no segment of this store, since another collector
+ * has acknowledged them and the daemon has forgotten them. -EINVAL below the mark; on failure all stays as it is.
+ */
+int hr_writer_skip(struct hr_writer *w, uint64_t mark);
+
 int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 
 /* Somebody else has synced the file system since the last append: nothing is left for hr_writer_sync. */

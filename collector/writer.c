@@ -343,9 +343,30 @@ uint64_t hr_writer_bytes(const struct hr_writer *w)
 	return w->other_bytes + w->offset;
 }
 
-void hr__writer_segment_bytes(struct hr_writer *w, uint64_t bytes)
+void hr_writer_segment_bytes(struct hr_writer *w, uint64_t bytes)
 {
 	w->segment_bytes = bytes;
+}
+
+int hr_writer_roll(struct hr_writer *w)
+{
+	return hr__writer_start_segment(w);
+}
+
+int hr_writer_skip(struct hr_writer *w, uint64_t mark)
+{
+	uint64_t before = w->mark;
+	int r;
+
+	if (mark < before)
+		return -EINVAL;
+	if (mark == before)
+		return 0;
+	w->mark = mark;
+	r = hr__writer_start_segment(w);
+	if (r < 0 && w->fd >= 0) /* there is no new segment: the old one goes on */
+		w->mark = before;
+	return r;
 }
 
 /* Is there a segment for the next frame? One past the limit is gone on with while there is no room for the next. */

@@ -34,9 +34,6 @@ struct hr_writer {
 	struct hr__arena memory; /* of `start` and `dir` */
 };
 
-/* Seals segments past `bytes` instead of HR_SEGMENT_BYTES: for tests. */
-void hr__writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
-
 /*
  * Makes the next segment with its reserve, and seals the open one; that of a new stream brings it to seq 1. On failure the
  * open one stays.

@@ -119,7 +119,7 @@ static void many_segments(void **state)
 	struct hr_catalog *c;
 	size_t n;
 
-	hr__writer_segment_bytes(w, 2000);
+	hr_writer_segment_bytes(w, 2000);
 	for (uint32_t i = 0; i < 40; i++) {
 		assert_int_equal(help_append_paths(w, 1 + i * 10, 10, false), 0);
 		assert_int_equal(help_append_batch(w, i, 50, 1000 + i), 0);
@@ -314,7 +314,7 @@ static void missing_segment(void **state)
 	struct hr_catalog *c;
 	size_t n;
 
-	hr__writer_segment_bytes(w, 200);
+	hr_writer_segment_bytes(w, 200);
 	for (unsigned i = 0; i < 30; i++)
 		assert_int_equal(help_append_loss(w, i), 0);
 	assert_int_equal(hr_writer_close(w), 0);
@@ -480,7 +480,7 @@ static void many_threads(void **state)
 	pthread_t threads[4];
 	size_t n;
 
-	hr__writer_segment_bytes(w, 5000);
+	hr_writer_segment_bytes(w, 5000);
 	for (uint32_t i = 0; i < 30; i++) {
 		assert_int_equal(help_append_paths(w, 1 + i * 50, 50, false), 0);
 		assert_int_equal(help_append_batch(w, i, 50, 1000 + i), 0);
@@ -518,7 +518,7 @@ static void beside_a_writer(void **state)
 	uint64_t seen = 0;
 	pthread_t thread;
 
-	hr__writer_segment_bytes(w, 2000);
+	hr_writer_segment_bytes(w, 2000);
 	assert_int_equal(pthread_create(&thread, NULL, write_frames, w), 0);
 	while (seen < 301) {
 		const struct hr_stream *s;

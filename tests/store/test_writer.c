@@ -201,7 +201,7 @@ static void segments_are_sealed_past_their_size(void **state)
 	struct hr_writer *w = writer(store, "n1");
 	uint64_t sum = 0;
 
-	hr__writer_segment_bytes(w, 3000);
+	hr_writer_segment_bytes(w, 3000);
 	for (unsigned i = 0; i < 400; i++)
 		assert_int_equal(help_append_loss(w, i), 0);
 	for (unsigned n = 1; size_of(segment(store, n)) > 0; n++)
@@ -355,7 +355,7 @@ static void killed_writers(void **state)
 
 			if (hr_writer_open(store, &id, &w, NULL) < 0)
 				_exit(1);
-			hr__writer_segment_bytes(w, 20000);
+			hr_writer_segment_bytes(w, 20000);
 			for (;;) {
 				help_append_loss(w, hr_writer_mark(w));
 				seq = hr_writer_mark(w);
