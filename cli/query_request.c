@@ -11,7 +11,16 @@
 #include "cli/commands.h"
 #include "common/text.h"
 
-enum { OPT_EXPLAIN = 256, OPT_LIST, OPT_MEMORY, OPT_THREADS, OPT_FORMAT, OPT_JOB };
+enum {
+	OPT_EXPLAIN = 256,
+	OPT_LIST,
+	OPT_MEMORY,
+	OPT_THREADS,
+	OPT_FORMAT,
+	OPT_JOB,
+	OPT_TIME,
+	OPT_PROGRESS
+};
 
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
@@ -25,6 +34,10 @@ const struct hr_option hr_query_option_table[] = {
      HR_VALUES_OTHER},
     {"memory", OPT_MEMORY, "SIZE", "memory for the query (default: half of the machine's)",
      HR_VALUES_OTHER},
+    {"time", OPT_TIME, "TIME", "end the query after TIME: 30s, 5m (default: no limit)",
+     HR_VALUES_OTHER},
+    {"progress", OPT_PROGRESS, NULL,
+     "say how far it has come, also where standard error is no terminal", NULL},
     {"help", 'h', NULL, "this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -46,71 +59,32 @@ static void list_query(const char *name, const char *about, size_t n)
 	printf("%-10s  %.*s\n", name, (int)n, about);
 }
 
-/* "files, jobs, ..." malloc'ed; NULL without memory. */
-static char *names(void)
+static void say_line(void *self, const char *text)
 {
-	char *text = NULL;
-	size_t bytes;
-	FILE *to = open_memstream(&text, &bytes);
-
-	if (to == NULL)
-		return NULL;
-	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++)
-		fprintf(to, "%s%s", q == hr_named_list ? "" : ", ", q->name);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
+	(void)self;
+	hr_say("%s", text);
 }
 
-/* `what` it could have been instead: "nor ..." or nothing. */
-static int no_such_name(const char *name, const char *what)
-{
-	char *all = names();
-
-	hr_say("'%s' is no named query%s; the named queries are: %s", name, what,
-	       all != NULL ? all : "");
-	free(all);
-	return HR_EXIT_USAGE;
-}
+static const struct hr_voice say = {say_line, NULL};
 
 static int explain(const char *name)
 {
 	const struct hr_named *q = hr_named_find(name);
 
-	if (q == NULL)
-		return no_such_name(name, "");
+	if (q == NULL) {
+		hr_question_no_name(name, "", &say);
+		return HR_EXIT_USAGE;
+	}
 	fputs(q->sql, stdout);
 	return EXIT_SUCCESS;
 }
 
-static bool parse_format(const char *text, enum hr_request_format *ret)
+static bool parse_format(const char *text, enum hr_ask_format *ret)
 {
-	static const char *const names[] = {"table", "json", "csv", "parquet"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret = i;
-			return true;
-		}
-	}
+	if (hr_ask_format(text, ret))
+		return true;
 	hr_say("--format must be table, json, csv or parquet, not '%s'", text);
 	return false;
-}
-
-/* A lone identifier is a NAME. */
-static bool is_identifier(const char *text)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	size_t n = strspn(text, letters);
-
-	if (n == 0)
-		return false;
-	for (; text[n] != '\0'; n++) {
-		if (strchr("0123456789_-", text[n]) == NULL && strchr(letters, text[n]) == NULL)
-			return false;
-	}
-	return true;
 }
 
 /* The first operand is a store; later ones are while they look like one and are no named query. */
@@ -129,10 +103,8 @@ static bool is_store(const char *text, size_t index)
 
 static void take_operand(struct hr_request *r, char *text)
 {
-	if (r->query == NULL && is_store(text, r->n_stores))
+	if (r->n_words == 0 && is_store(text, r->n_stores))
 		r->stores[r->n_stores++] = text;
-	else if (r->query == NULL)
-		r->query = text;
 	else
 		r->words[r->n_words++] = text;
 }
@@ -163,6 +135,14 @@ static int take_option(struct hr_request *r, int id, const char *value, int *ret
 			return 0;
 		hr_say("--memory must be a size such as 4GiB, not '%s'", value);
 		return 1;
+	case OPT_TIME:
+		if (hr_text_parse_duration(value, &r->limit_ns) == 0 && r->limit_ns > 0)
+			return 0;
+		hr_say("--time must be a time such as 30s or 5m, not '%s'", value);
+		return 1;
+	case OPT_PROGRESS:
+		r->progress = true;
+		return 0;
 	case OPT_LIST:
 		hr_query_topics(list_query);
 		*ret_status = EXIT_SUCCESS;
@@ -219,7 +199,7 @@ static int check(struct hr_request *r)
 		       r->stores[i]);
 		return HR_EXIT_USAGE;
 	}
-	if (r->query == NULL) {
+	if (r->n_words == 0) {
 		hr_say("what is the question? `headrace query %s summary`, or SQL in quotes; "
 		       "`headrace query --list` lists the named queries",
 		       r->stores[0]);
@@ -232,41 +212,6 @@ static int check(struct hr_request *r)
 	return 0;
 }
 
-/* SQL, or a NAME's. */
-static int resolve_query(struct hr_request *r)
-{
-	const struct hr_named *named;
-
-	if (!is_identifier(r->query)) {
-		r->named = (struct hr_named){"this statement", r->query};
-		if (strpbrk(r->query, " \t\n(;") == NULL)
-			return no_such_name(r->query, ", no folder, and no SQL");
-		if (r->n_words == 0 || strncmp(r->query, "--", 2) == 0)
-			return 0;
-		hr_say("SQL is one argument; what is '%s'? Quote the whole statement", r->words[0]);
-		return HR_EXIT_USAGE;
-	}
-	named = hr_named_find(r->query);
-	if (named == NULL)
-		return no_such_name(r->query, ", and no folder");
-	r->named = *named;
-	return 0;
-}
-
-/* Finds the SQL and its arguments. */
-static int resolve(struct hr_request *r)
-{
-	char *error = NULL;
-	int status = resolve_query(r);
-
-	if (status != 0 ||
-	    hr_named_args_init(&r->named, r->words, r->n_words, &r->args, &error) == 0)
-		return status;
-	hr_say("%s", error != NULL ? error : "out of memory");
-	free(error);
-	return HR_EXIT_USAGE;
-}
-
 int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_status)
 {
 	*ret = (struct hr_request){0};
@@ -276,14 +221,14 @@ int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_sta
 	if (ret->stores == NULL || ret->words == NULL || parse(ret, argc, argv, ret_status) != 0)
 		return 1;
 	*ret_status = check(ret);
-	if (*ret_status == 0)
-		*ret_status = resolve(ret);
+	if (*ret_status == 0 && !hr_question_init(&ret->question, ret->words, ret->n_words, &say))
+		*ret_status = HR_EXIT_USAGE;
 	return *ret_status == 0 ? 0 : 1;
 }
 
 void hr_request_done(struct hr_request *r)
 {
-	hr_named_args_done(&r->args);
+	hr_question_done(&r->question);
 	free(r->stores);
 	free(r->words);
 }

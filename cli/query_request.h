@@ -10,26 +10,25 @@
 #ifndef HEADRACE_CLI_QUERY_REQUEST_H
 #define HEADRACE_CLI_QUERY_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "collector/query/named.h"
-
-enum hr_request_format { HR_FORMAT_TABLE, HR_FORMAT_JSON, HR_FORMAT_CSV, HR_FORMAT_PARQUET };
+#include "collector/query/ask.h"
 
 struct hr_request {
 	const char **stores;
 	size_t n_stores;
 	const char *job; /* NULL: all */
-	enum hr_request_format format;
+	enum hr_ask_format format;
 	const char *output; /* NULL: standard output */
 	uint64_t memory_bytes;
 	unsigned threads;
-	const char *query; /* SQL or NAME as typed */
-	char **words;	   /* arguments of a NAME */
+	uint64_t limit_ns; /* of time; 0: none */
+	bool progress;	   /* also where standard error is no terminal */
+	char **words;	   /* SQL, or a NAME and its arguments, as typed */
 	size_t n_words;
-	struct hr_named named;	   /* what `query` comes to */
-	struct hr_named_args args; /* of a NAME, or of SQL with such a header (named.h) */
+	struct hr_question question; /* what they come to */
 };
 
 /*

@@ -373,7 +373,8 @@ static bool stream_live(const struct run *run)
 	char *error = NULL;
 	bool live = false;
 
-	if (hr_catalog_open(&store, 1, run->job.id, &catalog, &error) == 0) {
+	if (hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = run->job.id},
+			    &catalog, &error) == 0) {
 		size_t n = hr_catalog_streams(catalog, &streams);
 
 		for (size_t i = 0; i < n; i++)

@@ -383,7 +383,8 @@ int hr_summary_load(const char *store, const char *job, struct hr_summary **ret,
 	struct loader l = {.s = calloc(1, sizeof(*l.s)), .paths = hr_paths_new()};
 	struct hr_catalog *catalog = NULL;
 	int r = l.s != NULL && l.paths != NULL
-		    ? hr_catalog_open(&store, 1, job, &catalog, ret_error)
+		    ? hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = job},
+				      &catalog, ret_error)
 		    : -ENOMEM;
 
 	if (r == 0) {

@@ -14,6 +14,8 @@
 
 #include "collector/layout.h"
 
+#define HR__NODE_JOB "_node" /* what a node says of itself and of no job */
+
 void hr__problem(struct hr_catalog *c, const char *format, ...)
 {
 	va_list args;
@@ -66,7 +68,8 @@ static int each_folder(int fd, visit_folder *visit, void *context)
 struct opening {
 	struct hr_catalog *catalog;
 	const char *store;
-	const char *job; /* encoded; NULL: all */
+	const struct hr_catalog_filter *filter;
+	const char *job; /* the filter's, encoded; NULL: all */
 	const char *job_folder;
 };
 
@@ -195,6 +198,17 @@ static int identify(const struct opening *o, int fd, const char *name, Headrace_
 	return 0;
 }
 
+/* Asked before the folder is looked at: what is wrong with one that is left out is nobody's business. */
+static bool visible(const struct opening *o, int fd)
+{
+	uint32_t uid;
+
+	if (!o->filter->one_user)
+		return true;
+	return strcmp(o->job_folder, HR__NODE_JOB) != 0 && hr__folder_owner(fd, &uid) == 0 &&
+	       uid == o->filter->uid;
+}
+
 static int visit_stream(void *context, int fd, const char *name)
 {
 	struct opening *o = context;
@@ -205,8 +219,11 @@ static int visit_stream(void *context, int fd, const char *name)
 	Headrace__Frame *msg;
 	struct hr__stream *s = NULL;
 	char *dir;
-	int r = identify(o, fd, name, &msg, &guess, job, node);
+	int r;
 
+	if (!visible(o, fd))
+		return 0;
+	r = identify(o, fd, name, &msg, &guess, job, node);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (msg)
@@ -376,17 +393,22 @@ static int finish(struct hr_catalog *c)
 	return 0;
 }
 
-int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret,
-		    char **ret_error)
+int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
+		    struct hr_catalog **ret, char **ret_error)
 {
+	static const struct hr_catalog_filter all;
 	struct hr_catalog *c = calloc(1, sizeof(*c));
 	char encoded[HR__NAME_BYTES];
 	int r = c ? 0 : -ENOMEM;
 
-	if (r == 0 && job)
-		r = hr__name_encode(job, encoded);
+	filter = filter ? filter : &all;
+	if (r == 0 && filter->job)
+		r = hr__name_encode(filter->job, encoded);
 	for (size_t i = 0; i < n && r == 0; i++) {
-		struct opening o = {.catalog = c, .store = stores[i], .job = job ? encoded : NULL};
+		struct opening o = {.catalog = c,
+				    .store = stores[i],
+				    .filter = filter,
+				    .job = filter->job ? encoded : NULL};
 
 		r = open_store(&o);
 		if (r < 0)

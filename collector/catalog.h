@@ -14,6 +14,7 @@
 
 #include "collector/index.h"
 #include "collector/segment.h"
+#include "collector/stream_state.h"
 
 struct hr__files;
 
@@ -56,6 +57,12 @@ __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, con
 /* Adds one folder of segments to a stream that may already have others (another store's copy). */
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *dir,
 			  const char *name);
+
+/*
+ * Whose job it is: what the collector's file `state` says, else the first JobEvent. -ENODATA: neither says, or the file is
+ * damaged.
+ */
+int hr__folder_owner(int dir_fd, uint32_t *ret_uid);
 
 /* All folders are in: sorts and joins the frames, loads the small ones, reports what is missing. */
 int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);

@@ -219,17 +219,34 @@ struct hr_stream {
 	uint32_t max_file; /* highest stream file id */
 	bool ended;	   /* a StreamEnd was seen */
 	bool live;	   /* its lock is held now */
+	/* What a collector knows of it (collector/stream_state.h); all zero when it came from none. */
+	bool collected;
+	bool connected;	   /* its daemon is, or was when the collector ended */
+	uint64_t heard_ns; /* real ns of the collector */
+	bool clock_known;
+	int64_t clock_offset_ns; /* node's wall clock minus the collector's */
+	uint64_t clock_offset_error_ns;
 	uint64_t last_seq;
 	uint64_t bytes;		/* on disk */
 	struct hr__stream *own; /* the library's part */
 };
 
 /*
- * Opens the stores. `job` NULL: all jobs. -ENOENT no store there, -EPROTONOSUPPORT newer version
- * (message in *ret_error, malloc'ed).
+ * What of the stores is opened. A stream that is left out leaves no trace: no problem, no name, no count. `one_user` leaves out
+ * streams of the node (job "_node") and those whose owner is not known, too.
  */
-int hr_catalog_open(const char *const *stores, size_t n, const char *job, struct hr_catalog **ret,
-		    char **ret_error);
+struct hr_catalog_filter {
+	const char *job; /* NULL: all */
+	bool one_user;	 /* only jobs of `uid` */
+	uint32_t uid;
+};
+
+/*
+ * Opens the stores. `filter` NULL: all of them. -ENOENT no store there, -EPROTONOSUPPORT newer
+ * version (message in *ret_error, malloc'ed).
+ */
+int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
+		    struct hr_catalog **ret, char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);

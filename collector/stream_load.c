@@ -156,6 +156,23 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, const char *d
 	return r < 0 ? r : 0;
 }
 
+/* Of copies in several stores the one that was heard of last knows best. */
+static void take_state(struct hr_stream *s, int dir_fd)
+{
+	struct hr_stream_state state;
+
+	if (hr_stream_state_read(dir_fd, &state) < 0)
+		return;
+	if (s->collected && state.heard_ns < s->heard_ns)
+		return;
+	s->collected = true;
+	s->connected = state.connected;
+	s->heard_ns = state.heard_ns;
+	s->clock_known = state.clock_known;
+	s->clock_offset_ns = state.clock_offset_ns;
+	s->clock_offset_error_ns = state.clock_error_ns;
+}
+
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *dir,
 			  const char *name)
 {
@@ -175,6 +192,7 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd
 	}
 	free(entries);
 	s->locked |= locked;
+	take_state(&s->view, dir_fd);
 	return r;
 }
 

@@ -57,23 +57,16 @@ static int end(void *self)
 	return 0;
 }
 
-static void say_absent(const struct known *k, const char *name, void (*say)(const char *text))
+static void say_absent(const struct known *k, const char *name, const struct hr_voice *voice)
 {
-	char *text;
-	int n;
-
 	if (k->n == 0)
-		n = asprintf(&text, "there is no %s %s here, nor any other", name, k->wanted);
+		hr_voice_say(voice, "there is no %s %s here, nor any other", name, k->wanted);
 	else if (k->n <= SHOWN)
-		n = asprintf(&text, "there is no %s %s here; there is: %.*s", name, k->wanted,
+		hr_voice_say(voice, "there is no %s %s here; there is: %.*s", name, k->wanted,
 			     (int)k->list.n, k->list.data);
 	else
-		n = asprintf(&text, "there is no %s %s here; there is: %.*s, and %" PRIu64 " more",
+		hr_voice_say(voice, "there is no %s %s here; there is: %.*s, and %" PRIu64 " more",
 			     name, k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
-	if (n < 0)
-		return;
-	say(text);
-	free(text);
 }
 
 /* The SQL of the header's line about this argument, malloc'ed; NULL when there is none. */
@@ -91,8 +84,7 @@ static char *known_sql(const char *header, const char *name)
 	return NULL;
 }
 
-int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
-		    void (*say)(const char *text))
+int hr_named_absent(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice)
 {
 	int r = 0;
 
@@ -106,7 +98,7 @@ int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 			continue;
 		r = hr_query_run(q, sql, a->list, a->n, &sink, &error);
 		if (r == 0 && !k.found && !k.list.failed)
-			say_absent(&k, a->list[i].name, say);
+			say_absent(&k, a->list[i].name, voice);
 		free(error);
 		free(sql);
 		hr_shape_done(&k.shape);

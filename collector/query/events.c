@@ -131,6 +131,7 @@ static int list_units(struct scan *s)
 				pruned++;
 		}
 	}
+	atomic_fetch_add(&q->batches, total);
 	atomic_fetch_add(&q->batches_pruned, pruned);
 	return 0;
 }

@@ -98,8 +98,16 @@ struct hr_qmount {
 	duckdb_string_t fs_type;
 };
 
+enum hr_stream_life {
+	HR_STREAM_RUNNING,
+	HR_STREAM_SILENT, /* a collector waits for more of it, and hears nothing */
+	HR_STREAM_CUT,	  /* stopped without a word, and nobody holds it */
+	HR_STREAM_ENDED
+};
+
 struct hr_qstream {
 	const struct hr_stream *s;
+	enum hr_stream_life state;
 	duckdb_string_t cluster, job, node, boot;
 	struct hr_qmount *mounts; /* s->n_mounts entries; [0] and absent ids: known[] false */
 	bool *mount_known;
@@ -181,6 +189,7 @@ struct hr_query {
 	size_t n_streams;
 	struct hr_pool pool;
 	unsigned threads;
+	uint64_t now_ns; /* wall clock by which streams are silent */
 	bool no_prune;
 	char *parquet;
 
@@ -189,7 +198,7 @@ struct hr_query {
 
 	/* of the statement that runs: set before it starts */
 	struct hr_prune prune;
-	_Atomic uint64_t batches_read, batches_pruned;
+	_Atomic uint64_t batches_read, batches_pruned, batches;
 
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;

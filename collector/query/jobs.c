@@ -9,6 +9,7 @@
 #include "collector/query/rows.h"
 
 #define STATE_RUNNING "running"
+#define STATE_SILENT  "silent"
 #define STATE_KILLED  "killed"
 #define STATE_FAILED  "failed"
 #define STATE_ENDED   "ended"
@@ -19,8 +20,9 @@ struct job {
 	int64_t start_ns, end_ns; /* wall clock; 0: not known */
 	uint32_t uid, ranks_expected;
 	uint64_t ranks_seen, nodes;
-	bool live, unfinished; /* some stream is being written, ended without a word */
-	bool killed, failed;   /* some stream's last word */
+	bool live, silent,
+	    unfinished;	     /* some stream goes on, is not heard of, ended without a word */
+	bool killed, failed; /* some stream's last word */
 };
 
 struct jobs {
@@ -92,8 +94,9 @@ static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstr
 		job->failed |= strcmp(state, STATE_FAILED) == 0;
 	}
 	hr__frames_free(&ends);
-	job->live |= st->s->live && !st->s->ended;
-	job->unfinished |= !st->s->live && !st->s->ended;
+	job->live |= st->state == HR_STREAM_RUNNING;
+	job->silent |= st->state == HR_STREAM_SILENT;
+	job->unfinished |= st->state == HR_STREAM_CUT;
 	for (uint32_t i = 0; i < st->s->n_processes; i++) {
 		if (st->s->processes[i].msg->world_size > job->ranks_expected)
 			job->ranks_expected = st->s->processes[i].msg->world_size;
@@ -148,6 +151,8 @@ static int finish(struct hr_query *q, struct job *job)
 
 	if (job->live)
 		state = STATE_RUNNING;
+	else if (job->silent)
+		state = STATE_SILENT;
 	else if (job->unfinished || job->killed)
 		state = STATE_KILLED;
 	else if (job->failed)
@@ -236,7 +241,7 @@ static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 		hr__cell_nonzero(c, (uint64_t)job->start_ns);
 		break;
 	case HR_JOBS_end_ns:
-		hr__cell_nonzero(c, job->live ? 0 : (uint64_t)job->end_ns);
+		hr__cell_nonzero(c, job->live || job->silent ? 0 : (uint64_t)job->end_ns);
 		break;
 	case HR_JOBS_nodes:
 		c->u = job->nodes;

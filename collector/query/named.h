@@ -21,6 +21,7 @@
 #define HEADRACE_QUERY_NAMED_H
 
 #include "collector/query/query.h"
+#include "collector/query/voice.h"
 
 struct hr_named {
 	const char *name;
@@ -59,10 +60,10 @@ int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_wo
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * For an answer without rows: calls `say` with a line of text for each given argument whose value
- * the store does not have, naming some that it has. 0 or hr_query_run's error.
+ * For an answer without rows: says a line for each given argument whose value the store does not
+ * have, naming some that it has. 0 or hr_query_run's error.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
-		    void (*say)(const char *text));
+		    const struct hr_voice *voice);
 
 #endif

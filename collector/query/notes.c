@@ -11,7 +11,7 @@
 #include "collector/left_out.h"
 
 struct notes {
-	void (*say)(const char *text);
+	const struct hr_voice *voice;
 	unsigned max;
 	uint64_t n;
 };
@@ -19,7 +19,7 @@ struct notes {
 static void add(struct notes *notes, const char *text)
 {
 	if (notes->n++ < notes->max)
-		notes->say(text);
+		notes->voice->say(notes->voice->self, text);
 }
 
 static int begin(void *self, duckdb_result *result)
@@ -124,13 +124,13 @@ static void add_left_out(struct hr_query *q, struct notes *notes)
 	}
 }
 
-int hr_query_notes(struct hr_query *q, unsigned max, void (*say)(const char *text))
+int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice)
 {
-	struct notes notes = {say, max, 0};
+	struct notes notes = {voice, max, 0};
 	const struct hr_query_sink sink = {begin, chunk_in, end, &notes};
 	const struct hr_problem *problems;
 	size_t n = hr_catalog_problems(q->catalog, &problems);
-	char *error = NULL, *more;
+	char *error = NULL;
 	int r;
 
 	for (size_t i = 0; i < n; i++)
@@ -141,10 +141,7 @@ int hr_query_notes(struct hr_query *q, unsigned max, void (*say)(const char *tex
 	free(error);
 	add_left_out(q, &notes);
 	add_damage(q, &notes);
-	if (notes.n > max &&
-	    asprintf(&more, "and %" PRIu64 " more notes of this kind", notes.n - max) >= 0) {
-		say(more);
-		free(more);
-	}
+	if (notes.n > max)
+		hr_voice_say(voice, "and %" PRIu64 " more notes of this kind", notes.n - max);
 	return r;
 }

@@ -10,8 +10,9 @@
 #define HEADRACE_QUERY_NOTES_H
 
 #include "collector/query/query.h"
+#include "collector/query/voice.h"
 
-/* Calls `say` with one line of text (without line end) for each note, at most `max` times. */
-int hr_query_notes(struct hr_query *q, unsigned max, void (*say)(const char *text));
+/* Says one line for each note, at most `max`, and how many more there are. */
+int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice);
 
 #endif

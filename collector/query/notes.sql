@@ -24,7 +24,24 @@ notes AS (
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
         WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
         ELSE 'its recording was cut short (headraced was killed, or told to stop): what its processes did after that is missing' END)
-    FROM nodes WHERE state <> 'ended'
+    FROM nodes WHERE state NOT IN ('ended', 'silent')
+    UNION ALL
+    SELECT 3, job, format('job {}, node {}: nothing heard since {} UTC ({} s): what it recorded since is missing here; it may lie in that node''s spool',
+                          job, node, CASE WHEN heard_ns IS NULL THEN 'its beginning,'
+                                     WHEN silent_ns < 43200000000000 THEN strftime(make_timestamp_ns(heard_ns), '%H:%M:%S')
+                                     ELSE strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M:%S') END,
+                          silent_ns // 1000000000)
+    FROM hr_nodes() WHERE state = 'silent'
+    UNION ALL
+    SELECT 3, job, format('job {}: times of node {} and {} differ by {}', job, low, high,
+                          CASE WHEN apart_ns < 1e9 THEN format('{:.1f} ms', apart_ns / 1e6) ELSE format('{:.1f} s', apart_ns / 1e9) END)
+    FROM (SELECT job, arg_min(node, clock_offset_ns + clock_error_ns) AS low,
+                 arg_max(node, clock_offset_ns - clock_error_ns) AS high,
+                 arg_max(clock_offset_ns, clock_offset_ns - clock_error_ns)
+                 - arg_min(clock_offset_ns, clock_offset_ns + clock_error_ns) AS apart_ns
+          FROM nodes WHERE clock_offset_ns IS NOT NULL
+          GROUP BY cluster, job, attempt
+          HAVING max(clock_offset_ns - clock_error_ns) - min(clock_offset_ns + clock_error_ns) > 1000000)
     UNION ALL
     SELECT 4, job, format('job {}: {} of {} expected ranks were not seen: {}{}', job, ranks_expected - n_seen,
                           ranks_expected, array_to_string(list(rank ORDER BY rank)[1:16], ', '),

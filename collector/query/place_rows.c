@@ -95,8 +95,11 @@ const struct hr_row_kind hr__labels_kind = {
 /* What is missing is the same when a daemon had no time for its last word and when that says so: "killed". */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
-	const struct hr_stream *s = rows->st->s;
-	const char *state = s->ended ? "ended" : s->live ? "running" : "killed";
+	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
+					     [HR_STREAM_SILENT] = "silent",
+					     [HR_STREAM_CUT] = "killed",
+					     [HR_STREAM_ENDED] = "ended"};
+	const char *state = states[rows->st->state];
 	struct hr_frames ends;
 	int r;
 
@@ -132,11 +135,13 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_boot:
 		hr__cell_text(c, rows->st->boot);
 		break;
-	case HR_NODES_clock_offset_ns:
-		c->null = true; /* only a collector, which hears from many nodes, can estimate it */
+	case HR_NODES_clock_offset_ns: /* only a collector, which hears from many nodes, can estimate it */
+		c->u = (uint64_t)s->clock_offset_ns;
+		c->null = !s->clock_known;
 		break;
 	case HR_NODES_clock_error_ns:
-		c->u = s->clock_error_ns;
+		c->u = s->clock_offset_error_ns;
+		c->null = !s->clock_known;
 		break;
 	case HR_NODES_instance:
 		c->u = s->instance;
@@ -147,6 +152,13 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_events:
 		for (uint32_t i = 0; i < s->n_batches; i++)
 			c->u += s->batches[i].count;
+		break;
+	case HR_NODES_heard_ns:
+		hr__cell_nonzero(c, s->heard_ns);
+		break;
+	case HR_NODES_silent_ns:
+		c->null = rows->st->state != HR_STREAM_SILENT;
+		c->u = rows->q->now_ns > s->heard_ns ? rows->q->now_ns - s->heard_ns : 0;
 		break;
 	default:
 		c->u = s->bytes;

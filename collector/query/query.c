@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collector/query/internal.h"
@@ -65,6 +66,36 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 	return 0;
 }
 
+static uint64_t wall_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A writer's lock says nothing of a stream that comes from elsewhere: its daemon must be heard of. */
+static void find_silent(struct hr_query *q, const struct hr_query_options *o)
+{
+	uint64_t limit = o->silent_ns != 0 ? o->silent_ns : HR_SILENT_NS;
+
+	q->now_ns = o->now_ns != 0 ? o->now_ns : wall_clock();
+	for (size_t i = 0; i < q->n_streams; i++) {
+		struct hr_qstream *st = &q->streams[i];
+		const struct hr_stream *s = st->s;
+
+		if (s->ended || !s->collected)
+			st->state = s->ended  ? HR_STREAM_ENDED
+				    : s->live ? HR_STREAM_RUNNING
+					      : HR_STREAM_CUT;
+		else if (!s->connected ||
+			 (q->now_ns > s->heard_ns && q->now_ns - s->heard_ns > limit))
+			st->state = HR_STREAM_SILENT;
+		else
+			st->state = HR_STREAM_RUNNING;
+	}
+}
+
 static int make_streams(struct hr_query *q)
 {
 	const struct hr_stream *list;
@@ -96,11 +127,12 @@ static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 
 static int open_database(struct hr_query *q, const struct hr_query_options *o, char **ret_error)
 {
-	char threads[16], memory[32];
+	char threads[16], memory[32], spill[32];
 	const char *const settings[][2] = {
 	    {"threads", threads},
 	    {"memory_limit", memory},
 	    {"temp_directory", o->spill != NULL ? o->spill : ""},
+	    {"max_temp_directory_size", o->spill_bytes != 0 ? spill : NULL},
 	    {"preserve_insertion_order", "false"}, /* else scans run on one thread */
 	    {"autoinstall_known_extensions", "false"},
 	    {"autoload_known_extensions", "false"},
@@ -114,9 +146,12 @@ static int open_database(struct hr_query *q, const struct hr_query_options *o, c
 	snprintf(memory, sizeof(memory), "%lluKiB",
 		 (unsigned long long)(o->memory_bytes != 0 ? o->memory_bytes : half_of_memory()) >>
 		     10);
+	snprintf(spill, sizeof(spill), "%lluKiB", (unsigned long long)o->spill_bytes >> 10);
 	if (hr_duckdb.create_config(&config) != DuckDBSuccess)
 		return -ENOMEM;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (settings[i][1] == NULL)
+			continue;
 		if (hr_duckdb.set_config(config, settings[i][0], settings[i][1]) != DuckDBSuccess) {
 			set_error(ret_error, "this DuckDB (%s) does not know the setting %s",
 				  hr_duckdb.library_version(), settings[i][0]);
@@ -243,6 +278,7 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 	if (options->parquet != NULL)
 		q->parquet = strdup(options->parquet);
 	r = make_streams(q);
+	find_silent(q, options);
 	if (r == 0)
 		r = open_database(q, options, ret_error);
 	if (r == 0)
@@ -316,6 +352,7 @@ void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret)
 {
 	ret->batches_read = atomic_load(&q->batches_read);
 	ret->batches_pruned = atomic_load(&q->batches_pruned);
+	ret->batches = atomic_load(&q->batches);
 }
 
 void hr_query_interrupt(struct hr_query *q)

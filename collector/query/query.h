@@ -29,12 +29,17 @@
 #include "collector/query/duckdb_api.h"
 #include "collector/store.h"
 
+#define HR_SILENT_NS UINT64_C(60000000000)
+
 struct hr_query_options {
 	uint64_t memory_bytes; /* DuckDB's limit; 0: half of the machine's */
 	unsigned threads;      /* 0: as many as this process may run on */
 	const char *spill;     /* folder for what does not fit, made when needed; NULL: none, such a
 				  query fails */
 	const char *parquet;   /* the one file that hr_query_parquet may write; NULL: none */
+	uint64_t spill_bytes;  /* most that it may hold; 0: what the disk holds */
+	uint64_t now_ns;       /* wall clock by which streams are silent; 0: the current one */
+	uint64_t silent_ns;    /* not heard from for longer; 0: HR_SILENT_NS */
 	bool no_prune;	       /* read every batch: for tests */
 };
 
@@ -82,11 +87,11 @@ void hr_query_interrupt(struct hr_query *q);
  */
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
-/* Batches that the last statement's scan of events read and skipped by their headers: for tests and
- * --verbose. */
+/* Batches of events that the last statement read, and skipped by their headers, so far; any thread. */
 struct hr_query_scan {
 	uint64_t batches_read;
 	uint64_t batches_pruned;
+	uint64_t batches; /* of all its scans that have begun */
 };
 void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret);
 

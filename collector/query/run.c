@@ -88,6 +88,7 @@ static int prune(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	hr_prune_init(&q->prune);
 	atomic_store(&q->batches_read, 0);
 	atomic_store(&q->batches_pruned, 0);
+	atomic_store(&q->batches, 0);
 	json = parse_tree(q, sql);
 	if (json == NULL)
 		return 0;

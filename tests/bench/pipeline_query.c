@@ -152,7 +152,8 @@ int hr_bench_query(const struct hr_bench *bench)
 		free(error);
 		return 0;
 	}
-	r = hr_catalog_open(&bench->store, 1, "bench", &catalog, &error);
+	r = hr_catalog_open(&bench->store, 1, &(const struct hr_catalog_filter){.job = "bench"},
+			    &catalog, &error);
 	if (r < 0) {
 		fprintf(stderr, "pipeline: %s\n", error != NULL ? error : strerror(-r));
 		free(error);

@@ -65,7 +65,8 @@ static int append_again(const struct hr_bench *bench, const struct hr_stream *s)
 static int open_job(const struct hr_bench *bench, struct hr_catalog **ret,
 		    const struct hr_stream **ret_streams, size_t *ret_n)
 {
-	int r = hr_catalog_open(&bench->store, 1, "bench", ret, NULL);
+	int r = hr_catalog_open(&bench->store, 1, &(const struct hr_catalog_filter){.job = "bench"},
+				ret, NULL);
 
 	if (r == 0)
 		*ret_n = hr_catalog_streams(*ret, ret_streams);

@@ -144,7 +144,7 @@ static void jobs_are_put_together(void **state)
 	EXPECT("SELECT * FROM labels", "c,7,2,,model,resnet\n");
 	EXPECT("SELECT job, node, boot, clock_offset_ns, clock_error_ns, instance, state, events "
 	       "FROM nodes ORDER BY job, node",
-	       "7,n1,b,,40,77,ended,10\n7,n2,b,,40,77,killed,5\n8,n1,b,,40,77,ended,0\n");
+	       "7,n1,b,,,77,ended,10\n7,n2,b,,,77,killed,5\n8,n1,b,,,77,ended,0\n");
 	EXPECT("SELECT job, node, level, end_ns - start_ns FROM levels",
 	       "7,n1,counters,1500000000\n");
 }

@@ -162,6 +162,18 @@ wait $pid
 check $? 130 "Ctrl-C"
 says err 'interrupted' "Ctrl-C"
 
+endless='SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3'
+query "$store" --time 1500ms --progress "$endless"
+check $? 1 "--time"
+says err 'its time limit (--time) was over' "--time"
+says err 'headrace: .*, 1 s$' "--progress"
+query "$store" --time 0 'SELECT 1'
+check $? 2 "--time without time"
+if command -v script >/dev/null; then
+	script -qec "$headrace query $store --time 1500ms '$endless' >$tmp/out" "$tmp/typescript" >/dev/null
+	says typescript $'working, 1 s\r*\r\e\\[K' "progress on a terminal is taken away"
+fi
+
 # Nobody looks for the interrupt while the answer waits for a reader: the second one ends it.
 mkfifo "$tmp/fifo"
 exec 9<>"$tmp/fifo"

@@ -65,7 +65,9 @@ static char *find_segment(char *store, struct hr_frame_ref **ret_frames, uint32_
 	char pattern[256], *path, *error;
 	glob_t found;
 
-	assert_int_equal(hr_catalog_open((const char *[]){store}, 1, "7", &c, &error), 0);
+	assert_int_equal(hr_catalog_open((const char *[]){store}, 1,
+					 &(const struct hr_catalog_filter){.job = "7"}, &c, &error),
+			 0);
 	assert_int_equal(hr_catalog_streams(c, &streams), 2);
 	*ret_n = streams[0].n_frames;
 	*ret_frames = malloc(*ret_n * sizeof(**ret_frames));

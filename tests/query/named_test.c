@@ -170,10 +170,11 @@ static void runs_stay_apart(void **state)
 		    "getc,5,0.00000005,0.00000001,,5,0,read,stdio\n"},
 	    {"sizes",
 	     "class,from_bytes,to_bytes,ops,percent\nread,0,2,5,19.23\nread,64,128,21,80.77\n"},
-	    {"nodes", "node,state,ranks,procs,events,stored_bytes,clock_error_s,streams,job,"
-		      "attempt,cluster\n"
-		      "n1,ended,1,6,20,*,0.00000004,2,9,0,c\nn1,ended,1,3,10,*,0.00000004,1,9,0,d\n"
-		      "n1,killed,1,3,10,*,0.00000004,1,9,1,c\n"},
+	    {"nodes",
+	     "node,state,ranks,procs,events,stored_bytes,clock_offset_s,clock_error_s,streams,"
+	     "job,attempt,cluster\n"
+	     "n1,ended,1,6,20,*,,,2,9,0,c\nn1,ended,1,3,10,*,,,1,9,0,d\n"
+	     "n1,killed,1,3,10,*,,,1,9,1,c\n"},
 	    {"jobs",
 	     "job,state,start,seconds,nodes,ranks_seen,ranks_expected,name,user,labels,attempt,"
 	     "cluster\n"
@@ -315,10 +316,13 @@ static void relative_paths_are_of_this_folder(void **state)
 static char said[16][256];
 static unsigned n_said;
 
-static void remember(const char *text)
+static void remember(void *self, const char *text)
 {
+	(void)self;
 	snprintf(said[n_said++ % 16], sizeof(said[0]), "%s", text);
 }
+
+static const struct hr_voice voice = {remember, NULL};
 
 static void notes_say_what_is_missing(void **state)
 {
@@ -335,12 +339,12 @@ static void notes_say_what_is_missing(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(hr_query_notes(fix.q, 16, remember), 0);
+	assert_int_equal(hr_query_notes(fix.q, 16, &voice), 0);
 	assert_int_equal(n_said, 5);
 	for (unsigned i = 0; i < 5; i++)
 		assert_string_equal(said[i], expected[i]);
 	n_said = 0;
-	assert_int_equal(hr_query_notes(fix.q, 1, remember), 0);
+	assert_int_equal(hr_query_notes(fix.q, 1, &voice), 0);
 	assert_int_equal(n_said, 2);
 	assert_string_equal(said[1], "and 4 more notes of this kind");
 }
@@ -369,7 +373,7 @@ static void absent_values_are_named(void **state)
 		n_said = 0;
 		assert_int_equal(
 		    hr_named_args_init(hr_named_find(cases[i].name), words, 1, &args, &error), 0);
-		assert_int_equal(hr_named_absent(fix.q, &args, remember), 0);
+		assert_int_equal(hr_named_absent(fix.q, &args, &voice), 0);
 		assert_int_equal(n_said, cases[i].note != NULL);
 		if (cases[i].note != NULL)
 			assert_string_equal(said[0], cases[i].note);

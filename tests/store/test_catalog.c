@@ -411,12 +411,15 @@ static void jobs_are_selected(void **state)
 	assert_int_equal(hr_writer_close(w), 0);
 	assert_int_equal(hr_writer_close(writer(store, "n2")), 0);
 	assert_int_equal(hr_writer_close(writer(store, "n1")), 0);
-	assert_int_equal(hr_catalog_open(&store, 1, "7", &c, NULL), 0);
+	assert_int_equal(
+	    hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = "7"}, &c, NULL), 0);
 	assert_int_equal(hr_catalog_streams(c, &s), 2);
 	assert_string_equal(s[0].node, "n1");
 	assert_string_equal(s[1].node, "n2");
 	hr_catalog_free(c);
-	assert_int_equal(hr_catalog_open(&store, 1, "b 1", &c, NULL), 0);
+	assert_int_equal(
+	    hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = "b 1"}, &c, NULL),
+	    0);
 	assert_int_equal(hr_catalog_streams(c, &s), 1);
 	hr_catalog_free(c);
 	assert_int_equal(hr_catalog_open(&store, 1, NULL, &c, NULL), 0);

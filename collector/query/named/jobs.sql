@@ -1,7 +1,7 @@
 -- The jobs in the store
--- column job, state: state is running, ended, failed or killed
--- column start, seconds: when it began (UTC), and how long it has run: of a running one until now, of one that was killed
--- without a word until its last sign of life, up to 10 s before its end
+-- column job, state: state is running, silent (the collector hears nothing of its nodes), ended, failed or killed
+-- column start, seconds: when it began (UTC), and how long it has run: of a running one until now, of one that is silent or was
+-- killed without a word until its last sign of life, up to 10 s before its end
 -- column nodes, ranks_seen, ranks_expected: NULL expected: nobody said
 -- column name, user, labels, attempt, cluster: program and owner; labels as given with --label; requeues, from 0
 WITH lives AS (

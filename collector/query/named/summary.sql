@@ -7,7 +7,7 @@
 -- job's start to its end
 -- column small_percent: of the calls that read, those that moved less than 64 KiB
 -- column errors: calls that failed
--- column state, job, attempt: whether the job is running (then until now), ended, failed or killed
+-- column state, job, attempt: whether the job is running (then until now), silent (then until the last that is known), ended, failed or killed
 WITH life AS (
     SELECT cluster, job, attempt,
            (coalesce(any_value(j.end_ns), CASE any_value(j.state) WHEN 'running' THEN epoch_ns(now()) END,
