@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * labels, nodes and regions.
+ * labels and nodes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -171,32 +171,4 @@ const struct hr_row_kind hr__nodes_kind = {
     .done = nothing_done,
     .origin = stream_origin,
     .cell = nodes_cell,
-};
-
-/* ---- regions ------------------------------------------------------------------------ */
-
-/* No stream carries any yet; the table is there so that SQL that joins it is valid. */
-
-static int regions_gather(struct hr_rows *rows, uint64_t want)
-{
-	(void)want;
-	rows->n = 0;
-	return 0;
-}
-
-static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
-{
-	(void)rows;
-	(void)row;
-	(void)column;
-	c->null = true;
-}
-
-const struct hr_row_kind hr__regions_kind = {
-    .table = HR_TABLE_REGIONS,
-    .whole = true,
-    .gather = regions_gather,
-    .done = nothing_done,
-    .origin = stream_origin,
-    .cell = regions_cell,
 };

@@ -157,10 +157,22 @@ static void losses_add_up(void **state)
 	       "7,n1,2,101,0,3,ring_full,read,11,110,0\n");
 }
 
-static void regions_are_empty(void **state)
+static void regions_say_what_was_done(void **state)
 {
 	(void)state;
-	EXPECT("SELECT count(*), max(step) FROM regions", "0,\n");
+	EXPECT(
+	    "SELECT job, node, proc, pid, rank, worker, tid, kind, domain, category, name, depth, "
+	    "open, count, args, start_ns - 1700000000000000000, dur_ns, step, epoch "
+	    "FROM regions ORDER BY ALL",
+	    "7,n1,1,100,0,,100,checkpoint,torch,a\\x0A\\xFF,save,2,0,1,\"{\"\"k\"\": "
+	    "1}\",1400,300,,0\n"
+	    "7,n1,1,100,0,,100,epoch,,,,0,1,1,,0,0,,0\n"
+	    "7,n1,1,100,0,,100,step,,,,1,0,1,,500,2000,7,0\n"
+	    "7,n1,2,101,0,3,101,fetch,torch,,,0,0,1000,,0,70,,\n");
+	/* Only the texts of columns that are asked for are made. */
+	EXPECT("SELECT count(*), count(category), count(args), max(step) FROM regions",
+	       "4,1,1,7\n");
+	EXPECT("SELECT DISTINCT domain FROM regions ORDER BY 1", "torch\n\n");
 }
 
 static void tables_join(void **state)
@@ -174,13 +186,20 @@ static void tables_join(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(events_say_who),	     cmocka_unit_test(events_say_what),
-	    cmocka_unit_test(events_say_when),	     cmocka_unit_test(events_say_where),
-	    cmocka_unit_test(one_file_is_found),     cmocka_unit_test(counting_needs_no_column),
-	    cmocka_unit_test(rollups_add_up),	     cmocka_unit_test(file_records_add_up),
-	    cmocka_unit_test(files_are_listed),	     cmocka_unit_test(processes_are_listed),
-	    cmocka_unit_test(jobs_are_put_together), cmocka_unit_test(losses_add_up),
-	    cmocka_unit_test(regions_are_empty),     cmocka_unit_test(tables_join),
+	    cmocka_unit_test(events_say_who),
+	    cmocka_unit_test(events_say_what),
+	    cmocka_unit_test(events_say_when),
+	    cmocka_unit_test(events_say_where),
+	    cmocka_unit_test(one_file_is_found),
+	    cmocka_unit_test(counting_needs_no_column),
+	    cmocka_unit_test(rollups_add_up),
+	    cmocka_unit_test(file_records_add_up),
+	    cmocka_unit_test(files_are_listed),
+	    cmocka_unit_test(processes_are_listed),
+	    cmocka_unit_test(jobs_are_put_together),
+	    cmocka_unit_test(losses_add_up),
+	    cmocka_unit_test(regions_say_what_was_done),
+	    cmocka_unit_test(tables_join),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -38,6 +38,7 @@ static const char *const tables[] = {
     "SELECT * FROM labels ORDER BY ALL",
     "SELECT * FROM jobs ORDER BY ALL",
     "SELECT * FROM losses ORDER BY ALL",
+    "SELECT * FROM regions ORDER BY ALL",
     "SELECT * EXCLUDE (stored_bytes) FROM nodes ORDER BY ALL",
 };
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))
@@ -234,12 +235,43 @@ static void a_copy_without_its_start_is_the_same_stream(void **state)
 	fixture_remove(other);
 }
 
+/* A frame whose bytes are fine and whose arrays are not. */
+static void regions_that_contradict_themselves_are_noted(void **state)
+{
+	struct hr_stream_id id = {
+	    .cluster = "c", .job = "9", .node = "n1", .boot_id = "b", .instance = 1};
+	Headrace__Regions regions = HEADRACE__REGIONS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	uint32_t key = 0; /* of none */
+	struct hr_writer *w;
+	uint64_t notes;
+	uint8_t *buf;
+	size_t bytes;
+	char *text;
+
+	regions.n_key = 1;
+	regions.key = &key;
+	frame.seq = 2;
+	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
+	frame.regions = &regions;
+	assert_int_equal(hr_writer_open(*state, &id, &w, NULL), 0);
+	assert_int_equal(hr_frame_pack(&frame, 1, &buf, &bytes), 0);
+	assert_int_equal(hr_writer_append(w, buf, bytes), 0);
+	free(buf);
+	assert_int_equal(hr_writer_close(w), 0);
+	text = ask(*state, "SELECT count(*) FROM regions", &notes);
+	assert_string_equal(text, "4\n");
+	assert_int_equal(notes, 1);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_that_are_lost_are_noted),
 	    cmocka_unit_test(no_frame_is_missed_in_silence),
 	    cmocka_unit_test(a_copy_without_its_start_is_the_same_stream),
+	    cmocka_unit_test(regions_that_contradict_themselves_are_noted),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup_store, fixture_teardown_store);

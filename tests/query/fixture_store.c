@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "common/batch.h"
+#include "common/region.h"
 
 #define BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
 
@@ -323,6 +324,39 @@ static void send_level(struct stream *s, uint64_t end_ns)
 	send(s, &frame);
 }
 
+/* The worker's fetches, 1,000 of them in one row; the rank's checkpoint, its step, an epoch that did not end. */
+static void send_regions(struct stream *s)
+{
+	struct hr_region regions[] = {
+	    {.proc = 2, .tid = 101, .kind = HR_REGION_FETCH, .count = 1000, .dur_ns = 70},
+	    {.proc = 1, .tid = 100, .kind = HR_REGION_CHECKPOINT, .depth = 2, .start_ns = 1400},
+	    {.proc = 1, .tid = 100, .kind = HR_REGION_STEP, .depth = 1, .start_ns = 500},
+	    {.proc = 1, .tid = 100, .kind = HR_REGION_EPOCH, .open = true},
+	};
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct hr_regions *r;
+
+	regions[1].dur_ns = 300;
+	regions[2].dur_ns = 2000;
+	regions[2].step = 7;
+	assert_int_equal(hr_regions_new(&r), 0);
+	assert_int_equal(hr_regions_text(r, "torch", 5, &regions[0].domain), 0);
+	assert_int_equal(hr_regions_text(r, "a\n\xff", 3, &regions[1].category), 0);
+	assert_int_equal(hr_regions_text(r, "{\"k\": 1}", 8, &regions[1].args), 0);
+	assert_int_equal(hr_regions_text(r, "save", 4, &regions[1].name), 0);
+	assert_int_equal(hr_regions_text(r, "torch", 5, &regions[1].domain), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		regions[i].start_ns += FIX_BOOT_NS;
+		regions[i].step = regions[i].step ? regions[i].step : HR_REGION_UNKNOWN;
+		regions[i].epoch = i == 0 ? HR_REGION_UNKNOWN : 0;
+		assert_int_equal(hr_regions_add(r, &regions[i]), 0);
+	}
+	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
+	frame.regions = (Headrace__Regions *)hr_regions_message(r);
+	send(s, &frame);
+	hr_regions_free(r);
+}
+
 static void send_end(struct stream *s)
 {
 	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
@@ -350,6 +384,7 @@ static void make_n1(const char *store)
 	send_file_record(&s, 500, 1500, 70);
 	send_loss(&s, 5);
 	send_loss(&s, 6);
+	send_regions(&s);
 	send_level(&s, FIX_BOOT_NS + 1500000000u);
 	send_job(&s, "ended", 4);
 	send_end(&s);

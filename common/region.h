@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * region.h - what the application said it was doing: a span of time with a name, and how a frame
+ * holds many of them (Regions of proto/headrace.proto)
+ *
+ * Purpose   Ranges of microseconds come in millions, and most differ in start and duration alone: the
+ *           rest is a key, listed once in a frame, and the frame is compressed as a whole. 3 to 6
+ *           bytes a region.
+ * Threads   A struct hr_regions belongs to one thread; reading is pure.
+ */
+#ifndef HEADRACE_COMMON_REGION_H
+#define HEADRACE_COMMON_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/headrace.pb-c.h"
+
+/*
+ * X(NAME, number, text in SQL). Numbers are stored: never reused.
+ *
+ * RANGE      pushed and popped, or a scope of the program: nests in its thread
+ * SPAN       started and ended by a handle, maybe in another thread; does not nest
+ * MARK       a moment
+ * INPUT_WAIT the training loop waits for its next batch
+ * FETCH      a loader's worker makes a batch
+ * CHECKPOINT state is saved; RESTORE: is loaded
+ */
+#define HR_REGION_KINDS(X)                                                                         \
+	X(RANGE, 1, "range")                                                                       \
+	X(SPAN, 2, "span")                                                                         \
+	X(MARK, 3, "mark")                                                                         \
+	X(STEP, 4, "step")                                                                         \
+	X(EPOCH, 5, "epoch")                                                                       \
+	X(INPUT_WAIT, 6, "input_wait")                                                             \
+	X(FETCH, 7, "fetch")                                                                       \
+	X(OPTIMIZER, 8, "optimizer")                                                               \
+	X(CHECKPOINT, 9, "checkpoint")                                                             \
+	X(RESTORE, 10, "restore")
+
+enum hr_region_kind {
+#define HR__REGION_KIND(name, number, text) HR_REGION_##name = (number),
+	HR_REGION_KINDS(HR__REGION_KIND)
+#undef HR__REGION_KIND
+};
+
+/* "range"...; NULL: a kind that this version does not know. */
+const char *hr_region_kind_name(uint32_t kind);
+
+#define HR_REGION_UNKNOWN UINT64_MAX /* step, epoch */
+
+struct hr_region {
+	uint64_t proc;
+	uint32_t tid;
+	uint32_t kind;	 /* enum hr_region_kind */
+	uint32_t domain; /* these and args: numbers of texts, 0: none */
+	uint32_t category;
+	uint32_t name;
+	uint32_t args; /* JSON */
+	uint32_t depth;
+	bool open;
+	uint64_t count;	   /* more than one: short ones of equal key, added up */
+	uint64_t start_ns; /* CLOCK_BOOTTIME, of the first */
+	uint64_t dur_ns;   /* sum */
+	uint64_t step, epoch;
+};
+
+#define HR_REGIONS_MAX 65536u /* of a frame */
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+struct hr_regions;
+int hr_regions_new(struct hr_regions **ret);
+void hr_regions_free(struct hr_regions *r);
+
+/* The number of a text in the open frame; 0 for none. -ENOMEM. */
+int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32_t *ret);
+
+/* -ENOSPC: the frame is full, and to be sent first. -ENOMEM. */
+int hr_regions_add(struct hr_regions *r, const struct hr_region *region);
+
+size_t hr_regions_count(const struct hr_regions *r);
+
+/* The open frame's message, its memory that of `r`, valid until the next call. */
+const Headrace__Regions *hr_regions_message(struct hr_regions *r);
+
+/* An empty frame: texts have no numbers any more. */
+void hr_regions_reset(struct hr_regions *r);
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+/*
+ * To be called once on an unpacked message, before hr_regions_get: checks it, and turns differences
+ * into values in place. -EBADMSG when it contradicts itself.
+ */
+int hr_regions_restore(Headrace__Regions *msg);
+
+/* Region i < msg->n_key of a restored message. */
+void hr_regions_get(const Headrace__Regions *msg, size_t i, struct hr_region *ret);
+
+#endif
