@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NOISE_ENTRIES	       65536u
+#include "tests/bench/generate_random.h"
+
 #define KIB		       UINT64_C(1024)
 #define CHECKPOINT_WRITES      256u
 #define CHECKPOINT_WRITE_BYTES (1024 * KIB)
@@ -31,7 +31,7 @@ struct actor {
 struct hr_gen {
 	struct hr_gen_config config;
 	uint32_t node;
-	uint64_t random;
+	struct hr_gen_random random;
 	uint64_t files_taken; /* by all workers, over all epochs */
 	uint32_t checkpoints;
 	uint32_t n_files;
@@ -41,32 +41,9 @@ struct hr_gen {
 	size_t n_tasks;
 	struct hr_task *tasks;
 	struct actor *actors;
-	float noise[NOISE_ENTRIES]; /* lognormal with sigma 0.35 */
 };
 
 #define CHECKPOINT_BASE (UINT64_C(1) << 32)
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
-static uint64_t random_next(struct hr_gen *g)
-{
-	return mix(g->random += UINT64_C(0x9e3779b97f4a7c15));
-}
-
-static double uniform(struct hr_gen *g)
-{
-	return ((double)(random_next(g) >> 11) + 0.5) * 0x1p-53;
-}
-
-static uint64_t noisy(struct hr_gen *g, double median)
-{
-	return (uint64_t)(median * (double)g->noise[random_next(g) % NOISE_ENTRIES]) + 1;
-}
 
 /* k-th path of an epoch: a Feistel permutation, walked until it lands inside. */
 static uint32_t shuffled(const struct hr_gen *g, uint64_t epoch, uint64_t k)
@@ -79,7 +56,8 @@ static uint32_t shuffled(const struct hr_gen *g, uint64_t epoch, uint64_t k)
 		uint64_t mask = (UINT64_C(1) << half) - 1, left = k >> half, right = k & mask;
 
 		for (uint64_t round = 0; round < 4; round++) {
-			uint64_t f = mix(right ^ (epoch * 4 + round) << 32 ^ g->config.seed) & mask;
+			uint64_t f =
+			    hr_gen_mix(right ^ (epoch * 4 + round) << 32 ^ g->config.seed) & mask;
 			uint64_t swap = left ^ f;
 
 			left = right;
@@ -107,7 +85,7 @@ static void begin_file(struct hr_gen *g, struct actor *a)
 		uint64_t k = g->files_taken++ * g->config.nodes + g->node;
 
 		a->path = shuffled(g, k / g->config.paths, k % g->config.paths);
-		a->size = 8 * KIB + mix(a->path ^ g->config.seed) % (200 * KIB);
+		a->size = 8 * KIB + hr_gen_mix(a->path ^ g->config.seed) % (200 * KIB);
 		if (!g->file_of_path[a->path])
 			g->file_of_path[a->path] = new_file(g, a->path);
 		a->file = g->file_of_path[a->path];
@@ -138,7 +116,7 @@ static void plan_transfer(struct hr_gen *g, struct actor *a)
 	}
 	got = asked < left ? asked : left;
 	set(e, op, asked, (int64_t)got, (int64_t)a->position, 0);
-	e->dur_ns = noisy(g, 350 + 0.14 * (double)got);
+	e->dur_ns = hr_gen_noisy(&g->random, 350 + 0.14 * (double)got);
 	a->position += got;
 	if (a->step == STEP_READ_HEAD)
 		a->step = STEP_READ;
@@ -158,27 +136,27 @@ static void plan(struct hr_gen *g, struct actor *a)
 		begin_file(g, a);
 	}
 	e->file = a->file;
-	e->start_ns = a->clock_ns + noisy(g, pause);
+	e->start_ns = a->clock_ns + hr_gen_noisy(&g->random, pause);
 	switch (a->step) {
 	case STEP_OPEN:
 		set(e, HR_OP_open64, HR_ASKED_NONE, e->fd, HR_OFFSET_NONE,
 		    O_CLOEXEC | (a->is_rank ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY));
-		e->dur_ns = noisy(g, 5200);
+		e->dur_ns = hr_gen_noisy(&g->random, 5200);
 		a->step = STEP_FSTAT;
 		break;
 	case STEP_FSTAT:
 		set(e, HR_OP_fstat64, HR_ASKED_NONE, 0, HR_OFFSET_NONE, 0);
-		e->dur_ns = noisy(g, 560);
+		e->dur_ns = hr_gen_noisy(&g->random, 560);
 		a->step = STEP_LSEEK;
 		break;
 	case STEP_LSEEK:
 		set(e, HR_OP_lseek64, HR_ASKED_NONE, 0, 0, SEEK_CUR);
-		e->dur_ns = noisy(g, 310);
+		e->dur_ns = hr_gen_noisy(&g->random, 310);
 		a->step = a->is_rank ? STEP_WRITE : STEP_READ_HEAD;
 		break;
 	case STEP_CLOSE:
 		set(e, HR_OP_close, HR_ASKED_NONE, 0, HR_OFFSET_NONE, 0);
-		e->dur_ns = noisy(g, 880);
+		e->dur_ns = hr_gen_noisy(&g->random, 880);
 		a->step = STEP_OPEN;
 		break;
 	default:
@@ -221,15 +199,10 @@ int hr_gen_new(const struct hr_gen_config *config, uint32_t node, struct hr_gen 
 		return -ENOMEM;
 	g->config = *config;
 	g->node = node;
-	g->random = mix(config->seed * 1000 + node);
+	hr_gen_random_init(&g->random, config->seed * 1000 + node);
 	if (allocate(g) < 0) {
 		hr_gen_free(g);
 		return -ENOMEM;
-	}
-	for (unsigned i = 0; i < NOISE_ENTRIES; i++) {
-		double normal = sqrt(-2 * log(uniform(g))) * cos(2 * M_PI * uniform(g));
-
-		g->noise[i] = (float)exp(0.35 * normal);
 	}
 	for (uint32_t t = 0; t < g->n_tasks; t++) {
 		struct actor *a = &g->actors[t];
@@ -238,7 +211,7 @@ int hr_gen_new(const struct hr_gen_config *config, uint32_t node, struct hr_gen 
 		a->is_rank = t < config->ranks;
 		a->next.task = t;
 		a->next.fd = a->is_rank ? 9 : 5;
-		a->clock_ns = HR_GEN_BOOT_NS + noisy(g, 1e6);
+		a->clock_ns = HR_GEN_BOOT_NS + hr_gen_noisy(&g->random, 1e6);
 		plan(g, a);
 	}
 	*ret = g;
@@ -290,7 +263,7 @@ size_t hr_gen_path(const struct hr_gen *g, uint32_t file, char path[HR_GEN_PATH_
 			     "/scratch/run/checkpoints/step%06u/model-%02u.pt",
 			     (unsigned)(number - CHECKPOINT_BASE), g->node);
 	} else {
-		unsigned class = (unsigned)(mix(number / 1300) % 13000000 + 1440764);
+		unsigned class = (unsigned)(hr_gen_mix(number / 1300) % 13000000 + 1440764);
 
 		n = snprintf(path, HR_GEN_PATH_BYTES, "/data/imagenet/train/n%08u/n%08u_%u.JPEG",
 			     class, class, (unsigned)(number % 1300 * 13));
@@ -302,5 +275,6 @@ uint64_t hr_gen_path_hash(const struct hr_gen *g, uint32_t file)
 {
 	uint64_t number = g->path_of_file[file - 1];
 
-	return mix(number >= CHECKPOINT_BASE ? number << 8 | g->node : number + 1) & ~UINT64_C(7);
+	return hr_gen_mix(number >= CHECKPOINT_BASE ? number << 8 | g->node : number + 1) &
+	       ~UINT64_C(7);
 }

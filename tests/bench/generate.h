@@ -14,8 +14,8 @@
 
 #include <stddef.h>
 
-#include "collector/store.h"
 #include "common/event.h"
+#include "tests/bench/generate_stream.h"
 
 struct hr_gen_config {
 	uint64_t seed;
@@ -37,10 +37,6 @@ struct hr_gen_config {
 				.paths = 1300000,                                                  \
 				.batch_events = HR_GEN_BATCH})
 #define HR_GEN_BATCH 65536u
-
-#define HR_GEN_BOOT_NS	  UINT64_C(86400000000000)	/* first event, CLOCK_BOOTTIME */
-#define HR_GEN_REAL_NS	  UINT64_C(1700000000000000000) /* the same moment, wall clock */
-#define HR_GEN_PATH_BYTES 128
 
 struct hr_gen;
 

@@ -7,16 +7,20 @@
 
 #define WINDOW_NS UINT64_C(10000000000)
 #define BINS	  64u
+#define MOUNTS	  4u  /* ids below this */
+#define OPS	  32u /* that a generated job uses */
 
 struct sums {
-	uint32_t mount; /* a task of the generated job uses an op on one mount only */
 	uint64_t count, bytes, errors, dur_ns, max_dur_ns;
 	uint64_t sizes[BINS], durations[BINS];
 };
 
 struct hr_gen_rollups {
-	size_t n_sums; /* HR_OP_MAX of each task */
-	struct sums *sums;
+	size_t n_sums;
+	struct sums *sums;	  /* by task, mount, op */
+	uint8_t place[HR_OP_MAX]; /* of an op among those in use, + 1 */
+	uint16_t ops[OPS];
+	unsigned n_ops;
 	uint64_t window; /* number of the open one, from boot */
 	size_t room;	 /* rows that the message's memory holds */
 	Headrace__Rollup *rows;
@@ -30,7 +34,7 @@ int hr_gen_rollups_new(size_t n_tasks, struct hr_gen_rollups **ret)
 
 	if (!r)
 		return -ENOMEM;
-	r->n_sums = n_tasks * HR_OP_MAX;
+	r->n_sums = n_tasks * MOUNTS * OPS;
 	r->sums = calloc(r->n_sums, sizeof(*r->sums));
 	if (!r->sums) {
 		free(r);
@@ -66,13 +70,23 @@ static unsigned bin(uint64_t value)
 	return value < 2 ? 0 : 63u - (unsigned)__builtin_clzll(value);
 }
 
+static struct sums *find(struct hr_gen_rollups *r, uint32_t task, uint32_t mount, uint16_t op)
+{
+	if (r->place[op] == 0) {
+		if (r->n_ops == OPS || mount >= MOUNTS)
+			abort(); /* sized for what the generators do */
+		r->ops[r->n_ops++] = op;
+		r->place[op] = (uint8_t)r->n_ops;
+	}
+	return &r->sums[(task * MOUNTS + mount) * OPS + r->place[op] - 1];
+}
+
 void hr_gen_rollups_add(struct hr_gen_rollups *r, const struct hr_event *e, uint32_t mount)
 {
-	struct sums *s = &r->sums[e->task * HR_OP_MAX + e->op];
+	struct sums *s = find(r, e->task, mount, e->op);
 	uint64_t bytes = hr_event_bytes(e->op, e->ret, e->asked, e->flags);
 
 	r->window = window_of(e);
-	s->mount = mount;
 	s->count++;
 	s->errors += e->ret < 0;
 	s->dur_ns += e->dur_ns;
@@ -112,13 +126,15 @@ static size_t sparse(const uint64_t *bins, uint64_t *to)
 	return n;
 }
 
-static void fill(Headrace__Rollup *row, uint64_t proc, uint32_t op, const struct sums *s,
+static void fill(const struct hr_gen_rollups *r, size_t i, Headrace__Rollup *row,
 		 uint64_t hists[2][2 * BINS])
 {
+	const struct sums *s = &r->sums[i];
+
 	headrace__rollup__init(row);
-	row->proc = proc;
-	row->op = op;
-	row->mount = s->mount;
+	row->proc = i / (MOUNTS * OPS) + 1;
+	row->op = r->ops[i % OPS];
+	row->mount = i / OPS % MOUNTS;
 	row->count = s->count;
 	row->bytes = s->bytes;
 	row->errors = s->errors;
@@ -147,8 +163,7 @@ int hr_gen_rollups_take(struct hr_gen_rollups *r, Headrace__RollupBatch *ret)
 
 		if (r->sums[i].count == 0)
 			continue;
-		fill(&r->rows[row], i / HR_OP_MAX + 1, (uint32_t)(i % HR_OP_MAX), &r->sums[i],
-		     r->hists[row]);
+		fill(r, i, &r->rows[row], r->hists[row]);
 		r->list[row] = &r->rows[row];
 		ret->n_rows++;
 	}

@@ -19,34 +19,12 @@ struct out {
 	const char *job;
 	uint32_t node;
 	struct hr_gen *gen;
-	struct hr_writer *writer;
+	struct hr_gen_stream stream;
 	struct hr_encoder *encoder;
 	struct hr_gen_rollups *rollups;
 	struct hr_event *events;
 	uint32_t files_named;
-	uint64_t now_ns;
 };
-
-static int send(struct out *o, Headrace__Frame *frame, int compress)
-{
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-	uint8_t *buf;
-	size_t bytes;
-	int r;
-
-	clock.boot_ns = o->now_ns;
-	clock.real_ns = o->now_ns - HR_GEN_BOOT_NS + HR_GEN_REAL_NS;
-	clock.error_ns = 50;
-	frame->seq = hr_writer_mark(o->writer) + 1;
-	frame->clock = &clock;
-	r = hr_frame_pack(frame, compress, &buf, &bytes);
-	frame->clock = NULL;
-	if (r < 0)
-		return r;
-	r = hr_writer_append(o->writer, buf, bytes);
-	free(buf);
-	return r;
-}
 
 static int send_job(struct out *o, char *state)
 {
@@ -61,7 +39,7 @@ static int send_job(struct out *o, char *state)
 	job.ranks_expected = o->config->nodes * o->config->ranks;
 	frame.body_case = HEADRACE__FRAME__BODY_JOB;
 	frame.job = &job;
-	return send(o, &frame, 1);
+	return hr_gen_send(&o->stream, &frame, 1);
 }
 
 static void fill_process(const struct out *o, uint32_t task, Headrace__Process *p)
@@ -86,98 +64,35 @@ static void fill_process(const struct out *o, uint32_t task, Headrace__Process *
 
 static int send_processes(struct out *o, size_t n)
 {
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__Process *rows = calloc(n, sizeof(*rows)), **list = calloc(n, sizeof(*list));
-	int r = -ENOMEM;
+	Headrace__Process *rows = calloc(n, sizeof(*rows));
+	int r;
 
-	if (rows && list) {
-		for (uint32_t t = 0; t < n; t++) {
-			fill_process(o, t, &rows[t]);
-			list[t] = &rows[t];
-		}
-		processes.n_rows = n;
-		processes.rows = list;
-		frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-		frame.processes = &processes;
-		r = send(o, &frame, 1);
-	}
+	if (!rows)
+		return -ENOMEM;
+	for (uint32_t t = 0; t < n; t++)
+		fill_process(o, t, &rows[t]);
+	r = hr_gen_send_processes(&o->stream, rows, n);
 	free(rows);
-	free(list);
 	return r;
 }
 
-static int send_mounts(struct out *o)
+static size_t fill_file(const void *generator, uint32_t id, Headrace__Path *row,
+			char text[HR_GEN_PATH_BYTES])
 {
-	static char data[] = "/data", scratch[] = "/scratch";
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__Mount mounts[2], *list[2] = {&mounts[0], &mounts[1]};
+	size_t bytes = hr_gen_path(generator, id, text);
 
-	headrace__mount__init(&mounts[0]);
-	mounts[0].id = MOUNT_DATA;
-	mounts[0].path = (ProtobufCBinaryData){sizeof(data) - 1, (uint8_t *)data};
-	mounts[0].fs_type = "lustre";
-	headrace__mount__init(&mounts[1]);
-	mounts[1].id = MOUNT_SCRATCH;
-	mounts[1].path = (ProtobufCBinaryData){sizeof(scratch) - 1, (uint8_t *)scratch};
-	mounts[1].fs_type = "xfs";
-	paths.n_mounts = 2;
-	paths.mounts = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	return send(o, &frame, 1);
+	row->hash = hr_gen_path_hash(generator, id);
+	row->mount = text[1] == 'd' ? MOUNT_DATA : MOUNT_SCRATCH;
+	return bytes;
 }
 
 /* Names the files that appeared since the last call. */
 static int send_paths(struct out *o)
 {
-	uint32_t first = o->files_named + 1, n = hr_gen_files(o->gen) - o->files_named;
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__Path *rows, **list;
-	char(*text)[HR_GEN_PATH_BYTES];
-	int r = -ENOMEM;
+	uint32_t first = o->files_named + 1;
 
-	if (n == 0)
-		return 0;
-	rows = calloc(n, sizeof(*rows));
-	list = calloc(n, sizeof(*list));
-	text = calloc(n, sizeof(*text));
-	if (rows && list && text) {
-		for (uint32_t i = 0; i < n; i++) {
-			headrace__path__init(&rows[i]);
-			rows[i].id = first + i;
-			rows[i].hash = hr_gen_path_hash(o->gen, first + i);
-			rows[i].path.len = hr_gen_path(o->gen, first + i, text[i]);
-			rows[i].path.data = (uint8_t *)text[i];
-			rows[i].mount = text[i][1] == 'd' ? MOUNT_DATA : MOUNT_SCRATCH;
-			list[i] = &rows[i];
-		}
-		paths.n_rows = n;
-		paths.rows = list;
-		frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-		frame.paths = &paths;
-		r = send(o, &frame, 1);
-		o->files_named += n;
-	}
-	free(rows);
-	free(list);
-	free(text);
-	return r;
-}
-
-static int send_rollups(struct out *o)
-{
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__RollupBatch batch;
-	int r = hr_gen_rollups_take(o->rollups, &batch);
-
-	if (r < 0 || batch.n_rows == 0)
-		return r;
-	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-	frame.rollups = &batch;
-	return send(o, &frame, 1);
+	o->files_named = hr_gen_files(o->gen);
+	return hr_gen_send_paths(&o->stream, first, o->files_named, fill_file, o->gen);
 }
 
 /* Workers read the data, ranks write checkpoints. */
@@ -189,7 +104,7 @@ static int add_rollups(struct out *o, size_t n)
 		const struct hr_event *e = &o->events[i];
 
 		if (hr_gen_rollups_full(o->rollups, e))
-			r = send_rollups(o);
+			r = hr_gen_send_rollups(&o->stream, o->rollups);
 		hr_gen_rollups_add(o->rollups, e,
 				   hr_gen_worker(o->gen, e->task) < 0 ? MOUNT_SCRATCH : MOUNT_DATA);
 	}
@@ -205,30 +120,20 @@ static int send_events(struct out *o, size_t n)
 	int r;
 
 	hr_gen_next(o->gen, o->events, n);
-	o->now_ns = o->events[n - 1].start_ns + o->events[n - 1].dur_ns;
+	o->stream.now_ns = o->events[n - 1].start_ns + o->events[n - 1].dur_ns;
 	r = send_paths(o);
 	if (r == 0)
 		r = hr_batch_encode(o->encoder, o->events, n, tasks, n_tasks, &batch);
 	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
 	frame.events = &batch;
 	if (r == 0)
-		r = send(o, &frame, 0);
+		r = hr_gen_send(&o->stream, &frame, 0);
 	return r < 0 ? r : add_rollups(o, n);
-}
-
-static int send_end(struct out *o)
-{
-	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-
-	end.state = "ended";
-	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	frame.stream_end = &end;
-	return send(o, &frame, 0);
 }
 
 static int send_all(struct out *o)
 {
+	static const struct hr_gen_mount mounts[] = {{"/data", "lustre"}, {"/scratch", "xfs"}};
 	const struct hr_task *tasks;
 	uint64_t left = o->config->events / o->config->nodes;
 	int r = send_job(o, "running");
@@ -236,7 +141,7 @@ static int send_all(struct out *o)
 	if (r == 0)
 		r = send_processes(o, hr_gen_tasks(o->gen, &tasks));
 	if (r == 0)
-		r = send_mounts(o);
+		r = hr_gen_send_mounts(&o->stream, mounts, 2);
 	while (r == 0 && left > 0) {
 		size_t n = left < o->config->batch_events ? left : o->config->batch_events;
 
@@ -244,10 +149,10 @@ static int send_all(struct out *o)
 		left -= n;
 	}
 	if (r == 0)
-		r = send_rollups(o);
+		r = hr_gen_send_rollups(&o->stream, o->rollups);
 	if (r == 0)
 		r = send_job(o, "ended");
-	return r < 0 ? r : send_end(o);
+	return r < 0 ? r : hr_gen_send_end(&o->stream);
 }
 
 static int write_node(const struct hr_gen_config *config, uint32_t node, const char *store,
@@ -259,7 +164,8 @@ static int write_node(const struct hr_gen_config *config, uint32_t node, const c
 				  .node = name,
 				  .boot_id = "00000000-0000-4000-8000-000000000000",
 				  .instance = config->seed << 16 | node};
-	struct out o = {.config = config, .job = job, .node = node, .now_ns = HR_GEN_BOOT_NS};
+	struct out o = {
+	    .config = config, .job = job, .node = node, .stream.now_ns = HR_GEN_BOOT_NS};
 	const struct hr_task *tasks;
 	int r, closed;
 
@@ -270,11 +176,11 @@ static int write_node(const struct hr_gen_config *config, uint32_t node, const c
 	if (r == 0)
 		r = hr_gen_rollups_new(hr_gen_tasks(o.gen, &tasks), &o.rollups);
 	if (r == 0)
-		r = hr_writer_open(store, &id, &o.writer, NULL);
+		r = hr_writer_open(store, &id, &o.stream.writer, NULL);
 	o.events = malloc(config->batch_events * sizeof(*o.events));
 	if (r == 0)
 		r = o.events ? send_all(&o) : -ENOMEM;
-	closed = hr_writer_close(o.writer);
+	closed = hr_writer_close(o.stream.writer);
 	hr_encoder_free(o.encoder);
 	hr_gen_rollups_free(o.rollups);
 	hr_gen_free(o.gen);
