@@ -86,7 +86,7 @@ static void test_rewind(void **state)
 	struct hr_writer *w;
 
 	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
-	hr__writer_segment_bytes(w, 1024);
+	hr_writer_segment_bytes(w, 1024);
 	append_losses(w, 5);
 	assert_int_equal(hr_writer_sync(w), 0);
 	append_losses(w, 200);
