@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/conn_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#define KEEPALIVE_S                                                                                \
+	30 /* the wire's own pings find a dead peer sooner; this is for those who do not ping */
+
+static void on_timer(uv_timer_t *timer);
+
+int hr__conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events, void *self,
+		 struct hr_conn **ret)
+{
+	struct hr_conn *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	r = pipe ? uv_pipe_init(loop, &c->io.pipe, 0) : uv_tcp_init(loop, &c->io.tcp);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	uv_timer_init(loop, &c->timer);
+	c->io.handle.data = c->timer.data = c;
+	c->handles = 2;
+	c->state = HR__CONN_SHAKING;
+	c->heard_ms = uv_now(loop);
+	c->events = events;
+	c->self = self;
+	c->out.tail = &c->out.head;
+	c->flying.tail = &c->flying.head;
+	hr_assembly_init(&c->in, HR_CONN_FIRST_BYTES);
+	*ret = c;
+	return 0;
+}
+
+int hr__conn_errno(int uv_error)
+{
+	switch (uv_error) {
+	case UV_EAI_MEMORY:
+		return -ENOMEM;
+	case UV_EAI_AGAIN:
+		return -EAGAIN;
+	case UV_EAI_CANCELED:
+		return -ECANCELED;
+	case UV_EOF:
+		return -ECONNRESET;
+	default:
+		/* The resolver's numbers lie beyond any errno. */
+		return uv_error <= -3000 && uv_error > -4000 ? -ENOENT : uv_error;
+	}
+}
+
+void hr__conn_timer(struct hr_conn *c, uint64_t ms)
+{
+	uv_timer_start(&c->timer, on_timer, ms, 0);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
+
+void hr__conn_gone(uv_handle_t *handle)
+{
+	struct hr_conn *c = handle->data;
+
+	if (--c->handles > 0)
+		return;
+	hr__dial_end(c);
+	c->events->closed(c->self, c->error, c->why ? c->why : "out of memory");
+	hr__in_done(c);
+	hr__out_done(c);
+	free(c->why);
+	free(c);
+}
+
+static void free_abandoned(uv_handle_t *handle)
+{
+	struct hr_conn *c = handle->data;
+
+	if (--c->handles == 0)
+		free(c);
+}
+
+void hr__conn_abandon(struct hr_conn *c)
+{
+	uv_close((uv_handle_t *)&c->timer, free_abandoned);
+	uv_close(&c->io.handle, free_abandoned);
+}
+
+void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
+{
+	va_list args;
+
+	if (c->state == HR__CONN_CLOSING)
+		return;
+	/* What goes wrong after the owner has closed it is nobody's concern. */
+	if (c->state != HR__CONN_FLUSHING)
+		c->error = error;
+	va_start(args, why);
+	if (vasprintf(&c->why, why, args) < 0)
+		c->why = NULL;
+	va_end(args);
+	c->state = HR__CONN_CLOSING;
+	uv_close((uv_handle_t *)&c->timer, hr__conn_gone);
+	if (!uv_is_closing(&c->io.handle)) /* it is between two addresses */
+		uv_close(&c->io.handle, hr__conn_gone);
+}
+
+/* ---- states -------------------------------------------------------------------------------------- */
+
+static void become_ready(struct hr_conn *c)
+{
+	uv_timer_stop(&c->timer);
+	c->state = HR__CONN_READY;
+	c->events->ready(c->self);
+	if (c->state != HR__CONN_READY)
+		return;
+	hr__in_resume(c);
+	hr__out_pump(c);
+}
+
+static void set_options(struct hr_conn *c)
+{
+	if (c->io.handle.type != UV_TCP)
+		return;
+	/* Frames are gathered here (conn_out.c), not by the kernel. Both are of no use to a peer that is gone already. */
+	(void)uv_tcp_nodelay(&c->io.tcp, 1);
+	(void)uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
+}
+
+void hr__conn_up(struct hr_conn *c)
+{
+	c->state = HR__CONN_SHAKING;
+	set_options(c);
+	become_ready(c);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct hr_conn *c = timer->data;
+
+	switch (c->state) {
+	case HR__CONN_DIALLING:
+		hr__dial_timeout(c);
+		break;
+	case HR__CONN_SHAKING:
+		hr__conn_up(c);
+		break;
+	case HR__CONN_READY:
+		hr__in_resume(c);
+		break;
+	case HR__CONN_FLUSHING:
+		hr__conn_end(c, 0, "closed; the other side took too long to take the rest");
+		break;
+	case HR__CONN_CLOSING:
+		break;
+	}
+}
+
+int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
+		   void *self, struct hr_conn **ret)
+{
+	struct hr_conn *c;
+	int r;
+
+	if (tls)
+		return -ENOTSUP;
+	r = hr__conn_new(listener->loop, listener->type == UV_NAMED_PIPE, events, self, &c);
+	if (r < 0)
+		return r;
+	r = uv_accept(listener, &c->io.stream);
+	if (r < 0) {
+		hr__conn_abandon(c);
+		return r;
+	}
+	set_options(c);
+	hr__conn_timer(c, 0); /* `ready` comes from the loop */
+	*ret = c;
+	return 0;
+}
+
+int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,
+		  struct hr_conn **ret)
+{
+	struct hr_conn *c;
+	int r = hr__conn_new(loop, true, events, self, &c);
+
+	if (r < 0)
+		return r;
+	r = uv_pipe_open(&c->io.pipe, fd);
+	if (r < 0) {
+		hr__conn_abandon(c);
+		return r;
+	}
+	set_options(c);
+	hr__conn_timer(c, 0);
+	*ret = c;
+	return 0;
+}
+
+int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
+		    const struct hr_conn_events *events, void *self, struct hr_conn **ret)
+{
+	struct hr_conn *c;
+	int r;
+
+	if (tls)
+		return -ENOTSUP;
+	r = hr__conn_new(loop, to->local, events, self, &c);
+	if (r < 0)
+		return r;
+	c->state = HR__CONN_DIALLING;
+	r = hr__dial_begin(c, to);
+	if (r < 0) {
+		hr__conn_abandon(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void hr_conn_close(struct hr_conn *c, bool now)
+{
+	if (c->state == HR__CONN_CLOSING)
+		return;
+	if (now || c->state == HR__CONN_DIALLING) {
+		hr__conn_end(c, 0, "closed");
+		return;
+	}
+	if (c->state == HR__CONN_FLUSHING)
+		return;
+	c->state = HR__CONN_FLUSHING;
+	hr__conn_timer(c, HR__CONN_FLUSH_MS);
+	hr__in_start(c); /* also one that was paused: the peer's end must be seen */
+	hr__out_pump(c);
+}
+
+void hr_conn_pause(struct hr_conn *c, bool paused)
+{
+	if (c->paused == paused)
+		return;
+	c->paused = paused;
+	if (c->state != HR__CONN_READY)
+		return;
+	if (paused)
+		(void)uv_read_stop(&c->io.stream);
+	else
+		hr__conn_timer(c, 0); /* frames come from the loop, never from here */
+}
+
+void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes)
+{
+	c->in.limit = max_frame_bytes;
+}
+
+uint64_t hr_conn_heard_ms(const struct hr_conn *c)
+{
+	return c->heard_ms;
+}
