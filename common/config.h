@@ -10,7 +10,10 @@
  *      listen = tcp://0.0.0.0:4747        same as --listen tcp://0.0.0.0:4747
  *      retention_age = 30d                same as --retention-age 30d
  *
- * Flags win over the file. A key that may be given several times (HR_CONFIG_LIST) is joined with commas.
+ * Flags win over the file: read the file first. A key that may be given several times (HR_CONFIG_LIST) is joined with commas; the
+ * file's list takes the place of the default, and a list of flags that of the file. Any other key is in a file once. What stands
+ * behind a blank and # is a comment; a value between double quotes is taken as it is, blanks and # included. A text that is given
+ * as nothing (`spill =`) is "". Nobody but these functions writes to the structure's texts.
  */
 #ifndef HEADRACE_COMMON_CONFIG_H
 #define HEADRACE_COMMON_CONFIG_H
@@ -21,7 +24,7 @@
 #include <stdio.h>
 
 enum hr_config_type {
-	HR_CONFIG_TEXT,	    /* char * */
+	HR_CONFIG_TEXT,	    /* char *, NULL when there is neither a value nor a default */
 	HR_CONFIG_LIST,	    /* char *, joined with commas */
 	HR_CONFIG_BYTES,    /* uint64_t: 10GiB, 512MB, 4096 */
 	HR_CONFIG_DURATION, /* uint64_t, in milliseconds: 500ms, 30s, 5m, 12h, 30d; 0: none */

@@ -262,8 +262,8 @@ int hr_text_parse_size(const char *text, uint64_t *ret_bytes)
 int hr_text_parse_duration(const char *text, uint64_t *ret_ns)
 {
 	static const struct unit units[] = {
-	    {"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
-	    {"ns", 1}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9},
+	    {"", 1e9},	 {"s", 1e9},	{"ms", 1e6},   {"us", 1e3},    {"ns", 1},
+	    {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9},
 	};
 
 	return parse_scaled(text, units, sizeof(units) / sizeof(units[0]), ret_ns);

@@ -49,7 +49,7 @@ struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-"
 /* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary as KiB is. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);
 
-/* "5s", "100ms", "2m", "1h", "0"; a bare number is seconds. 0, -EINVAL or -ERANGE. */
+/* "5s", "100ms", "2m", "1h", "30d", "0"; a bare number is seconds. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_duration(const char *text, uint64_t *ret_ns);
 
 /* A whole decimal number up to `max`, nothing else. 0, -EINVAL or -ERANGE. */

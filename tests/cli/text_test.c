@@ -106,6 +106,8 @@ static void test_parsing(void **state)
 	assert_int_equal(v, 100000000);
 	assert_int_equal(hr_text_parse_duration("5", &v), 0);
 	assert_int_equal(v, UINT64_C(5000000000));
+	assert_int_equal(hr_text_parse_duration("30d", &v), 0);
+	assert_int_equal(v, UINT64_C(30) * 86400 * 1000000000);
 	assert_int_equal(hr_text_parse_uint("47", 100, &v), 0);
 	assert_int_equal(v, 47);
 	assert_int_equal(hr_text_parse_size("", &v), -EINVAL);

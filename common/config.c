@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+
+#define FLAG_BYTES 80 /* of "--retention-age" */
+
+/*
+ * Who set a text: the next source takes the place of an earlier one's list, the same source adds to it. The structure has only a
+ * pointer to the text, so this lies before it.
+ */
+enum source { DEFAULT, FROM_FILE, FROM_FLAG };
+
+struct boxed_text {
+	enum source source;
+	char text[];
+};
+
+static struct boxed_text *box_of(char *text)
+{
+	return text ? (struct boxed_text *)(text - offsetof(struct boxed_text, text)) : NULL;
+}
+
+__attribute__((format(printf, 2, 3))) static int mistake(char **ret_error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_error, format, args) < 0)
+		*ret_error = NULL;
+	va_end(args);
+	return -EINVAL;
+}
+
+/* ---- values -------------------------------------------------------------------------------------- */
+
+static int set_text(const struct hr_config_key *key, char **field, const char *value,
+		    enum source source)
+{
+	struct boxed_text *old = box_of(*field), *box;
+	bool add = key->type == HR_CONFIG_LIST && old && old->source == source &&
+		   old->text[0] != '\0' && value[0] != '\0';
+	size_t bytes = sizeof(*box) + (add ? strlen(old->text) + 1 : 0) + strlen(value) + 1;
+
+	box = malloc(bytes);
+	if (!box)
+		return -ENOMEM;
+	box->source = source;
+	snprintf(box->text, bytes - sizeof(*box), "%s%s%s", add ? old->text : "", add ? "," : "",
+		 value);
+	free(old);
+	*field = box->text;
+	return 0;
+}
+
+/* The i-th of "no loopback yes"; its length, 0 behind the last. */
+static size_t choice(const char *choices, unsigned i, const char **ret)
+{
+	for (;; i--) {
+		size_t n = strcspn(choices, " ");
+
+		if (i == 0 || n == 0) {
+			*ret = choices;
+			return n;
+		}
+		choices += n + (choices[n] == ' ');
+	}
+}
+
+static int parse_choice(const char *choices, const char *value, unsigned *ret)
+{
+	const char *word;
+	size_t n;
+
+	for (unsigned i = 0; (n = choice(choices, i, &word)) > 0; i++) {
+		if (strlen(value) == n && strncmp(value, word, n) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_flag(const char *value, bool *ret)
+{
+	unsigned i;
+
+	if (parse_choice("no yes off on false true", value, &i) < 0)
+		return -EINVAL;
+	*ret = i % 2;
+	return 0;
+}
+
+static int parse_milliseconds(const char *value, uint64_t *ret)
+{
+	uint64_t ns;
+	int r = hr_text_parse_duration(value, &ns);
+
+	if (r == 0)
+		*ret = ns / 1000000 + (ns % 1000000 > 0); /* 0 means something else than a little */
+	return r;
+}
+
+static const char *what_is_wanted(enum hr_config_type type)
+{
+	switch (type) {
+	case HR_CONFIG_BYTES:
+		return "a size, like 4096, 512MB or 10GiB";
+	case HR_CONFIG_DURATION:
+		return "a time, like 500ms, 30s, 5m, 12h or 30d";
+	case HR_CONFIG_NUMBER:
+		return "a whole number";
+	case HR_CONFIG_FLAG:
+		return "yes or no";
+	default:
+		return "a text";
+	}
+}
+
+/* `name`: as it was written. */
+static int set(const struct hr_config_key *key, void *config, const char *name, const char *value,
+	       enum source source, char **ret_error)
+{
+	void *field = (char *)config + key->offset;
+	int r = -EINVAL;
+
+	switch (key->type) {
+	case HR_CONFIG_TEXT:
+	case HR_CONFIG_LIST:
+		return set_text(key, field, value, source);
+	case HR_CONFIG_BYTES:
+		r = hr_text_parse_size(value, field);
+		break;
+	case HR_CONFIG_DURATION:
+		r = parse_milliseconds(value, field);
+		break;
+	case HR_CONFIG_NUMBER:
+		r = hr_text_parse_uint(value, UINT64_MAX, field);
+		break;
+	case HR_CONFIG_FLAG:
+		r = parse_flag(value, field);
+		break;
+	case HR_CONFIG_CHOICE:
+		if (parse_choice(key->choices, value, field) == 0)
+			return 0;
+		return mistake(ret_error, "%s: '%s' is none of: %s", name, value, key->choices);
+	}
+	if (r == -ERANGE)
+		return mistake(ret_error, "%s: '%s' is too large", name, value);
+	return r < 0 ? mistake(ret_error, "%s: '%s' is not %s", name, value,
+			       what_is_wanted(key->type))
+		     : 0;
+}
+
+static const struct hr_config_key *find(const struct hr_config_key *keys, size_t n,
+					const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
+		  const char *value, char **ret_error)
+{
+	const struct hr_config_key *key = find(keys, n, name);
+
+	if (!key)
+		return mistake(ret_error, "there is no key '%s'", name);
+	return set(key, config, name, value, FROM_FLAG, ret_error);
+}
+
+void hr_config_done(const struct hr_config_key *keys, size_t n, void *config)
+{
+	for (size_t i = 0; i < n; i++) {
+		char **field = (char **)((char *)config + keys[i].offset);
+
+		if (keys[i].type != HR_CONFIG_TEXT && keys[i].type != HR_CONFIG_LIST)
+			continue;
+		free(box_of(*field));
+		*field = NULL;
+	}
+}
+
+/* What an absent default is. */
+static void set_nothing(const struct hr_config_key *key, void *config)
+{
+	void *field = (char *)config + key->offset;
+
+	switch (key->type) {
+	case HR_CONFIG_TEXT:
+	case HR_CONFIG_LIST:
+		*(char **)field = NULL;
+		break;
+	case HR_CONFIG_FLAG:
+		*(bool *)field = false;
+		break;
+	case HR_CONFIG_CHOICE:
+		*(unsigned *)field = 0;
+		break;
+	case HR_CONFIG_BYTES:
+	case HR_CONFIG_DURATION:
+	case HR_CONFIG_NUMBER:
+		*(uint64_t *)field = 0;
+		break;
+	}
+}
+
+int hr_config_init(const struct hr_config_key *keys, size_t n, void *config)
+{
+	for (size_t i = 0; i < n; i++)
+		set_nothing(&keys[i], config);
+	for (size_t i = 0; i < n; i++) {
+		char *error = NULL;
+		int r = 0;
+
+		if (keys[i].type == HR_CONFIG_CHOICE && !keys[i].choices)
+			r = -EINVAL;
+		else if (keys[i].otherwise)
+			r = set(&keys[i], config, keys[i].name, keys[i].otherwise, DEFAULT, &error);
+		free(error);
+		if (r < 0) {
+			hr_config_done(keys, n, config);
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+static char *trim(char *text)
+{
+	char *end;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	end = text + strlen(text);
+	while (end > text && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	return text;
+}
+
+/*
+ * What stands behind the equals sign: up to a # with a blank before it, or between double quotes as it is. NULL: a quote without
+ * its twin.
+ */
+static char *value_of(char *text)
+{
+	char *end;
+
+	text = trim(text);
+	if (*text == '"') {
+		end = strchr(++text, '"');
+		if (!end || (end[1] != '\0' && !isspace((unsigned char)end[1])) ||
+		    (*trim(end + 1) != '\0' && *trim(end + 1) != '#'))
+			return NULL;
+		*end = '\0';
+		return text;
+	}
+	for (end = text; *end != '\0'; end++) {
+		if (*end == '#' && (end == text || isspace((unsigned char)end[-1]))) {
+			*end = '\0';
+			break;
+		}
+	}
+	return trim(text);
+}
+
+struct reading {
+	const struct hr_config_key *keys;
+	size_t n;
+	void *config;
+	void (*warn)(const char *text);
+	unsigned *seen; /* line of each key, 0: not yet */
+	unsigned line;
+};
+
+/* *ret_error without the place. */
+static int read_line(struct reading *f, char *line, char **ret_error)
+{
+	const struct hr_config_key *key;
+	char *name = trim(line), *value = strchr(name, '=');
+	size_t i;
+
+	if (*name == '\0' || *name == '#')
+		return 0;
+	if (!value)
+		return mistake(ret_error, "'%s' is not KEY = VALUE", name);
+	*value++ = '\0';
+	name = trim(name);
+	key = find(f->keys, f->n, name);
+	if (!key)
+		return mistake(ret_error, "there is no key '%s'", name), -ENOENT;
+	value = value_of(value);
+	if (!value)
+		return mistake(ret_error, "%s: a quote without its twin", name);
+	i = (size_t)(key - f->keys);
+	if (f->seen[i] > 0 && key->type != HR_CONFIG_LIST)
+		return mistake(ret_error, "%s is in line %u already", name, f->seen[i]);
+	f->seen[i] = f->line;
+	return set(key, f->config, name, value, FROM_FILE, ret_error);
+}
+
+/* Puts the place before what is wrong. */
+static void place(const char *path, unsigned line, char **error)
+{
+	char *text = *error;
+
+	if (!text || asprintf(error, "%s:%u: %s", path, line, text) < 0)
+		*error = NULL;
+	free(text);
+}
+
+static int read_lines(struct reading *f, const char *path, FILE *file, char **ret_error)
+{
+	char *line = NULL, *error = NULL;
+	size_t room = 0;
+	ssize_t bytes;
+	int r = 0;
+
+	while (r == 0 && (bytes = getline(&line, &room, file)) >= 0) {
+		f->line++;
+		r = strlen(line) == (size_t)bytes
+			? read_line(f, line, &error)
+			: mistake(&error, "a line with a zero byte in it");
+		if (r < 0)
+			place(path, f->line, &error);
+		if (r == -ENOENT && f->warn) {
+			if (error)
+				f->warn(error);
+			free(error);
+			error = NULL;
+			r = 0;
+		}
+	}
+	free(line);
+	if (r == 0 && ferror(file)) {
+		r = -EIO;
+		mistake(&error, "cannot read %s", path);
+	}
+	if (r < 0)
+		*ret_error = error;
+	return r == -ENOENT ? -EINVAL : r;
+}
+
+int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
+		   void (*warn)(const char *text), char **ret_error)
+{
+	struct reading f = {.keys = keys, .n = n, .config = config, .warn = warn};
+	FILE *file = fopen(path, "re");
+	int r;
+
+	if (!file) {
+		char reason[128];
+
+		r = -errno;
+		mistake(ret_error, "cannot read %s: %s", path,
+			strerror_r(-r, reason, sizeof(reason)));
+		return r;
+	}
+	f.seen = calloc(n + 1, sizeof(*f.seen));
+	r = f.seen ? read_lines(&f, path, file, ret_error) : -ENOMEM;
+	free(f.seen);
+	(void)fclose(file);
+	return r;
+}
+
+/* ---- flags --------------------------------------------------------------------------------------- */
+
+static void flag_text(const struct hr_config_key *key, char ret[FLAG_BYTES])
+{
+	snprintf(ret, FLAG_BYTES, "--%s", key->name);
+	for (char *c = ret; *c != '\0'; c++)
+		if (*c == '_')
+			*c = '-';
+}
+
+int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int argc, char **argv,
+		   int *i, char **ret_error)
+{
+	const char *word = argv[*i], *value;
+	size_t length = strcspn(word, "=");
+	const struct hr_config_key *key = NULL;
+	char flag[FLAG_BYTES];
+	int r, used = 1;
+
+	for (size_t k = 0; k < n && !key; k++) {
+		flag_text(&keys[k], flag);
+		if (strlen(flag) == length && strncmp(flag, word, length) == 0)
+			key = &keys[k];
+	}
+	if (!key)
+		return -ENOENT;
+	if (word[length] == '=') {
+		value = word + length + 1;
+	} else if (key->type == HR_CONFIG_FLAG) {
+		value = "yes";
+	} else if (*i + 1 < argc) {
+		value = argv[*i + 1];
+		used = 2;
+	} else {
+		return mistake(ret_error, "%s needs %s", flag, what_is_wanted(key->type));
+	}
+	r = set(key, config, flag, value, FROM_FLAG, ret_error);
+	if (r == 0)
+		*i += used;
+	return r;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_help.c - a table of keys for people: --help and the man page
+ */
+#include "common/config.h"
+
+#include <string.h>
+
+#define WIDTH	    100
+#define COLUMN_MOST 32 /* of the explanations; longer flags have a line of their own */
+
+/* "--retention-age TIME"; returns its length. */
+static size_t flag_and_value(const struct hr_config_key *key, char *ret, size_t bytes)
+{
+	const char *value = key->value_name;
+	size_t n = (size_t)snprintf(ret, bytes, "--%s", key->name);
+
+	for (char *c = ret; *c != '\0'; c++)
+		if (*c == '_')
+			*c = '-';
+	if (!value && key->type == HR_CONFIG_CHOICE)
+		value = key->choices;
+	if (!value || n >= bytes)
+		return n;
+	n += (size_t)snprintf(ret + n, bytes - n, " %s", value);
+	if (value == key->choices)
+		for (char *c = strchr(ret, ' ') + 1; *c != '\0'; c++)
+			if (*c == ' ')
+				*c = '|';
+	return n;
+}
+
+static void put_default(const struct hr_config_key *key, char *ret, size_t bytes)
+{
+	*ret = '\0';
+	if (key->otherwise && key->otherwise[0] != '\0')
+		snprintf(ret, bytes, " (default: %s)", key->otherwise);
+}
+
+/* Words of `text` from `column` on, broken at WIDTH; returns where it ended. */
+static size_t put_words(const char *text, size_t at, size_t column, FILE *to)
+{
+	while (*text != '\0') {
+		size_t n = strcspn(text, " ");
+
+		if (at > column && at + 1 + n > WIDTH) {
+			fprintf(to, "\n%*s", (int)column, "");
+			at = column;
+		} else if (at > column) {
+			putc(' ', to);
+			at++;
+		}
+		fwrite(text, 1, n, to);
+		at += n;
+		text += n;
+		text += strspn(text, " ");
+	}
+	return at;
+}
+
+void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to)
+{
+	char left[160], otherwise[256];
+	size_t column = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t length = flag_and_value(&keys[i], left, sizeof(left)) + 4;
+
+		if (length > column && length <= COLUMN_MOST)
+			column = length;
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t at;
+
+		flag_and_value(&keys[i], left, sizeof(left));
+		put_default(&keys[i], otherwise, sizeof(otherwise));
+		at = (size_t)fprintf(to, "  %s", left);
+		if (at + 2 > column)
+			fprintf(to, "\n%*s", (int)column, "");
+		else
+			fprintf(to, "%*s", (int)(column - at), "");
+		at = put_words(keys[i].help, column, column, to);
+		put_words(otherwise + (otherwise[0] == ' '), at, column, to);
+		putc('\n', to);
+	}
+}
+
+/* Text for troff: no line starts with a control character, backslashes and hyphens are literal. */
+static void put_roff(const char *text, FILE *to)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", to);
+	for (; *text != '\0'; text++) {
+		if (*text == '\\')
+			fputs("\\e", to);
+		else if (*text == '-')
+			fputs("\\-", to);
+		else
+			putc(*text, to);
+	}
+}
+
+void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to)
+{
+	char left[160], otherwise[256];
+
+	for (size_t i = 0; i < n; i++) {
+		char *value;
+
+		flag_and_value(&keys[i], left, sizeof(left));
+		value = strchr(left, ' ');
+		if (value)
+			*value++ = '\0';
+		fputs(".TP\n\\fB", to);
+		put_roff(left, to);
+		fputs("\\fR", to);
+		if (value) {
+			fputs(" \\fI", to);
+			put_roff(value, to);
+			fputs("\\fR", to);
+		}
+		fputs(", \\fB", to);
+		put_roff(keys[i].name, to);
+		fputs("\\fR in the file\n", to);
+		put_default(&keys[i], otherwise, sizeof(otherwise));
+		put_roff(keys[i].help, to);
+		put_roff(otherwise, to);
+		putc('\n', to);
+	}
+}
