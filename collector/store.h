@@ -103,6 +103,9 @@ const char *hr_writer_dir(const struct hr_writer *w);
 /* Seq of the last frame appended or found, 0 for a new stream. */
 uint64_t hr_writer_mark(const struct hr_writer *w);
 
+/* Checksum in that frame's header; false: not known (it was sealed by another writer). */
+bool hr_writer_last_crc(const struct hr_writer *w, uint32_t *ret);
+
 /* Bytes in the stream, all segments. */
 uint64_t hr_writer_bytes(const struct hr_writer *w);
 
