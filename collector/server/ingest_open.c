@@ -274,28 +274,30 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 	return false;
 }
 
-/* Do the daemon's frames join those of the store? */
-static bool joins(struct hr__worker *w, struct hr_channel *ch, const struct hr__stream *s)
+/*
+ * Do the daemon's frames join those of the store? 0; -ECANCELED: no, and it has been told so. What another collector has
+ * acknowledged and the daemon has forgotten is left out: that one's store has it.
+ */
+static int join(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
 	uint32_t crc;
 
-	if (o->first_seq > mark + 1)
+	if (o->first_seq > mark + 1 && o->first_seq - 1 <= o->last_seq)
+		return hr_writer_skip(s->writer, o->first_seq - 1);
+	if (o->first_seq > mark + 1 || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
 		hr__channel_end(w, ch, "behind", true,
-				"the store has frames up to %llu, the daemon from %llu on",
-				(unsigned long long)mark, (unsigned long long)o->first_seq);
-	else if (o->last_seq != 0 && o->last_seq < mark && mark > 1)
-		hr__channel_end(w, ch, "behind", true,
-				"the store has frames up to %llu, the daemon has made %llu",
-				(unsigned long long)mark, (unsigned long long)o->last_seq);
+				"the store has frames up to %llu, the daemon %llu to %llu",
+				(unsigned long long)mark, (unsigned long long)o->first_seq,
+				(unsigned long long)o->last_seq);
 	else if (o->last_seq == mark && o->frame_crc32c != 0 && mark > 1 &&
 		 hr_writer_last_crc(s->writer, &crc) && crc != o->frame_crc32c)
 		hr__channel_end(w, ch, "behind", true, "the store's frame %llu is not the daemon's",
 				(unsigned long long)mark);
 	else
-		return true;
-	return false;
+		return 0;
+	return -ECANCELED;
 }
 
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
@@ -347,7 +349,9 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 		r = load(w, ch, &s);
 	else if (denied(w, ch, &s->state))
 		r = -ECANCELED;
-	if (r == 0 && joins(w, ch, s))
+	if (r == 0)
+		r = join(w, ch, s);
+	if (r == 0)
 		take_over(w, ch, s);
 	else if (r == -EINVAL || r == -ENAMETOOLONG)
 		hr__channel_end(w, ch, "malformed", true, "the names of job and node are too long");
@@ -358,7 +362,7 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 				"the file `state` of job %s on %s is damaged: an operator has to "
 				"look at it",
 				ch->open->job, ch->open->node);
-	if (r == 0 && !s->owner && s->idle_since_ms == 0)
+	if (s && !s->owner && s->idle_since_ms == 0)
 		s->idle_since_ms = hr__now_ms();
 }
 

@@ -160,11 +160,12 @@ static void check_frame(const struct hr_stream *s, uint32_t i)
 
 void frames_check(const char *store, const char *job, const char *node, uint64_t last)
 {
+	const struct hr_catalog_filter filter = {.job = job};
 	const struct hr_problem *problems;
 	const struct hr_stream *s;
 	struct hr_catalog *c;
 
-	assert_int_equal(hr_catalog_open(&store, 1, job, &c, NULL), 0);
+	assert_int_equal(hr_catalog_open(&store, 1, &filter, &c, NULL), 0);
 	if (hr_catalog_problems(c, &problems) != 0)
 		fail_msg("%s", problems[0].text);
 	s = find(c, node);
@@ -180,11 +181,12 @@ void frames_check(const char *store, const char *job, const char *node, uint64_t
 
 uint64_t frames_first(const char *store, const char *job, const char *node, uint64_t *ret_last)
 {
+	const struct hr_catalog_filter filter = {.job = job};
 	const struct hr_stream *s;
 	struct hr_catalog *c;
 	uint64_t first = 0;
 
-	assert_int_equal(hr_catalog_open(&store, 1, job, &c, NULL), 0);
+	assert_int_equal(hr_catalog_open(&store, 1, &filter, &c, NULL), 0);
 	s = find(c, node);
 	*ret_last = s ? s->last_seq : 0;
 	if (s && s->n_frames > 0)

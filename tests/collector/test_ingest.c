@@ -474,7 +474,7 @@ static void test_odd_opens(void **state)
 	open_raw(&rig, &e, "../../x", 5, &anything, 0, 0);
 	assert_int_equal(e.opened, 1);
 	hr_ingest_close(e.channel);
-	open_raw(&rig, &e, "n1", 5, &anything, 8, 9); /* frames 2 to 7 are nowhere */
+	open_raw(&rig, &e, "n1", 5, &anything, 80, 9);
 	wait_nack(&e, 1, "behind");
 	hr_ingest_close(e.channel);
 	open_end(&rig, &e, "n1", 1);
@@ -486,6 +486,30 @@ static void test_odd_opens(void **state)
 	hr_ingest_close(e.channel);
 	stop(&rig);
 	frames_check(rig.store, "7", "../../x", 1);
+}
+
+/* Failover: another collector has acknowledged what the daemon has forgotten. */
+static void test_begun_elsewhere(void **state)
+{
+	struct rig rig;
+	struct end e;
+	uint64_t last;
+
+	start(&rig, state, &hr_ingest_defaults);
+	open_raw(&rig, &e, "n1", 5, &anything, 8, 9);
+	assert_int_equal(e.opened, 1);
+	assert_int_equal(e.mark, 7);
+	send_losses(&e, 8, 9);
+	wait_mark(&e, 9);
+	hr_ingest_close(e.channel);
+	open_raw(&rig, &e, "n1", 5, &anything, 20, 25);
+	assert_int_equal(e.mark, 19);
+	send_losses(&e, 20, 21);
+	wait_mark(&e, 21);
+	hr_ingest_close(e.channel);
+	stop(&rig);
+	assert_true(frames_first(rig.store, "7", "n1", &last) <= 8);
+	assert_int_equal(last, 21);
 }
 
 static void test_newer_kinds(void **state)
@@ -606,6 +630,7 @@ int main(void)
 	    T(test_uid_of_a_node),
 	    T(test_malformed),
 	    T(test_odd_opens),
+	    T(test_begun_elsewhere),
 	    T(test_newer_kinds),
 	    T(test_fdatasync_fails),
 	    T(test_syncfs_fails),
