@@ -36,6 +36,11 @@ static const struct hr_summary_loss *find_loss(const struct hr_summary *s, const
 	return NULL;
 }
 
+static const char *full_place(const struct hr_summary *s)
+{
+	return find_loss(s, "spool_full") != NULL ? "spool" : "disk";
+}
+
 static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
 {
 	const char *processes = loss->count == 1 ? "process" : "processes";
@@ -60,12 +65,18 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 			find_loss(s, "rollups_full") == NULL && !s->untold
 			    ? "; the totals below have these operations"
 			    : "");
+	else if (strcmp(loss->reason, "spool_full") == 0)
+		fprintf(out, "%s event%s: the spool was full before a collector took them%s\n",
+			count.s, plural(loss->count),
+			find_loss(s, "rollups_full") == NULL
+			    ? "; the totals below have these operations"
+			    : "");
 	else if (strcmp(loss->reason, "rollups_full") == 0)
-		fprintf(out, "%s operation%s in the totals below: the disk was full\n", count.s,
-			plural(loss->count));
+		fprintf(out, "%s operation%s in the totals below: the %s was full\n", count.s,
+			plural(loss->count), full_place(s));
 	else if (strcmp(loss->reason, "files_full") == 0)
-		fprintf(out, "%s record%s in the table of files: the disk was full\n", count.s,
-			plural(loss->count));
+		fprintf(out, "%s record%s in the table of files: the %s was full\n", count.s,
+			plural(loss->count), full_place(s));
 	else
 		fprintf(out, "%s operation%s (%s), %s\n", count.s, plural(loss->count),
 			loss->reason, hr_text_size(loss->bytes).s);

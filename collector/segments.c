@@ -83,6 +83,21 @@ static int open_source(int dir_fd, uint32_t number, struct hr__source *ret)
 	return 0;
 }
 
+int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret)
+{
+	struct hr__source source;
+	struct hr_segment_hdr h;
+	int r = open_source(stream_dir_fd, number, &source);
+
+	if (r < 0)
+		return r;
+	r = hr__segment_header(&source, &h);
+	close(source.fd);
+	if (r == 0)
+		*ret = h.first_seq;
+	return r;
+}
+
 static int add_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
@@ -338,4 +353,14 @@ void hr_segments_sweep(int stream_dir_fd)
 	}
 	if (n >= 0)
 		free(entries);
+}
+
+bool hr_segments_taken(int stream_dir_fd)
+{
+	return hr__stream_locked(stream_dir_fd);
+}
+
+int hr_segments_take(int stream_dir_fd, int *ret_fd)
+{
+	return hr__stream_lock(stream_dir_fd, ret_fd);
 }

@@ -27,6 +27,9 @@ int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *re
 /* Its name: "000012.seg". */
 void hr_segments_name(uint32_t number, char ret[16]);
 
+/* Its header's. -EBADMSG: no segment; -EPROTONOSUPPORT, -errno. */
+int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret);
+
 struct hr_segment_info {
 	uint64_t first_seq; /* of its header: what comes before it lies in other segments */
 	uint64_t last_seq;  /* first_seq - 1: it has no frame yet */
@@ -54,5 +57,9 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 
 /* Removes what a killed rewrite left. */
 void hr_segments_sweep(int stream_dir_fd);
+
+/* Has the stream a writer? Takes the writer's place while *ret_fd is open: 0, -EBUSY, -errno. */
+bool hr_segments_taken(int stream_dir_fd);
+int hr_segments_take(int stream_dir_fd, int *ret_fd);
 
 #endif

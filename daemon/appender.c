@@ -104,8 +104,22 @@ static void note_done(struct hr_appender *a, uint64_t n, int error)
 	a->done += n;
 	__atomic_store_n(&a->error, error, __ATOMIC_RELAXED);
 	__atomic_store_n(&a->stored_bytes, hr_writer_bytes(a->writer), __ATOMIC_RELAXED);
+	if (a->spool)
+		hr_spool_appended(a->spool, hr_writer_mark(a->writer));
 	pthread_cond_broadcast(&a->done_some);
 	pthread_mutex_unlock(&a->lock);
+}
+
+static int make_room(struct hr_appender *a, const struct hr_out *o)
+{
+	return a->spool ? hr_spool_make_room(a->spool, a->writer, o->packed_bytes) : 0;
+}
+
+int hr__appender_append(struct hr_appender *a, const struct hr_out *o)
+{
+	int r = make_room(a, o);
+
+	return r ? r : hr_writer_append(a->writer, o->packed, o->packed_bytes);
 }
 
 static int store(struct hr_appender *a, struct hr_out *o)
@@ -113,16 +127,18 @@ static int store(struct hr_appender *a, struct hr_out *o)
 	int r;
 
 	if (o->packed)
-		return hr_writer_append(a->writer, o->packed, o->packed_bytes);
+		return hr__appender_append(a, o);
 	r = pack(a, o);
 	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or our own mistake */
 		r = replace(a, o);
-		return r ? r : hr_writer_append(a->writer, o->packed, o->packed_bytes);
+		return r ? r : hr__appender_append(a, o);
 	}
 	if (r)
 		return r;
+	r = make_room(a, o);
 	/* The message is still there, so that the writer need not unpack it for its index. */
-	r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
+	if (!r)
+		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
 	keep_bytes(a, o);
 	return r;
 }
@@ -218,7 +234,7 @@ static void *run(void *arg)
 /* ---- from other threads ---------------------------------------------------------------------------- */
 
 int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
-		    struct hr_appender **ret)
+		    struct hr_spool *spool, struct hr_appender **ret)
 {
 	struct hr_appender *a = calloc(1, sizeof(*a));
 	pthread_condattr_t attr;
@@ -235,6 +251,7 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 	a->writer = w;
 	a->pool = pool;
 	a->journal = journal;
+	a->spool = spool;
 	a->stored_bytes = hr_writer_bytes(w);
 	hr_out_list_init(&a->inbox);
 	hr_out_list_init(&a->kept);

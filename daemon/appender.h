@@ -14,14 +14,18 @@
 #include "collector/store.h"
 #include "daemon/journal.h"
 #include "daemon/out.h"
+#include "daemon/spool.h"
 
 #define HR_KEPT_BYTES (64u << 20)
 
 struct hr_appender;
 
-/* Starts the thread. `journal` may be NULL; its halves are retired when all their frames are stored. */
+/*
+ * Starts the thread. `journal` may be NULL; its halves are retired when all their frames are stored. `spool`: where the stream
+ * lies when it is one, and is asked for room; else NULL.
+ */
 int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
-		    struct hr_appender **ret);
+		    struct hr_spool *spool, struct hr_appender **ret);
 
 /* Takes all of the list. */
 void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);

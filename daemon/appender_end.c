@@ -63,7 +63,7 @@ static int store(struct hr_appender *a, struct hr_out *o, bool last_words)
 	if (r)
 		return r;
 	return last_words ? hr_writer_append_last(a->writer, o->packed, o->packed_bytes)
-			  : hr_writer_append(a->writer, o->packed, o->packed_bytes);
+			  : hr__appender_append(a, o);
 }
 
 /* What was lost before, and finds no room now: per reason only, so that it does find room. */

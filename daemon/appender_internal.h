@@ -27,6 +27,7 @@ struct hr_appender {
 	struct hr_writer *writer;
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
+	struct hr_spool *spool; /* NULL: the store is none */
 	struct hr_encoder *encoder;
 	Headrace__EventBatch events; /* as encoded last */
 	ZSTD_CCtx *zstd;	     /* for frames other than events */
@@ -36,5 +37,8 @@ struct hr_appender {
 
 /* Makes o's bytes, unless it has them; frees what they were made of. */
 int hr__appender_pack(struct hr_appender *a, struct hr_out *o);
+
+/* Appends o's bytes; a spool makes room for them first. As hr_writer_append. */
+int hr__appender_append(struct hr_appender *a, const struct hr_out *o);
 
 #endif

@@ -267,10 +267,9 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 }
 
 /* Without events the rollups are all that is known of an operation. */
-static struct hr_loss absence_of_rollups(const struct hr_engine *e, const Headrace__RollupBatch *m)
+static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
-	struct hr_loss l = {.reason = e->level == HR_LEVEL_TRACE ? HR_LOSS_ROLLUPS_FULL
-								 : HR_LOSS_STORE_FULL};
+	struct hr_loss l = {.reason = m->alone ? HR_LOSS_STORE_FULL : HR_LOSS_ROLLUPS_FULL};
 
 	for (size_t i = 0; i < m->n_rows; i++) {
 		l.count += m->rows[i]->count;
@@ -314,8 +313,9 @@ static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 		m->window_ns = HR_WINDOW_NS;
 		m->n_rows = fill_rollups(o, t, window, from, i, false, &m->rows);
 		m->n_sides = fill_rollups(o, t, window, from, i, true, &m->sides);
+		m->alone = e->level != HR_LEVEL_TRACE;
 		o->frame.rollups = m;
-		o->absence = absence_of_rollups(e, m);
+		o->absence = absence_of_rollups(m);
 	}
 	end(e, o);
 	while (i < t->n && t->v[i].window != window)

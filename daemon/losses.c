@@ -8,6 +8,7 @@ static const char *const names[HR_LOSS_REASONS] = {
     "ring_full",  "detached", "torn",	      "hostile",    "collision",
     "store_full", "max_size", "restart",      "limit",	    "journal_memory",
     "unattached", "stray",    "rollups_full", "files_full", "journal_damaged",
+    "spool_full",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)
@@ -28,12 +29,12 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-_Static_assert(HR_LOSS_REASONS <= 16, "four bits of the key");
+_Static_assert(HR_LOSS_REASONS <= 32, "five bits of the key");
 
 /* Procs are numbered from 1 and op ids are below 512: this key is exact up to 2^50 processes. */
 static uint64_t key(const struct hr_loss *l)
 {
-	return l->proc << 14 | (uint64_t)l->reason << 10 | (l->op & 511);
+	return l->proc << 14 | (uint64_t)l->reason << 9 | (l->op & 511);
 }
 
 void hr_losses_add(struct hr_losses *l, const struct hr_loss *row)

@@ -27,6 +27,7 @@ enum hr_loss_reason {
 	HR_LOSS_ROLLUPS_FULL, /* operations of rollups given up because the store took none: totals are too low */
 	HR_LOSS_FILES_FULL,	 /* file records given up likewise */
 	HR_LOSS_JOURNAL_DAMAGED, /* what a damaged journal held: not known */
+	HR_LOSS_SPOOL_FULL, /* frames given up because the spool was full: no collector took them in time */
 	HR_LOSS_REASONS
 };
 

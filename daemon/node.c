@@ -20,6 +20,7 @@
 #include "daemon/mounts.h"
 #include "daemon/ranks.h"
 #include "daemon/ringpool.h"
+#include "daemon/spool.h"
 
 #define BATCHES	      4u
 #define SESSIONS_MOST 65536u
@@ -85,10 +86,16 @@ static int open_journal(struct hr_node *n, bool *ret_found)
 	return hr_journal_open(NULL, half_bytes(n), &n->journal, ret_found);
 }
 
+static int open_writer(struct hr_node *n)
+{
+	return n->c.spool ? hr_spool_open_stream(n->c.spool, &n->c.id, &n->writer)
+			  : hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
+}
+
 /* A stream that has frames but no journal cannot go on: its numbers of processes and files are not known. */
 static int open_stream(struct hr_node *n, bool *ret_found)
 {
-	int r = hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
+	int r = open_writer(n);
 
 	if (!r)
 		r = open_journal(n, ret_found);
@@ -104,7 +111,7 @@ static int open_stream(struct hr_node *n, bool *ret_found)
 	n->writer = NULL;
 	if (getrandom(&n->c.id.instance, sizeof(n->c.id.instance), 0) < 0)
 		return -errno;
-	r = hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
+	r = open_writer(n);
 	return r ? r : open_journal(n, ret_found);
 }
 
@@ -355,7 +362,7 @@ static int start_engine(struct hr_node *n, bool found)
 	if (!r)
 		r = hr_engine_new(n->pool, &n->engine);
 	if (!r)
-		r = hr_appender_new(n->writer, n->pool, n->journal, &n->appender);
+		r = hr_appender_new(n->writer, n->pool, n->journal, n->c.spool, &n->appender);
 	if (!r)
 		r = found ? replay(n) : begin_stream(n);
 	if (!r && hr_engine_stopped(n->engine))
@@ -450,6 +457,19 @@ static void drop_journal(struct hr_node *n)
 	n->journal_path = NULL;
 }
 
+static int close_writer(struct hr_node *n)
+{
+	uint64_t mark = hr_writer_mark(n->writer);
+	int r = hr_writer_close(n->writer);
+
+	n->writer = NULL;
+	if (n->c.spool) { /* with the last words of a full disk, too */
+		hr_spool_appended(n->c.spool, mark);
+		hr_spool_closed(n->c.spool);
+	}
+	return r;
+}
+
 /* All frames are with the appender, and nobody uses the journal any more. */
 static int end_stream(struct hr_node *n)
 {
@@ -468,8 +488,7 @@ static int end_stream(struct hr_node *n)
 	hr_appender_free(n->appender);
 	n->appender = NULL;
 	n->last.stored_bytes = hr_writer_bytes(n->writer);
-	closed = hr_writer_close(n->writer);
-	n->writer = NULL;
+	closed = close_writer(n);
 	/* Without room for its footer a segment is read without it. */
 	return r || full(closed) ? r : closed;
 }

@@ -16,8 +16,11 @@
 
 #include "collector/store.h"
 
+struct hr_spool;
+
 struct hr_node_config {
 	const char *store;	 /* private mode: where the stream is written */
+	struct hr_spool *spool;	 /* of that folder, when it is a spool; outlives the node */
 	const char *shim_socket; /* path to listen on; made 0666 in a folder the caller made */
 	int shim_fd;		 /* listens there already and outlives this process; 0: none */
 	const char *

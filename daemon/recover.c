@@ -59,7 +59,7 @@ static int replay(struct hr_journal *j, struct hr_writer *w, struct hr_batch_poo
 	int r = hr_engine_new(pool, &e), stored;
 
 	if (!r) /* without the journal: its halves stay until all is stored */
-		r = hr_appender_new(w, pool, NULL, &a);
+		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	for (unsigned i = 0; i < n && !r; i++) {
 		*ret_damaged += hr_journal_damaged(j, gens[i]);
 		r = hr_engine_replay(e, j, gens[i], i ? HR_MARK_ANY : mark, give, a);
@@ -167,6 +167,19 @@ static bool any_journal(const char *store)
 	globfree(&found);
 	free(pattern);
 	return any;
+}
+
+int hr_stream_recover(const char *store, const struct hr_stream_id *id)
+{
+	struct hr_writer *w = NULL;
+	uint64_t damaged = 0;
+	int r = hr_writer_open(store, id, &w, NULL), closed;
+
+	if (r)
+		return r;
+	r = recover_stream(w, &damaged);
+	closed = hr_writer_close(w);
+	return r < 0 ? r : closed;
 }
 
 int hr_store_recover(const char *store, char **ret_note)

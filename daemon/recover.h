@@ -14,4 +14,8 @@
  */
 int hr_store_recover(const char *store, char **ret_note);
 
+/* The same for one stream, which is sealed in any case. -EBUSY: it has a writer. */
+struct hr_stream_id;
+int hr_stream_recover(const char *store, const struct hr_stream_id *id);
+
 #endif

@@ -90,7 +90,7 @@ static int setup(void **state)
 	snprintf(store, sizeof(store), "%s/store", folder);
 	assert_int_equal(hr_batch_pool_new(2, &pool), 0);
 	assert_int_equal(hr_writer_open(store, &id, &writer, NULL), 0);
-	assert_int_equal(hr_appender_new(writer, pool, NULL, &appender), 0);
+	assert_int_equal(hr_appender_new(writer, pool, NULL, NULL, &appender), 0);
 	next_seq = hr_writer_mark(writer) + 1;
 	return 0;
 }
@@ -190,7 +190,7 @@ static void a_half_is_kept_as_long_as_possible(void **state)
 	(void)state;
 	assert_int_equal(hr_appender_free(appender), 0);
 	assert_int_equal(hr_journal_open(NULL, 1u << 20, &j, &found), 0);
-	assert_int_equal(hr_appender_new(writer, pool, j, &appender), 0);
+	assert_int_equal(hr_appender_new(writer, pool, j, NULL, &appender), 0);
 	journal_half(j);
 	give_levels();
 	journal_half(j);

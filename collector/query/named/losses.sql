@@ -1,5 +1,5 @@
 -- What was not recorded, and why
--- column reason: ring_full detached torn hostile store_full max_size ...
+-- column reason: ring_full detached torn hostile store_full spool_full max_size ...
 -- column op: the call; NULL: any
 -- column ops, bytes, time_s: how many, what they moved, how long they took; 0 where that is not known
 -- column rank, pid, node, job, attempt: whose
