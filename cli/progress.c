@@ -84,15 +84,19 @@ void hr_progress_say(void *self, const char *text)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
+void hr_progress_answer(struct hr_progress *p)
 {
-	struct hr_progress *p = cookie;
-	size_t done = 0;
-
 	pthread_mutex_lock(&p->lock);
 	erase(p);
-	p->answered |= isatty(STDOUT_FILENO);
+	p->answered |= isatty(STDOUT_FILENO) != 0;
 	pthread_mutex_unlock(&p->lock);
+}
+
+static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
+{
+	size_t done = 0;
+
+	hr_progress_answer(cookie);
 	while (done < bytes) {
 		ssize_t n = write(STDOUT_FILENO, buf + done, bytes - done);
 

@@ -39,6 +39,9 @@ static inline struct hr_voice hr_progress_voice(struct hr_progress *p)
 	return (struct hr_voice){hr_progress_say, p};
 }
 
+/* A piece of the answer goes to standard output now: the line is taken away, and when that is a terminal, too, for good. */
+void hr_progress_answer(struct hr_progress *p);
+
 /* Standard output, before whose first byte the line is taken away. NULL: no memory. The caller closes it. */
 FILE *hr_progress_stdout(struct hr_progress *p);
 

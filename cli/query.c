@@ -21,6 +21,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/query_remote.h"
 #include "cli/query_request.h"
 #include "collector/query/ask.h"
 #include "common/outfile.h"
@@ -132,11 +133,13 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-static unsigned terminal_width(void)
+/* Of the terminal that the answer goes to; 0: none. */
+static unsigned width(const struct hr_request *r)
 {
 	struct winsize size;
 
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+	if (r->output != NULL || !isatty(STDOUT_FILENO) ||
+	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
 		return 0;
 	return size.ws_col;
 }
@@ -204,7 +207,7 @@ static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
 			   .filter = {.job = r->job},
 			   .question = &r->question,
 			   .format = r->format,
-			   .width = r->output == NULL ? terminal_width() : 0,
+			   .width = width(r),
 			   .parquet = r->output != NULL ? hr_outfile_name(file) : NULL,
 			   .memory_bytes = r->memory_bytes,
 			   .threads = r->threads,
@@ -248,7 +251,9 @@ int hr_query_main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (hr_request_parse(argc, argv, &request, &status) == 0) {
 		status = plan_output(&request, &file);
-		if (status == 0)
+		if (status == 0 && request.remote)
+			status = hr_query_remote(&request, width(&request), &file);
+		else if (status == 0)
 			status = ask_stores(&request, &file);
 	}
 	hr_outfile_done(&file);

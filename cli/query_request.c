@@ -96,7 +96,7 @@ static bool is_store(const char *text, size_t index)
 		return true;
 	if (hr_named_find(text) != NULL)
 		return false;
-	if (strncmp(text, "tcp://", 6) == 0)
+	if (hr_address_is(text))
 		return true;
 	return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
 }
@@ -183,6 +183,32 @@ static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
 	}
 }
 
+/* A collector has all that is to be known, or is asked by itself. */
+static bool check_collector(struct hr_request *r)
+{
+	for (size_t i = 0; i < r->n_stores && !r->remote; i++)
+		r->remote = hr_address_is(r->stores[i]);
+	if (!r->remote)
+		return true;
+	if (r->n_stores > 1) {
+		hr_say("one collector at a time, and no folders beside it: ask each by itself");
+		return false;
+	}
+	if (hr_address_parse(r->stores[0], &r->collector) == 0)
+		return true;
+	hr_say("'%s' is no address of a collector: tcp://HOST[:PORT] or unix:///PATH",
+	       r->stores[0]);
+	return false;
+}
+
+/* What the words come to. A NAME that is not known here may be one of the collector's. */
+static int resolve(struct hr_request *r)
+{
+	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)
+		return 0;
+	return hr_question_init(&r->question, r->words, r->n_words, &say) ? 0 : HR_EXIT_USAGE;
+}
+
 static int check(struct hr_request *r)
 {
 	if (r->n_stores == 0) {
@@ -190,15 +216,8 @@ static int check(struct hr_request *r)
 		       "more");
 		return HR_EXIT_USAGE;
 	}
-	for (size_t i = 0; i < r->n_stores; i++) {
-		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n_stores are set
-		if (strncmp(r->stores[i], "tcp://", 6) != 0)
-			continue;
-		hr_say("%s: querying a collector comes with the collector and is not available "
-		       "yet; name a store folder",
-		       r->stores[i]);
+	if (!check_collector(r))
 		return HR_EXIT_USAGE;
-	}
 	if (r->n_words == 0) {
 		hr_say("what is the question? `headrace query %s summary`, or SQL in quotes; "
 		       "`headrace query --list` lists the named queries",
@@ -221,8 +240,8 @@ int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_sta
 	if (ret->stores == NULL || ret->words == NULL || parse(ret, argc, argv, ret_status) != 0)
 		return 1;
 	*ret_status = check(ret);
-	if (*ret_status == 0 && !hr_question_init(&ret->question, ret->words, ret->n_words, &say))
-		*ret_status = HR_EXIT_USAGE;
+	if (*ret_status == 0)
+		*ret_status = resolve(ret);
 	return *ret_status == 0 ? 0 : 1;
 }
 

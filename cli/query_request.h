@@ -15,10 +15,13 @@
 #include <stdint.h>
 
 #include "collector/query/ask.h"
+#include "net/address.h"
 
 struct hr_request {
 	const char **stores;
 	size_t n_stores;
+	bool remote; /* one collector in place of stores */
+	struct hr_address collector;
 	const char *job; /* NULL: all */
 	enum hr_ask_format format;
 	const char *output; /* NULL: standard output */
@@ -28,7 +31,7 @@ struct hr_request {
 	bool progress;	   /* also where standard error is no terminal */
 	char **words;	   /* SQL, or a NAME and its arguments, as typed */
 	size_t n_words;
-	struct hr_question question; /* what they come to */
+	struct hr_question question; /* what they come to; of a collector's own NAME: nothing */
 };
 
 /*

@@ -26,8 +26,9 @@ enum hr_ask_status {
 	HR_ASK_ANSWERED = 0,
 	HR_ASK_FAILED = 1,
 	HR_ASK_USAGE = 2,
-	HR_ASK_NO_STORE = 66,  /* or no such job */
-	HR_ASK_NO_DUCKDB = 69, /* EX_UNAVAILABLE */
+	HR_ASK_NO_STORE = 66,	 /* or no such job */
+	HR_ASK_NO_DUCKDB = 69,	 /* EX_UNAVAILABLE */
+	HR_ASK_UNAVAILABLE = 69, /* no collector there */
 	HR_ASK_INTERRUPTED = 130
 };
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_identity.h - how a person who asks a collector says who they are
+ *
+ *      TLS      HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA name files; else ~/.config/headrace/tls/{cert,key,ca}.pem where
+ *               they are. The collector's certificate is checked against the CA in any case.
+ *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know.
+ *      neither  a plain connection: on one machine the kernel says who is at its other end
+ */
+#ifndef HEADRACE_CLI_QUERY_IDENTITY_H
+#define HEADRACE_CLI_QUERY_IDENTITY_H
+
+#include <stdbool.h>
+
+#include "net/address.h"
+#include "net/tls.h"
+
+struct hr_identity {
+	struct hr_tls *tls; /* NULL: plain */
+	char *munge;	    /* NULL: none (yet) */
+};
+
+/* False after saying what is wrong with the certificates. */
+bool hr_identity_init(struct hr_identity *i, const struct hr_address *to);
+
+/* Makes a credential; false when there is no MUNGE here. */
+bool hr_identity_credential(struct hr_identity *i);
+void hr_identity_done(struct hr_identity *i);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_server.c - a collector that does nothing but answer queries, for tests
+ *
+ *      query_server STORE SOCKET [KEY=VALUE...]     at_once per_caller memory time threads spill spill_bytes silent
+ *      query_server query-worker FD                 the child, as headrace-collector's
+ *
+ * Who asks is what Hello.node says: "" an operator, "-" nobody known, "1001" a user. Ends with its standard input.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "collector/server/queries.h"
+#include "common/frame.h"
+#include "net/wire.h"
+
+static uv_loop_t loop;
+static uv_pipe_t listener, input;
+static struct hr_queries *queries;
+
+struct peer {
+	struct hr_conn *c;
+	struct hr_who who;
+};
+
+static void greet(struct peer *p, const Headrace__Hello *hello)
+{
+	Headrace__HelloAck body = HEADRACE__HELLO_ACK__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	p->who.operator_ = hello->node[0] == '\0';
+	p->who.user = !p->who.operator_ && strcmp(hello->node, "-") != 0;
+	p->who.uid = (uint32_t)atoi(hello->node);
+	body.version = HR_WIRE_VERSION;
+	body.ping_ms = 1000;
+	msg.body_case = HEADRACE__WIRE__BODY_HELLO_ACK;
+	msg.hello_ack = &body;
+	hr_conn_tell(p->c, &msg);
+	hr_conn_limit(p->c, HR_WIRE_MAX_BYTES + HR_FRAME_HDR_BYTES);
+}
+
+static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+{
+	struct peer *p = self;
+	Headrace__Wire *msg;
+	int r = control ? hr_wire_unpack(frame, bytes, &msg) : -EBADMSG;
+
+	free(frame);
+	if (r < 0)
+		return r;
+	if (msg->body_case == HEADRACE__WIRE__BODY_HELLO)
+		greet(p, msg->hello);
+	else if (msg->body_case == HEADRACE__WIRE__BODY_QUERY)
+		r = hr_queries_begin(queries, p->c, &p->who, msg->query);
+	else if (msg->body_case == HEADRACE__WIRE__BODY_CANCEL)
+		hr_queries_cancel(queries, p->c);
+	headrace__wire__free_unpacked(msg, NULL);
+	return r == -EACCES ? 0 : r;
+}
+
+static void on_drained(void *self)
+{
+	const struct peer *p = self;
+
+	hr_queries_drained(queries, p->c);
+}
+
+static void on_closed(void *self, int error, const char *why)
+{
+	struct peer *p = self;
+
+	(void)error;
+	(void)why;
+	hr_queries_drop(queries, p->c);
+	free(p);
+}
+
+static void on_ready(void *self)
+{
+	(void)self;
+}
+
+static const struct hr_conn_events events = {on_ready, on_frame, on_drained, on_closed};
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (status < 0 || p == NULL || hr_conn_accept(stream, NULL, &events, p, &p->c) < 0)
+		abort();
+}
+
+static void all_gone(void *self)
+{
+	(void)self;
+	hr_queries_free(queries);
+	exit(EXIT_SUCCESS);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
+{
+	static char buf[64];
+
+	(void)handle;
+	(void)wanted;
+	*ret = uv_buf_init(buf, sizeof(buf));
+}
+
+static void on_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	(void)buf;
+	if (n >= 0)
+		return;
+	uv_close((uv_handle_t *)stream, NULL);
+	hr_queries_stop(queries, all_gone, NULL);
+}
+
+static void set(struct hr_queries_config *c, char *word)
+{
+	char *value = strchr(word, '=') + 1;
+	unsigned long long number = strtoull(value, NULL, 10);
+
+	value[-1] = '\0';
+	if (strcmp(word, "at_once") == 0)
+		c->at_once = (unsigned)number;
+	else if (strcmp(word, "per_caller") == 0)
+		c->per_caller = (unsigned)number;
+	else if (strcmp(word, "memory") == 0)
+		c->memory_bytes = number;
+	else if (strcmp(word, "time") == 0)
+		c->time_ms = number;
+	else if (strcmp(word, "threads") == 0)
+		c->threads = (unsigned)number;
+	else if (strcmp(word, "spill") == 0)
+		c->spill = value;
+	else if (strcmp(word, "spill_bytes") == 0)
+		c->spill_bytes = number;
+	else if (strcmp(word, "silent") == 0)
+		c->silent_ms = number;
+	else
+		abort();
+}
+
+int main(int argc, char **argv)
+{
+	struct hr_queries_config config = {.exe = "/proc/self/exe",
+					   .at_once = 4,
+					   .per_caller = 4,
+					   .memory_bytes = 512 << 20,
+					   .time_ms = 60000,
+					   .threads = 2,
+					   .spill_bytes = 256 << 20,
+					   .silent_ms = 60000};
+
+	if (argc == 3 && strcmp(argv[1], "query-worker") == 0)
+		return hr_query_worker(atoi(argv[2]));
+	if (argc < 3)
+		return 2;
+	signal(SIGPIPE, SIG_IGN);
+	config.store = argv[1];
+	for (int i = 3; i < argc; i++)
+		set(&config, argv[i]);
+	uv_loop_init(&loop);
+	uv_pipe_init(&loop, &listener, 0);
+	uv_pipe_init(&loop, &input, 0);
+	if (hr_queries_new(&loop, &config, &queries) < 0 || uv_pipe_bind(&listener, argv[2]) < 0 ||
+	    uv_listen((uv_stream_t *)&listener, 16, on_connection) < 0 ||
+	    uv_pipe_open(&input, STDIN_FILENO) < 0)
+		return 1;
+	uv_read_start((uv_stream_t *)&input, on_alloc, on_input);
+	puts("listening");
+	fflush(stdout);
+	return uv_run(&loop, UV_RUN_DEFAULT);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed - a daemon whose events are known beforehand: spool and uplink of headraced, fed with generated frames
+ *
+ *      feed SPOOL --node=N --collector=tcp://A[,tcp://B] [--batches=N] [--events=N] [--every-ms=N] [--spool-bytes=N]
+ *           [--instance=N]
+ *
+ * Each frame is a function of its number, so one that was killed goes on where its spool ends, as headraced does by its journal.
+ * Event i reads one byte at offset i of /data/<node>.numbered. Ends with 0 when a collector has acknowledged all.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/batch.h"
+#include "common/frame.h"
+#include "daemon/spool.h"
+#include "daemon/uplink.h"
+
+#define FIRST_NS UINT64_C(1000000000000) /* of the node's boot clock */
+
+enum { SEQ_JOB = 2, SEQ_PROCESS, SEQ_PATH, SEQ_DATA };
+
+struct feed {
+	const char *spool_path, *node, *collectors;
+	uint64_t batches, events, every_ms, spool_bytes, instance;
+	struct hr_spool *spool;
+	struct hr_writer *writer;
+	struct hr_encoder *encoder;
+	struct hr_event *list;
+};
+
+static void die(const char *what, int r)
+{
+	fprintf(stderr, "feed: %s: %s\n", what, strerrordesc_np(r < 0 ? -r : r));
+	exit(1);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------ */
+
+static uint64_t last_seq(const struct feed *f)
+{
+	return SEQ_DATA + 2 * f->batches + 1; /* the job's end, the stream's end */
+}
+
+static void set_job(Headrace__JobEvent *job, char *state)
+{
+	headrace__job_event__init(job);
+	job->state = state;
+	job->uid = getuid();
+	job->start_ns = FIRST_NS;
+}
+
+static void fill_events(struct feed *f, uint64_t batch, Headrace__EventBatch *msg)
+{
+	const struct hr_task task = {.proc = 1, .tid = 1};
+
+	for (uint64_t i = 0; i < f->events; i++) {
+		uint64_t number = batch * f->events + i;
+
+		f->list[i] = (struct hr_event){.start_ns = FIRST_NS + number * 1000,
+					       .dur_ns = 300 + number % 7,
+					       .offset = (int64_t)number,
+					       .ret = 1,
+					       .asked = 1,
+					       .file = 1,
+					       .fd = 3,
+					       .op = HR_OP_pread64};
+	}
+	if (hr_batch_encode(f->encoder, f->list, f->events, &task, 1, msg) < 0)
+		die("encode", ENOMEM);
+}
+
+static void set_rollup(const struct feed *f, uint64_t batch, Headrace__Rollup *row)
+{
+	headrace__rollup__init(row);
+	row->proc = 1;
+	row->op = HR_OP_pread64;
+	row->count = row->bytes = f->events;
+	row->dur_ns = 300 * f->events + batch % 7;
+}
+
+static void append(struct feed *f, const Headrace__Frame *frame)
+{
+	static const struct timespec pause = {.tv_nsec = 20000000};
+	uint8_t *buf;
+	size_t bytes;
+	int r = hr_frame_pack(frame, 0, &buf, &bytes);
+
+	if (r < 0)
+		die("pack", r);
+	while ((r = hr_spool_make_room(f->spool, f->writer, bytes)) < 0 ||
+	       (r = hr_writer_append(f->writer, buf, bytes)) < 0) {
+		if (r != -ENOSPC)
+			die("append", r);
+		nanosleep(&pause, NULL);
+	}
+	free(buf);
+	hr_spool_appended(f->spool, hr_writer_mark(f->writer));
+}
+
+static void make_frame(struct feed *f, uint64_t seq)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
+	Headrace__JobEvent job;
+	Headrace__Process process = HEADRACE__PROCESS__INIT, *process_rows[] = {&process};
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Path path = HEADRACE__PATH__INIT, *path_rows[] = {&path};
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__EventBatch events;
+	Headrace__Rollup row, *rollup_rows[] = {&row};
+	Headrace__RollupBatch rollups = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
+	uint64_t batch = (seq - SEQ_DATA) / 2;
+	char name[300];
+
+	clock.boot_ns = FIRST_NS;
+	clock.real_ns = UINT64_C(1700000000000000000);
+	frame.seq = seq;
+	frame.clock = &clock;
+	if (seq == SEQ_JOB || seq + 1 == last_seq(f)) {
+		set_job(&job, seq == SEQ_JOB ? "running" : "ended");
+		frame.body_case = HEADRACE__FRAME__BODY_JOB;
+		frame.job = &job;
+	} else if (seq == SEQ_PROCESS) {
+		process.proc = 1;
+		process.pid = 4711;
+		process.start_ns = FIRST_NS;
+		processes.n_rows = 1;
+		processes.rows = process_rows;
+		frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+		frame.processes = &processes;
+	} else if (seq == SEQ_PATH) {
+		path.id = 1;
+		path.hash = 8 * f->instance;
+		path.path.len = (size_t)snprintf(name, sizeof(name), "/data/%s.numbered", f->node);
+		path.path.data = (uint8_t *)name;
+		paths.n_rows = 1;
+		paths.rows = path_rows;
+		frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+		frame.paths = &paths;
+	} else if (seq == last_seq(f)) {
+		end.state = "ended";
+		frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
+		frame.stream_end = &end;
+	} else if ((seq - SEQ_DATA) % 2 == 0) {
+		fill_events(f, batch, &events);
+		frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+		frame.events = &events;
+	} else {
+		set_rollup(f, batch, &row);
+		rollups.window_start_ns = FIRST_NS;
+		rollups.window_ns = UINT64_C(10000000000);
+		rollups.n_rows = 1;
+		rollups.rows = rollup_rows;
+		frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+		frame.rollups = &rollups;
+	}
+	append(f, &frame);
+}
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+static void write_stream(struct feed *f)
+{
+	struct hr_stream_id id = {.cluster = "",
+				  .job = "fed",
+				  .node = f->node,
+				  .boot_id = "b00t",
+				  .instance = f->instance};
+	struct timespec pause = {.tv_sec = (time_t)(f->every_ms / 1000),
+				 .tv_nsec = (long)(f->every_ms % 1000 * 1000000)};
+	int r;
+
+	r = hr_spool_open_stream(f->spool, &id, &f->writer);
+	if (r < 0)
+		die("open the stream", r);
+	for (uint64_t seq = hr_writer_mark(f->writer) + 1; seq <= last_seq(f); seq++) {
+		make_frame(f, seq);
+		if (seq > SEQ_DATA && (seq - SEQ_DATA) % 2 == 1)
+			nanosleep(&pause, NULL);
+	}
+	r = hr_writer_close(f->writer);
+	if (r < 0)
+		die("close the stream", r);
+	hr_spool_closed(f->spool);
+}
+
+static int parse(struct feed *f, int argc, char **argv)
+{
+	static const struct option options[] = {{"node", required_argument, NULL, 'n'},
+						{"collector", required_argument, NULL, 'c'},
+						{"batches", required_argument, NULL, 'b'},
+						{"events", required_argument, NULL, 'e'},
+						{"every-ms", required_argument, NULL, 'm'},
+						{"spool-bytes", required_argument, NULL, 's'},
+						{"instance", required_argument, NULL, 'i'},
+						{0}};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'n':
+			f->node = optarg;
+			break;
+		case 'c':
+			f->collectors = optarg;
+			break;
+		case 'b':
+			f->batches = strtoull(optarg, NULL, 10);
+			break;
+		case 'e':
+			f->events = strtoull(optarg, NULL, 10);
+			break;
+		case 'm':
+			f->every_ms = strtoull(optarg, NULL, 10);
+			break;
+		case 's':
+			f->spool_bytes = strtoull(optarg, NULL, 10);
+			break;
+		case 'i':
+			f->instance = strtoull(optarg, NULL, 10);
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	f->spool_path = argv[optind];
+	return f->spool_path && f->node && f->collectors && f->events <= HR_BATCH_EVENTS ? 0 : -EINVAL;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Faults that only the process itself can have, for tests/faults/schedule.py: preloaded into daemons and collectors.
+ *
+ *      $HR_FAULTS     a file of two numbers that the test changes while the process runs:
+ *                     bytes 0-7   nanoseconds added to CLOCK_REALTIME
+ *                     bytes 8-15  n > 0: the n-th pwrite of more than 512 bytes from now on writes a part of them and the
+ *                                 process gets SIGKILL: what a power failure leaves of an append
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct faults {
+	int64_t clock_ns;
+	int64_t torn_write;
+} none, *faults = &none;
+
+static ssize_t (*real_pwrite)(int fd, const void *buf, size_t bytes, off_t offset);
+
+ssize_t pwrite(int fd, const void *buf, size_t bytes, off_t offset);
+ssize_t pwrite64(int fd, const void *buf, size_t bytes, off_t offset);
+int clock_gettime(clockid_t clock, struct timespec *ret);
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *name = getenv("HR_FAULTS");
+	int fd = name != NULL ? open(name, O_RDWR | O_CLOEXEC) : -1;
+	void *map;
+
+	real_pwrite = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+	if (fd < 0)
+		return;
+	map = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (map != MAP_FAILED)
+		faults = map;
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t bytes, off_t offset)
+{
+	if (bytes > 512 && __atomic_load_n(&faults->torn_write, __ATOMIC_RELAXED) > 0 &&
+	    __atomic_sub_fetch(&faults->torn_write, 1, __ATOMIC_RELAXED) == 0) {
+		(void)!real_pwrite(fd, buf, bytes / 3, offset);
+		raise(SIGKILL);
+	}
+	return real_pwrite(fd, buf, bytes, offset);
+}
+
+ssize_t pwrite64(int fd, const void *buf, size_t bytes, off_t offset)
+{
+	return pwrite(fd, buf, bytes, offset);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, ret);
+	int64_t ns = __atomic_load_n(&faults->clock_ns, __ATOMIC_RELAXED);
+
+	if (r != 0 || clock != CLOCK_REALTIME || ns == 0)
+		return r;
+	ns += ret->tv_nsec;
+	ret->tv_sec += ns / 1000000000;
+	ns %= 1000000000;
+	if (ns < 0) {
+		ns += 1000000000;
+		ret->tv_sec--;
+	}
+	ret->tv_nsec = ns;
+	return 0;
+}

@@ -1,0 +1,371 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exactly once under faults: daemons in network namespaces stream to collectors while things break.
+
+    schedule.py --build DIR [--seeds 1,2,3 | --seeds 1-200] [--daemons 4] [--keep]
+
+A seed is one schedule. Daemons stream generated events (feed.c), each with a number of its own; the last daemon of some
+schedules is a real `headrace run` of a real program. Meanwhile the schedule kills daemons and collectors (-9, also in the middle
+of a write), cuts links and makes them slow, fills the collector's disk, overfills a spool, sets clocks. Then everything is
+healed, and the stores must hold each number exactly once, or have it counted in `losses`. What should be there is known from
+the feeds' arguments alone.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import hosts
+
+BATCHES, BATCH_EVENTS, BATCH_MS = 120, 500, 25  # of a feed: 3 s
+FAULT_S = 4.0  # how long things break
+HEAL_S = 60.0  # how long healing may take
+STORE_BYTES = "48m"
+
+
+class Faults:
+    """The words that preload.c reads."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as f:
+            f.write(struct.pack("qq", 0, 0))
+
+    def put(self, at, value):
+        with open(self.path, "r+b") as f:
+            f.seek(at)
+            f.write(struct.pack("q", value))
+
+    def clock(self, seconds):
+        self.put(0, int(seconds * 1e9))
+
+    def tear(self, writes):
+        self.put(8, writes)
+
+
+class Process:
+    """One that is started again when it dies, and never otherwise."""
+
+    def __init__(self, world, name, command, within):
+        self.world, self.name, self.command, self.within = world, name, command, within
+        self.faults = Faults(f"{world.dir}/{name}.faults")
+        self.log = open(f"{world.dir}/{name}.log", "ab")
+        self.child = None
+
+    def start(self):
+        if self.child is not None and self.child.poll() is None:
+            return
+        env = dict(os.environ, HR_FAULTS=self.faults.path, HR_PRELOAD=self.world.preload)
+        # ip(8) is not what is to be broken: only the program itself gets the preload.
+        command = self.world.net.within(self.within) + ["sh", "-c", 'LD_PRELOAD=$HR_PRELOAD exec "$@"', "sh", *self.command]
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=env)
+
+    def kill(self):
+        if self.child is not None and self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+
+    def stop(self, timeout):
+        self.faults.tear(0)
+        if self.child is None or self.child.poll() is not None:
+            return None
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            return self.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return "still running"
+
+
+class World:
+    def __init__(self, args, seed):
+        self.args, self.seed = args, seed
+        self.random = random.Random(seed)
+        self.dir = tempfile.mkdtemp(prefix=f"hr-faults-{seed}-")
+        self.preload = os.path.join(args.build, "tests/faults/libhr_faults.so")
+        self.net = hosts.Network(args.daemons, seed)
+        self.n_collectors = 2 if seed % 4 == 0 else 1
+        self.spool_bytes = self.random.choice([512 << 10, 4 << 20, 64 << 20])
+        self.collectors = [self.make_collector(k) for k in range(self.n_collectors)]
+        self.addresses = ",".join(f"tcp://{self.net.address}:{4747 + k}" for k in range(self.n_collectors))
+        self.real = args.headrace and seed % 3 == 0
+        self.feeds = [self.make_feed(i) for i in range(1, args.daemons + (0 if self.real else 1))]
+        self.job = self.make_job(args.daemons) if self.real else None
+        self.log = []
+
+    # ---- parts
+
+    def make_collector(self, k):
+        store = f"{self.dir}/store{k}"
+        os.mkdir(store)
+        hosts.run("mount", "-t", "tmpfs", "-o", f"size={STORE_BYTES},mode=0700", "tmpfs", store)
+        command = [f"{self.args.build}/collector/server/headrace-collector", "--store", f"{store}/s", "--listen",
+                   f"tcp://{self.net.address}:{4747 + k}", "--plain", "yes", "--ping", "500ms"]
+        return Process(self, f"collector{k}", command, self.net.hub)
+
+    def make_feed(self, i):
+        command = [f"{self.args.build}/tests/faults/feed", f"{self.dir}/spool{i}", f"--node=n{i}", f"--collector={self.addresses}",
+                   f"--batches={BATCHES}", f"--events={BATCH_EVENTS}", f"--every-ms={BATCH_MS}",
+                   f"--spool-bytes={self.spool_bytes}", f"--instance={self.seed * 100 + i}"]
+        return Process(self, f"feed{i}", command, self.net.node(i))
+
+    def make_job(self, i):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reads.py")
+        command = [self.args.headrace, "run", "--job", "real", "-o", self.addresses, "--drain", f"{int(HEAL_S)}s", "--",
+                   "/usr/bin/python3", script, f"{self.dir}/data", str(BATCHES * BATCH_EVENTS), str(BATCHES * BATCH_MS / 1000)]
+        os.environ["HEADRACE_SPOOL"] = f"{self.dir}/spool{i}"
+        return Process(self, "job", command, self.net.node(i))
+
+    # ---- faults
+
+    def say(self, text):
+        self.log.append(f"{time.monotonic() - self.began:6.2f} {text}")
+
+    def ballast(self, k):
+        """Fills the collector's disk to the last byte."""
+        with open(f"{self.dir}/store{k}/ballast", "wb") as f:
+            try:
+                while True:
+                    f.write(b"\0" * 65536)
+                    f.flush()
+            except OSError:
+                pass
+
+    def one_fault(self):
+        """Breaks something; returns what mends it, and after how many seconds."""
+        r = self.random
+        kind = r.choice(["kill_feed", "kill_feed", "kill_collector", "kill_collector", "tear_collector", "tear_feed", "cut", "cut",
+                         "slow", "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"])
+        feed = r.randrange(len(self.feeds))
+        node = feed + 1
+        k = r.randrange(self.n_collectors)
+        after = r.uniform(0.1, 2.0)
+        if kind == "kill_feed":
+            self.say(f"kill -9 feed{node}")
+            self.feeds[feed].kill()
+            return after, lambda: self.feeds[feed].start()
+        if kind == "kill_collector":
+            self.say(f"kill -9 collector{k}")
+            self.collectors[k].kill()
+            return after, lambda: self.collectors[k].start()
+        if kind in ("tear_collector", "tear_feed"):
+            victim = self.collectors[k] if kind == "tear_collector" else self.feeds[feed]
+            writes = r.randrange(1, 20)
+            self.say(f"{victim.name}: killed within its write {writes} from now")
+            victim.faults.tear(writes)
+
+            def again():
+                victim.faults.tear(0)
+                victim.kill()
+                victim.start()
+            return after, again
+        if kind == "cut":
+            self.say(f"link {node} cut")
+            self.net.cut(node)
+            return after, lambda: self.net.join(node)
+        if kind == "slow":
+            kbit, delay = r.choice([64, 256, 2000]), r.choice([50, 200, 400])
+            self.say(f"link {node} slow: {kbit} kbit/s, {delay} ms")
+            self.net.slow(node, kbit, delay)
+            return after, lambda: self.net.heal(node)
+        if kind == "full_disk":
+            self.say(f"disk of collector{k} full")
+            self.ballast(k)
+            return after, lambda: self.remove_ballast(k)
+        if kind in ("clock_feed", "clock_collector"):
+            victim = self.collectors[k] if kind == "clock_collector" else self.feeds[feed]
+            seconds = r.choice([-86400, -3, -0.5, 0.5, 3, 3600, 40 * 86400])
+            self.say(f"{victim.name}: clock jumps by {seconds} s")
+            victim.faults.clock(seconds)
+            return after, lambda: victim.faults.clock(0)
+        if kind == "stop_collector":
+            self.say(f"collector{k} is stopped (SIGSTOP)")
+            pid = self.collectors[k].child.pid
+            self.signal(pid, signal.SIGSTOP)
+            return after, lambda: self.signal(pid, signal.SIGCONT)
+        self.say(f"collector{k} is told to end, and started again")
+        self.collectors[k].stop(15)
+        return after, lambda: self.collectors[k].start()
+
+    @staticmethod
+    def signal(pid, number):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+    def remove_ballast(self, k):
+        try:
+            os.unlink(f"{self.dir}/store{k}/ballast")
+        except FileNotFoundError:
+            pass
+
+    def break_things(self):
+        mend = []
+        end = time.monotonic() + FAULT_S
+        while time.monotonic() < end or mend:
+            now = time.monotonic()
+            for item in [m for m in mend if m[0] <= now]:
+                item[1]()
+                mend.remove(item)
+            if now < end and len(mend) < 3:
+                after, how = self.one_fault()
+                mend.append((time.monotonic() + after, how))
+            time.sleep(self.random.uniform(0.05, 0.4))
+
+    # ---- running
+
+    def run(self):
+        self.began = time.monotonic()
+        for p in [*self.collectors, *self.feeds]:
+            p.start()
+        if self.job:
+            self.job.start()
+        self.break_things()
+        for i in range(1, self.args.daemons + 1):
+            self.net.heal(i)
+        for k in range(self.n_collectors):
+            self.remove_ballast(k)
+            self.collectors[k].faults.tear(0)
+            self.signal(self.collectors[k].child.pid, signal.SIGCONT)
+        for p in self.feeds:
+            p.faults.tear(0)
+        self.say("all healed")
+        wrong = self.wait_for_feeds()
+        for c in self.collectors:
+            status = c.stop(20)
+            if status not in (0, None):
+                wrong.append(f"{c.name} ended with {status}")
+        return wrong or self.check()
+
+    def wait_for_feeds(self):
+        """A feed ends with 0 once all of its stream is acknowledged; one that was killed goes on where it was."""
+        end = time.monotonic() + HEAL_S
+        waiting = list(self.feeds) + ([self.job] if self.job else [])
+        while waiting and time.monotonic() < end:
+            for c in self.collectors:
+                c.start()
+            for p in list(waiting):
+                status = p.child.poll()
+                if status == 0:
+                    waiting.remove(p)
+                elif status is not None and p is not self.job:
+                    self.say(f"{p.name} had ended with {status}, is started again")
+                    p.start()
+                elif status is not None:
+                    return [f"job ended with {status}"]
+            time.sleep(0.1)
+        return [f"{p.name} is not done {HEAL_S:.0f} s after all was healed" for p in waiting]
+
+    # ---- the answer
+
+    def ask(self, sql):
+        stores = [f"{self.dir}/store{k}/s" for k in range(self.n_collectors)]
+        stores = [s for s in stores if os.path.exists(s)]
+        answer = subprocess.run([f"{self.args.build}/cli/headrace", "query", *stores, "--format", "json", sql],
+                                capture_output=True, text=True)
+        if answer.returncode != 0:
+            raise RuntimeError(f"query failed: {answer.stderr}")
+        return json.loads(answer.stdout)
+
+    def check(self):
+        total = BATCHES * BATCH_EVENTS
+        where = "path LIKE '%.numbered' AND op LIKE 'pread%'"
+        rows = {r["node"]: r for r in self.ask(
+            "SELECT node, count(*) AS n, count(DISTINCT file_offset) AS d, min(file_offset) AS lo, max(file_offset) AS hi, "
+            f"sum(bytes) AS bytes FROM events WHERE {where} GROUP BY node")}
+        lost = {r["node"]: r["n"] for r in self.ask(
+            "SELECT node, CAST(sum(count) AS BIGINT) AS n FROM losses WHERE reason = 'spool_full' GROUP BY node")}
+        sums = {r["node"]: r["n"] for r in self.ask(
+            "SELECT node, CAST(sum(count) AS BIGINT) AS n FROM rollups WHERE op LIKE 'pread%' GROUP BY node")}
+        sums_lost = {r["node"]: r["n"] for r in self.ask(
+            "SELECT node, CAST(sum(count) AS BIGINT) AS n FROM losses WHERE reason = 'rollups_full' GROUP BY node")}
+        states = {(r["node"], r["state"]) for r in self.ask("SELECT node, state FROM nodes")}
+        wrong, report = [], []
+        for i in range(1, len(self.feeds) + 1):
+            node = f"n{i}"
+            row = rows.get(node, {"n": 0, "d": 0, "bytes": 0})
+            n_lost = lost.get(node, 0)
+            report.append(f"{node}: {row['n']} + {n_lost} lost")
+            if row["n"] != row["d"]:
+                wrong.append(f"{node}: {row['n']} events, but {row['d']} different ones")
+            if row["n"] + n_lost != total:
+                wrong.append(f"{node}: {row['n']} events and {n_lost} counted as lost, of {total}")
+            if sums.get(node, 0) + sums_lost.get(node, 0) != total:
+                wrong.append(f"{node}: rollups have {sums.get(node, 0)} and {sums_lost.get(node, 0)} lost, of {total}")
+            if (node, "ended") not in states:
+                wrong.append(f"{node}: the stream has not ended: {sorted(states)}")
+        self.say("; ".join(report))
+        if self.job:
+            wrong += self.check_job()
+        return wrong
+
+    def check_job(self):
+        with open(f"{self.dir}/data.witness", encoding="ascii") as f:
+            made = int(f.read())
+        row = self.ask("SELECT count(*) AS n, count(DISTINCT file_offset) AS d FROM events "
+                       "WHERE job = 'real' AND path LIKE '%/data' AND op LIKE 'pread%'")[0]
+        lost = self.ask("SELECT CAST(coalesce(sum(count), 0) AS BIGINT) AS n FROM losses WHERE job = 'real'")[0]["n"]
+        self.say(f"real job: {row['n']} + {lost} lost of {made}")
+        if row["n"] != row["d"] or row["n"] + lost != made:
+            return [f"real job: {row['n']} events, {row['d']} different, {lost} lost, of {made}"]
+        return []
+
+    def close(self, keep):
+        for p in [*self.feeds, *self.collectors, *([self.job] if self.job else [])]:
+            p.kill()
+            p.log.close()
+        if not keep:
+            for k in range(self.n_collectors):
+                hosts.run("umount", f"{self.dir}/store{k}", check=False)
+        self.net.close()
+        if not keep:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def parse_seeds(text):
+    seeds = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", required=True)
+    p.add_argument("--headrace", help="a headrace that can run programs; some schedules then have a real job")
+    p.add_argument("--seeds", default="1-5")
+    p.add_argument("--daemons", type=int, default=4)
+    p.add_argument("--keep", action="store_true", help="leave what a failed schedule made")
+    args = p.parse_args()
+    reason = hosts.why_not()
+    if reason:
+        print(f"SKIPPED: {reason}")
+        return 77
+    failed = []
+    for seed in parse_seeds(args.seeds):
+        world = World(args, seed)
+        try:
+            wrong = world.run()
+        except Exception as e:  # a schedule that cannot be judged has failed
+            wrong = [f"{type(e).__name__}: {e}"]
+        print(f"seed {seed}: {'ok' if not wrong else 'WRONG'}  {world.log[-1] if world.log else ''}", flush=True)
+        if wrong:
+            failed.append(seed)
+            print("\n".join(["  " + line for line in [*world.log, *wrong]] + [f"  kept in {world.dir}" if args.keep else ""]))
+        world.close(args.keep and bool(wrong))
+    print(f"{len(parse_seeds(args.seeds)) - len(failed)} schedules ok, {len(failed)} wrong{': ' + str(failed) if failed else ''}"
+          f"{'' if world.net.netem else ' (slow links by token bucket: this kernel has no netem)'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
