@@ -59,6 +59,7 @@ struct look {
 	const struct hr_query_arg *args;
 	size_t n_args;
 	unsigned mentions; /* of events, anywhere */
+	int64_t mentioned; /* where in the statement the last of them is */
 	bool unsure;	   /* something that could mention events, or change what a name means */
 	const char *alias; /* of events in the SELECT at hand */
 	bool alone;	   /* events is all of its FROM: unqualified names are its own */
@@ -91,6 +92,19 @@ static bool harmless_function(const char *name)
 	return strncasecmp(name, "hr_", 3) == 0;
 }
 
+/* A tree holds the text of a CTE that is MATERIALIZED three times: what lies at one place is one mention. */
+static void mention(struct look *l, const struct hr_json_tree *n)
+{
+	int64_t at;
+
+	if (l->mentions > 0 && hr_json_tree_int(hr_json_tree_get(n, "query_location"), &at) &&
+	    at == l->mentioned)
+		return;
+	if (!hr_json_tree_int(hr_json_tree_get(n, "query_location"), &l->mentioned))
+		l->mentioned = -1;
+	l->mentions++;
+}
+
 static void survey(struct look *l, const struct hr_json_tree *n)
 {
 	if (n->key != NULL && strcmp(n->key, "cte_map") == 0) {
@@ -104,7 +118,7 @@ static void survey(struct look *l, const struct hr_json_tree *n)
 		}
 	}
 	if (is_events(n))
-		l->mentions++;
+		mention(l, n);
 	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
 		l->unsure |= !harmless_function(
 		    hr_json_tree_text(hr_json_tree_get(n, "function"), "function_name"));

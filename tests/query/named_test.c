@@ -131,6 +131,39 @@ static void union_of_intervals(void **state)
 }
 
 /*
+ * Where the application named its checkpoints, those count: with what rank 0's worker wrote meanwhile. Where it did
+ * not, bursts of writes do.
+ */
+static void checkpoints_are_found(void **state)
+{
+#define HEADER                                                                                     \
+	"checkpoint,rank,time_s,dur_s,mount,bytes_written,writes,write_s,source,job,attempt\n"
+	static const char named[] =
+	    HEADER "1,0,0.000001,0.0000003,/scratch,1000,1,0.0000001,regions,7,2\n";
+	static const char bursts[] =
+	    HEADER "1,0,0.000002,0.0000011,/scratch,2000,4,0.0000004,writes,9,0\n"
+		   "1,0,0.000002,0.0000011,/scratch,1000,2,0.0000002,writes,9,0\n"
+		   "1,0,0.000002,0.0000011,/scratch,1000,2,0.0000002,writes,9,1\n";
+	char *store = fixture_make_runs(), *text;
+	struct fixture f;
+
+	(void)state;
+	expect("checkpoints", NULL, NULL, NULL, named);
+	expect("checkpoints", "name=save", NULL, NULL, named);
+	expect("checkpoints", "name=nosuch", NULL, NULL, HEADER);
+	fixture_open(&f, store, NULL);
+	text = ask_of(&f, "checkpoints", "least=1000", NULL, NULL);
+	assert_string_equal(text, bursts);
+	free(text);
+	text = ask_of(&f, "checkpoints", "least=2001", NULL, NULL);
+	assert_string_equal(text, HEADER);
+	free(text);
+	fixture_close(&f);
+	fixture_remove(store);
+#undef HEADER
+}
+
+/*
  * Runs of one job on one node: two in sequence, one attempt more, one cluster more. What differs in
  * these stays apart, processes of the first two are four and not two, and a worker's slot is one.
  */
@@ -387,6 +420,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_are_right),
 	    cmocka_unit_test(union_of_intervals),
+	    cmocka_unit_test(checkpoints_are_found),
 	    cmocka_unit_test(runs_stay_apart),
 	    cmocka_unit_test(all_run_and_are_documented),
 	    cmocka_unit_test(wrong_arguments_are_refused),

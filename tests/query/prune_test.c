@@ -46,6 +46,12 @@ static const struct {
     {"WITH w AS (SELECT * FROM events WHERE class = 'write') SELECT count(*), (SELECT max(bytes) "
      "FROM w) FROM w",
      2},
+    {"WITH w AS MATERIALIZED (SELECT * FROM events WHERE class = 'write') SELECT count(*), "
+     "(SELECT max(bytes) FROM w) FROM w",
+     2},
+    {"WITH a AS MATERIALIZED (SELECT 1 AS x), w AS MATERIALIZED (SELECT * FROM events WHERE op = "
+     "'fread') SELECT count(*), (SELECT max(bytes) FROM w) FROM w, a",
+     1},
     {"SELECT count(*) FROM events e JOIN processes p ON p.proc = e.proc AND p.node = e.node "
      "WHERE e.op = 'fread' AND p.pid = 101",
      1},
@@ -80,6 +86,9 @@ static const struct {
     {"SELECT count(*) FROM processes p ASOF JOIN events e ON p.start_ns <= e.start_ns WHERE e.op = "
      "'fread'",
      3},
+    {"WITH w AS MATERIALIZED (SELECT * FROM events WHERE op = 'fread') SELECT count(*) FROM w, "
+     "events",
+     6},
     {"SELECT count(*) FILTER (op = 'fread') FROM events", 3},
     {"SELECT op, count(*) FROM events GROUP BY op HAVING op = 'fread'", 3},
     {"SELECT op, n FROM (SELECT op, row_number() OVER (ORDER BY start_ns, node, proc) AS n FROM "
