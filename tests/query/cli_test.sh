@@ -64,7 +64,7 @@ check $? 2 "the second store is mistyped"
 says err "typo-of-a-store' is no named query, and no folder" "the second store is mistyped"
 query "$store" "./headrace.typo" summary
 check $? 2 "the second store is mistyped"
-says err "no named query, no folder, and no SQL; the named queries are: file, files" "the second store is mistyped"
+says err "no named query, no folder, and no SQL; the named queries are: checkpoints, file, files" "the second store is mistyped"
 query "$store" slow rank=77
 check $? 0 "a rank that is not there"
 says err 'note: there is no rank 77 here; there is: 0, 2' "a rank that is not there"
@@ -97,9 +97,9 @@ query "$store" 'SELECT 1' extra
 check $? 2 "words behind SQL"
 query "$store" --format xml 'SELECT 1'
 check $? 2 "an unknown format"
-query tcp://localhost:4000 summary
-check $? 2 "a collector"
-says err 'comes with the collector' "a collector"
+query tcp://127.0.0.1:1 summary
+check $? 69 "no collector there"
+says err "is headrace-collector running there?" "no collector there"
 
 query "$tmp/nowhere" summary
 check $? 66 "no such store"
