@@ -25,7 +25,8 @@ void fixture_remove(char *store)
 	free(store);
 }
 
-void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options)
+void fixture_open_job(struct fixture *f, const char *store, const char *job,
+		      const struct hr_query_options *options)
 {
 	struct hr_query_options defaults = {.threads = 2};
 	char *error = NULL;
@@ -35,10 +36,15 @@ void fixture_open(struct fixture *f, const char *store, const struct hr_query_op
 		print_message("skipped: %s\n", error);
 		exit(77);
 	}
-	assert_int_equal(hr_catalog_open(&store, 1, NULL, &f->catalog, &error), 0);
+	assert_int_equal(hr_catalog_open(&store, 1, job, &f->catalog, &error), 0);
 	r = hr_query_new(f->catalog, options != NULL ? options : &defaults, &f->q, &error);
 	if (r < 0)
 		fail_msg("hr_query_new: %d %s", r, error != NULL ? error : "");
+}
+
+void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options)
+{
+	fixture_open_job(f, store, NULL, options);
 }
 
 void fixture_close(struct fixture *f)

@@ -46,6 +46,8 @@ int fixture_teardown_store(void **state);
 
 /* Opens a store for queries. Skips the program (77) where there is no DuckDB. */
 void fixture_open(struct fixture *f, const char *store, const struct hr_query_options *options);
+void fixture_open_job(struct fixture *f, const char *store, const char *job,
+		      const struct hr_query_options *options); /* one job of it */
 void fixture_close(struct fixture *f);
 
 /*
