@@ -22,7 +22,7 @@ const char *hr_region_kind_name(uint32_t kind)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-#define SLOTS (2 * HR_REGIONS_MAX) /* of a hash table: at most half of them are taken */
+#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table: at most half of them are taken */
 
 /* What the arrays hold of a region that a frame can do without. */
 enum { DEPTH = 1, MORE = 2, OPEN = 4, ARGS = 8, STEP = 16, EPOCH = 32, DURATION = 64 };
@@ -109,12 +109,21 @@ static bool same_key(const Headrace__RegionKey *k, const struct hr_region *g)
 	       k->domain == g->domain && k->category == g->category && k->name == g->name;
 }
 
+static size_t key_slot(const struct hr_region *g)
+{
+	const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t h = g->proc * odd;
+
+	h = (h ^ h >> 32 ^ ((uint64_t)g->tid << 32 | g->kind)) * odd;
+	h = (h ^ h >> 32 ^ ((uint64_t)g->domain << 32 | g->category)) * odd;
+	h = (h ^ h >> 32 ^ g->name) * odd;
+	return (h ^ h >> 32) % SLOTS;
+}
+
 /* There are at most as many keys as regions. */
 static uint32_t key_of(struct hr_regions *r, const struct hr_region *g)
 {
-	const uint64_t parts[] = {g->proc, (uint64_t)g->tid << 32 | g->kind,
-				  (uint64_t)g->domain << 32 | g->category, g->name};
-	size_t slot = hr_fnv(HR_FNV_BASIS, parts, sizeof(parts)) % SLOTS, n = r->msg.n_keys;
+	size_t slot = key_slot(g), n = r->msg.n_keys;
 
 	for (; r->key_slots[slot] != 0; slot = (slot + 1) % SLOTS)
 		if (same_key(&r->keys[r->key_slots[slot] - 1], g))
@@ -131,28 +140,29 @@ static uint32_t key_of(struct hr_regions *r, const struct hr_region *g)
 	return (uint32_t)n;
 }
 
-int hr_regions_add(struct hr_regions *r, const struct hr_region *g)
+int hr_regions_add(struct hr_regions *r, const struct hr_region *region)
 {
 	struct hr_region *last = &r->last;
 	size_t i = r->n;
 
 	if (i == HR_REGIONS_MAX)
 		return -ENOSPC;
-	r->key[i] = key_of(r, g);
-	r->start_ns[i] = (int64_t)(g->start_ns - last->start_ns);
-	r->dur_ns[i] = g->dur_ns;
-	r->depth[i] = g->depth;
-	r->more[i] = g->count > 1 ? g->count - 1 : 0;
-	r->open[i] = g->open;
-	r->args[i] = g->args;
-	r->step[i] = (int64_t)(g->step + 1 - last->step);
-	r->epoch[i] = (int64_t)(g->epoch + 1 - last->epoch);
-	r->used |= (g->dur_ns ? DURATION : 0u) | (g->depth ? DEPTH : 0u) |
-		   (r->more[i] ? MORE : 0u) | (g->open ? OPEN : 0u) | (g->args ? ARGS : 0u) |
-		   (r->step[i] ? STEP : 0u) | (r->epoch[i] ? EPOCH : 0u);
-	last->start_ns = g->start_ns;
-	last->step = g->step + 1;
-	last->epoch = g->epoch + 1;
+	r->key[i] = key_of(r, region);
+	r->start_ns[i] = (int64_t)(region->start_ns - last->start_ns);
+	r->dur_ns[i] = region->dur_ns;
+	r->depth[i] = region->depth;
+	r->more[i] = region->count > 1 ? region->count - 1 : 0;
+	r->open[i] = region->open;
+	r->args[i] = region->args;
+	r->step[i] = (int64_t)(region->step + 1 - last->step);
+	r->epoch[i] = (int64_t)(region->epoch + 1 - last->epoch);
+	r->used |= (region->dur_ns ? DURATION : 0u) | (region->depth ? DEPTH : 0u) |
+		   (r->more[i] ? MORE : 0u) | (region->open ? OPEN : 0u) |
+		   (region->args ? ARGS : 0u) | (r->step[i] ? STEP : 0u) |
+		   (r->epoch[i] ? EPOCH : 0u);
+	last->start_ns = region->start_ns;
+	last->step = region->step + 1;
+	last->epoch = region->epoch + 1;
 	r->n++;
 	return 0;
 }
