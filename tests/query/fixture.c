@@ -28,6 +28,7 @@ void fixture_remove(char *store)
 void fixture_open_job(struct fixture *f, const char *store, const char *job,
 		      const struct hr_query_options *options)
 {
+	const struct hr_catalog_filter filter = {.job = job};
 	struct hr_query_options defaults = {.threads = 2};
 	char *error = NULL;
 	int r = hr_duckdb_load(&error);
@@ -36,7 +37,7 @@ void fixture_open_job(struct fixture *f, const char *store, const char *job,
 		print_message("skipped: %s\n", error);
 		exit(77);
 	}
-	assert_int_equal(hr_catalog_open(&store, 1, job, &f->catalog, &error), 0);
+	assert_int_equal(hr_catalog_open(&store, 1, &filter, &f->catalog, &error), 0);
 	r = hr_query_new(f->catalog, options != NULL ? options : &defaults, &f->q, &error);
 	if (r < 0)
 		fail_msg("hr_query_new: %d %s", r, error != NULL ? error : "");

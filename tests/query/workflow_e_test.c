@@ -340,15 +340,18 @@ static void checkpoints_hold_all_writes(void **state)
 static char said[8][256];
 static unsigned n_said;
 
-static void remember(const char *text)
+static void remember(void *self, const char *text)
 {
+	(void)self;
 	snprintf(said[n_said++ % 8], sizeof(said[0]), "%s", text);
 }
+
+static const struct hr_voice voice = {remember, NULL};
 
 static void assert_said(struct fixture *f, const char *expected)
 {
 	n_said = 0;
-	assert_int_equal(hr_query_notes(f->q, 8, remember), 0);
+	assert_int_equal(hr_query_notes(f->q, 8, &voice), 0);
 	if (expected == NULL) {
 		assert_int_equal(n_said, 0);
 		return;
