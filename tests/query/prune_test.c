@@ -6,6 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "collector/query/internal.h"
+#include "collector/query/named.h"
 #include "tests/query/fixture.h"
 
 static struct fixture pruned, whole;
@@ -177,6 +179,19 @@ static void parameters_prune(void **state)
 	assert_int_equal(batches_read(sql, args, 2), 3);
 }
 
+/* A file's batches are told by the path: all that is asked of one file decodes these alone. */
+static void the_query_of_one_file_prunes(void **state)
+{
+	struct hr_query_arg args[] = {{"path", "/usr/lib/python3/os.py", HR_ARG_VARCHAR},
+				      {"top", "10", HR_ARG_BIGINT}};
+
+	(void)state;
+	batches_read(hr_named_find("file")->sql, args, 2);
+	assert_true(pruned.q->prune.path.known);
+	batches_read("SELECT count(*) FROM events", NULL, 0);
+	assert_false(pruned.q->prune.path.known);
+}
+
 static int setup(void **state)
 {
 	struct hr_query_options o = {.threads = 2, .no_prune = true};
@@ -202,6 +217,7 @@ int main(void)
 	    cmocka_unit_test(pruning_changes_no_answer),
 	    cmocka_unit_test(pruning_skips_what_cannot_match),
 	    cmocka_unit_test(parameters_prune),
+	    cmocka_unit_test(the_query_of_one_file_prunes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

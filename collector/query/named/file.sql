@@ -8,7 +8,6 @@
 -- column rank, worker, pid, tid, node, job, attempt: who
 SELECT ((e.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 9) AS time_s, op, file_offset, asked, bytes, errno,
        dur_ns / 1e9 AS dur_s, rank, worker, pid, tid, e.node, job, attempt
-FROM events e LEFT JOIN jobs j USING (cluster, job, attempt)
-WHERE path = $path
+FROM (SELECT * FROM events WHERE path = $path) e LEFT JOIN jobs j USING (cluster, job, attempt)
 ORDER BY e.start_ns, e.node, pid, tid
 LIMIT $top
