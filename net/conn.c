@@ -73,6 +73,7 @@ void hr__conn_gone(uv_handle_t *handle)
 	c->events->closed(c->self, c->error, c->why ? c->why : "out of memory");
 	hr__in_done(c);
 	hr__out_done(c);
+	hr_tls_session_free(c->tls);
 	free(c->why);
 	free(c);
 }
@@ -81,8 +82,10 @@ static void free_abandoned(uv_handle_t *handle)
 {
 	struct hr_conn *c = handle->data;
 
-	if (--c->handles == 0)
-		free(c);
+	if (--c->handles > 0)
+		return;
+	hr_tls_session_free(c->tls);
+	free(c);
 }
 
 void hr__conn_abandon(struct hr_conn *c)
@@ -91,23 +94,53 @@ void hr__conn_abandon(struct hr_conn *c)
 	uv_close(&c->io.handle, free_abandoned);
 }
 
+/* The first reason counts, and what goes wrong after the owner has closed it is nobody's concern. */
+static void explain(struct hr_conn *c, int error, const char *why, va_list args)
+{
+	if (c->state == HR__CONN_FLUSHING || c->leaving)
+		error = c->error;
+	c->error = error;
+	if (!c->why && vasprintf(&c->why, why, args) < 0)
+		c->why = NULL;
+}
+
 void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 {
 	va_list args;
 
 	if (c->state == HR__CONN_CLOSING)
 		return;
-	/* What goes wrong after the owner has closed it is nobody's concern. */
-	if (c->state != HR__CONN_FLUSHING)
-		c->error = error;
 	va_start(args, why);
-	if (vasprintf(&c->why, why, args) < 0)
-		c->why = NULL;
+	explain(c, error, why, args);
 	va_end(args);
 	c->state = HR__CONN_CLOSING;
 	uv_close((uv_handle_t *)&c->timer, hr__conn_gone);
 	if (!uv_is_closing(&c->io.handle)) /* it is between two addresses */
 		uv_close(&c->io.handle, hr__conn_gone);
+}
+
+void hr__conn_leave(struct hr_conn *c, int error, const char *why, ...)
+{
+	va_list args;
+
+	if (c->state == HR__CONN_FLUSHING || c->state == HR__CONN_CLOSING)
+		return;
+	va_start(args, why);
+	explain(c, error, why, args);
+	va_end(args);
+	c->state = HR__CONN_FLUSHING;
+	hr__conn_timer(c, HR__CONN_FLUSH_MS);
+	hr__in_start(c); /* also one that was paused: the peer's end must be seen */
+	hr__out_pump(c);
+}
+
+void hr__conn_tls_failed(struct hr_conn *c)
+{
+	hr__out_drop(c);
+	if (c->state == HR__CONN_FLUSHING)
+		hr__conn_end(c, 0, "closed");
+	else
+		hr__conn_leave(c, -EPROTO, "%s", hr_tls_error(c->tls));
 }
 
 /* ---- states -------------------------------------------------------------------------------------- */
@@ -132,11 +165,30 @@ static void set_options(struct hr_conn *c)
 	(void)uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
 }
 
+void hr__conn_shaken(struct hr_conn *c)
+{
+	if (c->leaving)
+		hr__conn_leave(c, 0, "closed");
+	else
+		become_ready(c);
+}
+
+/* Begins to shake hands; the server waits for the client's first word. */
+static void shake(struct hr_conn *c)
+{
+	hr__conn_timer(c, HR__CONN_SETUP_MS);
+	hr__in_start(c);
+	hr__out_pump(c);
+}
+
 void hr__conn_up(struct hr_conn *c)
 {
 	c->state = HR__CONN_SHAKING;
 	set_options(c);
-	become_ready(c);
+	if (c->tls)
+		shake(c);
+	else
+		become_ready(c);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -148,7 +200,10 @@ static void on_timer(uv_timer_t *timer)
 		hr__dial_timeout(c);
 		break;
 	case HR__CONN_SHAKING:
-		hr__conn_up(c);
+		if (c->tls)
+			hr__conn_end(c, -ETIMEDOUT, "the TLS handshake takes too long");
+		else
+			become_ready(c); /* accepted or adopted a moment ago */
 		break;
 	case HR__CONN_READY:
 		hr__in_resume(c);
@@ -164,21 +219,25 @@ static void on_timer(uv_timer_t *timer)
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret)
 {
+	bool local = listener->type == UV_NAMED_PIPE;
 	struct hr_conn *c;
 	int r;
 
-	if (tls)
-		return -ENOTSUP;
-	r = hr__conn_new(listener->loop, listener->type == UV_NAMED_PIPE, events, self, &c);
+	r = hr__conn_new(listener->loop, local, events, self, &c);
 	if (r < 0)
 		return r;
 	r = uv_accept(listener, &c->io.stream);
+	if (r == 0 && tls && !local)
+		r = hr_tls_session_new(tls, NULL, &c->tls);
 	if (r < 0) {
 		hr__conn_abandon(c);
 		return r;
 	}
 	set_options(c);
-	hr__conn_timer(c, 0); /* `ready` comes from the loop */
+	if (c->tls)
+		shake(c);
+	else
+		hr__conn_timer(c, 0); /* `ready` comes from the loop */
 	*ret = c;
 	return 0;
 }
@@ -208,13 +267,14 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 	struct hr_conn *c;
 	int r;
 
-	if (tls)
-		return -ENOTSUP;
 	r = hr__conn_new(loop, to->local, events, self, &c);
 	if (r < 0)
 		return r;
 	c->state = HR__CONN_DIALLING;
-	r = hr__dial_begin(c, to);
+	if (tls && !to->local)
+		r = hr_tls_session_new(tls, to->host, &c->tls);
+	if (r == 0)
+		r = hr__dial_begin(c, to);
 	if (r < 0) {
 		hr__conn_abandon(c);
 		return r;
@@ -225,18 +285,13 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 
 void hr_conn_close(struct hr_conn *c, bool now)
 {
-	if (c->state == HR__CONN_CLOSING)
-		return;
-	if (now || c->state == HR__CONN_DIALLING) {
+	if (now || c->state == HR__CONN_DIALLING ||
+	    (c->state == HR__CONN_SHAKING && c->tls && !c->out.head))
 		hr__conn_end(c, 0, "closed");
-		return;
-	}
-	if (c->state == HR__CONN_FLUSHING)
-		return;
-	c->state = HR__CONN_FLUSHING;
-	hr__conn_timer(c, HR__CONN_FLUSH_MS);
-	hr__in_start(c); /* also one that was paused: the peer's end must be seen */
-	hr__out_pump(c);
+	else if (c->state == HR__CONN_SHAKING && c->tls)
+		c->leaving = true;
+	else
+		hr__conn_leave(c, 0, "closed");
 }
 
 void hr_conn_pause(struct hr_conn *c, bool paused)

@@ -40,7 +40,7 @@ struct hr_conn_events {
 	void (*closed)(void *self, int error, const char *why);
 };
 
-/* `tls` NULL: plain; it takes a reference of its own. `self` goes to each event. -ENOMEM, or what a socket says at once. */
+/* `tls` NULL: plain, as unix:// always is; it takes a reference of its own. `self` goes to each event. -ENOMEM, or what a socket says at once. */
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
@@ -68,7 +68,10 @@ void hr_conn_pause(struct hr_conn *c, bool paused);
 #define HR_CONN_FIRST_BYTES (64u << 10)
 void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes);
 
-/* Closes: `now` drops what is queued, else it is sent first (5 s at most). `closed` follows from the loop, never from here. */
+/*
+ * Closes: `now` drops what is queued, else it is sent first, and the peer's end is waited for (5 s at most in all). No frame follows;
+ * `closed` does, from the loop, never from here.
+ */
 void hr_conn_close(struct hr_conn *c, bool now);
 
 uint64_t hr_conn_heard_ms(const struct hr_conn *c); /* uv_now() of the last byte from the peer */

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+
+#define TLS_READ_BYTES (64u << 10) /* some records at a time */
 
 static void drop_rest(struct hr_conn *c)
 {
@@ -17,6 +18,12 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
+/* A handshake record; frames begin with an H. */
+static bool looks_like_tls(const struct hr_conn *c)
+{
+	return !c->tls && c->in.header[0] == 0x16;
+}
+
 /* `r` of an assembly: hands a whole frame on, ends the connection on an error. */
 static void deliver(struct hr_conn *c, int r)
 {
@@ -27,10 +34,13 @@ static void deliver(struct hr_conn *c, int r)
 	if (r == -E2BIG)
 		hr__conn_end(c, r, "the other side sends a frame of more than %zu bytes",
 			     c->in.limit);
-	else if (r < 0)
+	else if (r == -EBADMSG)
 		hr__conn_end(c, r, "%s",
-			     r == -EBADMSG ? "what the other side sends is no frame, or damaged"
-					   : strerror(-r));
+			     looks_like_tls(c)
+				 ? "the other side speaks TLS, this one does not"
+				 : "what the other side sends is no frame, or damaged");
+	else if (r < 0)
+		hr__conn_end(c, r, "%s", uv_strerror(r));
 	if (r != 1)
 		return;
 	frame = hr_assembly_frame(&c->in, &bytes, &control);
@@ -53,21 +63,6 @@ static void take_rest(struct hr_conn *c)
 		drop_rest(c);
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
-{
-	struct hr_conn *c = handle->data;
-	size_t room;
-	uint8_t *tail = hr_assembly_tail(&c->in, &room);
-
-	(void)suggested;
-	c->direct = c->state == HR__CONN_READY && tail && room >= HR__CONN_READ_BYTES;
-	if (!c->direct) {
-		room = HR__CONN_READ_BYTES;
-		tail = malloc(room);
-	}
-	*ret = uv_buf_init((char *)tail, tail ? (unsigned)room : 0);
-}
-
 static void on_end(struct hr_conn *c, int error)
 {
 	if (c->state == HR__CONN_FLUSHING && error == UV_EOF) {
@@ -76,6 +71,10 @@ static void on_end(struct hr_conn *c, int error)
 		hr__out_pump(c);
 	} else if (error != UV_EOF) {
 		hr__conn_end(c, error, "%s", uv_strerror(error));
+	} else if (c->state == HR__CONN_SHAKING) {
+		hr__conn_end(
+		    c, -ECONNRESET,
+		    "the other side does not speak TLS, or ended in the middle of the handshake");
 	} else if (hr_assembly_within(&c->in)) {
 		hr__conn_end(c, -ECONNRESET, "the connection broke off within a frame");
 	} else {
@@ -83,27 +82,96 @@ static void on_end(struct hr_conn *c, int error)
 	}
 }
 
+/* What the session can decrypt, until the owner pauses. */
+static void take_tls(struct hr_conn *c)
+{
+	while (c->state == HR__CONN_READY && !c->paused) {
+		size_t room;
+		uint8_t *tail = hr_assembly_tail(&c->in, &room);
+		bool direct = tail && room >= HR__CONN_READ_BYTES;
+		int n;
+
+		if (!direct) {
+			c->rest = tail = malloc(HR__CONN_READ_BYTES);
+			room = HR__CONN_READ_BYTES;
+		}
+		n = tail ? hr_tls_read(c->tls, tail, room) : -ENOMEM;
+		if (n <= 0) {
+			if (!direct)
+				drop_rest(c);
+			if (n == -EPIPE)
+				on_end(c, UV_EOF);
+			else if (n == -EPROTO)
+				hr__conn_tls_failed(c);
+			else if (n == -ENOMEM)
+				hr__conn_end(c, n, "out of memory");
+			return;
+		}
+		if (direct) {
+			deliver(c, hr_assembly_grown(&c->in, (size_t)n));
+			continue;
+		}
+		c->rest_at = 0;
+		c->rest_bytes = (size_t)n;
+		take_rest(c);
+	}
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+	struct hr_conn *c = handle->data;
+	size_t room;
+	uint8_t *tail = hr_assembly_tail(&c->in, &room);
+
+	(void)suggested;
+	c->direct = !c->tls && c->state == HR__CONN_READY && tail && room >= HR__CONN_READ_BYTES;
+	if (c->direct) {
+		*ret = uv_buf_init((char *)tail, (unsigned)room);
+		return;
+	}
+	room = c->tls ? TLS_READ_BYTES : HR__CONN_READ_BYTES;
+	ret->base = malloc(room);
+	ret->len = ret->base ? room : 0;
+}
+
+/* Bytes of TLS have come: they end the handshake, or hold frames, or both. */
+static void go_on_with_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
+{
+	if (hr_tls_in(c->tls, buf, bytes) < 0) {
+		hr__conn_tls_failed(c);
+		return;
+	}
+	if (c->state == HR__CONN_SHAKING && hr_tls_ready(c->tls))
+		hr__conn_shaken(c);
+	else
+		take_tls(c);
+	hr__out_pump(c); /* the handshake's own words */
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct hr_conn *c = stream->data;
+	bool over = c->state == HR__CONN_FLUSHING || c->state == HR__CONN_CLOSING;
 
 	if (n > 0)
 		c->heard_ms = uv_now(stream->loop);
-	if (n <= 0 || c->state != HR__CONN_READY) {
-		if (!c->direct)
-			free(buf->base);
-		if (n < 0)
-			on_end(c, (int)n);
-		return;
-	}
-	if (c->direct) {
+	if (n > 0 && c->direct && !over) {
 		deliver(c, hr_assembly_grown(&c->in, (size_t)n));
 		return;
 	}
-	c->rest = (uint8_t *)buf->base;
-	c->rest_at = 0;
-	c->rest_bytes = (size_t)n;
-	take_rest(c);
+	if (n > 0 && !c->tls && !over) {
+		c->rest = (uint8_t *)buf->base;
+		c->rest_at = 0;
+		c->rest_bytes = (size_t)n;
+		take_rest(c);
+		return;
+	}
+	if (n > 0 && !over)
+		go_on_with_tls(c, (const uint8_t *)buf->base, (size_t)n);
+	if (!c->direct)
+		free(buf->base);
+	if (n < 0)
+		on_end(c, (int)n);
 }
 
 void hr__in_start(struct hr_conn *c)
@@ -119,10 +187,14 @@ void hr__in_start(struct hr_conn *c)
 
 void hr__in_resume(struct hr_conn *c)
 {
-	if (c->paused)
+	if (c->paused) {
+		(void)uv_read_stop(&c->io.stream); /* it runs when TLS has shaken hands */
 		return;
+	}
 	if (c->rest)
 		take_rest(c);
+	if (c->tls)
+		take_tls(c);
 	if (c->state == HR__CONN_READY && !c->paused)
 		hr__in_start(c);
 }

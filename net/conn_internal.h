@@ -21,10 +21,10 @@
 
 enum hr__conn_state {
 	HR__CONN_DIALLING, /* no transport yet */
-	HR__CONN_SHAKING,  /* there is one; not told to the owner so far */
+	HR__CONN_SHAKING,  /* there is one; TLS shakes hands, the owner has not been told */
 	HR__CONN_READY,
-	HR__CONN_FLUSHING, /* closed by the owner: what is queued goes out, what comes in is dropped */
-	HR__CONN_CLOSING, /* handles are being closed */
+	HR__CONN_FLUSHING, /* it is over: what is queued goes out, what comes in is dropped */
+	HR__CONN_CLOSING,  /* handles are being closed */
 };
 
 struct hr__dial; /* conn_dial.c */
@@ -51,10 +51,13 @@ struct hr_conn {
 	unsigned handles; /* not closed yet */
 	enum hr__conn_state state;
 	bool paused;
+	bool leaving; /* closed while shaking hands: as soon as they are shaken, flush */
+	bool said_bye;
 	bool peer_ended;
 	uint64_t heard_ms;
 	struct hr__dial *dial; /* while dialling */
 
+	struct hr_tls_session *tls; /* NULL: plain */
 	struct hr_assembly in;
 	bool direct;   /* the read under way goes into the frame */
 	uint8_t *rest; /* read, and not looked at because of a pause; malloc'ed */
@@ -64,6 +67,7 @@ struct hr_conn {
 	struct hr__chunks flying; /* libuv has them */
 	uv_write_t write;
 	bool writing;
+	bool owes_drained; /* the owner has sent something since the last time */
 	uv_shutdown_t shutdown;
 
 	const struct hr_conn_events *events;
@@ -81,6 +85,13 @@ int hr__conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events
 void hr__conn_abandon(struct hr_conn *c);
 /* The transport is there. Not from the functions that the owner calls. */
 void hr__conn_up(struct hr_conn *c);
+/* Hands are shaken. */
+void hr__conn_shaken(struct hr_conn *c);
+/* Sends what is queued, then ends it as hr__conn_end. */
+__attribute__((format(printf, 3, 4))) void hr__conn_leave(struct hr_conn *c, int error,
+							  const char *why, ...);
+/* TLS came to an end: tells the peer why, drops what was queued. */
+void hr__conn_tls_failed(struct hr_conn *c);
 /* Ends it with -errno, or 0, and what to tell people. Later ones change nothing. */
 __attribute__((format(printf, 3, 4))) void hr__conn_end(struct hr_conn *c, int error,
 							const char *why, ...);
@@ -109,6 +120,7 @@ void hr__in_done(struct hr_conn *c);
 
 /* Writes what is queued, if nothing is under way. */
 void hr__out_pump(struct hr_conn *c);
+void hr__out_drop(struct hr_conn *c); /* what libuv has not got */
 void hr__out_done(struct hr_conn *c);
 
 #endif

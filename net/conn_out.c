@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/wire.h"
 
@@ -12,6 +13,7 @@
  */
 #define GATHER_CHUNKS 64u
 #define GATHER_BYTES  (1u << 20)
+#define ENCRYPT_BYTES (256u << 10) /* at a time: it stays in the cache */
 
 static void append(struct hr__chunks *to, struct hr__chunk *chunk)
 {
@@ -40,6 +42,11 @@ static void clear(struct hr__chunks *chunks)
 		free(chunk->buf);
 		free(chunk);
 	}
+}
+
+void hr__out_drop(struct hr_conn *c)
+{
+	clear(&c->out);
 }
 
 void hr__out_done(struct hr_conn *c)
@@ -82,8 +89,132 @@ static void on_written(uv_write_t *req, int status)
 		return;
 	}
 	hr__out_pump(c);
-	if (!c->writing && c->state == HR__CONN_READY && c->events->drained)
+	if (c->writing || c->state != HR__CONN_READY || !c->owes_drained)
+		return;
+	c->owes_drained = false;
+	if (c->events->drained)
 		c->events->drained(c->self);
+}
+
+/* ---- what goes out next -------------------------------------------------------------------------- */
+
+static void gather_plain(struct hr_conn *c)
+{
+	for (unsigned n = 0; c->out.head && n < GATHER_CHUNKS && c->flying.bytes < GATHER_BYTES;
+	     n++)
+		append(&c->flying, take_first(&c->out));
+}
+
+/* Records are filled to the brim: many small frames share one. */
+struct stage {
+	struct hr_conn *c;
+	uint8_t bytes[HR_TLS_RECORD_BYTES];
+	size_t n;
+};
+
+static int unstage(struct stage *s)
+{
+	size_t n = s->n;
+
+	s->n = 0;
+	return hr_tls_write(s->c->tls, s->bytes, n);
+}
+
+static int stage(struct stage *s, const uint8_t *buf, size_t bytes)
+{
+	while (bytes > 0) {
+		size_t n = sizeof(s->bytes) - s->n;
+		int r = 0;
+
+		if (n > bytes)
+			n = bytes;
+		if (s->n == 0 && bytes >= sizeof(s->bytes)) {
+			n = bytes - bytes % sizeof(s->bytes);
+			r = hr_tls_write(s->c->tls, buf, n);
+		} else {
+			memcpy(s->bytes + s->n, buf, n);
+			s->n += n;
+			if (s->n == sizeof(s->bytes))
+				r = unstage(s);
+		}
+		if (r < 0)
+			return r;
+		buf += n;
+		bytes -= n;
+	}
+	return 0;
+}
+
+static int encrypt_some(struct hr_conn *c)
+{
+	struct stage s;
+	size_t before = c->out.bytes;
+	int r = 0;
+
+	s.c = c;
+	s.n = 0;
+	while (r == 0 && c->out.head && before - c->out.bytes < ENCRYPT_BYTES) {
+		struct hr__chunk *chunk = take_first(&c->out);
+
+		r = stage(&s, chunk->buf, chunk->bytes);
+		free(chunk->buf);
+		free(chunk);
+	}
+	return r < 0 ? r : unstage(&s);
+}
+
+static int gather_tls(struct hr_conn *c)
+{
+	struct hr__chunk *chunk;
+	size_t bytes;
+
+	if (c->state != HR__CONN_SHAKING && c->out.head && encrypt_some(c) < 0)
+		return -EPROTO;
+	bytes = hr_tls_out_bytes(c->tls);
+	if (bytes == 0)
+		return 0;
+	chunk = malloc(sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	chunk->buf = malloc(bytes);
+	if (!chunk->buf) {
+		free(chunk);
+		return -ENOMEM;
+	}
+	chunk->bytes = hr_tls_out(c->tls, chunk->buf, bytes);
+	append(&c->flying, chunk);
+	return 0;
+}
+
+/* -EPROTO: TLS cannot go on. */
+static int gather(struct hr_conn *c)
+{
+	int r = 0;
+
+	if (!c->tls) {
+		gather_plain(c);
+		return 0;
+	}
+	r = gather_tls(c);
+	if (r == 0 && !c->flying.head && c->state == HR__CONN_FLUSHING && !c->said_bye) {
+		c->said_bye = true;
+		hr_tls_end(c->tls);
+		r = gather_tls(c);
+	}
+	return r;
+}
+
+static bool may_write(const struct hr_conn *c)
+{
+	switch (c->state) {
+	case HR__CONN_READY:
+	case HR__CONN_FLUSHING:
+		return !c->writing;
+	case HR__CONN_SHAKING:
+		return !c->writing && c->tls;
+	default:
+		return false;
+	}
 }
 
 void hr__out_pump(struct hr_conn *c)
@@ -92,14 +223,17 @@ void hr__out_pump(struct hr_conn *c)
 	unsigned n = 0;
 	int r;
 
-	if (c->writing || (c->state != HR__CONN_READY && c->state != HR__CONN_FLUSHING))
+	if (!may_write(c))
 		return;
-	while (c->out.head && n < GATHER_CHUNKS && c->flying.bytes < GATHER_BYTES) {
-		struct hr__chunk *chunk = take_first(&c->out);
-
-		bufs[n++] = uv_buf_init((char *)chunk->buf, (unsigned)chunk->bytes);
-		append(&c->flying, chunk);
-	}
+	r = gather(c);
+	if (r == -EPROTO)
+		hr__conn_tls_failed(c);
+	else if (r < 0)
+		hr__conn_end(c, r, "%s", uv_strerror(r));
+	if (r < 0)
+		return;
+	for (struct hr__chunk *i = c->flying.head; i; i = i->next)
+		bufs[n++] = uv_buf_init((char *)i->buf, (unsigned)i->bytes);
 	if (n == 0) {
 		if (c->state == HR__CONN_FLUSHING)
 			finish_flush(c);
@@ -117,7 +251,7 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes)
 {
 	struct hr__chunk *chunk;
 
-	if (c->state == HR__CONN_FLUSHING || c->state == HR__CONN_CLOSING) {
+	if (c->leaving || c->state == HR__CONN_FLUSHING || c->state == HR__CONN_CLOSING) {
 		free(buf);
 		return -EPIPE;
 	}
@@ -128,6 +262,7 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes)
 	}
 	*chunk = (struct hr__chunk){.buf = buf, .bytes = bytes};
 	append(&c->out, chunk);
+	c->owes_drained = true;
 	hr__out_pump(c);
 	return 0;
 }

@@ -22,20 +22,22 @@ struct diag_request {
 /* Fills one side of a socket's identity; a v4 address that is written as v6 becomes what it is. */
 static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be16 *ret_port)
 {
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)s;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)s;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
 
 	if (s->ss_family == AF_INET) {
-		ret_address[0] = v4->sin_addr.s_addr;
-		*ret_port = v4->sin_port;
+		memcpy(&v4, s, sizeof(v4));
+		ret_address[0] = v4.sin_addr.s_addr;
+		*ret_port = v4.sin_port;
 		return AF_INET;
 	}
-	*ret_port = v6->sin6_port;
-	if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-		memcpy(ret_address, &v6->sin6_addr.s6_addr[12], 4);
+	memcpy(&v6, s, sizeof(v6));
+	*ret_port = v6.sin6_port;
+	if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+		memcpy(ret_address, &v6.sin6_addr.s6_addr[12], 4);
 		return AF_INET;
 	}
-	memcpy(ret_address, &v6->sin6_addr, 16);
+	memcpy(ret_address, &v6.sin6_addr, 16);
 	return AF_INET6;
 }
 
@@ -114,6 +116,10 @@ void hr_conn_peer(struct hr_conn *c, struct hr_conn_peer *ret)
 	uv_os_fd_t fd;
 
 	*ret = (struct hr_conn_peer){0};
+	if (c->tls && hr_tls_ready(c->tls)) {
+		ret->tls = true;
+		hr_tls_peer(c->tls, ret->cn, sizeof(ret->cn), ret->ou, sizeof(ret->ou));
+	}
 	if (uv_fileno(&c->io.handle, &fd) < 0 ||
 	    getpeername(fd, (struct sockaddr *)&ret->address, &peer_bytes) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&ours, &ours_bytes) < 0)

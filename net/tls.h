@@ -22,11 +22,13 @@
 
 struct hr_tls_files {
 	const char *cert; /* PEM, chain allowed */
-	const char *key;  /* PEM, must not be readable by others */
+	const char *key;  /* PEM; others may not read it (its group may) */
 	const char *ca;	  /* PEM: who may have signed the peer's */
 };
 
 struct hr_tls; /* a context, counted */
+
+#define HR_TLS_RECORD_BYTES (16u << 10) /* plain bytes of a whole one */
 
 /* *ret_error is malloc'ed and names the file and what is wrong with it. */
 int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **ret,
@@ -49,13 +51,19 @@ int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
 int hr_tls_read(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 /* Encrypts all of it; it is in hr_tls_out then. Only when ready. -EPROTO, -ENOMEM. */
 int hr_tls_write(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* What must go to the peer: its number of bytes taken, 0 when there is nothing. */
+/* Says goodbye: the peer then knows that nothing was cut off. In hr_tls_out, too. */
+void hr_tls_end(struct hr_tls_session *s);
+/* What must go to the peer: its number of bytes taken, 0 when there is nothing. After -EPROTO it says why, too. */
 size_t hr_tls_out(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
+size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* how much there is */
 /* The handshake is done and the peer's certificate is good. */
 bool hr_tls_ready(const struct hr_tls_session *s);
 const char *hr_tls_error(const struct hr_tls_session *s); /* of the last -EPROTO; the session's */
 
-/* Of the peer's certificate, once ready; "" when absent or too long. */
+/*
+ * Of the peer's certificate, once ready; "" when absent, given twice, too long or with control characters. Of several OU the one that
+ * begins with "headrace-".
+ */
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,
 		 size_t ou_bytes);
 

@@ -60,7 +60,9 @@ const struct hr_conn_events end_events = {
 
 static void on_guard(uv_timer_t *timer)
 {
-	((struct rig *)timer->data)->late = true;
+	struct rig *rig = timer->data;
+
+	rig->late = uv_now(&rig->loop) >= rig->until_ms;
 }
 
 void rig_init(struct rig *rig)
@@ -75,7 +77,9 @@ void rig_guard(struct rig *rig, uint64_t ms)
 {
 	rig->late = false;
 	uv_update_time(&rig->loop);
-	uv_timer_start(&rig->guard, on_guard, ms, 0);
+	rig->until_ms = uv_now(&rig->loop) + ms;
+	/* Ticks, because what is waited for may happen in a timer, after which uv_run waits for the next event. */
+	uv_timer_start(&rig->guard, on_guard, ms < 10 ? ms : 10, 10);
 }
 
 void rig_run_for(struct rig *rig, uint64_t ms)

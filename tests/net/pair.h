@@ -41,6 +41,7 @@ struct end {
 struct rig {
 	uv_loop_t loop;
 	uv_timer_t guard;
+	uint64_t until_ms;
 	bool late;
 	union {
 		uv_stream_t stream;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tls_internal.h - what contexts (tls_context.c), sessions (tls.c) and their explanations (tls_names.c) share
+ */
+#ifndef HEADRACE_NET_TLS_INTERNAL_H
+#define HEADRACE_NET_TLS_INTERNAL_H
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "net/tls.h"
+
+#define HR__TLS_DATE_BYTES 16
+
+struct hr_tls {
+	unsigned refs;
+	bool server;
+	SSL_CTX *ctx;
+	char *cert, *ca; /* names of the files, for what is said to people */
+};
+
+struct hr_tls_session {
+	struct hr_tls *tls;
+	SSL *ssl;
+	BIO *in, *out; /* belong to `ssl` */
+	bool ready;
+	char host[256]; /* "" on the server's side */
+	char error[1024];
+};
+
+/* tls_names.c */
+void hr__tls_date(const ASN1_TIME *t, char ret[HR__TLS_DATE_BYTES]);
+/* OpenSSL's question whether a certificate is good; writes down what is wrong with it. */
+int hr__tls_verify(int good, X509_STORE_CTX *store);
+/* After a failure: writes down what OpenSSL says, where nothing is written yet. */
+void hr__tls_explain(struct hr_tls_session *s);
+
+#endif
