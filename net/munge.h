@@ -10,10 +10,13 @@
 
 #include <stdint.h>
 
-/* A credential of the calling user. *ret is malloc'ed. -ENOENT no libmunge, -ECONNREFUSED no munged; *ret_error malloc'ed. */
+/*
+ * A credential of the calling user, for headrace and nothing else. *ret is malloc'ed. -ENOENT: no libmunge, -ECONNREFUSED: no munged;
+ * *ret_error is malloc'ed.
+ */
 int hr_munge_encode(const char *socket, char **ret, char **ret_error);
 
-/* Whose it is. `socket` NULL: munged's usual one. -EACCES not valid here (expired, seen before, another key). */
+/* Whose it is. `socket` NULL: munged's usual one. -EACCES not valid here (expired, seen before, of another key or service). */
 int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_uid,
 		    uint32_t *ret_gid, char **ret_error);
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/munge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/munge_api.h"
+
+/* What our credentials carry: one that was made for another service, and caught there, is of no use here. */
+static const char purpose[] = "headrace";
+
+/* A context for `socket`; 0 and NULL for the usual one. */
+static int context(const char *socket, struct munge_ctx **ret, char **ret_error)
+{
+	int r = hr_munge_load(HR_MUNGE_LIBRARY, ret_error);
+
+	if (r < 0)
+		return r;
+	*ret = NULL;
+	if (!socket)
+		return 0;
+	*ret = hr_munge.ctx_create();
+	if (*ret && hr_munge.ctx_set(*ret, HR_MUNGE_OPT_SOCKET, socket) == HR_EMUNGE_SUCCESS)
+		return 0;
+	hr_munge.ctx_destroy(*ret);
+	*ret_error = strdup("out of memory");
+	return -ENOMEM;
+}
+
+/* An error of libmunge as ours; `r` for those that are about the credential. */
+static int convert(unsigned e, struct munge_ctx *ctx, int r, char **ret_error)
+{
+	const char *text = ctx ? hr_munge.ctx_strerror(ctx) : NULL;
+
+	if (!text)
+		text = hr_munge.strerror(e);
+	if (asprintf(ret_error, e == HR_EMUNGE_SOCKET ? "munged does not answer: %s" : "MUNGE: %s",
+		     text) < 0)
+		*ret_error = NULL;
+	if (e == HR_EMUNGE_SOCKET)
+		return -ECONNREFUSED;
+	return e == HR_EMUNGE_NO_MEMORY ? -ENOMEM : r;
+}
+
+int hr_munge_encode(const char *socket, char **ret, char **ret_error)
+{
+	struct munge_ctx *ctx;
+	char *credential = NULL;
+	unsigned e;
+	int r = context(socket, &ctx, ret_error);
+
+	if (r < 0)
+		return r;
+	e = hr_munge.encode(&credential, ctx, purpose, sizeof(purpose) - 1);
+	if (e == HR_EMUNGE_SUCCESS)
+		*ret = credential;
+	else
+		r = convert(e, ctx, -EIO, ret_error);
+	hr_munge.ctx_destroy(ctx);
+	return r;
+}
+
+int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_uid,
+		    uint32_t *ret_gid, char **ret_error)
+{
+	struct munge_ctx *ctx;
+	void *payload = NULL;
+	uid_t uid;
+	gid_t gid;
+	int bytes = 0, r = context(socket, &ctx, ret_error);
+	unsigned e;
+
+	if (r < 0)
+		return r;
+	e = hr_munge.decode(credential, ctx, &payload, &bytes, &uid, &gid);
+	if (e != HR_EMUNGE_SUCCESS) {
+		r = convert(e, ctx, -EACCES, ret_error);
+	} else if (bytes != sizeof(purpose) - 1 ||
+		   memcmp(payload, purpose, sizeof(purpose) - 1) != 0) {
+		*ret_error = strdup("MUNGE: the credential was made for another service");
+		r = -EACCES;
+	} else {
+		*ret_uid = uid;
+		*ret_gid = gid;
+	}
+	free(payload);
+	hr_munge.ctx_destroy(ctx);
+	return r;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/munge_api.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct hr_munge hr_munge;
+
+static const struct {
+	size_t slot; /* offset of the member in struct hr_munge */
+	const char *name;
+} symbols[] = {
+#define HR_MUNGE(ret, name, params) {offsetof(struct hr_munge, name), "munge_" #name},
+#include "net/munge_api.def"
+#undef HR_MUNGE
+};
+
+static int load(const char *library, char **ret_error)
+{
+	struct hr_munge table = {.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
+
+	if (!table.handle) {
+		if (asprintf(ret_error,
+			     "MUNGE needs its library (Debian: libmunge2): cannot load %s",
+			     library) < 0)
+			*ret_error = NULL;
+		return -ENOENT;
+	}
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		void *fn = dlsym(table.handle, symbols[i].name);
+
+		if (!fn) {
+			if (asprintf(ret_error, "%s lacks %s", library, symbols[i].name) < 0)
+				*ret_error = NULL;
+			dlclose(table.handle);
+			return -ELIBACC;
+		}
+		memcpy((char *)&table + symbols[i].slot, &fn, sizeof(fn));
+	}
+	hr_munge = table;
+	return 0;
+}
+
+int hr_munge_load(const char *library, char **ret_error)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!hr_munge.handle)
+		r = load(library, ret_error);
+	pthread_mutex_unlock(&lock);
+	return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * munge_api.h - libmunge's functions, loaded at run time
+ *
+ * Purpose   Only sites that use MUNGE have libmunge. Callers write hr_munge.encode(...) after hr_munge_load() returned 0.
+ * Threads   hr_munge_load from any thread; the table is constant afterwards and stays loaded until exit.
+ */
+#ifndef HEADRACE_NET_MUNGE_API_H
+#define HEADRACE_NET_MUNGE_API_H
+
+#include <sys/types.h>
+
+/* The values that headrace asks for; tests/net/test_munge.c compares them with munge.h. */
+#define HR_EMUNGE_SUCCESS   0u
+#define HR_EMUNGE_NO_MEMORY 5u
+#define HR_EMUNGE_SOCKET    6u
+#define HR_MUNGE_OPT_SOCKET 8
+
+struct munge_ctx;
+
+struct hr_munge {
+	void *handle;
+#define HR_MUNGE(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses): types
+#include "net/munge_api.def"
+#undef HR_MUNGE
+};
+extern struct hr_munge hr_munge;
+
+#define HR_MUNGE_LIBRARY "libmunge.so.2"
+
+/* Once per process. -ENOENT: there is no such library; -ELIBACC: it is not what it should be. *ret_error is malloc'ed. */
+int hr_munge_load(const char *library, char **ret_error);
+
+#endif
