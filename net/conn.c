@@ -58,6 +58,7 @@ int hr__conn_errno(int uv_error)
 
 void hr__conn_timer(struct hr_conn *c, uint64_t ms)
 {
+	uv_update_time(c->timer.loop); /* the callback that we are in may have taken long */
 	uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
