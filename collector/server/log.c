@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/server/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/fnv.h"
+
+#define QUIET_S	   60
+#define KEYS	   256u /* two keys of one slot push one another out: more lines, never fewer */
+#define LINE_BYTES 1024
+
+static struct {
+	uint64_t key;
+	time_t said;
+	unsigned left_out;
+} keys[KEYS];
+static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void say(enum hr_log_level level, const char *text, unsigned left_out)
+{
+	char more[64] = "";
+
+	if (left_out > 0)
+		snprintf(more, sizeof(more), " (%u more like it were left out)", left_out);
+	if (getenv("JOURNAL_STREAM"))
+		fprintf(stderr, "<%d>%s%s\n", (int)level, text, more);
+	else
+		fprintf(stderr, "headrace-collector: %s%s\n", text, more);
+}
+
+/* What comes from peers must not forge lines. */
+static void format_line(char line[LINE_BYTES], const char *format, va_list args)
+{
+	vsnprintf(line, LINE_BYTES, format, args);
+	for (char *c = line; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+}
+
+void hr_log(enum hr_log_level level, const char *format, ...)
+{
+	char line[LINE_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	format_line(line, format, args);
+	va_end(args);
+	say(level, line, 0);
+}
+
+/* Is it time for a line about this key? *ret_left_out: lines that were not said since the last one. */
+static bool may_say(uint64_t hash, unsigned *ret_left_out)
+{
+	unsigned slot = (unsigned)((hash ^ hash >> 32) % KEYS);
+	struct timespec now;
+	bool same, quiet;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&keys_lock);
+	same = keys[slot].key == hash && keys[slot].said != 0;
+	quiet = same && now.tv_sec - keys[slot].said < QUIET_S;
+	*ret_left_out = same ? keys[slot].left_out : 0;
+	if (quiet) {
+		keys[slot].left_out++;
+	} else {
+		keys[slot].key = hash;
+		keys[slot].said = now.tv_sec ? now.tv_sec : 1;
+		keys[slot].left_out = 0;
+	}
+	pthread_mutex_unlock(&keys_lock);
+	return !quiet;
+}
+
+void hr_log_about(enum hr_log_level level, const char *key, const char *format, ...)
+{
+	uint64_t hash = hr_fnv(HR_FNV_BASIS, key, strlen(key));
+	char line[LINE_BYTES];
+	unsigned left_out;
+	va_list args;
+
+	if (!may_say(hash, &left_out))
+		return;
+	va_start(args, format);
+	format_line(line, format, args);
+	va_end(args);
+	say(level, line, left_out);
+}
+
+void hr_log_notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	size_t bytes = path ? strlen(path) : 0;
+	int fd;
+
+	if (bytes == 0 || bytes >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, bytes);
+	if (to.sun_path[0] == '@') /* an abstract name */
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	/* systemd that does not hear it says so itself. */
+	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes));
+	close(fd);
+}

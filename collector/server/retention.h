@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * retention.h - old jobs leave the store
+ *
+ * Purpose   By age: jobs of which nothing was heard for longer. By size: over it, jobs that have ended go, the one that was heard
+ *           of first goes first; if that is not enough, those that have been silent for an hour.
+ * Owner     The server.
+ * Threads   One of its own, which works once a minute. A stream that ingest has open is locked, and its job stays.
+ *
+ * What goes are segments. `state` stays with the stream's secret and mark, so that what a daemon sends again is still known, and what
+ * is new is still new (hr_writer_open). Queries that have a segment open read on; others see that it has gone.
+ */
+#ifndef HEADRACE_COLLECTOR_RETENTION_H
+#define HEADRACE_COLLECTOR_RETENTION_H
+
+#include <stdint.h>
+
+struct hr_retention_config {
+	const char *store;
+	uint64_t age_ms;     /* 0: any */
+	uint64_t size_bytes; /* 0: any */
+	uint64_t
+	    silent_ms; /* at least an hour is waited for a daemon that does not say that its job ended */
+	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
+};
+
+/* Jobs and bytes that left. */
+struct hr_retention_result {
+	unsigned jobs;
+	uint64_t bytes;
+};
+
+/* One look at the store, by the caller's thread. -errno: it cannot be read; what has gone until then is in *ret. */
+int hr_retention_once(const struct hr_retention_config *config, struct hr_retention_result *ret);
+
+struct hr_retention;
+
+int hr_retention_start(const struct hr_retention_config *config, struct hr_retention **ret);
+void hr_retention_stop(struct hr_retention *r); /* waits for the job at hand; accepts NULL */
+
+#endif

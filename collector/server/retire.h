@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * retire.h - one job's streams give up their segments and keep their marks
+ *
+ * Purpose   What retention does to a job, and what it has to know of it first. It reads folders and last footers, never frames.
+ * Owner     Nothing is kept; descriptors are the caller's.
+ * Threads   Retention's. A stream's lock keeps writers out while it is done.
+ */
+#ifndef HEADRACE_COLLECTOR_RETIRE_H
+#define HEADRACE_COLLECTOR_RETIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hr__retire_job {
+	uint64_t bytes;	   /* of segments */
+	uint64_t heard_ns; /* latest sign of life of any stream, or change of a segment */
+	bool in_use;	   /* a writer has one of them */
+};
+
+int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret);
+
+/* Does each stream's last segment end in a StreamEnd? */
+bool hr__retire_ended(int jobs_fd, const char *job);
+
+/*
+ * Removes the segments of all its streams; *ret_bytes says how much. -EBUSY: a writer has come meanwhile, and that stream
+ * stays.
+ */
+int hr__retire_job(int jobs_fd, const char *job, uint64_t *ret_bytes);
+
+#endif
