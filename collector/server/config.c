@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/server/config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/frame.h"
+#include "net/address.h"
+#include "net/conn.h"
+#include "net/wire.h"
+
+#define KEY(key_name, key_type, field)                                                             \
+	.name = key_name, .type = HR_CONFIG_##key_type,                                            \
+	.offset = offsetof(struct hr_collector_config, field)
+
+const struct hr_config_key hr_collector_keys[] = {
+    {KEY("store", TEXT, store), .value_name = "FOLDER", .otherwise = "/var/lib/headrace",
+     .help = "Where streams are kept. One collector has it alone."},
+    {KEY("listen", LIST, listen), .value_name = "ADDRESS", .otherwise = "tcp://127.0.0.1:4747",
+     .help = "tcp://HOST[:PORT] or unix:///PATH. Port 0 takes a free one, which is said."},
+    {KEY("tls_cert", TEXT, tls_cert), .value_name = "FILE",
+     .help = "This collector's certificate (PEM); read anew on SIGHUP, as the next two."},
+    {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Its key."},
+    {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE",
+     .help = "Who may have signed the certificates of daemons and users."},
+    {KEY("plain", CHOICE, plain), .choices = "no loopback yes", .otherwise = "loopback",
+     .help = "From where plain TCP is taken. With yes, anybody who can connect can stream."},
+    {KEY("munge", FLAG, munge), .otherwise = "no",
+     .help = "MUNGE credentials say which user is asking."},
+    {KEY("munge_socket", TEXT, munge_socket), .value_name = "PATH",
+     .help = "Of munged, when it is not at its usual place."},
+    {KEY("operators", TEXT, operators), .value_name = "GROUP",
+     .help = "Whose members may ask about all jobs; others ask about their own."},
+    {KEY("retention_age", DURATION, retention_age_ms), .value_name = "TIME", .otherwise = "0",
+     .help = "Jobs that nothing was heard of for so long are removed; 0: none."},
+    {KEY("retention_size", BYTES, retention_size_bytes), .value_name = "SIZE", .otherwise = "0",
+     .help = "Past it the jobs that ended first are removed; 0: no limit."},
+    {KEY("query_memory", BYTES, query_memory_bytes), .value_name = "SIZE", .otherwise = "4GiB",
+     .help = "Memory of one query."},
+    {KEY("query_time", DURATION, query_time_ms), .value_name = "TIME", .otherwise = "5m",
+     .help = "Time of one query."},
+    {KEY("query_threads", NUMBER, query_threads), .value_name = "N", .otherwise = "0",
+     .help = "Threads of one query; 0: as many as there are CPUs."},
+    {KEY("query_at_once", NUMBER, query_at_once), .value_name = "N", .otherwise = "4",
+     .help = "Queries that run at a time; further ones wait."},
+    {KEY("query_per_caller", NUMBER, query_per_caller), .value_name = "N", .otherwise = "8",
+     .help = "Queries of one user that run or wait."},
+    {KEY("query_spill", TEXT, query_spill), .value_name = "FOLDER",
+     .help = "For what a query cannot keep in memory; none: such a query fails."},
+    {KEY("query_spill_size", BYTES, query_spill_bytes), .value_name = "SIZE", .otherwise = "16GiB",
+     .help = "Room there of one query."},
+    {KEY("max_connections", NUMBER, max_connections), .value_name = "N", .otherwise = "16384",
+     .help = "Past it those that have not said who they are go first."},
+    {KEY("max_frame", BYTES, max_frame_bytes), .value_name = "SIZE", .otherwise = "16MiB",
+     .help = "Largest frame of a stream."},
+    {KEY("window", BYTES, window_bytes), .value_name = "SIZE", .otherwise = "32MiB",
+     .help = "What a daemon may send ahead of the acknowledgements."},
+    {KEY("memory", BYTES, memory_bytes), .value_name = "SIZE", .otherwise = "512MiB",
+     .help = "For frames that are not in the store yet, all daemons."},
+    {KEY("ping", DURATION, ping_ms), .value_name = "TIME", .otherwise = "10s",
+     .help = "Daemons are asked so often for a sign of life; three in vain, and they are gone."},
+    {KEY("silent_after", DURATION, silent_after_ms), .value_name = "TIME", .otherwise = "1m",
+     .help = "Answers call streams silent that were not heard of for so long."},
+};
+const size_t hr_collector_n_keys = sizeof(hr_collector_keys) / sizeof(hr_collector_keys[0]);
+
+__attribute__((format(printf, 2, 3))) static int mistake(char **ret_error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_error, format, args) < 0)
+		*ret_error = NULL;
+	va_end(args);
+	return -EINVAL;
+}
+
+static bool set(const char *text)
+{
+	return text && *text;
+}
+
+int hr_collector_config_check(const struct hr_collector_config *c, char **ret_error)
+{
+	struct hr_address listen[HR_ADDRESSES_MAX];
+	bool tls = set(c->tls_cert);
+	size_t n;
+
+	*ret_error = NULL;
+	if (!set(c->store))
+		return mistake(ret_error, "store names no folder");
+	if (!set(c->listen) || hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0)
+		return mistake(ret_error,
+			       "listen = %s: addresses are tcp://HOST[:PORT] or unix:///PATH, %u "
+			       "at most",
+			       c->listen ? c->listen : "", HR_ADDRESSES_MAX);
+	if (tls != set(c->tls_key) || tls != set(c->tls_ca))
+		return mistake(ret_error, "tls_cert, tls_key and tls_ca go together");
+	if (tls && c->plain == HR_PLAIN_YES)
+		return mistake(ret_error, "tls_cert and plain = yes exclude one another");
+	if (!tls && c->plain == HR_PLAIN_NO)
+		return mistake(ret_error, "plain = no needs tls_cert, tls_key and tls_ca");
+	if (c->max_frame_bytes < HR_CONN_FIRST_BYTES ||
+	    c->max_frame_bytes > HR_FRAME_HDR_BYTES + (uint64_t)HR_FRAME_MAX_BYTES)
+		return mistake(ret_error, "max_frame is between 64KiB and 64MiB");
+	if (c->window_bytes < c->max_frame_bytes || c->memory_bytes < c->window_bytes)
+		return mistake(ret_error, "max_frame <= window <= memory");
+	if (c->ping_ms < 100 || c->ping_ms > 3600000)
+		return mistake(ret_error, "ping is between 100ms and 1h");
+	if (c->max_connections == 0 || c->query_at_once == 0 || c->query_per_caller == 0)
+		return mistake(ret_error,
+			       "max_connections, query_at_once and query_per_caller are 1 or more");
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.h - what can be set of headrace-collector: one table for file, flags, --help and the man page
+ *
+ * Owner     The caller's structure; texts are its own until hr_config_done().
+ * Threads   Plain data.
+ */
+#ifndef HEADRACE_COLLECTOR_CONFIG_H
+#define HEADRACE_COLLECTOR_CONFIG_H
+
+#include "common/config.h"
+
+#define HR_COLLECTOR_CONFIG_FILE "/etc/headrace/collector.conf"
+
+enum hr_plain { HR_PLAIN_NO, HR_PLAIN_LOOPBACK, HR_PLAIN_YES }; /* in the order of its choices */
+
+struct hr_collector_config {
+	char *store;
+	char *listen;
+	char *tls_cert, *tls_key, *tls_ca;
+	unsigned plain; /* enum hr_plain */
+	bool munge;
+	char *munge_socket;
+	char *operators;
+	uint64_t retention_age_ms;
+	uint64_t retention_size_bytes;
+	uint64_t query_memory_bytes;
+	uint64_t query_time_ms;
+	uint64_t query_threads;
+	uint64_t query_at_once;
+	uint64_t query_per_caller;
+	char *query_spill;
+	uint64_t query_spill_bytes;
+	uint64_t max_connections;
+	uint64_t max_frame_bytes;
+	uint64_t window_bytes;
+	uint64_t memory_bytes;
+	uint64_t ping_ms;
+	uint64_t silent_after_ms;
+};
+
+extern const struct hr_config_key hr_collector_keys[];
+extern const size_t hr_collector_n_keys;
+
+/* What keys say together: 0, or -EINVAL with *ret_error (malloc'ed). */
+int hr_collector_config_check(const struct hr_collector_config *c, char **ret_error);
+
+#endif

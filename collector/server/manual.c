@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/server/manual.h"
+
+#include "collector/server/config.h"
+
+void hr_collector_help(FILE *to)
+{
+	fputs("headrace-collector [--config FILE] [--KEY VALUE]...\n"
+	      "\n"
+	      "Takes the streams of many headraced into one store and answers `headrace query "
+	      "tcp://...`.\n"
+	      "The file has lines `key = value` with the same keys (" HR_COLLECTOR_CONFIG_FILE
+	      ", if it is there); flags win over it.\n"
+	      "\n"
+	      "  --config FILE    read this file\n"
+	      "  --check-config   read file and flags, say what is wrong with them, and end\n"
+	      "  --help, --version\n"
+	      "\n",
+	      to);
+	hr_config_help(hr_collector_keys, hr_collector_n_keys, to);
+	fputs("\nSIGTERM ends it when all that has come is on disk; SIGHUP reads certificates "
+	      "anew.\n",
+	      to);
+}
+
+void hr_collector_man(FILE *to)
+{
+	fputs(
+	    ".TH HEADRACE-COLLECTOR 8 \"\" \"headrace " HEADRACE_VERSION
+	    "\" \"System Administration\"\n"
+	    ".SH NAME\nheadrace-collector \\- take the streams of many headraced into one store, "
+	    "and answer queries\n"
+	    ".SH SYNOPSIS\n\\fBheadrace-collector\\fR [\\fB\\-\\-config\\fR \\fIFILE\\fR] "
+	    "[\\fB\\-\\-\\fIKEY VALUE\\fR]...\n"
+	    ".SH DESCRIPTION\nAppends what daemons send to the store, each frame once, syncs, and "
+	    "acknowledges. Each query runs in a child process with limits. One collector has a "
+	    "store alone; runs and queries on the folder are told its address.\n"
+	    ".PP\nThe configuration file has lines \\fBkey = value\\fR; \\fB#\\fR begins a "
+	    "comment. "
+	    "Each key is also a flag, with hyphens for underscores, which wins over the file.\n"
+	    ".SH OPTIONS\n"
+	    ".TP\n\\fB\\-\\-config\\fR \\fIFILE\\fR\nread this file instead of "
+	    "" HR_COLLECTOR_CONFIG_FILE ".\n"
+	    ".TP\n\\fB\\-\\-check\\-config\\fR\nread file and flags, say what is wrong with them, "
+	    "and end.\n"
+	    ".TP\n\\fB\\-\\-help\\fR, \\fB\\-\\-version\\fR\n",
+	    to);
+	hr_config_man(hr_collector_keys, hr_collector_n_keys, to);
+	fputs(
+	    ".SH SIGNALS\n"
+	    ".TP\n\\fBSIGTERM\\fR, \\fBSIGINT\\fR\ncommit and acknowledge what has come, seal "
+	    "segments, end; 10 s at most.\n"
+	    ".TP\n\\fBSIGHUP\\fR\nread certificates anew, for new connections.\n"
+	    ".SH EXIT STATUS\n0 after SIGTERM or SIGINT; 2 for a mistake in file or flags; 125 "
+	    "when the store cannot be had (another collector holds it); 1 for all else.\n"
+	    ".SH FILES\n" HR_COLLECTOR_CONFIG_FILE ", /var/lib/headrace\n"
+	    ".SH SEE ALSO\nheadrace(1); collector.md and storage.md in share/doc/headrace/docs.\n",
+	    to);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/server/listen.h"
+#include "collector/server/log.h"
+#include "collector/server/peers.h"
+#include "collector/server/retention.h"
+#include "collector/store.h"
+
+#define TICK_MS 1000u
+#define STOP_MS 10000u
+
+struct server {
+	const struct hr_collector_config *config;
+	uv_loop_t loop;
+	uv_async_t answers; /* ingest has some */
+	uv_timer_t tick, stop_timer;
+	uv_signal_t signals[3]; /* TERM, INT, HUP */
+	int hold_fd;		/* the store is ours */
+	struct hr_tls *tls;
+	struct hr_ingest *ingest;
+	struct hr_queries *queries;
+	struct hr_peers *peers;
+	struct hr_listeners *listeners;
+	struct hr_retention *retention;
+	bool stopping, queries_gone, dismissed;
+	int status;
+};
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+/* A step further, when what the last one waited for has come. */
+static void go_on_stopping(struct server *s)
+{
+	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
+		s->dismissed = true;
+		hr_peers_dismiss(s->peers);
+	}
+	if (s->dismissed && s->queries_gone && hr_peers_count(s->peers) == 0)
+		uv_stop(&s->loop);
+}
+
+static void on_queries_gone(void *self)
+{
+	struct server *s = self;
+
+	s->queries_gone = true;
+}
+
+static void on_stop_timer(uv_timer_t *timer)
+{
+	struct server *s = timer->data;
+
+	if (s->dismissed) { /* somebody takes too long to go */
+		uv_stop(&s->loop);
+		return;
+	}
+	/* A disk that hangs: nothing of what it has not taken was acknowledged. */
+	hr_log(HR_LOG_ERROR, "the disk does not take what has come; ended all the same");
+	_exit(EXIT_FAILURE);
+}
+
+static void begin_to_stop(struct server *s)
+{
+	if (s->stopping)
+		return;
+	s->stopping = true;
+	hr_log(HR_LOG_INFO, "stopping");
+	hr_log_notify("STOPPING=1");
+	hr_listeners_close(s->listeners);
+	s->listeners = NULL;
+	hr_peers_pause(s->peers);
+	hr_queries_stop(s->queries, on_queries_gone, s);
+	hr_ingest_stop(s->ingest);
+	uv_timer_start(&s->stop_timer, on_stop_timer, STOP_MS, 0);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* In a store thread. */
+static void wake(void *self)
+{
+	struct server *s = self;
+
+	uv_async_send(&s->answers);
+}
+
+static void on_answers(uv_async_t *handle)
+{
+	struct server *s = handle->data;
+
+	hr_peers_answers(s->peers);
+	if (s->stopping)
+		go_on_stopping(s);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct server *s = timer->data;
+
+	if (!s->stopping)
+		hr_peers_tick(s->peers);
+}
+
+/* While it stops, each round of the loop may have been the last that was waited for. */
+static void on_check(uv_timer_t *timer)
+{
+	struct server *s = timer->data;
+
+	go_on_stopping(s);
+}
+
+static int load_tls(const struct hr_collector_config *c, struct hr_tls **ret)
+{
+	const struct hr_tls_files files = {.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca};
+	char *error = NULL;
+	int r;
+
+	*ret = NULL;
+	if (!c->tls_cert || !*c->tls_cert)
+		return 0;
+	r = hr_tls_new(&files, true, ret, &error);
+	if (r < 0)
+		hr_log(HR_LOG_ERROR, "%s", error ? error : strerrordesc_np(-r));
+	free(error);
+	return r;
+}
+
+static void reload(struct server *s)
+{
+	struct hr_tls *tls;
+
+	if (s->stopping || load_tls(s->config, &tls) < 0)
+		return;
+	hr_log(HR_LOG_INFO, tls ? "certificates were read anew" : "SIGHUP: nothing to read anew");
+	hr_listeners_tls(s->listeners, tls);
+	hr_tls_unref(s->tls);
+	s->tls = tls;
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	struct server *s = signal->data;
+
+	if (number == SIGHUP) {
+		reload(s);
+		return;
+	}
+	begin_to_stop(s);
+	uv_timer_start(&s->tick, on_check, 20, 20);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static void raise_file_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer connections, then */
+}
+
+static int take_store(struct server *s)
+{
+	const char *store = s->config->store;
+	char holder[512];
+	int r = hr_store_hold(store, &s->hold_fd);
+
+	if (r == -EBUSY) {
+		if (!hr_store_holder(store, holder, sizeof(holder)) || !*holder)
+			snprintf(holder, sizeof(holder), "another collector");
+		hr_log(HR_LOG_ERROR, "the store %s is held by %s", store, holder);
+	} else if (r < 0) {
+		hr_log(HR_LOG_ERROR, "cannot make the store %s: %s", store, strerrordesc_np(-r));
+	}
+	return r;
+}
+
+static int say_holder(const struct server *s)
+{
+	char host[256] = "?", *line;
+	int r;
+
+	(void)gethostname(host, sizeof(host) - 1);
+	if (asprintf(&line, "%s (pid %ld on %s)\n", hr_listeners_first(s->listeners),
+		     (long)getpid(), host) < 0)
+		return -ENOMEM;
+	r = hr_store_say_holder(s->config->store, line);
+	free(line);
+	return r;
+}
+
+static int make_queries(struct server *s)
+{
+	const struct hr_collector_config *c = s->config;
+	const struct hr_queries_config queries = {
+	    .store = c->store,
+	    .exe = "/proc/self/exe",
+	    .at_once = (unsigned)c->query_at_once,
+	    .per_caller = (unsigned)c->query_per_caller,
+	    .memory_bytes = c->query_memory_bytes,
+	    .time_ms = c->query_time_ms,
+	    .threads = (unsigned)c->query_threads,
+	    .spill = c->query_spill && *c->query_spill ? c->query_spill : NULL,
+	    .spill_bytes = c->query_spill_bytes,
+	    .silent_ms = c->silent_after_ms,
+	};
+
+	return hr_queries_new(&s->loop, &queries, &s->queries);
+}
+
+static int make_peers(struct server *s)
+{
+	const struct hr_collector_config *c = s->config;
+	const struct hr_peers_config peers = {
+	    .rules = {.operators = c->operators,
+		      .munge = c->munge,
+		      .munge_socket = c->munge_socket,
+		      .plain_anywhere = c->plain == HR_PLAIN_YES},
+	    .max_connections = c->max_connections,
+	    .max_frame_bytes = c->max_frame_bytes,
+	    .window_bytes = c->window_bytes,
+	    .memory_bytes = c->memory_bytes,
+	    .ping_ms = c->ping_ms,
+	};
+
+	return hr_peers_new(&s->loop, &peers, s->ingest, s->queries, &s->peers);
+}
+
+static int make_parts(struct server *s)
+{
+	struct hr_ingest_config ingest = hr_ingest_defaults;
+	const struct hr_retention_config retention = {
+	    .store = s->config->store,
+	    .age_ms = s->config->retention_age_ms,
+	    .size_bytes = s->config->retention_size_bytes,
+	    .silent_ms = s->config->silent_after_ms,
+	};
+	int r;
+
+	ingest.store = s->config->store;
+	ingest.wake = wake;
+	ingest.self = s;
+	r = hr_ingest_new(&ingest, &s->ingest);
+	if (r == 0)
+		r = make_queries(s);
+	if (r == 0)
+		r = make_peers(s);
+	if (r == 0)
+		r = hr_retention_start(&retention, &s->retention);
+	if (r < 0)
+		hr_log(HR_LOG_ERROR, "cannot start: %s", strerrordesc_np(-r));
+	return r;
+}
+
+static void start_handles(struct server *s)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+
+	uv_loop_init(&s->loop);
+	uv_async_init(&s->loop, &s->answers, on_answers);
+	uv_timer_init(&s->loop, &s->tick);
+	uv_timer_init(&s->loop, &s->stop_timer);
+	s->answers.data = s->tick.data = s->stop_timer.data = s;
+	uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		uv_signal_init(&s->loop, &s->signals[i]);
+		s->signals[i].data = s;
+		uv_signal_start(&s->signals[i], on_signal, numbers[i]);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int start(struct server *s)
+{
+	int r = load_tls(s->config, &s->tls);
+
+	if (r < 0)
+		return r;
+	r = make_parts(s);
+	if (r == 0)
+		r = hr_listeners_open(&s->loop, s->config, s->tls, s->peers, &s->listeners);
+	if (r == 0) {
+		r = say_holder(s);
+		if (r < 0)
+			hr_log(HR_LOG_ERROR, "cannot write into the store: %s",
+			       strerrordesc_np(-r));
+	}
+	if (r == 0 && s->config->plain == HR_PLAIN_YES)
+		hr_log(HR_LOG_WARNING, "plain = yes: whoever can connect can stream, and who they "
+				       "are is not known");
+	return r;
+}
+
+static void done(struct server *s)
+{
+	hr_listeners_close(s->listeners);
+	uv_walk(&s->loop, close_handle, NULL);
+	/* What hangs on connections was closed with them; those that took too long are the kernel's. */
+	while (s->dismissed && hr_peers_count(s->peers) == 0 &&
+	       uv_run(&s->loop, UV_RUN_NOWAIT) != 0)
+		;
+	hr_retention_stop(s->retention);
+	hr_ingest_free(s->ingest);
+	hr_queries_free(s->queries);
+	hr_peers_free(s->peers);
+	hr_tls_unref(s->tls);
+}
+
+int hr_server_run(const struct hr_collector_config *config)
+{
+	struct server s = {.config = config, .hold_fd = -1};
+
+	umask(077);
+	raise_file_limit();
+	if (take_store(&s) < 0)
+		return HR_EXIT_STORE;
+	start_handles(&s);
+	if (start(&s) == 0) {
+		hr_listeners_say(s.listeners);
+		hr_log_notify("READY=1");
+		uv_run(&s.loop, UV_RUN_DEFAULT);
+	} else {
+		s.status = EXIT_FAILURE;
+	}
+	done(&s);
+	(void)hr_store_say_holder(config->store, "");
+	close(s.hold_fd);
+	return s.status;
+}
