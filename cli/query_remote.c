@@ -165,7 +165,7 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 static void say(struct remote *r, char *text)
 {
 	for (char *c = text; *c != '\0'; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
+		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
 			*c = '?';
 	hr_progress_say(&r->progress, text);
 }

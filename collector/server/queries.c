@@ -139,8 +139,8 @@ static void say_end(struct query *q)
 			"processor time");
 	else if (q->signal != 0)
 		note(q,
-		     "the process of this query was ended by SIG%s: the engine failed; what is "
-		     "collected and other queries are not harmed",
+		     "the process of this query was ended by SIG%s: the engine failed, or had "
+		     "no memory left; what is collected and other queries are not harmed",
 		     sigabbrev_np(q->signal));
 	else
 		note(q,

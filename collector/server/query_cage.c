@@ -27,6 +27,8 @@
 
 #define NICE	  10
 #define FILES_MAX 256u
+#define SPILL_MORE                                                                                 \
+	(UINT64_C(64) << 20) /* the engine has a limit of its own, and better words for it */
 #define CPU_MORE_S                                                                                 \
 	10u /* over what the clock's limit allows on all threads: the clock is to end it */
 
@@ -80,7 +82,7 @@ static int limits(const struct hr_cage *c)
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0);
 	if (r == 0)
-		r = limit(RLIMIT_FSIZE, c->spill != NULL ? c->spill_bytes : 0);
+		r = limit(RLIMIT_FSIZE, c->spill != NULL ? c->spill_bytes + SPILL_MORE : 0);
 	if (r == 0 && c->time_ms != 0)
 		r = limit(RLIMIT_CPU, cpu_s);
 	return r;

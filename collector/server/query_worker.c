@@ -29,7 +29,8 @@
 
 struct worker {
 	int fd;
-	pthread_mutex_t lock; /* one message at a time; held while the pipe is full */
+	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
+	Headrace__Wire *message; /* that `order` is part of */
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
 	pthread_t control;
@@ -139,7 +140,6 @@ static int read_all(int fd, uint8_t *buf, size_t bytes)
 	return 0;
 }
 
-/* The message lives as long as the process. */
 static int read_order(struct worker *w)
 {
 	uint8_t header[HR_FRAME_HDR_BYTES], *frame;
@@ -165,6 +165,7 @@ static int read_order(struct worker *w)
 	free(frame);
 	if (r < 0)
 		return r;
+	w->message = msg;
 	if (msg->body_case != HEADRACE__WIRE__BODY_QUERY_ORDER || msg->query_order->query == NULL)
 		return -EBADMSG;
 	w->order = msg->query_order;
@@ -364,5 +365,6 @@ int hr_query_worker(int fd)
 		return EXIT_FAILURE;
 	status = serve(&w, &rows);
 	done(&w, status, rows);
+	headrace__wire__free_unpacked(w.message, NULL);
 	return (int)status;
 }

@@ -21,12 +21,28 @@
 
 static uv_loop_t loop;
 static uv_pipe_t listener, input;
+static uv_timer_t ping;
 static struct hr_queries *queries;
 
 struct peer {
+	struct peer *next;
 	struct hr_conn *c;
 	struct hr_who who;
 };
+
+static struct peer *peers;
+
+static void ping_all(uv_timer_t *timer)
+{
+	Headrace__Ping body = HEADRACE__PING__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	(void)timer;
+	msg.body_case = HEADRACE__WIRE__BODY_PING;
+	msg.ping = &body;
+	for (struct peer *p = peers; p != NULL; p = p->next)
+		hr_conn_tell(p->c, &msg);
+}
 
 static void greet(struct peer *p, const Headrace__Hello *hello)
 {
@@ -72,10 +88,13 @@ static void on_drained(void *self)
 
 static void on_closed(void *self, int error, const char *why)
 {
-	struct peer *p = self;
+	struct peer *p = self, **at = &peers;
 
 	(void)error;
 	(void)why;
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
 	hr_queries_drop(queries, p->c);
 	free(p);
 }
@@ -93,6 +112,8 @@ static void on_connection(uv_stream_t *stream, int status)
 
 	if (status < 0 || p == NULL || hr_conn_accept(stream, NULL, &events, p, &p->c) < 0)
 		abort();
+	p->next = peers;
+	peers = p;
 }
 
 static void all_gone(void *self)
@@ -168,6 +189,8 @@ int main(int argc, char **argv)
 	uv_loop_init(&loop);
 	uv_pipe_init(&loop, &listener, 0);
 	uv_pipe_init(&loop, &input, 0);
+	uv_timer_init(&loop, &ping);
+	uv_timer_start(&ping, ping_all, 500, 500);
 	if (hr_queries_new(&loop, &config, &queries) < 0 || uv_pipe_bind(&listener, argv[2]) < 0 ||
 	    uv_listen((uv_stream_t *)&listener, 16, on_connection) < 0 ||
 	    uv_pipe_open(&input, STDIN_FILENO) < 0)
