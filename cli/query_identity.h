@@ -3,7 +3,7 @@
  * query_identity.h - how a person who asks a collector says who they are
  *
  *      TLS      HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA name files; else ~/.config/headrace/tls/{cert,key,ca}.pem where
- *               they are. The collector's certificate is checked against the CA in any case.
+ *               they are. The collector's certificate is checked against the CA in any case. An empty HEADRACE_TLS_CERT: plain.
  *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know.
  *      neither  a plain connection: on one machine the kernel says who is at its other end
  */

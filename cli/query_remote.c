@@ -350,6 +350,15 @@ static void connect_to(struct remote *r)
 	finish(r, HR_ASK_UNAVAILABLE);
 }
 
+static const char *what_then(const struct remote *r, int error)
+{
+	if (r->welcome)
+		return ": the answer is not whole";
+	if (error == 0 && r->identity.tls == NULL && !r->request->collector.local)
+		return "; does it want TLS? HEADRACE_TLS_CERT, _KEY and _CA name your certificate";
+	return "; is headrace-collector running there?";
+}
+
 static void closed(void *self, int error, const char *why)
 {
 	struct remote *r = self;
@@ -364,9 +373,7 @@ static void closed(void *self, int error, const char *why)
 		return;
 	}
 	if (asprintf(&text, "%s%s%s", error < 0 ? why : r->shown,
-		     error < 0 ? "" : " has closed the connection",
-		     r->welcome ? ": the answer is not whole"
-				: "; is headrace-collector running there?") >= 0) {
+		     error < 0 ? "" : " has closed the connection", what_then(r, error)) >= 0) {
 		say(r, text);
 		free(text);
 	}
@@ -459,7 +466,7 @@ int hr_query_remote(const struct hr_request *request, unsigned width, const stru
 	r.last = &r.first;
 	hr_address_text(&request->collector, r.shown, sizeof(r.shown));
 	if (!hr_identity_init(&r.identity, &request->collector))
-		return HR_ASK_UNAVAILABLE;
+		return HR_ASK_FAILED;
 	r.out = open_out(&r);
 	if (r.out < 0) {
 		hr_say("%s: %s", request->output, strerrordesc_np(errno));

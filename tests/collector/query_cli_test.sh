@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# query_cli_test.sh HEADRACE MAKE_STORE QUERY_SERVER - `headrace query` of a collector: the same answers as of the store's folder,
+# query_cli_test.sh HEADRACE MAKE_STORE QUERY_SERVER MAKE_CA - `headrace query` of a collector: the same answers as of the store's folder,
 # and what is said when there is none
 #
 # Ends with 77 (skipped) where there is no DuckDB.
 set -u
 headrace=$1
 server=$3
+make_ca=$4
 tmp=$(mktemp -d)
 trap 'exec 8>&-; rm -rf "$tmp" "$store"' EXIT
 store=$("$2") || exit 1
@@ -18,14 +19,14 @@ fail() {
 	failed=1
 }
 
-# begin [KEY=VALUE...]: a server; end: ends it
+# begin [KEY=VALUE...]: a server at $socket; end: ends it
 begin() {
-	rm -f "$tmp/in" "$tmp/socket"
+	rm -f "$tmp/in" "$tmp/socket" "$tmp/ready"
 	mkfifo "$tmp/in"
-	"$server" "$store" "$tmp/socket" spill="$tmp/spill" "$@" <"$tmp/in" >"$tmp/ready" &
+	"$server" "$store" "$socket" spill="$tmp/spill" "$@" <"$tmp/in" >"$tmp/ready" &
 	server_pid=$!
 	exec 8>"$tmp/in"
-	until grep -q listening "$tmp/ready"; do sleep 0.05; done
+	until grep -q listening "$tmp/ready" 2>/dev/null; do sleep 0.05; done
 }
 
 end() {
@@ -34,7 +35,8 @@ end() {
 }
 
 mkdir "$tmp/spill"
-at=unix://$tmp/socket
+socket=$tmp/socket
+at=unix://$socket
 
 "$headrace" query "$store" 'SELECT 1 AS n' >/dev/null 2>"$tmp/err"
 [ $? = 69 ] && {
@@ -172,6 +174,26 @@ grep -q "the answer is not whole" "$tmp/err" || fail "a server that goes: $(cat 
 wait "$server_pid" 2>/dev/null
 exec 8>&-
 
-begin
+# ---- TLS: who asks is what the certificate says ----------------------------------------------------------
+
+"$make_ca" "$tmp/ca" --collector localhost,127.0.0.1 --collector elsewhere --user alice >"$tmp/out" 2>&1 || fail "make-ca: $(cat "$tmp/out")"
+socket=$((20000 + $$ % 10000))
+at=tcp://127.0.0.1:$socket
+begin tls="$tmp/ca"
+export HEADRACE_TLS_CERT=$tmp/ca/user/alice.pem HEADRACE_TLS_KEY=$tmp/ca/user/alice.key HEADRACE_TLS_CA=$tmp/ca/ca.pem
+says 0 "not recorded: ring_full" "$at" --format csv 'SELECT job FROM jobs'
+printf 'job\r\n7\r\n' | cmp -s - "$tmp/out" || fail "alice sees $(cat "$tmp/out")"
+says 0 "" "tcp://localhost:$socket" 'SELECT repeat(range::VARCHAR, 100) FROM range(100000)'
+HEADRACE_TLS_KEY= says 1 "HEADRACE_TLS_KEY\|key" "$at" jobs
+unset HEADRACE_TLS_CA
+says 1 "HEADRACE_TLS_KEY is set and HEADRACE_TLS_CA is not" "$at" jobs
+unset HEADRACE_TLS_CERT HEADRACE_TLS_KEY
+mkdir -p "$tmp/config/headrace/tls"
+cp "$tmp/ca/user/alice.pem" "$tmp/config/headrace/tls/cert.pem"
+cp -p "$tmp/ca/user/alice.key" "$tmp/config/headrace/tls/key.pem"
+cp "$tmp/ca/ca.pem" "$tmp/config/headrace/tls/ca.pem"
+XDG_CONFIG_HOME=$tmp/config says 0 "ring_full" "$at" jobs
+HEADRACE_TLS_CERT= XDG_CONFIG_HOME=$tmp/config says 69 "TLS" "$at" jobs
 end
+
 exit $failed

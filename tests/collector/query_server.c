@@ -5,7 +5,8 @@
  *      query_server STORE SOCKET [KEY=VALUE...]     at_once per_caller memory time threads spill spill_bytes silent
  *      query_server query-worker FD                 the child, as headrace-collector's
  *
- * Who asks is what Hello.node says: "" an operator, "-" nobody known, "1001" a user. Ends with its standard input.
+ * Who asks is what Hello.node says: "" an operator, "-" nobody known, "1001" a user. With tls=FOLDER (scripts/make-ca's) SOCKET is
+ * a port of 127.0.0.1, and user alice of the certificate has uid 1000. Ends with its standard input.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +21,13 @@
 #include "net/wire.h"
 
 static uv_loop_t loop;
-static uv_pipe_t listener, input;
+static union {
+	uv_stream_t stream;
+	uv_pipe_t pipe;
+	uv_tcp_t tcp;
+} listener;
+static uv_pipe_t input;
+static struct hr_tls *tls;
 static uv_timer_t ping;
 static struct hr_queries *queries;
 
@@ -49,9 +56,12 @@ static void greet(struct peer *p, const Headrace__Hello *hello)
 	Headrace__HelloAck body = HEADRACE__HELLO_ACK__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
-	p->who.operator_ = hello->node[0] == '\0';
+	struct hr_conn_peer peer;
+
+	hr_conn_peer(p->c, &peer);
+	p->who.operator_ = hello->node[0] == '\0' && !peer.tls;
 	p->who.user = !p->who.operator_ && strcmp(hello->node, "-") != 0;
-	p->who.uid = (uint32_t)atoi(hello->node);
+	p->who.uid = peer.tls && strcmp(peer.cn, "alice") == 0 ? 1000 : (uint32_t)atoi(hello->node);
 	body.version = HR_WIRE_VERSION;
 	body.ping_ms = 1000;
 	msg.body_case = HEADRACE__WIRE__BODY_HELLO_ACK;
@@ -110,7 +120,7 @@ static void on_connection(uv_stream_t *stream, int status)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 
-	if (status < 0 || p == NULL || hr_conn_accept(stream, NULL, &events, p, &p->c) < 0)
+	if (status < 0 || p == NULL || hr_conn_accept(stream, tls, &events, p, &p->c) < 0)
 		abort();
 	p->next = peers;
 	peers = p;
@@ -141,6 +151,33 @@ static void on_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	hr_queries_stop(queries, all_gone, NULL);
 }
 
+static void use_tls(const char *folder)
+{
+	char cert[256], key[256], ca[256], *error = NULL;
+	const struct hr_tls_files files = {cert, key, ca};
+
+	snprintf(cert, sizeof(cert), "%s/collector/localhost.pem", folder);
+	snprintf(key, sizeof(key), "%s/collector/localhost.key", folder);
+	snprintf(ca, sizeof(ca), "%s/ca.pem", folder);
+	if (hr_tls_new(&files, true, &tls, &error) < 0) {
+		fprintf(stderr, "%s\n", error);
+		exit(1);
+	}
+}
+
+static int listen_at(const char *where)
+{
+	struct sockaddr_in at;
+
+	if (tls == NULL) {
+		uv_pipe_init(&loop, &listener.pipe, 0);
+		return uv_pipe_bind(&listener.pipe, where);
+	}
+	uv_tcp_init(&loop, &listener.tcp);
+	uv_ip4_addr("127.0.0.1", atoi(where), &at);
+	return uv_tcp_bind(&listener.tcp, (struct sockaddr *)&at, 0);
+}
+
 static void set(struct hr_queries_config *c, char *word)
 {
 	char *value = strchr(word, '=') + 1;
@@ -163,6 +200,8 @@ static void set(struct hr_queries_config *c, char *word)
 		c->spill_bytes = number;
 	else if (strcmp(word, "silent") == 0)
 		c->silent_ms = number;
+	else if (strcmp(word, "tls") == 0)
+		use_tls(value);
 	else
 		abort();
 }
@@ -187,12 +226,11 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++)
 		set(&config, argv[i]);
 	uv_loop_init(&loop);
-	uv_pipe_init(&loop, &listener, 0);
 	uv_pipe_init(&loop, &input, 0);
 	uv_timer_init(&loop, &ping);
 	uv_timer_start(&ping, ping_all, 500, 500);
-	if (hr_queries_new(&loop, &config, &queries) < 0 || uv_pipe_bind(&listener, argv[2]) < 0 ||
-	    uv_listen((uv_stream_t *)&listener, 16, on_connection) < 0 ||
+	if (hr_queries_new(&loop, &config, &queries) < 0 || listen_at(argv[2]) < 0 ||
+	    uv_listen(&listener.stream, 16, on_connection) < 0 ||
 	    uv_pipe_open(&input, STDIN_FILENO) < 0)
 		return 1;
 	uv_read_start((uv_stream_t *)&input, on_alloc, on_input);
