@@ -4,7 +4,8 @@
  *
  *      TLS      HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA name files; else ~/.config/headrace/tls/{cert,key,ca}.pem where
  *               they are. The collector's certificate is checked against the CA in any case. An empty HEADRACE_TLS_CERT: plain.
- *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know.
+ *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know. munged is
+ *               asked at its usual socket, or HEADRACE_MUNGE_SOCKET.
  *      neither  a plain connection: on one machine the kernel says who is at its other end
  */
 #ifndef HEADRACE_CLI_QUERY_IDENTITY_H

@@ -196,4 +196,29 @@ XDG_CONFIG_HOME=$tmp/config says 0 "ring_full" "$at" jobs
 HEADRACE_TLS_CERT= XDG_CONFIG_HOME=$tmp/config says 69 "TLS" "$at" jobs
 end
 
+# ---- MUNGE: a credential of whoever runs this, made when the collector asks for one ------------------------
+
+munged=$(PATH=$PATH:/usr/sbin command -v munged)
+if [ -z "$munged" ]; then
+	echo "SKIPPED MUNGE: no munged here"
+	exit $failed
+fi
+chmod 0755 "$tmp"
+head -c 128 /dev/urandom >"$tmp/munge.key"
+chmod 0600 "$tmp/munge.key"
+"$munged" --foreground --force --key-file="$tmp/munge.key" --pid-file="$tmp/munge.pid" --log-file="$tmp/munge.log" \
+	--seed-file="$tmp/munge.seed" --socket="$tmp/munge" >/dev/null 2>&1 &
+munged_pid=$!
+for _ in $(seq 100); do
+	[ -S "$tmp/munge" ] && break
+	sleep 0.1
+done
+socket=$tmp/socket
+at=unix://$socket
+begin munge="$tmp/munge"
+HEADRACE_MUNGE_SOCKET=$tmp/munge says 0 "no job of yours is in this collector's store" "$at" jobs
+HEADRACE_MUNGE_SOCKET=$tmp/nowhere says 1 "does not know who is asking" "$at" jobs
+end
+kill "$munged_pid"
+wait "$munged_pid"
 exit $failed

@@ -6,7 +6,8 @@
  *      query_server query-worker FD                 the child, as headrace-collector's
  *
  * Who asks is what Hello.node says: "" an operator, "-" nobody known, "1001" a user. With tls=FOLDER (scripts/make-ca's) SOCKET is
- * a port of 127.0.0.1, and user alice of the certificate has uid 1000. Ends with its standard input.
+ * a port of 127.0.0.1, and user alice of the certificate has uid 1000. With munge=SOCKET of munged a credential is asked for, and
+ * without one nobody is known. Ends with its standard input.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 
 #include "collector/server/queries.h"
 #include "common/frame.h"
+#include "net/munge.h"
 #include "net/wire.h"
 
 static uv_loop_t loop;
@@ -28,6 +30,7 @@ static union {
 } listener;
 static uv_pipe_t input;
 static struct hr_tls *tls;
+static const char *munge;
 static uv_timer_t ping;
 static struct hr_queries *queries;
 
@@ -51,19 +54,32 @@ static void ping_all(uv_timer_t *timer)
 		hr_conn_tell(p->c, &msg);
 }
 
+static void find_out(struct peer *p, const Headrace__Hello *hello)
+{
+	struct hr_conn_peer peer;
+	char *error = NULL;
+	uint32_t gid;
+
+	hr_conn_peer(p->c, &peer);
+	if (munge != NULL) {
+		p->who.user = hr_munge_decode(munge, hello->munge, &p->who.uid, &gid, &error) == 0;
+		free(error);
+		return;
+	}
+	p->who.operator_ = hello->node[0] == '\0' && !peer.tls;
+	p->who.user = !p->who.operator_ && strcmp(hello->node, "-") != 0;
+	p->who.uid = peer.tls && strcmp(peer.cn, "alice") == 0 ? 1000 : (uint32_t)atoi(hello->node);
+}
+
 static void greet(struct peer *p, const Headrace__Hello *hello)
 {
 	Headrace__HelloAck body = HEADRACE__HELLO_ACK__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
-	struct hr_conn_peer peer;
-
-	hr_conn_peer(p->c, &peer);
-	p->who.operator_ = hello->node[0] == '\0' && !peer.tls;
-	p->who.user = !p->who.operator_ && strcmp(hello->node, "-") != 0;
-	p->who.uid = peer.tls && strcmp(peer.cn, "alice") == 0 ? 1000 : (uint32_t)atoi(hello->node);
+	find_out(p, hello);
 	body.version = HR_WIRE_VERSION;
 	body.ping_ms = 1000;
+	body.munge = munge != NULL;
 	msg.body_case = HEADRACE__WIRE__BODY_HELLO_ACK;
 	msg.hello_ack = &body;
 	hr_conn_tell(p->c, &msg);
@@ -200,6 +216,8 @@ static void set(struct hr_queries_config *c, char *word)
 		c->spill_bytes = number;
 	else if (strcmp(word, "silent") == 0)
 		c->silent_ms = number;
+	else if (strcmp(word, "munge") == 0)
+		munge = value;
 	else if (strcmp(word, "tls") == 0)
 		use_tls(value);
 	else
