@@ -5,6 +5,7 @@
  *
  *      headraced private STORE JOB     the keeper; the two arguments are for people who read ps
  *      headraced worker STORE JOB N    what the keeper starts, and starts again; sockets N, N + 1
+ *      headraced uplink SPOOL ...      sends what lies in a spool; the only one that people start
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include "daemon/keeper.h"
 #include "daemon/private.h"
 #include "daemon/private_worker.h"
+#include "daemon/uplink_command.h"
 
 #define EXIT_USAGE 2
 
@@ -61,10 +63,15 @@ int main(int argc, char **argv)
 	if (argc == 5 && strcmp(argv[1], "worker") == 0 &&
 	    hr_text_parse_uint(argv[4], 1u << 20, &first_fd) == 0)
 		return hr_private_worker(STDIN_FILENO, (int)first_fd, (int)first_fd + 1);
+	if (argc >= 2 && strcmp(argv[1], "uplink") == 0)
+		return hr_uplink_command(argc - 1, argv + 1);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		puts("headraced " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
-	fputs("headraced is started by `headrace run`; see headrace(1).\n", stderr);
+	fputs("headraced is started by `headrace run`, see headrace(1); `headraced uplink --help` "
+	      "tells "
+	      "how to send a spool\n",
+	      stderr);
 	return EXIT_USAGE;
 }

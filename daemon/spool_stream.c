@@ -28,6 +28,7 @@ struct hr__spool_reader {
 	int fd; /* -1: nowhere */
 	size_t at;
 	uint64_t offset, next_seq;
+	uint64_t noted; /* what the file `acked` says, rounded down to a segment's end */
 };
 
 /* ---- opening ------------------------------------------------------------------------------------- */
@@ -371,7 +372,7 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	*ret_removed = 0;
 	r = find_part(o, seq + 1, &at); /* of which the writer may have made more */
 	n = r ? 0 : done_with(o, seq);
-	if (!n)
+	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
 	/* Who makes room in the spool may be writing one of them anew. */
 	r = hr_spool_lock(o->spool, &lock);
@@ -379,6 +380,8 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 		return r;
 	if (keep) {
 		r = note_acknowledged(o, seq);
+		if (!r)
+			o->noted = o->parts[n].first_seq;
 	} else {
 		*ret_removed = remove_parts(o, n);
 		if (o->fd >= 0 && o->at < n)
