@@ -342,7 +342,9 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &asked_fd)
 				  : -ECONNRESET;
-	hr_link_close(link);
+	/* A daemon that drains has more to say: run_uplink.h. */
+	if (r < 0 || hr_message_get_int(&link->message, "drains", 0) == 0)
+		hr_link_close(link);
 	return r < 0 ? r : 0;
 }
 

@@ -50,7 +50,7 @@ void hr_link_read(struct hr_link *link);
 /*
  * Leaves: asks the daemon to wait at most linger_ns for attached processes, then to finish; `status` is CMD's, from wait(2). When
  * interrupt_fd (a signalfd, or -1) becomes readable it lingers no longer; the second time it waits
- * no longer at all. link->message is `done` on success. -ECONNRESET: there is no daemon left;
+ * no longer at all. link->message is `done` on success, and the connection stays open when that says `drains`. -ECONNRESET: there is no daemon left;
  * -ETIMEDOUT: it does not answer; -EINTR.
  */
 int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd);

@@ -29,6 +29,7 @@
 #include "cli/link.h"
 #include "cli/refusal.h"
 #include "cli/run_options.h"
+#include "cli/run_uplink.h"
 #include "cli/summary.h"
 #include "collector/store.h"
 #include "common/text.h"
@@ -44,7 +45,8 @@ struct run {
 	struct hr_private_config config;
 	struct hr_link link;
 	struct hr_child child;
-	char store[PATH_MAX]; /* absolute */
+	char store[PATH_MAX]; /* absolute; the spool when there are collectors */
+	struct hr_run_uplink uplink;
 	char *library, *headraced;
 	char **environment;
 	char *exclude[HR_RUN_FILTERS + 1],
@@ -120,8 +122,16 @@ static int check_limits(void)
 
 static int make_store(struct run *run)
 {
-	int r = hr_store_create(run->job.store);
 	char holder[512];
+	int r;
+
+	if (run->options.collectors != NULL) {
+		r = hr_run_uplink_init(run->options.collectors, run->job.node, &run->uplink);
+		if (r == 0)
+			snprintf(run->store, sizeof(run->store), "%s", run->uplink.spool);
+		return r;
+	}
+	r = hr_store_create(run->job.store);
 
 	if (r == 0 && realpath(run->job.store, run->store) == NULL)
 		r = -errno;
@@ -172,6 +182,12 @@ static void configure(struct run *run)
 	    .local_ranks = o->local_ranks,
 	    .ranks_expected = run->job.ranks_expected,
 	};
+	run->config.collectors = run->uplink.collectors;
+	run->config.tls_cert = run->uplink.tls_cert;
+	run->config.tls_key = run->uplink.tls_key;
+	run->config.tls_ca = run->uplink.tls_ca;
+	run->config.spool_bytes = run->uplink.spool_bytes;
+	run->config.drain_ms = o->drain_ns / 1000000u;
 }
 
 /* What the daemon says under `key`; `asked` when that is the same, NULL for no such option. */
@@ -181,6 +197,17 @@ static const char *in_force(const struct run *run, const char *key, const char *
 	if (hr_message_get(&run->link.message, key, text, bytes) < 0)
 		return NULL;
 	return asked != NULL && strcmp(asked, text) == 0 ? asked : text;
+}
+
+static void say_collectors_in_force(const struct run *run)
+{
+	char text[1024];
+	const char *asked = run->uplink.collectors;
+	const char *collectors = in_force(run, "collectors", asked, text, sizeof(text));
+
+	if (collectors != NULL && collectors != asked)
+		hr_say("another run of this job on this node sends to %s, and so does this one",
+		       collectors);
 }
 
 /* Runs of one job on a node share a daemon: it keeps the options of the run that started it. */
@@ -198,6 +225,7 @@ static void say_options_in_force(const struct run *run)
 	if (o->labels[0] != NULL && hr_message_get_int(ready, "labels", labels) != labels)
 		hr_say("another run of this job on this node has labelled it; the --label of this "
 		       "one are not stored (--job NAME makes it a job of its own)");
+	say_collectors_in_force(run);
 	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
 	    local == o->local_ranks)
 		return;
@@ -340,6 +368,8 @@ static void summarise(struct run *run)
 				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
 		hr_say("out of memory");
 	summary->command = run->child.status;
+	if (run->uplink.collectors != NULL)
+		hr_run_uplink_fit(&run->uplink, summary);
 	hr_summary_print(summary, stderr);
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);
@@ -358,7 +388,8 @@ static void say_who_prints(const struct run *run)
 	if (others > 0 && run->job.rank < 0)
 		hr_say("recorded into %s; %lld other run%s of this job go%s on there, and one of "
 		       "them prints the summary of all",
-		       run->store, others, others == 1 ? "" : "s", others == 1 ? "es" : "");
+		       run->uplink.collectors != NULL ? run->uplink.collectors : run->store, others,
+		       others == 1 ? "" : "s", others == 1 ? "es" : "");
 }
 
 #define TAKEOVER_TRIES	  50
@@ -417,6 +448,9 @@ static void finish(struct run *run)
 			summarise(run);
 		else
 			say_who_prints(run);
+		if (run->uplink.collectors != NULL && run->link.fd >= 0)
+			hr_run_uplink_drain(&run->uplink, &run->link, run->child.signal_fd,
+					    run->headraced);
 		return;
 	}
 	if (r == -ECONNRESET) {
@@ -426,6 +460,8 @@ static void finish(struct run *run)
 		       strerrordesc_np(-r));
 	}
 	summarise(run);
+	if (run->uplink.collectors != NULL)
+		hr_run_uplink_say_unsent(&run->uplink, run->headraced);
 }
 
 static int run_recorded(struct run *run)
@@ -454,6 +490,7 @@ static void run_done(struct run *run)
 		free(run->exclude[i]);
 		free(run->include[i]);
 	}
+	hr_run_uplink_done(&run->uplink);
 	free(run->library);
 	free(run->headraced);
 	free(run);

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/run_uplink.h"
 #include "common/text.h"
 #include "daemon/ranks.h"
 #include "proto/abi.h"
@@ -20,13 +21,17 @@ enum {
 	OPT_LOCAL_RANKS,
 	OPT_MAX_SIZE,
 	OPT_LINGER,
+	OPT_DRAIN,
 	OPT_SUMMARY,
 	OPT_BEST_EFFORT,
 	OPT_FULL_CMDLINE,
 };
 
 const struct hr_option hr_run_option_table[] = {
-    {"store", 'o', "STORE", "folder to record into (./headrace-<job>, or ./headrace-<time>-<pid>)",
+    {"store", 'o', "STORE",
+     "folder to record into (./headrace-<job>, or ./headrace-<time>-<pid>), or collectors to send "
+     "to: "
+     "tcp://HOST[:PORT],...",
      NULL},
     {"job", OPT_JOB, "NAME", "job id (the scheduler's, or the name of the store)", HR_VALUES_OTHER},
     {"label", OPT_LABEL, "K=V", "remember K=V with the job; repeatable", HR_VALUES_OTHER},
@@ -41,6 +46,8 @@ const struct hr_option hr_run_option_table[] = {
     {"max-size", OPT_MAX_SIZE, "SIZE",
      "keep only counters once this node has written SIZE (no limit)", HR_VALUES_OTHER},
     {"linger", OPT_LINGER, "TIME", "wait at most TIME for processes that outlive CMD (5s)",
+     HR_VALUES_OTHER},
+    {"drain", OPT_DRAIN, "TIME", "wait at most TIME until a collector has all (30s)",
      HR_VALUES_OTHER},
     {"summary", OPT_SUMMARY, "FILE", "write the summary to FILE too, as JSON", NULL},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
@@ -79,12 +86,31 @@ static int set_level(struct hr_run_options *o, const char *value)
 	return 0;
 }
 
+static int set_store(struct hr_run_options *o, const char *value)
+{
+	int r = hr_run_uplink_is(value);
+
+	if (value[0] == '\0')
+		return bad_value("store", "''", "a folder's name is needed");
+	if (r < 0)
+		return bad_value("store", value, "collectors are tcp://HOST[:PORT], with commas");
+	o->store = r > 0 ? value : NULL;
+	o->collectors = r > 0 ? NULL : value;
+	return 0;
+}
+
+static int set_time(const char *option, const char *value, uint64_t *ret_ns)
+{
+	return hr_text_parse_duration(value, ret_ns) == 0
+		   ? 0
+		   : bad_value(option, value, "a time, as 5s, 500ms or 0");
+}
+
 static int set_option(struct hr_run_options *o, int id, const char *value)
 {
 	switch (id) {
 	case 'o':
-		o->store = value;
-		return value[0] != '\0' ? 0 : bad_value("store", "''", "a folder's name is needed");
+		return set_store(o, value);
 	case OPT_JOB:
 		o->job = value;
 		return value[0] != '\0' && strlen(value) < 200
@@ -115,9 +141,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 			   ? 0
 			   : bad_value("max-size", value, "a size, as 10GiB or 500M");
 	case OPT_LINGER:
-		return hr_text_parse_duration(value, &o->linger_ns) == 0
-			   ? 0
-			   : bad_value("linger", value, "a time, as 5s, 500ms or 0");
+		return set_time("linger", value, &o->linger_ns);
+	case OPT_DRAIN:
+		return set_time("drain", value, &o->drain_ns);
 	case OPT_SUMMARY:
 		o->summary = value;
 		return value[0] != '\0' && strcmp(value, "-") != 0
@@ -139,7 +165,9 @@ int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 	    .table = hr_run_option_table, .argv = argv, .argc = argc, .next = 1};
 	int id, r = 0;
 
-	*ret = (struct hr_run_options){.level = HR_LEVEL_TRACE, .linger_ns = UINT64_C(5000000000)};
+	*ret = (struct hr_run_options){.level = HR_LEVEL_TRACE,
+				       .linger_ns = UINT64_C(5000000000),
+				       .drain_ns = UINT64_C(30000000000)};
 	while (r == 0 && (id = hr_option_next(&options)) != HR_OPTION_END) {
 		if (id == 'h') {
 			hr_command_help("run");

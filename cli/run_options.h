@@ -18,11 +18,12 @@
 
 struct hr_run_options {
 	const char *store, *job, *summary;
+	const char *collectors; /* instead of `store`: -o tcp://... */
 	const char *ranks, *local_ranks;
 	const char *labels[HR_PRIVATE_LABELS + 1];
 	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
 	int level; /* enum hr_level */
-	uint64_t max_bytes, linger_ns;
+	uint64_t max_bytes, linger_ns, drain_ns;
 	bool best_effort, full_cmdline;
 	char **command; /* CMD and its arguments */
 };

@@ -297,6 +297,7 @@ static int fold_stream(struct loader *l, const struct hr_stream *stream)
 	l->s->stored_bytes += stream->bytes;
 	l->part = (struct hr_run_part){.running = !stream->ended && stream->live,
 				       .unfinished = !stream->ended && !stream->live};
+	l->s->partial |= stream->n_frames > 0 && stream->frames[0].seq > 1;
 	r = fold_processes(l, stream);
 	for (uint32_t i = 0; i < stream->n_batches; i++)
 		l->s->events += stream->batches[i].count;

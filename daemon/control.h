@@ -19,6 +19,10 @@
  *      (CMD has ended)
  *      leave    linger_ns signal status -->   waits as private_worker.h says
  *                                    <----   done   print runs attached events ...
+ *      (where the store is a spool: drains=1 in `done`, of the last run)
+ *                                    <----   sending  collector frames left connected error
+ *      released                      ---->   the summary was printed: what is sent may go
+ *                                    <----   sent   the same: all, or what there was time for
  *      close
  *
  * A run whose connection ends without `leave` has vanished: its CMD goes on being recorded. A run

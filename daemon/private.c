@@ -163,7 +163,11 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("boot_id", node.id.boot_id)                                                              \
 	X("job_name", node.job_name)                                                               \
 	X("ranks", node.ranks)                                                                     \
-	X("local_ranks", node.local_ranks)
+	X("local_ranks", node.local_ranks)                                                         \
+	X("collectors", collectors)                                                                \
+	X("tls_cert", tls_cert)                                                                    \
+	X("tls_key", tls_key)                                                                      \
+	X("tls_ca", tls_ca)
 
 #define CONFIG_NUMBERS(X)                                                                          \
 	X("attempt", node.id.attempt)                                                              \
@@ -173,7 +177,9 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("max_bytes", node.max_bytes)                                                             \
 	X("ranks_expected", node.ranks_expected)                                                   \
 	X("max_sessions", node.max_sessions)                                                       \
-	X("max_ring_bytes", node.max_ring_bytes)
+	X("max_ring_bytes", node.max_ring_bytes)                                                   \
+	X("spool_bytes", spool_bytes)                                                              \
+	X("drain_ms", drain_ms)
 
 int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret)
 {

@@ -6,8 +6,9 @@ target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 hr_library(headrace_fdstore fdstore.c inherited.c)
 target_link_libraries(headrace_fdstore PUBLIC Threads::Threads)
 
-hr_library(headrace_keeper keeper.c private_worker.c stragglers.c)
-target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_fdstore PkgConfig::UV)
+hr_library(headrace_keeper keeper.c private_worker.c private_health.c private_uplink.c stragglers.c)
+target_compile_definitions(headrace_keeper PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
+target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_fdstore headrace_uplink PkgConfig::UV)
 
 add_executable(headraced main.c uplink_command.c)
 target_compile_definitions(headraced PRIVATE _GNU_SOURCE HEADRACE_VERSION="${PROJECT_VERSION}")

@@ -10,7 +10,7 @@
  *          <key>.control   control socket, daemon/control.h
  *          <key>.shim      shim socket, proto/abi.h
  *
- *      key = 16 hex digits: hash of the store folder's device and inode, and the job
+ *      key = 16 hex digits: hash of the store's (or spool's) folder's device and inode, and the job
  *
  *      run A                    run B                    daemon
  *      lock, connect: nobody
@@ -67,6 +67,11 @@ void hr_private_sweep(const struct hr_private_names *names);
 struct hr_private_config {
 	struct hr_node_config node; /* its pointers are into the fields below, or the caller's */
 	struct hr_private_names names;
+	const char *
+	    collectors; /* "tcp://A,tcp://B": node.store is a spool, and this is where it goes; NULL: it is not */
+	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
+	uint64_t spool_bytes;			 /* its limit */
+	uint64_t drain_ms; /* how long the daemon goes on sending after the job's end, at most */
 	struct hr_message *text; /* owned after unpacking: the strings */
 	const char *labels[HR_PRIVATE_LABELS + 1];
 };

@@ -19,13 +19,15 @@
 #include "daemon/fdstore.h"
 #include "daemon/keeper.h"
 #include "daemon/private.h"
+#include "daemon/private_health.h"
+#include "daemon/private_uplink.h"
 #include "daemon/stragglers.h"
 
 #define TICK_MS	      10u
 #define SLOW_TICK_MS  250u
 #define MAX_OPEN_PIDS 64u
 
-enum run_state { RUN_NEW, RUN_JOINED, RUN_LEAVING, RUN_VANISHED };
+enum run_state { RUN_NEW, RUN_JOINED, RUN_LEAVING, RUN_VANISHED, RUN_DRAINING };
 
 struct run {
 	struct run *next;
@@ -44,14 +46,15 @@ struct worker {
 	uv_signal_t sigterm;
 	uv_timer_t tick;
 	struct hr_private_config config;
+	struct hr_private_uplink *uplink; /* NULL: the store is no spool */
 	struct hr_node *node;
 	struct run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
 	bool knows_rank, printed, vanished, killed, failed, over;
-	int store_error;				/* as last told to the runs */
-	bool counters_only, journal_in_memory, refused; /* told, too */
-	struct hr_message in, out;			/* scratch */
+	bool draining;		   /* the job has ended, the uplink has not */
+	struct hr_health told;	   /* to the runs */
+	struct hr_message in, out; /* scratch */
 };
 
 static uint64_t now_ms(const struct worker *w)
@@ -108,6 +111,12 @@ static unsigned runs_present(const struct worker *w, const struct run *but)
 	       (but->state == RUN_JOINED || but->state == RUN_LEAVING);
 }
 
+static void finish(struct worker *w)
+{
+	w->over = true;
+	uv_stop(&w->loop);
+}
+
 /* Its connection ended: without `leave` it was killed, and its CMD may go on. */
 static void run_lost(struct run *run)
 {
@@ -115,6 +124,9 @@ static void run_lost(struct run *run)
 	struct run *rest;
 
 	if (run->state != RUN_JOINED) {
+		if (run->state ==
+		    RUN_DRAINING) /* nobody waits any more: the spool keeps the rest */
+			finish(w);
 		run_free(run);
 		return;
 	}
@@ -148,6 +160,8 @@ static unsigned reap_vanished(struct worker *w)
 	}
 	return alive;
 }
+
+static void on_tick(uv_timer_t *timer);
 
 static void notice_all(struct worker *w, const char *text)
 {
@@ -210,6 +224,18 @@ static const char *job_state(const struct worker *w)
 	return w->failed ? "failed" : "ended";
 }
 
+/* `last`: the run that waits for it; without one, nothing is kept for a summary either. */
+static void begin_to_drain(struct worker *w, struct run *last)
+{
+	w->draining = true;
+	hr_private_uplink_drain(w->uplink, now_ms(w));
+	if (last != NULL)
+		last->state = RUN_DRAINING;
+	else
+		hr_private_uplink_release(w->uplink);
+	uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+}
+
 /*
  * Ends the job, unless somebody is joining at this moment: who joins holds the lock from connect to
  * ready, so with the lock in our hands and the sockets gone nobody is half-way in.
@@ -232,12 +258,29 @@ static bool end_job(struct worker *w, struct run *last, bool print)
 		make_done(w, last, print, stopped);
 		hr_message_add(&w->out, "attached", attached);
 		hr_message_add_int(&w->out, "attached_count", (int64_t)n_attached);
+		hr_message_add_int(&w->out, "drains", w->uplink != NULL);
 		hr_control_send(last->fd, &w->out);
-		run_free(last);
 	}
-	w->over = true;
-	uv_stop(&w->loop);
+	if (w->uplink != NULL) {
+		begin_to_drain(w, last);
+		return true;
+	}
+	if (last != NULL)
+		run_free(last);
+	finish(w);
 	return true;
+}
+
+/* One look at how far the uplink has come. */
+static void go_on_draining(struct worker *w)
+{
+	bool over = hr_private_uplink_drained(w->uplink, now_ms(w), &w->out);
+
+	for (struct run *run = w->runs; run != NULL && w->out.bytes > 0; run = run->next)
+		if (run->state == RUN_DRAINING)
+			hr_control_send(run->fd, &w->out);
+	if (over)
+		finish(w);
 }
 
 /* Is this the run that prints, now that it is about to be answered? */
@@ -272,7 +315,7 @@ static void answer_leaving(struct worker *w)
 {
 	for (struct run *run = w->runs, *next; run != NULL && !w->over; run = next) {
 		next = run->next;
-		if (run->state == RUN_LEAVING)
+		if (run->state == RUN_LEAVING && !w->draining)
 			try_answer(w, run);
 	}
 }
@@ -293,8 +336,6 @@ static void end_when_deserted(struct worker *w)
 	w->killed = true; /* a run that is there says so: these were lost, or never came back */
 	end_job(w, NULL, false);
 }
-
-static void on_tick(uv_timer_t *timer);
 
 /* ---- what runs say --------------------------------------------------------------------------- */
 
@@ -329,6 +370,8 @@ static void handle_join(struct run *run, const struct hr_message *m)
 		hr_message_add(&w->out, "ranks", w->config.node.ranks);
 	if (w->config.node.local_ranks != NULL)
 		hr_message_add(&w->out, "local_ranks", w->config.node.local_ranks);
+	if (w->config.collectors != NULL)
+		hr_message_add(&w->out, "collectors", w->config.collectors);
 	hr_control_send(run->fd, &w->out);
 }
 
@@ -359,6 +402,8 @@ static void handle_message(struct run *run, const struct hr_message *m)
 		run->linger_ms = (uint64_t)hr_message_get_int(m, "linger_ns", 0) / 1000000u;
 		take_status(w, (int)hr_message_get_int(m, "signal", 0),
 			    (int)hr_message_get_int(m, "status", 0));
+	} else if (hr_message_is(m, "released") && run->state == RUN_DRAINING) {
+		hr_private_uplink_release(w->uplink);
 	}
 }
 
@@ -418,45 +463,25 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 static void check_health(struct worker *w)
 {
 	struct hr_node_stats s;
-	char text[256];
+	char text[1024];
 
 	hr_node_stats(w->node, &s);
-	if (s.store_error != w->store_error) {
-		w->store_error = s.store_error;
-		if (s.store_error != 0)
-			snprintf(text, sizeof(text),
-				 "the store cannot be written (%s): keeping what fits in memory, "
-				 "trying again",
-				 strerrordesc_np(-s.store_error));
-		else
-			snprintf(text, sizeof(text), "the store is written again");
+	while (hr_health_news(&w->told, &s, w->uplink != NULL, text, sizeof(text)) ||
+	       hr_private_uplink_news(w->uplink, text, sizeof(text)))
 		notice_all(w, text);
-	}
-	if (s.counters_only && !w->counters_only) {
-		w->counters_only = true;
-		notice_all(
-		    w,
-		    "the store reached --max-size: from here on only counters are kept, no events");
-	}
-	if (s.journal_in_memory && !w->journal_in_memory) {
-		w->journal_in_memory = true;
-		notice_all(w, "no room for a journal on disk, it is kept in memory: a kill of "
-			      "headraced would lose what is not stored yet");
-	}
-	if (s.refused > 0 && !w->refused) {
-		w->refused = true;
-		notice_all(w, "some processes or threads are not recorded: there are too many, or "
-			      "no memory for their rings");
-	}
 }
 
 static void on_tick(uv_timer_t *timer)
 {
 	struct worker *w = timer->data;
 
+	if (w->draining) {
+		go_on_draining(w);
+		return;
+	}
 	check_health(w);
 	answer_leaving(w);
-	if (w->over)
+	if (w->over || w->draining)
 		return;
 	end_when_deserted(w);
 	uv_timer_set_repeat(timer, runs_in(w, RUN_LEAVING) > 0 ? TICK_MS : SLOW_TICK_MS);
@@ -485,7 +510,12 @@ static int start_node(struct worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	r = hr_node_new(&w->config.node, &w->node, &error);
+	if (hr_private_uplink_ended(&w->config))
+		return -ESTALE;
+	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
+	w->config.node.spool = hr_private_uplink_spool(w->uplink);
+	if (r == 0)
+		r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
 	/* -ESTALE: all but the last words of the job were said; who asks the store takes them over. */
@@ -552,6 +582,7 @@ int hr_private_worker(int config_fd, int control_fd, int shim_fd)
 		status = EXIT_SUCCESS;
 	}
 	hr_node_free(w->node);
+	hr_private_uplink_free(w->uplink);
 	hr_private_config_done(&w->config);
 	free(w);
 	return status;

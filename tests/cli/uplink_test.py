@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""headrace run -o tcp://...: what a collector gets is what a folder would have got, whatever happens on the way.
+
+The collector is tests/uplink/fake_collector: it stores what comes, and fails as it is told to.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+
+import harness
+
+COLLECTOR = os.environ["HR_FAKE_COLLECTOR"]
+
+
+def dead_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Uplink(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.spool = os.path.join(self.dir, "spool")
+        self.collectors = []
+
+    def tearDown(self):
+        for process in self.collectors:
+            self.stop(process)
+        super().tearDown()
+
+    def collector(self, *words, store=None):
+        """Starts one; self.store is its store."""
+        process = subprocess.Popen([COLLECTOR, store or self.store, *words], stdout=subprocess.PIPE)
+        process.port = int(process.stdout.readline())
+        self.collectors.append(process)
+        return process
+
+    def stop(self, process):
+        if process.poll() is None:
+            process.terminate()
+            process.wait(20)
+        process.stdout.close()
+
+    def run_to(self, to, *words, env=None, **how):
+        """`headrace run -o TO WORDS...`"""
+        command = [harness.HEADRACE, "run", "-o", to, "--summary", self.summary_file, *words]
+        environment = harness.clean_environment(
+            **{"HEADRACE_DAEMON_LOG": self.log, "HEADRACE_SPOOL": self.spool, **(env or {})})
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **how}
+        return subprocess.Popen(command, env=environment, cwd=self.dir, **how)
+
+    def finish(self, process, timeout=60):
+        out, err = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err.decode())
+
+    def generate(self, to, *words, env=None):
+        """A generator's run: its own account, and what was said."""
+        done = self.finish(self.run_to(to, *words, "--", harness.GENERATOR, self.data, "20", "50", env=env))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def address(self, process):
+        return f"tcp://127.0.0.1:{process.port}"
+
+    def streams_in_spool(self):
+        jobs = os.path.join(self.spool, "jobs")
+        return [s for j in os.listdir(jobs) for s in os.listdir(os.path.join(jobs, j))]
+
+    def assert_arrived(self, want):
+        """Stops the collectors: rows of events, rollups and file records are the generator's."""
+        for process in self.collectors:
+            self.stop(process)
+        rows, err = self.query(
+            "SELECT (SELECT count(*) FROM events WHERE class = 'read') AS reads, (SELECT sum(bytes) FROM rollups "
+            "WHERE class = 'read') AS read_bytes, (SELECT sum(writes) FROM file_records) AS writes, "
+            "(SELECT sum(bytes) FROM events WHERE class = 'write') AS written_bytes, (SELECT count(*) FROM losses) AS lost")
+        got = {k: int(v) for k, v in rows[0].items()}
+        self.assertEqual(got, {**{k: want[k] for k in ("reads", "read_bytes", "writes", "written_bytes")}, "lost": 0}, err)
+
+    # ---- what arrives
+
+    def test_the_same_as_in_a_folder(self):
+        c = self.collector()
+        want, err = self.generate(self.address(c), "--include", self.data)
+        self.assert_totals(want)
+        self.assertEqual(self.summary()["state"], "ended")
+        self.assertEqual(self.summary()["store"], self.address(c))
+        self.assertRegex(err, r"ask on: headrace query tcp://127\.0\.0\.1:\d+ --job")
+        self.assertRegex(err, rf"headrace: sent to {self.address(c)}: \d+ frames\n")
+        self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
+        self.assertEqual(os.stat(self.spool).st_mode & 0o777, 0o700)
+        self.assert_arrived(want)
+
+    def test_bad_connections(self):
+        for seed in range(4):
+            self.store = os.path.join(self.dir, f"store{seed}")
+            c = self.collector(f"seed={seed}", "drop=60", "forget=60", "gap=30", "full=30")
+            want, err = self.generate(self.address(c), "--include", self.data)
+            self.assertIn("sent to tcp://", err)
+            self.assert_totals(want)
+            self.assert_arrived(want)
+
+    def test_the_second_collector(self):
+        c = self.collector()
+        want, err = self.generate(f"tcp://127.0.0.1:{dead_port()},{self.address(c)}", "--include", self.data)
+        self.assertIn(f"sent to {self.address(c)}: ", err)
+        self.assert_arrived(want)
+
+    def test_the_daemon_is_killed(self):
+        c = self.collector()
+        process = self.run_to(self.address(c), "--include", self.data, "--", "sh", "-c",
+                              f"{harness.GENERATOR} {self.data} 20 50; touch {self.dir}/half; sleep 1; "
+                              f"{harness.GENERATOR} {self.data} 20 50 >/dev/null")
+        self.wait_for("half of it", lambda: os.path.exists(f"{self.dir}/half"))
+        spool = os.path.realpath(self.spool)
+        self.store, store = spool, self.store
+        workers = self.daemons("worker")
+        for pid in workers:
+            harness.kill(pid)
+        self.store = store
+        self.assertEqual(len(workers), 1)
+        done = self.finish(process)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("sent to tcp://", done.stderr)
+        want = {k: 2 * v for k, v in json.loads(done.stdout).items()}
+        self.assert_totals(want)
+        self.assert_arrived(want)
+
+    # ---- nobody there
+
+    def test_no_collector(self):
+        """Said once; nothing is lost; the command that is named sends it."""
+        port = dead_port()
+        want, err = self.generate(f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "1500ms", "--job", "j 1")
+        self.assert_totals(want)
+        self.assertRegex(err, r"sending to tcp://127\.0\.0\.1:\d+: \d+ of \d+ frames left")
+        self.assertRegex(err, r"headrace: \d+ of \d+ frames are not sent yet \(.*connection refused\); they wait in the spool")
+        self.assertEqual(len(self.streams_in_spool()), 1)
+        command = shlex.split(re.search(r"or this command: (.*)", err).group(1))
+        self.assertTrue(os.path.isabs(command[0]))
+        self.collector(f"port={port}")
+        done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=30,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"headraced: sent to tcp://.*: \d+ frames")
+        self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
+        self.assert_arrived(want)
+
+    def test_said_while_it_runs(self):
+        done = self.finish(self.run_to("tcp://no-such-host.invalid", "--drain", "0", "--", "sleep", "1"))
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(len(re.findall("no collector can be reached", done.stderr)), 1, done.stderr)
+
+    def test_the_next_run_sends_what_was_left(self):
+        port = dead_port()
+        want, _ = self.generate(f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "0", "--job", "left")
+        c = self.collector(f"port={port}")
+        done = self.finish(self.run_to(self.address(c), "--job", "next", "--", "sleep", "1"))
+        self.assertIn("sent to", done.stderr)
+        self.wait_for("an empty spool", lambda: not os.listdir(os.path.join(self.spool, "jobs")))
+        self.stop(c)
+        rows, _ = self.query("SELECT count(*) AS n FROM events WHERE job = 'left' AND class = 'read'")
+        self.assertEqual(int(rows[0]["n"]), want["reads"])
+
+    def test_an_interrupt_ends_the_waiting(self):
+        process = self.run_to(f"tcp://127.0.0.1:{dead_port()}", "--drain", "10m", "--", "true")
+        lines = []
+        for line in process.stderr:
+            lines.append(line.decode())
+            if "frames left" in lines[-1]:
+                process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 0)
+        process.stdout.close()
+        process.stderr.close()
+        self.assertIn("not sent yet", "".join(lines))
+
+    # ---- the rest
+
+    def test_refused(self):
+        c = self.collector("nack=denied")
+        done = self.finish(self.run_to(self.address(c), "--drain", "1s", "--job", "j1", "--", "true"))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("job j1 of ", done.stderr)
+        self.assertIn("is not sent (denied): because the test wants it", done.stderr)
+        self.assertEqual(len(self.streams_in_spool()), 1)
+
+    def test_two_runs_share_a_daemon(self):
+        c = self.collector()
+        gate = os.path.join(self.dir, "gate")
+        os.mkfifo(gate)
+        runs = [self.run_to(self.address(c), "--job", "j1", "--include", self.data, "--", "bash", "-c",
+                            f"echo >{self.dir}/here.{i}; read x <{gate}; exec {harness.GENERATOR} {self.data} 5 5")
+                for i in range(2)]
+        self.wait_for("both", lambda: all(os.path.exists(f"{self.dir}/here.{i}") for i in range(2)))
+        with open(gate, "w", encoding="utf-8") as f:
+            f.write("x\nx\n")
+            f.flush()
+            time.sleep(0.3)
+        done = [self.finish(run) for run in runs]
+        self.assertEqual([d.returncode for d in done], [0, 0])
+        self.assertEqual(sum("sent to tcp://" in d.stderr for d in done), 1)
+        self.assertEqual(sum("  stored " in d.stderr for d in done), 1)
+        self.stop(c)
+        self.assertEqual(len(os.listdir(os.path.join(self.store, "jobs", "j1"))), 1)
+
+    def test_mistakes(self):
+        for to in ("tcp://", "tcp://host:99999", "tcp://a,b c"):
+            done = self.finish(self.run_to(to, "--", "true"))
+            self.assertEqual(done.returncode, 2, done.stderr)
+        for env in ({"HEADRACE_SPOOL_SIZE": "1k"}, {"HEADRACE_TLS_CERT": "/etc/passwd"},
+                    {"HEADRACE_TLS_CERT": "/no/such", "HEADRACE_TLS_KEY": "/no/such", "HEADRACE_TLS_CA": "/no/such"},
+                    {"HEADRACE_SPOOL": "/proc/no"}):
+            done = self.finish(self.run_to("tcp://127.0.0.1:1", "--", "true", env=env))
+            self.assertEqual(done.returncode, 125, (env, done.stderr))
+            self.assertIn(list(env)[0].replace("_SIZE", ""), done.stderr)
+
+    def test_uplink_command(self):
+        headraced = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)), "daemon", "headraced")
+        for words, status in ((["--help"], 0), ([], 2), (["/no/such", "--collector", "tcp://a"], 66),
+                              ([self.dir], 2), ([self.dir, "--collector", "nonsense"], 2),
+                              ([self.dir, "--collector", "tcp://a", "--tls-cert", "x"], 2)):
+            done = subprocess.run([headraced, "uplink", *words], capture_output=True, text=True, timeout=20, check=False)
+            self.assertEqual(done.returncode, status, (words, done.stderr))
+
+
+if __name__ == "__main__":
+    harness.main()
