@@ -91,10 +91,11 @@ bool hr_private_uplink_ended(const struct hr_private_config *config)
 	const struct hr_stream *streams;
 	struct hr_catalog *c;
 	char *error = NULL;
+	const struct hr_catalog_filter filter = {.job = config->node.id.job};
 	bool ended = false;
 
 	if (!config->collectors ||
-	    hr_catalog_open(&config->node.store, 1, config->node.id.job, &c, &error) < 0) {
+	    hr_catalog_open(&config->node.store, 1, &filter, &c, &error) < 0) {
 		free(error);
 		return false;
 	}

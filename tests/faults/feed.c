@@ -9,6 +9,7 @@
  * Event i reads one byte at offset i of /data/<node>.numbered. Ends with 0 when a collector has acknowledged all.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct feed {
 	struct hr_writer *writer;
 	struct hr_encoder *encoder;
 	struct hr_event *list;
+	char ended[4096]; /* a file that says that the stream was written to its end */
 };
 
 static void die(const char *what, int r)
@@ -55,6 +57,12 @@ static void set_job(Headrace__JobEvent *job, char *state)
 	job->start_ns = FIRST_NS;
 }
 
+/* Times that do not compress, so that batches take room. */
+static uint64_t noise(uint64_t number)
+{
+	return (number * UINT64_C(0x9e3779b97f4a7c15)) >> 40;
+}
+
 static void fill_events(struct feed *f, uint64_t batch, Headrace__EventBatch *msg)
 {
 	const struct hr_task task = {.proc = 1, .tid = 1};
@@ -62,14 +70,15 @@ static void fill_events(struct feed *f, uint64_t batch, Headrace__EventBatch *ms
 	for (uint64_t i = 0; i < f->events; i++) {
 		uint64_t number = batch * f->events + i;
 
-		f->list[i] = (struct hr_event){.start_ns = FIRST_NS + number * 1000,
-					       .dur_ns = 300 + number % 7,
-					       .offset = (int64_t)number,
-					       .ret = 1,
-					       .asked = 1,
-					       .file = 1,
-					       .fd = 3,
-					       .op = HR_OP_pread64};
+		f->list[i] =
+		    (struct hr_event){.start_ns = FIRST_NS + number * 1000 + noise(number) % 1000,
+				      .dur_ns = noise(number),
+				      .offset = (int64_t)number,
+				      .ret = 1,
+				      .asked = 1,
+				      .file = 1,
+				      .fd = 3,
+				      .op = HR_OP_pread64};
 	}
 	if (hr_batch_encode(f->encoder, f->list, f->events, &task, 1, msg) < 0)
 		die("encode", ENOMEM);
@@ -188,7 +197,31 @@ static void write_stream(struct feed *f)
 	r = hr_writer_close(f->writer);
 	if (r < 0)
 		die("close the stream", r);
+	/* From here on there is nothing to make again, also for the next one. */
+	r = creat(f->ended, 0600);
+	if (r < 0)
+		die(f->ended, errno);
+	close(r);
 	hr_spool_closed(f->spool);
+}
+
+/* Until a collector has all. */
+static void wait_for_uplink(struct hr_uplink *u)
+{
+	static const struct timespec pause = {.tv_nsec = 20000000};
+	struct hr_uplink_stats s;
+	unsigned looks;
+
+	hr_uplink_stats(u, &s);
+	looks = s.looks;
+	do {
+		nanosleep(&pause, NULL);
+		hr_uplink_stats(u, &s);
+		if (s.aside) {
+			fprintf(stderr, "feed: set aside: %s\n", s.aside_text);
+			exit(3);
+		}
+	} while (s.looks < looks + 2 || s.streams + s.elsewhere + s.waiting_journals > 0);
 }
 
 static int parse(struct feed *f, int argc, char **argv)
@@ -231,5 +264,48 @@ static int parse(struct feed *f, int argc, char **argv)
 		}
 	}
 	f->spool_path = argv[optind];
-	return f->spool_path && f->node && f->collectors && f->events <= HR_BATCH_EVENTS ? 0 : -EINVAL;
+	return f->spool_path && f->node && f->collectors && f->events <= HR_BATCH_EVENTS ? 0
+											 : -EINVAL;
+}
+
+int main(int argc, char **argv)
+{
+	struct feed f = {.batches = 100, .events = 500, .every_ms = 10, .instance = 1};
+	struct hr_address collectors[HR_ADDRESSES_MAX];
+	struct hr_uplink_config config = {.collectors = collectors,
+					  .software = "feed",
+					  .boot_id = "b00t",
+					  .any_node = true,
+					  .recover_ms = HR_UPLINK_NEVER,
+					  .better_ms = 2000,
+					  .scan_ms = 200};
+	struct hr_uplink *uplink;
+	char *error = NULL;
+	int r = parse(&f, argc, argv);
+
+	if (r < 0 || hr_address_parse_list(f.collectors, collectors, HR_ADDRESSES_MAX,
+					   &config.n_collectors) < 0) {
+		fputs("feed: see the head of feed.c\n", stderr);
+		return 2;
+	}
+	snprintf(f.ended, sizeof(f.ended), "%s.ended", f.spool_path);
+	f.list = calloc(f.events, sizeof(*f.list));
+	r = f.list ? hr_encoder_new(&f.encoder) : -ENOMEM;
+	if (r == 0)
+		r = hr_spool_new(f.spool_path, f.spool_bytes, &f.spool);
+	if (r < 0)
+		die(f.spool_path, r);
+	config.spool = f.spool;
+	config.node = f.node;
+	r = hr_uplink_new(&config, &uplink, &error);
+	if (r < 0)
+		die(error ? error : "uplink", r);
+	if (access(f.ended, F_OK) < 0)
+		write_stream(&f);
+	wait_for_uplink(uplink);
+	hr_uplink_free(uplink);
+	hr_spool_free(f.spool);
+	hr_encoder_free(f.encoder);
+	free(f.list);
+	return 0;
 }

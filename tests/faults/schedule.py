@@ -25,7 +25,8 @@ import time
 
 import hosts
 
-BATCHES, BATCH_EVENTS, BATCH_MS = 120, 500, 25  # of a feed: 3 s
+BATCHES, BATCH_EVENTS, BATCH_MS = 140, 5000, 25  # of a feed: 3.5 s, about 4 MB
+JOB_READS = 60000  # of the real job
 FAULT_S = 4.0  # how long things break
 HEAL_S = 60.0  # how long healing may take
 STORE_BYTES = "48m"
@@ -92,13 +93,14 @@ class World:
         self.preload = os.path.join(args.build, "tests/faults/libhr_faults.so")
         self.net = hosts.Network(args.daemons, seed)
         self.n_collectors = 2 if seed % 4 == 0 else 1
-        self.spool_bytes = self.random.choice([512 << 10, 4 << 20, 64 << 20])
+        self.spool_bytes = self.random.choice([1 << 20, 2 << 20, 64 << 20])
         self.collectors = [self.make_collector(k) for k in range(self.n_collectors)]
         self.addresses = ",".join(f"tcp://{self.net.address}:{4747 + k}" for k in range(self.n_collectors))
         self.real = args.headrace and seed % 3 == 0
         self.feeds = [self.make_feed(i) for i in range(1, args.daemons + (0 if self.real else 1))]
         self.job = self.make_job(args.daemons) if self.real else None
         self.log = []
+        self.n_faults = 0
 
     # ---- parts
 
@@ -119,7 +121,7 @@ class World:
     def make_job(self, i):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reads.py")
         command = [self.args.headrace, "run", "--job", "real", "-o", self.addresses, "--drain", f"{int(HEAL_S)}s", "--",
-                   "/usr/bin/python3", script, f"{self.dir}/data", str(BATCHES * BATCH_EVENTS), str(BATCHES * BATCH_MS / 1000)]
+                   "/usr/bin/python3", script, f"{self.dir}/data", str(JOB_READS), str(BATCHES * BATCH_MS / 1000)]
         os.environ["HEADRACE_SPOOL"] = f"{self.dir}/spool{i}"
         return Process(self, "job", command, self.net.node(i))
 
@@ -130,19 +132,21 @@ class World:
 
     def ballast(self, k):
         """Fills the collector's disk to the last byte."""
-        with open(f"{self.dir}/store{k}/ballast", "wb") as f:
+        fd = os.open(f"{self.dir}/store{k}/ballast", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        bytes_ = 65536
+        while bytes_:
             try:
-                while True:
-                    f.write(b"\0" * 65536)
-                    f.flush()
+                os.write(fd, b"\0" * bytes_)
             except OSError:
-                pass
+                bytes_ //= 16
+        os.close(fd)
 
     def one_fault(self):
         """Breaks something; returns what mends it, and after how many seconds."""
+        self.n_faults += 1
         r = self.random
         kind = r.choice(["kill_feed", "kill_feed", "kill_collector", "kill_collector", "tear_collector", "tear_feed", "cut", "cut",
-                         "slow", "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"])
+                         "slow", "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"] + (["kill_daemon"] * 3 if self.real else []))
         feed = r.randrange(len(self.feeds))
         node = feed + 1
         k = r.randrange(self.n_collectors)
@@ -151,6 +155,9 @@ class World:
             self.say(f"kill -9 feed{node}")
             self.feeds[feed].kill()
             return after, lambda: self.feeds[feed].start()
+        if kind == "kill_daemon":
+            self.say(f"kill -9 of the real job's headraced: {self.kill_daemon()}")
+            return after, lambda: None
         if kind == "kill_collector":
             self.say(f"kill -9 collector{k}")
             self.collectors[k].kill()
@@ -194,6 +201,19 @@ class World:
         self.collectors[k].stop(15)
         return after, lambda: self.collectors[k].start()
 
+    def kill_daemon(self):
+        """The worker, which its keeper starts again; not the keeper."""
+        for pid in hosts.run("ip", "netns", "pids", self.job.within).stdout.split():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if len(words) > 1 and words[0].endswith(b"headraced") and words[1] == b"worker":
+                self.signal(int(pid), signal.SIGKILL)
+                return pid
+        return "none now"
+
     @staticmethod
     def signal(pid, number):
         try:
@@ -215,10 +235,10 @@ class World:
             for item in [m for m in mend if m[0] <= now]:
                 item[1]()
                 mend.remove(item)
-            if now < end and len(mend) < 3:
+            if now < end and len(mend) < 4:
                 after, how = self.one_fault()
                 mend.append((time.monotonic() + after, how))
-            time.sleep(self.random.uniform(0.05, 0.4))
+            time.sleep(self.random.uniform(0.02, 0.2))
 
     # ---- running
 
@@ -346,6 +366,8 @@ def main():
     p.add_argument("--daemons", type=int, default=4)
     p.add_argument("--keep", action="store_true", help="leave what a failed schedule made")
     args = p.parse_args()
+    tree = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    os.environ.setdefault("HEADRACE_DUCKDB", os.path.join(tree, "third_party/duckdb"))
     reason = hosts.why_not()
     if reason:
         print(f"SKIPPED: {reason}")
@@ -357,7 +379,7 @@ def main():
             wrong = world.run()
         except Exception as e:  # a schedule that cannot be judged has failed
             wrong = [f"{type(e).__name__}: {e}"]
-        print(f"seed {seed}: {'ok' if not wrong else 'WRONG'}  {world.log[-1] if world.log else ''}", flush=True)
+        print(f"seed {seed}: {'ok' if not wrong else 'WRONG'}  {world.n_faults} faults  {world.log[-1] if world.log else ''}", flush=True)
         if wrong:
             failed.append(seed)
             print("\n".join(["  " + line for line in [*world.log, *wrong]] + [f"  kept in {world.dir}" if args.keep else ""]))
