@@ -210,7 +210,7 @@ static void on_timer(uv_timer_t *timer)
 		hr__in_resume(c);
 		break;
 	case HR__CONN_FLUSHING:
-		hr__conn_end(c, 0, "closed; the other side took too long to take the rest");
+		hr__conn_end(c, 0, "closed");
 		break;
 	case HR__CONN_CLOSING:
 		break;

@@ -18,10 +18,10 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/* A handshake record; frames begin with an H. */
+/* A record of TLS, a client's first word or a server's refusal of ours; frames begin with an H. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
-	return !c->tls && c->in.header[0] == 0x16;
+	return !c->tls && c->in.header[0] >= 0x14 && c->in.header[0] <= 0x17;
 }
 
 /* `r` of an assembly: hands a whole frame on, ends the connection on an error. */

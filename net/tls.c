@@ -39,6 +39,15 @@ static int expect(struct hr_tls_session *s, const char *host)
 		   : -ENOMEM;
 }
 
+/* OpenSSL says nothing to who does not speak TLS at all: a plain peer would see an end without a reason. */
+static void say_no(struct hr_tls_session *s)
+{
+	static const uint8_t alert[] = {0x15, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_PROTOCOL_VERSION};
+
+	if (hr_tls_out_bytes(s) == 0)
+		(void)BIO_write(s->out, alert, sizeof(alert));
+}
+
 /* 0: done or waiting for the peer. */
 static int shake(struct hr_tls_session *s)
 {
@@ -53,6 +62,7 @@ static int shake(struct hr_tls_session *s)
 	if (e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE)
 		return 0;
 	hr__tls_explain(s);
+	say_no(s);
 	return -EPROTO;
 }
 

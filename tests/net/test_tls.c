@@ -401,9 +401,11 @@ static void test_one_side_is_plain(void **state)
 					 &b.rig.client.c),
 			 0);
 	send_some(b.rig.client.c, 1, 100);
-	RUN_UNTIL(&b.rig, b.rig.server.closed);
+	RUN_UNTIL(&b.rig, b.rig.server.closed && b.rig.client.closed);
 	assert_int_equal(b.rig.server.error, -EPROTO);
 	assert_non_null(strstr(b.rig.server.why, "does not speak TLS"));
+	assert_int_equal(b.rig.client.error, -EBADMSG);
+	assert_non_null(strstr(b.rig.client.why, "speaks TLS"));
 	end(&b);
 	/* The plain side knows what it sees. */
 	rig_init(&rig);
