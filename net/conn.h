@@ -7,6 +7,7 @@
  * Owner     The library owns the connection from hr_conn_connect/_accept until `closed` has returned. The caller's `self` must
  *           live until then.
  * Threads   All in the loop's thread.
+ * Signals   The program ignores SIGPIPE: libuv writes to peers that are gone like anybody else.
  *
  *      connecting --(TCP, TLS done)--> ready --> frame, frame ...
  *          |                              |

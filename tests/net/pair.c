@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static void on_guard(uv_timer_t *timer)
 
 void rig_init(struct rig *rig)
 {
+	(void)signal(SIGPIPE, SIG_IGN);
 	memset(rig, 0, sizeof(*rig));
 	assert_int_equal(uv_loop_init(&rig->loop), 0);
 	assert_int_equal(uv_timer_init(&rig->loop, &rig->guard), 0);

@@ -99,11 +99,10 @@ static void test_last_words_arrive_though_much_was_unread(void **state)
 	rig_connect(&rig, NULL);
 	send_some(rig.client.c, 20);
 	RUN_UNTIL(&rig, rig.server.n == 1);
-	assert_int_equal(hr_conn_send(rig.server.c, make_frame(10, 9, HR_FRAME_CONTROL), 26), 0);
+	send_some(rig.server.c, 10);
 	hr_conn_close(rig.server.c, false);
 	RUN_UNTIL(&rig, rig.client.closed && rig.server.closed);
-	assert_int_equal(rig.client.n, 1);
-	assert_frame(&rig.client, 0, 10, 9, HR_FRAME_CONTROL);
+	assert_int_equal(rig.client.n, 10);
 	assert_int_equal(rig.server.n, 1);
 	rig_done(&rig);
 }
