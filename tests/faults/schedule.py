@@ -27,6 +27,7 @@ import hosts
 
 BATCHES, BATCH_EVENTS, BATCH_MS = 140, 5000, 25  # of a feed: 3.5 s, about 4 MB
 JOB_READS = 60000  # of the real job
+DAEMON_KILLS = 4  # of the real job's: its keeper takes more in a row for a daemon that cannot run, and says so
 FAULT_S = 4.0  # how long things break
 HEAL_S = 60.0  # how long healing may take
 STORE_BYTES = "48m"
@@ -101,6 +102,8 @@ class World:
         self.job = self.make_job(args.daemons) if self.real else None
         self.log = []
         self.n_faults = 0
+        self.n_kills = 0
+        self.rest = None
 
     # ---- parts
 
@@ -146,7 +149,7 @@ class World:
         self.n_faults += 1
         r = self.random
         kind = r.choice(["kill_feed", "kill_feed", "kill_collector", "kill_collector", "tear_collector", "tear_feed", "cut", "cut",
-                         "slow", "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"] + (["kill_daemon"] * 3 if self.real else []))
+                         "slow", "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"] + (["kill_daemon"] * 3 if self.real and self.n_kills < DAEMON_KILLS else []))
         feed = r.randrange(len(self.feeds))
         node = feed + 1
         k = r.randrange(self.n_collectors)
@@ -156,6 +159,7 @@ class World:
             self.feeds[feed].kill()
             return after, lambda: self.feeds[feed].start()
         if kind == "kill_daemon":
+            self.n_kills += 1
             self.say(f"kill -9 of the real job's headraced: {self.kill_daemon()}")
             return after, lambda: None
         if kind == "kill_collector":
@@ -276,6 +280,9 @@ class World:
                 status = p.child.poll()
                 if status == 0:
                     waiting.remove(p)
+                    if p is self.job:
+                        # `run` waits for a collector that is there, and says how to send what is left.
+                        waiting.append(self.send_rest())
                 elif status is not None and p is not self.job:
                     self.say(f"{p.name} had ended with {status}, is started again")
                     p.start()
@@ -283,6 +290,14 @@ class World:
                     return [f"job ended with {status}"]
             time.sleep(0.1)
         return [f"{p.name} is not done {HEAL_S:.0f} s after all was healed" for p in waiting]
+
+    def send_rest(self):
+        command = [f"{self.args.build}/daemon/headraced", "uplink", f"{self.dir}/spool{self.args.daemons}", "--collector",
+                   self.addresses]
+        rest = Process(self, "rest", command, self.job.within)
+        rest.start()
+        self.rest = rest
+        return rest
 
     # ---- the answer
 
@@ -339,7 +354,7 @@ class World:
         return []
 
     def close(self, keep):
-        for p in [*self.feeds, *self.collectors, *([self.job] if self.job else [])]:
+        for p in [*self.feeds, *self.collectors, *[p for p in (self.job, self.rest) if p]]:
             p.kill()
             p.log.close()
         if not keep:
