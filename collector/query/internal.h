@@ -189,7 +189,7 @@ struct hr_query {
 	size_t n_streams;
 	struct hr_pool pool;
 	unsigned threads;
-	uint64_t now_ns; /* wall clock by which streams are silent */
+	uint64_t now_ns, silent_ns; /* wall clock by which streams are silent, and after how long */
 	bool no_prune;
 	char *parquet;
 

@@ -41,9 +41,30 @@ static uint64_t half_of_memory(void)
 	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
 }
 
+static uint64_t wall_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A writer's lock says nothing of a stream that comes from elsewhere: its daemon must be heard of. */
+static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
+{
+	if (s->ended)
+		return HR_STREAM_ENDED;
+	if (!s->collected)
+		return s->live ? HR_STREAM_RUNNING : HR_STREAM_CUT;
+	if (!s->connected || (q->now_ns > s->heard_ns && q->now_ns - s->heard_ns > q->silent_ns))
+		return HR_STREAM_SILENT;
+	return HR_STREAM_RUNNING;
+}
+
 static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct hr_stream *s)
 {
 	to->s = s;
+	to->state = life(q, s);
 	to->cluster = hr__string_ofz(&q->pool, s->cluster);
 	to->job = hr__string_ofz(&q->pool, s->job);
 	to->node = hr__string_ofz(&q->pool, s->node);
@@ -64,36 +85,6 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 		to->mount_known[i] = true;
 	}
 	return 0;
-}
-
-static uint64_t wall_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* A writer's lock says nothing of a stream that comes from elsewhere: its daemon must be heard of. */
-static void find_silent(struct hr_query *q, const struct hr_query_options *o)
-{
-	uint64_t limit = o->silent_ns != 0 ? o->silent_ns : HR_SILENT_NS;
-
-	q->now_ns = o->now_ns != 0 ? o->now_ns : wall_clock();
-	for (size_t i = 0; i < q->n_streams; i++) {
-		struct hr_qstream *st = &q->streams[i];
-		const struct hr_stream *s = st->s;
-
-		if (s->ended || !s->collected)
-			st->state = s->ended  ? HR_STREAM_ENDED
-				    : s->live ? HR_STREAM_RUNNING
-					      : HR_STREAM_CUT;
-		else if (!s->connected ||
-			 (q->now_ns > s->heard_ns && q->now_ns - s->heard_ns > limit))
-			st->state = HR_STREAM_SILENT;
-		else
-			st->state = HR_STREAM_RUNNING;
-	}
 }
 
 static int make_streams(struct hr_query *q)
@@ -277,8 +268,9 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 	pthread_mutex_init(&q->damage_lock, NULL);
 	if (options->parquet != NULL)
 		q->parquet = strdup(options->parquet);
+	q->now_ns = options->now_ns != 0 ? options->now_ns : wall_clock();
+	q->silent_ns = options->silent_ns != 0 ? options->silent_ns : HR_SILENT_NS;
 	r = make_streams(q);
-	find_silent(q, options);
 	if (r == 0)
 		r = open_database(q, options, ret_error);
 	if (r == 0)

@@ -25,7 +25,7 @@
 #define SPILL_PREFIX "headrace-query-" /* a folder: this, the collector's pid, a number */
 
 /* Why a query is ended from here. Later ones are stronger. */
-enum why { WHY_NOT, WHY_CANCELLED, WHY_LATE, WHY_BROKEN, WHY_STOPPED, WHY_DROPPED };
+enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
 
 struct query {
 	struct hr_queries *all;
@@ -241,7 +241,7 @@ static void end(struct query *q, enum why why)
 		hr_conn_pause(q->child, false);
 	if (q->exited)
 		return;
-	if (why >= WHY_BROKEN) {
+	if (why != WHY_CANCELLED && why != WHY_LATE) {
 		uv_process_kill(&q->process, SIGKILL);
 		return;
 	}
@@ -309,7 +309,7 @@ static void child_closed(void *self, int error, const char *why)
 
 	(void)why;
 	q->child = NULL;
-	if (error < 0)
+	if (error == -EBADMSG || error == -E2BIG)
 		end(q, WHY_BROKEN);
 	settle(q);
 }
@@ -380,7 +380,6 @@ static int spawn(struct query *q, int child_fd)
 					.file = q->all->config.exe,
 					.args = args,
 					.env = environment(),
-					.cwd = "/",
 					.stdio_count = CHILD_FD + 1,
 					.stdio = stdio};
 	int r = -ENOMEM;

@@ -39,21 +39,21 @@ struct hr_queries;
 int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config,
 		   struct hr_queries **ret);
 /* Ends all; `gone` is called from the loop when the last child is. */
-void hr_queries_stop(struct hr_queries *q, void (*gone)(void *self), void *self);
-void hr_queries_free(struct hr_queries *q); /* accepts NULL */
+void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *self);
+void hr_queries_free(struct hr_queries *all); /* accepts NULL */
 
 /*
  * Begins a client's query: Progress, Output, Note and Done go to `client`. A client has one at a time: -EBUSY. -EACCES: this
  * caller may not ask (said to the client with Done already).
  */
-int hr_queries_begin(struct hr_queries *q, struct hr_conn *client, const struct hr_who *who,
+int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struct hr_who *who,
 		     const Headrace__Query *query);
-void hr_queries_cancel(struct hr_queries *q, struct hr_conn *client); /* Done follows */
-void hr_queries_drop(struct hr_queries *q,
+void hr_queries_cancel(struct hr_queries *all, struct hr_conn *client); /* Done follows */
+void hr_queries_drop(struct hr_queries *all,
 		     struct hr_conn *client); /* the connection is going: nothing follows */
-void hr_queries_drained(struct hr_queries *q,
+void hr_queries_drained(struct hr_queries *all,
 			struct hr_conn *client); /* there is room to send again */
-unsigned hr_queries_running(const struct hr_queries *q);
+unsigned hr_queries_running(const struct hr_queries *all);
 
 /* The child: serves one QueryOrder on `fd` and returns its exit status. */
 int hr_query_worker(int fd);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -91,14 +92,15 @@ static int limits(const struct hr_cage *c)
 int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 {
 	char text[64] = {0};
-	unsigned long pages = 0;
+	unsigned long pages;
 	ssize_t n = pread(c->statm, text, sizeof(text) - 1, 0);
 
 	close(c->statm);
 	c->statm = -1;
 	if (SANITIZED)
 		return 0;
-	if (n <= 0 || sscanf(text, "%lu", &pages) != 1)
+	pages = n > 0 ? strtoul(text, NULL, 10) : 0;
+	if (pages == 0)
 		return -EIO;
 	return limit(RLIMIT_AS, pages * (uint64_t)sysconf(_SC_PAGESIZE) + bytes + ENGINE_BYTES +
 				    c->threads * THREAD_BYTES);

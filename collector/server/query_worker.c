@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -143,14 +144,15 @@ static int read_all(int fd, uint8_t *buf, size_t bytes)
 static int read_order(struct worker *w)
 {
 	uint8_t header[HR_FRAME_HDR_BYTES], *frame;
-	Headrace__Wire *msg;
-	size_t bytes, whole;
+	Headrace__Wire *msg = NULL;
+	size_t bytes = 0, whole;
 	uint32_t flags;
 	int r = read_all(w->fd, header, sizeof(header));
 
-	if (r == 0)
-		r = hr_frame_check_any(header, sizeof(header),
-				       HR_FRAME_HDR_BYTES + HR_WIRE_MAX_BYTES, &bytes, &flags);
+	if (r < 0)
+		return r;
+	r = hr_frame_check_any(header, sizeof(header), HR_FRAME_HDR_BYTES + HR_WIRE_MAX_BYTES,
+			       &bytes, &flags);
 	if (r != -EAGAIN)
 		return r < 0 ? r : -EBADMSG;
 	frame = malloc(bytes);
@@ -163,7 +165,7 @@ static int read_order(struct worker *w)
 	if (r == 0)
 		r = hr_wire_unpack(frame, bytes, &msg);
 	free(frame);
-	if (r < 0)
+	if (r < 0 || msg == NULL)
 		return r;
 	w->message = msg;
 	if (msg->body_case != HEADRACE__WIRE__BODY_QUERY_ORDER || msg->query_order->query == NULL)
@@ -346,15 +348,23 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	return status;
 }
 
+/* One that died before this process could follow it into death has closed its end; the order may be here all the same. */
+static bool parent_gone(int fd)
+{
+	struct pollfd end = {.fd = fd};
+
+	return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 int hr_query_worker(int fd)
 {
 	struct worker w = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER, .started_ms = clock_ms()};
 	enum hr_ask_status status;
 	uint64_t rows = 0;
 
-	if (hr_cage_begin() < 0)
+	if (hr_cage_begin() < 0 || parent_gone(fd))
 		return EXIT_FAILURE;
-	mallopt(M_ARENA_MAX, ARENAS);
+	mallopt(M_ARENA_MAX, ARENAS); // NOLINT(concurrency-mt-unsafe): one thread so far
 	signal(SIGPIPE, SIG_IGN);
 	/* Blocked before DuckDB makes threads, which inherit the mask. */
 	sigemptyset(&w.signals);

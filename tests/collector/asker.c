@@ -167,11 +167,19 @@ void asker_open(struct asker *a, const struct server *s, const char *who)
 	assert_true(asker_step(a));
 }
 
+/* The answer. */
+static void forget(struct asker *a)
+{
+	if (a->to != NULL)
+		fclose(a->to);
+	free(a->out);
+}
+
 void asker_close(struct asker *a)
 {
 	if (a->fd >= 0)
 		close(a->fd);
-	free(a->out);
+	forget(a);
 	*a = (struct asker){.fd = -1};
 }
 
@@ -181,8 +189,10 @@ void asker_send(struct asker *a, const struct question *q)
 	Headrace__Query body = HEADRACE__QUERY__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
-	free(a->out);
+	forget(a);
 	*a = (struct asker){.fd = a->fd, .status = -1};
+	a->to = open_memstream(&a->out, &a->n);
+	assert_non_null(a->to);
 	body.n_words = 1;
 	body.words = words;
 	body.job = q->job != NULL ? (char *)q->job : "";
@@ -222,11 +232,8 @@ static void take(struct asker *a, const Headrace__Wire *msg)
 	switch (msg->body_case) {
 	case HEADRACE__WIRE__BODY_OUTPUT:
 		assert_true(msg->output->data.len <= HR_WIRE_OUTPUT_BYTES);
-		a->out = realloc(a->out, a->n + msg->output->data.len + 1);
-		assert_non_null(a->out);
-		memcpy(a->out + a->n, msg->output->data.data, msg->output->data.len);
-		a->n += msg->output->data.len;
-		a->out[a->n] = '\0';
+		fwrite(msg->output->data.data, 1, msg->output->data.len, a->to);
+		fflush(a->to);
 		break;
 	case HEADRACE__WIRE__BODY_NOTE:
 		snprintf(a->notes + n, sizeof(a->notes) - n, "%s\n", msg->note->text);

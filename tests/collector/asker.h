@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct server {
@@ -29,7 +30,8 @@ unsigned server_children(const struct server *s);
 
 struct asker {
 	int fd;
-	char *out; /* the answer */
+	FILE *to;
+	char *out; /* the answer, as far as it has come; NULL: nothing yet */
 	size_t n;
 	char notes[8192]; /* a line each */
 	char waiting[128];

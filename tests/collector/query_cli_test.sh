@@ -184,7 +184,7 @@ export HEADRACE_TLS_CERT=$tmp/ca/user/alice.pem HEADRACE_TLS_KEY=$tmp/ca/user/al
 says 0 "not recorded: ring_full" "$at" --format csv 'SELECT job FROM jobs'
 printf 'job\r\n7\r\n' | cmp -s - "$tmp/out" || fail "alice sees $(cat "$tmp/out")"
 says 0 "" "tcp://localhost:$socket" 'SELECT repeat(range::VARCHAR, 100) FROM range(100000)'
-HEADRACE_TLS_KEY= says 1 "HEADRACE_TLS_KEY\|key" "$at" jobs
+HEADRACE_TLS_KEY='' says 1 "HEADRACE_TLS_KEY\|key" "$at" jobs
 unset HEADRACE_TLS_CA
 says 1 "HEADRACE_TLS_KEY is set and HEADRACE_TLS_CA is not" "$at" jobs
 unset HEADRACE_TLS_CERT HEADRACE_TLS_KEY
@@ -193,7 +193,7 @@ cp "$tmp/ca/user/alice.pem" "$tmp/config/headrace/tls/cert.pem"
 cp -p "$tmp/ca/user/alice.key" "$tmp/config/headrace/tls/key.pem"
 cp "$tmp/ca/ca.pem" "$tmp/config/headrace/tls/ca.pem"
 XDG_CONFIG_HOME=$tmp/config says 0 "ring_full" "$at" jobs
-HEADRACE_TLS_CERT= XDG_CONFIG_HOME=$tmp/config says 69 "TLS" "$at" jobs
+HEADRACE_TLS_CERT='' XDG_CONFIG_HOME=$tmp/config says 69 "TLS" "$at" jobs
 end
 
 # ---- MUNGE: a credential of whoever runs this, made when the collector asks for one ------------------------
