@@ -26,8 +26,9 @@
 #define SANITIZED 0
 #endif
 
-#define NICE	  10
-#define FILES_MAX 256u
+#define NICE	   10
+#define FILES_MAX  256u
+#define CPU_KILL_S 5u /* from SIGXCPU, which names its reason, to SIGKILL */
 #define SPILL_MORE                                                                                 \
 	(UINT64_C(64) << 20) /* the engine has a limit of its own, and better words for it */
 #define CPU_MORE_S                                                                                 \
@@ -62,30 +63,31 @@ int hr_cage_begin(void)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static int limit(int what, uint64_t most)
+/* `more`: between what is told and what ends it. */
+static int limit(int what, uint64_t most, uint64_t more)
 {
 	struct rlimit l;
 
 	if (getrlimit(what, &l) < 0)
 		return -errno;
-	if (l.rlim_max > most)
-		l.rlim_max = most;
-	l.rlim_cur = l.rlim_max;
+	if (l.rlim_max > most + more)
+		l.rlim_max = most + more;
+	l.rlim_cur = l.rlim_max < most ? l.rlim_max : most;
 	return setrlimit(what, &l) < 0 ? -errno : 0;
 }
 
 static int limits(const struct hr_cage *c)
 {
 	uint64_t cpu_s = (c->time_ms / 1000 + 1) * c->threads + CPU_MORE_S;
-	int r = limit(RLIMIT_NOFILE, FILES_MAX);
+	int r = limit(RLIMIT_NOFILE, FILES_MAX, 0);
 
 	signal(SIGXFSZ, SIG_IGN); /* a write past the limit is an error of the statement */
 	if (r == 0)
-		r = limit(RLIMIT_CORE, 0);
+		r = limit(RLIMIT_CORE, 0, 0);
 	if (r == 0)
-		r = limit(RLIMIT_FSIZE, c->spill != NULL ? c->spill_bytes + SPILL_MORE : 0);
+		r = limit(RLIMIT_FSIZE, c->spill != NULL ? c->spill_bytes + SPILL_MORE : 0, 0);
 	if (r == 0 && c->time_ms != 0)
-		r = limit(RLIMIT_CPU, cpu_s);
+		r = limit(RLIMIT_CPU, cpu_s, CPU_KILL_S);
 	return r;
 }
 
@@ -102,8 +104,10 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 	pages = n > 0 ? strtoul(text, NULL, 10) : 0;
 	if (pages == 0)
 		return -EIO;
-	return limit(RLIMIT_AS, pages * (uint64_t)sysconf(_SC_PAGESIZE) + bytes + ENGINE_BYTES +
-				    c->threads * THREAD_BYTES);
+	return limit(RLIMIT_AS,
+		     pages * (uint64_t)sysconf(_SC_PAGESIZE) + bytes + ENGINE_BYTES +
+			 c->threads * THREAD_BYTES,
+		     0);
 }
 
 /* ---- Landlock: the kernel's numbers, which older headers do not have ------------------------------ */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# query_cli_test.sh HEADRACE MAKE_STORE QUERY_SERVER MAKE_CA - `headrace query` of a collector: the same answers as of the store's folder,
+# query_cli_test.sh HEADRACE MAKE_STORE QUERY_SERVER MAKE_CA COLLECTOR - `headrace query` of a collector: the same answers as of the store's folder,
 # and what is said when there is none
 #
 # Ends with 77 (skipped) where there is no DuckDB.
@@ -9,6 +9,7 @@ set -u
 headrace=$1
 server=$3
 make_ca=$4
+collector=$5
 tmp=$(mktemp -d)
 trap 'exec 8>&-; rm -rf "$tmp" "$store"' EXIT
 store=$("$2") || exit 1
@@ -57,16 +58,17 @@ same() {
 	cmp -s "$tmp/folder.err" "$tmp/remote.err" || fail "$*: other notes: $(diff "$tmp/folder.err" "$tmp/remote.err" | head -5)"
 }
 
-begin
-for format in table json csv; do
+# compare FORMAT: every named query and every table
+compare() {
+	local format=$1
 	for name in $("$headrace" query --list | cut -d' ' -f1); do
 		case $name in
-		file) same --format $format file /data/train/img-001.jpg ;;
-		*) same --format $format "$name" ;;
+		file) same --format "$format" file /data/train/img-001.jpg ;;
+		*) same --format "$format" "$name" ;;
 		esac
 	done
 	while read -r sql; do
-		same --format $format "$sql"
+		same --format "$format" "$sql"
 	done <<-'SQL'
 		SELECT * FROM events ORDER BY ALL
 		SELECT * FROM hr_events() ORDER BY ALL
@@ -89,6 +91,11 @@ for format in table json csv; do
 		SELECT 1; SELECT 2
 		SELECT NULL AS n, '' AS t WHERE false
 	SQL
+}
+
+begin
+for format in table json csv; do
+	compare $format
 done
 same --job 7 summary
 same slow rank=77
@@ -118,7 +125,7 @@ says() {
 	grep -q -- "$pattern" "$tmp/err" || fail "$*: does not say '$pattern' but $(head -3 "$tmp/err")"
 }
 
-endless='SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3'
+endless='SELECT count(*) FROM range(100000000000000) t WHERE range % 7 = 8'
 says 66 "no job 'nojob' in this collector's store; there is: 7, 8" "$at" --job nojob summary
 says 2 "one collector at a time" "$at" "$store" summary
 says 2 "one collector at a time" "$store" "$at" summary
@@ -173,6 +180,16 @@ grep -q "the answer is not whole" "$tmp/err" || fail "a server that goes: $(cat 
 [ -z "$(ls "$tmp"/gone.csv* 2>/dev/null)" ] || fail "a server that goes leaves half an answer"
 wait "$server_pid" 2>/dev/null
 exec 8>&-
+
+# ---- a whole headrace-collector, over TCP; its store's folder may still be asked ------------------------
+
+"$collector" --store "$store" --listen tcp://127.0.0.1:0 --query-spill "$tmp/spill" 2>"$tmp/collector.log" &
+collector_pid=$!
+until at=$(grep -o 'tcp://127.0.0.1:[0-9]*' "$tmp/collector.log"); do sleep 0.05; done
+compare csv
+says 1 "its time limit of 1.00 s was over" "$at" --time 1s "$endless"
+kill "$collector_pid"
+wait "$collector_pid" || fail "the collector ended with $?"
 
 # ---- TLS: who asks is what the certificate says ----------------------------------------------------------
 

@@ -27,9 +27,7 @@
 #define MANY_BYTES 188888893
 #endif
 
-#define ENDLESS                                                                                    \
-	"SELECT count(*) FROM range(1000000000) a, range(1000000000) b "                           \
-	"WHERE a.range * b.range % 7 = 3"
+#define ENDLESS "SELECT count(*) FROM range(100000000000000) t WHERE range % 7 = 8"
 /* Some tenths of a second. */
 #define STEADY	      "SELECT count(*) AS n FROM range(40000000) t WHERE range % 3 = 1"
 #define STEADY_ANSWER "n\r\n13333333\r\n"
@@ -440,7 +438,27 @@ static void a_client_that_goes_takes_its_process_along(void **state)
 	wait_for_no_child();
 }
 
-static void a_server_that_stops_says_so(void **state)
+/* Whenever a process is met by its end: before it runs, before it has its order, in the middle. */
+static void an_end_at_any_time_is_an_end(void **state)
+{
+	struct asker a;
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		asker_open(&a, &server, "");
+		asker_send(&a, &(struct question){.sql = ENDLESS});
+		usleep(i * 3000);
+		asker_cancel(&a);
+		assert_int_equal(asker_wait(&a), 130);
+		assert_string_equal(a.notes, "interrupted\n");
+		asker_send(&a, &(struct question){.sql = ENDLESS});
+		usleep(i * 3000);
+		asker_close(&a);
+	}
+	wait_for_no_child();
+}
+
+static void a_server_that_stops_leaves_no_process(void **state)
 {
 	struct asker a;
 
@@ -450,6 +468,7 @@ static void a_server_that_stops_says_so(void **state)
 	asker_send(&a, &(struct question){.sql = ENDLESS});
 	(void)server_child(&server, 0);
 	server_stop(&server); /* fails unless the process is gone and waited for */
+	asker_close(&a);
 }
 
 static void a_server_that_is_killed_leaves_no_process(void **state)
@@ -579,7 +598,8 @@ int main(void)
 	    cmocka_unit_test(the_third_of_two_waits),
 	    cmocka_unit_test(one_caller_has_so_many),
 	    USUAL(a_client_that_goes_takes_its_process_along),
-	    cmocka_unit_test(a_server_that_stops_says_so),
+	    USUAL(an_end_at_any_time_is_an_end),
+	    cmocka_unit_test(a_server_that_stops_leaves_no_process),
 	    cmocka_unit_test(a_server_that_is_killed_leaves_no_process),
 	    USUAL(a_client_that_does_not_read_costs_nothing),
 	    USUAL(the_process_has_given_up_what_it_can),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -147,6 +148,16 @@ static int maps_enough(void)
 		   : 0;
 }
 
+/* SIGXCPU comes before SIGKILL, which has many reasons. */
+static int is_told_of_processor_time(void)
+{
+	struct rlimit l;
+
+	return getrlimit(RLIMIT_CPU, &l) == 0 && l.rlim_cur == 21 && l.rlim_max > l.rlim_cur
+		   ? 0
+		   : ERANGE;
+}
+
 /* In a child, in the cage. */
 static int tried(attempt *what)
 {
@@ -211,6 +222,7 @@ static void limits_hold(void **state)
 {
 	(void)state;
 	assert_int_equal(tried(spills_too_much), EFBIG);
+	assert_int_equal(tried(is_told_of_processor_time), 0);
 	if (!SANITIZED)
 		assert_int_equal(tried(maps_too_much), ENOMEM);
 }

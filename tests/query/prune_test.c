@@ -125,6 +125,7 @@ static void pruning_skips_what_cannot_match(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		free(fixture_ask(&pruned, cases[i].sql));
 		hr_query_scan(pruned.q, &scan);
+		assert_int_equal(scan.batches, scan.batches_read + scan.batches_pruned);
 		if (scan.batches_read != cases[i].read)
 			fail_msg("%s: reads %d batches, not %d", cases[i].sql,
 				 (int)scan.batches_read, (int)cases[i].read);
