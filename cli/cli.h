@@ -16,7 +16,6 @@
 
 enum hr_exit {
 	HR_EXIT_USAGE = 2,
-	HR_EXIT_NO_STORE = 66,	    /* EX_NOINPUT */
 	HR_EXIT_STORE_FAILED = 125, /* run: nothing was started */
 	HR_EXIT_NOT_EXECUTABLE = 126,
 	HR_EXIT_NOT_FOUND = 127,

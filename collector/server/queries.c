@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/server/queries.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,13 +13,12 @@
 #include <unistd.h>
 
 #include "collector/query/ask.h"
+#include "collector/server/query_process.h"
 #include "common/text.h"
 #include "net/wire.h"
 
 #define CLIENT_BYTES (1u << 20) /* queued for a client: more waits in the pipe from the child */
 #define KILL_MS	     2000	/* from SIGINT to SIGKILL */
-#define CHILD_FD     3
-#define SPILL_PREFIX "headrace-query-" /* a folder: this, the collector's pid, a number */
 
 /* Why a query is ended from here. Later ones are stronger. */
 enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
@@ -151,20 +147,6 @@ static void say_end(struct query *q)
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	(void)!remove(path);
-	return 0;
-}
-
-static void remove_folder(const char *path)
-{
-	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 static void forget(struct query *q)
 {
 	struct hr_queries *all = q->all;
@@ -174,7 +156,7 @@ static void forget(struct query *q)
 		at = &(*at)->next;
 	*at = q->next;
 	if (q->spill != NULL)
-		remove_folder(q->spill);
+		hr_query_spill_remove(q->spill);
 	all->n_running -= q->running;
 	headrace__query__free_unpacked(q->asked, NULL);
 	free(q->spill);
@@ -347,79 +329,21 @@ static int order(struct query *q)
 	return hr_conn_tell(q->child, &msg);
 }
 
-/* Nothing of ours but what finds the engine, and what sanitizers are told. malloc'ed with its texts. */
-static char **environment(void)
-{
-	static const char *const kept[] = {"HEADRACE_DUCKDB", "HOME",	      "XDG_DATA_HOME",
-					   "LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS",
-					   "UBSAN_OPTIONS"};
-	size_t n = sizeof(kept) / sizeof(kept[0]), used = 0;
-	char **list = calloc(n + 1, sizeof(*list));
-
-	for (size_t i = 0; list != NULL && i < n; i++) {
-		const char *value = getenv(kept[i]); // NOLINT(concurrency-mt-unsafe): one thread
-
-		if (value != NULL && asprintf(&list[used], "%s=%s", kept[i], value) >= 0)
-			used++;
-		else
-			list[used] = NULL;
-	}
-	return list;
-}
-
-static int spawn(struct query *q, int child_fd)
-{
-	uv_stdio_container_t stdio[CHILD_FD + 1] = {
-	    {.flags = UV_IGNORE},
-	    {.flags = UV_IGNORE},
-	    {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-	    {.flags = UV_INHERIT_FD, .data.fd = child_fd},
-	};
-	char *args[] = {(char *)q->all->config.exe, "query-worker", "3", NULL};
-	uv_process_options_t options = {.exit_cb = process_exited,
-					.file = q->all->config.exe,
-					.args = args,
-					.env = environment(),
-					.stdio_count = CHILD_FD + 1,
-					.stdio = stdio};
-	int r = -ENOMEM;
-
-	if (options.env != NULL) {
-		r = uv_spawn(q->all->loop, &q->process, &options);
-		q->process.data = q;
-		q->spawned = true;
-		q->handles++;
-	}
-	for (char **text = options.env; text != NULL && *text != NULL; text++)
-		free(*text);
-	free(options.env);
-	return r;
-}
-
-static int make_spill(struct query *q)
-{
-	struct hr_queries *all = q->all;
-
-	if (all->config.spill == NULL)
-		return 0;
-	if (asprintf(&q->spill, "%s/" SPILL_PREFIX "%d-%" PRIu64, all->config.spill, (int)getpid(),
-		     all->n_spills++) < 0) {
-		q->spill = NULL;
-		return -ENOMEM;
-	}
-	return mkdir(q->spill, 0700) < 0 ? -errno : 0;
-}
-
 /* A process, its pipe and its order. What fails here is told when the handles are closed. */
 static int begin_child(struct query *q)
 {
-	int pair[2], r = make_spill(q);
+	const struct hr_queries_config *c = &q->all->config;
+	int pair[2], r = 0;
 
+	if (c->spill != NULL)
+		r = hr_query_spill_make(c->spill, q->all->n_spills++, &q->spill);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	r = spawn(q, pair[1]);
+	r = hr_query_spawn(q->all->loop, c->exe, pair[1], process_exited, &q->process, &q->spawned);
+	q->process.data = q;
+	q->handles += q->spawned;
 	close(pair[1]);
 	if (r < 0) {
 		close(pair[0]);
@@ -602,31 +526,6 @@ unsigned hr_queries_running(const struct hr_queries *all)
 
 /* ---- beginning and end of all -------------------------------------------------------------------- */
 
-/* A collector that was killed has left folders: whose pid is of no process that could use them. */
-static void remove_leftovers(const char *spill)
-{
-	DIR *dir = opendir(spill);
-	const struct dirent *entry;
-
-	// NOLINTNEXTLINE(concurrency-mt-unsafe): a DIR of our own
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		const char *rest = entry->d_name + strlen(SPILL_PREFIX);
-		char *path;
-		long pid;
-
-		if (strncmp(entry->d_name, SPILL_PREFIX, strlen(SPILL_PREFIX)) != 0)
-			continue;
-		pid = strtol(rest, NULL, 10);
-		if (pid <= 0 || (pid != getpid() && kill((pid_t)pid, 0) == 0) ||
-		    asprintf(&path, "%s/%s", spill, entry->d_name) < 0)
-			continue;
-		remove_folder(path);
-		free(path);
-	}
-	if (dir != NULL)
-		closedir(dir);
-}
-
 int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config, struct hr_queries **ret)
 {
 	struct hr_queries *all = calloc(1, sizeof(*all));
@@ -636,7 +535,7 @@ int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config, stru
 	all->loop = loop;
 	all->config = *config;
 	if (config->spill != NULL)
-		remove_leftovers(config->spill);
+		hr_query_spill_clean(config->spill);
 	*ret = all;
 	return 0;
 }
