@@ -277,7 +277,8 @@ void frame_sum(const char *const *stores, size_t n, const char *job, struct fram
 	char *error = NULL;
 
 	*ret = (struct frame_sums){0};
-	assert_int_equal(hr_catalog_open(stores, n, &(struct hr_catalog_filter){.job = job}, &c, &error), 0);
+	assert_int_equal(
+	    hr_catalog_open(stores, n, &(struct hr_catalog_filter){.job = job}, &c, &error), 0);
 	for (size_t i = 0; i < hr_catalog_problems(c, &problems); i++)
 		if (!strstr(problems[i].text, "frames 1 to "))
 			fail_msg("%s", problems[i].text);
