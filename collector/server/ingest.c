@@ -33,7 +33,7 @@ uint64_t hr__now_ms(void)
 
 const struct hr_ingest_config hr_ingest_defaults = {
     .threads = 2,
-    .sync_each = 16,
+    .sync_each = 8,
     .idle_ms = 60000,
     .state_ms = 10000,
     .retry_ms = 1000,

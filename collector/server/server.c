@@ -2,6 +2,7 @@
 #include "collector/server/server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct server {
 	uv_async_t answers; /* ingest has some */
 	uv_timer_t tick, stop_timer;
 	uv_signal_t signals[3]; /* TERM, INT, HUP */
+	char store[PATH_MAX];	/* absolute: children have another working folder */
 	int hold_fd;		/* the store is ours */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
@@ -37,13 +39,6 @@ struct server {
 };
 
 /* ---- the end --------------------------------------------------------------------------------- */
-
-static void close_handle(uv_handle_t *handle, void *context)
-{
-	(void)context;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
-}
 
 /* A step further, when what the last one waited for has come. */
 static void go_on_stopping(struct server *s)
@@ -188,9 +183,12 @@ static int take_store(struct server *s)
 		if (!hr_store_holder(store, holder, sizeof(holder)) || !*holder)
 			snprintf(holder, sizeof(holder), "another collector");
 		hr_log(HR_LOG_ERROR, "the store %s is held by %s", store, holder);
-	} else if (r < 0) {
-		hr_log(HR_LOG_ERROR, "cannot make the store %s: %s", store, strerrordesc_np(-r));
+		return r;
 	}
+	if (r == 0 && !realpath(store, s->store))
+		r = -errno;
+	if (r < 0)
+		hr_log(HR_LOG_ERROR, "cannot make the store %s: %s", store, strerrordesc_np(-r));
 	return r;
 }
 
@@ -203,7 +201,7 @@ static int say_holder(const struct server *s)
 	if (asprintf(&line, "%s (pid %ld on %s)\n", hr_listeners_first(s->listeners),
 		     (long)getpid(), host) < 0)
 		return -ENOMEM;
-	r = hr_store_say_holder(s->config->store, line);
+	r = hr_store_say_holder(s->store, line);
 	free(line);
 	return r;
 }
@@ -212,7 +210,7 @@ static int make_queries(struct server *s)
 {
 	const struct hr_collector_config *c = s->config;
 	const struct hr_queries_config queries = {
-	    .store = c->store,
+	    .store = s->store,
 	    .exe = "/proc/self/exe",
 	    .at_once = (unsigned)c->query_at_once,
 	    .per_caller = (unsigned)c->query_per_caller,
@@ -249,14 +247,14 @@ static int make_parts(struct server *s)
 {
 	struct hr_ingest_config ingest = hr_ingest_defaults;
 	const struct hr_retention_config retention = {
-	    .store = s->config->store,
+	    .store = s->store,
 	    .age_ms = s->config->retention_age_ms,
 	    .size_bytes = s->config->retention_size_bytes,
 	    .silent_ms = s->config->silent_after_ms,
 	};
 	int r;
 
-	ingest.store = s->config->store;
+	ingest.store = s->store;
 	ingest.wake = wake;
 	ingest.self = s;
 	r = hr_ingest_new(&ingest, &s->ingest);
@@ -310,19 +308,32 @@ static int start(struct server *s)
 	return r;
 }
 
+static void close_handles(struct server *s)
+{
+	uv_handle_t *own[] = {(uv_handle_t *)&s->answers,    (uv_handle_t *)&s->tick,
+			      (uv_handle_t *)&s->stop_timer, (uv_handle_t *)&s->signals[0],
+			      (uv_handle_t *)&s->signals[1], (uv_handle_t *)&s->signals[2]};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		uv_close(own[i], NULL);
+	hr_listeners_close(s->listeners);
+}
+
 static void done(struct server *s)
 {
-	hr_listeners_close(s->listeners);
-	uv_walk(&s->loop, close_handle, NULL);
-	/* What hangs on connections was closed with them; those that took too long are the kernel's. */
-	while (s->dismissed && hr_peers_count(s->peers) == 0 &&
-	       uv_run(&s->loop, UV_RUN_NOWAIT) != 0)
-		;
+	/* Peers that took too long to go, and children: they end with the process. */
+	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
+
 	hr_retention_stop(s->retention);
-	hr_ingest_free(s->ingest);
+	if (left)
+		return;
+	hr_ingest_free(s->ingest); /* before the handle that its threads ring */
+	close_handles(s);
+	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);
 	hr_peers_free(s->peers);
 	hr_tls_unref(s->tls);
+	(void)uv_loop_close(&s->loop);
 }
 
 int hr_server_run(const struct hr_collector_config *config)
@@ -342,7 +353,7 @@ int hr_server_run(const struct hr_collector_config *config)
 		s.status = EXIT_FAILURE;
 	}
 	done(&s);
-	(void)hr_store_say_holder(config->store, "");
+	(void)hr_store_say_holder(s.store, "");
 	close(s.hold_fd);
 	return s.status;
 }

@@ -131,7 +131,8 @@ void client_connect(struct client *c, const char *address)
 	struct hr_address a;
 	size_t n;
 
-	*c = (struct client){0};
+	*c = (struct client){.room = 16384, .buf = malloc(16384)};
+	assert_non_null(c->buf);
 	assert_int_equal(hr_address_parse(address, &a), 0);
 	assert_int_equal(hr_address_resolve(&a, false, &s, 1, &n), 0);
 	c->fd = socket(s.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -177,7 +178,7 @@ static bool receive(struct client *c)
 	ssize_t n;
 
 	if (c->room - c->bytes < 4096) {
-		c->room = c->room * 2 + 65536;
+		c->room *= 2;
 		c->buf = realloc(c->buf, c->room);
 		assert_non_null(c->buf);
 	}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -249,6 +250,30 @@ static void test_silent(void **state)
 	assert_true(collector_said(&c, "silent"));
 }
 
+/* A thousand who have said who they are and nothing else: the one that works does not notice. */
+static void test_idle(void **state)
+{
+	static struct client idle[1000];
+	struct collector c;
+	struct client d;
+
+	start(&c, state);
+	for (size_t i = 0; i < 1000; i++)
+		client_join(&idle[i], c.address, "idle");
+	client_join(&d, c.address, "n1");
+	client_open(&d, 1, "7", "n1", 5);
+	client_opened(&d, 1);
+	client_use(&d, 1);
+	for (uint64_t seq = 2; seq < 20; seq++) {
+		client_losses(&d, seq, seq);
+		client_acked(&d, 1, seq);
+	}
+	for (size_t i = 0; i < 1000; i++)
+		client_done(&idle[i]);
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
 /* Those that say nothing make room for those that do. */
 static void test_too_many(void **state)
 {
@@ -465,11 +490,15 @@ static void test_full_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(test_two_channels), T(test_kill),	     T(test_term),   T(test_takeover),
-	    T(test_versions),	  T(test_malformed), T(test_silent), T(test_too_many),
-	    T(test_state),	  T(test_clock),     T(test_second), T(test_run_is_refused),
-	    T(test_mistakes),	  T(test_full_disk),
+	    T(test_two_channels),   T(test_kill),      T(test_term),	  T(test_takeover),
+	    T(test_versions),	    T(test_malformed), T(test_silent),	  T(test_idle),
+	    T(test_too_many),	    T(test_state),     T(test_clock),	  T(test_second),
+	    T(test_run_is_refused), T(test_mistakes),  T(test_full_disk),
 	};
 
+	const struct rlimit files = {4096, 4096};
+
+	(void)setrlimit(RLIMIT_NOFILE,
+			&files); /* test_idle needs a thousand, where that is allowed */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
