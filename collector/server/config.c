@@ -13,7 +13,7 @@
 #include "net/wire.h"
 
 #define KEY(key_name, key_type, field)                                                             \
-	.name = key_name, .type = HR_CONFIG_##key_type,                                            \
+	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
 	.offset = offsetof(struct hr_collector_config, field)
 
 const struct hr_config_key hr_collector_keys[] = {

@@ -239,7 +239,7 @@ static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TICK_MS * 1000000;
+	until.tv_nsec += (long)TICK_MS * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&w->lock);

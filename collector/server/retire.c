@@ -111,7 +111,7 @@ static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 	struct hr_segment_hdr h;
 	struct hr__frame_entry paths;
 	struct hr__scan scan = {0};
-	struct stat st;
+	struct stat st = {0};
 	int r = source.fd < 0 || fstat(source.fd, &st) < 0 ? -errno : 0;
 
 	if (r == 0) {
@@ -203,7 +203,7 @@ static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 static int retire_locked(int stream_fd, uint64_t *ret_bytes)
 {
 	struct hr_stream_state state = {0};
-	struct hr__frame_entry last;
+	struct hr__frame_entry last = {0};
 	int r = hr_stream_state_read(stream_fd, &state);
 
 	if (r < 0 && r != -ENOENT)

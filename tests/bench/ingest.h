@@ -36,8 +36,8 @@ struct bench_result {
 	size_t n_latency;
 };
 
-/* Plays it. `begin` is called when all streams are open. 0 or -errno, having said why. */
-int bench_play(const struct bench_play *play, void (*begin)(void *self), void *self,
+/* Plays it. `begun` is called when all streams are open. 0 or -errno, having said why. */
+int bench_play(const struct bench_play *play, void (*begun)(void *self), void *self,
 	       struct bench_result *ret);
 
 double bench_now_s(void);

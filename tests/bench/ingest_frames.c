@@ -25,7 +25,7 @@ static int keep(struct gathered *g, const uint8_t *frame, size_t bytes, uint32_t
 {
 	struct bench_frames *f = g->f;
 
-	if (hr__reserve(&f->bytes, g->bytes + bytes, &g->bytes_room, 1) < 0 ||
+	if (!frame || hr__reserve(&f->bytes, g->bytes + bytes, &g->bytes_room, 1) < 0 ||
 	    hr__reserve(&f->offsets, f->n + 2, &g->offsets_room, sizeof(*f->offsets)) < 0 ||
 	    hr__reserve(&f->events, f->n + 1, &g->events_room, sizeof(*f->events)) < 0)
 		return -ENOMEM;

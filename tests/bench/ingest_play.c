@@ -370,8 +370,10 @@ int bench_play(const struct bench_play *play, void (*begun)(void *self), void *s
 	g.epoll = epoll_create1(EPOLL_CLOEXEC);
 	g.players = calloc(play->connections, sizeof(*g.players));
 	ret->latency_s = calloc(play->connections * g.frames, sizeof(*ret->latency_s));
-	if (g.epoll < 0 || !g.players || !ret->latency_s)
+	if (g.epoll < 0 || !g.players || !ret->latency_s) {
+		free(g.players);
 		return -ENOMEM;
+	}
 	for (unsigned i = 0; i < play->connections; i++)
 		g.players[i] = (struct player){.fd = -1, .number = i};
 	for (unsigned i = 0; i < play->connections && r == 0; i++)

@@ -243,8 +243,10 @@ Headrace__Wire *client_expect(struct client *c, Headrace__Wire__BodyCase kind)
 {
 	Headrace__Wire *msg = client_next(c);
 
-	if (!msg)
+	if (!msg) {
 		fail_msg("the connection has ended");
+		return NULL;
+	}
 	if (msg->body_case != kind && msg->body_case == HEADRACE__WIRE__BODY_NACK)
 		fail_msg("Nack %s: %s", msg->nack->reason, msg->nack->text);
 	assert_int_equal(msg->body_case, kind);

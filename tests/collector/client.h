@@ -39,10 +39,10 @@ bool collector_said(const struct collector *c, const char *text);
 
 struct client {
 	int fd;
+	bool mute;    /* answers no Ping */
 	uint8_t *buf; /* bytes that have come */
 	size_t bytes, room;
 	int64_t clock_ahead_ns; /* of its Pongs */
-	bool mute;		/* answers no Ping */
 	uint64_t acked;		/* latest Ack */
 };
 

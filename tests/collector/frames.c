@@ -75,6 +75,28 @@ struct frame frame_start(uint64_t seq, const struct hr_stream_id *id)
 	return frame_pack(&msg, seq);
 }
 
+struct frame frame_bulk(uint64_t seq, size_t bytes)
+{
+	Headrace__Path row = HEADRACE__PATH__INIT, *rows = &row;
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame msg = HEADRACE__FRAME__INIT;
+	struct frame f;
+
+	row.id = (uint32_t)seq;
+	row.path.data = malloc(bytes);
+	row.path.len = bytes;
+	assert_non_null(row.path.data);
+	for (size_t i = 0; i < bytes; i++)
+		row.path.data[i] = (uint8_t)random();
+	paths.n_rows = 1;
+	paths.rows = &rows;
+	msg.body_case = HEADRACE__FRAME__BODY_PATHS;
+	msg.paths = &paths;
+	f = frame_pack(&msg, seq);
+	free(row.path.data);
+	return f;
+}
+
 /* A frame around a payload. */
 static struct frame around(const uint8_t *payload, size_t bytes)
 {
@@ -114,7 +136,7 @@ struct frame frame_garbage(void)
 
 struct frame frame_bomb(uint64_t seq, size_t rows)
 {
-	Headrace__Path row = HEADRACE__PATH__INIT, **list = malloc(rows * sizeof(struct frame *));
+	Headrace__Path row = HEADRACE__PATH__INIT, **list = malloc(rows * sizeof(*list));
 	Headrace__Paths paths = HEADRACE__PATHS__INIT;
 	Headrace__Frame msg = HEADRACE__FRAME__INIT;
 	struct frame f;

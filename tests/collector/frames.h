@@ -22,8 +22,9 @@ struct frame frame_end(uint64_t seq);
 struct frame frame_start(uint64_t seq, const struct hr_stream_id *id);
 struct frame frame_newer(uint64_t seq); /* of a kind that this build does not know */
 struct frame frame_index(uint64_t seq);
-struct frame frame_garbage(void);		    /* well framed, and no message */
-struct frame frame_bomb(uint64_t seq, size_t rows); /* small, and large when unpacked */
+struct frame frame_garbage(void);		     /* well framed, and no message */
+struct frame frame_bulk(uint64_t seq, size_t bytes); /* that large, in spite of zstd */
+struct frame frame_bomb(uint64_t seq, size_t rows);  /* small, and large when unpacked */
 
 /* The stream that the store has: frames 1 to `last`, each once, Loss rows at their places, no problems. */
 void frames_check(const char *store, const char *job, const char *node, uint64_t last);

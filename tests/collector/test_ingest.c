@@ -19,7 +19,7 @@
 /* libc's, with a failure to order: the next syncs of data fail, as they do once when a disk does. */
 static atomic_int failing_syncs;
 
-int fdatasync(int fd)
+int fdatasync(int fd) // NOLINT(readability-inconsistent-declaration-parameter-name)
 {
 	if (atomic_load(&failing_syncs) > 0) {
 		atomic_fetch_sub(&failing_syncs, 1);
@@ -29,7 +29,7 @@ int fdatasync(int fd)
 	return fsync(fd);
 }
 
-int syncfs(int fd)
+int syncfs(int fd) // NOLINT(readability-inconsistent-declaration-parameter-name)
 {
 	(void)fd;
 	if (atomic_load(&failing_syncs) > 0) {

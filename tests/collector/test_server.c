@@ -295,6 +295,64 @@ static void test_too_many(void **state)
 	assert_true(collector_said(&c, "max_connections"));
 }
 
+/* Daemons that send far more than fits: they wait, and nothing is lost. */
+static void test_little_memory(void **state)
+{
+	struct client d[4];
+	char node[8];
+	struct collector c;
+
+	snprintf(store_path, sizeof(store_path), "%s", STORE);
+	collector_start(&c, store_path, LOG, "--max-frame", "64KiB", "--window", "64KiB",
+			"--memory", "128KiB", NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(node, sizeof(node), "n%u", i);
+		client_join(&d[i], c.address, node);
+		client_open(&d[i], 1, "7", node, 5);
+		client_opened(&d[i], 1);
+		client_use(&d[i], 1);
+	}
+	for (uint64_t seq = 2; seq <= 100; seq++)
+		for (unsigned i = 0; i < 4; i++)
+			client_frame(&d[i], frame_bulk(seq, 30000));
+	for (unsigned i = 0; i < 4; i++) {
+		client_acked(&d[i], 1, 100);
+		client_done(&d[i]);
+	}
+	assert_int_equal(collector_stop(&c), 0);
+	frames_check(store_path, "7", "n3", 100);
+}
+
+/* What the kernel says about a local connection counts, whatever its frames say. */
+static void test_mere_user(void **state)
+{
+	struct collector c;
+	struct client d;
+
+	if (getuid() != 0) {
+		printf("SKIPPED mere user: not root\n");
+		skip();
+	}
+	start(&c, state);
+	assert_int_equal(seteuid(65534), 0);
+	client_connect(&d, c.address);
+	assert_int_equal(seteuid(0), 0);
+	assert_null(client_hello(&d, 1, 1, "n1"));
+	client_open(&d, 1, "_node", "n1", 5);
+	client_nacked(&d, 1, "denied");
+	client_open(&d, 2, "7", "n1", 5);
+	assert_int_equal(client_opened(&d, 2), 1);
+	client_use(&d, 2);
+	client_frame(&d, frame_job(2, 65534));
+	client_acked(&d, 2, 2);
+	client_frame(&d, frame_job(3, 0));
+	client_nacked(&d, 2, "denied");
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+	assert_true(collector_said(&c, "65534"));
+	frames_check(store_path, "7", "n1", 2);
+}
+
 /* ---- what it keeps --------------------------------------------------------------------------- */
 
 static void test_state(void **state)
@@ -490,10 +548,11 @@ static void test_full_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(test_two_channels),   T(test_kill),      T(test_term),	  T(test_takeover),
-	    T(test_versions),	    T(test_malformed), T(test_silent),	  T(test_idle),
-	    T(test_too_many),	    T(test_state),     T(test_clock),	  T(test_second),
-	    T(test_run_is_refused), T(test_mistakes),  T(test_full_disk),
+	    T(test_two_channels), T(test_kill),	     T(test_term),	     T(test_takeover),
+	    T(test_versions),	  T(test_malformed), T(test_silent),	     T(test_little_memory),
+	    T(test_mere_user),	  T(test_idle),	     T(test_too_many),	     T(test_state),
+	    T(test_clock),	  T(test_second),    T(test_run_is_refused), T(test_mistakes),
+	    T(test_full_disk),
 	};
 
 	const struct rlimit files = {4096, 4096};
