@@ -85,7 +85,7 @@ static int open_source(int dir_fd, uint32_t number, struct hr__source *ret)
 
 int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret)
 {
-	struct hr__source source;
+	struct hr__source source = {0};
 	struct hr_segment_hdr h;
 	int r = open_source(stream_dir_fd, number, &source);
 
@@ -131,7 +131,7 @@ int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *
 {
 	struct hr_segment_info info = {0};
 	struct hr__index ix = {0};
-	struct hr__source source;
+	struct hr__source source = {0};
 	uint64_t next;
 	int r = open_source(stream_dir_fd, number, &source);
 
@@ -159,7 +159,7 @@ int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *
 int hr_segment_start(int stream_dir_fd, uint32_t number, Headrace__Frame **ret)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
-	struct hr__source source;
+	struct hr__source source = {0};
 	struct hr_segment_hdr h;
 	struct hr_frame_hdr frame;
 	Headrace__Frame *msg = NULL;
@@ -253,8 +253,8 @@ static int compose(struct rewrite *w)
 {
 	struct hr_segment_hdr h;
 	struct hr__scan scan = {0};
-	uint8_t *footer;
-	size_t bytes;
+	uint8_t *footer = NULL;
+	size_t bytes = 0;
 	int r = hr__segment_header(w->source, &h);
 
 	if (r == 0)
@@ -316,7 +316,7 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 		       void *context, uint64_t *ret_bytes)
 {
 	struct rewrite w = {.replace = replace, .context = context};
-	struct hr__source source;
+	struct hr__source source = {0};
 	char name[16];
 	int r = open_source(stream_dir_fd, number, &source);
 

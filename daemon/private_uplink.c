@@ -166,14 +166,13 @@ bool hr_private_uplink_drained(struct hr_private_uplink *p, uint64_t now_ms, str
 {
 	struct hr_spool_live live;
 	struct hr_uplink_stats s;
-	bool all, over;
+	bool over;
 
 	hr_uplink_stats(p->uplink, &s);
 	/* The uplink's thread may not have looked since the last frame was written. */
-	all = hr_spool_live(p->spool, &live) && s.own && s.own_acked >= live.mark;
 	if (hr_spool_live(p->spool, &live) && s.own_frames < live.mark)
 		s.own_frames = live.mark;
-	over = (all && p->released) || now_ms >= p->until_ms;
+	over = ((s.own_gone || s.own_aside) && p->released) || now_ms >= p->until_ms;
 	ret->bytes = 0;
 	if (over || now_ms - p->told_ms >= TELL_MS) {
 		p->told_ms = now_ms;

@@ -5,7 +5,7 @@
  * Purpose   Between private_worker.c, which knows runs, and uplink.h, which knows collectors.
  *
  *      job ends --> draining: the run prints its summary from the spool, says `released`
- *                      +--(all acknowledged, or the drain's time is over, or the run has gone)--> over
+ *                      +--(all acknowledged, or no collector takes it, or the drain's time is over, or the run has gone)--> over
  *
  * Owner     The worker. Threads: the loop's; the uplink has its own.
  */

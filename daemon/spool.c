@@ -207,7 +207,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
-	int lock, r = hr_spool_lock(s, &lock);
+	int lock = -1, r = hr_spool_lock(s, &lock);
 
 	if (r)
 		return r;

@@ -76,6 +76,7 @@ static int identify(struct hr_spool_stream *st)
 	if (r)
 		return r;
 	st->id = o->start->stream_start;
+	st->acked = hr__spool_acked(o->dir_fd);
 	st->has_secret = read_secret(o->dir_fd, st->secret);
 	return 0;
 }
@@ -390,6 +391,17 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 		st->first_seq = o->parts[0].first_seq;
 		st->bytes -= *ret_removed < st->bytes ? *ret_removed : st->bytes;
 	}
+	close(lock);
+	return r;
+}
+
+int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq)
+{
+	int lock, r = hr_spool_lock(st->own->spool, &lock);
+
+	if (r)
+		return r;
+	r = note_acknowledged(st->own, seq);
 	close(lock);
 	return r;
 }

@@ -18,6 +18,7 @@ struct hr_spool_stream {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
 	uint64_t first_seq,
 	    last_seq; /* that there are: hr_spool_stream_refresh; of one that is written, the caller's */
+	uint64_t acked;		      /* of the file `acked`, as of the opening; 0: none */
 	uint64_t bytes;		      /* of all segments, then */
 	int64_t time_ns;	      /* when the newest was written, wall clock, then */
 	struct hr__spool_reader *own; /* the library's part */
@@ -48,6 +49,9 @@ void hr_spool_stream_rest(struct hr_spool_stream *st);
  */
 int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
 				uint64_t *ret_removed);
+
+/* The same word in the folder about all of it: of a stream that has ended, and whose folder is kept. */
+int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);
 
 enum hr_spool_end {
 	HR_SPOOL_WRITTEN, /* a daemon writes it */

@@ -59,6 +59,7 @@ struct hr_uplink_stats {
 	unsigned failed_rounds;	   /* attempts at all collectors since the last success */
 	unsigned looks;		   /* for streams, so far: before the first nothing is known */
 	unsigned streams;	   /* that are sent here and not done with, those aside left out */
+	unsigned unseen;	   /* that wait until some of these are done with */
 	unsigned elsewhere;	   /* that other daemons write or send */
 	unsigned waiting_journals; /* streams without a daemon that have a journal: recover_ms */
 	uint64_t frames;	   /* not yet acknowledged */
@@ -67,6 +68,8 @@ struct hr_uplink_stats {
 	uint64_t sent_frames;	   /* acknowledged, by this uplink */
 	bool own;		   /* there is a stream of this process: */
 	uint64_t own_frames, own_acked;
+	bool own_aside;
+	bool own_gone;	/* all of it is acknowledged, and its folder was removed */
 	unsigned aside; /* streams, and about the last of them: */
 	char aside_text[512];
 	char error[512]; /* of the last connection that failed; "" none so far */

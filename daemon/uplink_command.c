@@ -144,7 +144,7 @@ static void say_news(const struct hr_uplink_stats *s, struct hr_uplink_stats *to
 
 static bool all_sent(const struct hr_uplink_stats *s)
 {
-	return s->looks >= LOOKS_ENOUGH && s->streams == 0;
+	return s->looks >= LOOKS_ENOUGH && s->streams == 0 && s->unseen == 0;
 }
 
 static int say_end(const struct hr_uplink_stats *s)

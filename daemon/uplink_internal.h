@@ -19,7 +19,8 @@
 #include "net/conn.h"
 #include "net/wire.h"
 
-#define HR__UPLINK_CHANNELS 64u /* open at once: each may hold a descriptor */
+#define HR__UPLINK_CHANNELS 64u	 /* open at once: each may hold a descriptor */
+#define HR__UPLINK_STREAMS  200u /* known at once: each holds two descriptors */
 #define HR__UPLINK_POINTS   16u
 
 enum hr__sending_state {
@@ -39,8 +40,9 @@ struct hr__sending { /* a stream */
 	struct hr__sending *next;
 	struct hr_spool_stream *stream;
 	enum hr__sending_state state;
-	bool own;  /* this process's */
-	bool ends; /* nothing will be added */
+	bool own;   /* this process's */
+	bool ends;  /* nothing will be added */
+	bool noted; /* the folder, which is kept, says that all is acknowledged */
 	uint32_t channel;
 	uint64_t acked;		   /* all up to here is on some collector's disk */
 	uint64_t sent;		   /* on this connection, or before it */
@@ -102,7 +104,8 @@ struct hr_uplink {
 	uint64_t scan_at_ms;
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
-	unsigned elsewhere, waiting_journals; /* as of the scan that is going on */
+	unsigned known;				      /* streams in the list */
+	unsigned elsewhere, waiting_journals, unseen; /* as of the scan that is going on */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;

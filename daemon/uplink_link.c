@@ -191,6 +191,14 @@ static int on_ping(struct hr_uplink *u, const Headrace__Ping *m)
 	return hr_conn_tell(u->conn, &msg);
 }
 
+static int on_ack(struct hr_uplink *u, const Headrace__Ack *m)
+{
+	int r = hr__send_ack(u, m);
+
+	hr__streams_publish(u); /* somebody may be waiting for just this one */
+	return r;
+}
+
 static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 {
 	switch (m->body_case) {
@@ -204,7 +212,7 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 	case HEADRACE__WIRE__BODY_OPENED:
 		return hr__send_opened(u, m->opened);
 	case HEADRACE__WIRE__BODY_ACK:
-		return hr__send_ack(u, m->ack);
+		return on_ack(u, m->ack);
 	case HEADRACE__WIRE__BODY_NACK:
 		return hr__send_nack(u, m->nack);
 	default:

@@ -251,6 +251,17 @@ void hr__send_pump(struct hr_uplink *u)
 	}
 }
 
+/* Some collector has all up to `seq`. */
+static void note_acknowledged(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
+{
+	if (seq <= s->acked)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->stats.sent_frames += seq - s->acked;
+	pthread_mutex_unlock(&u->lock);
+	s->acked = seq;
+}
+
 /* ---- what the collector says ------------------------------------------------------------------------ */
 
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
@@ -269,10 +280,9 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 		    "and the numbers would be used again for other frames");
 		return 0;
 	}
-	if (m->mark > s->acked) {
-		s->acked = m->mark < s->newest ? m->mark : s->newest;
+	if (m->mark > s->acked)
 		hr__link_good(u);
-	}
+	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
 	/* Below what is left here: a collector that goes on there has said so, one that does not says `gap`. */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
@@ -289,13 +299,10 @@ int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m)
 		return -EPROTO; /* nobody has sent that */
 	land_flights(u, s, m->seq);
 	hr__link_good(u);
-	if (m->seq <= s->acked)
-		return 0;
-	pthread_mutex_lock(&u->lock);
-	u->stats.sent_frames += m->seq - s->acked;
-	pthread_mutex_unlock(&u->lock);
-	s->acked = m->seq;
-	hr__streams_settle(u, s);
+	if (m->seq > s->acked) {
+		note_acknowledged(u, s, m->seq);
+		hr__streams_settle(u, s);
+	}
 	return 0;
 }
 
@@ -351,6 +358,11 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0 && s->state != HR__SENDING_OPENING) {
 		on_full(u, s, m);
+	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
+		lose_channel(u, s); /* nothing will be added: it has all of it, and more */
+		s->state = HR__SENDING_KNOWN;
+		note_acknowledged(u, s, s->newest);
+		hr__streams_settle(u, s);
 	} else if (is_final(m->reason)) {
 		lose_channel(u, s); /* the collector has closed it */
 		hr__send_aside(u, s, m->reason, m->text);

@@ -83,6 +83,7 @@ static void forget(struct hr_uplink *u, struct hr__sending *s)
 	*link = s->next;
 	if (u->turn == s)
 		u->turn = s->next;
+	u->known--;
 	sending_free(s);
 }
 
@@ -102,27 +103,32 @@ static uint64_t age_ms(int64_t time_ns)
 	return age > 0 ? (uint64_t)age : 0;
 }
 
-static void add(struct hr_uplink *u, struct hr_spool_stream *st, bool own)
+/* NULL: no memory. */
+static struct hr__sending *add(struct hr_uplink *u, struct hr_spool_stream *st, bool own)
 {
 	struct hr__sending *s = calloc(1, sizeof(*s));
 	uint64_t now = hr__uplink_now(u), age = own ? 0 : age_ms(st->time_ns);
 
 	if (!s) {
 		hr_spool_stream_free(st);
-		return;
+		return NULL;
 	}
 	s->stream = st;
 	s->own = own;
 	s->ends = !own;
 	s->acked = s->sent = st->first_seq - 1;
 	s->newest = st->last_seq;
+	if (st->acked > s->acked)
+		s->acked = st->acked < s->newest ? st->acked : s->newest;
 	add_point(s, s->newest, age < now ? now - age : 0);
 	s->next = u->streams;
 	u->streams = s;
+	u->known++;
 	if (!st->has_secret)
 		hr__send_aside(
 		    u, s, "denied",
 		    "its file `secret` was removed: no collector can tell any more whose it is");
+	return s;
 }
 
 /* ---- looking -------------------------------------------------------------------------------------- */
@@ -188,6 +194,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 	struct hr_uplink *u = arg;
 	struct hr_spool_live live;
 	struct hr_spool_stream *st;
+	struct hr__sending *s;
 	int r;
 
 	(void)dir_fd;
@@ -195,25 +202,33 @@ static int see(void *arg, const char *folder, int dir_fd)
 		return 0;
 	if (hr_spool_live(u->c.spool, &live) && strcmp(live.folder, folder) == 0)
 		return 0; /* hr__streams_wake */
+	if (u->known >= HR__UPLINK_STREAMS) {
+		u->unseen++;
+		return 0;
+	}
 	r = hr_spool_stream_open(u->c.spool, folder, &st);
 	if (r == -EBUSY)
 		u->elsewhere++;
 	if (r)
 		return 0;
-	if ((u->c.any_node || strcmp(st->id->node, u->node) == 0) && take_over(u, st))
-		add(u, st, false);
-	else
+	if ((!u->c.any_node && strcmp(st->id->node, u->node) != 0) || !take_over(u, st)) {
 		hr_spool_stream_free(st);
+		return 0;
+	}
+	s = add(u, st, false);
+	if (s) /* it may have been acknowledged already */
+		hr__streams_settle(u, s);
 	return 0;
 }
 
 void hr__streams_scan(struct hr_uplink *u)
 {
-	u->elsewhere = u->waiting_journals = 0;
+	u->elsewhere = u->waiting_journals = u->unseen = 0;
 	(void)hr_spool_each(u->c.spool, see, u);
 	pthread_mutex_lock(&u->lock);
 	u->stats.elsewhere = u->elsewhere;
 	u->stats.waiting_journals = u->waiting_journals;
+	u->stats.unseen = u->unseen;
 	u->stats.looks++;
 	pthread_mutex_unlock(&u->lock);
 }
@@ -228,8 +243,7 @@ static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool
 	if (s || hr_spool_stream_open(u->c.spool, live->folder, &st))
 		return s; /* else another uplink has it for a moment: it lets go of it */
 	st->last_seq = live->mark;
-	add(u, st, true);
-	return u->streams;
+	return add(u, st, true);
 }
 
 void hr__streams_wake(struct hr_uplink *u)
@@ -256,7 +270,11 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 
 	drop_points(s);
 	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
-	if (s->state == HR__SENDING_ASIDE || !s->ends || keep || s->acked < s->newest)
+	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
+		return;
+	if (keep && !s->noted) /* should this process be killed, the next one need not ask */
+		s->noted = hr_spool_stream_note(s->stream, s->acked) == 0;
+	if (keep)
 		return;
 	hr__send_close(u, s);
 	if (hr_spool_stream_remove(s->stream) == 0)
@@ -266,6 +284,8 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 static void publish_own(struct hr_uplink_stats *stats, const struct hr__sending *s)
 {
 	stats->own = true;
+	stats->own_gone = false;
+	stats->own_aside = s->state == HR__SENDING_ASIDE;
 	stats->own_frames = s->newest;
 	stats->own_acked = s->acked;
 }
@@ -279,7 +299,8 @@ void hr__streams_publish(struct hr_uplink *u)
 	pthread_mutex_lock(&u->lock);
 	stats->streams = stats->aside = 0;
 	stats->frames = stats->bytes = 0;
-	if (stats->own && hr_spool_live(u->c.spool, &live)) /* removed: it was all acknowledged */
+	stats->own_gone = stats->own; /* unless it is found below */
+	if (stats->own && hr_spool_live(u->c.spool, &live))
 		stats->own_frames = stats->own_acked = live.mark;
 	for (const struct hr__sending *s = u->streams; s; s = s->next) {
 		stats->aside += s->state == HR__SENDING_ASIDE;

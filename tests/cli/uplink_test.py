@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """headrace run -o tcp://...: what a collector gets is what a folder would have got, whatever happens on the way.
 
-The collector is tests/uplink/fake_collector: it stores what comes, and fails as it is told to.
+Uplink: the collector is tests/uplink/fake_collector, which stores what comes, and fails as it is told to. Real: it is
+headrace-collector.
 """
 
 import json
@@ -16,7 +17,8 @@ import time
 
 import harness
 
-COLLECTOR = os.environ["HR_FAKE_COLLECTOR"]
+FAKE_COLLECTOR = os.environ["HR_FAKE_COLLECTOR"]
+COLLECTOR = os.environ["HR_COLLECTOR"]
 
 
 def dead_port():
@@ -25,7 +27,7 @@ def dead_port():
         return s.getsockname()[1]
 
 
-class Uplink(harness.Case):
+class Case(harness.Case):
     def setUp(self):
         super().setUp()
         self.spool = os.path.join(self.dir, "spool")
@@ -36,18 +38,31 @@ class Uplink(harness.Case):
             self.stop(process)
         super().tearDown()
 
-    def collector(self, *words, store=None):
-        """Starts one; self.store is its store."""
-        process = subprocess.Popen([COLLECTOR, store or self.store, *words], stdout=subprocess.PIPE)
+    def collector(self, *words):
+        """Starts a fake one; self.store is its store."""
+        process = subprocess.Popen([FAKE_COLLECTOR, self.store, *words], stdout=subprocess.PIPE)
         process.port = int(process.stdout.readline())
+        process.stdout.close()
         self.collectors.append(process)
+        return process
+
+    def real_collector(self, port=0):
+        log = os.path.join(self.dir, f"collector{len(self.collectors)}.log")
+        with open(log, "wb") as f:
+            process = subprocess.Popen(
+                [COLLECTOR, "--store", self.store, "--listen", f"tcp://127.0.0.1:{port}"], stderr=f)
+        self.collectors.append(process)
+
+        def listening():
+            with open(log, encoding="utf-8") as f:
+                return re.search(r"listening on tcp://127\.0\.0\.1:(\d+)", f.read())
+        process.port = int(self.wait_for("the collector", listening).group(1))
         return process
 
     def stop(self, process):
         if process.poll() is None:
             process.terminate()
             process.wait(20)
-        process.stdout.close()
 
     def run_to(self, to, *words, env=None, **how):
         """`headrace run -o TO WORDS...`"""
@@ -85,10 +100,7 @@ class Uplink(harness.Case):
         got = {k: int(v) for k, v in rows[0].items()}
         self.assertEqual(got, {**{k: want[k] for k in ("reads", "read_bytes", "writes", "written_bytes")}, "lost": 0}, err)
 
-    # ---- what arrives
-
-    def test_the_same_as_in_a_folder(self):
-        c = self.collector()
+    def check_the_same_as_in_a_folder(self, c):
         want, err = self.generate(self.address(c), "--include", self.data)
         self.assert_totals(want)
         self.assertEqual(self.summary()["state"], "ended")
@@ -99,23 +111,7 @@ class Uplink(harness.Case):
         self.assertEqual(os.stat(self.spool).st_mode & 0o777, 0o700)
         self.assert_arrived(want)
 
-    def test_bad_connections(self):
-        for seed in range(4):
-            self.store = os.path.join(self.dir, f"store{seed}")
-            c = self.collector(f"seed={seed}", "drop=60", "forget=60", "gap=30", "full=30")
-            want, err = self.generate(self.address(c), "--include", self.data)
-            self.assertIn("sent to tcp://", err)
-            self.assert_totals(want)
-            self.assert_arrived(want)
-
-    def test_the_second_collector(self):
-        c = self.collector()
-        want, err = self.generate(f"tcp://127.0.0.1:{dead_port()},{self.address(c)}", "--include", self.data)
-        self.assertIn(f"sent to {self.address(c)}: ", err)
-        self.assert_arrived(want)
-
-    def test_the_daemon_is_killed(self):
-        c = self.collector()
+    def check_a_killed_daemon(self, c):
         process = self.run_to(self.address(c), "--include", self.data, "--", "sh", "-c",
                               f"{harness.GENERATOR} {self.data} 20 50; touch {self.dir}/half; sleep 1; "
                               f"{harness.GENERATOR} {self.data} 20 50 >/dev/null")
@@ -132,6 +128,55 @@ class Uplink(harness.Case):
         self.assertIn("sent to tcp://", done.stderr)
         want = {k: 2 * v for k, v in json.loads(done.stdout).items()}
         self.assert_totals(want)
+        self.assert_arrived(want)
+
+
+class Real(Case):
+    def test_the_same_as_in_a_folder(self):
+        self.check_the_same_as_in_a_folder(self.real_collector())
+
+    def test_the_daemon_is_killed(self):
+        self.check_a_killed_daemon(self.real_collector())
+
+    def test_the_collector_is_killed(self):
+        c = self.real_collector()
+        process = self.run_to(self.address(c), "--include", self.data, "--", "sh", "-c",
+                              f"for i in 1 2 3 4; do {harness.GENERATOR} {self.data} 20 50; sleep 0.5; done")
+        for _ in range(3):
+            time.sleep(0.5)
+            harness.kill(c.pid)
+            c.wait()
+            c = self.real_collector(c.port)
+        done = self.finish(process)
+        self.assertIn("sent to tcp://", done.stderr)
+        accounts = [json.loads(line) for line in done.stdout.splitlines()]
+        want = {k: sum(a[k] for a in accounts) for k in accounts[0]}
+        self.assert_totals(want)
+        self.assert_arrived(want)
+
+
+class Uplink(Case):
+    # ---- what arrives
+
+    def test_the_same_as_in_a_folder(self):
+        self.check_the_same_as_in_a_folder(self.collector())
+
+    def test_the_daemon_is_killed(self):
+        self.check_a_killed_daemon(self.collector())
+
+    def test_bad_connections(self):
+        for seed in range(4):
+            self.store = os.path.join(self.dir, f"store{seed}")
+            c = self.collector(f"seed={seed}", "drop=60", "forget=60", "gap=30", "full=30")
+            want, err = self.generate(self.address(c), "--include", self.data)
+            self.assertIn("sent to tcp://", err)
+            self.assert_totals(want)
+            self.assert_arrived(want)
+
+    def test_the_second_collector(self):
+        c = self.collector()
+        want, err = self.generate(f"tcp://127.0.0.1:{dead_port()},{self.address(c)}", "--include", self.data)
+        self.assertIn(f"sent to {self.address(c)}: ", err)
         self.assert_arrived(want)
 
     # ---- nobody there
@@ -170,6 +215,33 @@ class Uplink(harness.Case):
         rows, _ = self.query("SELECT count(*) AS n FROM events WHERE job = 'left' AND class = 'read'")
         self.assertEqual(int(rows[0]["n"]), want["reads"])
 
+    def test_keeper_and_daemon_are_killed(self):
+        """`headraced uplink` replays their journal, ends the job, and sends all of it."""
+        port = dead_port()
+        process = self.run_to(f"tcp://127.0.0.1:{port}", "--job", "j1", "--include", self.data, "--", "sh", "-c",
+                              f"{harness.GENERATOR} {self.data} 20 50; touch {self.dir}/half; while [ ! -e {self.dir}/over ]; do sleep 0.1; done")
+        self.wait_for("half of it", lambda: os.path.exists(f"{self.dir}/half"))
+        time.sleep(0.3)  # what was swept is kept
+        self.store, store = os.path.realpath(self.spool), self.store
+        pids = self.daemons("private") + self.daemons("worker")
+        self.assertEqual(len(pids), 2)
+        for pid in pids:
+            harness.kill(pid)
+        self.store = store
+        process.kill()
+        with open(f"{self.dir}/over", "w", encoding="utf-8"):
+            pass
+        out, _ = process.communicate(timeout=20)
+        self.collector(f"port={port}")
+        headraced = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)), "daemon", "headraced")
+        done = subprocess.run([headraced, "uplink", self.spool, "--collector", f"tcp://127.0.0.1:{port}"],
+                              env=harness.clean_environment(), capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
+        self.assert_arrived(json.loads(out))
+        rows, _ = self.query("SELECT state FROM jobs")
+        self.assertEqual(rows[0]["state"], "killed")
+
     def test_an_interrupt_ends_the_waiting(self):
         process = self.run_to(f"tcp://127.0.0.1:{dead_port()}", "--drain", "10m", "--", "true")
         lines = []
@@ -186,7 +258,7 @@ class Uplink(harness.Case):
 
     def test_refused(self):
         c = self.collector("nack=denied")
-        done = self.finish(self.run_to(self.address(c), "--drain", "1s", "--job", "j1", "--", "true"))
+        done = self.finish(self.run_to(self.address(c), "--drain", "10m", "--job", "j1", "--", "true"))
         self.assertEqual(done.returncode, 0)
         self.assertIn("job j1 of ", done.stderr)
         self.assertIn("is not sent (denied): because the test wants it", done.stderr)

@@ -154,6 +154,22 @@ static struct stream *find_stream(struct fake *f, const Headrace__Open *m)
 	return s;
 }
 
+/* Closed by its daemon: no channel has it any more, and its writer is free. */
+static void drop_stream(struct fake *f, struct stream *s)
+{
+	struct stream **link = &f->streams;
+
+	for (struct peer *p = f->peers; p; p = p->next)
+		for (unsigned i = 0; i < CHANNELS; i++)
+			if (p->channels[i].stream == s)
+				p->channels[i].stream = NULL;
+	while (*link != s)
+		link = &(*link)->next;
+	*link = s->next;
+	hr_writer_close(s->writer);
+	free(s);
+}
+
 static unsigned channel_of(const struct peer *p, uint32_t number)
 {
 	unsigned i = 0;
@@ -177,7 +193,7 @@ static int on_open(struct peer *p, const Headrace__Open *m)
 	if (m->secret.len != HR_WIRE_SECRET_BYTES)
 		return -EPROTO;
 	if (f->o.nack) {
-		say_nack(p, m->channel, f->o.nack, 0);
+		say_nack(p, m->channel, f->o.nack, f->o.nack_mark);
 		return 0;
 	}
 	s = find_stream(f, m);
@@ -308,7 +324,7 @@ static int on_control(struct peer *p, const Headrace__Wire *m)
 	case HEADRACE__WIRE__BODY_CLOSE:
 		i = channel_of(p, m->close->channel);
 		if (i < CHANNELS)
-			p->channels[i].stream = NULL;
+			drop_stream(p->f, p->channels[i].stream);
 		return 0;
 	case HEADRACE__WIRE__BODY_PONG:
 		COUNT(p->f, pongs, m->pong->boot_ns && m->pong->real_ns);

@@ -25,12 +25,13 @@ struct fake_options {
 	unsigned ping_ms;      /* 0: 1000 */
 	uint64_t window_bytes; /* 0: 1 MiB */
 	bool never_acks;
-	bool silent;	       /* after HelloAck it says nothing at all */
-	bool mute;	       /* does not even say HelloAck */
-	bool no_skip;	       /* never goes on behind what it lacks */
-	uint32_t version;      /* in HelloAck; 0: as it must be */
-	const char *refusal;   /* reason of a Refusal instead of HelloAck */
-	const char *nack;      /* reason of a Nack to each Open */
+	bool silent;	     /* after HelloAck it says nothing at all */
+	bool mute;	     /* does not even say HelloAck */
+	bool no_skip;	     /* never goes on behind what it lacks */
+	uint32_t version;    /* in HelloAck; 0: as it must be */
+	const char *refusal; /* reason of a Refusal instead of HelloAck */
+	const char *nack;    /* reason of a Nack to each Open, with this mark */
+	uint64_t nack_mark;
 	uint64_t opened_ahead; /* added to the mark in Opened */
 };
 

@@ -39,6 +39,9 @@ static void pack(Headrace__Frame *frame, uint8_t **ret, size_t *ret_bytes)
 	clock.real_ns = UINT64_C(1000000000000) + frame->seq;
 	frame->clock = &clock;
 	assert_int_equal(hr_frame_pack(frame, 1, ret, ret_bytes), 0);
+	frame->clock = NULL; /* what it refers to is gone when we return */
+	frame->body_case = HEADRACE__FRAME__BODY__NOT_SET;
+	frame->events = NULL;
 }
 
 static void make_events(Headrace__Frame *frame, size_t bytes, uint8_t **ret, size_t *ret_bytes)

@@ -158,7 +158,7 @@ static void pause_ms(unsigned ms)
 		}                                                                                  \
 	} while (0)
 
-#define ALL_SENT (now.looks > 1 && now.streams == 0 && now.frames == 0)
+#define ALL_SENT (now.looks > 1 && now.streams == 0 && now.unseen == 0 && now.frames == 0)
 
 static void assert_arrived(const struct rig *rig, const char *job, uint64_t frames)
 {
@@ -228,6 +228,27 @@ static void what_earlier_daemons_left_is_sent(void **state)
 		snprintf(job, sizeof(job), "job%u", i);
 		assert_arrived(&rig, job, 62);
 	}
+	rig_done(&rig);
+}
+
+/* More than may be open at once. */
+static void hundreds_of_streams_are_sent(void **state)
+{
+	struct fake *f;
+	struct rig rig;
+	char job[16];
+
+	for (unsigned i = 0; i < 500; i++) {
+		snprintf(job, sizeof(job), "job%u", i);
+		leave_stream(state, job, 1, 100);
+	}
+	rig_init(&rig, state);
+	f = collector(&rig, (struct fake_options){.store = store(&rig, "a")});
+	start(&rig);
+	WAIT_FOR(&rig, ALL_SENT);
+	assert_int_equal(frame_disk_bytes(rig.folder), 0);
+	assert_int_equal(stats(&rig).sent_frames, 500 * 3);
+	fake_stop(f);
 	rig_done(&rig);
 }
 
@@ -432,6 +453,24 @@ static void a_stream_behind_its_mark_is_set_aside(void **state)
 	rig_done(&rig);
 }
 
+/* The same, where the collector says so itself. */
+static void an_ended_stream_behind_its_mark_is_done_with(void **state)
+{
+	struct fake *f;
+	struct rig rig;
+
+	leave_stream(state, "job", 3, KIB);
+	rig_init(&rig, state);
+	f = collector(&rig, (struct fake_options){
+				.store = store(&rig, "a"), .nack = "behind", .nack_mark = 1000});
+	start(&rig);
+	WAIT_FOR(&rig, ALL_SENT);
+	assert_int_equal(frame_disk_bytes(*state), 0);
+	assert_int_equal(stats(&rig).aside, 0);
+	fake_stop(f);
+	rig_done(&rig);
+}
+
 static void a_stream_without_its_secret_is_set_aside(void **state)
 {
 	struct hr_spool_live live;
@@ -567,10 +606,40 @@ static void kept_frames_stay_until_released(void **state)
 	WAIT_FOR(&rig, now.own_acked == 62 && now.own_frames == 62);
 	pause_ms(300);
 	assert_int_equal(frame_disk_bytes(rig.folder), bytes);
+	assert_false(stats(&rig).own_gone);
 	hr_uplink_release(rig.uplink);
-	WAIT_FOR(&rig, ALL_SENT);
+	WAIT_FOR(&rig, ALL_SENT && now.own_gone);
 	assert_int_equal(frame_disk_bytes(rig.folder), 0);
 	assert_int_equal(stats(&rig).own_acked, 62);
+	fake_stop(f);
+	rig_done(&rig);
+}
+
+/* Killed before that: the next uplink removes what is acknowledged, and sends it to nobody else. */
+static void acknowledged_frames_are_not_sent_again(void **state)
+{
+	struct fake_seen seen;
+	struct fake *f;
+	struct rig rig;
+
+	rig_init(&rig, state);
+	rig.config.keep = true;
+	f = collector(&rig, (struct fake_options){.store = store(&rig, "a")});
+	open_stream(&rig, "job");
+	start(&rig);
+	add_frames(&rig, 20, 30 * KIB);
+	end_stream(&rig);
+	WAIT_FOR(&rig, now.own_acked == 22);
+	pause_ms(100);
+	fake_stop(f);
+	rig_done(&rig);
+	rig_init(&rig, state);
+	f = collector(&rig, (struct fake_options){.store = store(&rig, "b")});
+	start(&rig);
+	WAIT_FOR(&rig, ALL_SENT && now.connected);
+	assert_int_equal(frame_disk_bytes(rig.folder), 0);
+	fake_look(f, &seen);
+	assert_int_equal(seen.opens, 0);
 	fake_stop(f);
 	rig_done(&rig);
 }
@@ -582,6 +651,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(a_stream_is_sent_as_it_grows),
 	    CASE(what_earlier_daemons_left_is_sent),
+	    CASE(hundreds_of_streams_are_sent),
 	    CASE(bad_days),
 	    CASE(both_stores_together_are_whole),
 	    CASE(a_stream_that_cannot_go_on_there_is_set_aside),
@@ -589,12 +659,14 @@ int main(void)
 	    CASE(refused_streams_are_set_aside),
 	    CASE(streams_in_use_are_tried_again),
 	    CASE(a_stream_behind_its_mark_is_set_aside),
+	    CASE(an_ended_stream_behind_its_mark_is_done_with),
 	    CASE(a_stream_without_its_secret_is_set_aside),
 	    CASE(a_journal_is_waited_for),
 	    CASE(a_silent_collector_is_left),
 	    CASE(other_versions_are_understood_or_said),
 	    CASE(nobody_there_is_said_and_waited_for),
 	    CASE(kept_frames_stay_until_released),
+	    CASE(acknowledged_frames_are_not_sent_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
