@@ -6,6 +6,7 @@
  *        headrace.store                    "headrace store 1\n", checked before anything else; F_OFD_SETLK, held by a
  *                                          collector, to which the whole store belongs while it runs
  *        collector                         who that is, for people: "tcp://127.0.0.1:4747 (pid 17 on n1)\n"
+ *        spill/                            of a collector's queries, while they run
  *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time
  *            lock                          F_OFD_SETLK, held by the writer
  *            000001.seg 000002.seg ...     frames as they came; an index footer when sealed

@@ -49,7 +49,8 @@ const struct hr_config_key hr_collector_keys[] = {
     {KEY("query_per_caller", NUMBER, query_per_caller), .value_name = "N", .otherwise = "8",
      .help = "Queries of one user that run or wait."},
     {KEY("query_spill", TEXT, query_spill), .value_name = "FOLDER",
-     .help = "For what a query cannot keep in memory; none: such a query fails."},
+     .help = "For what a query cannot keep in memory, and for Parquet; none: such a query fails. "
+	     "(default: STORE/spill)"},
     {KEY("query_spill_size", BYTES, query_spill_bytes), .value_name = "SIZE", .otherwise = "16GiB",
      .help = "Room there of one query."},
     {KEY("max_connections", NUMBER, max_connections), .value_name = "N", .otherwise = "16384",

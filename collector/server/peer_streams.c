@@ -178,6 +178,8 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	chan->next = p->chans;
 	p->chans = chan;
 	p->n_chans++;
+	if (p->clock.best.known) /* a short job would be over before the next Pong */
+		(void)hr_ingest_heard(chan->channel, &p->clock.best);
 }
 
 int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)

@@ -309,7 +309,8 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	if (a->format != HR_FORMAT_PARQUET)
 		return true;
 	if (a->spill == NULL) {
-		note(w, "this collector has no folder for Parquet files (query_spill); ask for csv "
+		note(w, "this collector has no folder for Parquet files (query_spill = none); ask "
+			"for csv "
 			"or json");
 		return false;
 	}

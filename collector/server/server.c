@@ -27,6 +27,7 @@ struct server {
 	uv_timer_t tick, stop_timer;
 	uv_signal_t signals[3]; /* TERM, INT, HUP */
 	char store[PATH_MAX];	/* absolute: children have another working folder */
+	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* the store is ours */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
@@ -206,9 +207,31 @@ static int say_holder(const struct server *s)
 	return r;
 }
 
+/* Where queries spill: as configured, "none", or a folder of the store's that is no job's. */
+static int make_spill(struct server *s)
+{
+	const char *set = s->config->query_spill;
+	char *folder;
+	int r = 0;
+
+	if (set && strcmp(set, "none") == 0)
+		return 0;
+	if (asprintf(&folder, "%s%s", set && *set ? set : s->store, set && *set ? "" : "/spill") <
+	    0)
+		return -ENOMEM;
+	if ((mkdir(folder, 0700) < 0 && errno != EEXIST) || !realpath(folder, s->spill)) {
+		r = -errno;
+		hr_log(HR_LOG_ERROR, "cannot make the folder %s (query_spill): %s", folder,
+		       strerrordesc_np(errno));
+	}
+	free(folder);
+	return r;
+}
+
 static int make_queries(struct server *s)
 {
 	const struct hr_collector_config *c = s->config;
+	int r = make_spill(s);
 	const struct hr_queries_config queries = {
 	    .store = s->store,
 	    .exe = "/proc/self/exe",
@@ -217,12 +240,12 @@ static int make_queries(struct server *s)
 	    .memory_bytes = c->query_memory_bytes,
 	    .time_ms = c->query_time_ms,
 	    .threads = (unsigned)c->query_threads,
-	    .spill = c->query_spill && *c->query_spill ? c->query_spill : NULL,
+	    .spill = s->spill[0] ? s->spill : NULL,
 	    .spill_bytes = c->query_spill_bytes,
 	    .silent_ms = c->silent_after_ms,
 	};
 
-	return hr_queries_new(&s->loop, &queries, &s->queries);
+	return r < 0 ? r : hr_queries_new(&s->loop, &queries, &s->queries);
 }
 
 static int make_peers(struct server *s)
