@@ -22,7 +22,7 @@ static unsigned seeds(void)
 {
 	const char *n = getenv("HEADRACE_TEST_SEEDS");
 
-	return n ? (unsigned)strtoul(n, NULL, 10) : 20;
+	return n ? (unsigned)strtoul(n, NULL, 10) : 10;
 }
 
 struct rig {
