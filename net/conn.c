@@ -75,6 +75,7 @@ void hr__conn_gone(uv_handle_t *handle)
 	hr__in_done(c);
 	hr__out_done(c);
 	hr_tls_session_free(c->tls);
+	hr_tls_unref(c->offer);
 	free(c->why);
 	free(c);
 }
@@ -86,6 +87,7 @@ static void free_abandoned(uv_handle_t *handle)
 	if (--c->handles > 0)
 		return;
 	hr_tls_session_free(c->tls);
+	hr_tls_unref(c->offer);
 	free(c);
 }
 
@@ -203,6 +205,8 @@ static void on_timer(uv_timer_t *timer)
 	case HR__CONN_SHAKING:
 		if (c->tls)
 			hr__conn_end(c, -ETIMEDOUT, "the TLS handshake takes too long");
+		else if (c->offer)
+			hr__conn_end(c, -ETIMEDOUT, "the other side says nothing");
 		else
 			become_ready(c); /* accepted or adopted a moment ago */
 		break;
@@ -217,8 +221,9 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
-		   void *self, struct hr_conn **ret)
+/* `offer`: TLS if the peer begins with it. */
+static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *offer,
+		      const struct hr_conn_events *events, void *self, struct hr_conn **ret)
 {
 	bool local = listener->type == UV_NAMED_PIPE;
 	struct hr_conn *c;
@@ -234,13 +239,36 @@ int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_co
 		hr__conn_abandon(c);
 		return r;
 	}
+	if (offer && !local)
+		c->offer = hr_tls_ref(offer);
 	set_options(c);
-	if (c->tls)
+	if (c->tls || c->offer)
 		shake(c);
 	else
 		hr__conn_timer(c, 0); /* `ready` comes from the loop */
 	*ret = c;
 	return 0;
+}
+
+int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
+		   void *self, struct hr_conn **ret)
+{
+	return accept_one(listener, tls, NULL, events, self, ret);
+}
+
+int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
+			  const struct hr_conn_events *events, void *self, struct hr_conn **ret)
+{
+	return accept_one(listener, NULL, tls, events, self, ret);
+}
+
+int hr__conn_choose(struct hr_conn *c, uint8_t first)
+{
+	int r = hr__looks_like_tls(first) ? hr_tls_session_new(c->offer, NULL, &c->tls) : 0;
+
+	hr_tls_unref(c->offer);
+	c->offer = NULL;
+	return r;
 }
 
 int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,
@@ -287,7 +315,7 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 void hr_conn_close(struct hr_conn *c, bool now)
 {
 	if (now || c->state == HR__CONN_DIALLING ||
-	    (c->state == HR__CONN_SHAKING && c->tls && !c->out.head))
+	    (c->state == HR__CONN_SHAKING && (c->tls || c->offer) && !c->out.head))
 		hr__conn_end(c, 0, "closed");
 	else if (c->state == HR__CONN_SHAKING && c->tls)
 		c->leaving = true;

@@ -49,6 +49,10 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);
 
+/* The same for a peer that may speak TLS or not: its first byte says which. `ready` comes after it. */
+int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
+			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
+
 /* Takes over an open stream socket (a socketpair to a child): plain. */
 int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,
 		  struct hr_conn **ret);

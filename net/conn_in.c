@@ -21,7 +21,7 @@ void hr__in_done(struct hr_conn *c)
 /* A record of TLS, a client's first word or a server's refusal of ours; frames begin with an H. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
-	return !c->tls && c->in.header[0] >= 0x14 && c->in.header[0] <= 0x17;
+	return !c->tls && hr__looks_like_tls(c->in.header[0]);
 }
 
 /* `r` of an assembly: hands a whole frame on, ends the connection on an error. */
@@ -159,11 +159,18 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		deliver(c, hr_assembly_grown(&c->in, (size_t)n));
 		return;
 	}
+	if (n > 0 && !over && c->offer && hr__conn_choose(c, (uint8_t)buf->base[0]) < 0) {
+		hr__conn_end(c, -ENOMEM, "out of memory");
+		over = true;
+	}
 	if (n > 0 && !c->tls && !over) {
 		c->rest = (uint8_t *)buf->base;
 		c->rest_at = 0;
 		c->rest_bytes = (size_t)n;
-		take_rest(c);
+		if (c->state == HR__CONN_SHAKING) /* it could have had TLS */
+			hr__conn_shaken(c);
+		else
+			take_rest(c);
 		return;
 	}
 	if (n > 0 && !over)

@@ -58,6 +58,7 @@ struct hr_conn {
 	struct hr__dial *dial; /* while dialling */
 
 	struct hr_tls_session *tls; /* NULL: plain */
+	struct hr_tls *offer;	    /* not NULL: the peer's first byte decides which */
 	struct hr_assembly in;
 	bool direct;   /* the read under way goes into the frame */
 	uint8_t *rest; /* read, and not looked at because of a pause; malloc'ed */
@@ -92,6 +93,15 @@ __attribute__((format(printf, 3, 4))) void hr__conn_leave(struct hr_conn *c, int
 							  const char *why, ...);
 /* TLS came to an end: tells the peer why, drops what was queued. */
 void hr__conn_tls_failed(struct hr_conn *c);
+
+/* The first byte of a peer that may have TLS: 0, or what stands in the way of a session. */
+int hr__conn_choose(struct hr_conn *c, uint8_t first);
+
+/* A record of TLS begins so, and no frame does. */
+static inline bool hr__looks_like_tls(uint8_t first)
+{
+	return first >= 0x14 && first <= 0x17;
+}
 /* Ends it with -errno, or 0, and what to tell people. Later ones change nothing. */
 __attribute__((format(printf, 3, 4))) void hr__conn_end(struct hr_conn *c, int error,
 							const char *why, ...);

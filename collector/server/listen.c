@@ -26,13 +26,14 @@ struct listener {
 		uv_pipe_t pipe;
 	} io;
 	struct hr_listeners *all;
-	bool secure; /* TLS */
+	bool tcp;
 	char text[TEXT_BYTES];
 	char *path; /* of a local one: removed at the end */
 };
 
 struct hr_listeners {
 	struct hr_tls *tls;
+	bool plain; /* also without TLS: who may, says who.h */
 	struct hr_peers *peers;
 	size_t n, closing;
 	struct listener list[SOCKETS];
@@ -46,7 +47,7 @@ static void on_connection(uv_stream_t *stream, int status)
 		hr_log_about(HR_LOG_WARNING, "accept", "a connection cannot be taken: %s",
 			     uv_strerror(status));
 	else
-		hr_peers_accept(l->all->peers, stream, l->secure ? l->all->tls : NULL);
+		hr_peers_accept(l->all->peers, stream, l->tcp ? l->all->tls : NULL, l->all->plain);
 }
 
 /* As it is, with the port that port 0 became. */
@@ -119,8 +120,7 @@ static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_addre
 	return uv_listen(&l->io.stream, BACKLOG, on_connection);
 }
 
-static int open_one(uv_loop_t *loop, struct hr_listeners *all,
-		    const struct hr_collector_config *config, const struct hr_address *a)
+static int open_one(uv_loop_t *loop, struct hr_listeners *all, const struct hr_address *a)
 {
 	struct sockaddr_storage found[HR_ADDRESSES_MAX];
 	size_t n = 0;
@@ -141,8 +141,7 @@ static int open_one(uv_loop_t *loop, struct hr_listeners *all,
 			r = open_local(loop, l, a);
 			continue;
 		}
-		l->secure = all->tls && !(config->plain == HR_PLAIN_LOOPBACK &&
-					  hr_sockaddr_loopback(&found[i]));
+		l->tcp = true;
 		if (found[i].ss_family == AF_INET6)
 			flags = UV_TCP_IPV6ONLY;
 		r = open_tcp(loop, l, a, &found[i], flags);
@@ -163,9 +162,10 @@ int hr_listeners_open(uv_loop_t *loop, const struct hr_collector_config *config,
 		return -ENOMEM;
 	all->peers = peers;
 	all->tls = tls ? hr_tls_ref(tls) : NULL;
+	all->plain = config->plain != HR_PLAIN_NO;
 	r = hr_address_parse_list(config->listen, addresses, HR_ADDRESSES_MAX, &n);
 	for (size_t i = 0; i < n && r == 0; i++) {
-		r = open_one(loop, all, config, &addresses[i]);
+		r = open_one(loop, all, &addresses[i]);
 		if (r < 0) {
 			hr_address_text(&addresses[i], text, sizeof(text));
 			hr_log(HR_LOG_ERROR, "cannot listen on %s: %s", text,
@@ -189,7 +189,9 @@ void hr_listeners_say(const struct hr_listeners *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		hr_log(HR_LOG_INFO, "listening on %s%s", l->list[i].text,
-		       l->list[i].secure ? " (TLS)" : "");
+		       !l->tls || !l->list[i].tcp ? ""
+		       : l->plain		  ? " (TLS, and plain from this machine)"
+						  : " (TLS)");
 }
 
 const char *hr_listeners_first(const struct hr_listeners *l)

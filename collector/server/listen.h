@@ -2,8 +2,9 @@
 /*
  * listen.h - where a collector can be reached
  *
- * Purpose   Opens the addresses of `listen`. With certificates TCP speaks TLS, but on loopback with plain = loopback; local
- *           sockets are always plain, because the kernel says who is at the other end.
+ * Purpose   Opens the addresses of `listen`. With certificates TCP speaks TLS; unless plain = no, also plain with those who
+ *           begin so (who.h lets in those of this machine alone). Local sockets are always plain, because the kernel says who is
+ *           at the other end.
  * Owner     The server; hr_listeners_close gives it to the loop, which frees it.
  * Threads   The loop's.
  */

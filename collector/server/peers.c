@@ -235,7 +235,7 @@ static void make_room(struct hr_peers *peers, struct hr__peer *newest)
 static const struct hr_conn_events peer_events = {
     .ready = on_ready, .frame = on_frame, .drained = on_drained, .closed = on_closed};
 
-void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tls *tls)
+void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tls *tls, bool plain)
 {
 	struct hr__peer *p = calloc(1, sizeof(*p));
 	int r = -ENOMEM;
@@ -243,7 +243,8 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 	if (p) {
 		p->peers = peers;
 		p->came_ms = p->frame_ms = p->resumed_ms = p->pinged_ms = uv_now(peers->loop);
-		r = hr_conn_accept(listener, tls, &peer_events, p, &p->conn);
+		r = tls && plain ? hr_conn_accept_either(listener, tls, &peer_events, p, &p->conn)
+				 : hr_conn_accept(listener, tls, &peer_events, p, &p->conn);
 	}
 	if (r < 0) {
 		hr_log_about(HR_LOG_WARNING, "accept", "a connection cannot be taken: %s",

@@ -38,8 +38,8 @@ int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct h
 		 struct hr_queries *queries, struct hr_peers **ret);
 void hr_peers_free(struct hr_peers *p); /* when hr_peers_count is 0; accepts NULL */
 
-/* In a listener's connection callback. `tls` NULL: plain. */
-void hr_peers_accept(struct hr_peers *p, uv_stream_t *listener, struct hr_tls *tls);
+/* In a listener's connection callback. `tls` NULL: plain; `plain`: either, as the peer begins. */
+void hr_peers_accept(struct hr_peers *p, uv_stream_t *listener, struct hr_tls *tls, bool plain);
 
 void hr_peers_answers(struct hr_peers *p); /* after ingest's `wake` */
 void hr_peers_tick(struct hr_peers *p);	   /* once a second */

@@ -24,7 +24,7 @@ static bool make_ca(const char *arguments)
 	return system(command) == 0; // NOLINT(cert-env33-c,concurrency-mt-unsafe)
 }
 
-static void start(struct collector *c, void **state)
+static void start(struct collector *c, void **state, const char *plain)
 {
 	char cert[2200], key[2200], ca[2200];
 
@@ -32,8 +32,8 @@ static void start(struct collector *c, void **state)
 	snprintf(cert, sizeof(cert), "%s/ca/collector/localhost.pem", folder);
 	snprintf(key, sizeof(key), "%s/ca/collector/localhost.key", folder);
 	snprintf(ca, sizeof(ca), "%s/ca/ca.pem", folder);
-	collector_start(c, store_path, help_path(state, "log"), "--plain", "no", "--tls-cert", cert,
-			"--tls-key", key, "--tls-ca", ca, NULL);
+	collector_start(c, store_path, help_path(state, "log"), "--plain", plain, "--tls-cert",
+			cert, "--tls-key", key, "--tls-ca", ca, NULL);
 }
 
 /* ---- a client behind TLS ----------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static void test_node(void **state)
 		printf("SKIPPED certificates: make-ca does not work here\n");
 		skip();
 	}
-	start(&c, state);
+	start(&c, state, "no");
 	join(&s, c.address, "node/n1.cluster");
 	hello(&s, "node n1.cluster");
 	assert_int_equal(open_stream(&s, "n2"), HEADRACE__WIRE__BODY_NACK);
@@ -197,6 +197,28 @@ static void test_node(void **state)
 	assert_true(collector_said(&c, "another node"));
 }
 
+/* One port for both: a node with its certificate, and whoever asks on the collector's own machine. */
+static void test_either(void **state)
+{
+	static struct secure s;
+	struct collector c;
+	struct client plain;
+
+	snprintf(folder, sizeof(folder), "%s", (const char *)*state);
+	if (!make_ca("--collector localhost,127.0.0.1 --node n1.cluster")) {
+		printf("SKIPPED certificates: make-ca does not work here\n");
+		skip();
+	}
+	start(&c, state, "loopback");
+	client_join(&plain, c.address, "n1");
+	join(&s, c.address, "node/n1.cluster");
+	hello(&s, "node n1.cluster");
+	assert_int_equal(open_stream(&s, "n1"), HEADRACE__WIRE__BODY_OPENED);
+	done(&s);
+	client_done(&plain);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
 static void test_reload(void **state)
 {
 	static struct secure s;
@@ -205,7 +227,7 @@ static void test_reload(void **state)
 	snprintf(folder, sizeof(folder), "%s", (const char *)*state);
 	if (!make_ca("--collector localhost,127.0.0.1 --node n1"))
 		skip();
-	start(&c, state);
+	start(&c, state, "no");
 	assert_int_equal(kill(c.pid, SIGHUP), 0);
 	for (int i = 0; i < 1000 && !collector_said(&c, "read anew"); i++)
 		usleep(10000);
@@ -227,7 +249,7 @@ static void test_reload(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(test_node), T(test_reload)};
+	const struct CMUnitTest tests[] = {T(test_node), T(test_either), T(test_reload)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
