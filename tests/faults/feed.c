@@ -175,20 +175,25 @@ static void make_frame(struct feed *f, uint64_t seq)
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-static void write_stream(struct feed *f)
+static void open_stream(struct feed *f)
 {
 	struct hr_stream_id id = {.cluster = "",
 				  .job = "fed",
 				  .node = f->node,
 				  .boot_id = "b00t",
 				  .instance = f->instance};
+	int r = hr_spool_open_stream(f->spool, &id, &f->writer);
+
+	if (r < 0)
+		die("open the stream", r);
+}
+
+static void write_stream(struct feed *f)
+{
 	struct timespec pause = {.tv_sec = (time_t)(f->every_ms / 1000),
 				 .tv_nsec = (long)(f->every_ms % 1000 * 1000000)};
 	int r;
 
-	r = hr_spool_open_stream(f->spool, &id, &f->writer);
-	if (r < 0)
-		die("open the stream", r);
 	for (uint64_t seq = hr_writer_mark(f->writer) + 1; seq <= last_seq(f); seq++) {
 		make_frame(f, seq);
 		if (seq > SEQ_DATA && (seq - SEQ_DATA) % 2 == 1)
@@ -297,10 +302,13 @@ int main(int argc, char **argv)
 		die(f.spool_path, r);
 	config.spool = f.spool;
 	config.node = f.node;
+	/* Before there is an uplink, which would take a stream without writer and journal for one that is over. */
+	if (access(f.ended, F_OK) < 0)
+		open_stream(&f);
 	r = hr_uplink_new(&config, &uplink, &error);
 	if (r < 0)
 		die(error ? error : "uplink", r);
-	if (access(f.ended, F_OK) < 0)
+	if (f.writer)
 		write_stream(&f);
 	wait_for_uplink(uplink);
 	hr_uplink_free(uplink);

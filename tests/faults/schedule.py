@@ -27,6 +27,8 @@ import hosts
 
 BATCHES, BATCH_EVENTS, BATCH_MS = 140, 5000, 25  # of a feed: 3.5 s, about 4 MB
 JOB_READS = 60000  # of the real job
+KINDS = ["kill_feed", "kill_feed", "kill_collector", "kill_collector", "tear_collector", "tear_feed", "cut", "cut", "slow",
+         "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"]
 DAEMON_KILLS = 4  # of the real job's: its keeper takes more in a row for a daemon that cannot run, and says so
 FAULT_S = 4.0  # how long things break
 HEAL_S = 60.0  # how long healing may take
@@ -148,8 +150,8 @@ class World:
         """Breaks something; returns what mends it, and after how many seconds."""
         self.n_faults += 1
         r = self.random
-        kind = r.choice(["kill_feed", "kill_feed", "kill_collector", "kill_collector", "tear_collector", "tear_feed", "cut", "cut",
-                         "slow", "full_disk", "clock_feed", "clock_collector", "stop_collector", "restart_collector"] + (["kill_daemon"] * 3 if self.real and self.n_kills < DAEMON_KILLS else []))
+        kinds = KINDS + (["kill_daemon"] * 3 if self.real and self.n_kills < DAEMON_KILLS else [])
+        kind = r.choice([k for k in kinds if not self.args.only or k in self.args.only.split(",")])
         feed = r.randrange(len(self.feeds))
         node = feed + 1
         k = r.randrange(self.n_collectors)
@@ -379,6 +381,7 @@ def main():
     p.add_argument("--headrace", help="a headrace that can run programs; some schedules then have a real job")
     p.add_argument("--seeds", default="1-5")
     p.add_argument("--daemons", type=int, default=4)
+    p.add_argument("--only", help="kinds of faults, with commas: " + " ".join(sorted(set(KINDS)) + ["kill_daemon"]))
     p.add_argument("--keep", action="store_true", help="leave what a failed schedule made")
     args = p.parse_args()
     tree = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
