@@ -40,6 +40,7 @@ struct hr_uplink_config {
 	/* 0: the usual; tests are in a hurry */
 	uint64_t better_ms; /* before a better collector is tried again */
 	uint64_t scan_ms;   /* between looks for streams */
+	uint64_t owed_ms;   /* without any answer, though the collector is there: then it is connected anew */
 };
 
 struct hr_uplink;

@@ -91,6 +91,7 @@ struct hr_uplink {
 	size_t at, next; /* collector: connected to, tried next */
 	struct hr_backoff backoff;
 	uint64_t link_ms;      /* since when in this state */
+	uint64_t answer_ms;    /* the last Opened, Ack or Nack, or since when none is owed */
 	bool moving;	       /* it is closed for a better one */
 	bool ending;	       /* for good */
 	uint64_t better_at_ms; /* when a better collector may be tried */

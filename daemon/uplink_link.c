@@ -14,6 +14,7 @@
 #define PING_MS	     10000u /* where the collector does not say */
 #define SILENT_PINGS 3u
 #define WINDOW_BYTES (32u << 20) /* where the collector does not say */
+#define OWED_MS	     600000u	 /* without an answer to what was sent, though it is there; a slow link takes its time */
 #define STEADY_MS    10000u	 /* a connection that stands so long was a good one */
 
 static void dial(struct hr_uplink *u);
@@ -210,10 +211,13 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 	case HEADRACE__WIRE__BODY_PING:
 		return on_ping(u, m->ping);
 	case HEADRACE__WIRE__BODY_OPENED:
+		u->answer_ms = hr__uplink_now(u);
 		return hr__send_opened(u, m->opened);
 	case HEADRACE__WIRE__BODY_ACK:
+		u->answer_ms = hr__uplink_now(u);
 		return on_ack(u, m->ack);
 	case HEADRACE__WIRE__BODY_NACK:
+		u->answer_ms = hr__uplink_now(u);
 		return hr__send_nack(u, m->nack);
 	default:
 		return 0; /* of a newer collector */
@@ -272,6 +276,21 @@ static bool wants_better(const struct hr_uplink *u)
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;
 }
 
+static uint64_t owed_ms(const struct hr_uplink *u)
+{
+	return u->c.owed_ms ? u->c.owed_ms : OWED_MS;
+}
+
+/* Does the collector owe an answer to anything? */
+static bool owed(const struct hr_uplink *u)
+{
+	bool opening = false;
+
+	for (const struct hr__sending *s = u->streams; s && !opening; s = s->next)
+		opening = s->state == HR__SENDING_OPENING;
+	return opening || u->in_flight > 0;
+}
+
 void hr__link_tick(struct hr_uplink *u)
 {
 	uint64_t now = hr__uplink_now(u);
@@ -281,9 +300,14 @@ void hr__link_tick(struct hr_uplink *u)
 	} else if (u->link == HR__LINK_UP) {
 		if (now - u->link_ms > STEADY_MS)
 			hr__link_good(u);
+		if (u->answer_ms < u->link_ms || !owed(u))
+			u->answer_ms = now;
 		if (now - hr_conn_heard_ms(u->conn) > SILENT_PINGS * u->ping_ms) {
 			hr__link_broken(u, "nothing was heard of it for %llu s",
 					(unsigned long long)(SILENT_PINGS * u->ping_ms / 1000));
+		} else if (now - u->answer_ms > owed_ms(u)) {
+			hr__link_broken(u, "it is there, but has acknowledged nothing for %llu s",
+					(unsigned long long)(owed_ms(u) / 1000));
 		} else if (wants_better(u)) {
 			u->moving = true;
 			set_state(u, HR__LINK_CLOSING);

@@ -543,6 +543,29 @@ static void a_silent_collector_is_left(void **state)
 	rig_done(&rig);
 }
 
+/* It pings, and takes frames, and never says that it has them. */
+static void a_collector_that_acknowledges_nothing_is_left(void **state)
+{
+	struct fake_seen seen = {0};
+	struct fake *f;
+	struct rig rig;
+
+	rig_init(&rig, state);
+	f = collector(&rig, (struct fake_options){
+				.store = store(&rig, "a"), .never_acks = true, .ping_ms = 50});
+	open_stream(&rig, "job");
+	add_frames(&rig, 3, 1000);
+	rig.config.owed_ms = 300;
+	start(&rig);
+	while (seen.hellos < 2) {
+		pause_ms(10);
+		fake_look(f, &seen);
+	}
+	assert_non_null(strstr(stats(&rig).error, "has acknowledged nothing"));
+	fake_stop(f);
+	rig_done(&rig);
+}
+
 static void other_versions_are_understood_or_said(void **state)
 {
 	struct fake *f;
@@ -663,6 +686,7 @@ int main(void)
 	    CASE(a_stream_without_its_secret_is_set_aside),
 	    CASE(a_journal_is_waited_for),
 	    CASE(a_silent_collector_is_left),
+	    CASE(a_collector_that_acknowledges_nothing_is_left),
 	    CASE(other_versions_are_understood_or_said),
 	    CASE(nobody_there_is_said_and_waited_for),
 	    CASE(kept_frames_stay_until_released),
