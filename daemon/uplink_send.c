@@ -356,8 +356,10 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		return -EPROTO; /* nobody has sent that */
 	if (strcmp(m->reason, "gap") == 0 && s->state != HR__SENDING_OPENING) {
 		on_gap(u, s, m->mark);
-	} else if (strcmp(m->reason, "full") == 0 && s->state != HR__SENDING_OPENING) {
-		on_full(u, s, m);
+	} else if (strcmp(m->reason, "full") == 0) {
+		/* Of one that is being opened the collector says Opened as soon as there is room. */
+		if (s->state != HR__SENDING_OPENING)
+			on_full(u, s, m);
 	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
 		lose_channel(u, s); /* nothing will be added: it has all of it, and more */
 		s->state = HR__SENDING_KNOWN;

@@ -45,6 +45,7 @@ struct hr_channel {
 	struct hr_ingest_right right;
 	Headrace__Open *open;
 	struct hr__stream *stream; /* NULL: opening, or over */
+	uint64_t order;		   /* of its Open among the worker's */
 	struct hr_channel *next_waiting;
 	bool waiting;	   /* to be opened again: among worker->waiting */
 	bool told_full;	   /* the peer knows why it waits */
@@ -90,6 +91,7 @@ struct hr__worker {
 	struct hr__stream *changed;
 	size_t n_changed;
 	struct hr_channel *waiting;
+	uint64_t opens;
 	struct hr_channel *released;
 	struct hr__answer *answers, **answers_last;
 	struct hr__arena unpacked; /* of one frame */

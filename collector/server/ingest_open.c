@@ -317,16 +317,20 @@ void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
 		 error == -EBUSY ? "another process writes it" : strerrordesc_np(-error));
 }
 
+static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__stream *s)
+{
+	hr__channel_end(w, ch, "in_use", false,
+			"the stream of job %s on %s was opened by another connection", s->job,
+			s->node);
+}
+
 /* The newer connection wins: it has shown the secret, and the older one may be a dead machine's. */
 static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
 {
 	struct hr_channel *older = s->owner;
 
-	if (older && older != ch) {
-		hr__channel_end(w, older, "in_use", false,
-				"the stream of job %s on %s was opened by another connection",
-				s->job, s->node);
-	}
+	if (older && older != ch)
+		in_use(w, older, s);
 	s->owner = ch;
 	ch->stream = s;
 	ch->nacked = false;
@@ -343,8 +347,15 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 	struct hr__stream *s = find(w, ch->open);
 	int r = 0;
 
+	if (ch->order == 0)
+		ch->order = ++w->opens;
 	if (!sound(w, ch, s))
 		return;
+	if (s && s->owner &&
+	    s->owner->order > ch->order) { /* it has waited for room, and is the older one now */
+		in_use(w, ch, s);
+		return;
+	}
 	if (!s)
 		r = load(w, ch, &s);
 	else if (denied(w, ch, &s->state))

@@ -584,6 +584,29 @@ static void test_open_waits(void **state)
 	frames_check(rig.store, "7", "n1", 3);
 }
 
+/* Of two that wait for room the one that came last is let in, and keeps it. */
+static void test_open_waits_in_order(void **state)
+{
+	struct rig rig;
+	struct end old, new;
+
+	start(&rig, state, &hr_ingest_defaults);
+	atomic_store(&failing_syncs, 2);
+	open_raw(&rig, &old, "n1", 5, &anything, 0, 0);
+	wait_nack(&old, 1, "full");
+	open_raw(&rig, &new, "n1", 5, &anything, 0, 0);
+	while (new.opened == 0)
+		listen_once(&rig);
+	wait_nack(&old, 2, "in_use");
+	assert_true(old.last.closed);
+	send_losses(&new, 2, 3);
+	wait_mark(&new, 3);
+	hr_ingest_close(old.channel);
+	hr_ingest_close(new.channel);
+	stop(&rig);
+	frames_check(rig.store, "7", "n1", 3);
+}
+
 /* An idle stream lets go of its writer, and goes on where it was. */
 static void test_idle(void **state)
 {
@@ -635,6 +658,7 @@ int main(void)
 	    T(test_fdatasync_fails),
 	    T(test_syncfs_fails),
 	    T(test_open_waits),
+	    T(test_open_waits_in_order),
 	    T(test_idle),
 	};
 
