@@ -444,7 +444,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 int hr__events_register(struct hr_query *q)
 {
-	static const struct hr_table_function events = {bind, init, init_worker, scan_chunk};
+	static const struct hr_table_function events = {bind, init, init_worker, scan_chunk, NULL};
 
 	return hr__table_register(q, "hr_events", q, &events);
 }

@@ -199,6 +199,7 @@ struct hr_query {
 	/* of the statement that runs: set before it starts */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
+	_Atomic bool interrupted; /* for scans that hand out nothing for long */
 
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
@@ -208,9 +209,12 @@ struct hr_query {
 /* Notes a frame that cannot be read, once; the scan goes on without it. Any thread. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
-/* Registers hr_events() (events.c) and the table functions of all other tables (rows.c). 0 or -EIO.
+/*
+ * Registers hr_events() (events.c), hr_busy() (busy_scan.c), and the table functions of all other
+ * tables (rows.c). 0 or -EIO.
  */
 int hr__events_register(struct hr_query *q);
+int hr__busy_register(struct hr_query *q);
 int hr__rows_register(struct hr_query *q);
 
 /* Declares a table's columns in a bind callback. */
@@ -221,6 +225,7 @@ struct hr_table_function {
 	duckdb_table_function_bind_t bind;
 	duckdb_table_function_init_t init, init_local;
 	duckdb_table_function_t scan;
+	const char *const *parameters; /* named ones, all texts; ends with NULL. NULL: none */
 };
 int hr__table_register(struct hr_query *q, const char *name, void *extra,
 		       const struct hr_table_function *table);

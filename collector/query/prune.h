@@ -7,6 +7,7 @@
  *           AND-ed comparisons of the columns below with constants. Batches whose header
  *           contradicts them are skipped. DuckDB still applies the whole WHERE to what is left,
  *           so a predicate that is not understood costs time and never changes an answer.
+ *           `hr_busy` has rows of the same columns: what a batch says of them counts for it too.
  * Certainty Only when `events` is mentioned exactly once, in the FROM of the SELECT whose WHERE
  *           it is, itself or in inner joins (then only by qualified column names), without
  *           TABLESAMPLE, and no name is shadowed.

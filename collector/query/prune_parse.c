@@ -16,6 +16,7 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
+#define BUSY	 "hr_busy" /* its rows are of the events that their columns name */
 
 /* ---- columns that prune ------------------------------------------------------------- */
 
@@ -65,8 +66,10 @@ struct look {
 	bool alone;	   /* events is all of its FROM: unqualified names are its own */
 };
 
-static bool is_events(const struct hr_json_tree *n)
+/* The name under which a FROM has the events, without an alias; NULL: it is something else. */
+static const char *events_name(const struct hr_json_tree *n)
 {
+	static const char *const names[] = {TABLE, FUNCTION, BUSY};
 	const char *name;
 
 	if (hr_json_tree_is(n, "type", "BASE_TABLE"))
@@ -74,8 +77,12 @@ static bool is_events(const struct hr_json_tree *n)
 	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
 		name = hr_json_tree_text(hr_json_tree_get(n, "function"), "function_name");
 	else
-		return false;
-	return name != NULL && (strcasecmp(name, TABLE) == 0 || strcasecmp(name, FUNCTION) == 0);
+		return NULL;
+	for (size_t i = 0; name != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcasecmp(name, names[i]) == 0)
+			return names[i];
+	}
+	return NULL;
 }
 
 /* Table functions that certainly do not run SQL of their own, as query() and query_table() do. */
@@ -117,7 +124,7 @@ static void survey(struct look *l, const struct hr_json_tree *n)
 			l->unsure |= name == NULL || strcasecmp(name, TABLE) == 0;
 		}
 	}
-	if (is_events(n))
+	if (events_name(n) != NULL)
 		mention(l, n);
 	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
 		l->unsure |= !harmless_function(
@@ -139,13 +146,13 @@ static bool find_events(struct look *l, const struct hr_json_tree *from)
 {
 	if (from == NULL)
 		return false;
-	if (is_events(from)) {
+	if (events_name(from) != NULL) {
 		const char *alias = hr_json_tree_text(from, "alias");
 
 		if (!absent(from, "sample") || !absent(from, "column_name_alias"))
 			return false;
 		if (alias == NULL || alias[0] == '\0')
-			alias = hr_json_tree_is(from, "type", "BASE_TABLE") ? TABLE : FUNCTION;
+			alias = events_name(from);
 		l->alias = alias;
 		return true;
 	}

@@ -276,6 +276,8 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 	if (r == 0)
 		r = hr__events_register(q);
 	if (r == 0)
+		r = hr__busy_register(q);
+	if (r == 0)
 		r = hr__rows_register(q);
 	for (unsigned i = 0; r == 0 && i < HR_TABLE_END; i++)
 		r = create_view(q, i, ret_error);
@@ -349,5 +351,6 @@ void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret)
 
 void hr_query_interrupt(struct hr_query *q)
 {
+	atomic_store(&q->interrupted, true);
 	hr_duckdb.interrupt(q->connection);
 }

@@ -241,7 +241,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 {
-	static const struct hr_table_function rows = {bind, init, init_worker, scan_chunk};
+	static const struct hr_table_function rows = {bind, init, init_worker, scan_chunk, NULL};
 	struct bound *b = hr__pool_get(&q->pool, sizeof(*b));
 	char name[64];
 

@@ -89,6 +89,7 @@ static int prune(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	atomic_store(&q->batches_read, 0);
 	atomic_store(&q->batches_pruned, 0);
 	atomic_store(&q->batches, 0);
+	atomic_store(&q->interrupted, false);
 	json = parse_tree(q, sql);
 	if (json == NULL)
 		return 0;
@@ -231,16 +232,18 @@ static int bind(duckdb_prepared_statement statement, const struct hr_query_arg *
 
 /* ---- running ------------------------------------------------------------------------ */
 
-static int result_failed(duckdb_result *result, char **ret_error)
+static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_error)
 {
-	if (hr_duckdb.result_error_type(result) == DUCKDB_ERROR_INTERRUPT) {
+	if (hr_duckdb.result_error_type(result) == DUCKDB_ERROR_INTERRUPT ||
+	    atomic_load(&q->interrupted)) {
 		fail(ret_error, "interrupted");
 		return -EINTR;
 	}
 	return failed(ret_error, hr_duckdb.result_error(result));
 }
 
-static int drain(duckdb_result *result, const struct hr_query_sink *sink, char **ret_error)
+static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
+		 char **ret_error)
 {
 	int r = sink != NULL ? sink->begin(sink->self, result) : 0;
 
@@ -254,12 +257,12 @@ static int drain(duckdb_result *result, const struct hr_query_sink *sink, char *
 		hr_duckdb.destroy_data_chunk(&chunk);
 	}
 	if (r == 0 && hr_duckdb.result_error(result) != NULL)
-		return result_failed(result, ret_error);
+		return result_failed(q, result, ret_error);
 	return r == 0 && sink != NULL ? sink->end(sink->self) : r;
 }
 
-static int execute(duckdb_prepared_statement statement, const struct hr_query_sink *sink,
-		   char **ret_error)
+static int execute(struct hr_query *q, duckdb_prepared_statement statement,
+		   const struct hr_query_sink *sink, char **ret_error)
 {
 	duckdb_pending_result pending = NULL;
 	duckdb_result result = {0};
@@ -268,9 +271,9 @@ static int execute(duckdb_prepared_statement statement, const struct hr_query_si
 	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess)
 		r = failed(ret_error, hr_duckdb.pending_error(pending));
 	else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
-		r = result_failed(&result, ret_error);
+		r = result_failed(q, &result, ret_error);
 	else
-		r = drain(&result, sink, ret_error);
+		r = drain(q, &result, sink, ret_error);
 	hr_duckdb.destroy_result(&result);
 	hr_duckdb.destroy_pending(&pending);
 	return r;
@@ -307,7 +310,7 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	if (r == 0)
 		r = bind(statement, args, n_args, ret_error);
 	if (r == 0)
-		r = execute(statement, sink, ret_error);
+		r = execute(q, statement, sink, ret_error);
 	end(q, &statement);
 	return r;
 }
@@ -351,7 +354,7 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 	if (r == 0)
 		r = bind(copy, args, n_args, ret_error);
 	if (r == 0)
-		r = execute(copy, NULL, ret_error);
+		r = execute(q, copy, NULL, ret_error);
 	hr_duckdb.destroy_prepare(&copy);
 	end(q, &statement);
 	free(text);

@@ -55,6 +55,12 @@ int hr__table_register(struct hr_query *q, const char *name, void *extra,
 
 	hr_duckdb.table_function_set_name(f, name);
 	hr_duckdb.table_function_set_extra_info(f, extra, NULL);
+	for (size_t i = 0; table->parameters != NULL && table->parameters[i] != NULL; i++) {
+		duckdb_logical_type text = logical_type(HR_SQL_VARCHAR);
+
+		hr_duckdb.table_function_add_named_parameter(f, table->parameters[i], text);
+		hr_duckdb.destroy_logical_type(&text);
+	}
 	hr_duckdb.table_function_set_bind(f, table->bind);
 	hr_duckdb.table_function_set_init(f, table->init);
 	hr_duckdb.table_function_set_local_init(f, table->init_local);

@@ -36,7 +36,7 @@ def main():
     headrace, store = words[:2]
     rounds = int(words[2]) if len(words) > 2 else 5
     questions = [(f"question {i + 1}", [sql]) for i, sql in enumerate(COMMAND.findall(PAGE.read_text()))]
-    questions += [(name, [name]) for name in ("checkpoints", "summary", "ops", "ranks", "mounts", "patterns", "sizes")]
+    questions += [(name, [name]) for name in ("checkpoints", "io-time", "summary", "ops", "ranks", "mounts", "patterns", "sizes")]
     for name, command in questions:
         ask(headrace, store, command)
         walls, cpus, answers = zip(*(ask(headrace, store, command) for _ in range(rounds)))

@@ -40,6 +40,7 @@ static const char *const tables[] = {
     "SELECT * FROM losses ORDER BY ALL",
     "SELECT * FROM regions ORDER BY ALL",
     "SELECT * EXCLUDE (stored_bytes) FROM nodes ORDER BY ALL",
+    "SELECT * FROM hr_busy(by := 'rank, class') ORDER BY ALL",
 };
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))
 

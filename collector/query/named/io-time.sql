@@ -6,15 +6,7 @@
 -- column span_s: from the first to the last
 -- column ops: operations
 -- column job, attempt: whose
-WITH e AS (
-    SELECT cluster, job, attempt, rank, start_ns, end_ns,
-           max(end_ns) OVER (PARTITION BY cluster, job, attempt, rank ORDER BY start_ns
-                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-    FROM events
-    WHERE $scope = 'all' OR scope = $scope)
-SELECT rank, sum(greatest(0, end_ns - greatest(start_ns, coalesce(reached_ns, start_ns)))) / 1e9 AS io_s,
-       sum(end_ns - start_ns) / 1e9 AS sum_s, (max(end_ns) - min(start_ns)) / 1e9 AS span_s, count(*) AS ops, job,
+SELECT rank, busy_ns / 1e9 AS io_s, dur_ns / 1e9 AS sum_s, (last_ns - first_ns) / 1e9 AS span_s, count AS ops, job,
        attempt
-FROM e
-GROUP BY cluster, job, attempt, rank
+FROM hr_busy(scope := $scope)
 ORDER BY job, attempt, cluster, rank NULLS LAST
