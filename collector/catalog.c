@@ -321,7 +321,7 @@ static int64_t started(const struct hr_stream *s)
 	for (uint32_t i = 0; i < s->n_processes; i++)
 		if (s->processes[i].msg->start_ns < first)
 			first = s->processes[i].msg->start_ns;
-	return s->n_processes ? (int64_t)first + s->real_minus_boot_ns : INT64_MAX;
+	return s->n_processes ? hr_stream_real_ns(s, first) : INT64_MAX;
 }
 
 static int by_place_and_time(const void *a, const void *b)

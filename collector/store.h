@@ -235,6 +235,12 @@ struct hr_stream {
 	struct hr__stream *own; /* the library's part */
 };
 
+/* On the wall clock. Both numbers are what somebody sent: it may wrap, and nothing else. */
+static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot_ns)
+{
+	return (int64_t)(boot_ns + (uint64_t)s->real_minus_boot_ns);
+}
+
 /*
  * What of the stores is opened. A stream that is left out leaves no trace: no problem, no name, no count. `one_user` leaves out
  * streams of the node (job "_node") and those whose owner is not known, too.

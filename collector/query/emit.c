@@ -261,20 +261,22 @@ static void emit_start_ns(const struct job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *start_ns = j->e->c.start_ns;
-	int64_t *to = j->out->data, wall_ns = hr__wall_ns(j->e->st, 0);
+	uint64_t wall_ns = (uint64_t)hr__wall_ns(j->e->st, 0);
+	int64_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = wall_ns + (int64_t)start_ns[rows[k]];
+		to[k] = (int64_t)(wall_ns + start_ns[rows[k]]);
 }
 
 static void emit_end_ns(const struct job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *start_ns = j->e->c.start_ns, *dur_ns = j->e->c.dur_ns;
-	int64_t *to = j->out->data, wall_ns = hr__wall_ns(j->e->st, 0);
+	uint64_t wall_ns = (uint64_t)hr__wall_ns(j->e->st, 0);
+	int64_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = wall_ns + (int64_t)(start_ns[rows[k]] + dur_ns[rows[k]]);
+		to[k] = (int64_t)(wall_ns + start_ns[rows[k]] + dur_ns[rows[k]]);
 }
 
 static void emit_dur_ns(const struct job *j)

@@ -129,7 +129,7 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 
 static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
 {
-	return (int64_t)boot_ns + st->s->real_minus_boot_ns;
+	return hr_stream_real_ns(st->s, boot_ns);
 }
 
 /* ---- tables ------------------------------------------------------------------------- */

@@ -92,8 +92,8 @@ static bool ops_meet(const struct hr_prune *p, const struct hr_batch_ref *b)
 bool hr_prune_batch(const struct hr_prune *p, const struct hr_stream *s,
 		    const struct hr_batch_ref *b)
 {
-	int64_t first = (int64_t)b->base_ns + s->real_minus_boot_ns;
-	int64_t last = (int64_t)b->last_ns + s->real_minus_boot_ns;
+	int64_t first = hr_stream_real_ns(s, b->base_ns);
+	int64_t last = hr_stream_real_ns(s, b->last_ns);
 
 	if (first > p->start_ns.max || last < p->start_ns.min || first > p->end_ns.max ||
 	    last < p->end_ns.min)

@@ -266,6 +266,37 @@ static void regions_that_contradict_themselves_are_noted(void **state)
 	free(text);
 }
 
+/* Times that no clock has, in a batch and in the clock sample beside it: sums of them wrap (what UBSan is for). */
+static void times_of_no_clock_are_borne(void **state)
+{
+	struct hr_stream_id id = {
+	    .cluster = "c", .job = "10", .node = "n1", .boot_id = "b", .instance = 1};
+	Headrace__EventBatch batch = HEADRACE__EVENT_BATCH__INIT;
+	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct hr_writer *w;
+	uint64_t notes;
+	uint8_t *buf;
+	size_t bytes;
+
+	batch.count = 1;
+	batch.base_ns = UINT64_C(1) << 63;
+	batch.last_ns = UINT64_MAX;
+	clock.boot_ns = 65536;
+	clock.real_ns = 1;
+	frame.seq = 2;
+	frame.clock = &clock;
+	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	frame.events = &batch;
+	assert_int_equal(hr_writer_open(*state, &id, &w, NULL), 0);
+	assert_int_equal(hr_frame_pack(&frame, 1, &buf, &bytes), 0);
+	assert_int_equal(hr_writer_append(w, buf, bytes), 0);
+	free(buf);
+	assert_int_equal(hr_writer_close(w), 0);
+	free(ask(*state, "SELECT count(start_ns) FROM events WHERE start_ns > 5", &notes));
+	free(ask(*state, "SELECT max(end_ns) FROM events", &notes));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +304,7 @@ int main(void)
 	    cmocka_unit_test(no_frame_is_missed_in_silence),
 	    cmocka_unit_test(a_copy_without_its_start_is_the_same_stream),
 	    cmocka_unit_test(regions_that_contradict_themselves_are_noted),
+	    cmocka_unit_test(times_of_no_clock_are_borne),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup_store, fixture_teardown_store);
