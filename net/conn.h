@@ -39,6 +39,8 @@ struct hr_conn_events {
 	void (*drained)(void *self); /* the last queued byte has gone to the kernel; may be NULL */
 	/* Exactly once. `error` is 0 after hr_conn_close and at the peer's end, else -errno; `why` is for people, never NULL. */
 	void (*closed)(void *self, int error, const char *why);
+	/* So many bytes are held from now on, for a frame of which a part has come; until `frame` or `closed`. May be NULL. */
+	void (*begun)(void *self, size_t bytes);
 };
 
 /* `tls` NULL: plain, as unix:// always is; it takes a reference of its own. `self` goes to each event. -ENOMEM, or what a socket says at once. */

@@ -52,11 +52,14 @@ static void deliver(struct hr_conn *c, int r)
 static void take_rest(struct hr_conn *c)
 {
 	while (c->rest_at < c->rest_bytes && c->state == HR__CONN_READY && !c->paused) {
+		bool within = c->in.frame;
 		size_t taken;
 		int r = hr_assembly_take(&c->in, c->rest + c->rest_at, c->rest_bytes - c->rest_at,
 					 &taken);
 
 		c->rest_at += taken;
+		if (r == 0 && !within && c->in.frame && c->events->begun)
+			c->events->begun(c->self, c->in.want);
 		deliver(c, r);
 	}
 	if (c->rest_at == c->rest_bytes || c->state != HR__CONN_READY)

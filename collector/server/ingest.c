@@ -135,14 +135,16 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 	in->answers_last = &in->answers;
 	pthread_mutex_unlock(&in->lock);
 	for (; a; a = next) {
+		bool gone = a->view.kind == HR_ANSWER_GONE;
+
 		next = a->next;
-		if (a->gone) {
+		a->view.self = a->channel->self;
+		if (gone || !a->channel->detached)
+			take(context, &a->view);
+		if (gone) { /* it is a part of the channel */
 			channel_free(a->channel);
 			continue;
 		}
-		a->view.self = a->channel->self;
-		if (!a->channel->detached)
-			take(context, &a->view);
 		free(a->text);
 		free(a);
 	}
@@ -205,7 +207,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 /* The channel's last answer, behind all others of this round. */
 static void bury(struct hr__worker *w, struct hr_channel *ch)
 {
-	ch->gone = (struct hr__answer){.channel = ch, .gone = true};
+	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
 	put_answer(w, &ch->gone);
 }
 
@@ -383,6 +385,7 @@ static int start_worker(struct hr_ingest *in, struct hr__worker *w)
 	int r;
 
 	w->ingest = in;
+	w->max_streams = in->config.max_streams / in->config.threads;
 	w->last = &w->first;
 	w->answers_last = &w->answers;
 	pthread_mutex_init(&w->lock, NULL);

@@ -41,6 +41,7 @@ struct hr_ingest_config {
 	uint32_t retry_ms;   /* Nack.retry_ms of a full disk */
 	size_t index_bytes;  /* of memory, for the index of one open segment */
 	size_t unpack_bytes; /* of memory, for one frame unpacked */
+	size_t max_streams;  /* open at a time: each has descriptors; 0: any number */
 	uint64_t (*real_ns)(void); /* wall clock */
 	void (*wake)(void *self);  /* there are answers; any thread */
 	void *self;
@@ -61,6 +62,7 @@ enum hr_answer_kind {
 	HR_ANSWER_OPENED,
 	HR_ANSWER_ACK,
 	HR_ANSWER_NACK,
+	HR_ANSWER_GONE, /* after hr_ingest_close: the last; nothing of the channel is in memory any more */
 };
 
 struct hr_answer {
@@ -97,7 +99,10 @@ struct hr_node_clock {
 /* A sign of life of the channel's daemon. */
 int hr_ingest_heard(struct hr_channel *ch, const struct hr_node_clock *clock);
 
-/* After it no answer comes for the channel, which is gone. Accepts NULL. */
+/*
+ * After it no answer comes for the channel but GONE, when what was queued before has been done with; none after hr_ingest_stop.
+ * Accepts NULL.
+ */
 void hr_ingest_close(struct hr_channel *ch);
 
 /* Hands out what has gathered. `take` may call hr_ingest_close. */

@@ -33,7 +33,6 @@ struct hr__answer {
 	struct hr_channel *channel;
 	struct hr_answer view;
 	char *text;
-	bool gone; /* the channel's last: it can be freed */
 };
 
 /* The loop's until it is queued; then the store thread's, but for `detached` and `self`. */
@@ -87,7 +86,7 @@ struct hr__worker {
 	bool stop;
 	/* The store thread's own: */
 	struct hr__stream *buckets[HR__BUCKETS];
-	size_t n_streams;
+	size_t n_streams, max_streams;
 	struct hr__stream *changed;
 	size_t n_changed;
 	struct hr_channel *waiting;

@@ -18,6 +18,9 @@
 #include "collector/layout.h"
 #include "common/fnv.h"
 
+#define USER_DIVIDE 4u	 /* of max_streams */
+#define RETRIES_MAX 512u /* in a tick */
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
@@ -236,11 +239,50 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__s
 	return 0;
 }
 
+/* Of all open streams, or of those of the peer's user: how many, and the one that was left first. */
+static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
+			    struct hr__stream **ret_idle)
+{
+	size_t n = 0;
+
+	*ret_idle = NULL;
+	for (unsigned b = 0; b < HR__BUCKETS; b++) {
+		for (struct hr__stream *s = w->buckets[b]; s; s = s->next) {
+			if (of && (!s->state.uid_known || s->state.uid != of->uid))
+				continue;
+			n++;
+			if (!s->owner && !s->changed &&
+			    (!*ret_idle || s->idle_since_ms < (*ret_idle)->idle_since_ms))
+				*ret_idle = s;
+		}
+	}
+	return n;
+}
+
+/* A user may have a quarter of them, lest the others' find no descriptor. What nobody uses goes first. */
+static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
+{
+	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
+	struct hr__stream *idle;
+
+	if (w->max_streams == 0 ||
+	    (w->n_streams < w->max_streams &&
+	     (!of || count_streams(w, of, &idle) < w->max_streams / USER_DIVIDE + 1)))
+		return 0;
+	(void)count_streams(w, w->n_streams < w->max_streams ? of : NULL, &idle);
+	if (!idle)
+		return -EMFILE;
+	hr__stream_drop(w, idle, true);
+	return 0;
+}
+
 static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__stream **ret)
 {
 	struct hr__stream *s = stream_new(ch->open);
 	int r = s ? look(w, ch, s) : -ENOMEM;
 
+	if (r == 0)
+		r = room_for_one(w, &ch->right);
 	if (r == 0)
 		r = open_writer(w, ch, s);
 	if (r == 0) {
@@ -388,16 +430,23 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
+/* Some of them, and next time others: each costs a look at the disk. */
 void hr__waiting_retry(struct hr__worker *w)
 {
-	struct hr_channel *ch = w->waiting, *next;
+	struct hr_channel *ch = w->waiting, *next, **end;
 
 	w->waiting = NULL;
-	for (; ch; ch = next) {
+	for (unsigned n = 0; ch && n < RETRIES_MAX; n++, ch = next) {
 		next = ch->next_waiting;
 		ch->waiting = false;
 		hr__channel_open(w, ch);
 	}
+	if (!ch)
+		return;
+	for (end = &ch; *end; end = &(*end)->next_waiting)
+		;
+	*end = w->waiting;
+	w->waiting = ch;
 }
 
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch)

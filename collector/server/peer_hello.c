@@ -54,6 +54,18 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	hr__peer_ping(p); /* the node's clock is known from the start */
 }
 
+/* One user or node must not take the places of all. Who may be many, or cannot be told apart, has no share. */
+static bool has_share(const struct hr__peer *p)
+{
+	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;
+
+	if (p->who.any_node || p->who.nobody || p->peers->n <= most)
+		return false;
+	for (const struct hr__peer *q = p->peers->first; q; q = q->next)
+		n += q->state == HR__PEER_KNOWN && strcmp(q->who.text, p->who.text) == 0;
+	return n > most;
+}
+
 static void decided(uv_work_t *work, int status)
 {
 	struct question *q = work->data;
@@ -68,9 +80,15 @@ static void decided(uv_work_t *work, int status)
 		p->who = q->who;
 		p->state = HR__PEER_KNOWN;
 		p->resumed_ms = uv_now(p->peers->loop);
-		welcome(p, q->version);
-		if (!p->peers->stopping)
-			hr_conn_pause(p->conn, false);
+		if (has_share(p)) {
+			hr_log_about(HR_LOG_WARNING, p->host, "%s %s: too many connections",
+				     p->address, p->who.text);
+			hr__peer_refuse(p, "limit", "too many connections of %s", p->who.text);
+		} else {
+			welcome(p, q->version);
+			if (!p->peers->stopping)
+				hr_conn_pause(p->conn, false);
+		}
 	} else {
 		const char *why = q->error ? q->error : "who this is cannot be found out";
 

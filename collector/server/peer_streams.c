@@ -9,6 +9,8 @@
 #include "collector/server/peers_internal.h"
 
 #define CHANNELS_MAX 4096u
+#define BUSY_MAX     256u    /* being opened or closed: the next ones wait in the peer's socket */
+#define OPEN_BYTES   4096u   /* of an Open: its names are file names */
 #define NODE_JOB     "_node" /* what concerns a node and no job */
 
 static uint64_t clock_ns(clockid_t id)
@@ -37,6 +39,8 @@ static bool takes_too_much(const struct hr__peer *p)
 
 	if (p->in_flight > 2 * c->window_bytes) /* more than it was told */
 		return true;
+	if (p->n_busy > BUSY_MAX)
+		return true;
 	if (p->peers->in_flight <= c->memory_bytes)
 		return false;
 	return p->in_flight >= c->memory_bytes / senders(p->peers) ||
@@ -62,43 +66,73 @@ static void resume_peers(struct hr_peers *peers)
 	if (peers->n_paused == 0 || peers->in_flight > peers->config.memory_bytes / 2)
 		return;
 	for (struct hr__peer *p = peers->first; p; p = p->next)
-		if (p->paused && p->in_flight <= peers->config.window_bytes)
+		if (p->paused && p->in_flight <= peers->config.window_bytes &&
+		    p->n_busy <= BUSY_MAX / 2)
 			pause_peer(p, false);
 }
 
 static void release(struct hr__chan *chan, size_t bytes)
 {
-	struct hr__peer *p = chan->peer;
-
 	chan->in_flight -= bytes;
-	p->in_flight -= bytes;
-	p->peers->in_flight -= bytes;
+	if (chan->peer)
+		chan->peer->in_flight -= bytes;
+	chan->peers->in_flight -= bytes;
 }
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
+static void put(struct hr__chan *chan, struct hr__chan **list)
+{
+	chan->next = *list;
+	chan->at = list;
+	if (chan->next)
+		chan->next->at = &chan->next;
+	*list = chan;
+}
+
+static void take_out(struct hr__chan *chan)
+{
+	*chan->at = chan->next;
+	if (chan->next)
+		chan->next->at = chan->at;
+}
+
 static struct hr__chan *find(struct hr__peer *p, uint32_t number)
 {
-	struct hr__chan *chan = p->chans;
+	struct hr__chan *chan = number ? p->chans : NULL;
 
 	while (chan && chan->number != number)
 		chan = chan->next;
 	return chan;
 }
 
+static void opened(struct hr__chan *chan)
+{
+	chan->peer->n_busy -= chan->opening;
+	chan->opening = false;
+}
+
+/* Its number may be used again; ingest says when it has gone. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;
-	struct hr__chan **at = &p->chans;
 
-	while (*at != chan)
-		at = &(*at)->next;
-	*at = chan->next;
-	p->n_chans--;
 	if (p->current == chan)
 		p->current = NULL;
-	release(chan, chan->in_flight); /* ingest says nothing of it any more */
+	opened(chan);
+	chan->number = 0;
+	p->n_busy++;
 	hr_ingest_close(chan->channel);
+}
+
+static void gone(struct hr__chan *chan)
+{
+	release(chan, chan->in_flight);
+	take_out(chan);
+	if (chan->peer) {
+		chan->peer->n_chans--;
+		chan->peer->n_busy--;
+	}
 	free(chan);
 }
 
@@ -112,8 +146,16 @@ void hr__peer_close_chan(struct hr__peer *p, uint32_t number)
 
 void hr__peer_close_chans(struct hr__peer *p)
 {
-	while (p->chans)
-		drop(p->chans);
+	struct hr__chan *chan;
+
+	while ((chan = p->chans) != NULL) {
+		if (chan->number)
+			drop(chan);
+		take_out(chan);
+		put(chan, &p->peers->orphans);
+		chan->peer = NULL;
+	}
+	p->in_flight = p->n_chans = p->n_busy = 0;
 }
 
 void hr__peer_use(struct hr__peer *p, uint32_t number)
@@ -158,6 +200,8 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		why = "channels count from 1";
 	if (!why && p->n_chans >= CHANNELS_MAX)
 		why = "too many channels on one connection";
+	if (!why && headrace__open__get_packed_size(o) > OPEN_BYTES)
+		why = "its names are too long";
 	if (why) {
 		hr_log_about(HR_LOG_WARNING, p->host, "%s %s: job %s on %s: %s", p->address,
 			     p->who.text, o->job, o->node, why);
@@ -167,19 +211,23 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	snprintf(right.peer, sizeof(right.peer), "%.*s", (int)sizeof(right.peer) - 1, p->who.text);
 	chan = calloc(1, sizeof(*chan));
 	if (chan) {
+		chan->peers = p->peers;
 		chan->peer = p;
 		chan->number = o->channel;
+		chan->opening = true;
 	}
 	if (!chan || hr_ingest_open(p->peers->ingest, chan, o, &right, &chan->channel) < 0) {
 		free(chan);
 		nack(p, o->channel, "error", "out of memory");
 		return;
 	}
-	chan->next = p->chans;
-	p->chans = chan;
+	put(chan, &p->chans);
 	p->n_chans++;
+	p->n_busy++;
 	if (p->clock.best.known) /* a short job would be over before the next Pong */
 		(void)hr_ingest_heard(chan->channel, &p->clock.best);
+	if (takes_too_much(p))
+		pause_peer(p, true);
 }
 
 int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
@@ -210,6 +258,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 	struct hr__peer *p = chan->peer;
 	char key[128];
 
+	opened(chan); /* also when it waits for room */
 	if (a->alarm) {
 		snprintf(key, sizeof(key), "%s %s", p->host, a->reason);
 		hr_log_about(HR_LOG_WARNING, key, "%s %s: %s: %s", p->address, p->who.text,
@@ -227,7 +276,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 
 static void take(void *context, const struct hr_answer *a)
 {
-	Headrace__Opened opened = HEADRACE__OPENED__INIT;
+	Headrace__Opened words = HEADRACE__OPENED__INIT;
 	Headrace__Ack ack = HEADRACE__ACK__INIT;
 	struct hr__chan *chan = a->self;
 
@@ -237,9 +286,10 @@ static void take(void *context, const struct hr_answer *a)
 		release(chan, a->bytes);
 		break;
 	case HR_ANSWER_OPENED:
-		opened.channel = chan->number;
-		opened.mark = a->mark;
-		hr__peer_tell(chan->peer, HEADRACE__WIRE__BODY_OPENED, &opened);
+		opened(chan);
+		words.channel = chan->number;
+		words.mark = a->mark;
+		hr__peer_tell(chan->peer, HEADRACE__WIRE__BODY_OPENED, &words);
 		break;
 	case HR_ANSWER_ACK:
 		ack.channel = chan->number;
@@ -248,6 +298,9 @@ static void take(void *context, const struct hr_answer *a)
 		break;
 	case HR_ANSWER_NACK:
 		take_nack(chan, a);
+		break;
+	case HR_ANSWER_GONE:
+		gone(chan);
 		break;
 	}
 }
@@ -281,5 +334,6 @@ void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
 	hr_node_clock_add(&p->clock, p->ping_real_ns, clock_ns(CLOCK_REALTIME), now_ns,
 			  pong->real_ns);
 	for (struct hr__chan *chan = p->chans; chan; chan = chan->next)
-		(void)hr_ingest_heard(chan->channel, &p->clock.best);
+		if (chan->number)
+			(void)hr_ingest_heard(chan->channel, &p->clock.best);
 }

@@ -11,10 +11,10 @@
 #include "collector/server/peers_internal.h"
 #include "net/wire.h"
 
-#define HELLO_MS       10000u
-#define FRAME_MS       300000u /* for one frame of whatever size */
-#define SILENT_PINGS   3u
-#define ADDRESS_DIVIDE 4u /* of max_connections: those without Hello from one address */
+#define HELLO_MS     10000u
+#define FRAME_MS     300000u /* for one frame of whatever size */
+#define SILENT_PINGS 3u
+#define UNREAD_BYTES (4u << 20) /* of answers: a query's own is held back at less */
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
@@ -28,11 +28,18 @@ void hr__peer_tell(struct hr__peer *p, int body_case, void *body)
 	(void)hr_conn_tell(p->conn, &msg);
 }
 
+static void frame_done(struct hr__peer *p)
+{
+	p->peers->begun -= p->begun;
+	p->begun = 0;
+}
+
 /* Nothing that it sends counts any more. */
 static void leave(struct hr__peer *p, bool now)
 {
 	if (p->state == HR__PEER_STRANGE)
 		p->peers->n_strange--;
+	frame_done(p);
 	p->state = HR__PEER_LEAVING;
 	hr__peer_close_chans(p);
 	hr_queries_drop(p->peers->queries, p->conn);
@@ -124,13 +131,50 @@ static void on_ready(void *self)
 		*colon = '\0';
 }
 
+/* Who has begun a frame first, among those who have not ended it. */
+static struct hr__peer *slowest(struct hr_peers *peers)
+{
+	struct hr__peer *found = NULL;
+
+	for (struct hr__peer *p = peers->first; p; p = p->next)
+		if (p->begun > 0 && (!found || p->begun_ms < found->begun_ms))
+			found = p;
+	return found;
+}
+
+static void send_away(struct hr__peer *p, const char *why)
+{
+	char key[128]; /* not hidden by another line about the host */
+
+	snprintf(key, sizeof(key), "%s %s", p->host, why);
+	hr_log_about(HR_LOG_WARNING, key, "%s %s: %s: closed", p->address, p->who.text, why);
+	leave(p, true);
+}
+
+static void on_begun(void *self, size_t bytes)
+{
+	struct hr__peer *p = self, *victim;
+	struct hr_peers *peers = p->peers;
+
+	if (p->state == HR__PEER_LEAVING)
+		return;
+	p->begun = bytes;
+	p->begun_ms = uv_now(peers->loop);
+	peers->begun += bytes;
+	while (peers->begun > peers->config.memory_bytes && (victim = slowest(peers)) != p)
+		send_away(victim, "a frame that does not come to its end");
+}
+
 static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 {
 	struct hr__peer *p = self;
 	Headrace__Wire *msg;
 	int r;
 
+	frame_done(p);
 	p->frame_ms = uv_now(p->peers->loop);
+	if (p->state != HR__PEER_LEAVING && hr_conn_queued(p->conn) > UNREAD_BYTES)
+		send_away(p, "it asks, and does not read the answers");
 	if (p->state == HR__PEER_LEAVING || p->peers->stopping) {
 		free(frame);
 		return 0;
@@ -184,6 +228,7 @@ static void on_closed(void *self, int error, const char *why)
 				     why);
 		if (p->state == HR__PEER_STRANGE)
 			p->peers->n_strange--;
+		frame_done(p);
 		hr__peer_close_chans(p);
 		hr_queries_drop(p->peers->queries, p->conn);
 	}
@@ -217,7 +262,7 @@ static size_t strangers_of(const struct hr_peers *peers, const char *host)
 
 static void make_room(struct hr_peers *peers, struct hr__peer *newest)
 {
-	size_t max = peers->config.max_connections, share = max / ADDRESS_DIVIDE + 1;
+	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
 
 	/* Counting costs a walk: only when there may be too many. */
@@ -232,8 +277,11 @@ static void make_room(struct hr_peers *peers, struct hr__peer *newest)
 	hr__peer_refuse(victim, "limit", "too many connections; try again later");
 }
 
-static const struct hr_conn_events peer_events = {
-    .ready = on_ready, .frame = on_frame, .drained = on_drained, .closed = on_closed};
+static const struct hr_conn_events peer_events = {.ready = on_ready,
+						  .frame = on_frame,
+						  .begun = on_begun,
+						  .drained = on_drained,
+						  .closed = on_closed};
 
 void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tls *tls, bool plain)
 {
@@ -283,9 +331,7 @@ static void tick(struct hr__peer *p, uint64_t now_ms)
 		return;
 	if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
 	    (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms)) {
-		hr_log_about(HR_LOG_WARNING, p->host, "%s %s: silent, or too slow: closed",
-			     p->address, p->who.text);
-		leave(p, true);
+		send_away(p, "silent, or too slow");
 	}
 }
 
@@ -340,6 +386,12 @@ int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct h
 
 void hr_peers_free(struct hr_peers *p)
 {
+	struct hr__chan *next;
+
+	for (struct hr__chan *chan = p ? p->orphans : NULL; chan; chan = next) {
+		next = chan->next;
+		free(chan);
+	}
 	free(p);
 }
 

@@ -12,7 +12,8 @@
  *         +---(10 s, too many)---> gone <---(refused)-+        (end, error, silence, shutdown)
  *
  * Memory    Frames that have come and are not in the store count against one limit for all peers. Over it, reading is stopped from
- *           those that hold more than their share, until half of it has gone.
+ *           those that hold more than their share, until half of it has gone. Frames of which a part has come may have as much
+ *           again: over it, who has begun one first and not ended it is sent away.
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_H
 #define HEADRACE_COLLECTOR_PEERS_H

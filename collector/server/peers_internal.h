@@ -10,13 +10,18 @@
 #include "collector/server/node_clock.h"
 #include "collector/server/peers.h"
 
+/* Of max_connections: those without Hello from one address, and those of one user or node. */
+#define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
+
 struct hr__peer;
 
-/* A channel of a connection. */
+/* A channel of a connection. It counts until ingest has done with it: closing it is no way to have more under way. */
 struct hr__chan {
-	struct hr__chan *next;
-	struct hr__peer *peer;
-	uint32_t number;
+	struct hr__chan *next, **at; /* of peer->chans, or of peers->orphans */
+	struct hr_peers *peers;
+	struct hr__peer *peer; /* NULL: the connection has ended */
+	uint32_t number;       /* 0: closed */
+	bool opening;
 	struct hr_channel *channel;
 	size_t in_flight; /* bytes given to ingest and not yet released */
 };
@@ -40,8 +45,11 @@ struct hr__peer {
 	char node[256]; /* as Hello says: for messages */
 	bool asks;	/* it has sent a Query */
 	struct hr__chan *chans, *current;
-	size_t n_chans;
+	size_t n_chans; /* closed ones, too */
+	size_t n_busy;	/* of them being opened or closed by ingest */
 	size_t in_flight;
+	size_t begun; /* bytes of memory for the frame of which a part has come */
+	uint64_t begun_ms;
 	bool paused;
 	uint64_t came_ms, frame_ms, resumed_ms; /* connected, last whole frame, reading goes on */
 	uint64_t pinged_ms, ping_id, ping_real_ns;
@@ -57,6 +65,8 @@ struct hr_peers {
 	struct hr__peer *first, **last;
 	size_t n, n_strange, n_paused;
 	size_t in_flight;
+	size_t begun;
+	struct hr__chan *orphans; /* channels whose connection has ended before them */
 	bool stopping;
 };
 

@@ -17,8 +17,9 @@
 #include "collector/server/retention.h"
 #include "collector/store.h"
 
-#define TICK_MS 1000u
-#define STOP_MS 10000u
+#define TICK_MS	     1000u
+#define STOP_MS	     10000u
+#define STREAM_FILES 3u /* descriptors of an open stream */
 
 struct server {
 	const struct hr_collector_config *config;
@@ -29,6 +30,7 @@ struct server {
 	char store[PATH_MAX];	/* absolute: children have another working folder */
 	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* the store is ours */
+	unsigned max_files;	/* half for streams, the rest for connections and all else */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
@@ -164,14 +166,22 @@ static void on_signal(uv_signal_t *signal, int number)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static void raise_file_limit(void)
+static void raise_file_limit(struct server *s)
 {
 	struct rlimit files;
 
+	s->max_files = UINT_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
 	files.rlim_cur = files.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer connections, then */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < UINT_MAX)
+		s->max_files = (unsigned)files.rlim_cur;
+}
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 static int take_store(struct server *s)
@@ -256,7 +266,7 @@ static int make_peers(struct server *s)
 		      .munge = c->munge,
 		      .munge_socket = c->munge_socket,
 		      .plain_anywhere = c->plain == HR_PLAIN_YES},
-	    .max_connections = c->max_connections,
+	    .max_connections = at_most(c->max_connections, s->max_files / 5 * 2),
 	    .max_frame_bytes = c->max_frame_bytes,
 	    .window_bytes = c->window_bytes,
 	    .memory_bytes = c->memory_bytes,
@@ -277,6 +287,7 @@ static int make_parts(struct server *s)
 	};
 	int r;
 
+	ingest.max_streams = s->max_files / 2 / STREAM_FILES;
 	ingest.store = s->store;
 	ingest.wake = wake;
 	ingest.self = s;
@@ -364,7 +375,7 @@ int hr_server_run(const struct hr_collector_config *config)
 	struct server s = {.config = config, .hold_fd = -1};
 
 	umask(077);
-	raise_file_limit();
+	raise_file_limit(&s);
 	if (take_store(&s) < 0)
 		return HR_EXIT_STORE;
 	start_handles(&s);

@@ -198,9 +198,12 @@ static Headrace__Wire *take_message(struct client *c)
 	size_t need;
 	int r;
 
-	while ((r = hr_frame_check_any(c->buf, c->bytes, SIZE_MAX, &need, &flags)) == -EAGAIN)
-		if (!receive(c))
-			return NULL;
+	do /* at first there is no buffer either */
+		r = c->bytes == 0 ? -EAGAIN
+				  : hr_frame_check_any(c->buf, c->bytes, SIZE_MAX, &need, &flags);
+	while (r == -EAGAIN && receive(c));
+	if (r == -EAGAIN)
+		return NULL;
 	assert_int_equal(r, 0);
 	assert_int_equal(flags, HR_FRAME_CONTROL);
 	assert_int_equal(hr_wire_unpack(c->buf, need, &msg), 0);

@@ -130,7 +130,8 @@ static void on_ready(void *self)
 	(void)self;
 }
 
-static const struct hr_conn_events events = {on_ready, on_frame, on_drained, on_closed};
+static const struct hr_conn_events events = {
+    .ready = on_ready, .frame = on_frame, .drained = on_drained, .closed = on_closed};
 
 static void on_connection(uv_stream_t *stream, int status)
 {

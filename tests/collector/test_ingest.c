@@ -55,6 +55,7 @@ struct end {
 	unsigned opened, acks, nacks;
 	uint64_t mark;
 	size_t released;
+	bool gone;
 };
 
 static void ring(void *self)
@@ -84,6 +85,9 @@ static void take(void *context, const struct hr_answer *a)
 		snprintf(e->reason, sizeof(e->reason), "%s", a->reason);
 		snprintf(e->text, sizeof(e->text), "%s", a->text);
 		break;
+	case HR_ANSWER_GONE:
+		e->gone = true;
+		return;
 	}
 	e->mark = a->mark;
 	e->last = *a;
@@ -291,6 +295,73 @@ static void test_memory_is_released(void **state)
 		listen_once(&rig);
 	assert_int_equal(e.released, sent);
 	hr_ingest_close(e.channel);
+	stop(&rig);
+}
+
+/* What was sent before a close counts until it is done with: GONE says when, and nothing follows it. */
+static void test_closed_is_gone(void **state)
+{
+	struct rig rig;
+	struct end e;
+
+	start(&rig, state, &hr_ingest_defaults);
+	open_end(&rig, &e, "n1", 1);
+	send_losses(&e, 2, 50);
+	hr_ingest_close(e.channel);
+	while (!e.gone)
+		listen_once(&rig);
+	stop(&rig);
+	frames_check(rig.store, "7", "n1", 50);
+}
+
+/* Each stream has descriptors: past the limit those that nobody uses are closed, and else one has to wait. */
+static void test_streams_have_a_limit(void **state)
+{
+	struct hr_ingest_config config = hr_ingest_defaults;
+	struct end a, b, c;
+	struct rig rig;
+
+	config.threads = 1;
+	config.max_streams = 2;
+	start(&rig, state, &config);
+	open_end(&rig, &a, "n1", 1);
+	open_end(&rig, &b, "n2", 1);
+	open_raw(&rig, &c, "n3", 5, &anything, 0, 0);
+	wait_nack(&c, 1, "full");
+	assert_false(c.last.closed);
+	send_losses(&a, 2, 2);
+	wait_mark(&a, 2);
+	hr_ingest_close(a.channel);
+	wait_mark(&c, 1); /* in the place of n1's, which was idle */
+	assert_int_equal(c.opened, 1);
+	hr_ingest_close(b.channel);
+	open_end(&rig, &a, "n1", 2);
+	hr_ingest_close(a.channel);
+	hr_ingest_close(c.channel);
+	stop(&rig);
+}
+
+static void test_a_user_has_a_share_of_streams(void **state)
+{
+	const struct hr_ingest_right user = {.own_jobs = true, .uid = 1000, .peer = "user 1000"};
+	struct hr_ingest_config config = hr_ingest_defaults;
+	struct end a, b, c;
+	struct rig rig;
+
+	config.threads = 1;
+	config.max_streams = 4;
+	start(&rig, state, &config);
+	open_raw(&rig, &a, "n1", 5, &user, 0, 0);
+	open_raw(&rig, &b, "n2", 5, &user, 0, 0);
+	assert_int_equal(a.opened + b.opened, 2);
+	open_raw(&rig, &c, "n3", 5, &user, 0, 0);
+	wait_nack(&c, 1, "full");
+	hr_ingest_close(c.channel);
+	open_raw(&rig, &c, "n4", 5, &anything, 0, 0);
+	assert_int_equal(c.opened, 1);
+	hr_ingest_close(a.channel);
+	hr_ingest_close(b.channel);
+	hr_ingest_close(c.channel);
 	stop(&rig);
 }
 
@@ -646,6 +717,9 @@ int main(void)
 	    T(test_two_streams),
 	    T(test_stop_commits),
 	    T(test_memory_is_released),
+	    T(test_closed_is_gone),
+	    T(test_streams_have_a_limit),
+	    T(test_a_user_has_a_share_of_streams),
 	    T(test_takeover),
 	    T(test_denied_later),
 	    T(test_denied_of_a_run),

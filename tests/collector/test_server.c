@@ -545,6 +545,81 @@ static void test_full_disk(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
 
+/* ---- who takes and does not give -------------------------------------------------------------- */
+
+/* The end of whoever asks for answers and reads none; an Open of channel 0 is answered with a Nack. */
+static void test_unread(void **state)
+{
+	struct collector c;
+	struct client d;
+
+	start(&c, state);
+	client_join(&d, c.address, "n1");
+	for (int i = 0; i < 100 && !collector_said(&c, "does not read the answers"); i++)
+		for (int k = 0; k < 10000; k++)
+			client_open(&d, 0, "a", "n1", 5);
+	assert_true(collector_said(&c, "does not read the answers"));
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
+/* Beginnings of frames, each of nearly 64 KiB, where there is memory for four: the first to begin go, the others are served. */
+static void test_begun(void **state)
+{
+	const struct hr_frame_hdr header = {.magic = HR_FRAME_MAGIC, .length = 65000};
+	struct client begun[8], d;
+	struct collector c;
+
+	snprintf(store_path, sizeof(store_path), "%s", STORE);
+	collector_start(&c, store_path, LOG, "--max-frame", "64KiB", "--window", "64KiB",
+			"--memory", "256KiB", NULL);
+	for (int i = 0; i < 8; i++) {
+		client_join(&begun[i], c.address, "n1");
+		client_send(&begun[i], &header, sizeof(header));
+		client_send(&begun[i], "half", 4);
+		usleep(20000); /* a clock of milliseconds says who was first */
+	}
+	client_join(&d, c.address, "n1");
+	client_open(&d, 1, "a", "n1", 5);
+	assert_int_equal(client_opened(&d, 1), 1);
+	client_use(&d, 1);
+	client_losses(&d, 2, 10);
+	client_acked(&d, 1, 10);
+	for (int i = 0; i < 4; i++)
+		assert_null(client_next(&begun[i]));
+	assert_true(collector_said(&c, "a frame that does not come to its end"));
+	for (int i = 0; i < 8; i++)
+		client_done(&begun[i]);
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
+/* One channel opened again and again: the collector takes no more of them than it can work at, and others do not wait long. */
+static void test_reopened(void **state)
+{
+	struct collector c;
+	struct client d, other;
+	Headrace__Wire *msg;
+	unsigned opened = 0;
+
+	start(&c, state);
+	client_join(&d, c.address, "n1");
+	client_join(&other, c.address, "n2");
+	for (int i = 0; i < 5000; i++)
+		client_open(&d, 1, i % 2 ? "a" : "b", "n1", 5);
+	client_open(&other, 1, "c", "n2", 5);
+	assert_int_equal(client_opened(&other, 1), 1);
+	client_open(&d, 2, "last", "n1", 5);
+	do { /* of those that a newer Open has not overtaken */
+		msg = client_expect(&d, HEADRACE__WIRE__BODY_OPENED);
+		opened = msg->opened->channel;
+		headrace__wire__free_unpacked(msg, NULL);
+	} while (opened != 2);
+	client_done(&d);
+	client_done(&other);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -552,7 +627,7 @@ int main(void)
 	    T(test_versions),	  T(test_malformed), T(test_silent),	     T(test_little_memory),
 	    T(test_mere_user),	  T(test_idle),	     T(test_too_many),	     T(test_state),
 	    T(test_clock),	  T(test_second),    T(test_run_is_refused), T(test_mistakes),
-	    T(test_full_disk),
+	    T(test_full_disk),	  T(test_unread),    T(test_begun),	     T(test_reopened),
 	};
 
 	const struct rlimit files = {4096, 4096};
