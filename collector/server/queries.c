@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,8 +18,9 @@
 #include "common/text.h"
 #include "net/wire.h"
 
-#define CLIENT_BYTES (1u << 20) /* queued for a client: more waits in the pipe from the child */
-#define KILL_MS	     2000	/* from SIGINT to SIGKILL */
+#define CLIENT_BYTES   (1u << 20) /* queued for a client: more waits in the pipe from the child */
+#define KILL_MS	       2000	  /* from SIGINT to SIGKILL */
+#define PLACES_FOR_ALL 3u	  /* with so many, one caller cannot have them all */
 
 /* Why a query is ended from here. Later ones are stronger. */
 enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
@@ -386,17 +388,48 @@ static void start(struct query *q)
 
 /* ---- the line ---------------------------------------------------------------------------------- */
 
+static unsigned running_of(const struct hr_queries *all, uint32_t uid)
+{
+	unsigned n = 0;
+
+	for (const struct query *q = all->first; q != NULL; q = q->next)
+		n += q->running && q->who.uid == uid;
+	return n;
+}
+
+/*
+ * Whose turn it is: of the caller of whom fewest run, and of these the one that came first. Where there are three places or more,
+ * the last is for somebody who has none: who asks for a lot, or does not read the answers, must not keep all others waiting.
+ */
+static struct query *next_in_line(const struct hr_queries *all, unsigned most)
+{
+	bool last = most >= PLACES_FOR_ALL && all->n_running == most - 1;
+	struct query *found = NULL;
+	unsigned fewest = UINT_MAX;
+
+	if (all->n_running >= most)
+		return NULL;
+	for (struct query *q = all->first; q != NULL; q = q->next) {
+		unsigned n = q->running ? UINT_MAX : running_of(all, q->who.uid);
+
+		if (n < fewest && !(last && n > 0)) {
+			found = q;
+			fewest = n;
+		}
+	}
+	return found;
+}
+
 static void start_waiting(struct hr_queries *all)
 {
 	unsigned most = all->config.at_once > 0 ? all->config.at_once : 1;
+	struct query *q;
 
-	for (struct query *q = all->first, *next; q != NULL && !all->stopping; q = next) {
-		next = q->next;
-		if (!q->running && all->n_running < most)
-			start(q);
-		else if (!q->running)
+	while (!all->stopping && (q = next_in_line(all, most)) != NULL)
+		start(q);
+	for (q = all->first; q != NULL; q = q->next)
+		if (!q->running)
 			tell_waiting(q);
-	}
 }
 
 static struct query *of_client(const struct hr_queries *all, const struct hr_conn *client)

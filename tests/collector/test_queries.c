@@ -398,6 +398,34 @@ static void the_third_of_two_waits(void **state)
 	server_stop(&server);
 }
 
+/* One user has two of three places, and five queries in line: another's comes next. */
+static void a_flood_holds_nobody_up(void **state)
+{
+	struct asker flood[7], other;
+
+	(void)state;
+	start("at_once=3", NULL);
+	for (unsigned i = 0; i < 7; i++) {
+		asker_open(&flood[i], &server, "1000");
+		asker_send(&flood[i], &(struct question){.sql = ENDLESS});
+		if (i < 2)
+			(void)server_child(&server, i);
+	}
+	while (flood[6].waiting[0] == '\0')
+		assert_true(asker_step(&flood[6]));
+	assert_int_equal(server_children(&server), 2);
+	for (unsigned i = 0; i < 3; i++) {
+		asker_open(&other, &server, "1001");
+		asker_send(&other, &(struct question){.sql = STEADY});
+		assert_int_equal(asker_wait(&other), 0);
+		assert_string_equal(other.out, STEADY_ANSWER);
+		asker_close(&other);
+	}
+	for (unsigned i = 0; i < 7; i++)
+		asker_close(&flood[i]);
+	server_stop(&server);
+}
+
 static void one_caller_has_so_many(void **state)
 {
 	struct asker a, b;
@@ -596,6 +624,7 @@ int main(void)
 	    USUAL(harm_is_contained),
 	    USUAL(a_process_that_dies_harms_no_other),
 	    cmocka_unit_test(the_third_of_two_waits),
+	    cmocka_unit_test(a_flood_holds_nobody_up),
 	    cmocka_unit_test(one_caller_has_so_many),
 	    USUAL(a_client_that_goes_takes_its_process_along),
 	    USUAL(an_end_at_any_time_is_an_end),
