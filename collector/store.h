@@ -151,6 +151,9 @@ void hr_writer_synced(struct hr_writer *w);
  */
 int hr_writer_rewind(struct hr_writer *w);
 
+/* Has somebody removed the open segment, or the folder? What is appended then is on disk, and nobody will find it. */
+bool hr_writer_removed(const struct hr_writer *w);
+
 /* Seals the open segment, too, when its index takes more memory: for who has thousands of streams. */
 void hr_writer_limit_index(struct hr_writer *w, size_t bytes);
 

@@ -21,7 +21,8 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	Headrace__Frame *msg;
 	size_t bytes;
 	ssize_t n;
-	int r, fd = openat(stream_dir_fd, STATE_FILE, O_RDONLY | O_CLOEXEC);
+	/* Not blocking: should it be no file (a FIFO), nobody waits for its writer. */
+	int r, fd = openat(stream_dir_fd, STATE_FILE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;

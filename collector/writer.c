@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/layout.h"
@@ -512,6 +513,18 @@ int hr_writer_sync(struct hr_writer *w)
 	if (r == 0)
 		hr_writer_synced(w);
 	return r;
+}
+
+static bool has_no_name(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+bool hr_writer_removed(const struct hr_writer *w)
+{
+	return has_no_name(w->fd) || has_no_name(w->dir_fd);
 }
 
 void hr_writer_limit_index(struct hr_writer *w, size_t bytes)

@@ -57,7 +57,7 @@ static void failed(struct hr__worker *w, struct hr__stream *s, int error)
 {
 	struct hr_channel *ch = s->owner;
 	uint64_t sent = hr_writer_mark(s->writer);
-	int r = hr_writer_rewind(s->writer);
+	int r = error == -ESTALE ? error : hr_writer_rewind(s->writer);
 
 	s->ack_due = false;
 	if (s->opening && ch) {
@@ -67,8 +67,10 @@ static void failed(struct hr__worker *w, struct hr__stream *s, int error)
 	}
 	if (r < 0) {
 		if (ch)
-			hr__channel_end(w, ch, "error", true, "%s cannot be synced: %s",
-					hr_writer_dir(s->writer), strerrordesc_np(-error));
+			hr__channel_end(w, ch, "error", true, "%s %s: %s", hr_writer_dir(s->writer),
+					r == -ESTALE ? "was removed under the collector"
+						     : "cannot be synced",
+					strerrordesc_np(-error));
 		hr__stream_drop(w, s, false);
 		return;
 	}
@@ -121,6 +123,9 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
+		/* Somebody has tidied up: what has no name is nowhere, however well it is synced. */
+		if (s->error == 0 && hr_writer_removed(s->writer))
+			s->error = -ESTALE;
 		next = s->next_changed;
 		s->changed = false;
 		if (s->error < 0)

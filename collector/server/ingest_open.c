@@ -324,11 +324,12 @@ static int join(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
+	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark; /* mark + 1 may be 0 */
 	uint32_t crc;
 
-	if (o->first_seq > mark + 1 && o->first_seq - 1 <= o->last_seq)
+	if (ahead && o->first_seq - 1 <= o->last_seq)
 		return hr_writer_skip(s->writer, o->first_seq - 1);
-	if (o->first_seq > mark + 1 || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
+	if (ahead || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
 		hr__channel_end(w, ch, "behind", true,
 				"the store has frames up to %llu, the daemon %llu to %llu",
 				(unsigned long long)mark, (unsigned long long)o->first_seq,

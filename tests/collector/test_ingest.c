@@ -298,6 +298,32 @@ static void test_memory_is_released(void **state)
 	stop(&rig);
 }
 
+/* Who removes segments under a collector loses what they held, and not what comes after. */
+static void test_removed(void **state)
+{
+	struct rig rig;
+	struct end e;
+	char path[4096];
+
+	start(&rig, state, &hr_ingest_defaults);
+	open_end(&rig, &e, "n1", 1);
+	send_losses(&e, 2, 10);
+	wait_mark(&e, 10);
+	snprintf(path, sizeof(path), "%s/jobs/7/n1.0000000000000001-0/000001.seg", rig.store);
+	assert_int_equal(unlink(path), 0);
+	send_losses(&e, 11, 20);
+	wait_nack(&e, 1, "error");
+	assert_true(e.last.closed);
+	assert_non_null(strstr(e.text, "was removed under the collector"));
+	hr_ingest_close(e.channel);
+	open_raw(&rig, &e, "n1", 5, &anything, 11, 20);
+	assert_int_equal(e.mark, 10); /* the rest is whole */
+	send_losses(&e, 11, 20);
+	wait_mark(&e, 20);
+	hr_ingest_close(e.channel);
+	stop(&rig);
+}
+
 /* What was sent before a close counts until it is done with: GONE says when, and nothing follows it. */
 static void test_closed_is_gone(void **state)
 {
@@ -717,6 +743,7 @@ int main(void)
 	    T(test_two_streams),
 	    T(test_stop_commits),
 	    T(test_memory_is_released),
+	    T(test_removed),
 	    T(test_closed_is_gone),
 	    T(test_streams_have_a_limit),
 	    T(test_a_user_has_a_share_of_streams),
