@@ -43,9 +43,13 @@ static void say(enum hr_log_level level, const char *text, unsigned left_out)
 static void format_line(char line[LINE_BYTES], const char *format, va_list args)
 {
 	vsnprintf(line, LINE_BYTES, format, args);
-	for (char *c = line; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
+	for (char *c = line; *c; c++) {
+		bool c1 = (unsigned char)c[0] == 0xc2 && (unsigned char)c[1] >= 0x80 &&
+			  (unsigned char)c[1] < 0xa0; /* controls, too: U+009B begins colours */
+
+		if ((unsigned char)*c < ' ' || *c == 127 || c1)
 			*c = '?';
+	}
 }
 
 void hr_log(enum hr_log_level level, const char *format, ...)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/server/log.h"
 #include "collector/server/peers_internal.h"
 #include "net/wire.h"
 
@@ -81,8 +80,7 @@ static void decided(uv_work_t *work, int status)
 		p->state = HR__PEER_KNOWN;
 		p->resumed_ms = uv_now(p->peers->loop);
 		if (has_share(p)) {
-			hr_log_about(HR_LOG_WARNING, p->host, "%s %s: too many connections",
-				     p->address, p->who.text);
+			hr__peer_complain(p, "share", "too many connections");
 			hr__peer_refuse(p, "limit", "too many connections of %s", p->who.text);
 		} else {
 			welcome(p, q->version);
@@ -92,7 +90,7 @@ static void decided(uv_work_t *work, int status)
 	} else {
 		const char *why = q->error ? q->error : "who this is cannot be found out";
 
-		hr_log_about(HR_LOG_WARNING, p->host, "%s: %s", p->address, why);
+		hr__peer_complain(p, "identity", "%s", why);
 		hr__peer_refuse(p, "identity", "%s", why);
 	}
 	question_free(q);
@@ -105,8 +103,8 @@ static bool common_version(struct hr__peer *p, const Headrace__Hello *hello, uin
 		*ret = hello->max_version < HR_WIRE_VERSION ? hello->max_version : HR_WIRE_VERSION;
 		return true;
 	}
-	hr_log_about(HR_LOG_WARNING, p->host, "%s: %s speaks protocol %u to %u", p->address,
-		     hello->software, hello->min_version, hello->max_version);
+	hr__peer_complain(p, "version", "%s speaks protocol %u to %u", hello->software,
+			  hello->min_version, hello->max_version);
 	hr__peer_refuse(p, "version",
 			"this collector (" HEADRACE_VERSION
 			") speaks protocol %u to %u, the other side %u to %u: update the older",

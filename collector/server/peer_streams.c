@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "collector/server/log.h"
 #include "collector/server/peers_internal.h"
 
 #define CHANNELS_MAX 4096u
@@ -203,8 +202,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	if (!why && headrace__open__get_packed_size(o) > OPEN_BYTES)
 		why = "its names are too long";
 	if (why) {
-		hr_log_about(HR_LOG_WARNING, p->host, "%s %s: job %s on %s: %s", p->address,
-			     p->who.text, o->job, o->node, why);
+		hr__peer_complain(p, why, "job %s on %s: %s", o->job, o->node, why);
 		nack(p, o->channel, "denied", why);
 		return;
 	}
@@ -256,14 +254,10 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 {
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 	struct hr__peer *p = chan->peer;
-	char key[128];
 
 	opened(chan); /* also when it waits for room */
-	if (a->alarm) {
-		snprintf(key, sizeof(key), "%s %s", p->host, a->reason);
-		hr_log_about(HR_LOG_WARNING, key, "%s %s: %s: %s", p->address, p->who.text,
-			     a->reason, a->text);
-	}
+	if (a->alarm)
+		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
 	msg.channel = chan->number;
 	msg.reason = (char *)a->reason;
 	msg.text = (char *)a->text;

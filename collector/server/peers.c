@@ -63,6 +63,19 @@ void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format,
 	leave(p, false);
 }
 
+void hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...)
+{
+	char key[256], text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(key, sizeof(key), "%s %s", p->host, about);
+	hr_log_about(HR_LOG_WARNING, key, "%s%s%s: %s", p->address, p->who.text[0] ? " " : "",
+		     p->who.text, text);
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static void ask(struct hr__peer *p, const Headrace__Query *query)
@@ -129,6 +142,8 @@ static void on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
+	if (p->about.loopback) /* it has millions of addresses, and is one host */
+		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
 /* Who has begun a frame first, among those who have not ended it. */
@@ -144,10 +159,7 @@ static struct hr__peer *slowest(struct hr_peers *peers)
 
 static void send_away(struct hr__peer *p, const char *why)
 {
-	char key[128]; /* not hidden by another line about the host */
-
-	snprintf(key, sizeof(key), "%s %s", p->host, why);
-	hr_log_about(HR_LOG_WARNING, key, "%s %s: %s: closed", p->address, p->who.text, why);
+	hr__peer_complain(p, why, "%s: closed", why);
 	leave(p, true);
 }
 
@@ -224,8 +236,7 @@ static void on_closed(void *self, int error, const char *why)
 
 	if (p->state != HR__PEER_LEAVING) {
 		if (error < 0)
-			hr_log_about(HR_LOG_WARNING, p->host, "%s %s: %s", p->address, p->who.text,
-				     why);
+			hr__peer_complain(p, why, "%s", why);
 		if (p->state == HR__PEER_STRANGE)
 			p->peers->n_strange--;
 		frame_done(p);

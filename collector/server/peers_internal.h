@@ -75,6 +75,9 @@ struct hr_peers {
 /* Refusal, and the end. */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
+/* A line in the log; of one host `about` one thing, one a minute: what one does often hides nothing else. */
+__attribute__((format(printf, 3, 4))) void
+hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
 void hr__peer_free(struct hr__peer *p); /* closed, and nobody asks any more */
 void hr__peer_tell(struct hr__peer *p, int body_case, void *body);
 

@@ -594,6 +594,28 @@ static void test_begun(void **state)
 	assert_int_equal(collector_stop(&c), 0);
 }
 
+/* The log: who says one thing often does not hide another; lines cannot be forged; 127.0.0.0/8 is one host. */
+static void test_log(void **state)
+{
+	struct collector c;
+	struct client d;
+
+	start(&c, state);
+	client_join(&d, c.address, "n1");
+	client_open(&d, 0, "\n<0>forged", "n1", 5);
+	client_nacked(&d, 0, "denied");
+	client_open(&d, 1, "", "n1", 5);
+	client_nacked(&d, 1, "malformed");
+	client_done(&d);
+	client_connect(&d, c.address);
+	assert_string_equal(client_hello(&d, 9, 9, "n1"), "version");
+	client_done(&d);
+	assert_true(collector_said(&c, "job ?<0>forged on n1: channels count from 1"));
+	assert_true(collector_said(&c, "a stream has a job, a node and an instance"));
+	assert_true(collector_said(&c, ": a test speaks protocol 9 to 9"));
+	assert_int_equal(collector_stop(&c), 0);
+}
+
 /* One channel opened again and again: the collector takes no more of them than it can work at, and others do not wait long. */
 static void test_reopened(void **state)
 {
@@ -628,6 +650,7 @@ int main(void)
 	    T(test_mere_user),	  T(test_idle),	     T(test_too_many),	     T(test_state),
 	    T(test_clock),	  T(test_second),    T(test_run_is_refused), T(test_mistakes),
 	    T(test_full_disk),	  T(test_unread),    T(test_begun),	     T(test_reopened),
+	    T(test_log),
 	};
 
 	const struct rlimit files = {4096, 4096};
