@@ -254,6 +254,7 @@ static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
 
 	if (strcmp(refusal->reason, "identity") == 0 && try_again(r))
 		return;
+	hr_wire_tame(refusal->text, false);
 	if (asprintf(&text, "%s refuses: %s", r->shown, refusal->text) >= 0) {
 		say(r, text);
 		free(text);
@@ -282,6 +283,7 @@ static void take_progress(struct remote *r, Headrace__Progress *p)
 	r->done = p->done;
 	r->total = p->total;
 	free(r->text);
+	hr_wire_tame(p->text, false);
 	r->text = strdup(p->text);
 }
 
@@ -301,6 +303,7 @@ static int take(struct remote *r, Headrace__Wire *msg)
 		take_progress(r, msg->progress);
 		break;
 	case HEADRACE__WIRE__BODY_NOTE:
+		hr_wire_tame(msg->note->text, true);
 		say(r, msg->note->text);
 		break;
 	case HEADRACE__WIRE__BODY_OUTPUT:

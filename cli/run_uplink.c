@@ -29,7 +29,7 @@ int hr_run_uplink_is(const char *store)
 	struct hr_address to[HR_ADDRESSES_MAX];
 	size_t n;
 
-	if (store == NULL || !hr_address_is(store))
+	if (store == NULL || (!hr_address_is(store) && strstr(store, "://") == NULL))
 		return 1;
 	return hr_address_parse_list(store, to, HR_ADDRESSES_MAX, &n);
 }

@@ -102,6 +102,9 @@ static int parse_milliseconds(const char *value, uint64_t *ret)
 	uint64_t ns;
 	int r = hr_text_parse_duration(value, &ns);
 
+	/* On a command line a bare number is seconds; of 30 in a file nobody knows whether days were meant. */
+	if (r == 0 && ns != 0 && value[strspn(value, "0123456789.")] == '\0')
+		return -EINVAL;
 	if (r == 0)
 		*ret = ns / 1000000 + (ns % 1000000 > 0); /* 0 means something else than a little */
 	return r;
@@ -113,7 +116,7 @@ static const char *what_is_wanted(enum hr_config_type type)
 	case HR_CONFIG_BYTES:
 		return "a size, like 4096, 512MB or 10GiB";
 	case HR_CONFIG_DURATION:
-		return "a time, like 500ms, 30s, 5m, 12h or 30d";
+		return "a time with its unit, like 500ms, 30s, 5m, 12h or 30d";
 	case HR_CONFIG_NUMBER:
 		return "a whole number";
 	case HR_CONFIG_FLAG:

@@ -24,13 +24,13 @@
 #include <stdio.h>
 
 enum hr_config_type {
-	HR_CONFIG_TEXT,	    /* char *, NULL when there is neither a value nor a default */
-	HR_CONFIG_LIST,	    /* char *, joined with commas */
-	HR_CONFIG_BYTES,    /* uint64_t: 10GiB, 512MB, 4096 */
-	HR_CONFIG_DURATION, /* uint64_t, in milliseconds: 500ms, 30s, 5m, 12h, 30d; 0: none */
-	HR_CONFIG_NUMBER,   /* uint64_t */
-	HR_CONFIG_FLAG,	    /* bool: yes, no */
-	HR_CONFIG_CHOICE,   /* unsigned: index in `choices` */
+	HR_CONFIG_TEXT,	 /* char *, NULL when there is neither a value nor a default */
+	HR_CONFIG_LIST,	 /* char *, joined with commas */
+	HR_CONFIG_BYTES, /* uint64_t: 10GiB, 512MB, 4096 */
+	HR_CONFIG_DURATION, /* uint64_t, in milliseconds: 500ms, 30s, 5m, 12h, 30d, never without unit; 0: none */
+	HR_CONFIG_NUMBER, /* uint64_t */
+	HR_CONFIG_FLAG,	  /* bool: yes, no */
+	HR_CONFIG_CHOICE, /* unsigned: index in `choices` */
 };
 
 struct hr_config_key {

@@ -357,6 +357,10 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 	if (strcmp(m->reason, "gap") == 0 && s->state != HR__SENDING_OPENING) {
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0) {
+		pthread_mutex_lock(&u->lock);
+		snprintf(u->stats.error, sizeof(u->stats.error),
+			 "the collector's store takes nothing: %s", m->text);
+		pthread_mutex_unlock(&u->lock);
 		/* Of one that is being opened the collector says Opened as soon as there is room. */
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);

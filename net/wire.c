@@ -39,3 +39,15 @@ int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret)
 	*ret = msg;
 	return 0;
 }
+
+void hr_wire_tame(char *text, bool lines)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++) {
+		if (lines && (*c == '\n' || *c == '\t'))
+			continue;
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+		else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+			c[0] = c[1] = '?';
+	}
+}

@@ -7,6 +7,7 @@
 #ifndef HEADRACE_NET_WIRE_H
 #define HEADRACE_NET_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,5 +28,11 @@ int hr_wire_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes
  * -EBADMSG (not one, or undecodable), -ENOMEM.
  */
 int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret);
+
+/*
+ * Makes a text of the other side fit for a terminal, in place: control bytes become '?', those of C1 in UTF-8 too. `lines`: line
+ * ends and tabs stay.
+ */
+void hr_wire_tame(char *text, bool lines);
 
 #endif

@@ -26,7 +26,7 @@ notes AS (
         ELSE 'its recording was cut short (headraced was killed, or told to stop): what its processes did after that is missing' END)
     FROM nodes WHERE state NOT IN ('ended', 'silent')
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: nothing heard since {} UTC ({} s): what it recorded since is missing here; it may lie in that node''s spool',
+    SELECT 3, job, format('job {}, node {}: nothing heard since {} UTC ({} s): what it recorded since is missing here (totals, as in ranks, workers, files and summary, also of some time before: events have more); it may lie in that node''s spool',
                           job, node, CASE WHEN heard_ns IS NULL THEN 'its beginning,'
                                      WHEN silent_ns < 43200000000000 THEN strftime(make_timestamp_ns(heard_ns), '%H:%M:%S')
                                      ELSE strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M:%S') END,

@@ -12,8 +12,10 @@
 
 #include "net/munge.h"
 
-#define OU_NODE	       "headrace-node"
-#define OU_USER	       "headrace-user"
+#define OU_NODE "headrace-node"
+#define OU_USER "headrace-user"
+#define OU_CLIENT                                                                                  \
+	"headrace-client" /* of a machine that users share: MUNGE says which of them it is */
 #define DATABASE_BYTES (64u << 10) /* of an entry of the user database: groups list their members */
 #define GROUPS_MAX     4096
 
@@ -114,6 +116,12 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char *buf
 {
 	struct passwd user;
 
+	if (strcmp(peer->ou, OU_CLIENT) == 0)
+		return refuse(
+		    ret_error,
+		    "the certificate of \"%s\" (" OU_CLIENT ") does not say which user this is: "
+		    "a MUNGE credential does (munge = yes here, libmunge and munged there)",
+		    peer->cn);
 	if (strcmp(peer->ou, OU_USER) != 0 || peer->cn[0] == '\0')
 		return refuse(ret_error,
 			      "the certificate of CN \"%s\" has OU \"%s\"; " OU_NODE
@@ -143,10 +151,12 @@ static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer
 			      "the kernel does not say whose connection this is (another network "
 			      "namespace?); use TLS, or set plain = yes in the collector's "
 			      "configuration");
-	return refuse(ret_error,
-		      "plain TCP from another machine is refused; give this side a certificate "
-		      "(--tls-cert, --tls-key, --tls-ca), or set plain = yes in the collector's "
-		      "configuration");
+	return refuse(
+	    ret_error,
+	    "plain TCP from another machine is refused, with a MUNGE credential too; give "
+	    "this side a certificate (--tls-cert, --tls-key, --tls-ca; for run and query "
+	    "HEADRACE_TLS_CERT, _KEY, _CA), or set plain = yes in the collector's "
+	    "configuration");
 }
 
 static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
@@ -157,8 +167,12 @@ static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 	int r;
 
 	if (peer->tls && strcmp(peer->ou, OU_NODE) == 0 && peer->cn[0] != '\0') {
-		be_node(peer, w);
-		return 0;
+		r = credible ? by_credential(rules, credential, &uid, ret_error) : 0;
+		if (r == 0 && uid != 0)
+			be_user(rules, uid, w, buf, buf + DATABASE_BYTES);
+		else if (r == 0) /* root there is the node, and no more */
+			be_node(peer, w);
+		return r;
 	}
 	if (!peer->tls) {
 		r = by_kernel(rules, peer, &uid, ret_error);

@@ -9,7 +9,9 @@
  *      what is known                                    who
  *      certificate with OU headrace-node                the node CN: streams of node CN, any job and user
  *      certificate with OU headrace-user                the user CN, by the collector's user database
- *      a good MUNGE credential                          that user (over TLS or not; wins over a user's certificate)
+ *      certificate with OU headrace-client              nobody, without a MUNGE credential
+ *      a good MUNGE credential                          that user: behind any of these certificates, or plain where that is let
+ *                                                       in; of root behind a node's certificate: the node
  *      plain, from this machine                         the user whose socket the kernel says it is
  *      plain, from elsewhere (only with plain = yes)    nobody: streams only
  *

@@ -154,8 +154,16 @@ static void test_munge(void **state)
 	assert_int_equal(w.uid, NOBODY);
 	w = accepted(&rules, certificate("root", "headrace-user"), "uid:65534");
 	assert_int_equal(w.uid, NOBODY);
+	/* A user of node n1, behind its certificate; its root is n1, and no operator. */
 	w = accepted(&rules, certificate("n1", "headrace-node"), "uid:65534");
-	assert_true(w.one_node && !w.user);
+	assert_true(w.user && !w.one_node && !w.any_node);
+	assert_int_equal(w.uid, NOBODY);
+	w = accepted(&rules, certificate("n1", "headrace-node"), "uid:0");
+	assert_true(w.one_node && !w.user && !w.any_node && !w.operator_);
+	refused(&rules, certificate("n1", "headrace-node"), "nonsense", "Invalid credential");
+	w = accepted(&rules, certificate("login1", "headrace-client"), "uid:65534");
+	assert_true(w.user && !w.one_node);
+	refused(&rules, certificate("login1", "headrace-client"), "", "MUNGE");
 	refused(&rules, local(0), "nonsense", "Invalid credential");
 	refused(&rules, far, "uid:65534", "plain = yes");
 	rules.plain_anywhere = true;
