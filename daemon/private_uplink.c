@@ -60,6 +60,8 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	p->drain_ms = config->drain_ms;
 	r = hr_spool_new(config->node.store, config->spool_bytes, &p->spool);
 	if (!r)
+		r = hr_spool_aim(p->spool, config->collectors);
+	if (!r)
 		r = start(p, config, ret_error);
 	if (r) {
 		if (!*ret_error && asprintf(ret_error, "cannot spool in %s: %s", config->node.store,

@@ -13,6 +13,7 @@
 
 #include "collector/segments.h"
 
+#define NEW_FILE "paper.new"
 #define SEGMENTS 64u /* about so many make up the limit */
 
 /* ---- the folder -------------------------------------------------------------------------------- */
@@ -58,6 +59,7 @@ void hr_spool_free(struct hr_spool *s)
 		close(s->dir_fd);
 	pthread_mutex_destroy(&s->lock);
 	free(s->path);
+	free(s->aim);
 	free(s);
 }
 
@@ -152,29 +154,50 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 
 /* ---- the stream that this process writes -------------------------------------------------------- */
 
-/* Whole or not at all, and before there is anything to send. */
-static int make_secret(const char *dir)
+/* Whole or not at all. */
+static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
+{
+	int fd = openat(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, content, bytes) != (ssize_t)bytes)
+		r = -ENOSPC;
+	if (!r && fdatasync(fd) < 0)
+		r = -errno;
+	if (!r && renameat(dir_fd, NEW_FILE, dir_fd, name) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* Before there is anything to send: where to, and the secret, after which the stream is complete. */
+static int make_papers(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
-	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, r = 0;
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 
 	if (dir_fd < 0)
 		return -errno;
-	if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
+	if (s->aim)
+		r = make_file(dir_fd, HR__SPOOL_AIM, s->aim, strlen(s->aim));
+	if (!r && getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		r = -EIO;
 	if (!r)
-		fd = openat(dir_fd, HR__SPOOL_SECRET ".new",
-			    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (!r && (fd < 0 || write(fd, secret, sizeof(secret)) != (ssize_t)sizeof(secret)))
-		r = fd < 0 ? -errno : -ENOSPC;
-	if (!r && fdatasync(fd) < 0)
-		r = -errno;
-	if (!r && renameat(dir_fd, HR__SPOOL_SECRET ".new", dir_fd, HR__SPOOL_SECRET) < 0)
-		r = -errno;
-	if (fd >= 0)
-		close(fd);
+		r = make_file(dir_fd, HR__SPOOL_SECRET, secret, sizeof(secret));
 	close(dir_fd);
 	return r;
+}
+
+int hr_spool_aim(struct hr_spool *s, const char *collectors)
+{
+	char *aim = strdup(collectors);
+
+	if (!aim)
+		return -ENOMEM;
+	free(s->aim);
+	s->aim = aim;
+	return 0;
 }
 
 static bool has_secret(const char *dir)
@@ -196,7 +219,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	hr_writer_segment_bytes(w, s->segment_bytes);
 	/* A stream whose secret is gone can be written, but no collector would take it: the uplink says so. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
-		r = make_secret(hr_writer_dir(w));
+		r = make_papers(s, hr_writer_dir(w));
 	if (r) {
 		hr_writer_close(w);
 		return r;

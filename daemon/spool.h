@@ -10,6 +10,7 @@
  *          jobs/<job>/<node>.<stream>/
  *              secret                            16 random bytes, made with the stream, which prove to a collector whose it is
  *              sender                            F_OFD_SETLK: held by the uplink that sends it
+ *              collectors                        where it is to go, as it was typed; whoever asks for other ones leaves it
  *              acked                             last seq that a collector has, where its segments stay all the same
  *
  * A frame that must go is replaced in its place by a Loss frame of its number: event batches first, then file records, then
@@ -43,6 +44,9 @@ const char *hr_spool_path(const struct hr_spool *s);
 int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 
 /* ---- the stream that this process writes, one at most ------------------------------------------ */
+
+/* For streams that are made from now on: "tcp://A,tcp://B". -ENOMEM. */
+int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
 /* As hr_writer_open, with the spool's size of segments and the stream's secret. */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);

@@ -12,6 +12,7 @@
 #define HR__SPOOL_LOCK	  "spool.lock"
 #define HR__SPOOL_SECRET  "secret"
 #define HR__SPOOL_SENDER  "sender"
+#define HR__SPOOL_AIM	  "collectors"
 #define HR__SPOOL_ACKED	  "acked"
 #define HR__SPOOL_JOURNAL "journal"
 
@@ -28,6 +29,7 @@ struct hr_spool {
 	struct hr_spool_stats stats;
 	void (*changed)(void *arg);
 	void *changed_arg;
+	char *aim; /* NULL: streams are made for whoever sends them */
 };
 
 /* The number in the stream's file `acked`, 0: none. */

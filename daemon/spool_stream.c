@@ -60,6 +60,19 @@ static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
 	return n == (ssize_t)HR_SPOOL_SECRET_BYTES;
 }
 
+/* NULL: no memory. */
+static char *read_aim(int dir_fd)
+{
+	char text[4096];
+	int fd = openat(dir_fd, HR__SPOOL_AIM, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return strdup(text);
+}
+
 static int identify(struct hr_spool_stream *st)
 {
 	struct hr__spool_reader *o = st->own;
@@ -78,7 +91,8 @@ static int identify(struct hr_spool_stream *st)
 	st->id = o->start->stream_start;
 	st->acked = hr__spool_acked(o->dir_fd);
 	st->has_secret = read_secret(o->dir_fd, st->secret);
-	return 0;
+	st->aim = read_aim(o->dir_fd);
+	return st->aim ? 0 : -ENOMEM;
 }
 
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret)
@@ -129,6 +143,7 @@ void hr_spool_stream_free(struct hr_spool_stream *st)
 	free(o->parts);
 	free(o);
 	free(st->folder);
+	free(st->aim);
 	free(st);
 }
 

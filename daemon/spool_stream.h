@@ -14,6 +14,7 @@
 struct hr_spool_stream {
 	char *folder;		   /* "jobs/7/n1.17-0" */
 	Headrace__StreamStart *id; /* of its StreamStart */
+	char *aim;		   /* collectors that it is meant for, as typed; "" any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
 	uint64_t first_seq,

@@ -34,13 +34,15 @@ struct hr_uplink_config {
 	const struct hr_tls_files *tls; /* NULL: plain TCP */
 	const char *software, *node, *boot_id;
 	bool any_node; /* also streams of other nodes that lie there */
+	bool any_aim;  /* also those that are meant for other collectors */
 	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
 	uint64_t
 	    recover_ms; /* a stream without a daemon whose journal waits for so long is ended here; HR_UPLINK_NEVER */
 	/* 0: the usual; tests are in a hurry */
 	uint64_t better_ms; /* before a better collector is tried again */
 	uint64_t scan_ms;   /* between looks for streams */
-	uint64_t owed_ms;   /* without any answer, though the collector is there: then it is connected anew */
+	uint64_t
+	    owed_ms; /* without any answer, though the collector is there: then it is connected anew */
 };
 
 struct hr_uplink;
@@ -62,6 +64,7 @@ struct hr_uplink_stats {
 	unsigned streams;	   /* that are sent here and not done with, those aside left out */
 	unsigned unseen;	   /* that wait until some of these are done with */
 	unsigned elsewhere;	   /* that other daemons write or send */
+	unsigned aimed_elsewhere;  /* that are meant for other collectors */
 	unsigned waiting_journals; /* streams without a daemon that have a journal: recover_ms */
 	uint64_t frames;	   /* not yet acknowledged */
 	uint64_t bytes;		   /* of segments of these streams */

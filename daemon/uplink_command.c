@@ -183,6 +183,7 @@ static int run(const struct options *o, struct hr_spool *spool)
 	char node[256] = "", boot_id[40], *error = NULL;
 	struct hr_uplink_config c = {
 	    .spool = spool,
+	    .any_aim = true,
 	    .collectors = o->to,
 	    .n_collectors = o->n_to,
 	    .tls = o->tls.cert ? &o->tls : NULL,

@@ -105,8 +105,9 @@ struct hr_uplink {
 	uint64_t scan_at_ms;
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
-	unsigned known;				      /* streams in the list */
-	unsigned elsewhere, waiting_journals, unseen; /* as of the scan that is going on */
+	unsigned known; /* streams in the list */
+	unsigned elsewhere, aimed_elsewhere, waiting_journals,
+	    unseen; /* as of the scan that is going on */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;

@@ -189,6 +189,23 @@ static bool take_over(struct hr_uplink *u, struct hr_spool_stream *st)
 	return hr_spool_stream_refresh(st, true) == 0;
 }
 
+/* Is it meant for one of these collectors? */
+static bool aimed_here(const struct hr_uplink *u, const char *aim)
+{
+	struct hr_address to[HR_ADDRESSES_MAX];
+	size_t n;
+
+	if (u->c.any_aim || !*aim || hr_address_parse_list(aim, to, HR_ADDRESSES_MAX, &n) < 0)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < u->c.n_collectors; k++)
+			if (to[i].local == u->collectors[k].local &&
+			    to[i].port == u->collectors[k].port &&
+			    strcmp(to[i].host, u->collectors[k].host) == 0)
+				return true;
+	return false;
+}
+
 static int see(void *arg, const char *folder, int dir_fd)
 {
 	struct hr_uplink *u = arg;
@@ -211,6 +228,11 @@ static int see(void *arg, const char *folder, int dir_fd)
 		u->elsewhere++;
 	if (r)
 		return 0;
+	if (!aimed_here(u, st->aim)) {
+		u->aimed_elsewhere++;
+		hr_spool_stream_free(st);
+		return 0;
+	}
 	if ((!u->c.any_node && strcmp(st->id->node, u->node) != 0) || !take_over(u, st)) {
 		hr_spool_stream_free(st);
 		return 0;
@@ -223,10 +245,11 @@ static int see(void *arg, const char *folder, int dir_fd)
 
 void hr__streams_scan(struct hr_uplink *u)
 {
-	u->elsewhere = u->waiting_journals = u->unseen = 0;
+	u->elsewhere = u->aimed_elsewhere = u->waiting_journals = u->unseen = 0;
 	(void)hr_spool_each(u->c.spool, see, u);
 	pthread_mutex_lock(&u->lock);
 	u->stats.elsewhere = u->elsewhere;
+	u->stats.aimed_elsewhere = u->aimed_elsewhere;
 	u->stats.waiting_journals = u->waiting_journals;
 	u->stats.unseen = u->unseen;
 	u->stats.looks++;

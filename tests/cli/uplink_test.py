@@ -207,6 +207,11 @@ class Uplink(Case):
     def test_the_next_run_sends_what_was_left(self):
         port = dead_port()
         want, _ = self.generate(f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "0", "--job", "left")
+        other = self.collector()
+        done = self.finish(self.run_to(self.address(other), "--job", "elsewhere", "--", "sleep", "1"))
+        self.assertIn("sent to", done.stderr)
+        self.stop(other)
+        self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), ["left"], "it is meant for another collector")
         c = self.collector(f"port={port}")
         done = self.finish(self.run_to(self.address(c), "--job", "next", "--", "sleep", "1"))
         self.assertIn("sent to", done.stderr)

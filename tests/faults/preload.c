@@ -24,9 +24,10 @@ static struct faults {
 
 static ssize_t (*real_pwrite)(int fd, const void *buf, size_t bytes, off_t offset);
 
-ssize_t pwrite(int fd, const void *buf, size_t bytes, off_t offset);
-ssize_t pwrite64(int fd, const void *buf, size_t bytes, off_t offset);
-int clock_gettime(clockid_t clock, struct timespec *ret);
+/* Under the names of the functions that they take the place of. */
+ssize_t torn_pwrite(int fd, const void *buf, size_t bytes, off_t offset) __asm__("pwrite");
+ssize_t torn_pwrite64(int fd, const void *buf, size_t bytes, off_t offset) __asm__("pwrite64");
+int shifted_clock(clockid_t clock, struct timespec *ret) __asm__("clock_gettime");
 
 __attribute__((constructor)) static void start(void)
 {
@@ -43,7 +44,7 @@ __attribute__((constructor)) static void start(void)
 		faults = map;
 }
 
-ssize_t pwrite(int fd, const void *buf, size_t bytes, off_t offset)
+ssize_t torn_pwrite(int fd, const void *buf, size_t bytes, off_t offset)
 {
 	if (bytes > 512 && __atomic_load_n(&faults->torn_write, __ATOMIC_RELAXED) > 0 &&
 	    __atomic_sub_fetch(&faults->torn_write, 1, __ATOMIC_RELAXED) == 0) {
@@ -53,12 +54,12 @@ ssize_t pwrite(int fd, const void *buf, size_t bytes, off_t offset)
 	return real_pwrite(fd, buf, bytes, offset);
 }
 
-ssize_t pwrite64(int fd, const void *buf, size_t bytes, off_t offset)
+ssize_t torn_pwrite64(int fd, const void *buf, size_t bytes, off_t offset)
 {
-	return pwrite(fd, buf, bytes, offset);
+	return torn_pwrite(fd, buf, bytes, offset);
 }
 
-int clock_gettime(clockid_t clock, struct timespec *ret)
+int shifted_clock(clockid_t clock, struct timespec *ret)
 {
 	int r = (int)syscall(SYS_clock_gettime, clock, ret);
 	int64_t ns = __atomic_load_n(&faults->clock_ns, __ATOMIC_RELAXED);
