@@ -266,7 +266,7 @@ static int make_peers(struct server *s)
 		      .munge = c->munge,
 		      .munge_socket = c->munge_socket,
 		      .plain_anywhere = c->plain == HR_PLAIN_YES},
-	    .max_connections = at_most(c->max_connections, s->max_files / 5 * 2),
+	    .max_connections = at_most(c->max_connections, (uint64_t)s->max_files * 2 / 5),
 	    .max_frame_bytes = c->max_frame_bytes,
 	    .window_bytes = c->window_bytes,
 	    .memory_bytes = c->memory_bytes,
