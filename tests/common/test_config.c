@@ -162,8 +162,8 @@ static void test_mistakes(void **state)
 
 	(void)state;
 	bad("\n\nretention_agee = 30d\n", ":3: there is no key 'retention_agee'");
-	bad("# 1\nretention_age = 30x\n",
-	    ":2: retention_age: '30x' is not a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
+	bad("# 1\nretention_age = 30x\n", ":2: retention_age: '30x' is not a time with its unit, "
+					  "like 500ms, 30s, 5m, 12h or 30d");
 	bad("retention_age = 30",
 	    ":1: retention_age: '30' is not a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
 	bad("query_memory =", ":1: query_memory: '' is not a size, like 4096, 512MB or 10GiB");
@@ -265,8 +265,9 @@ static void test_mistakes_in_flags(void **state)
 	bad_flag("--store", "--store needs a text");
 	bad_flag("--retention-age",
 		 "--retention-age needs a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
-	bad_flag("--retention-age=x",
-		 "--retention-age: 'x' is not a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
+	bad_flag(
+	    "--retention-age=x",
+	    "--retention-age: 'x' is not a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
 	bad_flag("--munge=2", "--munge: '2' is not yes or no");
 	begin(&c);
 	for (size_t k = 0; k < sizeof(unknown) / sizeof(unknown[0]); k++) {
