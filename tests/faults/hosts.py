@@ -38,7 +38,8 @@ class Network:
         run("ip", "netns", "add", self.hub)
         hub = ("ip", "-n", self.hub)
         run(*hub, "link", "set", "lo", "up")
-        run(*hub, "link", "add", "br0", "type", "bridge")
+        # Of its own it would have the lowest address of its ports, another one whenever a link is cut, and all would lose it.
+        run(*hub, "link", "add", "br0", "address", "02:00:0a:d5:00:fe", "type", "bridge")
         run(*hub, "addr", "add", f"{self.address}/24", "dev", "br0")
         run(*hub, "link", "set", "br0", "up")
         for i in range(1, n + 1):
