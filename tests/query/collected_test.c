@@ -97,9 +97,12 @@ static void a_daemon_that_is_not_heard_of_is_silent(void **state)
 	fixture_open(&f, *state, &options);
 	fixture_expect(&f, STATES, "n1,ended\nn2,silent\n");
 	fixture_expect(&f, JOB_STATE, "silent,true\n");
-	assert_string_equal(note(&f, "job 7, node n2: nothing"),
-			    "job 7, node n2: nothing heard since 22:15:07 UTC (93 s): what it "
-			    "recorded since is missing here; it may lie in that node's spool");
+	assert_string_equal(
+	    note(&f, "job 7, node n2: nothing"),
+	    "job 7, node n2: nothing heard since 22:15:07 UTC (93 s): what it "
+	    "recorded since is missing here (totals, as in ranks, workers, files and "
+	    "summary, also of some time before: events have more); it may lie in that "
+	    "node's spool");
 	assert_null(note(&f, "job 7, node n2: still"));
 	fixture_close(&f);
 
