@@ -7,22 +7,16 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/now.h"
 
 #define FIRST_MS UINT64_C(1000)
 #define LINES_MS UINT64_C(5000) /* between lines that cannot be rewritten */
 #define ERASE	 "\r\033[K"
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 void hr_progress_init(struct hr_progress *p, bool always)
 {
-	*p = (struct hr_progress){.terminal = isatty(STDERR_FILENO), .started_ms = now_ms()};
+	*p = (struct hr_progress){.terminal = isatty(STDERR_FILENO),
+				  .started_ms = hr_now_ms(CLOCK_MONOTONIC)};
 	pthread_mutex_init(&p->lock, NULL);
 	p->on = p->terminal || always;
 	p->next_ms = p->started_ms + FIRST_MS;
@@ -63,7 +57,7 @@ static void print(struct hr_progress *p, uint64_t done, uint64_t total, const ch
 
 void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, const char *text)
 {
-	uint64_t now = now_ms();
+	uint64_t now = hr_now_ms(CLOCK_MONOTONIC);
 
 	pthread_mutex_lock(&p->lock);
 	if (p->on && !p->answered && now >= p->next_ms) {

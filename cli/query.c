@@ -26,6 +26,7 @@
 #include "collector/query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
+#include "common/now.h"
 
 #define LOOK_NS 100000000L /* between looks at the progress */
 
@@ -74,18 +75,10 @@ static void show_progress(struct watcher *w)
 	hr_progress_show(w->progress, scan.batches_read + scan.batches_pruned, scan.batches, NULL);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void *watch(void *arg)
 {
 	struct watcher *w = arg;
-	uint64_t started = now_ns();
+	uint64_t started = hr_now_ns(CLOCK_MONOTONIC);
 	bool interrupted = false;
 
 	for (;;) {
@@ -98,7 +91,8 @@ static void *watch(void *arg)
 		interrupted |= signal > 0;
 		if (signal > 0)
 			w->late = false;
-		if (!interrupted && w->limit_ns != 0 && now_ns() - started > w->limit_ns)
+		if (!interrupted && w->limit_ns != 0 &&
+		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
 		if (interrupted) /* again and again: a statement that was about to begin has missed it */
 			hr_asking_interrupt(w->asking);

@@ -59,6 +59,13 @@ static void tell(struct remote *r, const Headrace__Wire *msg)
 		hr_conn_tell(r->conn, msg);
 }
 
+static void pong(struct remote *r, uint64_t id)
+{
+	r->told_ms = uv_now(&r->loop);
+	if (r->conn != NULL)
+		hr_conn_pong(r->conn, id);
+}
+
 /* ---- the end ----------------------------------------------------------------------------------- */
 
 static void close_handles(struct remote *r)
@@ -260,22 +267,6 @@ static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
 		free(text);
 	}
 	finish(r, strcmp(refusal->reason, "busy") == 0 ? HR_ASK_UNAVAILABLE : HR_ASK_FAILED);
-}
-
-static void pong(struct remote *r, uint64_t id)
-{
-	Headrace__Pong body = HEADRACE__PONG__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
-	struct timespec boot, real;
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	clock_gettime(CLOCK_REALTIME, &real);
-	body.id = id;
-	body.boot_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
-	body.real_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-	msg.body_case = HEADRACE__WIRE__BODY_PONG;
-	msg.pong = &body;
-	tell(r, &msg);
 }
 
 static void take_progress(struct remote *r, Headrace__Progress *p)

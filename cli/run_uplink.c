@@ -14,6 +14,7 @@
 
 #include "cli/cli.h"
 #include "common/text.h"
+#include "common/now.h"
 #include "daemon/spool.h"
 #include "net/address.h"
 
@@ -192,14 +193,6 @@ void hr_run_uplink_fit(const struct hr_run_uplink *u, struct hr_summary *s)
 
 /* ---- what was sent --------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* "--tls-cert FILE" and the like, or nothing. */
 static int add_option(FILE *out, const char *option, const char *path)
 {
@@ -259,9 +252,9 @@ static void take(struct drain *d, const struct hr_message *m)
 
 static void say_progress(struct drain *d)
 {
-	if (now_ns() < d->said_ns)
+	if (hr_now_ns(CLOCK_MONOTONIC) < d->said_ns)
 		return;
-	d->said_ns = now_ns() + PROGRESS_NS;
+	d->said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_NS;
 	hr_say("sending to %s: %s of %s frames left%s%s", d->collector, hr_text_count(d->left).s,
 	       hr_text_count(d->frames).s, d->error[0] != '\0' ? "; " : "", d->error);
 }
@@ -294,7 +287,7 @@ static int drain_step(struct hr_link *link, struct drain *d, int interrupt_fd)
 void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
 			 const char *headraced)
 {
-	struct drain d = {.left = 1, .said_ns = now_ns() + PROGRESS_FIRST_NS};
+	struct drain d = {.left = 1, .said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_FIRST_NS};
 	int r = 0;
 
 	snprintf(d.collector, sizeof(d.collector), "%s", u->collectors);

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,17 +24,6 @@ struct boxed_text {
 static struct boxed_text *box_of(char *text)
 {
 	return text ? (struct boxed_text *)(text - offsetof(struct boxed_text, text)) : NULL;
-}
-
-__attribute__((format(printf, 2, 3))) static int mistake(char **ret_error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-	return -EINVAL;
 }
 
 /* ---- values -------------------------------------------------------------------------------------- */
@@ -152,12 +140,13 @@ static int set(const struct hr_config_key *key, void *config, const char *name, 
 	case HR_CONFIG_CHOICE:
 		if (parse_choice(key->choices, value, field) == 0)
 			return 0;
-		return mistake(ret_error, "%s: '%s' is none of: %s", name, value, key->choices);
+		return hr_text_fail(-EINVAL, ret_error, "%s: '%s' is none of: %s", name, value,
+				    key->choices);
 	}
 	if (r == -ERANGE)
-		return mistake(ret_error, "%s: '%s' is too large", name, value);
-	return r < 0 ? mistake(ret_error, "%s: '%s' is not %s", name, value,
-			       what_is_wanted(key->type))
+		return hr_text_fail(-EINVAL, ret_error, "%s: '%s' is too large", name, value);
+	return r < 0 ? hr_text_fail(-EINVAL, ret_error, "%s: '%s' is not %s", name, value,
+				    what_is_wanted(key->type))
 		     : 0;
 }
 
@@ -176,7 +165,7 @@ int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, cons
 	const struct hr_config_key *key = find(keys, n, name);
 
 	if (!key)
-		return mistake(ret_error, "there is no key '%s'", name);
+		return hr_text_fail(-EINVAL, ret_error, "there is no key '%s'", name);
 	return set(key, config, name, value, FROM_FLAG, ret_error);
 }
 
@@ -297,18 +286,19 @@ static int read_line(struct reading *f, char *line, char **ret_error)
 	if (*name == '\0' || *name == '#')
 		return 0;
 	if (!value)
-		return mistake(ret_error, "'%s' is not KEY = VALUE", name);
+		return hr_text_fail(-EINVAL, ret_error, "'%s' is not KEY = VALUE", name);
 	*value++ = '\0';
 	name = trim(name);
 	key = find(f->keys, f->n, name);
 	if (!key)
-		return mistake(ret_error, "there is no key '%s'", name), -ENOENT;
+		return hr_text_fail(-EINVAL, ret_error, "there is no key '%s'", name), -ENOENT;
 	value = value_of(value);
 	if (!value)
-		return mistake(ret_error, "%s: a quote without its twin", name);
+		return hr_text_fail(-EINVAL, ret_error, "%s: a quote without its twin", name);
 	i = (size_t)(key - f->keys);
 	if (f->seen[i] > 0 && key->type != HR_CONFIG_LIST)
-		return mistake(ret_error, "%s is in line %u already", name, f->seen[i]);
+		return hr_text_fail(-EINVAL, ret_error, "%s is in line %u already", name,
+				    f->seen[i]);
 	f->seen[i] = f->line;
 	return set(key, f->config, name, value, FROM_FILE, ret_error);
 }
@@ -334,7 +324,7 @@ static int read_lines(struct reading *f, const char *path, FILE *file, char **re
 		f->line++;
 		r = strlen(line) == (size_t)bytes
 			? read_line(f, line, &error)
-			: mistake(&error, "a line with a zero byte in it");
+			: hr_text_fail(-EINVAL, &error, "a line with a zero byte in it");
 		if (r < 0)
 			place(path, f->line, &error);
 		if (r == -ENOENT && f->warn) {
@@ -348,7 +338,7 @@ static int read_lines(struct reading *f, const char *path, FILE *file, char **re
 	free(line);
 	if (r == 0 && ferror(file)) {
 		r = -EIO;
-		mistake(&error, "cannot read %s", path);
+		hr_text_fail(-EINVAL, &error, "cannot read %s", path);
 	}
 	if (r < 0)
 		*ret_error = error;
@@ -366,8 +356,8 @@ int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, con
 		char reason[128];
 
 		r = -errno;
-		mistake(ret_error, "cannot read %s: %s", path,
-			strerror_r(-r, reason, sizeof(reason)));
+		hr_text_fail(-EINVAL, ret_error, "cannot read %s: %s", path,
+			     strerror_r(-r, reason, sizeof(reason)));
 		return r;
 	}
 	f.seen = calloc(n + 1, sizeof(*f.seen));
@@ -411,7 +401,8 @@ int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int
 		value = argv[*i + 1];
 		used = 2;
 	} else {
-		return mistake(ret_error, "%s needs %s", flag, what_is_wanted(key->type));
+		return hr_text_fail(-EINVAL, ret_error, "%s needs %s", flag,
+				    what_is_wanted(key->type));
 	}
 	r = set(key, config, flag, value, FROM_FLAG, ret_error);
 	if (r == 0)

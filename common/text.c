@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "common/text.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +141,19 @@ char *hr_text_quote(const char *text)
 	}
 	memcpy(to, "'", 2);
 	return quoted;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+int hr_text_fail(int r, char **ret_error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_error, format, args) < 0)
+		*ret_error = NULL;
+	va_end(args);
+	return r;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

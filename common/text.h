@@ -33,6 +33,12 @@ long hr_text_unescape(char *text);
  */
 char *hr_text_quote(const char *text);
 
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* Puts a formatted text, malloc'ed (NULL: out of memory), into *ret_error, and returns `r`: for the end of what failed. */
+__attribute__((format(printf, 3, 4))) int hr_text_fail(int r, char **ret_error, const char *format,
+						       ...);
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* A short text, returned by value. */

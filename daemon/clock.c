@@ -6,23 +6,17 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
+
+#include "common/now.h"
 #endif
 
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
 #define TRIES	      5
 
-static uint64_t read_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 uint64_t hr_boot_ns(void)
 {
-	return read_ns(CLOCK_BOOTTIME);
+	return hr_now_ns(CLOCK_BOOTTIME);
 }
 
 static bool tsc_invariant(void)
@@ -42,7 +36,7 @@ uint64_t hr_clock_ticks(const struct hr_clock *c)
 	if (c->tsc)
 		return __rdtsc();
 #endif
-	return read_ns(CLOCK_MONOTONIC);
+	return hr_now_ns(CLOCK_MONOTONIC);
 }
 
 /* Ticks and boot time of one moment: the tightest of a few tries. */
@@ -68,7 +62,7 @@ void hr_clock_sample(struct hr_clock_sample *ret)
 	ret->error_ns = UINT64_MAX;
 	for (int i = 0; i < TRIES; i++) {
 		uint64_t before = hr_boot_ns();
-		uint64_t real = read_ns(CLOCK_REALTIME);
+		uint64_t real = hr_now_ns(CLOCK_REALTIME);
 		uint64_t after = hr_boot_ns();
 
 		if (after - before >= ret->error_ns)

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/now.h"
+
 #define LISTEN_FDS_START 3
 #define EXIT_GIVEN_UP	 70
 
@@ -40,14 +42,6 @@ struct keeper {
 	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* times of the last ones, a ring */
 	unsigned n_restarts;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void hr_keeper_quiet(void)
 {
@@ -290,7 +284,8 @@ static int start_worker(struct keeper *k)
 /* Were all allowed restarts used within the period? */
 static bool restarts_used_up(struct keeper *k)
 {
-	uint64_t now = now_ns(), *slot = &k->restarts_ns[k->n_restarts++ % HR_KEEPER_RESTARTS];
+	uint64_t now = hr_now_ns(CLOCK_BOOTTIME),
+		 *slot = &k->restarts_ns[k->n_restarts++ % HR_KEEPER_RESTARTS];
 	bool used_up = *slot != 0 && now - *slot < HR_KEEPER_PERIOD_NS;
 
 	*slot = now;

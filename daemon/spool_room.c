@@ -19,6 +19,7 @@
 
 #include "collector/segments.h"
 #include "daemon/losses.h"
+#include "common/now.h"
 
 #define SLACK	      256u /* a look at all segments after this part of the limit has been written */
 #define LOOK_AGAIN_MS 1000u
@@ -289,21 +290,14 @@ static void give_up_until(struct survey *v, uint64_t room)
 
 /* ---- room ---------------------------------------------------------------------------------------- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* What the writer has added since all segments were looked at; others add, too, so that is not long ago. */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;
 
 	return s->seen_ms && s->seen_bytes + added + bytes <= s->limit_bytes &&
-	       added <= s->limit_bytes / SLACK && now_ms() - s->seen_ms < LOOK_AGAIN_MS;
+	       added <= s->limit_bytes / SLACK &&
+	       hr_now_ms(CLOCK_MONOTONIC) - s->seen_ms < LOOK_AGAIN_MS;
 }
 
 static int make_room(struct survey *v, uint64_t bytes)
@@ -320,7 +314,7 @@ static int make_room(struct survey *v, uint64_t bytes)
 		give_up_until(v, room);
 	s->seen_bytes = v->total;
 	s->seen_own_bytes = hr_writer_bytes(v->own);
-	s->seen_ms = now_ms();
+	s->seen_ms = hr_now_ms(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&s->lock);
 	s->stats.bytes = v->total;
 	pthread_mutex_unlock(&s->lock);

@@ -20,14 +20,6 @@
 
 static void dial(struct hr_uplink *u);
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- what went wrong ----------------------------------------------------------------------------- */
 
 static void set_state(struct hr_uplink *u, enum hr__link_state state)
@@ -180,19 +172,6 @@ static int on_hello_ack(struct hr_uplink *u, const Headrace__HelloAck *m)
 	return 0;
 }
 
-static int on_ping(struct hr_uplink *u, const Headrace__Ping *m)
-{
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
-	Headrace__Pong pong = HEADRACE__PONG__INIT;
-
-	msg.body_case = HEADRACE__WIRE__BODY_PONG;
-	msg.pong = &pong;
-	pong.id = m->id;
-	pong.boot_ns = clock_ns(CLOCK_BOOTTIME);
-	pong.real_ns = clock_ns(CLOCK_REALTIME);
-	return hr_conn_tell(u->conn, &msg);
-}
-
 static int on_ack(struct hr_uplink *u, const Headrace__Ack *m)
 {
 	int r = hr__send_ack(u, m);
@@ -212,7 +191,7 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 		hr__link_broken(u, "it refuses (%s): %s", m->refusal->reason, m->refusal->text);
 		return 0;
 	case HEADRACE__WIRE__BODY_PING:
-		return on_ping(u, m->ping);
+		return hr_conn_pong(u->conn, m->ping->id);
 	case HEADRACE__WIRE__BODY_OPENED:
 		u->answer_ms = hr__uplink_now(u);
 		return hr__send_opened(u, m->opened);

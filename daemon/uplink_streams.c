@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/fnv.h"
+#include "common/now.h"
 #include "daemon/recover.h"
 
 /* ---- how long frames wait -------------------------------------------------------------------------- */
@@ -95,11 +96,8 @@ void hr__streams_free(struct hr_uplink *u)
 
 static uint64_t age_ms(int64_t time_ns)
 {
-	struct timespec now;
-	int64_t age;
+	int64_t age = ((int64_t)hr_now_ns(CLOCK_REALTIME) - time_ns) / 1000000;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	age = (now.tv_sec * INT64_C(1000000000) + now.tv_nsec - time_ns) / 1000000;
 	return age > 0 ? (uint64_t)age : 0;
 }
 

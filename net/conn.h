@@ -66,6 +66,9 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes);
 struct Headrace__Wire;
 int hr_conn_tell(struct hr_conn *c, const struct Headrace__Wire *msg);
 
+/* Answers a Ping with this machine's clocks. As hr_conn_tell. */
+int hr_conn_pong(struct hr_conn *c, uint64_t id);
+
 size_t hr_conn_queued(const struct hr_conn *c); /* bytes that the kernel has not taken */
 
 /* Stops or goes on with reading. A paused connection still sees nothing of the peer's end. */

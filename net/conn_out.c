@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/now.h"
 #include "net/wire.h"
 
 /*
@@ -274,6 +275,19 @@ int hr_conn_tell(struct hr_conn *c, const Headrace__Wire *msg)
 	int r = hr_wire_pack(msg, &buf, &bytes);
 
 	return r < 0 ? r : hr_conn_send(c, buf, bytes);
+}
+
+int hr_conn_pong(struct hr_conn *c, uint64_t id)
+{
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	Headrace__Pong pong = HEADRACE__PONG__INIT;
+
+	pong.id = id;
+	pong.boot_ns = hr_now_ns(CLOCK_BOOTTIME);
+	pong.real_ns = hr_now_ns(CLOCK_REALTIME);
+	msg.body_case = HEADRACE__WIRE__BODY_PONG;
+	msg.pong = &pong;
+	return hr_conn_tell(c, &msg);
 }
 
 size_t hr_conn_queued(const struct hr_conn *c)

@@ -2,26 +2,15 @@
 #include "net/tls_internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/text.h"
+
 /* All are fine; AES with 128 bits costs a third less than with 256. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-
-__attribute__((format(printf, 3, 4))) static int refuse(char **ret_error, int r, const char *format,
-							...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-	return r;
-}
 
 /* What OpenSSL says of the last failure, for people. */
 static const char *reason(void)
@@ -39,12 +28,12 @@ static int check_readable(const char *path, const char *what, struct stat *ret, 
 	int r;
 
 	if (!path)
-		return refuse(ret_error, -EINVAL, "TLS needs %s", what);
+		return hr_text_fail(-EINVAL, ret_error, "TLS needs %s", what);
 	r = f && fstat(fileno(f), ret) == 0 ? 0 : -errno;
 	if (f)
 		(void)fclose(f);
-	return r < 0 ? refuse(ret_error, r, "cannot read %s %s: %s", what, path,
-			      strerror_r(-r, text, sizeof(text)))
+	return r < 0 ? hr_text_fail(r, ret_error, "cannot read %s %s: %s", what, path,
+				    strerror_r(-r, text, sizeof(text)))
 		     : 0;
 }
 
@@ -58,10 +47,11 @@ static int check_files(const struct hr_tls_files *files, char **ret_error)
 	if (r == 0)
 		r = check_readable(files->key, "the key", &st, ret_error);
 	if (r == 0 && (st.st_mode & (S_IRWXO | S_IWGRP)))
-		r = refuse(ret_error, -EACCES,
-			   "the key %s is readable by others, or its group may write (mode %04o): "
-			   "chmod 600 %s",
-			   files->key, st.st_mode & 07777, files->key);
+		r = hr_text_fail(
+		    -EACCES, ret_error,
+		    "the key %s is readable by others, or its group may write (mode %04o): "
+		    "chmod 600 %s",
+		    files->key, st.st_mode & 07777, files->key);
 	return r;
 }
 
@@ -73,13 +63,13 @@ static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 
 	if (X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0) {
 		hr__tls_date(X509_get0_notAfter(cert), date);
-		return refuse(ret_error, -EKEYEXPIRED, "the certificate %s expired on %s", path,
-			      date);
+		return hr_text_fail(-EKEYEXPIRED, ret_error, "the certificate %s expired on %s",
+				    path, date);
 	}
 	if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
 		hr__tls_date(X509_get0_notBefore(cert), date);
-		return refuse(ret_error, -EKEYREJECTED, "the certificate %s is not valid before %s",
-			      path, date);
+		return hr_text_fail(-EKEYREJECTED, ret_error,
+				    "the certificate %s is not valid before %s", path, date);
 	}
 	return 0;
 }
@@ -88,15 +78,16 @@ static int load(SSL_CTX *ctx, const struct hr_tls_files *files, char **ret_error
 {
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
-		return refuse(ret_error, -EBADMSG, "%s holds no certificate in PEM: %s",
-			      files->cert, reason());
+		return hr_text_fail(-EBADMSG, ret_error, "%s holds no certificate in PEM: %s",
+				    files->cert, reason());
 	if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1 ||
 	    SSL_CTX_check_private_key(ctx) != 1)
-		return refuse(ret_error, -EBADMSG, "%s is not the key of the certificate %s: %s",
-			      files->key, files->cert, reason());
+		return hr_text_fail(-EBADMSG, ret_error,
+				    "%s is not the key of the certificate %s: %s", files->key,
+				    files->cert, reason());
 	if (SSL_CTX_load_verify_file(ctx, files->ca) != 1)
-		return refuse(ret_error, -EBADMSG, "%s holds no certificate in PEM: %s", files->ca,
-			      reason());
+		return hr_text_fail(-EBADMSG, ret_error, "%s holds no certificate in PEM: %s",
+				    files->ca, reason());
 	return check_dates(ctx, files->cert, ret_error);
 }
 
@@ -123,16 +114,16 @@ int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **re
 		return r;
 	t = calloc(1, sizeof(*t));
 	if (!t)
-		return refuse(ret_error, -ENOMEM, "out of memory");
+		return hr_text_fail(-ENOMEM, ret_error, "out of memory");
 	t->refs = 1;
 	t->server = server;
 	t->cert = strdup(files->cert);
 	t->ca = strdup(files->ca);
 	t->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
 	if (!t->cert || !t->ca || !t->ctx)
-		r = refuse(ret_error, -ENOMEM, "out of memory");
+		r = hr_text_fail(-ENOMEM, ret_error, "out of memory");
 	else if (set_rules(t->ctx) < 0)
-		r = refuse(ret_error, -ENOTSUP, "this OpenSSL does not do TLS 1.3");
+		r = hr_text_fail(-ENOTSUP, ret_error, "this OpenSSL does not do TLS 1.3");
 	else
 		r = load(t->ctx, files, ret_error);
 	if (r < 0) {

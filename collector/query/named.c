@@ -2,7 +2,6 @@
 #include "collector/query/named.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -119,17 +118,6 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- what the user gave ------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static int refuse(char **ret_error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-	return -EINVAL;
-}
-
 /* What a number of `type` must be, in words, when `text` is none; NULL: it is one. */
 static const char *misfit(const char *type, const char *text)
 {
@@ -225,14 +213,16 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	const char *type = a->types[arg - a->list], *must = NULL;
 
 	if (a->given[arg - a->list])
-		return refuse(ret_error, "%s is given twice", arg->name);
+		return hr_text_fail(-EINVAL, ret_error, "%s is given twice", arg->name);
 	a->given[arg - a->list] = true;
 	if (arg->type != HR_ARG_VARCHAR)
 		must = misfit(type, text);
 	if (must != NULL)
-		return refuse(ret_error, "%s must be %s, not \"%s\"", arg->name, must, text);
+		return hr_text_fail(-EINVAL, ret_error, "%s must be %s, not \"%s\"", arg->name,
+				    must, text);
 	if (strchr(type, WORDS) != NULL && !is_word(type, text))
-		return refuse(ret_error, "%s must be one of %s, not \"%s\"", arg->name, type, text);
+		return hr_text_fail(-EINVAL, ret_error, "%s must be one of %s, not \"%s\"",
+				    arg->name, type, text);
 	if (strcmp(type, "PATH") == 0)
 		return set_path(a, arg, text);
 	arg->text = keep(a, text, strlen(text));
@@ -269,9 +259,9 @@ static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, 
 	for (size_t i = 0; i < a->n && n < sizeof(names); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? ", " : "",
 				      a->list[i].name);
-	return refuse(ret_error,
-		      "%s has no argument \"%s\"; it has: %s (headrace query --explain %s)",
-		      q->name, text, names, q->name);
+	return hr_text_fail(-EINVAL, ret_error,
+			    "%s has no argument \"%s\"; it has: %s (headrace query --explain %s)",
+			    q->name, text, names, q->name);
 }
 
 static int take(struct hr_named_args *a, const struct hr_named *q, char *const *words, size_t n,
@@ -281,7 +271,7 @@ static int take(struct hr_named_args *a, const struct hr_named *q, char *const *
 	int r = 0;
 
 	if (n > HR_NAMED_ARGS)
-		return refuse(ret_error, "too many arguments");
+		return hr_text_fail(-EINVAL, ret_error, "too many arguments");
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct hr_query_arg *arg = named_arg(a, words[i]);
 
@@ -294,8 +284,9 @@ static int take(struct hr_named_args *a, const struct hr_named *q, char *const *
 	}
 	for (size_t i = 0; r == 0 && i < a->n; i++) {
 		if (a->required[i] && !a->given[i])
-			r = refuse(ret_error, "%s needs %s: see headrace query --explain %s",
-				   q->name, a->list[i].name, q->name);
+			r = hr_text_fail(-EINVAL, ret_error,
+					 "%s needs %s: see headrace query --explain %s", q->name,
+					 a->list[i].name, q->name);
 	}
 	return r;
 }

@@ -3,25 +3,15 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "collector/query/internal.h"
+#include "common/now.h"
+#include "common/text.h"
 
 #define DUCKDB_MIN_BYTES (256ull << 20)
-
-__attribute__((format(printf, 2, 3))) static void set_error(char **ret_error, const char *format,
-							    ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-}
 
 /* ---- set up ------------------------------------------------------------------------- */
 
@@ -39,14 +29,6 @@ static uint64_t half_of_memory(void)
 	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 
 	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
-}
-
-static uint64_t wall_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* A writer's lock says nothing of a stream that comes from elsewhere: its daemon must be heard of. */
@@ -108,8 +90,8 @@ static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 	int r = 0;
 
 	if (hr_duckdb.query(q->connection, sql, &result) != DuckDBSuccess) {
-		set_error(ret_error, "DuckDB refused to be set up: %s",
-			  hr_duckdb.result_error(&result));
+		(void)hr_text_fail(0, ret_error, "DuckDB refused to be set up: %s",
+				   hr_duckdb.result_error(&result));
 		r = -EIO;
 	}
 	hr_duckdb.destroy_result(&result);
@@ -144,13 +126,15 @@ static int open_database(struct hr_query *q, const struct hr_query_options *o, c
 		if (settings[i][1] == NULL)
 			continue;
 		if (hr_duckdb.set_config(config, settings[i][0], settings[i][1]) != DuckDBSuccess) {
-			set_error(ret_error, "this DuckDB (%s) does not know the setting %s",
-				  hr_duckdb.library_version(), settings[i][0]);
+			(void)hr_text_fail(0, ret_error,
+					   "this DuckDB (%s) does not know the setting %s",
+					   hr_duckdb.library_version(), settings[i][0]);
 			goto out;
 		}
 	}
 	if (hr_duckdb.open_ext(NULL, &q->database, config, &error) != DuckDBSuccess) {
-		set_error(ret_error, "cannot start DuckDB: %s", error != NULL ? error : "");
+		(void)hr_text_fail(0, ret_error, "cannot start DuckDB: %s",
+				   error != NULL ? error : "");
 		hr_duckdb.free(error);
 		goto out;
 	}
@@ -268,7 +252,7 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 	pthread_mutex_init(&q->damage_lock, NULL);
 	if (options->parquet != NULL)
 		q->parquet = strdup(options->parquet);
-	q->now_ns = options->now_ns != 0 ? options->now_ns : wall_clock();
+	q->now_ns = options->now_ns != 0 ? options->now_ns : hr_now_ns(CLOCK_REALTIME);
 	q->silent_ns = options->silent_ns != 0 ? options->silent_ns : HR_SILENT_NS;
 	r = make_streams(q);
 	if (r == 0)
@@ -325,9 +309,10 @@ void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t 
 	st->damaged[frame / 8] |= bit;
 	q->damaged += !again;
 	if (q->first_damage == NULL)
-		set_error(&q->first_damage, "job %s, node %s: frame with seq %llu: %s", st->s->job,
-			  st->s->node, (unsigned long long)st->s->frames[frame].seq,
-			  error == -EBADMSG ? "damaged" : strerrordesc_np(-error));
+		(void)hr_text_fail(0, &q->first_damage, "job %s, node %s: frame with seq %llu: %s",
+				   st->s->job, st->s->node,
+				   (unsigned long long)st->s->frames[frame].seq,
+				   error == -EBADMSG ? "damaged" : strerrordesc_np(-error));
 	pthread_mutex_unlock(&q->damage_lock);
 }
 

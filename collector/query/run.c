@@ -5,23 +5,12 @@
  * settings that are locked (query.c).
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "collector/query/internal.h"
-
-__attribute__((format(printf, 2, 3))) static int fail(char **ret_error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-	return -EINVAL;
-}
+#include "common/text.h"
 
 /* Behind its first line DuckDB advises to change settings, which are locked: ours instead. */
 static int failed(char **ret_error, const char *text)
@@ -29,10 +18,11 @@ static int failed(char **ret_error, const char *text)
 	static const char memory[] = "Out of Memory Error";
 
 	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
-		fail(ret_error, "%.*s: more --memory helps, or fewer --threads",
-		     (int)strcspn(text, "\n"), text);
+		hr_text_fail(-EINVAL, ret_error, "%.*s: more --memory helps, or fewer --threads",
+			     (int)strcspn(text, "\n"), text);
 	else
-		fail(ret_error, "%s", text != NULL ? text : "DuckDB failed without a reason");
+		hr_text_fail(-EINVAL, ret_error, "%s",
+			     text != NULL ? text : "DuckDB failed without a reason");
 	return -EBADMSG;
 }
 
@@ -136,17 +126,19 @@ static bool changes_table(const char *sql)
 
 static int not_allowed(char **ret_error)
 {
-	return fail(ret_error, "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are allowed: a "
-			       "query never changes anything");
+	return hr_text_fail(-EINVAL, ret_error,
+			    "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are allowed: a "
+			    "query never changes anything");
 }
 
 static int too_many(const char *sql, idx_t n, char **ret_error)
 {
-	return fail(ret_error, "one statement at a time: this is %llu%s", (unsigned long long)n,
-		    strcasestr(sql, "PIVOT") == NULL
-			? ""
-			: " (a PIVOT counts as two unless its values are named, as in ON op IN "
-			  "('read', 'write'))");
+	return hr_text_fail(
+	    -EINVAL, ret_error, "one statement at a time: this is %llu%s", (unsigned long long)n,
+	    strcasestr(sql, "PIVOT") == NULL
+		? ""
+		: " (a PIVOT counts as two unless its values are named, as in ON op IN "
+		  "('read', 'write'))");
 }
 
 /* Prepares the one statement that `sql` must be. */
@@ -160,8 +152,9 @@ static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statemen
 	if (n == 0) {
 		const char *error = hr_duckdb.extract_statements_error(list);
 
-		r = error != NULL && error[0] != '\0' ? failed(ret_error, error)
-						      : fail(ret_error, "there is no SQL to run");
+		r = error != NULL && error[0] != '\0'
+			? failed(ret_error, error)
+			: hr_text_fail(-EINVAL, ret_error, "there is no SQL to run");
 	} else if (n > 1) {
 		r = too_many(sql, n, ret_error);
 	} else if (hr_duckdb.prepare_extracted_statement(q->connection, list, 0, ret) !=
@@ -182,7 +175,8 @@ static int check_kind(duckdb_prepared_statement statement, bool select_only, cha
 	if (kind == DUCKDB_STATEMENT_TYPE_EXPLAIN && !select_only)
 		return 0;
 	if (select_only)
-		return fail(ret_error, "only the answer of a SELECT can be written as Parquet");
+		return hr_text_fail(-EINVAL, ret_error,
+				    "only the answer of a SELECT can be written as Parquet");
 	return not_allowed(ret_error);
 }
 
@@ -222,9 +216,10 @@ static int bind(duckdb_prepared_statement statement, const struct hr_query_arg *
 		const struct hr_query_arg *arg = find_arg(args, n, name != NULL ? name : "");
 
 		if (arg == NULL)
-			r = fail(ret_error, "the parameter $%s has no value", name);
+			r = hr_text_fail(-EINVAL, ret_error, "the parameter $%s has no value",
+					 name);
 		else if (bind_arg(statement, i, arg) != DuckDBSuccess)
-			r = fail(ret_error, "the value of $%s does not fit", name);
+			r = hr_text_fail(-EINVAL, ret_error, "the value of $%s does not fit", name);
 		hr_duckdb.free((void *)name);
 	}
 	return r;
@@ -236,7 +231,7 @@ static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_e
 {
 	if (hr_duckdb.result_error_type(result) == DUCKDB_ERROR_INTERRUPT ||
 	    atomic_load(&q->interrupted)) {
-		fail(ret_error, "interrupted");
+		hr_text_fail(-EINVAL, ret_error, "interrupted");
 		return -EINTR;
 	}
 	return failed(ret_error, hr_duckdb.result_error(result));
@@ -350,7 +345,7 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 	if (r == 0)
 		r = prepare(q, text, &copy, ret_error);
 	if (r == 0 && hr_duckdb.prepared_statement_type(copy) != DUCKDB_STATEMENT_TYPE_COPY)
-		r = fail(ret_error, "this statement cannot be written as Parquet");
+		r = hr_text_fail(-EINVAL, ret_error, "this statement cannot be written as Parquet");
 	if (r == 0)
 		r = bind(copy, args, n_args, ret_error);
 	if (r == 0)

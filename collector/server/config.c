@@ -2,7 +2,6 @@
 #include "collector/server/config.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "net/address.h"
 #include "net/conn.h"
 #include "net/wire.h"
+#include "common/text.h"
 
 #define KEY(key_name, key_type, field)                                                             \
 	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
@@ -68,17 +68,6 @@ const struct hr_config_key hr_collector_keys[] = {
 };
 const size_t hr_collector_n_keys = sizeof(hr_collector_keys) / sizeof(hr_collector_keys[0]);
 
-__attribute__((format(printf, 2, 3))) static int mistake(char **ret_error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-	return -EINVAL;
-}
-
 static bool set(const char *text)
 {
 	return text && *text;
@@ -92,27 +81,31 @@ int hr_collector_config_check(const struct hr_collector_config *c, char **ret_er
 
 	*ret_error = NULL;
 	if (!set(c->store))
-		return mistake(ret_error, "store names no folder");
+		return hr_text_fail(-EINVAL, ret_error, "store names no folder");
 	if (!set(c->listen) || hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0)
-		return mistake(ret_error,
-			       "listen = %s: addresses are tcp://HOST[:PORT] or unix:///PATH, %u "
-			       "at most",
-			       c->listen ? c->listen : "", HR_ADDRESSES_MAX);
+		return hr_text_fail(
+		    -EINVAL, ret_error,
+		    "listen = %s: addresses are tcp://HOST[:PORT] or unix:///PATH, %u "
+		    "at most",
+		    c->listen ? c->listen : "", HR_ADDRESSES_MAX);
 	if (tls != set(c->tls_key) || tls != set(c->tls_ca))
-		return mistake(ret_error, "tls_cert, tls_key and tls_ca go together");
+		return hr_text_fail(-EINVAL, ret_error, "tls_cert, tls_key and tls_ca go together");
 	if (tls && c->plain == HR_PLAIN_YES)
-		return mistake(ret_error, "tls_cert and plain = yes exclude one another");
+		return hr_text_fail(-EINVAL, ret_error,
+				    "tls_cert and plain = yes exclude one another");
 	if (!tls && c->plain == HR_PLAIN_NO)
-		return mistake(ret_error, "plain = no needs tls_cert, tls_key and tls_ca");
+		return hr_text_fail(-EINVAL, ret_error,
+				    "plain = no needs tls_cert, tls_key and tls_ca");
 	if (c->max_frame_bytes < HR_CONN_FIRST_BYTES ||
 	    c->max_frame_bytes > HR_FRAME_HDR_BYTES + (uint64_t)HR_FRAME_MAX_BYTES)
-		return mistake(ret_error, "max_frame is between 64KiB and 64MiB");
+		return hr_text_fail(-EINVAL, ret_error, "max_frame is between 64KiB and 64MiB");
 	if (c->window_bytes < c->max_frame_bytes || c->memory_bytes < c->window_bytes)
-		return mistake(ret_error, "max_frame <= window <= memory");
+		return hr_text_fail(-EINVAL, ret_error, "max_frame <= window <= memory");
 	if (c->ping_ms < 100 || c->ping_ms > 3600000)
-		return mistake(ret_error, "ping is between 100ms and 1h");
+		return hr_text_fail(-EINVAL, ret_error, "ping is between 100ms and 1h");
 	if (c->max_connections == 0 || c->query_at_once == 0 || c->query_per_caller == 0)
-		return mistake(ret_error,
-			       "max_connections, query_at_once and query_per_caller are 1 or more");
+		return hr_text_fail(
+		    -EINVAL, ret_error,
+		    "max_connections, query_at_once and query_per_caller are 1 or more");
 	return 0;
 }

@@ -12,23 +12,18 @@
 #include <unistd.h>
 
 #include "common/fnv.h"
+#include "common/now.h"
 
 #define TICK_MS 500u
 
 static uint64_t real_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return hr_now_ns(CLOCK_REALTIME);
 }
 
 uint64_t hr__now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+	return hr_now_ms(CLOCK_MONOTONIC);
 }
 
 const struct hr_ingest_config hr_ingest_defaults = {

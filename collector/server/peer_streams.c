@@ -7,18 +7,12 @@
 
 #include "collector/server/peers_internal.h"
 
+#include "common/now.h"
+
 #define CHANNELS_MAX 4096u
 #define BUSY_MAX     256u    /* being opened or closed: the next ones wait in the peer's socket */
 #define OPEN_BYTES   4096u   /* of an Open: its names are file names */
 #define NODE_JOB     "_node" /* what concerns a node and no job */
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -314,18 +308,18 @@ void hr__peer_ping(struct hr__peer *p)
 	ping.id = ++p->ping_id;
 	p->ping_open = true;
 	p->pinged_ms = uv_now(p->peers->loop);
-	p->ping_real_ns = clock_ns(CLOCK_REALTIME);
+	p->ping_real_ns = hr_now_ns(CLOCK_REALTIME);
 	hr__peer_tell(p, HEADRACE__WIRE__BODY_PING, &ping);
 }
 
 void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = hr_now_ns(CLOCK_MONOTONIC);
 
 	if (!p->ping_open || pong->id != p->ping_id)
 		return;
 	p->ping_open = false;
-	hr_node_clock_add(&p->clock, p->ping_real_ns, clock_ns(CLOCK_REALTIME), now_ns,
+	hr_node_clock_add(&p->clock, p->ping_real_ns, hr_now_ns(CLOCK_REALTIME), now_ns,
 			  pong->real_ns);
 	for (struct hr__chan *chan = p->chans; chan; chan = chan->next)
 		if (chan->number)

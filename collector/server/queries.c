@@ -15,6 +15,7 @@
 
 #include "collector/query/ask.h"
 #include "collector/server/query_process.h"
+#include "common/now.h"
 #include "common/text.h"
 #include "net/wire.h"
 
@@ -311,9 +312,7 @@ static int order(struct query *q)
 	const struct hr_queries_config *c = &q->all->config;
 	Headrace__QueryOrder body = HEADRACE__QUERY_ORDER__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	body.query = q->asked;
 	body.store = (char *)c->store;
 	body.all_jobs = q->who.operator_;
@@ -325,7 +324,7 @@ static int order(struct query *q)
 	body.spill = q->spill != NULL ? q->spill : "";
 	body.spill_bytes = c->spill_bytes;
 	body.silent_ms = (uint32_t)c->silent_ms;
-	body.now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	body.now_ns = hr_now_ns(CLOCK_REALTIME);
 	msg.body_case = HEADRACE__WIRE__BODY_QUERY_ORDER;
 	msg.query_order = &body;
 	return hr_conn_tell(q->child, &msg);

@@ -22,6 +22,7 @@
 #include "collector/server/queries.h"
 #include "collector/server/query_cage.h"
 #include "net/wire.h"
+#include "common/now.h"
 
 #define PROGRESS_MS 250
 #define ARENAS                                                                                     \
@@ -176,14 +177,6 @@ static int read_order(struct worker *w)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static uint64_t clock_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void *control(void *arg)
 {
 	const struct timespec wait = {.tv_nsec = PROGRESS_MS * 1000000L};
@@ -199,7 +192,7 @@ static void *control(void *arg)
 		if (interrupted) /* again and again: a statement that was about to begin has missed it */
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)
-			progress(w, clock_ms());
+			progress(w, hr_now_ms(CLOCK_MONOTONIC));
 	}
 }
 
@@ -359,7 +352,8 @@ static bool parent_gone(int fd)
 
 int hr_query_worker(int fd)
 {
-	struct worker w = {.fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER, .started_ms = clock_ms()};
+	struct worker w = {
+	    .fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER, .started_ms = hr_now_ms(CLOCK_MONOTONIC)};
 	enum hr_ask_status status;
 	uint64_t rows = 0;
 

@@ -18,18 +18,11 @@
 #include "collector/server/log.h"
 #include "collector/server/retire.h"
 #include "common/text.h"
+#include "common/now.h"
 
 #define PERIOD_S	60
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
-
-static uint64_t real_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
@@ -151,7 +144,7 @@ static void remove_oldest(const struct hr_retention_config *c, struct jobs *jobs
 
 int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_result *ret)
 {
-	uint64_t now_ns = c->real_ns ? c->real_ns() : real_ns();
+	uint64_t now_ns = c->real_ns ? c->real_ns() : hr_now_ns(CLOCK_REALTIME);
 	struct jobs jobs = {0};
 	char path[4096];
 	int fd, r;

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "net/munge.h"
+#include "common/text.h"
 
 #define OU_NODE "headrace-node"
 #define OU_USER "headrace-user"
@@ -18,17 +18,6 @@
 	"headrace-client" /* of a machine that users share: MUNGE says which of them it is */
 #define DATABASE_BYTES (64u << 10) /* of an entry of the user database: groups list their members */
 #define GROUPS_MAX     4096
-
-__attribute__((format(printf, 2, 3))) static int refuse(char **ret_error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_error, format, args) < 0)
-		*ret_error = NULL;
-	va_end(args);
-	return -EACCES;
-}
 
 /* ---- the user database ----------------------------------------------------------------------- */
 
@@ -104,8 +93,8 @@ static int by_credential(const struct hr_who_rules *rules, const char *credentia
 	int r = hr_munge_decode(rules->munge_socket, credential, &uid, &gid, &error);
 
 	if (r < 0)
-		(void)refuse(ret_error, "the MUNGE credential is not accepted: %s",
-			     error ? error : strerrordesc_np(-r));
+		(void)hr_text_fail(-EACCES, ret_error, "the MUNGE credential is not accepted: %s",
+				   error ? error : strerrordesc_np(-r));
 	else
 		*ret = uid;
 	free(error);
@@ -117,21 +106,22 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char *buf
 	struct passwd user;
 
 	if (strcmp(peer->ou, OU_CLIENT) == 0)
-		return refuse(
-		    ret_error,
+		return hr_text_fail(
+		    -EACCES, ret_error,
 		    "the certificate of \"%s\" (" OU_CLIENT ") does not say which user this is: "
 		    "a MUNGE credential does (munge = yes here, libmunge and munged there)",
 		    peer->cn);
 	if (strcmp(peer->ou, OU_USER) != 0 || peer->cn[0] == '\0')
-		return refuse(ret_error,
-			      "the certificate of CN \"%s\" has OU \"%s\"; " OU_NODE
-			      " may stream and " OU_USER " may ask (scripts/make-ca makes such)",
-			      peer->cn, peer->ou);
+		return hr_text_fail(-EACCES, ret_error,
+				    "the certificate of CN \"%s\" has OU \"%s\"; " OU_NODE
+				    " may stream and " OU_USER
+				    " may ask (scripts/make-ca makes such)",
+				    peer->cn, peer->ou);
 	if (!find_user(peer->cn, 0, &user, buf))
-		return refuse(ret_error,
-			      "the certificate is of user \"%s\", whom the collector's user "
-			      "database does not know",
-			      peer->cn);
+		return hr_text_fail(-EACCES, ret_error,
+				    "the certificate is of user \"%s\", whom the collector's user "
+				    "database does not know",
+				    peer->cn);
 	*ret = user.pw_uid;
 	return 0;
 }
@@ -147,12 +137,13 @@ static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer
 	if (rules->plain_anywhere)
 		return 1;
 	if (peer->loopback)
-		return refuse(ret_error,
-			      "the kernel does not say whose connection this is (another network "
-			      "namespace?); use TLS, or set plain = yes in the collector's "
-			      "configuration");
-	return refuse(
-	    ret_error,
+		return hr_text_fail(
+		    -EACCES, ret_error,
+		    "the kernel does not say whose connection this is (another network "
+		    "namespace?); use TLS, or set plain = yes in the collector's "
+		    "configuration");
+	return hr_text_fail(
+	    -EACCES, ret_error,
 	    "plain TCP from another machine is refused, with a MUNGE credential too; give "
 	    "this side a certificate (--tls-cert, --tls-key, --tls-ca; for run and query "
 	    "HEADRACE_TLS_CERT, _KEY, _CA), or set plain = yes in the collector's "
