@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "common/text.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
