@@ -26,51 +26,22 @@ struct out {
 	uint32_t files_named;
 };
 
-static int send_job(struct out *o, char *state)
+static uint32_t ranks(const struct out *o)
 {
-	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-
-	job.state = state;
-	job.uid = 1000;
-	job.user = "ada";
-	job.name = "imagenet";
-	job.start_ns = HR_GEN_BOOT_NS;
-	job.ranks_expected = o->config->nodes * o->config->ranks;
-	frame.body_case = HEADRACE__FRAME__BODY_JOB;
-	frame.job = &job;
-	return hr_gen_send(&o->stream, &frame, 1);
-}
-
-static void fill_process(const struct out *o, uint32_t task, Headrace__Process *p)
-{
-	static char python[] = "/usr/bin/python3", command[] = "python3 train.py";
-	int worker = hr_gen_worker(o->gen, task);
-	uint32_t rank = hr_gen_rank(o->gen, task);
-
-	headrace__process__init(p);
-	p->proc = task + 1;
-	p->pid = (int32_t)(1000 + task);
-	p->ppid = 1;
-	p->exe = (ProtobufCBinaryData){sizeof(python) - 1, (uint8_t *)python};
-	p->cmdline = (ProtobufCBinaryData){sizeof(command) - 1, (uint8_t *)command};
-	p->start_ns = HR_GEN_BOOT_NS;
-	p->rank_plus1 = rank + 1;
-	p->local_rank_plus1 = rank % o->config->ranks + 1;
-	p->world_size = o->config->nodes * o->config->ranks;
-	p->worker_plus1 = (uint32_t)(worker + 1);
-	p->rank_source = "RANK";
+	return o->config->nodes * o->config->ranks;
 }
 
 static int send_processes(struct out *o, size_t n)
 {
+	static char command[] = "python3 train.py";
 	Headrace__Process *rows = calloc(n, sizeof(*rows));
 	int r;
 
 	if (!rows)
 		return -ENOMEM;
 	for (uint32_t t = 0; t < n; t++)
-		fill_process(o, t, &rows[t]);
+		hr_gen_process(t, hr_gen_rank(o->gen, t), hr_gen_worker(o->gen, t),
+			       o->config->ranks, ranks(o), command, &rows[t]);
 	r = hr_gen_send_processes(&o->stream, rows, n);
 	free(rows);
 	return r;
@@ -113,21 +84,14 @@ static int add_rollups(struct out *o, size_t n)
 
 static int send_events(struct out *o, size_t n)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__EventBatch batch;
 	const struct hr_task *tasks;
 	size_t n_tasks = hr_gen_tasks(o->gen, &tasks);
 	int r;
 
 	hr_gen_next(o->gen, o->events, n);
-	o->stream.now_ns = o->events[n - 1].start_ns + o->events[n - 1].dur_ns;
 	r = send_paths(o);
 	if (r == 0)
-		r = hr_batch_encode(o->encoder, o->events, n, tasks, n_tasks, &batch);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	if (r == 0)
-		r = hr_gen_send(&o->stream, &frame, 0);
+		r = hr_gen_send_events(&o->stream, o->encoder, o->events, n, tasks, n_tasks);
 	return r < 0 ? r : add_rollups(o, n);
 }
 
@@ -136,7 +100,7 @@ static int send_all(struct out *o)
 	static const struct hr_gen_mount mounts[] = {{"/data", "lustre"}, {"/scratch", "xfs"}};
 	const struct hr_task *tasks;
 	uint64_t left = o->config->events / o->config->nodes;
-	int r = send_job(o, "running");
+	int r = hr_gen_send_job(&o->stream, "imagenet", ranks(o), false);
 
 	if (r == 0)
 		r = send_processes(o, hr_gen_tasks(o->gen, &tasks));
@@ -151,7 +115,7 @@ static int send_all(struct out *o)
 	if (r == 0)
 		r = hr_gen_send_rollups(&o->stream, o->rollups);
 	if (r == 0)
-		r = send_job(o, "ended");
+		r = hr_gen_send_job(&o->stream, "imagenet", ranks(o), true);
 	return r < 0 ? r : hr_gen_send_end(&o->stream);
 }
 

@@ -28,6 +28,42 @@ int hr_gen_send(struct hr_gen_stream *s, Headrace__Frame *frame, int compress)
 	return r;
 }
 
+int hr_gen_send_job(struct hr_gen_stream *s, const char *name, uint32_t ranks, bool ended)
+{
+	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	job.state = ended ? "ended" : "running";
+	job.uid = 1000;
+	job.user = "ada";
+	job.name = (char *)name;
+	job.start_ns = HR_GEN_BOOT_NS;
+	job.end_ns = ended ? s->now_ns : 0;
+	job.ranks_expected = ranks;
+	frame.body_case = HEADRACE__FRAME__BODY_JOB;
+	frame.job = &job;
+	return hr_gen_send(s, &frame, 1);
+}
+
+void hr_gen_process(uint32_t task, uint32_t rank, int worker, uint32_t local, uint32_t ranks,
+		    char *cmdline, Headrace__Process *ret)
+{
+	static char python[] = "/usr/bin/python3";
+
+	headrace__process__init(ret);
+	ret->proc = task + 1;
+	ret->pid = (int32_t)(1000 + task);
+	ret->ppid = 1;
+	ret->exe = (ProtobufCBinaryData){sizeof(python) - 1, (uint8_t *)python};
+	ret->cmdline = (ProtobufCBinaryData){strlen(cmdline), (uint8_t *)cmdline};
+	ret->start_ns = HR_GEN_BOOT_NS;
+	ret->rank_plus1 = rank + 1;
+	ret->local_rank_plus1 = rank % local + 1;
+	ret->world_size = ranks;
+	ret->worker_plus1 = (uint32_t)(worker + 1);
+	ret->rank_source = "RANK";
+}
+
 int hr_gen_send_processes(struct hr_gen_stream *s, Headrace__Process *rows, size_t n)
 {
 	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
@@ -69,6 +105,22 @@ int hr_gen_send_mounts(struct hr_gen_stream *s, const struct hr_gen_mount *mount
 	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
 	frame.paths = &paths;
 	return hr_gen_send(s, &frame, 1);
+}
+
+int hr_gen_send_events(struct hr_gen_stream *s, struct hr_encoder *encoder,
+		       const struct hr_event *events, size_t n, const struct hr_task *tasks,
+		       size_t n_tasks)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__EventBatch batch;
+	int r = hr_batch_encode(encoder, events, n, tasks, n_tasks, &batch);
+
+	if (r < 0)
+		return r;
+	s->now_ns = events[n - 1].start_ns + events[n - 1].dur_ns;
+	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	frame.events = &batch;
+	return hr_gen_send(s, &frame, 0);
 }
 
 int hr_gen_send_paths(struct hr_gen_stream *s, uint32_t first, uint32_t last, hr_gen_file_fn *fill,

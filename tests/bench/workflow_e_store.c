@@ -24,44 +24,9 @@ struct out {
 	uint32_t files_named;
 };
 
-static int send_job(struct out *o, char *state)
-{
-	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-
-	job.state = state;
-	job.uid = 1000;
-	job.user = "ada";
-	job.name = "pretrain_gpt.py";
-	job.start_ns = HR_GEN_BOOT_NS;
-	job.end_ns = strcmp(state, "ended") == 0 ? o->stream.now_ns : 0;
-	job.ranks_expected = HR_WE_RANKS;
-	frame.body_case = HEADRACE__FRAME__BODY_JOB;
-	frame.job = &job;
-	return hr_gen_send(&o->stream, &frame, 1);
-}
-
-static void fill_process(const struct out *o, uint32_t task, Headrace__Process *p)
-{
-	static char python[] = "/usr/bin/python3", command[] = "python3 pretrain_gpt.py";
-	uint32_t rank = hr_we_rank(o->gen, task);
-
-	headrace__process__init(p);
-	p->proc = task + 1;
-	p->pid = (int32_t)(1000 + task);
-	p->ppid = 1;
-	p->exe = (ProtobufCBinaryData){sizeof(python) - 1, (uint8_t *)python};
-	p->cmdline = (ProtobufCBinaryData){sizeof(command) - 1, (uint8_t *)command};
-	p->start_ns = HR_GEN_BOOT_NS;
-	p->rank_plus1 = rank + 1;
-	p->local_rank_plus1 = rank % HR_WE_LOCAL + 1;
-	p->world_size = HR_WE_RANKS;
-	p->worker_plus1 = (uint32_t)(hr_we_worker(o->gen, task) + 1);
-	p->rank_source = "RANK";
-}
-
 static int send_processes(struct out *o)
 {
+	static char command[] = "python3 pretrain_gpt.py";
 	const struct hr_task *tasks;
 	size_t n = hr_we_tasks(o->gen, &tasks);
 	Headrace__Process *rows = calloc(n, sizeof(*rows));
@@ -70,7 +35,8 @@ static int send_processes(struct out *o)
 	if (!rows)
 		return -ENOMEM;
 	for (uint32_t t = 0; t < n; t++)
-		fill_process(o, t, &rows[t]);
+		hr_gen_process(t, hr_we_rank(o->gen, t), hr_we_worker(o->gen, t), HR_WE_LOCAL,
+			       HR_WE_RANKS, command, &rows[t]);
 	r = hr_gen_send_processes(&o->stream, rows, n);
 	free(rows);
 	return r;
@@ -148,22 +114,15 @@ static int send_sums(struct out *o, size_t n)
 
 static int send_events(struct out *o, size_t n)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__EventBatch batch;
 	const struct hr_task *tasks;
 	size_t n_tasks = hr_we_tasks(o->gen, &tasks);
 	uint32_t first = o->files_named + 1;
 	int r;
 
-	o->stream.now_ns = o->events[n - 1].start_ns + o->events[n - 1].dur_ns;
 	o->files_named = hr_we_files(o->gen);
 	r = hr_gen_send_paths(&o->stream, first, o->files_named, hr_we_file, o->gen);
 	if (r == 0)
-		r = hr_batch_encode(o->encoder, o->events, n, tasks, n_tasks, &batch);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	if (r == 0)
-		r = hr_gen_send(&o->stream, &frame, 0);
+		r = hr_gen_send_events(&o->stream, o->encoder, o->events, n, tasks, n_tasks);
 	if (r == 0)
 		r = send_regions(o);
 	return r < 0 ? r : send_sums(o, n);
@@ -192,7 +151,7 @@ static int send_loss(struct out *o)
 static int send_all(struct out *o)
 {
 	size_t n;
-	int r = send_job(o, "running");
+	int r = hr_gen_send_job(&o->stream, "pretrain_gpt.py", HR_WE_RANKS, false);
 
 	if (r == 0)
 		r = send_processes(o);
@@ -209,7 +168,7 @@ static int send_all(struct out *o)
 	if (r == 0)
 		r = send_loss(o);
 	if (r == 0)
-		r = send_job(o, "ended");
+		r = hr_gen_send_job(&o->stream, "pretrain_gpt.py", HR_WE_RANKS, true);
 	return r < 0 ? r : hr_gen_send_end(&o->stream);
 }
 
