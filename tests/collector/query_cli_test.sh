@@ -94,8 +94,12 @@ compare() {
 }
 
 begin
-for format in table json csv; do
-	compare $format
+compare table
+for format in json csv; do
+	same --format $format summary
+	same --format $format 'SELECT * FROM processes ORDER BY ALL'
+	same --format $format "SELECT NULL AS n, '' AS t WHERE false"
+	same --format $format 'SELECT nosuch FROM events'
 done
 same --job 7 summary
 same slow rank=77
