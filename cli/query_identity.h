@@ -2,8 +2,7 @@
 /*
  * query_identity.h - how a person who asks a collector says who they are
  *
- *      TLS      HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA name files; else ~/.config/headrace/tls/{cert,key,ca}.pem where
- *               they are. The collector's certificate is checked against the CA in any case. An empty HEADRACE_TLS_CERT: plain.
+ *      TLS      where there is a certificate (net/tls_find.h); the collector's is checked in any case
  *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know. munged is
  *               asked at its usual socket, or HEADRACE_MUNGE_SOCKET.
  *      neither  a plain connection: on one machine the kernel says who is at its other end

@@ -183,9 +183,9 @@ static void configure(struct run *run)
 	    .ranks_expected = run->job.ranks_expected,
 	};
 	run->config.collectors = run->uplink.collectors;
-	run->config.tls_cert = run->uplink.tls_cert;
-	run->config.tls_key = run->uplink.tls_key;
-	run->config.tls_ca = run->uplink.tls_ca;
+	run->config.tls_cert = run->uplink.tls.cert;
+	run->config.tls_key = run->uplink.tls.key;
+	run->config.tls_ca = run->uplink.tls.ca;
 	run->config.spool_bytes = run->uplink.spool_bytes;
 	run->config.drain_ms = o->drain_ns / 1000000u;
 }

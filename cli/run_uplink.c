@@ -122,32 +122,17 @@ static int read_size(struct hr_run_uplink *u)
 	return -EINVAL;
 }
 
-/* The daemon works in another folder. */
-static int read_tls(struct hr_run_uplink *u)
+/* unix:// needs no certificate. */
+static int find_certificate(struct hr_run_uplink *u)
 {
-	static const char *const names[] = {"HEADRACE_TLS_CERT", "HEADRACE_TLS_KEY",
-					    "HEADRACE_TLS_CA"};
-	char **paths[] = {&u->tls_cert, &u->tls_key, &u->tls_ca};
-	unsigned given = 0;
+	const struct hr_tls_files none = {0};
+	char *error = NULL;
+	int r = strstr(u->collectors, "tcp://") != NULL ? hr_tls_find(&none, &u->tls, &error) : 0;
 
-	for (size_t i = 0; i < 3; i++) {
-		const char *value = getenv(names[i]);
-
-		if (value == NULL || value[0] == '\0')
-			continue;
-		*paths[i] = realpath(value, NULL);
-		if (*paths[i] == NULL) {
-			int r = -errno;
-
-			hr_say("%s=%s: %s", names[i], value, strerrordesc_np(-r));
-			return r;
-		}
-		given++;
-	}
-	if (given == 0 || given == 3)
-		return 0;
-	hr_say("HEADRACE_TLS_CERT, HEADRACE_TLS_KEY and HEADRACE_TLS_CA belong together");
-	return -EINVAL;
+	if (r < 0)
+		hr_say("%s", error != NULL ? error : "out of memory");
+	free(error);
+	return r;
 }
 
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret)
@@ -158,16 +143,14 @@ int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_u
 	snprintf(ret->first, sizeof(ret->first), "%.*s", (int)strcspn(collectors, ","), collectors);
 	r = read_size(ret);
 	if (r == 0)
-		r = read_tls(ret);
+		r = find_certificate(ret);
 	return r < 0 ? r : make_spool(ret, node);
 }
 
 void hr_run_uplink_done(struct hr_run_uplink *u)
 {
 	free(u->spool);
-	free(u->tls_cert);
-	free(u->tls_key);
-	free(u->tls_ca);
+	hr_tls_paths_done(&u->tls);
 	*u = (struct hr_run_uplink){0};
 }
 
@@ -219,9 +202,9 @@ void hr_run_uplink_say_unsent(const struct hr_run_uplink *u, const char *headrac
 			r = -ENOMEM;
 		else
 			fprintf(out, "%s uplink %s --collector %s", program, spool, u->collectors);
-		r = r == 0 ? add_option(out, "--tls-cert", u->tls_cert) : r;
-		r = r == 0 ? add_option(out, "--tls-key", u->tls_key) : r;
-		r = r == 0 ? add_option(out, "--tls-ca", u->tls_ca) : r;
+		r = r == 0 ? add_option(out, "--tls-cert", u->tls.cert) : r;
+		r = r == 0 ? add_option(out, "--tls-key", u->tls.key) : r;
+		r = r == 0 ? add_option(out, "--tls-ca", u->tls.ca) : r;
 		free(program);
 		free(spool);
 		fclose(out);

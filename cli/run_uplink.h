@@ -11,12 +11,13 @@
 
 #include "cli/link.h"
 #include "cli/summary.h"
+#include "net/tls_find.h"
 
 struct hr_run_uplink {
-	const char *collectors;		   /* as typed; NULL: the recording stays in a store */
-	char first[300];		   /* of them: the one to ask */
-	char *spool;			   /* folder, made */
-	char *tls_cert, *tls_key, *tls_ca; /* absolute; NULL: plain */
+	const char *collectors;	 /* as typed; NULL: the recording stays in a store */
+	char first[300];	 /* of them: the one to ask */
+	char *spool;		 /* folder, made */
+	struct hr_tls_paths tls; /* of the certificate, if there is one */
 	uint64_t spool_bytes;
 };
 
@@ -24,7 +25,7 @@ struct hr_run_uplink {
 int hr_run_uplink_is(const char *store);
 
 /*
- * Finds and makes the spool, reads HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE and HEADRACE_TLS_*. Mistakes are said here. `node`: this
+ * Finds and makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE), finds certificates (net/tls_find.h). Mistakes are said here. `node`: this
  * one's name, for a spool on a file system that nodes share.
  */
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret);

@@ -13,6 +13,7 @@
 
 #include "common/text.h"
 #include "daemon/uplink.h"
+#include "net/tls_find.h"
 
 #define LOOK_NS	      50000000L
 #define EXIT_USAGE    2
@@ -23,7 +24,8 @@ struct options {
 	const char *spool;
 	struct hr_address to[HR_ADDRESSES_MAX];
 	size_t n_to;
-	struct hr_tls_files tls;
+	struct hr_tls_files tls;   /* as given, then as found */
+	struct hr_tls_paths found; /* what `tls` points into */
 	bool follow;
 };
 
@@ -31,9 +33,11 @@ static const char usage[] =
     "usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n"
     "Sends what lies in a spool to a collector, and ends when all of it is acknowledged.\n"
     "  --collector LIST  where to, in order of preference; with commas, or several times\n"
-    "  --tls-cert FILE   certificate, PEM (with --tls-key and --tls-ca; else plain TCP)\n"
-    "  --tls-key FILE    its key\n"
-    "  --tls-ca FILE     who has signed the collector's\n"
+    "  --tls-cert FILE   certificate, PEM; \"\": plain TCP. Without these three: "
+    "HEADRACE_TLS_CERT,\n"
+    "  --tls-key FILE    its key           _KEY and _CA, else ~/.config/headrace/tls/cert.pem,\n"
+    "  --tls-ca FILE     who has signed    key.pem and ca.pem, else plain TCP\n"
+    "                    the collector's\n"
     "  --follow          goes on: sends what comes into the spool later\n"
     "Exit status: 0 all is acknowledged, 1 something is not, 2 usage, 66 no such spool.\n";
 
@@ -93,7 +97,6 @@ static int parse(int argc, char **argv, struct options *ret)
 					      {"follow", no_argument, NULL, 'f'},
 					      {"help", no_argument, NULL, 'h'},
 					      {NULL, 0, NULL, 0}};
-	bool tls;
 	int id, r = 0;
 
 	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread so far */
@@ -108,13 +111,40 @@ static int parse(int argc, char **argv, struct options *ret)
 		fputs(usage, stderr);
 		return -EINVAL;
 	}
-	tls = ret->tls.cert || ret->tls.key || ret->tls.ca;
-	if (tls && !(ret->tls.cert && ret->tls.key && ret->tls.ca)) {
-		fputs("headraced: --tls-cert, --tls-key and --tls-ca belong together\n", stderr);
-		return -EINVAL;
-	}
 	ret->spool = argv[optind];
 	return 0;
+}
+
+static int find_certificate(struct options *o)
+{
+	char *error = NULL;
+	bool local = true;
+	int r;
+
+	for (size_t i = 0; i < o->n_to; i++)
+		local &= o->to[i].local;
+	r = local ? 0 : hr_tls_find(&o->tls, &o->found, &error);
+	if (r < 0)
+		fprintf(stderr, "headraced: %s\n", error ? error : "out of memory");
+	else
+		o->tls = hr_tls_paths_files(&o->found);
+	free(error);
+	return r;
+}
+
+/* 0, or the exit status after saying why. */
+static int open_spool(const char *path, struct hr_spool **ret)
+{
+	int r;
+
+	if (hr_store_check(path) < 0 || access(path, F_OK) < 0) {
+		fprintf(stderr, "headraced: there is no spool at %s\n", path);
+		return EXIT_NO_SPOOL;
+	}
+	r = hr_spool_new(path, 0, ret);
+	if (r)
+		fprintf(stderr, "headraced: %s: %s\n", path, strerrordesc_np(-r));
+	return r ? EXIT_NO_SPOOL : 0;
 }
 
 /* ---- sending --------------------------------------------------------------------------------------- */
@@ -221,18 +251,15 @@ int hr_uplink_command(int argc, char **argv)
 			fputs(usage, stdout);
 		return r == 1 ? EXIT_SUCCESS : EXIT_USAGE;
 	}
-	if (hr_store_check(o.spool) < 0 || access(o.spool, F_OK) < 0) {
-		fprintf(stderr, "headraced: there is no spool at %s\n", o.spool);
-		return EXIT_NO_SPOOL;
+	if (find_certificate(&o) < 0)
+		return EXIT_USAGE;
+	status = open_spool(o.spool, &spool);
+	if (status == 0) {
+		sigaction(SIGINT, &stop, NULL);
+		sigaction(SIGTERM, &stop, NULL);
+		status = run(&o, spool);
+		hr_spool_free(spool);
 	}
-	r = hr_spool_new(o.spool, 0, &spool);
-	if (r) {
-		fprintf(stderr, "headraced: %s: %s\n", o.spool, strerrordesc_np(-r));
-		return EXIT_NO_SPOOL;
-	}
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
-	status = run(&o, spool);
-	hr_spool_free(spool);
+	hr_tls_paths_done(&o.found);
 	return status;
 }

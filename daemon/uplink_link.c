@@ -119,7 +119,7 @@ static char *credential(struct hr_uplink *u)
 	char *text = NULL, *error = NULL;
 
 	hr_conn_peer(u->conn, &peer);
-	if (!peer.loopback && hr_munge_encode(NULL, &text, &error) < 0)
+	if (!peer.loopback && hr_munge_encode(getenv("HEADRACE_MUNGE_SOCKET"), &text, &error) < 0)
 		text = NULL;
 	free(error);
 	return text;

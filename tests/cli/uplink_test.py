@@ -8,17 +8,27 @@ headrace-collector.
 
 import json
 import os
+import pwd
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+import unittest
 
 import harness
 
 FAKE_COLLECTOR = os.environ["HR_FAKE_COLLECTOR"]
 COLLECTOR = os.environ["HR_COLLECTOR"]
+HEADRACED = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)), "daemon", "headraced")
+MAKE_CA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/make-ca")
+
+
+def make_ca(*words):
+    subprocess.run([MAKE_CA, *words], check=True, stdout=subprocess.DEVNULL)
 
 
 def dead_port():
@@ -46,11 +56,11 @@ class Case(harness.Case):
         self.collectors.append(process)
         return process
 
-    def real_collector(self, port=0):
+    def real_collector(self, port=0, words=()):
         log = os.path.join(self.dir, f"collector{len(self.collectors)}.log")
         with open(log, "wb") as f:
             process = subprocess.Popen(
-                [COLLECTOR, "--store", self.store, "--listen", f"tcp://127.0.0.1:{port}"], stderr=f)
+                [COLLECTOR, "--store", self.store, "--listen", f"tcp://127.0.0.1:{port}", *words], stderr=f)
         self.collectors.append(process)
 
         def listening():
@@ -155,6 +165,57 @@ class Real(Case):
         self.assert_arrived(want)
 
 
+class Certificates(Case):
+    """One rule for all who connect; a collector that takes nobody without a certificate."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not shutil.which("openssl"):
+            raise unittest.SkipTest("make-ca needs openssl")
+        cls.ca = tempfile.mkdtemp(prefix="headrace-ca-")
+        cls.addClassCleanup(shutil.rmtree, cls.ca, ignore_errors=True)
+        cls.user = pwd.getpwuid(os.geteuid()).pw_name
+        make_ca(cls.ca, "--collector", "localhost", "--user", cls.user)
+
+    def setUp(self):
+        super().setUp()
+        self.config = os.path.join(self.dir, "config")
+        self.env = {"XDG_CONFIG_HOME": self.config}
+
+    def tls_collector(self, port=0):
+        base = os.path.join(self.ca, "collector", "localhost")
+        c = self.real_collector(port, ("--tls-cert", base + ".pem", "--tls-key", base + ".key", "--tls-ca",
+                                       os.path.join(self.ca, "ca.pem"), "--plain", "no"))
+        return f"tcp://localhost:{c.port}"
+
+    def install(self, ca, name):
+        """Certificates where they are looked for without being named."""
+        folder = os.path.join(self.config, "headrace", "tls")
+        os.makedirs(folder)
+        shutil.copy(os.path.join(ca, "user", name + ".pem"), os.path.join(folder, "cert.pem"))
+        shutil.copy(os.path.join(ca, "user", name + ".key"), os.path.join(folder, "key.pem"))
+        shutil.copy(os.path.join(ca, "ca.pem"), os.path.join(folder, "ca.pem"))
+
+    def test_run_finds_the_folder(self):
+        self.install(self.ca, self.user)
+        to = self.tls_collector()
+        done = self.finish(self.run_to(to, "--", "true", env=self.env))
+        self.assertIn(f"sent to {to}", done.stderr)
+
+    def test_uplink_finds_the_folder(self):
+        self.install(self.ca, self.user)
+        port = dead_port()
+        done = self.finish(self.run_to(f"tcp://localhost:{port}", "--drain", "0", "--", "true", env=self.env))
+        self.assertRegex(done.stderr, f"--tls-cert {self.config}/headrace/tls/cert.pem --tls-key ")
+        self.tls_collector(port)
+        command = [HEADRACED, "uplink", self.spool, "--collector", f"tcp://localhost:{port}"]
+        done = subprocess.run(command, env=harness.clean_environment(**self.env), capture_output=True, text=True, timeout=30,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("headraced: sent to", done.stderr)
+
+
 class Uplink(Case):
     # ---- what arrives
 
@@ -238,8 +299,7 @@ class Uplink(Case):
             pass
         out, _ = process.communicate(timeout=20)
         self.collector(f"port={port}")
-        headraced = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)), "daemon", "headraced")
-        done = subprocess.run([headraced, "uplink", self.spool, "--collector", f"tcp://127.0.0.1:{port}"],
+        done = subprocess.run([HEADRACED, "uplink", self.spool, "--collector", f"tcp://127.0.0.1:{port}"],
                               env=harness.clean_environment(), capture_output=True, text=True, timeout=30, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
@@ -300,11 +360,10 @@ class Uplink(Case):
             self.assertIn(list(env)[0].replace("_SIZE", ""), done.stderr)
 
     def test_uplink_command(self):
-        headraced = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)), "daemon", "headraced")
         for words, status in ((["--help"], 0), ([], 2), (["/no/such", "--collector", "tcp://a"], 66),
                               ([self.dir], 2), ([self.dir, "--collector", "nonsense"], 2),
                               ([self.dir, "--collector", "tcp://a", "--tls-cert", "x"], 2)):
-            done = subprocess.run([headraced, "uplink", *words], capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run([HEADRACED, "uplink", *words], capture_output=True, text=True, timeout=20, check=False)
             self.assertEqual(done.returncode, status, (words, done.stderr))
 
 

@@ -207,7 +207,7 @@ printf 'job\r\n7\r\n' | cmp -s - "$tmp/out" || fail "alice sees $(cat "$tmp/out"
 says 0 "" "tcp://localhost:$socket" 'SELECT repeat(range::VARCHAR, 100) FROM range(100000)'
 HEADRACE_TLS_KEY='' says 1 "HEADRACE_TLS_KEY\|key" "$at" jobs
 unset HEADRACE_TLS_CA
-says 1 "HEADRACE_TLS_KEY is set and HEADRACE_TLS_CA is not" "$at" jobs
+says 1 "there is HEADRACE_TLS_KEY, but no HEADRACE_TLS_CA" "$at" jobs
 unset HEADRACE_TLS_CERT HEADRACE_TLS_KEY
 mkdir -p "$tmp/config/headrace/tls"
 cp "$tmp/ca/user/alice.pem" "$tmp/config/headrace/tls/cert.pem"
