@@ -15,6 +15,13 @@ const struct hr_command hr_commands[] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
+const struct hr_variable hr_variables[] = {
+#define HR_VARIABLE(names, commands, what) {names, commands, what},
+#include "cli/variables.def"
+#undef HR_VARIABLE
+    {NULL, NULL, NULL},
+};
+
 /* Words in lines of at most HELP_WIDTH characters. */
 static void print_wrapped(const char *text)
 {
@@ -38,6 +45,23 @@ static void print_topic(const char *name, const char *about, size_t n)
 	printf("  %-12s %.*s\n", name, (int)n, about);
 }
 
+/* Names only: help fits a screen. */
+static void print_variables(const char *command)
+{
+	char text[512];
+	size_t at = (size_t)snprintf(text, sizeof(text), "environment (see headrace(1)):");
+	const char *comma = "";
+
+	for (const struct hr_variable *v = hr_variables; v->names != NULL; v++) {
+		if (strstr(v->commands, command) == NULL || at >= sizeof(text))
+			continue;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s", comma, v->names);
+		comma = ",";
+	}
+	putchar('\n');
+	print_wrapped(text);
+}
+
 int hr_command_help(const char *name)
 {
 	const struct hr_command *c = hr_commands;
@@ -48,6 +72,7 @@ int hr_command_help(const char *name)
 	print_wrapped(c->about);
 	puts("\noptions:");
 	hr_options_print(c->options);
+	print_variables(c->name);
 	if (c->topics != NULL) {
 		printf("\n%s:\n", c->topics_title);
 		c->topics(print_topic);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * commands.h - the commands (commands.def): main functions, options, and the table of both
+ * commands.h - the commands (commands.def): main functions, options, the table of both, and the environment (variables.def)
  *
  * Purpose   A main function gets argv[0] = the command's name and returns the exit status. The
  *           table is the one source of --help, of the man page and of the completions.
@@ -37,6 +37,13 @@ struct hr_command {
 	void (*topics)(hr_topic *topic); /* NULL: none */
 };
 extern const struct hr_command hr_commands[];
+
+struct hr_variable {
+	const char *names;    /* "A, B"; the last entry has NULL */
+	const char *commands; /* that look at them: "run query" */
+	const char *what;
+};
+extern const struct hr_variable hr_variables[];
 
 /* Prints the help of the command with this name on standard output. Returns EXIT_SUCCESS. */
 int hr_command_help(const char *name);

@@ -71,13 +71,16 @@ static void print_man(void)
 		printf(".PP\n%s:\n", c->topics_title);
 		c->topics(put_topic_roff);
 	}
-	puts(".SH ENVIRONMENT\n.TP\n\\fBHEADRACE=off\\fR\n\\fBrun\\fR runs CMD alone.\n"
-	     ".TP\n\\fBHEADRACE_EXCLUDE\\fR, \\fBHEADRACE_INCLUDE\\fR\nas the options.\n"
-	     ".TP\n\\fBHEADRACE_LIBEXEC\\fR\nfolder of headraced and libheadrace.so.\n"
-	     ".TP\n\\fBHEADRACE_DUCKDB\\fR\nlibduckdb.so, or its folder.\n"
-	     ".SH EXAMPLES\n.nf\nheadrace run \\-\\- python3 train.py\n"
+	puts(".SH ENVIRONMENT");
+	for (const struct hr_variable *v = hr_variables; v->names != NULL; v++) {
+		printf(".TP\n\\fB%s\\fR\n", v->names);
+		put_roff(v->what);
+		putchar('\n');
+	}
+	puts(".SH EXAMPLES\n.nf\nheadrace run \\-\\- python3 train.py\n"
 	     "headrace query ./headrace\\-* workers\n.fi\n"
-	     ".SH SEE ALSO\nrun.md, queries.md (named queries and formats), sql.md (tables and "
+	     ".SH SEE ALSO\nheadraced(8), headrace\\-collector(8); run.md, tls.md, queries.md "
+	     "(named queries and formats), sql.md (tables and "
 	     "columns) and shim.md (what is recorded) in share/doc/headrace/docs.");
 }
 

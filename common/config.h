@@ -62,8 +62,9 @@ int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error);
 
-/* The lines of --help; the same as the options of a man page. */
+/* The lines of --help; the same as the options of a man page, with and without what they are called in a file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
+void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
 
 #endif

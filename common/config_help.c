@@ -100,7 +100,7 @@ static void put_roff(const char *text, FILE *to)
 	}
 }
 
-void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to)
+static void put_man(const struct hr_config_key *keys, size_t n, bool file, FILE *to)
 {
 	char left[160], otherwise[256];
 
@@ -119,12 +119,25 @@ void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to)
 			put_roff(value, to);
 			fputs("\\fR", to);
 		}
-		fputs(", \\fB", to);
-		put_roff(keys[i].name, to);
-		fputs("\\fR in the file\n", to);
+		if (file) {
+			fputs(", \\fB", to);
+			put_roff(keys[i].name, to);
+			fputs("\\fR in the file", to);
+		}
+		putc('\n', to);
 		put_default(&keys[i], otherwise, sizeof(otherwise));
 		put_roff(keys[i].help, to);
 		put_roff(otherwise, to);
 		putc('\n', to);
 	}
+}
+
+void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to)
+{
+	put_man(keys, n, true, to);
+}
+
+void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to)
+{
+	put_man(keys, n, false, to);
 }

@@ -20,6 +20,7 @@
 #include "daemon/private.h"
 #include "daemon/private_worker.h"
 #include "daemon/uplink_command.h"
+#include "daemon/uplink_options.h"
 
 #define EXIT_USAGE 2
 
@@ -65,13 +66,16 @@ int main(int argc, char **argv)
 		return hr_private_worker(STDIN_FILENO, (int)first_fd, (int)first_fd + 1);
 	if (argc >= 2 && strcmp(argv[1], "uplink") == 0)
 		return hr_uplink_command(argc - 1, argv + 1);
+	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && strcmp(argv[2], "man") == 0) {
+		hr_headraced_man(stdout);
+		return EXIT_SUCCESS;
+	}
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		puts("headraced " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
 	fputs("headraced is started by `headrace run`, see headrace(1); `headraced uplink --help` "
-	      "tells "
-	      "how to send a spool\n",
+	      "tells how to send a spool\n",
 	      stderr);
 	return EXIT_USAGE;
 }

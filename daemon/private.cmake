@@ -10,8 +10,14 @@ hr_library(headrace_keeper keeper.c private_worker.c private_health.c private_up
 target_compile_definitions(headrace_keeper PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_fdstore headrace_uplink PkgConfig::UV)
 
-add_executable(headraced main.c uplink_command.c)
+add_executable(headraced main.c uplink_command.c uplink_options.c)
 target_compile_definitions(headraced PRIVATE _GNU_SOURCE HEADRACE_VERSION="${PROJECT_VERSION}")
 hr_flags(headraced)
-target_link_libraries(headraced PRIVATE headrace_keeper headrace_daemon headrace_uplink)
+target_link_libraries(headraced PRIVATE headrace_keeper headrace_daemon headrace_uplink headrace_config)
 install(TARGETS headraced RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/headrace COMPONENT node)
+
+# The man page says what the table of options says.
+set(manual ${CMAKE_CURRENT_BINARY_DIR}/headraced.8)
+add_custom_command(OUTPUT ${manual} COMMAND headraced --generate man > ${manual} DEPENDS headraced VERBATIM)
+add_custom_target(headraced_manual ALL DEPENDS ${manual})
+install(FILES ${manual} DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT node)

@@ -2,7 +2,6 @@
 #include "daemon/uplink_command.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,33 +12,12 @@
 
 #include "common/text.h"
 #include "daemon/uplink.h"
-#include "net/tls_find.h"
+#include "daemon/uplink_options.h"
 
 #define LOOK_NS	      50000000L
 #define EXIT_USAGE    2
 #define EXIT_NO_SPOOL 66
 #define LOOKS_ENOUGH  2u /* at the streams: the second one has seen what the first one recovered */
-
-struct options {
-	const char *spool;
-	struct hr_address to[HR_ADDRESSES_MAX];
-	size_t n_to;
-	struct hr_tls_files tls;   /* as given, then as found */
-	struct hr_tls_paths found; /* what `tls` points into */
-	bool follow;
-};
-
-static const char usage[] =
-    "usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n"
-    "Sends what lies in a spool to a collector, and ends when all of it is acknowledged.\n"
-    "  --collector LIST  where to, in order of preference; with commas, or several times\n"
-    "  --tls-cert FILE   certificate, PEM; \"\": plain TCP. Without these three: "
-    "HEADRACE_TLS_CERT,\n"
-    "  --tls-key FILE    its key           _KEY and _CA, else ~/.config/headrace/tls/cert.pem,\n"
-    "  --tls-ca FILE     who has signed    key.pem and ca.pem, else plain TCP\n"
-    "                    the collector's\n"
-    "  --follow          goes on: sends what comes into the spool later\n"
-    "Exit status: 0 all is acknowledged, 1 something is not, 2 usage, 66 no such spool.\n";
 
 static volatile sig_atomic_t interrupted;
 
@@ -49,88 +27,7 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-/* ---- options --------------------------------------------------------------------------------------- */
-
-static int add_collectors(struct options *o, const char *list)
-{
-	size_t n;
-	int r = hr_address_parse_list(list, o->to + o->n_to, HR_ADDRESSES_MAX - o->n_to, &n);
-
-	if (r) {
-		fprintf(stderr, "headraced: --collector %s: tcp://HOST[:PORT], at most %u\n", list,
-			HR_ADDRESSES_MAX);
-		return r;
-	}
-	o->n_to += n;
-	return 0;
-}
-
-static int set_option(struct options *o, int id, const char *value)
-{
-	switch (id) {
-	case 'c':
-		return add_collectors(o, value);
-	case 'C':
-		o->tls.cert = value;
-		return 0;
-	case 'K':
-		o->tls.key = value;
-		return 0;
-	case 'A':
-		o->tls.ca = value;
-		return 0;
-	case 'f':
-		o->follow = true;
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-/* 0; 1: help was asked for; -EINVAL, said. */
-static int parse(int argc, char **argv, struct options *ret)
-{
-	static const struct option table[] = {{"collector", required_argument, NULL, 'c'},
-					      {"tls-cert", required_argument, NULL, 'C'},
-					      {"tls-key", required_argument, NULL, 'K'},
-					      {"tls-ca", required_argument, NULL, 'A'},
-					      {"follow", no_argument, NULL, 'f'},
-					      {"help", no_argument, NULL, 'h'},
-					      {NULL, 0, NULL, 0}};
-	int id, r = 0;
-
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread so far */
-	while (!r && (id = getopt_long(argc, argv, "h", table, NULL)) >= 0) {
-		if (id == 'h')
-			return 1;
-		r = set_option(ret, id, optarg);
-	}
-	if (r)
-		return r;
-	if (optind + 1 != argc || !ret->n_to) {
-		fputs(usage, stderr);
-		return -EINVAL;
-	}
-	ret->spool = argv[optind];
-	return 0;
-}
-
-static int find_certificate(struct options *o)
-{
-	char *error = NULL;
-	bool local = true;
-	int r;
-
-	for (size_t i = 0; i < o->n_to; i++)
-		local &= o->to[i].local;
-	r = local ? 0 : hr_tls_find(&o->tls, &o->found, &error);
-	if (r < 0)
-		fprintf(stderr, "headraced: %s\n", error ? error : "out of memory");
-	else
-		o->tls = hr_tls_paths_files(&o->found);
-	free(error);
-	return r;
-}
+/* ---- the spool ------------------------------------------------------------------------------------- */
 
 /* 0, or the exit status after saying why. */
 static int open_spool(const char *path, struct hr_spool **ret)
@@ -208,15 +105,16 @@ static int send_all(struct hr_uplink *u, bool follow)
 	return say_end(&s);
 }
 
-static int run(const struct options *o, struct hr_spool *spool)
+static int run(const struct hr_uplink_options *o, struct hr_spool *spool)
 {
 	char node[256] = "", boot_id[40], *error = NULL;
+	const struct hr_tls_files tls = hr_tls_paths_files(&o->tls);
 	struct hr_uplink_config c = {
 	    .spool = spool,
 	    .any_aim = true,
 	    .collectors = o->to,
 	    .n_collectors = o->n_to,
-	    .tls = o->tls.cert ? &o->tls : NULL,
+	    .tls = tls.cert ? &tls : NULL,
 	    .software = "headraced " HEADRACE_VERSION,
 	    .node = node,
 	    .boot_id = boot_id,
@@ -242,24 +140,18 @@ static int run(const struct options *o, struct hr_spool *spool)
 int hr_uplink_command(int argc, char **argv)
 {
 	const struct sigaction stop = {.sa_handler = on_signal};
-	struct options o = {0};
+	struct hr_uplink_options o;
 	struct hr_spool *spool;
-	int r = parse(argc, argv, &o), status;
+	int status = hr_uplink_options_read(argc, argv, &o) < 0 ? EXIT_USAGE : 0;
 
-	if (r) {
-		if (r == 1)
-			fputs(usage, stdout);
-		return r == 1 ? EXIT_SUCCESS : EXIT_USAGE;
-	}
-	if (find_certificate(&o) < 0)
-		return EXIT_USAGE;
-	status = open_spool(o.spool, &spool);
-	if (status == 0) {
+	if (status == 0 && o.help) {
+		hr_uplink_help(stdout);
+	} else if (status == 0 && (status = open_spool(o.spool, &spool)) == 0) {
 		sigaction(SIGINT, &stop, NULL);
 		sigaction(SIGTERM, &stop, NULL);
 		status = run(&o, spool);
 		hr_spool_free(spool);
 	}
-	hr_tls_paths_done(&o.found);
+	hr_uplink_options_done(&o);
 	return status;
 }

@@ -11,6 +11,8 @@ import subprocess
 
 import harness
 
+HEADRACED = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)), "daemon", "headraced")
+
 
 class Usage(harness.Case):
     def assert_usage_error(self, *words, hint):
@@ -93,6 +95,30 @@ class Manual(harness.Case):
                 if short:
                     self.assertIn(f"-{short}\\fR, \\fB--{name}", man, where)
 
+    def test_variables(self):
+        """Help names them all and fits a screen; the man page explains them."""
+        environment = self.generated("man").split(".SH ENVIRONMENT")[1]
+        named = set()
+        for command in self.COMMANDS:
+            text = self.headrace(command, "--help").stdout
+            self.assertLessEqual(text.count("\n"), 40, command)
+            named |= set(re.findall(r"HEADRACE_\w+", re.search(r"\nenvironment .*?:([^:]*)(?:\n\n|$)", text)[1]))
+        self.assertLessEqual({"HEADRACE_TLS_CERT", "HEADRACE_TLS_KEY", "HEADRACE_TLS_CA", "HEADRACE_SPOOL", "HEADRACE_SPOOL_SIZE",
+                              "HEADRACE_MUNGE_SOCKET", "HEADRACE_DUCKDB"}, named)
+        for name in named:
+            self.assertRegex(environment, rf"fB.*{name}[,\\\\].*\n")
+
+    def test_headraced(self):
+        def headraced(*words):
+            return subprocess.run([HEADRACED, *words], capture_output=True, text=True, check=True).stdout
+        man = headraced("--generate", "man").replace("\\-", "-")
+        text = headraced("uplink", "--help")
+        options = re.findall(r"^  (--[\w-]+)", text, re.M)
+        self.assertIn("--tls-ca", options)
+        for option in options:
+            self.assertIn(f".TP\n\\fB{option}\\fR", man)
+        self.assertNotIn("in the file", man)
+
     def test_topics(self):
         for command in ("query", "doctor"):
             text = self.headrace(command, "--help").stdout
@@ -166,7 +192,7 @@ class Install(harness.Case):
         first, moved = (os.path.join(self.dir, name) for name in ("prefix", "moved"))
         done = subprocess.run(["cmake", "--install", build, "--prefix", first], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for path in ("share/man/man1/headrace.1", "share/bash-completion/completions/headrace",
+        for path in ("share/man/man1/headrace.1", "share/man/man8/headraced.8", "share/bash-completion/completions/headrace",
                      "share/zsh/site-functions/_headrace", "share/fish/vendor_completions.d/headrace.fish",
                      "libexec/headrace/install-duckdb", "share/doc/headrace/docs/sql.md"):
             self.assertTrue(os.path.exists(os.path.join(first, path)), path)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/uplink_options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/config.h"
+
+#define KEY(key_name, key_type, field)                                                             \
+	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
+	.offset = offsetof(struct hr_uplink_options, field)
+
+static const struct hr_config_key keys[] = {
+    {KEY("collector", LIST, collectors), .value_name = "LIST",
+     .help = "Where to: tcp://HOST[:PORT] or unix:///PATH, in order of preference; with commas, or "
+	     "several times."},
+    {KEY("tls_cert", TEXT, tls_cert), .value_name = "FILE",
+     .help = "The certificate that is shown (PEM); '' for plain TCP. Without this and the next "
+	     "two: HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA, else cert.pem, key.pem, "
+	     "ca.pem in ~/.config/headrace/tls, else plain TCP."},
+    {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Its key."},
+    {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE", .help = "Who has signed the collector's."},
+    {KEY("follow", FLAG, follow), .help = "Goes on, and sends what comes into the spool later."},
+    {KEY("help", FLAG, help), .help = "This text."},
+};
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* ---- the command line ------------------------------------------------------------------------------ */
+
+static int mistake(const char *text)
+{
+	fprintf(stderr, "headraced: %s; `headraced uplink --help` lists all\n", text);
+	return -EINVAL;
+}
+
+static int read_words(int argc, char **argv, struct hr_uplink_options *o)
+{
+	for (int i = 1; i < argc;) {
+		char *error = NULL;
+		int r = hr_config_flag(keys, KEYS, o, argc, argv, &i, &error);
+
+		if (r == -ENOENT && strcmp(argv[i], "-h") == 0) {
+			o->help = true;
+			return 0;
+		}
+		if (r == -ENOENT && argv[i][0] != '-' && !o->spool) {
+			o->spool = argv[i++];
+			continue;
+		}
+		if (r == -ENOENT)
+			fprintf(stderr, "headraced: what is %s?\n", argv[i]);
+		else if (r < 0)
+			fprintf(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
+		free(error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int find_certificate(struct hr_uplink_options *o)
+{
+	const struct hr_tls_files given = {o->tls_cert, o->tls_key, o->tls_ca};
+	char *error = NULL;
+	bool local = true;
+	int r;
+
+	for (size_t i = 0; i < o->n_to; i++)
+		local &= o->to[i].local;
+	r = local ? 0 : hr_tls_find(&given, &o->tls, &error);
+	if (r < 0)
+		fprintf(stderr, "headraced: %s\n", error ? error : "out of memory");
+	free(error);
+	return r;
+}
+
+static int check(struct hr_uplink_options *o)
+{
+	if (!o->spool)
+		return mistake("which spool?");
+	if (!o->collectors || !*o->collectors)
+		return mistake("--collector says where to");
+	if (hr_address_parse_list(o->collectors, o->to, HR_ADDRESSES_MAX, &o->n_to) < 0) {
+		fprintf(stderr, "headraced: --collector %s: tcp://HOST[:PORT], at most %u\n",
+			o->collectors, HR_ADDRESSES_MAX);
+		return -EINVAL;
+	}
+	return find_certificate(o);
+}
+
+int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret)
+{
+	int r;
+
+	*ret = (struct hr_uplink_options){0};
+	r = read_words(argc, argv, ret);
+	return r < 0 || ret->help ? r : check(ret);
+}
+
+void hr_uplink_options_done(struct hr_uplink_options *o)
+{
+	hr_config_done(keys, KEYS, o);
+	hr_tls_paths_done(&o->tls);
+}
+
+/* ---- for people ------------------------------------------------------------------------------------ */
+
+void hr_uplink_help(FILE *to)
+{
+	fputs("usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n\n"
+	      "Sends what lies in a spool to a collector, and ends when all of it is "
+	      "acknowledged.\n\n",
+	      to);
+	hr_config_help(keys, KEYS, to);
+	fputs("\nExit status: 0 all is acknowledged, 1 something is not, 2 usage, 66 no such "
+	      "spool.\n",
+	      to);
+}
+
+void hr_headraced_man(FILE *to)
+{
+	fputs(".TH HEADRACED 8 \"\" \"headrace " HEADRACE_VERSION "\" \"System Administration\"\n"
+	      ".SH NAME\nheadraced \\- record the I/O of jobs on a node, send it to a collector\n"
+	      ".SH SYNOPSIS\n\\fBheadraced uplink\\fR \\fISPOOL\\fR "
+	      "\\fB\\-\\-collector\\fR \\fILIST\\fR [\\fIOPTION\\fR...]\n"
+	      ".SH DESCRIPTION\n\\fBheadrace run\\fR starts headraced by itself. By hand it is "
+	      "needed for one thing: to send what a run has left in its spool because no collector "
+	      "could be reached. (The next \\fBheadrace run \\-o tcp://...\\fR on the node sends "
+	      "it, too.)\n"
+	      ".PP\nIt is no command on PATH but lies in \\fIlibexec/headrace\\fR beside "
+	      "\\fIbin/headrace\\fR: \\fI/usr/local/libexec/headrace/headraced\\fR unless "
+	      "installed elsewhere. \\fBheadrace doctor\\fR says where it is, and a run that "
+	      "leaves something says the whole command.\n"
+	      ".SH OPTIONS\n",
+	      to);
+	hr_config_man_flags(keys, KEYS, to);
+	fputs(
+	    ".SH ENVIRONMENT\n"
+	    ".TP\n\\fBHEADRACE_TLS_CERT\\fR, \\fBHEADRACE_TLS_KEY\\fR, \\fBHEADRACE_TLS_CA\\fR\n"
+	    "as the options.\n"
+	    ".TP\n\\fBHEADRACE_MUNGE_SOCKET\\fR\nof a munged at an unusual place.\n"
+	    ".SH SIGNALS\n\\fBSIGTERM\\fR and \\fBSIGINT\\fR end it; what is not acknowledged "
+	    "stays in the spool.\n"
+	    ".SH EXIT STATUS\n0: all is acknowledged; 1: something is not; 2: usage; 66: there is "
+	    "no such spool.\n"
+	    ".SH FILES\n"
+	    ".TP\n\\fI~/.local/state/headrace/spool\\fR\nwhere \\fBheadrace run\\fR has its "
+	    "spool, unless HEADRACE_SPOOL names another.\n"
+	    ".TP\n\\fI~/.config/headrace/tls\\fR\ncertificate, key and authority.\n"
+	    ".SH SEE ALSO\nheadrace(1), headrace\\-collector(8); daemon.md and tls.md in "
+	    "share/doc/headrace/docs.\n",
+	    to);
+}
