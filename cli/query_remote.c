@@ -18,6 +18,7 @@
 
 #define TICK_MS	     100
 #define UNWRITTEN    (4u << 20) /* of the answer, held here: beyond, the collector waits */
+#define GREETING_MS  10000	/* for the answer to Hello */
 #define SILENT_PINGS 3		/* as in wire.proto */
 
 /* A piece of the answer that is to be written. */
@@ -41,7 +42,7 @@ struct remote {
 	bool again;   /* goes on with a connection that says who asks */
 	bool interrupted, answered, over;
 	uint32_t ping_ms;
-	uint64_t told_ms; /* uv_now of our last message */
+	uint64_t told_ms; /* uv_now of our last message; 0: none on this connection */
 	uint64_t done, total;
 	char *text; /* of Progress */
 	int status;
@@ -337,6 +338,7 @@ static void connect_to(struct remote *r)
 	int err = hr_conn_connect(&r->loop, &r->request->collector, r->identity.tls, &events, r,
 				  &r->conn);
 
+	r->told_ms = 0;
 	if (err == 0)
 		return;
 	r->conn = NULL;
@@ -344,20 +346,28 @@ static void connect_to(struct remote *r)
 	finish(r, HR_ASK_UNAVAILABLE);
 }
 
-static const char *what_then(const struct remote *r, int error)
+/* "tcp://h:4747: why; what to do" */
+static void say_closed(struct remote *r, int error, const char *why)
 {
+	const char *advice = hr_conn_advice(&r->request->collector, r->identity.tls != NULL, error);
+	bool named = strstr(why, r->shown) != NULL;
+	char *text;
+
+	if (error == 0)
+		why = "it has closed the connection";
 	if (r->welcome)
-		return ": the answer is not whole";
-	if (error == 0 && r->identity.tls == NULL && !r->request->collector.local)
-		return "; does it want TLS? HEADRACE_TLS_CERT, _KEY and _CA name your certificate";
-	return "; is headrace-collector running there?";
+		advice = "the answer is not whole";
+	if (asprintf(&text, "%s%s%s%s%s", named ? "" : r->shown, named ? "" : ": ", why,
+		     advice[0] != '\0' ? "; " : "", advice) < 0)
+		return;
+	say(r, text);
+	free(text);
 }
 
 static void closed(void *self, int error, const char *why)
 {
 	struct remote *r = self;
 	bool again = r->again && !r->welcome;
-	char *text;
 
 	r->conn = NULL;
 	if (r->over || r->answered)
@@ -366,11 +376,7 @@ static void closed(void *self, int error, const char *why)
 		connect_to(r);
 		return;
 	}
-	if (asprintf(&text, "%s%s%s", error < 0 ? why : r->shown,
-		     error < 0 ? "" : " has closed the connection", what_then(r, error)) >= 0) {
-		say(r, text);
-		free(text);
-	}
+	say_closed(r, error, why);
 	finish(r, r->welcome ? HR_ASK_FAILED : HR_ASK_UNAVAILABLE);
 }
 
@@ -380,6 +386,12 @@ static void look(uv_timer_t *tick)
 	uint64_t now = uv_now(&r->loop);
 
 	hr_progress_show(&r->progress, r->done, r->total, r->welcome ? r->text : "connecting");
+	if (!r->welcome && r->told_ms > 0 && now - r->told_ms > GREETING_MS) {
+		say_closed(r, -ETIMEDOUT,
+			   "connected, but nothing answers there as a collector does");
+		finish(r, HR_ASK_UNAVAILABLE);
+		return;
+	}
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
 	if (now - r->told_ms >=

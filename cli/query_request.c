@@ -186,6 +186,9 @@ static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
 /* A collector has all that is to be known, or is asked by itself. */
 static bool check_collector(struct hr_request *r)
 {
+	char *error = NULL;
+	size_t n;
+
 	for (size_t i = 0; i < r->n_stores && !r->remote; i++)
 		r->remote = hr_address_is(r->stores[i]);
 	if (!r->remote)
@@ -194,10 +197,10 @@ static bool check_collector(struct hr_request *r)
 		hr_say("one collector at a time, and no folders beside it: ask each by itself");
 		return false;
 	}
-	if (hr_address_parse(r->stores[0], &r->collector) == 0)
+	if (hr_address_parse_targets(r->stores[0], &r->collector, 1, &n, &error) == 0)
 		return true;
-	hr_say("'%s' is no address of a collector: tcp://HOST[:PORT] or unix:///PATH",
-	       r->stores[0]);
+	hr_say("%s", error != NULL ? error : "out of memory");
+	free(error);
 	return false;
 }
 

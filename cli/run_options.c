@@ -93,7 +93,7 @@ static int set_store(struct hr_run_options *o, const char *value)
 	if (value[0] == '\0')
 		return bad_value("store", "''", "a folder's name is needed");
 	if (r < 0)
-		return bad_value("store", value, "collectors are tcp://HOST[:PORT], with commas");
+		return r;
 	o->store = r > 0 ? value : NULL;
 	o->collectors = r > 0 ? NULL : value;
 	return 0;

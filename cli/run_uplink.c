@@ -28,11 +28,17 @@
 int hr_run_uplink_is(const char *store)
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
+	char *error = NULL;
 	size_t n;
+	int r;
 
 	if (store == NULL || (!hr_address_is(store) && strstr(store, "://") == NULL))
 		return 1;
-	return hr_address_parse_list(store, to, HR_ADDRESSES_MAX, &n);
+	r = hr_address_parse_targets(store, to, HR_ADDRESSES_MAX, &n, &error);
+	if (r < 0)
+		hr_say("--store %s", error != NULL ? error : "out of memory");
+	free(error);
+	return r;
 }
 
 /* Makes a folder and those above it. */
@@ -59,6 +65,8 @@ static int state_folder(char *ret, size_t bytes)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	int n;
 
+	if (state != NULL && state[0] != '\0' && state[0] != '/')
+		hr_say("XDG_STATE_HOME=%s is no absolute path, and is ignored", state);
 	if (state != NULL && state[0] == '/')
 		n = snprintf(ret, bytes, "%s/headrace", state);
 	else if (home != NULL && home[0] == '/')
@@ -68,28 +76,32 @@ static int state_folder(char *ret, size_t bytes)
 	return (size_t)n < bytes ? 0 : -ENAMETOOLONG;
 }
 
-/* One for all jobs of the user; where the home folder is shared by nodes, one for each of these. */
+/*
+ * One for all jobs of the user; where the home folder is shared by nodes, one for each of these. On failure *ret is as far as it
+ * was found.
+ */
 static int spool_path(const char *node, char *ret, size_t bytes)
 {
 	const char *given = getenv("HEADRACE_SPOOL");
-	char state[PATH_MAX];
 	struct hr_fs_kind kind;
+	size_t used;
 	int n, r;
 
 	if (given != NULL && given[0] != '\0') {
 		n = snprintf(ret, bytes, "%s", given);
 		return (size_t)n < bytes ? make_folders(ret) : -ENAMETOOLONG;
 	}
-	r = state_folder(state, sizeof(state));
+	r = state_folder(ret, bytes);
 	if (r == 0)
-		r = make_folders(state);
+		r = make_folders(ret);
 	if (r < 0)
 		return r;
-	if (hr_fs_kind(state, &kind) == 0 && kind.network)
-		n = snprintf(ret, bytes, "%s/spool.%s", state, node);
+	used = strlen(ret);
+	if (hr_fs_kind(ret, &kind) == 0 && kind.network)
+		n = snprintf(ret + used, bytes - used, "/spool.%s", node);
 	else
-		n = snprintf(ret, bytes, "%s/spool", state);
-	return (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+		n = snprintf(ret + used, bytes - used, "/spool");
+	return (size_t)n < bytes - used ? 0 : -ENAMETOOLONG;
 }
 
 static int make_spool(struct hr_run_uplink *u, const char *node)

@@ -21,7 +21,7 @@ struct hr_run_uplink {
 	uint64_t spool_bytes;
 };
 
-/* Is this -o a list of collectors, and a good one? 0; 1: it is a folder's name; -EINVAL. */
+/* Is this -o a list of collectors, and a good one? 0; 1: it is a folder's name; -EINVAL, said. */
 int hr_run_uplink_is(const char *store);
 
 /*

@@ -28,14 +28,16 @@ static void set_state(struct hr_uplink *u, enum hr__link_state state)
 	u->link_ms = hr__uplink_now(u);
 }
 
-static void note_error(struct hr_uplink *u, const char *text)
+/* `advice`: what to do about it, "" where the text says that. */
+static void note_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
 
 	hr_address_text(&u->collectors[u->at], name, sizeof(name));
 	pthread_mutex_lock(&u->lock);
-	snprintf(u->stats.error, sizeof(u->stats.error), "%s%s%s", strstr(text, name) ? "" : name,
-		 strstr(text, name) ? "" : ": ", text);
+	snprintf(u->stats.error, sizeof(u->stats.error), "%s%s%s%s%s",
+		 strstr(text, name) ? "" : name, strstr(text, name) ? "" : ": ", text,
+		 *advice ? "; " : "", advice);
 	pthread_mutex_unlock(&u->lock);
 }
 
@@ -47,7 +49,7 @@ void hr__link_broken(struct hr_uplink *u, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	note_error(u, text);
+	note_error(u, text, "");
 	if (u->conn && u->link != HR__LINK_CLOSING) {
 		set_state(u, HR__LINK_CLOSING);
 		hr_conn_close(u->conn, true);
@@ -100,8 +102,10 @@ static void on_closed(void *self, int error, const char *why)
 	pthread_mutex_lock(&u->lock);
 	u->stats.connected = false;
 	pthread_mutex_unlock(&u->lock);
-	if (!ours)
-		note_error(u, error || !stood ? why : "the collector ended the connection");
+	if (!ours && stood)
+		note_error(u, error ? why : "the collector ended the connection", "");
+	else if (!ours)
+		note_error(u, why, hr_conn_advice(&u->collectors[u->at], u->tls != NULL, error));
 	if (u->ending)
 		return;
 	if (u->moving)
@@ -244,7 +248,7 @@ static void dial(struct hr_uplink *u)
 	if (!r)
 		return;
 	u->conn = NULL;
-	note_error(u, strerrordesc_np(-r));
+	note_error(u, strerrordesc_np(-r), "");
 	try_again(u, false);
 }
 

@@ -78,16 +78,18 @@ static int find_certificate(struct hr_uplink_options *o)
 
 static int check(struct hr_uplink_options *o)
 {
+	char *error = NULL;
+	int r;
+
 	if (!o->spool)
 		return mistake("which spool?");
 	if (!o->collectors || !*o->collectors)
 		return mistake("--collector says where to");
-	if (hr_address_parse_list(o->collectors, o->to, HR_ADDRESSES_MAX, &o->n_to) < 0) {
-		fprintf(stderr, "headraced: --collector %s: tcp://HOST[:PORT], at most %u\n",
-			o->collectors, HR_ADDRESSES_MAX);
-		return -EINVAL;
-	}
-	return find_certificate(o);
+	r = hr_address_parse_targets(o->collectors, o->to, HR_ADDRESSES_MAX, &o->n_to, &error);
+	if (r < 0)
+		fprintf(stderr, "headraced: --collector %s\n", error ? error : "out of memory");
+	free(error);
+	return r < 0 ? r : find_certificate(o);
 }
 
 int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret)

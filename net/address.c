@@ -134,6 +134,30 @@ int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, 
 	return 0;
 }
 
+int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
+			     char **ret_error)
+{
+	size_t n;
+	int r = hr_address_parse_list(text, ret, max, &n);
+
+	if (r == -E2BIG)
+		return hr_text_fail(r, ret_error, "'%s': %zu collector%s at most", text, max,
+				    max == 1 ? "" : "s");
+	if (r < 0)
+		return hr_text_fail(r, ret_error,
+				    "'%s' is no address of a collector: tcp://HOST[:PORT] or "
+				    "unix:///PATH",
+				    text);
+	for (size_t i = 0; i < n; i++)
+		if (!ret[i].local && ret[i].port == 0)
+			return hr_text_fail(-EINVAL, ret_error,
+					    "'%s': nobody listens on port 0; collectors do on %d "
+					    "unless told another",
+					    text, HR_WIRE_PORT);
+	*ret_n = n;
+	return 0;
+}
+
 void hr_address_text(const struct hr_address *a, char *ret, size_t bytes)
 {
 	if (a->local)

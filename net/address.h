@@ -33,6 +33,13 @@ int hr_address_parse(const char *text, struct hr_address *ret);
 /* A list with commas, in order of preference. -EINVAL, -E2BIG over `max`. */
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
 
+/*
+ * The same for who connects: with port 0, which only a listener may have, it is a mistake. *ret_error, malloc'ed, says for people
+ * what is wrong.
+ */
+int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
+			     char **ret_error);
+
 /* As it is typed; at most HR_ADDRESS_HOST_BYTES + 32 bytes with its NUL. */
 void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 

@@ -47,6 +47,12 @@ struct hr_conn_events {
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
+/*
+ * What a person can do about a connection that was closed with `error` before the other side had said anything of use; "" where
+ * `why` says it. `tls`: hr_conn_connect was given some.
+ */
+const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
+
 /* In a listener's connection callback. */
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);

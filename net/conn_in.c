@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TLS_READ_BYTES (64u << 10) /* some records at a time */
 
@@ -34,19 +35,19 @@ static void deliver(struct hr_conn *c, int r)
 	if (r == -E2BIG)
 		hr__conn_end(c, r, "the other side sends a frame of more than %zu bytes",
 			     c->in.limit);
+	else if (r == -EBADMSG && looks_like_tls(c))
+		hr__conn_end(c, -EPROTONOSUPPORT, "the other side speaks TLS, this one does not");
 	else if (r == -EBADMSG)
-		hr__conn_end(c, r, "%s",
-			     looks_like_tls(c)
-				 ? "the other side speaks TLS, this one does not"
-				 : "what the other side sends is no frame, or damaged");
+		hr__conn_end(c, r, "what the other side sends is no frame, or damaged");
 	else if (r < 0)
-		hr__conn_end(c, r, "%s", uv_strerror(r));
+		hr__conn_end(c, r, "%s", strerrordesc_np(-r));
 	if (r != 1)
 		return;
 	frame = hr_assembly_frame(&c->in, &bytes, &control);
 	r = c->events->frame(c->self, frame, bytes, control);
 	if (r < 0)
-		hr__conn_end(c, r, "a frame of the other side was refused: %s", uv_strerror(r));
+		hr__conn_end(c, r, "a frame of the other side was refused: %s",
+			     strerrordesc_np(-r));
 }
 
 static void take_rest(struct hr_conn *c)
@@ -76,7 +77,7 @@ static void on_end(struct hr_conn *c, int error)
 		hr__conn_end(c, error, "%s", uv_strerror(error));
 	} else if (c->state == HR__CONN_SHAKING) {
 		hr__conn_end(
-		    c, -ECONNRESET,
+		    c, -EPROTONOSUPPORT,
 		    "the other side does not speak TLS, or ended in the middle of the handshake");
 	} else if (hr_assembly_within(&c->in)) {
 		hr__conn_end(c, -ECONNRESET, "the connection broke off within a frame");

@@ -32,8 +32,11 @@ static int check_readable(const char *path, const char *what, struct stat *ret, 
 	r = f && fstat(fileno(f), ret) == 0 ? 0 : -errno;
 	if (f)
 		(void)fclose(f);
-	return r < 0 ? hr_text_fail(r, ret_error, "cannot read %s %s: %s", what, path,
-				    strerror_r(-r, text, sizeof(text)))
+	return r < 0 ? hr_text_fail(r, ret_error, "cannot read %s %s: %s%s", what, path,
+				    strerror_r(-r, text, sizeof(text)),
+				    r == -EACCES
+					? " (its owner may let a group read it: chgrp, chmod 640)"
+					: "")
 		     : 0;
 }
 
@@ -63,8 +66,10 @@ static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 
 	if (X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0) {
 		hr__tls_date(X509_get0_notAfter(cert), date);
-		return hr_text_fail(-EKEYEXPIRED, ret_error, "the certificate %s expired on %s",
-				    path, date);
+		return hr_text_fail(
+		    -EKEYEXPIRED, ret_error,
+		    "the certificate %s expired on %s: a new one is needed (make-ca, docs/tls.md)",
+		    path, date);
 	}
 	if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
 		hr__tls_date(X509_get0_notBefore(cert), date);

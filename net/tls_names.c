@@ -117,15 +117,18 @@ static void explain_certificate(struct hr_tls_session *s, const X509 *leaf, cons
 			 cn, names, s->host);
 	} else if (cert && error == X509_V_ERR_CERT_HAS_EXPIRED) {
 		hr__tls_date(X509_get0_notAfter(cert), date);
-		snprintf(s->error, sizeof(s->error), "the certificate of %s expired on %s", cn,
-			 date);
+		snprintf(s->error, sizeof(s->error),
+			 "the certificate of %s expired on %s: a new one is needed (make-ca, "
+			 "docs/tls.md)",
+			 cn, date);
 	} else if (cert && (error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
 			    error == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
 			    error == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT)) {
 		X509_NAME_oneline(X509_get_issuer_name(cert), issuer, sizeof(issuer));
 		snprintf(s->error, sizeof(s->error),
-			 "the certificate of %s is signed by %s, who is not in %s", cn, issuer,
-			 s->tls->ca);
+			 "the certificate of %s is signed by %s, who is not in %s: that file must "
+			 "hold the authority, if it is to be trusted",
+			 cn, issuer, s->tls->ca);
 	} else {
 		snprintf(s->error, sizeof(s->error), "the certificate of %s is not good: %s", cn,
 			 X509_verify_cert_error_string(error));
@@ -161,14 +164,30 @@ static bool about_certificate(int alert)
 	}
 }
 
+/* What that means for us. */
+static const char *what_to_do(int alert)
+{
+	switch (alert) {
+	case SSL_AD_UNKNOWN_CA:
+		return " (the other side's file of authorities must hold the one that signed it)";
+	case SSL_AD_UNSUPPORTED_CERTIFICATE:
+		return " (it was made for another use: make-ca has --user, --client, --node, "
+		       "--collector)";
+	case SSL_AD_CERTIFICATE_EXPIRED:
+		return " (a new one is needed: make-ca, docs/tls.md)";
+	default:
+		return "";
+	}
+}
+
 /* The peer's last word, where that is what ended it. */
 static void explain_alert(struct hr_tls_session *s, int alert)
 {
 	bool certificate = about_certificate(alert);
 
-	snprintf(s->error, sizeof(s->error), "the other side refuses%s%s: %s",
+	snprintf(s->error, sizeof(s->error), "the other side refuses%s%s: %s%s",
 		 certificate ? " the certificate " : "", certificate ? s->tls->cert : "",
-		 SSL_alert_desc_string_long(alert));
+		 SSL_alert_desc_string_long(alert), what_to_do(alert));
 }
 
 void hr__tls_explain(struct hr_tls_session *s)

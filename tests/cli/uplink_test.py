@@ -6,6 +6,7 @@ Uplink: the collector is tests/uplink/fake_collector, which stores what comes, a
 headrace-collector.
 """
 
+import contextlib
 import json
 import os
 import pwd
@@ -14,8 +15,10 @@ import shlex
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -216,6 +219,102 @@ class Certificates(Case):
         self.assertIn("headraced: sent to", done.stderr)
 
 
+    def assert_says(self, to, *texts, env, status=69):
+        """Of a connection that fails `headrace query` says these, and asks for no collector where one is."""
+        done = self.headrace("query", to, "jobs", env=env)
+        self.assertEqual(done.returncode, status, done.stderr)
+        for text in texts:
+            self.assertIn(text, done.stderr)
+        self.assertNotIn("running there", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def named(self, cert, key=None, ca=None):
+        ca = ca or self.ca
+        cert = os.path.join(ca, "user", cert)
+        return {"HEADRACE_TLS_CERT": cert + ".pem", "HEADRACE_TLS_KEY": key or cert + ".key",
+                "HEADRACE_TLS_CA": os.path.join(ca, "ca.pem")}
+
+    def expire(self, role, name):
+        """As `name`, but since yesterday. The new name."""
+        base, old = os.path.join(self.ca, role, name), os.path.join(self.ca, role, "old")
+        shutil.copy(base + ".key", old + ".key")
+        request = subprocess.run(["openssl", "x509", "-x509toreq", "-in", base + ".pem", "-signkey", base + ".key",
+                                  "-copy_extensions", "copyall"], check=True, capture_output=True).stdout
+        subprocess.run(["openssl", "x509", "-req", "-CA", os.path.join(self.ca, "ca.pem"), "-CAkey",
+                        os.path.join(self.ca, "ca.key"), "-set_serial", "7", "-days", "-1", "-copy_extensions", "copyall",
+                        "-out", old + ".pem"], input=request, check=True, capture_output=True)
+        return "old"
+
+    def test_no_certificate(self):
+        to = self.tls_collector()
+        self.assert_says(to, "HEADRACE_TLS_CERT", "~/.config/headrace/tls", "make-ca", "--client", "docs/tls.md", env=self.env)
+        done = self.finish(self.run_to(to, "--drain", "0", "--", "sleep", "0.5", env=self.env))
+        self.assertRegex(done.stderr, r"no collector can be reached \(.*HEADRACE_TLS_CERT")
+
+    def test_no_tls_there(self):
+        self.install(self.ca, self.user)
+        plain = f"tcp://localhost:{self.real_collector().port}"
+        self.assert_says(plain, "does not speak TLS", "set HEADRACE_TLS_CERT to nothing", env=self.env)
+
+    def test_other_authority(self):
+        other = os.path.join(self.dir, "ca")
+        make_ca(other, "--user", self.user)
+        to = self.tls_collector()
+        self.assert_says(to, f"who is not in {other}/ca.pem", env=self.named(self.user, ca=other))
+        mixed = {**self.named(self.user, ca=other), "HEADRACE_TLS_CA": os.path.join(self.ca, "ca.pem")}
+        self.assert_says(to, f"refuses the certificate {other}/user/", "file of authorities", env=mixed)
+
+    def test_other_host(self):
+        to = self.tls_collector().replace("localhost", "127.0.0.1")
+        self.assert_says(to, "is for localhost, not for 127.0.0.1", env=self.named(self.user))
+
+    def test_expired(self):
+        mine = self.named(self.expire("user", self.user))
+        self.assert_says("tcp://localhost:1", f"{mine['HEADRACE_TLS_CERT']} expired on 2", "make-ca", env=mine, status=1)
+        done = self.finish(self.run_to("tcp://localhost:1", "--", "true", env=mine))
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("expired on 2", done.stderr)
+        theirs = os.path.join(self.ca, "collector", self.expire("collector", "localhost"))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # headrace-collector would not begin with it
+        context.load_cert_chain(theirs + ".pem", theirs + ".key")
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def shake_hands():
+                with contextlib.suppress(OSError), listener.accept()[0] as s:
+                    context.wrap_socket(s, server_side=True)
+            thread = threading.Thread(target=shake_hands)
+            thread.start()
+            self.assert_says(f"tcp://localhost:{listener.getsockname()[1]}", "the certificate of localhost expired on 2",
+                             "make-ca", env=self.named(self.user))
+            thread.join()
+
+    def test_key_of_somebody_else(self):
+        key = os.path.join(self.dir, "key")
+        shutil.copy(os.path.join(self.ca, "user", self.user + ".key"), key)
+        os.chmod(key, 0o600 if os.geteuid() == 0 else 0)
+        for folder in (self.dir, self.ca):
+            os.chmod(folder, 0o755)
+        other = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
+        try:
+            done = subprocess.run([harness.HEADRACE, "query", "tcp://localhost:1", "jobs"], capture_output=True, text=True,
+                                  env=harness.clean_environment(**self.named(self.user, key=key)), check=False, **other)
+        except PermissionError:
+            self.skipTest("nobody cannot run headrace here")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"cannot read the key {key}: Permission denied", done.stderr)
+
+    def test_another_program(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def serve():
+                with listener.accept()[0] as s:
+                    s.sendall(b"220 mail.example ESMTP\r\n")
+                    s.recv(4096)
+            thread = threading.Thread(target=serve)
+            thread.start()
+            self.assert_says(f"tcp://localhost:{listener.getsockname()[1]}", "no frame", "is it a headrace-collector?",
+                             env=self.env)
+            thread.join()
+
+
 class Uplink(Case):
     # ---- what arrives
 
@@ -248,7 +347,7 @@ class Uplink(Case):
         want, err = self.generate(f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "1500ms", "--job", "j 1")
         self.assert_totals(want)
         self.assertRegex(err, r"sending to tcp://127\.0\.0\.1:\d+: \d+ of \d+ frames left")
-        self.assertRegex(err, r"headrace: \d+ of \d+ frames are not sent yet \(.*connection refused\); they wait in the spool")
+        self.assertRegex(err, r"headrace: \d+ of \d+ frames are not sent yet \(.*connection refused; .*\); they wait in the spool")
         self.assertEqual(len(self.streams_in_spool()), 1)
         command = shlex.split(re.search(r"or this command: (.*)", err).group(1))
         self.assertTrue(os.path.isabs(command[0]))
@@ -349,15 +448,20 @@ class Uplink(Case):
         self.assertEqual(len(os.listdir(os.path.join(self.store, "jobs", "j1"))), 1)
 
     def test_mistakes(self):
-        for to in ("tcp://", "tcp://host:99999", "tcp://a,b c"):
+        for to in ("tcp://", "tcp://host:99999", "tcp://a,b c", "tcp://a:0"):
             done = self.finish(self.run_to(to, "--", "true"))
             self.assertEqual(done.returncode, 2, done.stderr)
         for env in ({"HEADRACE_SPOOL_SIZE": "1k"}, {"HEADRACE_TLS_CERT": "/etc/passwd"},
                     {"HEADRACE_TLS_CERT": "/no/such", "HEADRACE_TLS_KEY": "/no/such", "HEADRACE_TLS_CA": "/no/such"},
-                    {"HEADRACE_SPOOL": "/proc/no"}):
+                    {"HEADRACE_SPOOL": "/proc/no"}, {"HEADRACE_SPOOL": "", "XDG_STATE_HOME": "/proc/no"}):
             done = self.finish(self.run_to("tcp://127.0.0.1:1", "--", "true", env=env))
             self.assertEqual(done.returncode, 125, (env, done.stderr))
             self.assertIn(list(env)[0].replace("_SIZE", ""), done.stderr)
+        self.assertIn("cannot make the spool /proc/no/headrace: No such file or directory; set HEADRACE_SPOOL", done.stderr)
+        done = self.finish(self.run_to("tcp://127.0.0.1:1", "--drain", "0", "--", "true",
+                                       env={"HEADRACE_SPOOL": "", "XDG_STATE_HOME": "here", "HOME": self.dir}))
+        self.assertIn("XDG_STATE_HOME=here is no absolute path, and is ignored", done.stderr)
+        self.assertIn(f"spool {self.dir}/.local/state/headrace/spool", done.stderr)
 
     def test_uplink_command(self):
         for words, status in ((["--help"], 0), ([], 2), (["/no/such", "--collector", "tcp://a"], 66),

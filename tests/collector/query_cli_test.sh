@@ -45,6 +45,14 @@ at=unix://$socket
 	exit 77
 }
 
+# Somebody who takes connections and says nothing: looked at when its 10 s are over.
+"$collector" --store "$tmp/silent" --listen "unix://$tmp/silent.socket" 2>"$tmp/silent.log" &
+silent_pid=$!
+until grep -q listening "$tmp/silent.log"; do sleep 0.05; done
+kill -STOP $silent_pid
+"$headrace" query "unix://$tmp/silent.socket" jobs >"$tmp/silent.out" 2>"$tmp/silent.err" &
+waiting_pid=$!
+
 # ---- the same answer, the same notes, the same status -------------------------------------------------
 
 # same ARGUMENT...: asks folder and collector. One thread: rows that sort alike come in any order else.
@@ -137,6 +145,7 @@ says 2 "is no named query, and no folder; the named queries are" "$at" nosuch
 says 2 "no address of a collector" tcp://:x summary
 says 69 "is headrace-collector running there" "unix://$tmp/nowhere" summary
 says 69 "is headrace-collector running there" tcp://127.0.0.1:1 summary
+says 2 "nobody listens on port 0" tcp://127.0.0.1:0 summary
 says 1 "its time limit of 1.00 s was over" "$at" --time 1s "$endless"
 says 1 "working, 1 s" "$at" --time 2s --progress "$endless"
 if command -v script >/dev/null; then
@@ -194,6 +203,13 @@ compare csv
 says 1 "its time limit of 1.00 s was over" "$at" --time 1s "$endless"
 kill "$collector_pid"
 wait "$collector_pid" || fail "the collector ended with $?"
+
+wait $waiting_pid
+[ $? = 69 ] || fail "a silent collector"
+grep -q "nothing answers there as a collector does; is headrace-collector running there" "$tmp/silent.err" ||
+	fail "of a silent collector it says $(cat "$tmp/silent.err")"
+kill -KILL $silent_pid
+wait $silent_pid 2>/dev/null
 
 # ---- TLS: who asks is what the certificate says ----------------------------------------------------------
 
