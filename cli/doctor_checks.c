@@ -289,8 +289,10 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 	const char *shown = d->store != NULL ? d->store : "a store in this folder";
 	struct hr_fs_kind kind = {.name = "unknown"};
 	char place[PATH_MAX];
-	int r = hr_store_check(store);
+	int r = d->no_store ? 0 : hr_store_check(store);
 
+	if (d->no_store)
+		return;
 	if (r < 0) {
 		hr_check_set(c, HR_HEALTH_FAIL, hr_refusal_fix(r), "%s: %s", shown,
 			     hr_refusal_reason(r));

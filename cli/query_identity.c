@@ -3,31 +3,26 @@
 
 #include <stdlib.h>
 
-#include "cli/cli.h"
 #include "net/munge.h"
 #include "net/tls_find.h"
 
-bool hr_identity_init(struct hr_identity *i, const struct hr_address *to)
+int hr_identity_init(struct hr_identity *i, const struct hr_address *to, char **ret_error)
 {
 	const struct hr_tls_files none = {0};
 	struct hr_tls_paths paths = {0};
 	struct hr_tls_files files;
-	char *error = NULL;
 	int r;
 
 	*i = (struct hr_identity){0};
 	if (to->local) /* the kernel knows */
-		return true;
-	r = hr_tls_find(&none, &paths, &error);
+		return 0;
+	r = hr_tls_find(&none, &paths, ret_error);
 	if (r == 0 && paths.cert != NULL) {
 		files = hr_tls_paths_files(&paths);
-		r = hr_tls_new(&files, false, &i->tls, &error);
+		r = hr_tls_new(&files, false, &i->tls, ret_error);
 	}
-	if (r < 0)
-		hr_say("%s", error != NULL ? error : "out of memory");
 	hr_tls_paths_done(&paths);
-	free(error);
-	return r == 0;
+	return r;
 }
 
 bool hr_identity_credential(struct hr_identity *i)

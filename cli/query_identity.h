@@ -20,8 +20,8 @@ struct hr_identity {
 	char *munge;	    /* NULL: none (yet) */
 };
 
-/* False after saying what is wrong with the certificates. */
-bool hr_identity_init(struct hr_identity *i, const struct hr_address *to);
+/* -errno with *ret_error, malloc'ed: what is wrong with the certificates. */
+int hr_identity_init(struct hr_identity *i, const struct hr_address *to, char **ret_error);
 
 /* Makes a credential; false when there is no MUNGE here. */
 bool hr_identity_credential(struct hr_identity *i);

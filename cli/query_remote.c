@@ -468,11 +468,15 @@ static int close_out(struct remote *r)
 int hr_query_remote(const struct hr_request *request, unsigned width, const struct hr_outfile *file)
 {
 	struct remote r = {.request = request, .file = file, .width = width};
+	char *error = NULL;
 
 	r.last = &r.first;
 	hr_address_text(&request->collector, r.shown, sizeof(r.shown));
-	if (!hr_identity_init(&r.identity, &request->collector))
+	if (hr_identity_init(&r.identity, &request->collector, &error) < 0) {
+		hr_say("%s", error != NULL ? error : "out of memory");
+		free(error);
 		return HR_ASK_FAILED;
+	}
 	r.out = open_out(&r);
 	if (r.out < 0) {
 		hr_say("%s: %s", request->output, strerrordesc_np(errno));

@@ -98,6 +98,7 @@ struct hr_conn_peer {
 	bool loopback;	      /* on this machine */
 	bool tls;	      /* its certificate is good */
 	char cn[256], ou[64]; /* of the certificate */
+	int64_t until;	      /* its end, seconds since 1970 */
 	bool uid_known; /* loopback, same network namespace: whose socket the kernel says it is */
 	uint32_t uid;
 };

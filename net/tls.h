@@ -36,6 +36,9 @@ int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **re
 struct hr_tls *hr_tls_ref(struct hr_tls *t);
 void hr_tls_unref(struct hr_tls *t); /* accepts NULL */
 
+/* Our own certificate: its file (the context's), and until when it is good, in seconds since 1970. */
+void hr_tls_own(const struct hr_tls *t, const char **ret_file, int64_t *ret_until);
+
 struct hr_tls_session;
 
 /* `host`: what the server's certificate must be for; NULL on the server's side. -ENOMEM. */
@@ -66,5 +69,8 @@ const char *hr_tls_error(const struct hr_tls_session *s); /* of the last -EPROTO
  */
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,
 		 size_t ou_bytes);
+
+/* Until when that is good, in seconds since 1970; 0 before ready. */
+int64_t hr_tls_peer_until(const struct hr_tls_session *s);
 
 #endif

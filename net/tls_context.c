@@ -139,6 +139,12 @@ int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **re
 	return 0;
 }
 
+void hr_tls_own(const struct hr_tls *t, const char **ret_file, int64_t *ret_until)
+{
+	*ret_file = t->cert;
+	*ret_until = hr__tls_seconds(X509_get0_notAfter(SSL_CTX_get0_certificate(t->ctx)));
+}
+
 struct hr_tls *hr_tls_ref(struct hr_tls *t)
 {
 	t->refs++;

@@ -2,7 +2,7 @@
 /*
  * tls_find.h - which certificate this program shows to a collector
  *
- * Purpose   One rule for `headrace query`, `headrace run` and `headraced uplink` (docs/tls.md). Of these places the first that names
+ * Purpose   One rule for `headrace query`, `run`, `doctor` and `headraced uplink` (docs/tls.md). Of these places the first that names
  *           any of the three files must name them all:
  *
  *      --tls-cert, --tls-key, --tls-ca                          where a command has them

@@ -30,6 +30,7 @@ struct hr_tls_session {
 };
 
 /* tls_names.c */
+int64_t hr__tls_seconds(const ASN1_TIME *t); /* since 1970 */
 void hr__tls_date(const ASN1_TIME *t, char ret[HR__TLS_DATE_BYTES]);
 /* OpenSSL's question whether a certificate is good; writes down what is wrong with it. */
 int hr__tls_verify(int good, X509_STORE_CTX *store);

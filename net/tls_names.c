@@ -17,6 +17,13 @@ void hr__tls_date(const ASN1_TIME *t, char ret[HR__TLS_DATE_BYTES])
 		snprintf(ret, HR__TLS_DATE_BYTES, "?");
 }
 
+int64_t hr__tls_seconds(const ASN1_TIME *t)
+{
+	struct tm tm;
+
+	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
+}
+
 /* Text of an entry; false when it is not one that can be compared and shown. */
 static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 {
@@ -65,6 +72,13 @@ void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char
 		return;
 	only_entry(cert, NID_commonName, "", cn, cn_bytes);
 	only_entry(cert, NID_organizationalUnitName, "headrace-", ou, ou_bytes);
+}
+
+int64_t hr_tls_peer_until(const struct hr_tls_session *s)
+{
+	const X509 *cert = s->ready ? SSL_get0_peer_certificate(s->ssl) : NULL;
+
+	return cert ? hr__tls_seconds(X509_get0_notAfter(cert)) : 0;
 }
 
 /* "collector-1, 10.0.0.1" */

@@ -302,6 +302,60 @@ class Certificates(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(f"cannot read the key {key}: Permission denied", done.stderr)
 
+    def doctor(self, to, status=0, env=None):
+        """{collector: {check: (health, found, fix)}}"""
+        done = self.headrace("doctor", "--json", to, env=env)
+        checks = json.loads(done.stdout)["checks"]
+        found = {}
+        for check in checks:
+            if check["collector"]:
+                found.setdefault(check["collector"], {})[check["name"]] = (check["health"], check["found"], check["fix"])
+        here = any(check["health"] == "fail" for check in checks if not check["collector"])
+        self.assertEqual(done.returncode, 1 if here else status, done.stdout)
+        self.assertNotIn("store", [check["name"] for check in checks])
+        return found
+
+    def test_doctor(self):
+        to = self.tls_collector()
+        who = "operator" if os.geteuid() == 0 else "user"
+        checks = self.doctor(to, env=self.named(self.user))[to]
+        self.assertEqual([health for health, _, _ in checks.values()], ["ok"] * 4)
+        self.assertIn(f"{to} is 127.0.0.1:", checks["address"][1])
+        self.assertRegex(checks["connection"][1], r"^headrace-collector \d+\.\d+\.\d+, protocol \d+$")
+        self.assertRegex(checks["tls"][1], rf"of localhost, is valid until 2\d+-.*/{self.user}.pem, until 2")
+        self.assertRegex(checks["identity"][1], rf"^it takes you for (operator|{who}) {self.user} \({os.geteuid()}\)")
+        dead, gone = f"tcp://127.0.0.1:{dead_port()}", "tcp://no-such-host.invalid:4747"
+        found = self.doctor(f"{to},{dead},{gone}", status=1, env=self.env)  # no certificate
+        self.assertEqual(list(found), [to, dead, gone])
+        self.assertEqual(list(found[to]), ["address", "connection"])
+        self.assertIn("make-ca", found[to]["connection"][2])
+        self.assertEqual(found[dead]["connection"][0], "fail")
+        self.assertIn("running there?", found[dead]["connection"][2])
+        self.assertEqual(list(found[gone]), ["address"])
+        self.assertEqual(self.headrace("doctor", "tcp://a:0").returncode, 2)
+
+    def test_doctor_finds_fault_with_certificates(self):
+        soon = os.path.join(self.dir, "ca")
+        make_ca(soon, "--days", "5", "--user", self.user, "--node", "n1")
+        with open(os.path.join(soon, "ca.pem"), "a", encoding="utf-8") as both, \
+                open(os.path.join(self.ca, "ca.pem"), encoding="utf-8") as old:
+            both.write(old.read())
+        base = os.path.join(self.ca, "collector", "localhost")
+        c = self.real_collector(words=("--tls-cert", base + ".pem", "--tls-key", base + ".key", "--tls-ca",
+                                       os.path.join(soon, "ca.pem")))
+        to = f"tcp://localhost:{c.port}"
+        checks = self.doctor(to, env=self.named(self.user, ca=soon))[to]
+        self.assertEqual(checks["tls"][0], "warn")
+        self.assertIn("needed here soon", checks["tls"][2])
+        node = {name: value.replace(f"/user/{self.user}.", "/node/n1.") for name, value in self.named(self.user, ca=soon).items()}
+        self.assertIn("it takes you for node n1, who may stream, and may not ask", self.doctor(to, env=node)[to]["identity"][1])
+        old = self.named(self.expire("user", self.user))
+        checks = self.doctor(to, status=1, env=old)[to]
+        self.assertEqual(list(checks), ["address", "tls"])
+        self.assertIn("expired on", checks["tls"][1])
+        plain = self.doctor(to, env=self.env)[to]
+        self.assertEqual(plain["tls"][:2], ("ok", "not needed: the collector is on this machine"))
+
     def test_another_program(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             def serve():
