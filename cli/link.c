@@ -245,7 +245,7 @@ static void rejoin(struct hr_link *link)
 
 static void say_notice(struct hr_link *link)
 {
-	char text[1024];
+	char text[2048];
 
 	if (hr_message_get(&link->message, "text", text, sizeof(text)) == 0)
 		hr_say("%s", text);

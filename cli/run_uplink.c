@@ -229,7 +229,7 @@ void hr_run_uplink_say_unsent(const struct hr_run_uplink *u, const char *headrac
 
 struct drain {
 	uint64_t frames, left;
-	char collector[300], error[600], aside[600];
+	char collector[300], error[600], aside[1600];
 	bool over;
 	uint64_t said_ns; /* when progress was said next */
 };
@@ -294,12 +294,12 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 		hr_say("sent to %s: %s frames", d.collector, hr_text_count(d.frames).s);
 		return;
 	}
-	if (d.aside[0] != '\0')
+	if (d.aside[0] != '\0') { /* to send it again is of no use */
 		hr_say("%s", d.aside);
-	else
-		hr_say("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
-		       hr_text_count(d.left).s, hr_text_count(d.frames).s,
-		       d.error[0] != '\0' ? " (" : "", d.error, d.error[0] != '\0' ? ")" : "",
-		       u->spool);
+		return;
+	}
+	hr_say("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
+	       hr_text_count(d.left).s, hr_text_count(d.frames).s, d.error[0] != '\0' ? " (" : "",
+	       d.error, d.error[0] != '\0' ? ")" : "", u->spool);
 	hr_run_uplink_say_unsent(u, headraced);
 }

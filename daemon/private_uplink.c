@@ -160,7 +160,7 @@ static void describe(const struct hr_private_uplink *p, const struct hr_uplink_s
 	hr_message_add_int(ret, "connected", s->connected);
 	if (!s->connected && *s->error)
 		hr_message_add(ret, "error", s->error);
-	if (s->aside)
+	if (s->own_aside)
 		hr_message_add(ret, "aside", s->aside_text);
 }
 

@@ -463,7 +463,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 static void check_health(struct worker *w)
 {
 	struct hr_node_stats s;
-	char text[1024];
+	char text[2048];
 
 	hr_node_stats(w->node, &s);
 	while (hr_health_news(&w->told, &s, w->uplink != NULL, text, sizeof(text)) ||

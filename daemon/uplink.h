@@ -75,7 +75,7 @@ struct hr_uplink_stats {
 	bool own_aside;
 	bool own_gone;	/* all of it is acknowledged, and its folder was removed */
 	unsigned aside; /* streams, and about the last of them: */
-	char aside_text[512];
+	char aside_text[1536];
 	char error[512]; /* of the last connection that failed; "" none so far */
 };
 void hr_uplink_stats(struct hr_uplink *u, struct hr_uplink_stats *ret);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
+#include "daemon/spool_discard.h"
 #include "daemon/uplink.h"
 #include "daemon/uplink_options.h"
 
@@ -42,6 +43,32 @@ static int open_spool(const char *path, struct hr_spool **ret)
 	if (r)
 		fprintf(stderr, "headraced: %s: %s\n", path, strerrordesc_np(-r));
 	return r ? EXIT_NO_SPOOL : 0;
+}
+
+static int discard(const char *job, struct hr_spool *spool)
+{
+	struct hr_spool_discarded done;
+	char *error = NULL;
+	int r = hr_spool_discard(spool, job, &done, &error);
+
+	if (r < 0) {
+		fprintf(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
+		free(error);
+		return EXIT_FAILURE;
+	}
+	if (done.streams + done.kept == 0) {
+		fprintf(stderr, "headraced: there is no job %s in %s\n", job, hr_spool_path(spool));
+		return EXIT_NO_SPOOL;
+	}
+	if (done.streams > 0)
+		fprintf(stderr, "headraced: given up of job %s: %s frames with %s events\n", job,
+			hr_text_count(done.frames).s, hr_text_count(done.events).s);
+	if (done.kept > 0)
+		fprintf(stderr,
+			"headraced: of job %s, %u stream%s kept: written or sent just now, or with "
+			"a journal that `headraced uplink` has to replay first\n",
+			job, done.kept, done.kept == 1 ? " is" : "s are");
+	return done.kept > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- sending --------------------------------------------------------------------------------------- */
@@ -149,7 +176,7 @@ int hr_uplink_command(int argc, char **argv)
 	} else if (status == 0 && (status = open_spool(o.spool, &spool)) == 0) {
 		sigaction(SIGINT, &stop, NULL);
 		sigaction(SIGTERM, &stop, NULL);
-		status = run(&o, spool);
+		status = o.discard ? discard(o.discard, spool) : run(&o, spool);
 		hr_spool_free(spool);
 	}
 	hr_uplink_options_done(&o);

@@ -7,7 +7,7 @@
 #ifndef HEADRACE_DAEMON_UPLINK_COMMAND_H
 #define HEADRACE_DAEMON_UPLINK_COMMAND_H
 
-/* argv[0] is "uplink". Exit status: 0 all is acknowledged, 1 something is not, 2 usage, 66 no such spool. */
+/* argv[0] is "uplink". Exit status: 0 all is acknowledged, or given up, 1 something is not, 2 usage, 66 no such spool or job. */
 int hr_uplink_command(int argc, char **argv);
 
 #endif

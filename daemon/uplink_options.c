@@ -23,6 +23,10 @@ static const struct hr_config_key keys[] = {
     {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Its key."},
     {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE", .help = "Who has signed the collector's."},
     {KEY("follow", FLAG, follow), .help = "Goes on, and sends what comes into the spool later."},
+    {KEY("discard", TEXT, discard), .value_name = "JOB",
+     .help =
+	 "Sends nothing, but gives up what of job JOB no collector has, and says how much that is. "
+	 "For a job that none takes, as when its id is another user's there."},
     {KEY("help", FLAG, help), .help = "This text."},
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -83,6 +87,10 @@ static int check(struct hr_uplink_options *o)
 
 	if (!o->spool)
 		return mistake("which spool?");
+	if (o->discard && (o->collectors || o->follow))
+		return mistake("--discard sends nothing: without --collector and --follow");
+	if (o->discard)
+		return *o->discard ? 0 : mistake("--discard which job?");
 	if (!o->collectors || !*o->collectors)
 		return mistake("--collector says where to");
 	r = hr_address_parse_targets(o->collectors, o->to, HR_ADDRESSES_MAX, &o->n_to, &error);
@@ -111,32 +119,36 @@ void hr_uplink_options_done(struct hr_uplink_options *o)
 
 void hr_uplink_help(FILE *to)
 {
-	fputs("usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n\n"
+	fputs("usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n"
+	      "       headraced uplink SPOOL --discard JOB\n\n"
 	      "Sends what lies in a spool to a collector, and ends when all of it is "
 	      "acknowledged.\n\n",
 	      to);
 	hr_config_help(keys, KEYS, to);
-	fputs("\nExit status: 0 all is acknowledged, 1 something is not, 2 usage, 66 no such "
-	      "spool.\n",
+	fputs("\nExit status: 0 all is acknowledged, or given up, 1 something is not, 2 usage, 66 "
+	      "no such spool or job.\n",
 	      to);
 }
 
 void hr_headraced_man(FILE *to)
 {
-	fputs(".TH HEADRACED 8 \"\" \"headrace " HEADRACE_VERSION "\" \"System Administration\"\n"
-	      ".SH NAME\nheadraced \\- record the I/O of jobs on a node, send it to a collector\n"
-	      ".SH SYNOPSIS\n\\fBheadraced uplink\\fR \\fISPOOL\\fR "
-	      "\\fB\\-\\-collector\\fR \\fILIST\\fR [\\fIOPTION\\fR...]\n"
-	      ".SH DESCRIPTION\n\\fBheadrace run\\fR starts headraced by itself. By hand it is "
-	      "needed for one thing: to send what a run has left in its spool because no collector "
-	      "could be reached. (The next \\fBheadrace run \\-o tcp://...\\fR on the node sends "
-	      "it, too.)\n"
-	      ".PP\nIt is no command on PATH but lies in \\fIlibexec/headrace\\fR beside "
-	      "\\fIbin/headrace\\fR: \\fI/usr/local/libexec/headrace/headraced\\fR unless "
-	      "installed elsewhere. \\fBheadrace doctor\\fR says where it is, and a run that "
-	      "leaves something says the whole command.\n"
-	      ".SH OPTIONS\n",
-	      to);
+	fputs(
+	    ".TH HEADRACED 8 \"\" \"headrace " HEADRACE_VERSION "\" \"System Administration\"\n"
+	    ".SH NAME\nheadraced \\- record the I/O of jobs on a node, send it to a collector\n"
+	    ".SH SYNOPSIS\n\\fBheadraced uplink\\fR \\fISPOOL\\fR "
+	    "\\fB\\-\\-collector\\fR \\fILIST\\fR [\\fIOPTION\\fR...]\n.br\n"
+	    "\\fBheadraced uplink\\fR \\fISPOOL\\fR \\fB\\-\\-discard\\fR \\fIJOB\\fR\n"
+	    ".SH DESCRIPTION\n\\fBheadrace run\\fR starts headraced by itself. By hand it is "
+	    "needed for what a run has left in its spool: to send it, where no collector could be "
+	    "reached (the next \\fBheadrace run \\-o tcp://...\\fR on the node does so, too), or "
+	    "to "
+	    "give it up, where none takes it.\n"
+	    ".PP\nIt is no command on PATH but lies in \\fIlibexec/headrace\\fR beside "
+	    "\\fIbin/headrace\\fR: \\fI/usr/local/libexec/headrace/headraced\\fR unless "
+	    "installed elsewhere. \\fBheadrace doctor\\fR says where it is, and a run that "
+	    "leaves something says the whole command.\n"
+	    ".SH OPTIONS\n",
+	    to);
 	hr_config_man_flags(keys, KEYS, to);
 	fputs(
 	    ".SH ENVIRONMENT\n"
@@ -145,8 +157,8 @@ void hr_headraced_man(FILE *to)
 	    ".TP\n\\fBHEADRACE_MUNGE_SOCKET\\fR\nof a munged at an unusual place.\n"
 	    ".SH SIGNALS\n\\fBSIGTERM\\fR and \\fBSIGINT\\fR end it; what is not acknowledged "
 	    "stays in the spool.\n"
-	    ".SH EXIT STATUS\n0: all is acknowledged; 1: something is not; 2: usage; 66: there is "
-	    "no such spool.\n"
+	    ".SH EXIT STATUS\n0: all is acknowledged, or given up; 1: something is not; 2: usage; "
+	    "66: there is no such spool or job.\n"
 	    ".SH FILES\n"
 	    ".TP\n\\fI~/.local/state/headrace/spool\\fR\nwhere \\fBheadrace run\\fR has its "
 	    "spool, unless HEADRACE_SPOOL names another.\n"

@@ -21,6 +21,7 @@ struct hr_uplink_options {
 	size_t n_to;
 	char *tls_cert, *tls_key, *tls_ca; /* as typed */
 	struct hr_tls_paths tls;	   /* as found */
+	char *discard; /* job to give up; NULL: none, and there are collectors */
 	bool follow, help;
 };
 

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
 
 #define TURN_BYTES   (256u << 10) /* of one stream, then the next has its turn */
 #define QUEUE_BYTES  (2u << 20)	  /* that the kernel has not taken: more would only lie in memory */
@@ -72,16 +75,42 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = 0;
 }
 
+/* What can be done about a job that no collector takes, as commands that work as typed; "" without memory. */
+static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
+{
+	char program[4096] = "headraced"; /* it is not on PATH */
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *p, *s = hr_text_quote(spool), *j = hr_text_quote(job);
+
+	if (n > 0)
+		program[n] = '\0';
+	p = hr_text_quote(program);
+	*ret = '\0';
+	if (p && s && j)
+		snprintf(
+		    ret, bytes,
+		    ". This reads it: headrace query %s --job %s summary. This gives it up: %s "
+		    "uplink %s --discard %s",
+		    s, j, p, s, j);
+	free(p);
+	free(s);
+	free(j);
+}
+
 void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
 		    const char *text)
 {
+	const Headrace__StreamStart *id = s->stream->id;
+	char commands[1024];
+
 	hr__send_close(u, s);
 	s->state = HR__SENDING_ASIDE;
 	s->aside_at = u->at;
+	put_commands(hr_spool_path(u->c.spool), id->job, commands, sizeof(commands));
 	pthread_mutex_lock(&u->lock);
 	snprintf(u->stats.aside_text, sizeof(u->stats.aside_text),
-		 "job %s of %s is not sent (%s): %s; it stays in %s/%s", s->stream->id->job,
-		 s->stream->id->node, reason, text, hr_spool_path(u->c.spool), s->stream->folder);
+		 "job %s of %s is not sent (%s): %s; it stays in the spool%s", id->job, id->node,
+		 reason, text, commands);
 	pthread_mutex_unlock(&u->lock);
 }
 

@@ -480,7 +480,26 @@ class Uplink(Case):
         self.assertEqual(done.returncode, 0)
         self.assertIn("job j1 of ", done.stderr)
         self.assertIn("is not sent (denied): because the test wants it", done.stderr)
+        self.assertNotIn("the next `headrace run", done.stderr)
         self.assertEqual(len(self.streams_in_spool()), 1)
+
+    def test_given_up(self):
+        """A job that is not taken: both commands that are named work as typed."""
+        c = self.collector("nack=denied")
+        want, err = self.generate(self.address(c), "--include", self.data, "--job", "j 1")
+        reads, gives_up = re.search(r"This reads it: headrace (.*?)\. This gives it up: (.*)", err).groups()
+        done = self.headrace(*shlex.split(reads))
+        if done.returncode != 69:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        command = shlex.split(gives_up)
+        wrong = subprocess.run([*command[:-1], "j"], capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual((wrong.returncode, len(self.streams_in_spool())), (66, 1), wrong.stderr)
+        done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = re.fullmatch(r"headraced: given up of job j 1: \d+ frames with ([\d,]+) events\n", done.stderr)
+        self.assertEqual(int(said.group(1).replace(",", "")), self.summary()["events"])
+        self.assertGreater(self.summary()["events"], want["reads"])
+        self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
 
     def test_two_runs_share_a_daemon(self):
         c = self.collector()
@@ -519,7 +538,8 @@ class Uplink(Case):
 
     def test_uplink_command(self):
         for words, status in ((["--help"], 0), ([], 2), (["/no/such", "--collector", "tcp://a"], 66),
-                              ([self.dir], 2), ([self.dir, "--collector", "nonsense"], 2),
+                              ([self.dir], 2), ([self.dir, "--discard", "j"], 66), ([self.dir, "--discard", ""], 2),
+                              ([self.dir, "--discard", "j", "--collector", "tcp://a"], 2), ([self.dir, "--collector", "nonsense"], 2),
                               ([self.dir, "--collector", "tcp://a", "--tls-cert", "x"], 2)):
             done = subprocess.run([HEADRACED, "uplink", *words], capture_output=True, text=True, timeout=20, check=False)
             self.assertEqual(done.returncode, status, (words, done.stderr))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collector/segments.h"
+#include "daemon/spool_discard.h"
 #include "daemon/spool_stream.h"
 
 #define KIB   1024u
@@ -408,6 +409,49 @@ static void a_secret_is_made_once(void **state)
 	close_spool(&f);
 }
 
+static void assert_discards(struct hr_spool *s, const char *job, unsigned streams, unsigned kept,
+			    uint64_t frames, uint64_t events)
+{
+	struct hr_spool_discarded d;
+	char *error = NULL;
+
+	assert_int_equal(hr_spool_discard(s, job, &d, &error), 0);
+	assert_int_equal(d.streams, streams);
+	assert_int_equal(d.kept, kept);
+	assert_int_equal(d.frames, frames);
+	assert_int_equal(d.events, events);
+}
+
+/* A job that nobody takes: what is unsent is counted, other jobs and what is being written stay. */
+static void a_job_is_given_up(void **state)
+{
+	struct hr_spool_stream *st;
+	struct hr_spool_live live;
+	struct hr_spool *s;
+	struct filled f;
+
+	for (int i = 0; i < 2; i++) {
+		open_spool(*state, LIMIT, i == 0 ? "other" : "job", &f);
+		assert_int_equal(append(&f, FRAME_EVENTS, KIB), 0); /* frame 2 */
+		assert_int_equal(append(&f, FRAME_NAMES, KIB), 0);
+		assert_int_equal(append(&f, FRAME_EVENTS, KIB), 0); /* frame 4 */
+		if (i == 1)
+			assert_discards(f.spool, "job", 0, 1, 0, 0);
+		assert_true(hr_spool_live(f.spool, &live));
+		close_spool(&f);
+	}
+	assert_int_equal(hr_spool_new(*state, 0, &s), 0);
+	assert_discards(s, "nosuch", 0, 0, 0, 0);
+	assert_int_equal(hr_spool_stream_open(s, live.folder, &st), 0); /* as who sends it */
+	assert_discards(s, "job", 0, 1, 0, 0);
+	assert_int_equal(hr_spool_stream_note(st, 3), 0);
+	hr_spool_stream_free(st);
+	assert_discards(s, "job", 1, 0, 1, 4);
+	assert_discards(s, "job", 0, 0, 0, 0);
+	assert_discards(s, "other", 1, 0, 4, 6);
+	hr_spool_free(s);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, frame_setup, frame_teardown)
 
 int main(void)
@@ -423,6 +467,7 @@ int main(void)
 	    CASE(a_reader_outlives_a_rewrite),
 	    CASE(kept_segments_go_before_anything_else),
 	    CASE(a_secret_is_made_once),
+	    CASE(a_job_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
