@@ -2,10 +2,11 @@
 /*
  * Faults that only the process itself can have, for tests/faults/schedule.py: preloaded into daemons and collectors.
  *
- *      $HR_FAULTS     a file of two numbers that the test changes while the process runs:
+ *      $HR_FAULTS     a file of numbers that the test changes while the process runs:
  *                     bytes 0-7   nanoseconds added to CLOCK_REALTIME
  *                     bytes 8-15  n > 0: the n-th pwrite of more than 512 bytes from now on writes a part of them and the
  *                                 process gets SIGKILL: what a power failure leaves of an append
+ *                     bytes 16-23 how often that has happened, counted here
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 static struct faults {
 	int64_t clock_ns;
 	int64_t torn_write;
+	int64_t torn;
 } none, *faults = &none;
 
 static ssize_t (*real_pwrite)(int fd, const void *buf, size_t bytes, off_t offset);
@@ -49,6 +51,7 @@ ssize_t torn_pwrite(int fd, const void *buf, size_t bytes, off_t offset)
 	if (bytes > 512 && __atomic_load_n(&faults->torn_write, __ATOMIC_RELAXED) > 0 &&
 	    __atomic_sub_fetch(&faults->torn_write, 1, __ATOMIC_RELAXED) == 0) {
 		(void)!real_pwrite(fd, buf, bytes / 3, offset);
+		__atomic_add_fetch(&faults->torn, 1, __ATOMIC_RELAXED);
 		raise(SIGKILL);
 	}
 	return real_pwrite(fd, buf, bytes, offset);

@@ -41,7 +41,7 @@ class Faults:
     def __init__(self, path):
         self.path = path
         with open(path, "wb") as f:
-            f.write(struct.pack("qq", 0, 0))
+            f.write(struct.pack("qqq", 0, 0, 0))
 
     def put(self, at, value):
         with open(self.path, "r+b") as f:
@@ -53,6 +53,11 @@ class Faults:
 
     def tear(self, writes):
         self.put(8, writes)
+
+    def torn(self):
+        """How often it was killed within a write."""
+        with open(self.path, "rb") as f:
+            return struct.unpack("qqq", f.read())[2]
 
 
 class Process:
@@ -152,6 +157,8 @@ class World:
         r = self.random
         kinds = KINDS + (["kill_daemon"] * 3 if self.real and self.n_kills < DAEMON_KILLS else [])
         kind = r.choice([k for k in kinds if not self.args.only or k in self.args.only.split(",")])
+        if self.n_faults == 1 and not self.args.only:
+            kind = "tear_collector"  # while nothing else keeps it from writing
         feed = r.randrange(len(self.feeds))
         node = feed + 1
         k = r.randrange(self.n_collectors)
@@ -344,6 +351,9 @@ class World:
             wrong += self.check_job()
         return wrong
 
+    def n_torn(self):
+        return [sum(p.faults.torn() for p in processes) for processes in (self.collectors, self.feeds)]
+
     def check_job(self):
         with open(f"{self.dir}/data.witness", encoding="ascii") as f:
             made = int(f.read())
@@ -390,20 +400,27 @@ def main():
     if reason:
         print(f"SKIPPED: {reason}")
         return 77
-    failed = []
+    failed, torn = [], [0, 0]
     for seed in parse_seeds(args.seeds):
         world = World(args, seed)
         try:
             wrong = world.run()
         except Exception as e:  # a schedule that cannot be judged has failed
             wrong = [f"{type(e).__name__}: {e}"]
-        print(f"seed {seed}: {'ok' if not wrong else 'WRONG'}  {world.n_faults} faults  {world.log[-1] if world.log else ''}", flush=True)
+        cut = world.n_torn()
+        torn = [a + b for a, b in zip(torn, cut)]
+        print(f"seed {seed}: {'ok' if not wrong else 'WRONG'}  {world.n_faults} faults, killed within a write: collectors {cut[0]}, "
+              f"daemons {cut[1]}  {world.log[-1] if world.log else ''}", flush=True)
         if wrong:
             failed.append(seed)
             print("\n".join(["  " + line for line in [*world.log, *wrong]] + [f"  kept in {world.dir}" if args.keep else ""]))
         world.close(args.keep and bool(wrong))
-    print(f"{len(parse_seeds(args.seeds)) - len(failed)} schedules ok, {len(failed)} wrong{': ' + str(failed) if failed else ''}"
+    print(f"{len(parse_seeds(args.seeds)) - len(failed)} schedules ok, {len(failed)} wrong{': ' + str(failed) if failed else ''}; "
+          f"killed within a write: collectors {torn[0]} times, daemons {torn[1]}"
           f"{'' if world.net.netem else ' (slow links by token bucket: this kernel has no netem)'}")
+    if torn[0] == 0 and not args.only:
+        print("no collector was killed within a write")
+        return 1
     return 1 if failed else 0
 
 
