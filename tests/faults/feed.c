@@ -3,7 +3,9 @@
  * feed - a daemon whose events are known beforehand: spool and uplink of headraced, fed with generated frames
  *
  *      feed SPOOL --node=N --collector=tcp://A[,tcp://B] [--batches=N] [--events=N] [--every-ms=N] [--spool-bytes=N]
- *           [--instance=N]
+ *           [--instance=N] [--newer]
+ *
+ * --newer: as a later release writes: a field more in each frame, and behind each batch a frame of a kind that is not known yet.
  *
  * Each frame is a function of its number, so one that was killed goes on where its spool ends, as headraced does by its journal.
  * Event i reads one byte at offset i of /data/<node>.numbered. Ends with 0 when a collector has acknowledged all.
@@ -29,11 +31,14 @@ enum { SEQ_JOB = 2, SEQ_PROCESS, SEQ_PATH, SEQ_DATA };
 struct feed {
 	const char *spool_path, *node, *collectors;
 	uint64_t batches, events, every_ms, spool_bytes, instance;
+	bool newer;
 	struct hr_spool *spool;
+	struct hr_uplink *uplink;
 	struct hr_writer *writer;
 	struct hr_encoder *encoder;
 	struct hr_event *list;
 	char ended[4096]; /* a file that says that the stream was written to its end */
+	char error[512];  /* of the uplink, as it was said last */
 };
 
 static void die(const char *what, int r)
@@ -44,9 +49,15 @@ static void die(const char *what, int r)
 
 /* ---- frames ------------------------------------------------------------------------------------ */
 
+/* Events, rollups, and what only a later release writes. */
+static uint64_t frames_of_batch(const struct feed *f)
+{
+	return f->newer ? 3 : 2;
+}
+
 static uint64_t last_seq(const struct feed *f)
 {
-	return SEQ_DATA + 2 * f->batches + 1; /* the job's end, the stream's end */
+	return SEQ_DATA + frames_of_batch(f) * f->batches + 1; /* the job's end, the stream's end */
 }
 
 static void set_job(Headrace__JobEvent *job, char *state)
@@ -93,12 +104,28 @@ static void set_rollup(const struct feed *f, uint64_t batch, Headrace__Rollup *r
 	row->dur_ns = 300 * f->events + batch % 7;
 }
 
-static void append(struct feed *f, const Headrace__Frame *frame)
+static void append(struct feed *f, Headrace__Frame *frame)
 {
 	static const struct timespec pause = {.tv_nsec = 20000000};
+	char later[64];
+	ProtobufCMessageUnknownField field = {.tag = 500,
+					      .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+					      .data = (uint8_t *)later};
 	uint8_t *buf;
 	size_t bytes;
-	int r = hr_frame_pack(frame, 0, &buf, &bytes);
+	int r;
+
+	if (f->newer) {
+		field.len = 1 + (size_t)snprintf(later + 1, sizeof(later) - 1, "later %s %llu.",
+						 frame->body_case ? "field" : "kind",
+						 (unsigned long long)frame->seq);
+		later[0] = (char)(field.len - 1);
+		frame->base.n_unknown_fields = 1;
+		frame->base.unknown_fields = &field;
+	}
+	r = hr_frame_pack(frame, 0, &buf, &bytes);
+	frame->base.n_unknown_fields = 0;
+	frame->base.unknown_fields = NULL;
 
 	if (r < 0)
 		die("pack", r);
@@ -125,7 +152,8 @@ static void make_frame(struct feed *f, uint64_t seq)
 	Headrace__Rollup row, *rollup_rows[] = {&row};
 	Headrace__RollupBatch rollups = HEADRACE__ROLLUP_BATCH__INIT;
 	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-	uint64_t batch = (seq - SEQ_DATA) / 2;
+	uint64_t batch = (seq - SEQ_DATA) / frames_of_batch(f);
+	uint64_t part = (seq - SEQ_DATA) % frames_of_batch(f);
 	char name[300];
 
 	clock.boot_ns = FIRST_NS;
@@ -157,11 +185,11 @@ static void make_frame(struct feed *f, uint64_t seq)
 		end.state = "ended";
 		frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
 		frame.stream_end = &end;
-	} else if ((seq - SEQ_DATA) % 2 == 0) {
+	} else if (part == 0) {
 		fill_events(f, batch, &events);
 		frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
 		frame.events = &events;
-	} else {
+	} else if (part == 1) {
 		set_rollup(f, batch, &row);
 		rollups.window_start_ns = FIRST_NS;
 		rollups.window_ns = UINT64_C(10000000000);
@@ -188,6 +216,18 @@ static void open_stream(struct feed *f)
 		die("open the stream", r);
 }
 
+/* What keeps the uplink from sending, each thing once. */
+static void tell_error(struct feed *f)
+{
+	struct hr_uplink_stats s;
+
+	hr_uplink_stats(f->uplink, &s);
+	if (strcmp(s.error, f->error) == 0)
+		return;
+	snprintf(f->error, sizeof(f->error), "%s", s.error);
+	fprintf(stderr, "feed: %s\n", f->error);
+}
+
 static void write_stream(struct feed *f)
 {
 	struct timespec pause = {.tv_sec = (time_t)(f->every_ms / 1000),
@@ -196,8 +236,10 @@ static void write_stream(struct feed *f)
 
 	for (uint64_t seq = hr_writer_mark(f->writer) + 1; seq <= last_seq(f); seq++) {
 		make_frame(f, seq);
-		if (seq > SEQ_DATA && (seq - SEQ_DATA) % 2 == 1)
-			nanosleep(&pause, NULL);
+		if (seq < SEQ_DATA || (seq - SEQ_DATA) % frames_of_batch(f) != 1)
+			continue;
+		tell_error(f);
+		nanosleep(&pause, NULL);
 	}
 	r = hr_writer_close(f->writer);
 	if (r < 0)
@@ -211,17 +253,18 @@ static void write_stream(struct feed *f)
 }
 
 /* Until a collector has all. */
-static void wait_for_uplink(struct hr_uplink *u)
+static void wait_for_uplink(struct feed *f)
 {
 	static const struct timespec pause = {.tv_nsec = 20000000};
 	struct hr_uplink_stats s;
 	unsigned looks;
 
-	hr_uplink_stats(u, &s);
+	hr_uplink_stats(f->uplink, &s);
 	looks = s.looks;
 	do {
 		nanosleep(&pause, NULL);
-		hr_uplink_stats(u, &s);
+		tell_error(f);
+		hr_uplink_stats(f->uplink, &s);
 		if (s.aside) {
 			fprintf(stderr, "feed: set aside: %s\n", s.aside_text);
 			exit(3);
@@ -238,6 +281,7 @@ static int parse(struct feed *f, int argc, char **argv)
 						{"every-ms", required_argument, NULL, 'm'},
 						{"spool-bytes", required_argument, NULL, 's'},
 						{"instance", required_argument, NULL, 'i'},
+						{"newer", no_argument, NULL, 'w'},
 						{0}};
 	int c;
 
@@ -264,6 +308,9 @@ static int parse(struct feed *f, int argc, char **argv)
 		case 'i':
 			f->instance = strtoull(optarg, NULL, 10);
 			break;
+		case 'w':
+			f->newer = true;
+			break;
 		default:
 			return -EINVAL;
 		}
@@ -284,7 +331,6 @@ int main(int argc, char **argv)
 					  .recover_ms = HR_UPLINK_NEVER,
 					  .better_ms = 2000,
 					  .scan_ms = 200};
-	struct hr_uplink *uplink;
 	char *error = NULL;
 	int r = parse(&f, argc, argv);
 
@@ -305,13 +351,13 @@ int main(int argc, char **argv)
 	/* Before there is an uplink, which would take a stream without writer and journal for one that is over. */
 	if (access(f.ended, F_OK) < 0)
 		open_stream(&f);
-	r = hr_uplink_new(&config, &uplink, &error);
+	r = hr_uplink_new(&config, &f.uplink, &error);
 	if (r < 0)
 		die(error ? error : "uplink", r);
 	if (f.writer)
 		write_stream(&f);
-	wait_for_uplink(uplink);
-	hr_uplink_free(uplink);
+	wait_for_uplink(&f);
+	hr_uplink_free(f.uplink);
 	hr_spool_free(f.spool);
 	hr_encoder_free(f.encoder);
 	free(f.list);

@@ -9,12 +9,19 @@ schedules is a real `headrace run` of a real program. Meanwhile the schedule kil
 of a write), cuts links and makes them slow, fills the collector's disk, overfills a spool, sets clocks. Then everything is
 healed, and the stores must hold each number exactly once, or have it counted in `losses`. What should be there is known from
 the feeds' arguments alone.
+
+In each schedule one daemon is of an older release and one of a newer, and a collector that is started anew may be of a newer one.
+An "older" daemon says no more than the first release of the protocol has to; a "refused" one speaks no version that any collector
+does, is told so, keeps all in its spool, and delivers it once this release takes its place. What is newer says more than anybody
+understands, and stores frames of a kind that nobody knows.
 """
 
 import argparse
+import glob
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -100,12 +107,13 @@ class World:
         self.dir = tempfile.mkdtemp(prefix=f"hr-faults-{seed}-")
         self.preload = os.path.join(args.build, "tests/faults/libhr_faults.so")
         self.net = hosts.Network(args.daemons, seed)
+        self.real = args.headrace and seed % 3 == 0
+        self.releases = self.choose_releases(args.daemons - (1 if self.real else 0))
         self.n_collectors = 2 if seed % 4 == 0 else 1
         self.spool_bytes = self.random.choice([1 << 20, 2 << 20, 64 << 20])
         self.collectors = [self.make_collector(k) for k in range(self.n_collectors)]
         self.addresses = ",".join(f"tcp://{self.net.address}:{4747 + k}" for k in range(self.n_collectors))
-        self.real = args.headrace and seed % 3 == 0
-        self.feeds = [self.make_feed(i) for i in range(1, args.daemons + (0 if self.real else 1))]
+        self.feeds = [self.make_feed(i) for i in range(1, len(self.releases) + 1)]
         self.job = self.make_job(args.daemons) if self.real else None
         self.log = []
         self.n_faults = 0
@@ -114,18 +122,38 @@ class World:
 
     # ---- parts
 
+    def choose_releases(self, n):
+        """Of each feed."""
+        releases = ["this"] * n
+        older, newer = self.random.sample(range(n), 2)
+        releases[older] = self.random.choice(["older", "refused"])
+        releases[newer] = "newer"
+        return releases
+
+    def collector_program(self):
+        return self.args.build + self.random.choice(["/collector/server/headrace-collector", "/tests/faults/collector_newer"])
+
+    def feed_program(self, release):
+        return f"{self.args.build}/tests/faults/feed{'' if release == 'this' else '_' + release}"
+
     def make_collector(self, k):
         store = f"{self.dir}/store{k}"
         os.mkdir(store)
         hosts.run("mount", "-t", "tmpfs", "-o", f"size={STORE_BYTES},mode=0700", "tmpfs", store)
-        command = [f"{self.args.build}/collector/server/headrace-collector", "--store", f"{store}/s", "--listen",
-                   f"tcp://{self.net.address}:{4747 + k}", "--plain", "yes", "--ping", "500ms"]
+        command = [self.collector_program(), "--store", f"{store}/s", "--listen", f"tcp://{self.net.address}:{4747 + k}",
+                   "--plain", "yes", "--ping", "500ms"]
         return Process(self, f"collector{k}", command, self.net.hub)
 
     def make_feed(self, i):
-        command = [f"{self.args.build}/tests/faults/feed", f"{self.dir}/spool{i}", f"--node=n{i}", f"--collector={self.addresses}",
+        release = self.releases[i - 1]
+        # An older daemon cannot go on at another collector; one that is refused has to keep all.
+        addresses = self.addresses.split(",")[0] if release == "older" else self.addresses
+        spool_bytes = 64 << 20 if release == "refused" else self.spool_bytes
+        command = [self.feed_program(release), f"{self.dir}/spool{i}", f"--node=n{i}", f"--collector={addresses}",
                    f"--batches={BATCHES}", f"--events={BATCH_EVENTS}", f"--every-ms={BATCH_MS}",
-                   f"--spool-bytes={self.spool_bytes}", f"--instance={self.seed * 100 + i}"]
+                   f"--spool-bytes={spool_bytes}", f"--instance={self.seed * 100 + i}"]
+        if release == "newer":
+            command.append("--newer")
         return Process(self, f"feed{i}", command, self.net.node(i))
 
     def make_job(self, i):
@@ -212,6 +240,7 @@ class World:
             return after, lambda: self.signal(pid, signal.SIGCONT)
         self.say(f"collector{k} is told to end, and started again")
         self.collectors[k].stop(15)
+        self.collectors[k].command[0] = self.collector_program()
         return after, lambda: self.collectors[k].start()
 
     def kill_daemon(self):
@@ -271,12 +300,37 @@ class World:
         for p in self.feeds:
             p.faults.tear(0)
         self.say("all healed")
-        wrong = self.wait_for_feeds()
+        wrong = [w for i, release in enumerate(self.releases) if release == "refused" for w in self.replace_refused(i)]
+        wrong += self.wait_for_feeds()
         for c in self.collectors:
             status = c.stop(20)
             if status not in (0, None):
                 wrong.append(f"{c.name} ended with {status}")
         return wrong or self.check()
+
+    def replace_refused(self, i):
+        """It says why nothing is sent, and nothing was; this release, which takes its place, sends all."""
+        feed, end = self.feeds[i], time.monotonic() + HEAL_S
+        refusal = re.compile(rb"it refuses \(version\): this collector \(.*\) speaks protocol 1 to [12], "
+                             rb"the other side 3 to 3: update the older")
+        while True:
+            with open(feed.log.name, "rb") as f:
+                if refusal.search(f.read()):
+                    break
+            if time.monotonic() > end:
+                return [f"{feed.name} was not told that its protocol is not spoken"]
+            for c in self.collectors:
+                c.start()
+            feed.start()
+            time.sleep(0.05)
+        feed.kill()
+        sent = self.store_folders(f"n{i + 1}")
+        feed.command[0] = self.feed_program("this")
+        feed.start()
+        return [f"{feed.name} was refused, and {path} is there" for path in sent]
+
+    def store_folders(self, node):
+        return glob.glob(f"{self.dir}/store*/s/jobs/fed/{node}.*")
 
     def wait_for_feeds(self):
         """A feed ends with 0 once all of its stream is acknowledged; one that was killed goes on where it was."""
@@ -346,9 +400,28 @@ class World:
                 wrong.append(f"{node}: rollups have {sums.get(node, 0)} and {sums_lost.get(node, 0)} lost, of {total}")
             if (node, "ended") not in states:
                 wrong.append(f"{node}: the stream has not ended: {sorted(states)}")
+            if self.releases[i - 1] == "refused" and n_lost > 0:
+                wrong.append(f"{node}: its spool has not kept all")
+            if self.releases[i - 1] == "newer":
+                wrong += self.check_newer(node)
         self.say("; ".join(report))
         if self.job:
             wrong += self.check_job()
+        return wrong
+
+    def check_newer(self, node):
+        """The frames of a kind that nobody knows: each is in a store, and in none twice."""
+        found, wrong = set(), []
+        for folder in self.store_folders(node):
+            kinds = []
+            for path in glob.glob(f"{folder}/*.seg"):
+                with open(path, "rb") as f:
+                    kinds += re.findall(rb"later kind (\d+)\.", f.read())
+            if len(kinds) != len(set(kinds)):
+                wrong.append(f"{node}: unknown frames are twice in {folder}")
+            found |= set(kinds)
+        if len(found) != BATCHES:
+            wrong.append(f"{node}: {len(found)} frames of an unknown kind, of {BATCHES}")
         return wrong
 
     def n_torn(self):
@@ -390,7 +463,7 @@ def main():
     p.add_argument("--build", required=True)
     p.add_argument("--headrace", help="a headrace that can run programs; some schedules then have a real job")
     p.add_argument("--seeds", default="1-5")
-    p.add_argument("--daemons", type=int, default=4)
+    p.add_argument("--daemons", type=int, default=4, help="3 or more")
     p.add_argument("--only", help="kinds of faults, with commas: " + " ".join(sorted(set(KINDS)) + ["kill_daemon"]))
     p.add_argument("--keep", action="store_true", help="leave what a failed schedule made")
     args = p.parse_args()
@@ -410,7 +483,7 @@ def main():
         cut = world.n_torn()
         torn = [a + b for a, b in zip(torn, cut)]
         print(f"seed {seed}: {'ok' if not wrong else 'WRONG'}  {world.n_faults} faults, killed within a write: collectors {cut[0]}, "
-              f"daemons {cut[1]}  {world.log[-1] if world.log else ''}", flush=True)
+              f"daemons {cut[1]}  {' '.join(world.releases)}  {world.log[-1] if world.log else ''}", flush=True)
         if wrong:
             failed.append(seed)
             print("\n".join(["  " + line for line in [*world.log, *wrong]] + [f"  kept in {world.dir}" if args.keep else ""]))
