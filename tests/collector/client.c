@@ -21,6 +21,51 @@
 
 /* ---- the collector --------------------------------------------------------------------------- */
 
+static struct {
+	char path[4096];   /* what tests/faults/preload.c reads; "": no clocks of ours */
+	int64_t shifts[4]; /* as it is laid out there */
+} clocks;
+
+enum { WALL_NS = 0, STEADY_NS = 3 };
+
+static void shift(unsigned which, uint64_t seconds)
+{
+	int fd = open(clocks.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	clocks.shifts[which] += (int64_t)seconds * 1000000000;
+	assert_int_equal(write(fd, clocks.shifts, sizeof(clocks.shifts)), sizeof(clocks.shifts));
+	close(fd);
+}
+
+void collector_clocks(const char *path)
+{
+	memset(&clocks, 0, sizeof(clocks));
+	if (!path)
+		return;
+	snprintf(clocks.path, sizeof(clocks.path), "%s", path);
+	shift(WALL_NS, 0);
+}
+
+void collector_later(uint64_t seconds)
+{
+	shift(STEADY_NS, seconds);
+}
+
+void collector_date(uint64_t seconds)
+{
+	shift(WALL_NS, seconds);
+}
+
+static void use_clocks(void)
+{
+	if (clocks.path[0] == '\0')
+		return;
+	setenv("HR_FAULTS", clocks.path, 1);
+	setenv("LD_PRELOAD", HEADRACE_FAULTS, 1);
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+}
+
 static pid_t spawn(const char *store, const char *log, va_list args)
 {
 	char *argv[ARGS_MAX] = {HEADRACE_COLLECTOR, "--store", (char *)store, "--listen",
@@ -39,6 +84,7 @@ static pid_t spawn(const char *store, const char *log, va_list args)
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves none behind */
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	dup2(fd, STDERR_FILENO);
+	use_clocks();
 	execv(argv[0], argv);
 	_exit(127);
 }
@@ -121,6 +167,17 @@ bool collector_said(const struct collector *c, const char *text)
 
 	free(log);
 	return said;
+}
+
+unsigned collector_said_times(const struct collector *c, const char *text)
+{
+	char *log = read_log(c->log);
+	unsigned n = 0;
+
+	for (const char *at = strstr(log, text); at; at = strstr(at + 1, text))
+		n++;
+	free(log);
+	return n;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

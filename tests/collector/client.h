@@ -32,8 +32,17 @@ int collector_run(const char *store, const char *log, ...);
 int collector_stop(struct collector *c);
 void collector_kill(struct collector *c); /* SIGKILL */
 
-/* Does the log contain `text`? */
+/* Does the log contain `text`? How often? */
 bool collector_said(const struct collector *c, const char *text);
+unsigned collector_said_times(const struct collector *c, const char *text);
+
+/*
+ * Collectors that are started from now on have clocks of their own: the kernel's, and what was added to them. The file `path` holds it;
+ * NULL: the kernel's again.
+ */
+void collector_clocks(const char *path);
+void collector_later(uint64_t seconds); /* time has passed */
+void collector_date(uint64_t seconds);	/* the wall clock was set forward */
 
 /* ---- a client ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real headrace-collector with certificates: a node streams as itself and as nobody else; SIGHUP takes new certificates. */
+/*
+ * A real headrace-collector with certificates: a node streams as itself and as nobody else, not with a certificate that has expired, and
+ * not for ever on the doorstep; SIGHUP takes new certificates.
+ */
 #include "tests/collector/client.h"
 
 #include <errno.h>
@@ -245,11 +248,71 @@ static void test_reload(void **state)
 	assert_int_equal(collector_stop(&c), 0);
 }
 
+/* A certificate that has run out since opens nothing, which is said once; who came in with it stays. */
+static void test_expired(void **state)
+{
+	static struct secure before, late;
+	struct collector c;
+
+	snprintf(folder, sizeof(folder), "%s", (const char *)*state);
+	if (!make_ca("--collector localhost,127.0.0.1 --node n1 --days 30"))
+		skip();
+	collector_clocks(help_path(state, "clock"));
+	start(&c, state, "no");
+	join(&before, c.address, "node/n1");
+	hello(&before, "node n1");
+	collector_date(31 * 24 * 3600);
+	for (int i = 0; i < 3; i++) {
+		join(&late, c.address, "node/n1");
+		while (receive(&late)) /* our side is content first, then hears of theirs */
+			;
+		assert_non_null(strstr(hr_tls_error(late.session), "expired"));
+		done(&late);
+	}
+	assert_int_equal(open_stream(&before, "n1"), HEADRACE__WIRE__BODY_OPENED);
+	done(&before);
+	assert_int_equal(collector_stop(&c), 0);
+	collector_clocks(NULL);
+	assert_int_equal(collector_said_times(&c, "expired"), 1);
+}
+
+/* Who sends the first bytes of a handshake and no more has as long as any stranger. */
+static void test_slow_handshake(void **state)
+{
+	static const uint8_t client_hello_begins[] = {0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00};
+	static struct secure honest;
+	struct collector c;
+	struct client slow;
+	uint8_t answer[256];
+
+	snprintf(folder, sizeof(folder), "%s", (const char *)*state);
+	if (!make_ca("--collector localhost,127.0.0.1 --node n1"))
+		skip();
+	collector_clocks(help_path(state, "clock"));
+	start(&c, state, "no");
+	client_connect(&slow, c.address);
+	join(&honest, c.address, "node/n1");
+	hello(&honest, "node n1"); /* the other one came first, and counts from before now */
+	for (size_t i = 0; i < sizeof(client_hello_begins); i++) {
+		client_send(&slow, &client_hello_begins[i], 1);
+		collector_later(2);
+	}
+	client_send(&slow, "", 1);
+	while (recv(slow.fd, answer, sizeof(answer), 0) > 0)
+		;
+	client_done(&slow);
+	assert_int_equal(open_stream(&honest, "n1"), HEADRACE__WIRE__BODY_OPENED);
+	done(&honest);
+	assert_int_equal(collector_stop(&c), 0);
+	collector_clocks(NULL);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(test_node), T(test_either), T(test_reload)};
+	const struct CMUnitTest tests[] = {T(test_node), T(test_either), T(test_reload),
+					   T(test_expired), T(test_slow_handshake)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

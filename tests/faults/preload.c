@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults that only the process itself can have, for tests/faults/schedule.py: preloaded into daemons and collectors.
+ * Faults that only the process itself can have: preloaded into daemons and collectors, by tests/faults/schedule.py and
+ * tests/collector/client.h.
  *
  *      $HR_FAULTS     a file of numbers that the test changes while the process runs:
  *                     bytes 0-7   nanoseconds added to CLOCK_REALTIME
  *                     bytes 8-15  n > 0: the n-th pwrite of more than 512 bytes from now on writes a part of them and the
  *                                 process gets SIGKILL: what a power failure leaves of an append
  *                     bytes 16-23 how often that has happened, counted here
+ *                     bytes 24-31 nanoseconds added to CLOCK_MONOTONIC
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@ static struct faults {
 	int64_t clock_ns;
 	int64_t torn_write;
 	int64_t torn;
+	int64_t steady_ns;
 } none, *faults = &none;
 
 static ssize_t (*real_pwrite)(int fd, const void *buf, size_t bytes, off_t offset);
@@ -30,6 +33,7 @@ static ssize_t (*real_pwrite)(int fd, const void *buf, size_t bytes, off_t offse
 ssize_t torn_pwrite(int fd, const void *buf, size_t bytes, off_t offset) __asm__("pwrite");
 ssize_t torn_pwrite64(int fd, const void *buf, size_t bytes, off_t offset) __asm__("pwrite64");
 int shifted_clock(clockid_t clock, struct timespec *ret) __asm__("clock_gettime");
+time_t shifted_time(time_t *ret) __asm__("time");
 
 __attribute__((constructor)) static void start(void)
 {
@@ -62,12 +66,22 @@ ssize_t torn_pwrite64(int fd, const void *buf, size_t bytes, off_t offset)
 	return torn_pwrite(fd, buf, bytes, offset);
 }
 
+/* Of the numbers, the one that is added to this clock; NULL: none. */
+static const int64_t *shift_of(clockid_t clock)
+{
+	if (clock == CLOCK_REALTIME)
+		return &faults->clock_ns;
+	return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ? &faults->steady_ns
+									   : NULL;
+}
+
 int shifted_clock(clockid_t clock, struct timespec *ret)
 {
 	int r = (int)syscall(SYS_clock_gettime, clock, ret);
-	int64_t ns = __atomic_load_n(&faults->clock_ns, __ATOMIC_RELAXED);
+	const int64_t *shift = shift_of(clock);
+	int64_t ns = shift ? __atomic_load_n(shift, __ATOMIC_RELAXED) : 0;
 
-	if (r != 0 || clock != CLOCK_REALTIME || ns == 0)
+	if (r != 0 || ns == 0)
 		return r;
 	ns += ret->tv_nsec;
 	ret->tv_sec += ns / 1000000000;
@@ -78,4 +92,14 @@ int shifted_clock(clockid_t clock, struct timespec *ret)
 	}
 	ret->tv_nsec = ns;
 	return 0;
+}
+
+time_t shifted_time(time_t *ret)
+{
+	struct timespec t;
+
+	shifted_clock(CLOCK_REALTIME, &t);
+	if (ret)
+		*ret = t.tv_sec;
+	return t.tv_sec;
 }
