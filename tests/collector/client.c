@@ -28,12 +28,12 @@ static struct {
 
 enum { WALL_NS = 0, STEADY_NS = 3 };
 
-static void shift(unsigned which, uint64_t seconds)
+static void shift(unsigned which, int64_t seconds)
 {
 	int fd = open(clocks.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
-	clocks.shifts[which] += (int64_t)seconds * 1000000000;
+	clocks.shifts[which] += seconds * 1000000000;
 	assert_int_equal(write(fd, clocks.shifts, sizeof(clocks.shifts)), sizeof(clocks.shifts));
 	close(fd);
 }
@@ -47,12 +47,12 @@ void collector_clocks(const char *path)
 	shift(WALL_NS, 0);
 }
 
-void collector_later(uint64_t seconds)
+void collector_later(int64_t seconds)
 {
 	shift(STEADY_NS, seconds);
 }
 
-void collector_date(uint64_t seconds)
+void collector_date(int64_t seconds)
 {
 	shift(WALL_NS, seconds);
 }

@@ -41,8 +41,8 @@ unsigned collector_said_times(const struct collector *c, const char *text);
  * NULL: the kernel's again.
  */
 void collector_clocks(const char *path);
-void collector_later(uint64_t seconds); /* time has passed */
-void collector_date(uint64_t seconds);	/* the wall clock was set forward */
+void collector_later(int64_t seconds); /* time has passed */
+void collector_date(int64_t seconds);  /* the wall clock was set forward */
 
 /* ---- a client ---------------------------------------------------------------------------------- */
 

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include "collector/server/retention.h"
 #include "collector/stream_state.h"
 #include "collector/writer.h"
+#include "common/now.h"
 
 #define HOUR_NS UINT64_C(3600000000000)
 #define HOUR_MS UINT64_C(3600000)
@@ -209,6 +212,128 @@ static void test_stopped_half_way(void **state)
 	assert_int_equal(hr_writer_close(w), 0);
 }
 
+/* ---- at the same time ------------------------------------------------------------------------- */
+
+struct race {
+	const char *store;
+	atomic_bool over;
+	pthread_t reader, retirer;
+	unsigned looks, frames, retired;
+	const char *wrong;
+};
+
+/* All that a query does with a stream: a segment may have gone, and nothing else may be amiss. */
+static void read_stream(struct race *race, const struct hr_stream *s)
+{
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		Headrace__Frame *msg;
+		int r = hr_stream_read(s, i, &msg);
+
+		if (i > 0 && s->frames[i].seq != s->frames[i - 1].seq + 1)
+			race->wrong = "a stream has a gap";
+		if (r < 0 && r != -EIO)
+			race->wrong = "a frame cannot be read";
+		if (r < 0)
+			continue;
+		if (msg->body_case == HEADRACE__FRAME__BODY_LOSS &&
+		    msg->loss->rows[0]->count != s->frames[i].seq)
+			race->wrong = "a frame is another one";
+		headrace__frame__free_unpacked(msg, NULL);
+		race->frames++;
+	}
+}
+
+static void *read_on(void *self)
+{
+	struct race *race = self;
+
+	do {
+		const struct hr_stream *streams;
+		struct hr_catalog *c;
+		size_t n;
+
+		if (hr_catalog_open(&race->store, 1, NULL, &c, NULL) < 0) {
+			race->wrong = "the store cannot be opened";
+			break;
+		}
+		n = hr_catalog_streams(c, &streams);
+		for (size_t i = 0; i < n; i++)
+			read_stream(race, &streams[i]);
+		hr_catalog_free(c);
+		race->looks++;
+	} while (!race->over);
+	return NULL;
+}
+
+static void *retire_on(void *self)
+{
+	struct race *race = self;
+	const struct hr_retention_config config = {
+	    .store = race->store, .age_ms = HOUR_MS, .size_bytes = 1, .real_ns = now};
+
+	do {
+		struct hr_retention_result done;
+
+		if (hr_retention_once(&config, &done) < 0)
+			race->wrong = "retention fails";
+		race->retired += done.jobs;
+	} while (!race->over);
+	return NULL;
+}
+
+/* As ingest does it: `state` is there before the first frame, and written under the stream's lock. */
+static struct hr_writer *begin_job(const char *store, const char *job)
+{
+	const struct hr_stream_state s = {.has_secret = true, .secret = {5}};
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w;
+	int fd;
+
+	id.job = job;
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	hr_writer_segment_bytes(w, 4096);
+	fd = open(hr_writer_dir(w), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(hr_stream_state_write(fd, &s, false), 0);
+	close(fd);
+	return w;
+}
+
+static void append_losses(struct hr_writer *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(help_append_loss(w, hr_writer_mark(w) + 1), 0);
+}
+
+/* Jobs come, end, and go, while one goes on and somebody reads all the time. */
+static void test_race(void **state)
+{
+	static struct race race; /* outlives a failure */
+	struct hr_writer *w, *other;
+	char job[16];
+
+	race.store = help_path(state, "store");
+	now_ns = hr_now_ns(CLOCK_REALTIME) + 3 * HOUR_NS;
+	w = begin_job(race.store, "long");
+	assert_int_equal(pthread_create(&race.reader, NULL, read_on, &race), 0);
+	assert_int_equal(pthread_create(&race.retirer, NULL, retire_on, &race), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		snprintf(job, sizeof(job), "%u", i);
+		other = begin_job(race.store, job);
+		append_losses(other, 200);
+		append_losses(w, 50);
+		assert_int_equal(hr_writer_close(other), 0);
+	}
+	race.over = true;
+	pthread_join(race.reader, NULL);
+	pthread_join(race.retirer, NULL);
+	if (race.wrong)
+		fail_msg("%s", race.wrong);
+	assert_true(race.looks > 0 && race.frames > 0 && race.retired > 0);
+	assert_int_equal(hr_writer_close(w), 0);
+	frames_check(race.store, "long", "n1", 1 + 60 * 50);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
 
 int main(void)
@@ -217,6 +342,7 @@ int main(void)
 	    T(test_age),	 T(test_size),
 	    T(test_ended_first), T(test_retired_goes_on),
 	    T(test_in_use),	 T(test_stopped_half_way),
+	    T(test_race),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
