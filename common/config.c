@@ -313,43 +313,60 @@ static void place(const char *path, unsigned line, char **error)
 	free(text);
 }
 
-static int read_lines(struct reading *f, const char *path, FILE *file, char **ret_error)
+/* One line that getline() has read. *ret_error with the place. */
+static int take_line(struct reading *f, const char *path, char *line, size_t bytes,
+		     char **ret_error)
 {
-	char *line = NULL, *error = NULL;
+	int r = strlen(line) == bytes
+		    ? read_line(f, line, ret_error)
+		    : hr_text_fail(-EINVAL, ret_error, "a line with a zero byte in it");
+
+	if (r < 0)
+		place(path, f->line, ret_error);
+	if (r != -ENOENT || !f->warn)
+		return r == -ENOENT ? -EINVAL : r;
+	if (*ret_error)
+		f->warn(*ret_error);
+	free(*ret_error);
+	*ret_error = NULL;
+	return 0;
+}
+
+/* All of them, whatever is wrong with some; each mistake is a line of `mistakes`. */
+static int read_lines(struct reading *f, const char *path, FILE *file, FILE *mistakes)
+{
+	char *line = NULL;
 	size_t room = 0;
 	ssize_t bytes;
-	int r = 0;
+	int result = 0;
 
-	while (r == 0 && (bytes = getline(&line, &room, file)) >= 0) {
+	while (result != -ENOMEM && (bytes = getline(&line, &room, file)) >= 0) {
+		char *error = NULL;
+		int r;
+
 		f->line++;
-		r = strlen(line) == (size_t)bytes
-			? read_line(f, line, &error)
-			: hr_text_fail(-EINVAL, &error, "a line with a zero byte in it");
-		if (r < 0)
-			place(path, f->line, &error);
-		if (r == -ENOENT && f->warn) {
-			if (error)
-				f->warn(error);
-			free(error);
-			error = NULL;
-			r = 0;
+		r = take_line(f, path, line, (size_t)bytes, &error);
+		if (r < 0) {
+			fprintf(mistakes, "%s%s", result < 0 ? "\n" : "", error ? error : "");
+			result = r;
 		}
+		free(error);
 	}
 	free(line);
-	if (r == 0 && ferror(file)) {
-		r = -EIO;
-		hr_text_fail(-EINVAL, &error, "cannot read %s", path);
+	if (ferror(file)) {
+		fprintf(mistakes, "%scannot read %s", result < 0 ? "\n" : "", path);
+		result = -EIO;
 	}
-	if (r < 0)
-		*ret_error = error;
-	return r == -ENOENT ? -EINVAL : r;
+	return result;
 }
 
 int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
 		   void (*warn)(const char *text), char **ret_error)
 {
 	struct reading f = {.keys = keys, .n = n, .config = config, .warn = warn};
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen(path, "re"), *mistakes;
+	char *text = NULL;
+	size_t bytes;
 	int r;
 
 	if (!file) {
@@ -361,9 +378,16 @@ int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, con
 		return r;
 	}
 	f.seen = calloc(n + 1, sizeof(*f.seen));
-	r = f.seen ? read_lines(&f, path, file, ret_error) : -ENOMEM;
+	mistakes = open_memstream(&text, &bytes);
+	r = f.seen && mistakes ? read_lines(&f, path, file, mistakes) : -ENOMEM;
+	if (mistakes && fclose(mistakes) != 0)
+		r = -ENOMEM;
 	free(f.seen);
 	(void)fclose(file);
+	if (r < 0 && r != -ENOMEM)
+		*ret_error = text;
+	else
+		free(text);
 	return r;
 }
 

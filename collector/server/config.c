@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/server/config.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "common/frame.h"
 #include "net/address.h"
 #include "net/conn.h"
 #include "net/wire.h"
-#include "common/text.h"
 
 #define KEY(key_name, key_type, field)                                                             \
 	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
@@ -73,39 +69,40 @@ static bool set(const char *text)
 	return text && *text;
 }
 
-int hr_collector_config_check(const struct hr_collector_config *c, char **ret_error)
+/* What must hold, and what is said when it does not. */
+struct rule {
+	bool broken;
+	const char *text;
+};
+
+bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text))
 {
 	struct hr_address listen[HR_ADDRESSES_MAX];
-	bool tls = set(c->tls_cert);
+	bool tls = set(c->tls_cert), good = true;
 	size_t n;
+	const struct rule rules[] = {
+	    {!set(c->store), "store names no folder"},
+	    {!set(c->listen) || hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0,
+	     "listen: addresses are tcp://HOST[:PORT] or unix:///PATH, 16 at most"},
+	    {tls != set(c->tls_key) || tls != set(c->tls_ca),
+	     "tls_cert, tls_key and tls_ca go together"},
+	    {tls && c->plain == HR_PLAIN_YES, "tls_cert and plain = yes exclude one another"},
+	    {!tls && c->plain == HR_PLAIN_NO, "plain = no needs tls_cert, tls_key and tls_ca"},
+	    {c->max_frame_bytes < HR_CONN_FIRST_BYTES ||
+		 c->max_frame_bytes > HR_FRAME_HDR_BYTES + (uint64_t)HR_FRAME_MAX_BYTES,
+	     "max_frame is between 64KiB and 64MiB"},
+	    {c->window_bytes < c->max_frame_bytes || c->memory_bytes < c->window_bytes,
+	     "max_frame <= window <= memory"},
+	    {c->ping_ms < 100 || c->ping_ms > 3600000, "ping is between 100ms and 1h"},
+	    {c->max_connections == 0 || c->query_at_once == 0 || c->query_per_caller == 0,
+	     "max_connections, query_at_once and query_per_caller are 1 or more"},
+	};
 
-	*ret_error = NULL;
-	if (!set(c->store))
-		return hr_text_fail(-EINVAL, ret_error, "store names no folder");
-	if (!set(c->listen) || hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0)
-		return hr_text_fail(
-		    -EINVAL, ret_error,
-		    "listen = %s: addresses are tcp://HOST[:PORT] or unix:///PATH, %u "
-		    "at most",
-		    c->listen ? c->listen : "", HR_ADDRESSES_MAX);
-	if (tls != set(c->tls_key) || tls != set(c->tls_ca))
-		return hr_text_fail(-EINVAL, ret_error, "tls_cert, tls_key and tls_ca go together");
-	if (tls && c->plain == HR_PLAIN_YES)
-		return hr_text_fail(-EINVAL, ret_error,
-				    "tls_cert and plain = yes exclude one another");
-	if (!tls && c->plain == HR_PLAIN_NO)
-		return hr_text_fail(-EINVAL, ret_error,
-				    "plain = no needs tls_cert, tls_key and tls_ca");
-	if (c->max_frame_bytes < HR_CONN_FIRST_BYTES ||
-	    c->max_frame_bytes > HR_FRAME_HDR_BYTES + (uint64_t)HR_FRAME_MAX_BYTES)
-		return hr_text_fail(-EINVAL, ret_error, "max_frame is between 64KiB and 64MiB");
-	if (c->window_bytes < c->max_frame_bytes || c->memory_bytes < c->window_bytes)
-		return hr_text_fail(-EINVAL, ret_error, "max_frame <= window <= memory");
-	if (c->ping_ms < 100 || c->ping_ms > 3600000)
-		return hr_text_fail(-EINVAL, ret_error, "ping is between 100ms and 1h");
-	if (c->max_connections == 0 || c->query_at_once == 0 || c->query_per_caller == 0)
-		return hr_text_fail(
-		    -EINVAL, ret_error,
-		    "max_connections, query_at_once and query_per_caller are 1 or more");
-	return 0;
+	_Static_assert(HR_ADDRESSES_MAX == 16, "the text of `listen` says how many");
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if (rules[i].broken)
+			say(rules[i].text);
+		good &= !rules[i].broken;
+	}
+	return good;
 }

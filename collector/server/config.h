@@ -42,7 +42,7 @@ struct hr_collector_config {
 extern const struct hr_config_key hr_collector_keys[];
 extern const size_t hr_collector_n_keys;
 
-/* What keys say together: 0, or -EINVAL with *ret_error (malloc'ed). */
-int hr_collector_config_check(const struct hr_collector_config *c, char **ret_error);
+/* What keys say together. False: there are mistakes, and each was said. */
+bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text));
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/server/check.h"
 #include "collector/server/config.h"
 #include "collector/server/manual.h"
 #include "collector/server/queries.h"
@@ -25,16 +26,22 @@ struct options {
 	bool check;
 };
 
-static int complain(char *error, int r)
-{
-	fprintf(stderr, "headrace-collector: %s\n", error ? error : strerrordesc_np(-r));
-	free(error);
-	return r;
-}
-
-static void warn(const char *text)
+static void say(const char *text)
 {
 	fprintf(stderr, "headrace-collector: %s\n", text);
+}
+
+/* Each line of it. Frees it. */
+static int complain(char *error, int r)
+{
+	char *rest = error, *line;
+
+	if (!error)
+		say(strerrordesc_np(-r));
+	while ((line = strsep(&rest, "\n")) != NULL)
+		say(line);
+	free(error);
+	return r;
 }
 
 static int read_file(struct options *o)
@@ -46,7 +53,7 @@ static int read_file(struct options *o)
 	if (!o->file && access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	r = hr_config_file(hr_collector_keys, hr_collector_n_keys, &o->config, path,
-			   o->check ? NULL : warn, &error);
+			   o->check ? NULL : say, &error);
 	return r < 0 ? complain(error, r) : 0;
 }
 
@@ -92,28 +99,24 @@ static int read_flags(int argc, char **argv, struct options *o)
 	return 0;
 }
 
+/* All mistakes are said, not only the first. */
 static int serve(int argc, char **argv)
 {
 	struct options o = {0};
-	char *error = NULL;
 	int r = hr_config_init(hr_collector_keys, hr_collector_n_keys, &o.config), status;
+	bool good;
 
 	if (r < 0)
 		return complain(NULL, r), EXIT_FAILURE;
-	r = find_file(argc, argv, &o);
-	if (r == 0)
-		r = read_flags(argc, argv, &o);
-	if (r == 0) {
-		r = hr_collector_config_check(&o.config, &error);
-		if (r < 0)
-			(void)complain(error, r);
-	}
-	if (r < 0)
+	good = find_file(argc, argv, &o) == 0;
+	good &= read_flags(argc, argv, &o) == 0;
+	good &= hr_collector_config_check(&o.config, say);
+	if (o.check && !hr_collector_check(&o.config, say))
+		status = good ? EXIT_FAILURE : EXIT_USAGE;
+	else if (!good)
 		status = EXIT_USAGE;
-	else if (o.check)
-		status = EXIT_SUCCESS;
 	else
-		status = hr_server_run(&o.config);
+		status = o.check ? EXIT_SUCCESS : hr_server_run(&o.config);
 	hr_config_done(hr_collector_keys, hr_collector_n_keys, &o.config);
 	return status;
 }

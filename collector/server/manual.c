@@ -13,7 +13,8 @@ void hr_collector_help(FILE *to)
 	      ", if it is there); flags win over it.\n"
 	      "\n"
 	      "  --config FILE    read this file\n"
-	      "  --check-config   read file and flags, say what is wrong with them, and end\n"
+	      "  --check-config   say all that is wrong with file, flags and what they name, and "
+	      "end\n"
 	      "  --help, --version\n"
 	      "\n",
 	      to);
@@ -41,8 +42,9 @@ void hr_collector_man(FILE *to)
 	    ".SH OPTIONS\n"
 	    ".TP\n\\fB\\-\\-config\\fR \\fIFILE\\fR\nread this file instead of "
 	    "" HR_COLLECTOR_CONFIG_FILE ".\n"
-	    ".TP\n\\fB\\-\\-check\\-config\\fR\nread file and flags, say what is wrong with them, "
-	    "and end.\n"
+	    ".TP\n\\fB\\-\\-check\\-config\\fR\nsay all that is wrong with file and flags, and "
+	    "with the files, folders, addresses, group and munged that they name, and end. For the "
+	    "user who asks: be the collector's.\n"
 	    ".TP\n\\fB\\-\\-help\\fR, \\fB\\-\\-version\\fR\n",
 	    to);
 	hr_config_man(hr_collector_keys, hr_collector_n_keys, to);

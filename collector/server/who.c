@@ -202,6 +202,16 @@ int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 	return r;
 }
 
+bool hr_who_group(const char *name)
+{
+	char *buf = malloc(DATABASE_BYTES);
+	gid_t group;
+	bool found = buf && find_group(name, &group, buf);
+
+	free(buf);
+	return found;
+}
+
 bool hr_who_is_node(const struct hr_who *w, const char *node)
 {
 	size_t label = strcspn(w->node, ".");

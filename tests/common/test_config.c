@@ -178,15 +178,40 @@ static void test_mistakes(void **state)
 	bad("store = \"/srv", ":1: store: a quote without its twin");
 	bad("store = \"/srv\" /x", ":1: store: a quote without its twin");
 	begin(&c);
-	assert_int_equal(read_text(&c, "munge = yes\nstore = a\0b\n", 25, false, &error), -EINVAL);
-	assert_string_equal(error, ":2: a line with a zero byte in it");
+	assert_int_equal(read_text(&c, "store = a\0b\nmunge = yes\n", 24, false, &error), -EINVAL);
+	assert_string_equal(error, ":1: a line with a zero byte in it");
 	free(error);
-	assert_true(c.munge); /* what stood before it counts */
+	assert_true(c.munge); /* what stands beside it counts */
 	assert_int_equal(hr_config_file(keys, N, &c, "/nonexistent", NULL, &error), -ENOENT);
 	assert_string_equal(error, "cannot read /nonexistent: No such file or directory");
 	free(error);
 	assert_int_equal(hr_config_file(keys, N, &c, "/tmp", NULL, &error), -EIO);
 	free(error);
+	hr_config_done(keys, N, &c);
+}
+
+/* Each is said, with its line. */
+static void test_many_mistakes(void **state)
+{
+	char path[] = "/tmp/headrace-config-XXXXXX", says[512], *error = NULL;
+	static const char text[] = "stroe = a\nplain = maybe\nsessions = 3\nmunge\n";
+	int fd = mkstemp(path);
+	struct config c;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	close(fd);
+	begin(&c);
+	assert_int_equal(hr_config_file(keys, N, &c, path, NULL, &error), -EINVAL);
+	unlink(path);
+	snprintf(says, sizeof(says),
+		 "%s:1: there is no key 'stroe'\n%s:2: plain: 'maybe' is none of: no loopback yes\n"
+		 "%s:4: 'munge' is not KEY = VALUE",
+		 path, path, path);
+	assert_string_equal(error, says);
+	free(error);
+	assert_int_equal(c.sessions, 3);
 	hr_config_done(keys, N, &c);
 }
 
@@ -336,6 +361,7 @@ int main(void)
 	    cmocka_unit_test(test_mistakes_in_the_table),
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_mistakes),
+	    cmocka_unit_test(test_many_mistakes),
 	    cmocka_unit_test(test_unknown_keys_of_another_version),
 	    cmocka_unit_test(test_flags),
 	    cmocka_unit_test(test_mistakes_in_flags),
