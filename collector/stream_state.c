@@ -10,8 +10,6 @@
 
 #include "common/frame.h"
 
-#define STATE_FILE	"state"
-#define STATE_NEW_FILE	"state.new"
 #define STATE_MAX_BYTES 4096u
 
 int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
@@ -22,7 +20,7 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	size_t bytes;
 	ssize_t n;
 	/* Not blocking: should it be no file (a FIFO), nobody waits for its writer. */
-	int r, fd = openat(stream_dir_fd, STATE_FILE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int r, fd = openat(stream_dir_fd, HR_STREAM_STATE_FILE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -51,6 +49,8 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	s.clock_offset_ns = msg->stream_state->clock_offset_ns;
 	s.clock_error_ns = msg->stream_state->clock_error_ns;
 	s.retired = msg->stream_state->retired;
+	s.retired_ns = msg->stream_state->retired_ns;
+	s.ended = msg->stream_state->ended;
 	headrace__frame__free_unpacked(msg, NULL);
 	*ret = s;
 	return 0;
@@ -58,8 +58,8 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 
 static int write_file(int stream_dir_fd, const uint8_t *buf, size_t bytes, bool sync)
 {
-	int fd =
-	    openat(stream_dir_fd, STATE_NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = openat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE,
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	ssize_t n;
 	int r = 0;
 
@@ -71,12 +71,13 @@ static int write_file(int stream_dir_fd, const uint8_t *buf, size_t bytes, bool 
 	if (r == 0 && sync && fdatasync(fd) < 0)
 		r = -errno;
 	close(fd);
-	if (r == 0 && renameat(stream_dir_fd, STATE_NEW_FILE, stream_dir_fd, STATE_FILE) < 0)
+	if (r == 0 && renameat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE, stream_dir_fd,
+			       HR_STREAM_STATE_FILE) < 0)
 		r = -errno;
 	if (r == 0 && sync && fsync(stream_dir_fd) < 0)
 		r = -errno;
 	if (r < 0)
-		unlinkat(stream_dir_fd, STATE_NEW_FILE, 0);
+		unlinkat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE, 0);
 	return r;
 }
 
@@ -101,6 +102,8 @@ int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bo
 	state.clock_offset_ns = s->clock_offset_ns;
 	state.clock_error_ns = s->clock_error_ns;
 	state.retired = s->retired;
+	state.retired_ns = s->retired_ns;
+	state.ended = s->ended;
 	frame.body_case = HEADRACE__FRAME__BODY_STREAM_STATE;
 	frame.stream_state = &state;
 	r = hr_frame_pack(&frame, 0, &buf, &bytes);

@@ -12,8 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HR_STREAM_SECRET_BYTES 16u
-#define HR_STREAM_PEER_BYTES   128u
+#define HR_STREAM_STATE_FILE	 "state"
+#define HR_STREAM_STATE_NEW_FILE "state.new"
+#define HR_STREAM_SECRET_BYTES	 16u
+#define HR_STREAM_PEER_BYTES	 128u
 
 struct hr_stream_state {
 	bool has_secret;
@@ -27,7 +29,9 @@ struct hr_stream_state {
 	bool clock_known;
 	int64_t clock_offset_ns; /* the node's wall clock minus the collector's */
 	uint64_t clock_error_ns;
-	bool retired;
+	bool retired;	     /* it has no segments, and goes on behind `mark` */
+	uint64_t retired_ns; /* when some were removed last, by the same clock; 0: never */
+	bool ended;	     /* what was removed ended in a StreamEnd */
 };
 
 /* -ENOENT: none; -EBADMSG: damaged; -errno. */

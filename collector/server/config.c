@@ -34,6 +34,9 @@ const struct hr_config_key hr_collector_keys[] = {
      .help = "Jobs that nothing was heard of for so long are removed; 0: none."},
     {KEY("retention_size", BYTES, retention_size_bytes), .value_name = "SIZE", .otherwise = "0",
      .help = "Past it the jobs that ended first are removed; 0: no limit."},
+    {KEY("forget_after", DURATION, forget_after_ms), .value_name = "TIME", .otherwise = "30d",
+     .help = "Then nothing is known any more of a job that was removed: no daemon holds some of it "
+	     "for longer; 0: never."},
     {KEY("query_memory", BYTES, query_memory_bytes), .value_name = "SIZE", .otherwise = "4GiB",
      .help = "Memory of one query."},
     {KEY("query_time", DURATION, query_time_ms), .value_name = "TIME", .otherwise = "5m",

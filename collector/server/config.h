@@ -24,6 +24,7 @@ struct hr_collector_config {
 	char *operators;
 	uint64_t retention_age_ms;
 	uint64_t retention_size_bytes;
+	uint64_t forget_after_ms;
 	uint64_t query_memory_bytes;
 	uint64_t query_time_ms;
 	uint64_t query_threads;

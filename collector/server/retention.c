@@ -21,6 +21,7 @@
 #include "common/now.h"
 
 #define PERIOD_S	60
+#define IDLE_PERIOD_S	3600 /* when it can only forget */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
@@ -35,10 +36,31 @@ struct job {
 };
 
 struct jobs {
-	struct job *list;
+	const struct hr_retention_config *config;
+	uint64_t now_ns;
+	struct job *list; /* those that have data */
 	size_t n, room;
 	uint64_t bytes;
+	unsigned forgotten;
 };
+
+static uint64_t before(uint64_t now_ns, uint64_t ms)
+{
+	uint64_t ns = ms * NS_PER_MS;
+
+	return now_ns > ns ? now_ns - ns : 0;
+}
+
+/* Of a job without data. A daemon that has not said that it ended may come back for as long as its data would have stayed. */
+static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
+{
+	const struct hr_retention_config *c = jobs->config;
+
+	if (c->forget_ms > 0)
+		jobs->forgotten +=
+		    hr__retire_forget(jobs_fd, name, before(jobs->now_ns, c->forget_ms),
+				      before(jobs->now_ns, c->age_ms + c->forget_ms));
+}
 
 static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
@@ -46,8 +68,12 @@ static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 	struct job *j;
 	int r = hr__retire_look(jobs_fd, name, &found);
 
-	if (r < 0 || found.bytes == 0) /* gone meanwhile, or nothing to remove */
+	if (r < 0) /* gone meanwhile */
 		return 0;
+	if (found.bytes == 0) {
+		forget_job(jobs, jobs_fd, name);
+		return 0;
+	}
 	if (hr__grow(&jobs->list, jobs->n, &jobs->room, sizeof(*jobs->list)) < 0)
 		return -ENOMEM;
 	j = &jobs->list[jobs->n++];
@@ -99,7 +125,7 @@ static void remove_job(struct jobs *jobs, struct job *j, int jobs_fd,
 		       struct hr_retention_result *ret)
 {
 	uint64_t bytes = 0;
-	int r = hr__retire_job(jobs_fd, j->name, &bytes);
+	int r = hr__retire_job(jobs_fd, j->name, jobs->now_ns, &bytes);
 
 	ret->bytes += bytes;
 	ret->jobs += bytes > 0;
@@ -115,17 +141,18 @@ static bool silent_for(const struct job *j, uint64_t now_ns, uint64_t ms)
 	return !j->in_use && j->heard_ns < now_ns && now_ns - j->heard_ns > ms * NS_PER_MS;
 }
 
-static void remove_old(const struct hr_retention_config *c, struct jobs *jobs, int jobs_fd,
-		       uint64_t now_ns, struct hr_retention_result *ret)
+static void remove_old(struct jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
 {
-	for (size_t i = 0; i < jobs->n && c->age_ms > 0; i++)
-		if (silent_for(&jobs->list[i], now_ns, c->age_ms))
+	uint64_t age_ms = jobs->config->age_ms;
+
+	for (size_t i = 0; i < jobs->n && age_ms > 0; i++)
+		if (silent_for(&jobs->list[i], jobs->now_ns, age_ms))
 			remove_job(jobs, &jobs->list[i], jobs_fd, ret);
 }
 
-static void remove_oldest(const struct hr_retention_config *c, struct jobs *jobs, int jobs_fd,
-			  uint64_t now_ns, struct hr_retention_result *ret)
+static void remove_oldest(struct jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
 {
+	const struct hr_retention_config *c = jobs->config;
 	uint64_t patience = c->silent_ms > SILENT_LEAST_MS ? c->silent_ms : SILENT_LEAST_MS;
 
 	if (c->size_bytes == 0 || jobs->bytes <= c->size_bytes)
@@ -137,15 +164,15 @@ static void remove_oldest(const struct hr_retention_config *c, struct jobs *jobs
 	for (size_t i = 0; i < jobs->n && jobs->bytes > c->size_bytes; i++) {
 		struct job *j = &jobs->list[i];
 
-		if (j->bytes > 0 && (j->ended || silent_for(j, now_ns, patience)))
+		if (j->bytes > 0 && (j->ended || silent_for(j, jobs->now_ns, patience)))
 			remove_job(jobs, j, jobs_fd, ret);
 	}
 }
 
 int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_result *ret)
 {
-	uint64_t now_ns = c->real_ns ? c->real_ns() : hr_now_ns(CLOCK_REALTIME);
-	struct jobs jobs = {0};
+	struct jobs jobs = {.config = c,
+			    .now_ns = c->real_ns ? c->real_ns() : hr_now_ns(CLOCK_REALTIME)};
 	char path[4096];
 	int fd, r;
 
@@ -157,9 +184,10 @@ int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_r
 		return errno == ENOENT ? 0 : -errno;
 	r = list_jobs(&jobs, fd);
 	if (r == 0) {
-		remove_old(c, &jobs, fd, now_ns, ret);
-		remove_oldest(c, &jobs, fd, now_ns, ret);
+		remove_old(&jobs, fd, ret);
+		remove_oldest(&jobs, fd, ret);
 	}
+	ret->forgotten = jobs.forgotten;
 	free(jobs.list);
 	close(fd);
 	return r;
@@ -176,14 +204,14 @@ struct hr_retention {
 	bool stop;
 };
 
-/* Waits for the next minute. False at the end. */
+/* Waits for the next look. False at the end. */
 static bool wait_period(struct hr_retention *r)
 {
 	struct timespec until;
 	bool go_on;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += PERIOD_S;
+	until.tv_sec += r->config.age_ms > 0 || r->config.size_bytes > 0 ? PERIOD_S : IDLE_PERIOD_S;
 	pthread_mutex_lock(&r->lock);
 	while (!r->stop && pthread_cond_timedwait(&r->changed, &r->lock, &until) != ETIMEDOUT)
 		;
@@ -227,7 +255,7 @@ int hr_retention_start(const struct hr_retention_config *config, struct hr_reten
 	int error;
 
 	*ret = NULL;
-	if (config->age_ms == 0 && config->size_bytes == 0)
+	if (config->age_ms == 0 && config->size_bytes == 0 && config->forget_ms == 0)
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)

@@ -5,10 +5,12 @@
  * Purpose   By age: jobs of which nothing was heard for longer. By size: over it, jobs that have ended go, the one that was heard
  *           of first goes first; if that is not enough, those that have been silent for an hour.
  * Owner     The server.
- * Threads   One of its own, which works once a minute. A stream that ingest has open is locked, and its job stays.
+ * Threads   One of its own, which works once a minute (once an hour, where nothing is removed). A stream that ingest has open is locked, and its job stays.
  *
  * What goes are segments. `state` stays with the stream's secret and mark, so that what a daemon sends again is still known, and what
- * is new is still new (hr_writer_open). Queries that have a segment open read on; others see that it has gone.
+ * is new is still new (hr_writer_open). Queries that have a segment open read on; others see that it has gone. Much later `state`
+ * goes, too: `forget_ms` after the last sign of a stream that had ended, and that much and `age_ms` after that of any other. A daemon
+ * that comes back even later is a new one, and what it sends is stored like anything new.
  */
 #ifndef HEADRACE_COLLECTOR_RETENTION_H
 #define HEADRACE_COLLECTOR_RETENTION_H
@@ -21,13 +23,16 @@ struct hr_retention_config {
 	uint64_t size_bytes; /* 0: any */
 	uint64_t
 	    silent_ms; /* at least an hour is waited for a daemon that does not say that its job ended */
+	uint64_t
+	    forget_ms; /* after which nobody comes back to a stream that was removed; 0: somebody may always */
 	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
 };
 
-/* Jobs and bytes that left. */
+/* Jobs and bytes that left, and streams of which nothing is left. */
 struct hr_retention_result {
 	unsigned jobs;
 	uint64_t bytes;
+	unsigned forgotten;
 };
 
 /* One look at the store, by the caller's thread. -errno: it cannot be read; what has gone until then is in *ret. */

@@ -13,8 +13,15 @@
 #include "collector/segment.h"
 #include "collector/stream_state.h"
 
+/* A folder of a stream, while it is visited. */
+struct folder {
+	int fd;
+	int job_fd;
+	const char *name;
+};
+
 /* Calls `visit` for each folder of streams in a job. 0, or the first error. */
-typedef int visit_stream(int stream_fd, void *context);
+typedef int visit_stream(const struct folder *f, void *context);
 
 static int each_stream(int jobs_fd, const char *job, visit_stream *visit, void *context)
 {
@@ -29,17 +36,18 @@ static int each_stream(int jobs_fd, const char *job, visit_stream *visit, void *
 		return r;
 	}
 	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		int stream, error;
+		struct folder f = {.job_fd = fd, .name = entry->d_name};
+		int error;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		stream = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (stream < 0)
+		f.fd = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (f.fd < 0)
 			continue;
-		error = visit(stream, context);
+		error = visit(&f, context);
 		if (r == 0)
 			r = error;
-		close(stream);
+		close(f.fd);
 	}
 	closedir(dir);
 	return r;
@@ -64,28 +72,28 @@ static uint64_t ns_of(const struct timespec *t)
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-static int look(int stream_fd, void *context)
+static int look(const struct folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
 	struct hr_stream_state state;
 	struct dirent **names;
-	int n = scandirat(stream_fd, ".", &names, is_segment, alphasort);
+	int n = scandirat(f->fd, ".", &names, is_segment, alphasort);
 
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
 		struct stat st;
 
-		if (fstatat(stream_fd, names[i]->d_name, &st, 0) < 0)
+		if (fstatat(f->fd, names[i]->d_name, &st, 0) < 0)
 			continue;
 		job->bytes += (uint64_t)st.st_size;
 		if (ns_of(&st.st_mtim) > job->heard_ns)
 			job->heard_ns = ns_of(&st.st_mtim);
 	}
 	free_names(names, n);
-	if (hr_stream_state_read(stream_fd, &state) == 0 && state.heard_ns > job->heard_ns)
+	if (hr_stream_state_read(f->fd, &state) == 0 && state.heard_ns > job->heard_ns)
 		job->heard_ns = state.heard_ns;
-	job->in_use |= hr__stream_locked(stream_fd);
+	job->in_use |= hr__stream_locked(f->fd);
 	return 0;
 }
 
@@ -158,11 +166,11 @@ static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 	return r;
 }
 
-static int check_ended(int stream_fd, void *context)
+static int check_ended(const struct folder *f, void *context)
 {
 	struct hr__frame_entry last;
 	bool *ended = context;
-	int r = last_frame(stream_fd, &last);
+	int r = last_frame(f->fd, &last);
 
 	if (r != -ENODATA) /* else it has left already */
 		*ended &= r == 0 && last.kind == HEADRACE__FRAME__BODY_STREAM_END;
@@ -199,8 +207,13 @@ static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 	return r;
 }
 
+struct retiring {
+	uint64_t now_ns;
+	uint64_t bytes;
+};
+
 /* The mark is on disk before the segments that told it go. */
-static int retire_locked(int stream_fd, uint64_t *ret_bytes)
+static int retire_locked(int stream_fd, struct retiring *what)
 {
 	struct hr_stream_state state = {0};
 	struct hr__frame_entry last = {0};
@@ -213,26 +226,104 @@ static int retire_locked(int stream_fd, uint64_t *ret_bytes)
 		return 0;
 	if (r < 0)
 		return r;
+	/* Of one that came back and brought nothing there is the copy of its StreamStart. */
+	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
+		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
 	state.retired = true;
+	state.retired_ns = what->now_ns;
 	state.connected = false;
 	state.mark = last.seq;
 	r = hr_stream_state_write(stream_fd, &state, true);
-	return r < 0 ? r : remove_segments(stream_fd, ret_bytes);
+	return r < 0 ? r : remove_segments(stream_fd, &what->bytes);
 }
 
-static int retire(int stream_fd, void *context)
+static int retire(const struct folder *f, void *context)
 {
-	int lock, r = hr__stream_lock(stream_fd, &lock);
+	int lock, r = hr__stream_lock(f->fd, &lock);
 
 	if (r < 0)
 		return r;
-	r = retire_locked(stream_fd, context);
+	r = retire_locked(f->fd, context);
 	close(lock);
 	return r;
 }
 
-int hr__retire_job(int jobs_fd, const char *job, uint64_t *ret_bytes)
+int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes)
 {
-	*ret_bytes = 0;
-	return each_stream(jobs_fd, job, retire, ret_bytes);
+	struct retiring what = {.now_ns = now_ns};
+	int r = each_stream(jobs_fd, job, retire, &what);
+
+	*ret_bytes = what.bytes;
+	return r;
+}
+
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
+struct forgetting {
+	uint64_t ended_before_ns, silent_before_ns;
+	unsigned n;
+};
+
+static int is_something(const struct dirent *entry)
+{
+	static const char *const nothing[] = {".", "..", HR__LOCK_FILE, HR_STREAM_STATE_FILE,
+					      HR_STREAM_STATE_NEW_FILE};
+
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+		if (strcmp(entry->d_name, nothing[i]) == 0)
+			return 0;
+	return 1;
+}
+
+/* Nothing is there but the mark, which nobody will ask for any more. */
+static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
+{
+	struct hr_stream_state state = {0};
+	struct dirent **names;
+	struct stat st;
+	uint64_t last_ns;
+	int n = scandirat(stream_fd, ".", &names, is_something, NULL), r;
+
+	if (n < 0 || fstat(stream_fd, &st) < 0)
+		return false;
+	free_names(names, n);
+	if (n > 0)
+		return false;
+	r = hr_stream_state_read(stream_fd, &state);
+	if (r < 0 && r != -ENOENT)
+		return false;
+	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
+	if (r == -ENOENT) /* a writer that was killed before its first frame, or we were here */
+		last_ns = ns_of(&st.st_mtim);
+	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
+}
+
+/* Whoever wants to write into it meanwhile finds no folder, and makes it anew. */
+static int forget(const struct folder *f, void *context)
+{
+	struct forgetting *when = context;
+	int lock;
+
+	if (!may_be_forgotten(f->fd, when) || hr__stream_lock(f->fd, &lock) < 0)
+		return 0;
+	if (may_be_forgotten(f->fd, when)) {
+		(void)unlinkat(f->fd, HR_STREAM_STATE_NEW_FILE, 0);
+		(void)unlinkat(f->fd, HR_STREAM_STATE_FILE, 0);
+		(void)unlinkat(f->fd, HR__LOCK_FILE, 0);
+		when->n += unlinkat(f->job_fd, f->name, AT_REMOVEDIR) == 0;
+	}
+	close(lock);
+	return 0;
+}
+
+unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
+			   uint64_t silent_before_ns)
+{
+	struct forgetting when = {.ended_before_ns = ended_before_ns,
+				  .silent_before_ns = silent_before_ns};
+
+	(void)each_stream(jobs_fd, job, forget, &when);
+	if (when.n > 0)
+		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless others are left in it */
+	return when.n;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retire.h - one job's streams give up their segments and keep their marks
+ * retire.h - one job's streams give up their segments and keep their marks, and later those
  *
  * Purpose   What retention does to a job, and what it has to know of it first. It reads folders and last footers, never frames.
  * Owner     Nothing is kept; descriptors are the caller's.
@@ -27,6 +27,13 @@ bool hr__retire_ended(int jobs_fd, const char *job);
  * Removes the segments of all its streams; *ret_bytes says how much. -EBUSY: a writer has come meanwhile, and that stream
  * stays.
  */
-int hr__retire_job(int jobs_fd, const char *job, uint64_t *ret_bytes);
+int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes);
+
+/*
+ * Removes the folders of its streams that have no segments and were last heard of, or retired, before: those that were whole,
+ * and those whose end never came. Returns how many.
+ */
+unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
+			   uint64_t silent_before_ns);
 
 #endif

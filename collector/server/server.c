@@ -284,6 +284,7 @@ static int make_parts(struct server *s)
 	    .age_ms = s->config->retention_age_ms,
 	    .size_bytes = s->config->retention_size_bytes,
 	    .silent_ms = s->config->silent_after_ms,
+	    .forget_ms = s->config->forget_after_ms,
 	};
 	int r;
 

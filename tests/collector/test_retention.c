@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collector/server/retention.h"
+#include "collector/server/retire.h"
 #include "collector/stream_state.h"
 #include "collector/writer.h"
 #include "common/now.h"
@@ -334,15 +335,149 @@ static void test_race(void **state)
 	frames_check(race.store, "long", "n1", 1 + 60 * 50);
 }
 
+static unsigned forgotten(const char *store, uint64_t age_ms, uint64_t forget_ms)
+{
+	const struct hr_retention_config config = {
+	    .store = store, .age_ms = age_ms, .forget_ms = forget_ms, .real_ns = now};
+	struct hr_retention_result done;
+
+	assert_int_equal(hr_retention_once(&config, &done), 0);
+	return done.forgotten;
+}
+
+static bool has_folder(const char *store, const char *job)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", store, job);
+	return access(path, F_OK) == 0;
+}
+
+/* First the data goes, then the mark: sooner of what had ended, and never of what has data or a writer. */
+static void test_forgotten(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_stream_state s;
+	struct hr_writer *w;
+
+	make(store, "ended", "n1", 300, true, START);
+	make(store, "ended", "n2", 300, true, START);
+	make(store, "lost", "n1", 300, false, START);
+	make(store, "7", "n1", 300, true, START);
+	make(store, "young", "n1", 300, true, START + 20 * HOUR_NS);
+	now_ns = START + 3 * HOUR_NS;
+	assert_int_equal(forgotten(store, 2 * HOUR_MS, 10 * HOUR_MS), 0); /* they are retired */
+	assert_int_equal(frames_state(store, "lost", &s), 0);
+	assert_true(s.retired && !s.ended && s.retired_ns == now_ns);
+	assert_int_equal(frames_state(store, "7", &s), 0);
+	assert_true(s.retired && s.ended);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0); /* somebody is back */
+	assert_int_equal(hr_writer_mark(w), 300);
+	now_ns += 10 * HOUR_NS;
+	assert_int_equal(forgotten(store, 2 * HOUR_MS, 10 * HOUR_MS), 0);
+	assert_true(has_folder(store, "ended"));
+	now_ns++;
+	assert_int_equal(forgotten(store, 2 * HOUR_MS, 0), 0);
+	assert_int_equal(forgotten(store, 2 * HOUR_MS, 10 * HOUR_MS), 2);
+	assert_false(has_folder(store, "ended"));
+	assert_true(has_folder(store, "lost") && has_folder(store, "7"));
+	now_ns += 2 * HOUR_NS;
+	assert_int_equal(forgotten(store, 2 * HOUR_MS, 10 * HOUR_MS), 1);
+	assert_false(has_folder(store, "lost"));
+	assert_true(there(store, "young", "n1"));
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_true(has_folder(store, "7"));
+}
+
+/* One that came back for nothing has ended all the same; what is not ours keeps its folder. */
+static void test_forgotten_later(void **state)
+{
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_writer *w;
+	char path[4096];
+
+	make(store, "7", "n1", 300, true, START);
+	make(store, "8", "n1", 300, true, START);
+	now_ns = START + 3 * HOUR_NS;
+	assert_int_equal(once(store, HOUR_MS, 0).jobs, 2);
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	assert_int_equal(hr_writer_close(w), 0);
+	snprintf(path, sizeof(path), "%s/jobs/8/n1.0000000000000001-0/journal", store);
+	help_write(path, (const uint8_t *)"x", 1);
+	now_ns = UINT64_C(4000000000) * 1000000000;
+	assert_int_equal(once(store, HOUR_MS, 0).jobs, 1);
+	now_ns += 2 * HOUR_NS;
+	assert_int_equal(forgotten(store, 24 * HOUR_MS, HOUR_MS), 1);
+	assert_false(has_folder(store, "7"));
+	assert_true(has_folder(store, "8"));
+}
+
+struct forgetter {
+	int jobs_fd;
+	atomic_bool over;
+	unsigned forgotten;
+};
+
+/* Whatever nobody holds, at once. */
+static void *forget_on(void *self)
+{
+	struct forgetter *f = self;
+
+	while (!f->over)
+		f->forgotten += hr__retire_forget(f->jobs_fd, "7", UINT64_MAX, UINT64_MAX);
+	return NULL;
+}
+
+/* The writer that comes in between finds the stream, or none, or is told to try again; what it then writes is there. */
+static void test_forgotten_under_a_writer(void **state)
+{
+	static struct forgetter f; /* outlives a failure */
+	const char *store = help_path(state, "store");
+	struct hr_stream_id id = help_id("n1");
+	pthread_t thread;
+	char path[4096];
+	uint64_t bytes;
+
+	snprintf(path, sizeof(path), "%s/jobs", store);
+	make(store, "8", "n1", 3, true, START);
+	f.jobs_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(f.jobs_fd >= 0);
+	assert_int_equal(pthread_create(&thread, NULL, forget_on, &f), 0);
+	for (unsigned i = 0; i < 500 || (f.forgotten == 0 && i < 100000); i++) {
+		struct hr_writer *w;
+		int r = hr_writer_open(store, &id, &w, NULL);
+
+		if (r == -ENOENT || r == -EBUSY)
+			continue;
+		assert_int_equal(r, 0);
+		append_losses(w, 2);
+		assert_false(hr_writer_removed(w));
+		assert_int_equal(hr_writer_close(w), 0);
+		(void)hr__retire_job(f.jobs_fd, "7", now_ns, &bytes);
+	}
+	f.over = true;
+	pthread_join(thread, NULL);
+	assert_true(f.forgotten > 0);
+	close(f.jobs_fd);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(test_age),	 T(test_size),
-	    T(test_ended_first), T(test_retired_goes_on),
-	    T(test_in_use),	 T(test_stopped_half_way),
+	    T(test_age),
+	    T(test_size),
+	    T(test_ended_first),
+	    T(test_retired_goes_on),
+	    T(test_in_use),
+	    T(test_stopped_half_way),
 	    T(test_race),
+	    T(test_forgotten),
+	    T(test_forgotten_later),
+	    T(test_forgotten_under_a_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
