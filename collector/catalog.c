@@ -209,6 +209,31 @@ static bool visible(const struct opening *o, int fd)
 	       uid == o->filter->uid;
 }
 
+/* A folder without segments: was there something in it? */
+static int take_retired(struct hr_catalog *c, int fd, const char *job)
+{
+	struct hr_retired *last = c->n_retired > 0 ? &c->retired[c->n_retired - 1] : NULL;
+	struct hr_stream_state state;
+
+	if (hr_stream_state_read(fd, &state) < 0 || !state.retired)
+		return 0;
+	if (!last || strcmp(last->job, job) != 0) {
+		if (hr__grow(&c->retired, c->n_retired, &c->retired_room, sizeof(*last)) < 0)
+			return -ENOMEM;
+		last = &c->retired[c->n_retired];
+		*last = (struct hr_retired){.job = strdup(job)};
+		if (!last->job)
+			return -ENOMEM;
+		c->n_retired++;
+	}
+	last->streams++;
+	if (state.heard_ns > last->heard_ns)
+		last->heard_ns = state.heard_ns;
+	if (state.retired_ns > last->retired_ns)
+		last->retired_ns = state.retired_ns;
+	return 0;
+}
+
 static int visit_stream(void *context, int fd, const char *name)
 {
 	struct opening *o = context;
@@ -224,8 +249,12 @@ static int visit_stream(void *context, int fd, const char *name)
 	if (!visible(o, fd))
 		return 0;
 	r = identify(o, fd, name, &msg, &guess, job, node);
+	if (r == -ENOENT) {
+		hr__name_decode(o->job_folder, job);
+		return take_retired(c, fd, job);
+	}
 	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+		return r;
 	if (msg)
 		start = msg->stream_start;
 	for (size_t i = 0; i < c->n_streams && !s; i++)
@@ -437,6 +466,9 @@ void hr_catalog_free(struct hr_catalog *c)
 		free(c->problems[i].text);
 	free(c->streams);
 	free(c->views);
+	for (size_t i = 0; i < c->n_retired; i++)
+		free(c->retired[i].job);
+	free(c->retired);
 	free(c->problems);
 	free(c);
 }
@@ -451,4 +483,10 @@ size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem *
 {
 	*ret = c->problems;
 	return c->n_problems;
+}
+
+size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **ret)
+{
+	*ret = c->retired;
+	return c->n_retired;
 }

@@ -48,6 +48,8 @@ struct hr_catalog {
 	struct hr_stream *views; /* what hr_catalog_streams returns */
 	struct hr_problem *problems;
 	size_t n_problems, problems_room;
+	struct hr_retired *retired;
+	size_t n_retired, retired_room;
 };
 
 /* Adds a line for people. Loses it silently when memory is short: then the open fails elsewhere. */

@@ -233,6 +233,7 @@ struct hr_stream {
 	bool clock_known;
 	int64_t clock_offset_ns; /* node's wall clock minus the collector's */
 	uint64_t clock_offset_error_ns;
+	uint64_t retired_ns; /* frames were removed by age, size or hand; 0: never */
 	uint64_t last_seq;
 	uint64_t bytes;		/* on disk */
 	struct hr__stream *own; /* the library's part */
@@ -263,6 +264,17 @@ int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog
 void hr_catalog_free(struct hr_catalog *c);
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
+
+/* A job of which streams were removed whole, by age, by size or by hand: what is left of them is this. */
+struct hr_retired {
+	char *job;
+	unsigned streams;
+	uint64_t heard_ns;   /* the last that was heard of them; 0: not known */
+	uint64_t retired_ns; /* when the last was removed; 0: not known */
+};
+
+/* In the order of the stores and their folders. */
+size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **ret);
 
 /* Unpacks one frame (any thread). Free with headrace__frame__free_unpacked. -EBADMSG, -EIO. */
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collector/layout.h"
+#include "common/text.h"
 
 #define MOUNT_MAX 65536u /* highest mount id that is believed */
 
@@ -163,6 +164,8 @@ static void take_state(struct hr_stream *s, int dir_fd)
 
 	if (hr_stream_state_read(dir_fd, &state) < 0)
 		return;
+	if (state.retired_ns > s->retired_ns)
+		s->retired_ns = state.retired_ns;
 	if (s->collected && state.heard_ns < s->heard_ns)
 		return;
 	s->collected = true;
@@ -258,12 +261,20 @@ static void report_gap(struct hr_catalog *c, const struct hr__stream *s, uint64_
 		       uint64_t last)
 {
 	const char *name = s->n_segments ? s->segments[0].name : "";
+	int bytes = (int)(strlen(name) - strlen("/000000.seg"));
 
+	if (first == 1 && s->view.retired_ns > 0) {
+		hr__problem(c,
+			    "%.*s: what it held before was removed on %s (by age, size or an "
+			    "operator); this is what has come since",
+			    bytes, name, hr_text_date(s->view.retired_ns).s);
+		return;
+	}
 	hr__problem(
 	    c,
 	    "%.*s: frames %" PRIu64 " to %" PRIu64
 	    " are missing: a segment was removed or damaged; what they held is in no answer",
-	    (int)(strlen(name) - strlen("/000000.seg")), name, first, last);
+	    bytes, name, first, last);
 }
 
 static int join_frames(struct hr_catalog *c, struct hr__stream *s)

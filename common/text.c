@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /* Length of the well-formed UTF-8 sequence at s[0..n), 0 when there is none (RFC 3629). */
 static size_t utf8_length(const uint8_t *s, size_t n)
@@ -203,6 +204,17 @@ struct hr_human hr_text_duration(uint64_t ns)
 	else
 		snprintf(t.s, sizeof(t.s), "%llu h %02u min", (unsigned long long)(seconds / 3600),
 			 (unsigned)(seconds % 3600 / 60));
+	return t;
+}
+
+struct hr_human hr_text_date(uint64_t real_ns)
+{
+	time_t s = (time_t)(real_ns / 1000000000);
+	struct hr_human t = {"?"};
+	struct tm tm;
+
+	if (gmtime_r(&s, &tm))
+		(void)strftime(t.s, sizeof(t.s), "%Y-%m-%d %H:%M UTC", &tm);
 	return t;
 }
 

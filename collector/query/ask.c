@@ -118,28 +118,53 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	return NULL;
 }
 
+/* Where nothing is, of any job: what was there before, or that nothing ever was. */
+static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *all,
+			      const char *where, const char *more)
+{
+	char *gone = hr_notes_retired(all, NULL);
+
+	if (gone == NULL)
+		hr_voice_say(&a->voice,
+			     a->filter.one_user ? "note: no job of yours is in %s%s yet"
+						: "note: no job has been recorded into %s%s yet",
+			     where, more);
+	else if (a->filter.job != NULL) /* else the answer's notes say so */
+		hr_voice_say(&a->voice, "note: %s", gone);
+	free(gone);
+}
+
 /* No stream is there: of the job that was asked for, or none at all. */
 static enum hr_ask_status say_empty(const struct hr_ask *a)
 {
 	const char *where = a->where != NULL ? a->where : a->stores[0];
 	const char *more = a->where == NULL && a->n_stores > 1 ? " and the other stores" : "";
+	const char *job = a->filter.job;
 	const struct hr_stream *streams;
 	struct hr_catalog *all = NULL;
 	enum hr_ask_status status = open_catalog(a, NULL, &all);
-	size_t n = status == HR_ASK_ANSWERED ? hr_catalog_streams(all, &streams) : 0;
-	char *jobs = n > 0 ? job_list(streams, n) : NULL;
+	char *gone, *jobs = NULL;
+	size_t n;
 
-	if (status == HR_ASK_ANSWERED && n == 0)
-		hr_voice_say(&a->voice,
-			     a->filter.one_user ? "note: no job of yours is in %s%s yet"
-						: "note: no job has been recorded into %s%s yet",
-			     where, more);
-	if (status == HR_ASK_ANSWERED && n > 0)
-		hr_voice_say(&a->voice, "no job '%s' in %s%s; there is: %s", a->filter.job, where,
-			     more, jobs != NULL ? jobs : "");
+	if (status != HR_ASK_ANSWERED)
+		return status;
+	n = hr_catalog_streams(all, &streams);
+	gone = job != NULL ? hr_notes_retired(all, job) : NULL;
+	if (gone != NULL) {
+		hr_voice_say(&a->voice, "nothing is left in %s%s: %s", where, more, gone);
+		status = HR_ASK_NO_STORE;
+	} else if (n > 0) {
+		jobs = job_list(streams, n);
+		hr_voice_say(&a->voice, "no job '%s' in %s%s; there is: %s", job, where, more,
+			     jobs != NULL ? jobs : "");
+		status = HR_ASK_NO_STORE;
+	} else {
+		say_nothing_there(a, all, where, more);
+	}
+	free(gone);
 	free(jobs);
 	hr_catalog_free(all);
-	return n > 0 ? HR_ASK_NO_STORE : status;
+	return status;
 }
 
 static void recover_all(const struct hr_ask *a)

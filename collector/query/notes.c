@@ -4,11 +4,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "collector/query/internal.h"
 #include "collector/query/named.h"
 #include "collector/query/value.h"
 #include "collector/left_out.h"
+#include "common/text.h"
+
+#define MAX_RETIRED 12u /* jobs that the note names */
 
 struct notes {
 	const struct hr_voice *voice;
@@ -124,6 +128,66 @@ static void add_left_out(struct hr_query *q, struct notes *notes)
 	}
 }
 
+static void say_retired(FILE *to, const struct hr_retired *r)
+{
+	fprintf(to, "job %s: %u stream%s removed", r->job, r->streams,
+		r->streams == 1 ? " was" : "s were");
+	if (r->retired_ns > 0)
+		fprintf(to, " on %s", hr_text_date(r->retired_ns).s);
+	fputs(" (by age, size or an operator)", to);
+	if (r->heard_ns > 0)
+		fprintf(to, ", last heard of on %s", hr_text_date(r->heard_ns).s);
+}
+
+static void say_all_retired(FILE *to, const struct hr_retired *list, size_t n)
+{
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].retired_ns > last_ns)
+			last_ns = list[i].retired_ns;
+	fprintf(to,
+		"streams of %zu jobs were removed (by age, size or an operator), the last on %s: ",
+		n, hr_text_date(last_ns).s);
+	for (size_t i = 0; i < n && i < MAX_RETIRED; i++)
+		fprintf(to, "%s%s", i > 0 ? ", " : "", list[i].job);
+	if (n > MAX_RETIRED)
+		fprintf(to, " and %zu more", n - MAX_RETIRED);
+}
+
+char *hr_notes_retired(const struct hr_catalog *c, const char *job)
+{
+	const struct hr_retired *list;
+	size_t n = hr_catalog_retired(c, &list), at = 0, bytes;
+	char *text = NULL;
+	FILE *to;
+
+	while (job != NULL && at < n && strcmp(list[at].job, job) != 0)
+		at++;
+	if (at == n)
+		return NULL;
+	to = open_memstream(&text, &bytes);
+	if (to == NULL)
+		return NULL;
+	if (job != NULL || n == 1)
+		say_retired(to, &list[at]);
+	else
+		say_all_retired(to, list, n);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void add_retired(struct hr_query *q, struct notes *notes)
+{
+	char *text = hr_notes_retired(q->catalog, NULL);
+
+	if (text != NULL)
+		add(notes, text);
+	free(text);
+}
+
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice)
 {
 	struct notes notes = {voice, max, 0};
@@ -139,6 +203,7 @@ int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voic
 	if (r < 0 && error != NULL)
 		add(&notes, error);
 	free(error);
+	add_retired(q, &notes);
 	add_left_out(q, &notes);
 	add_damage(q, &notes);
 	if (notes.n > max)

@@ -12,6 +12,12 @@
 #include "collector/query/query.h"
 #include "collector/query/voice.h"
 
+/*
+ * What was removed from the stores and is in no answer, of one job or (NULL) of all, as one line, malloc'ed. NULL: nothing, or no
+ * memory.
+ */
+char *hr_notes_retired(const struct hr_catalog *c, const char *job);
+
 /* Says one line for each note, at most `max`, and how many more there are. */
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice);
 

@@ -89,6 +89,7 @@ static void test_durations(void **state)
 	assert_string_equal(hr_text_duration(12300000000).s, "12.3 s");
 	assert_string_equal(hr_text_duration(123400000000).s, "2 min 03 s");
 	assert_string_equal(hr_text_duration(UINT64_C(3725000000000)).s, "1 h 02 min");
+	assert_string_equal(hr_text_date(UINT64_C(1700000045000000000)).s, "2023-11-14 22:14 UTC");
 }
 
 static void test_parsing(void **state)

@@ -148,7 +148,10 @@ static void test_retired_goes_on(void **state)
 	struct hr_stream_state s;
 	struct hr_writer *w;
 	struct frame f = frame_loss(300);
+	const struct hr_stream *streams;
+	struct hr_catalog *c;
 	uint64_t last;
+	size_t n;
 
 	make(store, "7", "n1", 300, false, START);
 	now_ns = START + 3 * HOUR_NS;
@@ -167,6 +170,9 @@ static void test_retired_goes_on(void **state)
 	assert_int_equal(hr_writer_close(w), 0);
 	assert_int_equal(frames_first(store, "7", "n1", &last), 301);
 	assert_int_equal(last, 301);
+	c = help_open(store, &streams, &n);
+	assert_non_null(help_problem(c, "what it held before was removed on 2023-11-15 01:13 UTC"));
+	hr_catalog_free(c);
 	assert_int_equal(once(store, HOUR_MS, 0).jobs, 0); /* just heard of */
 	now_ns = UINT64_C(4000000000) * 1000000000;
 	assert_int_equal(once(store, HOUR_MS, 0).jobs, 1);

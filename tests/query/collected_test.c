@@ -286,6 +286,52 @@ static void nothing_of_others_shows(void **state)
 	assert_string_equal(said[0], "note: no job of yours is in here yet");
 }
 
+/* What retention leaves of a stream of job 7 or 8: its `state`. */
+static void retire(const char *store, const char *stream, uint32_t uid)
+{
+	char pattern[256];
+	glob_t found;
+
+	collect(store, stream, 0,
+		(struct hr_stream_state){.uid_known = true,
+					 .uid = uid,
+					 .retired = true,
+					 .retired_ns = FIX_REAL_NS + 60 * SECOND});
+	snprintf(pattern, sizeof(pattern), "%s/jobs/%s.*/*.seg", store, stream);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		assert_int_equal(unlink(found.gl_pathv[i]), 0);
+	globfree(&found);
+}
+
+/* An answer never passes over what was removed, nor says that it was never there; and only to those whose it was. */
+static void what_was_removed_is_said(void **state)
+{
+	static const char removed[] =
+	    "job 8: 1 stream was removed on 2023-11-14 22:14 UTC (by age, size or an operator), "
+	    "last heard of on 2023-11-14 22:13 UTC";
+	char text[512];
+	struct fixture f;
+
+	retire(*state, "8/n1", 1000);
+	fixture_open(&f, *state, &options);
+	assert_string_equal(note(&f, "job 8"), removed);
+	fixture_close(&f);
+	free(ask_as(*state, 1000, "8", "SELECT 1", HR_ASK_NO_STORE));
+	snprintf(text, sizeof(text), "nothing is left in here: %s", removed);
+	assert_string_equal(said[0], text);
+	free(ask_as(*state, 1001, "8", "SELECT 1", HR_ASK_ANSWERED));
+	assert_string_equal(said[0], "note: no job of yours is in here yet");
+	retire(*state, "7/n1", 1000);
+	retire(*state, "7/n2", 1000);
+	free(ask_as(*state, 1000, NULL, "SELECT count(*) FROM events", HR_ASK_ANSWERED));
+	assert_string_equal(said[0], "note: streams of 2 jobs were removed (by age, size or an "
+				     "operator), the last on 2023-11-14 22:14 UTC: 7, 8");
+	assert_int_equal(n_said, 1);
+	free(ask_as(*state, 1000, "9", "SELECT 1", HR_ASK_ANSWERED));
+	assert_non_null(strstr(said[0], "note: streams of 2 jobs were removed"));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup_store, fixture_teardown_store)
@@ -296,6 +342,7 @@ int main(void)
 	    TEST(a_user_sees_own_jobs_only),
 	    TEST(a_damaged_state_shows_nothing),
 	    TEST(nothing_of_others_shows),
+	    TEST(what_was_removed_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
