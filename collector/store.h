@@ -233,6 +233,7 @@ struct hr_stream {
 	bool clock_known;
 	int64_t clock_offset_ns; /* node's wall clock minus the collector's */
 	uint64_t clock_offset_error_ns;
+	uint64_t closed_ns;  /* an operator expects no more of it; 0: no */
 	uint64_t retired_ns; /* frames were removed by age, size or hand; 0: never */
 	uint64_t last_seq;
 	uint64_t bytes;		/* on disk */

@@ -171,6 +171,7 @@ static void take_state(struct hr_stream *s, int dir_fd)
 	s->collected = true;
 	s->connected = state.connected;
 	s->heard_ns = state.heard_ns;
+	s->closed_ns = state.closed_ns;
 	s->clock_known = state.clock_known;
 	s->clock_offset_ns = state.clock_offset_ns;
 	s->clock_offset_error_ns = state.clock_error_ns;

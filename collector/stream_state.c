@@ -51,6 +51,7 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	s.retired = msg->stream_state->retired;
 	s.retired_ns = msg->stream_state->retired_ns;
 	s.ended = msg->stream_state->ended;
+	s.closed_ns = msg->stream_state->closed_ns;
 	headrace__frame__free_unpacked(msg, NULL);
 	*ret = s;
 	return 0;
@@ -104,6 +105,7 @@ int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bo
 	state.retired = s->retired;
 	state.retired_ns = s->retired_ns;
 	state.ended = s->ended;
+	state.closed_ns = s->closed_ns;
 	frame.body_case = HEADRACE__FRAME__BODY_STREAM_STATE;
 	frame.stream_state = &state;
 	r = hr_frame_pack(&frame, 0, &buf, &bytes);

@@ -32,6 +32,7 @@ struct hr_stream_state {
 	bool retired;	     /* it has no segments, and goes on behind `mark` */
 	uint64_t retired_ns; /* when some were removed last, by the same clock; 0: never */
 	bool ended;	     /* what was removed ended in a StreamEnd */
+	uint64_t closed_ns;  /* when an operator said that nothing will come any more; 0: it may */
 };
 
 /* -ENOENT: none; -EBADMSG: damaged; -errno. */

@@ -80,7 +80,7 @@
 #define HR_COLUMNS_NODES(X) HR_COLUMNS_STREAM(X) \
 	X(boot, VARCHAR) X(clock_offset_ns, BIGINT) X(clock_error_ns, BIGINT) \
 	X(instance, UBIGINT) X(state, VARCHAR) X(events, BIGINT) X(stored_bytes, BIGINT)
-#define HR_HIDDEN_NODES(X) X(heard_ns, BIGINT) X(silent_ns, BIGINT)
+#define HR_HIDDEN_NODES(X) X(heard_ns, BIGINT) X(silent_ns, BIGINT) X(closed_ns, BIGINT)
 
 #define HR_COLUMNS_LOSSES(X) HR_COLUMNS_PROCESS(X) \
 	X(reason, VARCHAR) X(op, VARCHAR) X(count, BIGINT) X(bytes, BIGINT) X(dur_ns, BIGINT)

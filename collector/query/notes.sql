@@ -24,7 +24,12 @@ notes AS (
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
         WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
         ELSE 'its recording was cut short (headraced was killed, or told to stop): what its processes did after that is missing' END)
-    FROM nodes WHERE state NOT IN ('ended', 'silent')
+    FROM hr_nodes() WHERE state NOT IN ('ended', 'silent') AND closed_ns IS NULL
+    UNION ALL
+    SELECT 3, job, format('job {}, node {}: closed by an operator on {} UTC, last heard of on {} UTC: what it recorded after that is missing',
+                          job, node, strftime(make_timestamp_ns(closed_ns), '%Y-%m-%d %H:%M'),
+                          coalesce(strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M'), '?'))
+    FROM hr_nodes() WHERE state = 'killed' AND closed_ns IS NOT NULL
     UNION ALL
     SELECT 3, job, format('job {}, node {}: nothing heard since {} UTC ({} s): what it recorded since is missing here (totals, as in ranks, workers, files and summary, also of some time before: events have more); it may lie in that node''s spool',
                           job, node, CASE WHEN heard_ns IS NULL THEN 'its beginning,'

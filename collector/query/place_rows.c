@@ -156,6 +156,9 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_heard_ns:
 		hr__cell_nonzero(c, s->heard_ns);
 		break;
+	case HR_NODES_closed_ns:
+		hr__cell_nonzero(c, s->closed_ns);
+		break;
 	case HR_NODES_silent_ns:
 		c->null = rows->st->state != HR_STREAM_SILENT;
 		c->u = rows->q->now_ns > s->heard_ns ? rows->q->now_ns - s->heard_ns : 0;

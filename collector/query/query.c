@@ -38,6 +38,8 @@ static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream
 		return HR_STREAM_ENDED;
 	if (!s->collected)
 		return s->live ? HR_STREAM_RUNNING : HR_STREAM_CUT;
+	if (s->closed_ns > 0)
+		return HR_STREAM_CUT;
 	if (!s->connected || (q->now_ns > s->heard_ns && q->now_ns - s->heard_ns > q->silent_ns))
 		return HR_STREAM_SILENT;
 	return HR_STREAM_RUNNING;

@@ -232,6 +232,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__s
 	s->state.has_secret = true;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
 	s->state.retired = false; /* it has a segment again, which knows the mark */
+	s->state.closed_ns = 0;	  /* who closed it was wrong: its node is back */
 	if (ch->right.own_jobs) {
 		s->state.uid_known = true;
 		s->state.uid = ch->right.uid;

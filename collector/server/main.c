@@ -3,6 +3,7 @@
  * headrace-collector - takes the streams of many daemons into one store, and answers queries about it
  *
  *      headrace-collector [--config FILE] [--KEY VALUE]...
+ *      headrace-collector close-job JOB [--node NODE] | remove-job JOB [--config FILE] [--store FOLDER]
  *      headrace-collector query-worker FD          its own child, which runs one query
  */
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/server/admin.h"
 #include "collector/server/check.h"
 #include "collector/server/config.h"
 #include "collector/server/manual.h"
@@ -24,6 +26,9 @@ struct options {
 	struct hr_collector_config config;
 	const char *file; /* NULL: the usual one, if it is there */
 	bool check;
+	bool remove;
+	const char *job; /* of close-job, remove-job; NULL: to serve */
+	const char *node;
 };
 
 static void say(const char *text)
@@ -86,6 +91,11 @@ static int read_flags(int argc, char **argv, struct options *o)
 			i += 2;
 			continue;
 		}
+		if (strcmp(argv[i], "--node") == 0 && i + 1 < argc && o->job && !o->remove) {
+			o->node = argv[i + 1];
+			i += 2;
+			continue;
+		}
 		r = hr_config_flag(hr_collector_keys, hr_collector_n_keys, &o->config, argc, argv,
 				   &i, &error);
 		if (r == -ENOENT) {
@@ -99,10 +109,18 @@ static int read_flags(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-/* All mistakes are said, not only the first. */
-static int serve(int argc, char **argv)
+static int do_what_was_asked(const struct options *o)
 {
-	struct options o = {0};
+	if (o->remove)
+		return hr_admin_remove_job(o->config.store, o->job);
+	if (o->job)
+		return hr_admin_close_job(o->config.store, o->job, o->node);
+	return o->check ? EXIT_SUCCESS : hr_server_run(&o->config);
+}
+
+/* All mistakes are said, not only the first. */
+static int run(int argc, char **argv, struct options o)
+{
 	int r = hr_config_init(hr_collector_keys, hr_collector_n_keys, &o.config), status;
 	bool good;
 
@@ -116,7 +134,7 @@ static int serve(int argc, char **argv)
 	else if (!good)
 		status = EXIT_USAGE;
 	else
-		status = o.check ? EXIT_SUCCESS : hr_server_run(&o.config);
+		status = do_what_was_asked(&o);
 	hr_config_done(hr_collector_keys, hr_collector_n_keys, &o.config);
 	return status;
 }
@@ -140,5 +158,14 @@ int main(int argc, char **argv)
 		hr_collector_man(stdout);
 		return EXIT_SUCCESS;
 	}
-	return serve(argc, argv);
+	if (argc >= 2 &&
+	    (strcmp(argv[1], "close-job") == 0 || strcmp(argv[1], "remove-job") == 0)) {
+		if (argc == 2 || argv[2][0] == '-') {
+			fprintf(stderr, "headrace-collector: %s needs the job's name\n", argv[1]);
+			return EXIT_USAGE;
+		}
+		return run(argc - 2, argv + 2,
+			   (struct options){.job = argv[2], .remove = argv[1][0] == 'r'});
+	}
+	return run(argc, argv, (struct options){0});
 }

@@ -13,17 +13,7 @@
 #include "collector/segment.h"
 #include "collector/stream_state.h"
 
-/* A folder of a stream, while it is visited. */
-struct folder {
-	int fd;
-	int job_fd;
-	const char *name;
-};
-
-/* Calls `visit` for each folder of streams in a job. 0, or the first error. */
-typedef int visit_stream(const struct folder *f, void *context);
-
-static int each_stream(int jobs_fd, const char *job, visit_stream *visit, void *context)
+int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context)
 {
 	int fd = openat(jobs_fd, job, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -36,7 +26,7 @@ static int each_stream(int jobs_fd, const char *job, visit_stream *visit, void *
 		return r;
 	}
 	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		struct folder f = {.job_fd = fd, .name = entry->d_name};
+		struct hr__stream_folder f = {.job_fd = fd, .name = entry->d_name};
 		int error;
 
 		if (entry->d_name[0] == '.')
@@ -72,7 +62,7 @@ static uint64_t ns_of(const struct timespec *t)
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-static int look(const struct folder *f, void *context)
+static int look(const struct hr__stream_folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
 	struct hr_stream_state state;
@@ -100,7 +90,7 @@ static int look(const struct folder *f, void *context)
 int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret)
 {
 	*ret = (struct hr__retire_job){0};
-	return each_stream(jobs_fd, job, look, ret);
+	return hr__each_stream(jobs_fd, job, look, ret);
 }
 
 /* ---- the last segment ------------------------------------------------------------------------ */
@@ -166,22 +156,31 @@ static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 	return r;
 }
 
-static int check_ended(const struct folder *f, void *context)
+bool hr__stream_over(int stream_fd)
 {
+	struct hr_stream_state state;
 	struct hr__frame_entry last;
-	bool *ended = context;
-	int r = last_frame(f->fd, &last);
+	int r;
 
-	if (r != -ENODATA) /* else it has left already */
-		*ended &= r == 0 && last.kind == HEADRACE__FRAME__BODY_STREAM_END;
+	if (hr_stream_state_read(stream_fd, &state) == 0 && state.closed_ns > 0)
+		return true;
+	r = last_frame(stream_fd, &last);
+	return r == -ENODATA || (r == 0 && last.kind == HEADRACE__FRAME__BODY_STREAM_END);
+}
+
+static int check_over(const struct hr__stream_folder *f, void *context)
+{
+	bool *over = context;
+
+	*over &= hr__stream_over(f->fd);
 	return 0;
 }
 
 bool hr__retire_ended(int jobs_fd, const char *job)
 {
-	bool ended = true;
+	bool over = true;
 
-	return each_stream(jobs_fd, job, check_ended, &ended) == 0 && ended;
+	return hr__each_stream(jobs_fd, job, check_over, &over) == 0 && over;
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */
@@ -237,7 +236,7 @@ static int retire_locked(int stream_fd, struct retiring *what)
 	return r < 0 ? r : remove_segments(stream_fd, &what->bytes);
 }
 
-static int retire(const struct folder *f, void *context)
+static int retire(const struct hr__stream_folder *f, void *context)
 {
 	int lock, r = hr__stream_lock(f->fd, &lock);
 
@@ -251,7 +250,7 @@ static int retire(const struct folder *f, void *context)
 int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes)
 {
 	struct retiring what = {.now_ns = now_ns};
-	int r = each_stream(jobs_fd, job, retire, &what);
+	int r = hr__each_stream(jobs_fd, job, retire, &what);
 
 	*ret_bytes = what.bytes;
 	return r;
@@ -299,7 +298,7 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 }
 
 /* Whoever wants to write into it meanwhile finds no folder, and makes it anew. */
-static int forget(const struct folder *f, void *context)
+static int forget(const struct hr__stream_folder *f, void *context)
 {
 	struct forgetting *when = context;
 	int lock;
@@ -322,7 +321,7 @@ unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_n
 	struct forgetting when = {.ended_before_ns = ended_before_ns,
 				  .silent_before_ns = silent_before_ns};
 
-	(void)each_stream(jobs_fd, job, forget, &when);
+	(void)hr__each_stream(jobs_fd, job, forget, &when);
 	if (when.n > 0)
 		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless others are left in it */
 	return when.n;

@@ -12,6 +12,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A folder of a stream, while it is visited. */
+struct hr__stream_folder {
+	int fd;
+	int job_fd;
+	const char *name;
+};
+
+/* Calls `visit` for each folder of streams in a job. 0, or the first error. */
+typedef int hr__visit_stream(const struct hr__stream_folder *f, void *context);
+int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
+
+/* Will nothing come any more: does its last segment end in a StreamEnd, has it none, or is it closed? */
+bool hr__stream_over(int stream_fd);
+
 struct hr__retire_job {
 	uint64_t bytes;	   /* of segments */
 	uint64_t heard_ns; /* latest sign of life of any stream, or change of a segment */
@@ -20,7 +34,7 @@ struct hr__retire_job {
 
 int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret);
 
-/* Does each stream's last segment end in a StreamEnd? */
+/* Is each of its streams over? */
 bool hr__retire_ended(int jobs_fd, const char *job);
 
 /*

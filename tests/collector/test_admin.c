@@ -4,11 +4,16 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[2048], store_path[2100], log_path[2100];
+#include "collector/stream_state.h"
+
+static char folder[2048], store_path[2100];
+static char log_path[2100], running_path[2100]; /* of what is run, and of the collector beside it */
 
 static int setup(void **state)
 {
@@ -17,6 +22,7 @@ static int setup(void **state)
 	snprintf(folder, sizeof(folder), "%s", help_path(state, ""));
 	snprintf(store_path, sizeof(store_path), "%sstore", folder);
 	snprintf(log_path, sizeof(log_path), "%slog", folder);
+	snprintf(running_path, sizeof(running_path), "%srunning", folder);
 	return r;
 }
 
@@ -107,15 +113,163 @@ static void test_check_surroundings(void **state)
 /* Beside the collector that runs with it a configuration is still good. */
 static void test_check_while_it_runs(void **state)
 {
-	char log[2100];
 	struct collector c;
 
 	(void)state;
-	snprintf(log, sizeof(log), "%srunning", folder);
-	collector_start(&c, store_path, log, NULL);
+	collector_start(&c, store_path, running_path, NULL);
 	assert_int_equal(
 	    collector_run(store_path, log_path, "--check-config", "--listen", c.address, NULL), 0);
 	assert_int_equal(collector_stop(&c), 0);
+}
+
+/* ---- close-job, remove-job ------------------------------------------------------------------- */
+
+/* `headrace-collector NAME JOB --store STORE [EXTRA EXTRA]`: its exit status; what it says is in `log_path`. */
+static int command(struct collector *c, const char *name, const char *job, const char *more,
+		   const char *value)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+		dup2(fd, STDOUT_FILENO);
+		dup2(fd, STDERR_FILENO);
+		execl(HEADRACE_COLLECTOR, HEADRACE_COLLECTOR, name, job, "--store", store_path,
+		      more, value, NULL);
+		_exit(127);
+	}
+	snprintf(c->log, sizeof(c->log), "%s", log_path);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* A collector, and what it had of job 7 when it was started: n1 has ended after 5 frames, n2 stands at 4. */
+static void start_with_job(struct collector *c)
+{
+	struct client d;
+
+	collector_start(c, store_path, running_path, NULL);
+	client_join(&d, c->address, "n1");
+	for (uint32_t channel = 1; channel <= 2; channel++) {
+		client_open(&d, channel, "7", channel == 1 ? "n1" : "n2", 5);
+		client_opened(&d, channel);
+		client_use(&d, channel);
+		client_losses(&d, 2, 4);
+		client_acked(&d, channel, 4);
+	}
+	client_use(&d, 1);
+	client_frame(&d, frame_end(5));
+	client_acked(&d, 1, 5);
+	client_done(&d);
+	assert_int_equal(collector_stop(c), 0); /* else they are its own for another minute */
+	collector_start(c, store_path, running_path, NULL);
+}
+
+static void read_state(const char *node, struct hr_stream_state *ret)
+{
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/jobs/7/%s.0000000000000001-0", store_path, node);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(hr_stream_state_read(fd, ret), 0);
+	close(fd);
+}
+
+/* The stream of a node that is gone is closed; should it come back, it goes on. */
+static void test_close(void **state)
+{
+	struct hr_stream_state s;
+	struct collector c, told;
+	struct client d;
+
+	(void)state;
+	start_with_job(&c);
+	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
+	assert_true(collector_said(&told, "job 7, node n2: closed; last heard of on "));
+	assert_false(collector_said(&told, "n1"));
+	read_state("n2", &s);
+	assert_true(s.closed_ns > 0 && !s.connected && s.has_secret);
+	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
+	assert_true(collector_said(&told, "nothing to close"));
+	client_join(&d, c.address, "n2");
+	client_open(&d, 1, "7", "n2", 5);
+	assert_int_equal(client_opened(&d, 1), 4);
+	read_state("n2", &s);
+	assert_true(s.closed_ns == 0 && s.connected);
+	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 1);
+	assert_true(collector_said(&told, "node n2: not closed: a daemon has it open"));
+	assert_int_equal(command(&told, "close-job", "7", "--node", "n1"), 0);
+	assert_true(collector_said(&told, "job 7, node n1: nothing to close"));
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+	frames_check(store_path, "7", "n2", 4);
+}
+
+/* The data goes and the marks stay, unless a daemon is there. */
+static void test_remove(void **state)
+{
+	struct hr_stream_state s;
+	struct collector c, told;
+	struct client d;
+	uint64_t last;
+
+	(void)state;
+	start_with_job(&c);
+	client_join(&d, c.address, "n2");
+	client_open(&d, 1, "7", "n2", 5);
+	assert_int_equal(client_opened(&d, 1), 4);
+	assert_int_equal(command(&told, "remove-job", "7", NULL, NULL), 1);
+	assert_true(collector_said(&told, "job 7 stays: a daemon has it open"));
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+	collector_start(&c, store_path, running_path, NULL);
+	assert_int_equal(command(&told, "remove-job", "7", NULL, NULL), 0);
+	assert_true(collector_said(&told, "removed"));
+	frames_first(store_path, "7", "n2", &last);
+	assert_int_equal(last, 0);
+	read_state("n1", &s);
+	assert_true(s.retired && s.ended && s.retired_ns > 0 && s.mark == 5);
+	client_join(&d, c.address, "n2");
+	client_open(&d, 1, "7", "n2", 5);
+	assert_int_equal(client_opened(&d, 1), 4);
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
+static void test_commands(void **state)
+{
+	struct hr_stream_state s;
+	struct collector c, told;
+	char path[4096], chown[4096];
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 1);
+	start_with_job(&c);
+	assert_int_equal(collector_stop(&c), 0);
+	assert_int_equal(command(&told, "close-job", "8", NULL, NULL), 1);
+	assert_true(collector_said(&told, "there is no job '8' in the store"));
+	assert_int_equal(command(&told, "remove-job", "8", NULL, NULL), 1);
+	assert_int_equal(command(&told, "remove-job", "--x", NULL, NULL), 2);
+	assert_int_equal(command(&told, "remove-job", "7", "--node", "n1"), 2);
+	if (getuid() != 0) {
+		printf("SKIPPED a store of another user: not root\n");
+		return;
+	}
+	snprintf(chown, sizeof(chown), "chown -R 65534:65534 %s", store_path);
+	assert_int_equal(system(chown), 0); // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+	assert_int_equal(command(&told, "close-job", "7", "--node", "n2"), 0);
+	read_state("n2", &s);
+	assert_true(s.closed_ns > 0);
+	snprintf(path, sizeof(path), "%s/jobs/7/n2.0000000000000001-0/state", store_path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, 65534); /* the collector can read it */
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, help_teardown)
@@ -126,6 +280,9 @@ int main(void)
 	    T(test_check_says_all),
 	    T(test_check_surroundings),
 	    T(test_check_while_it_runs),
+	    T(test_close),
+	    T(test_remove),
+	    T(test_commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

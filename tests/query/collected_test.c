@@ -286,6 +286,25 @@ static void nothing_of_others_shows(void **state)
 	assert_string_equal(said[0], "note: no job of yours is in here yet");
 }
 
+/* Nobody waits for it any more, and the answer says since when. */
+static void what_was_closed_is_not_silent(void **state)
+{
+	struct fixture f;
+
+	collect(*state, "7/n2", 107,
+		(struct hr_stream_state){.closed_ns = FIX_REAL_NS + 180 * SECOND});
+	fixture_open(&f, *state, &options);
+	fixture_expect(&f, STATES, "n1,ended\nn2,killed\n");
+	fixture_expect(&f, JOB_STATE, "killed,false\n");
+	assert_string_equal(
+	    note(&f, "job 7, node n2: closed"),
+	    "job 7, node n2: closed by an operator on 2023-11-14 22:16 UTC, last heard "
+	    "of on 2023-11-14 22:15 UTC: what it recorded after that is missing");
+	assert_null(note(&f, "job 7, node n2: its"));
+	assert_null(note(&f, "job 7, node n2: nothing"));
+	fixture_close(&f);
+}
+
 /* What retention leaves of a stream of job 7 or 8: its `state`. */
 static void retire(const char *store, const char *stream, uint32_t uid)
 {
@@ -342,6 +361,7 @@ int main(void)
 	    TEST(a_user_sees_own_jobs_only),
 	    TEST(a_damaged_state_shows_nothing),
 	    TEST(nothing_of_others_shows),
+	    TEST(what_was_closed_is_not_silent),
 	    TEST(what_was_removed_is_said),
 	};
 

@@ -1,6 +1,6 @@
 -- The nodes of each job
 -- column node, state: running; silent: the collector hears nothing of its daemon; ended; killed: the recording there was cut
--- short, its daemon killed or told to stop
+-- short, its daemon killed or told to stop, or an operator has closed it (headrace-collector close-job)
 -- column ranks, procs: seen there
 -- column events, stored_bytes: single operations, and what all its data takes on disk
 -- column clock_offset_s, clock_error_s: its clock minus the collector's, and how far that may be off; NULL without a collector
