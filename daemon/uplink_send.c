@@ -375,6 +375,14 @@ static bool is_final(const char *reason)
 	return false;
 }
 
+/* Why nothing moves, for whoever asks. */
+static void note_wait(struct hr_uplink *u, const char *what, const char *why)
+{
+	pthread_mutex_lock(&u->lock);
+	snprintf(u->stats.error, sizeof(u->stats.error), "%s: %s", what, why);
+	pthread_mutex_unlock(&u->lock);
+}
+
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 {
 	struct hr__sending *s = hr__streams_by_channel(u, m->channel);
@@ -386,10 +394,7 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 	if (strcmp(m->reason, "gap") == 0 && s->state != HR__SENDING_OPENING) {
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0) {
-		pthread_mutex_lock(&u->lock);
-		snprintf(u->stats.error, sizeof(u->stats.error),
-			 "the collector's store takes nothing: %s", m->text);
-		pthread_mutex_unlock(&u->lock);
+		note_wait(u, "the collector's store takes nothing", m->text);
 		/* Of one that is being opened the collector says Opened as soon as there is room. */
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
@@ -402,6 +407,8 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		lose_channel(u, s); /* the collector has closed it */
 		hr__send_aside(u, s, m->reason, m->text);
 	} else {
+		if (strcmp(m->reason, "limit") == 0)
+			note_wait(u, "the collector takes no new stream now", m->text);
 		lose_channel(u, s);
 		s->state = HR__SENDING_KNOWN;
 		s->retry_ms = hr__uplink_now(u) + (m->retry_ms ? m->retry_ms : LATER_MS);

@@ -54,6 +54,10 @@ const struct hr_config_key hr_collector_keys[] = {
      .help = "Room there of one query."},
     {KEY("max_connections", NUMBER, max_connections), .value_name = "N", .otherwise = "16384",
      .help = "Past it those that have not said who they are go first."},
+    {KEY("new_streams_per_user", NUMBER, new_streams_per_user), .value_name = "N",
+     .otherwise = "100000",
+     .help = "Streams (one for each node of each run) that a user may begin in 24 hours, nodes and "
+	     "root any number; 0: no limit."},
     {KEY("max_frame", BYTES, max_frame_bytes), .value_name = "SIZE", .otherwise = "16MiB",
      .help = "Largest frame of a stream."},
     {KEY("window", BYTES, window_bytes), .value_name = "SIZE", .otherwise = "32MiB",

@@ -33,6 +33,7 @@ struct hr_collector_config {
 	char *query_spill;
 	uint64_t query_spill_bytes;
 	uint64_t max_connections;
+	uint64_t new_streams_per_user;
 	uint64_t max_frame_bytes;
 	uint64_t window_bytes;
 	uint64_t memory_bytes;

@@ -413,6 +413,7 @@ int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret)
 	in->config.threads = threads;
 	in->answers_last = &in->answers;
 	pthread_mutex_init(&in->lock, NULL);
+	pthread_mutex_init(&in->begun_lock, NULL);
 	in->store = strdup(config->store);
 	in->store_fd = open(config->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!in->store)
@@ -487,6 +488,8 @@ void hr_ingest_free(struct hr_ingest *in)
 		if (in->workers[i].started)
 			worker_done(&in->workers[i]);
 	pthread_mutex_destroy(&in->lock);
+	pthread_mutex_destroy(&in->begun_lock);
+	free(in->begun);
 	if (in->store_fd >= 0)
 		close(in->store_fd);
 	free(in->store);

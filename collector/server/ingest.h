@@ -18,7 +18,7 @@
  * What a channel goes through (the store thread decides, the loop learns it from answers):
  *
  *      opening --OPENED--> open --NACK closed--> over
- *         +------NACK closed-------------------^     (denied, in_use, malformed, behind, version, error)
+ *         +------NACK closed-------------------^     (denied, limit, in_use, malformed, behind, version, error)
  *      open --NACK full, gap--> open: frames behind mark + 1 are ignored until mark + 1 comes
  *      opening --NACK full--> opening: the store has no room for it; tried again, OPENED follows
  */
@@ -42,6 +42,8 @@ struct hr_ingest_config {
 	size_t index_bytes;  /* of memory, for the index of one open segment */
 	size_t unpack_bytes; /* of memory, for one frame unpacked */
 	size_t max_streams;  /* open at a time: each has descriptors; 0: any number */
+	uint64_t
+	    max_new; /* streams that one user (own_jobs) may begin in 24 hours; 0: any number */
 	uint64_t (*real_ns)(void); /* wall clock */
 	void (*wake)(void *self);  /* there are answers; any thread */
 	void *self;

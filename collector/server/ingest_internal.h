@@ -2,7 +2,7 @@
 /*
  * ingest_internal.h - the inside of ingest
  *
- * ingest.c queues and threads; ingest_open.c who may have a stream; ingest_frame.c what is appended; ingest_commit.c what is on
+ * ingest.c queues and threads; ingest_open.c who may have a stream, ingest_limit.c who has begun too many; ingest_frame.c what is appended; ingest_commit.c what is on
  * disk, `state` files, and streams that nobody uses. All but ingest.c runs in store threads, and a worker touches its own
  * streams only.
  */
@@ -66,6 +66,7 @@ struct hr__stream {
 	struct hr_stream_state state;
 	uint64_t durable; /* all up to here is on disk */
 	bool changed;	  /* among worker->changed */
+	bool begins;	  /* the store had nothing of it before */
 	bool opening;	  /* `owner` waits for OPENED */
 	int error;	  /* of its own part of a commit */
 	bool ack_due;
@@ -98,6 +99,13 @@ struct hr__worker {
 	uint64_t ticked_ms;
 };
 
+/* How many streams a user has begun in the 24 hours from the first of them on. */
+struct hr__begun {
+	uint32_t uid;
+	uint64_t n;
+	uint64_t since_ms;
+};
+
 struct hr_ingest {
 	struct hr_ingest_config config;
 	char *store;
@@ -105,6 +113,9 @@ struct hr_ingest {
 	pthread_mutex_t lock; /* of answers and `running` */
 	struct hr__answer *answers, **answers_last;
 	unsigned running;
+	pthread_mutex_t begun_lock;
+	struct hr__begun *begun; /* of whoever has begun any since the collector was started */
+	size_t n_begun, begun_room;
 	struct hr__worker workers[];
 };
 
@@ -127,6 +138,12 @@ __attribute__((format(printf, 4, 5))) void hr__nack(struct hr__worker *w, struct
 
 /* Hands the worker's answers to the loop. */
 void hr__answers_flush(struct hr__worker *w);
+
+/* ---- ingest_limit.c ---------------------------------------------------------------------------- */
+
+/* May user `uid` begin another stream now? */
+bool hr__may_begin(struct hr_ingest *in, uint32_t uid);
+void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 
 /* ---- ingest_open.c ----------------------------------------------------------------------------- */
 

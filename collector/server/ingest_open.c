@@ -18,8 +18,9 @@
 #include "collector/layout.h"
 #include "common/fnv.h"
 
-#define USER_DIVIDE 4u	 /* of max_streams */
-#define RETRIES_MAX 512u /* in a tick */
+#define USER_DIVIDE 4u	   /* of max_streams */
+#define RETRIES_MAX 512u   /* in a tick */
+#define LIMIT_MS    60000u /* Nack.retry_ms of who has begun too many */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -192,6 +193,16 @@ static int open_folders(const struct hr__worker *w, const struct hr_stream_id *i
 	return *ret_stream < 0 ? -errno : 0;
 }
 
+static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
+{
+	hr__nack(w, ch,
+		 &(struct hr__nack){
+		     .reason = "limit", .retry_ms = LIMIT_MS, .closed = true, .alarm = true},
+		 "user %u has begun %llu streams within 24 hours, and no more are taken from one "
+		 "user (new_streams_per_user): that of job %s waits",
+		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
+}
+
 /* Its state, and whether this peer may go on with it; -ECANCELED: no, and it has been told so. */
 static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
 {
@@ -201,8 +212,14 @@ static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *
 		r = hr_stream_state_read(stream, &s->state);
 	if (r == 0 && denied(w, ch, &s->state))
 		r = -ECANCELED;
-	if (r == -ENOENT)
+	if (r == -ENOENT) {
+		s->begins = true;
 		r = 0;
+	}
+	if (r == 0 && s->begins && ch->right.own_jobs && !hr__may_begin(w->ingest, ch->right.uid)) {
+		too_many_begun(w, ch);
+		r = -ECANCELED;
+	}
 	if (r == 0 && ch->right.own_jobs && job >= 0 && job_of_another(job, ch->right.uid)) {
 		hr__channel_end(w, ch, "denied", true,
 				"job %s belongs to another user: choose another name", s->job);
@@ -287,6 +304,8 @@ static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *
 	if (r == 0)
 		r = open_writer(w, ch, s);
 	if (r == 0) {
+		if (s->begins && ch->right.own_jobs)
+			hr__has_begun(w->ingest, ch->right.uid);
 		put(w, s);
 		*ret = s;
 	} else if (s) {

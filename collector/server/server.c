@@ -288,6 +288,7 @@ static int make_parts(struct server *s)
 	};
 	int r;
 
+	ingest.max_new = s->config->new_streams_per_user;
 	ingest.max_streams = s->max_files / 2 / STREAM_FILES;
 	ingest.store = s->store;
 	ingest.wake = wake;

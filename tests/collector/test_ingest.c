@@ -391,6 +391,33 @@ static void test_a_user_has_a_share_of_streams(void **state)
 	stop(&rig);
 }
 
+/* A user begins no more than so many; what has begun goes on, and a node is free. */
+static void test_a_user_begins_so_many(void **state)
+{
+	const struct hr_ingest_right user = {.own_jobs = true, .uid = 1000, .peer = "user 1000"};
+	static const char *const nodes[] = {"n1", "n2"};
+	struct hr_ingest_config config = hr_ingest_defaults;
+	struct rig rig;
+	struct end e;
+
+	config.max_new = 2;
+	start(&rig, state, &config);
+	for (unsigned i = 0; i < 4; i++) { /* each twice: the second time it is there */
+		open_raw(&rig, &e, nodes[i % 2], 5, &user, 0, 0);
+		assert_int_equal(e.opened, 1);
+		hr_ingest_close(e.channel);
+	}
+	open_raw(&rig, &e, "n3", 5, &user, 0, 0);
+	wait_nack(&e, 1, "limit");
+	assert_true(e.last.closed && e.last.retry_ms >= 1000);
+	assert_non_null(strstr(e.text, "user 1000 has begun 2 streams"));
+	hr_ingest_close(e.channel);
+	open_raw(&rig, &e, "n3", 5, &anything, 0, 0);
+	assert_int_equal(e.opened, 1);
+	hr_ingest_close(e.channel);
+	stop(&rig);
+}
+
 /* ---- who may -------------------------------------------------------------------------------- */
 
 static void test_takeover(void **state)
@@ -747,6 +774,7 @@ int main(void)
 	    T(test_closed_is_gone),
 	    T(test_streams_have_a_limit),
 	    T(test_a_user_has_a_share_of_streams),
+	    T(test_a_user_begins_so_many),
 	    T(test_takeover),
 	    T(test_denied_later),
 	    T(test_denied_of_a_run),

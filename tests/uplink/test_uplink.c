@@ -408,8 +408,8 @@ static void refused_streams_are_set_aside(void **state)
 	}
 }
 
-/* For a while: asked again, and not set aside. */
-static void streams_in_use_are_tried_again(void **state)
+/* For a while: asked again, and not set aside. `says`: what a person is told meanwhile; "": anything. */
+static void tried_again(void **state, const char *reason, const char *says)
 {
 	struct fake_seen seen = {0};
 	struct fake *f;
@@ -417,7 +417,7 @@ static void streams_in_use_are_tried_again(void **state)
 
 	leave_stream(state, "job", 3, KIB);
 	rig_init(&rig, state);
-	f = collector(&rig, (struct fake_options){.store = store(&rig, "a"), .nack = "in_use"});
+	f = collector(&rig, (struct fake_options){.store = store(&rig, "a"), .nack = reason});
 	start(&rig);
 	while (seen.opens < 3) {
 		pause_ms(10);
@@ -425,8 +425,20 @@ static void streams_in_use_are_tried_again(void **state)
 	}
 	assert_int_equal(stats(&rig).aside, 0);
 	assert_int_equal(stats(&rig).frames, 4 + 1);
+	WAIT_FOR(&rig, strcmp(now.error, says) == 0 || says[0] == '\0');
 	fake_stop(f);
 	rig_done(&rig);
+}
+
+static void streams_in_use_are_tried_again(void **state)
+{
+	tried_again(state, "in_use", "");
+}
+
+static void streams_beyond_a_limit_are_tried_again(void **state)
+{
+	tried_again(state, "limit",
+		    "the collector takes no new stream now: because the test wants it");
 }
 
 /* The spool has lost its tail, and new frames would get numbers that the collector knows for others. */
@@ -681,6 +693,7 @@ int main(void)
 	    CASE(a_better_collector_is_gone_back_to),
 	    CASE(refused_streams_are_set_aside),
 	    CASE(streams_in_use_are_tried_again),
+	    CASE(streams_beyond_a_limit_are_tried_again),
 	    CASE(a_stream_behind_its_mark_is_set_aside),
 	    CASE(an_ended_stream_behind_its_mark_is_done_with),
 	    CASE(a_stream_without_its_secret_is_set_aside),
