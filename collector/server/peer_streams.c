@@ -90,13 +90,19 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
+/* Where the channel of this number hangs, or would. */
+static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
+{
+	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next_number;
+	return at;
+}
+
 static struct hr__chan *find(struct hr__peer *p, uint32_t number)
 {
-	struct hr__chan *chan = number ? p->chans : NULL;
-
-	while (chan && chan->number != number)
-		chan = chan->next;
-	return chan;
+	return p->by_number ? *place_of(p, number) : NULL;
 }
 
 static void opened(struct hr__chan *chan)
@@ -113,6 +119,8 @@ static void drop(struct hr__chan *chan)
 	if (p->current == chan)
 		p->current = NULL;
 	opened(chan);
+	*place_of(p, chan->number) = chan->next_number;
+	chan->next_number = NULL;
 	chan->number = 0;
 	p->n_busy++;
 	hr_ingest_close(chan->channel);
@@ -201,7 +209,9 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		return;
 	}
 	snprintf(right.peer, sizeof(right.peer), "%.*s", (int)sizeof(right.peer) - 1, p->who.text);
-	chan = calloc(1, sizeof(*chan));
+	if (!p->by_number)
+		p->by_number = calloc(HR__CHAN_BUCKETS, sizeof(struct hr__chan *));
+	chan = p->by_number ? calloc(1, sizeof(*chan)) : NULL;
 	if (chan) {
 		chan->peers = p->peers;
 		chan->peer = p;
@@ -214,6 +224,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		return;
 	}
 	put(chan, &p->chans);
+	*place_of(p, o->channel) = chan;
 	p->n_chans++;
 	p->n_busy++;
 	if (p->clock.best.known) /* a short job would be over before the next Pong */

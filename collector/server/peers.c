@@ -14,6 +14,8 @@
 #define HELLO_MS     10000u
 #define FRAME_MS     300000u /* for one frame of whatever size */
 #define SILENT_PINGS 3u
+#define IDLE_PINGS   12u /* that a client stays which has read its answer, and asks nothing more */
+#define UNREAD_MS    3600000u	/* that it has for reading it */
 #define UNREAD_BYTES (4u << 20) /* of answers: a query's own is held back at less */
 
 /* ---- talking --------------------------------------------------------------------------------- */
@@ -83,6 +85,8 @@ static void ask(struct hr__peer *p, const Headrace__Query *query)
 	int r = hr_queries_begin(p->peers->queries, p->conn, &p->who, query);
 
 	p->asks = true;
+	p->asked_ms = uv_now(p->peers->loop);
+	p->asked_ping = p->ping_id;
 	if (r == -EBUSY)
 		hr__peer_refuse(p, "malformed", "one query at a time on a connection");
 	else if (r < 0 && r != -EACCES)
@@ -227,6 +231,7 @@ static void unlink_peer(struct hr__peer *p)
 void hr__peer_free(struct hr__peer *p)
 {
 	unlink_peer(p);
+	free(p->by_number);
 	free(p);
 }
 
@@ -322,6 +327,28 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+static bool is_being_answered(const struct hr__peer *p)
+{
+	return hr_queries_has(p->peers->queries, p->conn) || hr_conn_queued(p->conn) > 0;
+}
+
+/*
+ * Who asks is not held to its Pongs: while a pager holds it up it reads nothing. That it has read its answer is known from the Pong
+ * to a Ping that was sent behind it. The kernel's keepalive tells when its machine is gone.
+ */
+static void tick_asking(struct hr__peer *p, uint64_t now_ms)
+{
+	bool read = !p->ping_open && p->ping_id > p->asked_ping;
+
+	if (is_being_answered(p)) {
+		p->asked_ms = now_ms;
+		p->asked_ping = p->ping_id + 1; /* the one that this tick sends */
+	} else if (now_ms - p->asked_ms >=
+		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
+		hr__peer_refuse(p, "limit", "nothing was asked for a while");
+	}
+}
+
 static void tick(struct hr__peer *p, uint64_t now_ms)
 {
 	const struct hr_peers_config *c = &p->peers->config;
@@ -336,14 +363,13 @@ static void tick(struct hr__peer *p, uint64_t now_ms)
 			hr__peer_refuse(p, "identity", "no Hello within %u s", HELLO_MS / 1000);
 		return;
 	}
-	if (now_ms - p->pinged_ms >= c->ping_ms)
-		hr__peer_ping(p);
-	if (p->asks) /* waits for an answer, and the kernel's keepalive tells when its machine is gone */
-		return;
-	if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
-	    (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms)) {
+	if (p->asks && (!p->chans || is_being_answered(p)))
+		tick_asking(p, now_ms);
+	else if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
+		 (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms))
 		send_away(p, "silent, or too slow");
-	}
+	if (p->state == HR__PEER_KNOWN && now_ms - p->pinged_ms >= c->ping_ms)
+		hr__peer_ping(p);
 }
 
 void hr_peers_tick(struct hr_peers *peers)

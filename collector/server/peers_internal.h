@@ -13,11 +13,14 @@
 /* Of max_connections: those without Hello from one address, and those of one user or node. */
 #define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
 
+#define HR__CHAN_BUCKETS 256u
+
 struct hr__peer;
 
 /* A channel of a connection. It counts until ingest has done with it: closing it is no way to have more under way. */
 struct hr__chan {
-	struct hr__chan *next, **at; /* of peer->chans, or of peers->orphans */
+	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
+	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
 	struct hr_peers *peers;
 	struct hr__peer *peer; /* NULL: the connection has ended */
 	uint32_t number;       /* 0: closed */
@@ -44,7 +47,11 @@ struct hr__peer {
 	struct hr_who who;
 	char node[256]; /* as Hello says: for messages */
 	bool asks;	/* it has sent a Query */
+	uint64_t asked_ms,
+	    asked_ping; /* its last one was still being answered, and the last Ping then */
 	struct hr__chan *chans, *current;
+	struct hr__chan *
+	    *by_number; /* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
 	size_t n_chans; /* closed ones, too */
 	size_t n_busy;	/* of them being opened or closed by ingest */
 	size_t in_flight;

@@ -551,9 +551,9 @@ void hr_queries_drained(struct hr_queries *all, struct hr_conn *client)
 		hr_conn_pause(q->child, false);
 }
 
-unsigned hr_queries_running(const struct hr_queries *all)
+bool hr_queries_has(const struct hr_queries *all, const struct hr_conn *client)
 {
-	return all->n_running;
+	return of_client(all, client) != NULL;
 }
 
 /* ---- beginning and end of all -------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #ifndef HEADRACE_COLLECTOR_QUERIES_H
 #define HEADRACE_COLLECTOR_QUERIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -53,7 +54,8 @@ void hr_queries_drop(struct hr_queries *all,
 		     struct hr_conn *client); /* the connection is going: nothing follows */
 void hr_queries_drained(struct hr_queries *all,
 			struct hr_conn *client); /* there is room to send again */
-unsigned hr_queries_running(const struct hr_queries *all);
+bool hr_queries_has(const struct hr_queries *all,
+		    const struct hr_conn *client); /* one that is not Done */
 
 /* The child: serves one QueryOrder on `fd` and returns its exit status. */
 int hr_query_worker(int fd);

@@ -272,6 +272,87 @@ static void test_commands(void **state)
 	assert_int_equal(st.st_uid, 65534); /* the collector can read it */
 }
 
+/* ---- who stays for nothing, and who opens a lot ------------------------------------------------ */
+
+static void ask(struct client *d)
+{
+	Headrace__Query query = HEADRACE__QUERY__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT, *answer;
+	char *words[] = {"jobs"};
+	bool done;
+
+	query.words = words;
+	query.n_words = 1;
+	query.format = "json";
+	msg.body_case = HEADRACE__WIRE__BODY_QUERY;
+	msg.query = &query;
+	client_tell(d, &msg);
+	do {
+		answer = client_next(d);
+		assert_non_null(answer);
+		done = answer->body_case == HEADRACE__WIRE__BODY_DONE;
+		headrace__wire__free_unpacked(answer, NULL);
+	} while (!done);
+}
+
+/* It may ask again, but not sit there for ever. One that reads nothing may be a pager's. */
+static void test_idle_client(void **state)
+{
+	struct client idle, mute;
+	struct collector c;
+
+	(void)state;
+	collector_start(&c, store_path, running_path, "--ping", "100ms", NULL);
+	client_join(&idle, c.address, "");
+	client_join(&mute, c.address, "");
+	ask(&mute);
+	mute.mute = true;
+	ask(&idle);
+	ask(&idle);
+	client_expect_end(&idle);
+	ask(&mute); /* is still there */
+	client_done(&idle);
+	client_done(&mute);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
+/* Numbers that share a list of the table, opened, used, closed and used again. */
+static void test_many_channels(void **state)
+{
+	enum { N = 10, STEP = 256 };
+	struct collector c;
+	struct client d;
+	char job[16];
+
+	(void)state;
+	collector_start(&c, store_path, running_path, NULL);
+	client_join(&d, c.address, "n1");
+	for (uint32_t i = 0; i < N; i++) {
+		snprintf(job, sizeof(job), "%u", i);
+		client_open(&d, 1 + i * STEP, job, "n1", 5);
+		assert_int_equal(client_opened(&d, 1 + i * STEP), 1);
+	}
+	for (uint32_t i = 0; i < N; i += 2)
+		client_close(&d, 1 + i * STEP);
+	client_open(&d, 1, "again", "n1", 5);
+	assert_int_equal(client_opened(&d, 1), 1);
+	for (uint32_t i = 1; i < N; i += 2) {
+		client_use(&d, 1 + i * STEP);
+		client_losses(&d, 2, 3);
+		client_acked(&d, 1 + i * STEP, 3);
+	}
+	client_use(&d, 1 + 2 * STEP); /* closed: its frames are nobody's */
+	client_losses(&d, 2, 3);
+	client_use(&d, 1);
+	client_losses(&d, 2, 2);
+	client_acked(&d, 1, 2);
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+	frames_check(store_path, "9", "n1", 3);
+	frames_check(store_path, "2", "n1", 1);
+	frames_check(store_path, "again", "n1", 2);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, help_teardown)
 
 int main(void)
@@ -283,6 +364,8 @@ int main(void)
 	    T(test_close),
 	    T(test_remove),
 	    T(test_commands),
+	    T(test_idle_client),
+	    T(test_many_channels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
