@@ -228,6 +228,8 @@ struct hr_stream {
 	bool live;	   /* its lock is held now */
 	/* What a collector knows of it (collector/stream_state.h); all zero when it came from none. */
 	bool collected;
+	bool uid_known; /* of the job's owner, noted when the stream was opened */
+	uint32_t uid;
 	bool connected;	   /* its daemon is, or was when the collector ended */
 	uint64_t heard_ns; /* real ns of the collector */
 	bool clock_known;

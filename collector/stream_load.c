@@ -169,6 +169,10 @@ static void take_state(struct hr_stream *s, int dir_fd)
 	if (s->collected && state.heard_ns < s->heard_ns)
 		return;
 	s->collected = true;
+	if (state.uid_known) {
+		s->uid_known = true;
+		s->uid = state.uid;
+	}
 	s->connected = state.connected;
 	s->heard_ns = state.heard_ns;
 	s->closed_ns = state.closed_ns;

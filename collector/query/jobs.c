@@ -18,6 +18,7 @@ struct job {
 	const struct hr_qstream *st; /* its first stream, for the names */
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
 	int64_t start_ns, end_ns; /* wall clock; 0: not known */
+	bool uid_known;
 	uint32_t uid, ranks_expected;
 	uint64_t ranks_seen, nodes;
 	bool live, silent,
@@ -66,6 +67,7 @@ static void take_event(struct hr_query *q, struct job *job, const struct hr_qstr
 	take_text(q, &job->partition, e->partition);
 	take_text(q, &job->name, e->name);
 	job->uid = e->uid;
+	job->uid_known = true;
 	if (start != 0 && (job->start_ns == 0 || start < job->start_ns))
 		job->start_ns = start;
 	if (end > job->end_ns)
@@ -84,6 +86,10 @@ static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstr
 	for (size_t i = 0; i < events.n; i++)
 		take_event(q, job, st, events.list[i]->job);
 	hr__frames_free(&events);
+	if (!job->uid_known && st->s->uid_known) { /* no JobEvent has come so far */
+		job->uid = st->s->uid;
+		job->uid_known = true;
+	}
 	r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;
@@ -221,6 +227,7 @@ static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 		break;
 	case HR_JOBS_uid:
 		c->u = job->uid;
+		c->null = !job->uid_known;
 		break;
 	case HR_JOBS_user:
 		hr__cell_text(c, job->user);

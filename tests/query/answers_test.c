@@ -140,7 +140,7 @@ static void jobs_are_put_together(void **state)
 	EXPECT("SELECT job, attempt, node, uid, \"user\", name, state, start_ns, end_ns, nodes, "
 	       "ranks_seen, ranks_expected FROM jobs ORDER BY job",
 	       "7,2,,1000,ada,train,killed,1700000000000000000,1700000003000000000,2,2,4\n"
-	       "8,2,,0,,,ended,,,1,0,\n");
+	       "8,2,,,,,ended,,,1,0,\n");
 	EXPECT("SELECT * FROM labels", "c,7,2,,model,resnet\n");
 	EXPECT("SELECT job, node, boot, clock_offset_ns, clock_error_ns, instance, state, events "
 	       "FROM nodes ORDER BY job, node",

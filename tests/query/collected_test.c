@@ -286,6 +286,28 @@ static void nothing_of_others_shows(void **state)
 	assert_string_equal(said[0], "note: no job of yours is in here yet");
 }
 
+/* Its first frame alone has come: whose it is the collector has noted. */
+static void a_job_has_its_owner_from_the_start(void **state)
+{
+	static const char sql[] = "SELECT job, uid FROM jobs WHERE job IN ('5', '6') ORDER BY job";
+	const char *const jobs[] = {"5", "6"};
+	struct fixture f;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct hr_stream_id id = {
+		    .cluster = "", .job = jobs[i], .node = "n1", .boot_id = "b", .instance = 1};
+		struct hr_writer *w;
+
+		assert_int_equal(hr_writer_open(*state, &id, &w, NULL), 0);
+		assert_int_equal(hr_writer_close(w), 0);
+	}
+	collect(*state, "5/n1", 0, (struct hr_stream_state){.uid_known = false});
+	collect(*state, "6/n1", 0, (struct hr_stream_state){.uid_known = true, .uid = 1007});
+	fixture_open(&f, *state, &options);
+	fixture_expect(&f, sql, "5,\n6,1007\n");
+	fixture_close(&f);
+}
+
 /* Nobody waits for it any more, and the answer says since when. */
 static void what_was_closed_is_not_silent(void **state)
 {
@@ -361,6 +383,7 @@ int main(void)
 	    TEST(a_user_sees_own_jobs_only),
 	    TEST(a_damaged_state_shows_nothing),
 	    TEST(nothing_of_others_shows),
+	    TEST(a_job_has_its_owner_from_the_start),
 	    TEST(what_was_closed_is_not_silent),
 	    TEST(what_was_removed_is_said),
 	};
