@@ -272,6 +272,52 @@ static void test_commands(void **state)
 	assert_int_equal(st.st_uid, 65534); /* the collector can read it */
 }
 
+/* ---- copies ----------------------------------------------------------------------------------- */
+
+/* A copy made while frames come has each stream up to some frame; a collector that gets it goes on behind that. */
+static void test_copy(void **state)
+{
+	char copy[2200], command_line[4400];
+	const struct hr_stream *streams;
+	struct hr_catalog *catalog;
+	struct collector c;
+	struct client d;
+	uint64_t mark;
+	size_t n;
+
+	(void)state;
+	collector_start(&c, store_path, running_path, NULL);
+	client_join(&d, c.address, "n1");
+	client_open(&d, 1, "7", "n1", 5);
+	client_opened(&d, 1);
+	client_use(&d, 1);
+	client_losses(&d, 2, 4);
+	client_acked(&d, 1, 4);
+	client_losses(&d, 5, 3000);
+	snprintf(copy, sizeof(copy), "%scopy", folder);
+	snprintf(command_line, sizeof(command_line), "cp -a %s %s", store_path, copy);
+	assert_int_equal(system(command_line), 0); // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+	client_acked(&d, 1, 3000);
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+	assert_int_equal(hr_catalog_open((const char *const[]){copy}, 1, NULL, &catalog, NULL), 0);
+	n = hr_catalog_streams(catalog, &streams);
+	assert_int_equal(n, 1);
+	mark = streams[0].last_seq;
+	assert_true(mark >= 4 && streams[0].n_frames == mark);
+	hr_catalog_free(catalog);
+	collector_start(&c, copy, running_path, NULL);
+	client_join(&d, c.address, "n1");
+	client_open(&d, 1, "7", "n1", 5);
+	assert_int_equal(client_opened(&d, 1), mark);
+	client_use(&d, 1);
+	client_losses(&d, mark + 1, 3001);
+	client_acked(&d, 1, 3001);
+	client_done(&d);
+	assert_int_equal(collector_stop(&c), 0);
+	frames_check(copy, "7", "n1", 3001);
+}
+
 /* ---- who stays for nothing, and who opens a lot ------------------------------------------------ */
 
 static void ask(struct client *d)
@@ -364,6 +410,7 @@ int main(void)
 	    T(test_close),
 	    T(test_remove),
 	    T(test_commands),
+	    T(test_copy),
 	    T(test_idle_client),
 	    T(test_many_channels),
 	};
