@@ -423,7 +423,7 @@ static void test_forgotten_later(void **state)
 struct forgetter {
 	int jobs_fd;
 	atomic_bool over;
-	unsigned forgotten;
+	atomic_uint forgotten;
 };
 
 /* Whatever nobody holds, at once. */
@@ -451,7 +451,7 @@ static void test_forgotten_under_a_writer(void **state)
 	f.jobs_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(f.jobs_fd >= 0);
 	assert_int_equal(pthread_create(&thread, NULL, forget_on, &f), 0);
-	for (unsigned i = 0; i < 500 || (f.forgotten == 0 && i < 100000); i++) {
+	for (unsigned i = 0; i < 200 || (f.forgotten == 0 && i < 100000); i++) {
 		struct hr_writer *w;
 		int r = hr_writer_open(store, &id, &w, NULL);
 
