@@ -106,8 +106,9 @@ struct hr_uplink {
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
 	unsigned known; /* streams in the list */
-	unsigned elsewhere, aimed_elsewhere, waiting_journals,
-	    unseen; /* as of the scan that is going on */
+	/* as of the last look for streams, or of the one that is going on */
+	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
+	unsigned looks; /* that are over */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;

@@ -245,13 +245,8 @@ void hr__streams_scan(struct hr_uplink *u)
 {
 	u->elsewhere = u->aimed_elsewhere = u->waiting_journals = u->unseen = 0;
 	(void)hr_spool_each(u->c.spool, see, u);
-	pthread_mutex_lock(&u->lock);
-	u->stats.elsewhere = u->elsewhere;
-	u->stats.aimed_elsewhere = u->aimed_elsewhere;
-	u->stats.waiting_journals = u->waiting_journals;
-	u->stats.unseen = u->unseen;
-	u->stats.looks++;
-	pthread_mutex_unlock(&u->lock);
+	u->looks++;
+	hr__streams_publish(u);
 }
 
 static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool_live *live)
@@ -318,6 +313,14 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
+	if (stats->looks !=
+	    u->looks) { /* together with the streams that were found: else all seems sent */
+		stats->elsewhere = u->elsewhere;
+		stats->aimed_elsewhere = u->aimed_elsewhere;
+		stats->waiting_journals = u->waiting_journals;
+		stats->unseen = u->unseen;
+		stats->looks = u->looks;
+	}
 	stats->streams = stats->aside = 0;
 	stats->frames = stats->bytes = 0;
 	stats->own_gone = stats->own; /* unless it is found below */
