@@ -103,7 +103,7 @@ static bool all_sent(const struct hr_uplink_stats *s)
 
 static int say_end(const struct hr_uplink_stats *s)
 {
-	bool all = all_sent(s) && s->aside == 0 && s->waiting_journals == 0;
+	bool all = all_sent(s) && s->aside == 0 && s->waiting_journals == 0 && s->elsewhere == 0;
 
 	if (*s->collector)
 		fprintf(stderr, "headraced: sent to %s: %s frames\n", s->collector,

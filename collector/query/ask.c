@@ -10,6 +10,7 @@
 
 #include "collector/query/notes.h"
 #include "collector/query/output.h"
+#include "common/text.h"
 
 #define MAX_NOTES 20
 #define MAX_JOBS  12 /* that a message names */
@@ -100,6 +101,7 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 {
 	char *text = NULL;
 	size_t bytes, jobs = 0;
+	char id[1024];
 	FILE *to = open_memstream(&text, &bytes);
 
 	if (to == NULL)
@@ -107,8 +109,9 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0 && strcmp(streams[i].job, streams[i - 1].job) == 0)
 			continue;
+		hr_text_escape(id, sizeof(id), streams[i].job, strlen(streams[i].job));
 		if (jobs++ < MAX_JOBS)
-			fprintf(to, "%s%s", jobs > 1 ? ", " : "", streams[i].job);
+			fprintf(to, "%s%s", jobs > 1 ? ", " : "", id);
 	}
 	if (jobs > MAX_JOBS)
 		fprintf(to, " and %zu more", jobs - MAX_JOBS);

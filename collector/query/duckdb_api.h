@@ -49,6 +49,7 @@
 	X(DUCKDB_TYPE_UHUGEINT, 32)                                                                \
 	X(DUCKDB_TYPE_ARRAY, 33)                                                                   \
 	X(DUCKDB_TYPE_SQLNULL, 36)                                                                 \
+	X(DUCKDB_STATEMENT_TYPE_INVALID, 0)                                                        \
 	X(DUCKDB_STATEMENT_TYPE_SELECT, 1)                                                         \
 	X(DUCKDB_STATEMENT_TYPE_EXPLAIN, 4)                                                        \
 	X(DUCKDB_STATEMENT_TYPE_COPY, 11)                                                          \

@@ -166,13 +166,51 @@ static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statemen
 	return r;
 }
 
-static int check_kind(duckdb_prepared_statement statement, bool select_only, char **ret_error)
+/* The kind of one statement that can be prepared; INVALID of any other text. */
+static duckdb_statement_type kind_of(struct hr_query *q, const char *sql)
+{
+	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
+	duckdb_prepared_statement statement = NULL;
+	char *error = NULL;
+
+	if (prepare(q, sql, &statement, &error) == 0)
+		kind = hr_duckdb.prepared_statement_type(statement);
+	hr_duckdb.destroy_prepare(&statement);
+	free(error);
+	return kind;
+}
+
+/*
+ * Whether what an EXPLAIN explains is a SELECT: with ANALYZE it is run, and COPY would write. What follows the word is the
+ * statement, or options (a word, or some in parentheses) and the statement.
+ */
+static bool explains_select(struct hr_query *q, const char *sql)
+{
+	sql = first_word(sql) + strlen("EXPLAIN");
+	for (int options = 0; options < 3; options++) {
+		duckdb_statement_type kind;
+		const char *end;
+
+		sql = first_word(sql);
+		kind = kind_of(q, sql);
+		if (kind != DUCKDB_STATEMENT_TYPE_INVALID)
+			return kind == DUCKDB_STATEMENT_TYPE_SELECT;
+		end = *sql == '(' ? strchr(sql, ')') : sql + strcspn(sql, " \t\r\n(-/");
+		if (end == NULL || *end == '\0')
+			return false;
+		sql = end + (*end == ')');
+	}
+	return false;
+}
+
+static int check_kind(struct hr_query *q, const char *sql, duckdb_prepared_statement statement,
+		      bool select_only, char **ret_error)
 {
 	duckdb_statement_type kind = hr_duckdb.prepared_statement_type(statement);
 
 	if (kind == DUCKDB_STATEMENT_TYPE_SELECT)
 		return 0;
-	if (kind == DUCKDB_STATEMENT_TYPE_EXPLAIN && !select_only)
+	if (kind == DUCKDB_STATEMENT_TYPE_EXPLAIN && !select_only && explains_select(q, sql))
 		return 0;
 	if (select_only)
 		return hr_text_fail(-EINVAL, ret_error,
@@ -287,7 +325,7 @@ static int begin(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	if (r < 0)
 		return failed(ret_error, "out of memory");
 	r = prepare(q, sql, ret, ret_error);
-	return r == 0 ? check_kind(*ret, select_only, ret_error) : r;
+	return r == 0 ? check_kind(q, sql, *ret, select_only, ret_error) : r;
 }
 
 static void end(struct hr_query *q, duckdb_prepared_statement *statement)

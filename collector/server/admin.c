@@ -83,7 +83,7 @@ static int say_absent(const char *store, const char *job, int error)
 
 struct closing {
 	const char *job, *node;
-	unsigned closed, failed;
+	unsigned seen, closed, failed;
 };
 
 static void close_stream(const struct hr__stream_folder *f, struct closing *c, const char *node)
@@ -122,6 +122,7 @@ static int visit_to_close(const struct hr__stream_folder *f, void *context)
 		*dot = '\0';
 	if (c->node && strcmp(c->node, node) != 0)
 		return 0;
+	c->seen++;
 	/* Without `state` no collector has it, and nobody waits for more. */
 	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
 		close_stream(f, c, node);
@@ -139,6 +140,9 @@ int hr_admin_close_job(const char *store, const char *job, const char *node)
 	close_jobs(fd);
 	if (r < 0)
 		return say_absent(store, job, r);
+	if (node && c.seen == 0)
+		return fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
+			    store);
 	if (c.closed == 0 && c.failed == 0)
 		printf("job %s%s%s: nothing to close: each stream has ended or is closed\n", job,
 		       node ? ", node " : "", node ? node : "");

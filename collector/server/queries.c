@@ -338,8 +338,12 @@ static int begin_child(struct query *q)
 
 	if (c->spill != NULL)
 		r = hr_query_spill_make(c->spill, q->all->n_spills++, &q->spill);
-	if (r < 0)
-		return r;
+	if (r < 0) { /* a full disk: just then people ask */
+		note(q, "this query has its memory and no more: it cannot spill: %s",
+		     strerrordesc_np(-r));
+		free(q->spill);
+		q->spill = NULL;
+	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	r = hr_query_spawn(q->all->loop, c->exe, pair[1], process_exited, &q->process, &q->spawned);

@@ -9,7 +9,8 @@
 #include "collector/stream_state.h"
 #include "tests/query/fixture.h"
 
-static char *store, spill[] = "/tmp/headrace-queries-XXXXXX", spill_option[64];
+char rig_spill[] = "/tmp/headrace-queries-XXXXXX"; /* where queries spill */
+static char *store, spill_option[64];
 struct server server;
 
 int rig_setup(void **state)
@@ -27,15 +28,15 @@ int rig_setup(void **state)
 	assert_int_equal(hr_stream_state_write(fd, &of, false), 0);
 	close(fd);
 	globfree(&found);
-	assert_non_null(mkdtemp(spill));
-	snprintf(spill_option, sizeof(spill_option), "spill=%s", spill);
+	assert_non_null(mkdtemp(rig_spill));
+	snprintf(spill_option, sizeof(spill_option), "spill=%s", rig_spill);
 	return 0;
 }
 
 int rig_teardown(void **state)
 {
 	(void)state;
-	assert_int_equal(rmdir(spill), 0); /* nothing is left in it */
+	assert_int_equal(rmdir(rig_spill), 0); /* nothing is left in it */
 	fixture_remove(store);
 	return 0;
 }

@@ -34,6 +34,7 @@ int rig_setup(void **state);
 int rig_teardown(void **state);
 
 /* With two more words for query_server, or NULL. */
+extern char rig_spill[];
 void rig_start(const char *first, const char *second);
 int rig_start_usual(void **state);
 int rig_stop_usual(void **state);

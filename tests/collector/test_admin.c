@@ -206,6 +206,8 @@ static void test_close(void **state)
 	assert_true(collector_said(&told, "node n2: not closed: a daemon has it open"));
 	assert_int_equal(command(&told, "close-job", "7", "--node", "n1"), 0);
 	assert_true(collector_said(&told, "job 7, node n1: nothing to close"));
+	assert_int_equal(command(&told, "close-job", "7", "--node", "n3"), 1);
+	assert_true(collector_said(&told, "job '7' has nothing of a node 'n3'"));
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
 	frames_check(store_path, "7", "n2", 4);

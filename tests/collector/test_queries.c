@@ -2,6 +2,7 @@
 /* test_queries.c - queries of clients in real child processes: who sees what, what may be asked, what the processes can do */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/collector/queries_rig.h"
@@ -158,6 +159,21 @@ static void odd_questions_are_answered_with_reasons(void **state)
 	asker_close(&a);
 }
 
+/* As on a full disk. */
+static void a_folder_to_spill_that_cannot_be_made_is_no_obstacle(void **state)
+{
+	struct asker a;
+
+	(void)state;
+	assert_int_equal(rmdir(rig_spill), 0);
+	asker_open(&a, &server, "1000");
+	assert_int_equal(asker_ask(&a, "SELECT 1 AS n"), 0);
+	assert_string_equal(a.out, "n\r\n1\r\n");
+	SAID(&a, "it cannot spill: No such file");
+	asker_close(&a);
+	assert_int_equal(mkdir(rig_spill, 0700), 0);
+}
+
 /* More than the collector allows may be asked for, and is not given. */
 static void limits_cannot_be_passed(void **state)
 {
@@ -238,6 +254,7 @@ int main(void)
 	    USUAL(who_is_not_known_gets_no_answer),
 	    USUAL(bad_statements_are_refused),
 	    USUAL(odd_questions_are_answered_with_reasons),
+	    USUAL(a_folder_to_spill_that_cannot_be_made_is_no_obstacle),
 	    USUAL(limits_cannot_be_passed),
 	    USUAL(the_process_has_given_up_what_it_can),
 	};

@@ -26,8 +26,8 @@ static const struct {
     {"DROP VIEW events", -EINVAL, "only SELECT"},
     {"COPY events TO '/tmp/headrace-test-out.csv'", -EBADMSG, "Permission"},
     {"COPY (SELECT 1) TO '/dev/null'", -EBADMSG, "Permission"},
-    {"EXPLAIN ANALYZE COPY (SELECT 1) TO '/tmp/headrace-test-out.csv'", -EBADMSG, ""},
-    {"EXPLAIN ANALYZE CREATE TABLE t(i INT)", -EBADMSG, ""},
+    {"EXPLAIN ANALYZE COPY (SELECT 1) TO '/tmp/headrace-test-out.csv'", -EBADMSG, "Permission"},
+    {"EXPLAIN ANALYZE CREATE TABLE t(i INT)", -EINVAL, "only SELECT"},
     {"ATTACH '/tmp/headrace-test.db'", -EINVAL, "only SELECT"},
     {"INSTALL httpfs", -EINVAL, "only SELECT"},
     {"LOAD httpfs", -EINVAL, "only SELECT"},
@@ -79,6 +79,10 @@ static void reading_statements_are_allowed(void **state)
 	    "SUMMARIZE losses",
 	    "EXPLAIN SELECT count(*) FROM events",
 	    "EXPLAIN ANALYZE SELECT count(*) FROM events",
+	    "explain (analyze) select count(*) from events",
+	    "EXPLAIN (FORMAT json) SELECT 1",
+	    "EXPLAIN (SELECT 1)",
+	    "-- why\nEXPLAIN/* so */ANALYZE/* it */WITH x AS (SELECT 1) FROM x",
 	    "FROM events LIMIT 1",
 	    "WITH x AS (SELECT * FROM events) SELECT count(*) FROM x -- why not",
 	    "SELECT 1;",
@@ -108,7 +112,15 @@ static void memory_is_advised_by_option(void **state)
 
 static void only_the_named_file_is_written(void **state)
 {
+	static const char *const explains[] = {"",
+					       "EXPLAIN ANALYZE",
+					       "explain analyze",
+					       "EXPLAIN (ANALYZE)",
+					       "EXPLAIN (FORMAT json, ANALYZE)",
+					       "EXPLAIN",
+					       "/* a */ EXPLAIN/* b */ANALYZE -- c\n"};
 	struct hr_query_options o = {.threads = 1, .parquet = "/tmp/headrace'test.parquet"};
+	char sql[256];
 	struct fixture f;
 	char *error = NULL;
 
@@ -128,6 +140,13 @@ static void only_the_named_file_is_written(void **state)
 	free(error);
 	free(fixture_refused(&f, "SELECT * FROM read_parquet('/tmp/other.parquet')", -EBADMSG));
 	unlink(o.parquet);
+	/* Nor is that one by a statement, however it is wrapped: an EXPLAIN ANALYZE runs what it explains. */
+	for (size_t i = 0; i < sizeof(explains) / sizeof(explains[0]); i++) {
+		snprintf(sql, sizeof(sql), "%s COPY (SELECT 1) TO '/tmp/headrace''test.parquet'",
+			 explains[i]);
+		free(fixture_refused(&f, sql, -EINVAL));
+		assert_int_equal(access(o.parquet, F_OK), -1);
+	}
 	fixture_close(&f);
 }
 
