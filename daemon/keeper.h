@@ -24,7 +24,6 @@
 
 #define HR_KEEPER_RESTARTS  5u
 #define HR_KEEPER_PERIOD_NS UINT64_C(10000000000)
-#define HR_KEEPER_MAX_FDS   131072u
 #define HR_KEEPER_LISTENING 2u
 
 struct hr_keeper_config {
