@@ -49,13 +49,43 @@ static void guest_enter(struct hr_attach *a, int fd)
 		guest_leave(a, g);
 }
 
+/* A connection from the door; -1: none. Its end is not heard of again. */
+static int take_from_door(struct hr_attach *a)
+{
+	union {
+		struct cmsghdr hdr;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	char byte;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
+	ssize_t n = recvmsg(a->listen_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	int fd = -1;
+
+	if (n == 0)
+		epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, a->listen_fd, NULL);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+static int next_guest(struct hr_attach *a)
+{
+	return a->c.door_fd > 0 ? take_from_door(a)
+				: accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
 /* Everybody who knocks, in the order in which they came: parents before children. */
 static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
 
 	while (a->n_guests < GUESTS_MOST && a->n_departed < DEPARTED_MOST) {
-		fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fd = next_guest(a);
 		if (fd < 0)
 			break;
 		guest_enter(a, fd);
@@ -173,7 +203,10 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us
 	 * the peer that they see: a shim asks whether that process is stopped (shim/session.c).
 	 */
-	if (config->listen_fd > 0) {
+	if (config->door_fd > 0) {
+		a->listen_fd = fcntl(config->door_fd, F_DUPFD_CLOEXEC, 3);
+		r = a->listen_fd < 0 ? -errno : 0;
+	} else if (config->listen_fd > 0) {
 		a->listen_fd = fcntl(config->listen_fd, F_DUPFD_CLOEXEC, 3);
 		r = a->listen_fd < 0 || listen(a->listen_fd, BACKLOG) < 0 ? -errno : 0;
 	} else {
@@ -216,7 +249,8 @@ void hr_attach_stop(struct hr_attach *a)
 		return;
 	pthread_join(a->thread, NULL);
 	a->running = false;
-	unlink(a->c.socket);
+	if (a->c.door_fd <= 0)
+		unlink(a->c.socket);
 }
 
 void hr_attach_free(struct hr_attach *a)

@@ -20,7 +20,8 @@ struct hr_attach;
 struct hr_attach_config {
 	const char *socket;
 	int listen_fd; /* listens at `socket` already, stays the caller's; 0: none */
-	uint32_t uid;  /* others, but root, are refused */
+	int door_fd; /* brings connections that another process accepted, stays the caller's; 0: none */
+	uint32_t uid; /* others, but root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;

@@ -52,7 +52,8 @@ struct hr_attach {
 	struct hr_clock_line line; /* of the start: the drain thread moves the clock's own */
 	pthread_t thread;
 	bool running;
-	int listen_fd, epoll_fd, stop_fd;
+	int listen_fd; /* or the door */
+	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
 	uint64_t next_proc;
 	uint64_t ring_bytes;

@@ -53,6 +53,10 @@ static void serve(struct hr_drain *d, struct message *m)
 			hr__drain_end(d, m->proc, m->exit);
 		}
 		break;
+	case LEVEL: /* past max_bytes there is no way back to a trace */
+		if (m->level != d->level && !(d->counters_only && m->level == HR_LEVEL_TRACE))
+			hr__drain_set_level(d, m->level, false);
+		break;
 	}
 	free(m);
 }
@@ -253,7 +257,8 @@ static void send(struct hr_drain *d, struct message message)
 {
 	struct message *m = malloc(sizeof(*m));
 	/* What a new session has to say can wait until we wake or it rings the bell; a deaf one cannot ring. */
-	bool wake = message.kind == ENDED || (message.session && message.session->deaf);
+	bool wake = message.kind == ENDED || message.kind == LEVEL ||
+		    (message.session && message.session->deaf);
 
 	if (!m) { /* the session stays unread: its client drops and counts */
 		hr_session_free(message.session);
@@ -285,6 +290,11 @@ void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
 
 	memcpy(m.exit, exit, strnlen(exit, sizeof(m.exit) - 1));
 	send(d, m);
+}
+
+void hr_drain_set_level(struct hr_drain *d, uint32_t level)
+{
+	send(d, (struct message){.kind = LEVEL, .level = level});
 }
 
 void hr_drain_refused(struct hr_drain *d)

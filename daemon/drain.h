@@ -42,6 +42,9 @@ void hr_drain_add_map(struct hr_drain *d, uint64_t proc,
 		      const struct hr_map *map); /* takes it over */
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
+/* From now on, for all processes; a level that max_bytes has lowered stays. */
+void hr_drain_set_level(struct hr_drain *d, uint32_t level);
+
 /* A client got no rings because of a limit. */
 void hr_drain_refused(struct hr_drain *d);
 void hr_drain_missed(struct hr_drain *d); /* a process was gone when its hello was read */

@@ -13,7 +13,7 @@
 #include "daemon/drain.h"
 #include "daemon/losses.h"
 
-enum message_kind { NEW_SESSION, NEW_MAP, ENDED };
+enum message_kind { NEW_SESSION, NEW_MAP, ENDED, LEVEL };
 
 struct message {
 	struct message *next;
@@ -22,6 +22,7 @@ struct message {
 	struct hr_session *session;
 	struct hr_map map;
 	char exit[16];
+	uint32_t level;
 };
 
 struct hr_drain {

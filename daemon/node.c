@@ -333,6 +333,7 @@ static int make_threads(struct hr_node *n)
 	struct hr_attach_config ac = {
 	    .socket = n->c.shim_socket,
 	    .listen_fd = n->c.shim_fd,
+	    .door_fd = n->c.door_fd,
 	    .uid = n->c.uid,
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
@@ -439,6 +440,16 @@ void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret)
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 {
 	return hr_attach_pids(n->attach, pids, max);
+}
+
+void hr_node_set_level(struct hr_node *n, uint32_t level)
+{
+	hr_drain_set_level(n->drain, level);
+}
+
+uint32_t hr_node_level(struct hr_node *n)
+{
+	return hr_drain_level(n->drain);
 }
 
 int hr_node_flush(struct hr_node *n)

@@ -23,6 +23,7 @@ struct hr_node_config {
 	struct hr_spool *spool;	 /* of that folder, when it is a spool; outlives the node */
 	const char *shim_socket; /* path to listen on; made 0666 in a folder the caller made */
 	int shim_fd;		 /* listens there already and outlives this process; 0: none */
+	int door_fd; /* instead: each message brings a connection (SCM_RIGHTS) that somebody else accepted; 0: none */
 	const char *
 	    journal_dir; /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
 	struct hr_stream_id id;
@@ -65,6 +66,10 @@ void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 
 /* Processes now attached (host pids), at most max; returns how many there are in all. Any thread. */
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
+
+/* From now on; a level that max_bytes has lowered stays. Any thread. */
+void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
+uint32_t hr_node_level(struct hr_node *n);
 
 /* Sweeps everything committed before the call, seals and appends. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);

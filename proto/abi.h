@@ -293,7 +293,7 @@ struct hr_hello {
 	uint64_t session;	 /* MORE_RINGS, OFFER: token of the session */
 	uint64_t parent_session; /* FORKED: token of the parent's, 0 when the parent was detached */
 	uint64_t start_ticks;	 /* now */
-	/* then items: u16 kind, u16 bytes, bytes... to the end of the message */
+	/* then items: u16 kind, u16 bytes, bytes... to the end of the message; of MORE_RINGS, ENV alone */
 };
 
 /*

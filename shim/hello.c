@@ -168,6 +168,8 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 		items_env();
 		item_read(HR_ITEM_DEFAULTS, read_defaults, HR_EXCLUDED_TEXT);
 		item_counters();
+	} else if (kind == HR_HELLO_MORE_RINGS) {
+		items_env(); /* the node service finds the job by them */
 	}
 	if (hr__clock_is_tsc())
 		h.flags |= HR_HELLO_TICKS_TSC;
