@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headraced - the daemon of one node. In private mode, the only one so far, `headrace run` starts
- * it with its configuration (private.h) on standard input:
+ * headraced - the daemon of one node. In private mode `headrace run` starts it with its configuration (private.h) on
+ * standard input; as the service of a node systemd does:
  *
  *      headraced private STORE JOB     the keeper; the two arguments are for people who read ps
  *      headraced worker STORE JOB N    what the keeper starts, and starts again; sockets N, N + 1
- *      headraced uplink SPOOL ...      sends what lies in a spool; the only one that people start
+ *      headraced service ...           all jobs of a node (service/service.h)
+ *      headraced job JOB N             what the service starts for each; sockets N, N + 1
+ *      headraced uplink SPOOL ...      sends what lies in a spool
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +19,12 @@
 
 #include "common/text.h"
 #include "daemon/keeper.h"
+#include "daemon/manual.h"
 #include "daemon/private.h"
 #include "daemon/private_worker.h"
+#include "daemon/service/service.h"
+#include "daemon/service/worker.h"
 #include "daemon/uplink_command.h"
-#include "daemon/uplink_options.h"
 
 #define EXIT_USAGE 2
 
@@ -64,6 +68,11 @@ int main(int argc, char **argv)
 	if (argc == 5 && strcmp(argv[1], "worker") == 0 &&
 	    hr_text_parse_uint(argv[4], 1u << 20, &first_fd) == 0)
 		return hr_private_worker(STDIN_FILENO, (int)first_fd, (int)first_fd + 1);
+	if (argc == 4 && strcmp(argv[1], "job") == 0 &&
+	    hr_text_parse_uint(argv[3], 1u << 20, &first_fd) == 0)
+		return hr_service_worker(STDIN_FILENO, (int)first_fd, (int)first_fd + 1);
+	if (argc >= 2 && strcmp(argv[1], "service") == 0)
+		return hr_service_main(argc - 1, argv + 1);
 	if (argc >= 2 && strcmp(argv[1], "uplink") == 0)
 		return hr_uplink_command(argc - 1, argv + 1);
 	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && strcmp(argv[2], "man") == 0) {
@@ -74,8 +83,9 @@ int main(int argc, char **argv)
 		puts("headraced " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
-	fputs("headraced is started by `headrace run`, see headrace(1); `headraced uplink --help` "
-	      "tells how to send a spool\n",
-	      stderr);
+	fputs(
+	    "headraced is started by `headrace run`, see headrace(1), or by systemd as `headraced "
+	    "service`; `headraced uplink --help` tells how to send a spool\n",
+	    stderr);
 	return EXIT_USAGE;
 }

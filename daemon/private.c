@@ -167,7 +167,9 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("collectors", collectors)                                                                \
 	X("tls_cert", tls_cert)                                                                    \
 	X("tls_key", tls_key)                                                                      \
-	X("tls_ca", tls_ca)
+	X("tls_ca", tls_ca)                                                                        \
+	X("scheduler", scheduler)                                                                  \
+	X("end_state", end_state)
 
 #define CONFIG_NUMBERS(X)                                                                          \
 	X("attempt", node.id.attempt)                                                              \
@@ -179,7 +181,8 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("max_sessions", node.max_sessions)                                                       \
 	X("max_ring_bytes", node.max_ring_bytes)                                                   \
 	X("spool_bytes", spool_bytes)                                                              \
-	X("drain_ms", drain_ms)
+	X("drain_ms", drain_ms)                                                                    \
+	X("registered", registered)
 
 int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret)
 {

@@ -10,10 +10,12 @@ hr_library(headrace_keeper keeper.c kept.c private_worker.c private_health.c pri
 target_compile_definitions(headrace_keeper PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_fdstore headrace_uplink PkgConfig::UV)
 
-add_executable(headraced main.c uplink_command.c uplink_options.c)
+add_subdirectory(service)
+
+add_executable(headraced main.c manual.c uplink_command.c uplink_options.c)
 target_compile_definitions(headraced PRIVATE _GNU_SOURCE HEADRACE_VERSION="${PROJECT_VERSION}")
 hr_flags(headraced)
-target_link_libraries(headraced PRIVATE headrace_keeper headrace_daemon headrace_uplink headrace_config)
+target_link_libraries(headraced PRIVATE headrace_service headrace_keeper headrace_daemon headrace_uplink headrace_config)
 install(TARGETS headraced RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/headrace COMPONENT node)
 
 # The man page says what the table of options says.

@@ -72,6 +72,10 @@ struct hr_private_config {
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	uint64_t spool_bytes;			 /* its limit */
 	uint64_t drain_ms; /* how long the daemon goes on sending after the job's end, at most */
+	/* of a job of the node service (service/service.h) */
+	const char *scheduler;	 /* the job's id in the environment of its processes */
+	const char *end_state;	 /* it is to end so; NULL: not yet */
+	bool registered;	 /* a prolog has announced it */
 	struct hr_message *text; /* owned after unpacking: the strings */
 	const char *labels[HR_PRIVATE_LABELS + 1];
 };

@@ -16,7 +16,7 @@ struct hr_private_uplink {
 	struct hr_spool *spool;
 	struct hr_uplink *uplink;
 	const char *collectors;
-	uint64_t drain_ms, until_ms, told_ms;
+	uint64_t until_ms, told_ms;
 	bool released;
 	/* told to the runs */
 	bool unreachable;
@@ -57,7 +57,6 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	if (!p)
 		return -ENOMEM;
 	p->collectors = config->collectors;
-	p->drain_ms = config->drain_ms;
 	r = hr_spool_new(config->node.store, config->spool_bytes, &p->spool);
 	if (!r)
 		r = hr_spool_aim(p->spool, config->collectors);
@@ -86,6 +85,11 @@ void hr_private_uplink_free(struct hr_private_uplink *p)
 	hr_uplink_free(p->uplink);
 	hr_spool_free(p->spool);
 	free(p);
+}
+
+void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret)
+{
+	hr_uplink_stats(p->uplink, ret);
 }
 
 bool hr_private_uplink_ended(const struct hr_private_config *config)
@@ -139,9 +143,9 @@ bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t now_ms)
+void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms)
 {
-	p->until_ms = now_ms + p->drain_ms;
+	p->until_ms = until_ms;
 }
 
 void hr_private_uplink_release(struct hr_private_uplink *p)

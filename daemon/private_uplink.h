@@ -15,6 +15,7 @@
 #include "daemon/private.h"
 
 struct hr_private_uplink;
+struct hr_uplink_stats;
 
 /* Opens the spool; *ret is NULL where the configuration has no collectors. On failure *ret_error, malloc'ed, says why. */
 int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
@@ -22,14 +23,18 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p); /* accepts NULL: NULL */
 void hr_private_uplink_free(struct hr_private_uplink *p);	       /* accepts NULL */
 
+void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
+
 /* Has this stream ended already? Then the worker before this one was killed while it was draining. */
 bool hr_private_uplink_ended(const struct hr_private_config *config);
 
 /* Something to tell the runs, once: that no collector is there, that one is, that the stream is not taken. */
 bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes);
 
-/* The job has ended: begins to drain, at most so long. */
-void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t now_ms);
+/* The job has ended: begins to drain, until then at most. */
+void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
+
+/* Nobody needs what is acknowledged any more: it may go, now and from now on. */
 void hr_private_uplink_release(struct hr_private_uplink *p);
 
 /*

@@ -228,7 +228,7 @@ static const char *job_state(const struct worker *w)
 static void begin_to_drain(struct worker *w, struct run *last)
 {
 	w->draining = true;
-	hr_private_uplink_drain(w->uplink, now_ms(w));
+	hr_private_uplink_drain(w->uplink, now_ms(w) + w->config.drain_ms);
 	if (last != NULL)
 		last->state = RUN_DRAINING;
 	else

@@ -130,40 +130,7 @@ void hr_uplink_help(FILE *to)
 	      to);
 }
 
-void hr_headraced_man(FILE *to)
+void hr_uplink_man(FILE *to)
 {
-	fputs(
-	    ".TH HEADRACED 8 \"\" \"headrace " HEADRACE_VERSION "\" \"System Administration\"\n"
-	    ".SH NAME\nheadraced \\- record the I/O of jobs on a node, send it to a collector\n"
-	    ".SH SYNOPSIS\n\\fBheadraced uplink\\fR \\fISPOOL\\fR "
-	    "\\fB\\-\\-collector\\fR \\fILIST\\fR [\\fIOPTION\\fR...]\n.br\n"
-	    "\\fBheadraced uplink\\fR \\fISPOOL\\fR \\fB\\-\\-discard\\fR \\fIJOB\\fR\n"
-	    ".SH DESCRIPTION\n\\fBheadrace run\\fR starts headraced by itself. By hand it is "
-	    "needed for what a run has left in its spool: to send it, where no collector could be "
-	    "reached (the next \\fBheadrace run \\-o tcp://...\\fR on the node does so, too), or "
-	    "to "
-	    "give it up, where none takes it.\n"
-	    ".PP\nIt is no command on PATH but lies in \\fIlibexec/headrace\\fR beside "
-	    "\\fIbin/headrace\\fR: \\fI/usr/local/libexec/headrace/headraced\\fR unless "
-	    "installed elsewhere. \\fBheadrace doctor\\fR says where it is, and a run that "
-	    "leaves something says the whole command.\n"
-	    ".SH OPTIONS\n",
-	    to);
 	hr_config_man_flags(keys, KEYS, to);
-	fputs(
-	    ".SH ENVIRONMENT\n"
-	    ".TP\n\\fBHEADRACE_TLS_CERT\\fR, \\fBHEADRACE_TLS_KEY\\fR, \\fBHEADRACE_TLS_CA\\fR\n"
-	    "as the options.\n"
-	    ".TP\n\\fBHEADRACE_MUNGE_SOCKET\\fR\nof a munged at an unusual place.\n"
-	    ".SH SIGNALS\n\\fBSIGTERM\\fR and \\fBSIGINT\\fR end it; what is not acknowledged "
-	    "stays in the spool.\n"
-	    ".SH EXIT STATUS\n0: all is acknowledged, or given up; 1: something is not; 2: usage; "
-	    "66: there is no such spool or job.\n"
-	    ".SH FILES\n"
-	    ".TP\n\\fI~/.local/state/headrace/spool\\fR\nwhere \\fBheadrace run\\fR has its "
-	    "spool, unless HEADRACE_SPOOL names another.\n"
-	    ".TP\n\\fI~/.config/headrace/tls\\fR\ncertificate, key and authority.\n"
-	    ".SH SEE ALSO\nheadrace(1), headrace\\-collector(8); daemon.md and tls.md in "
-	    "share/doc/headrace/docs.\n",
-	    to);
 }

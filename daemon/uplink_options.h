@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_options.h - the command line of `headraced uplink`, its --help, and the man page headraced(8), from one table
+ * uplink_options.h - the command line of `headraced uplink`, from one table with its --help and its part of headraced(8)
  *
  * Owner     The caller, of the structure; hr_uplink_options_done frees what it holds.
  * Threads   One.
@@ -30,6 +30,6 @@ int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret)
 void hr_uplink_options_done(struct hr_uplink_options *o);
 
 void hr_uplink_help(FILE *to);
-void hr_headraced_man(FILE *to);
+void hr_uplink_man(FILE *to); /* the options, for headraced(8) */
 
 #endif

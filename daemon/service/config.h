@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.h - what can be set of headraced as the service of a node: one table for file, flags, --help and the man page
+ *
+ * Owner     The caller's structure; texts are its own until hr_config_done().
+ * Threads   Plain data.
+ */
+#ifndef HEADRACE_DAEMON_SERVICE_CONFIG_H
+#define HEADRACE_DAEMON_SERVICE_CONFIG_H
+
+#include "common/config.h"
+
+#define HR_SERVICE_CONFIG_FILE "/etc/headrace/headraced.conf"
+#define HR_SERVICE_PATH_MOST   60u /* bytes of `runtime`: its sockets must fit an address */
+
+enum hr_unregistered { HR_UNREGISTERED_RECORD, HR_UNREGISTERED_REFUSE }; /* as its choices */
+
+struct hr_service_config {
+	char *runtime;
+	char *cluster, *node;
+	char *spool;
+	uint64_t spool_bytes;
+	char *collectors;
+	char *tls_cert, *tls_key, *tls_ca;
+	unsigned level; /* HR_LEVEL_COUNTERS + it */
+	unsigned unregistered;
+	char *operators;
+	uint64_t max_jobs, max_jobs_per_user;
+	uint64_t max_sessions;
+	uint64_t max_ring_bytes;
+	uint64_t max_size_bytes;
+	uint64_t idle_end_ms;
+};
+
+extern const struct hr_config_key hr_service_keys[];
+extern const size_t hr_service_n_keys;
+
+/* What keys say together: 0, or -EINVAL with *ret_error (malloc'ed). */
+int hr_service_config_check(const struct hr_service_config *c, char **ret_error);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - the service's state, shared by service.c (life), jobs.c (the table), workers.c (processes), route.c (shims) and
+ * requests.c (people and hooks)
+ *
+ * All functions on the loop's thread.
+ */
+#ifndef HEADRACE_DAEMON_SERVICE_INTERNAL_H
+#define HEADRACE_DAEMON_SERVICE_INTERNAL_H
+
+#include <uv.h>
+
+#include "daemon/fdstore.h"
+#include "daemon/kept.h"
+#include "daemon/private.h"
+#include "daemon/service/config.h"
+#include "proto/abi.h"
+
+#define JOB_BYTES   256u
+#define GUESTS_MOST 1024u /* connections of shims that have not said hello */
+#define GUEST_MS    1000u
+#define ASKERS_MOST 256u /* connections to control.sock */
+
+enum job_state { JOB_STARTING, JOB_RUNNING, JOB_ENDING, JOB_DRAINING };
+
+struct service;
+
+struct job {
+	struct job *next;
+	struct service *service;
+	char id[JOB_BYTES]; /* as people know it: "123_4" */
+	char scheduler
+	    [JOB_BYTES]; /* as its processes' environment names it: "127"; often the same */
+	char name[JOB_BYTES];
+	uint32_t uid, attempt;
+	uint64_t key; /* names its file */
+	bool registered;
+	enum job_state state;
+	/* its worker */
+	pid_t pid; /* 0: none */
+	int channel, door;
+	uv_poll_t *poll; /* of the channel */
+	struct hr_kept kept;
+	unsigned restarts;
+	uint64_t restarted_ms;
+	/* what it said last */
+	struct {
+		uint64_t at_ms; /* 0: nothing yet */
+		uint64_t events, bytes_moved, lost, refused, stored_bytes, sessions, sessions_total;
+		uint64_t events_per_s, bytes_per_s; /* between the last two */
+		uint64_t unsent_frames, unsent_ms;
+		int store_error;
+		bool connected;
+		char collector[JOB_BYTES];
+	} stats;
+	uint64_t idle_since_ms;	 /* no process since; 0: there are some */
+	uint32_t level;		 /* that it is to have */
+	uint32_t level_base;	 /* when level_until_ms is over, or this service */
+	uint64_t level_until_ms; /* 0: for good */
+	/* its end */
+	char end_state[16];
+	uint64_t linger_ms, drain_ms;
+};
+
+#define STATS_FRESH_MS 2500u /* a worker speaks each second, unless nothing has changed */
+
+struct guest {
+	struct guest *next;
+	struct service *service;
+	uv_poll_t poll;
+	int fd;
+	uint64_t since_ms;
+};
+
+struct asker {
+	struct asker *next;
+	struct service *service;
+	uv_poll_t poll;
+	int fd;
+	uint32_t uid;
+	struct job *waits; /* for its end */
+};
+
+struct service {
+	const struct hr_service_config *c;
+	uv_loop_t loop;
+	uv_poll_t shim_poll, control_poll, notify_poll;
+	uv_signal_t sigterm, sigint, sigchld, sighup;
+	uv_timer_t tick;
+	int shim_fd, control_fd;
+	struct hr_notify notify;
+	char exe[4096], node[256], boot_id[64], jobs_folder[128];
+	struct job *jobs;
+	unsigned n_jobs;
+	struct guest *guests;
+	unsigned n_guests;
+	struct asker *askers;
+	unsigned n_askers;
+	pid_t uplink;	    /* sends what earlier workers left; 0: none */
+	uint64_t uplink_ms; /* of its last start */
+	bool stopping;
+	uint64_t started_ms;
+	uint64_t spool_bytes;	    /* as a worker saw it last */
+	bool watchdog;		    /* systemd waits for signs of life */
+	uint64_t refused_said_ms;   /* 0: never */
+	uint64_t refused, unplaced; /* shims: by a limit or another's job; without a job */
+	struct hr_message in, out;
+};
+
+/* service.c: a line of the log, with a priority as systemd reads it. */
+enum { LOG_LINE_ERROR = 3, LOG_LINE_WARNING = 4, LOG_LINE_NOTICE = 5, LOG_LINE_INFO = 6 };
+__attribute__((format(printf, 2, 3))) void sv__log(int priority, const char *format, ...);
+uint64_t sv__now_ms(const struct service *s);
+/* Closes and frees what a poll's data points at. */
+void sv__poll_free(uv_poll_t *poll, uv_close_cb freed);
+
+/* jobs.c */
+struct job_spec { /* of a job that is to begin */
+	const char *id, *scheduler, *name;
+	const char *ranks, *local_ranks;
+	uint32_t uid, attempt, ranks_expected, level;
+	bool registered;
+};
+#define ANY_ATTEMPT (-1)
+/* Of several attempts the latest. */
+struct job *sv__job_find(struct service *s, const char *id, int64_t attempt);
+/* The job of a process of `uid` that says so: the announced one of that name, else one of that user's own. */
+struct job *sv__job_named(struct service *s, const char *name, uint32_t uid);
+/* The job, with a worker; NULL with *ret_error (malloc'ed). */
+struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
+/* Jobs of an earlier service, with the descriptors that systemd has kept for them. */
+void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
+/* `for_ms` 0: for good. */
+void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms);
+void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
+void sv__job_forget(struct job *job); /* its worker is gone for good */
+void sv__jobs_tick(struct service *s);
+
+/* workers.c */
+int sv__worker_start(struct job *job);
+void sv__workers_reap(struct service *s);
+/* Its worker is ready: what was said meanwhile. */
+void sv__job_ready(struct job *job);
+void sv__worker_tell(struct job *job, const struct hr_message *m);
+void sv__on_notice(uv_poll_t *poll, int status, int events);
+/* Lets all of them flush, and waits; for the end of the service. */
+void sv__workers_pause(struct service *s);
+
+/* route.c */
+void sv__on_shim(uv_poll_t *poll, int status, int events);
+void sv__guests_tick(struct service *s);
+
+/* requests.c */
+void sv__on_asker(uv_poll_t *poll, int status, int events);
+void sv__askers_told(struct job *job,
+		     const struct hr_message *m); /* who waits for this job's end */
+void sv__askers_done(struct job *job);
+
+#endif

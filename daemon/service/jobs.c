@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of jobs: how one begins, is found again after a restart, and ends. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/fnv.h"
+#include "common/text.h"
+#include "daemon/fdstore.h"
+#include "daemon/service/internal.h"
+
+#define IDLE_LINGER_MS 0u
+#define IDLE_DRAIN_MS  30000u
+
+/* ---- finding ---------------------------------------------------------------------------------------- */
+
+/* The table has the latest first. */
+struct job *sv__job_find(struct service *s, const char *id, int64_t attempt)
+{
+	for (struct job *job = s->jobs; job; job = job->next)
+		if (strcmp(job->id, id) == 0 && (attempt == ANY_ATTEMPT || job->attempt == attempt))
+			return job;
+	return NULL;
+}
+
+static bool goes_by(const struct job *job, const char *name)
+{
+	return strcmp(job->id, name) == 0 || strcmp(job->scheduler, name) == 0;
+}
+
+struct job *sv__job_named(struct service *s, const char *name, uint32_t uid)
+{
+	struct job *own = NULL;
+
+	for (struct job *job = s->jobs; job; job = job->next) {
+		if (!goes_by(job, name))
+			continue;
+		if (job->registered)
+			return job;
+		if (!own && job->uid == uid)
+			own = job;
+	}
+	return own;
+}
+
+static unsigned unannounced_of(const struct service *s, uint32_t uid)
+{
+	unsigned n = 0;
+
+	for (const struct job *job = s->jobs; job; job = job->next)
+		n += !job->registered && job->uid == uid;
+	return n;
+}
+
+/* ---- its file --------------------------------------------------------------------------------------- */
+
+static void conf_path(const struct job *job, const char *suffix, char ret[256])
+{
+	snprintf(ret, 256, "%s/%016" PRIx64 ".conf%s", job->service->jobs_folder, job->key, suffix);
+}
+
+static int write_all(int fd, const char *text, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = write(fd, text, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* In one step: a service that is killed leaves the old one or the new one. */
+static int write_conf(struct job *job, const struct hr_private_config *config)
+{
+	struct hr_message *m = &job->service->out;
+	char path[256], fresh[256];
+	int fd, r = hr_private_config_pack(config, m);
+
+	if (r < 0)
+		return r;
+	conf_path(job, "", path);
+	conf_path(job, "~", fresh);
+	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = write_all(fd, m->text, m->bytes);
+	close(fd);
+	if (r == 0 && rename(fresh, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(fresh);
+	return r;
+}
+
+static int read_conf(const struct job *job, struct hr_private_config *ret)
+{
+	char path[256];
+	int fd, r;
+
+	conf_path(job, "", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = hr_private_config_read(fd, ret);
+	close(fd);
+	return r;
+}
+
+/* Its end, if it is to come, and its level for good: whoever is killed meanwhile. */
+static void note(struct job *job)
+{
+	struct hr_private_config config;
+	int r = read_conf(job, &config);
+
+	if (r == 0) {
+		config.end_state = job->end_state[0] != '\0' ? job->end_state : NULL;
+		config.node.level = (int)job->level_base;
+		r = write_conf(job, &config);
+		hr_private_config_done(&config);
+	}
+	if (r < 0)
+		sv__log(LOG_LINE_WARNING, "job %s: its state cannot be noted: %s", job->id,
+			strerrordesc_np(-r));
+}
+
+/* ---- beginning -------------------------------------------------------------------------------------- */
+
+static struct job *add(struct service *s, const char *id, const char *scheduler, uint32_t uid,
+		       uint32_t attempt)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	*job = (struct job){.next = s->jobs,
+			    .service = s,
+			    .uid = uid,
+			    .attempt = attempt,
+			    .channel = -1,
+			    .door = -1,
+			    .idle_since_ms = sv__now_ms(s)};
+	snprintf(job->id, sizeof(job->id), "%s", id);
+	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);
+	job->key = hr_fnv(HR_FNV_BASIS, id, strlen(id) + 1); /* names files, guards nothing */
+	job->key = hr_fnv(job->key, &attempt, sizeof(attempt));
+	s->jobs = job;
+	s->n_jobs++;
+	return job;
+}
+
+static void drop(struct job *job)
+{
+	struct service *s = job->service;
+	struct job **link = &s->jobs;
+
+	while (*link != job)
+		link = &(*link)->next;
+	*link = job->next;
+	s->n_jobs--;
+	hr_kept_done(&job->kept);
+	free(job);
+}
+
+static int check_spec(struct service *s, const struct job_spec *spec, char **ret_error)
+{
+	const struct job *other = sv__job_find(s, spec->id, spec->attempt);
+
+	if (spec->id[0] == '\0' || strlen(spec->id) >= JOB_BYTES ||
+	    strlen(spec->scheduler) >= JOB_BYTES)
+		return hr_text_fail(-EINVAL, ret_error, "a job's id has 1 to %u bytes",
+				    JOB_BYTES - 1);
+	if (other)
+		return hr_text_fail(-EEXIST, ret_error, "job %s is here already, of user %u",
+				    spec->id, other->uid);
+	if (s->stopping)
+		return hr_text_fail(-ESHUTDOWN, ret_error, "headraced is about to stop");
+	if (s->n_jobs >= s->c->max_jobs)
+		return hr_text_fail(-ENOSPC, ret_error,
+				    "%u jobs are here: max_jobs of the configuration", s->n_jobs);
+	if (!spec->registered && unannounced_of(s, spec->uid) >= s->c->max_jobs_per_user)
+		return hr_text_fail(-ENOSPC, ret_error,
+				    "max_jobs_per_user of the configuration: user %u has as many",
+				    spec->uid);
+	return 0;
+}
+
+static int write_first(struct job *job, const struct job_spec *spec)
+{
+	const struct service *s = job->service;
+	struct hr_private_config config = {
+	    .node = {.store = s->c->spool,
+		     .id = {.cluster = s->c->cluster,
+			    .job = job->id,
+			    .node = s->node,
+			    .boot_id = s->boot_id,
+			    .attempt = job->attempt},
+		     .uid = job->uid,
+		     .job_name = spec->name,
+		     .level = (int)spec->level,
+		     .max_bytes = s->c->max_size_bytes,
+		     .ranks = spec->ranks,
+		     .local_ranks = spec->local_ranks,
+		     .ranks_expected = spec->ranks_expected,
+		     .max_sessions = (uint32_t)s->c->max_sessions,
+		     .max_ring_bytes = s->c->max_ring_bytes},
+	    .collectors = s->c->collectors,
+	    .tls_cert = s->c->tls_cert,
+	    .tls_key = s->c->tls_key,
+	    .tls_ca = s->c->tls_ca,
+	    .spool_bytes = s->c->spool_bytes,
+	    .scheduler = job->scheduler,
+	    .registered = spec->registered,
+	};
+
+	if (getrandom(&config.node.id.instance, sizeof(config.node.id.instance), 0) < 0)
+		return -errno;
+	return write_conf(job, &config);
+}
+
+struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char **ret_error)
+{
+	struct job *job;
+	char path[256];
+	int r = check_spec(s, spec, ret_error);
+
+	if (r < 0)
+		return NULL;
+	job = add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
+	if (!job) {
+		hr_text_fail(-ENOMEM, ret_error, "no memory");
+		return NULL;
+	}
+	job->registered = spec->registered;
+	snprintf(job->name, sizeof(job->name), "%s", spec->name ? spec->name : "");
+	job->level = job->level_base = spec->level;
+	r = write_first(job, spec);
+	if (r == 0)
+		r = sv__worker_start(job);
+	if (r < 0) {
+		hr_text_fail(r, ret_error, "job %s cannot be recorded: %s", spec->id,
+			     strerrordesc_np(-r));
+		conf_path(job, "", path);
+		unlink(path);
+		drop(job);
+		return NULL;
+	}
+	sv__log(LOG_LINE_INFO, "job %s of user %u begins%s", job->id, job->uid,
+		job->registered ? "" : ": nobody has announced it");
+	return job;
+}
+
+/* ---- after a restart -------------------------------------------------------------------------------- */
+
+static void take_descriptors(struct job *job, struct hr_inherited *list, size_t n)
+{
+	char prefix[20];
+
+	snprintf(prefix, sizeof(prefix), "%016" PRIx64 ".", job->key);
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].fd < 0 || strncmp(list[i].name, prefix, strlen(prefix)) != 0)
+			continue;
+		hr_kept_add(&job->kept, list[i].name + strlen(prefix), list[i].fd);
+		list[i].fd = -1;
+	}
+}
+
+static void resume(struct service *s, const char *name, struct hr_inherited *list, size_t n)
+{
+	struct job named = {.service = s}, *job;
+	struct hr_private_config config;
+	int r;
+
+	named.key = strtoull(name, NULL, 16);
+	r = read_conf(&named, &config);
+	if (r < 0) {
+		sv__log(LOG_LINE_WARNING, "%s/%s: %s: it is left alone", s->jobs_folder, name,
+			strerrordesc_np(-r));
+		return;
+	}
+	job = add(s, config.node.id.job, config.scheduler ? config.scheduler : "", config.node.uid,
+		  config.node.id.attempt);
+	if (job) {
+		job->registered = config.registered;
+		snprintf(job->name, sizeof(job->name), "%s",
+			 config.node.job_name ? config.node.job_name : "");
+		job->level = job->level_base = (uint32_t)config.node.level;
+		take_descriptors(job, list, n);
+		r = sv__worker_start(job);
+		if (r == 0 && config.end_state)
+			sv__job_end(job, config.end_state, 0, IDLE_DRAIN_MS);
+		sv__log(r < 0 ? LOG_LINE_ERROR : LOG_LINE_INFO,
+			"job %s goes on, with %zu descriptors%s%s", job->id, job->kept.n,
+			r < 0 ? ": " : "", r < 0 ? strerrordesc_np(-r) : "");
+	}
+	hr_private_config_done(&config);
+}
+
+void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n)
+{
+	DIR *folder = opendir(s->jobs_folder);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)) != NULL)
+		if (strspn(entry->d_name, "0123456789abcdef") == 16 &&
+		    strcmp(entry->d_name + 16, ".conf") == 0)
+			resume(s, entry->d_name, list, n);
+	if (folder)
+		closedir(folder);
+	for (size_t i = 0; i < n; i++) /* of jobs that nobody knows any more */
+		if (list[i].fd >= 0)
+			hr_fdstore_remove(list[i].name);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------- */
+
+void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
+{
+	struct hr_message *m = &job->service->out;
+	bool noted = job->end_state[0] != '\0';
+
+	snprintf(job->end_state, sizeof(job->end_state), "%s", state);
+	job->linger_ms = linger_ms;
+	job->drain_ms = drain_ms;
+	if (!noted)
+		note(job);
+	if (job->state == JOB_STARTING) /* said when it is ready */
+		return;
+	job->state = JOB_ENDING;
+	hr_message_init(m, "end");
+	hr_message_add(m, "state", job->end_state);
+	hr_message_add_int(m, "linger_ms", (int64_t)linger_ms);
+	hr_message_add_int(m, "drain_ms", (int64_t)drain_ms);
+	sv__worker_tell(job, m);
+}
+
+static void tell_level(struct job *job)
+{
+	struct hr_message *m = &job->service->out;
+
+	hr_message_init(m, "level");
+	hr_message_add_int(m, "level", job->level);
+	sv__worker_tell(job, m);
+}
+
+void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms)
+{
+	job->level = level;
+	job->level_until_ms = for_ms != 0 ? sv__now_ms(job->service) + for_ms : 0;
+	if (for_ms == 0) {
+		job->level_base = level;
+		note(job);
+	}
+	if (job->state == JOB_RUNNING)
+		tell_level(job);
+}
+
+void sv__job_ready(struct job *job)
+{
+	job->state = JOB_RUNNING;
+	tell_level(job);
+	if (job->end_state[0] != '\0')
+		sv__job_end(job, job->end_state, job->linger_ms, job->drain_ms);
+}
+
+void sv__job_forget(struct job *job)
+{
+	char path[256], name[64 + NAME_MAX];
+
+	for (size_t i = 0; i < job->kept.n; i++) {
+		snprintf(name, sizeof(name), "%016" PRIx64 ".%s", job->key, job->kept.list[i].name);
+		hr_fdstore_remove(name);
+	}
+	conf_path(job, "", path);
+	unlink(path);
+	sv__askers_done(job);
+	sv__log(LOG_LINE_INFO,
+		"job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
+		job->id, job->stats.events, job->stats.unsent_frames);
+	drop(job);
+}
+
+void sv__jobs_tick(struct service *s)
+{
+	uint64_t now = sv__now_ms(s);
+
+	for (struct job *job = s->jobs, *next; job; job = next) {
+		next = job->next;
+		if (job->level_until_ms != 0 && now >= job->level_until_ms)
+			sv__job_level(job, job->level_base, 0);
+		if (!job->registered && job->state == JOB_RUNNING && job->idle_since_ms != 0 &&
+		    now - job->idle_since_ms >= s->c->idle_end_ms)
+			sv__job_end(job, "ended", IDLE_LINGER_MS, IDLE_DRAIN_MS);
+	}
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/service/requests.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "daemon/service/internal.h"
+
+/* ---- connections ------------------------------------------------------------------------------------ */
+
+static void asker_freed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void asker_leave(struct asker *a)
+{
+	struct asker **link = &a->service->askers;
+
+	while (*link != a)
+		link = &(*link)->next;
+	*link = a->next;
+	a->service->n_askers--;
+	uv_poll_stop(&a->poll);
+	close(a->fd);
+	uv_close((uv_handle_t *)&a->poll, asker_freed);
+}
+
+static void over(struct asker *a)
+{
+	hr_message_init(&a->service->out, "over");
+	hr_control_send(a->fd, &a->service->out);
+	asker_leave(a);
+}
+
+static void refuse(struct asker *a, int r, const char *text)
+{
+	hr_message_init(&a->service->out, "error");
+	hr_message_add_int(&a->service->out, "code", -r);
+	hr_message_add(&a->service->out, "text", text);
+	hr_control_send(a->fd, &a->service->out);
+	asker_leave(a);
+}
+
+void sv__askers_told(struct job *job, const struct hr_message *m)
+{
+	for (struct asker *a = job->service->askers; a; a = a->next)
+		if (a->waits == job)
+			hr_control_send(a->fd, m);
+}
+
+void sv__askers_done(struct job *job)
+{
+	for (struct asker *a = job->service->askers, *next; a; a = next) {
+		next = a->next;
+		if (a->waits == job)
+			over(a);
+	}
+}
+
+/* ---- who may ---------------------------------------------------------------------------------------- */
+
+/* In the group `operators`, by the user database; a look-up each time, for people are moved. */
+static bool is_operator(const struct service *s, uint32_t uid)
+{
+	struct passwd *user;
+	struct group *group;
+	gid_t groups[256], gid;
+	int n = 256;
+
+	if (uid == 0)
+		return true;
+	if (!s->c->operators || s->c->operators[0] == '\0')
+		return false;
+	/* NOLINTBEGIN(concurrency-mt-unsafe): the service has one thread */
+	group = getgrnam(s->c->operators);
+	if (!group)
+		return false;
+	gid = group->gr_gid;
+	user = getpwuid(uid);
+	/* NOLINTEND(concurrency-mt-unsafe) */
+	if (!user || getgrouplist(user->pw_name, user->pw_gid, groups, &n) < 0)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+/* ---- what they ask ---------------------------------------------------------------------------------- */
+
+static const char *state_name(const struct job *job)
+{
+	static const char *const names[] = {"starting", "running", "ending", "draining"};
+
+	return names[job->state];
+}
+
+static void add_job(struct hr_message *m, const struct job *job)
+{
+	uint64_t now = sv__now_ms(job->service);
+	bool fresh = now - job->stats.at_ms <= STATS_FRESH_MS;
+
+	hr_message_init(m, "job");
+	hr_message_add(m, "id", job->id);
+	hr_message_add_int(m, "attempt", job->attempt);
+	hr_message_add_int(m, "uid", job->uid);
+	hr_message_add(m, "name", job->name);
+	hr_message_add(m, "state", state_name(job));
+	hr_message_add_int(m, "announced", job->registered);
+	hr_message_add_int(m, "level", job->level);
+	hr_message_add_int(m, "level_for_ms",
+			   job->level_until_ms > now ? (int64_t)(job->level_until_ms - now) : 0);
+	hr_message_add_int(m, "pid", job->pid);
+	hr_message_add_int(m, "processes", (int64_t)job->stats.sessions);
+	hr_message_add_int(m, "processes_total", (int64_t)job->stats.sessions_total);
+	hr_message_add_int(m, "events", (int64_t)job->stats.events);
+	hr_message_add_int(m, "bytes_moved", (int64_t)job->stats.bytes_moved);
+	hr_message_add_int(m, "lost", (int64_t)job->stats.lost);
+	hr_message_add_int(m, "refused", (int64_t)job->stats.refused);
+	hr_message_add_int(m, "stored_bytes", (int64_t)job->stats.stored_bytes);
+	hr_message_add_int(m, "events_per_s", fresh ? (int64_t)job->stats.events_per_s : 0);
+	hr_message_add_int(m, "bytes_per_s", fresh ? (int64_t)job->stats.bytes_per_s : 0);
+	hr_message_add_int(m, "store_error", job->stats.store_error);
+	hr_message_add_int(m, "unsent_frames", (int64_t)job->stats.unsent_frames);
+	hr_message_add_int(m, "unsent_ms", (int64_t)job->stats.unsent_ms);
+	hr_message_add_int(m, "connected", job->stats.connected);
+	hr_message_add(m, "collector", job->stats.collector);
+}
+
+static void do_status(struct asker *a)
+{
+	struct service *s = a->service;
+	struct hr_message *m = &s->out;
+	bool all = is_operator(s, a->uid);
+
+	hr_message_init(m, "status");
+	hr_message_add_int(m, "version", HR_SERVICE_VERSION);
+	hr_message_add_int(m, "pid", getpid());
+	hr_message_add_int(m, "uptime_ms", (int64_t)(sv__now_ms(s) - s->started_ms));
+	hr_message_add(m, "node", s->node);
+	hr_message_add(m, "spool", s->c->spool);
+	hr_message_add_int(m, "spool_bytes", (int64_t)s->spool_bytes);
+	hr_message_add_int(m, "spool_limit_bytes", (int64_t)s->c->spool_bytes);
+	hr_message_add(m, "collectors", s->c->collectors ? s->c->collectors : "");
+	hr_message_add_int(m, "jobs", s->n_jobs);
+	hr_message_add_int(m, "refused", (int64_t)s->refused);
+	hr_message_add_int(m, "unplaced", (int64_t)s->unplaced);
+	hr_control_send(a->fd, m);
+	for (const struct job *job = s->jobs; job; job = job->next) {
+		if (!all && job->uid != a->uid)
+			continue;
+		add_job(m, job);
+		hr_control_send(a->fd, m);
+	}
+	over(a);
+}
+
+/* The text of `key`, or NULL. */
+static const char *text(const struct hr_message *m, const char *key, char *out, size_t bytes)
+{
+	return hr_message_get(m, key, out, bytes) == 0 && out[0] != '\0' ? out : NULL;
+}
+
+static void do_begin(struct asker *a, const struct hr_message *m)
+{
+	char id[JOB_BYTES], scheduler[JOB_BYTES], name[JOB_BYTES], ranks[1024], local_ranks[1024];
+	struct service *s = a->service;
+	struct job_spec spec = {
+	    .id = text(m, "job", id, sizeof(id)),
+	    .scheduler = text(m, "scheduler", scheduler, sizeof(scheduler)),
+	    .name = text(m, "name", name, sizeof(name)),
+	    .ranks = text(m, "ranks", ranks, sizeof(ranks)),
+	    .local_ranks = text(m, "local_ranks", local_ranks, sizeof(local_ranks)),
+	    .uid = (uint32_t)hr_message_get_int(m, "uid", -1),
+	    .attempt = (uint32_t)hr_message_get_int(m, "attempt", 0),
+	    .ranks_expected = (uint32_t)hr_message_get_int(m, "ranks_expected", 0),
+	    .level = (uint32_t)hr_message_get_int(m, "level", s->c->level + HR_LEVEL_COUNTERS),
+	    .registered = true,
+	};
+	char *error = NULL;
+	struct job *job;
+
+	if (!spec.id || spec.uid == UINT32_MAX || spec.level > HR_LEVEL_TRACE) {
+		refuse(a, -EINVAL, "begin needs job and uid");
+		return;
+	}
+	if (!spec.scheduler)
+		spec.scheduler = spec.id;
+	/* Its processes were faster than the prolog, or it runs twice: the same job. */
+	job = sv__job_find(s, spec.id, spec.attempt);
+	if (job && job->uid == spec.uid) {
+		job->registered = true;
+		over(a);
+		return;
+	}
+	job = sv__job_begin(s, &spec, &error);
+	if (job)
+		over(a);
+	else
+		refuse(a, -EINVAL, error ? error : "no memory");
+	free(error);
+}
+
+/* The job that is meant; NULL: refused. */
+static struct job *meant(struct asker *a, const struct hr_message *m)
+{
+	char id[JOB_BYTES] = "", words[JOB_BYTES + 64];
+	int64_t attempt = hr_message_get_int(m, "attempt", ANY_ATTEMPT);
+	struct job *job;
+
+	hr_message_get(m, "job", id, sizeof(id));
+	job = sv__job_find(a->service, id, attempt);
+	if (job)
+		return job;
+	snprintf(words, sizeof(words), "no job %s is recorded here", id);
+	refuse(a, -ENOENT, words);
+	return NULL;
+}
+
+static void do_end(struct asker *a, const struct hr_message *m)
+{
+	struct job *job = meant(a, m);
+	char state[16];
+
+	if (!job)
+		return;
+	a->waits = job;
+	sv__job_end(job, text(m, "state", state, sizeof(state)) ? state : "ended",
+		    (uint64_t)hr_message_get_int(m, "linger_ms", 0),
+		    (uint64_t)hr_message_get_int(m, "drain_ms", 0));
+}
+
+static void do_level(struct asker *a, const struct hr_message *m)
+{
+	struct job *job = meant(a, m);
+	int64_t level = hr_message_get_int(m, "level", -1);
+
+	if (!job)
+		return;
+	if (a->uid != job->uid && !is_operator(a->service, a->uid)) {
+		refuse(a, -EPERM, "the job is another user's");
+		return;
+	}
+	if (level < HR_LEVEL_COUNTERS || level > HR_LEVEL_TRACE) {
+		refuse(a, -EINVAL, "level is counters or trace");
+		return;
+	}
+	sv__job_level(job, (uint32_t)level, (uint64_t)hr_message_get_int(m, "for_ms", 0));
+	over(a);
+}
+
+static void take(struct asker *a)
+{
+	const struct hr_message *m = &a->service->in;
+	bool root = a->uid == 0;
+
+	if (hr_message_is(m, "status"))
+		do_status(a);
+	else if (hr_message_is(m, "level"))
+		do_level(a, m);
+	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end"))
+		refuse(a, -ENOSYS, "this headraced does not know that request");
+	else if (!root)
+		refuse(a, -EPERM, "only root may do that: prolog and epilog");
+	else if (hr_message_is(m, "begin"))
+		do_begin(a, m);
+	else
+		do_end(a, m);
+}
+
+static void on_request(uv_poll_t *poll, int status, int events)
+{
+	struct asker *a = poll->data;
+	int r = status < 0 ? status : hr_control_recv(a->fd, &a->service->in);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return;
+	if (r < 0 || a->waits)
+		asker_leave(a);
+	else
+		take(a);
+}
+
+void sv__on_asker(uv_poll_t *poll, int status, int events)
+{
+	struct service *s = poll->data;
+	int fd = accept4(s->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+	struct asker *a;
+
+	(void)status;
+	(void)events;
+	if (fd < 0)
+		return;
+	a = s->n_askers < ASKERS_MOST && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0
+		? calloc(1, sizeof(*a))
+		: NULL;
+	if (!a) {
+		close(fd);
+		return;
+	}
+	*a = (struct asker){.next = s->askers, .service = s, .fd = fd, .uid = peer.uid};
+	a->poll.data = a;
+	s->askers = a;
+	s->n_askers++;
+	uv_poll_init(&s->loop, &a->poll, fd);
+	uv_poll_start(&a->poll, UV_READABLE | UV_DISCONNECT, on_request);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/service/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/fdstore.h"
+#include "daemon/service/internal.h"
+#include "net/address.h"
+
+#define TICK_MS		1000u
+#define UPLINK_AGAIN_MS 10000u
+#define SHIM_BACKLOG	4096
+
+void sv__log(int priority, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(stderr, "<%d>%s\n", priority, text);
+}
+
+uint64_t sv__now_ms(const struct service *s)
+{
+	return uv_now(&s->loop);
+}
+
+/* ---- the spool's own uplink: what earlier workers left ------------------------------------------------- */
+
+static void become_uplink(const struct service *s)
+{
+	char *argv[16] = {(char[]){"headraced"}, (char[]){"uplink"},	  s->c->spool,
+			  (char[]){"--follow"},	 (char[]){"--collector"}, s->c->collectors};
+	int n = 6;
+	sigset_t none;
+
+	if (s->c->tls_cert && s->c->tls_cert[0] != '\0') {
+		argv[n++] = (char[]){"--tls-cert"};
+		argv[n++] = s->c->tls_cert;
+		argv[n++] = (char[]){"--tls-key"};
+		argv[n++] = s->c->tls_key;
+		argv[n++] = (char[]){"--tls-ca"};
+		argv[n++] = s->c->tls_ca;
+	}
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	execv(s->exe, argv);
+	_exit(HR_KEPT_FAILED);
+}
+
+static void keep_uplink(struct service *s)
+{
+	uint64_t now = sv__now_ms(s);
+
+	if (s->uplink != 0 || !s->c->collectors || s->c->collectors[0] == '\0' ||
+	    (s->uplink_ms != 0 && now - s->uplink_ms < UPLINK_AGAIN_MS))
+		return;
+	s->uplink_ms = now;
+	s->uplink = fork();
+	if (s->uplink == 0)
+		become_uplink(s);
+	if (s->uplink < 0)
+		s->uplink = 0;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------- */
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct service *s = timer->data;
+
+	if (s->watchdog)
+		hr_fdstore_notify("WATCHDOG=1");
+	sv__guests_tick(s);
+	sv__jobs_tick(s);
+	keep_uplink(s);
+}
+
+static void on_child(uv_signal_t *handle, int signum)
+{
+	(void)signum;
+	sv__workers_reap(handle->data);
+}
+
+static void on_stop(uv_signal_t *handle, int signum)
+{
+	struct service *s = handle->data;
+
+	(void)signum;
+	s->stopping = true;
+	uv_stop(&s->loop);
+}
+
+static void watch(struct service *s, uv_poll_t *poll, int fd, uv_poll_cb cb)
+{
+	poll->data = s;
+	uv_poll_init(&s->loop, poll, fd);
+	uv_poll_start(poll, UV_READABLE, cb);
+}
+
+static void watch_signal(struct service *s, uv_signal_t *handle, int signum, uv_signal_cb cb)
+{
+	handle->data = s;
+	uv_signal_init(&s->loop, handle);
+	uv_signal_start(handle, cb, signum);
+}
+
+static int start_loop(struct service *s)
+{
+	int r = uv_loop_init(&s->loop);
+
+	if (r < 0)
+		return r;
+	s->started_ms = uv_now(&s->loop);
+	watch(s, &s->notify_poll, s->notify.fd, sv__on_notice);
+	watch(s, &s->control_poll, s->control_fd, sv__on_asker);
+	watch(s, &s->shim_poll, s->shim_fd, sv__on_shim);
+	watch_signal(s, &s->sigchld, SIGCHLD, on_child);
+	watch_signal(s, &s->sigterm, SIGTERM, on_stop);
+	watch_signal(s, &s->sigint, SIGINT, on_stop);
+	s->tick.data = s;
+	uv_timer_init(&s->loop, &s->tick);
+	return uv_timer_start(&s->tick, on_tick, 0, TICK_MS);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+static int fail(int r, const char *what, const char *name)
+{
+	sv__log(LOG_LINE_ERROR, "%s %s: %s", what, name, strerrordesc_np(-r));
+	return r;
+}
+
+static int take_socket(struct hr_inherited *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		int fd = list[i].fd;
+
+		if (fd < 0 || strcmp(list[i].name, name) != 0)
+			continue;
+		list[i].fd = -1;
+		return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 ? fd : -1;
+	}
+	return -1;
+}
+
+/* systemd's, or our own; everybody may connect. */
+static int open_socket(const struct service *s, struct hr_inherited *list, size_t n,
+		       const char *name, int *ret_fd)
+{
+	char path[HR_PRIVATE_PATH];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s.sock", s->c->runtime, name);
+	*ret_fd = take_socket(list, n, name);
+	if (*ret_fd >= 0)
+		return 0;
+	r = hr_control_listen(path, ret_fd);
+	if (r == 0 && chmod(path, 0666) < 0)
+		r = -errno;
+	return r < 0 ? fail(r, "cannot listen at", path) : 0;
+}
+
+static int make_folder(const char *path, mode_t mode)
+{
+	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int open_folders(struct service *s)
+{
+	int r = make_folder(s->c->runtime, 0755);
+
+	/* Workers ask for 0700 of what they make; this one everybody passes through to the sockets. */
+	if (r == 0 && chmod(s->c->runtime, 0755) < 0 && errno != EPERM)
+		r = -errno;
+	if (r < 0)
+		return fail(r, "cannot make", s->c->runtime);
+	snprintf(s->jobs_folder, sizeof(s->jobs_folder), "%s/jobs", s->c->runtime);
+	r = make_folder(s->jobs_folder, 0700);
+	return r < 0 ? fail(r, "cannot make", s->jobs_folder) : 0;
+}
+
+static void name_node(struct service *s)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, s->boot_id, sizeof(s->boot_id) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	snprintf(s->boot_id + (n > 0 ? strcspn(s->boot_id, "\n") : 0), 8, "%s",
+		 n > 0 ? "" : "unknown");
+	if (s->c->node && s->c->node[0] != '\0')
+		snprintf(s->node, sizeof(s->node), "%s", s->c->node);
+	else if (gethostname(s->node, sizeof(s->node)) < 0)
+		snprintf(s->node, sizeof(s->node), "localhost");
+	s->node[sizeof(s->node) - 1] = '\0';
+	n = readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1);
+	s->exe[n > 0 ? n : 0] = '\0';
+}
+
+static void many_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static int start(struct service *s)
+{
+	struct hr_inherited *list = NULL;
+	size_t n = 0;
+	int r = open_folders(s);
+
+	many_files();
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	if (r == 0 && hr_fdstore_inherit(&list, &n) < 0)
+		n = 0;
+	if (r == 0)
+		r = open_socket(s, list, n, "shim", &s->shim_fd);
+	if (r == 0)
+		r = open_socket(s, list, n, "control", &s->control_fd);
+	/* Listening again makes us the peer that shims see: they ask whether that process is stopped. */
+	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
+		r = fail(-errno, "cannot listen at", s->c->runtime);
+	if (r == 0) {
+		r = hr_notify_open(&s->notify);
+		if (r < 0)
+			fail(r, "cannot open", "a socket for its workers");
+	}
+	if (r == 0)
+		r = start_loop(s);
+	if (r == 0)
+		sv__jobs_resume(s, list, n);
+	hr_fdstore_inherited_free(list, n);
+	return r;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+	(void)arg;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+/* Everything of the jobs stays: the next service goes on. */
+static void stop(struct service *s)
+{
+	sv__workers_pause(s);
+	uv_walk(&s->loop, close_handle, NULL);
+	uv_run(&s->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&s->loop);
+	while (s->jobs) {
+		struct job *next = s->jobs->next;
+
+		if (s->jobs->channel >= 0)
+			close(s->jobs->channel);
+		if (s->jobs->door >= 0)
+			close(s->jobs->door);
+		hr_kept_done(&s->jobs->kept);
+		free(s->jobs->poll);
+		free(s->jobs);
+		s->jobs = next;
+	}
+}
+
+int hr_service_run(const struct hr_service_config *config)
+{
+	struct service *s = calloc(1, sizeof(*s));
+	int status = EXIT_FAILURE;
+
+	if (!s)
+		return EXIT_FAILURE;
+	s->c = config;
+	s->shim_fd = s->control_fd = s->notify.fd = -1;
+	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
+	name_node(s);
+	if (start(s) == 0) {
+		hr_fdstore_notify("READY=1");
+		sv__log(LOG_LINE_INFO, "headraced %s on node %s, %u jobs", HEADRACE_VERSION,
+			s->node, s->n_jobs);
+		uv_run(&s->loop, UV_RUN_DEFAULT);
+		hr_fdstore_notify("STOPPING=1");
+		stop(s);
+		status = EXIT_SUCCESS;
+	}
+	hr_notify_close(&s->notify);
+	free(s);
+	return status;
+}

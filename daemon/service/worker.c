@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/service/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "daemon/fdstore.h"
+#include "daemon/private.h"
+#include "daemon/private_uplink.h"
+#include "daemon/spool.h"
+#include "daemon/uplink.h"
+#include "proto/abi.h"
+
+#define TICK_MS	  1000u
+#define ENDING_MS 10u /* between looks at who is still there */
+
+struct worker {
+	uv_loop_t loop;
+	uv_poll_t channel;
+	uv_timer_t tick;
+	struct hr_private_config config;
+	struct hr_private_uplink *uplink; /* NULL: no collectors */
+	struct hr_spool *spool;		  /* the uplink's, or ours */
+	struct hr_node *node;
+	int channel_fd;
+	bool ending, draining;
+	char state[16];
+	uint64_t end_at_ms, drain_ms;
+	int status;
+	struct hr_message in, out, told; /* told: the last stats */
+};
+
+/* ---- words ------------------------------------------------------------------------------------------ */
+
+static void add_uplink(struct worker *w)
+{
+	struct hr_uplink_stats u = {0};
+	struct hr_spool_stats spool;
+
+	hr_spool_stats(w->spool, &spool);
+	if (w->uplink)
+		hr_private_uplink_stats(w->uplink, &u);
+	hr_message_add_int(&w->out, "spool_bytes", (int64_t)spool.bytes);
+	hr_message_add_int(&w->out, "connected", u.connected);
+	hr_message_add(&w->out, "collector", u.collector);
+	hr_message_add_int(&w->out, "unsent_frames", (int64_t)u.frames);
+	hr_message_add_int(&w->out, "unsent_ms", (int64_t)(u.oldest_ns / 1000000));
+}
+
+static void make_stats(struct worker *w, const char *kind)
+{
+	struct hr_node_stats s;
+
+	hr_node_stats(w->node, &s);
+	hr_message_init(&w->out, kind);
+	hr_message_add_int(&w->out, "events", (int64_t)s.events);
+	hr_message_add_int(&w->out, "bytes_moved", (int64_t)s.bytes_moved);
+	hr_message_add_int(&w->out, "lost", (int64_t)(s.lost + s.torn));
+	hr_message_add_int(&w->out, "refused", (int64_t)s.refused);
+	hr_message_add_int(&w->out, "hostile", (int64_t)s.hostile);
+	hr_message_add_int(&w->out, "sessions", (int64_t)hr_node_attached(w->node, NULL, 0));
+	hr_message_add_int(&w->out, "sessions_total", s.sessions_total);
+	hr_message_add_int(&w->out, "stored_bytes", (int64_t)s.stored_bytes);
+	hr_message_add_int(&w->out, "level", hr_node_level(w->node));
+	hr_message_add_int(&w->out, "store_error", s.store_error);
+	hr_message_add_int(&w->out, "counters_only", s.counters_only);
+	add_uplink(w);
+}
+
+static void tell_stats(struct worker *w)
+{
+	make_stats(w, "stats");
+	if (w->out.bytes == w->told.bytes && memcmp(w->out.text, w->told.text, w->out.bytes) == 0)
+		return;
+	if (hr_control_send(w->channel_fd, &w->out) == 0)
+		w->told = w->out;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------- */
+
+static void leave(struct worker *w, int status)
+{
+	w->status = status;
+	uv_stop(&w->loop);
+}
+
+static void end_job(struct worker *w)
+{
+	size_t attached = hr_node_attached(w->node, NULL, 0);
+	int r = hr_node_stop(w->node,
+			     &(struct hr_job_end){.state = w->state, .cut_short = attached > 0});
+
+	make_stats(w, "ended");
+	hr_message_add_int(&w->out, "attached", (int64_t)attached);
+	hr_message_add_int(&w->out, "stop_error", r);
+	hr_control_send(w->channel_fd, &w->out);
+	if (!w->uplink) {
+		hr_message_init(&w->out, "sent");
+		hr_control_send(w->channel_fd, &w->out);
+		leave(w, EXIT_SUCCESS);
+		return;
+	}
+	w->draining = true;
+	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct worker *w = timer->data;
+
+	if (w->draining) {
+		bool over = hr_private_uplink_drained(w->uplink, uv_now(&w->loop), &w->out);
+
+		if (w->out.bytes > 0)
+			hr_control_send(w->channel_fd, &w->out);
+		if (over)
+			leave(w, EXIT_SUCCESS);
+	} else if (w->ending) {
+		if (uv_now(&w->loop) >= w->end_at_ms || hr_node_attached(w->node, NULL, 0) == 0)
+			end_job(w);
+	} else {
+		tell_stats(w);
+	}
+}
+
+/* ---- what the service says -------------------------------------------------------------------------- */
+
+static void take_end(struct worker *w)
+{
+	if (w->draining)
+		return;
+	if (hr_message_get(&w->in, "state", w->state, sizeof(w->state)) < 0)
+		snprintf(w->state, sizeof(w->state), "ended");
+	w->end_at_ms = uv_now(&w->loop) + (uint64_t)hr_message_get_int(&w->in, "linger_ms", 0);
+	w->drain_ms = (uint64_t)hr_message_get_int(&w->in, "drain_ms", 0);
+	w->ending = true;
+	uv_timer_start(&w->tick, on_tick, 0, ENDING_MS);
+}
+
+static void on_channel(uv_poll_t *poll, int status, int events)
+{
+	struct worker *w = poll->data;
+	int r = status < 0 ? status : hr_control_recv(w->channel_fd, &w->in);
+
+	(void)events;
+	if (r == -EAGAIN || r == -EBADMSG)
+		return;
+	if (r <
+	    0) /* nobody keeps our descriptors any more: the next service goes on where we are */
+		_exit(HR_WORKER_PAUSED);
+	if (hr_message_is(&w->in, "level")) {
+		hr_node_set_level(w->node,
+				  (uint32_t)hr_message_get_int(&w->in, "level", HR_LEVEL_COUNTERS));
+	} else if (hr_message_is(&w->in, "end")) {
+		take_end(w);
+	} else if (hr_message_is(&w->in, "pause")) {
+		if (!w->draining)
+			hr_node_flush(w->node);
+		_exit(HR_WORKER_PAUSED);
+	}
+}
+
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+static int open_spool(struct worker *w, char **ret_error)
+{
+	int r = hr_private_uplink_open(&w->config, &w->uplink, ret_error);
+
+	if (r == 0 && w->uplink) {
+		hr_private_uplink_release(w->uplink);
+		w->spool = hr_private_uplink_spool(w->uplink);
+	} else if (r == 0) {
+		r = hr_spool_new(w->config.node.store, w->config.spool_bytes, &w->spool);
+	}
+	return r;
+}
+
+static int start_node(struct worker *w, int config_fd, int door_fd)
+{
+	char *error = NULL;
+	int r = hr_private_config_read(config_fd, &w->config);
+
+	if (r == 0)
+		r = open_spool(w, &error);
+	if (r == 0) {
+		w->config.node.door_fd = door_fd;
+		w->config.node.spool = w->spool;
+		r = hr_node_new(&w->config.node, &w->node, &error);
+	}
+	if (r == 0)
+		r = hr_node_start(w->node);
+	if (r < 0 &&
+	    r != -ESTALE) /* all but the last words were said: the spool's uplink ends it */
+		fprintf(stderr, "<3>job %s: %s\n",
+			w->config.node.id.job ? w->config.node.id.job : "?",
+			error ? error : strerrordesc_np(-r));
+	free(error);
+	return r == -ESTALE ? -ESTALE : r;
+}
+
+static int start_loop(struct worker *w)
+{
+	int r = uv_loop_init(&w->loop);
+
+	if (r < 0)
+		return r;
+	w->channel.data = w->tick.data = w;
+	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
+	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
+	uv_timer_init(&w->loop, &w->tick);
+	uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+	return 0;
+}
+
+static void stop_loop(struct worker *w)
+{
+	uv_close((uv_handle_t *)&w->channel, NULL);
+	uv_close((uv_handle_t *)&w->tick, NULL);
+	uv_run(&w->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&w->loop);
+}
+
+int hr_service_worker(int config_fd, int channel_fd, int door_fd)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	int status = EXIT_FAILURE, r;
+
+	if (!w)
+		return EXIT_FAILURE;
+	w->channel_fd = channel_fd;
+	fcntl(channel_fd, F_SETFD, FD_CLOEXEC);
+	fcntl(door_fd, F_SETFD, FD_CLOEXEC);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN); /* of the service's group: it says `pause`, or `end` */
+	signal(SIGXFSZ, SIG_IGN);
+	r = start_node(w, config_fd, door_fd);
+	if (r == 0 && start_loop(w) == 0) {
+		hr_fdstore_notify("READY=1");
+		uv_run(&w->loop, UV_RUN_DEFAULT);
+		stop_loop(w);
+		status = w->status;
+	} else if (r == -ESTALE) {
+		status = EXIT_SUCCESS;
+	}
+	hr_node_free(w->node);
+	if (!w->uplink)
+		hr_spool_free(w->spool);
+	hr_private_uplink_free(w->uplink);
+	hr_private_config_done(&w->config);
+	free(w);
+	return status;
+}

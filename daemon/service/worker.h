@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker.h - the process that records one job of the node service
+ *
+ * Purpose   Runs hr_node (node.h) and the job's uplink, and does what the service says on the channel. Messages are control.h's.
+ *
+ *      service                         worker
+ *      -------                         ------
+ *                               <----  stats   events bytes_moved lost ... each second in which they changed
+ *      level  level             ---->
+ *      end    state linger_ms drain_ms -->  waits for processes at most linger_ms, ends the stream
+ *                               <----  ended   events ... attached, as stats
+ *                               <----  sending frames left connected error
+ *                               <----  sent    the same: all, or what there was time for; then it exits with 0
+ *      pause                    ---->  flushes and exits with HR_WORKER_PAUSED: the job goes on under the next service
+ *      (end of the channel)     ---->  exits at once, as if killed
+ *
+ * Threads   The loop's; hr_node and the uplink have their own.
+ */
+#ifndef HEADRACE_DAEMON_SERVICE_WORKER_H
+#define HEADRACE_DAEMON_SERVICE_WORKER_H
+
+#define HR_WORKER_PAUSED 75
+
+/* Serves until the job is over; connections come through door_fd. Returns the exit status; failures go to standard error. */
+int hr_service_worker(int config_fd, int channel_fd, int door_fd);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that record: started, watched, started again, and what they say. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/now.h"
+#include "daemon/fdstore.h"
+#include "daemon/service/internal.h"
+#include "daemon/service/worker.h"
+
+#define RESTARTS_MOST 5u /* of a worker, within RESTARTS_MS */
+#define RESTARTS_MS   10000u
+#define PAUSE_MS      5000 /* for flushing; then they are killed, which loses nothing either */
+#define DOOR_BYTES    (1 << 20)
+
+/* ---- what they say ---------------------------------------------------------------------------------- */
+
+static uint64_t per_second(uint64_t now, uint64_t before, uint64_t ms)
+{
+	return now > before && ms > 0 ? (now - before) * 1000 / ms : 0;
+}
+
+static void take_stats(struct job *job, const struct hr_message *m)
+{
+	uint64_t now = sv__now_ms(job->service), ms = now - job->stats.at_ms;
+	uint64_t events = (uint64_t)hr_message_get_int(m, "events", 0);
+	uint64_t bytes = (uint64_t)hr_message_get_int(m, "bytes_moved", 0);
+	bool fresh = job->stats.at_ms != 0 && ms <= STATS_FRESH_MS;
+
+	job->stats.events_per_s = fresh ? per_second(events, job->stats.events, ms) : 0;
+	job->stats.bytes_per_s = fresh ? per_second(bytes, job->stats.bytes_moved, ms) : 0;
+	job->stats.at_ms = now;
+	job->stats.events = events;
+	job->stats.bytes_moved = bytes;
+	job->stats.lost = (uint64_t)hr_message_get_int(m, "lost", 0);
+	job->stats.refused = (uint64_t)hr_message_get_int(m, "refused", 0);
+	job->stats.stored_bytes = (uint64_t)hr_message_get_int(m, "stored_bytes", 0);
+	job->stats.sessions = (uint64_t)hr_message_get_int(m, "sessions", 0);
+	job->stats.sessions_total = (uint64_t)hr_message_get_int(m, "sessions_total", 0);
+	job->stats.store_error = (int)hr_message_get_int(m, "store_error", 0);
+	job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "unsent_frames", 0);
+	job->stats.unsent_ms = (uint64_t)hr_message_get_int(m, "unsent_ms", 0);
+	job->stats.connected = hr_message_get_int(m, "connected", 0) != 0;
+	job->service->spool_bytes = (uint64_t)hr_message_get_int(m, "spool_bytes", 0);
+	hr_message_get(m, "collector", job->stats.collector, sizeof(job->stats.collector));
+	if (job->stats.sessions > 0)
+		job->idle_since_ms = 0;
+	else if (job->idle_since_ms == 0)
+		job->idle_since_ms = sv__now_ms(job->service);
+}
+
+static void take_message(struct job *job, const struct hr_message *m)
+{
+	if (hr_message_is(m, "stats")) {
+		take_stats(job, m);
+	} else if (hr_message_is(m, "ended")) {
+		take_stats(job, m);
+		job->state = JOB_DRAINING;
+		sv__askers_told(job, m);
+	} else if (hr_message_is(m, "sending") || hr_message_is(m, "sent")) {
+		job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "left", 0);
+		sv__askers_told(job, m);
+	}
+}
+
+static void on_channel(uv_poll_t *poll, int status, int events)
+{
+	struct job *job = poll->data;
+	struct service *s = job->service;
+	int r = status < 0 ? status : hr_control_recv(job->channel, &s->in);
+
+	(void)events;
+	if (r == 0)
+		take_message(job, &s->in);
+	else if (r != -EAGAIN && r != -EBADMSG)
+		uv_poll_stop(poll); /* it has ended: SIGCHLD says how */
+}
+
+void sv__worker_tell(struct job *job, const struct hr_message *m)
+{
+	if (job->channel >= 0 && hr_control_send(job->channel, m) < 0)
+		sv__log(LOG_LINE_WARNING, "job %s: its process does not listen", job->id);
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------ */
+
+static struct job *job_of(struct service *s, pid_t pid)
+{
+	for (struct job *job = s->jobs; job; job = job->next)
+		if (job->pid == pid)
+			return job;
+	return NULL;
+}
+
+/* On to systemd, under the job's name. */
+static void pass_on(struct job *job, const char *name, bool added)
+{
+	char full[300];
+
+	snprintf(full, sizeof(full), "%016" PRIx64 ".%s", job->key, name);
+	if (!added)
+		hr_fdstore_remove(full);
+	else if (job->kept.n > 0) /* it is the last */
+		hr_fdstore_push(full, job->kept.list[job->kept.n - 1].fd);
+}
+
+static bool read_notice(struct service *s)
+{
+	struct hr_notice notice;
+	struct job *job;
+	char *name;
+	bool added;
+
+	if (!hr_notify_read(&s->notify, &notice))
+		return false;
+	job = notice.from > 0 ? job_of(s, notice.from) : NULL;
+	if (!job) {
+		if (notice.fd >= 0)
+			close(notice.fd);
+		return true;
+	}
+	name = hr_kept_take(&job->kept, &notice, &added);
+	if (name)
+		pass_on(job, name, added);
+	free(name);
+	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
+		sv__job_ready(job);
+	return true;
+}
+
+void sv__on_notice(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	while (read_notice(poll->data))
+		;
+}
+
+/* ---- starting --------------------------------------------------------------------------------------- */
+
+static void poll_freed(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void forget_process(struct job *job)
+{
+	if (job->poll)
+		uv_close((uv_handle_t *)job->poll, poll_freed);
+	job->poll = NULL;
+	if (job->channel >= 0)
+		close(job->channel);
+	job->channel = -1;
+	job->pid = 0;
+}
+
+static void become_worker(struct job *job, int conf, int channel, int door)
+{
+	struct service *s = job->service;
+	char *argv[] = {(char[]){"headraced"}, (char[]){"job"}, job->id, NULL};
+	int sockets[] = {channel, door};
+
+	if (dup2(conf, STDIN_FILENO) < 0)
+		_exit(HR_KEPT_FAILED);
+	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
+}
+
+/*
+ * The door outlives the worker: who is in its queue is served by the next one. Its ends: [0] ours, [1] the worker's, of which
+ * we keep a copy under the name "door".
+ */
+static int open_door(struct job *job, int *ret_theirs)
+{
+	int pair[2], big = DOOR_BYTES;
+
+	for (size_t i = 0; i < job->kept.n; i++) {
+		if (strcmp(job->kept.list[i].name, "door") == 0 && job->door >= 0) {
+			*ret_theirs = job->kept.list[i].fd;
+			return 0;
+		}
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
+	job->door = pair[0];
+	hr_kept_add(&job->kept, "door", pair[1]);
+	*ret_theirs = pair[1];
+	return 0;
+}
+
+static int start(struct job *job, int conf)
+{
+	struct service *s = job->service;
+	int pair[2], theirs = -1, r = open_door(job, &theirs);
+
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	job->poll = calloc(1, sizeof(*job->poll));
+	job->pid = job->poll ? fork() : -1;
+	if (job->pid == 0)
+		become_worker(job, conf, pair[1], theirs);
+	close(pair[1]);
+	if (job->pid < 0) {
+		close(pair[0]);
+		free(job->poll);
+		job->poll = NULL;
+		job->pid = 0;
+		return -ENOMEM;
+	}
+	job->channel = pair[0];
+	job->state = JOB_STARTING;
+	job->poll->data = job;
+	uv_poll_init(&s->loop, job->poll, job->channel);
+	uv_poll_start(job->poll, UV_READABLE | UV_DISCONNECT, on_channel);
+	return 0;
+}
+
+int sv__worker_start(struct job *job)
+{
+	char path[256];
+	int conf, r;
+
+	snprintf(path, sizeof(path), "%s/%016" PRIx64 ".conf", job->service->jobs_folder, job->key);
+	conf = open(path, O_RDONLY | O_CLOEXEC);
+	if (conf < 0)
+		return -errno;
+	r = start(job, conf);
+	close(conf);
+	return r;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------- */
+
+static bool restarts_used_up(struct job *job)
+{
+	uint64_t now = sv__now_ms(job->service);
+
+	if (now - job->restarted_ms > RESTARTS_MS) {
+		job->restarted_ms = now;
+		job->restarts = 0;
+	}
+	return ++job->restarts > RESTARTS_MOST;
+}
+
+static void ended(struct job *job, int status)
+{
+	struct service *s = job->service;
+	bool killed = WIFSIGNALED(status);
+
+	while (read_notice(s))
+		; /* what it said before */
+	while (job->channel >= 0 && hr_control_recv(job->channel, &s->in) == 0)
+		take_message(job, &s->in);
+	forget_process(job);
+	if (s->stopping)
+		return;
+	if (killed && !restarts_used_up(job)) {
+		sv__log(LOG_LINE_WARNING,
+			"job %s: its process was killed by signal %d: another goes on", job->id,
+			WTERMSIG(status));
+		if (sv__worker_start(job) == 0)
+			return;
+	}
+	if (killed || WEXITSTATUS(status) != 0)
+		sv__log(LOG_LINE_ERROR,
+			"job %s is not recorded any more: its process ended with %s %d", job->id,
+			killed ? "signal" : "status",
+			killed ? WTERMSIG(status) : WEXITSTATUS(status));
+	sv__job_forget(job);
+}
+
+void sv__workers_reap(struct service *s)
+{
+	struct job *job;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->uplink)
+			s->uplink = 0;
+		job = job_of(s, pid);
+		if (job)
+			ended(job, status);
+	}
+}
+
+void sv__workers_pause(struct service *s)
+{
+	uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + PAUSE_MS * UINT64_C(1000000);
+	unsigned alive;
+
+	hr_message_init(&s->out, "pause");
+	for (struct job *job = s->jobs; job; job = job->next)
+		sv__worker_tell(job, &s->out);
+	do {
+		usleep(2000);
+		sv__workers_reap(s);
+		alive = 0;
+		for (struct job *job = s->jobs; job; job = job->next)
+			alive += job->pid != 0;
+		while (read_notice(s))
+			;
+	} while (alive > 0 && hr_now_ns(CLOCK_MONOTONIC) < until);
+	for (struct job *job = s->jobs; job; job = job->next)
+		if (job->pid != 0)
+			kill(job->pid, SIGKILL);
+	if (s->uplink != 0)
+		kill(s->uplink, SIGTERM);
+}
