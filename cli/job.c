@@ -73,6 +73,13 @@ static bool scheduler_id(char *out, size_t bytes)
 	return false;
 }
 
+bool hr_job_scheduled(void)
+{
+	char id[256];
+
+	return scheduler_id(id, sizeof(id));
+}
+
 /* The last component of a path: a job without a scheduler is named like its store. */
 static void name_of_store(char *out, size_t bytes, const char *store)
 {

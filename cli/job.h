@@ -11,6 +11,7 @@
 #ifndef HEADRACE_CLI_JOB_H
 #define HEADRACE_CLI_JOB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hr_job {
@@ -25,5 +26,8 @@ struct hr_job {
 
 /* store and id may be NULL: defaults. */
 void hr_job_find(const char *store, const char *id, struct hr_job *ret);
+
+/* Whether a scheduler's variables say that this is a job. */
+bool hr_job_scheduled(void);
 
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/service_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "daemon/service/requests.h"
+
+const char *hr_service_socket(const char *option)
+{
+	const char *variable = getenv("HEADRACE_CONTROL");
+
+	if (option)
+		return option;
+	return variable && variable[0] != '\0' ? variable : HR_SERVICE_CONTROL;
+}
+
+static int no_service(const char *socket, int r)
+{
+	hr_say("no headraced answers at %s: %s", socket, strerrordesc_np(-r));
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		hr_say("`systemctl start headraced` starts the service of this node, where it is "
+		       "installed; `headrace run -- CMD` records without one");
+	return r;
+}
+
+static int refused(const struct hr_message *m)
+{
+	char text[1024] = "it did not say why";
+	int64_t code = hr_message_get_int(m, "code", EPROTO);
+
+	hr_message_get(m, "text", text, sizeof(text));
+	hr_say("headraced: %s", text);
+	return code > 0 && code < 4096 ? -(int)code : -EPROTO;
+}
+
+int hr_service_ask(const char *socket, struct hr_message *request, hr_service_answer *answer,
+		   void *arg)
+{
+	int fd = -1, r = hr_control_connect(socket, &fd);
+
+	if (r < 0)
+		return no_service(socket, r);
+	r = hr_control_send(fd, request);
+	while (r == 0) {
+		r = hr_control_wait(fd, -1, request);
+		if (r < 0 || hr_message_is(request, "over"))
+			break;
+		if (hr_message_is(request, "error")) {
+			close(fd);
+			return refused(request);
+		}
+		answer(arg, request);
+	}
+	close(fd);
+	if (r < 0)
+		hr_say("headraced went away before it had answered: %s", strerrordesc_np(-r));
+	return r;
+}

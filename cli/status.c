@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace status - what the headraced of this node does: its jobs, at a glance. Exit status 0 ok, 1 degraded, 2 down. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/service_link.h"
+#include "common/text.h"
+#include "daemon/service/requests.h"
+#include "proto/abi.h"
+
+#define JOBS_MOST 4096u
+
+enum { STATUS_OK, STATUS_DEGRADED, STATUS_DOWN };
+enum { OPT_SOCKET = 256 };
+
+const struct hr_option hr_status_option_table[] = {
+    {"json", 'j', NULL, "as JSON", NULL},
+    {"watch", 'w', NULL, "again each second, until Ctrl-C", NULL},
+    {"socket", OPT_SOCKET, "PATH", "of headraced (/run/headrace/control.sock)", NULL},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+/* Keys of a `job` message, and fields of a row. */
+#define JOB_NUMBERS(X)                                                                             \
+	X(attempt)                                                                                 \
+	X(uid) X(announced) X(level) X(level_for_ms) X(processes) X(processes_total) X(events)     \
+	    X(events_per_s) X(bytes_moved) X(bytes_per_s) X(lost) X(refused) X(store_error)        \
+		X(stored_bytes) X(unsent_frames) X(unsent_ms) X(connected)
+
+struct job_row {
+	char id[256], name[256], state[16], collector[256];
+#define FIELD(field) int64_t field;
+	JOB_NUMBERS(FIELD)
+#undef FIELD
+};
+
+struct status {
+	char node[256], spool[1024], collectors[1024];
+	int64_t pid, uptime_ms, refused, unplaced, spool_bytes, spool_limit_bytes;
+	struct job_row *jobs;
+	size_t n;
+};
+
+/* ---- asking ----------------------------------------------------------------------------------------- */
+
+static void take_job(struct status *s, const struct hr_message *m)
+{
+	struct job_row *row, *grown;
+
+	if (s->n == JOBS_MOST)
+		return;
+	grown = realloc(s->jobs, (s->n + 1) * sizeof(*grown));
+	if (!grown)
+		return;
+	s->jobs = grown;
+	row = &s->jobs[s->n++];
+	memset(row, 0, sizeof(*row));
+	hr_message_get(m, "id", row->id, sizeof(row->id));
+	hr_message_get(m, "name", row->name, sizeof(row->name));
+	hr_message_get(m, "state", row->state, sizeof(row->state));
+	hr_message_get(m, "collector", row->collector, sizeof(row->collector));
+#define TAKE(field) row->field = hr_message_get_int(m, #field, 0);
+	JOB_NUMBERS(TAKE)
+#undef TAKE
+}
+
+static void take(void *arg, const struct hr_message *m)
+{
+	struct status *s = arg;
+
+	if (hr_message_is(m, "job")) {
+		take_job(s, m);
+	} else if (hr_message_is(m, "status")) {
+		hr_message_get(m, "node", s->node, sizeof(s->node));
+		hr_message_get(m, "spool", s->spool, sizeof(s->spool));
+		hr_message_get(m, "collectors", s->collectors, sizeof(s->collectors));
+		s->pid = hr_message_get_int(m, "pid", 0);
+		s->uptime_ms = hr_message_get_int(m, "uptime_ms", 0);
+		s->refused = hr_message_get_int(m, "refused", 0);
+		s->unplaced = hr_message_get_int(m, "unplaced", 0);
+		s->spool_bytes = hr_message_get_int(m, "spool_bytes", 0);
+		s->spool_limit_bytes = hr_message_get_int(m, "spool_limit_bytes", 0);
+	}
+}
+
+static int judge(const struct status *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->jobs[i].lost > 0 || s->jobs[i].refused > 0 || s->jobs[i].store_error < 0 ||
+		    (s->collectors[0] != '\0' && !s->jobs[i].connected &&
+		     strcmp(s->jobs[i].state, "running") == 0))
+			return STATUS_DEGRADED;
+	return s->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
+}
+
+/* ---- showing ---------------------------------------------------------------------------------------- */
+
+static const char *level_name(int64_t level)
+{
+	return level == HR_LEVEL_TRACE ? "trace" : "counters";
+}
+
+/* The user's name, else the number. */
+static const char *user_name(int64_t uid, char *ret, size_t bytes)
+{
+	const struct passwd *user =
+	    getpwuid((uid_t)uid); // NOLINT(concurrency-mt-unsafe): one thread
+
+	if (user)
+		snprintf(ret, bytes, "%s", user->pw_name);
+	else
+		snprintf(ret, bytes, "%lld", (long long)uid);
+	return ret;
+}
+
+static void print_job(const struct job_row *j)
+{
+	char user[64], rate[48];
+
+	snprintf(rate, sizeof(rate), "%s/s", hr_text_size((uint64_t)j->bytes_per_s).s);
+	printf("%-14.32s %-9.9s %-8s %-8s %5lld %11s %11s %8s\n", j->id,
+	       user_name(j->uid, user, sizeof(user)), j->state, level_name(j->level),
+	       (long long)j->processes, hr_text_count((uint64_t)j->events_per_s).s, rate,
+	       hr_text_count((uint64_t)(j->lost + j->refused)).s);
+	if (j->level_for_ms > 0)
+		printf("    level %s for another %s\n", level_name(j->level),
+		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
+	if (j->store_error < 0)
+		printf("    cannot write to the spool: %s\n",
+		       strerrordesc_np((int)-j->store_error));
+	if (j->unsent_ms >= 10000)
+		printf("    %s frames wait for a collector, the oldest for %s\n",
+		       hr_text_count((uint64_t)j->unsent_frames).s,
+		       hr_text_duration((uint64_t)j->unsent_ms * 1000000).s);
+}
+
+static void print_text(const struct status *s)
+{
+	printf("node %s: headraced %lld, up %s, %zu job%s\n", s->node, (long long)s->pid,
+	       hr_text_duration((uint64_t)s->uptime_ms * 1000000).s, s->n, s->n == 1 ? "" : "s");
+	printf("spool %s, %s of %s; %s%s\n", s->spool, hr_text_size((uint64_t)s->spool_bytes).s,
+	       hr_text_size((uint64_t)s->spool_limit_bytes).s,
+	       s->collectors[0] != '\0' ? "collectors " : "no collector is configured",
+	       s->collectors);
+	if (s->refused > 0)
+		printf("%s processes were refused: the log of headraced says whose\n",
+		       hr_text_count((uint64_t)s->refused).s);
+	if (s->n == 0)
+		return;
+	printf("\n%-14s %-9s %-8s %-8s %5s %11s %11s %8s\n", "JOB", "USER", "STATE", "LEVEL",
+	       "PROCS", "EVENTS/S", "BYTES", "LOST");
+	for (size_t i = 0; i < s->n; i++)
+		print_job(&s->jobs[i]);
+}
+
+static void print_json(const struct status *s, int verdict)
+{
+	static const char *const verdicts[] = {"ok", "degraded", "down"};
+	struct hr_json j;
+
+	hr_json_init(&j, stdout);
+	hr_json_object(&j, NULL);
+	hr_json_string(&j, "status", verdicts[verdict]);
+	hr_json_string(&j, "node", s->node);
+	hr_json_int(&j, "pid", s->pid);
+	hr_json_double(&j, "uptime_s", (double)s->uptime_ms / 1000);
+	hr_json_string(&j, "spool", s->spool);
+	hr_json_int(&j, "spool_bytes", s->spool_bytes);
+	hr_json_int(&j, "spool_limit_bytes", s->spool_limit_bytes);
+	hr_json_string(&j, "collectors", s->collectors[0] != '\0' ? s->collectors : NULL);
+	hr_json_int(&j, "refused", s->refused);
+	hr_json_int(&j, "unplaced", s->unplaced);
+	hr_json_array(&j, "jobs");
+	for (size_t i = 0; i < s->n; i++) {
+		const struct job_row *row = &s->jobs[i];
+
+		hr_json_object(&j, NULL);
+		hr_json_string(&j, "job", row->id);
+		hr_json_string(&j, "name", row->name[0] != '\0' ? row->name : NULL);
+		hr_json_string(&j, "state", row->state);
+		hr_json_int(&j, "attempt", row->attempt);
+		hr_json_int(&j, "uid", row->uid);
+		hr_json_bool(&j, "announced", row->announced != 0);
+		hr_json_string(&j, "level", level_name(row->level));
+		hr_json_double(&j, "level_for_s", (double)row->level_for_ms / 1000);
+		hr_json_int(&j, "processes", row->processes);
+		hr_json_int(&j, "processes_total", row->processes_total);
+		hr_json_int(&j, "events", row->events);
+		hr_json_int(&j, "events_per_s", row->events_per_s);
+		hr_json_int(&j, "bytes", row->bytes_moved);
+		hr_json_int(&j, "bytes_per_s", row->bytes_per_s);
+		hr_json_int(&j, "lost", row->lost);
+		hr_json_int(&j, "refused", row->refused);
+		hr_json_string(&j, "store_error",
+			       row->store_error < 0 ? strerrordesc_np((int)-row->store_error)
+						    : NULL);
+		hr_json_int(&j, "stored_bytes", row->stored_bytes);
+		hr_json_string(&j, "collector", row->connected ? row->collector : NULL);
+		hr_json_int(&j, "unsent_frames", row->unsent_frames);
+		hr_json_double(&j, "unsent_s", (double)row->unsent_ms / 1000);
+		hr_json_end(&j);
+	}
+	hr_json_end(&j);
+	hr_json_end(&j);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------ */
+
+static int show(const char *socket, bool json, bool again)
+{
+	static struct hr_message m;
+	struct status s = {0};
+	int r, verdict;
+
+	hr_message_init(&m, "status");
+	r = hr_service_ask(socket, &m, take, &s);
+	verdict = r < 0 ? STATUS_DOWN : judge(&s);
+	if (again)
+		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "\n", stdout);
+	if (json && (r == 0 || r == -ENOENT || r == -ECONNREFUSED))
+		print_json(&s, verdict);
+	else if (r == 0)
+		print_text(&s);
+	fflush(stdout);
+	free(s.jobs);
+	return verdict;
+}
+
+int hr_status_main(int argc, char **argv)
+{
+	struct hr_options o = {
+	    .table = hr_status_option_table, .argc = argc, .argv = argv, .next = 1};
+	const char *socket = NULL;
+	bool json = false, watch = false;
+	int id, verdict;
+
+	while ((id = hr_option_next(&o)) >= 0) {
+		if (id == 'h')
+			return hr_command_help("status");
+		json = json || id == 'j';
+		watch = watch || id == 'w';
+		if (id == OPT_SOCKET)
+			socket = o.value;
+	}
+	if (id == HR_OPTION_BAD)
+		return HR_EXIT_USAGE;
+	if (o.next < argc) {
+		hr_say("%s: status takes options only; `headrace query` asks about jobs",
+		       argv[o.next]);
+		return HR_EXIT_USAGE;
+	}
+	socket = hr_service_socket(socket);
+	verdict = show(socket, json, false);
+	while (watch && verdict != STATUS_DOWN) {
+		sleep(1);
+		verdict = show(socket, json, true);
+	}
+	return verdict;
+}
