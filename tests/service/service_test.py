@@ -1,0 +1,333 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""headraced as the service of a node: jobs of several users, restarts, what people and hooks ask of it.
+
+Counts are held against the generator's own. systemd's part is played by manager.py.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import harness  # pylint: disable=wrong-import-position
+from manager import Manager
+
+LIBRARY = os.environ["HR_LIBRARY"]
+COLLECTOR = os.environ["HR_COLLECTOR"]
+HOOKS = os.environ["HR_HOOKS"]
+OTHER = 5  # uid and gid of "games", who is no operator
+
+
+class Service(harness.Case):
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root: jobs of several users")
+        super().setUp()
+        os.chmod(self.data, 0o777)
+
+    def manage(self, *options):
+        self.manager = Manager(self.dir, *options, environment=harness.clean_environment())
+        self.addCleanup(self.manager.close)
+        self.manager.start()
+        self.store = self.manager.spool
+
+    def ask(self, *words, env=None):
+        done = self.headrace(*words, env={"HEADRACE_CONTROL": f"{self.manager.run}/control.sock", **(env or {})})
+        return done
+
+    def begin(self, job, uid=0, *more):
+        done = self.ask("job", "begin", "--job", job, "--uid", str(uid), *more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def end(self, job, *more):
+        done = self.ask("job", "end", "--job", job, *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def status(self):
+        return json.loads(self.ask("status", "--json").stdout)
+
+    def job(self, name):
+        return next((j for j in self.status()["jobs"] if j["job"] == name), None)
+
+    def preloaded(self, *argv, job=None, uid=0, env=None):
+        who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        environment = harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", **(env or {}))
+        if job:
+            environment["SLURM_JOB_ID"] = job
+        return subprocess.Popen([*who, "env", f"LD_PRELOAD={LIBRARY}", *argv], env=environment, stdout=subprocess.PIPE)
+
+    def generate(self, job, uid=0, files=40, blocks=20, env=None):
+        data = os.path.join(self.data, f"{job}-{uid}")
+        os.makedirs(data, exist_ok=True)
+        os.chown(data, uid, uid)
+        return self.preloaded(harness.GENERATOR, data, str(files), str(blocks), job=job, uid=uid, env=env)
+
+    def generated(self, process):
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        return json.loads(out)
+
+    def recorded(self, job, store=None):
+        """What the generators of a job did, as the store says."""
+        rows, notes = self.query(
+            "SELECT count(*) FILTER (class = 'open') AS opens, count(*) FILTER (class = 'read') AS reads,"
+            " coalesce(sum(bytes) FILTER (class = 'read'), 0)::BIGINT AS read_bytes, count(*) FILTER (class = 'write') AS writes,"
+            " coalesce(sum(bytes) FILTER (class = 'write'), 0)::BIGINT AS written_bytes"
+            f" FROM events WHERE job = '{job}' AND starts_with(path, '{self.data}/')")
+        return rows[0], notes
+
+    def assert_recorded(self, job, want):
+        got, _ = self.recorded(job)
+        self.assertEqual(got, {k: sum(w[k] for w in want) for k in harness.TOTALS})
+        self.assertEqual(self.query(f"SELECT * FROM losses WHERE job = '{job}'")[0], [])
+
+
+class Jobs(Service):
+    def test_two_users_at_once(self):
+        self.manage("--level", "trace")
+        self.begin("100_1", 0, "--scheduler-id", "101", "--name", "train")
+        self.begin("200", OTHER)
+        both = [self.generate("101"), self.generate("200", OTHER)]
+        done = [self.generated(p) for p in both]
+        status = self.status()
+        self.assertEqual({(j["job"], j["uid"], j["name"], j["state"]) for j in status["jobs"]},
+                         {("100_1", 0, "train", "running"), ("200", OTHER, None, "running")})
+        self.end("100_1", "--linger", "5s")
+        self.end("200", "--linger", "5s", "--state", "failed")
+        self.assert_recorded("100_1", done[:1])
+        self.assert_recorded("200", done[1:])
+        self.assertEqual(self.query("SELECT job, uid, state FROM jobs ORDER BY job")[0],
+                         [{"job": "100_1", "uid": 0, "state": "ended"}, {"job": "200", "uid": OTHER, "state": "failed"}])
+        self.assertEqual(self.status()["jobs"], [])
+        self.assertEqual(os.listdir(f"{self.manager.run}/jobs"), [])
+        self.assertEqual(self.manager.stored, {})
+
+    def test_nobody_has_announced_it(self):
+        self.manage("--level", "trace", "--idle-end", "100ms")
+        done = self.generated(self.generate("7", OTHER))
+        self.wait_for("its end", lambda: "job u5-7 is over" in self.manager.said())
+        self.assert_recorded(f"u{OTHER}-7", [done])
+
+    def test_unannounced_may_be_refused(self):
+        self.manage("--level", "trace", "--unregistered", "refuse")
+        self.generated(self.generate("7", OTHER))
+        self.assertEqual(self.status()["jobs"], [])
+
+    def test_without_a_job(self):
+        self.manage()
+        self.generated(self.preloaded_in_no_job())
+        status = self.status()
+        self.assertEqual((status["jobs"], status["status"]), ([], "ok"))
+        self.assertGreater(status["unplaced"], 0)
+
+    def preloaded_in_no_job(self):
+        return self.preloaded(harness.GENERATOR, self.data, "5", "5")
+
+    def test_anothers_job(self):
+        """Named, begun or ended by a user who is not its owner: refused, said once and a count, nothing of it recorded."""
+        self.manage("--level", "trace")
+        self.begin("300", 0)
+        done = self.generated(self.generate("300"))
+        for _ in range(5):
+            self.generated(self.generate("300", OTHER, files=3))
+        self.assertEqual(self.status()["status"], "degraded")
+        lines = [line for line in self.manager.said().splitlines() if "names job 300 of user 0" in line]
+        self.assertEqual(len(lines), 1)
+        self.assertIn(f"of user {OTHER} names job 300 of user 0: not recorded (1 refused so far)", lines[0])
+        as_other = ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", harness.HEADRACE]
+        for words, said in ((["job", "end", "--job", "300"], "only root may do that"),
+                            (["job", "begin", "--job", "300", "--uid", "5"], "only root may do that"),
+                            (["level", "300", "counters"], "the job is another user's")):
+            refused = subprocess.run([*as_other, *words], capture_output=True, text=True, check=False,
+                                     env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn(said, refused.stderr)
+        seen = subprocess.run([*as_other, "job", "list"], capture_output=True, text=True, check=True,
+                              env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
+        self.assertEqual(seen.stdout, "")
+        self.end("300", "--linger", "5s")
+        self.assert_recorded("300", [done])
+
+    def test_ranks_of_a_job(self):
+        self.manage("--level", "trace")
+        self.begin("400", 0, "--ranks", "1-2", "--ranks-expected", "4")
+        running = [self.generate("400", env={"RANK": str(rank), "WORLD_SIZE": "4"}, files=5) for rank in range(4)]
+        for process in running:
+            self.generated(process)
+        self.end("400", "--linger", "5s")
+        rows, _ = self.query(f"SELECT DISTINCT rank FROM events WHERE starts_with(path, '{self.data}/') ORDER BY rank")
+        self.assertEqual([row["rank"] for row in rows], [1, 2])
+
+    def test_many_threads_ask_for_more_rings(self):
+        """A second map is asked for by a message of its own: it finds the job, too."""
+        self.manage("--level", "trace")
+        self.begin("450", 0)
+        path = f"{self.data}/many"
+        with open(path, "wb") as f:
+            f.write(bytes(4096))
+        script = (
+            "import os, threading\n"
+            f"fd = os.open({path!r}, os.O_RDONLY)\n"
+            "b = threading.Barrier(40)\n"
+            "def work():\n    b.wait()\n    for _ in range(200): os.pread(fd, 100, 0)\n    b.wait()\n"
+            "ts = [threading.Thread(target=work) for _ in range(40)]\n"
+            "[t.start() for t in ts]; [t.join() for t in ts]\n")
+        process = self.preloaded("/usr/bin/python3", "-c", script, job="450")
+        process.communicate(timeout=60)
+        self.end("450", "--linger", "5s")
+        rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'")
+        self.assertEqual(rows, [{"n": 8000}])
+        self.assertEqual(self.query("SELECT * FROM losses")[0], [])
+
+
+class Restarts(Service):
+    def mid_run(self, act):
+        """Two generators of some seconds; act() in the middle, three times."""
+        self.manage("--level", "trace")
+        self.begin("500", 0)
+        running = [self.generator_of_500(name) for name in ("first", "second")]
+        self.wait_for("both", lambda: (self.job("500") or {}).get("processes", 0) >= 2)
+        for _ in range(3):
+            act()
+            time.sleep(0.2)
+        done = [self.generated(p) for p in running]
+        self.end("500", "--linger", "5s")
+        self.assert_recorded("500", done)
+
+    def generator_of_500(self, name):
+        data = os.path.join(self.data, name)
+        os.mkdir(data)
+        return self.preloaded(harness.GENERATOR, data, "400", "60", job="500", env={"HEADRACE_ON_FULL": "wait:5000"})
+
+    def test_worker_killed(self):
+        self.mid_run(lambda: [os.kill(pid, 9) for pid in self.manager.workers()])
+
+    def test_service_restarted(self):
+        def restart():
+            self.assertEqual(self.manager.stop(), 0)
+            self.manager.start()
+
+        self.mid_run(restart)
+
+    def test_all_killed(self):
+        def kill():
+            self.manager.kill()
+            self.manager.start()
+
+        self.mid_run(kill)
+
+    def test_ends_are_not_forgotten(self):
+        """Killed while a job ends: the next service ends it."""
+        self.manage("--level", "trace")
+        self.begin("600", 0)
+        holder = self.preloaded("/usr/bin/python3", "-c", f"import time; open('{self.data}/x', 'w').write('x'); time.sleep(60)",
+                                job="600")
+        self.addCleanup(holder.communicate)
+        self.addCleanup(holder.kill)
+        done = self.generated(self.generate("600"))
+        self.wait_for("the one that stays", lambda: self.job("600")["processes"] == 1)
+        ending = subprocess.Popen([harness.HEADRACE, "job", "end", "--job", "600", "--linger", "30s"], stderr=subprocess.PIPE,
+                                  env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
+        self.wait_for("the end to begin", lambda: self.job("600")["state"] == "ending")
+        self.manager.kill()
+        _, said = ending.communicate(timeout=10)
+        self.assertEqual(ending.returncode, 1)
+        self.assertIn(b"went away", said)
+        self.manager.start()
+        self.wait_for("the end", lambda: not self.status()["jobs"])
+        got, _ = self.recorded("600")
+        self.assertEqual(got["reads"], done["reads"])
+
+
+class Live(Service):
+    def test_level_for_a_while(self):
+        self.manage()
+        self.begin("700", 0)
+        path = f"{self.data}/one"
+        with open(path, "wb") as f:
+            f.write(bytes(4096))
+        script = (f"import os, time\nfd = os.open({path!r}, os.O_RDONLY)\nend = time.time() + 4\n"
+                  "n = 0\nwhile time.time() < end:\n    os.pread(fd, 10, 0); n += 1; time.sleep(0.001)\nprint(n)\n")
+        process = self.preloaded("/usr/bin/python3", "-c", script, job="700")
+        self.wait_for("it", lambda: (self.job("700") or {}).get("processes"))
+        self.assertEqual(self.job("700")["level"], "counters")
+        self.assertEqual(self.ask("level", "700", "trace", "--for", "1s").returncode, 0)
+        self.assertEqual(self.job("700")["level"], "trace")
+        self.wait_for("the level before", lambda: self.job("700")["level"] == "counters")
+        reads = int(process.communicate(timeout=30)[0])
+        self.end("700", "--linger", "5s")
+        events, _ = self.query(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'")
+        self.assertGreater(events[0]["n"], 100)
+        self.assertLess(events[0]["n"], reads * 3 // 4)
+        counted, _ = self.query(f"SELECT sum(reads)::BIGINT AS n FROM file_records WHERE path = '{path}'")
+        self.assertEqual(counted, [{"n": reads}])
+        levels, _ = self.query("SELECT level FROM levels ORDER BY start_ns")
+        self.assertEqual([row["level"] for row in levels], ["counters", "trace", "counters"])
+
+    def test_collector(self):
+        """What a job recorded is at the collector when the epilog returns."""
+        collected = f"{self.dir}/collected"
+        collector = subprocess.Popen([COLLECTOR, "--store", collected, "--listen", "tcp://127.0.0.1:0"], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, env=harness.clean_environment())
+        self.addCleanup(collector.communicate)
+        self.addCleanup(collector.kill)
+        address = None
+        for line in collector.stderr:
+            if b"tcp://" in line:
+                address = line.split(b"tcp://")[1].split()[0].decode().rstrip(",.;")
+                break
+        self.manage("--level", "trace", "--collectors", f"tcp://{address}")
+        self.begin("800", 0)
+        done = self.generated(self.generate("800"))
+        said = self.end("800", "--linger", "5s", "--drain", "20s")
+        self.assertEqual(said.stderr, "")
+        self.assertEqual([f for _, _, files in os.walk(f"{self.manager.spool}/jobs") for f in files if f.endswith(".seg")], [])
+        self.store = collected
+        self.assert_recorded("800", [done])
+
+    def test_hooks(self):
+        """Slurm's prolog, task prolog and epilog, with what Slurm gives them."""
+        self.manage("--level", "trace")
+        slurm = {"SLURM_JOB_ID": "901", "SLURM_JOB_UID": str(OTHER), "SLURM_ARRAY_JOB_ID": "900", "SLURM_ARRAY_TASK_ID": "3",
+                 "HEADRACE_COMMAND": harness.HEADRACE, "HEADRACE_CONTROL": f"{self.manager.run}/control.sock",
+                 "HEADRACE_LIBRARY": LIBRARY, "HEADRACE_SOCKET": f"{self.manager.run}/shim.sock"}
+
+        def hook(name, **more):
+            done = subprocess.run([f"{HOOKS}/slurm/{name}"], env=harness.clean_environment(**{**slurm, **more}), capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout
+
+        self.assertEqual(hook("prolog"), "")
+        self.assertEqual(self.job("900_3")["uid"], OTHER)
+        self.assertEqual(hook("task_prolog"), f"export LD_PRELOAD={LIBRARY}\n")
+        self.assertEqual(hook("task_prolog", LD_PRELOAD="libm.so.6"), f"export LD_PRELOAD=libm.so.6:{LIBRARY}\n")
+        self.assertEqual(hook("task_prolog", HEADRACE="off"), "")
+        self.assertEqual(hook("task_prolog", HEADRACE_LIBRARY="/nowhere.so"), "")
+        done = self.generated(self.generate("901", OTHER))
+        self.assertEqual(hook("epilog"), "")
+        self.assert_recorded("900_3", [done])
+
+    def test_hooks_without_a_daemon(self):
+        for name in ("prolog", "task_prolog", "epilog"):
+            done = subprocess.run([f"{HOOKS}/slurm/{name}"], capture_output=True, text=True, check=False, env=harness.clean_environment(
+                SLURM_JOB_ID="1", SLURM_JOB_UID="0", HEADRACE_COMMAND=harness.HEADRACE, HEADRACE_CONTROL=f"{self.dir}/none",
+                HEADRACE_SOCKET=f"{self.dir}/none", HEADRACE_LIBRARY=LIBRARY))
+            self.assertEqual((done.returncode, done.stdout), (0, ""), name)
+
+    def test_nobody_there(self):
+        done = self.headrace("status", env={"HEADRACE_CONTROL": f"{self.dir}/none"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("systemctl start headraced", done.stderr)
+        self.assertIn("headrace run -- CMD", done.stderr)
+        done = self.headrace("job", "begin", "--job", "1", "--uid", "0", env={"HEADRACE_CONTROL": f"{self.dir}/none"})
+        self.assertEqual(done.returncode, 69)
+
+
+if __name__ == "__main__":
+    unittest.main()
