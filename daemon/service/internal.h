@@ -38,7 +38,8 @@ struct job {
 	enum job_state state;
 	/* its worker */
 	pid_t pid; /* 0: none */
-	int channel, door;
+	int channel;
+	int door; /* our end: of kept */
 	uv_poll_t *poll; /* of the channel */
 	struct hr_kept kept;
 	unsigned restarts;
@@ -149,11 +150,13 @@ void sv__workers_pause(struct service *s);
 /* route.c */
 void sv__on_shim(uv_poll_t *poll, int status, int events);
 void sv__guests_tick(struct service *s);
+void sv__guests_leave(struct service *s); /* all */
 
 /* requests.c */
 void sv__on_asker(uv_poll_t *poll, int status, int events);
 void sv__askers_told(struct job *job,
 		     const struct hr_message *m); /* who waits for this job's end */
 void sv__askers_done(struct job *job);
+void sv__askers_leave(struct service *s); /* all, unanswered */
 
 #endif

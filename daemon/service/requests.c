@@ -65,6 +65,12 @@ void sv__askers_done(struct job *job)
 	}
 }
 
+void sv__askers_leave(struct service *s)
+{
+	while (s->askers)
+		asker_leave(s->askers);
+}
+
 /* ---- who may ---------------------------------------------------------------------------------------- */
 
 /* In the group `operators`, by the user database; a look-up each time, for people are moved. */

@@ -262,6 +262,12 @@ void sv__guests_tick(struct service *s)
 	}
 }
 
+void sv__guests_leave(struct service *s)
+{
+	while (s->guests)
+		guest_leave(s->guests);
+}
+
 void sv__on_shim(uv_poll_t *poll, int status, int events)
 {
 	struct service *s = poll->data;

@@ -262,6 +262,8 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void stop(struct service *s)
 {
 	sv__workers_pause(s);
+	sv__guests_leave(s);
+	sv__askers_leave(s);
 	uv_walk(&s->loop, close_handle, NULL);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&s->loop);
@@ -270,8 +272,6 @@ static void stop(struct service *s)
 
 		if (s->jobs->channel >= 0)
 			close(s->jobs->channel);
-		if (s->jobs->door >= 0)
-			close(s->jobs->door);
 		hr_kept_done(&s->jobs->kept);
 		free(s->jobs->poll);
 		free(s->jobs);

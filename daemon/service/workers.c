@@ -173,27 +173,35 @@ static void become_worker(struct job *job, int conf, int channel, int door)
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
+static int kept(const struct job *job, const char *name)
+{
+	for (size_t i = 0; i < job->kept.n; i++)
+		if (strcmp(job->kept.list[i].name, name) == 0)
+			return job->kept.list[i].fd;
+	return -1;
+}
+
 /*
- * The door outlives the worker: who is in its queue is served by the next one. Its ends: [0] ours, [1] the worker's, of which
- * we keep a copy under the name "door".
+ * Both ends of the door, ours and the worker's, outlive worker and service: who is in its queue is served by the next one.
  */
 static int open_door(struct job *job, int *ret_theirs)
 {
 	int pair[2], big = DOOR_BYTES;
 
-	for (size_t i = 0; i < job->kept.n; i++) {
-		if (strcmp(job->kept.list[i].name, "door") == 0 && job->door >= 0) {
-			*ret_theirs = job->kept.list[i].fd;
-			return 0;
-		}
-	}
+	job->door = kept(job, "ours");
+	*ret_theirs = kept(job, "door");
+	if (job->door >= 0 && *ret_theirs >= 0)
+		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-	job->door = pair[0];
+	hr_kept_add(&job->kept, "ours", pair[0]);
+	pass_on(job, "ours", true);
 	hr_kept_add(&job->kept, "door", pair[1]);
-	*ret_theirs = pair[1];
-	return 0;
+	pass_on(job, "door", true);
+	job->door = kept(job, "ours");
+	*ret_theirs = kept(job, "door");
+	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
 }
 
 static int start(struct job *job, int conf)

@@ -191,10 +191,11 @@ class Restarts(Service):
         self.manage("--level", "trace")
         self.begin("500", 0)
         running = [self.generator_of_500(name) for name in ("first", "second")]
-        self.wait_for("both", lambda: (self.job("500") or {}).get("processes", 0) >= 2)
+        self.wait_for("both", lambda: all(len(os.listdir(f"{self.data}/{name}")) > 3 for name in ("first", "second")))
         for _ in range(3):
+            self.assertEqual([p.poll() for p in running], [None, None])
             act()
-            time.sleep(0.2)
+            time.sleep(0.1)
         done = [self.generated(p) for p in running]
         self.end("500", "--linger", "5s")
         self.assert_recorded("500", done)
@@ -202,7 +203,7 @@ class Restarts(Service):
     def generator_of_500(self, name):
         data = os.path.join(self.data, name)
         os.mkdir(data)
-        return self.preloaded(harness.GENERATOR, data, "400", "60", job="500", env={"HEADRACE_ON_FULL": "wait:5000"})
+        return self.preloaded(harness.GENERATOR, data, "1500", "60", job="500", env={"HEADRACE_ON_FULL": "wait:5000"})
 
     def test_worker_killed(self):
         self.mid_run(lambda: [os.kill(pid, 9) for pid in self.manager.workers()])
@@ -220,6 +221,23 @@ class Restarts(Service):
             self.manager.start()
 
         self.mid_run(kill)
+
+    def test_born_meanwhile(self):
+        """Short processes that come while the service is restarted: each is there, and whole."""
+        self.manage("--level", "trace")
+        self.begin("510", 0)
+        born = []
+        for i in range(6):
+            for k in range(8):
+                data = os.path.join(self.data, f"{i}-{k}")
+                os.mkdir(data)
+                born.append(self.preloaded(harness.GENERATOR, data, "3", "3", job="510"))
+                if k == 3:
+                    self.assertEqual(self.manager.stop(), 0)
+            self.manager.start()
+        done = [self.generated(p) for p in born]
+        self.end("510", "--linger", "5s")
+        self.assert_recorded("510", done)
 
     def test_ends_are_not_forgotten(self):
         """Killed while a job ends: the next service ends it."""
