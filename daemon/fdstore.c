@@ -17,12 +17,16 @@
 #define LISTEN_FDS_START 3
 #define NAME_MAX_BYTES	 200
 
-static struct {
-	pthread_once_t once;
-	int fd; /* -1: nobody keeps descriptors for us; else connected to NOTIFY_SOCKET */
+struct store {
+	int fd; /* -1: there is none */
 	int error;
 	int vain; /* a push has waited in vain: none waits until one gets through */
-} notify = {.once = PTHREAD_ONCE_INIT, .fd = -1};
+	char prefix[24];
+};
+
+/* Who started us, and who keeps descriptors for that one, too. */
+static struct store notify = {.fd = -1}, above = {.fd = -1};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
  * A push waits at most this long for a keeper that does not read, and only the first does: attaches must not hang on it.
@@ -30,9 +34,8 @@ static struct {
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 
-static void notify_connect(void)
+static void store_connect(struct store *s, const char *name)
 {
-	const char *name = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t bytes;
 
@@ -40,23 +43,31 @@ static void notify_connect(void)
 		return;
 	bytes = strlen(name);
 	if (bytes >= sizeof(address.sun_path) || (name[0] != '/' && name[0] != '@')) {
-		notify.error = -EINVAL;
+		s->error = -EINVAL;
 		return;
 	}
 	memcpy(address.sun_path, name, bytes);
 	if (name[0] == '@')
 		address.sun_path[0] = '\0';
-	notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (notify.fd < 0 ||
-	    setsockopt(notify.fd, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof(send_timeout)) !=
-		0 ||
-	    connect(notify.fd, (const struct sockaddr *)&address,
+	s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s->fd < 0 ||
+	    setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof(send_timeout)) != 0 ||
+	    connect(s->fd, (const struct sockaddr *)&address,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) != 0)
-		notify.error = -errno;
+		s->error = -errno;
+}
+
+static void connect_both(void)
+{
+	const char *prefix = getenv("HEADRACE_FDSTORE_PREFIX");
+
+	store_connect(&notify, getenv("NOTIFY_SOCKET"));
+	store_connect(&above, getenv("HEADRACE_FDSTORE"));
+	snprintf(above.prefix, sizeof(above.prefix), "%s", prefix != NULL ? prefix : "");
 }
 
 /* One datagram, with one descriptor when fd >= 0. */
-static int notify_send(const char *text, int fd)
+static int store_send(struct store *s, const char *text, int fd)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
 	union {
@@ -66,10 +77,10 @@ static int notify_send(const char *text, int fd)
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	int flags = MSG_NOSIGNAL;
 
-	pthread_once(&notify.once, notify_connect);
-	if (notify.error != 0)
-		return notify.error;
-	if (notify.fd < 0)
+	pthread_once(&once, connect_both);
+	if (s->error != 0)
+		return s->error;
+	if (s->fd < 0)
 		return 0;
 	if (fd >= 0) {
 		struct cmsghdr *c = &control.hdr;
@@ -81,18 +92,18 @@ static int notify_send(const char *text, int fd)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
-	if (__atomic_load_n(&notify.vain, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&s->vain, __ATOMIC_RELAXED))
 		flags |= MSG_DONTWAIT;
-	while (sendmsg(notify.fd, &msg, flags) < 0) {
+	while (sendmsg(s->fd, &msg, flags) < 0) {
 		int error = errno;
 
 		if (error == EINTR)
 			continue;
 		if (error == EAGAIN)
-			__atomic_store_n(&notify.vain, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&s->vain, 1, __ATOMIC_RELAXED);
 		return -error;
 	}
-	__atomic_store_n(&notify.vain, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->vain, 0, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -106,31 +117,38 @@ static int name_check(const char *name)
 	return 0;
 }
 
+/* To both; who started us decides whether it went well. */
+static int send_both(const char *what, const char *name, int fd)
+{
+	char text[NAME_MAX_BYTES + 96];
+	int r;
+
+	snprintf(text, sizeof(text), "%s\nFDNAME=%s", what, name);
+	r = store_send(&notify, text, fd);
+	if (above.fd >= 0) {
+		snprintf(text, sizeof(text), "%s\nFDNAME=%s%s", what, above.prefix, name);
+		(void)store_send(&above, text, fd);
+	}
+	return r;
+}
+
 int hr_fdstore_push(const char *name, int fd)
 {
-	char text[NAME_MAX_BYTES + 64];
 	int r = name_check(name);
 
-	if (r < 0 || fd < 0)
-		return -EINVAL;
-	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return notify_send(text, fd);
+	return r < 0 || fd < 0 ? -EINVAL : send_both("FDSTORE=1\nFDPOLL=0", name, fd);
 }
 
 int hr_fdstore_remove(const char *name)
 {
-	char text[NAME_MAX_BYTES + 64];
 	int r = name_check(name);
 
-	if (r < 0)
-		return r;
-	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return notify_send(text, -1);
+	return r < 0 ? r : send_both("FDSTOREREMOVE=1", name, -1);
 }
 
 int hr_fdstore_notify(const char *text)
 {
-	return notify_send(text, -1);
+	return store_send(&notify, text, -1);
 }
 
 /* ---- what was handed to us ------------------------------------------------------------------- */

@@ -3,7 +3,8 @@
  * fdstore.h - descriptors that outlive a crash of the daemon
  *
  * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES, LISTEN_PID): under systemd the
- * service manager keeps them; in private mode the keeper (keeper.h), a small parent of the daemon, does.
+ * service manager keeps them; in private mode the keeper (keeper.h), a small parent of the daemon, does. A worker of the node
+ * service tells both, the service and (HEADRACE_FDSTORE, its names behind HEADRACE_FDSTORE_PREFIX) systemd: all may be killed at once.
  * Any thread. Without NOTIFY_SOCKET pushes succeed and do nothing.
  */
 #ifndef HEADRACE_DAEMON_FDSTORE_H

@@ -11,7 +11,7 @@
  *                                          v door
  *                                        headraced job (worker.h): hr_node of one job, its stream in the spool, its uplink
  *      headrace job begin ---> control.sock       | channel: level, end; stats, ended, sent
- *      headrace status                            | NOTIFY_SOCKET: memfds of sessions (kept.h), passed on to systemd's store
+ *      headrace status                            | NOTIFY_SOCKET: memfds of sessions (kept.h), and to systemd's store
  *
  *      killed                       kept by
  *      a worker                     the service: its memfds, its place in the door's queue; it is started again

@@ -100,23 +100,20 @@ static struct job *job_of(struct service *s, pid_t pid)
 	return NULL;
 }
 
-/* On to systemd, under the job's name. */
-static void pass_on(struct job *job, const char *name, bool added)
+/* Ours and systemd's, under the job's name. */
+static void keep_end(struct job *job, const char *name, int fd)
 {
-	char full[300];
+	char full[32];
 
 	snprintf(full, sizeof(full), "%016" PRIx64 ".%s", job->key, name);
-	if (!added)
-		hr_fdstore_remove(full);
-	else if (job->kept.n > 0) /* it is the last */
-		hr_fdstore_push(full, job->kept.list[job->kept.n - 1].fd);
+	hr_fdstore_push(full, fd);
+	hr_kept_add(&job->kept, name, fd);
 }
 
 static bool read_notice(struct service *s)
 {
 	struct hr_notice notice;
 	struct job *job;
-	char *name;
 	bool added;
 
 	if (!hr_notify_read(&s->notify, &notice))
@@ -127,10 +124,8 @@ static bool read_notice(struct service *s)
 			close(notice.fd);
 		return true;
 	}
-	name = hr_kept_take(&job->kept, &notice, &added);
-	if (name)
-		pass_on(job, name, added);
-	free(name);
+	free(hr_kept_take(&job->kept, &notice,
+			  &added)); /* systemd hears of it from the worker itself */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
 		sv__job_ready(job);
 	return true;
@@ -168,8 +163,15 @@ static void become_worker(struct job *job, int conf, int channel, int door)
 	char *argv[] = {(char[]){"headraced"}, (char[]){"job"}, job->id, NULL};
 	int sockets[] = {channel, door};
 
-	if (dup2(conf, STDIN_FILENO) < 0)
+	char prefix[20];
+	const char *systemd = getenv("NOTIFY_SOCKET");
+
+	snprintf(prefix, sizeof(prefix), "%016" PRIx64 ".", job->key);
+	/* NOLINTBEGIN(concurrency-mt-unsafe): the service has one thread, this child no other either */
+	if (dup2(conf, STDIN_FILENO) < 0 || setenv("HEADRACE_FDSTORE_PREFIX", prefix, 1) < 0 ||
+	    (systemd && setenv("HEADRACE_FDSTORE", systemd, 1) < 0))
 		_exit(HR_KEPT_FAILED);
+	/* NOLINTEND(concurrency-mt-unsafe) */
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
@@ -195,10 +197,8 @@ static int open_door(struct job *job, int *ret_theirs)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-	hr_kept_add(&job->kept, "ours", pair[0]);
-	pass_on(job, "ours", true);
-	hr_kept_add(&job->kept, "door", pair[1]);
-	pass_on(job, "door", true);
+	keep_end(job, "ours", pair[0]);
+	keep_end(job, "door", pair[1]);
 	job->door = kept(job, "ours");
 	*ret_theirs = kept(job, "door");
 	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;

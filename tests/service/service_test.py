@@ -222,7 +222,7 @@ class Restarts(Service):
 
         self.mid_run(kill)
 
-    def test_born_meanwhile(self):
+    def born_meanwhile(self, end):
         """Short processes that come while the service is restarted: each is there, and whole."""
         self.manage("--level", "trace")
         self.begin("510", 0)
@@ -233,11 +233,17 @@ class Restarts(Service):
                 os.mkdir(data)
                 born.append(self.preloaded(harness.GENERATOR, data, "3", "3", job="510"))
                 if k == 3:
-                    self.assertEqual(self.manager.stop(), 0)
+                    end()
             self.manager.start()
         done = [self.generated(p) for p in born]
         self.end("510", "--linger", "5s")
         self.assert_recorded("510", done)
+
+    def test_born_while_it_is_restarted(self):
+        self.born_meanwhile(lambda: self.manager.stop())
+
+    def test_born_while_all_is_killed(self):
+        self.born_meanwhile(lambda: self.manager.kill())
 
     def test_ends_are_not_forgotten(self):
         """Killed while a job ends: the next service ends it."""
