@@ -458,6 +458,12 @@ int hr_node_flush(struct hr_node *n)
 	return hr_appender_wait(n->appender);
 }
 
+void hr_node_pause(struct hr_node *n)
+{
+	hr_attach_stop(n->attach);
+	hr_node_flush(n);
+}
+
 static void drop_journal(struct hr_node *n)
 {
 	hr_journal_close(n->journal);

@@ -74,6 +74,12 @@ uint32_t hr_node_level(struct hr_node *n);
 /* Sweeps everything committed before the call, seals and appends. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 
+/*
+ * Lets in who knocked before the call, and flushes: for a process that will exit, so that another goes on with the job. Nobody is
+ * let in afterwards.
+ */
+void hr_node_pause(struct hr_node *n);
+
 /* How a job ended, for its JobEvent and StreamEnd. */
 struct hr_job_end {
 	const char *state; /* "ended", "failed", "killed" */

@@ -162,7 +162,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 		take_end(w);
 	} else if (hr_message_is(&w->in, "pause")) {
 		if (!w->draining)
-			hr_node_flush(w->node);
+			hr_node_pause(w->node);
 		_exit(HR_WORKER_PAUSED);
 	}
 }

@@ -18,7 +18,7 @@ class Manager:
         os.chmod(folder, 0o755)
         os.mkdir(self.run, 0o755)
         self.stored = {}
-        self.ready = threading.Event()
+        self.ready, self.heard = threading.Event(), threading.Event()
         self.lock = threading.Lock()
         self.process = None
         self.sockets = {name: self.listen(name) for name in ("shim", "control")}
@@ -49,8 +49,18 @@ class Manager:
                     self.stored[words["FDNAME"]] = fds[0]
             if words.get("READY") == "1":
                 self.ready.set()
+            if words.get("MARK") == "1":
+                self.heard.set()
+
+    def hear_all(self):
+        """What was said until now has been heard, as it has before systemd starts a service again."""
+        self.heard.clear()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.sendto(b"MARK=1", f"{self.dir}/notify")
+        self.heard.wait(10)
 
     def start(self):
+        self.hear_all()
         self.ready.clear()
         with self.lock:
             given = {**{n: s.fileno() for n, s in self.sockets.items()}, **self.stored}
