@@ -7,6 +7,7 @@ Counts are held against the generator's own. systemd's part is played by manager
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -183,6 +184,32 @@ class Jobs(Service):
         rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'")
         self.assertEqual(rows, [{"n": 8000}])
         self.assertEqual(self.query("SELECT * FROM losses")[0], [])
+
+
+class Hostile(Service):
+    def test_an_honest_job_loses_nothing(self):
+        """Two processes of another user flood both sockets, forge and ask; the one user's job is whole, with processes that come meanwhile."""
+        self.manage("--level", "trace", "--max-jobs-per-user", "2")
+        self.begin("honest", 0)
+        script = os.path.join(self.dir, "hostile.py")
+        shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py"), script)
+        floods = [subprocess.Popen(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", script,
+                                    self.manager.run, "4"], stdout=subprocess.PIPE) for _ in range(2)]
+        self.wait_for("the flood", lambda: self.status()["refused"] > 20)
+        honest = []
+        while floods[0].poll() is None:
+            data = os.path.join(self.data, str(len(honest)))
+            os.mkdir(data)
+            process = self.preloaded(harness.GENERATOR, data, "5", "5", job="honest", env={"HEADRACE_ON_FULL": "wait:2000"})
+            honest.append(self.generated(process))
+        for flood in floods:
+            flood.communicate()
+            self.assertEqual(flood.returncode, 0)
+        self.assertGreater(len(honest), 10)
+        self.assertEqual([j["job"] for j in self.status()["jobs"]], ["honest"])
+        self.end("honest", "--linger", "5s")
+        self.assert_recorded("honest", honest)
+        self.assertLess(len(self.manager.said().splitlines()), 20)
 
 
 class Restarts(Service):
