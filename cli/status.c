@@ -30,9 +30,23 @@ const struct hr_option hr_status_option_table[] = {
 /* Keys of a `job` message, and fields of a row. */
 #define JOB_NUMBERS(X)                                                                             \
 	X(attempt)                                                                                 \
-	X(uid) X(announced) X(level) X(level_for_ms) X(processes) X(processes_total) X(events)     \
-	    X(events_per_s) X(bytes_moved) X(bytes_per_s) X(lost) X(refused) X(store_error)        \
-		X(stored_bytes) X(unsent_frames) X(unsent_ms) X(connected)
+	X(uid)                                                                                     \
+	X(announced)                                                                               \
+	X(level)                                                                                   \
+	X(level_for_ms)                                                                            \
+	X(processes)                                                                               \
+	X(processes_total)                                                                         \
+	X(events)                                                                                  \
+	X(events_per_s)                                                                            \
+	X(bytes_moved)                                                                             \
+	X(bytes_per_s)                                                                             \
+	X(lost)                                                                                    \
+	X(refused)                                                                                 \
+	X(store_error)                                                                             \
+	X(stored_bytes)                                                                            \
+	X(unsent_frames)                                                                           \
+	X(unsent_ms)                                                                               \
+	X(connected)
 
 struct job_row {
 	char id[256], name[256], state[16], collector[256];

@@ -70,6 +70,7 @@ struct hr_private_config {
 	const char *
 	    collectors; /* "tcp://A,tcp://B": node.store is a spool, and this is where it goes; NULL: it is not */
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
+	bool tls_later;				 /* uplink.h; not packed */
 	uint64_t spool_bytes;			 /* its limit */
 	uint64_t drain_ms; /* how long the daemon goes on sending after the job's end, at most */
 	/* of a job of the node service (service/service.h) */

@@ -35,6 +35,7 @@ static int start(struct hr_private_uplink *p, const struct hr_private_config *co
 	    .software = "headraced " HEADRACE_VERSION,
 	    .node = config->node.id.node,
 	    .boot_id = config->node.id.boot_id,
+	    .tls_later = config->tls_later,
 	    .keep = true,
 	    .recover_ms = RECOVER_MS,
 	};

@@ -87,6 +87,14 @@ static int copy_config(struct hr_uplink *u, const struct hr_uplink_config *c)
 	u->c.better_ms = c->better_ms ? c->better_ms : BETTER_MS;
 	u->c.collectors = NULL;
 	u->collectors = calloc(c->n_collectors, sizeof(*u->collectors));
+	if (c->tls) {
+		u->tls_cert = strdup(c->tls->cert);
+		u->tls_key = strdup(c->tls->key);
+		u->tls_ca = strdup(c->tls->ca);
+		if (!u->tls_cert || !u->tls_key || !u->tls_ca)
+			return -ENOMEM;
+	}
+	u->c.tls = NULL;
 	u->software = strdup(c->software);
 	u->node = strdup(c->node);
 	u->boot_id = strdup(c->boot_id);
@@ -132,6 +140,9 @@ static void uplink_done(struct hr_uplink *u, bool loop)
 	hr__streams_free(u);
 	hr_tls_unref(u->tls);
 	pthread_mutex_destroy(&u->lock);
+	free(u->tls_cert);
+	free(u->tls_key);
+	free(u->tls_ca);
 	free(u->collectors);
 	free(u->software);
 	free(u->node);
@@ -150,7 +161,7 @@ int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret,
 		return -ENOMEM;
 	pthread_mutex_init(&u->lock, NULL);
 	r = copy_config(u, config);
-	if (!r && config->tls)
+	if (!r && config->tls && !config->tls_later)
 		r = hr_tls_new(config->tls, false, &u->tls, ret_error);
 	if (!r) {
 		r = open_loop(u);

@@ -30,8 +30,10 @@
 struct hr_uplink_config {
 	struct hr_spool *spool; /* outlives the uplink */
 	const struct hr_address *collectors;
-	size_t n_collectors;		/* in order of preference */
-	const struct hr_tls_files *tls; /* NULL: plain TCP */
+	size_t n_collectors; /* in order of preference */
+	const struct hr_tls_files
+	    *tls; /* NULL: plain TCP; read anew for each connection, so that they can be renewed */
+	bool tls_later; /* files that cannot be read fail connections, and not hr_uplink_new */
 	const char *software, *node, *boot_id;
 	bool any_node; /* also streams of other nodes that lie there */
 	bool any_aim;  /* also those that are meant for other collectors */

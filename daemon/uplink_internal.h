@@ -80,7 +80,8 @@ struct hr_uplink {
 	struct hr_uplink_config c;
 	struct hr_address *collectors;
 	char *software, *node, *boot_id;
-	struct hr_tls *tls;
+	struct hr_tls *tls;		   /* as last read; NULL: plain TCP, or never */
+	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	pthread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;

@@ -238,12 +238,34 @@ static const struct hr_conn_events events = {
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
+/* Certificates are renewed while we run. Where the new ones cannot be read, those before serve as long as they are good. */
+static bool read_certificates(struct hr_uplink *u)
+{
+	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
+	struct hr_tls *tls;
+	char *error = NULL;
+	int r = u->tls_cert ? hr_tls_new(&files, false, &tls, &error) : 0;
+
+	if (u->tls_cert && r == 0) {
+		hr_tls_unref(u->tls);
+		u->tls = tls;
+	} else if (r < 0) {
+		note_error(u, error ? error : strerrordesc_np(-r), "");
+	}
+	free(error);
+	return r == 0 || u->tls;
+}
+
 static void dial(struct hr_uplink *u)
 {
 	int r;
 
 	u->at = u->next++;
 	set_state(u, HR__LINK_DIALLING);
+	if (!read_certificates(u)) {
+		try_again(u, false);
+		return;
+	}
 	r = hr_conn_connect(&u->loop, &u->collectors[u->at], u->tls, &events, u, &u->conn);
 	if (!r)
 		return;

@@ -39,7 +39,7 @@ struct job {
 	/* its worker */
 	pid_t pid; /* 0: none */
 	int channel;
-	int door; /* our end: of kept */
+	int door;	 /* our end: of kept */
 	uv_poll_t *poll; /* of the channel */
 	struct hr_kept kept;
 	unsigned restarts;

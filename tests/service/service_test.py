@@ -20,6 +20,7 @@ from manager import Manager
 LIBRARY = os.environ["HR_LIBRARY"]
 COLLECTOR = os.environ["HR_COLLECTOR"]
 HOOKS = os.environ["HR_HOOKS"]
+MAKE_CA = os.path.join(os.path.dirname(HOOKS), "scripts", "make-ca")
 OTHER = 5  # uid and gid of "games", who is no operator
 
 
@@ -321,26 +322,46 @@ class Live(Service):
         levels, _ = self.query("SELECT level FROM levels ORDER BY start_ns")
         self.assertEqual([row["level"] for row in levels], ["counters", "trace", "counters"])
 
-    def test_collector(self):
-        """What a job recorded is at the collector when the epilog returns."""
-        collected = f"{self.dir}/collected"
-        collector = subprocess.Popen([COLLECTOR, "--store", collected, "--listen", "tcp://127.0.0.1:0"], stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, env=harness.clean_environment())
+    def collect(self, *options):
+        """Starts a collector; where it listens."""
+        collector = subprocess.Popen([COLLECTOR, "--store", f"{self.dir}/collected", "--listen", "tcp://127.0.0.1:0", *options],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=harness.clean_environment())
         self.addCleanup(collector.communicate)
         self.addCleanup(collector.kill)
-        address = None
         for line in collector.stderr:
             if b"tcp://" in line:
-                address = line.split(b"tcp://")[1].split()[0].decode().rstrip(",.;")
-                break
+                return line.split(b"tcp://")[1].split()[0].decode().rstrip(",.;")
+        return self.fail("no collector")
+
+    def test_collector(self):
+        """What a job recorded is at the collector when the epilog returns."""
+        address = self.collect()
         self.manage("--level", "trace", "--collectors", f"tcp://{address}")
         self.begin("800", 0)
         done = self.generated(self.generate("800"))
         said = self.end("800", "--linger", "5s", "--drain", "20s")
         self.assertEqual(said.stderr, "")
         self.assertEqual([f for _, _, files in os.walk(f"{self.manager.spool}/jobs") for f in files if f.endswith(".seg")], [])
-        self.store = collected
+        self.store = f"{self.dir}/collected"
         self.assert_recorded("800", [done])
+
+    def test_certificates_are_renewed(self):
+        """A node whose certificate cannot be read spools; once it can, it is taken without a word to anybody."""
+        ca = f"{self.dir}/ca"
+        subprocess.run([MAKE_CA, ca, "--collector", "localhost,127.0.0.1", "--node", "n1"], check=True, capture_output=True)
+        address = self.collect("--tls-cert", f"{ca}/collector/localhost.pem", "--tls-key", f"{ca}/collector/localhost.key",
+                               "--tls-ca", f"{ca}/ca.pem", "--plain", "no")
+        mine = f"{self.dir}/node.pem"
+        self.manage("--level", "trace", "--collectors", f"tcp://{address}", "--tls-cert", mine, "--tls-key", f"{ca}/node/n1.key",
+                    "--tls-ca", f"{ca}/ca.pem")
+        self.begin("850", 0)
+        done = self.generated(self.generate("850"))
+        self.assertEqual((self.job("850")["collector"], self.status()["status"]), (None, "degraded"))
+        shutil.copy(f"{ca}/node/n1.pem", mine)
+        self.wait_for("the collector to take it", lambda: self.job("850")["collector"])
+        self.assertEqual(self.end("850", "--linger", "5s", "--drain", "20s").stderr, "")
+        self.store = f"{self.dir}/collected"
+        self.assert_recorded("850", [done])
 
     def test_hooks(self):
         """Slurm's prolog, task prolog and epilog, with what Slurm gives them."""
