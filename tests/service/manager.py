@@ -6,9 +6,22 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 HEADRACED = os.environ["HR_HEADRACED"]
+
+# Descriptors to 3, 4, ... in a process of its own, which has no other threads: then it becomes headraced.
+PLACE = """
+import os, sys
+numbers = [int(n) for n in sys.argv[1].split(",")]
+above = max(numbers + [3 + len(numbers)]) + 1
+for i, fd in enumerate(numbers):
+    os.dup2(fd, above + i)
+for i, fd in enumerate(numbers):
+    os.dup2(above + i, 3 + i)
+os.closerange(3 + len(numbers), above + len(numbers))
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 class Manager:
@@ -24,7 +37,8 @@ class Manager:
         self.sockets = {name: self.listen(name) for name in ("shim", "control")}
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(f"{folder}/notify")
-        threading.Thread(target=self.hear, daemon=True).start()
+        self.hearer = threading.Thread(target=self.hear, daemon=True)
+        self.hearer.start()
 
     def listen(self, name):
         path = f"{self.run}/{name}.sock"
@@ -36,10 +50,7 @@ class Manager:
 
     def hear(self):
         while True:
-            try:
-                text, fds, _, _ = socket.recv_fds(self.notify, 65536, 8)
-            except OSError:
-                return
+            text, fds, _, _ = socket.recv_fds(self.notify, 65536, 8)
             words = dict(line.split("=", 1) for line in text.decode().splitlines() if "=" in line)
             with self.lock:
                 old = self.stored.pop(words["FDNAME"], None) if "FDNAME" in words else None
@@ -51,13 +62,18 @@ class Manager:
                 self.ready.set()
             if words.get("MARK") == "1":
                 self.heard.set()
+            if words.get("QUIT") == "1":
+                return
 
     def hear_all(self):
         """What was said until now has been heard, as it has before systemd starts a service again."""
         self.heard.clear()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
-            own.sendto(b"MARK=1", f"{self.dir}/notify")
+        self.say(b"MARK=1")
         self.heard.wait(10)
+
+    def say(self, text):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.sendto(text, f"{self.dir}/notify")
 
     def start(self):
         self.hear_all()
@@ -65,18 +81,10 @@ class Manager:
         with self.lock:
             given = {**{n: s.fileno() for n, s in self.sockets.items()}, **self.stored}
         names, numbers = list(given), list(given.values())
-        high = 3 + len(numbers)
-
-        def place():
-            moved = [os.dup2(fd, high + 200 + i) for i, fd in enumerate(numbers)]
-            for i, fd in enumerate(moved):
-                os.dup2(fd, 3 + i)
-                os.close(fd)
-
         command = [HEADRACED, "service", "--runtime", self.run, "--spool", self.spool, "--node", "n1", *self.options]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *command], preexec_fn=place, close_fds=False, start_new_session=True,
+                ["/usr/bin/python3", "-SEc", PLACE, ",".join(map(str, numbers)), *command], pass_fds=numbers, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**self.environment, "LISTEN_FDS": str(len(numbers)), "LISTEN_FDNAMES": ":".join(names),
                      "NOTIFY_SOCKET": f"{self.dir}/notify"})
@@ -110,11 +118,11 @@ class Manager:
             self.kill()
         for listener in self.sockets.values():
             listener.close()
+        self.say(b"QUIT=1")
+        self.hearer.join()
         self.notify.close()
-        time.sleep(0.01)
-        with self.lock:
-            for fd in self.stored.values():
-                os.close(fd)
+        for fd in self.stored.values():
+            os.close(fd)
 
     def said(self):
         with open(self.log, encoding="utf-8") as f:
