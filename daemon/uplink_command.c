@@ -146,6 +146,7 @@ static int run(const struct hr_uplink_options *o, struct hr_spool *spool)
 	    .node = node,
 	    .boot_id = boot_id,
 	    .any_node = true,
+	    .recover_ms = o->recover_ms,
 	    .scan_ms = o->follow ? 0 : 1000,
 	};
 	struct hr_uplink *u;

@@ -23,6 +23,9 @@ static const struct hr_config_key keys[] = {
     {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Its key."},
     {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE", .help = "Who has signed the collector's."},
     {KEY("follow", FLAG, follow), .help = "Goes on, and sends what comes into the spool later."},
+    {KEY("recover_after", DURATION, recover_ms), .value_name = "TIME",
+     .help = "A stream whose daemon was killed is ended when no other has gone on with it for so "
+	     "long; without this at once."},
     {KEY("discard", TEXT, discard), .value_name = "JOB",
      .help =
 	 "Sends nothing, but gives up what of job JOB no collector has, and says how much that is. "

@@ -9,6 +9,7 @@
 #define HEADRACE_DAEMON_UPLINK_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "net/address.h"
@@ -22,6 +23,7 @@ struct hr_uplink_options {
 	char *tls_cert, *tls_key, *tls_ca; /* as typed */
 	struct hr_tls_paths tls;	   /* as found */
 	char *discard; /* job to give up; NULL: none, and there are collectors */
+	uint64_t recover_ms;
 	bool follow, help;
 };
 

@@ -18,6 +18,7 @@
 
 #define TICK_MS		1000u
 #define UPLINK_AGAIN_MS 10000u
+#define UPLINK_RECOVER	"60s"
 #define SHIM_BACKLOG	4096
 
 void sv__log(int priority, const char *format, ...)
@@ -40,9 +41,16 @@ uint64_t sv__now_ms(const struct service *s)
 
 static void become_uplink(const struct service *s)
 {
-	char *argv[16] = {(char[]){"headraced"}, (char[]){"uplink"},	  s->c->spool,
-			  (char[]){"--follow"},	 (char[]){"--collector"}, s->c->collectors};
-	int n = 6;
+	/* All may have been killed: our workers go on with their streams, if they are given the time. */
+	char *argv[16] = {(char[]){"headraced"},
+			  (char[]){"uplink"},
+			  s->c->spool,
+			  (char[]){"--follow"},
+			  (char[]){"--recover-after"},
+			  (char[]){UPLINK_RECOVER},
+			  (char[]){"--collector"},
+			  s->c->collectors};
+	int n = 8;
 	sigset_t none;
 
 	if (s->c->tls_cert && s->c->tls_cert[0] != '\0') {
@@ -64,7 +72,8 @@ static void keep_uplink(struct service *s)
 	uint64_t now = sv__now_ms(s);
 
 	if (s->uplink != 0 || !s->c->collectors || s->c->collectors[0] == '\0' ||
-	    (s->uplink_ms != 0 && now - s->uplink_ms < UPLINK_AGAIN_MS))
+	    (s->uplink_ms != 0 && now - s->uplink_ms < UPLINK_AGAIN_MS) ||
+	    access(s->c->spool, F_OK) < 0)
 		return;
 	s->uplink_ms = now;
 	s->uplink = fork();

@@ -215,8 +215,8 @@ class Hostile(Service):
 
 class Restarts(Service):
     def mid_run(self, act):
-        """Two generators of some seconds; act() in the middle, three times."""
-        self.manage("--level", "trace")
+        """Two generators of some seconds; act() in the middle, three times. The spool is being sent, in vain."""
+        self.manage("--level", "trace", "--collectors", "tcp://127.0.0.1:1")
         self.begin("500", 0)
         running = [self.generator_of_500(name) for name in ("first", "second")]
         self.wait_for("both", lambda: all(len(os.listdir(f"{self.data}/{name}")) > 3 for name in ("first", "second")))
@@ -367,6 +367,7 @@ class Live(Service):
         """Slurm's prolog, task prolog and epilog, with what Slurm gives them."""
         self.manage("--level", "trace")
         slurm = {"SLURM_JOB_ID": "901", "SLURM_JOB_UID": str(OTHER), "SLURM_ARRAY_JOB_ID": "900", "SLURM_ARRAY_TASK_ID": "3",
+                 "SLURM_JOB_RESTART_COUNT": "2",
                  "HEADRACE_COMMAND": harness.HEADRACE, "HEADRACE_CONTROL": f"{self.manager.run}/control.sock",
                  "HEADRACE_LIBRARY": LIBRARY, "HEADRACE_SOCKET": f"{self.manager.run}/shim.sock"}
 
@@ -377,14 +378,24 @@ class Live(Service):
             return done.stdout
 
         self.assertEqual(hook("prolog"), "")
-        self.assertEqual(self.job("900_3")["uid"], OTHER)
+        self.assertEqual({k: self.job("900_3")[k] for k in ("uid", "attempt")}, {"uid": OTHER, "attempt": 2})
         self.assertEqual(hook("task_prolog"), f"export LD_PRELOAD={LIBRARY}\n")
         self.assertEqual(hook("task_prolog", LD_PRELOAD="libm.so.6"), f"export LD_PRELOAD=libm.so.6:{LIBRARY}\n")
         self.assertEqual(hook("task_prolog", HEADRACE="off"), "")
         self.assertEqual(hook("task_prolog", HEADRACE_LIBRARY="/nowhere.so"), "")
         done = self.generated(self.generate("901", OTHER))
-        self.assertEqual(hook("epilog"), "")
+        self.assertEqual(hook("epilog", SLURM_JOB_RESTART_COUNT="3", SLURM_JOB_EXIT_CODE="1792"), "")  # the next attempt's
         self.assert_recorded("900_3", [done])
+        self.assertEqual(self.query("SELECT attempt, state FROM jobs")[0], [{"attempt": 2, "state": "failed"}])
+
+    def test_hooks_of_a_job_begun_without_a_daemon(self):
+        """Its processes are recorded under a name of their own, and the epilog ends that."""
+        self.manage("--level", "trace")
+        done = self.generated(self.generate("902", OTHER))
+        self.assertEqual(self.job(f"u{OTHER}-902")["announced"], False)
+        self.end("902", "--uid", str(OTHER))
+        self.assert_recorded(f"u{OTHER}-902", [done])
+        self.assertEqual(self.status()["jobs"], [])
 
     def test_hooks_without_a_daemon(self):
         for name in ("prolog", "task_prolog", "epilog"):
