@@ -137,7 +137,11 @@ static void read_boot_id(char *out, size_t bytes)
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
-	const char *restarts = variable("SLURM_RESTART_COUNT"), *node = variable("SLURMD_NODENAME");
+	/* The second is what a prolog has; an epilog has the next attempt's. */
+	const char *restarts = variable("SLURM_RESTART_COUNT")
+				   ? variable("SLURM_RESTART_COUNT")
+				   : variable("SLURM_JOB_RESTART_COUNT");
+	const char *node = variable("SLURMD_NODENAME");
 	uint64_t value;
 
 	if (store != NULL)

@@ -30,9 +30,9 @@ enum {
 
 const struct hr_option hr_job_option_table[] = {
     {"job", OPT_JOB, "ID", "the job (the scheduler's variables say which)", HR_VALUES_OTHER},
-    {"uid", OPT_UID, "UID", "begin: its owner ($SLURM_JOB_UID)", HR_VALUES_OTHER},
-    {"attempt", OPT_ATTEMPT, "N", "begin, end: restarts so far ($SLURM_RESTART_COUNT)",
-     HR_VALUES_OTHER},
+    {"uid", OPT_UID, "UID", "its owner ($SLURM_JOB_UID)", HR_VALUES_OTHER},
+    {"attempt", OPT_ATTEMPT, "N",
+     "restarts so far (begin: $SLURM_JOB_RESTART_COUNT; end: of the latest)", HR_VALUES_OTHER},
     {"scheduler-id", OPT_SCHEDULER, "ID", "begin: as its processes know it ($SLURM_JOB_ID)",
      HR_VALUES_OTHER},
     {"name", OPT_NAME, "NAME", "begin: shown as its name", HR_VALUES_OTHER},
@@ -40,7 +40,9 @@ const struct hr_option hr_job_option_table[] = {
     {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
     {"ranks-expected", OPT_EXPECTED, "N", "begin: ranks in all", HR_VALUES_OTHER},
-    {"state", OPT_STATE, "STATE", "end: ended, failed or killed (ended)", "ended failed killed"},
+    {"state", OPT_STATE, "STATE",
+     "end: ended, failed or killed (failed where $SLURM_JOB_EXIT_CODE is not 0)",
+     "ended failed killed"},
     {"linger", OPT_LINGER, "TIME", "end: wait at most so long for its processes (0)",
      HR_VALUES_OTHER},
     {"drain", OPT_DRAIN, "TIME", "end: wait at most so long for the collector (0)",
@@ -130,10 +132,10 @@ static int take_option(struct request *q, int id, const char *value)
 	}
 }
 
-/* What a prolog's environment says, where no option did. False: there is no job. */
+/* What the environment of a prolog or epilog says, where no option did. False: there is no job. */
 static bool fill_in(struct request *q, struct hr_job *job)
 {
-	const char *uid = variable("SLURM_JOB_UID");
+	const char *uid = variable("SLURM_JOB_UID"), *code = variable("SLURM_JOB_EXIT_CODE");
 
 	hr_job_find(NULL, q->job, job);
 	if (!q->job && !hr_job_scheduled())
@@ -147,6 +149,8 @@ static bool fill_in(struct request *q, struct hr_job *job)
 		q->attempt = job->attempt;
 	if (!q->has_uid && uid && hr_text_parse_uint(uid, UINT32_MAX - 1, &q->uid) == 0)
 		q->has_uid = true;
+	if (!q->state && code && strcmp(code, "0") != 0)
+		q->state = "failed";
 	return true;
 }
 
@@ -205,7 +209,10 @@ static int end(struct request *q)
 
 	hr_message_init(&m, "end");
 	hr_message_add(&m, "job", q->job);
-	hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
+	if (q->has_attempt)
+		hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
+	if (q->has_uid)
+		hr_message_add_int(&m, "uid", (int64_t)q->uid);
 	add_text(&m, "state", q->state);
 	hr_message_add_int(&m, "linger_ms", (int64_t)(q->linger_ns / 1000000));
 	hr_message_add_int(&m, "drain_ms", (int64_t)(q->drain_ns / 1000000));

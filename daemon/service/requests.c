@@ -215,15 +215,18 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	free(error);
 }
 
-/* The job that is meant; NULL: refused. */
+/* The job that is meant, or what is recorded of it though nobody could announce it; NULL: refused. */
 static struct job *meant(struct asker *a, const struct hr_message *m)
 {
 	char id[JOB_BYTES] = "", words[JOB_BYTES + 64];
 	int64_t attempt = hr_message_get_int(m, "attempt", ANY_ATTEMPT);
+	int64_t uid = hr_message_get_int(m, "uid", -1);
 	struct job *job;
 
 	hr_message_get(m, "job", id, sizeof(id));
 	job = sv__job_find(a->service, id, attempt);
+	if (!job && uid >= 0)
+		job = sv__job_named(a->service, id, (uint32_t)uid);
 	if (job)
 		return job;
 	snprintf(words, sizeof(words), "no job %s is recorded here", id);

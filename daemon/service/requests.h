@@ -11,8 +11,9 @@
  *                                           over
  *      begin  job uid [scheduler name attempt level ranks local_ranks ranks_expected]
  *                                           over                      root alone
- *      end    job [attempt state linger_ms drain_ms]
- *                                           ended, sending..., sent (worker.h), over      root alone
+ *      end    job [attempt uid state linger_ms drain_ms]
+ *                                           ended, sending..., sent (worker.h), over      root alone;
+ *                                           with uid also that user's unannounced job of that name
  *      level  job [attempt] level [for_ms]  over                      the job's owner, operators and root
  *      any                                  error   text code         code: a positive errno
  *
