@@ -91,6 +91,16 @@ static void leave(struct worker *w, int status)
 	uv_stop(&w->loop);
 }
 
+static void look_at_drain(struct worker *w)
+{
+	bool over = hr_private_uplink_drained(w->uplink, uv_now(&w->loop), &w->out);
+
+	if (w->out.bytes > 0)
+		hr_control_send(w->channel_fd, &w->out);
+	if (over)
+		leave(w, EXIT_SUCCESS);
+}
+
 static void end_job(struct worker *w)
 {
 	size_t attached = hr_node_attached(w->node, NULL, 0);
@@ -109,6 +119,7 @@ static void end_job(struct worker *w)
 	}
 	w->draining = true;
 	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
+	look_at_drain(w); /* an epilog waits */
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -116,12 +127,7 @@ static void on_tick(uv_timer_t *timer)
 	struct worker *w = timer->data;
 
 	if (w->draining) {
-		bool over = hr_private_uplink_drained(w->uplink, uv_now(&w->loop), &w->out);
-
-		if (w->out.bytes > 0)
-			hr_control_send(w->channel_fd, &w->out);
-		if (over)
-			leave(w, EXIT_SUCCESS);
+		look_at_drain(w);
 	} else if (w->ending) {
 		if (uv_now(&w->loop) >= w->end_at_ms || hr_node_attached(w->node, NULL, 0) == 0)
 			end_job(w);
