@@ -161,7 +161,13 @@ static void note_memory(struct hr_node *n)
 	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*note));
 }
 
-/* The first half of a new stream: START, and the mounts that this process sees, for want of better ones. */
+/* Who sees the mounts that most clients see. A service lives among those of its sandbox; who started it does not. */
+static pid_t sees_mounts(const struct hr_node *n)
+{
+	return n->c.door_fd > 0 ? 1 : getpid();
+}
+
+/* The first half of a new stream: START, and mounts: some processes end before theirs can be read. */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;
@@ -190,7 +196,7 @@ static int begin_stream(struct hr_node *n)
 	free(job);
 	hr_journal_commit(n->journal, HR_ENTRY_START, sizeof(*start) + job_bytes);
 	mounts = hr_journal_reserve(n->journal, sizeof(*mounts) + MOUNT_BYTES, HR_JOURNAL_SLACK);
-	if (mounts && hr_mountinfo_read(getpid(), &text) == 0) {
+	if (mounts && hr_mountinfo_read(sees_mounts(n), &text) == 0) {
 		used = hr_mountinfo_rows(hr_engine_mounts(n->engine), text, mounts->rows,
 					 MOUNT_BYTES, &mounts->n);
 		hr_journal_commit(n->journal, HR_ENTRY_MOUNTS, sizeof(*mounts) + used);

@@ -134,6 +134,6 @@ def main():
     sys.stderr.flush()
     if not result.wasSuccessful():
         sys.exit(1)
-    if result.skipped and len(result.skipped) == result.testsRun:
+    if result.skipped and len(result.skipped) >= result.testsRun:  # a module that is skipped runs none
         print("; ".join(sorted({reason for _, reason in result.skipped})))
         sys.exit(77)
