@@ -8,7 +8,9 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "common/text.h"
 #include "net/wire.h"
@@ -208,6 +210,30 @@ int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr
 	freeaddrinfo(found);
 	*ret_n = n;
 	return 0;
+}
+
+bool hr_address_stale(const char *path)
+{
+	struct sockaddr_un s = {.sun_family = AF_UNIX};
+	struct stat st;
+	bool refused;
+	int fd;
+
+	if (strlen(path) >= sizeof(s.sun_path) || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	memcpy(s.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	refused = connect(fd, (struct sockaddr *)&s, sizeof(s)) < 0 && errno == ECONNREFUSED;
+	close(fd);
+	return refused;
+}
+
+uint16_t hr_sockaddr_port(const struct sockaddr_storage *s)
+{
+	return ntohs(s->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)s)->sin6_port
+					      : ((const struct sockaddr_in *)s)->sin_port);
 }
 
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s)

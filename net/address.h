@@ -47,6 +47,12 @@ void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr_storage *ret,
 		       size_t max, size_t *ret_n);
 
+/* A socket in the file system that nobody listens at any more. */
+bool hr_address_stale(const char *path);
+
+/* The port of a TCP address. */
+uint16_t hr_sockaddr_port(const struct sockaddr_storage *s);
+
 /* Is it of this machine's loopback range, or local? */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);
 

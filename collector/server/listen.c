@@ -2,13 +2,11 @@
 #include "collector/server/listen.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "collector/server/log.h"
@@ -58,8 +56,7 @@ static void name_tcp(struct listener *l, const struct hr_address *a)
 	int bytes = sizeof(s);
 
 	if (uv_tcp_getsockname(&l->io.tcp, (struct sockaddr *)&s, &bytes) == 0)
-		real.port = ntohs(s.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&s)->sin6_port
-							  : ((struct sockaddr_in *)&s)->sin_port);
+		real.port = hr_sockaddr_port(&s);
 	hr_address_text(&real, l->text, sizeof(l->text));
 }
 
@@ -80,25 +77,6 @@ static int open_tcp(uv_loop_t *loop, struct listener *l, const struct hr_address
 	return r;
 }
 
-/* A socket that nobody listens on any more. */
-static bool stale(const char *path)
-{
-	struct sockaddr_un s = {.sun_family = AF_UNIX};
-	struct stat st;
-	bool refused;
-	int fd;
-
-	if (strlen(path) >= sizeof(s.sun_path) || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return false;
-	memcpy(s.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	refused = connect(fd, (struct sockaddr *)&s, sizeof(s)) < 0 && errno == ECONNREFUSED;
-	close(fd);
-	return refused;
-}
-
 static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_address *a)
 {
 	int r = uv_pipe_init(loop, &l->io.pipe, 0);
@@ -107,7 +85,7 @@ static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_addre
 		return r;
 	l->io.handle.data = l;
 	l->all->n++;
-	if (stale(a->host))
+	if (hr_address_stale(a->host))
 		unlink(a->host);
 	r = uv_pipe_bind(&l->io.pipe, a->host);
 	if (r < 0)
