@@ -60,6 +60,7 @@ int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 		}
 		seen->total = row->total;
 		e->stats.lost += more.count;
+		e->stats.stray += stray ? more.count : 0;
 		hr_losses_add(&e->losses, &(struct hr_loss){
 					      in->proc, stray ? HR_LOSS_STRAY : HR_LOSS_RING_FULL,
 					      (uint32_t)(row->op % HR_OP_MAX), more.count,

@@ -89,7 +89,11 @@ static void publish(struct hr_drain *d)
 	d->stats.events = e.records;
 	d->stats.records_in = e.records;
 	d->stats.bytes_moved = e.bytes_moved;
+	d->stats.read_bytes = e.read_bytes;
+	d->stats.written_bytes = e.written_bytes;
 	d->stats.lost = e.lost;
+	d->stats.stray = e.stray;
+	d->stats.detached = e.detached;
 	d->stats.torn = e.torn;
 	d->stats.hostile = e.hostile;
 	d->stats.batches = e.batches;

@@ -58,6 +58,7 @@ static void take_counters(struct hr_engine *e, uint64_t proc, const struct hr_he
 		    c.total.ticks > HR_COUNT_MOST)
 			continue;
 		e->stats.lost += c.total.count;
+		e->stats.detached += c.total.count;
 		hr_losses_add(&e->losses,
 			      &(struct hr_loss){proc, HR_LOSS_DETACHED, c.op, c.total.count,
 						c.total.bytes,

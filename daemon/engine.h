@@ -29,7 +29,9 @@ struct hr_engine;
 
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
-	uint64_t damaged_bytes; /* replayed entries that nobody could have written */
+	uint64_t read_bytes, written_bytes; /* a copy from file to file is both */
+	uint64_t stray, detached;	    /* of `lost`; the rest found a full ring */
+	uint64_t damaged_bytes;		    /* replayed entries that nobody could have written */
 	uint32_t processes, processes_total;
 };
 

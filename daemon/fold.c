@@ -257,6 +257,10 @@ void hr__fold(struct fold *f, const struct hr_record *r, const struct hr_pair *p
 	if (op.trait.effect == HR_FD_MOVE)
 		hr__fd_move(f, &op);
 	e->stats.bytes_moved += op.of.bytes;
+	if (op.of.class == HR_CLASS_READ || pair)
+		e->stats.read_bytes += op.of.bytes;
+	if (op.of.class == HR_CLASS_WRITE || pair)
+		e->stats.written_bytes += op.of.bytes;
 	if (__builtin_expect(pair != NULL, 0))
 		add_to_both(f, &op);
 	else if (op.path != UINT32_MAX)

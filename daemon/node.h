@@ -50,6 +50,8 @@ int hr_node_start(struct hr_node *n); /* listens; threads run */
 
 struct hr_node_stats { /* a consistent copy, any thread */
 	uint64_t events, bytes_moved, lost, torn, hostile;
+	uint64_t read_bytes, written_bytes; /* a copy from file to file is both */
+	uint64_t stray, detached;	    /* of `lost`; the rest found a full ring */
 	uint64_t records_in, batches, stored_bytes;
 	uint32_t sessions, sessions_total;
 	uint64_t sweeps;

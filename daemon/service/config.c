@@ -37,6 +37,11 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "Processes of jobs that no prolog has announced."},
     {KEY("operators", TEXT, operators), .value_name = "GROUP",
      .help = "Whose members see and control all jobs, as root does."},
+    {KEY("metrics", TEXT, metrics), .value_name = "ADDRESS",
+     .help = "Where Prometheus reads metrics: tcp://127.0.0.1:PORT or unix:///PATH. Whoever can "
+	     "connect sees the ids and rates of all jobs. (default: nowhere)"},
+    {KEY("metrics_jobs", NUMBER, metrics_jobs), .value_name = "N", .otherwise = "100",
+     .help = "Jobs that have metrics of their own; further ones are summed as job=\"other\"."},
     {KEY("max_jobs", NUMBER, max_jobs), .value_name = "N", .otherwise = "256",
      .help = "At a time on this node."},
     {KEY("max_jobs_per_user", NUMBER, max_jobs_per_user), .value_name = "N", .otherwise = "64",
@@ -76,6 +81,10 @@ int hr_service_config_check(const struct hr_service_config *c, char **ret_error)
 				    c->collectors, HR_ADDRESSES_MAX);
 	if (set(c->tls_cert) != set(c->tls_key) || set(c->tls_cert) != set(c->tls_ca))
 		return hr_text_fail(-EINVAL, ret_error, "tls_cert, tls_key and tls_ca go together");
+	if (set(c->metrics) && hr_address_parse(c->metrics, to) < 0)
+		return hr_text_fail(-EINVAL, ret_error,
+				    "metrics = %s: an address is tcp://HOST:PORT or unix:///PATH",
+				    c->metrics);
 	if (c->max_jobs == 0 || c->max_sessions == 0)
 		return hr_text_fail(-EINVAL, ret_error, "max_jobs and max_sessions are 1 or more");
 	return 0;

@@ -25,6 +25,8 @@ struct hr_service_config {
 	unsigned level; /* HR_LEVEL_COUNTERS + it */
 	unsigned unregistered;
 	char *operators;
+	char *metrics;
+	uint64_t metrics_jobs;
 	uint64_t max_jobs, max_jobs_per_user;
 	uint64_t max_sessions;
 	uint64_t max_ring_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - the service's state, shared by service.c (life), jobs.c (the table), workers.c (processes), route.c (shims) and
- * requests.c (people and hooks)
+ * internal.h - the service's state, shared by service.c (life), jobs.c (the table), workers.c (processes), route.c (shims),
+ * requests.c (people and hooks) and metrics.c (Prometheus)
  *
  * All functions on the loop's thread.
  */
@@ -14,12 +14,30 @@
 #include "daemon/kept.h"
 #include "daemon/private.h"
 #include "daemon/service/config.h"
+#include "net/metrics.h"
 #include "proto/abi.h"
 
 #define JOB_BYTES   256u
 #define GUESTS_MOST 1024u /* connections of shims that have not said hello */
 #define GUEST_MS    1000u
 #define ASKERS_MOST 256u /* connections to control.sock */
+
+/* What only grows: keys of a worker's messages, and fields. */
+#define COUNTS(X)                                                                                  \
+	X(events)                                                                                  \
+	X(read_bytes)                                                                              \
+	X(written_bytes)                                                                           \
+	X(sessions_total)                                                                          \
+	X(stored_bytes)                                                                            \
+	X(refused)                                                                                 \
+	X(hostile)                                                                                 \
+	X(ring_full) X(stray) X(detached) X(torn) X(given_up) /* operations that are lost */
+
+struct counts {
+#define FIELD(name) uint64_t name;
+	COUNTS(FIELD)
+#undef FIELD
+};
 
 enum job_state { JOB_STARTING, JOB_RUNNING, JOB_ENDING, JOB_DRAINING };
 
@@ -45,15 +63,18 @@ struct job {
 	unsigned restarts;
 	uint64_t restarted_ms;
 	/* what it said last */
+	struct counts counts;
 	struct {
 		uint64_t at_ms; /* 0: nothing yet */
-		uint64_t events, bytes_moved, lost, refused, stored_bytes, sessions, sessions_total;
+		uint64_t bytes_moved, lost, sessions;
 		uint64_t events_per_s, bytes_per_s; /* between the last two */
 		uint64_t unsent_frames, unsent_ms;
 		int store_error;
 		bool connected;
 		char collector[JOB_BYTES];
 	} stats;
+	bool resumed;		 /* an earlier service counted some of what it will say first */
+	bool shown;		 /* has metrics of its own, else it is among `others` */
 	uint64_t idle_since_ms;	 /* no process since; 0: there are some */
 	uint32_t level;		 /* that it is to have */
 	uint32_t level_base;	 /* when level_until_ms is over, or this service */
@@ -101,10 +122,13 @@ struct service {
 	uint64_t uplink_ms; /* of its last start */
 	bool stopping;
 	uint64_t started_ms;
-	uint64_t spool_bytes;	    /* as a worker saw it last */
-	bool watchdog;		    /* systemd waits for signs of life */
-	uint64_t refused_said_ms;   /* 0: never */
-	uint64_t refused, unplaced; /* shims: by a limit or another's job; without a job */
+	uint64_t spool_bytes;	     /* as a worker saw it last */
+	bool watchdog;		     /* systemd waits for signs of life */
+	uint64_t refused_said_ms;    /* 0: never */
+	uint64_t refused, unplaced;  /* shims: by a limit or another's job; without a job */
+	struct counts total, others; /* of all jobs since the start, and of those not `shown` */
+	uint64_t restarts;	     /* of workers that were killed */
+	struct hr_metrics *metrics;  /* NULL: none are asked for */
 	struct hr_message in, out;
 };
 
@@ -158,5 +182,10 @@ void sv__askers_told(struct job *job,
 		     const struct hr_message *m); /* who waits for this job's end */
 void sv__askers_done(struct job *job);
 void sv__askers_leave(struct service *s); /* all, unanswered */
+
+/* metrics.c: a failure is said, and is no reason not to record. */
+void sv__metrics_open(struct service *s);
+/* What the job's worker has counted by now. */
+void sv__metrics_count(struct job *job, const struct counts *now);
 
 #endif

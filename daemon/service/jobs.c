@@ -292,6 +292,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 	job = add(s, config.node.id.job, config.scheduler ? config.scheduler : "", config.node.uid,
 		  config.node.id.attempt);
 	if (job) {
+		job->resumed = true;
 		job->registered = config.registered;
 		snprintf(job->name, sizeof(job->name), "%s",
 			 config.node.job_name ? config.node.job_name : "");
@@ -387,7 +388,7 @@ void sv__job_forget(struct job *job)
 	sv__askers_done(job);
 	sv__log(LOG_LINE_INFO,
 		"job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
-		job->id, job->stats.events, job->stats.unsent_frames);
+		job->id, job->counts.events, job->stats.unsent_frames);
 	drop(job);
 }
 

@@ -126,12 +126,12 @@ static void add_job(struct hr_message *m, const struct job *job)
 			   job->level_until_ms > now ? (int64_t)(job->level_until_ms - now) : 0);
 	hr_message_add_int(m, "pid", job->pid);
 	hr_message_add_int(m, "processes", (int64_t)job->stats.sessions);
-	hr_message_add_int(m, "processes_total", (int64_t)job->stats.sessions_total);
-	hr_message_add_int(m, "events", (int64_t)job->stats.events);
+	hr_message_add_int(m, "processes_total", (int64_t)job->counts.sessions_total);
+	hr_message_add_int(m, "events", (int64_t)job->counts.events);
 	hr_message_add_int(m, "bytes_moved", (int64_t)job->stats.bytes_moved);
 	hr_message_add_int(m, "lost", (int64_t)job->stats.lost);
-	hr_message_add_int(m, "refused", (int64_t)job->stats.refused);
-	hr_message_add_int(m, "stored_bytes", (int64_t)job->stats.stored_bytes);
+	hr_message_add_int(m, "refused", (int64_t)job->counts.refused);
+	hr_message_add_int(m, "stored_bytes", (int64_t)job->counts.stored_bytes);
 	hr_message_add_int(m, "events_per_s", fresh ? (int64_t)job->stats.events_per_s : 0);
 	hr_message_add_int(m, "bytes_per_s", fresh ? (int64_t)job->stats.bytes_per_s : 0);
 	hr_message_add_int(m, "store_error", job->stats.store_error);

@@ -273,6 +273,7 @@ static void stop(struct service *s)
 	sv__workers_pause(s);
 	sv__guests_leave(s);
 	sv__askers_leave(s);
+	hr_metrics_close(s->metrics);
 	uv_walk(&s->loop, close_handle, NULL);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&s->loop);
@@ -300,6 +301,7 @@ int hr_service_run(const struct hr_service_config *config)
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);
 	if (start(s) == 0) {
+		sv__metrics_open(s);
 		hr_fdstore_notify("READY=1");
 		sv__log(LOG_LINE_INFO, "headraced %s on node %s, %u jobs", HEADRACE_VERSION,
 			s->node, s->n_jobs);

@@ -48,6 +48,7 @@ static void add_uplink(struct worker *w)
 	if (w->uplink)
 		hr_private_uplink_stats(w->uplink, &u);
 	hr_message_add_int(&w->out, "spool_bytes", (int64_t)spool.bytes);
+	hr_message_add_int(&w->out, "given_up", (int64_t)spool.given_up);
 	hr_message_add_int(&w->out, "connected", u.connected);
 	hr_message_add(&w->out, "collector", u.collector);
 	hr_message_add_int(&w->out, "unsent_frames", (int64_t)u.frames);
@@ -62,7 +63,13 @@ static void make_stats(struct worker *w, const char *kind)
 	hr_message_init(&w->out, kind);
 	hr_message_add_int(&w->out, "events", (int64_t)s.events);
 	hr_message_add_int(&w->out, "bytes_moved", (int64_t)s.bytes_moved);
+	hr_message_add_int(&w->out, "read_bytes", (int64_t)s.read_bytes);
+	hr_message_add_int(&w->out, "written_bytes", (int64_t)s.written_bytes);
 	hr_message_add_int(&w->out, "lost", (int64_t)(s.lost + s.torn));
+	hr_message_add_int(&w->out, "ring_full", (int64_t)(s.lost - s.stray - s.detached));
+	hr_message_add_int(&w->out, "stray", (int64_t)s.stray);
+	hr_message_add_int(&w->out, "detached", (int64_t)s.detached);
+	hr_message_add_int(&w->out, "torn", (int64_t)s.torn);
 	hr_message_add_int(&w->out, "refused", (int64_t)s.refused);
 	hr_message_add_int(&w->out, "hostile", (int64_t)s.hostile);
 	hr_message_add_int(&w->out, "sessions", (int64_t)hr_node_attached(w->node, NULL, 0));

@@ -31,20 +31,20 @@ static uint64_t per_second(uint64_t now, uint64_t before, uint64_t ms)
 static void take_stats(struct job *job, const struct hr_message *m)
 {
 	uint64_t now = sv__now_ms(job->service), ms = now - job->stats.at_ms;
-	uint64_t events = (uint64_t)hr_message_get_int(m, "events", 0);
+	struct counts counts;
 	uint64_t bytes = (uint64_t)hr_message_get_int(m, "bytes_moved", 0);
 	bool fresh = job->stats.at_ms != 0 && ms <= STATS_FRESH_MS;
 
-	job->stats.events_per_s = fresh ? per_second(events, job->stats.events, ms) : 0;
+#define TAKE(name) counts.name = (uint64_t)hr_message_get_int(m, #name, 0);
+	COUNTS(TAKE)
+#undef TAKE
+	job->stats.events_per_s = fresh ? per_second(counts.events, job->counts.events, ms) : 0;
 	job->stats.bytes_per_s = fresh ? per_second(bytes, job->stats.bytes_moved, ms) : 0;
+	sv__metrics_count(job, &counts);
 	job->stats.at_ms = now;
-	job->stats.events = events;
 	job->stats.bytes_moved = bytes;
 	job->stats.lost = (uint64_t)hr_message_get_int(m, "lost", 0);
-	job->stats.refused = (uint64_t)hr_message_get_int(m, "refused", 0);
-	job->stats.stored_bytes = (uint64_t)hr_message_get_int(m, "stored_bytes", 0);
 	job->stats.sessions = (uint64_t)hr_message_get_int(m, "sessions", 0);
-	job->stats.sessions_total = (uint64_t)hr_message_get_int(m, "sessions_total", 0);
 	job->stats.store_error = (int)hr_message_get_int(m, "store_error", 0);
 	job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "unsent_frames", 0);
 	job->stats.unsent_ms = (uint64_t)hr_message_get_int(m, "unsent_ms", 0);
@@ -276,6 +276,7 @@ static void ended(struct job *job, int status)
 		sv__log(LOG_LINE_WARNING,
 			"job %s: its process was killed by signal %d: another goes on", job->id,
 			WTERMSIG(status));
+		s->restarts++;
 		if (sv__worker_start(job) == 0)
 			return;
 	}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Prometheus reads of a node: docs/metrics.md. */
+#include "net/metrics.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/service/internal.h"
+
+#define COUNTER HR_METRIC_COUNTER
+#define GAUGE	HR_METRIC_GAUGE
+
+/* ---- counting ----------------------------------------------------------------------------------- */
+
+/* A worker that is started again knows what its job had counted, but for what the spool's part of it gave up. */
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now >= before ? now - before : now;
+}
+
+static void add_grown(struct counts *sum, const struct counts *now, const struct counts *before)
+{
+#define ADD(name) sum->name += grown(now->name, before->name);
+	COUNTS(ADD)
+#undef ADD
+}
+
+/* For as long as the job is here: a sum out of which a job were taken would fall, and a fall reads as a restart. */
+static bool may_be_shown(const struct service *s)
+{
+	uint64_t shown = 0;
+
+	for (const struct job *job = s->jobs; job; job = job->next)
+		shown += job->shown;
+	return shown < s->c->metrics_jobs;
+}
+
+void sv__metrics_count(struct job *job, const struct counts *now)
+{
+	struct service *s = job->service;
+	bool first = job->stats.at_ms == 0;
+
+	if (first)
+		job->shown = may_be_shown(s);
+	if (!first || !job->resumed) {
+		add_grown(&s->total, now, &job->counts);
+		if (!job->shown)
+			add_grown(&s->others, now, &job->counts);
+	}
+	job->counts = *now;
+}
+
+static uint64_t lost(const struct counts *c)
+{
+	return c->ring_full + c->stray + c->detached + c->torn + c->given_up + c->hostile;
+}
+
+/* ---- the node ----------------------------------------------------------------------------------- */
+
+static void write_jobs(const struct service *s, FILE *out)
+{
+	static const char *const states[] = {"starting", "running", "ending", "draining"};
+	unsigned n[sizeof(states) / sizeof(states[0])] = {0};
+
+	for (const struct job *job = s->jobs; job; job = job->next)
+		n[job->state]++;
+	hr_metric(out, "headrace_node_jobs", GAUGE, "Jobs on this node.");
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		hr_metric_value(out, "headrace_node_jobs", n[i], "state", states[i], NULL);
+}
+
+static void write_lost(const struct counts *c, FILE *out)
+{
+	const struct {
+		const char *reason;
+		uint64_t n;
+	} rows[] = {
+	    {"ring_full", c->ring_full}, {"stray", c->stray},	      {"detached", c->detached},
+	    {"torn", c->torn},		 {"spool_full", c->given_up}, {"hostile", c->hostile},
+	};
+
+	hr_metric(out, "headrace_node_lost_total", COUNTER,
+		  "Operations of which no event is kept, by reason as in the table losses.");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		hr_metric_value(out, "headrace_node_lost_total", (double)rows[i].n, "reason",
+				rows[i].reason, NULL);
+}
+
+static void write_refused(const struct service *s, FILE *out)
+{
+	hr_metric(out, "headrace_node_refused_total", COUNTER,
+		  "Processes and threads that are not recorded, by reason.");
+	hr_metric_value(out, "headrace_node_refused_total", (double)s->refused, "reason", "job",
+			NULL);
+	hr_metric_value(out, "headrace_node_refused_total", (double)s->total.refused, "reason",
+			"limit", NULL);
+	hr_metric_value(out, "headrace_node_refused_total", (double)s->unplaced, "reason", "no_job",
+			NULL);
+}
+
+static void write_sums(const struct service *s, FILE *out)
+{
+	const struct counts *c = &s->total;
+
+	hr_metric_single(out, "headrace_node_sessions_total", COUNTER,
+			 "Processes that have attached.", (double)c->sessions_total);
+	hr_metric_single(out, "headrace_node_events_total", COUNTER, "Operations recorded.",
+			 (double)c->events);
+	hr_metric_single(out, "headrace_node_read_bytes_total", COUNTER, "Bytes that jobs read.",
+			 (double)c->read_bytes);
+	hr_metric_single(out, "headrace_node_written_bytes_total", COUNTER,
+			 "Bytes that jobs wrote.", (double)c->written_bytes);
+	hr_metric_single(out, "headrace_node_stored_bytes_total", COUNTER,
+			 "Bytes that were written to the spool.", (double)c->stored_bytes);
+	write_lost(c, out);
+	write_refused(s, out);
+	hr_metric_single(out, "headrace_node_worker_restarts_total", COUNTER,
+			 "Processes of headraced that were killed and started again.",
+			 (double)s->restarts);
+}
+
+static void write_sending(const struct service *s, FILE *out)
+{
+	uint64_t frames = 0, oldest_ms = 0, sessions = 0;
+	unsigned unconnected = 0, failing = 0;
+	bool sends = s->c->collectors && s->c->collectors[0] != '\0';
+
+	for (const struct job *job = s->jobs; job; job = job->next) {
+		uint64_t ms = job->stats.unsent_ms;
+
+		if (job->state == JOB_DRAINING) /* it has said its last numbers */
+			ms += sv__now_ms(s) - job->stats.at_ms;
+		if (job->stats.unsent_frames > 0 && ms > oldest_ms)
+			oldest_ms = ms;
+		frames += job->stats.unsent_frames;
+		sessions += job->stats.sessions;
+		failing += job->stats.store_error != 0;
+		unconnected += sends && job->stats.at_ms != 0 && !job->stats.connected;
+	}
+	hr_metric_single(out, "headrace_node_sessions", GAUGE, "Processes attached now.",
+			 (double)sessions);
+	hr_metric_single(out, "headrace_node_spool_bytes", GAUGE,
+			 "In the spool, as the job that spoke last saw it.",
+			 (double)s->spool_bytes);
+	hr_metric_single(out, "headrace_node_spool_limit_bytes", GAUGE, "What the spool may hold.",
+			 (double)s->c->spool_bytes);
+	hr_metric_single(out, "headrace_node_unsent_frames", GAUGE,
+			 "Frames that no collector has acknowledged, of jobs on this node.",
+			 (double)frames);
+	hr_metric_single(out, "headrace_node_ack_lag_seconds", GAUGE, "Age of the oldest of them.",
+			 (double)oldest_ms / 1000);
+	hr_metric_single(out, "headrace_node_unconnected_jobs", GAUGE,
+			 "Jobs that reach no collector.", unconnected);
+	hr_metric_single(out, "headrace_node_failing_jobs", GAUGE,
+			 "Jobs whose events the spool does not take.", failing);
+}
+
+/* ---- jobs --------------------------------------------------------------------------------------- */
+
+static void write_job_value(const struct job *job, const char *name, uint64_t value, FILE *out)
+{
+	char attempt[16], uid[16];
+
+	snprintf(attempt, sizeof(attempt), "%u", job->attempt);
+	snprintf(uid, sizeof(uid), "%u", job->uid);
+	hr_metric_value(out, name, (double)value, "job", job->id, "attempt", attempt, "uid", uid,
+			NULL);
+}
+
+static uint64_t events_of(const struct counts *c)
+{
+	return c->events;
+}
+
+static uint64_t read_by(const struct counts *c)
+{
+	return c->read_bytes;
+}
+
+static uint64_t written_by(const struct counts *c)
+{
+	return c->written_bytes;
+}
+
+static void write_each_job(const struct service *s, const char *name, const char *help,
+			   uint64_t (*value)(const struct counts *c), FILE *out)
+{
+	hr_metric(out, name, COUNTER, help);
+	for (const struct job *job = s->jobs; job; job = job->next)
+		if (job->shown)
+			write_job_value(job, name, value(&job->counts), out);
+	hr_metric_value(out, name, (double)value(&s->others), "job", "other", NULL);
+}
+
+static void write_job_sessions(const struct service *s, FILE *out)
+{
+	uint64_t others = 0;
+
+	hr_metric(out, "headrace_job_sessions", GAUGE, "Processes of the job attached now.");
+	for (const struct job *job = s->jobs; job; job = job->next) {
+		if (job->shown)
+			write_job_value(job, "headrace_job_sessions", job->stats.sessions, out);
+		else
+			others += job->stats.sessions;
+	}
+	hr_metric_value(out, "headrace_job_sessions", (double)others, "job", "other", NULL);
+}
+
+static void write_all(void *self, FILE *out)
+{
+	const struct service *s = self;
+
+	write_jobs(s, out);
+	write_sums(s, out);
+	write_sending(s, out);
+	write_each_job(s, "headrace_job_events_total", "Operations of the job recorded.", events_of,
+		       out);
+	write_each_job(s, "headrace_job_read_bytes_total", "Bytes that the job read.", read_by,
+		       out);
+	write_each_job(s, "headrace_job_written_bytes_total", "Bytes that the job wrote.",
+		       written_by, out);
+	write_each_job(s, "headrace_job_lost_total", "Operations of which no event is kept.", lost,
+		       out);
+	write_job_sessions(s, out);
+}
+
+void sv__metrics_open(struct service *s)
+{
+	const struct hr_metrics_config config = {.address = s->c->metrics,
+						 .component = "node",
+						 .version = HEADRACE_VERSION,
+						 .write = write_all,
+						 .self = s};
+	char *error = NULL;
+
+	if (!s->c->metrics || s->c->metrics[0] == '\0')
+		return;
+	if (hr_metrics_open(&s->loop, &config, &s->metrics, &error) < 0)
+		sv__log(LOG_LINE_ERROR, "%s", error ? error : "metrics: no memory");
+	else
+		sv__log(LOG_LINE_INFO, "metrics at %s", hr_metrics_address(s->metrics));
+	free(error);
+}

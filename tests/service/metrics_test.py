@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of headraced, as a real Prometheus has them, against the generator's own counts and docs/metrics.md."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import harness  # pylint: disable=wrong-import-position
+from service_test import Service
+
+DOCS = os.environ["HR_DOCS"]
+ODD = '1"2\\3'  # a job's name
+LABEL = ODD.replace("\\", "\\\\")  # as paths are shown everywhere
+
+
+class Prometheus:
+    """Scrapes `targets` all the time, into a folder of its own."""
+
+    def __init__(self, folder, targets):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        config = {"global": {"scrape_interval": "100ms", "scrape_timeout": "100ms"},
+                  "scrape_configs": [{"job_name": "headrace", "honor_labels": True, "static_configs": [{"targets": targets}]}]}
+        with open(f"{folder}/prometheus.yml", "w", encoding="utf-8") as f:
+            json.dump(config, f)
+        with open(f"{folder}/prometheus.log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
+                 f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, query):
+        """[(labels, value)]; nothing while it starts."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": query})) as f:
+                found = json.load(f)
+        except OSError:
+            return []
+        return [(row["metric"], float(row["value"][1])) for row in found["data"]["result"]]
+
+
+class Metrics(Service):
+    def address(self, log):
+        return re.search(r"metrics at tcp://(\S+)", log()).group(1)
+
+    def scrape(self, address):
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+            return answer.read().decode()
+
+    def value(self, text, series):
+        found = re.search(f"^{re.escape(series)} (.*)$", text, re.MULTILINE)
+        return float(found.group(1)) if found else None
+
+    def assert_documented(self, text, sections):
+        """Each metric has a row in one of these sections of docs/metrics.md, and each row a metric."""
+        with open(f"{DOCS}/metrics.md", encoding="utf-8") as f:
+            parts = re.split(r"^## (.*)$", f.read(), flags=re.MULTILINE)
+        page = "".join(body for title, body in zip(parts[1::2], parts[2::2]) if title in sections)
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.MULTILINE)
+        self.assertEqual(sorted(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)), sorted(rows))
+
+    def assert_lint(self, text):
+        if not shutil.which("promtool"):
+            self.skipTest("promtool is not installed: apt-get install prometheus")
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Node(Metrics):
+    def manage_two(self):
+        """A job with metrics of its own, one that is among the others, and what each has done."""
+        self.manage("--level", "trace", "--metrics", "tcp://127.0.0.1:0", "--metrics-jobs", "1")
+        self.begin(ODD, 0, "--scheduler-id", "101", "--attempt", "2")
+        self.node = self.address(self.manager.said)
+        first = self.generated(self.generate("101"))
+        self.wait_for("the first one's numbers", lambda: "headrace_job_events_total{job=\"1" in self.scrape(self.node))
+        self.begin("200", 5)
+        return first, self.generated(self.generate("200", 5))
+
+    def assert_ended(self, first, second):
+        """The sums stay when the jobs are over."""
+        self.end(ODD, "--attempt", "2", "--linger", "5s")
+        self.end("200", "--linger", "5s")
+        text = self.scrape(self.node)
+        self.assertNotIn("attempt=", text)
+        for name, key in (("read", "read_bytes"), ("written", "written_bytes")):
+            self.assertEqual(self.value(text, f"headrace_node_{name}_bytes_total"), first[key] + second[key])
+            self.assertEqual(self.value(text, f'headrace_job_{name}_bytes_total{{job="other"}}'), second[key])
+        self.assertEqual(self.value(text, "headrace_node_sessions_total"), 2)
+        self.assertEqual(self.value(text, 'headrace_node_lost_total{reason="ring_full"}'), 0)
+        events, _ = self.query("SELECT count(*) AS n FROM events")
+        self.assertEqual(self.value(text, "headrace_node_events_total"), events[0]["n"])
+
+    def test_by_prometheus(self):
+        if not shutil.which("prometheus"):
+            self.skipTest("Prometheus is not installed: apt-get install prometheus")
+        first, second = self.manage_two()
+        prometheus = Prometheus(self.dir, [self.node])
+        self.addCleanup(prometheus.close)
+        own = {"job": LABEL, "attempt": "2", "uid": "0"}
+
+        def has(query, labels, value):
+            self.wait_for(f"{query} {labels} {value}", lambda: any(
+                value == got and labels.items() <= row.items() for row, got in prometheus.ask(query)))
+
+        has("headrace_job_read_bytes_total", own, first["read_bytes"])
+        has("headrace_job_written_bytes_total", own, first["written_bytes"])
+        has("headrace_job_read_bytes_total", {"job": "other"}, second["read_bytes"])
+        has("headrace_node_read_bytes_total", {}, first["read_bytes"] + second["read_bytes"])
+        has("up", {}, 1)
+        has("count(headrace_job_read_bytes_total)", {}, 2)
+        self.assert_ended(first, second)
+        has('headrace_node_jobs{state="running"}', {}, 0)
+
+    def test_text(self):
+        self.manage("--metrics", "tcp://127.0.0.1:0", "--spool-size", "64MiB")
+        self.begin("300", 0)
+        text = self.scrape(self.address(self.manager.said))
+        self.assert_documented(text, ["All daemons", "The service of a node"])
+        self.assertEqual(self.value(text, "headrace_node_spool_limit_bytes"), 64 << 20)
+        self.assertEqual(self.value(text, 'headrace_up{component="node"}'), 1)
+        self.assert_lint(text)
+
+    def test_refused(self):
+        self.manage("--metrics", "tcp://127.0.0.1:0")
+        self.begin("400", 0)
+        self.generated(self.generate("400", 5, files=3))
+        self.generated(self.preloaded(harness.GENERATOR, self.data, "2", "2"))
+        text = self.scrape(self.address(self.manager.said))
+        for reason, key in (("job", "refused"), ("no_job", "unplaced")):
+            self.assertEqual(self.value(text, f'headrace_node_refused_total{{reason="{reason}"}}'), self.status()[key])
+            self.assertGreater(self.status()[key], 0)
+
+    def test_no_such_place(self):
+        """Somebody else has the port: said, and jobs are recorded all the same."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            address = f"tcp://127.0.0.1:{s.getsockname()[1]}"
+            self.manage("--metrics", address)
+        self.assertIn(f"metrics: cannot listen at {address}: address already in use", self.manager.said())
+        self.assertEqual(self.status()["status"], "ok")
+
+
+if __name__ == "__main__":
+    harness.main()
