@@ -113,26 +113,32 @@ static int check_local(const struct hr_address *a)
 	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
-static void check_listen(struct check *k)
+static void check_address(struct check *k, const char *key, const struct hr_address *a)
+{
+	char text[HR_ADDRESS_HOST_BYTES + 32];
+	int r = a->local ? check_local(a) : check_tcp(a);
+
+	hr_address_text(a, text, sizeof(text));
+	if (r == -ENOENT && !a->local)
+		mistake(k, "%s: %s: there is no such host", key, text);
+	else if (r == -EADDRNOTAVAIL)
+		mistake(k, "%s: %s is no address of this machine", key, text);
+	else if (r < 0)
+		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
+}
+
+/* What is no address hr_collector_config_check has said. */
+static void check_addresses(struct check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
-	char text[HR_ADDRESS_HOST_BYTES + 32];
 	size_t n = 0;
 
-	if (!set(k->c->listen) ||
-	    hr_address_parse_list(k->c->listen, addresses, HR_ADDRESSES_MAX, &n) < 0)
-		return; /* hr_collector_config_check has said so */
-	for (size_t i = 0; i < n; i++) {
-		int r = addresses[i].local ? check_local(&addresses[i]) : check_tcp(&addresses[i]);
-
-		hr_address_text(&addresses[i], text, sizeof(text));
-		if (r == -ENOENT && !addresses[i].local)
-			mistake(k, "listen: %s: there is no such host", text);
-		else if (r == -EADDRNOTAVAIL)
-			mistake(k, "listen: %s is no address of this machine", text);
-		else if (r < 0)
-			mistake(k, "listen: %s: %s", text, strerrordesc_np(-r));
-	}
+	if (set(k->c->listen) &&
+	    hr_address_parse_list(k->c->listen, addresses, HR_ADDRESSES_MAX, &n) == 0)
+		for (size_t i = 0; i < n; i++)
+			check_address(k, "listen", &addresses[i]);
+	if (set(k->c->metrics) && hr_address_parse(k->c->metrics, addresses) == 0)
+		check_address(k, "metrics", addresses);
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */
@@ -189,7 +195,7 @@ bool hr_collector_check(const struct hr_collector_config *c, void (*say)(const c
 	struct check k = {.c = c, .say = say};
 
 	check_tls(&k);
-	check_listen(&k);
+	check_addresses(&k);
 	check_folders(&k);
 	check_people(&k);
 	return !k.bad;

@@ -30,6 +30,9 @@ const struct hr_config_key hr_collector_keys[] = {
      .help = "Of munged, when it is not at its usual place."},
     {KEY("operators", TEXT, operators), .value_name = "GROUP",
      .help = "Whose members may ask about all jobs; others ask about their own."},
+    {KEY("metrics", TEXT, metrics), .value_name = "ADDRESS",
+     .help = "Where Prometheus reads metrics: tcp://127.0.0.1:PORT or unix:///PATH. (default: "
+	     "nowhere)"},
     {KEY("retention_age", DURATION, retention_age_ms), .value_name = "TIME", .otherwise = "0",
      .help = "Jobs that nothing was heard of for so long are removed; 0: none."},
     {KEY("retention_size", BYTES, retention_size_bytes), .value_name = "SIZE", .otherwise = "0",
@@ -91,6 +94,8 @@ bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(
 	    {!set(c->store), "store names no folder"},
 	    {!set(c->listen) || hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0,
 	     "listen: addresses are tcp://HOST[:PORT] or unix:///PATH, 16 at most"},
+	    {set(c->metrics) && hr_address_parse(c->metrics, listen) < 0,
+	     "metrics: an address is tcp://HOST:PORT or unix:///PATH"},
 	    {tls != set(c->tls_key) || tls != set(c->tls_ca),
 	     "tls_cert, tls_key and tls_ca go together"},
 	    {tls && c->plain == HR_PLAIN_YES, "tls_cert and plain = yes exclude one another"},

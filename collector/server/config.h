@@ -22,6 +22,7 @@ struct hr_collector_config {
 	bool munge;
 	char *munge_socket;
 	char *operators;
+	char *metrics;
 	uint64_t retention_age_ms;
 	uint64_t retention_size_bytes;
 	uint64_t forget_after_ms;

@@ -74,6 +74,7 @@ void hr__nack(struct hr__worker *w, struct hr_channel *ch, const struct hr__nack
 	struct hr__answer *a = add_answer(w, ch, HR_ANSWER_NACK);
 	va_list args;
 
+	w->stats.nacks++;
 	if (!a)
 		return;
 	va_start(args, format);
@@ -258,7 +259,7 @@ static void *store_thread(void *self)
 {
 	struct hr__worker *w = self;
 	struct hr_ingest *in = w->ingest;
-	bool stop;
+	bool stop, due;
 
 	for (;;) {
 		struct hr__item *items = take_items(w, &stop);
@@ -266,10 +267,13 @@ static void *store_thread(void *self)
 		if (stop)
 			break;
 		round_of(w, items);
-		if (hr__now_ms() - w->ticked_ms >= TICK_MS) {
+		due = hr__now_ms() - w->ticked_ms >= TICK_MS;
+		if (due) {
 			hr__tick(w);
 			w->ticked_ms = hr__now_ms();
 		}
+		if (due || w->n_streams == 0) /* nothing wakes it for the next tick */
+			hr__stats_tell(w);
 	}
 	hr__seal_all(w);
 	hr__answers_flush(w);
@@ -471,6 +475,7 @@ static void worker_done(struct hr__worker *w)
 		else
 			item_free(i);
 	}
+	free(w->silent);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->there);
 }

@@ -111,6 +111,21 @@ void hr_ingest_close(struct hr_channel *ch);
 void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
 		       void *context);
 
+/* Sums since the start, and what is now; any thread. */
+#define HR_INGEST_COMMIT_STEPS 8u
+extern const double hr_ingest_commit_steps[HR_INGEST_COMMIT_STEPS]; /* seconds, upper bounds */
+struct hr_ingest_stats {
+	uint64_t frames, bytes; /* that were appended */
+	uint64_t repeated;	/* frames that were there already */
+	uint64_t acks, nacks;
+	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1]; /* of each step, and above the last */
+	uint64_t commit_ns;
+	uint64_t streams, connected; /* open now, and those of them with a daemon */
+	uint64_t silent;    /* streams without a daemon that have not ended, for at most a day */
+	uint64_t silent_ms; /* for how long the first of them */
+};
+void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
+
 /* No further calls but _answers, _close, _stopped, _free: what has come is committed, segments are sealed. Returns at once. */
 void hr_ingest_stop(struct hr_ingest *in);
 bool hr_ingest_stopped(struct hr_ingest *in); /* all is on disk; the last `wake` said so */

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/now.h"
+
 void hr__stream_changed(struct hr__worker *w, struct hr__stream *s)
 {
 	if (s->changed)
@@ -49,6 +51,7 @@ static void committed(struct hr__worker *w, struct hr__stream *s)
 		hr__answer(w, s->owner, HR_ANSWER_OPENED, s->durable);
 	else if (s->ack_due)
 		hr__answer(w, s->owner, HR_ANSWER_ACK, s->durable);
+	w->stats.acks += s->ack_due && !s->opening;
 	s->opening = s->ack_due = false;
 }
 
@@ -115,7 +118,10 @@ void hr__commit(struct hr__worker *w)
 {
 	bool each = w->n_changed <= w->ingest->config.sync_each;
 	struct hr__stream *s = w->changed, *next;
+	uint64_t start_ns = hr_now_ns(CLOCK_MONOTONIC);
 
+	if (!s)
+		return;
 	if (!each)
 		sync_all(w);
 	w->changed = NULL;
@@ -133,6 +139,7 @@ void hr__commit(struct hr__worker *w)
 		else
 			committed(w, s);
 	}
+	hr__stats_commit(w, hr_now_ns(CLOCK_MONOTONIC) - start_ns);
 }
 
 /* ---- from time to time ----------------------------------------------------------------------- */

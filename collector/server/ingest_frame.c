@@ -170,8 +170,13 @@ static void append(struct hr__worker *w, struct hr_channel *ch, const Headrace__
 	ch->nacked = false;
 	ch->last_seq = msg->seq;
 	s->ack_due = true;
-	if (r == 0)
+	if (r == 0) {
 		s->ended = msg->body_case == HEADRACE__FRAME__BODY_STREAM_END;
+		w->stats.frames++;
+		w->stats.bytes += bytes;
+	} else {
+		w->stats.repeated++;
+	}
 	hr__stream_changed(w, s);
 }
 

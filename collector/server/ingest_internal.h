@@ -3,7 +3,7 @@
  * ingest_internal.h - the inside of ingest
  *
  * ingest.c queues and threads; ingest_open.c who may have a stream, ingest_limit.c who has begun too many; ingest_frame.c what is appended; ingest_commit.c what is on
- * disk, `state` files, and streams that nobody uses. All but ingest.c runs in store threads, and a worker touches its own
+ * disk, `state` files, and streams that nobody uses; ingest_stats.c what of all this is counted. All but ingest.c runs in store threads, and a worker touches its own
  * streams only.
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
@@ -77,6 +77,12 @@ struct hr__stream {
 	struct hr__stream *next_changed;
 };
 
+/* A stream that has not ended and has no daemon. */
+struct hr__silent {
+	uint64_t key;
+	uint64_t since_ms;
+};
+
 struct hr__worker {
 	struct hr_ingest *ingest;
 	pthread_t thread;
@@ -85,6 +91,8 @@ struct hr__worker {
 	pthread_cond_t there; /* items, or stop */
 	struct hr__item *first, **last;
 	bool stop;
+	struct hr_ingest_stats told; /* as of the last round */
+	uint64_t told_silent_ms;     /* when the first one fell silent; 0: none has */
 	/* The store thread's own: */
 	struct hr__stream *buckets[HR__BUCKETS];
 	size_t n_streams, max_streams;
@@ -97,6 +105,9 @@ struct hr__worker {
 	struct hr__arena unpacked; /* of one frame */
 	size_t unpacked_bytes;
 	uint64_t ticked_ms;
+	struct hr_ingest_stats stats; /* its counters; the rest is looked up when it is told */
+	struct hr__silent *silent;    /* whose writers are closed */
+	size_t n_silent, silent_room;
 };
 
 /* How many streams a user has begun in the 24 hours from the first of them on. */
@@ -175,6 +186,14 @@ void hr__stream_changed(struct hr__worker *w, struct hr__stream *s);
 void hr__commit(struct hr__worker *w);
 void hr__tick(struct hr__worker *w);	 /* once a second or so */
 void hr__seal_all(struct hr__worker *w); /* at the end */
+
+/* ---- ingest_stats.c ---------------------------------------------------------------------------- */
+
+void hr__stats_commit(struct hr__worker *w, uint64_t ns);
+/* Its writer is closed, before it has ended; it is opened again. */
+void hr__stats_silent(struct hr__worker *w, const struct hr__stream *s);
+void hr__stats_back(struct hr__worker *w, const struct hr__stream *s);
+void hr__stats_tell(struct hr__worker *w); /* now and then */
 
 /* Writes `state`, if its folder takes it. */
 int hr__state_write(struct hr__stream *s, bool sync);

@@ -83,6 +83,7 @@ static void put(struct hr__worker *w, struct hr__stream *s)
 	s->next = w->buckets[b];
 	w->buckets[b] = s;
 	w->n_streams++;
+	hr__stats_back(w, s);
 }
 
 void hr__stream_drop(struct hr__worker *w, struct hr__stream *s, bool seal)
@@ -94,6 +95,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__stream *s, bool seal)
 		at = &(*at)->next;
 	*at = s->next;
 	w->n_streams--;
+	hr__stats_silent(w, s);
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)

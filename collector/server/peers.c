@@ -56,6 +56,7 @@ void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format,
 
 	if (p->state == HR__PEER_LEAVING)
 		return;
+	p->peers->n_refused++;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -435,4 +436,13 @@ void hr_peers_free(struct hr_peers *p)
 size_t hr_peers_count(const struct hr_peers *p)
 {
 	return p->n;
+}
+
+void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret)
+{
+	*ret = (struct hr_peers_stats){.strangers = p->n_strange,
+				       .known = p->n - p->n_strange,
+				       .paused = p->n_paused,
+				       .in_flight_bytes = p->in_flight,
+				       .refused = p->n_refused};
 }

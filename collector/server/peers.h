@@ -46,6 +46,14 @@ void hr_peers_answers(struct hr_peers *p); /* after ingest's `wake` */
 void hr_peers_tick(struct hr_peers *p);	   /* once a second */
 size_t hr_peers_count(const struct hr_peers *p);
 
+struct hr_peers_stats {
+	size_t strangers, known; /* connections before and after Hello */
+	size_t paused;		 /* from which nothing is read for now */
+	size_t in_flight_bytes;	 /* of frames that are not in the store yet */
+	uint64_t refused;	 /* connections, since the start */
+};
+void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
+
 /* The end in two steps: nothing is read any more; then, when ingest has answered all, everyone is sent away. */
 void hr_peers_pause(struct hr_peers *p);
 void hr_peers_dismiss(struct hr_peers *p);

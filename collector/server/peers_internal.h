@@ -71,6 +71,7 @@ struct hr_peers {
 	struct hr_queries *queries;
 	struct hr__peer *first, **last;
 	size_t n, n_strange, n_paused;
+	uint64_t n_refused; /* since the start */
 	size_t in_flight;
 	size_t begun;
 	struct hr__chan *orphans; /* channels whose connection has ended before them */

@@ -51,6 +51,7 @@ struct hr_queries {
 	struct hr_queries_config config;
 	struct query *first;
 	unsigned n_running;
+	struct hr_queries_stats stats; /* of those that are over */
 	uint64_t n_spills;
 	void (*gone)(void *self);
 	void *gone_self;
@@ -80,12 +81,21 @@ __attribute__((format(printf, 2, 3))) static void note(struct query *q, const ch
 	free(body.text);
 }
 
+static void count(struct hr_queries_stats *stats, uint32_t status)
+{
+	stats->answered += status == HR_ASK_ANSWERED;
+	stats->cancelled += status == HR_ASK_INTERRUPTED;
+	stats->failed += status != HR_ASK_ANSWERED && status != HR_ASK_INTERRUPTED;
+}
+
 /* The last word: the client may ask again. */
 static void done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
+	if (q->all != NULL)
+		count(&q->all->stats, status);
 	body.status = status;
 	msg.body_case = HEADRACE__WIRE__BODY_DONE;
 	msg.done = &body;
@@ -113,6 +123,8 @@ static void tell_waiting(struct query *q)
 /* What became of a query whose process has not said Done. */
 static void say_end(struct query *q)
 {
+	char *text;
+
 	switch (q->why) {
 	case WHY_LATE:
 		note(q, "its time limit of %s was over (the collector's query_time, or --time)",
@@ -130,22 +142,9 @@ static void say_end(struct query *q)
 	default:
 		break;
 	}
-	if (q->signal == SIGKILL)
-		note(q, "the process of this query was ended by SIGKILL: the machine had no memory "
-			"left, most likely");
-	else if (q->signal == SIGXCPU)
-		note(q, "the process of this query was ended by SIGXCPU: it had used up its "
-			"processor time");
-	else if (q->signal != 0)
-		note(q,
-		     "the process of this query was ended by SIG%s: the engine failed, or had "
-		     "no memory left; what is collected and other queries are not harmed",
-		     sigabbrev_np(q->signal));
-	else
-		note(q,
-		     "the process of this query ended with status %" PRId64
-		     " before it had answered",
-		     q->status);
+	text = hr_query_exit_text(q->status, q->signal);
+	note(q, "%s", text ? text : "its process ended");
+	free(text);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------- */
@@ -245,6 +244,7 @@ static void time_over(uv_timer_t *timer)
 static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__Wire *msg)
 {
 	bool last = msg->body_case == HEADRACE__WIRE__BODY_DONE;
+	uint32_t status = last ? msg->done->status : 0;
 
 	switch (msg->body_case) {
 	case HEADRACE__WIRE__BODY_PROGRESS:
@@ -261,9 +261,10 @@ static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__
 		return 0;
 	}
 	hr_conn_send(q->client, frame, bytes);
-	if (last)
+	if (last) {
+		count(&q->all->stats, status);
 		q->client = NULL;
-	else if (hr_conn_queued(q->client) > CLIENT_BYTES)
+	} else if (hr_conn_queued(q->client) > CLIENT_BYTES)
 		hr_conn_pause(q->child, true);
 	return 0;
 }
@@ -453,18 +454,6 @@ static void refuse(struct hr_conn *client, const char *text)
 	done(&q, HR_ASK_FAILED);
 }
 
-static Headrace__Query *copy(const Headrace__Query *query)
-{
-	size_t bytes = headrace__query__get_packed_size(query);
-	uint8_t *buf = malloc(bytes + 1);
-	Headrace__Query *made = NULL;
-
-	if (buf != NULL)
-		made = headrace__query__unpack(NULL, headrace__query__pack(query, buf), buf);
-	free(buf);
-	return made;
-}
-
 static bool too_many(const struct hr_queries *all, const struct hr_who *who)
 {
 	unsigned n = 0;
@@ -506,7 +495,7 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return -ENOMEM;
-	q->asked = copy(query);
+	q->asked = hr_query_copy(query);
 	if (q->asked == NULL) {
 		free(q);
 		return -ENOMEM;
@@ -540,6 +529,7 @@ void hr_queries_drop(struct hr_queries *all, struct hr_conn *client)
 
 	if (q == NULL)
 		return;
+	count(&all->stats, HR_ASK_INTERRUPTED);
 	q->client = NULL;
 	if (!q->running)
 		forget(q);
@@ -598,4 +588,12 @@ void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *sel
 void hr_queries_free(struct hr_queries *all)
 {
 	free(all);
+}
+
+void hr_queries_stats(const struct hr_queries *all, struct hr_queries_stats *ret)
+{
+	*ret = all->stats;
+	ret->running = all->n_running;
+	for (const struct query *q = all->first; q != NULL; q = q->next)
+		ret->waiting += !q->running;
 }

@@ -57,6 +57,13 @@ void hr_queries_drained(struct hr_queries *all,
 bool hr_queries_has(const struct hr_queries *all,
 		    const struct hr_conn *client); /* one that is not Done */
 
+/* Now, and since the start. A question that is wrong has failed, too. */
+struct hr_queries_stats {
+	unsigned running, waiting;
+	uint64_t answered, failed, cancelled;
+};
+void hr_queries_stats(const struct hr_queries *all, struct hr_queries_stats *ret);
+
 /* The child: serves one QueryOrder on `fd` and returns its exit status. */
 int hr_query_worker(int fd);
 

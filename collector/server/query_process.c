@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -111,4 +112,42 @@ int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb ex
 		free(*text);
 	free(options.env);
 	return r;
+}
+
+/* protobuf-c has no copy: through the packed form. */
+Headrace__Query *hr_query_copy(const Headrace__Query *query)
+{
+	size_t bytes = headrace__query__get_packed_size(query);
+	uint8_t *buf = malloc(bytes + 1);
+	Headrace__Query *made = NULL;
+
+	if (buf != NULL)
+		made = headrace__query__unpack(NULL, headrace__query__pack(query, buf), buf);
+	free(buf);
+	return made;
+}
+
+char *hr_query_exit_text(int64_t status, int signal)
+{
+	char *text;
+	int n;
+
+	if (signal == SIGKILL)
+		return strdup("the process of this query was ended by SIGKILL: the machine had no "
+			      "memory left, most likely");
+	if (signal == SIGXCPU)
+		return strdup("the process of this query was ended by SIGXCPU: it had used up its "
+			      "processor time");
+	if (signal != 0)
+		n = asprintf(
+		    &text,
+		    "the process of this query was ended by SIG%s: the engine failed, or "
+		    "had no memory left; what is collected and other queries are not harmed",
+		    sigabbrev_np(signal));
+	else
+		n = asprintf(&text,
+			     "the process of this query ended with status %" PRId64
+			     " before it had answered",
+			     status);
+	return n < 0 ? NULL : text;
 }

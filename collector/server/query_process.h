@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "proto/wire.pb-c.h"
+
 /* A folder below `parent` that no other process uses, 0700. *ret is malloc'ed, also when it could not be made. */
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
@@ -24,5 +26,11 @@ void hr_query_spill_clean(const char *parent);
  */
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);
+
+/* How it ended without an answer, for people; malloc'ed. NULL: no memory. */
+char *hr_query_exit_text(int64_t status, int signal);
+
+/* NULL: no memory. */
+Headrace__Query *hr_query_copy(const Headrace__Query *query);
 
 #endif

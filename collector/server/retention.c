@@ -188,6 +188,7 @@ int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_r
 		remove_oldest(&jobs, fd, ret);
 	}
 	ret->forgotten = jobs.forgotten;
+	ret->left_bytes = jobs.bytes;
 	free(jobs.list);
 	close(fd);
 	return r;
@@ -202,6 +203,9 @@ struct hr_retention {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stop;
+	bool looked;
+	uint64_t looked_written; /* before the last look */
+	struct hr_retention_stats stats;
 };
 
 /* Waits for the next look. False at the end. */
@@ -220,6 +224,42 @@ static bool wait_period(struct hr_retention *r)
 	return go_on;
 }
 
+static uint64_t written(const struct hr_retention *r)
+{
+	return r->config.written ? r->config.written(r->config.self) : 0;
+}
+
+static int look(struct hr_retention *r, struct hr_retention_result *ret)
+{
+	uint64_t before = written(r);
+	int error = hr_retention_once(&r->config, ret);
+
+	pthread_mutex_lock(&r->lock);
+	r->looked = r->looked || error == 0;
+	r->looked_written = before;
+	r->stats.store_bytes = ret->left_bytes;
+	r->stats.removed_jobs += ret->jobs;
+	r->stats.removed_bytes += ret->bytes;
+	pthread_mutex_unlock(&r->lock);
+	return error;
+}
+
+bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret)
+{
+	uint64_t now;
+	bool looked;
+
+	if (!r)
+		return false;
+	now = written(r);
+	pthread_mutex_lock(&r->lock);
+	looked = r->looked;
+	*ret = r->stats;
+	ret->store_bytes += now - r->looked_written;
+	pthread_mutex_unlock(&r->lock);
+	return looked;
+}
+
 static void *run(void *self)
 {
 	struct hr_retention *r = self;
@@ -227,7 +267,7 @@ static void *run(void *self)
 	struct hr_human size;
 
 	do {
-		int error = hr_retention_once(&r->config, &done);
+		int error = look(r, &done);
 
 		size = hr_text_size(done.bytes);
 		if (done.jobs > 0)

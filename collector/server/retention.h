@@ -15,6 +15,7 @@
 #ifndef HEADRACE_COLLECTOR_RETENTION_H
 #define HEADRACE_COLLECTOR_RETENTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct hr_retention_config {
@@ -26,6 +27,9 @@ struct hr_retention_config {
 	uint64_t
 	    forget_ms; /* after which nobody comes back to a stream that was removed; 0: somebody may always */
 	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
+	uint64_t (*written)(
+	    void *self); /* bytes that came into the store so far; any thread; NULL: not known */
+	void *self;
 };
 
 /* Jobs and bytes that left, and streams of which nothing is left. */
@@ -33,6 +37,7 @@ struct hr_retention_result {
 	unsigned jobs;
 	uint64_t bytes;
 	unsigned forgotten;
+	uint64_t left_bytes; /* in the store */
 };
 
 /* One look at the store, by the caller's thread. -errno: it cannot be read; what has gone until then is in *ret. */
@@ -41,6 +46,13 @@ int hr_retention_once(const struct hr_retention_config *config, struct hr_retent
 struct hr_retention;
 
 int hr_retention_start(const struct hr_retention_config *config, struct hr_retention **ret);
+
+/* What is in the store by now: of the last look, and what has come since. False: there was none. Accepts NULL. */
+struct hr_retention_stats {
+	uint64_t store_bytes;
+	uint64_t removed_jobs, removed_bytes; /* since the start */
+};
+bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret);
 void hr_retention_stop(struct hr_retention *r); /* waits for the job at hand; accepts NULL */
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "collector/server/listen.h"
 #include "collector/server/log.h"
+#include "collector/server/metrics.h"
 #include "collector/server/peers.h"
 #include "collector/server/retention.h"
 #include "collector/store.h"
@@ -37,6 +38,7 @@ struct server {
 	struct hr_peers *peers;
 	struct hr_listeners *listeners;
 	struct hr_retention *retention;
+	struct hr_metrics *metrics; /* NULL: none are asked for */
 	bool stopping, queries_gone, dismissed;
 	int status;
 };
@@ -83,6 +85,8 @@ static void begin_to_stop(struct server *s)
 	hr_log_notify("STOPPING=1");
 	hr_listeners_close(s->listeners);
 	s->listeners = NULL;
+	hr_metrics_close(s->metrics);
+	s->metrics = NULL;
 	hr_peers_pause(s->peers);
 	hr_queries_stop(s->queries, on_queries_gone, s);
 	hr_ingest_stop(s->ingest);
@@ -276,6 +280,15 @@ static int make_peers(struct server *s)
 	return hr_peers_new(&s->loop, &peers, s->ingest, s->queries, &s->peers);
 }
 
+static uint64_t written(void *self)
+{
+	struct server *s = self;
+	struct hr_ingest_stats stats;
+
+	hr_ingest_stats(s->ingest, &stats);
+	return stats.bytes;
+}
+
 static int make_parts(struct server *s)
 {
 	struct hr_ingest_config ingest = hr_ingest_defaults;
@@ -285,6 +298,8 @@ static int make_parts(struct server *s)
 	    .size_bytes = s->config->retention_size_bytes,
 	    .silent_ms = s->config->silent_after_ms,
 	    .forget_ms = s->config->forget_after_ms,
+	    .written = written,
+	    .self = s,
 	};
 	int r;
 
@@ -303,6 +318,36 @@ static int make_parts(struct server *s)
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "cannot start: %s", strerrordesc_np(-r));
 	return r;
+}
+
+static void write_metrics(void *self, FILE *out)
+{
+	const struct server *s = self;
+
+	hr_collector_metrics_write(&(struct hr_collector_parts){.ingest = s->ingest,
+								.peers = s->peers,
+								.queries = s->queries,
+								.retention = s->retention},
+				   out);
+}
+
+/* A failure is said, and is no reason not to collect. */
+static void open_metrics(struct server *s)
+{
+	const struct hr_metrics_config config = {.address = s->config->metrics,
+						 .component = "collector",
+						 .version = HEADRACE_VERSION,
+						 .write = write_metrics,
+						 .self = s};
+	char *error = NULL;
+
+	if (!config.address || !*config.address)
+		return;
+	if (hr_metrics_open(&s->loop, &config, &s->metrics, &error) < 0)
+		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: no memory");
+	else
+		hr_log(HR_LOG_INFO, "metrics at %s", hr_metrics_address(s->metrics));
+	free(error);
 }
 
 static void start_handles(struct server *s)
@@ -353,6 +398,7 @@ static void close_handles(struct server *s)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		uv_close(own[i], NULL);
 	hr_listeners_close(s->listeners);
+	hr_metrics_close(s->metrics);
 }
 
 static void done(struct server *s)
@@ -382,6 +428,7 @@ int hr_server_run(const struct hr_collector_config *config)
 		return HR_EXIT_STORE;
 	start_handles(&s);
 	if (start(&s) == 0) {
+		open_metrics(&s);
 		hr_listeners_say(s.listeners);
 		hr_log_notify("READY=1");
 		uv_run(&s.loop, UV_RUN_DEFAULT);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of headraced, as a real Prometheus has them, against the generator's own counts and docs/metrics.md."""
+"""Metrics of headraced and headrace-collector, as a real Prometheus has them, against the generator's own counts and docs/metrics.md."""
 
 import json
 import os
@@ -14,7 +14,8 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness  # pylint: disable=wrong-import-position
-from service_test import Service
+from manager import HEADRACED
+from service_test import COLLECTOR, Service
 
 DOCS = os.environ["HR_DOCS"]
 ODD = '1"2\\3'  # a job's name
@@ -152,6 +153,94 @@ class Node(Metrics):
             self.manage("--metrics", address)
         self.assertIn(f"metrics: cannot listen at {address}: address already in use", self.manager.said())
         self.assertEqual(self.status()["status"], "ok")
+
+
+class Collector(Metrics):
+    def collect(self):
+        self.log = f"{self.dir}/collector.log"
+        with open(self.log, "wb") as log:
+            collector = subprocess.Popen(
+                [COLLECTOR, "--store", f"{self.dir}/collected", "--listen", "tcp://127.0.0.1:0", "--metrics", "tcp://127.0.0.1:0"],
+                stdout=subprocess.DEVNULL, stderr=log, env=harness.clean_environment())
+        self.addCleanup(collector.wait)
+        self.addCleanup(collector.kill)
+        self.wait_for("it to listen", lambda: "listening on" in self.said())
+        self.collector = self.address(self.said)
+        return re.search(r"listening on (tcp://\S+)", self.said()).group(1)
+
+    def said(self):
+        with open(self.log, encoding="utf-8") as f:
+            return f.read()
+
+    def tearDown(self):
+        pass  # its log has more than mistakes
+
+    def has(self, series, value):
+        self.wait_for(f"{series} {value}", lambda: self.value(self.scrape(self.collector), f"headrace_collector_{series}") == value)
+
+    def test_streams(self):
+        """A job comes whole, and is asked about; the node falls silent in another, and comes back."""
+        listen = self.collect()
+        self.assert_documented(self.after_first_look(), ["All daemons", "The collector"])
+        self.manage("--level", "trace", "--collectors", listen)
+        self.begin("800", 0)
+        self.generated(self.generate("800"))
+        self.end("800", "--linger", "5s", "--drain", "20s")
+        self.assert_ingested(self.wait_ended())
+        self.ask_it(listen)
+        self.begin("801", 0)
+        self.has('streams{state="connected"}', 1)
+        self.assertEqual(self.manager.stop(), 0)
+        self.has("silent_streams", 1)
+        self.has('streams{state="connected"}', 0)
+        self.assertGreater(self.value(self.scrape(self.collector), "headrace_collector_silent_seconds"), 0)
+        self.manager.start()
+        self.has("silent_streams", 0)
+
+    def test_checked(self):
+        """What is no address fails the check of either configuration, and what is another machine's that of the collector."""
+        def said(*words):
+            done = subprocess.run([*words], capture_output=True, text=True, check=False, env=harness.clean_environment())
+            self.assertNotEqual(done.returncode, 0)
+            return done.stderr
+
+        self.assertIn("metrics = :9747: an address is", said(HEADRACED, "service", "--check-config", "--metrics", ":9747"))
+        collector = [COLLECTOR, "--check-config", "--store", f"{self.dir}/collected", "--listen", "tcp://127.0.0.1:0", "--metrics"]
+        self.assertIn("metrics: an address is", said(*collector, "localhost"))
+        self.assertIn("metrics: tcp://192.0.2.1:9 is no address of this machine", said(*collector, "tcp://192.0.2.1:9"))
+
+    def after_first_look(self):
+        return self.wait_for("a look at the store", lambda: self.with_store(self.scrape(self.collector)))
+
+    def with_store(self, text):
+        return text if "headrace_collector_store_bytes" in text else None
+
+    def wait_ended(self):
+        self.has('streams{state="connected"}', 0)
+        self.has('streams{state="idle"}', 0)
+        return self.scrape(self.collector)
+
+    def assert_ingested(self, text):
+        """What is in the store, by its files: footers come on top."""
+        def is_now(name):
+            return self.value(text, f"headrace_collector_{name}")
+
+        self.store = f"{self.dir}/collected"
+        stored = sum(os.path.getsize(os.path.join(folder, f)) for folder, _, files in os.walk(self.store) for f in files
+                     if f.endswith(".seg"))
+        self.assertGreater(is_now("ingested_bytes_total"), stored // 2)
+        self.assertLessEqual(is_now("ingested_bytes_total"), stored)
+        self.assertEqual(is_now("store_bytes"), is_now("ingested_bytes_total"))
+        self.assertGreater(is_now("acks_total"), 0)
+        self.assertLessEqual(is_now("acks_total"), is_now("frames_total") + is_now("repeated_frames_total"))
+        self.assertEqual(is_now('commit_seconds_bucket{le="+Inf"}'), is_now("commit_seconds_count"))
+        self.assertGreaterEqual(is_now("commit_seconds_count"), is_now("acks_total"))
+        self.assertEqual(is_now("in_flight_bytes"), 0)
+
+    def ask_it(self, listen):
+        self.assertEqual(self.headrace("query", listen, "nonsense").returncode, 2)
+        self.has('queries_total{result="failed"}', 1)
+        self.has('queries{state="running"}', 0)
 
 
 if __name__ == "__main__":
