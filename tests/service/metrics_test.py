@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -18,6 +19,7 @@ from manager import HEADRACED
 from service_test import COLLECTOR, Service
 
 DOCS = os.environ["HR_DOCS"]
+DASHBOARD = os.path.join(DOCS, "..", "dashboards", "headrace.json")
 ODD = '1"2\\3'  # a job's name
 LABEL = ODD.replace("\\", "\\\\")  # as paths are shown everywhere
 
@@ -50,6 +52,23 @@ class Prometheus:
         except OSError:
             return []
         return [(row["metric"], float(row["value"][1])) for row in found["data"]["result"]]
+
+
+    def refuses(self, query):
+        """Why Prometheus cannot evaluate it, or None."""
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": query})).close()
+        except urllib.error.HTTPError as e:
+            with e:
+                return e.read().decode()
+        return None
+
+
+def dashboard_queries():
+    """What the dashboard asks, as Grafana puts its variables in."""
+    with open(DASHBOARD, encoding="utf-8") as f:
+        panels = json.load(f)["panels"]
+    return [t["expr"].replace("$node", ".*").replace("$__rate_interval", "1m") for p in panels for t in p.get("targets", [])]
 
 
 class Metrics(Service):
@@ -121,6 +140,8 @@ class Node(Metrics):
         has("headrace_job_read_bytes_total", {"job": "other"}, second["read_bytes"])
         has("headrace_node_read_bytes_total", {}, first["read_bytes"] + second["read_bytes"])
         has("up", {}, 1)
+        for query in dashboard_queries():
+            self.assertIsNone(prometheus.refuses(query), query)
         has("count(headrace_job_read_bytes_total)", {}, 2)
         self.assert_ended(first, second)
         has('headrace_node_jobs{state="running"}', {}, 0)
@@ -133,6 +154,13 @@ class Node(Metrics):
         self.assertEqual(self.value(text, "headrace_node_spool_limit_bytes"), 64 << 20)
         self.assertEqual(self.value(text, 'headrace_up{component="node"}'), 1)
         self.assert_lint(text)
+
+    def test_dashboard(self):
+        """It asks for each metric that there is, and for no other."""
+        with open(f"{DOCS}/metrics.md", encoding="utf-8") as f:
+            known = set(re.findall(r"^\| `(\w+)` \|", f.read(), re.MULTILINE))
+        asked = {re.sub("(_seconds)_(bucket|sum|count)$", r"\1", name) for q in dashboard_queries() for name in re.findall(r"headrace_\w+", q)}
+        self.assertEqual(asked, known)
 
     def test_refused(self):
         self.manage("--metrics", "tcp://127.0.0.1:0")
