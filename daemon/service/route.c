@@ -58,11 +58,30 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 	}
 }
 
-/* Slurm's cgroup of a process says "job_127", and no process can leave it. */
+/*
+ * The job of a line of /proc/PID/cgroup, "4:cpuset:/slurm/uid_5/job_127/step_0" or
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". Below other folders users can make cgroups of any name.
+ */
+static bool line_job(const char *line, char ret[JOB_BYTES])
+{
+	const char *path = strchr(line, '/'), *end = strchrnul(line, '\n'), *job;
+	size_t n;
+
+	if (!path || path >= end ||
+	    (strncmp(path, "/slurm", 6) != 0 && strncmp(path, "/system.slice/", 14) != 0))
+		return false;
+	job = strstr(path, "/job_");
+	n = job && job < end ? strspn(job + 5, "0123456789") : 0;
+	if (n == 0 || (job[5 + n] != '/' && job[5 + n] != '\n' && job[5 + n] != '\0'))
+		return false;
+	snprintf(ret, JOB_BYTES, "%.*s", (int)n, job + 5);
+	return true;
+}
+
+/* Slurm's cgroup of a process names its job, and no process can leave it. */
 static bool cgroup_job(pid_t pid, char ret[JOB_BYTES])
 {
-	char path[64], text[4096], *job;
-	size_t n;
+	char path[64], text[4096];
 	ssize_t bytes;
 	int fd;
 
@@ -75,12 +94,12 @@ static bool cgroup_job(pid_t pid, char ret[JOB_BYTES])
 	if (bytes <= 0)
 		return false;
 	text[bytes] = '\0';
-	job = strstr(text, "/job_");
-	n = job ? strspn(job + 5, "0123456789") : 0;
-	if (n == 0 || (job[5 + n] != '/' && job[5 + n] != '\n' && job[5 + n] != '\0'))
-		return false;
-	snprintf(ret, JOB_BYTES, "%.*s", (int)n, job + 5);
-	return true;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (line_job(line, ret))
+			return true;
+	}
+	return false;
 }
 
 /* ---- whose ------------------------------------------------------------------------------------------ */
