@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -273,7 +274,7 @@ int hr_status_main(int argc, char **argv)
 	socket = hr_service_socket(socket);
 	verdict = show(socket, json, false);
 	while (watch && verdict != STATUS_DOWN) {
-		sleep(1);
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 		verdict = show(socket, json, true);
 	}
 	return verdict;

@@ -121,7 +121,7 @@ static int read_conf(const struct job *job, struct hr_private_config *ret)
 /* Its end, if it is to come, and its level for good: whoever is killed meanwhile. */
 static void note(struct job *job)
 {
-	struct hr_private_config config;
+	struct hr_private_config config = {0};
 	int r = read_conf(job, &config);
 
 	if (r == 0) {
@@ -279,12 +279,14 @@ static void take_descriptors(struct job *job, struct hr_inherited *list, size_t 
 static void resume(struct service *s, const char *name, struct hr_inherited *list, size_t n)
 {
 	struct job named = {.service = s}, *job;
-	struct hr_private_config config;
+	struct hr_private_config config = {0};
 	int r;
 
 	named.key = strtoull(name, NULL, 16);
 	r = read_conf(&named, &config);
-	if (r < 0) {
+	if (r == 0 && !config.node.id.job)
+		r = -EBADMSG;
+	if (r != 0) {
 		sv__log(LOG_LINE_WARNING, "%s/%s: %s: it is left alone", s->jobs_folder, name,
 			strerrordesc_np(-r));
 		return;
