@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/server/log.h"
+#include "common/log.h"
 #include "net/address.h"
 
 #define BACKLOG	   4096

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/server/log.h"
 #include "collector/server/peers_internal.h"
+#include "common/log.h"
 #include "net/wire.h"
 
 #define HELLO_MS     10000u

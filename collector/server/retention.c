@@ -15,10 +15,10 @@
 
 #include "collector/arena.h"
 #include "collector/layout.h"
-#include "collector/server/log.h"
 #include "collector/server/retire.h"
-#include "common/text.h"
+#include "common/log.h"
 #include "common/now.h"
+#include "common/text.h"
 
 #define PERIOD_S	60
 #define IDLE_PERIOD_S	3600 /* when it can only forget */

@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #include "collector/server/listen.h"
-#include "collector/server/log.h"
 #include "collector/server/metrics.h"
 #include "collector/server/peers.h"
 #include "collector/server/retention.h"
 #include "collector/store.h"
+#include "common/log.h"
+#include "daemon/fdstore.h"
 
 #define TICK_MS	     1000u
 #define STOP_MS	     10000u
@@ -82,7 +83,7 @@ static void begin_to_stop(struct server *s)
 		return;
 	s->stopping = true;
 	hr_log(HR_LOG_INFO, "stopping");
-	hr_log_notify("STOPPING=1");
+	(void)hr_fdstore_notify("STOPPING=1");
 	hr_listeners_close(s->listeners);
 	s->listeners = NULL;
 	hr_metrics_close(s->metrics);
@@ -430,7 +431,7 @@ int hr_server_run(const struct hr_collector_config *config)
 	if (start(&s) == 0) {
 		open_metrics(&s);
 		hr_listeners_say(s.listeners);
-		hr_log_notify("READY=1");
+		(void)hr_fdstore_notify("READY=1");
 		uv_run(&s.loop, UV_RUN_DEFAULT);
 	} else {
 		s.status = EXIT_FAILURE;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log.h - what the collector says while it runs: a line each on standard error
+ * log.h - what a daemon says while it runs: a line each on standard error
  *
- * Purpose   With priorities as journald reads them ("<4>...") when standard error goes there, and else without.
+ * Purpose   With priorities as journald reads them ("<4>...") when standard error goes there, and else without. What comes from
+ *           others cannot forge lines.
  * Threads   Any.
  */
-#ifndef HEADRACE_COLLECTOR_LOG_H
-#define HEADRACE_COLLECTOR_LOG_H
+#ifndef HEADRACE_COMMON_LOG_H
+#define HEADRACE_COMMON_LOG_H
 
 enum hr_log_level { HR_LOG_ERROR = 3, HR_LOG_WARNING = 4, HR_LOG_INFO = 6 };
 
@@ -15,8 +16,5 @@ __attribute__((format(printf, 2, 3))) void hr_log(enum hr_log_level level, const
 /* The same about somebody or something, at most once a minute for each `key`; the next line says how many were left out. */
 __attribute__((format(printf, 3, 4))) void hr_log_about(enum hr_log_level level, const char *key,
 							const char *format, ...);
-
-/* Tells systemd (NOTIFY_SOCKET): "READY=1", "STOPPING=1". */
-void hr_log_notify(const char *state);
 
 #endif

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/server/log.h"
+#include "common/log.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/fnv.h"
 
@@ -36,7 +33,7 @@ static void say(enum hr_log_level level, const char *text, unsigned left_out)
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>%s%s\n", (int)level, text, more);
 	else
-		fprintf(stderr, "headrace-collector: %s%s\n", text, more);
+		fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, text, more);
 }
 
 /* What comes from peers must not forge lines. */
@@ -99,25 +96,4 @@ void hr_log_about(enum hr_log_level level, const char *key, const char *format, 
 	format_line(line, format, args);
 	va_end(args);
 	say(level, line, left_out);
-}
-
-void hr_log_notify(const char *state)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	size_t bytes = path ? strlen(path) : 0;
-	int fd;
-
-	if (bytes == 0 || bytes >= sizeof(to.sun_path))
-		return;
-	memcpy(to.sun_path, path, bytes);
-	if (to.sun_path[0] == '@') /* an abstract name */
-		to.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	/* systemd that does not hear it says so itself. */
-	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
-		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes));
-	close(fd);
 }
