@@ -123,17 +123,6 @@ static void find_rank(struct hr_job *job)
 	job->ranks_expected = job->rank >= 0 && rank.world > 1 ? rank.world : 0;
 }
 
-static void read_boot_id(char *out, size_t bytes)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (f == NULL || fgets(out, (int)bytes, f) == NULL)
-		snprintf(out, bytes, "unknown");
-	if (f != NULL)
-		fclose(f);
-	out[strcspn(out, "\n")] = '\0';
-}
-
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
@@ -157,10 +146,9 @@ void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 		ret->attempt = (uint32_t)value;
 	if (node != NULL)
 		snprintf(ret->node, sizeof(ret->node), "%s", node);
-	else if (gethostname(ret->node, sizeof(ret->node)) != 0)
-		snprintf(ret->node, sizeof(ret->node), "localhost");
-	ret->node[sizeof(ret->node) - 1] = '\0';
-	read_boot_id(ret->boot_id, sizeof(ret->boot_id));
+	else
+		hr_host_name(ret->node);
+	hr_host_boot_id(ret->boot_id);
 	ret->ranks_expected = 0;
 	find_rank(ret);
 }

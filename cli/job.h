@@ -14,11 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/host.h"
+
 struct hr_job {
 	char id[256];
 	char store[4096]; /* as given, or the default; may be relative */
-	char node[256];
-	char boot_id[40];
+	char node[HR_HOST_NAME_BYTES];
+	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* requeues of a scheduler's job */
 	uint32_t ranks_expected; /* 0: not known */
 	int rank;		 /* of this run, when it runs as one rank: else -1 */

@@ -41,6 +41,7 @@ struct hr_config_key {
 	const char *otherwise;	/* the default, as it would be written; NULL: none */
 	const char *help;	/* one sentence */
 	const char *choices;	/* "no loopback yes" */
+	bool fixed;		/* taken at a start only, not by a reload */
 };
 
 /* Sets all to their defaults. -ENOMEM; -EINVAL is a mistake in the table. */
@@ -57,6 +58,35 @@ int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, con
 /* Takes `--key value`, `--key=value`, `--flag` at argv[*i], moves *i behind. -ENOENT: none of the keys; -EINVAL with *ret_error. */
 int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int argc, char **argv,
 		   int *i, char **ret_error);
+
+/* ---- a daemon's own ------------------------------------------------------------------------------ */
+
+/* Its file, then its flags. */
+struct hr_config_source {
+	const struct hr_config_key *keys;
+	size_t n;
+	const char *file; /* read where it is there; --config FILE names another, which has to be */
+	int argc;
+	char **argv;	  /* flags alone: those of the keys, --config FILE, --check-config */
+	const char *help; /* the command that lists them */
+	void (*say)(const char *text); /* a line for each mistake and warning */
+};
+
+/* Is --check-config among the flags? Then unknown keys are mistakes, and nothing is to be started. */
+bool hr_config_asks_check(const struct hr_config_source *from);
+
+/*
+ * Sets all of it, defaults first. Says all mistakes: -EINVAL when there were any; -ENOMEM. hr_config_done() in either case. Can be
+ * called again: on SIGHUP the same flags meet a file that may have changed.
+ */
+int hr_config_load(const struct hr_config_source *from, void *config);
+
+/*
+ * What cannot change while a daemon runs (key.fixed) stays as it is in `old`, and it is said which keys of `fresh` differ there. The
+ * structures swap these fields.
+ */
+void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
+			  void (*say)(const char *text));
 
 /* One key by name. */
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,

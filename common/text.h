@@ -33,6 +33,12 @@ long hr_text_unescape(char *text);
  */
 char *hr_text_quote(const char *text);
 
+/* Is there a text at all? NULL and "" are none. */
+static inline bool hr_text_given(const char *text)
+{
+	return text && text[0] != '\0';
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Puts a formatted text, malloc'ed (NULL: out of memory), into *ret_error, and returns `r`: for the end of what failed. */

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/host.h"
 #include "common/now.h"
 #include "daemon/kept.h"
 
@@ -129,13 +129,9 @@ static bool handle_signals(struct keeper *k, int *ret_status)
 
 static int keeper_init(struct keeper *k)
 {
-	struct rlimit files;
 	sigset_t set;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	(void)hr_host_raise_files();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);

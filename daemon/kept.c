@@ -12,6 +12,14 @@
 
 #define LISTEN_FDS_START 3
 
+int hr_kept_find(const struct hr_kept *k, const char *name)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (strcmp(k->list[i].name, name) == 0)
+			return k->list[i].fd;
+	return -1;
+}
+
 void hr_kept_remove(struct hr_kept *k, const char *name)
 {
 	for (size_t i = 0; i < k->n; i++) {

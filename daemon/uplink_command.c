@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/host.h"
 #include "common/text.h"
 #include "daemon/spool_discard.h"
 #include "daemon/uplink.h"
@@ -73,17 +74,6 @@ static int discard(const char *job, struct hr_spool *spool)
 
 /* ---- sending --------------------------------------------------------------------------------------- */
 
-static void read_boot_id(char *ret, size_t bytes)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || !fgets(ret, (int)bytes, f))
-		snprintf(ret, bytes, "unknown");
-	if (f)
-		fclose(f);
-	ret[strcspn(ret, "\n")] = '\0';
-}
-
 /* What has changed since `told`, as a line each. */
 static void say_news(const struct hr_uplink_stats *s, struct hr_uplink_stats *told)
 {
@@ -134,7 +124,7 @@ static int send_all(struct hr_uplink *u, bool follow)
 
 static int run(const struct hr_uplink_options *o, struct hr_spool *spool)
 {
-	char node[256] = "", boot_id[40], *error = NULL;
+	char node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], *error = NULL;
 	const struct hr_tls_files tls = hr_tls_paths_files(&o->tls);
 	struct hr_uplink_config c = {
 	    .spool = spool,
@@ -152,8 +142,8 @@ static int run(const struct hr_uplink_options *o, struct hr_spool *spool)
 	struct hr_uplink *u;
 	int r, status;
 
-	gethostname(node, sizeof(node) - 1);
-	read_boot_id(boot_id, sizeof(boot_id));
+	hr_host_name(node);
+	hr_host_boot_id(boot_id);
 	r = hr_uplink_new(&c, &u, &error);
 	if (r) {
 		fprintf(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));

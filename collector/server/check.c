@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/server/who.h"
 #include "collector/store.h"
+#include "common/text.h"
+#include "common/users.h"
 #include "net/address.h"
 #include "net/munge.h"
 #include "net/tls.h"
@@ -39,11 +40,6 @@ __attribute__((format(printf, 2, 3))) static void mistake(struct check *k, const
 		free(text);
 }
 
-static bool set(const char *text)
-{
-	return text && *text;
-}
-
 /* ---- certificates ---------------------------------------------------------------------------- */
 
 static bool readable(struct check *k, const char *key, const char *path)
@@ -58,12 +54,12 @@ static void check_tls(struct check *k)
 {
 	const struct hr_tls_files files = {
 	    .cert = k->c->tls_cert, .key = k->c->tls_key, .ca = k->c->tls_ca};
-	bool all = set(files.cert) && readable(k, "tls_cert", files.cert);
+	bool all = hr_text_given(files.cert) && readable(k, "tls_cert", files.cert);
 	struct hr_tls *tls = NULL;
 	char *error = NULL;
 
-	all = set(files.key) && readable(k, "tls_key", files.key) && all;
-	all = set(files.ca) && readable(k, "tls_ca", files.ca) && all;
+	all = hr_text_given(files.key) && readable(k, "tls_key", files.key) && all;
+	all = hr_text_given(files.ca) && readable(k, "tls_ca", files.ca) && all;
 	if (all && hr_tls_new(&files, true, &tls, &error) < 0)
 		mistake(k, "%s", error ? error : "the certificates cannot be loaded");
 	free(error);
@@ -133,11 +129,11 @@ static void check_addresses(struct check *k)
 	struct hr_address addresses[HR_ADDRESSES_MAX];
 	size_t n = 0;
 
-	if (set(k->c->listen) &&
+	if (hr_text_given(k->c->listen) &&
 	    hr_address_parse_list(k->c->listen, addresses, HR_ADDRESSES_MAX, &n) == 0)
 		for (size_t i = 0; i < n; i++)
 			check_address(k, "listen", &addresses[i]);
-	if (set(k->c->metrics) && hr_address_parse(k->c->metrics, addresses) == 0)
+	if (hr_text_given(k->c->metrics) && hr_address_parse(k->c->metrics, addresses) == 0)
 		check_address(k, "metrics", addresses);
 }
 
@@ -162,7 +158,7 @@ static int check_folder(const char *path)
 static void check_folders(struct check *k)
 {
 	const char *spill = k->c->query_spill;
-	int r = set(k->c->store) ? hr_store_check(k->c->store) : 0;
+	int r = hr_text_given(k->c->store) ? hr_store_check(k->c->store) : 0;
 
 	if (r == -ENOTEMPTY)
 		mistake(k, "store: the folder %s holds something else", k->c->store);
@@ -170,7 +166,7 @@ static void check_folders(struct check *k)
 		mistake(k, "store: %s was written by a newer headrace", k->c->store);
 	else if (r < 0 && r != -EBUSY) /* held by the collector that it is for, most likely */
 		mistake(k, "store: cannot make or use %s: %s", k->c->store, strerrordesc_np(-r));
-	r = set(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;
+	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;
 	if (r < 0)
 		mistake(k, "query_spill: cannot make or use %s: %s", spill, strerrordesc_np(-r));
 }
@@ -179,10 +175,11 @@ static void check_folders(struct check *k)
 
 static void check_people(struct check *k)
 {
-	const char *socket = set(k->c->munge_socket) ? k->c->munge_socket : NULL;
+	const char *socket = hr_text_given(k->c->munge_socket) ? k->c->munge_socket : NULL;
 	char *credential = NULL, *error = NULL;
+	gid_t group;
 
-	if (set(k->c->operators) && !hr_who_group(k->c->operators))
+	if (hr_text_given(k->c->operators) && !hr_group_by_name(k->c->operators, &group))
 		mistake(k, "operators: there is no group %s", k->c->operators);
 	if (k->c->munge && hr_munge_encode(socket, &credential, &error) < 0)
 		mistake(k, "munge: %s", error ? error : "munged cannot be asked");

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "common/frame.h"
+#include "common/text.h"
 #include "net/address.h"
 #include "net/conn.h"
 #include "net/wire.h"
@@ -74,11 +75,6 @@ const struct hr_config_key hr_collector_keys[] = {
 };
 const size_t hr_collector_n_keys = sizeof(hr_collector_keys) / sizeof(hr_collector_keys[0]);
 
-static bool set(const char *text)
-{
-	return text && *text;
-}
-
 /* What must hold, and what is said when it does not. */
 struct rule {
 	bool broken;
@@ -88,15 +84,16 @@ struct rule {
 bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text))
 {
 	struct hr_address listen[HR_ADDRESSES_MAX];
-	bool tls = set(c->tls_cert), good = true;
+	bool tls = hr_text_given(c->tls_cert), good = true;
 	size_t n;
 	const struct rule rules[] = {
-	    {!set(c->store), "store names no folder"},
-	    {!set(c->listen) || hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0,
+	    {!hr_text_given(c->store), "store names no folder"},
+	    {!hr_text_given(c->listen) ||
+		 hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0,
 	     "listen: addresses are tcp://HOST[:PORT] or unix:///PATH, 16 at most"},
-	    {set(c->metrics) && hr_address_parse(c->metrics, listen) < 0,
+	    {hr_text_given(c->metrics) && hr_address_parse(c->metrics, listen) < 0,
 	     "metrics: an address is tcp://HOST:PORT or unix:///PATH"},
-	    {tls != set(c->tls_key) || tls != set(c->tls_ca),
+	    {tls != hr_text_given(c->tls_key) || tls != hr_text_given(c->tls_ca),
 	     "tls_cert, tls_key and tls_ca go together"},
 	    {tls && c->plain == HR_PLAIN_YES, "tls_cert and plain = yes exclude one another"},
 	    {!tls && c->plain == HR_PLAIN_NO, "plain = no needs tls_cert, tls_key and tls_ca"},

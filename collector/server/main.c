@@ -6,11 +6,9 @@
  *      headrace-collector close-job JOB [--node NODE] | remove-job JOB [--config FILE] [--store FOLDER]
  *      headrace-collector query-worker FD          its own child, which runs one query
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "collector/server/admin.h"
 #include "collector/server/check.h"
@@ -24,7 +22,6 @@
 
 struct options {
 	struct hr_collector_config config;
-	const char *file; /* NULL: the usual one, if it is there */
 	bool check;
 	bool remove;
 	const char *job; /* of close-job, remove-job; NULL: to serve */
@@ -34,79 +31,6 @@ struct options {
 static void say(const char *text)
 {
 	fprintf(stderr, "headrace-collector: %s\n", text);
-}
-
-/* Each line of it. Frees it. */
-static int complain(char *error, int r)
-{
-	char *rest = error, *line;
-
-	if (!error)
-		say(strerrordesc_np(-r));
-	while ((line = strsep(&rest, "\n")) != NULL)
-		say(line);
-	free(error);
-	return r;
-}
-
-static int read_file(struct options *o)
-{
-	const char *path = o->file ? o->file : HR_COLLECTOR_CONFIG_FILE;
-	char *error = NULL;
-	int r;
-
-	if (!o->file && access(path, F_OK) < 0 && errno == ENOENT)
-		return 0;
-	r = hr_config_file(hr_collector_keys, hr_collector_n_keys, &o->config, path,
-			   o->check ? NULL : say, &error);
-	return r < 0 ? complain(error, r) : 0;
-}
-
-/* --config and --check-config, wherever they stand: the file is read before the flags, which win over it. */
-static int find_file(int argc, char **argv, struct options *o)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strncmp(argv[i], "--config=", 9) == 0)
-			o->file = argv[i] + 9;
-		else if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
-			o->file = argv[++i];
-		else if (strcmp(argv[i], "--check-config") == 0)
-			o->check = true;
-	}
-	return read_file(o);
-}
-
-static int read_flags(int argc, char **argv, struct options *o)
-{
-	for (int i = 1; i < argc;) {
-		char *error = NULL;
-		int r;
-
-		if (strcmp(argv[i], "--check-config") == 0 ||
-		    strncmp(argv[i], "--config=", 9) == 0) {
-			i++;
-			continue;
-		}
-		if (strcmp(argv[i], "--config") == 0 && i + 1 < argc) {
-			i += 2;
-			continue;
-		}
-		if (strcmp(argv[i], "--node") == 0 && i + 1 < argc && o->job && !o->remove) {
-			o->node = argv[i + 1];
-			i += 2;
-			continue;
-		}
-		r = hr_config_flag(hr_collector_keys, hr_collector_n_keys, &o->config, argc, argv,
-				   &i, &error);
-		if (r == -ENOENT) {
-			fprintf(stderr, "headrace-collector: %s is no option; --help lists them\n",
-				argv[i]);
-			return r;
-		}
-		if (r < 0)
-			return complain(error, r);
-	}
-	return 0;
 }
 
 static int do_what_was_asked(const struct options *o)
@@ -121,13 +45,19 @@ static int do_what_was_asked(const struct options *o)
 /* All mistakes are said, not only the first. */
 static int run(int argc, char **argv, struct options o)
 {
-	int r = hr_config_init(hr_collector_keys, hr_collector_n_keys, &o.config), status;
-	bool good;
+	const struct hr_config_source from = {
+	    .keys = hr_collector_keys,
+	    .n = hr_collector_n_keys,
+	    .file = HR_COLLECTOR_CONFIG_FILE,
+	    .argc = argc,
+	    .argv = argv,
+	    .help = "headrace-collector --help",
+	    .say = say,
+	};
+	bool good = hr_config_load(&from, &o.config) == 0;
+	int status;
 
-	if (r < 0)
-		return complain(NULL, r), EXIT_FAILURE;
-	good = find_file(argc, argv, &o) == 0;
-	good &= read_flags(argc, argv, &o) == 0;
+	o.check = hr_config_asks_check(&from);
 	good &= hr_collector_config_check(&o.config, say);
 	if (o.check && !hr_collector_check(&o.config, say))
 		status = good ? EXIT_FAILURE : EXIT_USAGE;
@@ -137,6 +67,37 @@ static int run(int argc, char **argv, struct options o)
 		status = do_what_was_asked(&o);
 	hr_config_done(hr_collector_keys, hr_collector_n_keys, &o.config);
 	return status;
+}
+
+/* Takes `--node NODE` out of the flags; NULL: it is not there. */
+static const char *take_node(int *argc, char **argv)
+{
+	for (int i = 0; i + 1 < *argc; i++) {
+		const char *node = argv[i + 1];
+
+		if (strcmp(argv[i], "--node") != 0)
+			continue;
+		*argc -= 2;
+		memmove(argv + i, argv + i + 2, (size_t)(*argc - i) * sizeof(*argv));
+		return node;
+	}
+	return NULL;
+}
+
+/* close-job JOB [--node NODE] and remove-job JOB, with flags. */
+static int administer(int argc, char **argv)
+{
+	struct options o = {.job = argv[1], .remove = argv[0][0] == 'r'};
+
+	if (argc < 2 || argv[1][0] == '-') {
+		fprintf(stderr, "headrace-collector: %s needs the job's name\n", argv[0]);
+		return EXIT_USAGE;
+	}
+	argc -= 2;
+	argv += 2;
+	if (!o.remove)
+		o.node = take_node(&argc, argv);
+	return run(argc, argv, o);
 }
 
 int main(int argc, char **argv)
@@ -158,14 +119,7 @@ int main(int argc, char **argv)
 		hr_collector_man(stdout);
 		return EXIT_SUCCESS;
 	}
-	if (argc >= 2 &&
-	    (strcmp(argv[1], "close-job") == 0 || strcmp(argv[1], "remove-job") == 0)) {
-		if (argc == 2 || argv[2][0] == '-') {
-			fprintf(stderr, "headrace-collector: %s needs the job's name\n", argv[1]);
-			return EXIT_USAGE;
-		}
-		return run(argc - 2, argv + 2,
-			   (struct options){.job = argv[2], .remove = argv[1][0] == 'r'});
-	}
-	return run(argc, argv, (struct options){0});
+	if (argc >= 2 && (strcmp(argv[1], "close-job") == 0 || strcmp(argv[1], "remove-job") == 0))
+		return administer(argc - 1, argv + 1);
+	return run(argc - 1, argv + 1, (struct options){0});
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "collector/server/peers.h"
 #include "collector/server/retention.h"
 #include "collector/store.h"
+#include "common/host.h"
 #include "common/log.h"
 #include "daemon/fdstore.h"
 
@@ -171,19 +171,6 @@ static void on_signal(uv_signal_t *signal, int number)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static void raise_file_limit(struct server *s)
-{
-	struct rlimit files;
-
-	s->max_files = UINT_MAX;
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer connections, then */
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < UINT_MAX)
-		s->max_files = (unsigned)files.rlim_cur;
-}
-
 static uint64_t at_most(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -210,10 +197,10 @@ static int take_store(struct server *s)
 
 static int say_holder(const struct server *s)
 {
-	char host[256] = "?", *line;
+	char host[HR_HOST_NAME_BYTES], *line;
 	int r;
 
-	(void)gethostname(host, sizeof(host) - 1);
+	hr_host_name(host);
 	if (asprintf(&line, "%s (pid %ld on %s)\n", hr_listeners_first(s->listeners),
 		     (long)getpid(), host) < 0)
 		return -ENOMEM;
@@ -424,7 +411,7 @@ int hr_server_run(const struct hr_collector_config *config)
 	struct server s = {.config = config, .hold_fd = -1};
 
 	umask(077);
-	raise_file_limit(&s);
+	s.max_files = hr_host_raise_files();
 	if (take_store(&s) < 0)
 		return HR_EXIT_STORE;
 	start_handles(&s);

@@ -2,77 +2,33 @@
 #include "collector/server/who.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "net/munge.h"
 #include "common/text.h"
+#include "common/users.h"
+#include "net/munge.h"
 
 #define OU_NODE "headrace-node"
 #define OU_USER "headrace-user"
 #define OU_CLIENT                                                                                  \
 	"headrace-client" /* of a machine that users share: MUNGE says which of them it is */
-#define DATABASE_BYTES (64u << 10) /* of an entry of the user database: groups list their members */
-#define GROUPS_MAX     4096
-
-/* ---- the user database ----------------------------------------------------------------------- */
-
-/* An entry by uid, or by name when that is given. False: there is none. `buf` holds its texts. */
-static bool find_user(const char *name, uid_t uid, struct passwd *ret, char buf[DATABASE_BYTES])
-{
-	struct passwd *found = NULL;
-
-	if (name)
-		(void)getpwnam_r(name, ret, buf, DATABASE_BYTES, &found);
-	else
-		(void)getpwuid_r(uid, ret, buf, DATABASE_BYTES, &found);
-	return found != NULL;
-}
-
-static bool find_group(const char *name, gid_t *ret, char buf[DATABASE_BYTES])
-{
-	struct group group, *found = NULL;
-
-	(void)getgrnam_r(name, &group, buf, DATABASE_BYTES, &found);
-	if (found)
-		*ret = group.gr_gid;
-	return found != NULL;
-}
-
-static bool in_group(const struct passwd *user, gid_t group)
-{
-	int n = GROUPS_MAX;
-	gid_t *groups = calloc((size_t)n, sizeof(*groups));
-	bool found = false;
-
-	if (groups && getgrouplist(user->pw_name, user->pw_gid, groups, &n) >= 0)
-		for (int i = 0; i < n && !found; i++)
-			found = groups[i] == group;
-	free(groups);
-	return found;
-}
 
 /* ---- users and nodes ------------------------------------------------------------------------- */
 
-static void be_user(const struct hr_who_rules *rules, uid_t uid, struct hr_who *w, char *buf,
-		    char *more)
+static void be_user(const struct hr_who_rules *rules, uid_t uid, struct hr_who *w)
 {
-	struct passwd user;
-	gid_t group;
-	bool named = find_user(NULL, uid, &user, buf);
+	struct hr_user user;
 
 	w->user = true;
 	w->uid = uid;
-	w->any_node = w->operator_ = uid == 0 || uid == geteuid();
-	if (!w->operator_ && named && rules->operators && *rules->operators)
-		w->operator_ = find_group(rules->operators, &group, more) && in_group(&user, group);
-	if (named)
+	w->any_node = uid == 0 || uid == geteuid();
+	w->operator_ = w->any_node || hr_user_is_operator(uid, rules->operators);
+	if (hr_user_by_id(uid, &user))
 		snprintf(w->text, sizeof(w->text), "%s %.255s (%u)",
-			 w->operator_ ? "operator" : "user", user.pw_name, uid);
+			 w->operator_ ? "operator" : "user", user.name, uid);
 	else
 		snprintf(w->text, sizeof(w->text), "%s %u", w->operator_ ? "operator" : "user",
 			 uid);
@@ -101,9 +57,9 @@ static int by_credential(const struct hr_who_rules *rules, const char *credentia
 	return r < 0 ? -EACCES : 0;
 }
 
-static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char *buf, char **ret_error)
+static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **ret_error)
 {
-	struct passwd user;
+	struct hr_user user;
 
 	if (strcmp(peer->ou, OU_CLIENT) == 0)
 		return hr_text_fail(
@@ -117,12 +73,12 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char *buf
 				    " may stream and " OU_USER
 				    " may ask (scripts/make-ca makes such)",
 				    peer->cn, peer->ou);
-	if (!find_user(peer->cn, 0, &user, buf))
+	if (!hr_user_by_name(peer->cn, &user))
 		return hr_text_fail(-EACCES, ret_error,
 				    "the certificate is of user \"%s\", whom the collector's user "
 				    "database does not know",
 				    peer->cn);
-	*ret = user.pw_uid;
+	*ret = user.uid;
 	return 0;
 }
 
@@ -151,7 +107,7 @@ static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer
 }
 
 static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
-		  const char *credential, struct hr_who *w, char *buf, char **ret_error)
+		  const char *credential, struct hr_who *w, char **ret_error)
 {
 	bool credible = rules->munge && credential && *credential;
 	uid_t uid = 0;
@@ -160,7 +116,7 @@ static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 	if (peer->tls && strcmp(peer->ou, OU_NODE) == 0 && peer->cn[0] != '\0') {
 		r = credible ? by_credential(rules, credential, &uid, ret_error) : 0;
 		if (r == 0 && uid != 0)
-			be_user(rules, uid, w, buf, buf + DATABASE_BYTES);
+			be_user(rules, uid, w);
 		else if (r == 0) /* root there is the node, and no more */
 			be_node(peer, w);
 		return r;
@@ -170,14 +126,14 @@ static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 		if (r < 0)
 			return r;
 	} else {
-		r = credible ? 0 : by_certificate(peer, &uid, buf, ret_error);
+		r = credible ? 0 : by_certificate(peer, &uid, ret_error);
 	}
 	if (credible)
 		r = by_credential(rules, credential, &uid, ret_error);
 	if (r < 0)
 		return r;
 	if (r == 0) {
-		be_user(rules, uid, w, buf, buf + DATABASE_BYTES);
+		be_user(rules, uid, w);
 	} else {
 		w->nobody = true;
 		snprintf(w->text, sizeof(w->text), "an unknown peer");
@@ -188,28 +144,14 @@ static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error)
 {
-	char *buf = malloc(2 * (size_t)DATABASE_BYTES);
 	struct hr_who w = {0};
 	int r;
 
 	*ret_error = NULL;
-	if (!buf)
-		return -ENOMEM;
-	r = decide(rules, peer, credential, &w, buf, ret_error);
-	free(buf);
+	r = decide(rules, peer, credential, &w, ret_error);
 	if (r == 0)
 		*ret = w;
 	return r;
-}
-
-bool hr_who_group(const char *name)
-{
-	char *buf = malloc(DATABASE_BYTES);
-	gid_t group;
-	bool found = buf && find_group(name, &group, buf);
-
-	free(buf);
-	return found;
 }
 
 bool hr_who_is_node(const struct hr_who *w, const char *node)

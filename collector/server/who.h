@@ -49,9 +49,6 @@ struct hr_who_rules {
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
-/* Does the user database know this group? */
-bool hr_who_group(const char *name);
-
 /* Is `node` what a one_node peer may call itself: its certificate's CN, or that one's first label? */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a daemon's configuration comes from, at its start and again on SIGHUP. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/config.h"
+#include "common/text.h"
+
+/* `error` is freed. Each line of it; NULL: r says what it was. */
+static int complain(const struct hr_config_source *from, char *error, int r)
+{
+	char *rest = error, *line;
+
+	if (!error)
+		from->say(strerrordesc_np(-r));
+	while ((line = strsep(&rest, "\n")) != NULL)
+		from->say(line);
+	free(error);
+	return r;
+}
+
+/* How many words of argv[i] on are --config and its file, or --check-config; 0: it is another flag. */
+static int file_flag(const struct hr_config_source *from, int i, const char **ret_file)
+{
+	const char *word = from->argv[i];
+
+	if (strcmp(word, "--check-config") == 0)
+		return 1;
+	if (strncmp(word, "--config=", 9) == 0) {
+		*ret_file = word + 9;
+		return 1;
+	}
+	if (strcmp(word, "--config") != 0)
+		return 0;
+	*ret_file = i + 1 < from->argc ? from->argv[i + 1] : "";
+	return 2;
+}
+
+static int read_file(const struct hr_config_source *from, void *config)
+{
+	const char *named = NULL;
+	char *error = NULL;
+	int r;
+
+	for (int i = 0; i < from->argc; i++) {
+		int words = file_flag(from, i, &named);
+
+		i += words > 0 ? words - 1 : 0;
+	}
+	if (named && named[0] == '\0') {
+		from->say("--config needs a file");
+		return -EINVAL;
+	}
+	if (!named && access(from->file, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	r = hr_config_file(from->keys, from->n, config, named ? named : from->file,
+			   hr_config_asks_check(from) ? NULL : from->say, &error);
+	return r < 0 ? complain(from, error, r) : 0;
+}
+
+static int read_flags(const struct hr_config_source *from, void *config)
+{
+	for (int i = 0; i < from->argc;) {
+		char *error = NULL;
+		const char *file;
+		int words = file_flag(from, i, &file), r;
+
+		i += words;
+		if (words > 0)
+			continue;
+		r = hr_config_flag(from->keys, from->n, config, from->argc, from->argv, &i, &error);
+		if (r == -ENOENT)
+			hr_text_fail(r, &error, "%s is no option; %s lists them", from->argv[i],
+				     from->help);
+		if (r < 0)
+			return complain(from, error, -EINVAL); /* what follows may be its value */
+	}
+	return 0;
+}
+
+bool hr_config_asks_check(const struct hr_config_source *from)
+{
+	for (int i = 0; i < from->argc; i++)
+		if (strcmp(from->argv[i], "--check-config") == 0)
+			return true;
+	return false;
+}
+
+int hr_config_load(const struct hr_config_source *from, void *config)
+{
+	int r = hr_config_init(from->keys, from->n, config), flags;
+
+	if (r < 0)
+		return complain(from, NULL, r);
+	r = read_file(from, config);
+	flags = read_flags(from, config);
+	return r < 0 ? r : flags;
+}
+
+/* ---- a reload ------------------------------------------------------------------------------------ */
+
+static size_t size_of(enum hr_config_type type)
+{
+	switch (type) {
+	case HR_CONFIG_TEXT:
+	case HR_CONFIG_LIST:
+		return sizeof(char *);
+	case HR_CONFIG_FLAG:
+		return sizeof(bool);
+	case HR_CONFIG_CHOICE:
+		return sizeof(unsigned);
+	default:
+		return sizeof(uint64_t);
+	}
+}
+
+static bool same(const struct hr_config_key *key, const void *a, const void *b)
+{
+	if (key->type == HR_CONFIG_TEXT || key->type == HR_CONFIG_LIST) {
+		const char *one = *(char *const *)a, *other = *(char *const *)b;
+
+		return strcmp(one ? one : "", other ? other : "") == 0;
+	}
+	return memcmp(a, b, size_of(key->type)) == 0;
+}
+
+void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
+			  void (*say)(const char *text))
+{
+	for (size_t i = 0; i < n; i++) {
+		char *a = (char *)old + keys[i].offset, *b = (char *)fresh + keys[i].offset;
+		char other[sizeof(uint64_t)], *text = NULL;
+
+		if (!keys[i].fixed || same(&keys[i], a, b))
+			continue;
+		hr_text_fail(0, &text, "%s changes with the next restart", keys[i].name);
+		say(text ? text : keys[i].name);
+		free(text);
+		memcpy(other, a, size_of(keys[i].type));
+		memcpy(a, b, size_of(keys[i].type));
+		memcpy(b, other, size_of(keys[i].type));
+	}
+}

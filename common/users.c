@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/users.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ENTRY_BYTES (64u << 10) /* groups list their members */
+#define GROUPS_MAX  4096
+
+static bool take_user(const struct passwd *found, struct hr_user *ret)
+{
+	if (!found)
+		return false;
+	ret->uid = found->pw_uid;
+	ret->gid = found->pw_gid;
+	return snprintf(ret->name, sizeof(ret->name), "%s", found->pw_name) <
+	       (int)sizeof(ret->name);
+}
+
+bool hr_user_by_id(uid_t uid, struct hr_user *ret)
+{
+	char *buf = malloc(ENTRY_BYTES);
+	struct passwd entry, *found = NULL;
+	bool taken;
+
+	if (buf)
+		(void)getpwuid_r(uid, &entry, buf, ENTRY_BYTES, &found);
+	taken = take_user(found, ret);
+	free(buf);
+	return taken;
+}
+
+bool hr_user_by_name(const char *name, struct hr_user *ret)
+{
+	char *buf = malloc(ENTRY_BYTES);
+	struct passwd entry, *found = NULL;
+	bool taken;
+
+	if (buf)
+		(void)getpwnam_r(name, &entry, buf, ENTRY_BYTES, &found);
+	taken = take_user(found, ret);
+	free(buf);
+	return taken;
+}
+
+bool hr_group_by_name(const char *name, gid_t *ret)
+{
+	char *buf = malloc(ENTRY_BYTES);
+	struct group entry, *found = NULL;
+
+	if (buf)
+		(void)getgrnam_r(name, &entry, buf, ENTRY_BYTES, &found);
+	if (found)
+		*ret = found->gr_gid;
+	free(buf);
+	return found != NULL;
+}
+
+bool hr_user_in_group(const struct hr_user *user, gid_t group)
+{
+	int n = GROUPS_MAX;
+	gid_t *groups = calloc((size_t)n, sizeof(*groups));
+	bool found = false;
+
+	if (groups && getgrouplist(user->name, user->gid, groups, &n) >= 0)
+		for (int i = 0; i < n && !found; i++)
+			found = groups[i] == group;
+	free(groups);
+	return found;
+}
+
+bool hr_user_is_operator(uid_t uid, const char *operators)
+{
+	struct hr_user user;
+	gid_t group;
+
+	if (uid == 0)
+		return true;
+	return operators && *operators && hr_group_by_name(operators, &group) &&
+	       hr_user_by_id(uid, &user) && hr_user_in_group(&user, group);
+}
