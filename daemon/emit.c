@@ -57,6 +57,31 @@ static ProtobufCBinaryData bytes_of(struct hr_out *o, const void *data, size_t b
 	return d;
 }
 
+/* What is to be kept of a path. */
+static ProtobufCBinaryData path_of(const struct hr_engine *e, struct hr_out *o, const void *path,
+				   size_t bytes)
+{
+	ProtobufCBinaryData d = {0};
+
+	if (!e->privacy)
+		return bytes_of(o, path, bytes);
+	d.data = bytes ? hr_arena_alloc(&o->arena, hr_privacy_room(bytes)) : NULL;
+	if (d.data)
+		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
+	return d;
+}
+
+/* The same of a command line, whose first word may be a path. */
+static ProtobufCBinaryData command_of(const struct hr_engine *e, struct hr_out *o, const void *line,
+				      size_t bytes)
+{
+	if (e->privacy && bytes > 0)
+		bytes = hr_privacy_command(e->privacy, line, bytes);
+	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
+		return path_of(e, o, line, bytes);
+	return bytes_of(o, line, bytes);
+}
+
 static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t **ret)
 {
 	uint64_t pairs[2 * HR_HIST_BINS];
@@ -90,7 +115,8 @@ static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct h
 	}
 }
 
-static void fill_process(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
+static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__Process *m,
+			 const struct hr_proc *p)
 {
 	const struct hr_identity *id = &p->id;
 
@@ -99,8 +125,8 @@ static void fill_process(struct hr_out *o, Headrace__Process *m, const struct hr
 	m->pid = id->pid;
 	m->ppid = id->ppid;
 	m->parent_proc = id->parent;
-	m->exe = bytes_of(o, p->exe, p->exe_bytes);
-	m->cmdline = bytes_of(o, p->cmdline, p->cmdline_bytes);
+	m->exe = path_of(e, o, p->exe, p->exe_bytes);
+	m->cmdline = command_of(e, o, p->cmdline, p->cmdline_bytes);
 	m->exec_of = id->exec_of;
 	m->start_ns = id->start_ns;
 	m->end_ns = p->end_ns;
@@ -136,7 +162,7 @@ static void emit_processes(struct hr_engine *e)
 		for (p = e->first; p && rows; p = p->next) {
 			if (!p->dirty)
 				continue;
-			fill_process(o, &rows[m->n_rows++], p);
+			fill_process(e, o, &rows[m->n_rows++], p);
 			p->dirty = p->excluded_unsent = false;
 		}
 		o->frame.processes = m;
@@ -200,8 +226,9 @@ static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 
 			headrace__path__init(row);
 			row->id = path->id;
-			row->hash = path->hash;
-			row->path = bytes_of(o, f->text, f->bytes);
+			row->hash =
+			    e->privacy ? hr_privacy_hash(e->privacy, path->hash) : path->hash;
+			row->path = path_of(e, o, f->text, f->bytes);
 			row->mount = path->mount;
 			row->scope = path->scope;
 		}

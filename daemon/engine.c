@@ -207,6 +207,17 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
+/* What cannot be hidden is not recorded. */
+static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
+{
+	hr_privacy_free(e->privacy);
+	e->privacy_rules = in->rules;
+	e->privacy = hr_privacy_hides(&in->rules) ? hr_privacy_new(&in->rules) : NULL;
+	if (!e->privacy && hr_privacy_hides(&in->rules))
+		e->failed = true;
+	return 0;
+}
+
 static int apply_level(struct hr_engine *e, const struct hr_entry_level *in)
 {
 	if (in->level > HR_LEVEL_TRACE || in->level == e->level)
@@ -375,6 +386,8 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		return apply_note(e, (const struct hr_entry_note *)in);
 	case HR_ENTRY_DESELECT:
 		return apply_deselect(e, (const struct hr_entry_deselect *)in);
+	case HR_ENTRY_PRIVACY:
+		return apply_privacy(e, (const struct hr_entry_privacy *)in);
 	case HR_ENTRY_EXCLUDED:
 		return hr__apply_excluded(e, (const struct hr_entry_excluded *)in);
 	case HR_ENTRY_SNAP:
@@ -450,6 +463,7 @@ void hr_engine_free(struct hr_engine *e)
 	hr_filerecs_done(&e->filerecs);
 	hr_losses_done(&e->losses);
 	headrace__job_event__free_unpacked(e->job, NULL);
+	hr_privacy_free(e->privacy);
 	free(e);
 }
 

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "daemon/clock.h"
+#include "daemon/privacy.h"
 #include "proto/abi.h"
 
 enum hr_entry_kind {
@@ -40,7 +41,8 @@ enum hr_entry_kind {
 	HR_ENTRY_FILERECS, /* snapshot: file records that go on, least recently used first */
 	HR_ENTRY_NOTE,	   /* a loss that the daemon noticed by itself */
 	HR_ENTRY_DESELECT, /* a process turned out to be of a rank that nobody asked for */
-	HR_ENTRY_EXCLUDED  /* opens that default excludes left out */
+	HR_ENTRY_EXCLUDED, /* opens that default excludes left out */
+	HR_ENTRY_PRIVACY   /* what is hidden from here on; behind START, and in a snapshot */
 };
 
 struct hr_entry {
@@ -57,6 +59,12 @@ struct hr_entry_start {
 	uint32_t level;
 	uint32_t job_bytes;
 	uint8_t job[];
+};
+
+/* PRIVACY */
+struct hr_entry_privacy {
+	struct hr_entry h;
+	struct hr_privacy_rules rules;
 };
 
 #define HR_ANCESTORS 8u
@@ -223,6 +231,7 @@ static inline uint64_t hr_entry_least(uint32_t kind)
 	    [HR_ENTRY_NOTE] = sizeof(struct hr_entry_note),
 	    [HR_ENTRY_DESELECT] = sizeof(struct hr_entry_deselect),
 	    [HR_ENTRY_EXCLUDED] = sizeof(struct hr_entry_excluded),
+	    [HR_ENTRY_PRIVACY] = sizeof(struct hr_entry_privacy),
 	};
 
 	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;

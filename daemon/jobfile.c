@@ -71,6 +71,12 @@ static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *
 		m->array_job[digits] = 0;
 }
 
+/* What the configuration says, else the scheduler's variables. */
+static char *said_or(struct hr_arena *a, const char *said, const char *const *names)
+{
+	return said ? hr_arena_text(a, said) : env_of(names);
+}
+
 int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t **ret,
 		size_t *ret_bytes)
 {
@@ -85,9 +91,9 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 	m.state = hr_arena_text(&a, "running");
 	m.uid = config->uid;
 	m.user = user_name(&a, config->uid);
-	m.account = env_of(account);
-	m.partition = env_of(partition);
-	m.name = config->job_name ? hr_arena_text(&a, config->job_name) : env_of(name);
+	m.account = said_or(&a, config->account, account);
+	m.partition = said_or(&a, config->partition, partition);
+	m.name = said_or(&a, config->job_name, name);
 	m.start_ns = start_ns;
 	m.ranks_expected = config->ranks_expected;
 	fill_array(&a, config->id.job, &m);

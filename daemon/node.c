@@ -167,6 +167,20 @@ static pid_t sees_mounts(const struct hr_node *n)
 	return n->c.door_fd > 0 ? 1 : getpid();
 }
 
+static int begin_privacy(struct hr_node *n)
+{
+	struct hr_entry_privacy *in;
+
+	if (!hr_privacy_hides(&n->c.privacy))
+		return 0;
+	in = hr_journal_reserve(n->journal, sizeof(*in), HR_JOURNAL_SLACK);
+	if (!in)
+		return -E2BIG;
+	in->rules = n->c.privacy;
+	hr_journal_commit(n->journal, HR_ENTRY_PRIVACY, sizeof(*in));
+	return 0;
+}
+
 /* The first half of a new stream: START, and mounts: some processes end before theirs can be read. */
 static int begin_stream(struct hr_node *n)
 {
@@ -195,6 +209,8 @@ static int begin_stream(struct hr_node *n)
 	memcpy(start->job, job, job_bytes);
 	free(job);
 	hr_journal_commit(n->journal, HR_ENTRY_START, sizeof(*start) + job_bytes);
+	if (begin_privacy(n) < 0)
+		return -E2BIG;
 	mounts = hr_journal_reserve(n->journal, sizeof(*mounts) + MOUNT_BYTES, HR_JOURNAL_SLACK);
 	if (mounts && hr_mountinfo_read(sees_mounts(n), &text) == 0) {
 		used = hr_mountinfo_rows(hr_engine_mounts(n->engine), text, mounts->rows,

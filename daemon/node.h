@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "collector/store.h"
+#include "daemon/privacy.h"
 
 struct hr_spool;
 
@@ -27,15 +28,16 @@ struct hr_node_config {
 	const char *
 	    journal_dir; /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
 	struct hr_stream_id id;
-	uint32_t uid;	      /* of the job's owner; other uids but 0 are refused in private mode */
-	const char *job_name; /* may be NULL */
-	const char *const *labels; /* "k=v", NULL-terminated; may be NULL */
-	int level;		   /* enum hr_level */
-	uint64_t max_bytes;	   /* of the stream; past it only counters are kept; 0: no limit */
-	const char *ranks;	   /* "0-47,64" or NULL: all; others are deselected */
+	uint32_t uid; /* of the job's owner; other uids but 0 are refused in private mode */
+	const char *job_name, *account, *partition; /* may be NULL: as the environment says */
+	const char *const *labels;		    /* "k=v", NULL-terminated; may be NULL */
+	int level;				    /* enum hr_level */
+	uint64_t max_bytes; /* of the stream; past it only counters are kept; 0: no limit */
+	const char *ranks;  /* "0-47,64" or NULL: all; others are deselected */
 	const char *local_ranks;
-	uint32_t ranks_expected; /* 0: unknown; raised when a process says its world size */
-	uint32_t max_sessions;	 /* 0: 65536 */
+	uint32_t ranks_expected;	 /* 0: unknown; raised when a process says its world size */
+	struct hr_privacy_rules privacy; /* of a stream that begins; a journal has its own */
+	uint32_t max_sessions;		 /* 0: 65536 */
 	uint64_t
 	    max_ring_bytes; /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
 	uint64_t

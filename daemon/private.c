@@ -162,12 +162,15 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("node", node.id.node)                                                                    \
 	X("boot_id", node.id.boot_id)                                                              \
 	X("job_name", node.job_name)                                                               \
+	X("account", node.account)                                                                 \
+	X("partition", node.partition)                                                             \
 	X("ranks", node.ranks)                                                                     \
 	X("local_ranks", node.local_ranks)                                                         \
 	X("collectors", collectors)                                                                \
 	X("tls_cert", tls_cert)                                                                    \
 	X("tls_key", tls_key)                                                                      \
 	X("tls_ca", tls_ca)                                                                        \
+	X("privacy_key", privacy_key)                                                              \
 	X("scheduler", scheduler)                                                                  \
 	X("end_state", end_state)
 
@@ -182,6 +185,10 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("max_ring_bytes", node.max_ring_bytes)                                                   \
 	X("spool_bytes", spool_bytes)                                                              \
 	X("drain_ms", drain_ms)                                                                    \
+	X("paths", node.privacy.paths)                                                             \
+	X("paths_keep", node.privacy.keep)                                                         \
+	X("command_lines", node.privacy.commands)                                                  \
+	X("policy", policy)                                                                        \
 	X("registered", registered)
 
 int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret)

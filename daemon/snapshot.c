@@ -101,6 +101,20 @@ static int write_snap(const struct hr_engine *e, struct hr_journal *j, struct en
 	return 0;
 }
 
+static int write_privacy(const struct hr_engine *e, struct hr_journal *j)
+{
+	struct hr_entry_privacy *in;
+
+	if (!e->privacy)
+		return 0;
+	in = hr_journal_reserve(j, sizeof(*in), HR_JOURNAL_SLACK);
+	if (!in)
+		return -ENOSPC;
+	in->rules = e->privacy_rules;
+	hr_journal_commit(j, HR_ENTRY_PRIVACY, sizeof(*in));
+	return 0;
+}
+
 static int write_mounts(const struct hr_engine *e, struct hr_journal *j)
 {
 	struct hr_entry_mounts *m =
@@ -242,6 +256,8 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 	int r = write_snap(e, j, &snap);
 	uint32_t most;
 
+	if (!r)
+		r = write_privacy(e, j);
 	if (!r)
 		r = write_mounts(e, j);
 	if (r)

@@ -160,6 +160,8 @@ struct hr_engine {
 	struct hr_batch *batch;
 	uint64_t batch_number;
 	struct hr_op_trait trait[HR_OP_MAX];
+	struct hr_privacy_rules privacy_rules;
+	struct hr_privacy *privacy; /* NULL: nothing is hidden */
 	bool stopped;
 	bool failed; /* memory ran out: state no longer follows the entries */
 };
