@@ -18,6 +18,7 @@ enum {
 	OPT_ATTEMPT,
 	OPT_SCHEDULER,
 	OPT_NAME,
+	OPT_PARTITION,
 	OPT_LEVEL,
 	OPT_RANKS,
 	OPT_LOCAL_RANKS,
@@ -36,6 +37,8 @@ const struct hr_option hr_job_option_table[] = {
     {"scheduler-id", OPT_SCHEDULER, "ID", "begin: as its processes know it ($SLURM_JOB_ID)",
      HR_VALUES_OTHER},
     {"name", OPT_NAME, "NAME", "begin: shown as its name", HR_VALUES_OTHER},
+    {"partition", OPT_PARTITION, "NAME",
+     "begin: its policy is that of the configuration ($SLURM_JOB_PARTITION)", HR_VALUES_OTHER},
     {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace", "counters trace"},
     {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
@@ -53,7 +56,7 @@ const struct hr_option hr_job_option_table[] = {
 };
 
 struct request {
-	const char *job, *scheduler, *name, *ranks, *local_ranks, *state, *socket;
+	const char *job, *scheduler, *name, *partition, *ranks, *local_ranks, *state, *socket;
 	uint64_t uid, attempt, expected, linger_ns, drain_ns;
 	bool has_uid, has_attempt;
 	int level; /* -1: the service's default */
@@ -109,6 +112,9 @@ static int take_option(struct request *q, int id, const char *value)
 	case OPT_NAME:
 		q->name = value;
 		return 0;
+	case OPT_PARTITION:
+		q->partition = value;
+		return 0;
 	case OPT_LEVEL:
 		return take_level(value, &q->level);
 	case OPT_RANKS:
@@ -145,6 +151,8 @@ static bool fill_in(struct request *q, struct hr_job *job)
 		q->scheduler = variable("SLURM_JOB_ID") ? variable("SLURM_JOB_ID") : q->job;
 	if (!q->name)
 		q->name = variable("SLURM_JOB_NAME");
+	if (!q->partition)
+		q->partition = variable("SLURM_JOB_PARTITION");
 	if (!q->has_attempt)
 		q->attempt = job->attempt;
 	if (!q->has_uid && uid && hr_text_parse_uint(uid, UINT32_MAX - 1, &q->uid) == 0)
@@ -193,6 +201,8 @@ static int begin(struct request *q)
 	hr_message_add(&m, "job", q->job);
 	add_text(&m, "scheduler", q->scheduler);
 	add_text(&m, "name", q->name);
+	add_text(&m, "account", variable("SLURM_JOB_ACCOUNT"));
+	add_text(&m, "partition", q->partition);
 	add_text(&m, "ranks", q->ranks);
 	add_text(&m, "local_ranks", q->local_ranks);
 	hr_message_add_int(&m, "uid", (int64_t)q->uid);

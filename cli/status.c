@@ -50,7 +50,7 @@ const struct hr_option hr_status_option_table[] = {
 	X(connected)
 
 struct job_row {
-	char id[256], name[256], state[16], collector[256];
+	char id[256], name[256], state[16], policy[16], collector[256];
 #define FIELD(field) int64_t field;
 	JOB_NUMBERS(FIELD)
 #undef FIELD
@@ -80,6 +80,7 @@ static void take_job(struct status *s, const struct hr_message *m)
 	hr_message_get(m, "id", row->id, sizeof(row->id));
 	hr_message_get(m, "name", row->name, sizeof(row->name));
 	hr_message_get(m, "state", row->state, sizeof(row->state));
+	hr_message_get(m, "policy", row->policy, sizeof(row->policy));
 	hr_message_get(m, "collector", row->collector, sizeof(row->collector));
 #define TAKE(field) row->field = hr_message_get_int(m, #field, 0);
 	JOB_NUMBERS(TAKE)
@@ -200,6 +201,7 @@ static void print_json(const struct status *s, int verdict)
 		hr_json_string(&j, "job", row->id);
 		hr_json_string(&j, "name", row->name[0] != '\0' ? row->name : NULL);
 		hr_json_string(&j, "state", row->state);
+		hr_json_string(&j, "policy", row->policy);
 		hr_json_int(&j, "attempt", row->attempt);
 		hr_json_int(&j, "uid", row->uid);
 		hr_json_bool(&j, "announced", row->announced != 0);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/service/config.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "common/text.h"
+#include "daemon/privacy.h"
+#include "daemon/service/policy.h"
 #include "net/address.h"
 
 #define KEY(key_name, key_type, field)                                                             \
@@ -14,14 +15,15 @@
 
 const struct hr_config_key hr_service_keys[] = {
     {KEY("runtime", TEXT, runtime), .value_name = "FOLDER", .otherwise = "/run/headrace",
+     .fixed = true,
      .help = "Where shim.sock and control.sock are, unless systemd has made them, and what is "
 	     "known of running jobs."},
-    {KEY("cluster", TEXT, cluster), .value_name = "NAME", .otherwise = "",
+    {KEY("cluster", TEXT, cluster), .value_name = "NAME", .otherwise = "", .fixed = true,
      .help = "Column cluster of all tables."},
-    {KEY("node", TEXT, node), .value_name = "NAME",
+    {KEY("node", TEXT, node), .value_name = "NAME", .fixed = true,
      .help = "This node's name. (default: that of the host)"},
     {KEY("spool", TEXT, spool), .value_name = "FOLDER", .otherwise = "/var/spool/headrace",
-     .help = "Where frames wait for a collector, on a disk of this node."},
+     .fixed = true, .help = "Where frames wait for a collector, on a disk of this node."},
     {KEY("spool_size", BYTES, spool_bytes), .value_name = "SIZE", .otherwise = "4GiB",
      .help = "Past it the oldest events are given up, counted."},
     {KEY("collectors", LIST, collectors), .value_name = "ADDRESS",
@@ -33,11 +35,25 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "Who may have signed the certificates of collectors."},
     {KEY("level", CHOICE, level), .choices = "counters trace", .otherwise = "counters",
      .help = "Of jobs that do not ask for one."},
+    {KEY("policy", CHOICE, policy), .choices = "record asked off", .otherwise = "record",
+     .help = "Which jobs are recorded: all, those with HEADRACE=on in their environment, none."},
+    {KEY("partition", LIST, policy_partitions), .value_name = "NAME=WORD",
+     .help = "Policy or level of the jobs of a partition: record, counters, trace, asked or off."},
+    {KEY("user", LIST, policy_users), .value_name = "NAME=WORD",
+     .help = "The same of a user's jobs, in whichever partition."},
+    {KEY("paths", CHOICE, paths), .choices = "full hash cut", .otherwise = "full",
+     .help = "What is kept of paths: all, pseudonyms, or their begin and extension alone."},
+    {KEY("paths_keep", NUMBER, paths_keep), .value_name = "N", .otherwise = "1",
+     .help = "Components at a path's begin that stay as they are."},
+    {KEY("privacy_key", TEXT, privacy_key), .value_name = "FILE",
+     .help = "16 random bytes or more, the same on all nodes, that pseudonyms are made with."},
+    {KEY("command_lines", CHOICE, command_lines), .choices = "full program none",
+     .otherwise = "full", .help = "What is kept of command lines."},
     {KEY("unregistered", CHOICE, unregistered), .choices = "record refuse", .otherwise = "record",
      .help = "Processes of jobs that no prolog has announced."},
     {KEY("operators", TEXT, operators), .value_name = "GROUP",
      .help = "Whose members see and control all jobs, as root does."},
-    {KEY("metrics", TEXT, metrics), .value_name = "ADDRESS",
+    {KEY("metrics", TEXT, metrics), .value_name = "ADDRESS", .fixed = true,
      .help = "Where Prometheus reads metrics: tcp://127.0.0.1:PORT or unix:///PATH. Whoever can "
 	     "connect sees the ids and rates of all jobs. (default: nowhere)"},
     {KEY("metrics_jobs", NUMBER, metrics_jobs), .value_name = "N", .otherwise = "100",
@@ -57,35 +73,42 @@ const struct hr_config_key hr_service_keys[] = {
 };
 const size_t hr_service_n_keys = sizeof(hr_service_keys) / sizeof(hr_service_keys[0]);
 
-static bool set(const char *text)
-{
-	return text && *text;
-}
+/* What must hold, and what is said when it does not. */
+struct rule {
+	bool broken;
+	const char *text;
+};
 
-int hr_service_config_check(const struct hr_service_config *c, char **ret_error)
+bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text))
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
+	bool tls = hr_text_given(c->tls_cert), good = true;
 	size_t n;
+	const struct rule rules[] = {
+	    {!hr_text_given(c->runtime) || c->runtime[0] != '/' ||
+		 strlen(c->runtime) > HR_SERVICE_PATH_MOST,
+	     "runtime is an absolute path of at most 60 bytes"},
+	    {!hr_text_given(c->spool), "spool names no folder"},
+	    {hr_text_given(c->collectors) &&
+		 hr_address_parse_list(c->collectors, to, HR_ADDRESSES_MAX, &n) < 0,
+	     "collectors: addresses are tcp://HOST[:PORT], 16 at most"},
+	    {tls != hr_text_given(c->tls_key) || tls != hr_text_given(c->tls_ca),
+	     "tls_cert, tls_key and tls_ca go together"},
+	    {hr_text_given(c->metrics) && hr_address_parse(c->metrics, to) < 0,
+	     "metrics: an address is tcp://HOST:PORT or unix:///PATH"},
+	    {!hr_policy_valid(c->policy_partitions) || !hr_policy_valid(c->policy_users),
+	     "partition and user are NAME=WORD, the word record, counters, trace, asked or off"},
+	    {c->paths != HR_PATHS_FULL && !hr_text_given(c->privacy_key),
+	     "paths = hash and cut need privacy_key"},
+	    {c->paths_keep > UINT32_MAX, "paths_keep is too large"},
+	    {c->max_jobs == 0 || c->max_sessions == 0, "max_jobs and max_sessions are 1 or more"},
+	};
 
-	*ret_error = NULL;
-	if (!set(c->runtime) || c->runtime[0] != '/' || strlen(c->runtime) > HR_SERVICE_PATH_MOST)
-		return hr_text_fail(-EINVAL, ret_error,
-				    "runtime is an absolute path of at most %u bytes",
-				    HR_SERVICE_PATH_MOST);
-	if (!set(c->spool))
-		return hr_text_fail(-EINVAL, ret_error, "spool names no folder");
-	if (set(c->collectors) &&
-	    hr_address_parse_list(c->collectors, to, HR_ADDRESSES_MAX, &n) < 0)
-		return hr_text_fail(-EINVAL, ret_error,
-				    "collectors = %s: addresses are tcp://HOST[:PORT], %u at most",
-				    c->collectors, HR_ADDRESSES_MAX);
-	if (set(c->tls_cert) != set(c->tls_key) || set(c->tls_cert) != set(c->tls_ca))
-		return hr_text_fail(-EINVAL, ret_error, "tls_cert, tls_key and tls_ca go together");
-	if (set(c->metrics) && hr_address_parse(c->metrics, to) < 0)
-		return hr_text_fail(-EINVAL, ret_error,
-				    "metrics = %s: an address is tcp://HOST:PORT or unix:///PATH",
-				    c->metrics);
-	if (c->max_jobs == 0 || c->max_sessions == 0)
-		return hr_text_fail(-EINVAL, ret_error, "max_jobs and max_sessions are 1 or more");
-	return 0;
+	_Static_assert(HR_SERVICE_PATH_MOST == 60 && HR_ADDRESSES_MAX == 16, "the texts say so");
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if (rules[i].broken)
+			say(rules[i].text);
+		good &= !rules[i].broken;
+	}
+	return good;
 }

@@ -24,6 +24,11 @@ struct hr_service_config {
 	char *tls_cert, *tls_key, *tls_ca;
 	unsigned level; /* HR_LEVEL_COUNTERS + it */
 	unsigned unregistered;
+	unsigned policy; /* policy.h */
+	char *policy_partitions, *policy_users;
+	unsigned paths, command_lines; /* daemon/privacy.h */
+	uint64_t paths_keep;
+	char *privacy_key;
 	char *operators;
 	char *metrics;
 	uint64_t metrics_jobs;
@@ -37,7 +42,10 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* What keys say together: 0, or -EINVAL with *ret_error (malloc'ed). */
-int hr_service_config_check(const struct hr_service_config *c, char **ret_error);
+/* What keys say, alone and together; says all that is wrong. */
+bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text));
+
+/* Looks at what it names: certificates, the key of pseudonyms, the group of operators, the spool. Says what does not work. */
+bool hr_service_check(const struct hr_service_config *c, void (*say)(const char *text));
 
 #endif

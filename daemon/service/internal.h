@@ -10,17 +10,21 @@
 
 #include <uv.h>
 
+#include "common/host.h"
 #include "daemon/fdstore.h"
 #include "daemon/kept.h"
 #include "daemon/private.h"
 #include "daemon/service/config.h"
+#include "daemon/service/policy.h"
 #include "net/metrics.h"
 #include "proto/abi.h"
 
-#define JOB_BYTES   256u
-#define GUESTS_MOST 1024u /* connections of shims that have not said hello */
-#define GUEST_MS    1000u
-#define ASKERS_MOST 256u /* connections to control.sock */
+#define JOB_BYTES    256u
+#define SERVICE_PATH 256u /* of a job's file: below `runtime` */
+#define JOB_PREFIX   20u
+#define GUESTS_MOST  1024u /* connections of shims that have not said hello */
+#define GUEST_MS     1000u
+#define ASKERS_MOST  256u /* connections to control.sock */
 
 /* What only grows: keys of a worker's messages, and fields. */
 #define COUNTS(X)                                                                                  \
@@ -39,7 +43,14 @@ struct counts {
 #undef FIELD
 };
 
-enum job_state { JOB_STARTING, JOB_RUNNING, JOB_ENDING, JOB_DRAINING };
+enum job_state {
+	JOB_STARTING,
+	JOB_RUNNING,
+	JOB_ENDING,
+	JOB_DRAINING,
+	JOB_OFF, /* known, and not recorded: it has no worker */
+	JOB_STATES
+};
 
 struct service;
 
@@ -53,6 +64,7 @@ struct job {
 	uint32_t uid, attempt;
 	uint64_t key; /* names its file */
 	bool registered;
+	enum hr_policy policy;
 	enum job_state state;
 	/* its worker */
 	pid_t pid; /* 0: none */
@@ -104,14 +116,15 @@ struct asker {
 };
 
 struct service {
-	const struct hr_service_config *c;
+	struct hr_service_config *c;
+	const struct hr_config_source *from;
 	uv_loop_t loop;
 	uv_poll_t shim_poll, control_poll, notify_poll;
 	uv_signal_t sigterm, sigint, sigchld, sighup;
 	uv_timer_t tick;
 	int shim_fd, control_fd;
 	struct hr_notify notify;
-	char exe[4096], node[256], boot_id[64], jobs_folder[128];
+	char exe[4096], node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], jobs_folder[128];
 	struct job *jobs;
 	unsigned n_jobs;
 	struct guest *guests;
@@ -124,7 +137,6 @@ struct service {
 	uint64_t started_ms;
 	uint64_t spool_bytes;	     /* as a worker saw it last */
 	bool watchdog;		     /* systemd waits for signs of life */
-	uint64_t refused_said_ms;    /* 0: never */
 	uint64_t refused, unplaced;  /* shims: by a limit or another's job; without a job */
 	struct counts total, others; /* of all jobs since the start, and of those not `shown` */
 	uint64_t restarts;	     /* of workers that were killed */
@@ -132,23 +144,28 @@ struct service {
 	struct hr_message in, out;
 };
 
-/* service.c: a line of the log, with a priority as systemd reads it. */
-enum { LOG_LINE_ERROR = 3, LOG_LINE_WARNING = 4, LOG_LINE_NOTICE = 5, LOG_LINE_INFO = 6 };
-__attribute__((format(printf, 2, 3))) void sv__log(int priority, const char *format, ...);
+/* service.c */
+struct hr_policy_rules sv__policy(const struct service *s);
 uint64_t sv__now_ms(const struct service *s);
-/* Closes and frees what a poll's data points at. */
-void sv__poll_free(uv_poll_t *poll, uv_close_cb freed);
 
 /* jobs.c */
 struct job_spec { /* of a job that is to begin */
 	const char *id, *scheduler, *name;
 	const char *ranks, *local_ranks;
-	uint32_t uid, attempt, ranks_expected, level;
+	const char *account, *partition; /* may be NULL, as ranks */
+	uint32_t uid, attempt, ranks_expected;
+	int level; /* enum hr_level; -1: as policy and configuration say */
 	bool registered;
 };
 #define ANY_ATTEMPT (-1)
 /* Of several attempts the latest. */
 struct job *sv__job_find(struct service *s, const char *id, int64_t attempt);
+/* "starting", "running", ...: of job_state. */
+const char *sv__job_state(enum job_state state);
+/* Its file (a private configuration, private.h); with a suffix, one that is being written. */
+void sv__job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH]);
+/* What systemd calls its descriptors begins with this. */
+void sv__job_prefix(const struct job *job, char ret[JOB_PREFIX]);
 /* The job of a process of `uid` that says so: the announced one of that name, else one of that user's own. */
 struct job *sv__job_named(struct service *s, const char *name, uint32_t uid);
 /* The job, with a worker; NULL with *ret_error (malloc'ed). */

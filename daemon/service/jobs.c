@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/fnv.h"
+#include "common/log.h"
 #include "common/text.h"
 #include "daemon/fdstore.h"
 #include "daemon/service/internal.h"
@@ -28,6 +29,14 @@ struct job *sv__job_find(struct service *s, const char *id, int64_t attempt)
 		if (strcmp(job->id, id) == 0 && (attempt == ANY_ATTEMPT || job->attempt == attempt))
 			return job;
 	return NULL;
+}
+
+const char *sv__job_state(enum job_state state)
+{
+	static const char *const names[JOB_STATES] = {"starting", "running", "ending", "draining",
+						      "off"};
+
+	return names[state];
 }
 
 static bool goes_by(const struct job *job, const char *name)
@@ -61,41 +70,33 @@ static unsigned unannounced_of(const struct service *s, uint32_t uid)
 
 /* ---- its file --------------------------------------------------------------------------------------- */
 
-static void conf_path(const struct job *job, const char *suffix, char ret[256])
+void sv__job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH])
 {
-	snprintf(ret, 256, "%s/%016" PRIx64 ".conf%s", job->service->jobs_folder, job->key, suffix);
+	snprintf(ret, SERVICE_PATH, "%s/%016" PRIx64 ".conf%s", job->service->jobs_folder, job->key,
+		 suffix);
 }
 
-static int write_all(int fd, const char *text, size_t bytes)
+void sv__job_prefix(const struct job *job, char ret[JOB_PREFIX])
 {
-	while (bytes > 0) {
-		ssize_t n = write(fd, text, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
+	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
 /* In one step: a service that is killed leaves the old one or the new one. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	struct hr_message *m = &job->service->out;
-	char path[256], fresh[256];
+	char path[SERVICE_PATH], fresh[SERVICE_PATH];
 	int fd, r = hr_private_config_pack(config, m);
 
 	if (r < 0)
 		return r;
-	conf_path(job, "", path);
-	conf_path(job, "~", fresh);
+	sv__job_conf(job, "", path);
+	sv__job_conf(job, "~", fresh);
 	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, m->text, m->bytes);
+	errno = EIO; /* when it is written in part */
+	r = write(fd, m->text, m->bytes) == (ssize_t)m->bytes ? 0 : -errno;
 	close(fd);
 	if (r == 0 && rename(fresh, path) < 0)
 		r = -errno;
@@ -106,10 +107,10 @@ static int write_conf(struct job *job, const struct hr_private_config *config)
 
 static int read_conf(const struct job *job, struct hr_private_config *ret)
 {
-	char path[256];
+	char path[SERVICE_PATH];
 	int fd, r;
 
-	conf_path(job, "", path);
+	sv__job_conf(job, "", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -131,8 +132,8 @@ static void note(struct job *job)
 		hr_private_config_done(&config);
 	}
 	if (r < 0)
-		sv__log(LOG_LINE_WARNING, "job %s: its state cannot be noted: %s", job->id,
-			strerrordesc_np(-r));
+		hr_log(HR_LOG_WARNING, "job %s: its state cannot be noted: %s", job->id,
+		       strerrordesc_np(-r));
 }
 
 /* ---- beginning -------------------------------------------------------------------------------------- */
@@ -208,13 +209,18 @@ static int write_first(struct job *job, const struct job_spec *spec)
 			    .attempt = job->attempt},
 		     .uid = job->uid,
 		     .job_name = spec->name,
-		     .level = (int)spec->level,
+		     .account = spec->account,
+		     .partition = spec->partition,
+		     .level = (int)job->level,
 		     .max_bytes = s->c->max_size_bytes,
 		     .ranks = spec->ranks,
 		     .local_ranks = spec->local_ranks,
 		     .ranks_expected = spec->ranks_expected,
 		     .max_sessions = (uint32_t)s->c->max_sessions,
-		     .max_ring_bytes = s->c->max_ring_bytes},
+		     .max_ring_bytes = s->c->max_ring_bytes,
+		     .privacy = {.paths = s->c->paths,
+				 .keep = (uint32_t)s->c->paths_keep,
+				 .commands = s->c->command_lines}},
 	    .collectors = s->c->collectors,
 	    .tls_cert = s->c->tls_cert,
 	    .tls_key = s->c->tls_key,
@@ -222,6 +228,8 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	    .spool_bytes = s->c->spool_bytes,
 	    .scheduler = job->scheduler,
 	    .registered = spec->registered,
+	    .policy = job->policy,
+	    .privacy_key = s->c->privacy_key,
 	};
 
 	if (getrandom(&config.node.id.instance, sizeof(config.node.id.instance), 0) < 0)
@@ -229,10 +237,32 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	return write_conf(job, &config);
 }
 
+/* As the site wants it, and the one who begins it. */
+static void decide(struct job *job, const struct job_spec *spec)
+{
+	const struct hr_policy_rules rules = sv__policy(job->service);
+	struct hr_decision d = hr_policy_decide(&rules, spec->uid, spec->partition);
+	int level = spec->level >= 0 ? spec->level : d.level;
+
+	job->policy = d.policy;
+	if (level < 0)
+		level = HR_LEVEL_COUNTERS + (int)job->service->c->level;
+	job->level = job->level_base = (uint32_t)level;
+}
+
+/* Its worker, if it is to be recorded. */
+static int start(struct job *job)
+{
+	if (job->policy != HR_POLICY_OFF)
+		return sv__worker_start(job);
+	job->state = JOB_OFF;
+	return 0;
+}
+
 struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char **ret_error)
 {
 	struct job *job;
-	char path[256];
+	char path[SERVICE_PATH];
 	int r = check_spec(s, spec, ret_error);
 
 	if (r < 0)
@@ -244,20 +274,21 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 	}
 	job->registered = spec->registered;
 	snprintf(job->name, sizeof(job->name), "%s", spec->name ? spec->name : "");
-	job->level = job->level_base = spec->level;
+	decide(job, spec);
 	r = write_first(job, spec);
 	if (r == 0)
-		r = sv__worker_start(job);
+		r = start(job);
 	if (r < 0) {
 		hr_text_fail(r, ret_error, "job %s cannot be recorded: %s", spec->id,
 			     strerrordesc_np(-r));
-		conf_path(job, "", path);
+		sv__job_conf(job, "", path);
 		unlink(path);
 		drop(job);
 		return NULL;
 	}
-	sv__log(LOG_LINE_INFO, "job %s of user %u begins%s", job->id, job->uid,
-		job->registered ? "" : ": nobody has announced it");
+	hr_log(HR_LOG_INFO, "job %s of user %u begins%s%s", job->id, job->uid,
+	       job->registered ? "" : ": nobody has announced it",
+	       job->policy == HR_POLICY_OFF ? ": not recorded, by policy" : "");
 	return job;
 }
 
@@ -265,9 +296,9 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 
 static void take_descriptors(struct job *job, struct hr_inherited *list, size_t n)
 {
-	char prefix[20];
+	char prefix[JOB_PREFIX];
 
-	snprintf(prefix, sizeof(prefix), "%016" PRIx64 ".", job->key);
+	sv__job_prefix(job, prefix);
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].fd < 0 || strncmp(list[i].name, prefix, strlen(prefix)) != 0)
 			continue;
@@ -287,8 +318,8 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 	if (r == 0 && !config.node.id.job)
 		r = -EBADMSG;
 	if (r != 0) {
-		sv__log(LOG_LINE_WARNING, "%s/%s: %s: it is left alone", s->jobs_folder, name,
-			strerrordesc_np(-r));
+		hr_log(HR_LOG_WARNING, "%s/%s: %s: it is left alone", s->jobs_folder, name,
+		       strerrordesc_np(-r));
 		return;
 	}
 	job = add(s, config.node.id.job, config.scheduler ? config.scheduler : "", config.node.uid,
@@ -299,13 +330,15 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		snprintf(job->name, sizeof(job->name), "%s",
 			 config.node.job_name ? config.node.job_name : "");
 		job->level = job->level_base = (uint32_t)config.node.level;
+		job->policy =
+		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
-		r = sv__worker_start(job);
+		r = start(job);
 		if (r == 0 && config.end_state)
 			sv__job_end(job, config.end_state, 0, IDLE_DRAIN_MS);
-		sv__log(r < 0 ? LOG_LINE_ERROR : LOG_LINE_INFO,
-			"job %s goes on, with %zu descriptors%s%s", job->id, job->kept.n,
-			r < 0 ? ": " : "", r < 0 ? strerrordesc_np(-r) : "");
+		hr_log(r < 0 ? HR_LOG_ERROR : HR_LOG_INFO,
+		       "job %s goes on, with %zu descriptors%s%s", job->id, job->kept.n,
+		       r < 0 ? ": " : "", r < 0 ? strerrordesc_np(-r) : "");
 	}
 	hr_private_config_done(&config);
 }
@@ -336,6 +369,10 @@ void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_
 	snprintf(job->end_state, sizeof(job->end_state), "%s", state);
 	job->linger_ms = linger_ms;
 	job->drain_ms = drain_ms;
+	if (job->state == JOB_OFF) {
+		sv__job_forget(job);
+		return;
+	}
 	if (!noted)
 		note(job);
 	if (job->state == JOB_STARTING) /* said when it is ready */
@@ -361,7 +398,7 @@ void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms)
 {
 	job->level = level;
 	job->level_until_ms = for_ms != 0 ? sv__now_ms(job->service) + for_ms : 0;
-	if (for_ms == 0) {
+	if (for_ms == 0 && level != job->level_base) {
 		job->level_base = level;
 		note(job);
 	}
@@ -379,18 +416,19 @@ void sv__job_ready(struct job *job)
 
 void sv__job_forget(struct job *job)
 {
-	char path[256], name[64 + NAME_MAX];
+	char path[SERVICE_PATH], prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
 
+	sv__job_prefix(job, prefix);
 	for (size_t i = 0; i < job->kept.n; i++) {
-		snprintf(name, sizeof(name), "%016" PRIx64 ".%s", job->key, job->kept.list[i].name);
+		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);
 		hr_fdstore_remove(name);
 	}
-	conf_path(job, "", path);
+	sv__job_conf(job, "", path);
 	unlink(path);
 	sv__askers_done(job);
-	sv__log(LOG_LINE_INFO,
-		"job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
-		job->id, job->counts.events, job->stats.unsent_frames);
+	hr_log(HR_LOG_INFO,
+	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
+	       job->id, job->counts.events, job->stats.unsent_frames);
 	drop(job);
 }
 

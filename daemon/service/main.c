@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/text.h"
+#include "common/log.h"
 #include "daemon/service/service.h"
 
 #define EXIT_USAGE 2
@@ -23,94 +21,40 @@ static void help(void)
 	hr_config_help(hr_service_keys, hr_service_n_keys, stdout);
 }
 
-static int say(const char *error)
+static void say(const char *text)
 {
-	fprintf(stderr, "headraced: %s\n", error ? error : "no memory");
-	return -EINVAL;
-}
-
-static void warn(const char *text)
-{
-	fprintf(stderr, "<4>%s\n", text);
-}
-
-/* The file first: flags win. Unknown keys are mistakes where the file is checked, and warnings where it is used. */
-static int read_file(struct hr_service_config *c, const char *path, bool check)
-{
-	char *error = NULL;
-	int r;
-
-	if (!path && access(HR_SERVICE_CONFIG_FILE, F_OK) < 0)
-		return 0;
-	r = hr_config_file(hr_service_keys, hr_service_n_keys, c,
-			   path ? path : HR_SERVICE_CONFIG_FILE, check ? NULL : warn, &error);
-	if (r < 0)
-		say(error);
-	free(error);
-	return r;
-}
-
-static int read_flags(struct hr_service_config *c, int argc, char **argv)
-{
-	char *error = NULL;
-	int r = 0;
-
-	for (int i = 1; i < argc && r == 0;) {
-		if (strcmp(argv[i], "--config") == 0) {
-			i += 2;
-		} else if (strcmp(argv[i], "--check-config") == 0) {
-			i++;
-		} else {
-			r = hr_config_flag(hr_service_keys, hr_service_n_keys, c, argc, argv, &i,
-					   &error);
-			if (r == -ENOENT)
-				fprintf(
-				    stderr,
-				    "headraced: %s is no option: see headraced service --help\n",
-				    argv[i]);
-			else if (r < 0)
-				say(error);
-		}
-	}
-	free(error);
-	return r;
+	hr_log(HR_LOG_ERROR, "%s", text);
 }
 
 int hr_service_main(int argc, char **argv)
 {
-	struct hr_service_config c = {0};
-	const char *path = NULL;
-	char *error = NULL;
-	bool check = false;
-	int r, status = EXIT_USAGE;
+	const struct hr_config_source from = {
+	    .keys = hr_service_keys,
+	    .n = hr_service_n_keys,
+	    .file = HR_SERVICE_CONFIG_FILE,
+	    .argc = argc - 1,
+	    .argv = argv + 1,
+	    .help = "headraced service --help",
+	    .say = say,
+	};
+	struct hr_service_config config = {0};
+	int status = EXIT_USAGE;
+	bool good;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0) {
 			help();
 			return EXIT_SUCCESS;
 		}
-		check = check || strcmp(argv[i], "--check-config") == 0;
-		if (strcmp(argv[i], "--config") == 0) {
-			if (++i == argc) {
-				say("--config needs a file");
-				return EXIT_USAGE;
-			}
-			path = argv[i];
-		}
 	}
-	r = hr_config_init(hr_service_keys, hr_service_n_keys, &c);
-	if (r == 0)
-		r = read_file(&c, path, check);
-	if (r == 0)
-		r = read_flags(&c, argc, argv);
-	if (r == 0) {
-		r = hr_service_config_check(&c, &error);
-		if (r < 0)
-			say(error);
-		free(error);
-	}
-	if (r == 0)
-		status = check ? EXIT_SUCCESS : hr_service_run(&c);
-	hr_config_done(hr_service_keys, hr_service_n_keys, &c);
+	good = hr_config_load(&from, &config) == 0;
+	good &= hr_service_config_check(&config, say);
+	if (hr_config_asks_check(&from))
+		status = !hr_service_check(&config, say) && good ? EXIT_FAILURE
+			 : good					 ? EXIT_SUCCESS
+								 : EXIT_USAGE;
+	else if (good)
+		status = hr_service_run(&from, &config);
+	hr_config_done(hr_service_keys, hr_service_n_keys, &config);
 	return status;
 }

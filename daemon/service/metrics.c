@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "daemon/service/internal.h"
 
 #define COUNTER HR_METRIC_COUNTER
@@ -62,14 +63,14 @@ static uint64_t lost(const struct counts *c)
 
 static void write_jobs(const struct service *s, FILE *out)
 {
-	static const char *const states[] = {"starting", "running", "ending", "draining"};
-	unsigned n[sizeof(states) / sizeof(states[0])] = {0};
+	unsigned n[JOB_STATES] = {0};
 
 	for (const struct job *job = s->jobs; job; job = job->next)
 		n[job->state]++;
 	hr_metric(out, "headrace_node_jobs", GAUGE, "Jobs on this node.");
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		hr_metric_value(out, "headrace_node_jobs", n[i], "state", states[i], NULL);
+	for (size_t i = 0; i < JOB_STATES; i++)
+		hr_metric_value(out, "headrace_node_jobs", n[i], "state",
+				sv__job_state((enum job_state)i), NULL);
 }
 
 static void write_lost(const struct counts *c, FILE *out)
@@ -239,8 +240,8 @@ void sv__metrics_open(struct service *s)
 	if (!s->c->metrics || s->c->metrics[0] == '\0')
 		return;
 	if (hr_metrics_open(&s->loop, &config, &s->metrics, &error) < 0)
-		sv__log(LOG_LINE_ERROR, "%s", error ? error : "metrics: no memory");
+		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: no memory");
 	else
-		sv__log(LOG_LINE_INFO, "metrics at %s", hr_metrics_address(s->metrics));
+		hr_log(HR_LOG_INFO, "metrics at %s", hr_metrics_address(s->metrics));
 	free(error);
 }

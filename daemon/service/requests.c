@@ -2,8 +2,6 @@
 #include "daemon/service/requests.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
+#include "common/users.h"
 #include "daemon/service/internal.h"
 
 /* ---- connections ------------------------------------------------------------------------------------ */
@@ -71,43 +70,7 @@ void sv__askers_leave(struct service *s)
 		asker_leave(s->askers);
 }
 
-/* ---- who may ---------------------------------------------------------------------------------------- */
-
-/* In the group `operators`, by the user database; a look-up each time, for people are moved. */
-static bool is_operator(const struct service *s, uint32_t uid)
-{
-	struct passwd *user;
-	struct group *group;
-	gid_t groups[256], gid;
-	int n = 256;
-
-	if (uid == 0)
-		return true;
-	if (!s->c->operators || s->c->operators[0] == '\0')
-		return false;
-	/* NOLINTBEGIN(concurrency-mt-unsafe): the service has one thread */
-	group = getgrnam(s->c->operators);
-	if (!group)
-		return false;
-	gid = group->gr_gid;
-	user = getpwuid(uid);
-	/* NOLINTEND(concurrency-mt-unsafe) */
-	if (!user || getgrouplist(user->pw_name, user->pw_gid, groups, &n) < 0)
-		return false;
-	for (int i = 0; i < n; i++)
-		if (groups[i] == gid)
-			return true;
-	return false;
-}
-
 /* ---- what they ask ---------------------------------------------------------------------------------- */
-
-static const char *state_name(const struct job *job)
-{
-	static const char *const names[] = {"starting", "running", "ending", "draining"};
-
-	return names[job->state];
-}
 
 static void add_job(struct hr_message *m, const struct job *job)
 {
@@ -119,7 +82,8 @@ static void add_job(struct hr_message *m, const struct job *job)
 	hr_message_add_int(m, "attempt", job->attempt);
 	hr_message_add_int(m, "uid", job->uid);
 	hr_message_add(m, "name", job->name);
-	hr_message_add(m, "state", state_name(job));
+	hr_message_add(m, "state", sv__job_state(job->state));
+	hr_message_add(m, "policy", hr_policy_name(job->policy));
 	hr_message_add_int(m, "announced", job->registered);
 	hr_message_add_int(m, "level", job->level);
 	hr_message_add_int(m, "level_for_ms",
@@ -145,7 +109,7 @@ static void do_status(struct asker *a)
 {
 	struct service *s = a->service;
 	struct hr_message *m = &s->out;
-	bool all = is_operator(s, a->uid);
+	bool all = hr_user_is_operator(a->uid, s->c->operators);
 
 	hr_message_init(m, "status");
 	hr_message_add_int(m, "version", HR_SERVICE_VERSION);
@@ -177,7 +141,9 @@ static const char *text(const struct hr_message *m, const char *key, char *out, 
 
 static void do_begin(struct asker *a, const struct hr_message *m)
 {
-	char id[JOB_BYTES], scheduler[JOB_BYTES], name[JOB_BYTES], ranks[1024], local_ranks[1024];
+	char id[JOB_BYTES], scheduler[JOB_BYTES], name[JOB_BYTES];
+	char account[JOB_BYTES], partition[JOB_BYTES];
+	char ranks[1024], local_ranks[1024];
 	struct service *s = a->service;
 	struct job_spec spec = {
 	    .id = text(m, "job", id, sizeof(id)),
@@ -188,7 +154,9 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	    .uid = (uint32_t)hr_message_get_int(m, "uid", -1),
 	    .attempt = (uint32_t)hr_message_get_int(m, "attempt", 0),
 	    .ranks_expected = (uint32_t)hr_message_get_int(m, "ranks_expected", 0),
-	    .level = (uint32_t)hr_message_get_int(m, "level", s->c->level + HR_LEVEL_COUNTERS),
+	    .account = text(m, "account", account, sizeof(account)),
+	    .partition = text(m, "partition", partition, sizeof(partition)),
+	    .level = (int)hr_message_get_int(m, "level", -1),
 	    .registered = true,
 	};
 	char *error = NULL;
@@ -254,8 +222,12 @@ static void do_level(struct asker *a, const struct hr_message *m)
 
 	if (!job)
 		return;
-	if (a->uid != job->uid && !is_operator(a->service, a->uid)) {
+	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators)) {
 		refuse(a, -EPERM, "the job is another user's");
+		return;
+	}
+	if (job->state == JOB_OFF) {
+		refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
 		return;
 	}
 	if (level < HR_LEVEL_COUNTERS || level > HR_LEVEL_TRACE) {

@@ -9,16 +9,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "daemon/hello.h"
 #include "daemon/service/internal.h"
 
-#define SAY_AGAIN_MS 60000u /* between two lines about who was refused */
-#define ACCEPT_MOST  256u   /* in one turn of the loop */
+#define ACCEPT_MOST 256u /* in one turn of the loop */
 
 /* What a hello says of its job. */
 struct named {
 	char job[JOB_BYTES];	   /* HEADRACE_JOB */
 	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID and its like */
+	bool asked;		   /* HEADRACE=on */
 };
 
 /* In order of preference; the first that is set counts. */
@@ -41,12 +42,14 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 	size_t rank = sizeof(scheduler_names) / sizeof(scheduler_names[0]), at = 0;
 	struct hr_hello_item item;
 
-	ret->job[0] = ret->scheduler[0] = '\0';
+	*ret = (struct named){.asked = false};
 	while (hr_hello_next(message, bytes, &at, &item)) {
 		if (item.kind != HR_ITEM_ENV)
 			continue;
 		if (item.bytes > 13 && memcmp(item.value, "HEADRACE_JOB=", 13) == 0)
 			take_value(&item, 13, ret->job);
+		if (item.bytes == 11 && memcmp(item.value, "HEADRACE=on", 11) == 0)
+			ret->asked = true;
 		for (size_t i = 0; i < rank; i++) {
 			size_t n = strlen(scheduler_names[i]);
 
@@ -104,40 +107,53 @@ static bool cgroup_job(pid_t pid, char ret[JOB_BYTES])
 
 /* ---- whose ------------------------------------------------------------------------------------------ */
 
+/* Once a minute for each user. */
+static void say_refused(const struct ucred *peer, const char *why)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "refused %u", peer->uid);
+	hr_log_about(HR_LOG_WARNING, key, "process %d of user %u is not recorded: %s",
+		     (int)peer->pid, peer->uid, why);
+}
+
 /* A name that the process could choose itself is one among its user's own: nobody takes another's id, here or at a collector. */
 static struct job *begin_unannounced(struct service *s, const char *name, bool certain,
 				     const struct ucred *peer)
 {
 	char own[JOB_BYTES + 16];
-	struct job_spec spec = {.id = certain ? name : own,
-				.scheduler = name,
-				.uid = peer->uid,
-				.level = s->c->level + HR_LEVEL_COUNTERS};
+	struct job_spec spec = {
+	    .id = certain ? name : own, .scheduler = name, .uid = peer->uid, .level = -1};
 	char *error = NULL;
 	struct job *job;
 
 	snprintf(own, sizeof(own), "u%u-%s", peer->uid, name);
 	job = sv__job_begin(s, &spec, &error);
 
-	if (!job && s->refused++ == 0)
-		sv__log(LOG_LINE_WARNING, "a process of user %u is not recorded: %s", peer->uid,
-			error);
+	if (!job) {
+		s->refused++;
+		say_refused(peer, error ? error : "no memory");
+	}
 	free(error);
 	return job;
 }
 
 static void refuse_other(struct service *s, const struct job *job, const struct ucred *peer)
 {
-	uint64_t now = sv__now_ms(s);
+	char why[JOB_BYTES + 64];
 
 	s->refused++;
-	if (s->refused_said_ms != 0 && now - s->refused_said_ms < SAY_AGAIN_MS)
-		return;
-	s->refused_said_ms = now;
-	sv__log(LOG_LINE_WARNING,
-		"process %d of user %u names job %s of user %u: not recorded (%" PRIu64
-		" refused so far)",
-		(int)peer->pid, peer->uid, job->id, job->uid, s->refused);
+	snprintf(why, sizeof(why), "it names job %s of user %u", job->id, job->uid);
+	say_refused(peer, why);
+}
+
+/* Of a job that nobody has announced. */
+static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
+{
+	const struct hr_policy_rules rules = sv__policy(s);
+	enum hr_policy policy = hr_policy_decide(&rules, peer->uid, NULL).policy;
+
+	return policy == HR_POLICY_RECORD || (policy == HR_POLICY_ASKED && named->asked);
 }
 
 /* NULL: it is not to be recorded. */
@@ -157,14 +173,16 @@ static struct job *job_of_peer(struct service *s, const struct ucred *peer,
 	}
 	job = sv__job_named(s, name, peer->uid);
 	if (!job)
-		return s->c->unregistered == HR_UNREGISTERED_RECORD
+		return s->c->unregistered == HR_UNREGISTERED_RECORD && may_record(s, peer, named)
 			   ? begin_unannounced(s, name, certain, peer)
 			   : NULL;
 	if (job->uid != peer->uid && peer->uid != 0) {
 		refuse_other(s, job, peer);
 		return NULL;
 	}
-	return job->state == JOB_DRAINING ? NULL : job;
+	if (job->policy == HR_POLICY_ASKED && !named->asked)
+		return NULL;
+	return job->state == JOB_DRAINING || job->state == JOB_OFF ? NULL : job;
 }
 
 /* ---- on --------------------------------------------------------------------------------------------- */

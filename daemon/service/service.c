@@ -4,33 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/host.h"
+#include "common/log.h"
+#include "common/text.h"
 #include "daemon/fdstore.h"
 #include "daemon/service/internal.h"
-#include "net/address.h"
 
 #define TICK_MS		1000u
 #define UPLINK_AGAIN_MS 10000u
 #define UPLINK_RECOVER	"60s"
 #define SHIM_BACKLOG	4096
-
-void sv__log(int priority, const char *format, ...)
-{
-	char text[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	fprintf(stderr, "<%d>%s\n", priority, text);
-}
 
 uint64_t sv__now_ms(const struct service *s)
 {
@@ -111,6 +100,38 @@ static void on_stop(uv_signal_t *handle, int signum)
 	uv_stop(&s->loop);
 }
 
+/* Jobs that run go on as they began; who asks, and jobs that begin, meet the new one. */
+static void on_reload(uv_signal_t *handle, int signum)
+{
+	struct service *s = handle->data;
+	struct hr_service_config fresh = {0}, old;
+
+	(void)signum;
+	hr_fdstore_notify("RELOADING=1");
+	if (hr_config_load(s->from, &fresh) < 0 || !hr_service_config_check(&fresh, s->from->say)) {
+		hr_log(HR_LOG_ERROR, "SIGHUP: the configuration stays as it was");
+	} else {
+		hr_config_keep_fixed(hr_service_keys, hr_service_n_keys, s->c, &fresh,
+				     s->from->say);
+		old = *s->c;
+		*s->c = fresh;
+		fresh = old;
+		hr_log(HR_LOG_INFO, "SIGHUP: the configuration was read anew");
+		if (s->uplink != 0)
+			kill(s->uplink, SIGTERM);
+		s->uplink_ms = 0; /* another one, with what is said now */
+	}
+	hr_config_done(hr_service_keys, hr_service_n_keys, &fresh);
+	hr_fdstore_notify("READY=1");
+}
+
+struct hr_policy_rules sv__policy(const struct service *s)
+{
+	return (struct hr_policy_rules){.policy = s->c->policy,
+					.partitions = s->c->policy_partitions,
+					.users = s->c->policy_users};
+}
+
 static void watch(struct service *s, uv_poll_t *poll, int fd, uv_poll_cb cb)
 {
 	poll->data = s;
@@ -138,6 +159,7 @@ static int start_loop(struct service *s)
 	watch_signal(s, &s->sigchld, SIGCHLD, on_child);
 	watch_signal(s, &s->sigterm, SIGTERM, on_stop);
 	watch_signal(s, &s->sigint, SIGINT, on_stop);
+	watch_signal(s, &s->sighup, SIGHUP, on_reload);
 	s->tick.data = s;
 	uv_timer_init(&s->loop, &s->tick);
 	return uv_timer_start(&s->tick, on_tick, 0, TICK_MS);
@@ -147,7 +169,7 @@ static int start_loop(struct service *s)
 
 static int fail(int r, const char *what, const char *name)
 {
-	sv__log(LOG_LINE_ERROR, "%s %s: %s", what, name, strerrordesc_np(-r));
+	hr_log(HR_LOG_ERROR, "%s %s: %s", what, name, strerrordesc_np(-r));
 	return r;
 }
 
@@ -202,30 +224,14 @@ static int open_folders(struct service *s)
 
 static void name_node(struct service *s)
 {
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, s->boot_id, sizeof(s->boot_id) - 1) : -1;
+	ssize_t n = readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1);
 
-	if (fd >= 0)
-		close(fd);
-	snprintf(s->boot_id + (n > 0 ? strcspn(s->boot_id, "\n") : 0), 8, "%s",
-		 n > 0 ? "" : "unknown");
-	if (s->c->node && s->c->node[0] != '\0')
-		snprintf(s->node, sizeof(s->node), "%s", s->c->node);
-	else if (gethostname(s->node, sizeof(s->node)) < 0)
-		snprintf(s->node, sizeof(s->node), "localhost");
-	s->node[sizeof(s->node) - 1] = '\0';
-	n = readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1);
 	s->exe[n > 0 ? n : 0] = '\0';
-}
-
-static void many_files(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	hr_host_boot_id(s->boot_id);
+	if (hr_text_given(s->c->node))
+		snprintf(s->node, sizeof(s->node), "%s", s->c->node);
+	else
+		hr_host_name(s->node);
 }
 
 static int start(struct service *s)
@@ -234,9 +240,9 @@ static int start(struct service *s)
 	size_t n = 0;
 	int r = open_folders(s);
 
-	many_files();
+	(void)hr_host_raise_files();
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	signal(SIGHUP, SIG_IGN); /* until the loop hears it */
 	signal(SIGCHLD, SIG_DFL);
 	if (r == 0 && hr_fdstore_inherit(&list, &n) < 0)
 		n = 0;
@@ -289,7 +295,7 @@ static void stop(struct service *s)
 	}
 }
 
-int hr_service_run(const struct hr_service_config *config)
+int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config)
 {
 	struct service *s = calloc(1, sizeof(*s));
 	int status = EXIT_FAILURE;
@@ -297,14 +303,15 @@ int hr_service_run(const struct hr_service_config *config)
 	if (!s)
 		return EXIT_FAILURE;
 	s->c = config;
+	s->from = from;
 	s->shim_fd = s->control_fd = s->notify.fd = -1;
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);
 	if (start(s) == 0) {
 		sv__metrics_open(s);
 		hr_fdstore_notify("READY=1");
-		sv__log(LOG_LINE_INFO, "headraced %s on node %s, %u jobs", HEADRACE_VERSION,
-			s->node, s->n_jobs);
+		hr_log(HR_LOG_INFO, "headraced %s on node %s, %u jobs", HEADRACE_VERSION, s->node,
+		       s->n_jobs);
 		uv_run(&s->loop, UV_RUN_DEFAULT);
 		hr_fdstore_notify("STOPPING=1");
 		stop(s);

@@ -31,8 +31,11 @@
 
 #include "daemon/service/config.h"
 
-/* Runs until SIGTERM or SIGINT. Returns the exit status; failures go to standard error. */
-int hr_service_run(const struct hr_service_config *config);
+/*
+ * Runs until SIGTERM or SIGINT. Returns the exit status; failures go to standard error. SIGHUP reads the configuration anew from
+ * where it came.
+ */
+int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config);
 
 /* `headraced service [OPTION...]` */
 int hr_service_main(int argc, char **argv);

@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include "common/log.h"
 #include "daemon/fdstore.h"
 #include "daemon/private.h"
 #include "daemon/private_uplink.h"
@@ -199,11 +200,30 @@ static int open_spool(struct worker *w, char **ret_error)
 	return r;
 }
 
+/* The rules of the service, with the key of their file. */
+static int open_privacy(struct worker *w)
+{
+	struct hr_privacy_rules *rules = &w->config.node.privacy;
+	char *error = NULL;
+	int r;
+
+	if (rules->paths == HR_PATHS_FULL)
+		return 0;
+	r = hr_privacy_key(w->config.privacy_key, rules->key, &error);
+	if (error)
+		hr_log(HR_LOG_ERROR, "job %s: %s: pseudonyms of this job are its own",
+		       w->config.node.id.job, error);
+	free(error);
+	return r;
+}
+
 static int start_node(struct worker *w, int config_fd, int door_fd)
 {
 	char *error = NULL;
 	int r = hr_private_config_read(config_fd, &w->config);
 
+	if (r == 0)
+		r = open_privacy(w);
 	if (r == 0)
 		r = open_spool(w, &error);
 	if (r == 0) {
@@ -215,11 +235,11 @@ static int start_node(struct worker *w, int config_fd, int door_fd)
 		r = hr_node_start(w->node);
 	if (r < 0 &&
 	    r != -ESTALE) /* all but the last words were said: the spool's uplink ends it */
-		fprintf(stderr, "<3>job %s: %s\n",
-			w->config.node.id.job ? w->config.node.id.job : "?",
-			error ? error : strerrordesc_np(-r));
+		hr_log(HR_LOG_ERROR, "job %s: %s",
+		       w->config.node.id.job ? w->config.node.id.job : "?",
+		       error ? error : strerrordesc_np(-r));
 	free(error);
-	return r == -ESTALE ? -ESTALE : r;
+	return r;
 }
 
 static int start_loop(struct worker *w)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/now.h"
 #include "daemon/fdstore.h"
 #include "daemon/service/internal.h"
@@ -87,7 +88,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 void sv__worker_tell(struct job *job, const struct hr_message *m)
 {
 	if (job->channel >= 0 && hr_control_send(job->channel, m) < 0)
-		sv__log(LOG_LINE_WARNING, "job %s: its process does not listen", job->id);
+		hr_log(HR_LOG_WARNING, "job %s: its process does not listen", job->id);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */
@@ -103,9 +104,10 @@ static struct job *job_of(struct service *s, pid_t pid)
 /* Ours and systemd's, under the job's name. */
 static void keep_end(struct job *job, const char *name, int fd)
 {
-	char full[32];
+	char prefix[JOB_PREFIX], full[JOB_PREFIX + 16];
 
-	snprintf(full, sizeof(full), "%016" PRIx64 ".%s", job->key, name);
+	sv__job_prefix(job, prefix);
+	snprintf(full, sizeof(full), "%s%s", prefix, name);
 	hr_fdstore_push(full, fd);
 	hr_kept_add(&job->kept, name, fd);
 }
@@ -161,26 +163,17 @@ static void become_worker(struct job *job, int conf, int channel, int door)
 {
 	struct service *s = job->service;
 	char *argv[] = {(char[]){"headraced"}, (char[]){"job"}, job->id, NULL};
-	int sockets[] = {channel, door};
-
-	char prefix[20];
 	const char *systemd = getenv("NOTIFY_SOCKET");
+	int sockets[] = {channel, door};
+	char prefix[JOB_PREFIX];
 
-	snprintf(prefix, sizeof(prefix), "%016" PRIx64 ".", job->key);
+	sv__job_prefix(job, prefix);
 	/* NOLINTBEGIN(concurrency-mt-unsafe): the service has one thread, this child no other either */
 	if (dup2(conf, STDIN_FILENO) < 0 || setenv("HEADRACE_FDSTORE_PREFIX", prefix, 1) < 0 ||
 	    (systemd && setenv("HEADRACE_FDSTORE", systemd, 1) < 0))
 		_exit(HR_KEPT_FAILED);
 	/* NOLINTEND(concurrency-mt-unsafe) */
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
-}
-
-static int kept(const struct job *job, const char *name)
-{
-	for (size_t i = 0; i < job->kept.n; i++)
-		if (strcmp(job->kept.list[i].name, name) == 0)
-			return job->kept.list[i].fd;
-	return -1;
 }
 
 /*
@@ -190,8 +183,8 @@ static int open_door(struct job *job, int *ret_theirs)
 {
 	int pair[2], big = DOOR_BYTES;
 
-	job->door = kept(job, "ours");
-	*ret_theirs = kept(job, "door");
+	job->door = hr_kept_find(&job->kept, "ours");
+	*ret_theirs = hr_kept_find(&job->kept, "door");
 	if (job->door >= 0 && *ret_theirs >= 0)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
@@ -199,8 +192,8 @@ static int open_door(struct job *job, int *ret_theirs)
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
 	keep_end(job, "ours", pair[0]);
 	keep_end(job, "door", pair[1]);
-	job->door = kept(job, "ours");
-	*ret_theirs = kept(job, "door");
+	job->door = hr_kept_find(&job->kept, "ours");
+	*ret_theirs = hr_kept_find(&job->kept, "door");
 	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
 }
 
@@ -235,10 +228,10 @@ static int start(struct job *job, int conf)
 
 int sv__worker_start(struct job *job)
 {
-	char path[256];
+	char path[SERVICE_PATH];
 	int conf, r;
 
-	snprintf(path, sizeof(path), "%s/%016" PRIx64 ".conf", job->service->jobs_folder, job->key);
+	sv__job_conf(job, "", path);
 	conf = open(path, O_RDONLY | O_CLOEXEC);
 	if (conf < 0)
 		return -errno;
@@ -273,18 +266,18 @@ static void ended(struct job *job, int status)
 	if (s->stopping)
 		return;
 	if (killed && !restarts_used_up(job)) {
-		sv__log(LOG_LINE_WARNING,
-			"job %s: its process was killed by signal %d: another goes on", job->id,
-			WTERMSIG(status));
+		hr_log(HR_LOG_WARNING,
+		       "job %s: its process was killed by signal %d: another goes on", job->id,
+		       WTERMSIG(status));
 		s->restarts++;
 		if (sv__worker_start(job) == 0)
 			return;
 	}
 	if (killed || WEXITSTATUS(status) != 0)
-		sv__log(LOG_LINE_ERROR,
-			"job %s is not recorded any more: its process ended with %s %d", job->id,
-			killed ? "signal" : "status",
-			killed ? WTERMSIG(status) : WEXITSTATUS(status));
+		hr_log(HR_LOG_ERROR,
+		       "job %s is not recorded any more: its process ended with %s %d", job->id,
+		       killed ? "signal" : "status",
+		       killed ? WTERMSIG(status) : WEXITSTATUS(status));
 	sv__job_forget(job);
 }
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --check-config: what the configuration names, looked at as the user who asks. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "common/users.h"
+#include "daemon/privacy.h"
+#include "daemon/service/config.h"
+#include "net/tls.h"
+
+static bool check_tls(const struct hr_service_config *c, void (*say)(const char *text))
+{
+	const struct hr_tls_files files = {.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca};
+	struct hr_tls *tls = NULL;
+	char *error = NULL;
+	int r;
+
+	if (!hr_text_given(c->tls_cert) || !hr_text_given(c->tls_key) || !hr_text_given(c->tls_ca))
+		return true;
+	r = hr_tls_new(&files, false, &tls, &error);
+	if (r < 0)
+		say(error ? error : "the certificates cannot be loaded");
+	free(error);
+	hr_tls_unref(tls);
+	return r == 0;
+}
+
+static bool check_key(const struct hr_service_config *c, void (*say)(const char *text))
+{
+	uint8_t key[32];
+	char *error = NULL;
+	bool good;
+
+	if (!hr_text_given(c->privacy_key))
+		return true;
+	(void)hr_privacy_key(c->privacy_key, key, &error);
+	good = !error;
+	if (error)
+		say(error);
+	free(error);
+	return good;
+}
+
+static bool check_operators(const struct hr_service_config *c, void (*say)(const char *text))
+{
+	char text[320];
+	gid_t group;
+
+	if (!hr_text_given(c->operators) || hr_group_by_name(c->operators, &group))
+		return true;
+	snprintf(text, sizeof(text), "operators: there is no group %.256s", c->operators);
+	say(text);
+	return false;
+}
+
+static bool check_spool(const struct hr_service_config *c, void (*say)(const char *text))
+{
+	char *text = NULL;
+
+	if (!hr_text_given(c->spool) || access(c->spool, W_OK | X_OK) == 0)
+		return true;
+	hr_text_fail(-errno, &text, "spool: cannot write to %s: %s", c->spool,
+		     strerrordesc_np(errno));
+	say(text ? text : "spool: cannot be written to");
+	free(text);
+	return false;
+}
+
+bool hr_service_check(const struct hr_service_config *c, void (*say)(const char *text))
+{
+	bool good = check_tls(c, say);
+
+	good &= check_key(c, say);
+	good &= check_operators(c, say);
+	good &= check_spool(c, say);
+	return good;
+}
