@@ -128,6 +128,8 @@ static void put_man(const struct hr_config_key *keys, size_t n, bool file, FILE 
 		put_default(&keys[i], otherwise, sizeof(otherwise));
 		put_roff(keys[i].help, to);
 		put_roff(otherwise, to);
+		if (keys[i].fixed && file)
+			fputs(" Changes with a restart, not a reload.", to);
 		putc('\n', to);
 	}
 }

@@ -33,13 +33,13 @@ static void say(const char *text)
 	fprintf(stderr, "headrace-collector: %s\n", text);
 }
 
-static int do_what_was_asked(const struct options *o)
+static int do_what_was_asked(struct options *o, const struct hr_config_source *from)
 {
 	if (o->remove)
 		return hr_admin_remove_job(o->config.store, o->job);
 	if (o->job)
 		return hr_admin_close_job(o->config.store, o->job, o->node);
-	return o->check ? EXIT_SUCCESS : hr_server_run(&o->config);
+	return o->check ? EXIT_SUCCESS : hr_server_run(from, &o->config);
 }
 
 /* All mistakes are said, not only the first. */
@@ -64,7 +64,7 @@ static int run(int argc, char **argv, struct options o)
 	else if (!good)
 		status = EXIT_USAGE;
 	else
-		status = do_what_was_asked(&o);
+		status = do_what_was_asked(&o, &from);
 	hr_config_done(hr_collector_keys, hr_collector_n_keys, &o.config);
 	return status;
 }

@@ -26,7 +26,8 @@ void hr_collector_help(FILE *to)
 	    "\n",
 	    to);
 	hr_config_help(hr_collector_keys, hr_collector_n_keys, to);
-	fputs("\nSIGTERM ends it when all that has come is on disk; SIGHUP reads certificates "
+	fputs("\nSIGTERM ends it when all that has come is on disk; SIGHUP reads configuration and "
+	      "certificates "
 	      "anew.\n",
 	      to);
 }
@@ -71,7 +72,8 @@ void hr_collector_man(FILE *to)
 	    ".SH SIGNALS\n"
 	    ".TP\n\\fBSIGTERM\\fR, \\fBSIGINT\\fR\ncommit and acknowledge what has come, seal "
 	    "segments, end; 10 s at most.\n"
-	    ".TP\n\\fBSIGHUP\\fR\nread certificates anew, for new connections.\n"
+	    ".TP\n\\fBSIGHUP\\fR\nread the configuration and certificates anew: certificates and "
+	    "operators for new connections, retention at once.\n"
 	    ".SH EXIT STATUS\n0 after SIGTERM or SIGINT; 2 for a mistake in file or flags; 125 "
 	    "when the store cannot be had (another collector holds it); 1 for all else.\n"
 	    ".SH FILES\n" HR_COLLECTOR_CONFIG_FILE ", /var/lib/headrace\n"

@@ -404,6 +404,11 @@ void hr_peers_dismiss(struct hr_peers *peers)
 	}
 }
 
+void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules)
+{
+	p->config.rules = *rules;
+}
+
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
 int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,

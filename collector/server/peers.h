@@ -37,6 +37,8 @@ struct hr_peers;
 
 int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,
 		 struct hr_queries *queries, struct hr_peers **ret);
+/* Of connections that come from now on. Its texts outlive the peers. */
+void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules);
 void hr_peers_free(struct hr_peers *p); /* when hr_peers_count is 0; accepts NULL */
 
 /* In a listener's connection callback. `tls` NULL: plain; `plain`: either, as the peer begins. */

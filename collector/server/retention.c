@@ -203,6 +203,7 @@ struct hr_retention {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stop;
+	bool look_now;
 	bool looked;
 	uint64_t looked_written; /* before the last look */
 	struct hr_retention_stats stats;
@@ -215,11 +216,13 @@ static bool wait_period(struct hr_retention *r)
 	bool go_on;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += r->config.age_ms > 0 || r->config.size_bytes > 0 ? PERIOD_S : IDLE_PERIOD_S;
 	pthread_mutex_lock(&r->lock);
-	while (!r->stop && pthread_cond_timedwait(&r->changed, &r->lock, &until) != ETIMEDOUT)
+	until.tv_sec += r->config.age_ms > 0 || r->config.size_bytes > 0 ? PERIOD_S : IDLE_PERIOD_S;
+	while (!r->stop && !r->look_now &&
+	       pthread_cond_timedwait(&r->changed, &r->lock, &until) != ETIMEDOUT)
 		;
 	go_on = !r->stop;
+	r->look_now = false;
 	pthread_mutex_unlock(&r->lock);
 	return go_on;
 }
@@ -232,8 +235,13 @@ static uint64_t written(const struct hr_retention *r)
 static int look(struct hr_retention *r, struct hr_retention_result *ret)
 {
 	uint64_t before = written(r);
-	int error = hr_retention_once(&r->config, ret);
+	struct hr_retention_config config;
+	int error;
 
+	pthread_mutex_lock(&r->lock);
+	config = r->config;
+	pthread_mutex_unlock(&r->lock);
+	error = hr_retention_once(&config, ret);
 	pthread_mutex_lock(&r->lock);
 	r->looked = r->looked || error == 0;
 	r->looked_written = before;
@@ -242,6 +250,18 @@ static int look(struct hr_retention *r, struct hr_retention_result *ret)
 	r->stats.removed_bytes += ret->bytes;
 	pthread_mutex_unlock(&r->lock);
 	return error;
+}
+
+void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
+			 uint64_t forget_ms)
+{
+	pthread_mutex_lock(&r->lock);
+	r->config.age_ms = age_ms;
+	r->config.size_bytes = size_bytes;
+	r->config.forget_ms = forget_ms;
+	r->look_now = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
 }
 
 bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret)

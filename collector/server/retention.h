@@ -45,7 +45,12 @@ int hr_retention_once(const struct hr_retention_config *config, struct hr_retent
 
 struct hr_retention;
 
+/* Nothing is to be removed or forgotten: NULL in *ret. */
 int hr_retention_start(const struct hr_retention_config *config, struct hr_retention **ret);
+
+/* Looks at once, by the new rules. */
+void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
+			 uint64_t forget_ms);
 
 /* What is in the store by now: of the last look, and what has come since. False: there was none. Accepts NULL. */
 struct hr_retention_stats {

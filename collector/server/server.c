@@ -23,8 +23,16 @@
 #define STOP_MS	     10000u
 #define STREAM_FILES 3u /* descriptors of an open stream */
 
+/* A configuration that a reload has replaced: threads may still read its texts. */
+struct past {
+	struct past *next;
+	struct hr_collector_config config;
+};
+
 struct server {
-	const struct hr_collector_config *config;
+	struct hr_collector_config *config;
+	const struct hr_config_source *from;
+	struct past *past;
 	uv_loop_t loop;
 	uv_async_t answers; /* ingest has some */
 	uv_timer_t tick, stop_timer;
@@ -129,6 +137,38 @@ static void on_check(uv_timer_t *timer)
 	go_on_stopping(s);
 }
 
+static struct hr_who_rules rules_of(const struct hr_collector_config *c)
+{
+	return (struct hr_who_rules){.operators = c->operators,
+				     .munge = c->munge,
+				     .munge_socket = c->munge_socket,
+				     .plain_anywhere = c->plain == HR_PLAIN_YES};
+}
+
+static uint64_t written(void *self)
+{
+	struct server *s = self;
+	struct hr_ingest_stats stats;
+
+	hr_ingest_stats(s->ingest, &stats);
+	return stats.bytes;
+}
+
+static int start_retention(struct server *s)
+{
+	const struct hr_retention_config retention = {
+	    .store = s->store,
+	    .age_ms = s->config->retention_age_ms,
+	    .size_bytes = s->config->retention_size_bytes,
+	    .silent_ms = s->config->silent_after_ms,
+	    .forget_ms = s->config->forget_after_ms,
+	    .written = written,
+	    .self = s,
+	};
+
+	return hr_retention_start(&retention, &s->retention);
+}
+
 static int load_tls(const struct hr_collector_config *c, struct hr_tls **ret)
 {
 	const struct hr_tls_files files = {.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca};
@@ -145,16 +185,53 @@ static int load_tls(const struct hr_collector_config *c, struct hr_tls **ret)
 	return r;
 }
 
-static void reload(struct server *s)
+/* False: the configuration stays as it was. */
+static bool load_config(struct server *s)
 {
+	struct past *past = calloc(1, sizeof(*past));
+	struct hr_collector_config *fresh = past ? &past->config : NULL, old;
 	struct hr_tls *tls;
 
-	if (s->stopping || load_tls(s->config, &tls) < 0)
-		return;
-	hr_log(HR_LOG_INFO, tls ? "certificates were read anew" : "SIGHUP: nothing to read anew");
+	if (!past)
+		return false;
+	if (hr_config_load(s->from, fresh) < 0 || !hr_collector_config_check(fresh, s->from->say) ||
+	    load_tls(fresh, &tls) < 0) {
+		hr_config_done(hr_collector_keys, hr_collector_n_keys, fresh);
+		free(past);
+		return false;
+	}
+	hr_config_keep_fixed(hr_collector_keys, hr_collector_n_keys, s->config, fresh,
+			     s->from->say);
+	old = *s->config;
+	*s->config = *fresh;
+	*fresh = old;
+	past->next = s->past;
+	s->past = past;
 	hr_listeners_tls(s->listeners, tls);
 	hr_tls_unref(s->tls);
 	s->tls = tls;
+	return true;
+}
+
+static void reload(struct server *s)
+{
+	const struct hr_collector_config *c = s->config;
+	struct hr_who_rules rules;
+
+	if (s->stopping)
+		return;
+	if (!load_config(s)) {
+		hr_log(HR_LOG_ERROR, "SIGHUP: the configuration stays as it was");
+		return;
+	}
+	rules = rules_of(c);
+	hr_peers_rules(s->peers, &rules);
+	if (s->retention)
+		hr_retention_change(s->retention, c->retention_age_ms, c->retention_size_bytes,
+				    c->forget_after_ms);
+	else if (start_retention(s) < 0)
+		hr_log(HR_LOG_ERROR, "retention cannot be started: no memory");
+	hr_log(HR_LOG_INFO, "configuration and certificates were read anew");
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -254,10 +331,7 @@ static int make_peers(struct server *s)
 {
 	const struct hr_collector_config *c = s->config;
 	const struct hr_peers_config peers = {
-	    .rules = {.operators = c->operators,
-		      .munge = c->munge,
-		      .munge_socket = c->munge_socket,
-		      .plain_anywhere = c->plain == HR_PLAIN_YES},
+	    .rules = rules_of(c),
 	    .max_connections = at_most(c->max_connections, (uint64_t)s->max_files * 2 / 5),
 	    .max_frame_bytes = c->max_frame_bytes,
 	    .window_bytes = c->window_bytes,
@@ -268,27 +342,9 @@ static int make_peers(struct server *s)
 	return hr_peers_new(&s->loop, &peers, s->ingest, s->queries, &s->peers);
 }
 
-static uint64_t written(void *self)
-{
-	struct server *s = self;
-	struct hr_ingest_stats stats;
-
-	hr_ingest_stats(s->ingest, &stats);
-	return stats.bytes;
-}
-
 static int make_parts(struct server *s)
 {
 	struct hr_ingest_config ingest = hr_ingest_defaults;
-	const struct hr_retention_config retention = {
-	    .store = s->store,
-	    .age_ms = s->config->retention_age_ms,
-	    .size_bytes = s->config->retention_size_bytes,
-	    .silent_ms = s->config->silent_after_ms,
-	    .forget_ms = s->config->forget_after_ms,
-	    .written = written,
-	    .self = s,
-	};
 	int r;
 
 	ingest.max_new = s->config->new_streams_per_user;
@@ -302,7 +358,7 @@ static int make_parts(struct server *s)
 	if (r == 0)
 		r = make_peers(s);
 	if (r == 0)
-		r = hr_retention_start(&retention, &s->retention);
+		r = start_retention(s);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "cannot start: %s", strerrordesc_np(-r));
 	return r;
@@ -404,11 +460,18 @@ static void done(struct server *s)
 	hr_peers_free(s->peers);
 	hr_tls_unref(s->tls);
 	(void)uv_loop_close(&s->loop);
+	while (s->past) {
+		struct past *next = s->past->next;
+
+		hr_config_done(hr_collector_keys, hr_collector_n_keys, &s->past->config);
+		free(s->past);
+		s->past = next;
+	}
 }
 
-int hr_server_run(const struct hr_collector_config *config)
+int hr_server_run(const struct hr_config_source *from, struct hr_collector_config *config)
 {
-	struct server s = {.config = config, .hold_fd = -1};
+	struct server s = {.config = config, .from = from, .hold_fd = -1};
 
 	umask(077);
 	s.max_files = hr_host_raise_files();

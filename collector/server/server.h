@@ -2,7 +2,7 @@
 /*
  * server.h - headrace-collector as a whole: what is started and stopped in which order
  *
- * Purpose   Takes the store, listens, and runs until SIGTERM or SIGINT. SIGHUP reads the certificates anew.
+ * Purpose   Takes the store, listens, and runs until SIGTERM or SIGINT. SIGHUP reads the configuration and the certificates anew.
  * Owner     main.c.
  * Threads   The caller's thread becomes the loop's.
  *
@@ -17,6 +17,6 @@
 #define HR_EXIT_STORE 125 /* the store cannot be had */
 
 /* Returns the exit status of the program. Says itself what goes wrong. */
-int hr_server_run(const struct hr_collector_config *config);
+int hr_server_run(const struct hr_config_source *from, struct hr_collector_config *config);
 
 #endif

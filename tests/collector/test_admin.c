@@ -3,6 +3,7 @@
 #include "tests/collector/client.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static void test_check_while_it_runs(void **state)
 	assert_int_equal(collector_stop(&c), 0);
 }
 
-/* ---- close-job, remove-job ------------------------------------------------------------------- */
+/* ---- a collector with a job, and commands beside it ------------------------------------------- */
 
 /* `headrace-collector NAME JOB --store STORE [EXTRA EXTRA]`: its exit status; what it says is in `log_path`. */
 static int command(struct collector *c, const char *name, const char *job, const char *more,
@@ -148,7 +149,7 @@ static int command(struct collector *c, const char *name, const char *job, const
 }
 
 /* A collector, and what it had of job 7 when it was started: n1 has ended after 5 frames, n2 stands at 4. */
-static void start_with_job(struct collector *c)
+static void start_configured(struct collector *c, const char *conf)
 {
 	struct client d;
 
@@ -166,8 +167,49 @@ static void start_with_job(struct collector *c)
 	client_acked(&d, 1, 5);
 	client_done(&d);
 	assert_int_equal(collector_stop(c), 0); /* else they are its own for another minute */
-	collector_start(c, store_path, running_path, NULL);
+	collector_start(c, store_path, running_path, conf ? "--config" : NULL, conf, NULL);
 }
+
+static void start_with_job(struct collector *c)
+{
+	start_configured(c, NULL);
+}
+
+/* ---- SIGHUP ---------------------------------------------------------------------------------- */
+
+static void reload(struct collector *c, const char *text, const char *said)
+{
+	char path[2100];
+
+	snprintf(path, sizeof(path), "%sconf", folder);
+	help_write(path, (const uint8_t *)text, strlen(text));
+	assert_int_equal(kill(c->pid, SIGHUP), 0);
+	for (int i = 0; i < 1000 && !collector_said(c, said); i++)
+		usleep(10000);
+	assert_true(collector_said(c, said));
+}
+
+/* Rules of retention count at once, mistakes change nothing, what cannot change is said. */
+static void test_reload(void **state)
+{
+	struct collector c, told;
+	char path[2100];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%sconf", folder);
+	help_write(path, (const uint8_t *)"# none\n", 7);
+	start_configured(&c, path);
+	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
+	usleep(20000); /* it is older than retention_age */
+	reload(&c, "retention_age = old\n", "the configuration stays as it was");
+	assert_true(collector_said(&c, "retention_age: 'old' is not a time"));
+	reload(&c, "retention_age = 1ms\nwindow = 64MiB\nnews = 1\n", "1 jobs were removed");
+	assert_true(collector_said(&c, "window changes with the next restart"));
+	assert_true(collector_said(&c, "conf:3: there is no key 'news'"));
+	assert_int_equal(collector_stop(&c), 0);
+}
+
+/* ---- close-job, remove-job ------------------------------------------------------------------- */
 
 static void read_state(const char *node, struct hr_stream_state *ret)
 {
@@ -409,6 +451,7 @@ int main(void)
 	    T(test_check_says_all),
 	    T(test_check_surroundings),
 	    T(test_check_while_it_runs),
+	    T(test_reload),
 	    T(test_close),
 	    T(test_remove),
 	    T(test_commands),

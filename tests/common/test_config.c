@@ -18,7 +18,8 @@ struct config {
 
 #define KEY(field) offsetof(struct config, field)
 static const struct hr_config_key keys[] = {
-    {"store", HR_CONFIG_TEXT, KEY(store), "FOLDER", NULL, "Where the streams are kept.", NULL, false},
+    {"store", HR_CONFIG_TEXT, KEY(store), "FOLDER", NULL, "Where the streams are kept.", NULL,
+     false},
     {"listen", HR_CONFIG_LIST, KEY(listen), "ADDRESS", "tcp://127.0.0.1:4747",
      "Where connections are taken, on this machine alone where nothing else is said, because who "
      "comes over plain TCP can be "
@@ -28,7 +29,8 @@ static const struct hr_config_key keys[] = {
     {"query_memory", HR_CONFIG_BYTES, KEY(memory), "SIZE", "4GiB", "Of one query.", NULL, false},
     {"retention_age", HR_CONFIG_DURATION, KEY(age), "TIME", "0", "Older frames go.", NULL, false},
     {"sessions", HR_CONFIG_NUMBER, KEY(sessions), "N", "7", "At once.", NULL, false},
-    {"munge", HR_CONFIG_FLAG, KEY(munge), NULL, "no", "Whether credentials are asked for.", NULL, false},
+    {"munge", HR_CONFIG_FLAG, KEY(munge), NULL, "no", "Whether credentials are asked for.", NULL,
+     false},
     {"plain", HR_CONFIG_CHOICE, KEY(plain), NULL, "loopback", "Who may come without TLS.",
      "no loopback yes", false},
 };
