@@ -327,8 +327,9 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0 ||
 	    (v->cred.uid != a->c.uid && v->cred.uid != 0))
 		return -EACCES;
-	if (v->hello.kind == HR_HELLO_MORE_RINGS)
-		return more_rings(a, v, ack, ret_fd);
+	if (v->hello.kind ==
+	    HR_HELLO_MORE_RINGS) /* nobody would take what it gets; it asks again */
+		return hung_up(fd) ? -ECONNABORTED : more_rings(a, v, ack, ret_fd);
 	return attach(a, v, r == -ECONNABORTED || (!v->offered && hung_up(fd)), ack, ret_fd);
 }
 

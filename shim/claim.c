@@ -13,7 +13,8 @@
 #include "shim/clock.h"
 #include "shim/sys.h"
 
-#define SKIP_OPS 1024u /* ring-less operations of a thread before it looks again */
+#define LOOK_NS	 UINT64_C(1000000000)
+#define SKIP_OPS 16u /* ring-less operations of a thread between two looks at the clock */
 
 static struct hr_ring_hdr *map_ring(struct hr_map_hdr *map, uint32_t i)
 {
@@ -105,6 +106,18 @@ static void claim(struct hr__thread *t)
 	} while (hr__session_more_rings(maps));
 	t->nonce = hr__wiped.nonce;
 	t->skip = SKIP_OPS;
+	t->look_ns = hr__clock_ns() + LOOK_NS;
+}
+
+/* A search costs a system call for each ring. */
+static bool look_again(struct hr__thread *t)
+{
+	if (t->skip > 0) {
+		t->skip--;
+		return false;
+	}
+	t->skip = SKIP_OPS;
+	return hr__clock_ns() >= t->look_ns;
 }
 
 /* Could a search find anything? Cheap, because a detached process asks at every operation. */
@@ -117,9 +130,7 @@ static bool worth_it(struct hr__thread *t, enum hr__seek seek)
 	if (nonce != 0) {
 		if (t->nonce != nonce)
 			return true;
-		if (t->skip > 0)
-			t->skip--;
-		return t->skip == 0;
+		return look_again(t);
 	}
 	if (hr__image.socket[0] == '\0')
 		return false;

@@ -129,12 +129,13 @@ struct hr__thread {
 	uint64_t
 	    limit; /* reserving past this index needs hr__ring_room(); never past tail + slots */
 	uint32_t mask; /* slots - 1 */
-	uint32_t skip; /* ring-less operations until the next look for a ring */
+	uint32_t skip; /* ring-less operations until a look at the clock, */
 	uintptr_t
 	    frame; /* where the operation in flight has its struct hr_op: only compared, never followed */
 	const struct hr_map_hdr *map;
 	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
 	uint64_t gave_up_beat;
+	uint64_t look_ns;     /* which says whether to look for a ring */
 	uint64_t populate_at; /* index past which all pages of the ring are faulted in at once */
 	bool child_fds; /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));

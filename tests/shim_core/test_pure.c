@@ -276,7 +276,7 @@ static void variables(void **state)
 	} rows[] = {
 	    {"RANK=1", true},	      {"RANK", true},
 	    {"RANKS=1", false},	      {"HEADRACE_JOB=x", true},
-	    {"HEADRACE=off", false},  {"HEADRACE_EXCLUDE=/a", false},
+	    {"HEADRACE=on", true},    {"HEADRACE_EXCLUDE=/a", false},
 	    {"SLURM_PROCID=0", true}, {"SLURM_JOB_NAME=x", false},
 	    {"PATH=/bin", false},     {"OMPI_COMM_WORLD_RANK=3", true},
 	    {"MASTER_ADDR=h", true},  {"=x", false},
