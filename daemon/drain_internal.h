@@ -42,9 +42,11 @@ struct hr_drain {
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has seen */
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
+	uint32_t rings; /* of the last sweep */
 	uint64_t sleep_ns;
 	uint64_t sweeps;
-	uint32_t deaf; /* sessions that cannot ring our bell */
+	bool
+	    deaf_full; /* the last sweep found so much in a ring whose owner cannot ring our bell */
 	uint64_t refused_noted, missed_noted;
 	bool counters_only;
 	bool traffic; /* the last sweep found something */

@@ -7,7 +7,8 @@
 
 #include "daemon/fdstore.h"
 
-#define TICK_NS UINT64_C(250000000)
+#define TICK_NS	  UINT64_C(250000000)
+#define DEAF_PART 8 /* of a ring: so much in one sweep, and the next comes soon */
 
 /* ---- sweeping -------------------------------------------------------------------------------------- */
 
@@ -97,6 +98,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 				    share.count[i], r->tail};
 		hr_ring_copy(r, share.count[i], slots);
 		slots += share.count[i];
+		d->deaf_full |= s->deaf && share.count[i] > r->n_slots / DEAF_PART;
 	}
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
@@ -226,7 +228,6 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 		snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)s->proc, i);
 		hr_fdstore_remove(name);
 	}
-	d->deaf -= s->deaf;
 	hr_session_free(s);
 }
 
@@ -252,8 +253,12 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/* Everybody's records, then ends: who lived side by side does so for the engine, too (slots of workers). */
-	for (s = d->sessions; s; s = s->next)
+	d->rings = 0;
+	d->deaf_full = false;
+	for (s = d->sessions; s; s = s->next) {
+		d->rings += hr_session_rings(s);
 		all += sweep_session(d, s, ticks, now_ns);
+	}
 	sweep_all_excluded(d, now_ns);
 	while ((s = *at)) {
 		if (!s->dead) {

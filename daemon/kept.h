@@ -39,7 +39,7 @@ struct hr_kept {
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
 void hr_kept_remove(struct hr_kept *k, const char *name);
 int hr_kept_find(const struct hr_kept *k, const char *name); /* its descriptor; -1: none */
-void hr_kept_done(struct hr_kept *k); /* closes them */
+void hr_kept_done(struct hr_kept *k);			     /* closes them */
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
