@@ -12,6 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/hello.h"
+#include "daemon/passfd.h"
+
 #define BACKLOG	      4096    /* connections that wait for accept */
 #define DEPARTED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
 
@@ -19,14 +22,17 @@
 
 static void guest_leave(struct hr_attach *a, struct guest *g)
 {
-	close(g->fd); /* leaves the epoll set with it */
+	hr_hello_discard(g->fd);
+	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd,
+		  NULL); /* which knows connections, and others may hold this one */
+	close(g->fd);
 	g->fd = -1;
 	a->n_guests--;
 }
 
 static void guest_speaks(struct hr_attach *a, struct guest *g)
 {
-	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, MSG_DONTWAIT);
+	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -49,33 +55,23 @@ static void guest_enter(struct hr_attach *a, int fd)
 		guest_leave(a, g);
 }
 
-/* A connection from the door; -1: none. Its end is not heard of again. */
-static int take_from_door(struct hr_attach *a)
+/*
+ * The connection at the door's head, -1: none. It stays there, and its messages in it, until it has been served, refused, or counted:
+ * should we be killed meanwhile, the next daemon finds it as it came. An end of the door is not heard of again.
+ */
+static int peek_at_door(struct hr_attach *a)
 {
-	union {
-		struct cmsghdr hdr;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	char byte;
-	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(a->listen_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	int fd = -1;
+	uint32_t word;
+	int fd = -1, r = hr_passfd_peek(a->listen_fd, &word, &fd);
 
-	if (n == 0)
+	if (r == -EPIPE)
 		epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, a->listen_fd, NULL);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
 }
 
 static int next_guest(struct hr_attach *a)
 {
-	return a->c.door_fd > 0 ? take_from_door(a)
+	return a->c.door_fd > 0 ? peek_at_door(a)
 				: accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
@@ -89,6 +85,10 @@ static void accept_all(struct hr_attach *a)
 		if (fd < 0)
 			break;
 		guest_enter(a, fd);
+		if (a->c.door_fd > 0) {
+			hr_passfd_drop(a->listen_fd);
+			a->heir = false;
+		}
 	}
 	if (fd < 0 || a->n_departed == DEPARTED_MOST)
 		hr__departed_end(a);
@@ -143,6 +143,7 @@ static void *run(void *arg)
 	struct epoll_event events[32];
 	int wait_ms = 0;
 
+	accept_all(a);
 	for (;;) {
 		int n = epoll_wait(a->epoll_fd, events, 32, wait_ms);
 
@@ -193,6 +194,7 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	a->c = *config;
 	a->line = config->clock->line;
 	a->next_proc = config->next_proc;
+	a->heir = config->heir;
 	a->epoll_fd = a->stop_fd = -1;
 	for (unsigned i = 0; i < GUESTS_MOST; i++)
 		a->guests[i].fd = -1;

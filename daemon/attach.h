@@ -14,6 +14,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/drain.h"
+#include "daemon/engine.h"
 
 struct hr_attach;
 
@@ -26,6 +27,9 @@ struct hr_attach_config {
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
 	uint64_t next_proc;
+	bool
+	    heir; /* another daemon was here, and may have begun with who stands at the door's head */
+	struct hr_knock last; /* that the journal knows */
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;

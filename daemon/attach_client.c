@@ -167,8 +167,9 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
+	/* Its children, or itself with an offer because nobody answered its hello, may wait behind the door. */
 	if (r)
-		hr_drain_ended(a->c.drain, c.proc, "");
+		hr__departed_add(a, c.proc, c.token, c.pid);
 	return r;
 }
 

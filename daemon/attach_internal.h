@@ -56,6 +56,7 @@ struct hr_attach {
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
 	uint64_t next_proc;
+	bool heir; /* still: nobody has come from the door yet */
 	uint64_t ring_bytes;
 	struct guest guests[GUESTS_MOST];
 	unsigned n_guests;
@@ -89,6 +90,12 @@ struct visit {
 	uint64_t exec_of;
 	uint32_t replaces; /* index of the client that it was before exec; UINT32_MAX: none */
 };
+
+/* How messages of a connection are read: behind a door they stay where they are until it is done with. */
+static inline int hr__attach_read_flags(const struct hr_attach *a)
+{
+	return a->c.door_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
+}
 
 /* attach_visit.c: `bytes` of a->message came from fd. Answers. */
 void hr__visit(struct hr_attach *a, int fd, uint32_t bytes);

@@ -40,7 +40,7 @@ static int only_descriptor(struct msghdr *msg)
 }
 
 /* One message, if there is one. Bytes, 0: none; *ret_fd: its only descriptor, or -1. */
-static ssize_t receive(int fd, struct hr_hello *message, int *ret_fd)
+static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 {
 	union {
 		char bytes[CMSG_SPACE(DESCRIPTORS_MOST * sizeof(int))];
@@ -51,7 +51,7 @@ static ssize_t receive(int fd, struct hr_hello *message, int *ret_fd)
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(fd, &msg, flags | MSG_CMSG_CLOEXEC);
 
 	*ret_fd = n > 0 ? only_descriptor(&msg) : -1;
 	return n > 0 ? n : 0;
@@ -96,7 +96,7 @@ int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, st
 
 	/* From here on the client's send fails: what it has sent is here, or it waits for our answer. */
 	shutdown(fd, SHUT_RD);
-	n = receive(fd, &message, &ret->fd);
+	n = receive(fd, hr__attach_read_flags(a), &message, &ret->fd);
 	if (n == 0) /* its own end closed, too: nobody waits */
 		return poll(&p, 1, 0) > 0 && p.revents & POLLHUP ? -ECONNABORTED : 0;
 	r = check(a, hello, &message, (size_t)n, ret);

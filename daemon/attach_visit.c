@@ -319,13 +319,16 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 		return r;
 	if (v->hello.kind == HR_HELLO_OFFER) /* without a hello */
 		return -EBADMSG;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
+		return -EACCES;
+	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
+		return -EALREADY;
 	if (v->hello.kind == HR_HELLO_ATTACH)
 		r = hr__offer_take(a, fd, &v->hello, &v->offer);
 	if (r == -EINVAL)
 		return r;
 	v->offered = v->offer.fd >= 0;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0 ||
-	    (v->cred.uid != a->c.uid && v->cred.uid != 0))
+	if (v->cred.uid != a->c.uid && v->cred.uid != 0)
 		return -EACCES;
 	if (v->hello.kind ==
 	    HR_HELLO_MORE_RINGS) /* nobody would take what it gets; it asks again */
@@ -333,13 +336,16 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 	return attach(a, v, r == -ECONNABORTED || (!v->offered && hung_up(fd)), ack, ret_fd);
 }
 
-/* A process that is not recorded and could be missed. One that has left without an offer comes again. */
+/*
+ * A process that is not recorded and could be missed. One that has left without an offer comes again; so did one that a daemon
+ * before us shut out when it read the hello, and then died.
+ */
 static void count_refusal(struct hr_attach *a, const struct visit *v, int status)
 {
 	if (status == -ENOSPC)
 		hr_drain_refused(a->c.drain);
-	else if ((status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH) || status == -EINVAL ||
-		 (v->offered && status != -ECANCELED))
+	else if ((status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->heir) ||
+		 status == -EINVAL || (v->offered && status != -ECANCELED))
 		hr_drain_missed(a->c.drain);
 }
 
@@ -360,8 +366,8 @@ void hr__visit(struct hr_attach *a, int fd, uint32_t bytes)
 	ack.status = answer(a, fd, &v, &ack, &map_fd);
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/* What is no hello gets no answer, and who made an offer waits for none. */
-	if (ack.status != -EBADMSG && !v.offered)
+	/* What is no hello gets no answer, and who made an offer, or was let in by a daemon before us, waits for none. */
+	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
 	hr__offer_refuse(&v.offer);
 	if (map_fd >= 0)

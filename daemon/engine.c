@@ -149,6 +149,7 @@ static int apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	id.ppid = in->ancestors[0];
 	id.uid = in->uid;
 	id.deselected = in->deselected != 0;
+	e->last_knock = (struct hr_knock){.ticks = hello.start_ticks, .pid = in->pid};
 	p = hr__proc_new(e, &id);
 	if (!p)
 		return -ENOMEM;
@@ -491,6 +492,11 @@ void hr_engine_go_on(struct hr_engine *e, uint64_t store_mark)
 {
 	if (e->next_seq <= store_mark)
 		e->next_seq = store_mark + 1;
+}
+
+struct hr_knock hr_engine_last_knock(const struct hr_engine *e)
+{
+	return e->last_knock;
 }
 
 uint64_t hr_engine_last_proc(const struct hr_engine *e)

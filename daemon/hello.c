@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 {
@@ -33,4 +34,14 @@ bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello
 	*ret = (struct hr_hello_item){hdr.kind, hdr.bytes, msg + *at + sizeof(hdr)};
 	*at += sizeof(hdr) + hdr.bytes;
 	return true;
+}
+
+bool hr_hello_discard(int fd)
+{
+	char byte;
+	int n = 0;
+
+	while (n < 2 && recv(fd, &byte, 1, MSG_DONTWAIT) > 0)
+		n++;
+	return n == 2;
 }

@@ -2,7 +2,7 @@
 /*
  * hello.h - reading a client's hello, which may be any bytes
  *
- * Pure functions over the caller's memory; any thread.
+ * Pure functions over the caller's memory, but the last; any thread.
  */
 #ifndef HEADRACE_DAEMON_HELLO_H
 #define HEADRACE_DAEMON_HELLO_H
@@ -27,5 +27,11 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
 
 /* The item at *at (0 at first), and moves *at on; false at the end, or where the rest is malformed. */
 bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret);
+
+/*
+ * Takes out what a connection still holds, a hello and an offer, before it is closed: a client whose messages are closed on gets
+ * ECONNRESET in the place of the answer that was sent to it. Whether there was an offer: its maker does not come again.
+ */
+bool hr_hello_discard(int fd);
 
 #endif

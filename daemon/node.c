@@ -362,6 +362,8 @@ static int make_threads(struct hr_node *n)
 	    .max_sessions = n->c.max_sessions ? n->c.max_sessions : SESSIONS_MOST,
 	    .max_ring_bytes = n->c.max_ring_bytes,
 	    .next_proc = hr_engine_last_proc(n->engine) + 1,
+	    .heir = n->page_kept && n->c.door_fd > 0,
+	    .last = hr_engine_last_knock(n->engine),
 	    .journal = n->journal,
 	    .clock = &n->clock,
 	    .page_fd = n->shared_fd,

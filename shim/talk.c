@@ -175,11 +175,12 @@ int hr__talk_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	size_t bytes;
 	long r;
 
+	/* Before the connection: a daemon that is killed while it waits for a hello cannot know who is missed. */
+	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);
 	if (r < 0)
 		return (int)r;
-	bytes = hr__hello_build(kind, forked, &message);
 	r = HR_SYS6(sendto, own_get(HR__OWN_SOCKET), message, bytes, MSG_NOSIGNAL | MSG_DONTWAIT,
 		    NULL, 0);
 	return r < 0 ? (int)r : 0;

@@ -101,8 +101,9 @@ struct job {
 struct guest {
 	struct guest *next;
 	struct service *service;
-	uv_poll_t poll;
-	int fd;
+	uv_poll_t *poll; /* NULL: nothing was waited for */
+	int fd;		 /* -1: done with */
+	bool landed;
 	uint64_t since_ms;
 };
 
@@ -127,8 +128,9 @@ struct service {
 	char exe[4096], node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], jobs_folder[128];
 	struct job *jobs;
 	unsigned n_jobs;
-	struct guest *guests;
-	unsigned n_guests;
+	int landing[2];			     /* route.c */
+	struct guest *guests, **guests_last; /* the oldest first */
+	unsigned n_guests;		     /* not done with */
 	struct asker *askers;
 	unsigned n_askers;
 	pid_t uplink;	    /* sends what earlier workers left; 0: none */
@@ -189,9 +191,11 @@ void sv__on_notice(uv_poll_t *poll, int status, int events);
 void sv__workers_pause(struct service *s);
 
 /* route.c */
+void sv__door_close(struct job *job); /* who stands in it and will not come again is counted */
 void sv__on_shim(uv_poll_t *poll, int status, int events);
 void sv__guests_tick(struct service *s);
-void sv__guests_leave(struct service *s); /* all */
+void sv__guests_leave(struct service *s); /* all: the next service finds them in the landing */
+void sv__guests_resume(struct service *s);
 
 /* requests.c */
 void sv__on_asker(uv_poll_t *poll, int status, int events);

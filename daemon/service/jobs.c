@@ -418,6 +418,7 @@ void sv__job_forget(struct job *job)
 {
 	char path[SERVICE_PATH], prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
 
+	sv__door_close(job);
 	sv__job_prefix(job, prefix);
 	for (size_t i = 0; i < job->kept.n; i++) {
 		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);

@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "daemon/hello.h"
+#include "daemon/passfd.h"
 #include "daemon/service/internal.h"
 
 #define ACCEPT_MOST 256u /* in one turn of the loop */
@@ -180,32 +181,15 @@ static struct job *job_of_peer(struct service *s, const struct ucred *peer,
 		refuse_other(s, job, peer);
 		return NULL;
 	}
-	if (job->policy == HR_POLICY_ASKED && !named->asked)
+	if (job->state == JOB_OFF || (job->policy == HR_POLICY_ASKED && !named->asked))
 		return NULL;
-	return job->state == JOB_DRAINING || job->state == JOB_OFF ? NULL : job;
+	if (job->state != JOB_DRAINING)
+		return job;
+	s->unplaced++; /* it has ended */
+	return NULL;
 }
 
 /* ---- on --------------------------------------------------------------------------------------------- */
-
-static bool pass(struct job *job, int fd)
-{
-	union {
-		struct cmsghdr hdr;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {(char[]){"c"}, 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	return sendmsg(job->door, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
 
 /* So that the shim does not wait for us: it goes on without, and says so where it can. */
 static void answer(int fd, int status)
@@ -213,6 +197,7 @@ static void answer(int fd, int status)
 	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .status = status};
 
 	(void)send(fd, &ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL);
+	hr_hello_discard(fd);
 }
 
 /* The hello lies in the socket's queue, and stays there for the worker. False: it has not come yet. */
@@ -234,75 +219,148 @@ static bool route(struct service *s, int fd)
 		return true;
 	read_names(message, (size_t)n, &named);
 	job = job_of_peer(s, &peer, &named);
-	if (!job || !pass(job, fd))
-		answer(fd, job ? -EAGAIN : -EACCES);
+	if (!job)
+		answer(fd, -EACCES);
+	else if (hr_passfd_send(job->door, 0, fd) < 0) {
+		s->refused++;
+		answer(fd, -ENOSPC);
+	}
 	return true;
 }
 
-/* ---- guests: the hello has not come with the connection ----------------------------------------------- */
-
+/*
+ * ---- guests: who has been accepted, until a worker's door has it -----------------------------------------
+ *
+ * What is accepted is in no backlog any more. So it goes into the landing first, a queue that systemd's store keeps for us, and
+ * leaves it when it is done with. The landing and the list of guests have one order. Who is done with twice, because we were killed in
+ * between, has no message left the second time.
+ */
 static void guest_freed(uv_handle_t *handle)
 {
-	free(handle->data);
+	free(handle);
 }
 
-static void guest_leave(struct guest *g)
+static void leave_landing(struct service *s)
 {
-	struct guest **link = &g->service->guests;
+	while (s->guests && s->guests->fd < 0) {
+		struct guest *g = s->guests;
 
-	while (*link != g)
-		link = &(*link)->next;
-	*link = g->next;
-	g->service->n_guests--;
-	uv_poll_stop(&g->poll);
+		if (g->landed)
+			hr_passfd_drop(s->landing[0]);
+		s->guests = g->next;
+		if (!s->guests)
+			s->guests_last = &s->guests;
+		free(g);
+	}
+}
+
+static void guest_done(struct guest *g)
+{
+	if (g->poll) /* before its number may be another's */
+		uv_close((uv_handle_t *)g->poll, guest_freed);
+	g->poll = NULL;
 	close(g->fd);
-	uv_close((uv_handle_t *)&g->poll, guest_freed);
+	g->fd = -1;
+	g->service->n_guests--;
 }
 
 static void on_guest(uv_poll_t *poll, int status, int events)
 {
 	struct guest *g = poll->data;
+	struct service *s = g->service;
 
 	(void)events;
-	if (status < 0 || route(g->service, g->fd))
-		guest_leave(g);
+	if (status == 0 && !route(s, g->fd))
+		return;
+	guest_done(g);
+	leave_landing(s);
+}
+
+/* Its hello may have come with the connection; else it is waited for. */
+static void guest_look(struct guest *g)
+{
+	bool done = route(g->service, g->fd);
+
+	if (!done)
+		g->poll = calloc(1, sizeof(*g->poll));
+	if (done || !g->poll) {
+		guest_done(g);
+		return;
+	}
+	g->poll->data = g;
+	uv_poll_init(&g->service->loop, g->poll, g->fd);
+	uv_poll_start(g->poll, UV_READABLE, on_guest);
+}
+
+static struct guest *guest_new(struct service *s, int fd)
+{
+	bool landed = hr_passfd_send(s->landing[1], (uint32_t)getpid(), fd) == 0;
+	struct guest *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		close(fd);
+		return NULL;
+	}
+	*g = (struct guest){.service = s, .fd = fd, .landed = landed, .since_ms = sv__now_ms(s)};
+	*s->guests_last = g;
+	s->guests_last = &g->next;
+	s->n_guests++;
+	return g;
 }
 
 static void guest_enter(struct service *s, int fd)
 {
-	struct guest *g;
+	struct guest *g = guest_new(s, fd), *oldest = s->guests;
 
-	if (s->n_guests >= GUESTS_MOST) { /* the oldest stands last */
-		for (g = s->guests; g->next;)
-			g = g->next;
-		guest_leave(g);
+	if (g && s->n_guests > GUESTS_MOST) {
+		while (oldest->fd < 0)
+			oldest = oldest->next;
+		guest_done(oldest);
 	}
-	g = calloc(1, sizeof(*g));
-	if (!g) {
-		close(fd);
-		return;
-	}
-	*g = (struct guest){.next = s->guests, .service = s, .fd = fd, .since_ms = sv__now_ms(s)};
-	g->poll.data = g;
-	s->guests = g;
-	s->n_guests++;
-	uv_poll_init(&s->loop, &g->poll, fd);
-	uv_poll_start(&g->poll, UV_READABLE, on_guest);
+	if (g)
+		guest_look(g);
+	leave_landing(s);
 }
 
 void sv__guests_tick(struct service *s)
 {
-	for (struct guest *g = s->guests, *next; g; g = next) {
-		next = g->next;
-		if (sv__now_ms(s) - g->since_ms >= GUEST_MS)
-			guest_leave(g);
-	}
+	for (struct guest *g = s->guests; g; g = g->next)
+		if (g->fd >= 0 && sv__now_ms(s) - g->since_ms >= GUEST_MS)
+			guest_done(g);
+	leave_landing(s);
 }
 
+/* They stay in the landing, for the next service. */
 void sv__guests_leave(struct service *s)
 {
-	while (s->guests)
-		guest_leave(s->guests);
+	for (struct guest *g = s->guests, *next; g; g = next) {
+		next = g->next;
+		if (g->fd >= 0)
+			guest_done(g);
+		free(g);
+	}
+	s->guests = NULL;
+	s->guests_last = &s->guests;
+}
+
+/* Who was left in the landing by a service before this one: all of them enter it once more, then they are looked at. */
+void sv__guests_resume(struct service *s)
+{
+	uint32_t by;
+	int fd;
+
+	while (hr_passfd_peek(s->landing[0], &by, &fd) == 0) {
+		if (by == (uint32_t)getpid()) {
+			close(fd);
+			break;
+		}
+		if (fd >= 0)
+			guest_new(s, fd);
+		hr_passfd_drop(s->landing[0]);
+	}
+	for (struct guest *g = s->guests; g; g = g->next)
+		guest_look(g);
+	leave_landing(s);
 }
 
 void sv__on_shim(uv_poll_t *poll, int status, int events)
@@ -316,9 +374,6 @@ void sv__on_shim(uv_poll_t *poll, int status, int events)
 
 		if (fd < 0)
 			return;
-		if (route(s, fd))
-			close(fd);
-		else
-			guest_enter(s, fd);
+		guest_enter(s, fd);
 	}
 }

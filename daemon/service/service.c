@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "daemon/fdstore.h"
+#include "daemon/passfd.h"
 #include "daemon/service/internal.h"
 
 #define TICK_MS		1000u
@@ -203,6 +204,22 @@ static int open_socket(const struct service *s, struct hr_inherited *list, size_
 	return r < 0 ? fail(r, "cannot listen at", path) : 0;
 }
 
+/* That of a service before this one, or a new one. */
+static int open_landing(struct service *s, struct hr_inherited *list, size_t n)
+{
+	static const char *const names[2] = {"landing.out", "landing.in"};
+	int r;
+
+	for (int i = 0; i < 2; i++)
+		s->landing[i] = take_socket(list, n, names[i]);
+	if (s->landing[0] >= 0 && s->landing[1] >= 0)
+		return 0;
+	r = hr_passfd_open(s->landing);
+	for (int i = 0; i < 2 && r == 0; i++)
+		hr_fdstore_push(names[i], s->landing[i]);
+	return r < 0 ? fail(r, "cannot open", "a queue for connections") : 0;
+}
+
 static int make_folder(const char *path, mode_t mode)
 {
 	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
@@ -253,6 +270,8 @@ static int start(struct service *s)
 	/* Listening again makes us the peer that shims see: they ask whether that process is stopped. */
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
 		r = fail(-errno, "cannot listen at", s->c->runtime);
+	if (r == 0)
+		r = open_landing(s, list, n);
 	if (r == 0) {
 		r = hr_notify_open(&s->notify);
 		if (r < 0)
@@ -260,8 +279,10 @@ static int start(struct service *s)
 	}
 	if (r == 0)
 		r = start_loop(s);
-	if (r == 0)
+	if (r == 0) {
 		sv__jobs_resume(s, list, n);
+		sv__guests_resume(s);
+	}
 	hr_fdstore_inherited_free(list, n);
 	return r;
 }
@@ -304,6 +325,7 @@ int hr_service_run(const struct hr_config_source *from, struct hr_service_config
 		return EXIT_FAILURE;
 	s->c = config;
 	s->from = from;
+	s->guests_last = &s->guests;
 	s->shim_fd = s->control_fd = s->notify.fd = -1;
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);

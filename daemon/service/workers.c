@@ -14,13 +14,14 @@
 #include "common/log.h"
 #include "common/now.h"
 #include "daemon/fdstore.h"
+#include "daemon/hello.h"
+#include "daemon/passfd.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
 
 #define RESTARTS_MOST 5u /* of a worker, within RESTARTS_MS */
 #define RESTARTS_MS   10000u
 #define PAUSE_MS      5000 /* for flushing; then they are killed, which loses nothing either */
-#define DOOR_BYTES    (1 << 20)
 
 /* ---- what they say ---------------------------------------------------------------------------------- */
 
@@ -181,20 +182,34 @@ static void become_worker(struct job *job, int conf, int channel, int door)
  */
 static int open_door(struct job *job, int *ret_theirs)
 {
-	int pair[2], big = DOOR_BYTES;
+	int pair[2], r;
 
 	job->door = hr_kept_find(&job->kept, "ours");
 	*ret_theirs = hr_kept_find(&job->kept, "door");
 	if (job->door >= 0 && *ret_theirs >= 0)
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return -errno;
-	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-	keep_end(job, "ours", pair[0]);
-	keep_end(job, "door", pair[1]);
+	r = hr_passfd_open(pair);
+	if (r < 0)
+		return r;
+	keep_end(job, "door", pair[0]);
+	keep_end(job, "ours", pair[1]);
 	job->door = hr_kept_find(&job->kept, "ours");
 	*ret_theirs = hr_kept_find(&job->kept, "door");
 	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
+}
+
+void sv__door_close(struct job *job)
+{
+	int door = hr_kept_find(&job->kept, "door"), fd;
+	uint32_t word;
+
+	while (door >= 0 && hr_passfd_peek(door, &word, &fd) == 0) {
+		if (fd >= 0) {
+			job->service->unplaced += hr_hello_discard(fd);
+			close(fd);
+		}
+		hr_passfd_drop(door);
+	}
 }
 
 static int start(struct job *job, int conf)

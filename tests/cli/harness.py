@@ -115,6 +115,11 @@ class Case(unittest.TestCase):
 def kill(pid):
     """Kills it, and returns once its files are closed: a dead process loses its command line first."""
     os.kill(pid, signal.SIGKILL)
+    wait_dead(pid)
+
+
+def wait_dead(pid):
+    """Until it is a zombie, or gone."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import threading
 
+import harness
+
 HEADRACED = os.environ["HR_HEADRACED"]
 
 # Descriptors to 3, 4, ... in a process of its own, which has no other threads: then it becomes headraced.
@@ -95,6 +97,10 @@ class Manager:
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as f:
             return [int(pid) for pid in f.read().split()]
 
+    def of_jobs(self):
+        """Names of stored descriptors, but those that the service keeps for itself."""
+        return set(self.stored) - {"landing.in", "landing.out"}
+
     def stop(self):
         """As systemctl restart does: a word to the service, and what is left is killed."""
         self.process.send_signal(signal.SIGTERM)
@@ -102,10 +108,16 @@ class Manager:
         self.kill_group()
         return status
 
-    def kill(self):
-        """All of its processes at once."""
+    def kill(self, service_first=False):
+        """All of its processes at once, or it and then what it leaves behind. As with systemd, all are gone then, and their locks."""
+        workers = self.workers() if self.process.poll() is None else []
+        if service_first:
+            self.process.kill()
+            self.process.wait(20)
         self.kill_group()
         self.process.wait(20)
+        for pid in workers:
+            harness.wait_dead(pid)
 
     def kill_group(self):
         try:

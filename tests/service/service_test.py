@@ -107,7 +107,7 @@ class Jobs(Service):
                          [{"job": "100_1", "uid": 0, "state": "ended"}, {"job": "200", "uid": OTHER, "state": "failed"}])
         self.assertEqual(self.status()["jobs"], [])
         self.assertEqual(os.listdir(f"{self.manager.run}/jobs"), [])
-        self.assertEqual(self.manager.stored, {})
+        self.assertEqual(self.manager.of_jobs(), set())
 
     def test_nobody_has_announced_it(self):
         self.manage("--level", "trace", "--idle-end", "100ms")
@@ -251,10 +251,7 @@ class Restarts(Service):
         self.mid_run(kill)
 
     def born_meanwhile(self, end):
-        """
-        Short processes that come while the service is restarted: each is there, and whole. They have patience: one that makes an
-        offer and goes, just when the worker that reads it is ended, can be missed (docs/status.md).
-        """
+        """Short processes that come while the service is restarted: each is there, and whole. (Without patience: storm_test.py.)"""
         self.manage("--level", "trace")
         self.begin("510", 0)
         born = []

@@ -56,7 +56,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual(self.cluster.states(), {"idle"})
         for node, manager in self.cluster.managers.items():
             slurm.wait_for(f"{node} to be empty", lambda run=manager.run: not os.listdir(f"{run}/jobs"))
-            self.assertEqual(manager.stored, {}, node)
+            self.assertEqual(manager.of_jobs(), set(), node)
 
     def query(self, sql, job=None, user="root"):
         done = subprocess.run(
