@@ -39,7 +39,8 @@ const struct hr_option hr_job_option_table[] = {
     {"name", OPT_NAME, "NAME", "begin: shown as its name", HR_VALUES_OTHER},
     {"partition", OPT_PARTITION, "NAME",
      "begin: its policy is that of the configuration ($SLURM_JOB_PARTITION)", HR_VALUES_OTHER},
-    {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace", "counters trace"},
+    {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace ($SPANK_HEADRACE_LEVEL)",
+     "counters trace"},
     {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
     {"ranks-expected", OPT_EXPECTED, "N", "begin: ranks in all", HR_VALUES_OTHER},
@@ -142,6 +143,8 @@ static int take_option(struct request *q, int id, const char *value)
 static bool fill_in(struct request *q, struct hr_job *job)
 {
 	const char *uid = variable("SLURM_JOB_UID"), *code = variable("SLURM_JOB_EXIT_CODE");
+	/* hooks/slurm/spank_headrace.c */
+	const char *level = variable("SPANK_HEADRACE_LEVEL");
 
 	hr_job_find(NULL, q->job, job);
 	if (!q->job && !hr_job_scheduled())
@@ -159,6 +162,8 @@ static bool fill_in(struct request *q, struct hr_job *job)
 		q->has_uid = true;
 	if (!q->state && code && strcmp(code, "0") != 0)
 		q->state = "failed";
+	if (q->level < 0 && level)
+		q->level = strcmp(level, "trace") == 0 ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS;
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -137,11 +138,19 @@ int hr_control_listen(const char *path, int *ret_fd)
 
 int hr_control_connect(const char *path, int *ret_fd)
 {
+	return hr_control_connect_within(path, 0, ret_fd);
+}
+
+int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd)
+{
+	const struct timeval patience = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 	struct sockaddr_un address;
 	int fd = -1, r = seqpacket_socket(path, &address, &fd);
 
 	if (r < 0)
 		return r;
+	if (timeout_ms > 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
 		if (errno == EINTR)
 			continue;

@@ -75,6 +75,8 @@ int64_t hr_message_get_int(const struct hr_message *m, const char *key, int64_t 
 /* Non-blocking to accept from. -ENAMETOOLONG when the path does not fit a socket address. */
 int hr_control_listen(const char *path, int *ret_fd);
 int hr_control_connect(const char *path, int *ret_fd);
+/* Waits at most timeout_ms each for the connection and for room to send: -EAGAIN. */
+int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd);
 
 /* One message. -EAGAIN as the socket says; -EPIPE when the peer has gone. */
 int hr_control_send(int fd, const struct hr_message *m);

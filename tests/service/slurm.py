@@ -15,7 +15,7 @@ import time
 import harness
 from manager import Manager
 
-HOOKS, LIBRARY, COLLECTOR = (os.environ[name] for name in ("HR_HOOKS", "HR_LIBRARY", "HR_COLLECTOR"))
+HOOKS, LIBRARY, COLLECTOR, SPANK = (os.environ[name] for name in ("HR_HOOKS", "HR_LIBRARY", "HR_COLLECTOR", "HR_SPANK"))
 NODES = ("n1", "n2", "n3", "n4")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol")
 
@@ -51,11 +51,14 @@ PrologFlags=Alloc
 Prolog={dir}/hooks/prolog
 Epilog={dir}/hooks/epilog
 TaskProlog={dir}/hooks/task_prolog
+PlugStackConfig={dir}/plugstack.conf
 PropagateResourceLimits=NONE
 """
 
-# Around each of our hooks: nothing is installed. The collector has everything when the epilog is over.
+# Around each of our hooks: nothing is installed. The collector has everything when the epilog is over. With ONLY_SPANK in its
+# environment a task does without the task prolog.
 WRAPPER = """#!/bin/sh
+[ {hook}$ONLY_SPANK != task_prologyes ] || exit 0
 export HEADRACE_COMMAND={command} HEADRACE_LIBRARY={library} HEADRACE_DRAIN=20
 exec {hooks}/slurm/{hook}
 """
@@ -151,6 +154,8 @@ class Cluster:
             for node, port in zip(NODES, self.ports):
                 f.write(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=4000\n")
             f.write("PartitionName=main Nodes=ALL Default=YES State=UP\n")
+        with open(f"{self.dir}/plugstack.conf", "w", encoding="ascii") as f:
+            f.write(f"optional {SPANK} library={LIBRARY}\n" if os.path.exists(SPANK) else "")
         with open(f"{self.dir}/munge.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
             f.write(os.urandom(128))
         self.daemon("munged", "--foreground", "--force", f"--socket={self.dir}/munge.sock", f"--key-file={self.dir}/munge.key",
@@ -181,18 +186,22 @@ class Cluster:
 
     # ---- what users do
 
-    def ask(self, *words, user="root", **how):
-        done = subprocess.run([*become(user), *words], env=self.env, capture_output=True, text=True, check=False, timeout=60, **how)
+    def run(self, *words, user="root", env=None, **how):
+        return subprocess.run([*become(user), *words], env={**self.env, **(env or {})}, capture_output=True, text=True, check=False,
+                              timeout=60, **how)
+
+    def ask(self, *words, **how):
+        done = self.run(*words, **how)
         if done.returncode != 0:
             raise AssertionError(f"{words}: {done.stderr}")
         return done.stdout.strip()
 
-    def submit(self, script, *options, user="root"):
+    def submit(self, script, *options, user="root", env=None):
         """The job's id. Its output: id.out."""
         out = f"{self.dir}/out-{user}"
         os.makedirs(out, exist_ok=True)
         shutil.chown(out, user)
-        return self.ask("sbatch", "--parsable", "-o", f"{out}/%j.out", *options, user=user, cwd=out, input=f"#!/bin/bash\n{script}\n")
+        return self.ask("sbatch", "--parsable", "-o", f"{out}/%j.out", *options, user=user, env=env, cwd=out, input=f"#!/bin/bash\n{script}\n")
 
     def job(self, job):
         """Its JobState, and how often it was requeued."""

@@ -146,6 +146,46 @@ class Slurm(unittest.TestCase):
         rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE starts_with(path, '{folder}') AND job <> '{job}'")
         return rows[0]["n"]
 
+    # ---- srun --headrace, without a task prolog
+
+    def recorded(self, job, folder):
+        """Of a folder: whether there are events, and counters."""
+        rows, _ = self.query(f"SELECT (SELECT count(*) > 0 FROM events WHERE starts_with(path, '{folder}/')) AS events,"
+                             f" (SELECT count(*) > 0 FROM file_records WHERE starts_with(path, '{folder}/')) AS counters", job)
+        return rows[0]["events"], rows[0]["counters"]
+
+    def test_option(self):
+        """Of a job, and of its steps. The task prolog is left out: the plugin does what it does."""
+        if not os.path.exists(slurm.SPANK):
+            self.skipTest("libslurm-dev is not installed")
+        own = "/lib/x86_64-linux-gnu/libm.so.6"
+        job = self.cluster.submit(
+            "export step\nfor step in '' --headrace=trace --headrace=off; do\n"
+            f"  LD_PRELOAD={own}:$LD_PRELOAD srun $step bash -c 'echo \"$LD_PRELOAD\"; {self.generator(f'{self.data}/d$step')}'\n"
+            "done", "-w", "n2", "--headrace=counters", user="games", env={"ONLY_SPANK": "yes"})
+        self.cluster.finish(job)
+        lines = [line for line in self.cluster.out(job).splitlines() if not line.startswith("{")]
+        self.assertEqual(lines, [f"{own}:{slurm.LIBRARY}", f"{own}:{slurm.LIBRARY}", own])
+        self.assertEqual({step: self.recorded(job, f"{self.data}/d{step}") for step in ("", "--headrace=trace", "--headrace=off")},
+                         {"": (False, True), "--headrace=trace": (True, True), "--headrace=off": (False, False)})
+
+    def test_option_of_the_environment(self):
+        if not os.path.exists(slurm.SPANK):
+            self.skipTest("libslurm-dev is not installed")
+        for i, env in enumerate(({"HEADRACE_LEVEL": "counters"}, {"HEADRACE": "off"}, {})):
+            said = self.cluster.ask("srun", "-w", "n2", "bash", "-c", f"echo $SLURM_JOB_ID; {self.generator(f'{self.data}/{i}')}",
+                                    env={"ONLY_SPANK": "yes", **env})
+            self.cluster.finish(said.splitlines()[0])
+            self.assertEqual(self.recorded(said.splitlines()[0], f"{self.data}/{i}"), ((False, True), (False, False), (True, True))[i])
+
+    def test_option_refused(self):
+        if not os.path.exists(slurm.SPANK):
+            self.skipTest("libslurm-dev is not installed")
+        for command in (["srun", "true"], ["sbatch", "--wrap=true"], ["salloc", "true"]):
+            done = self.cluster.run(command[0], "--headrace=all", *command[1:], cwd=self.data)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn('--headrace is trace, counters or off, not "all"', done.stderr)
+
     # ---- jobs to which something happens
 
     def test_cancelled(self):

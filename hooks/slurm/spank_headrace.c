@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spank_headrace.c - Slurm's plugin: srun, sbatch and salloc --headrace=trace|counters|off
+ *
+ * Purpose   What the task prolog does, and an option with it. Never fails a job: what goes wrong is a line of Slurm's debug log.
+ *           Only a value that is none of the three is refused, before there is a job.
+ *
+ *      where                              what
+ *      srun, sbatch, salloc               the option is checked; the prolog hears of the level (SPANK_HEADRACE_LEVEL)
+ *      slurmstepd, as the user            headraced hears of it, too: the job may have begun before this step
+ *      a task, as the user, before exec   LD_PRELOAD and HEADRACE of its environment
+ *
+ * Threads   One in each of these processes.
+ */
+#include <slurm/spank.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/control.h"
+#include "daemon/service/requests.h"
+#include "proto/abi.h"
+
+#define PRELOAD_BYTES 8192u
+#define ANSWER_MS     200 /* so long a step waits for headraced */
+#define LIBRARY	      "/usr/libexec/headrace/libheadrace.so"
+#define SHIM_SOCKET   "/run/headrace/shim.sock"
+
+SPANK_PLUGIN(headrace, 1)
+
+enum choice { UNSAID, OFF, COUNTERS, TRACE };
+
+static const char *const choices[] = {"", "off", "counters", "trace"};
+
+static enum choice chosen;
+
+static enum choice find_choice(const char *text)
+{
+	for (int i = OFF; text && i <= TRACE; i++)
+		if (strcmp(text, choices[i]) == 0)
+			return (enum choice)i;
+	return UNSAID;
+}
+
+static int take_option(int val, const char *text, int remote)
+{
+	enum choice choice = find_choice(text);
+
+	(void)val;
+	if (choice != UNSAID)
+		chosen = choice;
+	else if (remote)
+		slurm_debug("headrace: --headrace=%s is not known here", text ? text : "");
+	else
+		slurm_error("--headrace is trace, counters or off, not \"%s\"", text ? text : "");
+	return choice == UNSAID && !remote ? -1 : 0;
+}
+
+static struct spank_option option = {
+    .name = (char[]){"headrace"},
+    .arginfo = (char[]){"trace|counters|off"},
+    .usage = (char[]){"record the I/O of this job: every operation, counters, or nothing"},
+    .has_arg = 1,
+    .cb = take_option,
+};
+
+/* A line "NAME=VALUE" of plugstack.conf; else the usual one. */
+static const char *argument(int argc, char **argv, const char *name, const char *otherwise)
+{
+	size_t n = strlen(name);
+
+	for (int i = 0; i < argc; i++)
+		if (strncmp(argv[i], name, n) == 0 && argv[i][n] == '=')
+			return argv[i] + n + 1;
+	return otherwise;
+}
+
+int slurm_spank_init(spank_t sp, int argc, char **argv)
+{
+	enum spank_context context = spank_context();
+
+	(void)argc;
+	(void)argv;
+	if ((context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR || context == S_CTX_REMOTE) &&
+	    spank_option_register(sp, &option) != ESPANK_SUCCESS)
+		slurm_debug("headrace: no option --headrace");
+	return 0;
+}
+
+/* ---- where the job is submitted ----------------------------------------------------------------------- */
+
+/* As the option, for scripts: HEADRACE_LEVEL=trace sbatch ... */
+static enum choice choice_of_environment(void)
+{
+	const char *off = getenv("HEADRACE"), *level = getenv("HEADRACE_LEVEL");
+
+	return off && strcmp(off, "off") == 0 ? OFF : find_choice(level);
+}
+
+int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
+{
+	enum choice choice = chosen != UNSAID ? chosen : choice_of_environment();
+
+	(void)argc;
+	(void)argv;
+	if (spank_context() == S_CTX_REMOTE)
+		return 0;
+	if (choice != UNSAID) /* and of all that it starts: an srun in the shell of a salloc */
+		setenv("HEADRACE", choice == OFF ? "off" : "on", 1);
+	if ((choice == COUNTERS || choice == TRACE) &&
+	    spank_job_control_setenv(sp, "HEADRACE_LEVEL", choices[choice], 1) != ESPANK_SUCCESS)
+		slurm_debug("headrace: the prolog will not hear of --headrace");
+	return 0;
+}
+
+/* ---- on the nodes --------------------------------------------------------------------------------------- */
+
+/* 0, or what keeps the job from its level. */
+static int tell_level(spank_t sp, const char *socket)
+{
+	static struct hr_message m;
+	uint32_t job = 0;
+	int fd, r;
+
+	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS)
+		return -ENOENT;
+	hr_message_init(&m, "level");
+	hr_message_add_int(&m, "job", job);
+	hr_message_add_int(&m, "uid", geteuid());
+	hr_message_add_int(&m, "level", chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+	r = hr_control_connect_within(socket, ANSWER_MS, &fd);
+	if (r < 0)
+		return r;
+	r = hr_control_send(fd, &m);
+	if (r == 0)
+		r = hr_control_wait(fd, ANSWER_MS, &m);
+	close(fd);
+	return r == 0 && !hr_message_is(&m, "over") ? -EPERM : r;
+}
+
+/* As the job's owner, once for a step on each of its nodes: there is no task yet. */
+int slurm_spank_user_init(spank_t sp, int argc, char **argv)
+{
+	int r = 0;
+
+	if (chosen == COUNTERS || chosen == TRACE)
+		r = tell_level(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL));
+	if (r < 0)
+		slurm_debug("headrace: the level stays as it is: %s", strerrordesc_np(-r));
+	return 0;
+}
+
+static bool says_off(spank_t sp)
+{
+	char text[8];
+
+	return spank_getenv(sp, "HEADRACE", text, sizeof(text)) == ESPANK_SUCCESS &&
+	       strcmp(text, "off") == 0;
+}
+
+static bool can_record(int argc, char **argv)
+{
+	struct stat st;
+
+	return access(argument(argc, argv, "library", LIBRARY), R_OK) == 0 &&
+	       stat(argument(argc, argv, "socket", SHIM_SOCKET), &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* `list`, separated as ld.so does, without our library, and with it at the end where `with`: what the user has stays first. */
+static void compose(const char *list, const char *library, bool with, char ret[PRELOAD_BYTES])
+{
+	size_t bytes = 0, own = strlen(library);
+
+	for (const char *at = list; *at;) {
+		size_t n = strcspn(at, ": ");
+
+		if (n > 0 && (n != own || memcmp(at, library, n) != 0)) {
+			if (bytes > 0)
+				ret[bytes++] = ':';
+			memcpy(ret + bytes, at, n);
+			bytes += n;
+		}
+		at += n + (at[n] != '\0');
+	}
+	if (with) {
+		if (bytes > 0)
+			ret[bytes++] = ':';
+		memcpy(ret + bytes, library, own);
+		bytes += own;
+	}
+	ret[bytes] = '\0';
+}
+
+/* Where nothing is to be recorded, or nothing can be, what this environment has from elsewhere goes: ld.so would complain. */
+static void set_preload(spank_t sp, const char *library, bool with)
+{
+	char list[PRELOAD_BYTES] = "", fresh[PRELOAD_BYTES];
+	int r = spank_getenv(sp, "LD_PRELOAD", list, sizeof(list));
+
+	if (r == ESPANK_ENV_NOEXIST)
+		list[0] = '\0';
+	if ((r != ESPANK_SUCCESS && r != ESPANK_ENV_NOEXIST) ||
+	    strlen(list) + 1 + strlen(library) >= sizeof(fresh)) {
+		slurm_debug("headrace: LD_PRELOAD stays as it is");
+		return;
+	}
+	compose(list, library, with, fresh);
+	if (fresh[0] != '\0')
+		r = spank_setenv(sp, "LD_PRELOAD", fresh, 1);
+	else if (list[0] != '\0')
+		r = spank_unsetenv(sp, "LD_PRELOAD");
+	else
+		r = ESPANK_SUCCESS;
+	if (r != ESPANK_SUCCESS)
+		slurm_debug("headrace: LD_PRELOAD: %s", spank_strerror((spank_err_t)r));
+}
+
+int slurm_spank_task_init(spank_t sp, int argc, char **argv)
+{
+	if (chosen != UNSAID)
+		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
+	set_preload(sp, argument(argc, argv, "library", LIBRARY),
+		    !says_off(sp) && can_record(argc, argv));
+	return 0;
+}
