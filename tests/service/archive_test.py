@@ -28,8 +28,8 @@ class Archive(harness.Case):
                                f"{self.data}/x"], env=harness.clean_environment(), capture_output=True, check=False)
         self.assertEqual((done.returncode, len(done.stdout)), (0, 100), done.stderr)
         self.assertEqual(self.summary()["data"]["read_bytes"], 100)
-        for hook in ("prolog", "epilog", "task_prolog"):
-            self.assertTrue(os.access(f"{place}/share/headrace/slurm/{hook}", os.X_OK))
+        for hook in ("slurm/prolog", "slurm/epilog", "slurm/task_prolog", "pbs/prologue", "pbs/epilogue", "pbs/wrapper"):
+            self.assertTrue(os.access(f"{place}/share/headrace/{hook}", os.X_OK))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hook of OpenPBS and PBS Professional, on every node of a job, as root: what Slurm's prolog, task prolog and epilog are.
+
+    qmgr -c "create hook headrace"
+    qmgr -c "set hook headrace event = 'execjob_begin,execjob_launch,execjob_epilogue'"
+    qmgr -c "import hook headrace application/x-python default /usr/share/headrace/pbs/headrace.py"
+
+Never rejects an event: what goes wrong is a line of the MoM's log. It waits a second at most, in the epilogue DRAIN longer.
+"""
+import os
+import pwd
+import stat
+import subprocess
+
+import pbs
+
+COMMAND = os.environ.get("HEADRACE_COMMAND", "/usr/bin/headrace")
+LIBRARY = os.environ.get("HEADRACE_LIBRARY", "/usr/libexec/headrace/libheadrace.so")
+SOCKET = os.environ.get("HEADRACE_SOCKET", "/run/headrace/shim.sock")
+DRAIN = int(os.environ.get("HEADRACE_DRAIN", "0"))  # seconds to wait for the collector
+
+
+def headrace(job, *words, seconds=1):
+    done = subprocess.run([COMMAND, "job", *words], env={**os.environ, "PBS_JOBID": job.id}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False)
+    if done.returncode != 0:
+        pbs.logmsg(pbs.LOG_WARNING, f"headrace: {done.stdout.decode(errors='replace').strip()}")
+
+
+def begin(job):
+    words = ["--scheduler-id", job.id, "--uid", str(pwd.getpwnam(str(job.euser)).pw_uid), "--name", str(job.Job_Name),
+             "--partition", str(job.queue)]
+    if int(job.run_count or 1) > 1:
+        words += ["--attempt", str(int(job.run_count) - 1)]
+    headrace(job, "begin", *words)
+
+
+def launch(environment):
+    """The preload where the library is there (else ld.so would complain at every exec), headraced listens and the user lets it."""
+    own = environment.get("LD_PRELOAD", "")
+    if environment.get("HEADRACE") == "off" or LIBRARY in own.split(":") or not os.access(LIBRARY, os.R_OK):
+        return
+    if os.path.exists(SOCKET) and stat.S_ISSOCK(os.stat(SOCKET).st_mode):
+        environment["LD_PRELOAD"] = f"{own}:{LIBRARY}" if own else LIBRARY
+
+
+def end(job):
+    """An exit status from 256 on is that and the signal that ended the job; below 0 PBS could not run it."""
+    code = int(job.Exit_status or 0)
+    state = "ended" if code == 0 else "killed" if code >= 256 else "failed"
+    headrace(job, "end", "--state", state, "--drain", f"{DRAIN}s", seconds=DRAIN + 10)
+
+
+def main(event):
+    try:
+        if event.type == pbs.EXECJOB_BEGIN:
+            begin(event.job)
+        elif event.type == pbs.EXECJOB_LAUNCH:
+            launch(event.env)
+        elif event.type == pbs.EXECJOB_EPILOGUE:
+            end(event.job)
+    except Exception as error:  # pylint: disable=broad-except
+        pbs.logmsg(pbs.LOG_WARNING, f"headrace: {error}")
+    event.accept()
+
+
+main(pbs.event())
