@@ -23,6 +23,7 @@ enum {
 	OPT_RANKS,
 	OPT_LOCAL_RANKS,
 	OPT_EXPECTED,
+	OPT_NODES,
 	OPT_STATE,
 	OPT_LINGER,
 	OPT_DRAIN,
@@ -44,6 +45,7 @@ const struct hr_option hr_job_option_table[] = {
     {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
     {"ranks-expected", OPT_EXPECTED, "N", "begin: ranks in all", HR_VALUES_OTHER},
+    {"nodes", OPT_NODES, "N", "begin: its nodes in all ($SLURM_JOB_NUM_NODES)", HR_VALUES_OTHER},
     {"state", OPT_STATE, "STATE",
      "end: ended, failed or killed (failed where $SLURM_JOB_EXIT_CODE is not 0)",
      "ended failed killed"},
@@ -58,7 +60,7 @@ const struct hr_option hr_job_option_table[] = {
 
 struct request {
 	const char *job, *scheduler, *name, *partition, *ranks, *local_ranks, *state, *socket;
-	uint64_t uid, attempt, expected, linger_ns, drain_ns;
+	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns;
 	bool has_uid, has_attempt;
 	int level; /* -1: the service's default */
 };
@@ -126,6 +128,8 @@ static int take_option(struct request *q, int id, const char *value)
 		return 0;
 	case OPT_EXPECTED:
 		return take_number("ranks-expected", value, UINT32_MAX, &q->expected);
+	case OPT_NODES:
+		return take_number("nodes", value, UINT32_MAX, &q->nodes);
 	case OPT_STATE:
 		q->state = value;
 		return 0;
@@ -143,6 +147,7 @@ static int take_option(struct request *q, int id, const char *value)
 static bool fill_in(struct request *q, struct hr_job *job)
 {
 	const char *uid = variable("SLURM_JOB_UID"), *code = variable("SLURM_JOB_EXIT_CODE");
+	const char *nodes = variable("SLURM_JOB_NUM_NODES");
 	/* hooks/slurm/spank_headrace.c */
 	const char *level = variable("SPANK_HEADRACE_LEVEL");
 
@@ -152,6 +157,8 @@ static bool fill_in(struct request *q, struct hr_job *job)
 	q->job = job->id;
 	if (!q->scheduler)
 		q->scheduler = variable("SLURM_JOB_ID") ? variable("SLURM_JOB_ID") : q->job;
+	if (q->nodes == 0 && nodes && hr_text_parse_uint(nodes, UINT32_MAX, &q->nodes) < 0)
+		q->nodes = 0;
 	if (!q->name)
 		q->name = variable("SLURM_JOB_NAME");
 	if (!q->partition)
@@ -213,6 +220,7 @@ static int begin(struct request *q)
 	hr_message_add_int(&m, "uid", (int64_t)q->uid);
 	hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
 	hr_message_add_int(&m, "ranks_expected", (int64_t)q->expected);
+	hr_message_add_int(&m, "nodes_expected", (int64_t)q->nodes);
 	if (q->level >= 0)
 		hr_message_add_int(&m, "level", q->level);
 	return exit_status(hr_service_ask(hr_service_socket(q->socket), &m, tell, NULL));

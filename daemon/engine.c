@@ -79,6 +79,34 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 	*bytes = n;
 }
 
+/* A number that a variable "NAME=VALUE" says, where nobody has said it before. False: another one, or no number. */
+static bool take_number(const char *text, size_t bytes, const char *name, char **ret)
+{
+	size_t skip = strlen(name), digits = 0;
+	char *copy;
+
+	if (bytes <= skip || bytes - skip > 20 || memcmp(text, name, skip) != 0 ||
+	    (*ret)[0] != '\0')
+		return false;
+	while (skip + digits < bytes && text[skip + digits] >= '0' && text[skip + digits] <= '9')
+		digits++;
+	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
+	if (!copy)
+		return false;
+	*ret = copy; /* was protobuf-c's own empty text */
+	return true;
+}
+
+/* A prolog of Slurm does not hear of the array that a job is of; its processes do. */
+static void take_array(struct hr_engine *e, const char *text, size_t bytes)
+{
+	bool job = take_number(text, bytes, "SLURM_ARRAY_JOB_ID=", &e->job->array_job);
+	bool task = take_number(text, bytes, "SLURM_ARRAY_TASK_ID=", &e->job->array_task);
+
+	if ((job || task) && e->job->array_job[0] != '\0' && e->job->array_task[0] != '\0')
+		hr__emit_job(e, "running", 0);
+}
+
 static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_entry_attach *in)
 {
 	struct hr_hello_item item;
@@ -94,6 +122,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			break;
 		case HR_ITEM_ENV:
 			hr_rank_env(&p->id.env, (const char *)item.value, item.bytes);
+			take_array(e, (const char *)item.value, item.bytes);
 			if (item.bytes > 12 && memcmp(item.value, "MASTER_ADDR=", 12) == 0)
 				p->id.rendezvous = 1;
 			break;

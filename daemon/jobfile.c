@@ -96,6 +96,7 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 	m.name = said_or(&a, config->job_name, name);
 	m.start_ns = start_ns;
 	m.ranks_expected = config->ranks_expected;
+	m.nodes_expected = config->nodes_expected;
 	fill_array(&a, config->id.job, &m);
 	fill_labels(&a, config->labels, &m);
 	packed = a.failed ? NULL : malloc(headrace__job_event__get_packed_size(&m) + 1);

@@ -36,6 +36,7 @@ struct hr_node_config {
 	const char *ranks;  /* "0-47,64" or NULL: all; others are deselected */
 	const char *local_ranks;
 	uint32_t ranks_expected;	 /* 0: unknown; raised when a process says its world size */
+	uint32_t nodes_expected;	 /* likewise, that the scheduler has given to the job */
 	struct hr_privacy_rules privacy; /* of a stream that begins; a journal has its own */
 	uint32_t max_sessions;		 /* 0: 65536 */
 	uint64_t

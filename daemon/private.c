@@ -181,6 +181,7 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("level", node.level)                                                                     \
 	X("max_bytes", node.max_bytes)                                                             \
 	X("ranks_expected", node.ranks_expected)                                                   \
+	X("nodes_expected", node.nodes_expected)                                                   \
 	X("max_sessions", node.max_sessions)                                                       \
 	X("max_ring_bytes", node.max_ring_bytes)                                                   \
 	X("spool_bytes", spool_bytes)                                                              \
@@ -189,7 +190,8 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("paths_keep", node.privacy.keep)                                                         \
 	X("command_lines", node.privacy.commands)                                                  \
 	X("policy", policy)                                                                        \
-	X("registered", registered)
+	X("registered", registered)                                                                \
+	X("killed", killed)
 
 int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret)
 {

@@ -77,6 +77,7 @@ struct hr_private_config {
 	const char *scheduler;	 /* the job's id in the environment of its processes */
 	const char *end_state;	 /* it is to end so; NULL: not yet */
 	bool registered;	 /* a prolog has announced it */
+	bool killed;		 /* a signal ended its script */
 	unsigned policy;	 /* enum hr_policy of service/policy.h */
 	const char *privacy_key; /* file of node.privacy's key */
 	struct hr_message *text; /* owned after unpacking: the strings */

@@ -75,7 +75,7 @@
 	X(account, VARCHAR) X(partition, VARCHAR) X(name, VARCHAR) X(state, VARCHAR) \
 	X(start_ns, BIGINT) X(end_ns, BIGINT) X(nodes, BIGINT) X(ranks_seen, BIGINT) \
 	X(ranks_expected, BIGINT)
-#define HR_HIDDEN_JOBS(X)
+#define HR_HIDDEN_JOBS(X) X(nodes_expected, BIGINT)
 
 #define HR_COLUMNS_NODES(X) HR_COLUMNS_STREAM(X) \
 	X(boot, VARCHAR) X(clock_offset_ns, BIGINT) X(clock_error_ns, BIGINT) \

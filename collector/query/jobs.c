@@ -19,7 +19,7 @@ struct job {
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
 	int64_t start_ns, end_ns; /* wall clock; 0: not known */
 	bool uid_known;
-	uint32_t uid, ranks_expected;
+	uint32_t uid, ranks_expected, nodes_expected;
 	uint64_t ranks_seen, nodes;
 	bool live, silent,
 	    unfinished;	     /* some stream goes on, is not heard of, ended without a word */
@@ -74,6 +74,8 @@ static void take_event(struct hr_query *q, struct job *job, const struct hr_qstr
 		job->end_ns = end;
 	if (e->ranks_expected > job->ranks_expected)
 		job->ranks_expected = e->ranks_expected;
+	if (e->nodes_expected > job->nodes_expected)
+		job->nodes_expected = e->nodes_expected;
 }
 
 static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstream *st)
@@ -256,8 +258,11 @@ static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 	case HR_JOBS_ranks_seen:
 		c->u = job->ranks_seen;
 		break;
-	default:
+	case HR_JOBS_ranks_expected:
 		hr__cell_nonzero(c, job->ranks_expected);
+		break;
+	default:
+		hr__cell_nonzero(c, job->nodes_expected);
 	}
 }
 

@@ -54,6 +54,9 @@ notes AS (
     FROM some_ranks ANTI JOIN seen USING (cluster, job, attempt, rank)
     GROUP BY cluster, job, attempt, ranks_expected, n_seen
     UNION ALL
+    SELECT 4, job, format('job {}: nothing is here of {} of its {} nodes', job, nodes_expected - nodes, nodes_expected)
+    FROM hr_jobs() WHERE nodes_expected > nodes
+    UNION ALL
     SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',
                           job, count(*))
     FROM hr_processes() WHERE deselected <> 0 GROUP BY job)

@@ -64,6 +64,7 @@ struct job {
 	uint32_t uid, attempt;
 	uint64_t key; /* names its file */
 	bool registered;
+	bool killed; /* a signal ended its script: what an end that knows of no failure is */
 	enum hr_policy policy;
 	enum job_state state;
 	/* its worker */
@@ -155,7 +156,7 @@ struct job_spec { /* of a job that is to begin */
 	const char *id, *scheduler, *name;
 	const char *ranks, *local_ranks;
 	const char *account, *partition; /* may be NULL, as ranks */
-	uint32_t uid, attempt, ranks_expected;
+	uint32_t uid, attempt, ranks_expected, nodes_expected;
 	int level; /* enum hr_level; -1: as policy and configuration say */
 	bool registered;
 };
@@ -176,6 +177,8 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
 /* `for_ms` 0: for good. */
 void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms);
+/* A signal has ended its script. */
+void sv__job_killed(struct job *job);
 void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
 void sv__job_forget(struct job *job); /* its worker is gone for good */
 void sv__jobs_tick(struct service *s);

@@ -119,7 +119,7 @@ static int read_conf(const struct job *job, struct hr_private_config *ret)
 	return r;
 }
 
-/* Its end, if it is to come, and its level for good: whoever is killed meanwhile. */
+/* What has become known of its end, and its level for good: whoever is killed meanwhile. */
 static void note(struct job *job)
 {
 	struct hr_private_config config = {0};
@@ -127,6 +127,7 @@ static void note(struct job *job)
 
 	if (r == 0) {
 		config.end_state = job->end_state[0] != '\0' ? job->end_state : NULL;
+		config.killed = job->killed;
 		config.node.level = (int)job->level_base;
 		r = write_conf(job, &config);
 		hr_private_config_done(&config);
@@ -216,6 +217,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 		     .ranks = spec->ranks,
 		     .local_ranks = spec->local_ranks,
 		     .ranks_expected = spec->ranks_expected,
+		     .nodes_expected = spec->nodes_expected,
 		     .max_sessions = (uint32_t)s->c->max_sessions,
 		     .max_ring_bytes = s->c->max_ring_bytes,
 		     .privacy = {.paths = s->c->paths,
@@ -327,6 +329,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 	if (job) {
 		job->resumed = true;
 		job->registered = config.registered;
+		job->killed = config.killed;
 		snprintf(job->name, sizeof(job->name), "%s",
 			 config.node.job_name ? config.node.job_name : "");
 		job->level = job->level_base = (uint32_t)config.node.level;
@@ -361,11 +364,30 @@ void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n)
 
 /* ---- the end ---------------------------------------------------------------------------------------- */
 
-void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
+void sv__job_killed(struct job *job)
+{
+	job->killed = true;
+	note(job);
+}
+
+static void tell_end(struct job *job)
 {
 	struct hr_message *m = &job->service->out;
+
+	job->state = JOB_ENDING;
+	hr_message_init(m, "end");
+	hr_message_add(m, "state", job->end_state);
+	hr_message_add_int(m, "linger_ms", (int64_t)job->linger_ms);
+	hr_message_add_int(m, "drain_ms", (int64_t)job->drain_ms);
+	sv__worker_tell(job, m);
+}
+
+void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
+{
 	bool noted = job->end_state[0] != '\0';
 
+	if (job->killed && strcmp(state, "ended") == 0)
+		state = "killed";
 	snprintf(job->end_state, sizeof(job->end_state), "%s", state);
 	job->linger_ms = linger_ms;
 	job->drain_ms = drain_ms;
@@ -375,14 +397,8 @@ void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_
 	}
 	if (!noted)
 		note(job);
-	if (job->state == JOB_STARTING) /* said when it is ready */
-		return;
-	job->state = JOB_ENDING;
-	hr_message_init(m, "end");
-	hr_message_add(m, "state", job->end_state);
-	hr_message_add_int(m, "linger_ms", (int64_t)linger_ms);
-	hr_message_add_int(m, "drain_ms", (int64_t)drain_ms);
-	sv__worker_tell(job, m);
+	if (job->state != JOB_STARTING) /* else when it is ready */
+		tell_end(job);
 }
 
 static void tell_level(struct job *job)
@@ -411,7 +427,7 @@ void sv__job_ready(struct job *job)
 	job->state = JOB_RUNNING;
 	tell_level(job);
 	if (job->end_state[0] != '\0')
-		sv__job_end(job, job->end_state, job->linger_ms, job->drain_ms);
+		tell_end(job);
 }
 
 void sv__job_forget(struct job *job)

@@ -154,6 +154,7 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	    .uid = (uint32_t)hr_message_get_int(m, "uid", -1),
 	    .attempt = (uint32_t)hr_message_get_int(m, "attempt", 0),
 	    .ranks_expected = (uint32_t)hr_message_get_int(m, "ranks_expected", 0),
+	    .nodes_expected = (uint32_t)hr_message_get_int(m, "nodes_expected", 0),
 	    .account = text(m, "account", account, sizeof(account)),
 	    .partition = text(m, "partition", partition, sizeof(partition)),
 	    .level = (int)hr_message_get_int(m, "level", -1),
@@ -215,6 +216,16 @@ static void do_end(struct asker *a, const struct hr_message *m)
 		    (uint64_t)hr_message_get_int(m, "drain_ms", 0));
 }
 
+static void do_killed(struct asker *a, const struct hr_message *m)
+{
+	struct job *job = meant(a, m);
+
+	if (!job)
+		return;
+	sv__job_killed(job);
+	over(a);
+}
+
 static void do_level(struct asker *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
@@ -247,12 +258,15 @@ static void take(struct asker *a)
 		do_status(a);
 	else if (hr_message_is(m, "level"))
 		do_level(a, m);
-	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end"))
+	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end") &&
+		 !hr_message_is(m, "killed"))
 		refuse(a, -ENOSYS, "this headraced does not know that request");
 	else if (!root)
 		refuse(a, -EPERM, "only root may do that: prolog and epilog");
 	else if (hr_message_is(m, "begin"))
 		do_begin(a, m);
+	else if (hr_message_is(m, "killed"))
+		do_killed(a, m);
 	else
 		do_end(a, m);
 }

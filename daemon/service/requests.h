@@ -9,11 +9,13 @@
  *      status                               status  version pid uptime_ms node spool_bytes ... refused unplaced
  *                                           job     id user ... (one each, of those that the caller may see)
  *                                           over
- *      begin  job uid [scheduler name attempt level ranks local_ranks ranks_expected]
+ *      begin  job uid [scheduler name attempt level ranks local_ranks ranks_expected nodes_expected]
  *                                           over                      root alone
  *      end    job [attempt uid state linger_ms drain_ms]
  *                                           ended, sending..., sent (worker.h), over      root alone;
  *                                           with uid also that user's unannounced job of that name
+ *      killed job [attempt uid]             over                      root alone: a signal ended its script, and an end in the
+ *                                                                     state `ended` is to be one in the state `killed`
  *      level  job [attempt] level [for_ms]  over                      the job's owner, operators and root
  *      any                                  error   text code         code: a positive errno
  *

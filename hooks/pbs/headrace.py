@@ -30,6 +30,7 @@ def headrace(job, *words, seconds=1):
 def begin(job):
     words = ["--scheduler-id", job.id, "--uid", str(pwd.getpwnam(str(job.euser)).pw_uid), "--name", str(job.Job_Name),
              "--partition", str(job.queue)]
+    words += ["--nodes", str(len({place.split("/")[0] for place in str(job.exec_host).split("+")}))]
     if int(job.run_count or 1) > 1:
         words += ["--attempt", str(int(job.run_count) - 1)]
     headrace(job, "begin", *words)

@@ -9,15 +9,18 @@
  *      srun, sbatch, salloc               the option is checked; the prolog hears of the level (SPANK_HEADRACE_LEVEL)
  *      slurmstepd, as the user            headraced hears of it, too: the job may have begun before this step
  *      a task, as the user, before exec   LD_PRELOAD and HEADRACE of its environment
+ *      its end                            headraced hears that a signal has ended the job's script: the epilog does not
  *
  * Threads   One in each of these processes.
  */
+#include <slurm/slurm.h>
 #include <slurm/spank.h>
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/control.h"
@@ -118,38 +121,39 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 
 /* ---- on the nodes --------------------------------------------------------------------------------------- */
 
-/* 0, or what keeps the job from its level. */
-static int tell_level(spank_t sp, const char *socket)
+/* A request about this job; `level` 0: none. What keeps headraced from it goes to the log. */
+static void tell(spank_t sp, const char *socket, const char *kind, int level)
 {
 	static struct hr_message m;
 	uint32_t job = 0;
+	uid_t uid = 0;
 	int fd, r;
 
-	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS)
-		return -ENOENT;
-	hr_message_init(&m, "level");
+	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS)
+		return;
+	hr_message_init(&m, kind);
 	hr_message_add_int(&m, "job", job);
-	hr_message_add_int(&m, "uid", geteuid());
-	hr_message_add_int(&m, "level", chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+	hr_message_add_int(&m, "uid", uid);
+	if (level != 0)
+		hr_message_add_int(&m, "level", level);
 	r = hr_control_connect_within(socket, ANSWER_MS, &fd);
-	if (r < 0)
-		return r;
-	r = hr_control_send(fd, &m);
-	if (r == 0)
-		r = hr_control_wait(fd, ANSWER_MS, &m);
-	close(fd);
-	return r == 0 && !hr_message_is(&m, "over") ? -EPERM : r;
+	if (r == 0) {
+		r = hr_control_send(fd, &m);
+		if (r == 0)
+			r = hr_control_wait(fd, ANSWER_MS, &m);
+		close(fd);
+	}
+	if (r < 0 || !hr_message_is(&m, "over"))
+		slurm_debug("headrace: %s: %s", kind, r < 0 ? strerrordesc_np(-r) : "refused");
 }
 
 /* As the job's owner, once for a step on each of its nodes: there is no task yet. */
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
-	int r = 0;
-
 	if (chosen == COUNTERS || chosen == TRACE)
-		r = tell_level(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL));
-	if (r < 0)
-		slurm_debug("headrace: the level stays as it is: %s", strerrordesc_np(-r));
+		tell(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL), "level",
+		     chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
 	return 0;
 }
 
@@ -224,5 +228,19 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
 	set_preload(sp, argument(argc, argv, "library", LIBRARY),
 		    !says_off(sp) && can_record(argc, argv));
+	return 0;
+}
+
+/* Cancelled, or out of time: an epilog is told of code 0. What becomes of a step is for the script to judge. */
+int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
+{
+	uint32_t step = 0;
+	int status = 0;
+
+	if (spank_get_item(sp, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
+	    step == SLURM_BATCH_SCRIPT &&
+	    spank_get_item(sp, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS &&
+	    WIFSIGNALED(status))
+		tell(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL), "killed", 0);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "daemon/entry.h"
 #include "daemon/ranks.h"
 #include "rig.h"
 
@@ -282,6 +283,41 @@ static void attribution_outlives_a_checkpoint(void **state)
 	rig_done(&r);
 }
 
+/* The last JobEvent among the frames seen. */
+static const Headrace__JobEvent *job(const struct rig *r)
+{
+	const Headrace__JobEvent *last = NULL;
+
+	for (unsigned i = 0; i < r->n_frames; i++)
+		if (r->frames[i]->frame.body_case == HEADRACE__FRAME__BODY_JOB)
+			last = r->frames[i]->frame.job;
+	return last;
+}
+
+/* Numbers alone, the first that is said, and kept by a daemon that knows only a snapshot. */
+static void array_of_a_job(void **state)
+{
+	struct hr_entry_stop stop = {.now_ns = RIG_START + RIG_SECOND, .state = "ended"};
+	struct rig r;
+
+	(void)state;
+	rig_init(&r);
+	rig_attach(&r, &(struct rig_hello){.pid = 10,
+					   .env = {"SLURM_ARRAY_JOB_ID=1x",
+						   "SLURM_ARRAY_TASK_ID=184467440737095516150"}});
+	assert_string_equal(job(&r)->array_job, "");
+	assert_string_equal(job(&r)->array_task, "");
+	rig_attach(&r, &(struct rig_hello){
+			   .pid = 11, .env = {"SLURM_ARRAY_TASK_ID=4", "SLURM_ARRAY_JOB_ID=123"}});
+	rig_restart(&r);
+	rig_attach(&r, &(struct rig_hello){.pid = 12, .env = {"SLURM_ARRAY_JOB_ID=9"}});
+	assert_null(job(&r)); /* nothing new */
+	rig_entry(&r, HR_ENTRY_STOP, &stop, sizeof(stop));
+	assert_string_equal(job(&r)->array_job, "123");
+	assert_string_equal(job(&r)->array_task, "4");
+	rig_done(&r);
+}
+
 static void lists(void **state)
 {
 	(void)state;
@@ -310,6 +346,7 @@ int main(void)
 	    cmocka_unit_test(a_spawned_child_that_names_a_meeting_point_is_a_rank),
 	    cmocka_unit_test(exec_keeps_the_place),
 	    cmocka_unit_test(attribution_outlives_a_checkpoint),
+	    cmocka_unit_test(array_of_a_job),
 	    cmocka_unit_test(lists),
 	};
 

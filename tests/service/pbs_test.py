@@ -96,7 +96,8 @@ class Pbs(harness.Case):
         """A job that runs twice: attempts are told apart, and what its user preloads is kept."""
         self.manage()
         for run, code in ((1, 271), (2, 0)):
-            job = types.SimpleNamespace(id="200.server", euser="games", Job_Name="train", queue="workq", run_count=run, Exit_status=code)
+            job = types.SimpleNamespace(id="200.server", euser="games", Job_Name="train", queue="workq", run_count=run, Exit_status=code,
+                                        exec_host="n1/0*2+n1/1+n2/0*2")
             self.assertEqual(self.event("EXECJOB_BEGIN", job=job), [])
             env = {"LD_PRELOAD": "/lib/x86_64-linux-gnu/libm.so.6"} if run == 2 else {}
             own = [env["LD_PRELOAD"]] if env else []
@@ -106,6 +107,7 @@ class Pbs(harness.Case):
             reads = self.generate("200.server", f"{self.data}/{run}", env)
             self.assertEqual(self.event("EXECJOB_EPILOGUE", job=job), [])
             self.assertEqual(self.reads("200"), reads * run)
+        self.assertIn("job 200: nothing is here of 1 of its 2 nodes", self.query("SELECT 1")[1])
         none = {"job": "200", "array_job": None, "array_task": None, "uid": USER.pw_uid}
         self.assertEqual(self.jobs(), [{**none, "attempt": 0, "state": "killed"}, {**none, "attempt": 1, "state": "ended"}])
 
@@ -113,7 +115,8 @@ class Pbs(harness.Case):
         """Each event is accepted, the log says why nothing is recorded, and nothing is preloaded."""
         self.environment = harness.clean_environment(HEADRACE_COMMAND=harness.HEADRACE, HEADRACE_LIBRARY=LIBRARY,
                                                      HEADRACE_CONTROL=f"{self.dir}/none", HEADRACE_SOCKET=f"{self.dir}/none")
-        job = types.SimpleNamespace(id="200.server", euser="games", Job_Name="train", queue="workq", run_count=1, Exit_status=0)
+        job = types.SimpleNamespace(id="200.server", euser="games", Job_Name="train", queue="workq", run_count=1, Exit_status=0,
+                                    exec_host="n1/0")
         self.assertIn("no headraced answers", self.event("EXECJOB_BEGIN", job=job)[0])
         env = {}
         self.assertEqual(self.event("EXECJOB_LAUNCH", job=job, env=env), [])

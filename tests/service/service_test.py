@@ -8,6 +8,7 @@ Counts are held against the generator's own. systemd's part is played by manager
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -275,6 +276,22 @@ class Restarts(Service):
 
     def test_born_while_all_is_killed(self):
         self.born_meanwhile(lambda: self.manager.kill())
+
+    def test_a_job_whose_script_was_killed(self):
+        """As Slurm's plugin says: an end in state `ended` is one in state `killed`, though the service is restarted before."""
+        self.manage()
+        for job, state in (("620", "ended"), ("621", "failed")):
+            self.begin(job)
+            self.generated(self.generate(job))
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
+                asking.connect(f"{self.manager.run}/control.sock")
+                asking.send(f"killed\njob={job}\n".encode())
+                self.assertEqual(asking.recv(100), b"over\n")
+            self.manager.kill()
+            self.manager.start()
+            self.end(job, "--state", state)
+        self.assertEqual(self.query("SELECT job, state FROM jobs ORDER BY job")[0],
+                         [{"job": "620", "state": "killed"}, {"job": "621", "state": "failed"}])
 
     def test_ends_are_not_forgotten(self):
         """Killed while a job ends: the next service ends it."""

@@ -4,6 +4,7 @@
 Each slurmd has a /run of its own, and its tasks and hooks with it: there is the headraced of their node.
 """
 
+import glob
 import os
 import re
 import shutil
@@ -227,9 +228,7 @@ class Cluster:
         return wait_for(f"all tasks of {job}", ids)
 
     def out(self, job):
-        for user in ("root", "games", "daemon"):
-            path = f"{self.dir}/out-{user}/{job}.out"
-            if os.path.exists(path):
-                with open(path, encoding="utf-8") as f:
-                    return f.read()
+        for path in glob.glob(f"{self.dir}/out-*/{job}.out"):
+            with open(path, encoding="utf-8") as f:
+                return f.read()
         return ""

@@ -30,6 +30,8 @@ while not os.path.exists(go):
     time.sleep(0.001)
 print(json.dumps({"opens": n, "reads": n, "read_bytes": 100 * n, "writes": 0, "written_bytes": 0}))
 """
+# The state of a job that a signal ended: an epilog does not hear of it.
+KILLED = "killed" if os.path.exists(slurm.SPANK) else "ended"
 UIDS = {"games": 5, "daemon": 1}
 TORCHRUN = os.path.join(HERE, "..", "e2e", "workloads", "torchrun_fix.py")
 
@@ -130,6 +132,7 @@ class Slurm(unittest.TestCase):
         self.cluster.finish(ddp, *tasks.values())
         self.assert_true_to_account(ddp)
         for task, job in tasks.items():
+            self.assertEqual(self.query("SELECT array_job, array_task FROM jobs", job)[0], [{"array_job": array, "array_task": str(task)}])
             notes = self.assert_recorded(job, self.cluster.out(job), where=f"AND starts_with(path, '{self.data}/array/{task}/')")
             self.assertEqual(notes, [])
             self.assertEqual(self.recorded_elsewhere(job, f"{self.data}/array/{task}/"), 0)
@@ -162,7 +165,7 @@ class Slurm(unittest.TestCase):
         job = self.cluster.submit(
             "export step\nfor step in '' --headrace=trace --headrace=off; do\n"
             f"  LD_PRELOAD={own}:$LD_PRELOAD srun $step bash -c 'echo \"$LD_PRELOAD\"; {self.generator(f'{self.data}/d$step')}'\n"
-            "done", "-w", "n2", "--headrace=counters", user="games", env={"ONLY_SPANK": "yes"})
+            "done", "-w", "n2", "--headrace=counters", user="man", env={"ONLY_SPANK": "yes"})
         self.cluster.finish(job)
         lines = [line for line in self.cluster.out(job).splitlines() if not line.startswith("{")]
         self.assertEqual(lines, [f"{own}:{slurm.LIBRARY}", f"{own}:{slurm.LIBRARY}", own])
@@ -199,7 +202,7 @@ class Slurm(unittest.TestCase):
         rows, notes = self.query(f"SELECT count(*) AS n FROM events WHERE class = 'read' AND starts_with(path, '{self.data}/d/')", job)
         self.assertIn(rows[0]["n"] - returned, (0, 1))  # of the last one only headrace may have heard
         self.assertEqual(notes, [])
-        self.assertEqual(self.query("SELECT state FROM jobs", job)[0], [{"state": "ended"}])
+        self.assertEqual(self.query("SELECT state FROM jobs", job)[0], [{"state": KILLED}])
 
     def test_failed(self):
         job = self.cluster.submit(f"({self.generator(self.data)}); exit 7", "-w", "n2", user="games")
@@ -234,7 +237,7 @@ class Slurm(unittest.TestCase):
         for attempt, out in enumerate(outs):
             self.assertEqual(self.assert_recorded(job, out, where=f"AND attempt = {attempt}"), [])
         self.assertEqual(self.query("SELECT attempt, state FROM jobs ORDER BY attempt", job)[0],
-                         [{"attempt": 0, "state": "ended"}, {"attempt": 1, "state": "ended"}])
+                         [{"attempt": 0, "state": KILLED}, {"attempt": 1, "state": "ended"}])
 
     def test_no_daemon(self):
         """On one of two nodes: the job runs as ever, and an answer says whose operations are not in it."""
@@ -245,7 +248,8 @@ class Slurm(unittest.TestCase):
         outs = self.cluster.out(job).splitlines()
         self.assertEqual(len(outs), 4)
         notes = self.assert_recorded(job, *outs[:2])  # all four did the same
-        self.assertEqual(notes, [f"headrace: note: job {job}: 2 of 4 expected ranks were not seen: 2, 3"])
+        self.assertEqual(notes, [f"headrace: note: job {job}: 2 of 4 expected ranks were not seen: 2, 3",
+                                 f"headrace: note: job {job}: nothing is here of 1 of its 2 nodes"])
 
 
 if __name__ == "__main__":
