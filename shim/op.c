@@ -208,7 +208,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 		return;
 	}
 	if (began == NULL && hr__image.clock_switched)
-		op->start = end; /* its start is of another clock */
+		op->start = end = hr__clock_ticks(); /* both may be of another clock */
 	if (began != NULL && op->start < hr__wiped.start_ticks)
 		op->start =
 		    hr__wiped.start_ticks; /* begun in the parent, ended in its forked child */
