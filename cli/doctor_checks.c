@@ -18,6 +18,7 @@
 #include "cli/refusal.h"
 #include "collector/query/duckdb_api.h"
 #include "collector/store.h"
+#include "common/tsc.h"
 #include "daemon/private.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -215,16 +216,13 @@ void hr_check_clock(const struct hr_doctor *d, struct hr_check *c)
 	(void)d;
 	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
 		  sizeof(source));
-#ifdef __x86_64__
-	unsigned eax = 0x80000007, ebx, ecx = 0, edx = 0;
-
-	__asm__ volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-	if ((edx & (1u << 8)) == 0) {
+	if (!hr_tsc_is_invariant()) {
 		hr_check_set(c, HR_HEALTH_WARN,
 			     "nothing to fix: an operation costs some 25 ns more to record",
 			     "no invariant TSC; clock source %s", source);
 		return;
 	}
+#ifdef __x86_64__
 	if (strcmp(source, "tsc") != 0 && strcmp(source, "kvm-clock") != 0 &&
 	    strcmp(source, "hyperv_clocksource_tsc_page") != 0) {
 		hr_check_set(c, HR_HEALTH_WARN,

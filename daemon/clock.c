@@ -3,12 +3,8 @@
 
 #include <time.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-
 #include "common/now.h"
-#endif
+#include "common/tsc.h"
 
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
@@ -19,24 +15,9 @@ uint64_t hr_boot_ns(void)
 	return hr_now_ns(CLOCK_BOOTTIME);
 }
 
-static bool tsc_invariant(void)
-{
-#if defined(__x86_64__)
-	unsigned a, b, c, d;
-
-	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
-#else
-	return false;
-#endif
-}
-
 uint64_t hr_clock_ticks(const struct hr_clock *c)
 {
-#if defined(__x86_64__)
-	if (c->tsc)
-		return __rdtsc();
-#endif
-	return hr_now_ns(CLOCK_MONOTONIC);
+	return c->tsc ? hr_tsc_read() : hr_now_ns(CLOCK_MONOTONIC);
 }
 
 /* Ticks and boot time of one moment: the tightest of a few tries. */
@@ -77,7 +58,7 @@ void hr_clock_init(struct hr_clock *c)
 {
 	uint64_t ticks = 0, ns = 0;
 
-	c->tsc = tsc_invariant();
+	c->tsc = hr_tsc_is_invariant();
 	measure(c, &c->seen_ticks, &c->seen_ns);
 	c->line = (struct hr_clock_line){c->seen_ticks, c->seen_ns, ONE_TO_ONE};
 	if (!c->tsc)

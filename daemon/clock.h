@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - from session ticks (TSC, or ns of CLOCK_MONOTONIC) to nanoseconds of CLOCK_BOOTTIME
+ * clock.h - from session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to nanoseconds of CLOCK_BOOTTIME
  *
  * Owner     The node; one clock for all its sessions.
  * Threads   hr_clock_ticks from any thread; the rest from the drain thread.

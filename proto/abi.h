@@ -324,7 +324,7 @@ struct hr_counter {
 	struct hr_lost total;
 };
 
-/* hr_ack.flags */
+/* hr_ack.flags; the TSC of common/tsc.h: on aarch64 the generic timer */
 #define HR_ACK_CLOCK_TSC UINT32_C(1)
 
 /* Answers with status 0 carry two descriptors: the map, then the node page (ATTACH), or the map alone. */

@@ -2,9 +2,6 @@
 #include "shim/clock.h"
 
 #include <time.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "shim/sys.h"
 
@@ -36,23 +33,12 @@ uint64_t hr__clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static bool tsc_invariant(void)
-{
-#if defined(__x86_64__)
-	unsigned a, b, c, d;
-
-	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
-#else
-	return false;
-#endif
-}
-
 bool hr__clock_is_tsc(void)
 {
 	uint32_t mode = __atomic_load_n(&hr__clock_mode, __ATOMIC_RELAXED);
 
 	if (mode == HR__CLOCK_UNKNOWN) {
-		uint32_t found = tsc_invariant() ? HR__CLOCK_TSC : HR__CLOCK_MONOTONIC;
+		uint32_t found = hr_tsc_is_invariant() ? HR__CLOCK_TSC : HR__CLOCK_MONOTONIC;
 
 		/* A daemon's word, which another thread may have brought meanwhile, stands. */
 		if (__atomic_compare_exchange_n(&hr__clock_mode, &mode, found, false,
@@ -87,9 +73,7 @@ uint64_t hr__clock_slow(void)
 {
 	if (hr_unlikely(is_frozen()))
 		return __atomic_add_fetch(&frozen.ticks, 1, __ATOMIC_RELAXED);
-#if defined(__x86_64__)
 	if (hr__clock_is_tsc())
-		return __builtin_ia32_rdtsc();
-#endif
+		return hr_tsc_read();
 	return hr__clock_ns();
 }

@@ -2,7 +2,7 @@
 /*
  * clock.h - session ticks
  *
- * Purpose   One 64-bit tick count: the TSC where the CPU says that it is invariant, until a daemon
+ * Purpose   One 64-bit tick count: the TSC (common/tsc.h) where it is invariant, until a daemon
  * says otherwise (hr_ack.flags); else nanoseconds of CLOCK_MONOTONIC. Found out at the first use,
  * not in the constructor: CPUID traps in a virtual machine, and most processes never need it.
  * Frozen where the program may read no clock any more: each look is one tick after the last.
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/tsc.h"
 #include "shim/core.h"
 
 enum hr__clock_mode { HR__CLOCK_UNKNOWN, HR__CLOCK_TSC, HR__CLOCK_MONOTONIC, HR__CLOCK_FROZEN };
@@ -30,19 +31,13 @@ void hr__clock_freeze(void);	/* the kernel is about to forbid it, and with it th
 /* For threads whose HR__SLOW_CLOCK says that the TSC it is. */
 static inline uint64_t hr__clock_tsc(void)
 {
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#else
-	return hr__clock_slow();
-#endif
+	return hr_tsc_read();
 }
 
 static inline uint64_t hr__clock_ticks(void)
 {
-#if defined(__x86_64__)
 	if (hr_likely(__atomic_load_n(&hr__clock_mode, __ATOMIC_RELAXED) == HR__CLOCK_TSC))
-		return __builtin_ia32_rdtsc();
-#endif
+		return hr_tsc_read();
 	return hr__clock_slow();
 }
 

@@ -61,23 +61,28 @@
 	}
 
 #define SIZED (st.st_size == TEXT_BYTES)
+#ifdef __x86_64__
+#define LAYOUT 1 /* of struct stat, that of the kernel */
+#else
+#define LAYOUT 0
+#endif
 
 STAT_PATH(stat, stat, 0, SIZED, path, &st)
 STAT_PATH(stat64, stat64, 0, SIZED, path, &st)
 STAT_PATH(lstat, stat, 0, SIZED, path, &st)
 STAT_PATH(lstat64, stat64, 0, SIZED, path, &st)
-STAT_PATH(__xstat, stat, 0, SIZED, 1, path, &st)
-STAT_PATH(__xstat64, stat64, 0, SIZED, 1, path, &st)
-STAT_PATH(__lxstat, stat, 0, SIZED, 1, path, &st)
-STAT_PATH(__lxstat64, stat64, 0, SIZED, 1, path, &st)
+STAT_PATH(__xstat, stat, 0, SIZED, LAYOUT, path, &st)
+STAT_PATH(__xstat64, stat64, 0, SIZED, LAYOUT, path, &st)
+STAT_PATH(__lxstat, stat, 0, SIZED, LAYOUT, path, &st)
+STAT_PATH(__lxstat64, stat64, 0, SIZED, LAYOUT, path, &st)
 STAT_FD(fstat, stat, SIZED, fd, &st)
 STAT_FD(fstat64, stat64, SIZED, fd, &st)
-STAT_FD(__fxstat, stat, SIZED, 1, fd, &st)
-STAT_FD(__fxstat64, stat64, SIZED, 1, fd, &st)
+STAT_FD(__fxstat, stat, SIZED, LAYOUT, fd, &st)
+STAT_FD(__fxstat64, stat64, SIZED, LAYOUT, fd, &st)
 STAT_AT(fstatat, stat, SIZED, dirfd, path, &st, flags)
 STAT_AT(fstatat64, stat64, SIZED, dirfd, path, &st, flags)
-STAT_AT(__fxstatat, stat, SIZED, 1, dirfd, path, &st, flags)
-STAT_AT(__fxstatat64, stat64, SIZED, 1, dirfd, path, &st, flags)
+STAT_AT(__fxstatat, stat, SIZED, LAYOUT, dirfd, path, &st, flags)
+STAT_AT(__fxstatat64, stat64, SIZED, LAYOUT, dirfd, path, &st, flags)
 STAT_AT(statx, statx, st.stx_size == TEXT_BYTES, dirfd, path, flags, STATX_SIZE, &st)
 STAT_PATH(statfs, statfs, 0, st.f_bsize > 0, path, &st)
 STAT_PATH(statfs64, statfs64, 0, st.f_bsize > 0, path, &st)
@@ -297,14 +302,14 @@ void drive_ioctl(void)
 	{                                                                                          \
 		int fd = data_open(O_RDWR);                                                        \
 		char buf[64] = "v";                                                                \
+		bool there = fsetxattr(fd, KEY, "v", 1, 0) == 0;                                   \
 		ssize_t r;                                                                         \
 		int64_t ret;                                                                       \
                                                                                                    \
 		(void)buf;                                                                         \
-		fsetxattr(fd, KEY, "v", 1, 0);                                                     \
 		r = ON(hr_wrap_##name(__VA_ARGS__));                                               \
 		ret = r < 0 ? -errno : r;                                                          \
-		assert_true(ret == (value) || ret == -ENOTSUP);                                    \
+		assert_true(ret == (value) || (!there && (ret == -ENOTSUP || ret == 0)));          \
 		WANT(HR_OP_##name, .fd = first_, .flags = flags_, .asked = asked_, .ret = ret);    \
 	}
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tsc.h - the counter that user space reads in one instruction: ticks of a session's clock
+ *
+ * Purpose   The x86-64 TSC; on aarch64 the generic timer's virtual counter, which goes by the same name here. Shim and
+ *           daemon must agree in what they read, so both read it here.
+ * Threads   Any, signal handlers included.
+ */
+#ifndef HEADRACE_COMMON_TSC_H
+#define HEADRACE_COMMON_TSC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* Ticks at one rate on all cores, whatever they do? The generic timer does by definition; what an erratum spoils Linux traps. */
+static inline bool hr_tsc_is_invariant(void)
+{
+#if defined(__x86_64__)
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
+#else
+	return true;
+#endif
+}
+
+/* Not ordered with the loads and stores around it; a system call in between orders it. */
+static inline uint64_t hr_tsc_read(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t ticks;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+#error "headrace: x86-64 and aarch64 only"
+#endif
+}
+
+#endif
