@@ -17,9 +17,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness  # pylint: disable=wrong-import-position
+import packages
 from container import Container
 
-BUILD = os.environ["HR_BUILD"]
 LIBRARY = "/usr/libexec/headrace/libheadrace.so"
 UNITS = ("headraced.service", "headrace-collector.service")
 USER = 5  # uid and gid of "games", whose jobs they are
@@ -62,22 +62,16 @@ def counts(files):
 
 
 def setUpModule():
-    global packages, machine
+    global machine
     duckdb = os.environ.get("HEADRACE_DUCKDB", "")
     if os.path.isdir(duckdb):
         duckdb = os.path.join(duckdb, "libduckdb.so")
     if not os.path.exists(duckdb):
         raise unittest.SkipTest("DuckDB is not installed: scripts/install-duckdb")
-    for program in ("cpack", "dpkg", "dpkg-shlibdeps"):
-        if not shutil.which(program):
-            raise unittest.SkipTest(f"{program} is not installed")
-    packages = tempfile.mkdtemp(prefix="headrace-packages-")
-    unittest.addModuleCleanup(shutil.rmtree, packages)
-    made = subprocess.run(["cpack", "-G", "DEB", "-B", packages, "--config", f"{BUILD}/CPackConfig.cmake"], capture_output=True,
-                          text=True, check=False)
-    if made.returncode != 0:
-        raise AssertionError(f"cpack: {made.stdout}{made.stderr}")
-    machine = Container(f"{packages}:/srv/packages", f"{duckdb}:/usr/lib/headrace/libduckdb.so")
+    folder = tempfile.mkdtemp(prefix="headrace-packages-")
+    unittest.addModuleCleanup(shutil.rmtree, folder)
+    packages.make("DEB", folder, "dpkg", "dpkg-shlibdeps")
+    machine = Container(f"{folder}:/srv/packages", f"{duckdb}:/usr/lib/headrace/libduckdb.so")
     unittest.addModuleCleanup(machine.close)
 
 
