@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""headrace of the checkout that this recipe lies in, for Spack: docs/sites.md says how."""
+
+import os
+
+from spack.package import *
+
+try:  # from Spack 1.0 on build systems are in the repository of packages
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:
+    pass
+
+CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
+
+
+class Headrace(CMakePackage):
+    """Records every I/O operation of training jobs, and answers questions about them."""
+
+    homepage = git = f"file://{CHECKOUT}"
+
+    license("Apache-2.0")
+
+    version("main", branch="main")
+
+    generator("ninja")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.21:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("protobuf-c", type=("build", "link"))  # the compiler, too
+    depends_on("libuv")
+    depends_on("openssl@3:")
+    depends_on("xxhash")  # its header alone
+    depends_on("zstd")
+
+    def cmake_args(self):
+        return [self.define("BUILD_TESTING", False)]
