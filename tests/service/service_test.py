@@ -75,17 +75,17 @@ class Service(harness.Case):
         self.assertEqual(process.returncode, 0)
         return json.loads(out)
 
-    def recorded(self, job, store=None):
-        """What the generators of a job did, as the store says."""
+    def recorded(self, job, folder=None):
+        """What the generators of a job did in a folder (the test's data), as the store says."""
         rows, notes = self.query(
             "SELECT count(*) FILTER (class = 'open') AS opens, count(*) FILTER (class = 'read') AS reads,"
             " coalesce(sum(bytes) FILTER (class = 'read'), 0)::BIGINT AS read_bytes, count(*) FILTER (class = 'write') AS writes,"
             " coalesce(sum(bytes) FILTER (class = 'write'), 0)::BIGINT AS written_bytes"
-            f" FROM events WHERE job = '{job}' AND starts_with(path, '{self.data}/')")
+            f" FROM events WHERE job = '{job}' AND starts_with(path, '{folder or self.data}/')")
         return rows[0], notes
 
-    def assert_recorded(self, job, want):
-        got, _ = self.recorded(job)
+    def assert_recorded(self, job, want, folder=None):
+        got, _ = self.recorded(job, folder)
         self.assertEqual(got, {k: sum(w[k] for w in want) for k in harness.TOTALS})
         self.assertEqual(self.query(f"SELECT * FROM losses WHERE job = '{job}'")[0], [])
 
