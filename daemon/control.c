@@ -185,6 +185,59 @@ int hr_control_recv(int fd, struct hr_message *ret)
 	return hr_message_check(ret);
 }
 
+/* Room for one descriptor; with more the kernel closes those that do not fit. */
+union carriage {
+	struct cmsghdr hdr;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int hr_control_send_fd(int fd, const struct hr_message *m, int carried)
+{
+	union carriage control = {0};
+	struct iovec iov = {(void *)(uintptr_t)m->text, m->bytes};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	if (m->bytes >= sizeof(m->text))
+		return -EMSGSIZE;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &carried, sizeof(int));
+	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+int hr_control_recv_fd(int fd, struct hr_message *ret, int *ret_carried)
+{
+	union carriage control = {0};
+	struct iovec iov = {ret->text, sizeof(ret->text)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	*ret_carried = -1;
+	while ((n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC)) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_carried, CMSG_DATA(c), sizeof(int));
+	ret->bytes = (size_t)n;
+	return hr_message_check(ret);
+}
+
 int hr_control_wait(int fd, int timeout_ms, struct hr_message *ret)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};

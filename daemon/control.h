@@ -29,6 +29,8 @@
  * whose daemon was restarted by the keeper connects and joins again (again=1). A second `leave`
  * changes the linger.
  *
+ * Whoever has something to ask of the job says so in place of `join`: private_asked.h.
+ *
  * A message is text: its kind on the first line, then `key=value` lines. Values are escaped as
  * hr_text_escape does, so that no value holds a newline. Unknown keys are ignored; a join of
  * another version is answered by `error`. No message is longer than HR_CONTROL_BYTES.
@@ -84,6 +86,10 @@ int hr_control_send(int fd, const struct hr_message *m);
 /* One message, checked. -ECONNRESET at the end of the connection, -EAGAIN when there is none yet.
  */
 int hr_control_recv(int fd, struct hr_message *ret);
+
+/* The same, with a descriptor that goes with it, or (-1) came with it: the receiver's to close. */
+int hr_control_send_fd(int fd, const struct hr_message *m, int carried);
+int hr_control_recv_fd(int fd, struct hr_message *ret, int *ret_carried);
 
 /* Waits at most timeout_ms for a message, then hr_control_recv; -ETIMEDOUT. A negative timeout
  * waits for ever. */

@@ -121,6 +121,15 @@ static void flush(struct hr_drain *d, uint64_t wanted)
 	pthread_mutex_unlock(&d->lock);
 }
 
+static void show(struct hr_drain *d, struct live_request *live)
+{
+	live->r = hr__drain_live(d, live->in_flight_ns, &live->picture);
+	pthread_mutex_lock(&d->lock);
+	d->live = NULL;
+	pthread_cond_broadcast(&d->served);
+	pthread_mutex_unlock(&d->lock);
+}
+
 static void stop(struct hr_drain *d, const struct hr_job_end *end)
 {
 	struct hr_entry_stop *in;
@@ -170,7 +179,7 @@ static bool asked(struct hr_drain *d)
 	bool yes;
 
 	pthread_mutex_lock(&d->lock);
-	yes = d->inbox || d->flush_wanted > d->flush_done || d->end != NULL;
+	yes = d->inbox || d->flush_wanted > d->flush_done || d->end != NULL || d->live != NULL;
 	pthread_mutex_unlock(&d->lock);
 	return yes;
 }
@@ -214,6 +223,7 @@ static void *run(void *arg)
 
 	for (;;) {
 		const struct hr_job_end *end;
+		struct live_request *live;
 		uint64_t wanted, found;
 
 		take_inbox(d);
@@ -223,9 +233,12 @@ static void *run(void *arg)
 		pthread_mutex_lock(&d->lock);
 		wanted = d->flush_wanted > d->flush_done ? d->flush_wanted : 0;
 		end = d->end;
+		live = d->live;
 		pthread_mutex_unlock(&d->lock);
 		if (wanted)
 			flush(d, wanted);
+		if (live)
+			show(d, live);
 		if (end) {
 			take_inbox(d);
 			stop(d, end);
@@ -331,6 +344,24 @@ void hr_drain_flush(struct hr_drain *d)
 	while (d->running && d->flush_done < wanted)
 		pthread_cond_wait(&d->served, &d->lock);
 	pthread_mutex_unlock(&d->lock);
+}
+
+int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret)
+{
+	struct live_request live = {.in_flight_ns = in_flight_ns};
+
+	if (!d->running)
+		return -ESHUTDOWN;
+	pthread_mutex_lock(&d->lock);
+	d->live = &live;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+	pthread_mutex_lock(&d->lock);
+	while (d->live)
+		pthread_cond_wait(&d->served, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+	*ret = live.picture;
+	return live.r;
 }
 
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end)

@@ -55,6 +55,13 @@ void hr_drain_flush(struct hr_drain *d);
 /* Loop thread: last sweep, cells of operations in flight, the job's end. The thread is gone afterwards. */
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
+/*
+ * Loop thread: a picture of the job (live.h), made between two sweeps, with operations that have been in flight for that long.
+ * Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread is not running.
+ */
+struct hr_live_picture;
+int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);
+
 void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret); /* any thread */
 uint32_t hr_drain_level(const struct hr_drain *d);		    /* any thread */
 void hr_drain_free(struct hr_drain *d); /* stopped, or never started; accepts NULL */

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "daemon/drain.h"
+#include "daemon/live.h"
 #include "daemon/losses.h"
 
 enum message_kind { NEW_SESSION, NEW_MAP, ENDED, LEVEL };
@@ -25,6 +26,12 @@ struct message {
 	uint32_t level;
 };
 
+struct live_request {
+	uint64_t in_flight_ns;
+	struct hr_live_picture *picture;
+	int r;
+};
+
 struct hr_drain {
 	struct hr_drain_config c;
 	pthread_t thread;
@@ -34,6 +41,7 @@ struct hr_drain {
 	struct message *inbox, **inbox_last;
 	uint64_t flush_wanted, flush_done;
 	const struct hr_job_end *end; /* not NULL: to stop */
+	struct live_request *live;    /* not NULL: a picture is wanted */
 	struct hr_node_stats stats;
 	uint32_t level;
 	uint64_t refused; /* clients that got no rings; atomic */
@@ -74,6 +82,9 @@ void hr__drain_sweep_out(struct hr_drain *d);
 
 /* What the owners of a session's rings are in the middle of, or died in. */
 void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks);
+
+/* drain_live.c: a picture, with what has been in flight for that long. 0 or -ENOMEM. */
+int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);
 
 /* A process is gone; `exit` as in hr_entry_end. */
 void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit);

@@ -251,6 +251,8 @@ void hr__emit_names(struct hr_engine *e)
 	do
 		done = emit_paths(e, done);
 	while (done < e->paths.n_fresh);
+	hr_names_take(&e->names, &e->paths, &e->filerecs);
+	hr_names_tidy(&e->names, &e->filerecs);
 	hr_paths_fresh_sent(&e->paths);
 }
 
@@ -363,6 +365,7 @@ void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window)
 
 		while (from < t->n)
 			from = emit_window(e, window, from);
+		hr__live_window(e, window);
 		hr_rollups_drop(t, window);
 	}
 }

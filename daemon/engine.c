@@ -40,6 +40,8 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
 	e->next_seq = in->next_seq;
+	e->live.since_ns = e->now_ns;
+	e->live.whole = true;
 	hr__emit_job(e, "running", 0);
 	hr__emit_levels(e, 0);
 	return 0;
@@ -215,6 +217,7 @@ static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 	hr__filerecs_end(e, in->proc);
 	p->end_ns = in->now_ns ? in->now_ns : 1;
 	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);
+	hr__live_end(e, p);
 	hr__proc_dirty(e, p);
 	hr__proc_forget(e, p);
 	e->stats.processes--;
@@ -492,6 +495,8 @@ void hr_engine_free(struct hr_engine *e)
 	hr_rollups_done(&e->rollups);
 	hr_filerecs_done(&e->filerecs);
 	hr_losses_done(&e->losses);
+	hr_names_done(&e->names);
+	hr_live_done(&e->live);
 	headrace__job_event__free_unpacked(e->job, NULL);
 	hr_privacy_free(e->privacy);
 	free(e);

@@ -107,6 +107,12 @@ bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
 /* Position of a ring that a journal has reached; 0 when unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
+/* A picture of what was done so far (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
+struct hr_live_cell;
+struct hr_live_picture;
+int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,
+		   const struct hr_live_cell *cells, size_t n, struct hr_live_picture **ret);
+
 void hr_engine_stats_get(const struct hr_engine *e, struct hr_engine_stats *ret);
 
 #endif

@@ -343,9 +343,25 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
 	f->live--;
 }
 
+struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r)
+{
+	struct hr_filerec_past all = r->past;
+
+	for (uint32_t i = 0; i < HR_FILE_COUNTS; i++)
+		all.ops += r->ops[i];
+	all.bytes_read += r->bytes_read;
+	all.bytes_written += r->bytes_written;
+	all.dur_ns += r->read_ns + r->write_ns + r->meta_ns;
+	if (r->max_read_ns > all.max_ns)
+		all.max_ns = r->max_read_ns;
+	if (r->max_write_ns > all.max_ns)
+		all.max_ns = r->max_write_ns;
+	return all;
+}
+
 void hr_filerec_reset(struct hr_filerec *r)
 {
-	struct hr_filerec kept = {.t = r->t};
+	struct hr_filerec kept = {.t = r->t, .past = hr_filerec_all(r)};
 
 	hists_done(r);
 	*r = kept;

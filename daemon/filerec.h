@@ -53,6 +53,11 @@ enum hr_filerec_count {
 	HR_FILE_COUNTS
 };
 
+/* What was sent of it at checkpoints: for who looks while it is in use (live.h). */
+struct hr_filerec_past {
+	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
+};
+
 /* Small: thousands are in use at a time. Counts of 32 bits go up by one a slot, and a checkpoint comes long before 2^32. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
@@ -64,6 +69,7 @@ struct hr_filerec {
 	uint64_t read_ns, write_ns, meta_ns;
 	uint64_t max_read_ns, max_write_ns;
 	struct hr_few_hist read_hist, write_hist;
+	struct hr_filerec_past past;
 };
 
 /* Neighbours in a list by last operation. Apart from the records: walking a list touches few lines. */
@@ -145,8 +151,11 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 /* Pairs (bin, count), lowest bin first; `pairs` has room for 2 * HR_FILE_BINS. Returns values written. */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Counters back to zero; the tail stays. */
+/* Counters back to zero; the tail stays, and the past has grown. */
 void hr_filerec_reset(struct hr_filerec *r);
+
+/* All of it, since the record was made. */
+struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r);
 
 int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail);
 

@@ -16,6 +16,7 @@
 #include "daemon/engine.h"
 #include "daemon/fdstore.h"
 #include "daemon/jobfile.h"
+#include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
 #include "daemon/ranks.h"
@@ -42,6 +43,7 @@ struct hr_node {
 	bool page_kept; /* it is the page of the daemon before this one */
 	struct hr_drain *drain;
 	struct hr_attach *attach;
+	uint64_t instance; /* of this process: what counts for a picture */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
 };
@@ -415,6 +417,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	n->c = *config;
 	n->page_fd = n->shared_fd = -1;
 	hr_clock_init(&n->clock);
+	n->instance = hr_boot_ns();
 	if (!lists_valid(config)) {
 		hr_node_free(n);
 		return fail(ret_error, -EINVAL, "ranks", "are not a list like 0-47,64");
@@ -474,6 +477,23 @@ void hr_node_set_level(struct hr_node *n, uint32_t level)
 uint32_t hr_node_level(struct hr_node *n)
 {
 	return hr_drain_level(n->drain);
+}
+
+int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes)
+{
+	struct hr_live_picture *p = NULL;
+	int r = n->stopped ? -ESHUTDOWN : hr_drain_live(n->drain, in_flight_ns, &p);
+
+	if (r)
+		return r;
+	p->m.job = (char *)(uintptr_t)n->c.id.job;
+	p->m.attempt = n->c.id.attempt;
+	p->m.node = (char *)(uintptr_t)n->c.id.node;
+	p->m.uid = n->c.uid;
+	p->m.instance = n->instance;
+	r = hr_live_pack(p, ret, ret_bytes);
+	hr_live_free(p);
+	return r;
 }
 
 int hr_node_flush(struct hr_node *n)

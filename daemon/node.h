@@ -76,6 +76,12 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 
+/*
+ * The job at this moment, as a LiveJob message (proto/live.proto), malloc'ed; with operations that have been in flight for that
+ * long. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: it does not run.
+ */
+int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes);
+
 /* Sweeps everything committed before the call, seals and appends. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 

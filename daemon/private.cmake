@@ -6,7 +6,7 @@ target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 hr_library(headrace_fdstore fdstore.c inherited.c)
 target_link_libraries(headrace_fdstore PUBLIC Threads::Threads)
 
-hr_library(headrace_keeper keeper.c kept.c private_worker.c private_health.c private_uplink.c stragglers.c)
+hr_library(headrace_keeper keeper.c kept.c private_worker.c live_link.c private_asked.c private_health.c private_uplink.c stragglers.c)
 target_compile_definitions(headrace_keeper PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_host headrace_fdstore headrace_uplink PkgConfig::UV)
 

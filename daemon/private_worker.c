@@ -19,6 +19,7 @@
 #include "daemon/fdstore.h"
 #include "daemon/keeper.h"
 #include "daemon/private.h"
+#include "daemon/private_asked.h"
 #include "daemon/private_health.h"
 #include "daemon/private_uplink.h"
 #include "daemon/stragglers.h"
@@ -48,6 +49,7 @@ struct worker {
 	struct hr_private_config config;
 	struct hr_private_uplink *uplink; /* NULL: the store is no spool */
 	struct hr_node *node;
+	struct hr_live_link live;
 	struct run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
@@ -386,7 +388,9 @@ static void handle_message(struct run *run, const struct hr_message *m)
 {
 	struct worker *w = run->worker;
 
-	if (hr_message_is(m, "join") && run->state == RUN_NEW) {
+	if (run->state == RUN_NEW && hr_private_asked(&w->live, &w->config, w->node, m, run->fd)) {
+		run_free(run);
+	} else if (hr_message_is(m, "join") && run->state == RUN_NEW) {
 		handle_join(run, m);
 	} else if (hr_message_is(m, "started") && run->state == RUN_JOINED && run->cmd_pidfd < 0) {
 		run->cmd_pidfd =
@@ -532,6 +536,7 @@ static int start_loop(struct worker *w)
 	if (r < 0)
 		return r;
 	w->accept.data = w->sigterm.data = w->tick.data = w;
+	hr_live_link_init(&w->live, &w->loop);
 	uv_poll_init(&w->loop, &w->accept, w->control_fd);
 	uv_poll_start(&w->accept, UV_READABLE, on_connection);
 	uv_signal_init(&w->loop, &w->sigterm);
@@ -555,6 +560,7 @@ static void stop_loop(struct worker *w)
 		next = run->next;
 		run_free(run);
 	}
+	hr_live_link_done(&w->live);
 	uv_walk(&w->loop, close_handle, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w->loop);

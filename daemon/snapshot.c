@@ -303,6 +303,8 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
 	e->last_proc = in->last_proc;
+	if (!e->live.since_ns) /* what was before it is not in this journal */
+		e->live.since_ns = e->now_ns;
 	e->paths.epoch = in->epoch;
 	e->paths.next_id = in->next_file;
 	e->stats = in->stats;

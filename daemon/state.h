@@ -12,8 +12,10 @@
 #include "daemon/clock.h"
 #include "daemon/engine.h"
 #include "daemon/filerec.h"
+#include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
+#include "daemon/names.h"
 #include "daemon/paths.h"
 #include "daemon/position.h"
 #include "daemon/ranks.h"
@@ -157,6 +159,8 @@ struct hr_engine {
 	uint64_t mounts_wanted; /* proc with a mount that nobody knows, 0: none */
 	struct hr_rollups rollups;
 	struct hr_filerecs filerecs;
+	struct hr_names names;
+	struct hr_live live;
 	struct hr_losses losses;
 	struct hr_batch *batch;
 	uint64_t batch_number;
@@ -193,6 +197,10 @@ void hr__emit_losses(struct hr_engine *e);
 void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
+
+/* live_make.c: a window is about to go, a process is about to be forgotten */
+void hr__live_window(struct hr_engine *e, uint64_t window);
+void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,

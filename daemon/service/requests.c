@@ -226,27 +226,44 @@ static void do_killed(struct asker *a, const struct hr_message *m)
 	over(a);
 }
 
+/* Its owner, or who sees all, and it is recorded; else refused. */
+static bool may(struct asker *a, const struct job *job)
+{
+	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
+		refuse(a, -EPERM, "the job is another user's");
+	else if (job->state == JOB_OFF)
+		refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
+	else
+		return true;
+	return false;
+}
+
 static void do_level(struct asker *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
 	int64_t level = hr_message_get_int(m, "level", -1);
 
-	if (!job)
+	if (!job || !may(a, job))
 		return;
-	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators)) {
-		refuse(a, -EPERM, "the job is another user's");
-		return;
-	}
-	if (job->state == JOB_OFF) {
-		refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
-		return;
-	}
 	if (level < HR_LEVEL_COUNTERS || level > HR_LEVEL_TRACE) {
 		refuse(a, -EINVAL, "level is counters or trace");
 		return;
 	}
 	sv__job_level(job, (uint32_t)level, (uint64_t)hr_message_get_int(m, "for_ms", 0));
 	over(a);
+}
+
+/* Handed over: should the job's process hang, it is the asker alone who waits. */
+static void do_live(struct asker *a, const struct hr_message *m)
+{
+	struct job *job = meant(a, m);
+
+	if (!job || !may(a, job))
+		return;
+	if (job->channel < 0 || hr_control_send_fd(job->channel, m, a->fd) < 0)
+		refuse(a, -EBUSY, "the process that records this job does not listen: try again");
+	else
+		asker_leave(a);
 }
 
 static void take(struct asker *a)
@@ -258,6 +275,8 @@ static void take(struct asker *a)
 		do_status(a);
 	else if (hr_message_is(m, "level"))
 		do_level(a, m);
+	else if (hr_message_is(m, "live"))
+		do_live(a, m);
 	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end") &&
 		 !hr_message_is(m, "killed"))
 		refuse(a, -ENOSYS, "this headraced does not know that request");

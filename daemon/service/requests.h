@@ -17,6 +17,8 @@
  *      killed job [attempt uid]             over                      root alone: a signal ended its script, and an end in the
  *                                                                     state `ended` is to be one in the state `killed`
  *      level  job [attempt] level [for_ms]  over                      the job's owner, operators and root
+ *      live   job [attempt in_flight_ns]    the connection goes to the job's process, which answers as live_link.h
+ *                                           says                      the job's owner, operators and root
  *      any                                  error   text code         code: a positive errno
  *
  * Without `attempt` the latest is meant. Unknown keys are ignored.

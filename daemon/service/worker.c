@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "daemon/fdstore.h"
+#include "daemon/live_link.h"
 #include "daemon/private.h"
 #include "daemon/private_uplink.h"
 #include "daemon/spool.h"
@@ -30,6 +31,7 @@ struct worker {
 	struct hr_private_uplink *uplink; /* NULL: no collectors */
 	struct hr_spool *spool;		  /* the uplink's, or ours */
 	struct hr_node *node;
+	struct hr_live_link live;
 	int channel_fd;
 	bool ending, draining;
 	char state[16];
@@ -161,9 +163,14 @@ static void take_end(struct worker *w)
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
 	struct worker *w = poll->data;
-	int r = status < 0 ? status : hr_control_recv(w->channel_fd, &w->in);
+	int asker = -1;
+	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &w->in, &asker);
 
 	(void)events;
+	if (r == 0 && asker >= 0) /* the one message that brings a connection: `live` */
+		hr_live_link_take(&w->live, w->node, &w->in, asker);
+	else if (asker >= 0)
+		close(asker);
 	if (r == -EAGAIN || r == -EBADMSG)
 		return;
 	if (r <
@@ -249,6 +256,7 @@ static int start_loop(struct worker *w)
 	if (r < 0)
 		return r;
 	w->channel.data = w->tick.data = w;
+	hr_live_link_init(&w->live, &w->loop);
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
@@ -258,6 +266,7 @@ static int start_loop(struct worker *w)
 
 static void stop_loop(struct worker *w)
 {
+	hr_live_link_done(&w->live);
 	uv_close((uv_handle_t *)&w->channel, NULL);
 	uv_close((uv_handle_t *)&w->tick, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);

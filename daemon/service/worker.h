@@ -8,6 +8,7 @@
  *      -------                         ------
  *                               <----  stats   events bytes_moved lost ... each second in which they changed
  *      level  level             ---->
+ *      live   in_flight_ns, an asker's connection -->  answers there: live_link.h
  *      end    state linger_ms drain_ms -->  waits for processes at most linger_ms, ends the stream
  *                               <----  ended   events ... attached, as stats
  *                               <----  sending frames left connected error
