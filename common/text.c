@@ -337,6 +337,11 @@ static void put_quoted(FILE *out, const char *text)
 
 static void put_indent(struct hr_json *j)
 {
+	if (j->line) {
+		if (!j->first)
+			putc(' ', j->out);
+		return;
+	}
 	putc('\n', j->out);
 	for (unsigned i = 0; i < j->depth; i++)
 		fputs("  ", j->out);

@@ -70,11 +70,12 @@ int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret);
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* A writer of indented JSON. `key` is NULL inside arrays and for the outermost value. */
+/* A writer of JSON, indented unless `line` is set. `key` is NULL inside arrays and for the outermost value. */
 struct hr_json {
 	FILE *out;
 	unsigned depth;
 	bool first; /* nothing written yet at this depth */
+	bool line;  /* all on one line; the caller's to set */
 	bool array[16];
 };
 

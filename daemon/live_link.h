@@ -24,7 +24,7 @@
 #include "daemon/node.h"
 
 #define HR_LIVE_ASKERS	 8u
-#define HR_LIVE_FRESH_MS 100u
+#define HR_LIVE_FRESH_MS 50u
 
 struct hr_live_asker;
 struct hr_live_bytes;

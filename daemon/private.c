@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "common/fnv.h"
+
+#define FOLDER_MOST 80 /* characters of a socket's path: the rest is for its name */
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -30,33 +33,69 @@ static int own_folder(const char *dir)
 	return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
-/* The folder, made and checked. XDG's goes first, unless it is not usable (under su, in a batch
- * job). */
-static int runtime_folder(char *out, size_t bytes)
+/* Where the folder may be, in order; "" where that is too long, or nowhere. XDG's goes first, unless it is not usable (under su, in
+ * a batch job). */
+static void folder_names(char names[3][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
-	const char *candidates[] = {tmp != NULL && tmp[0] == '/' ? tmp : "/tmp", "/tmp"};
+	unsigned uid = geteuid();
+	int n[3] = {0};
+
+	memset(names, 0, 3 * sizeof(*names));
+	if (xdg != NULL && xdg[0] == '/')
+		n[0] = snprintf(names[0], HR_PRIVATE_PATH, "%s/headrace", xdg);
+	if (tmp != NULL && tmp[0] == '/')
+		n[1] = snprintf(names[1], HR_PRIVATE_PATH, "%s/headrace-%u", tmp, uid);
+	snprintf(names[2], HR_PRIVATE_PATH, "/tmp/headrace-%u", uid);
+	for (size_t i = 0; i < 3; i++)
+		if (n[i] < 0 || n[i] > FOLDER_MOST)
+			names[i][0] = '\0';
+}
+
+/* The folder, made and checked. */
+static int runtime_folder(char *out, size_t bytes)
+{
+	char names[3][HR_PRIVATE_PATH];
 	int r = -ENOENT;
 
-	if (xdg != NULL && xdg[0] == '/') {
-		snprintf(out, bytes, "%s/headrace", xdg);
-		if (strlen(xdg) + sizeof("/headrace/0123456789abcdef.control") <= HR_PRIVATE_PATH &&
-		    own_folder(out) == 0)
-			return 0;
-	}
-	for (size_t i = 0; i < 2; i++) {
-		if (strlen(candidates[i]) +
-			sizeof("/headrace-4294967295/0123456789abcdef.control") >
-		    HR_PRIVATE_PATH) {
-			r = -ENAMETOOLONG;
+	folder_names(names);
+	for (size_t i = 0; i < 3 && r < 0; i++) {
+		if (names[i][0] == '\0')
 			continue;
-		}
-		snprintf(out, bytes, "%s/headrace-%u", candidates[i], (unsigned)geteuid());
+		snprintf(out, bytes, "%.*s", FOLDER_MOST, names[i]);
 		r = own_folder(out);
-		if (r == 0)
-			return 0;
 	}
 	return r;
+}
+
+void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
+{
+	char names[3][HR_PRIVATE_PATH], path[HR_PRIVATE_PATH];
+
+	folder_names(names);
+	for (size_t i = 0; i < 3; i++) {
+		DIR *dir = names[i][0] != '\0' ? opendir(names[i]) : NULL;
+		const struct dirent *entry;
+		struct stat st;
+
+		/* Nobody else's: who could make one there would be believed. */
+		if (dir != NULL && (fstat(dirfd(dir), &st) != 0 || st.st_uid != geteuid())) {
+			closedir(dir);
+			dir = NULL;
+		}
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of our own */
+		while (dir != NULL && (entry = readdir(dir)) != NULL) {
+			const char *dot = strrchr(entry->d_name, '.');
+
+			if (dot == NULL || strcmp(dot, ".control") != 0 ||
+			    snprintf(path, sizeof(path), "%s/%s", names[i], entry->d_name) >=
+				(int)sizeof(path))
+				continue;
+			found(arg, path);
+		}
+		if (dir != NULL)
+			closedir(dir);
+	}
 }
 
 int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,

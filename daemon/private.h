@@ -48,6 +48,9 @@ struct hr_private_names {
 int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,
 		     char **ret_error);
 
+/* The control sockets that daemons of this user listen at, or have listened at: a folder may be there twice. */
+void hr_private_each(void (*found)(void *arg, const char *control), void *arg);
+
 /* Waits for the lock. The descriptor closes on exec; closing it gives the lock back. */
 int hr_private_lock(const struct hr_private_names *names, int *ret_fd);
 

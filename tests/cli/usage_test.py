@@ -26,9 +26,9 @@ class Usage(harness.Case):
     def test_help_and_version(self):
         done = self.headrace("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "query", "status", "job", "level", "doctor"):
+        for command in ("run", "query", "status", "top", "job", "level", "doctor"):
             self.assertIn(f"headrace {command} ", done.stdout)
-        for later in ("top", "report", "export"):  # not listed before they exist
+        for later in ("report", "export"):  # not listed before they exist
             self.assertNotIn(f"headrace {later} ", done.stdout)
         self.assertRegex(self.headrace("--version").stdout, r"^headrace \d+\.\d+\.\d+\n$")
         self.assertIn("headrace --version", done.stdout)
@@ -55,6 +55,11 @@ class Usage(harness.Case):
         self.assert_usage_error("run", "-o", hint="needs a value")
         self.assert_usage_error("run", "--summary", "-", "--", "true", hint="standard output is CMD's")
         self.assert_usage_error("doctor", "a", "b", hint="one STORE")
+        self.assert_usage_error("top", "--by", "node", hint="--by: not node")
+        self.assert_usage_error("top", "--sort", "name", hint="--sort: not name")
+        self.assert_usage_error("top", "--interval", "1m", hint="100ms to 30s")
+        self.assert_usage_error("top", "--count", "0", hint="a number above 0")
+        self.assert_usage_error("top", "a", "b", hint="one job at a time")
         self.assertEqual(os.listdir(self.dir), ["data"])  # no store was made
 
     def test_query_of_nothing(self):
@@ -67,7 +72,7 @@ class Usage(harness.Case):
 class Manual(harness.Case):
     """Help, man page and completions say the same: they come from one table."""
 
-    COMMANDS = ("run", "query", "doctor")
+    COMMANDS = ("run", "query", "doctor", "top")
 
     def options(self, command):
         """[(short or None, long)] as --help lists them."""

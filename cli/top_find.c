@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which job `headrace top` is about: of the service of this node, and of this user's own runs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/service_link.h"
+#include "cli/top.h"
+#include "common/text.h"
+#include "daemon/private.h"
+#include "daemon/service/requests.h"
+
+#define FOUND_MOST 256u
+#define ANSWER_MS  3000
+
+struct found {
+	struct hr_top_source source;
+	char name[256], state[16];
+	int64_t uid, processes;
+};
+
+struct search {
+	const char *job; /* NULL: the caller's */
+	const char *socket;
+	bool private;
+	struct found *v;
+	size_t n;
+	struct hr_message m;
+};
+
+static bool is_there(const struct search *s, const struct found *f)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->v[i].source.socket, f->source.socket) == 0 &&
+		    strcmp(s->v[i].source.job, f->source.job) == 0 &&
+		    s->v[i].source.attempt == f->source.attempt)
+			return true;
+	return false;
+}
+
+static void take(struct search *s)
+{
+	struct found f = {.source.private = s->private};
+
+	snprintf(f.source.socket, sizeof(f.source.socket), "%s", s->socket);
+	hr_message_get(&s->m, "id", f.source.job, sizeof(f.source.job));
+	hr_message_get(&s->m, "name", f.name, sizeof(f.name));
+	hr_message_get(&s->m, "state", f.state, sizeof(f.state));
+	f.source.attempt = hr_message_get_int(&s->m, "attempt", 0);
+	f.uid = hr_message_get_int(&s->m, "uid", -1);
+	f.processes = hr_message_get_int(&s->m, "processes", 0);
+	if (s->job ? strcmp(s->job, f.source.job) != 0 && strcmp(s->job, f.name) != 0
+		   : f.uid != (int64_t)geteuid())
+		return;
+	if (strcmp(f.state, "draining") == 0 || s->n == FOUND_MOST || is_there(s, &f))
+		return;
+	s->v[s->n++] = f;
+}
+
+/* Its jobs. 0, or -errno: nobody answers there. */
+static int ask(struct search *s, const char *socket)
+{
+	int fd = -1, r = hr_control_connect(socket, &fd);
+
+	if (r < 0)
+		return r;
+	s->socket = socket;
+	hr_message_init(&s->m, "status");
+	r = hr_control_send(fd, &s->m);
+	while (r == 0) {
+		r = hr_control_wait(fd, ANSWER_MS, &s->m);
+		if (r == 0 && (hr_message_is(&s->m, "over") || hr_message_is(&s->m, "error")))
+			break;
+		if (r == 0 && hr_message_is(&s->m, "job"))
+			take(s);
+	}
+	close(fd);
+	return r;
+}
+
+static void ask_private(void *arg, const char *control)
+{
+	ask(arg, control); /* one that was killed leaves its socket */
+}
+
+static void say_which(const struct search *s)
+{
+	hr_say("%zu jobs run here: which? headrace top JOB", s->n);
+	for (size_t i = 0; i < s->n; i++) {
+		char id[4 * sizeof(s->v[i].source.job)];
+
+		hr_text_escape(id, sizeof(id), s->v[i].source.job, strlen(s->v[i].source.job));
+		hr_say("  %s (%s%lld process%s)", id,
+		       s->v[i].source.private ? "headrace run, " : "", (long long)s->v[i].processes,
+		       s->v[i].processes == 1 ? "" : "es");
+	}
+}
+
+static int none(const struct search *s, const char *socket, int r)
+{
+	if (s->job)
+		hr_say("no job %s of yours is recorded on this machine: `headrace status` lists "
+		       "those of its service",
+		       s->job);
+	else
+		hr_say("no job of yours is recorded on this machine: `headrace run -- CMD` records "
+		       "CMD, `headrace top` in "
+		       "another terminal shows it");
+	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
+		hr_say("headraced at %s: %s", socket, strerrordesc_np(-r));
+	return r < 0 ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
+}
+
+int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
+{
+	struct search *s = calloc(1, sizeof(*s));
+	const char *service = hr_service_socket(socket);
+	int status = EXIT_SUCCESS, r;
+
+	if (s)
+		s->v = calloc(FOUND_MOST, sizeof(*s->v));
+	if (!s || !s->v) {
+		free(s);
+		return EXIT_FAILURE;
+	}
+	s->job = job;
+	r = ask(s, service);
+	s->private = true;
+	if (!socket)
+		hr_private_each(ask_private, s);
+	/* Of a job that was requeued the latest attempt is last. */
+	if (s->n > 1 && !job)
+		say_which(s);
+	if (s->n == 0)
+		status = none(s, service, r);
+	else if (s->n > 1 && !job)
+		status = HR_EXIT_USAGE;
+	else
+		*ret = s->v[s->n - 1].source;
+	free(s->v);
+	free(s);
+	return status;
+}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A terminal of 80 x 24, or another size, that knows what `headrace top` may send it, and fails at anything else."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+import unicodedata
+
+ESCAPE = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])")
+
+
+def cells(character):
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+class Terminal:
+    def __init__(self, argv, env, columns=80, rows=24):
+        self.columns, self.rows = columns, rows
+        self.ours, self.theirs = pty.openpty()
+        self.resize(columns, rows)
+        self.modes = termios.tcgetattr(self.theirs)
+        self.text = ""  # what has come and was not understood yet
+        self.lines = [""] * rows
+        self.row = self.column = 0
+        self.private = set()  # modes that are on: 1049 the other screen, 25 the cursor, 7 wrapping
+        self.private |= {"25", "7"}
+        self.plain = ""  # what came on the first screen
+        self.process = subprocess.Popen(argv, stdin=self.theirs, stdout=self.theirs, stderr=self.theirs, env=env,
+                                        start_new_session=True, preexec_fn=self.control)
+
+    def control(self):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def resize(self, columns, rows):
+        self.columns, self.rows, self.lines = columns, rows, [""] * rows
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+    def press(self, keys):
+        os.write(self.ours, keys)
+
+    def put(self, character):
+        if "1049" not in self.private:
+            self.plain += character
+            return
+        line = self.lines[self.row]
+        wide = cells(character)
+        self.column += wide
+        assert self.column <= self.columns, f"column {self.column}: {line!r} {character!r}"
+        self.lines[self.row] = line + character
+
+    def escape(self, private, numbers, letter):
+        if private:
+            assert letter in "hl" and numbers in ("1049", "25", "7"), (numbers, letter)
+            (self.private.add if letter == "h" else self.private.discard)(numbers)
+        elif letter == "H":
+            assert numbers == ""
+            self.row = self.column = 0
+            self.lines[0] = ""
+        elif letter == "K":
+            pass  # each line is written from its begin: what was there is gone already
+        elif letter == "J":
+            del self.lines[self.row + 1:]
+            self.lines += [""] * (self.rows - len(self.lines))
+        else:
+            assert letter == "m" and numbers in ("0", "1", "7"), (numbers, letter)
+
+    def take(self, text):
+        at = 0
+        while at < len(text):
+            if text[at] == "\x1b":
+                found = ESCAPE.match(text, at)
+                if not found:
+                    assert len(text) - at < 16, text[at:]
+                    break
+                self.escape(*found.groups())
+                at = found.end()
+                continue
+            if text[at] == "\n":
+                if "1049" in self.private:
+                    self.row += 1
+                    assert self.row < self.rows, "it scrolls"
+                    self.lines[self.row] = ""
+                else:
+                    self.plain += "\n"
+            elif text[at] == "\r":
+                self.column = 0
+            else:
+                assert text[at] >= " " and text[at] != "\x7f", repr(text[at])
+                self.put(text[at])
+            at += 1
+        return text[at:]
+
+    def pump(self, seconds):
+        if select.select([self.ours], [], [], seconds)[0]:
+            self.text = self.take(self.text + os.read(self.ours, 1 << 20).decode())
+
+    def until(self, what, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f"waited for {what}: {self.lines} {self.plain}"
+            self.pump(0.05)
+
+    def shows(self, pattern):
+        return any(re.search(pattern, line) for line in self.lines)
+
+    def ends(self):
+        """Its exit status; all that it has written is taken, and the terminal is as it was."""
+        self.until("its end", lambda: self.process.poll() is not None)
+        while select.select([self.ours], [], [], 0)[0]:
+            self.pump(0)
+        assert self.private == {"25", "7"}, self.private
+        assert termios.tcgetattr(self.theirs) == self.modes
+        return self.process.returncode

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`headrace top` of jobs of the node's service: whose they are, a process that hangs, many processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import service_test
+from service_test import OTHER
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import harness  # pylint: disable=wrong-import-position
+
+# Children of a rank that read one file so often, and wait for the end of their standard input.
+MANY = """
+import os, sys
+path, n = sys.argv[1], int(sys.argv[2])
+os.close(os.open(path, os.O_RDONLY))
+for i in range(n):
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        fd = os.open(path, os.O_RDONLY)
+        for k in range(20):
+            os.pread(fd, 100, k)
+        os.write(theirs, b"x")
+        sys.stdin.read()
+        os._exit(0)
+    os.read(ours, 1)
+    os.close(ours)
+    os.close(theirs)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+class Top(service_test.Service):
+    def environment(self):
+        """Runs of the user that tests are not looked at."""
+        return harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock", XDG_RUNTIME_DIR=self.dir)
+
+    def top(self, *words, uid=0):
+        who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        return subprocess.run([*who, harness.HEADRACE, "top", *words], capture_output=True, text=True, check=False, timeout=60,
+                              env=self.environment())
+
+    def look(self, *words, uid=0):
+        done = self.top("--json", "--count", "1", *words, uid=uid)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def many(self, job, n, uid=0):
+        path = f"{self.data}/{job}"
+        with open(path, "wb") as f:
+            f.write(bytes(4096))
+        os.chmod(path, 0o644)
+        gate, theirs = os.pipe()
+        who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        process = subprocess.Popen(
+            [*who, "env", f"LD_PRELOAD={service_test.LIBRARY}", "/usr/bin/python3", "-c", MANY, path, str(n)], stdin=gate,
+            stdout=subprocess.PIPE, env=harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", SLURM_JOB_ID=job,
+                                                                  RANK="1", HEADRACE_INCLUDE=self.data))
+        os.close(gate)
+        self.addCleanup(process.communicate)
+        self.addCleanup(os.close, theirs)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return path
+
+    def test_whose(self):
+        self.manage()
+        self.begin("100", 0)
+        self.begin("200", OTHER)
+        self.many("100", 3)
+        self.many("200", 2, OTHER)
+        for job, uid, n in (("100", 0, 3), ("200", OTHER, 2), ("200", 0, 2)):
+            look = self.look(job, "--by", "op", uid=uid)
+            self.assertEqual((look["job"], look["uid"], look["processes"]), (job, uid if job == "100" else OTHER, n + 1))
+            self.assertEqual({r["op"]: r["ops"] for r in look["rows"] if r["op"].startswith("pread")}, {"pread64": 20 * n})
+            self.assertEqual(look["lost"], 0)
+        for uid, job in ((0, "100"), (OTHER, "200")):  # without a name: one's own
+            self.assertEqual(self.look(uid=uid)["job"], job)
+        refused = self.top("100", "--count", "1", uid=OTHER)
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn("no job 100 of yours is recorded on this machine", refused.stderr)
+        self.assertEqual(self.forged("100"), "the job is another user's")
+
+    def forged(self, job):
+        """What headraced says to another user who does not ask what there is, but asks for it."""
+        script = ("import socket, sys\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+                  f"s.connect('{self.manager.run}/control.sock')\ns.send(b'live\\njob={job}\\n')\nsys.stdout.write(s.recv(65536).decode())\n")
+        done = subprocess.run(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", "-c", script],
+                              capture_output=True, text=True, check=True)
+        return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)["text"]
+
+    def test_a_process_that_hangs(self):
+        """The job's own, stopped: who asks for it waits; everybody else is answered."""
+        self.manage()
+        self.begin("300", 0)
+        self.begin("301", 0)
+        self.many("300", 1)
+        self.many("301", 1)
+        pid = next(j["pid"] for j in self.jobs() if j["id"] == "300")
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        waiting = subprocess.Popen([harness.HEADRACE, "top", "300", "--json", "--count", "1"], stdout=subprocess.PIPE, env=self.environment())
+        begin = time.monotonic()
+        for _ in range(3):
+            self.assertEqual(self.look("301")["job"], "301")
+            self.assertEqual(len(self.status()["jobs"]), 2)
+        self.assertLess(time.monotonic() - begin, 2)  # they did not wait for it: it waits still
+        self.assertIsNone(waiting.poll())
+        os.kill(pid, signal.SIGCONT)
+        out, _ = waiting.communicate(timeout=30)
+        self.assertEqual((waiting.returncode, json.loads(out)["job"]), (0, "300"))
+
+    def jobs(self):
+        """As the service tells of them: with the pids of their processes."""
+        script = ("import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+                  f"s.connect('{self.manager.run}/control.sock')\ns.send(b'status\\n')\n"
+                  "while True:\n    m = s.recv(65536).decode()\n    if m.startswith('over'): break\n    print(m.replace('\\n', '\\t'))\n")
+        done = subprocess.run(["/usr/bin/python3", "-c", script], capture_output=True, text=True, check=True)
+        rows = [dict(w.split("=", 1) for w in line.split("\t") if "=" in w) for line in done.stdout.splitlines() if line.startswith("job")]
+        return [{**row, "pid": int(row["pid"])} for row in rows]
+
+    def test_many_processes(self):
+        self.manage()
+        self.begin("400", 0)
+        self.many("400", 500)
+        look = self.look("--by", "process")
+        self.assertEqual((look["processes"], look["cut"], look["lost"]), (501, False, 0))
+        self.assertEqual(sorted({r["ops"] for r in look["rows"] if r["worker"] is not None}), [21])  # an open and 20 reads
+        self.assertEqual(sum(r["ops"] for r in look["rows"]), look["all"]["ops"])
+        workers = self.look("--by", "worker")["rows"]
+        self.assertEqual({(r["rank"], r["worker"]) for r in workers if r["worker"] is not None}, {(1, i) for i in range(500)})
+        files = self.look("--by", "file")["rows"]
+        self.assertEqual([(r["path"], r["ops"]) for r in files], [(f"{self.data}/400", 500 * 21 + 2)])
+
+
+if __name__ == "__main__":
+    harness.main()
