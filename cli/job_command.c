@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headrace job - what prolog and epilog tell the headraced of their node, and a list of its jobs. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -27,6 +30,7 @@ enum {
 	OPT_STATE,
 	OPT_LINGER,
 	OPT_DRAIN,
+	OPT_WAIT,
 	OPT_SOCKET
 };
 
@@ -53,6 +57,8 @@ const struct hr_option hr_job_option_table[] = {
      HR_VALUES_OTHER},
     {"drain", OPT_DRAIN, "TIME", "end: wait at most so long for the collector (0)",
      HR_VALUES_OTHER},
+    {"wait", OPT_WAIT, "TIME", "give up when headraced has not answered after so long (never)",
+     HR_VALUES_OTHER},
     {"socket", OPT_SOCKET, "PATH", "of headraced (/run/headrace/control.sock)", NULL},
     {"help", 'h', NULL, "this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -60,7 +66,7 @@ const struct hr_option hr_job_option_table[] = {
 
 struct request {
 	const char *job, *scheduler, *name, *partition, *ranks, *local_ranks, *state, *socket;
-	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns;
+	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns, wait_ns;
 	bool has_uid, has_attempt;
 	int level; /* -1: the service's default */
 };
@@ -137,6 +143,8 @@ static int take_option(struct request *q, int id, const char *value)
 		return take_time("linger", value, &q->linger_ns);
 	case OPT_DRAIN:
 		return take_time("drain", value, &q->drain_ns);
+	case OPT_WAIT:
+		return take_time("wait", value, &q->wait_ns);
 	default:
 		q->socket = value;
 		return 0;
@@ -264,6 +272,25 @@ static int list(const struct request *q)
 	return exit_status(hr_service_ask(hr_service_socket(q->socket), &m, list_one, NULL));
 }
 
+static void give_up(int signum)
+{
+	static const char text[] = "headrace: headraced has not answered in time\n";
+
+	(void)signum;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(HR_EXIT_NO_SERVICE);
+}
+
+/* Whatever it is that takes so long. */
+static void give_up_after(uint64_t ns)
+{
+	const struct itimerval timer = {
+	    .it_value = {(time_t)(ns / 1000000000), (suseconds_t)(ns % 1000000000 / 1000)}};
+
+	signal(SIGALRM, give_up);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 int hr_job_main(int argc, char **argv)
 {
 	struct hr_options o = {.table = hr_job_option_table, .argc = argc, .argv = argv, .next = 1};
@@ -285,6 +312,7 @@ int hr_job_main(int argc, char **argv)
 		hr_say("headrace job begin|end|list [OPTION...]: see headrace job --help");
 		return HR_EXIT_USAGE;
 	}
+	give_up_after(q.wait_ns);
 	if (strcmp(verb, "list") == 0)
 		return list(&q);
 	if (strcmp(verb, "begin") != 0 && strcmp(verb, "end") != 0) {

@@ -9,6 +9,7 @@
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
 #define TRIES	      5
+#define SPAN_NS	      5000000u /* between the two readings that give the first line its slope */
 
 uint64_t hr_boot_ns(void)
 {
@@ -56,14 +57,19 @@ void hr_clock_sample(struct hr_clock_sample *ret)
 
 void hr_clock_init(struct hr_clock *c)
 {
-	uint64_t ticks = 0, ns = 0;
-
 	c->tsc = hr_tsc_is_invariant();
 	measure(c, &c->seen_ticks, &c->seen_ns);
 	c->line = (struct hr_clock_line){c->seen_ticks, c->seen_ns, ONE_TO_ONE};
+}
+
+void hr_clock_settle(struct hr_clock *c)
+{
+	uint64_t ticks = 0, ns = 0, passed_ns = hr_boot_ns() - c->seen_ns;
+
 	if (!c->tsc)
 		return;
-	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	if (passed_ns < SPAN_NS)
+		nanosleep(&(struct timespec){.tv_nsec = (long)(SPAN_NS - passed_ns)}, NULL);
 	measure(c, &ticks, &ns);
 	c->line.mult =
 	    (uint64_t)(((unsigned __int128)(ns - c->seen_ns) << 32) / (ticks - c->seen_ticks));

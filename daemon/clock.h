@@ -34,8 +34,12 @@ struct hr_clock {
 	uint64_t seen_ns;
 };
 
-/* Calibrates; takes about 5 ms where the TSC is used. */
+/*
+ * Reads the clocks once. The line is right after hr_clock_settle, which reads them again 5 ms later: it waits for what is left of
+ * them.
+ */
 void hr_clock_init(struct hr_clock *c);
+void hr_clock_settle(struct hr_clock *c);
 
 /* Measures again and bends the line; call about once a second. */
 void hr_clock_update(struct hr_clock *c);

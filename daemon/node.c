@@ -429,6 +429,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	}
 	if (hr_fdstore_inherit(&inherited, &n_inherited))
 		n_inherited = 0;
+	hr_clock_settle(&n->clock);
 	r = start_engine(n, found);
 	if (!r)
 		r = open_page(n, inherited, n_inherited);

@@ -115,6 +115,7 @@ struct asker {
 	int fd;
 	uint32_t uid;
 	struct job *waits; /* for its end */
+	struct job *hopes; /* for its beginning */
 };
 
 struct service {
@@ -205,6 +206,8 @@ void sv__on_asker(uv_poll_t *poll, int status, int events);
 void sv__askers_told(struct job *job,
 		     const struct hr_message *m); /* who waits for this job's end */
 void sv__askers_done(struct job *job);
+/* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
+void sv__askers_begun(struct job *job, const char *error);
 void sv__askers_leave(struct service *s); /* all, unanswered */
 
 /* metrics.c: a failure is said, and is no reason not to record. */

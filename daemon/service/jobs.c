@@ -425,6 +425,7 @@ void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms)
 void sv__job_ready(struct job *job)
 {
 	job->state = JOB_RUNNING;
+	sv__askers_begun(job, NULL);
 	tell_level(job);
 	if (job->end_state[0] != '\0')
 		tell_end(job);
@@ -442,6 +443,8 @@ void sv__job_forget(struct job *job)
 	}
 	sv__job_conf(job, "", path);
 	unlink(path);
+	sv__askers_begun(
+	    job, "it is not recorded: its process has ended, the log of headraced says why");
 	sv__askers_done(job);
 	hr_log(HR_LOG_INFO,
 	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",

@@ -64,6 +64,19 @@ void sv__askers_done(struct job *job)
 	}
 }
 
+void sv__askers_begun(struct job *job, const char *error)
+{
+	for (struct asker *a = job->service->askers, *next; a; a = next) {
+		next = a->next;
+		if (a->hopes != job)
+			continue;
+		if (error)
+			refuse(a, -EIO, error);
+		else
+			over(a);
+	}
+}
+
 void sv__askers_leave(struct service *s)
 {
 	while (s->askers)
@@ -171,16 +184,16 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 		spec.scheduler = spec.id;
 	/* Its processes were faster than the prolog, or it runs twice: the same job. */
 	job = sv__job_find(s, spec.id, spec.attempt);
-	if (job && job->uid == spec.uid) {
+	if (job && job->uid == spec.uid)
 		job->registered = true;
-		over(a);
-		return;
-	}
-	job = sv__job_begin(s, &spec, &error);
-	if (job)
-		over(a);
 	else
+		job = sv__job_begin(s, &spec, &error);
+	if (!job)
 		refuse(a, -EINVAL, error ? error : "no memory");
+	else if (job->state == JOB_STARTING)
+		a->hopes = job;
+	else
+		over(a);
 	free(error);
 }
 
@@ -298,7 +311,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	(void)events;
 	if (r == -EAGAIN)
 		return;
-	if (r < 0 || a->waits)
+	if (r < 0 || a->waits || a->hopes)
 		asker_leave(a);
 	else
 		take(a);

@@ -10,7 +10,7 @@
  *                                           job     id user ... (one each, of those that the caller may see)
  *                                           over
  *      begin  job uid [scheduler name attempt level ranks local_ranks ranks_expected nodes_expected]
- *                                           over                      root alone
+ *                                           over                      root alone; when it is being recorded
  *      end    job [attempt uid state linger_ms drain_ms]
  *                                           ended, sending..., sent (worker.h), over      root alone;
  *                                           with uid also that user's unannounced job of that name

@@ -224,6 +224,19 @@ static int open_privacy(struct worker *w)
 	return r;
 }
 
+/* Whoever announces the job, and the log. */
+static void say_failed(struct worker *w, const char *why)
+{
+	const char *job = w->config.node.id.job ? w->config.node.id.job : "?";
+	char text[1024];
+
+	snprintf(text, sizeof(text), "job %s: %s", job, why);
+	hr_log(HR_LOG_ERROR, "%s", text);
+	hr_message_init(&w->out, "failed");
+	hr_message_add(&w->out, "text", text);
+	hr_control_send(w->channel_fd, &w->out);
+}
+
 static int start_node(struct worker *w, int config_fd, int door_fd)
 {
 	char *error = NULL;
@@ -242,9 +255,7 @@ static int start_node(struct worker *w, int config_fd, int door_fd)
 		r = hr_node_start(w->node);
 	if (r < 0 &&
 	    r != -ESTALE) /* all but the last words were said: the spool's uplink ends it */
-		hr_log(HR_LOG_ERROR, "job %s: %s",
-		       w->config.node.id.job ? w->config.node.id.job : "?",
-		       error ? error : strerrordesc_np(-r));
+		say_failed(w, error ? error : strerrordesc_np(-r));
 	free(error);
 	return r;
 }

@@ -6,6 +6,7 @@
  *
  *      service                         worker
  *      -------                         ------
+ *                               <----  failed  text: it cannot record the job, and exits
  *                               <----  stats   events bytes_moved lost ... each second in which they changed
  *      level  level             ---->
  *      live   in_flight_ns, an asker's connection -->  answers there: live_link.h

@@ -61,8 +61,13 @@ static void take_stats(struct job *job, const struct hr_message *m)
 
 static void take_message(struct job *job, const struct hr_message *m)
 {
+	char text[1024];
+
 	if (hr_message_is(m, "stats")) {
 		take_stats(job, m);
+	} else if (hr_message_is(m, "failed")) {
+		if (hr_message_get(m, "text", text, sizeof(text)) == 0)
+			sv__askers_begun(job, text);
 	} else if (hr_message_is(m, "ended")) {
 		take_stats(job, m);
 		job->state = JOB_DRAINING;

@@ -14,14 +14,14 @@ import subprocess
 
 import pbs
 
-COMMAND = os.environ.get("HEADRACE_COMMAND", "/usr/bin/headrace")
+COMMAND = os.environ.get("HEADRACE_JOB_COMMAND", "/usr/libexec/headrace/headrace-job")
 LIBRARY = os.environ.get("HEADRACE_LIBRARY", "/usr/libexec/headrace/libheadrace.so")
 SOCKET = os.environ.get("HEADRACE_SOCKET", "/run/headrace/shim.sock")
 DRAIN = int(os.environ.get("HEADRACE_DRAIN", "0"))  # seconds to wait for the collector
 
 
 def headrace(job, *words, seconds=1):
-    done = subprocess.run([COMMAND, "job", *words], env={**os.environ, "PBS_JOBID": job.id}, stdin=subprocess.DEVNULL,
+    done = subprocess.run([COMMAND, *words], env={**os.environ, "PBS_JOBID": job.id}, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False)
     if done.returncode != 0:
         pbs.logmsg(pbs.LOG_WARNING, f"headrace: {done.stdout.decode(errors='replace').strip()}")

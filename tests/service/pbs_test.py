@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness  # pylint: disable=wrong-import-position
 from manager import Manager
 
-LIBRARY = os.environ["HR_LIBRARY"]
+LIBRARY, JOB = os.environ["HR_LIBRARY"], os.environ["HR_JOB"]
 HOOKS = os.path.join(os.environ["HR_HOOKS"], "pbs")
 USER = pwd.getpwnam("games")
 # The arguments of an epilogue behind job, user and group, but for the exit status.
@@ -35,7 +35,7 @@ class Pbs(harness.Case):
         self.addCleanup(self.manager.close)
         self.manager.start()
         self.store = self.manager.spool
-        self.environment = harness.clean_environment(HEADRACE_COMMAND=harness.HEADRACE, HEADRACE_LIBRARY=LIBRARY, HEADRACE_DRAIN="0",
+        self.environment = harness.clean_environment(HEADRACE_JOB_COMMAND=JOB, HEADRACE_LIBRARY=LIBRARY, HEADRACE_DRAIN="0",
                                                      HEADRACE_CONTROL=f"{self.manager.run}/control.sock",
                                                      HEADRACE_SOCKET=f"{self.manager.run}/shim.sock")
 
@@ -74,7 +74,7 @@ class Pbs(harness.Case):
 
     def test_scripts_without_a_service(self):
         """Nothing fails, and nothing is said: it would be in the job's output."""
-        env = harness.clean_environment(HEADRACE_COMMAND="/nonexistent/headrace")
+        env = harness.clean_environment(HEADRACE_JOB_COMMAND="/nonexistent/headrace-job")
         self.script("prologue", "123.server", "games", "games", env=env)
         self.script("prologue", "123.server", "nobody there", "games", env=env)
         self.script("epilogue", "123.server", "games", "games", *EPILOGUE, "0", env=env)
@@ -113,7 +113,7 @@ class Pbs(harness.Case):
 
     def test_hook_without_a_service(self):
         """Each event is accepted, the log says why nothing is recorded, and nothing is preloaded."""
-        self.environment = harness.clean_environment(HEADRACE_COMMAND=harness.HEADRACE, HEADRACE_LIBRARY=LIBRARY,
+        self.environment = harness.clean_environment(HEADRACE_JOB_COMMAND=JOB, HEADRACE_LIBRARY=LIBRARY,
                                                      HEADRACE_CONTROL=f"{self.dir}/none", HEADRACE_SOCKET=f"{self.dir}/none")
         job = types.SimpleNamespace(id="200.server", euser="games", Job_Name="train", queue="workq", run_count=1, Exit_status=0,
                                     exec_host="n1/0")

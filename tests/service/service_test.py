@@ -8,6 +8,7 @@ Counts are held against the generator's own. systemd's part is played by manager
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness  # pylint: disable=wrong-import-position
 from manager import Manager
 
-LIBRARY = os.environ["HR_LIBRARY"]
+LIBRARY, JOB = os.environ["HR_LIBRARY"], os.environ["HR_JOB"]
 COLLECTOR = os.environ["HR_COLLECTOR"]
 HOOKS = os.environ["HR_HOOKS"]
 MAKE_CA = os.path.join(os.path.dirname(HOOKS), "scripts", "make-ca")
@@ -388,7 +389,7 @@ class Live(Service):
         self.manage("--level", "trace")
         slurm = {"SLURM_JOB_ID": "901", "SLURM_JOB_UID": str(OTHER), "SLURM_ARRAY_JOB_ID": "900", "SLURM_ARRAY_TASK_ID": "3",
                  "SLURM_JOB_RESTART_COUNT": "2",
-                 "HEADRACE_COMMAND": harness.HEADRACE, "HEADRACE_CONTROL": f"{self.manager.run}/control.sock",
+                 "HEADRACE_JOB_COMMAND": JOB, "HEADRACE_CONTROL": f"{self.manager.run}/control.sock",
                  "HEADRACE_LIBRARY": LIBRARY, "HEADRACE_SOCKET": f"{self.manager.run}/shim.sock"}
 
         def hook(name, **more):
@@ -420,9 +421,38 @@ class Live(Service):
     def test_hooks_without_a_daemon(self):
         for name in ("prolog", "task_prolog", "epilog"):
             done = subprocess.run([f"{HOOKS}/slurm/{name}"], capture_output=True, text=True, check=False, env=harness.clean_environment(
-                SLURM_JOB_ID="1", SLURM_JOB_UID="0", HEADRACE_COMMAND=harness.HEADRACE, HEADRACE_CONTROL=f"{self.dir}/none",
+                SLURM_JOB_ID="1", SLURM_JOB_UID="0", HEADRACE_JOB_COMMAND=JOB, HEADRACE_CONTROL=f"{self.dir}/none",
                 HEADRACE_SOCKET=f"{self.dir}/none", HEADRACE_LIBRARY=LIBRARY))
             self.assertEqual((done.returncode, done.stdout), (0, ""), name)
+            if name == "prolog":
+                self.assertIn("headrace: no headraced answers", done.stderr)
+
+    def test_hooks_of_a_daemon_that_does_not_answer(self):
+        """The prolog gives up after its second."""
+        self.manage()
+        os.kill(self.manager.process.pid, signal.SIGSTOP)
+        try:
+            done = subprocess.run([f"{HOOKS}/slurm/prolog"], capture_output=True, text=True, check=False, timeout=10, env=harness.clean_environment(
+                SLURM_JOB_ID="1", SLURM_JOB_UID="0", HEADRACE_JOB_COMMAND=JOB, HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
+        finally:
+            os.kill(self.manager.process.pid, signal.SIGCONT)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertIn("headraced has not answered in time", done.stderr)
+
+    def test_begin_says_what_is_wrong(self):
+        """And nothing is left of a job that cannot be recorded; one that can is, when begin returns."""
+        self.manage()
+        os.mkdir(self.manager.spool)
+        with open(f"{self.manager.spool}/jobs", "w", encoding="ascii"):
+            pass
+        done = self.ask("job", "begin", "--job", "910", "--uid", "0")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^headrace: headraced: job 910: .+")
+        self.wait_for("it to be forgotten", lambda: self.status()["jobs"] == [])
+        self.assertEqual(os.listdir(f"{self.manager.run}/jobs"), [])
+        os.unlink(f"{self.manager.spool}/jobs")
+        self.begin("910")
+        self.assertEqual(self.job("910")["state"], "running")
 
     def test_nobody_there(self):
         done = self.headrace("status", env={"HEADRACE_CONTROL": f"{self.dir}/none"})

@@ -60,7 +60,7 @@ PropagateResourceLimits=NONE
 # environment a task does without the task prolog.
 WRAPPER = """#!/bin/sh
 [ {hook}$ONLY_SPANK != task_prologyes ] || exit 0
-export HEADRACE_COMMAND={command} HEADRACE_LIBRARY={library} HEADRACE_DRAIN=20
+export HEADRACE_JOB_COMMAND={command} HEADRACE_LIBRARY={library} HEADRACE_DRAIN=20
 exec {hooks}/slurm/{hook}
 """
 SLURMD = 'mount --bind "$1" /run && shift && exec slurmd -D -N "$@"'
@@ -145,7 +145,7 @@ class Cluster:
         os.mkdir(f"{self.dir}/hooks")
         for hook in ("prolog", "epilog", "task_prolog"):
             with open(f"{self.dir}/hooks/{hook}", "w", encoding="ascii") as f:
-                f.write(WRAPPER.format(hook=hook, hooks=HOOKS, dir=self.dir, library=LIBRARY, command=harness.HEADRACE))
+                f.write(WRAPPER.format(hook=hook, hooks=HOOKS, dir=self.dir, library=LIBRARY, command=os.environ["HR_JOB"]))
             os.chmod(f"{self.dir}/hooks/{hook}", 0o755)
 
     def start_slurm(self):
