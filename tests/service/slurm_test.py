@@ -97,13 +97,16 @@ class Slurm(unittest.TestCase):
 
     # ---- two users at once
 
-    def submit_ddp(self):
+    def make_files(self):
         os.makedirs(f"{self.data}/files")
         os.makedirs(f"{self.data}/log")
         shutil.chown(f"{self.data}/log", "games")
         for i in range(64):
             with open(f"{self.data}/files/{i:02}", "wb") as f:
                 f.write(bytes(1000 + i))
+
+    def submit_ddp(self):
+        self.make_files()
         torchrun = (f"/usr/bin/python3 {TORCHRUN} --nnodes 2 --nproc_per_node 2 --node_rank $SLURM_NODEID --master_addr 127.0.0.1"
                     f" --master_port {self.cluster.free_port} {HERE}/ddp.py {self.data}/files {self.data}/log")
         return self.cluster.submit(f"export OMP_NUM_THREADS=1\nsrun bash -c 'exec {torchrun}'", "-N2", "--ntasks-per-node=1", "-c2",
@@ -123,9 +126,12 @@ class Slurm(unittest.TestCase):
         self.assertEqual({(r["rank"], r["worker"]) for r in rows}, {(rank, worker) for rank in range(4) for worker in range(2)})
         self.assertEqual(notes, [])
 
-    def test_two_users_at_once(self):
+    def need_torch(self):
         if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode != 0:
             self.skipTest("python3-torch is not installed")
+
+    def test_two_users_at_once(self):
+        self.need_torch()
         ddp = self.submit_ddp()
         array = self.cluster.submit(self.generator(f"{self.data}/array/$SLURM_ARRAY_TASK_ID"), "--array=3-6", user="daemon")
         tasks = self.cluster.array(array)
@@ -238,6 +244,26 @@ class Slurm(unittest.TestCase):
             self.assertEqual(self.assert_recorded(job, out, where=f"AND attempt = {attempt}"), [])
         self.assertEqual(self.query("SELECT attempt, state FROM jobs ORDER BY attempt", job)[0],
                          [{"attempt": 0, "state": KILLED}, {"attempt": 1, "state": "ended"}])
+
+    def test_torchrun_restarts(self):
+        """After a rank was killed: each process of each generation has what it read, its rank and its end."""
+        self.need_torch()
+        self.make_files()
+        job = self.cluster.submit(f"exec /usr/bin/python3 {TORCHRUN} --standalone --nproc_per_node 2 --max_restarts 1 --monitor_interval 0.1"
+                                  f" {HERE}/restart.py {self.data}/files {self.data}/log", "-w", "n3", user="games")
+        self.cluster.finish(job)
+        account, ends = [], []
+        for path in glob.glob(f"{self.data}/log/*"):
+            restart, rank, pid = (int(n) for n in os.path.basename(path).split("-"))
+            ends.append((pid, rank, "0" if restart else ("SIGTERM", "SIGKILL")[rank]))
+            with open(path, encoding="ascii") as f:
+                account += [(pid, rank, line.strip()) for line in f]
+        self.assertEqual((len(ends), len(account)), (4, 64 + 6 + 2 * 64))
+        rows, notes = self.query(f"SELECT pid, rank, path FROM events WHERE class = 'open' AND starts_with(path, '{self.data}/files/')", job)
+        self.assertEqual(sorted((r["pid"], r["rank"], r["path"]) for r in rows), sorted(account))
+        rows, _ = self.query("SELECT pid, rank, exit FROM processes WHERE rank IS NOT NULL AND cmdline LIKE '%restart.py%'", job)
+        self.assertEqual(sorted((r["pid"], r["rank"], r["exit"]) for r in rows), sorted(ends))
+        self.assertEqual(notes, [])
 
     def test_no_daemon(self):
         """On one of two nodes: the job runs as ever, and an answer says whose operations are not in it."""
