@@ -58,12 +58,12 @@ static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 }
 
 /* The header as the client made it: read once, and never again. */
-static bool header_valid(const struct offer *o)
+static bool header_valid(const struct offer *o, uint32_t abi)
 {
 	struct hr_map_hdr hdr;
 
 	memcpy(&hdr, o->map.hdr, offsetof(struct hr_map_hdr, stray_total));
-	return hdr.magic == HR_ABI_MAGIC && hdr.abi == HR_ABI_VERSION && hdr.index == 0 &&
+	return hdr.magic == HR_ABI_MAGIC && hdr.abi == abi && hdr.index == 0 &&
 	       hdr.session == o->token && hdr.ring_count == HR_MAP_RINGS &&
 	       hdr.slots_log2 == o->map.slots_log2;
 }
@@ -74,11 +74,11 @@ static int check(struct hr_attach *a, const struct hr_hello *hello, const struct
 	struct hr_hello copy;
 
 	if (o->fd < 0 || hr_hello_check((const uint8_t *)message, bytes, &copy) ||
-	    copy.kind != HR_HELLO_OFFER || bytes != sizeof(copy) || copy.session == 0 ||
-	    hr__token_used(a, copy.session))
+	    copy.kind != HR_HELLO_OFFER || copy.abi != hello->abi || bytes != sizeof(copy) ||
+	    copy.session == 0 || hr__token_used(a, copy.session))
 		return -EINVAL;
 	o->token = copy.session;
-	if (hr_map_open(o->fd, &o->map) || !header_valid(o))
+	if (hr_map_open(o->fd, &o->map) || !header_valid(o, hello->abi))
 		return -EINVAL;
 	/* Ticks of another clock than ours tell nothing. */
 	if (!(hello->flags & HR_HELLO_TICKS_TSC) != !a->c.clock->tsc ||

@@ -13,6 +13,7 @@
 #include "daemon/fdstore.h"
 #include "daemon/hello.h"
 #include "daemon/ranks.h"
+#include "daemon/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
 #define JOURNAL_WAIT_OFFER_NS                                                                      \
@@ -89,14 +90,14 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 /* ---- a session -------------------------------------------------------------------------------------- */
 
 /* A map of ours for the session: mapped here; *ret_fd is for the client. */
-static int make_map(struct hr_attach *a, uint64_t token, uint32_t index, struct hr_map *ret,
-		    int *ret_fd)
+static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
+		    struct hr_map *ret, int *ret_fd)
 {
 	int fd, r;
 
 	if (a->ring_bytes + MAP_BYTES > a->c.max_ring_bytes)
 		return -ENOSPC;
-	fd = hr_ringpool_take(&a->pool, token, index, hr_drain_level(a->c.drain));
+	fd = hr_ringpool_take(&a->pool, abi, token, index, hr_drain_level(a->c.drain));
 	if (fd < 0)
 		return fd;
 	r = hr_map_open(fd, ret);
@@ -132,7 +133,7 @@ static int first_map(struct hr_attach *a, struct visit *v, uint64_t token, struc
 		     int *ret_fd)
 {
 	if (!v->offered)
-		return make_map(a, token, 0, ret, ret_fd);
+		return make_map(a, v->hello.abi, token, 0, ret, ret_fd);
 	if (a->ring_bytes + hr_map_size(&v->offer.map) > a->c.max_ring_bytes)
 		return -ENOSPC;
 	*ret = v->offer.map;
@@ -190,7 +191,7 @@ static int more_rings(struct hr_attach *a, const struct visit *v, struct hr_ack 
 		return -EACCES;
 	if (c->n_maps >= HR_SESSION_MAPS)
 		return -ENOSPC;
-	r = make_map(a, c->token, c->n_maps, &map, ret_fd);
+	r = make_map(a, v->hello.abi, c->token, c->n_maps, &map, ret_fd);
 	if (r)
 		return r;
 	keep(c->proc, c->n_maps, *ret_fd);
@@ -344,7 +345,8 @@ static void count_refusal(struct hr_attach *a, const struct visit *v, int status
 {
 	if (status == -ENOSPC)
 		hr_drain_refused(a->c.drain);
-	else if ((status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->heir) ||
+	else if (status == -EPROTO ||
+		 (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->heir) ||
 		 status == -EINVAL || (v->offered && status != -ECANCELED))
 		hr_drain_missed(a->c.drain);
 }
@@ -364,6 +366,8 @@ void hr__visit(struct hr_attach *a, int fd, uint32_t bytes)
 	int map_fd = -1;
 
 	ack.status = answer(a, fd, &v, &ack, &map_fd);
+	if (hr_served(v.hello.abi)) /* in its own words */
+		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
 	/* What is no hello gets no answer, and who made an offer, or was let in by a daemon before us, waits for none. */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "daemon/served.h"
+
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 {
 	if (bytes < sizeof(*ret) || bytes > HR_HELLO_MAX_BYTES)
@@ -13,7 +15,7 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 	if (ret->magic != HR_ABI_MAGIC)
 		return -EBADMSG;
 	/* The fields up to here are the same in every version: an unknown one is told so. */
-	if (ret->abi != HR_ABI_VERSION || (ret->word_bytes != 4 && ret->word_bytes != 8))
+	if (!hr_served(ret->abi) || (ret->word_bytes != 4 && ret->word_bytes != 8))
 		return -EPROTO;
 	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_OFFER)
 		return -EBADMSG;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "daemon/appender.h"
@@ -16,6 +15,7 @@
 #include "daemon/engine.h"
 #include "daemon/fdstore.h"
 #include "daemon/jobfile.h"
+#include "daemon/kept_maps.h"
 #include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
@@ -25,6 +25,7 @@
 
 #define BATCHES	      4u
 #define SESSIONS_MOST 65536u
+#define STREAMS_MOST  16 /* tried, each given up by a daemon before us */
 #define MOUNT_BYTES   (256u << 10)
 #define PAGE_NAME     "page" /* in the descriptor store */
 
@@ -44,6 +45,8 @@ struct hr_node {
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	uint64_t instance; /* of this process: what counts for a picture */
+	bool left_behind;  /* a journal that we cannot read */
+	uint64_t orphans;  /* sessions that it knows */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
 };
@@ -94,27 +97,37 @@ static int open_writer(struct hr_node *n)
 			  : hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
 }
 
-/* A stream that has frames but no journal cannot go on: its numbers of processes and files are not known. */
-static int open_stream(struct hr_node *n, bool *ret_found)
+static void leave_stream(struct hr_node *n)
 {
-	int r = open_writer(n);
-
-	if (!r)
-		r = open_journal(n, ret_found);
-	if (r || *ret_found || hr_writer_mark(n->writer) <= 1)
-		return r;
+	if (n->journal && n->journal_path)
+		hr_journal_unlink(n->journal_path);
 	hr_journal_close(n->journal);
 	n->journal = NULL;
-	if (n->journal_path)
-		hr_journal_unlink(n->journal_path);
 	free(n->journal_path);
 	n->journal_path = NULL;
 	hr_writer_close(n->writer);
 	n->writer = NULL;
-	if (getrandom(&n->c.id.instance, sizeof(n->c.id.instance), 0) < 0)
-		return -errno;
-	r = open_writer(n);
-	return r ? r : open_journal(n, ret_found);
+}
+
+/*
+ * A stream that has frames but no journal cannot go on: its numbers of processes and files are not known. Nor can one whose
+ * journal is another version's; that journal stays, for a daemon that can read it. The next one has a number that the daemon after
+ * us finds, too.
+ */
+static int open_stream(struct hr_node *n, bool *ret_found)
+{
+	for (int i = 0; i < STREAMS_MOST; i++, n->c.id.instance++) {
+		int r = open_writer(n);
+
+		if (!r)
+			r = open_journal(n, ret_found);
+		if (r == -EPROTONOSUPPORT)
+			n->left_behind = true;
+		else if (r || *ret_found || hr_writer_mark(n->writer) <= 1)
+			return r;
+		leave_stream(n);
+	}
+	return -EEXIST;
 }
 
 static void give(void *arg, struct hr_out_list *out)
@@ -150,17 +163,16 @@ static int replay(struct hr_node *n)
 	return r;
 }
 
-static void note_memory(struct hr_node *n)
+static void note(struct hr_node *n, enum hr_loss_reason reason, uint64_t count)
 {
-	struct hr_entry_note *note =
-	    hr_journal_reserve(n->journal, sizeof(*note), HR_JOURNAL_SLACK);
+	struct hr_entry_note *in = hr_journal_reserve(n->journal, sizeof(*in), HR_JOURNAL_SLACK);
 
-	if (!note)
+	if (!in)
 		return;
-	note->reason = HR_LOSS_JOURNAL_MEMORY;
-	note->spare = 0;
-	note->count = 0;
-	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*note));
+	in->reason = reason;
+	in->spare = 0;
+	in->count = count;
+	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*in));
 }
 
 /* Who sees the mounts that most clients see. A service lives among those of its sandbox; who started it does not. */
@@ -221,52 +233,17 @@ static int begin_stream(struct hr_node *n)
 		free(text);
 	}
 	if (!n->journal_path)
-		note_memory(n);
+		note(n, HR_LOSS_JOURNAL_MEMORY, 0);
+	if (n->left_behind) {
+		note(n, HR_LOSS_JOURNAL_DAMAGED, 0);
+		note(n, HR_LOSS_RESTART, n->orphans);
+	}
 	hr_journal_begun(n->journal);
 	return hr_engine_replay(n->engine, n->journal, hr_journal_gen(n->journal),
 				hr_writer_mark(n->writer), give, n->appender);
 }
 
 /* ---- sessions from before a restart ------------------------------------------------------------------ */
-
-/* "s<proc>.<index>" */
-static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index)
-{
-	unsigned long long proc;
-	unsigned long index;
-	char *end;
-
-	if (name[0] != 's' || name[1] < '0' || name[1] > '9')
-		return false;
-	proc = strtoull(name + 1, &end, 10);
-	if (*end != '.' || end[1] < '0' || end[1] > '9')
-		return false;
-	index = strtoul(end + 1, &end, 10);
-	if (*end || index >= HR_SESSION_MAPS)
-		return false;
-	*ret_proc = proc;
-	*ret_index = (uint32_t)index;
-	return true;
-}
-
-static bool inherited_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
-			  struct hr_map *ret)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < n; i++) {
-		uint64_t p;
-		uint32_t k;
-
-		if (list[i].fd < 0 || !parse_name(list[i].name, &p, &k) || p != proc || k != index)
-			continue;
-		found = hr_map_open(list[i].fd, ret) == 0;
-		close(list[i].fd);
-		list[i].fd = -1;
-		break;
-	}
-	return found;
-}
 
 /* The page that clients from before a restart look at, or a new one. */
 static int open_page(struct hr_node *n, struct hr_inherited *list, size_t count)
@@ -303,7 +280,7 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 		return;
 	s->deaf = !n->page_kept;
 	s->asleep = p->deselected;
-	while (s->n_maps < HR_SESSION_MAPS && inherited_map(list, count, p->proc, s->n_maps, &map))
+	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
 	if (s->n_maps == 0) { /* its rings are gone: nothing more will come of it */
 		hr_session_free(s);
@@ -318,17 +295,6 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 	hr_attach_adopt(n->attach, s, p->start_time);
 }
 
-/* Descriptors of processes that the journal does not know are of no use. */
-static void drop_strangers(struct hr_inherited *list, size_t n)
-{
-	uint64_t proc;
-	uint32_t index;
-
-	for (size_t i = 0; i < n; i++)
-		if (list[i].fd >= 0 && parse_name(list[i].name, &proc, &index))
-			hr_fdstore_remove(list[i].name);
-}
-
 static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t count)
 {
 	struct hr_engine_proc p;
@@ -336,7 +302,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 
 	while ((at = hr_engine_next_proc(n->engine, at, &p)))
 		take_over(n, &p, list, count);
-	drop_strangers(list, count);
+	hr_kept_maps_drop(list, count);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------- */
@@ -430,6 +396,8 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (hr_fdstore_inherit(&inherited, &n_inherited))
 		n_inherited = 0;
 	hr_clock_settle(&n->clock);
+	if (n->left_behind && !found)
+		n->orphans = hr_kept_maps_orphan(inherited, n_inherited);
 	r = start_engine(n, found);
 	if (!r)
 		r = open_page(n, inherited, n_inherited);

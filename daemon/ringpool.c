@@ -63,11 +63,12 @@ void hr_ringpool_done(struct hr_ringpool *p)
 		close(p->fds[--p->n]);
 }
 
-int hr_ringpool_take(struct hr_ringpool *p, uint64_t session, uint32_t index, uint32_t level)
+int hr_ringpool_take(struct hr_ringpool *p, uint32_t abi, uint64_t session, uint32_t index,
+		     uint32_t level)
 {
 	struct hr_map_hdr hdr = {
 	    .magic = HR_ABI_MAGIC,
-	    .abi = HR_ABI_VERSION,
+	    .abi = abi,
 	    .index = index,
 	    .session = session,
 	    .ring_count = HR_MAP_RINGS,

@@ -21,8 +21,9 @@ struct hr_ringpool {
 void hr_ringpool_init(struct hr_ringpool *p);
 void hr_ringpool_done(struct hr_ringpool *p);
 
-/* A descriptor, now the caller's, with the header written; -errno. */
-int hr_ringpool_take(struct hr_ringpool *p, uint64_t session, uint32_t index, uint32_t level);
+/* A descriptor, now the caller's, with the header written, as a client of version `abi` expects it; -errno. */
+int hr_ringpool_take(struct hr_ringpool *p, uint32_t abi, uint64_t session, uint32_t index,
+		     uint32_t level);
 
 /* Makes one more map if the pool wants one; false when it is full (or memory is out). */
 bool hr_ringpool_refill(struct hr_ringpool *p);

@@ -148,6 +148,18 @@ static void refuse_other(struct service *s, const struct job *job, const struct 
 	say_refused(peer, why);
 }
 
+static void refuse_version(struct service *s, uint32_t abi, const struct ucred *peer)
+{
+	char why[128];
+
+	s->refused++;
+	snprintf(
+	    why, sizeof(why),
+	    "its libheadrace.so is of ABI version %u, which this headraced (of %u) does not serve",
+	    abi, HR_ABI_VERSION);
+	say_refused(peer, why);
+}
+
 /* Of a job that nobody has announced. */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
@@ -192,9 +204,9 @@ static struct job *job_of_peer(struct service *s, const struct ucred *peer,
 /* ---- on --------------------------------------------------------------------------------------------- */
 
 /* So that the shim does not wait for us: it goes on without, and says so where it can. */
-static void answer(int fd, int status)
+static void answer(int fd, uint32_t abi, int status)
 {
-	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .status = status};
+	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = abi, .status = status};
 
 	(void)send(fd, &ack, sizeof(ack), MSG_DONTWAIT | MSG_NOSIGNAL);
 	hr_hello_discard(fd);
@@ -210,20 +222,27 @@ static bool route(struct service *s, int fd)
 	struct named named;
 	struct ucred peer;
 	struct job *job;
+	int r;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	bytes = sizeof(peer);
-	if (n <= 0 || hr_hello_check(message, (size_t)n, &hello) == -EBADMSG ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0 || peer.pid <= 0)
+	r = n > 0 ? hr_hello_check(message, (size_t)n, &hello) : -EBADMSG;
+	if (r == -EBADMSG || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0 ||
+	    peer.pid <= 0)
 		return true;
+	if (r < 0) {
+		refuse_version(s, hello.abi, &peer);
+		answer(fd, HR_ABI_VERSION, r);
+		return true;
+	}
 	read_names(message, (size_t)n, &named);
 	job = job_of_peer(s, &peer, &named);
-	if (!job)
-		answer(fd, -EACCES);
-	else if (hr_passfd_send(job->door, 0, fd) < 0) {
+	if (!job) {
+		answer(fd, hello.abi, -EACCES);
+	} else if (hr_passfd_send(job->door, 0, fd) < 0) {
 		s->refused++;
-		answer(fd, -ENOSPC);
+		answer(fd, hello.abi, -ENOSPC);
 	}
 	return true;
 }

@@ -139,7 +139,7 @@ static int add_lane(struct drain *d, size_t i)
 	memcpy(in->hello, &hello, sizeof(hello));
 	commit(d, HR_ENTRY_ATTACH, sizeof(*in) + sizeof(hello));
 	hr_ringpool_init(&pool);
-	fd = hr_ringpool_take(&pool, i + 1, 0, d->level);
+	fd = hr_ringpool_take(&pool, HR_ABI_VERSION, i + 1, 0, d->level);
 	if (fd < 0)
 		return fd;
 	r = hr_map_open(fd, &map);

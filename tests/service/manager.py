@@ -29,6 +29,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 class Manager:
     def __init__(self, folder, *options, environment=None):
         self.dir, self.options, self.environment = folder, options, environment or {}
+        self.program = HEADRACED
         self.run, self.spool, self.log = f"{folder}/run", f"{folder}/spool", f"{folder}/service.log"
         os.chmod(folder, 0o755)
         os.mkdir(self.run, 0o755)
@@ -83,7 +84,7 @@ class Manager:
         with self.lock:
             given = {**{n: s.fileno() for n, s in self.sockets.items()}, **self.stored}
         names, numbers = list(given), list(given.values())
-        command = [HEADRACED, "service", "--runtime", self.run, "--spool", self.spool, "--node", "n1", *self.options]
+        command = [self.program, "service", "--runtime", self.run, "--spool", self.spool, "--node", "n1", *self.options]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 ["/usr/bin/python3", "-SEc", PLACE, ",".join(map(str, numbers)), *command], pass_fds=numbers, start_new_session=True,

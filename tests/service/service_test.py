@@ -58,12 +58,12 @@ class Service(harness.Case):
     def job(self, name):
         return next((j for j in self.status()["jobs"] if j["job"] == name), None)
 
-    def preloaded(self, *argv, job=None, uid=0, env=None):
+    def preloaded(self, *argv, job=None, uid=0, env=None, library=LIBRARY):
         who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
         environment = harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", **(env or {}))
         if job:
             environment["SLURM_JOB_ID"] = job
-        return subprocess.Popen([*who, "env", f"LD_PRELOAD={LIBRARY}", *argv], env=environment, stdout=subprocess.PIPE)
+        return subprocess.Popen([*who, "env", f"LD_PRELOAD={library}", *argv], env=environment, stdout=subprocess.PIPE)
 
     def generate(self, job, uid=0, files=40, blocks=20, env=None):
         data = os.path.join(self.data, f"{job}-{uid}")
