@@ -122,7 +122,7 @@ def boot(folder):
         subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=root, input=names.encode(), stdout=f, check=True)
     said = must("qemu-system-aarch64", "-M", "virt", "-cpu", "max", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1024", "-nic",
                 "none", "-nographic", "-no-reboot", "-kernel", *glob.glob(f"{SYSROOT}/boot/vmlinuz-*"), "-initrd",
-                f"{folder}/initrd", "-append", "console=ttyAMA0 quiet panic=-1", stdin=subprocess.DEVNULL, timeout=180)
+                f"{folder}/initrd", "-append", "console=ttyAMA0 quiet panic=-1", stdin=subprocess.DEVNULL, timeout=240)
     parts = re.split(r"@@(?: (\S+) (\d+))?\n", said)
     if len(parts) < 5:
         raise AssertionError(f"the machine did not start: {said[-2000:]}")
