@@ -21,7 +21,8 @@
 #include "proto/abi.h"
 
 #define TICK_MS	  1000u
-#define ENDING_MS 10u /* between looks at who is still there */
+#define HEARD_MS  20u /* until the end of a process that is gone is heard of */
+#define ENDING_MS 5u  /* between looks at who is still there */
 
 struct worker {
 	uv_loop_t loop;
@@ -150,11 +151,14 @@ static void on_tick(uv_timer_t *timer)
 
 static void take_end(struct worker *w)
 {
+	uint64_t linger_ms;
+
 	if (w->draining)
 		return;
 	if (hr_message_get(&w->in, "state", w->state, sizeof(w->state)) < 0)
 		snprintf(w->state, sizeof(w->state), "ended");
-	w->end_at_ms = uv_now(&w->loop) + (uint64_t)hr_message_get_int(&w->in, "linger_ms", 0);
+	linger_ms = (uint64_t)hr_message_get_int(&w->in, "linger_ms", 0);
+	w->end_at_ms = uv_now(&w->loop) + (linger_ms > HEARD_MS ? linger_ms : HEARD_MS);
 	w->drain_ms = (uint64_t)hr_message_get_int(&w->in, "drain_ms", 0);
 	w->ending = true;
 	uv_timer_start(&w->tick, on_tick, 0, ENDING_MS);

@@ -454,6 +454,19 @@ class Live(Service):
         self.begin("910")
         self.assertEqual(self.job("910")["state"], "running")
 
+    def test_doctor(self):
+        def said():
+            found = json.loads(self.ask("doctor", "--json").stdout)["checks"]
+            return next((c["health"], c["found"]) for c in found if c["name"] == "service")
+
+        self.manage()
+        self.begin("1")
+        self.assertEqual(said(), ("ok", "node n1, 1 jobs now: `headrace status` says how they are"))
+        self.manager.process.send_signal(signal.SIGSTOP)
+        self.assertEqual(said()[0], "warn")
+        self.manager.process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.ask("doctor", "--json", env={"HEADRACE_CONTROL": self.data}).returncode, 0)
+
     def test_nobody_there(self):
         done = self.headrace("status", env={"HEADRACE_CONTROL": f"{self.dir}/none"})
         self.assertEqual(done.returncode, 2)

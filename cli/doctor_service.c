@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is there a headraced for all jobs of this node, and does it do what it is there for? */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "cli/service_link.h"
+
+#define ANSWER_MS 2000u
+
+/* The first message of its status. */
+static int ask(const char *socket, struct hr_message *m)
+{
+	int fd = -1, r = hr_control_connect_within(socket, ANSWER_MS, &fd);
+
+	if (r < 0)
+		return r;
+	hr_message_init(m, "status");
+	r = hr_control_send(fd, m);
+	if (r == 0)
+		r = hr_control_wait(fd, ANSWER_MS, m);
+	close(fd);
+	return r;
+}
+
+void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
+{
+	const char *socket = hr_service_socket(NULL);
+	static struct hr_message m;
+	int r = ask(socket, &m);
+	char node[256] = "?";
+
+	(void)d;
+	if (r == -ENOENT) {
+		hr_check_set(c, HR_HEALTH_OK, NULL, "none on this node: `headrace run` needs none");
+	} else if (r == -ECONNREFUSED) {
+		hr_check_set(c, HR_HEALTH_WARN, "systemctl start headraced",
+			     "the service of this node is not running (%s)", socket);
+	} else if (r < 0) {
+		hr_check_set(c, HR_HEALTH_WARN, "journalctl -u headraced",
+			     "the service of this node does not answer at %s: %s", socket,
+			     strerrordesc_np(-r));
+	} else {
+		hr_message_get(&m, "node", node, sizeof(node));
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "node %s, %lld jobs now: `headrace status` says how they are", node,
+			     (long long)hr_message_get_int(&m, "jobs", 0));
+	}
+}
