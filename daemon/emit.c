@@ -48,38 +48,42 @@ static void *rows_of(struct hr_out *o, size_t n, size_t size, void *ret_pointers
 	return rows;
 }
 
-static ProtobufCBinaryData bytes_of(struct hr_out *o, const void *data, size_t bytes)
+static ProtobufCBinaryData bytes_in(struct hr_arena *a, const void *data, size_t bytes)
 {
-	ProtobufCBinaryData d = {bytes, hr_arena_copy(&o->arena, data, bytes)};
+	ProtobufCBinaryData d = {bytes, hr_arena_copy(a, data, bytes)};
 
 	if (!d.data)
 		d.len = 0;
 	return d;
 }
 
-/* What is to be kept of a path. */
-static ProtobufCBinaryData path_of(const struct hr_engine *e, struct hr_out *o, const void *path,
-				   size_t bytes)
+static ProtobufCBinaryData bytes_of(struct hr_out *o, const void *data, size_t bytes)
+{
+	return bytes_in(&o->arena, data, bytes);
+}
+
+ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
+				  size_t bytes)
 {
 	ProtobufCBinaryData d = {0};
 
 	if (!e->privacy)
-		return bytes_of(o, path, bytes);
-	d.data = bytes ? hr_arena_alloc(&o->arena, hr_privacy_room(bytes)) : NULL;
+		return bytes_in(a, path, bytes);
+	d.data = bytes ? hr_arena_alloc(a, hr_privacy_room(bytes)) : NULL;
 	if (d.data)
 		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
 	return d;
 }
 
-/* The same of a command line, whose first word may be a path. */
-static ProtobufCBinaryData command_of(const struct hr_engine *e, struct hr_out *o, const void *line,
-				      size_t bytes)
+/* Its first word may be a path. */
+ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
+				     const void *line, size_t bytes)
 {
 	if (e->privacy && bytes > 0)
 		bytes = hr_privacy_command(e->privacy, line, bytes);
 	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
-		return path_of(e, o, line, bytes);
-	return bytes_of(o, line, bytes);
+		return hr__kept_path(e, a, line, bytes);
+	return bytes_in(a, line, bytes);
 }
 
 static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t **ret)
@@ -125,8 +129,8 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	m->pid = id->pid;
 	m->ppid = id->ppid;
 	m->parent_proc = id->parent;
-	m->exe = path_of(e, o, p->exe, p->exe_bytes);
-	m->cmdline = command_of(e, o, p->cmdline, p->cmdline_bytes);
+	m->exe = hr__kept_path(e, &o->arena, p->exe, p->exe_bytes);
+	m->cmdline = hr__kept_command(e, &o->arena, p->cmdline, p->cmdline_bytes);
 	m->exec_of = id->exec_of;
 	m->start_ns = id->start_ns;
 	m->end_ns = p->end_ns;
@@ -228,7 +232,7 @@ static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 			row->id = path->id;
 			row->hash =
 			    e->privacy ? hr_privacy_hash(e->privacy, path->hash) : path->hash;
-			row->path = path_of(e, o, f->text, f->bytes);
+			row->path = hr__kept_path(e, &o->arena, f->text, f->bytes);
 			row->mount = path->mount;
 			row->scope = path->scope;
 		}

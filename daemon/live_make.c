@@ -33,13 +33,18 @@ void hr__live_window(struct hr_engine *e, uint64_t window)
 	}
 }
 
-static const char *base_name(const struct hr_proc *p, size_t *ret_bytes)
+/* Of its executable, without the folders; as it is kept. */
+static ProtobufCBinaryData name_of(const struct hr_engine *e, struct hr_arena *a,
+				   const struct hr_proc *p)
 {
-	const char *slash = p->exe_bytes ? memrchr(p->exe, '/', p->exe_bytes) : NULL;
-	const char *name = slash ? slash + 1 : p->exe;
+	ProtobufCBinaryData exe = hr__kept_path(e, a, p->exe, p->exe_bytes);
+	const uint8_t *slash = exe.len ? memrchr(exe.data, '/', exe.len) : NULL;
 
-	*ret_bytes = p->exe_bytes - (size_t)(name - p->exe);
-	return name;
+	if (slash) {
+		exe.len -= (size_t)(slash + 1 - exe.data);
+		exe.data += slash + 1 - exe.data;
+	}
+	return exe;
 }
 
 void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
@@ -53,10 +58,13 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
 	    .local_plus1 = p->id.local_plus1,
 	    .worker_plus1 = p->id.worker_plus1,
 	};
-	size_t bytes;
-	const char *name = base_name(p, &bytes);
+	struct hr_arena arena = {0};
+	ProtobufCBinaryData name = name_of(e, &arena, p);
 
-	memcpy(who.name, name, bytes < sizeof(who.name) ? bytes : sizeof(who.name) - 1);
+	if (name.len)
+		memcpy(who.name, name.data,
+		       name.len < sizeof(who.name) ? name.len : sizeof(who.name) - 1);
+	hr_arena_reset(&arena);
 	hr_live_end(&e->live, &who);
 }
 
@@ -83,20 +91,20 @@ static ProtobufCBinaryData bytes_of(struct hr_live_picture *p, const void *data,
 	return d;
 }
 
-static void fill_process(struct hr_live_picture *p, Headrace__LiveProcess *m,
-			 const struct hr_proc *of)
+static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
+			 Headrace__LiveProcess *m, const struct hr_proc *of)
 {
-	size_t bytes,
-	    cmdline = of->cmdline_bytes < CMDLINE_BYTES ? of->cmdline_bytes : CMDLINE_BYTES;
-	const char *name = base_name(of, &bytes);
-
 	m->proc = of->id.proc;
 	m->pid = (uint32_t)of->id.pid;
 	m->rank_plus1 = of->id.rank_plus1;
 	m->local_rank_plus1 = of->id.local_plus1;
 	m->worker_plus1 = of->id.worker_plus1;
-	m->name = bytes_of(p, name, bytes < CMDLINE_BYTES ? bytes : CMDLINE_BYTES);
-	m->cmdline = bytes_of(p, of->cmdline, cmdline);
+	m->name = name_of(e, &p->arena, of);
+	if (m->name.len > CMDLINE_BYTES)
+		m->name.len = CMDLINE_BYTES;
+	m->cmdline = hr__kept_command(e, &p->arena, of->cmdline, of->cmdline_bytes);
+	if (m->cmdline.len > CMDLINE_BYTES)
+		m->cmdline.len = CMDLINE_BYTES;
 	m->start_ns = of->id.start_ns;
 }
 
@@ -128,7 +136,7 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 		if (of->end_ns)
 			continue;
 		headrace__live_process__init(&rows[n]);
-		fill_process(p, &rows[n++], of);
+		fill_process(e, p, &rows[n++], of);
 	}
 	for (uint32_t i = 0; i < e->live.n_ended && rows; i++) {
 		headrace__live_process__init(&rows[n]);
@@ -259,20 +267,25 @@ static void name_file(const struct hr_map64 *wanted, Headrace__LiveFile *rows,
 	rows[i].path.len = name->bytes;
 }
 
-/* The numbers of files that uses or cells speak of, each once. */
+/* Each once. */
+static void number_file(struct hr_live_picture *p, struct hr_map64 *wanted,
+			Headrace__LiveFile *rows, uint32_t file)
+{
+	if (!file || hr_map64_get(wanted, file) != HR_MAP64_NONE ||
+	    hr_map64_set(wanted, file, (uint32_t)p->m.n_files))
+		return;
+	headrace__live_file__init(&rows[p->m.n_files]);
+	rows[p->m.n_files++].id = file;
+}
+
+/* The files that uses or cells speak of. */
 static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 			 Headrace__LiveFile *rows)
 {
-	for (size_t i = 0; i < p->m.n_uses + p->m.n_in_flight; i++) {
-		uint32_t file =
-		    i < p->m.n_uses ? p->m.uses[i]->file : p->m.in_flight[i - p->m.n_uses]->file;
-
-		if (!file || hr_map64_get(wanted, file) != HR_MAP64_NONE ||
-		    hr_map64_set(wanted, file, (uint32_t)p->m.n_files))
-			continue;
-		headrace__live_file__init(&rows[p->m.n_files]);
-		rows[p->m.n_files++].id = file;
-	}
+	for (size_t i = 0; p->m.uses && i < p->m.n_uses; i++)
+		number_file(p, wanted, rows, p->m.uses[i]->file);
+	for (size_t i = 0; p->m.in_flight && i < p->m.n_in_flight; i++)
+		number_file(p, wanted, rows, p->m.in_flight[i]->file);
 }
 
 /* A file that was closed so soon that its name was not kept (names.h) is not in use. */
@@ -281,7 +294,7 @@ static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *want
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < p->m.n_uses; i++) {
+	for (size_t i = 0; p->m.uses && i < p->m.n_uses; i++) {
 		uint32_t k = hr_map64_get(wanted, p->m.uses[i]->file);
 
 		if (p->m.uses[i]->open || (k != HR_MAP64_NONE && rows[k].path.len))
@@ -291,7 +304,8 @@ static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *want
 }
 
 /* Names, as far as there is room. */
-static void copy_names(struct hr_live_picture *p, Headrace__LiveFile *rows)
+static void copy_names(const struct hr_engine *e, struct hr_live_picture *p,
+		       Headrace__LiveFile *rows)
 {
 	size_t bytes = 0;
 
@@ -301,7 +315,7 @@ static void copy_names(struct hr_live_picture *p, Headrace__LiveFile *rows)
 		bytes += path->len;
 		p->m.files_cut += bytes > PATHS_BYTES && path->len;
 		*path = bytes > PATHS_BYTES ? (ProtobufCBinaryData){0}
-					    : bytes_of(p, path->data, path->len);
+					    : hr__kept_path(e, &p->arena, path->data, path->len);
 	}
 }
 
@@ -327,7 +341,7 @@ static void add_files(const struct hr_engine *e, struct hr_live_picture *p)
 	}
 	drop_nameless(p, &wanted, rows);
 	hr_map64_done(&wanted);
-	copy_names(p, rows);
+	copy_names(e, p, rows);
 }
 
 /* ---- in flight -------------------------------------------------------------------------------------- */

@@ -198,6 +198,12 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
+/* What is to be kept of a path, of a command line (privacy.h), in memory of the arena's. */
+ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
+				  size_t bytes);
+ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
+				     const void *line, size_t bytes);
+
 /* live_make.c: a window is about to go, a process is about to be forgotten */
 void hr__live_window(struct hr_engine *e, uint64_t window);
 void hr__live_end(struct hr_engine *e, const struct hr_proc *p);

@@ -216,7 +216,7 @@ static void ended_processes_are_summed_up(void **state)
 	for (size_t i = 0; i < p->m.n_processes; i++)
 		ended += p->m.processes[i]->pid ? 1 : p->m.processes[i]->ended;
 	assert_int_equal(ended, 2000);
-	assert_true(p->m.n_processes < 2 + 2 * HR_LIVE_ENDED_MANY + 30 * 4);
+	assert_true(p->m.n_processes < 2 + 2 * HR_LIVE_ENDED_MANY + 40 * 4);
 	assert_false(p->m.rows_cut);
 	assert_true(p->m.whole);
 	hr_live_free(p);
@@ -255,6 +255,47 @@ static void rows_are_bounded(void **state)
 	assert_true(bytes < 4u << 20);
 	free(packed);
 	hr_live_free(p);
+	rig_done(&r);
+}
+
+/* What a site hides is hidden here, too. */
+static void private_words_are_hidden(void **state)
+{
+	struct hr_entry_privacy in = {
+	    .rules = {
+		.paths = HR_PATHS_HASH, .keep = 1, .commands = HR_COMMANDS_PROGRAM, .key = "one"}};
+	struct hr_live_picture *p;
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	rig_entry(&r, HR_ENTRY_PRIVACY, &in, sizeof(in));
+	for (int pid = 10; pid < 12; pid++) {
+		proc = rig_attach(&r,
+				  &(struct rig_hello){.pid = pid,
+						      .exe = "/usr/secret/program",
+						      .cmdline = "/usr/secret/program --password"});
+		reads(&r, proc, "/data/secret/password");
+		if (pid == 10)
+			rig_end(&r, proc, "");
+	}
+	for (int sent = 0; sent < 2; sent++) {
+		uint8_t *packed;
+		size_t bytes;
+
+		p = picture_of(&r, NULL, 0);
+		assert_int_equal(p->m.n_processes, 2);
+		assert_int_equal(p->m.n_files, 1);
+		assert_memory_equal(p->m.files[0]->path.data, "/data/", 6);
+		assert_int_equal(hr_live_pack(p, &packed, &bytes), 0);
+		assert_null(memmem(packed, bytes, "secret", 6));
+		assert_null(memmem(packed, bytes, "password", 8));
+		assert_null(memmem(packed, bytes, "program", 7));
+		free(packed);
+		hr_live_free(p);
+		rig_tick(&r, r.now + RIG_SECOND / 2);
+	}
 	rig_done(&r);
 }
 
@@ -300,6 +341,7 @@ int main(void)
 	    cmocka_unit_test(files_in_use),
 	    cmocka_unit_test(ended_processes_are_summed_up),
 	    cmocka_unit_test(rows_are_bounded),
+	    cmocka_unit_test(private_words_are_hidden),
 	    cmocka_unit_test(cells_are_checked),
 	};
 
