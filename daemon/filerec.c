@@ -49,6 +49,12 @@ static void hists_done(struct hr_filerec *r)
 	free(r->write_hist.all);
 }
 
+static void record_done(struct hr_filerec *r)
+{
+	hists_done(r);
+	free(r->past);
+}
+
 void hr_filerecs_init(struct hr_filerecs *f)
 {
 	*f = (struct hr_filerecs){.unused = NONE, .open = {NONE, NONE, 0}, .idle = {NONE, NONE, 0}};
@@ -58,7 +64,7 @@ void hr_filerecs_done(struct hr_filerecs *f)
 {
 	for (uint32_t i = 0; i < f->n; i++)
 		if (f->v[i].t.proc) /* in use */
-			hists_done(&f->v[i]);
+			record_done(&f->v[i]);
 	free(f->v);
 	free(f->links);
 	hr_map64_done(&f->by_key);
@@ -336,7 +342,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
 {
 	struct hr_filerec *r = &f->v[index];
 
-	hists_done(r);
+	record_done(r);
 	hr_map64_remove(&f->by_key, key(r->t.proc, r->t.file, r->t.api));
 	list_remove(f, list_of(f, r), index);
 	give_slot(f, index);
@@ -345,7 +351,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
 
 struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r)
 {
-	struct hr_filerec_past all = r->past;
+	struct hr_filerec_past all = r->past ? *r->past : (struct hr_filerec_past){0};
 
 	for (uint32_t i = 0; i < HR_FILE_COUNTS; i++)
 		all.ops += r->ops[i];
@@ -361,8 +367,10 @@ struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r)
 
 void hr_filerec_reset(struct hr_filerec *r)
 {
-	struct hr_filerec kept = {.t = r->t, .past = hr_filerec_all(r)};
+	struct hr_filerec kept = {.t = r->t, .past = r->past ? r->past : malloc(sizeof(*r->past))};
 
+	if (kept.past)
+		*kept.past = hr_filerec_all(r);
 	hists_done(r);
 	*r = kept;
 }

@@ -69,7 +69,7 @@ struct hr_filerec {
 	uint64_t read_ns, write_ns, meta_ns;
 	uint64_t max_read_ns, max_write_ns;
 	struct hr_few_hist read_hist, write_hist;
-	struct hr_filerec_past past;
+	struct hr_filerec_past *past; /* NULL: none */
 };
 
 /* Neighbours in a list by last operation. Apart from the records: walking a list touches few lines. */
@@ -151,7 +151,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 /* Pairs (bin, count), lowest bin first; `pairs` has room for 2 * HR_FILE_BINS. Returns values written. */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Counters back to zero; the tail stays, and the past has grown. */
+/* Counters back to zero; the tail stays, and the past grows (as far as there is memory for it). */
 void hr_filerec_reset(struct hr_filerec *r);
 
 /* All of it, since the record was made. */

@@ -67,7 +67,7 @@ void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 	w.bits = paths->n_fresh ? calloc((w.highest - w.lowest) / 8 + 1, 1) : NULL;
 	if (!w.bits)
 		return;
-	want_last(&w, records, &records->open, 2 * paths->n_fresh + HR_NAMES_IDLE);
+	want_last(&w, records, &records->open, paths->n_fresh + HR_NAMES_IDLE);
 	want_last(&w, records, &records->idle, HR_NAMES_IDLE);
 	for (uint32_t i = 0; i < paths->n_fresh; i++) {
 		const struct hr_fresh_path *f = &paths->fresh[i];

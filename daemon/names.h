@@ -15,7 +15,7 @@
 #include "daemon/paths.h"
 
 #define HR_NAMES_BYTES (1u << 20) /* of texts; more where the files in use have more */
-#define HR_NAMES_IDLE  64u	  /* files that were closed last */
+#define HR_NAMES_IDLE  16u	  /* files that were closed last */
 
 struct hr_name {
 	const uint8_t *text;
