@@ -135,7 +135,6 @@ static bool final(const struct top *t, int r, bool connected)
 /* `connected`: it was headraced that said so. */
 static void failed(struct top *t, int r, bool connected)
 {
-	const char *why = t->ask.refusal[0] != '\0' ? t->ask.refusal : strerrordesc_np(-r);
 	uint64_t now = now_ns();
 
 	if (t->failing_ns == 0)
@@ -147,7 +146,11 @@ static void failed(struct top *t, int r, bool connected)
 			return;
 		}
 	}
-	snprintf(t->trouble, sizeof(t->trouble), "headraced does not answer: %s", why);
+	if (t->ask.refusal[0] != '\0')
+		snprintf(t->trouble, sizeof(t->trouble), "headraced: %s", t->ask.refusal);
+	else
+		snprintf(t->trouble, sizeof(t->trouble), "headraced does not answer: %s",
+			 strerrordesc_np(-r));
 	if (final(t, r, connected) || now - t->failing_ns > PATIENCE_NS)
 		end(t, connected && r != -ETIMEDOUT ? EXIT_FAILURE : HR_EXIT_NO_SERVICE,
 		    t->trouble);

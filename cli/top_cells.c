@@ -9,6 +9,8 @@
 
 void hr_top_text_put(struct hr_top_text *t, const char *bytes, size_t n)
 {
+	if (n == 0)
+		return;
 	if (t->bytes + n > t->room) {
 		size_t more = (t->bytes + n) * 2 + 1024;
 		char *s = realloc(t->s, more);
@@ -71,6 +73,7 @@ static bool next(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 		(*ret_bytes)++;
 	if (!wide_locale())
 		return false;
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the state is our own */
 	n = mbrtowc(&c, text, *ret_bytes, &state);
 	if (n != *ret_bytes || formats(c) || (cells = wcwidth(c)) < 0)
 		return false;

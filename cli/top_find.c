@@ -85,16 +85,28 @@ static void ask_private(void *arg, const char *control)
 	ask(arg, control); /* one that was killed leaves its socket */
 }
 
+/* Attempts of one job: the latest comes last. */
+static bool same_job(const struct search *s)
+{
+	for (size_t i = 1; i < s->n; i++)
+		if (strcmp(s->v[i].source.socket, s->v[0].source.socket) != 0 ||
+		    strcmp(s->v[i].source.job, s->v[0].source.job) != 0)
+			return false;
+	return true;
+}
+
 static void say_which(const struct search *s)
 {
-	hr_say("%zu jobs run here: which? headrace top JOB", s->n);
+	hr_say("%zu jobs%s run here: which? headrace top %s", s->n, s->job ? " of that name" : "",
+	       s->job ? "--socket PATH JOB" : "JOB");
 	for (size_t i = 0; i < s->n; i++) {
-		char id[4 * sizeof(s->v[i].source.job)];
+		const struct found *f = &s->v[i];
+		char id[4 * sizeof(f->source.job)];
 
-		hr_text_escape(id, sizeof(id), s->v[i].source.job, strlen(s->v[i].source.job));
-		hr_say("  %s (%s%lld process%s)", id,
-		       s->v[i].source.private ? "headrace run, " : "", (long long)s->v[i].processes,
-		       s->v[i].processes == 1 ? "" : "es");
+		hr_text_escape(id, sizeof(id), f->source.job, strlen(f->source.job));
+		hr_say("  %s (%s%lld process%s)%s%s", id, f->source.private ? "headrace run, " : "",
+		       (long long)f->processes, f->processes == 1 ? "" : "es", s->job ? " at " : "",
+		       s->job ? f->source.socket : "");
 	}
 }
 
@@ -130,15 +142,14 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 	s->private = true;
 	if (!socket)
 		hr_private_each(ask_private, s);
-	/* Of a job that was requeued the latest attempt is last. */
-	if (s->n > 1 && !job)
-		say_which(s);
-	if (s->n == 0)
+	if (s->n == 0) {
 		status = none(s, service, r);
-	else if (s->n > 1 && !job)
-		status = HR_EXIT_USAGE;
-	else
+	} else if (same_job(s)) {
 		*ret = s->v[s->n - 1].source;
+	} else {
+		say_which(s);
+		status = HR_EXIT_USAGE;
+	}
 	free(s->v);
 	free(s);
 	return status;

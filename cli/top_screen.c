@@ -76,7 +76,7 @@ int hr_top_screen_open(int *ret_fd)
 	screen.fd = signalfd(-1, &screen.signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (screen.fd < 0)
 		return -errno;
-	sigprocmask(SIG_BLOCK, &screen.signals, &screen.blocked_before);
+	pthread_sigmask(SIG_BLOCK, &screen.signals, &screen.blocked_before);
 	screen.keys = tcgetattr(STDIN_FILENO, &screen.before) == 0;
 	take();
 	*ret_fd = screen.fd;
@@ -90,7 +90,7 @@ void hr_top_screen_close(void)
 		return;
 	close(screen.fd);
 	screen.fd = -1;
-	sigprocmask(SIG_SETMASK, &screen.blocked_before, NULL);
+	pthread_sigmask(SIG_SETMASK, &screen.blocked_before, NULL);
 }
 
 enum hr_top_event hr_top_screen_signals(int *ret_signal)

@@ -333,10 +333,11 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	struct making k = {.m = picture, .view = view, .t = ret};
 	int r;
 
-	/* Another headraced counts from somewhere else. */
+	/* Another headraced counts from somewhere else; and who ended long ago has been summed up (a pause). */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
-	     before->boot_ns >= picture->boot_ns))
+	     before->boot_ns >= picture->boot_ns ||
+	     picture->boot_ns - before->boot_ns > HR_LIVE_KEPT_NS))
 		before = NULL;
 	*ret = (struct hr_top_table){
 	    .interval_ns = rise(before ? before->boot_ns : picture->since_ns, picture->boot_ns)};

@@ -31,8 +31,9 @@
 #define HR_LIVE_ENDED_MOST                                                                         \
 	4096u			/* processes that have ended, and (rank, worker)s of earlier ones */
 #define HR_LIVE_ENDED_MANY 256u /* that are to be summed up at a time */
-#define HR_LIVE_KEPT_NS	   UINT64_C(30000000000) /* longer than a window and its grace */
-#define HR_LIVE_GROUP	   (UINT64_C(1) << 63)	 /* in proc: a (rank, worker) */
+#define HR_LIVE_KEPT_NS                                                                            \
+	UINT64_C(40000000000) /* longer than a window, and than who looks may look away */
+#define HR_LIVE_GROUP (UINT64_C(1) << 63) /* in proc: a (rank, worker) */
 
 struct hr_live_row {
 	uint64_t proc;

@@ -23,13 +23,13 @@ def cells(character):
 
 class Terminal:
     def __init__(self, argv, env, columns=80, rows=24):
-        self.columns, self.rows = columns, rows
         self.ours, self.theirs = pty.openpty()
-        self.resize(columns, rows)
+        self.set_size(columns, rows)
         self.modes = termios.tcgetattr(self.theirs)
         self.text = ""  # what has come and was not understood yet
         self.lines = [""] * rows
         self.row = self.column = 0
+        self.whole = False  # a screen has been drawn to its end
         self.private = set()  # modes that are on: 1049 the other screen, 25 the cursor, 7 wrapping
         self.private |= {"25", "7"}
         self.plain = ""  # what came on the first screen
@@ -40,7 +40,13 @@ class Terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def resize(self, columns, rows):
-        self.columns, self.rows, self.lines = columns, rows, [""] * rows
+        """To be called while nothing is drawn: what is on its way is of the old size."""
+        while not self.whole or select.select([self.ours], [], [], 0.1)[0]:
+            self.pump(0.1)
+        self.set_size(columns, rows)
+
+    def set_size(self, columns, rows):
+        self.columns, self.rows, self.lines, self.whole = columns, rows, [""] * rows, False
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def close(self):
@@ -71,11 +77,13 @@ class Terminal:
             assert numbers == ""
             self.row = self.column = 0
             self.lines[0] = ""
+            self.whole = False
         elif letter == "K":
             pass  # each line is written from its begin: what was there is gone already
         elif letter == "J":
             del self.lines[self.row + 1:]
             self.lines += [""] * (self.rows - len(self.lines))
+            self.whole = True
         else:
             assert letter == "m" and numbers in ("0", "1", "7"), (numbers, letter)
 

@@ -161,7 +161,15 @@ class Choice(Top):
         self.assertRegex(done.stderr, r"  store \(headrace run, 2 processes\)")
         self.assertEqual(self.look("store")["job"], "store")
         self.assertEqual(self.top("nothing", "--count", "1").returncode, 69)
+        third = subprocess.Popen([harness.HEADRACE, "run", "--include", self.data, "-o", f"{self.dir}/data/store", "--", "cat"],
+                                 stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=harness.clean_environment(**self.here), cwd=self.dir)
+        self.wait_for("a namesake", lambda: self.top("store", "--count", "1").returncode == 2)
+        done = self.top("store", "--count", "1")
+        self.assertIn("2 jobs of that name run here", done.stderr)
+        at = re.search(r"2 processes\) at (\S+)", done.stderr)[1]
+        self.assertEqual(self.look("--socket", at, "store")["processes"], 2)
         second.communicate()
+        third.communicate()
         self.finish(first)
 
     def test_lines_end_with_the_job(self):
@@ -200,7 +208,7 @@ class Screen(Top):
         terminal.until("the pause", lambda: terminal.shows("PAUSED"))
         for columns, rows in ((200, 50), (40, 12), (20, 5), (1, 1), (80, 24)):
             terminal.resize(columns, rows)
-            terminal.until(f"{columns} x {rows}", lambda: terminal.lines[0] and (columns < 80 or terminal.shows("PAUSED")))
+            terminal.until(f"{columns} x {rows}", lambda: terminal.whole and terminal.lines[0] and (columns < 80 or terminal.shows("PAUSED")))
         self.assertEqual(terminal.process.poll(), None)
         terminal.press(b"q")
         self.assertEqual(terminal.ends(), 0)

@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -130,6 +131,11 @@ class Top(service_test.Service):
         self.manage()
         self.begin("400", 0)
         self.many("400", 500)
+        deaf = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(20)]
+        for one in deaf:  # who asks and does not listen is in nobody's way
+            self.addCleanup(one.close)
+            one.connect(f"{self.manager.run}/control.sock")
+            one.send(b"live\njob=400\nin_flight_ns=1\n")
         look = self.look("--by", "process")
         self.assertEqual((look["processes"], look["cut"], look["lost"]), (501, False, 0))
         self.assertEqual(sorted({r["ops"] for r in look["rows"] if r["worker"] is not None}), [21])  # an open and 20 reads
