@@ -59,8 +59,9 @@ def main():
     parser.add_argument("--collector", action="store_true", help="send to one")
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
-    os.environ["HR_HEADRACED"] = f"{build}/daemon/headraced"
-    sys.path.insert(0, os.path.join(HERE, "..", "service"))
+    os.environ.update(HR_HEADRACED=f"{build}/daemon/headraced", HR_HEADRACE=f"{build}/cli/headrace",
+                      HR_GENERATOR=f"{build}/tests/cli/cli_generator")
+    sys.path += [os.path.join(HERE, "..", name) for name in ("service", "cli")]
     from manager import Manager  # pylint: disable=import-outside-toplevel
 
     folder = tempfile.mkdtemp(prefix="headrace-hooks-")
