@@ -58,7 +58,7 @@ struct job_row {
 
 struct status {
 	char node[256], spool[1024], collectors[1024];
-	int64_t pid, uptime_ms, refused, unplaced, spool_bytes, spool_limit_bytes;
+	int64_t pid, uptime_ms, refused, limited, unplaced, spool_bytes, spool_limit_bytes;
 	struct job_row *jobs;
 	size_t n;
 };
@@ -100,6 +100,7 @@ static void take(void *arg, const struct hr_message *m)
 		s->pid = hr_message_get_int(m, "pid", 0);
 		s->uptime_ms = hr_message_get_int(m, "uptime_ms", 0);
 		s->refused = hr_message_get_int(m, "refused", 0);
+		s->limited = hr_message_get_int(m, "limited", 0);
 		s->unplaced = hr_message_get_int(m, "unplaced", 0);
 		s->spool_bytes = hr_message_get_int(m, "spool_bytes", 0);
 		s->spool_limit_bytes = hr_message_get_int(m, "spool_limit_bytes", 0);
@@ -166,8 +167,10 @@ static void print_text(const struct status *s)
 	       s->collectors[0] != '\0' ? "collectors " : "no collector is configured",
 	       s->collectors);
 	if (s->refused > 0)
-		printf("%s processes were refused: the log of headraced says whose\n",
-		       hr_text_count((uint64_t)s->refused).s);
+		printf("%s processes were refused, %s of them by a limit: the log of headraced "
+		       "says whose\n",
+		       hr_text_count((uint64_t)s->refused).s,
+		       hr_text_count((uint64_t)s->limited).s);
 	if (s->n == 0)
 		return;
 	printf("\n%-14s %-9s %-8s %-8s %5s %11s %11s %8s\n", "JOB", "USER", "STATE", "LEVEL",
@@ -192,6 +195,7 @@ static void print_json(const struct status *s, int verdict)
 	hr_json_int(&j, "spool_limit_bytes", s->spool_limit_bytes);
 	hr_json_string(&j, "collectors", s->collectors[0] != '\0' ? s->collectors : NULL);
 	hr_json_int(&j, "refused", s->refused);
+	hr_json_int(&j, "limited", s->limited);
 	hr_json_int(&j, "unplaced", s->unplaced);
 	hr_json_array(&j, "jobs");
 	for (size_t i = 0; i < s->n; i++) {

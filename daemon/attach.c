@@ -87,6 +87,8 @@ static void accept_all(struct hr_attach *a)
 		guest_enter(a, fd);
 		if (a->c.door_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
+			/* Release: pairs with hr_attach_use, which looks at clients behind it. */
+			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
 			a->heir = false;
 		}
 	}

@@ -47,6 +47,14 @@ void hr_attach_stop(
     struct hr_attach *a); /* lets in who knocked before; the thread is gone, the socket removed */
 void hr_attach_free(struct hr_attach *a); /* accepts NULL */
 
+/* What its clients have. */
+struct hr_attach_use {
+	uint64_t served; /* connections from the door; whoever they brought is among the rest */
+	uint64_t ring_bytes;
+	uint32_t sessions;
+};
+void hr_attach_use(struct hr_attach *a, struct hr_attach_use *ret); /* any thread */
+
 /* Pids of processes attached now, at most max; returns how many there are. Any thread. */
 size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max);
 

@@ -173,6 +173,15 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	return r;
 }
 
+void hr_attach_use(struct hr_attach *a, struct hr_attach_use *ret)
+{
+	ret->served = __atomic_load_n(&a->served, __ATOMIC_ACQUIRE);
+	pthread_mutex_lock(&a->lock);
+	ret->sessions = a->live;
+	ret->ring_bytes = a->ring_bytes;
+	pthread_mutex_unlock(&a->lock);
+}
+
 size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max)
 {
 	size_t n = 0;

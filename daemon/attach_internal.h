@@ -56,8 +56,9 @@ struct hr_attach {
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
 	uint64_t next_proc;
-	bool heir; /* still: nobody has come from the door yet */
-	uint64_t ring_bytes;
+	bool heir;	     /* still: nobody has come from the door yet */
+	uint64_t ring_bytes; /* under the lock, as are clients */
+	uint64_t served;     /* connections of the door; atomic */
 	struct guest guests[GUESTS_MOST];
 	unsigned n_guests;
 	uint8_t *message;     /* HR_HELLO_MAX_BYTES + 1 */

@@ -197,8 +197,10 @@ static int more_rings(struct hr_attach *a, const struct visit *v, struct hr_ack 
 	keep(c->proc, c->n_maps, *ret_fd);
 	ack->session = c->token;
 	ack->index = c->n_maps++;
+	pthread_mutex_lock(&a->lock);
 	c->bytes += hr_map_size(&map);
 	a->ring_bytes += hr_map_size(&map);
+	pthread_mutex_unlock(&a->lock);
 	hr_drain_add_map(a->c.drain, c->proc, &map);
 	return 0;
 }

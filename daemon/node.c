@@ -433,6 +433,11 @@ void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret)
 		hr_drain_stats(n->drain, ret);
 }
 
+void hr_node_use(struct hr_node *n, struct hr_attach_use *ret)
+{
+	hr_attach_use(n->attach, ret);
+}
+
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 {
 	return hr_attach_pids(n->attach, pids, max);

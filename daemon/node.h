@@ -69,6 +69,10 @@ struct hr_node_stats { /* a consistent copy, any thread */
 };
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 
+/* What processes have now. Any thread. */
+struct hr_attach_use;
+void hr_node_use(struct hr_node *n, struct hr_attach_use *ret);
+
 /* Processes now attached (host pids), at most max; returns how many there are in all. Any thread. */
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 

@@ -18,6 +18,8 @@
 
 #include <stdint.h>
 
+#define HR_PASSFD_BYTES sizeof(uint32_t) /* of one in FIONREAD's answer */
+
 /* Both ends of a new queue, not blocking: ret[0] to read. */
 int hr_passfd_open(int ret[2]);
 

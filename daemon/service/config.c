@@ -66,6 +66,14 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "Processes of a job at a time."},
     {KEY("max_ring_memory", BYTES, max_ring_bytes), .value_name = "SIZE", .otherwise = "0",
      .help = "Shared memory of a job's processes; 0: an eighth of the machine's."},
+    {KEY("max_sessions_per_user", NUMBER, max_user_sessions), .value_name = "N",
+     .otherwise = "65536", .help = "Processes of all jobs of a user."},
+    {KEY("max_sessions_per_node", NUMBER, max_node_sessions), .value_name = "N",
+     .otherwise = "131072", .help = "Processes of all jobs."},
+    {KEY("max_ring_memory_per_user", BYTES, max_user_ring_bytes), .value_name = "SIZE",
+     .otherwise = "0", .help = "Of all jobs of a user; 0: an eighth of the machine's."},
+    {KEY("max_ring_memory_per_node", BYTES, max_node_ring_bytes), .value_name = "SIZE",
+     .otherwise = "0", .help = "Of all jobs; 0: a quarter of the machine's."},
     {KEY("max_size", BYTES, max_size_bytes), .value_name = "SIZE", .otherwise = "0",
      .help = "Of a job's stream; past it only counters are kept; 0: no limit."},
     {KEY("idle_end", DURATION, idle_end_ms), .value_name = "TIME", .otherwise = "1m",
@@ -101,7 +109,9 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*say)(cons
 	    {c->paths != HR_PATHS_FULL && !hr_text_given(c->privacy_key),
 	     "paths = hash and cut need privacy_key"},
 	    {c->paths_keep > UINT32_MAX, "paths_keep is too large"},
-	    {c->max_jobs == 0 || c->max_sessions == 0, "max_jobs and max_sessions are 1 or more"},
+	    {c->max_jobs == 0 || c->max_sessions == 0 || c->max_user_sessions == 0 ||
+		 c->max_node_sessions == 0,
+	     "max_jobs and max_sessions are 1 or more"},
 	};
 
 	_Static_assert(HR_SERVICE_PATH_MOST == 60 && HR_ADDRESSES_MAX == 16, "the texts say so");

@@ -35,6 +35,8 @@ struct hr_service_config {
 	uint64_t max_jobs, max_jobs_per_user;
 	uint64_t max_sessions;
 	uint64_t max_ring_bytes;
+	uint64_t max_user_sessions, max_node_sessions;
+	uint64_t max_user_ring_bytes, max_node_ring_bytes;
 	uint64_t max_size_bytes;
 	uint64_t idle_end_ms;
 };

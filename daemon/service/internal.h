@@ -72,6 +72,7 @@ struct job {
 	int channel;
 	int door;	 /* our end: of kept */
 	uv_poll_t *poll; /* of the channel */
+	uint64_t passed; /* connections put into the door, for the worker that there is */
 	struct hr_kept kept;
 	unsigned restarts;
 	uint64_t restarted_ms;
@@ -79,7 +80,8 @@ struct job {
 	struct counts counts;
 	struct {
 		uint64_t at_ms; /* 0: nothing yet */
-		uint64_t bytes_moved, lost, sessions;
+		uint64_t bytes_moved, lost, sessions, ring_bytes;
+		uint64_t served;		    /* connections of the door */
 		uint64_t events_per_s, bytes_per_s; /* between the last two */
 		uint64_t unsent_frames, unsent_ms;
 		int store_error;
@@ -142,6 +144,7 @@ struct service {
 	uint64_t spool_bytes;	     /* as a worker saw it last */
 	bool watchdog;		     /* systemd waits for signs of life */
 	uint64_t refused, unplaced;  /* shims: by a limit or another's job; without a job */
+	uint64_t limited;	     /* of `refused`: of a user's or the node's sessions */
 	struct counts total, others; /* of all jobs since the start, and of those not `shown` */
 	uint64_t restarts;	     /* of workers that were killed */
 	struct hr_metrics *metrics;  /* NULL: none are asked for */
@@ -193,6 +196,13 @@ void sv__worker_tell(struct job *job, const struct hr_message *m);
 void sv__on_notice(uv_poll_t *poll, int status, int events);
 /* Lets all of them flush, and waits; for the end of the service. */
 void sv__workers_pause(struct service *s);
+
+/* limits.c */
+#define WHY_BYTES 128u
+/* One more process of the job (or, of one that is in, one more map) would pass a limit of its user, or of the node. */
+bool sv__limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
+/* A worker begins: who is in its door is to come. */
+void sv__limit_start(struct job *job, int door);
 
 /* route.c */
 void sv__door_close(struct job *job); /* who stands in it and will not come again is counted */

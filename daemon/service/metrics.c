@@ -94,10 +94,10 @@ static void write_refused(const struct service *s, FILE *out)
 {
 	hr_metric(out, "headrace_node_refused_total", COUNTER,
 		  "Processes and threads that are not recorded, by reason.");
-	hr_metric_value(out, "headrace_node_refused_total", (double)s->refused, "reason", "job",
-			NULL);
-	hr_metric_value(out, "headrace_node_refused_total", (double)s->total.refused, "reason",
-			"limit", NULL);
+	hr_metric_value(out, "headrace_node_refused_total", (double)(s->refused - s->limited),
+			"reason", "job", NULL);
+	hr_metric_value(out, "headrace_node_refused_total", (double)(s->total.refused + s->limited),
+			"reason", "limit", NULL);
 	hr_metric_value(out, "headrace_node_refused_total", (double)s->unplaced, "reason", "no_job",
 			NULL);
 }

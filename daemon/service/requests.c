@@ -135,6 +135,7 @@ static void do_status(struct asker *a)
 	hr_message_add(m, "collectors", s->c->collectors ? s->c->collectors : "");
 	hr_message_add_int(m, "jobs", s->n_jobs);
 	hr_message_add_int(m, "refused", (int64_t)s->refused);
+	hr_message_add_int(m, "limited", (int64_t)s->limited);
 	hr_message_add_int(m, "unplaced", (int64_t)s->unplaced);
 	hr_control_send(a->fd, m);
 	for (const struct job *job = s->jobs; job; job = job->next) {

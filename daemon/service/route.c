@@ -212,6 +212,23 @@ static void answer(int fd, uint32_t abi, int status)
 	hr_hello_discard(fd);
 }
 
+/* To its worker. False: a limit. */
+static bool pass(struct job *job, int fd, bool new_session, const struct ucred *peer)
+{
+	struct service *s = job->service;
+	char why[WHY_BYTES] = "too many wait for the job's process";
+	bool limited = sv__limit_reached(job, new_session, why);
+
+	if (!limited && hr_passfd_send(job->door, 0, fd) == 0) {
+		job->passed++;
+		return true;
+	}
+	s->refused++;
+	s->limited += limited;
+	say_refused(peer, why);
+	return false;
+}
+
 /* The hello lies in the socket's queue, and stays there for the worker. False: it has not come yet. */
 static bool route(struct service *s, int fd)
 {
@@ -238,12 +255,10 @@ static bool route(struct service *s, int fd)
 	}
 	read_names(message, (size_t)n, &named);
 	job = job_of_peer(s, &peer, &named);
-	if (!job) {
+	if (!job)
 		answer(fd, hello.abi, -EACCES);
-	} else if (hr_passfd_send(job->door, 0, fd) < 0) {
-		s->refused++;
+	else if (!pass(job, fd, hello.kind == HR_HELLO_ATTACH, &peer))
 		answer(fd, hello.abi, -ENOSPC);
-	}
 	return true;
 }
 

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "common/log.h"
+#include "daemon/attach.h"
 #include "daemon/fdstore.h"
 #include "daemon/live_link.h"
 #include "daemon/private.h"
@@ -61,9 +62,11 @@ static void add_uplink(struct worker *w)
 
 static void make_stats(struct worker *w, const char *kind)
 {
+	struct hr_attach_use use;
 	struct hr_node_stats s;
 
 	hr_node_stats(w->node, &s);
+	hr_node_use(w->node, &use);
 	hr_message_init(&w->out, kind);
 	hr_message_add_int(&w->out, "events", (int64_t)s.events);
 	hr_message_add_int(&w->out, "bytes_moved", (int64_t)s.bytes_moved);
@@ -76,7 +79,9 @@ static void make_stats(struct worker *w, const char *kind)
 	hr_message_add_int(&w->out, "torn", (int64_t)s.torn);
 	hr_message_add_int(&w->out, "refused", (int64_t)s.refused);
 	hr_message_add_int(&w->out, "hostile", (int64_t)s.hostile);
-	hr_message_add_int(&w->out, "sessions", (int64_t)hr_node_attached(w->node, NULL, 0));
+	hr_message_add_int(&w->out, "sessions", use.sessions);
+	hr_message_add_int(&w->out, "ring_bytes", (int64_t)use.ring_bytes);
+	hr_message_add_int(&w->out, "served", (int64_t)use.served);
 	hr_message_add_int(&w->out, "sessions_total", s.sessions_total);
 	hr_message_add_int(&w->out, "stored_bytes", (int64_t)s.stored_bytes);
 	hr_message_add_int(&w->out, "level", hr_node_level(w->node));
@@ -275,7 +280,7 @@ static int start_loop(struct worker *w)
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
-	uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+	uv_timer_start(&w->tick, on_tick, 0, TICK_MS); /* limits count whom it took over */
 	return 0;
 }
 

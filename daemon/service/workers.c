@@ -47,6 +47,8 @@ static void take_stats(struct job *job, const struct hr_message *m)
 	job->stats.bytes_moved = bytes;
 	job->stats.lost = (uint64_t)hr_message_get_int(m, "lost", 0);
 	job->stats.sessions = (uint64_t)hr_message_get_int(m, "sessions", 0);
+	job->stats.ring_bytes = (uint64_t)hr_message_get_int(m, "ring_bytes", 0);
+	job->stats.served = (uint64_t)hr_message_get_int(m, "served", 0);
 	job->stats.store_error = (int)hr_message_get_int(m, "store_error", 0);
 	job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "unsent_frames", 0);
 	job->stats.unsent_ms = (uint64_t)hr_message_get_int(m, "unsent_ms", 0);
@@ -224,6 +226,7 @@ static int start(struct job *job, int conf)
 
 	if (r < 0)
 		return r;
+	sv__limit_start(job, theirs);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
 	job->poll = calloc(1, sizeof(*job->poll));

@@ -58,12 +58,12 @@ class Service(harness.Case):
     def job(self, name):
         return next((j for j in self.status()["jobs"] if j["job"] == name), None)
 
-    def preloaded(self, *argv, job=None, uid=0, env=None, library=LIBRARY):
+    def preloaded(self, *argv, job=None, uid=0, env=None, library=LIBRARY, stdin=None):
         who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
         environment = harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", **(env or {}))
         if job:
             environment["SLURM_JOB_ID"] = job
-        return subprocess.Popen([*who, "env", f"LD_PRELOAD={library}", *argv], env=environment, stdout=subprocess.PIPE)
+        return subprocess.Popen([*who, "env", f"LD_PRELOAD={library}", *argv], env=environment, stdout=subprocess.PIPE, stdin=stdin)
 
     def generate(self, job, uid=0, files=40, blocks=20, env=None):
         data = os.path.join(self.data, f"{job}-{uid}")
@@ -213,6 +213,64 @@ class Hostile(Service):
         self.end("honest", "--linger", "5s")
         self.assert_recorded("honest", honest)
         self.assertLess(len(self.manager.said().splitlines()), 20)
+
+
+class Limits(Service):
+    def holder(self, job):
+        """A process that has been let in, or not, and stays until its input ends."""
+        path = f"{self.data}/held"
+        with open(path, "ab"):
+            pass
+        process = self.preloaded("/bin/sh", "-c", f": < {path}; echo; read end", job=job, uid=OTHER, stdin=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        return process
+
+    def processes(self):
+        return sum(job["processes"] for job in self.status()["jobs"] if job["uid"] == OTHER)
+
+    def fill(self, *options, let_in):
+        """A user with three jobs and fifteen processes, of which so many may be let in; another user beside it is whole."""
+        self.manage("--level", "trace", *options)
+        self.begin("mine", 0)
+        for job in "abc":
+            self.begin(job, OTHER)
+        held = [self.holder("abc"[i % 3]) for i in range(15)]
+        for process in held:
+            process.stdout.readline()
+        done = self.generated(self.generate("mine", files=5, blocks=5))
+        self.wait_for("them", lambda: self.processes() == let_in)
+        status = self.status()
+        self.assertEqual((status["limited"], status["refused"]), (15 - let_in, 15 - let_in))
+        self.end("mine", "--linger", "5s")
+        self.assert_recorded("mine", [done])
+        return held
+
+    def test_sessions_of_a_user(self):
+        """Whatever the number of jobs, said once; who ends makes room."""
+        held = self.fill("--max-sessions-per-user", "6", let_in=6)
+        lines = [line for line in self.manager.said().splitlines() if "max_sessions_per_user is 6" in line]
+        self.assertEqual(len(lines), 1)
+        self.assertIn(f"of user {OTHER} is not recorded", lines[0])
+        for process in held[:2]:  # that came first
+            process.communicate(b"\n")
+        self.wait_for("two to end", lambda: self.processes() == 4)
+        self.holder("c")
+        self.wait_for("another", lambda: self.processes() == 5)
+
+    def test_ring_memory_of_a_user(self):
+        self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB
+
+    def test_they_outlive_the_service(self):
+        self.manage("--level", "trace", "--max-sessions-per-node", "4")
+        self.begin("a", OTHER)
+        for _ in range(4):
+            self.holder("a").stdout.readline()
+        self.manager.kill()
+        self.manager.start()
+        self.wait_for("them", lambda: self.processes() == 4)
+        self.holder("a").stdout.readline()
+        self.assertEqual(self.status()["limited"], 1)
+        self.assertIn("max_sessions_per_node is 4", self.manager.said())
 
 
 class Restarts(Service):

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the jobs of a user, and of all users, may take together. Each worker says what it has and how many connections it has served
+ * (worker.h); those that it was passed since are taken to have got as much as they can. So a limit is never passed, and one that is
+ * nearly reached may refuse processes that come in the same second in which others end.
+ */
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "daemon/passfd.h"
+#include "daemon/service/internal.h"
+
+#define MAP_BYTES hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
+
+struct use {
+	uint64_t sessions, ring_bytes;
+};
+
+static void add_use(struct use *u, const struct job *job)
+{
+	uint64_t coming = job->passed > job->stats.served ? job->passed - job->stats.served : 0;
+
+	u->sessions += job->stats.sessions + coming;
+	u->ring_bytes += job->stats.ring_bytes + coming * MAP_BYTES;
+}
+
+static uint64_t memory_share(uint64_t limit, unsigned part)
+{
+	if (limit != 0)
+		return limit;
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / part;
+}
+
+static bool past(const struct use *u, uint64_t sessions, uint64_t ring_bytes, bool new_session,
+		 const char *whose, char ret_why[WHY_BYTES])
+{
+	if (new_session && u->sessions >= sessions)
+		snprintf(ret_why, WHY_BYTES, "max_sessions_per_%s is %llu", whose,
+			 (unsigned long long)sessions);
+	else if (u->ring_bytes + MAP_BYTES > ring_bytes)
+		snprintf(ret_why, WHY_BYTES, "max_ring_memory_per_%s is %s", whose,
+			 hr_text_size(ring_bytes).s);
+	else
+		return false;
+	return true;
+}
+
+bool sv__limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES])
+{
+	const struct hr_service_config *c = job->service->c;
+	struct use user = {0}, node = {0};
+
+	for (const struct job *other = job->service->jobs; other; other = other->next) {
+		add_use(&node, other);
+		if (other->uid == job->uid)
+			add_use(&user, other);
+	}
+	return past(&user, c->max_user_sessions, memory_share(c->max_user_ring_bytes, 8),
+		    new_session, "user", ret_why) ||
+	       past(&node, c->max_node_sessions, memory_share(c->max_node_ring_bytes, 4),
+		    new_session, "node", ret_why);
+}
+
+void sv__limit_start(struct job *job, int door)
+{
+	int bytes = 0;
+
+	if (ioctl(door, FIONREAD, &bytes) < 0)
+		bytes = 0;
+	job->passed = (uint64_t)bytes / HR_PASSFD_BYTES;
+	job->stats.served = 0;
+}
