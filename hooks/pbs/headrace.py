@@ -17,6 +17,7 @@ import pbs
 COMMAND = os.environ.get("HEADRACE_JOB_COMMAND", "/usr/libexec/headrace/headrace-job")
 LIBRARY = os.environ.get("HEADRACE_LIBRARY", "/usr/libexec/headrace/libheadrace.so")
 SOCKET = os.environ.get("HEADRACE_SOCKET", "/run/headrace/shim.sock")
+SETTINGS = os.environ.get("HEADRACE_SETTINGS", "/etc/headrace/environment")
 DRAIN = int(os.environ.get("HEADRACE_DRAIN", "0"))  # seconds to wait for the collector
 
 
@@ -43,6 +44,18 @@ def launch(environment):
         return
     if os.path.exists(SOCKET) and stat.S_ISSOCK(os.stat(SOCKET).st_mode):
         environment["LD_PRELOAD"] = f"{own}:{LIBRARY}" if own else LIBRARY
+        settings(environment)
+
+
+def settings(environment):
+    """What the site says of all jobs, a line HEADRACE_NAME=VALUE each, where the user has not said something else."""
+    if not os.path.exists(SETTINGS):
+        return
+    with open(SETTINGS, encoding="utf-8") as file:
+        for line in file:
+            name, equals, value = line.rstrip("\n").partition("=")
+            if equals and name.startswith("HEADRACE_") and name not in environment:
+                environment[name] = value
 
 
 def end(job):

@@ -17,6 +17,7 @@
 #include <slurm/spank.h>
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,7 @@
 #define ANSWER_MS     200 /* so long a step waits for headraced */
 #define LIBRARY	      "/usr/libexec/headrace/libheadrace.so"
 #define SHIM_SOCKET   "/run/headrace/shim.sock"
+#define SETTINGS      "/etc/headrace/environment"
 
 SPANK_PLUGIN(headrace, 1)
 
@@ -222,12 +224,36 @@ static void set_preload(spank_t sp, const char *library, bool with)
 		slurm_debug("headrace: LD_PRELOAD: %s", spank_strerror((spank_err_t)r));
 }
 
+/* What the site says of all jobs, a line HEADRACE_NAME=VALUE each; what the user says wins. */
+static void set_settings(spank_t sp, const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL, *value;
+	size_t room = 0;
+
+	while (file && getline(&line, &room, file) >= 0) {
+		line[strcspn(line, "\n")] = '\0';
+		value = strchr(line, '=');
+		if (!value || strncmp(line, "HEADRACE_", 9) != 0)
+			continue;
+		*value++ = '\0';
+		(void)spank_setenv(sp, line, value, 0);
+	}
+	free(line);
+	if (file)
+		(void)fclose(file);
+}
+
 int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
+	bool with;
+
 	if (chosen != UNSAID)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
-	set_preload(sp, argument(argc, argv, "library", LIBRARY),
-		    !says_off(sp) && can_record(argc, argv));
+	with = !says_off(sp) && can_record(argc, argv);
+	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
+	if (with)
+		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
 	return 0;
 }
 

@@ -124,6 +124,15 @@ class Pbs(harness.Case):
         job.euser = "nobody there"
         self.assertIn("nobody there", self.event("EXECJOB_BEGIN", job=job)[0])
 
+    def test_settings_of_the_site(self):
+        self.manage()
+        self.environment["HEADRACE_SETTINGS"] = f"{self.dir}/settings"
+        with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
+            f.write("# of the site\nHEADRACE_EXCLUDE=/a,/b\nPATH=/x\nHEADRACE_ON_FULL=drop\n")
+        env = {"HEADRACE_ON_FULL": "wait:5"}
+        self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
+        self.assertEqual(env, {"HEADRACE_ON_FULL": "wait:5", "HEADRACE_EXCLUDE": "/a,/b", "LD_PRELOAD": LIBRARY})
+
     def test_wrapper(self):
         """Ranks below 3 that are the first of their node, of four on two; without headrace all run alone."""
         for rank in range(4):

@@ -462,6 +462,10 @@ class Live(Service):
         self.assertEqual(hook("task_prolog", LD_PRELOAD="libm.so.6"), f"export LD_PRELOAD=libm.so.6:{LIBRARY}\n")
         self.assertEqual(hook("task_prolog", HEADRACE="off"), "")
         self.assertEqual(hook("task_prolog", HEADRACE_LIBRARY="/nowhere.so"), "")
+        with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
+            f.write("# of the site\nHEADRACE_EXCLUDE=/opt/a b,/scratch\nPATH=/x\nHEADRACE_x$(false)=1\nHEADRACE_ON_FULL=drop\n")
+        said = hook("task_prolog", HEADRACE_SETTINGS=f"{self.dir}/settings", HEADRACE_ON_FULL="wait:5")
+        self.assertEqual(said, f"export LD_PRELOAD={LIBRARY}\nexport HEADRACE_EXCLUDE=/opt/a b,/scratch\n")
         done = self.generated(self.generate("901", OTHER))
         self.assertEqual(hook("epilog", SLURM_JOB_RESTART_COUNT="3", SLURM_JOB_EXIT_CODE="1792"), "")  # the next attempt's
         self.assert_recorded("900_3", [done])

@@ -156,7 +156,7 @@ class Cluster:
                 f.write(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=4000\n")
             f.write("PartitionName=main Nodes=ALL Default=YES State=UP\n")
         with open(f"{self.dir}/plugstack.conf", "w", encoding="ascii") as f:
-            f.write(f"optional {SPANK} library={LIBRARY}\n" if os.path.exists(SPANK) else "")
+            f.write(f"optional {SPANK} library={LIBRARY} settings={self.dir}/settings\n" if os.path.exists(SPANK) else "")
         with open(f"{self.dir}/munge.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
             f.write(os.urandom(128))
         self.daemon("munged", "--foreground", "--force", f"--socket={self.dir}/munge.sock", f"--key-file={self.dir}/munge.key",

@@ -187,6 +187,21 @@ class Slurm(unittest.TestCase):
             self.cluster.finish(said.splitlines()[0])
             self.assertEqual(self.recorded(said.splitlines()[0], f"{self.data}/{i}"), ((False, True), (False, False), (True, True))[i])
 
+    def test_settings_of_the_site(self):
+        if not os.path.exists(slurm.SPANK):
+            self.skipTest("libslurm-dev is not installed")
+        path = f"{self.cluster.dir}/settings"
+        with open(path, "w", encoding="ascii") as f:
+            f.write("# of the site\nHEADRACE_EXCLUDE=/a,/b\nPATH=/x\nHEADRACE_ON_FULL=drop\n")
+        self.addCleanup(os.unlink, path)
+        env = {"ONLY_SPANK": "yes", "HEADRACE_ON_FULL": "wait:5"}
+        for option, want in (("--headrace=trace", "/a,/b wait:5"), ("--headrace=off", " wait:5")):
+            said = self.cluster.ask("srun", "-w", "n2", option, "sh", "-c", 'echo $SLURM_JOB_ID "$HEADRACE_EXCLUDE $HEADRACE_ON_FULL"',
+                                    env=env)
+            job, _, settings = said.rstrip("\n").partition(" ")
+            self.cluster.finish(job)
+            self.assertEqual(settings, want)
+
     def test_option_refused(self):
         if not os.path.exists(slurm.SPANK):
             self.skipTest("libslurm-dev is not installed")
