@@ -327,6 +327,11 @@ void hr_drain_refused(struct hr_drain *d)
 	__atomic_add_fetch(&d->refused, 1, __ATOMIC_RELAXED);
 }
 
+void hr_drain_bereft(struct hr_drain *d)
+{
+	__atomic_add_fetch(&d->bereft, 1, __ATOMIC_RELAXED);
+}
+
 void hr_drain_missed(struct hr_drain *d)
 {
 	__atomic_add_fetch(&d->missed, 1, __ATOMIC_RELAXED);

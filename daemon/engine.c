@@ -590,6 +590,7 @@ const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 		    .local_rank = (int32_t)p->id.local_plus1 - 1,
 		    .uid = p->id.uid,
 		    .deselected = p->id.deselected != 0,
+		    .came = p->n_rings > 0,
 		};
 	return p;
 }

@@ -99,6 +99,7 @@ struct hr_engine_proc {
 	int32_t local_rank;
 	uint32_t uid;
 	bool deselected;
+	bool came; /* has used its rings */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);

@@ -282,8 +282,10 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
-	if (s->n_maps == 0) { /* its rings are gone: nothing more will come of it */
+	if (s->n_maps == 0) { /* the store has lost its rings: nothing more will come of it */
 		hr_session_free(s);
+		if (p->came) /* else its end says that it did not */
+			hr_drain_bereft(n->drain);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
 	}

@@ -352,6 +352,33 @@ class Restarts(Service):
         self.assertEqual(self.query("SELECT job, state FROM jobs ORDER BY job")[0],
                          [{"job": "620", "state": "killed"}, {"job": "621", "state": "failed"}])
 
+    def test_memory_that_systemd_has_lost(self):
+        """Of one of two processes: what it did until then is there, and a row says that it was left."""
+        self.manage("--level", "trace")
+        self.begin("520")
+        script = f"import os, sys\nfor word in sys.stdin:\n    os.close(os.open('{self.data}/' + word.strip(), os.O_CREAT | os.O_RDWR)); print()\n"
+        two = [self.preloaded("/usr/bin/python3", "-uc", script, job="520", stdin=subprocess.PIPE) for _ in range(2)]
+
+        def say(name):
+            for i, process in enumerate(two):
+                process.stdin.write(f"{name}{i}\n".encode())
+                process.stdin.flush()
+                process.stdout.readline()
+
+        say("before")
+        self.assertEqual(self.manager.stop(), 0)
+        self.manager.hear_all()
+        with self.manager.lock:
+            os.close(self.manager.stored.pop(min(name for name in self.manager.stored if ".s" in name)))
+        self.manager.start()
+        say("after")
+        for process in two:
+            process.communicate()
+        self.end("520", "--linger", "5s")
+        rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE class = 'open' AND starts_with(path, '{self.data}/')")
+        self.assertEqual(rows, [{"n": 3}])
+        self.assertEqual(self.query("SELECT reason, count FROM losses")[0], [{"reason": "restart", "count": 1}])
+
     def test_ends_are_not_forgotten(self):
         """Killed while a job ends: the next service ends it."""
         self.manage("--level", "trace")
