@@ -171,6 +171,9 @@ struct hr_engine {
 	bool failed; /* memory ran out: state no longer follows the entries */
 };
 
+/* engine_attach.c */
+int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in);
+
 /* process.c */
 struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
