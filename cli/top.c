@@ -25,7 +25,7 @@
 enum { OPT_SOCKET = 256 };
 
 const struct hr_option hr_top_option_table[] = {
-    {"by", 'b', "WHAT", "rank, worker, process, file, mount, class or op (rank, else process)",
+    {"by", 'b', "WHAT", "rank (or process), worker, process, file, mount, class or op",
      "rank worker process file mount class op"},
     {"sort", 's', "KEY", "time, bytes, ops or latency, as of the last interval (time)",
      "time bytes ops latency"},

@@ -101,12 +101,15 @@ class Manual(harness.Case):
                     self.assertIn(f"-{short}\\fR, \\fB--{name}", man, where)
 
     def test_variables(self):
-        """Help names them all and fits a screen; the man page explains them."""
+        """Help names them all, fits a screen and has an example; the man page explains them."""
         environment = self.generated("man").split(".SH ENVIRONMENT")[1]
         named = set()
         for command in self.COMMANDS:
             text = self.headrace(command, "--help").stdout
             self.assertLessEqual(text.count("\n"), 40, command)
+            options = text.split("\noptions:")[1].split("\n\n")[0]
+            self.assertLessEqual(max(map(len, options.splitlines())), 96, command)
+            self.assertIn(f"Example: headrace {command}", " ".join(text.split()))
             named |= set(re.findall(r"HEADRACE_\w+", re.search(r"\nenvironment .*?:([^:]*)(?:\n\n|$)", text)[1]))
         self.assertLessEqual({"HEADRACE_TLS_CERT", "HEADRACE_TLS_KEY", "HEADRACE_TLS_CA", "HEADRACE_SPOOL", "HEADRACE_SPOOL_SIZE",
                               "HEADRACE_MUNGE_SOCKET", "HEADRACE_DUCKDB"}, named)
