@@ -169,36 +169,43 @@ static bool may_record(const struct service *s, const struct ucred *peer, const 
 	return policy == HR_POLICY_RECORD || (policy == HR_POLICY_ASKED && named->asked);
 }
 
-/* NULL: it is not to be recorded. */
-static struct job *job_of_peer(struct service *s, const struct ucred *peer,
-			       const struct named *named)
+/* -ECANCELED: by policy, for as long as it lives; -EACCES: not now. */
+static int job_of_peer(struct service *s, const struct ucred *peer, const struct named *named,
+		       struct job **ret)
 {
 	char cgroup[JOB_BYTES];
 	bool certain = cgroup_job(peer->pid, cgroup);
 	const char *name = named->job[0] != '\0' ? named->job : named->scheduler;
 	struct job *job;
 
+	*ret = NULL;
 	if (certain)
 		name = cgroup;
 	if (name[0] == '\0') {
 		s->unplaced++;
-		return NULL;
+		return -EACCES;
 	}
 	job = sv__job_named(s, name, peer->uid);
-	if (!job)
-		return s->c->unregistered == HR_UNREGISTERED_RECORD && may_record(s, peer, named)
-			   ? begin_unannounced(s, name, certain, peer)
-			   : NULL;
+	if (!job) {
+		if (s->c->unregistered != HR_UNREGISTERED_RECORD)
+			return -EACCES; /* a prolog may be on its way */
+		if (!may_record(s, peer, named))
+			return -ECANCELED;
+		*ret = begin_unannounced(s, name, certain, peer);
+		return *ret ? 0 : -EACCES;
+	}
 	if (job->uid != peer->uid && peer->uid != 0) {
 		refuse_other(s, job, peer);
-		return NULL;
+		return -EACCES;
 	}
 	if (job->state == JOB_OFF || (job->policy == HR_POLICY_ASKED && !named->asked))
-		return NULL;
-	if (job->state != JOB_DRAINING)
-		return job;
-	s->unplaced++; /* it has ended */
-	return NULL;
+		return -ECANCELED;
+	if (job->state == JOB_DRAINING) { /* it has ended */
+		s->unplaced++;
+		return -EACCES;
+	}
+	*ret = job;
+	return 0;
 }
 
 /* ---- on --------------------------------------------------------------------------------------------- */
@@ -254,9 +261,9 @@ static bool route(struct service *s, int fd)
 		return true;
 	}
 	read_names(message, (size_t)n, &named);
-	job = job_of_peer(s, &peer, &named);
-	if (!job)
-		answer(fd, hello.abi, -EACCES);
+	r = job_of_peer(s, &peer, &named, &job);
+	if (r < 0)
+		answer(fd, hello.abi, r);
 	else if (!pass(job, fd, hello.kind == HR_HELLO_ATTACH, &peer))
 		answer(fd, hello.abi, -ENOSPC);
 	return true;
