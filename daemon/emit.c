@@ -137,6 +137,7 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	m->exit = hr_arena_text(&o->arena, p->exit);
 	m->rank_plus1 = id->rank_plus1;
 	m->local_rank_plus1 = id->local_plus1;
+	m->restart_plus1 = id->restart_plus1;
 	m->world_size = id->world;
 	m->worker_plus1 = id->worker_plus1;
 	m->rank_source = hr_arena_text(&o->arena, hr__rank_source(p));

@@ -72,6 +72,24 @@ static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 		hr__emit_job(e, "running", 0);
 }
 
+/* torchrun counts how often it has started its ranks again. */
+static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
+{
+	static const char name[] = "TORCHELASTIC_RESTART_COUNT=";
+	unsigned n = 0;
+
+	if (bytes <= sizeof(name) - 1 || memcmp(text, name, sizeof(name) - 1) != 0)
+		return;
+	for (size_t i = sizeof(name) - 1; i < bytes; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return;
+		n = n * 10 + (unsigned)(text[i] - '0');
+		if (n > UINT8_MAX - 1)
+			n = UINT8_MAX - 1;
+	}
+	id->restart_plus1 = (uint8_t)(n + 1);
+}
+
 static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_entry_attach *in)
 {
 	struct hr_hello_item item;
@@ -88,6 +106,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 		case HR_ITEM_ENV:
 			hr_rank_env(&p->id.env, (const char *)item.value, item.bytes);
 			take_array(e, (const char *)item.value, item.bytes);
+			take_restart(&p->id, (const char *)item.value, item.bytes);
 			if (item.bytes > 12 && memcmp(item.value, "MASTER_ADDR=", 12) == 0)
 				p->id.rendezvous = 1;
 			break;

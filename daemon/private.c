@@ -38,10 +38,17 @@ static int own_folder(const char *dir)
 static void folder_names(char names[3][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+	const char *only = getenv("HEADRACE_RUNTIME");
 	unsigned uid = geteuid();
 	int n[3] = {0};
 
 	memset(names, 0, 3 * sizeof(*names));
+	if (only != NULL && only[0] == '/') {
+		n[0] = snprintf(names[0], HR_PRIVATE_PATH, "%s", only);
+		if (n[0] > FOLDER_MOST)
+			names[0][0] = '\0';
+		return;
+	}
 	if (xdg != NULL && xdg[0] == '/')
 		n[0] = snprintf(names[0], HR_PRIVATE_PATH, "%s/headrace", xdg);
 	if (tmp != NULL && tmp[0] == '/')

@@ -59,7 +59,8 @@ struct hr_identity {
 	uint8_t read_data;
 	uint8_t rendezvous; /* set MASTER_ADDR or MASTER_PORT */
 	uint8_t deselected;
-	uint8_t spare[3];
+	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
+	uint8_t spare[2];
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };

@@ -103,6 +103,10 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 	case HR_PROCESSES_exit:
 		hr__cell_text(c, hr__string_ofz(pool, p->exit));
 		break;
+	case HR_PROCESSES_restart:
+		hr__cell_nonzero(c, p->restart_plus1);
+		c->u -= p->restart_plus1 > 0;
+		break;
 	case HR_PROCESSES_parent_proc:
 		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->parent_proc));
 		break;

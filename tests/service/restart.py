@@ -4,6 +4,7 @@
 Who read what goes to LOG/RESTART-RANK-PID: the job's own account. torch is not needed here.
 """
 
+import glob
 import os
 import signal
 import sys
@@ -19,6 +20,9 @@ with open(f"{LOG}/{RESTART}-{RANK}-{os.getpid()}", "a", encoding="ascii") as acc
         account.write(f"{DATA}/{name}\n")
         account.flush()
         if (RESTART, RANK, i) == ("0", "1", 5):
+            # Rank 0 has read all by then: so much is known of its first life.
+            while not any(open(other, encoding="ascii").read().count("\n") == len(os.listdir(DATA)) for other in glob.glob(f"{LOG}/0-0-*")):
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
 if (RESTART, RANK) == ("0", "0"):
     time.sleep(600)

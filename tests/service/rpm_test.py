@@ -97,7 +97,7 @@ class Installed(unittest.TestCase):
         files = self.call("rpm", "-ql", *made).split()
         self.call(*RPM, "--erase", *made)
         self.assertEqual(self.machine.call("pgrep", "headrace").stdout, "")
-        self.assertEqual(self.call("systemctl", "list-units", "--all", "--plain", "--no-legend", "headrace*"), "")
+        self.assertEqual(self.call("systemctl", "list-units", "--all", "--state=loaded", "--plain", "--no-legend", "headrace*"), "")
         inside = f"/proc/{self.machine.leader}/root"
         self.assertEqual([path for path in files if os.path.lexists(inside + path)], [])
         left = self.call("find", "/etc", "/run", "/usr/lib", "/var", "-xdev", "-name", "*headrace*", "-print", "-prune")

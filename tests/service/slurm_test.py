@@ -270,14 +270,14 @@ class Slurm(unittest.TestCase):
         account, ends = [], []
         for path in glob.glob(f"{self.data}/log/*"):
             restart, rank, pid = (int(n) for n in os.path.basename(path).split("-"))
-            ends.append((pid, rank, "0" if restart else ("SIGTERM", "SIGKILL")[rank]))
+            ends.append((pid, rank, restart, "0" if restart else ("SIGTERM", "SIGKILL")[rank]))
             with open(path, encoding="ascii") as f:
                 account += [(pid, rank, line.strip()) for line in f]
         self.assertEqual((len(ends), len(account)), (4, 64 + 6 + 2 * 64))
         rows, notes = self.query(f"SELECT pid, rank, path FROM events WHERE class = 'open' AND starts_with(path, '{self.data}/files/')", job)
         self.assertEqual(sorted((r["pid"], r["rank"], r["path"]) for r in rows), sorted(account))
-        rows, _ = self.query("SELECT pid, rank, exit FROM processes WHERE rank IS NOT NULL AND cmdline LIKE '%restart.py%'", job)
-        self.assertEqual(sorted((r["pid"], r["rank"], r["exit"]) for r in rows), sorted(ends))
+        rows, _ = self.query("SELECT pid, rank, restart, exit FROM processes WHERE rank IS NOT NULL AND cmdline LIKE '%restart.py%'", job)
+        self.assertEqual(sorted((r["pid"], r["rank"], r["restart"], r["exit"]) for r in rows), sorted(ends))
         self.assertEqual(notes, [])
 
     def test_no_daemon(self):

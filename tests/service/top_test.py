@@ -42,7 +42,7 @@ sys.stdin.read()
 class Top(service_test.Service):
     def environment(self):
         """Runs of the user that tests are not looked at."""
-        return harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock", XDG_RUNTIME_DIR=self.dir)
+        return harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock", HEADRACE_RUNTIME=self.dir)
 
     def top(self, *words, uid=0):
         who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
