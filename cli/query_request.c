@@ -36,8 +36,8 @@ const struct hr_option hr_query_option_table[] = {
      HR_VALUES_OTHER},
     {"time", OPT_TIME, "TIME", "end the query after TIME: 30s, 5m (default: no limit)",
      HR_VALUES_OTHER},
-    {"progress", OPT_PROGRESS, NULL,
-     "say how far it has come where standard error is no terminal", NULL},
+    {"progress", OPT_PROGRESS, NULL, "say how far it has come where standard error is no terminal",
+     NULL},
     {"help", 'h', NULL, "this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
