@@ -28,7 +28,7 @@ enum {
 };
 
 const struct hr_option hr_run_option_table[] = {
-    {"store", 'o', "STORE", "a folder (./headrace-<job or time-pid>), or tcp://HOST[:PORT],...",
+    {"store", 'o', "STORE", "folder (./headrace-<job or time-pid>), or tcp://HOST[:PORT],...",
      NULL},
     {"job", OPT_JOB, "NAME", "job id (the scheduler's, or the name of the store)", HR_VALUES_OTHER},
     {"label", OPT_LABEL, "K=V", "remember K=V with the job; repeatable", HR_VALUES_OTHER},

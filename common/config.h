@@ -36,12 +36,12 @@ enum hr_config_type {
 struct hr_config_key {
 	const char *name; /* "retention_age"; the flag is --retention-age */
 	enum hr_config_type type;
+	bool fixed;		/* taken at a start only, not by a reload */
 	size_t offset;		/* of its field in the structure */
 	const char *value_name; /* for --help: "TIME" */
 	const char *otherwise;	/* the default, as it would be written; NULL: none */
 	const char *help;	/* one sentence */
 	const char *choices;	/* "no loopback yes" */
-	bool fixed;		/* taken at a start only, not by a reload */
 };
 
 /* Sets all to their defaults. -ENOMEM; -EINVAL is a mistake in the table. */

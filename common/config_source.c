@@ -83,7 +83,7 @@ static int read_flags(const struct hr_config_source *from, void *config)
 bool hr_config_asks_check(const struct hr_config_source *from)
 {
 	for (int i = 0; i < from->argc; i++)
-		if (strcmp(from->argv[i], "--check-config") == 0)
+		if (from->argv[i] && strcmp(from->argv[i], "--check-config") == 0)
 			return true;
 	return false;
 }

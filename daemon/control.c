@@ -143,7 +143,7 @@ int hr_control_connect(const char *path, int *ret_fd)
 
 int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd)
 {
-	const struct timeval patience = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+	const struct timeval patience = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
 	struct sockaddr_un address;
 	int fd = -1, r = seqpacket_socket(path, &address, &fd);
 

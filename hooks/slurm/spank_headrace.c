@@ -114,6 +114,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	if (spank_context() == S_CTX_REMOTE)
 		return 0;
 	if (choice != UNSAID) /* and of all that it starts: an srun in the shell of a salloc */
+		// NOLINTNEXTLINE(concurrency-mt-unsafe): srun has no other thread yet
 		setenv("HEADRACE", choice == OFF ? "off" : "on", 1);
 	if ((choice == COUNTERS || choice == TRACE) &&
 	    spank_job_control_setenv(sp, "HEADRACE_LEVEL", choices[choice], 1) != ESPANK_SUCCESS)

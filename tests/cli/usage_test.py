@@ -110,7 +110,7 @@ class Manual(harness.Case):
             options = text.split("\noptions:")[1].split("\n\n")[0]
             self.assertLessEqual(max(map(len, options.splitlines())), 96, command)
             self.assertIn(f"Example: headrace {command}", " ".join(text.split()))
-            named |= set(re.findall(r"HEADRACE_\w+", re.search(r"\nenvironment .*?:([^:]*)(?:\n\n|$)", text)[1]))
+            named |= set(re.findall(r"HEADRACE_\w+", re.search(r"\nenvironment \(see .*?:([^:]*)(?:\n\n|$)", text)[1]))
         self.assertLessEqual({"HEADRACE_TLS_CERT", "HEADRACE_TLS_KEY", "HEADRACE_TLS_CA", "HEADRACE_SPOOL", "HEADRACE_SPOOL_SIZE",
                               "HEADRACE_MUNGE_SOCKET", "HEADRACE_DUCKDB"}, named)
         for name in named:

@@ -18,21 +18,21 @@ struct config {
 
 #define KEY(field) offsetof(struct config, field)
 static const struct hr_config_key keys[] = {
-    {"store", HR_CONFIG_TEXT, KEY(store), "FOLDER", NULL, "Where the streams are kept.", NULL,
-     false},
-    {"listen", HR_CONFIG_LIST, KEY(listen), "ADDRESS", "tcp://127.0.0.1:4747",
+    {"store", HR_CONFIG_TEXT, false, KEY(store), "FOLDER", NULL, "Where the streams are kept.",
+     NULL},
+    {"listen", HR_CONFIG_LIST, false, KEY(listen), "ADDRESS", "tcp://127.0.0.1:4747",
      "Where connections are taken, on this machine alone where nothing else is said, because who "
      "comes over plain TCP can be "
      "anybody.",
-     NULL, false},
-    {"empty", HR_CONFIG_TEXT, KEY(empty), "A-VALUE-WITH-A-LONG-NAME", "", "Nothing.", NULL, false},
-    {"query_memory", HR_CONFIG_BYTES, KEY(memory), "SIZE", "4GiB", "Of one query.", NULL, false},
-    {"retention_age", HR_CONFIG_DURATION, KEY(age), "TIME", "0", "Older frames go.", NULL, false},
-    {"sessions", HR_CONFIG_NUMBER, KEY(sessions), "N", "7", "At once.", NULL, false},
-    {"munge", HR_CONFIG_FLAG, KEY(munge), NULL, "no", "Whether credentials are asked for.", NULL,
-     false},
-    {"plain", HR_CONFIG_CHOICE, KEY(plain), NULL, "loopback", "Who may come without TLS.",
-     "no loopback yes", false},
+     NULL},
+    {"empty", HR_CONFIG_TEXT, false, KEY(empty), "A-VALUE-WITH-A-LONG-NAME", "", "Nothing.", NULL},
+    {"query_memory", HR_CONFIG_BYTES, false, KEY(memory), "SIZE", "4GiB", "Of one query.", NULL},
+    {"retention_age", HR_CONFIG_DURATION, false, KEY(age), "TIME", "0", "Older frames go.", NULL},
+    {"sessions", HR_CONFIG_NUMBER, false, KEY(sessions), "N", "7", "At once.", NULL},
+    {"munge", HR_CONFIG_FLAG, false, KEY(munge), NULL, "no", "Whether credentials are asked for.",
+     NULL},
+    {"plain", HR_CONFIG_CHOICE, false, KEY(plain), NULL, "loopback", "Who may come without TLS.",
+     "no loopback yes"},
 };
 #define N (sizeof(keys) / sizeof(keys[0]))
 

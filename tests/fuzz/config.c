@@ -22,13 +22,13 @@ struct config {
 
 #define AT(field) offsetof(struct config, field)
 static const struct hr_config_key keys[] = {
-    {"text", HR_CONFIG_TEXT, AT(text), "V", NULL, "Help.", NULL, false},
-    {"list", HR_CONFIG_LIST, AT(list), "V", "a", "Help.", NULL, false},
-    {"bytes", HR_CONFIG_BYTES, AT(bytes), "V", "1", "Help.", NULL, false},
-    {"time", HR_CONFIG_DURATION, AT(time), "V", "1s", "Help.", NULL, false},
-    {"number", HR_CONFIG_NUMBER, AT(number), "V", "1", "Help.", NULL, false},
-    {"flag", HR_CONFIG_FLAG, AT(flag), "V", "no", "Help.", NULL, false},
-    {"choice", HR_CONFIG_CHOICE, AT(choice), "V", "two", "Help.", "one two", false},
+    {"text", HR_CONFIG_TEXT, false, AT(text), "V", NULL, "Help.", NULL},
+    {"list", HR_CONFIG_LIST, false, AT(list), "V", "a", "Help.", NULL},
+    {"bytes", HR_CONFIG_BYTES, false, AT(bytes), "V", "1", "Help.", NULL},
+    {"time", HR_CONFIG_DURATION, false, AT(time), "V", "1s", "Help.", NULL},
+    {"number", HR_CONFIG_NUMBER, false, AT(number), "V", "1", "Help.", NULL},
+    {"flag", HR_CONFIG_FLAG, false, AT(flag), "V", "no", "Help.", NULL},
+    {"choice", HR_CONFIG_CHOICE, false, AT(choice), "V", "two", "Help.", "one two"},
 };
 #define N (sizeof(keys) / sizeof(keys[0]))
 
