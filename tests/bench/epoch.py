@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What headrace adds to an epoch of a PyTorch DataLoader: JPEG files, decoded by PIL in two worker processes.
 
-usage: epoch.py [--headrace PROGRAM] [--preload LIB]... [--rounds N] [--images N] [--dir DIR]
+usage: epoch.py [--headrace PROGRAM] [--levels trace,counters] [--preload LIB]... [--rounds N] [--images N] [--dir DIR]
 
 Each round runs the job once alone and once in each variant (under `PROGRAM run`, with each preload library), in
 turns, and compares it with the job alone of the same round. Printed are the median and the least ratio over the
@@ -69,7 +69,7 @@ def run(variant, images, folder):
     env = dict(os.environ)
     store = os.path.join(folder, "store")
     if variant["headrace"]:
-        command = [variant["headrace"], "run", "-o", store, "--"] + command
+        command = [variant["headrace"], "run", "-o", store, "--level", variant["level"], "--"] + command
     elif variant["preload"]:
         env["LD_PRELOAD"] = variant["preload"]
     start, cpu = time.monotonic(), cpu_s()
@@ -101,6 +101,7 @@ def report(variants, rounds):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--headrace")
+    parser.add_argument("--levels", default="trace,counters")
     parser.add_argument("--preload", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--images", type=int, default=1000)
@@ -112,7 +113,8 @@ def main():
         return
     variants = [{"name": "alone", "headrace": None, "preload": None}]
     if args.headrace:
-        variants.append({"name": "headrace run", "headrace": os.path.abspath(args.headrace), "preload": None})
+        variants += [{"name": f"headrace run --level {level}", "level": level, "headrace": os.path.abspath(args.headrace), "preload": None}
+                     for level in args.levels.split(",")]
     variants += [{"name": lib, "headrace": None, "preload": lib} for lib in args.preload]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     folder = args.dir or tempfile.mkdtemp(prefix="epoch.")
