@@ -200,7 +200,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 		row = &rows[m->n_mounts++];
 		headrace__mount__init(row);
 		row->id = c->id;
-		row->path = bytes_of(o, c->path, strlen(c->path));
+		row->path = hr__kept_path(e, &o->arena, c->path, strlen(c->path));
 		row->fs_type = hr_arena_text(&o->arena, c->fs_type);
 		c->sent = true;
 	}

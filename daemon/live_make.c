@@ -219,7 +219,7 @@ static void add_mounts(const struct hr_engine *e, struct hr_live_picture *p)
 		p->m.n_mounts++;
 		headrace__live_mount__init(m);
 		m->id = of->id;
-		m->path = bytes_of(p, of->path, strlen(of->path));
+		m->path = hr__kept_path(e, &p->arena, of->path, strlen(of->path));
 		m->fs_type = hr_arena_text(&p->arena, of->fs_type);
 	}
 }

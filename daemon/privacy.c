@@ -137,19 +137,22 @@ size_t hr_privacy_room(size_t bytes)
 
 size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, uint8_t *out)
 {
+	unsigned keep = p->rules.keep;
 	size_t at = 0, n = 0;
 
 	if (p->rules.paths == HR_PATHS_FULL) {
 		memcpy(out, path, bytes);
 		return bytes;
 	}
+	if (bytes == 0 || path[0] != '/') /* "memfd:name", or relative: nothing of it is a site's */
+		keep = 0;
 	for (unsigned component = 0; at < bytes; component++) {
 		const uint8_t *slash = memchr(path + at, '/', bytes - at);
 		size_t name = slash ? (size_t)(slash - (path + at)) : bytes - at;
 
 		if (name == 0) { /* a slash, of no component */
 			component--;
-		} else if (component < p->rules.keep) {
+		} else if (component < keep) {
 			memcpy(out + n, path + at, name);
 			n += name;
 		} else if (p->rules.paths == HR_PATHS_HASH) {

@@ -55,7 +55,7 @@ void hr_privacy_free(struct hr_privacy *p); /* accepts NULL */
 /* Room that hr_privacy_path needs at most. */
 size_t hr_privacy_room(size_t bytes);
 
-/* What is kept of a path, not terminated; its bytes. */
+/* What is kept of a path, not terminated; its bytes. One that does not begin with a slash has no begin that stays. */
 size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, uint8_t *out);
 
 /* Of the hash of a path. */

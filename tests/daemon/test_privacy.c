@@ -54,6 +54,8 @@ static void test_cut(void **state)
 	assert_kept(p, "/gpfs/alice", "/gpfs/alice");
 	assert_kept(p, "//gpfs//alice//x", "//gpfs//alice//+");
 	assert_kept(p, "/", "/");
+	assert_kept(p, "memfd:secret", "+");
+	assert_kept(p, "secret/usr/bin/x.sh", "+.sh");
 	assert_kept(p, "", "");
 	hr_privacy_free(p);
 }
