@@ -34,6 +34,9 @@ static int refused(const struct hr_message *m)
 
 	hr_message_get(m, "text", text, sizeof(text));
 	hr_say("headraced: %s", text);
+	/* Its own word that there is no such job is none that there is no headraced. */
+	if (code == ENOENT || code == ECONNREFUSED)
+		return -EREMOTEIO;
 	return code > 0 && code < 4096 ? -(int)code : -EPROTO;
 }
 

@@ -211,6 +211,7 @@ static const struct column {
 struct page {
 	struct hr_top_text *to;
 	unsigned columns, rows, used;
+	unsigned last; /* row of the screen */
 };
 
 /* One line, cut to the width. `text` holds no control bytes. */
@@ -220,9 +221,11 @@ static void put_line(struct page *p, const char *style, const char *text)
 		return;
 	if (p->used++ > 0)
 		hr_top_text_put(p->to, "\r\n", 2);
+	/* Before the text: behind a full line it would take the last cell, where the cursor still is. */
+	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
 	hr_top_text_put(p->to, style, strlen(style));
 	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
-	hr_top_text_put(p->to, "\033[0m\033[K", 7);
+	hr_top_text_put(p->to, "\033[0m", 4);
 }
 
 /* A label of at most `cells`, escaped, and what stands to its right. */
@@ -364,7 +367,7 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigne
 {
 	const Headrace__LiveJob *m = look->job;
 	bool keys = rows >= 10;
-	struct page p = {to, columns, keys ? rows - 1 : rows, 0};
+	struct page p = {to, columns, keys ? rows - 1 : rows, 0, rows};
 	unsigned flights = 0, left;
 
 	if (m->n_in_flight) {
@@ -386,7 +389,8 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigne
 	p.rows = rows;
 	if (keys)
 		put_line(&p, "", "q quit  sort: t b o l  by: r w p f m c n  space pause  ? help");
-	hr_top_text_put(to, "\033[J", 3);
+	if (p.used < p.last)
+		hr_top_text_put(to, "\033[J", 3);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------ */

@@ -66,6 +66,21 @@ static void leave(void)
 	screen.open = false;
 }
 
+/* As the terminal's own ^Z: ignored, as it should be, where no shell is there to continue us. */
+static void stop(void)
+{
+	struct sigaction before;
+	sigset_t tstp;
+
+	sigaction(SIGTSTP, &(struct sigaction){.sa_handler = SIG_DFL}, &before);
+	sigemptyset(&tstp);
+	sigaddset(&tstp, SIGTSTP);
+	(void)raise(SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &tstp, NULL); /* here we stop */
+	pthread_sigmask(SIG_BLOCK, &tstp, NULL);
+	sigaction(SIGTSTP, &before, NULL);
+}
+
 int hr_top_screen_open(int *ret_fd)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
@@ -103,7 +118,7 @@ enum hr_top_event hr_top_screen_signals(int *ret_signal)
 		switch (info.ssi_signo) {
 		case SIGTSTP: /* the shell's turn, until it continues us */
 			leave();
-			kill(getpid(), SIGSTOP);
+			stop();
 			take();
 			event = HR_TOP_REDRAW;
 			break;

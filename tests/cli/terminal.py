@@ -79,8 +79,9 @@ class Terminal:
             self.lines[0] = ""
             self.whole = False
         elif letter == "K":
-            pass  # each line is written from its begin: what was there is gone already
+            assert self.column == 0, "behind a full line it takes the last cell"
         elif letter == "J":
+            assert self.column < self.columns, "it takes the last cell"
             del self.lines[self.row + 1:]
             self.lines += [""] * (self.rows - len(self.lines))
             self.whole = True
