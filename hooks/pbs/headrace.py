@@ -53,7 +53,7 @@ def settings(environment):
         return
     with open(SETTINGS, encoding="utf-8") as file:
         for line in file:
-            name, equals, value = line.rstrip("\n").partition("=")
+            name, equals, value = line.rstrip("\r\n").partition("=")
             if equals and name.startswith("HEADRACE_") and name not in environment:
                 environment[name] = value
 

@@ -233,7 +233,7 @@ static void set_settings(spank_t sp, const char *path)
 	size_t room = 0;
 
 	while (file && getline(&line, &room, file) >= 0) {
-		line[strcspn(line, "\n")] = '\0';
+		line[strcspn(line, "\r\n")] = '\0';
 		value = strchr(line, '=');
 		if (!value || strncmp(line, "HEADRACE_", 9) != 0)
 			continue;
