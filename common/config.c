@@ -9,6 +9,7 @@
 #include "common/text.h"
 
 #define FLAG_BYTES 80 /* of "--retention-age" */
+#define FILE_BYTES (256u << 10)
 
 /*
  * Who set a text: the next source takes the place of an earlier one's list, the same source adds to it. The structure has only a
@@ -336,11 +337,12 @@ static int take_line(struct reading *f, const char *path, char *line, size_t byt
 static int read_lines(struct reading *f, const char *path, FILE *file, FILE *mistakes)
 {
 	char *line = NULL;
-	size_t room = 0;
+	size_t room = 0, all = 0;
 	ssize_t bytes;
 	int result = 0;
 
-	while (result != -ENOMEM && (bytes = getline(&line, &room, file)) >= 0) {
+	while (result != -ENOMEM && (bytes = getline(&line, &room, file)) >= 0 &&
+	       (all += (size_t)bytes) <= FILE_BYTES) {
 		char *error = NULL;
 		int r;
 
@@ -353,6 +355,11 @@ static int read_lines(struct reading *f, const char *path, FILE *file, FILE *mis
 		free(error);
 	}
 	free(line);
+	if (all > FILE_BYTES) {
+		fprintf(mistakes, "%s%s has more than %u bytes", result < 0 ? "\n" : "", path,
+			FILE_BYTES);
+		result = -EINVAL;
+	}
 	if (ferror(file)) {
 		fprintf(mistakes, "%scannot read %s", result < 0 ? "\n" : "", path);
 		result = -EIO;

@@ -49,7 +49,7 @@ int hr_config_init(const struct hr_config_key *keys, size_t n, void *config);
 void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);
 
 /*
- * Reads a file, to its end. Each mistake is a line of *ret_error, with its place: "/etc/headrace/collector.conf:12: ...". Unknown
+ * Reads a file of at most 256 KiB, to its end. Each mistake is a line of *ret_error, with its place: "/etc/headrace/collector.conf:12: ...". Unknown
  * keys go to `warn` when it is not NULL (a newer or older daemon's), else they are mistakes. -EINVAL when there are any, or -errno.
  */
 int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,

@@ -57,11 +57,21 @@ static bool check_operators(const struct hr_service_config *c, void (*say)(const
 	return false;
 }
 
+/* It is made, where its folder lets us. */
 static bool check_spool(const struct hr_service_config *c, void (*say)(const char *text))
 {
-	char *text = NULL;
+	char *parent, *slash, *text = NULL;
+	bool good;
 
 	if (!hr_text_given(c->spool) || access(c->spool, W_OK | X_OK) == 0)
+		return true;
+	parent = errno == ENOENT ? strdup(c->spool) : NULL;
+	slash = parent ? strrchr(parent, '/') : NULL;
+	if (slash)
+		slash[slash == parent] = '\0';
+	good = slash && access(parent, W_OK | X_OK) == 0;
+	free(parent);
+	if (good)
 		return true;
 	hr_text_fail(-errno, &text, "spool: cannot write to %s: %s", c->spool,
 		     strerrordesc_np(errno));

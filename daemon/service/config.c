@@ -109,6 +109,7 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*say)(cons
 	    {c->paths != HR_PATHS_FULL && !hr_text_given(c->privacy_key),
 	     "paths = hash and cut need privacy_key"},
 	    {c->paths_keep > UINT32_MAX, "paths_keep is too large"},
+	    {c->spool_bytes < 16u << 20, "spool_size is 16MiB or more"},
 	    {c->max_jobs == 0 || c->max_sessions == 0 || c->max_user_sessions == 0 ||
 		 c->max_node_sessions == 0,
 	     "max_jobs and max_sessions are 1 or more"},

@@ -24,7 +24,9 @@
 #define JOB_PREFIX   20u
 #define GUESTS_MOST  1024u /* connections of shims that have not said hello */
 #define GUEST_MS     1000u
-#define ASKERS_MOST  256u /* connections to control.sock */
+#define ASKERS_MOST  256u  /* connections to control.sock, and as many of root */
+#define ASKERS_EACH  32u   /* of one user */
+#define ASKER_MS     5000u /* for saying what is asked */
 
 /* What only grows: keys of a worker's messages, and fields. */
 #define COUNTS(X)                                                                                  \
@@ -116,6 +118,7 @@ struct asker {
 	uv_poll_t poll;
 	int fd;
 	uint32_t uid;
+	uint64_t since_ms;
 	struct job *waits; /* for its end */
 	struct job *hopes; /* for its beginning */
 };
@@ -127,7 +130,7 @@ struct service {
 	uv_poll_t shim_poll, control_poll, notify_poll;
 	uv_signal_t sigterm, sigint, sigchld, sighup;
 	uv_timer_t tick;
-	int shim_fd, control_fd;
+	int shim_fd, control_fd, lock_fd;
 	struct hr_notify notify;
 	char exe[4096], node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], jobs_folder[128];
 	struct job *jobs;
@@ -218,6 +221,7 @@ void sv__askers_told(struct job *job,
 void sv__askers_done(struct job *job);
 /* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
 void sv__askers_begun(struct job *job, const char *error);
+void sv__askers_tick(struct service *s);
 void sv__askers_leave(struct service *s); /* all, unanswered */
 
 /* metrics.c: a failure is said, and is no reason not to record. */

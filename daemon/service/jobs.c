@@ -11,7 +11,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/fnv.h"
+#include <openssl/evp.h>
+
 #include "common/log.h"
 #include "common/text.h"
 #include "daemon/fdstore.h"
@@ -59,13 +60,14 @@ struct job *sv__job_named(struct service *s, const char *name, uint32_t uid)
 	return own;
 }
 
-static unsigned unannounced_of(const struct service *s, uint32_t uid)
+static void count_unannounced(const struct service *s, uint32_t uid, unsigned *ret_all,
+			      unsigned *ret_own)
 {
-	unsigned n = 0;
-
-	for (const struct job *job = s->jobs; job; job = job->next)
-		n += !job->registered && job->uid == uid;
-	return n;
+	*ret_all = *ret_own = 0;
+	for (const struct job *job = s->jobs; job; job = job->next) {
+		*ret_all += !job->registered;
+		*ret_own += !job->registered && job->uid == uid;
+	}
 }
 
 /* ---- its file --------------------------------------------------------------------------------------- */
@@ -139,6 +141,30 @@ static void note(struct job *job)
 
 /* ---- beginning -------------------------------------------------------------------------------------- */
 
+/*
+ * What names a job's file and descriptors. A user picks the end of the id of a job that nobody has announced: with a hash that can be
+ * made to collide, that would be another's file.
+ */
+static uint64_t key_of(const char *id, uint32_t attempt)
+{
+	char text[JOB_BYTES + 16];
+	uint8_t sum[32] = {0};
+	uint64_t key;
+	int n = snprintf(text, sizeof(text), "%u:%s", attempt, id);
+
+	EVP_Digest(text, (size_t)n, sum, NULL, EVP_sha256(), NULL);
+	memcpy(&key, sum, sizeof(key));
+	return key;
+}
+
+static const struct job *job_of_key(const struct service *s, uint64_t key)
+{
+	for (const struct job *job = s->jobs; job; job = job->next)
+		if (job->key == key)
+			return job;
+	return NULL;
+}
+
 static struct job *add(struct service *s, const char *id, const char *scheduler, uint32_t uid,
 		       uint32_t attempt)
 {
@@ -155,8 +181,7 @@ static struct job *add(struct service *s, const char *id, const char *scheduler,
 			    .idle_since_ms = sv__now_ms(s)};
 	snprintf(job->id, sizeof(job->id), "%s", id);
 	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);
-	job->key = hr_fnv(HR_FNV_BASIS, id, strlen(id) + 1); /* names files, guards nothing */
-	job->key = hr_fnv(job->key, &attempt, sizeof(attempt));
+	job->key = key_of(id, attempt);
 	s->jobs = job;
 	s->n_jobs++;
 	return job;
@@ -178,20 +203,30 @@ static void drop(struct job *job)
 static int check_spec(struct service *s, const struct job_spec *spec, char **ret_error)
 {
 	const struct job *other = sv__job_find(s, spec->id, spec->attempt);
+	unsigned all, own;
 
 	if (spec->id[0] == '\0' || strlen(spec->id) >= JOB_BYTES ||
 	    strlen(spec->scheduler) >= JOB_BYTES)
 		return hr_text_fail(-EINVAL, ret_error, "a job's id has 1 to %u bytes",
 				    JOB_BYTES - 1);
+	if (!other)
+		other = job_of_key(s, key_of(spec->id, spec->attempt));
 	if (other)
 		return hr_text_fail(-EEXIST, ret_error, "job %s is here already, of user %u",
-				    spec->id, other->uid);
+				    other->id, other->uid);
 	if (s->stopping)
 		return hr_text_fail(-ESHUTDOWN, ret_error, "headraced is about to stop");
 	if (s->n_jobs >= s->c->max_jobs)
 		return hr_text_fail(-ENOSPC, ret_error,
 				    "%u jobs are here: max_jobs of the configuration", s->n_jobs);
-	if (!spec->registered && unannounced_of(s, spec->uid) >= s->c->max_jobs_per_user)
+	if (spec->registered)
+		return 0;
+	count_unannounced(s, spec->uid, &all, &own);
+	if (all >= (s->c->max_jobs + 1) / 2) /* the other half is for prologs */
+		return hr_text_fail(-ENOSPC, ret_error,
+				    "%u jobs that nobody has announced are here: half of max_jobs",
+				    all);
+	if (own >= s->c->max_jobs_per_user)
 		return hr_text_fail(-ENOSPC, ret_error,
 				    "max_jobs_per_user of the configuration: user %u has as many",
 				    spec->uid);
@@ -327,6 +362,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 	job = add(s, config.node.id.job, config.scheduler ? config.scheduler : "", config.node.uid,
 		  config.node.id.attempt);
 	if (job) {
+		job->key = named.key;
 		job->resumed = true;
 		job->registered = config.registered;
 		job->killed = config.killed;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/text.h"
 #include "common/users.h"
 #include "daemon/service/internal.h"
@@ -74,6 +75,16 @@ void sv__askers_begun(struct job *job, const char *error)
 			refuse(a, -EIO, error);
 		else
 			over(a);
+	}
+}
+
+/* Who has connected and says nothing has had its place for long enough. */
+void sv__askers_tick(struct service *s)
+{
+	for (struct asker *a = s->askers, *next; a; a = next) {
+		next = a->next;
+		if (!a->waits && !a->hopes && sv__now_ms(s) - a->since_ms >= ASKER_MS)
+			asker_leave(a);
 	}
 }
 
@@ -318,6 +329,22 @@ static void on_request(uv_poll_t *poll, int status, int events)
 		take(a);
 }
 
+/* Prolog and epilog find a place whatever users do. */
+static bool has_place(const struct service *s, uint32_t uid)
+{
+	unsigned own = 0;
+
+	for (const struct asker *a = s->askers; a; a = a->next)
+		own += a->uid == uid;
+	if (uid == 0)
+		return own < ASKERS_MOST;
+	if (own < ASKERS_EACH && s->n_askers < ASKERS_MOST)
+		return true;
+	hr_log_about(HR_LOG_WARNING, "askers", "user %u has %u of %u connections to control.sock",
+		     uid, own, s->n_askers);
+	return false;
+}
+
 void sv__on_asker(uv_poll_t *poll, int status, int events)
 {
 	struct service *s = poll->data;
@@ -330,14 +357,15 @@ void sv__on_asker(uv_poll_t *poll, int status, int events)
 	(void)events;
 	if (fd < 0)
 		return;
-	a = s->n_askers < ASKERS_MOST && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0
+	a = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && has_place(s, peer.uid)
 		? calloc(1, sizeof(*a))
 		: NULL;
 	if (!a) {
 		close(fd);
 		return;
 	}
-	*a = (struct asker){.next = s->askers, .service = s, .fd = fd, .uid = peer.uid};
+	*a = (struct asker){
+	    .next = s->askers, .service = s, .fd = fd, .uid = peer.uid, .since_ms = sv__now_ms(s)};
 	a->poll.data = a;
 	s->askers = a;
 	s->n_askers++;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,6 +83,7 @@ static void on_tick(uv_timer_t *timer)
 	if (s->watchdog)
 		hr_fdstore_notify("WATCHDOG=1");
 	sv__guests_tick(s);
+	sv__askers_tick(s);
 	sv__jobs_tick(s);
 	keep_uplink(s);
 }
@@ -225,6 +227,22 @@ static int make_folder(const char *path, mode_t mode)
 	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* Of two services one would take the other's sockets and jobs. */
+static int lock_runtime(struct service *s)
+{
+	char path[HR_PRIVATE_PATH];
+
+	snprintf(path, sizeof(path), "%s/lock", s->c->runtime);
+	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (s->lock_fd < 0)
+		return fail(-errno, "cannot make", path);
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	hr_log(HR_LOG_ERROR, "another headraced runs with %s: `headrace status` shows it",
+	       s->c->runtime);
+	return -EBUSY;
+}
+
 static int open_folders(struct service *s)
 {
 	int r = make_folder(s->c->runtime, 0755);
@@ -234,6 +252,9 @@ static int open_folders(struct service *s)
 		r = -errno;
 	if (r < 0)
 		return fail(r, "cannot make", s->c->runtime);
+	r = lock_runtime(s);
+	if (r < 0)
+		return r;
 	snprintf(s->jobs_folder, sizeof(s->jobs_folder), "%s/jobs", s->c->runtime);
 	r = make_folder(s->jobs_folder, 0700);
 	return r < 0 ? fail(r, "cannot make", s->jobs_folder) : 0;
@@ -326,7 +347,7 @@ int hr_service_run(const struct hr_config_source *from, struct hr_service_config
 	s->c = config;
 	s->from = from;
 	s->guests_last = &s->guests;
-	s->shim_fd = s->control_fd = s->notify.fd = -1;
+	s->shim_fd = s->control_fd = s->notify.fd = s->lock_fd = -1;
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);
 	if (start(s) == 0) {

@@ -125,11 +125,11 @@ class Policy(Service):
 
     def test_checked(self):
         """--check-config says all that is wrong, also with what is named."""
-        self.configured("partition = gpu\npaths = cut\nuser = alice=never\noperators = nosuchgroup\nspool = /nowhere\nmax_jobs = 0\n")
+        self.configured("partition = gpu\npaths = cut\nuser = alice=never\noperators = nosuchgroup\nspool = /nowhere/spool\nmax_jobs = 0\n")
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--check-config", "--config", self.conf], capture_output=True,
                               text=True, check=False, env=harness.clean_environment())
         self.assertEqual(done.returncode, 2)
-        for word in ("partition and user are NAME=WORD", "need privacy_key", "there is no group nosuchgroup", "cannot write to /nowhere",
+        for word in ("partition and user are NAME=WORD", "need privacy_key", "there is no group nosuchgroup", "cannot write to /nowhere/spool",
                      "max_jobs and max_sessions"):
             self.assertIn(word, done.stderr)
         self.configured("privacy_key = /nowhere\n")

@@ -543,6 +543,29 @@ class Live(Service):
         self.begin("910")
         self.assertEqual(self.job("910")["state"], "running")
 
+    def test_a_place_for_root(self):
+        """A user who has taken all places at the control socket keeps neither prolog nor other users out, and is thrown out."""
+        self.manage()
+        hold = ("import socket, sys, time\nheld = []\n"
+                "for _ in range(300):\n    held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)); held[-1].connect(sys.argv[1])\n"
+                "print('held', flush=True)\nsys.stdin.read()\n")
+        with subprocess.Popen(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", "-c", hold,
+                               f"{self.manager.run}/control.sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            self.assertEqual(holder.stdout.readline(), b"held\n")
+            self.begin("1")
+            self.assertEqual(self.job("1")["state"], "running")
+            holder.stdin.close()
+        self.assertEqual(self.manager.said().count("connections to control.sock"), 1)
+
+    def test_one_of_a_runtime_folder(self):
+        self.manage()
+        self.begin("1")
+        done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--runtime", self.manager.run, "--spool", self.manager.spool],
+                              capture_output=True, text=True, check=False, timeout=20, env=harness.clean_environment())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("another headraced runs with", done.stderr)
+        self.assertEqual(self.job("1")["state"], "running")
+
     def test_doctor(self):
         def said():
             found = json.loads(self.ask("doctor", "--json").stdout)["checks"]
