@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/service/config.h"
 
+#include <linux/magic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "common/text.h"
 #include "daemon/privacy.h"
@@ -24,8 +27,9 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "This node's name. (default: that of the host)"},
     {KEY("spool", TEXT, spool), .value_name = "FOLDER", .otherwise = "/var/spool/headrace",
      .fixed = true, .help = "Where frames wait for a collector, on a disk of this node."},
-    {KEY("spool_size", BYTES, spool_bytes), .value_name = "SIZE", .otherwise = "4GiB",
-     .help = "Past it the oldest events are given up, counted."},
+    {KEY("spool_size", BYTES, spool_bytes), .value_name = "SIZE", .otherwise = "0",
+     .help = "Past it the oldest events are given up, counted; 0: 4GiB, or 256MiB where the spool "
+	     "lies in memory (tmpfs)."},
     {KEY("collectors", LIST, collectors), .value_name = "ADDRESS",
      .help = "tcp://HOST[:PORT] in order of preference; none: all stays in the spool."},
     {KEY("tls_cert", TEXT, tls_cert), .value_name = "FILE",
@@ -109,7 +113,7 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*say)(cons
 	    {c->paths != HR_PATHS_FULL && !hr_text_given(c->privacy_key),
 	     "paths = hash and cut need privacy_key"},
 	    {c->paths_keep > UINT32_MAX, "paths_keep is too large"},
-	    {c->spool_bytes < 16u << 20, "spool_size is 16MiB or more"},
+	    {c->spool_bytes != 0 && c->spool_bytes < 16u << 20, "spool_size is 16MiB or more"},
 	    {c->max_jobs == 0 || c->max_sessions == 0 || c->max_user_sessions == 0 ||
 		 c->max_node_sessions == 0,
 	     "max_jobs and max_sessions are 1 or more"},
@@ -122,4 +126,27 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*say)(cons
 		good &= !rules[i].broken;
 	}
 	return good;
+}
+
+/* Of the folder, or where it will be made. */
+static bool in_memory(const char *path)
+{
+	char *folder = strdup(path), *slash;
+	struct statfs fs;
+	bool found = false;
+
+	while (folder && folder[0] != '\0' && !(found = statfs(folder, &fs) == 0)) {
+		slash = strrchr(folder, '/');
+		if (!slash || slash == folder)
+			break;
+		*slash = '\0';
+	}
+	free(folder);
+	return found && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+void hr_service_config_settle(struct hr_service_config *c)
+{
+	if (c->spool_bytes == 0)
+		c->spool_bytes = in_memory(c->spool) ? UINT64_C(256) << 20 : UINT64_C(4) << 30;
 }

@@ -47,6 +47,9 @@ extern const size_t hr_service_n_keys;
 /* What keys say, alone and together; says all that is wrong. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text));
 
+/* Defaults that depend on the machine; of a configuration that is good. */
+void hr_service_config_settle(struct hr_service_config *c);
+
 /* Looks at what it names: certificates, the key of pseudonyms, the group of operators, the spool. Says what does not work. */
 bool hr_service_check(const struct hr_service_config *c, void (*say)(const char *text));
 

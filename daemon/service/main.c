@@ -49,12 +49,15 @@ int hr_service_main(int argc, char **argv)
 	}
 	good = hr_config_load(&from, &config) == 0;
 	good &= hr_service_config_check(&config, say);
-	if (hr_config_asks_check(&from))
-		status = !hr_service_check(&config, say) && good ? EXIT_FAILURE
-			 : good					 ? EXIT_SUCCESS
-								 : EXIT_USAGE;
-	else if (good)
+	if (hr_config_asks_check(&from)) {
+		bool works = hr_service_check(&config, say);
+
+		if (good)
+			status = works ? EXIT_SUCCESS : EXIT_FAILURE;
+	} else if (good) {
+		hr_service_config_settle(&config);
 		status = hr_service_run(&from, &config);
+	}
 	hr_config_done(hr_service_keys, hr_service_n_keys, &config);
 	return status;
 }

@@ -114,6 +114,7 @@ static void on_reload(uv_signal_t *handle, int signum)
 	if (hr_config_load(s->from, &fresh) < 0 || !hr_service_config_check(&fresh, s->from->say)) {
 		hr_log(HR_LOG_ERROR, "SIGHUP: the configuration stays as it was");
 	} else {
+		hr_service_config_settle(&fresh);
 		hr_config_keep_fixed(hr_service_keys, hr_service_n_keys, s->c, &fresh,
 				     s->from->say);
 		old = *s->c;

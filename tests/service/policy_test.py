@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a site says about whom headraced records and what it keeps: policy, privacy, and a configuration that changes meanwhile."""
 
+import json
 import os
 import signal
 import subprocess
@@ -122,6 +123,18 @@ class Policy(Service):
         """Files of the store that hold the word, in any of their frames. Path texts are compressed: asked of the query engine."""
         tables = ("files", "processes", "file_records", "events")
         return [t for t in tables if self.query(f"SELECT count(*) AS n FROM {t} t WHERE CAST(t AS VARCHAR) LIKE '%{word}%'")[0][0]["n"]]
+
+    def test_spool_in_memory(self):
+        """Of a node without a disk it is small, where nobody says how large."""
+        self.manage()
+        self.assertEqual(self.status()["spool_limit_bytes"], 4 << 30)
+        with subprocess.Popen(["unshare", "-m", "sh", "-c", f"mkdir {self.dir}/m && mount -t tmpfs none {self.dir}/m && exec"
+                               f" {os.environ['HR_HEADRACED']} service --runtime {self.dir}/run2 --spool {self.dir}/m/spool"],
+                              stderr=subprocess.DEVNULL, env=harness.clean_environment()) as node:
+            control = {"HEADRACE_CONTROL": f"{self.dir}/run2/control.sock"}
+            self.wait_for("it", lambda: self.headrace("status", env=control).returncode != 2)
+            self.assertEqual(json.loads(self.headrace("status", "--json", env=control).stdout)["spool_limit_bytes"], 256 << 20)
+            node.terminate()
 
     def test_checked(self):
         """--check-config says all that is wrong, also with what is named."""
