@@ -346,7 +346,7 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 static void count_refusal(struct hr_attach *a, const struct visit *v, int status)
 {
 	if (status == -ENOSPC)
-		hr_drain_refused(a->c.drain);
+		hr_drain_refused(a->c.drain, 1);
 	else if (status == -EPROTO ||
 		 (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->heir) ||
 		 status == -EINVAL || (v->offered && status != -ECANCELED))

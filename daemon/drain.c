@@ -322,9 +322,9 @@ void hr_drain_set_level(struct hr_drain *d, uint32_t level)
 	send(d, (struct message){.kind = LEVEL, .level = level});
 }
 
-void hr_drain_refused(struct hr_drain *d)
+void hr_drain_refused(struct hr_drain *d, uint64_t n)
 {
-	__atomic_add_fetch(&d->refused, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&d->refused, n, __ATOMIC_RELAXED);
 }
 
 void hr_drain_bereft(struct hr_drain *d)

@@ -450,6 +450,11 @@ void hr_node_set_level(struct hr_node *n, uint32_t level)
 	hr_drain_set_level(n->drain, level);
 }
 
+void hr_node_refused(struct hr_node *n, uint64_t processes)
+{
+	hr_drain_refused(n->drain, processes);
+}
+
 uint32_t hr_node_level(struct hr_node *n)
 {
 	return hr_drain_level(n->drain);

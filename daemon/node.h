@@ -80,6 +80,9 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 
+/* So many processes were not let in by who knows of limits that are not this node's: a loss of the job. Any thread. */
+void hr_node_refused(struct hr_node *n, uint64_t processes);
+
 /*
  * The job at this moment, as a LiveJob message (proto/live.proto), malloc'ed; with operations that have been in flight for that
  * long. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: it does not run.

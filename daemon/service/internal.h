@@ -72,9 +72,10 @@ struct job {
 	/* its worker */
 	pid_t pid; /* 0: none */
 	int channel;
-	int door;	 /* our end: of kept */
-	uv_poll_t *poll; /* of the channel */
-	uint64_t passed; /* connections put into the door, for the worker that there is */
+	int door;	   /* our end: of kept */
+	uv_poll_t *poll;   /* of the channel */
+	uint64_t kept_out; /* by a limit, and its process has not heard of it */
+	uint64_t passed;   /* connections put into the door, for the worker that there is */
 	struct hr_kept kept;
 	unsigned restarts;
 	uint64_t restarted_ms;
@@ -148,6 +149,7 @@ struct service {
 	bool watchdog;		     /* systemd waits for signs of life */
 	uint64_t refused, unplaced;  /* shims: by a limit or another's job; without a job */
 	uint64_t limited;	     /* of `refused`: of a user's or the node's sessions */
+	uint64_t limited_told;	     /* of `limited`: counted by a job's worker as well */
 	struct counts total, others; /* of all jobs since the start, and of those not `shown` */
 	uint64_t restarts;	     /* of workers that were killed */
 	struct hr_metrics *metrics;  /* NULL: none are asked for */

@@ -406,6 +406,20 @@ void sv__job_killed(struct job *job)
 	note(job);
 }
 
+/* Of its processes that a limit of user or node has kept out: its answers say so. */
+static void tell_refused(struct job *job)
+{
+	struct hr_message *m = &job->service->out;
+
+	if (job->kept_out == 0 || job->state == JOB_STARTING || job->channel < 0)
+		return;
+	hr_message_init(m, "refused");
+	hr_message_add_int(m, "processes", (int64_t)job->kept_out);
+	sv__worker_tell(job, m);
+	job->service->limited_told += job->kept_out;
+	job->kept_out = 0;
+}
+
 static void tell_end(struct job *job)
 {
 	struct hr_message *m = &job->service->out;
@@ -433,8 +447,10 @@ void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_
 	}
 	if (!noted)
 		note(job);
-	if (job->state != JOB_STARTING) /* else when it is ready */
-		tell_end(job);
+	if (job->state == JOB_STARTING) /* when it is ready */
+		return;
+	tell_refused(job);
+	tell_end(job);
 }
 
 static void tell_level(struct job *job)
@@ -494,6 +510,7 @@ void sv__jobs_tick(struct service *s)
 
 	for (struct job *job = s->jobs, *next; job; job = next) {
 		next = job->next;
+		tell_refused(job);
 		if (job->level_until_ms != 0 && now >= job->level_until_ms)
 			sv__job_level(job, job->level_base, 0);
 		if (!job->registered && job->state == JOB_RUNNING && job->idle_since_ms != 0 &&

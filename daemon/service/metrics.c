@@ -96,8 +96,9 @@ static void write_refused(const struct service *s, FILE *out)
 		  "Processes and threads that are not recorded, by reason.");
 	hr_metric_value(out, "headrace_node_refused_total", (double)(s->refused - s->limited),
 			"reason", "job", NULL);
-	hr_metric_value(out, "headrace_node_refused_total", (double)(s->total.refused + s->limited),
-			"reason", "limit", NULL);
+	hr_metric_value(out, "headrace_node_refused_total",
+			(double)(s->total.refused + s->limited - s->limited_told), "reason",
+			"limit", NULL);
 	hr_metric_value(out, "headrace_node_refused_total", (double)s->unplaced, "reason", "no_job",
 			NULL);
 }

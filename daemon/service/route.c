@@ -232,6 +232,7 @@ static bool pass(struct job *job, int fd, bool new_session, const struct ucred *
 	}
 	s->refused++;
 	s->limited += limited;
+	job->kept_out += new_session;
 	say_refused(peer, why);
 	return false;
 }

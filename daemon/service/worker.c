@@ -188,6 +188,10 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 	if (hr_message_is(&w->in, "level")) {
 		hr_node_set_level(w->node,
 				  (uint32_t)hr_message_get_int(&w->in, "level", HR_LEVEL_COUNTERS));
+	} else if (hr_message_is(&w->in, "refused")) {
+		if (!w->draining)
+			hr_node_refused(w->node,
+					(uint64_t)hr_message_get_int(&w->in, "processes", 0));
 	} else if (hr_message_is(&w->in, "end")) {
 		take_end(w);
 	} else if (hr_message_is(&w->in, "pause")) {

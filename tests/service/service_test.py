@@ -256,6 +256,14 @@ class Limits(Service):
         self.wait_for("two to end", lambda: self.processes() == 4)
         self.holder("c")
         self.wait_for("another", lambda: self.processes() == 5)
+        kept_out = self.status()["limited"]
+        for process in held[2:]:
+            process.communicate(b"\n")
+        for job in "abc":
+            self.end(job)
+        losses, notes = self.query("SELECT sum(count)::BIGINT AS n FROM losses WHERE reason = 'limit'")
+        self.assertEqual(losses, [{"n": kept_out}])
+        self.assertIn("processes or threads were not recorded", notes)
 
     def test_ring_memory_of_a_user(self):
         self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB
