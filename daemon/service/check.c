@@ -10,6 +10,7 @@
 #include "common/users.h"
 #include "daemon/privacy.h"
 #include "daemon/service/config.h"
+#include "daemon/service/policy.h"
 #include "net/tls.h"
 
 static bool check_tls(const struct hr_service_config *c, void (*say)(const char *text))
@@ -57,6 +58,18 @@ static bool check_operators(const struct hr_service_config *c, void (*say)(const
 	return false;
 }
 
+/* A typo would have somebody recorded who is not to be. */
+static bool check_users(const struct hr_service_config *c, void (*say)(const char *text))
+{
+	char name[256], text[320];
+
+	if (!hr_policy_unknown_user(c->policy_users, name, sizeof(name)))
+		return true;
+	snprintf(text, sizeof(text), "user: there is no user %s", name);
+	say(text);
+	return false;
+}
+
 /* It is made, where its folder lets us. */
 static bool check_spool(const struct hr_service_config *c, void (*say)(const char *text))
 {
@@ -86,6 +99,7 @@ bool hr_service_check(const struct hr_service_config *c, void (*say)(const char 
 
 	good &= check_key(c, say);
 	good &= check_operators(c, say);
+	good &= check_users(c, say);
 	good &= check_spool(c, say);
 	return good;
 }

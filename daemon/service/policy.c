@@ -98,6 +98,21 @@ bool hr_policy_valid(const char *rules)
 	return r == 0;
 }
 
+bool hr_policy_unknown_user(const char *rules, char *ret, size_t bytes)
+{
+	const char *at = rules ? rules : "";
+	struct hr_user user;
+	struct rule rule;
+	uint64_t uid;
+
+	while (next_rule(&at, &rule) > 0) {
+		snprintf(ret, bytes, "%.*s", (int)rule.name_bytes, rule.name);
+		if (hr_text_parse_uint(ret, UINT32_MAX, &uid) < 0 && !hr_user_by_name(ret, &user))
+			return true;
+	}
+	return false;
+}
+
 const char *hr_policy_name(enum hr_policy policy)
 {
 	static const char *const names[] = {"record", "asked", "off"};

@@ -16,6 +16,7 @@
 #define HEADRACE_DAEMON_SERVICE_POLICY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum hr_policy {
@@ -41,6 +42,9 @@ struct hr_decision hr_policy_decide(const struct hr_policy_rules *rules, uint32_
 
 /* Is each rule NAME=WORD with a word that is known? */
 bool hr_policy_valid(const char *rules);
+
+/* Is there a rule about a user whom the database does not know? The first such name, cut to the room. */
+bool hr_policy_unknown_user(const char *rules, char *ret, size_t bytes);
 
 /* "record", "asked" or "off". */
 const char *hr_policy_name(enum hr_policy policy);
