@@ -9,17 +9,30 @@
 
 #define ANSWER_MS 2000u
 
-/* The first message of its status. */
-static int ask(const char *socket, struct hr_message *m)
+struct status {
+	char node[256];
+	int64_t jobs;
+};
+
+static void take(void *arg, const struct hr_message *m)
 {
+	struct status *s = arg;
+
+	if (!hr_message_is(m, "status"))
+		return;
+	hr_message_get(m, "node", s->node, sizeof(s->node));
+	s->jobs = hr_message_get_int(m, "jobs", 0);
+}
+
+static int ask(const char *socket, struct status *ret)
+{
+	static struct hr_message m;
 	int fd = -1, r = hr_control_connect_within(socket, ANSWER_MS, &fd);
 
 	if (r < 0)
 		return r;
-	hr_message_init(m, "status");
-	r = hr_control_send(fd, m);
-	if (r == 0)
-		r = hr_control_wait(fd, ANSWER_MS, m);
+	hr_message_init(&m, "status");
+	r = hr_control_ask(fd, ANSWER_MS, &m, take, ret);
 	close(fd);
 	return r;
 }
@@ -27,9 +40,8 @@ static int ask(const char *socket, struct hr_message *m)
 void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 {
 	const char *socket = hr_service_socket(NULL);
-	static struct hr_message m;
-	int r = ask(socket, &m);
-	char node[256] = "?";
+	struct status status = {.node = "?"};
+	int r = ask(socket, &status);
 
 	(void)d;
 	if (r == -ENOENT) {
@@ -42,9 +54,8 @@ void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 			     "the service of this node does not answer at %s: %s", socket,
 			     strerrordesc_np(-r));
 	} else {
-		hr_message_get(&m, "node", node, sizeof(node));
 		hr_check_set(c, HR_HEALTH_OK, NULL,
-			     "node %s, %lld jobs now: `headrace status` says how they are", node,
-			     (long long)hr_message_get_int(&m, "jobs", 0));
+			     "node %s, %lld jobs now: `headrace status` says how they are",
+			     status.node, (long long)status.jobs);
 	}
 }

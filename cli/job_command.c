@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/service_link.h"
+#include "common/level.h"
 #include "common/text.h"
 #include "proto/abi.h"
 
@@ -95,8 +96,8 @@ static int take_time(const char *name, const char *value, uint64_t *ret)
 
 static int take_level(const char *value, int *ret)
 {
-	*ret = strcmp(value, "trace") == 0 ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS;
-	if (*ret == HR_LEVEL_TRACE || strcmp(value, "counters") == 0)
+	*ret = hr_level_parse(value);
+	if (*ret >= 0)
 		return 0;
 	hr_say("--level is counters or trace, not %s", value);
 	return -EINVAL;
@@ -177,7 +178,8 @@ static bool fill_in(struct request *q, struct hr_job *job)
 	if (!q->state && code && strcmp(code, "0") != 0)
 		q->state = "failed";
 	if (q->level < 0 && level)
-		q->level = strcmp(level, "trace") == 0 ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS;
+		q->level =
+		    hr_level_parse(level) == HR_LEVEL_TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS;
 	return true;
 }
 
@@ -199,13 +201,6 @@ static void tell(void *arg, const struct hr_message *m)
 	if (hr_message_is(m, "sent") && left > 0)
 		hr_say("job %s: %lld frames remain in the spool: headraced goes on sending them",
 		       job, (long long)left);
-}
-
-static int exit_status(int r)
-{
-	if (r == 0)
-		return EXIT_SUCCESS;
-	return r == -ENOENT || r == -ECONNREFUSED ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
 }
 
 static int begin(struct request *q)
@@ -230,7 +225,7 @@ static int begin(struct request *q)
 	hr_message_add_int(&m, "nodes_expected", (int64_t)q->nodes);
 	if (q->level >= 0)
 		hr_message_add_int(&m, "level", q->level);
-	return exit_status(hr_service_ask(hr_service_socket(q->socket), &m, tell, NULL));
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, tell, NULL));
 }
 
 static int end(struct request *q)
@@ -246,7 +241,7 @@ static int end(struct request *q)
 	add_text(&m, "state", q->state);
 	hr_message_add_int(&m, "linger_ms", (int64_t)(q->linger_ns / 1000000));
 	hr_message_add_int(&m, "drain_ms", (int64_t)(q->drain_ns / 1000000));
-	return exit_status(
+	return hr_service_exit(
 	    hr_service_ask(hr_service_socket(q->socket), &m, tell, (void *)(uintptr_t)q->job));
 }
 
@@ -268,7 +263,7 @@ static int list(const struct request *q)
 	static struct hr_message m;
 
 	hr_message_init(&m, "status");
-	return exit_status(hr_service_ask(hr_service_socket(q->socket), &m, list_one, NULL));
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, list_one, NULL));
 }
 
 static void give_up(int signum)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headrace level - changes what is recorded of a job of this node's service, while it runs. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,8 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/service_link.h"
+#include "common/level.h"
 #include "common/text.h"
-#include "proto/abi.h"
 
 enum { OPT_FOR = 256, OPT_SOCKET };
 
@@ -20,34 +19,21 @@ const struct hr_option hr_level_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-static void ignore(void *arg, const struct hr_message *m)
-{
-	(void)arg;
-	(void)m;
-}
-
 static int set_level(const char *job, const char *level, uint64_t for_ns, const char *socket)
 {
 	static struct hr_message m;
 
-	if (strcmp(level, "counters") != 0 && strcmp(level, "trace") != 0) {
+	int to = hr_level_parse(level);
+
+	if (to < 0) {
 		hr_say("level is counters or trace, not %s", level);
 		return HR_EXIT_USAGE;
 	}
 	hr_message_init(&m, "level");
 	hr_message_add(&m, "job", job);
-	hr_message_add_int(&m, "level",
-			   strcmp(level, "trace") == 0 ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+	hr_message_add_int(&m, "level", to);
 	hr_message_add_int(&m, "for_ms", (int64_t)(for_ns / 1000000));
-	switch (hr_service_ask(hr_service_socket(socket), &m, ignore, NULL)) {
-	case 0:
-		return EXIT_SUCCESS;
-	case -ENOENT:
-	case -ECONNREFUSED:
-		return HR_EXIT_NO_SERVICE;
-	default:
-		return EXIT_FAILURE;
-	}
+	return hr_service_exit(hr_service_ask(hr_service_socket(socket), &m, NULL, NULL));
 }
 
 int hr_level_main(int argc, char **argv)

@@ -32,6 +32,7 @@
 #include "cli/run_uplink.h"
 #include "cli/summary.h"
 #include "collector/store.h"
+#include "common/level.h"
 #include "common/text.h"
 #include "daemon/private.h"
 #include "daemon/recover.h"
@@ -231,9 +232,8 @@ static void say_options_in_force(const struct run *run)
 		return;
 	hr_say("another run of this job on this node has set the options of the recording; in "
 	       "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
-	       level == HR_LEVEL_TRACE ? "trace" : "counters",
-	       max_bytes > 0 ? hr_text_size(max_bytes).s : "none", ranks != NULL ? ranks : "all",
-	       local != NULL ? local : "all");
+	       hr_level_name((uint32_t)level), max_bytes > 0 ? hr_text_size(max_bytes).s : "none",
+	       ranks != NULL ? ranks : "all", local != NULL ? local : "all");
 }
 
 static int join_daemon(struct run *run)

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/run_uplink.h"
+#include "common/level.h"
 #include "common/text.h"
 #include "daemon/ranks.h"
 #include "proto/abi.h"
@@ -74,12 +75,11 @@ static int bad_value(const char *option, const char *value, const char *want)
 
 static int set_level(struct hr_run_options *o, const char *value)
 {
-	if (strcmp(value, "trace") == 0)
-		o->level = HR_LEVEL_TRACE;
-	else if (strcmp(value, "counters") == 0)
-		o->level = HR_LEVEL_COUNTERS;
-	else
+	int level = hr_level_parse(value);
+
+	if (level < 0)
 		return bad_value("level", value, "trace or counters");
+	o->level = level;
 	return 0;
 }
 

@@ -47,19 +47,18 @@ int hr_service_ask(const char *socket, struct hr_message *request, hr_service_an
 
 	if (r < 0)
 		return no_service(socket, r);
-	r = hr_control_send(fd, request);
-	while (r == 0) {
-		r = hr_control_wait(fd, -1, request);
-		if (r < 0 || hr_message_is(request, "over"))
-			break;
-		if (hr_message_is(request, "error")) {
-			close(fd);
-			return refused(request);
-		}
-		answer(arg, request);
-	}
+	r = hr_control_ask(fd, -1, request, answer, arg);
 	close(fd);
+	if (r == -EREMOTEIO)
+		return refused(request);
 	if (r < 0)
 		hr_say("headraced went away before it had answered: %s", strerrordesc_np(-r));
 	return r;
+}
+
+int hr_service_exit(int r)
+{
+	if (r == 0)
+		return EXIT_SUCCESS;
+	return r == -ENOENT || r == -ECONNREFUSED ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
 }

@@ -14,7 +14,7 @@
 /* The socket that --socket, else HEADRACE_CONTROL names, else the usual one. */
 const char *hr_service_socket(const char *option);
 
-/* Takes each answer but the last, in order. */
+/* Takes each answer but the last, in order; NULL: they do not matter. */
 typedef void hr_service_answer(void *arg, const struct hr_message *m);
 
 /*
@@ -23,5 +23,8 @@ typedef void hr_service_answer(void *arg, const struct hr_message *m);
  */
 int hr_service_ask(const char *socket, struct hr_message *request, hr_service_answer *answer,
 		   void *arg);
+
+/* The exit status for what hr_service_ask returned. */
+int hr_service_exit(int r);
 
 #endif

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/service_link.h"
+#include "common/level.h"
 #include "common/text.h"
 #include "daemon/service/requests.h"
 #include "proto/abi.h"
@@ -119,11 +120,6 @@ static int judge(const struct status *s)
 
 /* ---- showing ---------------------------------------------------------------------------------------- */
 
-static const char *level_name(int64_t level)
-{
-	return level == HR_LEVEL_TRACE ? "trace" : "counters";
-}
-
 /* The user's name, else the number. */
 static const char *user_name(int64_t uid, char *ret, size_t bytes)
 {
@@ -143,11 +139,11 @@ static void print_job(const struct job_row *j)
 
 	snprintf(rate, sizeof(rate), "%s/s", hr_text_size((uint64_t)j->bytes_per_s).s);
 	printf("%-14.32s %-9.9s %-8s %-8s %5lld %11s %11s %8s\n", j->id,
-	       user_name(j->uid, user, sizeof(user)), j->state, level_name(j->level),
+	       user_name(j->uid, user, sizeof(user)), j->state, hr_level_name((uint32_t)j->level),
 	       (long long)j->processes, hr_text_count((uint64_t)j->events_per_s).s, rate,
 	       hr_text_count((uint64_t)(j->lost + j->refused)).s);
 	if (j->level_for_ms > 0)
-		printf("    level %s for another %s\n", level_name(j->level),
+		printf("    level %s for another %s\n", hr_level_name((uint32_t)j->level),
 		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
 	if (j->store_error < 0)
 		printf("    cannot write to the spool: %s\n",
@@ -209,7 +205,7 @@ static void print_json(const struct status *s, int verdict)
 		hr_json_int(&j, "attempt", row->attempt);
 		hr_json_int(&j, "uid", row->uid);
 		hr_json_bool(&j, "announced", row->announced != 0);
-		hr_json_string(&j, "level", level_name(row->level));
+		hr_json_string(&j, "level", hr_level_name((uint32_t)row->level));
 		hr_json_double(&j, "level_for_s", (double)row->level_for_ms / 1000);
 		hr_json_int(&j, "processes", row->processes);
 		hr_json_int(&j, "processes_total", row->processes_total);

@@ -40,17 +40,20 @@ static bool is_there(const struct search *s, const struct found *f)
 	return false;
 }
 
-static void take(struct search *s)
+static void take(void *arg, const struct hr_message *m)
 {
+	struct search *s = arg;
 	struct found f = {.source.private = s->private};
 
+	if (!hr_message_is(m, "job"))
+		return;
 	snprintf(f.source.socket, sizeof(f.source.socket), "%s", s->socket);
-	hr_message_get(&s->m, "id", f.source.job, sizeof(f.source.job));
-	hr_message_get(&s->m, "name", f.name, sizeof(f.name));
-	hr_message_get(&s->m, "state", f.state, sizeof(f.state));
-	f.source.attempt = hr_message_get_int(&s->m, "attempt", 0);
-	f.uid = hr_message_get_int(&s->m, "uid", -1);
-	f.processes = hr_message_get_int(&s->m, "processes", 0);
+	hr_message_get(m, "id", f.source.job, sizeof(f.source.job));
+	hr_message_get(m, "name", f.name, sizeof(f.name));
+	hr_message_get(m, "state", f.state, sizeof(f.state));
+	f.source.attempt = hr_message_get_int(m, "attempt", 0);
+	f.uid = hr_message_get_int(m, "uid", -1);
+	f.processes = hr_message_get_int(m, "processes", 0);
 	if (s->job ? strcmp(s->job, f.source.job) != 0 && strcmp(s->job, f.name) != 0
 		   : f.uid != (int64_t)geteuid())
 		return;
@@ -68,16 +71,9 @@ static int ask(struct search *s, const char *socket)
 		return r;
 	s->socket = socket;
 	hr_message_init(&s->m, "status");
-	r = hr_control_send(fd, &s->m);
-	while (r == 0) {
-		r = hr_control_wait(fd, ANSWER_MS, &s->m);
-		if (r == 0 && (hr_message_is(&s->m, "over") || hr_message_is(&s->m, "error")))
-			break;
-		if (r == 0 && hr_message_is(&s->m, "job"))
-			take(s);
-	}
+	r = hr_control_ask(fd, ANSWER_MS, &s->m, take, s);
 	close(fd);
-	return r;
+	return r == -EREMOTEIO ? 0 : r;
 }
 
 static void ask_private(void *arg, const char *control)

@@ -247,3 +247,20 @@ int hr_control_wait(int fd, int timeout_ms, struct hr_message *ret)
 		return -errno;
 	return n == 0 ? -ETIMEDOUT : hr_control_recv(fd, ret);
 }
+
+int hr_control_ask(int fd, int timeout_ms, struct hr_message *m,
+		   void (*take)(void *arg, const struct hr_message *m), void *arg)
+{
+	int r = hr_control_send(fd, m);
+
+	while (r == 0) {
+		r = hr_control_wait(fd, timeout_ms, m);
+		if (r == 0 && hr_message_is(m, "over"))
+			return 0;
+		if (r == 0 && hr_message_is(m, "error"))
+			return -EREMOTEIO;
+		if (r == 0 && take)
+			take(arg, m);
+	}
+	return r;
+}

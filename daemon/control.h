@@ -95,4 +95,11 @@ int hr_control_recv_fd(int fd, struct hr_message *ret, int *ret_carried);
  * waits for ever. */
 int hr_control_wait(int fd, int timeout_ms, struct hr_message *ret);
 
+/*
+ * Sends the question `m`, and gives each answer, in the same memory, to `take` (NULL: nobody) until `over`. Waits timeout_ms for each, as
+ * hr_control_wait does. 0; -EREMOTEIO: it was refused, *m is the `error`; else -errno.
+ */
+int hr_control_ask(int fd, int timeout_ms, struct hr_message *m,
+		   void (*take)(void *arg, const struct hr_message *m), void *arg);
+
 #endif

@@ -16,6 +16,7 @@
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,13 +143,12 @@ static void tell(spank_t sp, const char *socket, const char *kind, int level)
 		hr_message_add_int(&m, "level", level);
 	r = hr_control_connect_within(socket, ANSWER_MS, &fd);
 	if (r == 0) {
-		r = hr_control_send(fd, &m);
-		if (r == 0)
-			r = hr_control_wait(fd, ANSWER_MS, &m);
+		r = hr_control_ask(fd, ANSWER_MS, &m, NULL, NULL);
 		close(fd);
 	}
-	if (r < 0 || !hr_message_is(&m, "over"))
-		slurm_debug("headrace: %s: %s", kind, r < 0 ? strerrordesc_np(-r) : "refused");
+	if (r < 0)
+		slurm_debug("headrace: %s: %s", kind,
+			    r == -EREMOTEIO ? "refused" : strerrordesc_np(-r));
 }
 
 /* As the job's owner, once for a step on each of its nodes: there is no task yet. */
