@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames out of the engine's state: each takes the next number and leaves through hr_engine_take. */
+#include "common/level.h"
 #include "daemon/state.h"
 
 #define ROWS_MOST	 4096u /* rows in one frame: far below HR_FRAME_MAX_BYTES, whatever the paths */
@@ -32,23 +33,18 @@ static void end(struct hr_engine *e, struct hr_out *o)
 	hr_out_list_push(&e->out, o);
 }
 
-/*
- * A message of the frame: n structures and the array of pointers to them, as protobuf-c wants it. Returns the structures.
- */
-static void *rows_of(struct hr_out *o, size_t n, size_t size, void *ret_pointers)
+void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers)
 {
-	uint8_t *rows = hr_arena_alloc(&o->arena, n * size);
-	void **pointers = hr_arena_alloc(&o->arena, n * sizeof(void *));
+	uint8_t *rows = n ? hr_arena_alloc(a, n * size) : NULL;
+	void **pointers = rows ? hr_arena_alloc(a, n * sizeof(void *)) : NULL;
 
-	if (!rows || !pointers)
-		return NULL;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && pointers; i++)
 		pointers[i] = rows + i * size;
 	*(void **)ret_pointers = pointers;
-	return rows;
+	return pointers ? rows : NULL;
 }
 
-static ProtobufCBinaryData bytes_in(struct hr_arena *a, const void *data, size_t bytes)
+ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes)
 {
 	ProtobufCBinaryData d = {bytes, hr_arena_copy(a, data, bytes)};
 
@@ -57,18 +53,13 @@ static ProtobufCBinaryData bytes_in(struct hr_arena *a, const void *data, size_t
 	return d;
 }
 
-static ProtobufCBinaryData bytes_of(struct hr_out *o, const void *data, size_t bytes)
-{
-	return bytes_in(&o->arena, data, bytes);
-}
-
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes)
 {
 	ProtobufCBinaryData d = {0};
 
 	if (!e->privacy)
-		return bytes_in(a, path, bytes);
+		return hr__bytes_in(a, path, bytes);
 	d.data = bytes ? hr_arena_alloc(a, hr_privacy_room(bytes)) : NULL;
 	if (d.data)
 		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
@@ -83,7 +74,7 @@ ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena 
 		bytes = hr_privacy_command(e->privacy, line, bytes);
 	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
 		return hr__kept_path(e, a, line, bytes);
-	return bytes_in(a, line, bytes);
+	return hr__bytes_in(a, line, bytes);
 }
 
 static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t **ret)
@@ -104,7 +95,7 @@ static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct h
 
 	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
 		n += p->id.excluded[kind] != 0;
-	rows = n ? rows_of(o, n, sizeof(*rows), &m->excluded) : NULL;
+	rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->excluded);
 	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS && rows; kind++) {
 		Headrace__Excluded *row;
 		const char *pattern;
@@ -114,7 +105,7 @@ static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct h
 		row = &rows[m->n_excluded++];
 		headrace__excluded__init(row);
 		pattern = hr__excluded_pattern(p, kind, &bytes);
-		row->pattern = bytes_of(o, pattern, bytes);
+		row->pattern = hr__bytes_in(&o->arena, pattern, bytes);
 		row->opens = p->id.excluded[kind];
 	}
 }
@@ -163,7 +154,7 @@ static void emit_processes(struct hr_engine *e)
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
 		headrace__processes__init(m);
-		rows = rows_of(o, n, sizeof(*rows), &m->rows);
+		rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->rows);
 		for (p = e->first; p && rows; p = p->next) {
 			if (!p->dirty)
 				continue;
@@ -190,7 +181,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 	e->mounts.unsent = false;
 	if (!n)
 		return;
-	rows = rows_of(o, n, sizeof(*rows), &m->mounts);
+	rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->mounts);
 	for (uint32_t i = 0; i < e->mounts.n && rows; i++) {
 		struct hr_mount *c = &e->mounts.v[i];
 		Headrace__Mount *row;
@@ -223,7 +214,7 @@ static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
 		headrace__paths__init(m);
-		rows = rows_of(o, to - from, sizeof(*rows), &m->rows);
+		rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
 		for (uint32_t i = from; i < to && rows; i++) {
 			const struct hr_fresh_path *f = &paths->fresh[i];
 			const struct hr_path *path = &paths->v[f->path];
@@ -321,7 +312,7 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 
 	for (uint32_t k = from; k < to; k++)
 		n += t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides;
-	rows = n ? rows_of(o, n, sizeof(*rows), ret) : NULL;
+	rows = hr__rows_in(&o->arena, n, sizeof(*rows), ret);
 	for (uint32_t k = from; k < to && rows; k++)
 		if (t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides)
 			fill_rollup(o, &rows[used++], &t->v[k]);
@@ -440,7 +431,7 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 		m = hr_arena_alloc(&o->arena, sizeof(*m));
 		if (m) {
 			headrace__file_records__init(m);
-			rows = rows_of(o, some, sizeof(*rows), &m->rows);
+			rows = hr__rows_in(&o->arena, some, sizeof(*rows), &m->rows);
 			for (size_t i = 0; i < some && rows; i++) {
 				prefetch_filerec(e, indexes, n, i + EMIT_AHEAD);
 				fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
@@ -468,7 +459,7 @@ void hr__emit_losses(struct hr_engine *e)
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
 		headrace__loss__init(m);
-		rows = rows_of(o, l->n, sizeof(*rows), &m->rows);
+		rows = hr__rows_in(&o->arena, l->n, sizeof(*rows), &m->rows);
 		for (uint32_t i = 0; i < l->n && rows; i++) {
 			Headrace__LossRow *row = &rows[m->n_rows++];
 
@@ -539,7 +530,6 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
 
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
 {
-	static const char *const names[] = {"off", "counters", "trace"};
 	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_LEVELS);
 	Headrace__Levels *m;
 
@@ -548,7 +538,7 @@ void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
 		headrace__levels__init(m);
-		m->level = hr_arena_text(&o->arena, names[e->level]);
+		m->level = hr_arena_text(&o->arena, hr_level_name(e->level));
 		m->start_ns = e->level_since_ns;
 		m->end_ns = end_ns;
 		o->frame.levels = m;

@@ -2,6 +2,7 @@
 /* A picture of the engine's state (live.h), and how what it sends is added up. */
 #include <errno.h>
 
+#include "common/level.h"
 #include "daemon/state.h"
 
 #define PROCESSES_MOST 4096u
@@ -70,27 +71,6 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
 
 /* ---- a picture -------------------------------------------------------------------------------------- */
 
-/* n messages and the array of pointers to them, as protobuf-c wants it; NULL: nothing to show, or no memory. */
-static void *list(struct hr_live_picture *p, size_t n, size_t size, void *ret_pointers)
-{
-	uint8_t *v = n ? hr_arena_alloc(&p->arena, n * size) : NULL;
-	void **pointers = v ? hr_arena_alloc(&p->arena, n * sizeof(void *)) : NULL;
-
-	for (size_t i = 0; i < n && pointers; i++)
-		pointers[i] = v + i * size;
-	*(void **)ret_pointers = pointers;
-	return pointers ? v : NULL;
-}
-
-static ProtobufCBinaryData bytes_of(struct hr_live_picture *p, const void *data, size_t bytes)
-{
-	ProtobufCBinaryData d = {bytes, hr_arena_copy(&p->arena, data, bytes)};
-
-	if (!d.data)
-		d.len = 0;
-	return d;
-}
-
 static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
 			 Headrace__LiveProcess *m, const struct hr_proc *of)
 {
@@ -116,7 +96,7 @@ static void fill_ended(struct hr_live_picture *p, Headrace__LiveProcess *m,
 	m->rank_plus1 = of->rank_plus1;
 	m->local_rank_plus1 = of->local_plus1;
 	m->worker_plus1 = of->worker_plus1;
-	m->name = bytes_of(p, of->name, strlen(of->name));
+	m->name = hr__bytes_in(&p->arena, of->name, strlen(of->name));
 	m->start_ns = of->start_ns;
 	m->end_ns = of->end_ns;
 	m->ended = of->ended;
@@ -131,7 +111,7 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 		live += of->end_ns == 0;
 	most = live < PROCESSES_MOST ? live : PROCESSES_MOST;
 	p->m.processes_cut = (uint32_t)(live - most);
-	rows = list(p, most + e->live.n_ended, sizeof(*rows), &p->m.processes);
+	rows = hr__rows_in(&p->arena, most + e->live.n_ended, sizeof(*rows), &p->m.processes);
 	for (const struct hr_proc *of = e->first; of && rows && n < most; of = of->next) {
 		if (of->end_ns)
 			continue;
@@ -194,7 +174,8 @@ static void fill_row(struct hr_live_picture *p, Headrace__LiveRow *m, const stru
 static void add_rows(struct hr_engine *e, struct hr_live_picture *p)
 {
 	struct hr_live_row *v = sums(e);
-	Headrace__LiveRow *rows = list(p, v ? e->live.n : 0, sizeof(*rows), &p->m.rows);
+	Headrace__LiveRow *rows =
+	    hr__rows_in(&p->arena, v ? e->live.n : 0, sizeof(*rows), &p->m.rows);
 
 	for (uint32_t i = 0; i < e->live.n && rows; i++)
 		fill_row(p, &rows[p->m.n_rows++], &v[i]);
@@ -209,7 +190,7 @@ static void add_mounts(const struct hr_engine *e, struct hr_live_picture *p)
 
 	for (uint32_t i = 0; i < e->mounts.n; i++)
 		n += e->mounts.v[i].id && e->mounts.v[i].path;
-	rows = list(p, n, sizeof(*rows), &p->m.mounts);
+	rows = hr__rows_in(&p->arena, n, sizeof(*rows), &p->m.mounts);
 	for (uint32_t i = 0; i < e->mounts.n && rows; i++) {
 		const struct hr_mount *of = &e->mounts.v[i];
 		Headrace__LiveMount *m = &rows[p->m.n_mounts];
@@ -246,7 +227,7 @@ static void add_use(struct hr_live_picture *p, Headrace__LiveUse *rows, const st
 static void add_uses(const struct hr_engine *e, struct hr_live_picture *p)
 {
 	const struct hr_filerecs *f = &e->filerecs;
-	Headrace__LiveUse *rows = list(p, f->live, sizeof(*rows), &p->m.uses);
+	Headrace__LiveUse *rows = hr__rows_in(&p->arena, f->live, sizeof(*rows), &p->m.uses);
 	uint32_t first[] = {f->open.oldest, f->idle.oldest};
 
 	for (int k = 0; k < 2 && rows; k++)
@@ -323,7 +304,7 @@ static void add_files(const struct hr_engine *e, struct hr_live_picture *p)
 {
 	struct hr_map64 wanted = {0};
 	Headrace__LiveFile *rows =
-	    list(p, p->m.n_uses + p->m.n_in_flight, sizeof(*rows), &p->m.files);
+	    hr__rows_in(&p->arena, p->m.n_uses + p->m.n_in_flight, sizeof(*rows), &p->m.files);
 
 	if (!rows)
 		return;
@@ -360,7 +341,7 @@ static uint32_t file_of(const struct hr_engine *e, const struct hr_proc *p, uint
 static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, uint64_t now_ns,
 			  const struct hr_live_cell *cells, size_t n)
 {
-	Headrace__LiveInFlight *rows = list(p, n, sizeof(*rows), &p->m.in_flight);
+	Headrace__LiveInFlight *rows = hr__rows_in(&p->arena, n, sizeof(*rows), &p->m.in_flight);
 
 	for (size_t i = 0; i < n && rows; i++) {
 		const struct hr_inflight *cell = &cells[i].cell;
@@ -388,7 +369,6 @@ static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, 
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,
 		   const struct hr_live_cell *cells, size_t n, struct hr_live_picture **ret)
 {
-	static const char *const levels[] = {"off", "counters", "trace"};
 	struct hr_live_picture *p = calloc(1, sizeof(*p));
 
 	if (!p)
@@ -396,7 +376,7 @@ int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,
 	headrace__live_job__init(&p->m);
 	p->m.boot_ns = now->boot_ns;
 	p->m.real_ns = now->real_ns;
-	p->m.level = hr_arena_text(&p->arena, levels[e->level]);
+	p->m.level = hr_arena_text(&p->arena, hr_level_name(e->level));
 	p->m.name = hr_arena_text(&p->arena, e->job ? e->job->name : "");
 	p->m.since_ns = e->live.since_ns;
 	p->m.whole = e->live.whole && !e->live.failed;

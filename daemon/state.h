@@ -202,6 +202,13 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
+/*
+ * emit.c: n messages and the array of pointers to them, as protobuf-c wants it. Returns the messages; NULL: there are none, or no
+ * memory.
+ */
+void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
+ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
+
 /* What is to be kept of a path, of a command line (privacy.h), in memory of the arena's. */
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes);
