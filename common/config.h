@@ -88,6 +88,15 @@ int hr_config_load(const struct hr_config_source *from, void *config);
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
 			  void (*say)(const char *text));
 
+/* What must hold of a configuration, and what is said when it does not. */
+struct hr_config_rule {
+	bool broken;
+	const char *text;
+};
+
+/* Says all that are broken; false when any is. */
+bool hr_config_rules(const struct hr_config_rule *rules, size_t n, void (*say)(const char *text));
+
 /* One key by name. */
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error);

@@ -99,6 +99,18 @@ int hr_config_load(const struct hr_config_source *from, void *config)
 	return r < 0 ? r : flags;
 }
 
+bool hr_config_rules(const struct hr_config_rule *rules, size_t n, void (*say)(const char *text))
+{
+	bool good = true;
+
+	for (size_t i = 0; i < n; i++) {
+		if (rules[i].broken)
+			say(rules[i].text);
+		good &= !rules[i].broken;
+	}
+	return good;
+}
+
 /* ---- a reload ------------------------------------------------------------------------------------ */
 
 static size_t size_of(enum hr_config_type type)

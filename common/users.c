@@ -6,43 +6,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/text.h"
+
 #define ENTRY_BYTES (64u << 10) /* groups list their members */
 #define GROUPS_MAX  4096
 
-static bool take_user(const struct passwd *found, struct hr_user *ret)
+/* By name, or by number where that is NULL. */
+static bool find(const char *name, uid_t uid, struct hr_user *ret)
 {
-	if (!found)
-		return false;
-	ret->uid = found->pw_uid;
-	ret->gid = found->pw_gid;
-	return snprintf(ret->name, sizeof(ret->name), "%s", found->pw_name) <
-	       (int)sizeof(ret->name);
+	char *buf = malloc(ENTRY_BYTES);
+	struct passwd entry, *found = NULL;
+	bool whole = false;
+
+	if (buf && name)
+		(void)getpwnam_r(name, &entry, buf, ENTRY_BYTES, &found);
+	else if (buf)
+		(void)getpwuid_r(uid, &entry, buf, ENTRY_BYTES, &found);
+	if (found) {
+		ret->uid = found->pw_uid;
+		ret->gid = found->pw_gid;
+		whole = snprintf(ret->name, sizeof(ret->name), "%s", found->pw_name) <
+			(int)sizeof(ret->name);
+	}
+	free(buf);
+	return whole;
 }
 
 bool hr_user_by_id(uid_t uid, struct hr_user *ret)
 {
-	char *buf = malloc(ENTRY_BYTES);
-	struct passwd entry, *found = NULL;
-	bool taken;
-
-	if (buf)
-		(void)getpwuid_r(uid, &entry, buf, ENTRY_BYTES, &found);
-	taken = take_user(found, ret);
-	free(buf);
-	return taken;
+	return find(NULL, uid, ret);
 }
 
 bool hr_user_by_name(const char *name, struct hr_user *ret)
 {
-	char *buf = malloc(ENTRY_BYTES);
-	struct passwd entry, *found = NULL;
-	bool taken;
-
-	if (buf)
-		(void)getpwnam_r(name, &entry, buf, ENTRY_BYTES, &found);
-	taken = take_user(found, ret);
-	free(buf);
-	return taken;
+	return find(name, 0, ret);
 }
 
 bool hr_group_by_name(const char *name, gid_t *ret)
@@ -78,6 +75,6 @@ bool hr_user_is_operator(uid_t uid, const char *operators)
 
 	if (uid == 0)
 		return true;
-	return operators && *operators && hr_group_by_name(operators, &group) &&
+	return hr_text_given(operators) && hr_group_by_name(operators, &group) &&
 	       hr_user_by_id(uid, &user) && hr_user_in_group(&user, group);
 }

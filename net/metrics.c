@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/now.h"
 #include "common/text.h"
 #include "net/address.h"
@@ -382,4 +383,19 @@ void hr_metrics_close(struct hr_metrics *m)
 	while (m->clients)
 		leave(m->clients);
 	uv_close(&m->io.handle, on_listener_closed);
+}
+
+struct hr_metrics *hr_metrics_serve(uv_loop_t *loop, const struct hr_metrics_config *config)
+{
+	struct hr_metrics *m = NULL;
+	char *error = NULL;
+
+	if (!hr_text_given(config->address))
+		return NULL;
+	if (hr_metrics_open(loop, config, &m, &error) < 0)
+		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: no memory");
+	else
+		hr_log(HR_LOG_INFO, "metrics at %s", hr_metrics_address(m));
+	free(error);
+	return m;
 }

@@ -52,6 +52,8 @@ struct hr_metrics_config {
 /* Listens. Failures: *ret_error, malloc'ed, says for people what is wrong. */
 int hr_metrics_open(uv_loop_t *loop, const struct hr_metrics_config *config,
 		    struct hr_metrics **ret, char **ret_error);
+/* The same for a daemon, which runs on without: its log says where they are, or why not. NULL, too, where no address is given. */
+struct hr_metrics *hr_metrics_serve(uv_loop_t *loop, const struct hr_metrics_config *config);
 const char *hr_metrics_address(const struct hr_metrics *m); /* with the port that 0 became */
 void hr_metrics_close(struct hr_metrics *m);		    /* accepts NULL */
 

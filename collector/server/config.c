@@ -78,18 +78,12 @@ const struct hr_config_key hr_collector_keys[] = {
 };
 const size_t hr_collector_n_keys = sizeof(hr_collector_keys) / sizeof(hr_collector_keys[0]);
 
-/* What must hold, and what is said when it does not. */
-struct rule {
-	bool broken;
-	const char *text;
-};
-
 bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text))
 {
 	struct hr_address listen[HR_ADDRESSES_MAX];
-	bool tls = hr_text_given(c->tls_cert), good = true;
+	bool tls = hr_text_given(c->tls_cert);
 	size_t n;
-	const struct rule rules[] = {
+	const struct hr_config_rule rules[] = {
 	    {!hr_text_given(c->store), "store names no folder"},
 	    {!hr_text_given(c->listen) ||
 		 hr_address_parse_list(c->listen, listen, HR_ADDRESSES_MAX, &n) < 0,
@@ -111,10 +105,5 @@ bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(
 	};
 
 	_Static_assert(HR_ADDRESSES_MAX == 16, "the text of `listen` says how many");
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		if (rules[i].broken)
-			say(rules[i].text);
-		good &= !rules[i].broken;
-	}
-	return good;
+	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), say);
 }

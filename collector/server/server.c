@@ -17,6 +17,7 @@
 #include "collector/store.h"
 #include "common/host.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "daemon/fdstore.h"
 
 #define TICK_MS	     1000u
@@ -176,7 +177,7 @@ static int load_tls(const struct hr_collector_config *c, struct hr_tls **ret)
 	int r;
 
 	*ret = NULL;
-	if (!c->tls_cert || !*c->tls_cert)
+	if (!hr_text_given(c->tls_cert))
 		return 0;
 	r = hr_tls_new(&files, true, ret, &error);
 	if (r < 0)
@@ -383,15 +384,8 @@ static void open_metrics(struct server *s)
 						 .version = HEADRACE_VERSION,
 						 .write = write_metrics,
 						 .self = s};
-	char *error = NULL;
 
-	if (!config.address || !*config.address)
-		return;
-	if (hr_metrics_open(&s->loop, &config, &s->metrics, &error) < 0)
-		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: no memory");
-	else
-		hr_log(HR_LOG_INFO, "metrics at %s", hr_metrics_address(s->metrics));
-	free(error);
+	s->metrics = hr_metrics_serve(&s->loop, &config);
 }
 
 static void start_handles(struct server *s)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "common/text.h"
 #include "daemon/privacy.h"
@@ -85,18 +86,12 @@ const struct hr_config_key hr_service_keys[] = {
 };
 const size_t hr_service_n_keys = sizeof(hr_service_keys) / sizeof(hr_service_keys[0]);
 
-/* What must hold, and what is said when it does not. */
-struct rule {
-	bool broken;
-	const char *text;
-};
-
 bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text))
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
-	bool tls = hr_text_given(c->tls_cert), good = true;
+	bool tls = hr_text_given(c->tls_cert);
 	size_t n;
-	const struct rule rules[] = {
+	const struct hr_config_rule rules[] = {
 	    {!hr_text_given(c->runtime) || c->runtime[0] != '/' ||
 		 strlen(c->runtime) > HR_SERVICE_PATH_MOST,
 	     "runtime is an absolute path of at most 60 bytes"},
@@ -120,12 +115,7 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*say)(cons
 	};
 
 	_Static_assert(HR_SERVICE_PATH_MOST == 60 && HR_ADDRESSES_MAX == 16, "the texts say so");
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		if (rules[i].broken)
-			say(rules[i].text);
-		good &= !rules[i].broken;
-	}
-	return good;
+	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), say);
 }
 
 /* Of the folder, or where it will be made. */
@@ -147,6 +137,12 @@ static bool in_memory(const char *path)
 
 void hr_service_config_settle(struct hr_service_config *c)
 {
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (c->max_user_ring_bytes == 0)
+		c->max_user_ring_bytes = memory / 8;
+	if (c->max_node_ring_bytes == 0)
+		c->max_node_ring_bytes = memory / 4;
 	if (c->spool_bytes == 0)
 		c->spool_bytes = in_memory(c->spool) ? UINT64_C(256) << 20 : UINT64_C(4) << 30;
 }

@@ -19,14 +19,13 @@
 #include "net/metrics.h"
 #include "proto/abi.h"
 
-#define JOB_BYTES    256u
-#define SERVICE_PATH 256u /* of a job's file: below `runtime` */
-#define JOB_PREFIX   20u
-#define GUESTS_MOST  1024u /* connections of shims that have not said hello */
-#define GUEST_MS     1000u
-#define ASKERS_MOST  256u  /* connections to control.sock, and as many of root */
-#define ASKERS_EACH  32u   /* of one user */
-#define ASKER_MS     5000u /* for saying what is asked */
+#define JOB_BYTES   256u
+#define JOB_PREFIX  20u
+#define GUESTS_MOST 1024u /* connections of shims that have not said hello */
+#define GUEST_MS    1000u
+#define ASKERS_MOST 256u  /* connections to control.sock, and as many of root */
+#define ASKERS_EACH 32u	  /* of one user */
+#define ASKER_MS    5000u /* for saying what is asked */
 
 /* What only grows: keys of a worker's messages, and fields. */
 #define COUNTS(X)                                                                                  \
@@ -174,8 +173,8 @@ struct job_spec { /* of a job that is to begin */
 struct job *sv__job_find(struct service *s, const char *id, int64_t attempt);
 /* "starting", "running", ...: of job_state. */
 const char *sv__job_state(enum job_state state);
-/* Its file (a private configuration, private.h); with a suffix, one that is being written. */
-void sv__job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH]);
+/* Opens its file (a private configuration, private.h) for reading. The descriptor, or -errno. */
+int sv__job_conf_open(const struct job *job);
 /* What systemd calls its descriptors begins with this. */
 void sv__job_prefix(const struct job *job, char ret[JOB_PREFIX]);
 /* The job of a process of `uid` that says so: the announced one of that name, else one of that user's own. */

@@ -20,6 +20,7 @@
 
 #define IDLE_LINGER_MS 0u
 #define IDLE_DRAIN_MS  30000u
+#define SERVICE_PATH   256u /* of a job's file: below `runtime` */
 
 /* ---- finding ---------------------------------------------------------------------------------------- */
 
@@ -72,7 +73,7 @@ static void count_unannounced(const struct service *s, uint32_t uid, unsigned *r
 
 /* ---- its file --------------------------------------------------------------------------------------- */
 
-void sv__job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH])
+static void job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH])
 {
 	snprintf(ret, SERVICE_PATH, "%s/%016" PRIx64 ".conf%s", job->service->jobs_folder, job->key,
 		 suffix);
@@ -92,8 +93,8 @@ static int write_conf(struct job *job, const struct hr_private_config *config)
 
 	if (r < 0)
 		return r;
-	sv__job_conf(job, "", path);
-	sv__job_conf(job, "~", fresh);
+	job_conf(job, "", path);
+	job_conf(job, "~", fresh);
 	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
@@ -107,15 +108,22 @@ static int write_conf(struct job *job, const struct hr_private_config *config)
 	return r;
 }
 
-static int read_conf(const struct job *job, struct hr_private_config *ret)
+int sv__job_conf_open(const struct job *job)
 {
 	char path[SERVICE_PATH];
-	int fd, r;
+	int fd;
 
-	sv__job_conf(job, "", path);
+	job_conf(job, "", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_conf(const struct job *job, struct hr_private_config *ret)
+{
+	int fd = sv__job_conf_open(job), r;
+
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = hr_private_config_read(fd, ret);
 	close(fd);
 	return r;
@@ -318,7 +326,7 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 	if (r < 0) {
 		hr_text_fail(r, ret_error, "job %s cannot be recorded: %s", spec->id,
 			     strerrordesc_np(-r));
-		sv__job_conf(job, "", path);
+		job_conf(job, "", path);
 		unlink(path);
 		drop(job);
 		return NULL;
@@ -493,7 +501,7 @@ void sv__job_forget(struct job *job)
 		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);
 		hr_fdstore_remove(name);
 	}
-	sv__job_conf(job, "", path);
+	job_conf(job, "", path);
 	unlink(path);
 	sv__askers_begun(
 	    job, "it is not recorded: its process has ended, the log of headraced says why");

@@ -26,13 +26,6 @@ static void add_use(struct use *u, const struct job *job)
 	u->ring_bytes += job->stats.ring_bytes + coming * MAP_BYTES;
 }
 
-static uint64_t memory_share(uint64_t limit, unsigned part)
-{
-	if (limit != 0)
-		return limit;
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / part;
-}
-
 static bool past(const struct use *u, uint64_t sessions, uint64_t ring_bytes, bool new_session,
 		 const char *whose, char ret_why[WHY_BYTES])
 {
@@ -57,10 +50,10 @@ bool sv__limit_reached(const struct job *job, bool new_session, char ret_why[WHY
 		if (other->uid == job->uid)
 			add_use(&user, other);
 	}
-	return past(&user, c->max_user_sessions, memory_share(c->max_user_ring_bytes, 8),
-		    new_session, "user", ret_why) ||
-	       past(&node, c->max_node_sessions, memory_share(c->max_node_ring_bytes, 4),
-		    new_session, "node", ret_why);
+	return past(&user, c->max_user_sessions, c->max_user_ring_bytes, new_session, "user",
+		    ret_why) ||
+	       past(&node, c->max_node_sessions, c->max_node_ring_bytes, new_session, "node",
+		    ret_why);
 }
 
 void sv__limit_start(struct job *job, int door)

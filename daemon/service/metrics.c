@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "common/text.h"
 #include "daemon/service/internal.h"
 
 #define COUNTER HR_METRIC_COUNTER
@@ -128,7 +127,7 @@ static void write_sending(const struct service *s, FILE *out)
 {
 	uint64_t frames = 0, oldest_ms = 0, sessions = 0;
 	unsigned unconnected = 0, failing = 0;
-	bool sends = s->c->collectors && s->c->collectors[0] != '\0';
+	bool sends = hr_text_given(s->c->collectors);
 
 	for (const struct job *job = s->jobs; job; job = job->next) {
 		uint64_t ms = job->stats.unsent_ms;
@@ -236,13 +235,6 @@ void sv__metrics_open(struct service *s)
 						 .version = HEADRACE_VERSION,
 						 .write = write_all,
 						 .self = s};
-	char *error = NULL;
 
-	if (!s->c->metrics || s->c->metrics[0] == '\0')
-		return;
-	if (hr_metrics_open(&s->loop, &config, &s->metrics, &error) < 0)
-		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: no memory");
-	else
-		hr_log(HR_LOG_INFO, "metrics at %s", hr_metrics_address(s->metrics));
-	free(error);
+	s->metrics = hr_metrics_serve(&s->loop, &config);
 }

@@ -44,7 +44,7 @@ static void become_uplink(const struct service *s)
 	int n = 8;
 	sigset_t none;
 
-	if (s->c->tls_cert && s->c->tls_cert[0] != '\0') {
+	if (hr_text_given(s->c->tls_cert)) {
 		argv[n++] = (char[]){"--tls-cert"};
 		argv[n++] = s->c->tls_cert;
 		argv[n++] = (char[]){"--tls-key"};
@@ -62,7 +62,7 @@ static void keep_uplink(struct service *s)
 {
 	uint64_t now = sv__now_ms(s);
 
-	if (s->uplink != 0 || !s->c->collectors || s->c->collectors[0] == '\0' ||
+	if (s->uplink != 0 || !hr_text_given(s->c->collectors) ||
 	    (s->uplink_ms != 0 && now - s->uplink_ms < UPLINK_AGAIN_MS) ||
 	    access(s->c->spool, F_OK) < 0)
 		return;

@@ -251,13 +251,10 @@ static int start(struct job *job, int conf)
 
 int sv__worker_start(struct job *job)
 {
-	char path[SERVICE_PATH];
-	int conf, r;
+	int conf = sv__job_conf_open(job), r;
 
-	sv__job_conf(job, "", path);
-	conf = open(path, O_RDONLY | O_CLOEXEC);
 	if (conf < 0)
-		return -errno;
+		return conf;
 	r = start(job, conf);
 	close(conf);
 	return r;
