@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may open which stream, and what is refused, without sockets. */
+#include "tests/collector/ingest_rig.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* ---- who may -------------------------------------------------------------------------------- */
+
+static void test_takeover(void **state)
+{
+	struct rig rig;
+	struct end older, newer, thief;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open(&rig, &older, "n1", 1);
+	end_losses(&older, 2, 5);
+	end_marked(&older, 5);
+	end_open_as(&rig, &thief, "n1", 6, &ingest_anything, 0, 0);
+	end_nacked(&thief, 1, "denied");
+	assert_true(thief.last.closed && thief.last.alarm);
+	end_open_as(&rig, &newer, "n1", 5, &ingest_anything, 0, 0);
+	end_marked(&newer, 5);
+	end_nacked(&older, 1, "in_use");
+	assert_true(older.last.closed);
+	end_losses(&older, 6, 7); /* nobody's */
+	end_losses(&newer, 6, 9);
+	end_marked(&newer, 9);
+	hr_ingest_close(older.channel);
+	hr_ingest_close(thief.channel);
+	end_losses(&newer, 10, 10); /* the older one's end is not the newer one's */
+	end_marked(&newer, 10);
+	hr_ingest_close(newer.channel);
+	ingest_stop(&rig);
+	frames_check(rig.store, "7", "n1", 10);
+}
+
+/* The secret outlives the collector. */
+static void test_denied_later(void **state)
+{
+	struct hr_stream_state s;
+	struct rig rig;
+	struct end e;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open(&rig, &e, "n1", 1);
+	end_losses(&e, 2, 5);
+	end_marked(&e, 5);
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open_as(&rig, &e, "n1", 6, &ingest_anything, 0, 0);
+	end_nacked(&e, 1, "denied");
+	hr_ingest_close(e.channel);
+	end_open(&rig, &e, "n1", 5);
+	assert_int_equal(frames_state(rig.store, "7", &s), 0);
+	assert_true(s.has_secret && s.connected && !s.uid_known);
+	assert_string_equal(s.peer, "node n1");
+	assert_true(s.heard_ns > UINT64_C(1600000000000000000));
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	assert_int_equal(frames_state(rig.store, "7", &s), 0);
+	assert_false(s.connected);
+	assert_int_equal(s.mark, 5);
+}
+
+/* A stream that a run wrote into the store has no owner who could show that it is theirs. */
+static void test_denied_of_a_run(void **state)
+{
+	struct hr_stream_id id = ingest_stream("n1");
+	struct hr_writer *w;
+	struct rig rig;
+	struct end e;
+
+	assert_int_equal(hr_writer_open(help_path(state, "store"), &id, &w, NULL), 0);
+	assert_int_equal(help_append_loss(w, 2), 0);
+	assert_int_equal(hr_writer_close(w), 0);
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open_as(&rig, &e, "n1", 5, &ingest_anything, 0, 0);
+	end_nacked(&e, 1, "denied");
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	frames_check(rig.store, "7", "n1", 2);
+}
+
+static void test_users(void **state)
+{
+	const struct hr_ingest_right ada = {.own_jobs = true, .uid = 1000, .peer = "user ada"};
+	const struct hr_ingest_right bob = {.own_jobs = true, .uid = 1001, .peer = "user bob"};
+	struct hr_stream_state s;
+	struct rig rig;
+	struct end e, other;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open_as(&rig, &e, "n1", 5, &ada, 0, 0);
+	assert_int_equal(e.opened, 1);
+	end_send(&e, frame_job(2, 1000));
+	end_marked(&e, 2);
+	end_open_as(&rig, &other, "n1", 5, &bob, 0, 0); /* even with the secret */
+	end_nacked(&other, 1, "denied");
+	hr_ingest_close(other.channel);
+	end_open_as(&rig, &other, "n2", 5, &bob, 0, 0); /* nor another stream of her job */
+	end_nacked(&other, 1, "denied");
+	assert_non_null(strstr(other.text, "choose another name"));
+	hr_ingest_close(other.channel);
+	end_send(&e, frame_job(3, 1001)); /* nor may she pretend to be him */
+	end_nacked(&e, 1, "denied");
+	assert_true(e.last.closed);
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	assert_int_equal(frames_state(rig.store, "7", &s), 0);
+	assert_true(s.uid_known);
+	assert_int_equal(s.uid, 1000);
+	frames_check(rig.store, "7", "n1", 2);
+}
+
+/* A node's daemon speaks for any user: the first JobEvent says whose job it is. */
+static void test_uid_of_a_node(void **state)
+{
+	struct hr_stream_state s;
+	struct rig rig;
+	struct end e;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open(&rig, &e, "n1", 1);
+	end_send(&e, frame_job(2, 1234));
+	end_send(&e, frame_job(3, 4321));
+	end_marked(&e, 3);
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	assert_int_equal(frames_state(rig.store, "7", &s), 0);
+	assert_true(s.uid_known);
+	assert_int_equal(s.uid, 1234);
+}
+
+/* ---- hostile --------------------------------------------------------------------------------- */
+
+static void test_malformed(void **state)
+{
+	struct hr_stream_id other_id = ingest_stream("n9");
+	struct rig rig;
+	struct end e, honest;
+	struct frame bad[] = {frame_garbage(),
+			      frame_loss(0),
+			      frame_index(3),
+			      frame_index(0),
+			      frame_start(3, &other_id),
+			      frame_start(1, &other_id),
+			      frame_bomb(3, 4000000)};
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open(&rig, &honest, "n2", 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		end_open(&rig, &e, "n1", i == 0 ? 1 : 2);
+		end_losses(&e, 2, 2);
+		end_send(&e, bad[i]);
+		end_losses(&e, 3, 3); /* the channel is over */
+		end_nacked(&e, 1, "malformed");
+		assert_true(e.last.closed && e.last.alarm);
+		end_losses(&honest, i + 2, i + 2);
+		end_marked(&honest, i + 2);
+		hr_ingest_close(e.channel);
+	}
+	hr_ingest_close(honest.channel);
+	ingest_stop(&rig);
+	frames_check(rig.store, "7", "n1", 2);
+	frames_check(rig.store, "7", "n2", sizeof(bad) / sizeof(bad[0]) + 1);
+}
+
+static void test_odd_opens(void **state)
+{
+	struct rig rig;
+	struct end e;
+	char name[300];
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	end_open_as(&rig, &e, name, 5, &ingest_anything, 0, 0);
+	end_nacked(&e, 1, "malformed");
+	hr_ingest_close(e.channel);
+	end_open_as(&rig, &e, "", 5, &ingest_anything, 0, 0);
+	end_nacked(&e, 1, "malformed");
+	hr_ingest_close(e.channel);
+	end_open_as(&rig, &e, "../../x", 5, &ingest_anything, 0, 0);
+	assert_int_equal(e.opened, 1);
+	hr_ingest_close(e.channel);
+	end_open_as(&rig, &e, "n1", 5, &ingest_anything, 80, 9);
+	end_nacked(&e, 1, "behind");
+	hr_ingest_close(e.channel);
+	end_open(&rig, &e, "n1", 1);
+	end_losses(&e, 2, 9);
+	end_marked(&e, 9);
+	hr_ingest_close(e.channel);
+	end_open_as(&rig, &e, "n1", 5, &ingest_anything, 1, 4); /* a spool that has lost its end */
+	end_nacked(&e, 1, "behind");
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	frames_check(rig.store, "7", "../../x", 1);
+}
+
+/* Failover: another collector has acknowledged what the daemon has forgotten. */
+static void test_begun_elsewhere(void **state)
+{
+	struct rig rig;
+	struct end e;
+	uint64_t last;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open_as(&rig, &e, "n1", 5, &ingest_anything, 8, 9);
+	assert_int_equal(e.opened, 1);
+	assert_int_equal(e.mark, 7);
+	end_losses(&e, 8, 9);
+	end_marked(&e, 9);
+	hr_ingest_close(e.channel);
+	end_open_as(&rig, &e, "n1", 5, &ingest_anything, 20, 25);
+	assert_int_equal(e.mark, 19);
+	end_losses(&e, 20, 21);
+	end_marked(&e, 21);
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	assert_true(frames_first(rig.store, "7", "n1", &last) <= 8);
+	assert_int_equal(last, 21);
+}
+
+static void test_newer_kinds(void **state)
+{
+	struct rig rig;
+	struct end e;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open(&rig, &e, "n1", 1);
+	end_losses(&e, 2, 2);
+	end_send(&e, frame_newer(3));
+	end_losses(&e, 4, 4);
+	end_marked(&e, 4);
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+	frames_check(rig.store, "7", "n1", 4);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(test_takeover),  T(test_denied_later),	T(test_denied_of_a_run),
+	    T(test_users),     T(test_uid_of_a_node),	T(test_malformed),
+	    T(test_odd_opens), T(test_begun_elsewhere), T(test_newer_kinds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
