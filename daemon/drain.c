@@ -15,6 +15,8 @@
 #define SLEEP_DEAF_NS                                                                              \
 	UINT64_C(2000000) /* the same, when a ring fills whose owner cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
+#define REST_RING_NS  UINT64_C(100000) /* more for each ring, when nothing comes */
+#define SLEEP_REST_NS UINT64_C(500000000)
 /* Found by one sweep: no time to sleep. Many rings have much to say, and none of them is in a hurry before it rings the bell. */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
@@ -194,6 +196,7 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found)
 {
 	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
 	uint64_t busy_ns = d->deaf_full ? SLEEP_DEAF_NS : SLEEP_BUSY_NS + d->rings * SLEEP_RING_NS;
+	uint64_t rest_ns = least(SLEEP_IDLE_NS + d->rings * REST_RING_NS, SLEEP_REST_NS);
 	struct timespec t = {0};
 
 	if (found > BUSY_SLOTS + (uint64_t)d->rings * BUSY_RING_SLOTS)
@@ -201,7 +204,7 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found)
 	else if (found)
 		d->sleep_ns = least(d->sleep_ns * 3 / 2, least(busy_ns, SLEEP_IDLE_NS));
 	else
-		d->sleep_ns = least(d->sleep_ns * 2, SLEEP_IDLE_NS);
+		d->sleep_ns = least(d->sleep_ns * 2, rest_ns);
 	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!asked(d) && !pressed(d)) {
