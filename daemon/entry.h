@@ -42,7 +42,8 @@ enum hr_entry_kind {
 	HR_ENTRY_NOTE,	   /* a loss that the daemon noticed by itself */
 	HR_ENTRY_DESELECT, /* a process turned out to be of a rank that nobody asked for */
 	HR_ENTRY_EXCLUDED, /* opens that default excludes left out */
-	HR_ENTRY_PRIVACY   /* what is hidden from here on; behind START, and in a snapshot */
+	HR_ENTRY_PRIVACY,  /* what is hidden from here on; behind START, and in a snapshot */
+	HR_ENTRY_KERNEL	   /* what the kernel has added up for one process */
 };
 
 struct hr_entry {
@@ -93,6 +94,9 @@ struct hr_run {
 	uint32_t count; /* slots; a torn one is all zero */
 	uint64_t first; /* absolute index of the first */
 };
+
+/* hr_run.map of records that probes made (docs/probes.md), not a client. */
+#define HR_MAP_KERNEL UINT16_MAX
 
 /* RECORDS: runs, then all their slots in the same order. */
 struct hr_entry_records {
@@ -197,6 +201,25 @@ struct hr_entry_excluded {
 	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
 };
 
+/* KERNEL. `file`: the hash of a path that an earlier record of this process has named, 0: none. */
+struct hr_kernel_row {
+	uint64_t file;
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+	uint16_t op;
+	uint16_t cause; /* enum hr_cause */
+	uint32_t spare;
+};
+
+struct hr_entry_kernel {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t n;
+	struct hr_kernel_row rows[];
+};
+
 struct hr_entry_seal {
 	struct hr_entry h;
 };
@@ -232,6 +255,7 @@ static inline uint64_t hr_entry_least(uint32_t kind)
 	    [HR_ENTRY_DESELECT] = sizeof(struct hr_entry_deselect),
 	    [HR_ENTRY_EXCLUDED] = sizeof(struct hr_entry_excluded),
 	    [HR_ENTRY_PRIVACY] = sizeof(struct hr_entry_privacy),
+	    [HR_ENTRY_KERNEL] = sizeof(struct hr_entry_kernel),
 	};
 
 	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;

@@ -311,9 +311,24 @@ enum hr_item_kind {
 	    3, /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
 	HR_ITEM_CWD = 4,
 	HR_ITEM_COUNTERS = 5, /* array of struct hr_counter: operations made while detached */
+	HR_ITEM_COVER = 7,    /* struct hr_item_cover: for probes (docs/probes.md) */
 	HR_ITEM_DEFAULTS =
 	    6 /* the default excludes that `excluded` counts one by one, in order, each ended by NUL */
 };
+
+/* Where probes find what a thread of this process is in the middle of. */
+struct hr_item_cover {
+	int64_t thread; /* from the thread pointer to the thread's struct hr_cover, bytes; the same in all threads */
+	uint64_t began_ticks; /* of the operation that attaches: it is the shim's, too. 0: none */
+};
+
+/* The head of the shim's thread-local memory. Programs in the kernel read it; it says nothing but of its own process. */
+struct hr_cover {
+	uint64_t nonce;
+	uint8_t slow[8]; /* [HR_COVER_EXITING] != 0: the process is exiting, stdio writes its buffers */
+	uint64_t ring;	 /* address of struct hr_ring_hdr, whose cell `inflight` says what surrounds the call; 0: none */
+};
+#define HR_COVER_EXITING 7
 
 struct hr_item_hdr {
 	uint16_t kind;
