@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * kernel.h - what the programs know of the kernel, and where kernels differ
+ *
+ * Only members that are used; libbpf finds their places in the BTF of the kernel at hand (CO-RE). `___` begins a flavour of a
+ * type: the same type as another kernel has it.
+ */
+#ifndef HEADRACE_BPF_KERNEL_H
+#define HEADRACE_BPF_KERNEL_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#define S_IFMT	0170000
+#define S_IFREG 0100000
+#define S_IFDIR 0040000
+#define S_IFBLK 0060000
+
+/* File systems of what is no file to anybody (linux/magic.h). */
+#define ANON_INODE_FS 0x09041934ul
+#define PID_FS	      0x50494446ul
+#define NS_FS	      0x6e736673ul
+
+#define O_APPEND      02000
+#define MAP_ANONYMOUS 0x20
+#define AT_FDCWD (-100)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct super_block {
+	uint32_t s_dev;
+	unsigned long s_magic;
+};
+
+struct inode {
+	uint16_t i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+	int mnt_id;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+	unsigned int f_flags;
+	int64_t f_pos;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+	unsigned long arg_start, arg_end, env_start, env_end;
+};
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct kuid {
+	uint32_t val;
+};
+
+struct cred {
+	struct kuid uid;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+};
+#define THREAD_POINTER(task) BPF_CORE_READ(task, thread.fsbase)
+
+struct pt_regs {
+	unsigned long r10, r9, r8, dx, si, di;
+};
+#define WORD1(regs) BPF_CORE_READ(regs, di)
+#define WORD2(regs) BPF_CORE_READ(regs, si)
+#define WORD3(regs) BPF_CORE_READ(regs, dx)
+#define WORD4(regs) BPF_CORE_READ(regs, r10)
+#define WORD5(regs) BPF_CORE_READ(regs, r8)
+#define WORD6(regs) BPF_CORE_READ(regs, r9)
+/* thread_info.status: a system call of the 32-bit table, whose numbers mean something else */
+#define TS_COMPAT 2u
+#else
+struct uw {
+	unsigned long tp_value;
+};
+struct thread_struct {
+	struct uw uw;
+};
+#define THREAD_POINTER(task) BPF_CORE_READ(task, thread.uw.tp_value)
+
+struct pt_regs {
+	uint64_t regs[31];
+};
+#define WORD1(r) BPF_CORE_READ(r, regs[0])
+#define WORD2(r) BPF_CORE_READ(r, regs[1])
+#define WORD3(r) BPF_CORE_READ(r, regs[2])
+#define WORD4(r) BPF_CORE_READ(r, regs[3])
+#define WORD5(r) BPF_CORE_READ(r, regs[4])
+#define WORD6(r) BPF_CORE_READ(r, regs[5])
+#endif
+
+struct thread_info {
+	uint32_t status;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	int pid, tgid;
+	uint64_t start_boottime;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	struct files_struct *files;
+	struct fs_struct *fs;
+	struct signal_struct *signal;
+	const struct cred *cred;
+	int exit_code;
+	struct thread_struct thread;
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+
+/* ---- io_uring */
+
+struct kiocb {
+	int64_t ki_pos;
+};
+
+struct io_rw {
+	struct kiocb kiocb;
+	uint32_t len;
+};
+
+struct io_cqe {
+	uint64_t user_data;
+	int32_t res;
+	int fd;
+};
+
+struct io_kiocb {
+	struct file *file;
+	uint8_t opcode;
+	struct io_cqe cqe;
+	uint64_t flags;
+};
+
+struct io_uring_cqe {
+	uint64_t user_data;
+	int32_t res;
+};
+
+/* ---- pages */
+
+struct address_space {
+	struct inode *host;
+};
+
+typedef struct {
+	unsigned long f;
+} memdesc_flags_t;
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long flags;
+	unsigned int _nr_pages;
+};
+
+struct folio___flags { /* 6.18 */
+	memdesc_flags_t flags;
+};
+
+struct folio___named { /* 6.1 to 6.14 */
+	unsigned int _folio_nr_pages;
+};
+
+#pragma clang attribute pop
+
+enum pageflags { PG_head = 6 };
+
+/* Bytes of a folio. */
+static inline uint64_t folio_bytes(struct folio *folio)
+{
+	unsigned long flags;
+	struct folio___flags *f = (void *)folio;
+	struct folio___named *n = (void *)folio;
+
+	if (bpf_core_field_exists(f->flags.f))
+		flags = BPF_CORE_READ(f, flags.f);
+	else
+		flags = BPF_CORE_READ(folio, flags);
+	if (!(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
+		return 4096;
+	if (bpf_core_field_exists(folio->_nr_pages))
+		return BPF_CORE_READ(folio, _nr_pages) * 4096ull;
+	if (bpf_core_field_exists(n->_folio_nr_pages))
+		return BPF_CORE_READ(n, _folio_nr_pages) * 4096ull;
+	return 4096;
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* names.h - which file it is: numbers of files, and the NAME records that say what they mean. Part of probe.bpf.c. */
+#ifndef HEADRACE_BPF_NAMES_H
+#define HEADRACE_BPF_NAMES_H
+
+struct name_text {
+	struct hr_probe_name head;
+	char text[2 * HR_PROBE_PATH]; /* components, then the path as given */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct name_text);
+} name_texts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, HR_PROBE_FILES);
+	__type(key, uint64_t);
+	__type(value, struct hr_file_name);
+} files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, HR_PROBE_FILES);
+	__type(key, struct hr_inode_key);
+	__type(value, struct hr_file_name);
+} inodes SEC(".maps");
+
+uint64_t last_name;
+
+/* On the way from a place up to the root of a process. Components, leaf first, each ended by NUL; the last may run over its part. */
+struct walk {
+	struct dentry *dentry, *root;
+	struct mount *mount, *root_mount;
+	uint32_t bytes;
+	uint32_t steps;
+	char text[HR_PROBE_PATH + 256];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+static inline struct mount *mount_of(struct vfsmount *mnt)
+{
+	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+/* One component, or from a mount to where it hangs; 0 at the end. Global, so that the verifier looks at it once, not for each step. */
+int walk_step(struct walk *w)
+{
+	struct dentry *here, *parent;
+	struct mount *mount, *above;
+	long n;
+
+	if (!w || (w->dentry == w->root && w->mount == w->root_mount))
+		return 0;
+	here = w->dentry;
+	mount = w->mount;
+	parent = BPF_CORE_READ(here, d_parent);
+	if (here == BPF_CORE_READ(mount, mnt.mnt_root)) {
+		above = BPF_CORE_READ(mount, mnt_parent);
+		if (above != mount) {
+			w->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+			w->mount = above;
+			return 1;
+		}
+		/* The top. What hangs nowhere (memfd) is its own top, and has a name. */
+		if (w->steps > 0)
+			return 0;
+	}
+	if (w->bytes >= HR_PROBE_PATH - 256)
+		return 0;
+	n = bpf_probe_read_kernel_str(w->text + (w->bytes & (HR_PROBE_PATH - 1)), 256,
+				      BPF_CORE_READ(here, d_name.name));
+	if (n <= 0)
+		return 0;
+	w->bytes += n;
+	w->steps++;
+	if (parent == here)
+		return 0;
+	w->dentry = parent;
+	return 1;
+}
+
+/* The components of a place, in memory that the next walk uses again. NULL: none. */
+static inline const struct walk *walk(struct task_struct *self, struct path *from)
+{
+	uint32_t zero = 0;
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+
+	if (!w)
+		return NULL;
+	w->dentry = BPF_CORE_READ(from, dentry);
+	w->mount = mount_of(BPF_CORE_READ(from, mnt));
+	w->root = BPF_CORE_READ(self, fs, root.dentry);
+	w->root_mount = mount_of(BPF_CORE_READ(self, fs, root.mnt));
+	w->bytes = w->steps = 0;
+	for (int i = 0; i < HR_PROBE_DEPTH; i++)
+		if (!walk_step(w))
+			break;
+	return w;
+}
+
+/* Copies them; returns how many bytes. */
+static inline uint32_t walk_text(const struct walk *w, char *to)
+{
+	uint32_t n = w ? w->bytes & (HR_PROBE_PATH - 1) : 0;
+
+	return n && bpf_probe_read_kernel(to, n, w->text) == 0 ? n : 0;
+}
+
+static inline void name_inode(struct hr_probe_name *head, struct file *file)
+{
+	struct mount *mount = mount_of(BPF_CORE_READ(file, f_path.mnt));
+
+	head->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	head->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	head->mode = BPF_CORE_READ(file, f_inode, i_mode);
+	head->mount = BPF_CORE_READ(mount, mnt_id);
+}
+
+/*
+ * Says a new name. file: NULL for a path that was only spoken of. given: address of the path in the process, 0: none; from: where
+ * it starts when it is relative. Returns the name's number, 0: no room.
+ */
+static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uint64_t image,
+						   struct file *file, struct path *from,
+						   uint64_t given)
+{
+	uint32_t zero = 0, walked = 0;
+	struct name_text *t = bpf_map_lookup_elem(&name_texts, &zero);
+	long n = 0;
+
+	if (!t)
+		return 0;
+	t->head.kind = HR_PROBE_NAME;
+	t->head.image = image;
+	t->head.ino = t->head.dev = t->head.mode = 0;
+	t->head.mount = -1;
+	if (file)
+		name_inode(&t->head, file);
+	t->text[0] = 0;
+	if (given) {
+		n = bpf_probe_read_user_str(t->text, HR_PROBE_PATH, (void *)given);
+		if (n <= 1)
+			return 0;
+	}
+	if (!given || t->text[0] != '/') {
+		if (!from)
+			return 0;
+		walked = walk_text(walk(self, from), t->text);
+		if (given) {
+			n = bpf_probe_read_user_str(t->text + walked, HR_PROBE_PATH, (void *)given);
+			if (n <= 1)
+				return 0;
+		}
+	}
+	t->head.walked_bytes = walked;
+	t->head.given_bytes = given ? n - 1 : 0;
+	t->head.name = __sync_fetch_and_add(&last_name, 1) + 1;
+	n = sizeof(t->head) + walked + (given ? n : 0);
+	if (n > sizeof(*t))
+		return 0;
+	if (bpf_ringbuf_output(&buffer, t, n, BPF_RB_NO_WAKEUP))
+		return 0;
+	return t->head.name;
+}
+
+/* Whether it is a file to us: no pipe, socket, device without a size, or what hides behind a descriptor. */
+static inline bool is_file(struct file *file)
+{
+	unsigned long magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+
+	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	case S_IFREG:
+		return magic != ANON_INODE_FS && magic != PID_FS && magic != NS_FS;
+	case S_IFDIR:
+	case S_IFBLK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline struct file *file_at(struct task_struct *self, int32_t fd)
+{
+	struct fdtable *table = BPF_CORE_READ(self, files, fdt);
+	struct file *file = NULL;
+
+	if ((uint32_t)fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	return file;
+}
+
+static inline void keep_name(struct file *file, uint64_t name)
+{
+	uint64_t key = (uint64_t)file;
+	struct hr_file_name value = {
+	    .name = name,
+	    .ino = BPF_CORE_READ(file, f_inode, i_ino),
+	    .dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev),
+	};
+
+	bpf_map_update_elem(&files, &key, &value, BPF_ANY);
+}
+
+/* The number of an open file's name. An address is used again: the inode tells, but for links of one file. */
+static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
+{
+	uint64_t key = (uint64_t)file, name;
+	const struct hr_file_name *known = bpf_map_lookup_elem(&files, &key);
+
+	if (known && known->ino == BPF_CORE_READ(file, f_inode, i_ino) &&
+	    known->dev == BPF_CORE_READ(file, f_inode, i_sb, s_dev))
+		return known->name;
+	name = say_name(self, image, file, &file->f_path, 0);
+	if (name)
+		keep_name(file, name);
+	return name;
+}
+
+/* Of a path that a call names. */
+static inline uint64_t name_of_path(struct task_struct *self, uint64_t image, int32_t dirfd,
+				    uint64_t given, struct file *opened)
+{
+	struct path *from = NULL;
+	struct file *dir;
+
+	if (dirfd == AT_FDCWD) {
+		from = &BPF_CORE_READ(self, fs)->pwd;
+	} else {
+		dir = file_at(self, dirfd);
+		if (dir)
+			from = &dir->f_path;
+	}
+	return say_name(self, image, opened, from, given);
+}
+
+#endif

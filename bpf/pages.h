@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* pages.h - what the page cache had to fetch, for a call or for a fault. Part of probe.bpf.c. */
+#ifndef HEADRACE_BPF_PAGES_H
+#define HEADRACE_BPF_PAGES_H
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(page_comes, struct folio *folio)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	const struct hr_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	const struct hr_file_name *known;
+	struct hr_inode_key inode = {0};
+	struct hr_sum_key key = {0};
+	struct hr_image *image;
+
+	if (!t)
+		return 0;
+	image = image_of(self);
+	if (!image)
+		return 0;
+	key.image = image->id;
+	key.op = HR_OP_PAGES;
+	if (t->op) {
+		key.kind = HR_SUM_FETCH;
+		key.cell_op = t->cell_op;
+		key.file = t->cell_op ? t->cell_file : t->name;
+	} else {
+		inode.ino = BPF_CORE_READ(folio, mapping, host, i_ino);
+		inode.dev = BPF_CORE_READ(folio, mapping, host, i_sb, s_dev);
+		known = bpf_map_lookup_elem(&inodes, &inode);
+		key.kind = HR_SUM_FILL;
+		key.file = known ? known->name : 0;
+	}
+	add_sum(&key, folio_bytes(folio), false, 0);
+	return 0;
+}
+
+#endif

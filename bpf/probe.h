@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * probe.h - what the programs in the kernel (probe.bpf.c) and headraced (daemon/probes) say to each other
+ *
+ * Purpose   Maps and records. docs/probes.md tells what they are for.
+ * Owner     The daemon of a job loads programs and maps of its own. Nobody else can write to them, but texts
+ *           (paths, arguments, environments) and the head of the shim's thread memory are what processes made of them.
+ *
+ *      map        key                value                 written by
+ *      tasks      task storage       struct hr_task        programs; the daemon marks roots
+ *      images     tgid               struct hr_image       fork, exec, exit; the daemon sets `cover` and ROOT
+ *      calls      system call        struct hr_call        the daemon, before the programs run
+ *      files      struct file *      struct hr_file_name   programs: which files have been named
+ *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
+ *      uring      opcode             op                    the daemon, before the programs run
+ *      requests   struct io_kiocb *  struct hr_request     programs: what io_uring has in flight
+ *      sums       [0] -> hash        hr_sum_key, hr_sum    programs; the daemon swaps the hash for an empty one
+ *      buffer     ring buffer        struct hr_probe_*     programs
+ */
+#ifndef HEADRACE_BPF_PROBE_H
+#define HEADRACE_BPF_PROBE_H
+
+#include <stdint.h>
+
+#define HR_PROBE_CALLS	  512u	 /* system call numbers below this */
+#define HR_PROBE_PATH	  4096u	 /* bytes of a path that are kept */
+#define HR_PROBE_ARGS	  2048u	 /* of a command line */
+#define HR_PROBE_ENV	  16384u /* of an environment */
+#define HR_PROBE_DEPTH	  48u	 /* components of a path that the kernel is asked for */
+#define HR_PROBE_FILES	  32768u
+#define HR_PROBE_IMAGES	  16384u
+#define HR_PROBE_REQUESTS 65536u
+#define HR_PROBE_SUMS	  16384u
+#define HR_PROBE_BUFFER	  (16u << 20) /* bytes */
+
+/* ---- maps ------------------------------------------------------------------------------------------- */
+
+/* How a system call's words are to be read; places count from 1, 0: none. */
+enum hr_call_how {
+	HR_CALL_NONE,
+	HR_CALL_FD,	/* file: a descriptor */
+	HR_CALL_VECTOR, /* the same; words 2 and 3 are an iovec and its length */
+	HR_CALL_OPEN,	/* file: a path (at: a dirfd before it); the result is a descriptor */
+	HR_CALL_PATH,	/* file: a path */
+	HR_CALL_TWO,	/* file: a path, another behind it */
+	HR_CALL_COPY,	/* copy_file_range, splice: in, *offset, out, *offset */
+	HR_CALL_SENDFILE, /* out, in, *offset */
+	HR_CALL_MAP	/* mmap: word 5 is a descriptor */
+};
+
+struct hr_call {
+	uint16_t op; /* enum hr_op_id; 0: of no interest */
+	uint8_t how; /* enum hr_call_how */
+	uint8_t file, asked, offset, flags, at;
+	uint8_t moves; /* 1: reads, 2: writes, from the file's position where `offset` is 0 */
+	uint8_t spare[7];
+};
+
+#define HR_PROBE_URING 64u /* opcodes of io_uring below this */
+
+#define HR_IMAGE_ROOT	   1u /* marked by the daemon: its tree belongs to the job */
+#define HR_IMAGE_ANNOUNCED 2u /* its IMAGE is in the buffer */
+#define HR_IMAGE_BORROWED  4u /* a child on the memory of a process with cover (vfork): that one's shim records it */
+
+/* A process between fork or exec and the next exec. */
+struct hr_image {
+	uint64_t id; /* unique in the job; 0: none */
+	int64_t cover; /* struct hr_item_cover.thread (proto/abi.h) */
+	uint32_t covered; /* `cover` counts */
+	uint32_t flags;	  /* HR_IMAGE_* */
+};
+
+/* Of a marked task: the system call that it is in. */
+struct hr_task {
+	uint64_t start_ns; /* CLOCK_BOOTTIME */
+	uint64_t image;
+	uint64_t name, name2; /* of files known at the start */
+	uint64_t path, path2; /* addresses of path arguments */
+	uint64_t cell_file;   /* of the covering op */
+	uint64_t asked;
+	int64_t offset, offset2;
+	int32_t fd, fd2;
+	uint32_t flags;
+	uint32_t vector; /* entries of an iovec */
+	uint16_t op;	 /* 0: in none */
+	uint16_t cell_op; /* covers it; HR_COVER_EXIT: stdio's buffers at exit */
+	uint8_t how;
+	uint8_t at; /* 1: fd and fd2 are the dirfds of path and path2 */
+	uint16_t spare;
+};
+#define HR_COVER_EXIT 65535u
+
+struct hr_file_name {
+	uint64_t name; /* number of a NAME */
+	uint64_t ino;
+	uint32_t dev; /* as the kernel has it: major << 20 | minor */
+	uint32_t spare;
+};
+
+struct hr_inode_key {
+	uint64_t ino;
+	uint64_t dev;
+};
+
+struct hr_request {
+	uint64_t image;
+	uint64_t start_ns;
+	uint64_t name; /* 0: a fixed file, known when it is done */
+	uint64_t asked;
+	int64_t offset;
+	uint32_t tid;
+	int32_t fd; /* -1: a fixed file */
+	uint16_t op;
+	uint16_t spare[3];
+};
+
+struct hr_sum_key {
+	uint64_t image;
+	uint64_t file; /* number of a NAME; with `cell_op` the shim's hash, 0: none */
+	uint16_t op;
+	uint16_t cell_op;
+	uint32_t kind; /* enum hr_sum_kind */
+};
+
+enum hr_sum_kind {
+	HR_SUM_CALL,
+	HR_SUM_LOST,  /* its record found no room in the buffer */
+	HR_SUM_URING,
+	HR_SUM_FILL,  /* pages that faults added to the page cache */
+	HR_SUM_FETCH  /* pages that a system call added */
+};
+
+struct hr_sum {
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+};
+
+/* ---- records in the buffer --------------------------------------------------------------------------- */
+
+enum hr_probe_kind { HR_PROBE_IMAGE = 1, HR_PROBE_NAME, HR_PROBE_OP, HR_PROBE_EXIT };
+
+/* Who does something of its own for the first time. Texts: exe (as a NAME's components), arguments, environment. */
+struct hr_probe_image {
+	uint32_t kind;
+	uint32_t tgid; /* in the initial pid namespace */
+	uint64_t image;
+	uint64_t now_ns;
+	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
+	uint32_t ppid;
+	uint32_t uid;
+	uint32_t exe_bytes, args_bytes, env_bytes;
+	uint32_t spare;
+	/* texts follow */
+};
+
+/*
+ * A file. `walked` bytes of components, leaf first, each ended by NUL, up to the root of the process; then the path as it was given:
+ * absolute, or from there; without one, the components are the path.
+ */
+struct hr_probe_name {
+	uint32_t kind;
+	uint32_t dev;
+	uint64_t image;
+	uint64_t name;
+	uint64_t ino;
+	uint32_t mode; /* 0: not known (a call that failed, or names a path only) */
+	int32_t mount; /* id of mountinfo; -1: not known */
+	uint32_t walked_bytes;
+	uint32_t given_bytes; /* without its NUL */
+	/* texts follow */
+};
+
+/* An operation that no call of the shim surrounded. */
+struct hr_probe_op {
+	uint32_t kind;
+	uint32_t tid;
+	uint64_t image;
+	uint64_t name, name2; /* 0: none */
+	uint64_t start_ns;
+	uint64_t dur_ns;
+	int64_t ret; /* -errno */
+	uint64_t asked;
+	int64_t offset, offset2;
+	int32_t fd, fd2;
+	uint32_t flags;
+	uint16_t op;
+	uint16_t sum; /* enum hr_sum_kind */
+};
+
+struct hr_probe_exit {
+	uint32_t kind;
+	uint32_t tgid;
+	uint64_t image;
+	uint64_t now_ns;
+	int32_t status; /* as wait(2) */
+	uint32_t exec;	/* 1: replaced by another image */
+};
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* uring.h - requests of io_uring, from submission to completion. Part of probe.bpf.c. */
+#ifndef HEADRACE_BPF_URING_H
+#define HEADRACE_BPF_URING_H
+
+#define REQ_F_FIXED_FILE 1u
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HR_PROBE_URING);
+	__type(key, uint32_t);
+	__type(value, struct hr_call);
+} uring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, HR_PROBE_REQUESTS);
+	__type(key, uint64_t);
+	__type(value, struct hr_request);
+} requests SEC(".maps");
+
+/* The thread of the kernel that polls for a process (SQPOLL) is of its thread group, and was never marked. */
+static inline int submitted(struct io_kiocb *req)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	struct hr_image *image = image_of(self);
+	struct io_rw *rw = (void *)req; /* what the opcode makes of the request begins with its file */
+	uint32_t opcode = BPF_CORE_READ(req, opcode);
+	uint64_t key = (uint64_t)req;
+	struct hr_request r = {0};
+	const struct hr_call *call;
+	struct file *file;
+
+	if (!image)
+		return 0;
+	call = bpf_map_lookup_elem(&uring, &opcode);
+	if (!call || !call->op)
+		return 0;
+	r.image = image->id;
+	r.op = call->op;
+	r.tid = self->pid;
+	r.fd = -1;
+	r.asked = HR_ASKED_NONE;
+	r.offset = HR_OFFSET_NONE;
+	if (call->moves) {
+		r.offset = BPF_CORE_READ(rw, kiocb.ki_pos);
+		if (call->asked)
+			r.asked = BPF_CORE_READ(rw, len);
+	}
+	if (call->how == HR_CALL_FD && !(BPF_CORE_READ(req, flags) & REQ_F_FIXED_FILE)) {
+		r.fd = BPF_CORE_READ(req, cqe.fd);
+		file = file_at(self, r.fd);
+		if (!file || !is_file(file))
+			return 0;
+		r.name = name_of(self, r.image, file);
+		if (r.offset == -1)
+			r.offset = BPF_CORE_READ(file, f_pos);
+	}
+	if (!(image->flags & HR_IMAGE_ANNOUNCED))
+		announce(self, image);
+	r.start_ns = bpf_ktime_get_boot_ns();
+	bpf_map_update_elem(&requests, &key, &r, BPF_ANY);
+	return 0;
+}
+
+static inline int completed(struct io_kiocb *req, int32_t res)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	uint64_t key = (uint64_t)req;
+	const struct hr_request *r = bpf_map_lookup_elem(&requests, &key);
+	struct hr_sum_key sum = {0};
+	struct hr_task t = {0};
+	struct file *file;
+	uint64_t dur_ns;
+
+	if (!r)
+		return 0;
+	dur_ns = bpf_ktime_get_boot_ns() - r->start_ns;
+	t.start_ns = r->start_ns;
+	t.image = r->image;
+	t.name = r->name;
+	t.asked = r->asked;
+	t.offset = r->offset;
+	t.offset2 = HR_OFFSET_NONE;
+	t.fd = r->fd;
+	t.fd2 = -1;
+	t.op = r->op;
+	if (!t.name) {
+		file = BPF_CORE_READ(req, file);
+		if (file && is_file(file))
+			t.name = name_of(self, t.image, file);
+	}
+	say_op(&t, r->tid, dur_ns, res, HR_SUM_URING);
+	sum.image = t.image;
+	sum.file = t.name;
+	sum.op = t.op;
+	sum.kind = HR_SUM_URING;
+	add_sum(&sum, res > 0 ? res : 0, res < 0, dur_ns);
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+/* Linux 6.4 and later */
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(uring_submits, struct io_kiocb *req)
+{
+	return submitted(req);
+}
+
+/* Linux 6.0 to 6.3 */
+SEC("tp_btf/io_uring_submit_sqe")
+int BPF_PROG(uring_submits_sqe, struct io_kiocb *req)
+{
+	return submitted(req);
+}
+
+/* The kernel hands over the entry of the completion queue, or (before 6.15) its words. */
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(uring_completes, void *ring, struct io_kiocb *req, struct io_uring_cqe *cqe)
+{
+	return completed(req, BPF_CORE_READ(cqe, res));
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(uring_completes_words, void *ring, struct io_kiocb *req, uint64_t user_data, int res)
+{
+	return completed(req, res);
+}
+
+#endif
