@@ -219,7 +219,8 @@ static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct 
 	const struct hr_file_name *known = bpf_map_lookup_elem(&files, &key);
 
 	if (known && known->ino == BPF_CORE_READ(file, f_inode, i_ino) &&
-	    known->dev == BPF_CORE_READ(file, f_inode, i_sb, s_dev))
+	    known->dev == BPF_CORE_READ(file, f_inode, i_sb, s_dev) &&
+	    last_name - known->name < HR_PROBE_NAMES)
 		return known->name;
 	name = say_name(self, image, file, &file->f_path, 0);
 	if (name)

@@ -16,7 +16,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	if (!t)
 		return 0;
 	image = image_of(self);
-	if (!image)
+	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
 	key.image = image->id;
 	key.op = HR_OP_PAGES;

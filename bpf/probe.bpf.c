@@ -44,10 +44,16 @@ struct sums_inner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, uint32_t);
 	__array(values, struct sums_inner);
-} sums SEC(".maps") = {.values = {&sums_a}};
+} sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
+
+/*
+ * Which of the two is added to. The daemon turns it, and reads the other one some milliseconds later: a program that has begun on that
+ * side is over by then, since nothing interrupts one for long.
+ */
+uint32_t side;
 
 uint64_t unsummed;  /* calls that `sums` had no room for */
 uint64_t unlisted;  /* processes that `images` had no room for */
@@ -60,9 +66,9 @@ uint64_t marked;    /* by the last pass of the iterator */
 
 static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool failed, uint64_t dur_ns)
 {
-	uint32_t zero = 0;
+	uint32_t which = *(volatile uint32_t *)&side;
 	const struct hr_sum none = {0};
-	void *inner = bpf_map_lookup_elem(&sums, &zero);
+	void *inner = bpf_map_lookup_elem(&sums, &which);
 	struct hr_sum *sum;
 
 	if (!inner)
@@ -105,8 +111,8 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child)
 {
-	struct hr_image image = {0};
-	struct hr_image *of_parent;
+	struct hr_image image = {.flags = HR_IMAGE_FORKED};
+	const struct hr_image *of_parent;
 
 	if (!bpf_task_storage_get(&tasks, parent, NULL, 0))
 		return 0;
@@ -114,8 +120,12 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
 	if (child->tgid == parent->tgid)
 		return 0;
 	of_parent = image_of(parent);
-	if (of_parent && of_parent->covered && child->mm == parent->mm)
-		image.flags = HR_IMAGE_BORROWED;
+	if (of_parent) {
+		image.parent = of_parent->id;
+		image.flags |= of_parent->flags & HR_IMAGE_QUIET;
+		if (of_parent->covered && child->mm == parent->mm)
+			image.flags |= HR_IMAGE_BORROWED;
+	}
 	new_image(child, &image);
 	return 0;
 }
@@ -141,15 +151,17 @@ static inline void say_exit(struct task_struct *task, const struct hr_image *ima
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_execs, struct task_struct *task)
 {
-	const struct hr_image none = {0};
-	struct hr_image *image;
+	struct hr_image next = {0};
+	const struct hr_image *image;
 
 	if (!bpf_task_storage_get(&tasks, task, NULL, 0))
 		return 0;
 	image = image_of(task);
-	if (image)
+	if (image) {
+		next.parent = image->id;
 		say_exit(task, image, true);
-	new_image(task, &none);
+	}
+	new_image(task, &next);
 	return 0;
 }
 
@@ -229,6 +241,8 @@ static __attribute__((noinline)) int announce(struct task_struct *self, struct h
 	t->head.now_ns = bpf_ktime_get_boot_ns();
 	t->head.start_ns = BPF_CORE_READ(self, group_leader, start_boottime);
 	t->head.ppid = BPF_CORE_READ(self, real_parent, tgid);
+	t->head.flags = image->flags;
+	t->head.parent = image->parent;
 	t->head.uid = BPF_CORE_READ(self, cred, uid.val);
 	at = exe ? walk_text(walk(self, &exe->f_path), t->text) : 0;
 	t->head.exe_bytes = at;
@@ -410,7 +424,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		return 0;
 #endif
 	image = image_of(self);
-	if (!image)
+	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
 	t->image = image->id;
 	find_cover(self, image, t);

@@ -8,13 +8,13 @@
  *
  *      map        key                value                 written by
  *      tasks      task storage       struct hr_task        programs; the daemon marks roots
- *      images     tgid               struct hr_image       fork, exec, exit; the daemon sets `cover` and ROOT
+ *      images     tgid               struct hr_image       fork, exec, exit; the daemon adds roots and sets `cover`
  *      calls      system call        struct hr_call        the daemon, before the programs run
  *      files      struct file *      struct hr_file_name   programs: which files have been named
  *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
  *      uring      opcode             op                    the daemon, before the programs run
  *      requests   struct io_kiocb *  struct hr_request     programs: what io_uring has in flight
- *      sums       [0] -> hash        hr_sum_key, hr_sum    programs; the daemon swaps the hash for an empty one
+ *      sums       [side] -> hash     hr_sum_key, hr_sum    programs, into the side that the daemon names
  *      buffer     ring buffer        struct hr_probe_*     programs
  */
 #ifndef HEADRACE_BPF_PROBE_H
@@ -28,9 +28,10 @@
 #define HR_PROBE_ENV	  16384u /* of an environment */
 #define HR_PROBE_DEPTH	  48u	 /* components of a path that the kernel is asked for */
 #define HR_PROBE_FILES	  32768u
+#define HR_PROBE_NAMES	  65536u /* a name is said again when so many have been said since */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_REQUESTS 65536u
-#define HR_PROBE_SUMS	  16384u
+#define HR_PROBE_SUMS	  32768u
 #define HR_PROBE_BUFFER	  (16u << 20) /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
@@ -58,13 +59,15 @@ struct hr_call {
 
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
-#define HR_IMAGE_ROOT	   1u /* marked by the daemon: its tree belongs to the job */
-#define HR_IMAGE_ANNOUNCED 2u /* its IMAGE is in the buffer */
-#define HR_IMAGE_BORROWED  4u /* a child on the memory of a process with cover (vfork): that one's shim records it */
+#define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
+#define HR_IMAGE_BORROWED  2u /* a child on the memory of a process with cover (vfork): that one's shim records it */
+#define HR_IMAGE_QUIET	   4u /* nothing of it counts, but what it starts does: `headrace run` */
+#define HR_IMAGE_FORKED	   8u /* has not exec'ed since the fork from `parent` */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
-	uint64_t id; /* unique in the job; 0: none */
+	uint64_t id;	 /* unique among those of these programs; 0: none */
+	uint64_t parent; /* id of the image that it was forked from, or that exec replaced; 0: a root */
 	int64_t cover; /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` counts */
 	uint32_t flags;	  /* HR_IMAGE_* */
@@ -151,7 +154,8 @@ struct hr_probe_image {
 	uint32_t ppid;
 	uint32_t uid;
 	uint32_t exe_bytes, args_bytes, env_bytes;
-	uint32_t spare;
+	uint32_t flags; /* HR_IMAGE_* */
+	uint64_t parent;
 	/* texts follow */
 };
 

@@ -32,7 +32,7 @@ static inline int submitted(struct io_kiocb *req)
 	const struct hr_call *call;
 	struct file *file;
 
-	if (!image)
+	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
 	call = bpf_map_lookup_elem(&uring, &opcode);
 	if (!call || !call->op)
