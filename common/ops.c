@@ -4,27 +4,37 @@
 #include <stddef.h>
 #include <string.h>
 
-#define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
+#define HR_KERNEL(id, name, class, api, bytes_rule)                                                \
 	[id] = {#name, HR_CLASS_##class, HR_API_##api, HR_BYTES_##bytes_rule},
+#define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
+	HR_KERNEL(id, name, class, api, bytes_rule)
 static const struct hr_op_info ops[HR_OP_MAX] = {
 #include "proto/calls.def"
+#include "proto/kernel.def"
 };
 #undef HR_CALL
+#undef HR_KERNEL
 
 /* An id given twice, or outside its range, does not compile. */
-#define HR_CALL(id, ret, name, ...) _Static_assert((id) >= HR_OP_FIRST && (id) < HR_OP_MAX, #name);
+#define HR_KERNEL(id, name, ...)    _Static_assert((id) >= HR_OP_FIRST && (id) < HR_OP_MAX, #name);
+#define HR_CALL(id, ret, name, ...) HR_KERNEL(id, name)
 #include "proto/calls.def"
+#include "proto/kernel.def"
 #undef HR_CALL
-#define HR_CALL(id, ret, name, ...) case id:
+#undef HR_KERNEL
+#define HR_KERNEL(id, ...) case id:
+#define HR_CALL(id, ...)   HR_KERNEL(id)
 static inline __attribute__((unused)) void ids_are_distinct(unsigned id)
 {
 	switch (id) {
 #include "proto/calls.def"
+#include "proto/kernel.def"
 	default:
 		return;
 	}
 }
 #undef HR_CALL
+#undef HR_KERNEL
 
 const struct hr_op_info *hr_op_info(uint16_t op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ops.h - the table of operations, generated from proto/calls.def
+ * ops.h - the table of operations, generated from proto/calls.def and proto/kernel.def
  *
- * Ids are those of calls.def, never reused; the name is the libc name. Constant data, any thread.
+ * Ids are those of the two, never reused; the name is the libc name, or kernel.def's. Constant data, any thread.
  */
 #ifndef HEADRACE_COMMON_OPS_H
 #define HEADRACE_COMMON_OPS_H
@@ -70,11 +70,14 @@ struct hr_op_info {
 };
 
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...) HR_OP_##name = (id),
+#define HR_KERNEL(id, name, class, api, bytes_rule)			  HR_OP_##name = (id),
 enum hr_op_id {
 	HR_OP_NONE = 0,
 #include "proto/calls.def"
+#include "proto/kernel.def"
 };
 #undef HR_CALL
+#undef HR_KERNEL
 
 /* Never NULL: an unknown id gives an entry with name NULL and class NONE. */
 const struct hr_op_info *hr_op_info(uint16_t op);

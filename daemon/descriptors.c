@@ -120,11 +120,53 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 	return at;
 }
 
+/*
+ * The kernel names all offsets. A plain read or write has left the descriptor behind its bytes; of other calls it is not
+ * known which form they had where they happened at the place, and they leave it unknown.
+ */
+static void kernel_moved(struct fold *f, const struct operation *op)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);
+
+	if (!place || place->append || op->of.failed || op->path == UINT32_MAX ||
+	    place->file != f->e->paths.v[op->path].id)
+		return;
+	switch (op->r->op) {
+	case HR_OP_read:
+	case HR_OP_readv:
+	case HR_OP_write:
+	case HR_OP_writev:
+		place->at = op->of.offset < 0 ? -1 : op->of.offset + (int64_t)op->of.bytes;
+		break;
+	case HR_OP_pread64:
+	case HR_OP_preadv:
+	case HR_OP_pwrite64:
+	case HR_OP_pwritev:
+		break;
+	default:
+		if (place->at == op->of.offset)
+			place->at = -1;
+	}
+}
+
 void hr__fd_move(struct fold *f, struct operation *op)
 {
+	if (f->ring->source) {
+		kernel_moved(f, op);
+		return;
+	}
 	op->of.offset = fd_moved(f, op->r->fd, op->path, op->of.offset, op->of.bytes);
 	if (op->pair)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
+}
+
+/* What the kernel tells may come late: a descriptor that was closed may be another file's by now, which stays. */
+static bool is_reopened(const struct fold *f, const struct operation *op)
+{
+	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);
+
+	return f->ring->source && place && op->path != UINT32_MAX &&
+	       place->file != f->e->paths.v[op->path].id;
 }
 
 void hr__fd_effects(struct fold *f, const struct operation *op)
@@ -139,7 +181,8 @@ void hr__fd_effects(struct fold *f, const struct operation *op)
 		fd_opened(f, op);
 		break;
 	case HR_FD_CLOSE:
-		fd_closed(f, r->fd);
+		if (!is_reopened(f, op))
+			fd_closed(f, r->fd);
 		break;
 	case HR_FD_DUP:
 		fd_duplicated(f, r->fd, r->ret);

@@ -7,7 +7,7 @@
 #define PATHS_MOST_BYTES (4u << 20)
 #define EMIT_AHEAD	 4u /* file records */
 
-static struct hr_out *begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
+struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
 {
 	struct hr_out *o = hr_out_new();
 
@@ -22,7 +22,7 @@ static struct hr_out *begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
 	return o;
 }
 
-static void end(struct hr_engine *e, struct hr_out *o)
+void hr__out_end(struct hr_engine *e, struct hr_out *o)
 {
 	if (o->arena.failed) {
 		e->failed = true;
@@ -149,7 +149,7 @@ static void emit_processes(struct hr_engine *e)
 	e->procs_dirty = false;
 	for (p = e->first; p; p = p->next)
 		n += p->dirty;
-	if (!n || !(o = begin(e, HEADRACE__FRAME__BODY_PROCESSES)))
+	if (!n || !(o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES)))
 		return;
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
@@ -163,7 +163,7 @@ static void emit_processes(struct hr_engine *e)
 		}
 		o->frame.processes = m;
 	}
-	end(e, o);
+	hr__out_end(e, o);
 	for (p = e->first; p; p = next) {
 		next = p->next;
 		if (p->end_ns)
@@ -201,7 +201,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 {
 	struct hr_paths *paths = &e->paths;
-	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_PATHS);
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PATHS);
 	Headrace__Paths *m;
 	Headrace__Path *rows;
 	uint32_t to = from;
@@ -232,7 +232,7 @@ static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 			fill_mounts(e, o, m);
 		o->frame.paths = m;
 	}
-	end(e, o);
+	hr__out_end(e, o);
 	return to;
 }
 
@@ -261,7 +261,7 @@ void hr__emit_batch(struct hr_engine *e)
 	if (!e->batch || e->batch->n == 0)
 		return;
 	hr__emit_names(e);
-	o = begin(e, HEADRACE__FRAME__BODY_EVENTS);
+	o = hr__out_begin(e, HEADRACE__FRAME__BODY_EVENTS);
 	if (!o)
 		return;
 	o->batch = e->batch;
@@ -270,7 +270,7 @@ void hr__emit_batch(struct hr_engine *e)
 	e->batch = NULL;
 	e->batch_number++;
 	e->stats.batches++;
-	end(e, o);
+	hr__out_end(e, o);
 }
 
 /* ---- aggregates ----------------------------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
-	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_ROLLUPS);
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_ROLLUPS);
 	Headrace__RollupBatch *m;
 	uint32_t i = from, n = 0;
 
@@ -342,7 +342,7 @@ static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 		o->frame.rollups = m;
 		o->absence = absence_of_rollups(m);
 	}
-	end(e, o);
+	hr__out_end(e, o);
 	while (i < t->n && t->v[i].window != window)
 		i++;
 	return i;
@@ -425,7 +425,7 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 		struct hr_out *o;
 
 		hr__emit_names(e);
-		o = begin(e, HEADRACE__FRAME__BODY_FILE_RECORDS);
+		o = hr__out_begin(e, HEADRACE__FRAME__BODY_FILE_RECORDS);
 		if (!o)
 			return;
 		m = hr_arena_alloc(&o->arena, sizeof(*m));
@@ -439,7 +439,7 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 			o->frame.file_records = m;
 			o->absence = (struct hr_loss){.reason = HR_LOSS_FILES_FULL, .count = some};
 		}
-		end(e, o);
+		hr__out_end(e, o);
 		indexes += some;
 		n -= some;
 	}
@@ -454,7 +454,7 @@ void hr__emit_losses(struct hr_engine *e)
 	Headrace__LossRow *rows;
 	struct hr_out *o;
 
-	if (!l->n || !(o = begin(e, HEADRACE__FRAME__BODY_LOSS)))
+	if (!l->n || !(o = hr__out_begin(e, HEADRACE__FRAME__BODY_LOSS)))
 		return;
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
@@ -474,7 +474,7 @@ void hr__emit_losses(struct hr_engine *e)
 		o->frame.loss = m;
 	}
 	hr_losses_clear(l);
-	end(e, o);
+	hr__out_end(e, o);
 }
 
 static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
@@ -514,7 +514,7 @@ static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobE
 
 void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
 {
-	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_JOB);
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_JOB);
 	Headrace__JobEvent *m;
 
 	if (!o)
@@ -525,12 +525,12 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
 		m->end_ns = end_ns;
 		o->frame.job = m;
 	}
-	end(e, o);
+	hr__out_end(e, o);
 }
 
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
 {
-	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_LEVELS);
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_LEVELS);
 	Headrace__Levels *m;
 
 	if (!o)
@@ -543,12 +543,12 @@ void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
 		m->end_ns = end_ns;
 		o->frame.levels = m;
 	}
-	end(e, o);
+	hr__out_end(e, o);
 }
 
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short)
 {
-	struct hr_out *o = begin(e, HEADRACE__FRAME__BODY_STREAM_END);
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_STREAM_END);
 	Headrace__StreamEnd *m;
 
 	if (!o)
@@ -560,5 +560,5 @@ void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short)
 		m->cut_short = cut_short;
 		o->frame.stream_end = m;
 	}
-	end(e, o);
+	hr__out_end(e, o);
 }

@@ -47,11 +47,12 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /*
  * A shim says hello because of an operation that it is about to record, and the first thing in a ring names its
  * thread. Where nothing ever came, the process was gone before the answer reached it; unless the same process
- * said hello again ("exec").
+ * said hello again ("exec"), or probes have told what it did.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {
-	return p->n_rings == 0 && !p->id.deselected && memcmp(exit, "exec", sizeof("exec")) != 0;
+	return p->n_rings == 0 && !p->id.probed && !p->id.deselected &&
+	       memcmp(exit, "exec", sizeof("exec")) != 0;
 }
 
 static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
@@ -129,9 +130,12 @@ void hr__flush_idle(struct hr_engine *e)
 
 static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 {
+	bool window_over;
+
 	if (!hr_clock_line_valid(&in->line))
 		return -EBADMSG;
-	if (in->now.boot_ns / HR_WINDOW_NS != e->now_ns / HR_WINDOW_NS)
+	window_over = in->now.boot_ns / HR_WINDOW_NS != e->now_ns / HR_WINDOW_NS;
+	if (window_over)
 		hr__excluded_due(e);
 	e->line = in->line;
 	e->now = in->now;
@@ -141,6 +145,8 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	hr__flush_idle(e);
 	if (e->now_ns > HR_WINDOW_NS + GRACE_NS)
 		hr__emit_rollups(e, (e->now_ns - GRACE_NS) / HR_WINDOW_NS - 1);
+	if (window_over)
+		hr__emit_kernel(e);
 	hr__emit_names(e);
 	hr__emit_losses(e);
 	return 0;
@@ -194,6 +200,7 @@ static void flush_all(struct hr_engine *e)
 	hr__emit_batch(e);
 	flush_filerecs(e, 0, false);
 	hr__emit_rollups(e, UINT64_MAX);
+	hr__emit_kernel(e);
 	hr__emit_names(e);
 	hr__emit_losses(e);
 }
@@ -271,6 +278,8 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		return apply_privacy(e, (const struct hr_entry_privacy *)in);
 	case HR_ENTRY_EXCLUDED:
 		return hr__apply_excluded(e, (const struct hr_entry_excluded *)in);
+	case HR_ENTRY_KERNEL:
+		return hr__apply_kernel(e, (const struct hr_entry_kernel *)in);
 	case HR_ENTRY_SNAP:
 		return hr__apply_snap(e, in);
 	case HR_ENTRY_PROC:
@@ -342,6 +351,7 @@ void hr_engine_free(struct hr_engine *e)
 	hr_mounts_done(&e->mounts);
 	hr_rollups_done(&e->rollups);
 	hr_filerecs_done(&e->filerecs);
+	hr_kernel_sums_done(&e->kernel);
 	hr_losses_done(&e->losses);
 	hr_names_done(&e->names);
 	hr_live_done(&e->live);
@@ -404,7 +414,7 @@ uint64_t hr_engine_now(const struct hr_engine *e)
 bool hr_engine_waiting(const struct hr_engine *e)
 {
 	return (e->batch && e->batch->n) || e->procs_dirty || e->excluded_unsent || e->losses.n ||
-	       e->rollups.n || e->paths.n_fresh || e->mounts.unsent ||
+	       e->rollups.n || e->kernel.n || e->paths.n_fresh || e->mounts.unsent ||
 	       e->filerecs.idle.oldest != UINT32_MAX;
 }
 

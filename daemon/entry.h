@@ -95,7 +95,11 @@ struct hr_run {
 	uint64_t first; /* absolute index of the first */
 };
 
-/* hr_run.map of records that probes made (docs/probes.md), not a client. */
+/*
+ * hr_run.map of records that probes made (docs/probes.md), not a client. At most one such run in an entry, best beside those of
+ * the process's rings: runs are merged by time. It begins with HR_CTL_THREAD; nothing is remembered from an earlier one.
+ * Offsets are named, and descriptors are those of the process; where they are not (io_uring's own), HR_REC_VFORK says so.
+ */
 #define HR_MAP_KERNEL UINT16_MAX
 
 /* RECORDS: runs, then all their slots in the same order. */
@@ -201,7 +205,10 @@ struct hr_entry_excluded {
 	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
 };
 
-/* KERNEL. `file`: the hash of a path that an earlier record of this process has named, 0: none. */
+/*
+ * KERNEL: of a process that has ended, too. `file`: the hash of a path that a record of this process has named, 0: none. `op` and
+ * `file` may be what the cell of a client says.
+ */
 struct hr_kernel_row {
 	uint64_t file;
 	uint64_t count;

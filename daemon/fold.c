@@ -178,7 +178,7 @@ static void add_event(struct fold *f, const struct operation *op)
 	    .flags = r->flags,
 	    .fd = r->fd,
 	    .op = r->op,
-	    .bits = r->bits & (HR_EV_SCOPE_RUNTIME | HR_EV_CUT),
+	    .bits = (uint16_t)((r->bits & (HR_EV_SCOPE_RUNTIME | HR_EV_CUT)) | f->ring->source),
 	};
 	b->bytes_moved += op->of.bytes;
 	f->e->stats.events++;

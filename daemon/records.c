@@ -262,29 +262,38 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 	}
 }
 
+/* What probes made has no ring, and names its threads anew in each entry: nothing of it need outlive one. */
+static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
+				     struct hr_ring_state *kernel)
+{
+	return run->map == HR_MAP_KERNEL ? kernel : hr__ring(p, run->map, run->ring);
+}
+
 void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 {
 	const struct hr_record *slots = (const struct hr_record *)(in->runs + in->n_runs);
 	const uint8_t *end = (const uint8_t *)in + in->h.bytes;
-	struct cursor cursors[HR_PROC_RINGS];
-	struct ahead ahead[HR_PROC_RINGS];
+	struct hr_ring_state kernel = {.task_batch = UINT64_MAX, .source = HR_EV_BPF};
+	struct cursor cursors[HR_PROC_RINGS + 1];
+	struct ahead ahead[HR_PROC_RINGS + 1];
 	struct fold f = {.e = e, .p = hr__proc_find(e, in->proc)};
 	uint32_t n = 0;
 
-	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS || (const uint8_t *)slots > end)
+	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS + 1 || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
 	/* All rings first: making one may move those made before. */
 	for (uint32_t i = 0; i < in->n_runs; i++)
-		if (!hr__ring(f.p, in->runs[i].map, in->runs[i].ring))
+		if (!ring_of(f.p, &in->runs[i], &kernel))
 			return;
 	for (uint32_t i = 0; i < in->n_runs; i++) {
 		const struct hr_run *run = &in->runs[i];
-		struct hr_ring_state *ring = hr__ring(f.p, run->map, run->ring);
+		struct hr_ring_state *ring = ring_of(f.p, run, &kernel);
 
 		if (run->count > (uint64_t)(end - (const uint8_t *)slots) / HR_SLOT_BYTES)
 			return;
 		ring->next = run->first + run->count;
+		f.p->id.probed |= ring == &kernel;
 		if (run->count) {
 			ahead[n] = (struct ahead){0};
 			cursors[n] = (struct cursor){slots, run->count, 0, 0, ring, &ahead[n]};

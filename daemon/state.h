@@ -12,6 +12,7 @@
 #include "daemon/clock.h"
 #include "daemon/engine.h"
 #include "daemon/filerec.h"
+#include "daemon/kernel.h"
 #include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
@@ -60,7 +61,8 @@ struct hr_identity {
 	uint8_t rendezvous; /* set MASTER_ADDR or MASTER_PORT */
 	uint8_t deselected;
 	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
-	uint8_t spare[2];
+	uint8_t probed;	       /* probes have told of it */
+	uint8_t spare;
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
@@ -68,7 +70,8 @@ enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERIT
 struct hr_ring_state {
 	uint64_t next; /* absolute index of the slot to come */
 	uint32_t tid;
-	uint32_t task; /* index in the open batch, while task_batch is its number */
+	uint32_t source; /* HR_EV_BPF: probes made its records */
+	uint32_t task;	 /* index in the open batch, while task_batch is its number */
 	uint64_t task_batch;
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
@@ -162,6 +165,7 @@ struct hr_engine {
 	struct hr_filerecs filerecs;
 	struct hr_names names;
 	struct hr_live live;
+	struct hr_kernel_sums kernel;
 	struct hr_losses losses;
 	struct hr_batch *batch;
 	uint64_t batch_number;
@@ -202,6 +206,10 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
+/* emit.c: a frame with the clock of now, and its way out, by which it gets its number. NULL: no memory. */
+struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
+void hr__out_end(struct hr_engine *e, struct hr_out *o);
+
 /*
  * emit.c: n messages and the array of pointers to them, as protobuf-c wants it. Returns the messages; NULL: there are none, or no
  * memory.
@@ -233,6 +241,10 @@ int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
 void hr__excluded_due(struct hr_engine *e);
 /* The pattern that excluded[kind] counts; of those without a count of their own: no text. */
 const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
+
+/* kernel.c */
+void hr__emit_kernel(struct hr_engine *e);
+int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in);
 
 /* records.c */
 void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);

@@ -179,18 +179,40 @@ void rig_tick(struct rig *r, uint64_t now)
 	rig_entry(r, HR_ENTRY_TICK, &in, sizeof(in));
 }
 
-void rig_records(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n)
+static void run(struct rig *r, uint64_t proc, struct hr_run run, const struct hr_record *slots)
 {
-	size_t bytes = sizeof(struct hr_entry_records) + sizeof(struct hr_run) + n * sizeof(*slots);
-	struct hr_entry_records *in = calloc(1, bytes);
+	size_t bytes = run.count * sizeof(*slots);
+	struct hr_entry_records *in = calloc(1, sizeof(*in) + sizeof(run) + bytes);
 
 	in->proc = proc;
 	in->sweep_ticks = r->now;
 	in->n_runs = 1;
-	in->runs[0] = (struct hr_run){0, 0, n, r->next_index[proc % 64]};
+	in->runs[0] = run;
+	memcpy(in->runs + 1, slots, bytes);
+	rig_entry(r, HR_ENTRY_RECORDS, in, sizeof(*in) + sizeof(run) + bytes);
+	free(in);
+}
+
+void rig_records(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n)
+{
+	run(r, proc, (struct hr_run){0, 0, n, r->next_index[proc % 64]}, slots);
 	r->next_index[proc % 64] += n;
-	memcpy(in->runs + 1, slots, n * sizeof(*slots));
-	rig_entry(r, HR_ENTRY_RECORDS, in, bytes);
+}
+
+void rig_probed(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n)
+{
+	run(r, proc, (struct hr_run){HR_MAP_KERNEL, 0, n, 0}, slots);
+}
+
+void rig_kernel(struct rig *r, uint64_t proc, const struct hr_kernel_row *rows, unsigned n)
+{
+	size_t bytes = sizeof(struct hr_entry_kernel) + n * sizeof(*rows);
+	struct hr_entry_kernel *in = calloc(1, bytes);
+
+	in->proc = proc;
+	in->n = n;
+	memcpy(in->rows, rows, n * sizeof(*rows));
+	rig_entry(r, HR_ENTRY_KERNEL, in, bytes);
 	free(in);
 }
 
@@ -336,6 +358,31 @@ Headrace__Rollup rig_rollup(const struct rig *r, uint64_t proc, uint16_t op)
 			sum.dur_ns += row->dur_ns;
 			if (row->max_dur_ns > sum.max_dur_ns)
 				sum.max_dur_ns = row->max_dur_ns;
+		}
+	}
+	return sum;
+}
+
+Headrace__KernelRecord rig_kernel_record(const struct rig *r, uint64_t proc, uint32_t file,
+					 const char *op, unsigned cause)
+{
+	Headrace__KernelRecord sum = HEADRACE__KERNEL_RECORD__INIT;
+
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+
+		if (f->body_case != HEADRACE__FRAME__BODY_KERNEL_RECORDS)
+			continue;
+		for (size_t k = 0; k < f->kernel_records->n_rows; k++) {
+			const Headrace__KernelRecord *row = f->kernel_records->rows[k];
+
+			if (row->proc != proc || row->file != file ||
+			    row->op != hr_op_by_name(op) || row->cause != cause)
+				continue;
+			sum.count += row->count;
+			sum.bytes += row->bytes;
+			sum.errors += row->errors;
+			sum.dur_ns += row->dur_ns;
 		}
 	}
 	return sum;

@@ -56,6 +56,10 @@ void rig_excluded(struct rig *r, uint64_t proc, const uint64_t *totals, unsigned
 /* Slots of one ring (ring 0 of map 0). */
 void rig_records(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n);
 
+/* The same, made by probes; and what the kernel has added up. */
+void rig_probed(struct rig *r, uint64_t proc, const struct hr_record *slots, unsigned n);
+void rig_kernel(struct rig *r, uint64_t proc, const struct hr_kernel_row *rows, unsigned n);
+
 /* A path in slots: returns how many. *ret_hash: what records name it by. */
 unsigned rig_path(struct hr_record *slots, const char *path, bool runtime);
 uint64_t rig_hash(const char *path);
@@ -78,6 +82,10 @@ size_t rig_events(const struct rig *r, struct hr_event *events, size_t max);
 
 /* Sum of the rows of an op in all rollup frames (histograms not summed). */
 Headrace__Rollup rig_rollup(const struct rig *r, uint64_t proc, uint16_t op);
+
+/* Sum of the KernelRecord rows of a key in all frames. */
+Headrace__KernelRecord rig_kernel_record(const struct rig *r, uint64_t proc, uint32_t file,
+					 const char *op, unsigned cause);
 
 /* Sum of count of a reason in all Loss frames. */
 uint64_t rig_loss(const struct rig *r, const char *reason);

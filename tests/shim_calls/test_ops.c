@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "common/cause.h"
 #include "common/ops.h"
 
 static void same_both_ways(const char *text, unsigned id)
@@ -19,8 +20,11 @@ static void names_lead_to_ids_and_back(void **state)
 {
 	(void)state;
 #define HR_CALL(id, ret, name, ...) same_both_ways(#name, id);
+#define HR_KERNEL(id, name, ...)    same_both_ways(#name, id);
 #include "proto/calls.def"
+#include "proto/kernel.def"
 #undef HR_CALL
+#undef HR_KERNEL
 	assert_int_equal(hr_op_by_name(""), HR_OP_NONE);
 	assert_int_equal(hr_op_by_name("rea"), HR_OP_NONE);
 	assert_int_equal(hr_op_by_name("readx"), HR_OP_NONE);
@@ -54,7 +58,20 @@ static void rows_say_what_they_are(void **state)
 	assert_string_equal(hr_class_name(HR_CLASS_MAP), "map");
 	assert_null(hr_class_name(HR_CLASS_HOOK + 1));
 	assert_string_equal(hr_api_name(HR_API_URING), "uring");
+	assert_int_equal(hr_op_info(HR_OP_io_uring_read)->class, HR_CLASS_READ);
+	assert_int_equal(hr_op_info(HR_OP_io_uring_read)->api, HR_API_URING);
+	assert_int_equal(hr_op_info(HR_OP_page_cache_fill)->bytes_rule, HR_BYTES_ASKED);
 	assert_null(hr_api_name(HR_API_URING + 1));
+}
+
+static void causes_have_names(void **state)
+{
+	(void)state;
+	assert_string_equal(hr_cause_name(HR_CAUSE_SHIM), "shim");
+	assert_string_equal(hr_cause_name(HR_CAUSE_LOST), "lost");
+	assert_null(hr_cause_name(HR_CAUSE_END));
+	for (unsigned cause = 0; cause < HR_CAUSE_END; cause++)
+		assert_non_null(hr_cause_name(cause));
 }
 
 static void bytes_follow_their_rule(void **state)
@@ -76,6 +93,7 @@ int main(void)
 	    cmocka_unit_test(names_lead_to_ids_and_back),
 	    cmocka_unit_test(unknown_ids_have_an_empty_entry),
 	    cmocka_unit_test(rows_say_what_they_are),
+	    cmocka_unit_test(causes_have_names),
 	    cmocka_unit_test(bytes_follow_their_rule),
 	};
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/kernel.h"
+
+#include "common/cause.h"
+#include "daemon/fold.h"
+
+#define FRAME_ROWS 4096u /* so many kept rows leave at once */
+
+/* ---- the table -------------------------------------------------------------------------------------- */
+
+/* Two keys may share a hash: a row that does not match is looked for under the next one. */
+static uint64_t key(const struct hr_kernel_sum *r)
+{
+	return hr_mix64(r->proc) ^
+	       hr_mix64((uint64_t)r->file << 32 | (uint32_t)r->op << 16 | r->cause);
+}
+
+static bool same(const struct hr_kernel_sum *a, const struct hr_kernel_sum *b)
+{
+	return a->proc == b->proc && a->file == b->file && a->op == b->op && a->cause == b->cause;
+}
+
+int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row)
+{
+	uint64_t k = key(row);
+	uint32_t i;
+
+	while ((i = hr_map64_get(&t->by_key, k)) != HR_MAP64_NONE && !same(&t->v[i], row))
+		k++;
+	if (i != HR_MAP64_NONE) {
+		t->v[i].count += row->count;
+		t->v[i].bytes += row->bytes;
+		t->v[i].errors += row->errors;
+		t->v[i].dur_ns += row->dur_ns;
+		return 0;
+	}
+	if (t->n == t->room) {
+		uint32_t more = t->room ? t->room * 2 : 64;
+		struct hr_kernel_sum *v = realloc(t->v, more * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		t->v = v;
+		t->room = more;
+	}
+	if (hr_map64_set(&t->by_key, k, t->n))
+		return -ENOMEM;
+	t->v[t->n++] = *row;
+	return 0;
+}
+
+void hr_kernel_sums_clear(struct hr_kernel_sums *t)
+{
+	t->n = 0;
+	hr_map64_done(&t->by_key);
+}
+
+void hr_kernel_sums_done(struct hr_kernel_sums *t)
+{
+	free(t->v);
+	hr_map64_done(&t->by_key);
+	*t = (struct hr_kernel_sums){0};
+}
+
+/* ---- frames ---------------------------------------------------------------------------------------- */
+
+/* One frame of sums from `from` on; returns where the next one starts. */
+static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
+{
+	struct hr_kernel_sums *t = &e->kernel;
+	uint32_t to = t->n - from < FRAME_ROWS ? t->n : from + FRAME_ROWS;
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_KERNEL_RECORDS);
+	Headrace__KernelRecords *m;
+	Headrace__KernelRecord *rows;
+
+	if (!o)
+		return t->n;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__kernel_records__init(m);
+		rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+		for (uint32_t i = from; i < to && rows; i++) {
+			Headrace__KernelRecord *row = &rows[m->n_rows++];
+
+			headrace__kernel_record__init(row);
+			row->proc = t->v[i].proc;
+			row->file = t->v[i].file;
+			row->op = t->v[i].op;
+			row->cause = t->v[i].cause;
+			row->count = t->v[i].count;
+			row->bytes = t->v[i].bytes;
+			row->errors = t->v[i].errors;
+			row->dur_ns = t->v[i].dur_ns;
+		}
+		o->frame.kernel_records = m;
+	}
+	hr__out_end(e, o);
+	return to;
+}
+
+void hr__emit_kernel(struct hr_engine *e)
+{
+	uint32_t done = 0;
+
+	if (e->kernel.n)
+		hr__emit_names(e);
+	while (done < e->kernel.n)
+		done = emit_sums(e, done);
+	hr_kernel_sums_clear(&e->kernel);
+}
+
+/* ---- entries ---------------------------------------------------------------------------------------- */
+
+/* Operations are named by the cell that surrounds them: memory of the process. */
+static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
+{
+	return row->op < HR_OP_MAX && e->trait[row->op].class != HR_CLASS_NONE &&
+	       row->cause > HR_CAUSE_NONE && row->cause < HR_CAUSE_END && row->count > 0 &&
+	       row->count <= HR_COUNT_MOST && row->bytes <= HR_COUNT_MOST &&
+	       row->errors <= row->count && row->dur_ns <= HR_COUNT_MOST;
+}
+
+/* The file under which a record of this process has it. */
+static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, uint64_t hash)
+{
+	struct fold f = {.e = e, .p = p};
+	uint32_t path;
+
+	if (!hash)
+		return 0;
+	path = p ? hr__fold_path(&f, hash, 0) : hr_paths_use(&e->paths, hash, 0);
+	if (path == UINT32_MAX) {
+		e->failed = true;
+		return 0;
+	}
+	return e->paths.v[path].id;
+}
+
+static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
+		     const struct hr_kernel_row *row)
+{
+	struct hr_kernel_sum sum = {.proc = proc,
+				    .file = file_of(e, p, row->file),
+				    .op = row->op,
+				    .cause = row->cause,
+				    .count = row->count,
+				    .bytes = row->bytes,
+				    .errors = row->errors,
+				    .dur_ns = row->dur_ns};
+
+	if (row->cause == HR_CAUSE_LOST)
+		hr_losses_add(&e->losses, &(struct hr_loss){proc, HR_LOSS_PROBE_FULL, row->op,
+							    row->count, row->bytes, row->dur_ns});
+	if (hr_kernel_sums_add(&e->kernel, &sum))
+		e->failed = true;
+}
+
+int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+
+	if (in->proc == 0 || in->proc > e->last_proc ||
+	    in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
+		return -EBADMSG;
+	if (p && p->id.deselected)
+		return 0;
+	if (p)
+		p->id.probed = 1;
+	for (uint64_t i = 0; i < in->n; i++) {
+		if (makes_sense(e, &in->rows[i])) {
+			take_row(e, p, in->proc, &in->rows[i]);
+			continue;
+		}
+		e->stats.hostile++;
+		hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
+	}
+	if (e->kernel.n >= FRAME_ROWS)
+		hr__emit_kernel(e);
+	return 0;
+}
