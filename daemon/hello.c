@@ -7,6 +7,18 @@
 
 #include "daemon/served.h"
 
+/* Programs in the kernel will read where it says. */
+static bool cover_sane(const uint8_t *msg, size_t bytes)
+{
+	struct hr_hello_item item;
+	size_t at = 0;
+
+	while (hr_hello_next(msg, bytes, &at, &item))
+		if (item.kind == HR_ITEM_COVER && item.bytes != sizeof(struct hr_item_cover))
+			return false;
+	return true;
+}
+
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 {
 	if (bytes < sizeof(*ret) || bytes > HR_HELLO_MAX_BYTES)
@@ -17,7 +29,8 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 	/* The fields up to here are the same in every version: an unknown one is told so. */
 	if (!hr_served(ret->abi) || (ret->word_bytes != 4 && ret->word_bytes != 8))
 		return -EPROTO;
-	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_OFFER)
+	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_OFFER ||
+	    !cover_sane(msg, bytes))
 		return -EBADMSG;
 	return 0;
 }

@@ -20,7 +20,7 @@ struct hr_hello_item {
 };
 
 /*
- * Copies the fixed part. -EBADMSG: not a hello, or lengths that contradict each other; -EPROTO: another ABI version or word
+ * Copies the fixed part. -EBADMSG: not a hello, lengths that contradict each other, a HR_ITEM_COVER of another length; -EPROTO: another ABI version or word
  * size than this daemon serves.
  */
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);

@@ -316,19 +316,35 @@ enum hr_item_kind {
 	    6 /* the default excludes that `excluded` counts one by one, in order, each ended by NUL */
 };
 
-/* Where probes find what a thread of this process is in the middle of. */
+/*
+ * Where probes find what a thread of this process is in the middle of: `thread` bytes from the thread pointer, the same
+ * in all threads. `began_ticks` is of the operation that attaches at its end, 0 where there is none: what the thread has
+ * done since then is the shim's.
+ */
 struct hr_item_cover {
-	int64_t thread; /* from the thread pointer to the thread's struct hr_cover, bytes; the same in all threads */
-	uint64_t began_ticks; /* of the operation that attaches: it is the shim's, too. 0: none */
+	int64_t thread;
+	uint64_t began_ticks;
 };
 
-/* The head of the shim's thread-local memory. Programs in the kernel read it; it says nothing but of its own process. */
+/*
+ * The head of the shim's thread-local memory. Programs in the kernel read it; it says nothing but of its own process.
+ * slow[] is why the shim's short way is closed. `ring` is the address of a struct hr_ring_hdr, whose cell `inflight`
+ * says what surrounds the call; 0: none.
+ */
 struct hr_cover {
 	uint64_t nonce;
-	uint8_t slow[8]; /* [HR_COVER_EXITING] != 0: the process is exiting, stdio writes its buffers */
-	uint64_t ring;	 /* address of struct hr_ring_hdr, whose cell `inflight` says what surrounds the call; 0: none */
+	uint8_t slow[8];
+	uint64_t ring;
 };
-#define HR_COVER_EXITING 7
+#define HR_COVER_BARE	 6 /* of slow[]: enum hr_bare */
+#define HR_COVER_EXITING 7 /* != 0: the process is exiting, stdio writes its buffers */
+
+/* What of the shim's the thread is in the middle of that no cell shows. */
+enum hr_bare {
+	HR_BARE_NOT,
+	HR_BARE_CALL, /* begun without a ring: recorded at its end, or counted as lost */
+	HR_BARE_OWN   /* a system call of the shim's own: no operation, whatever the cell says */
+};
 
 struct hr_item_hdr {
 	uint16_t kind;
@@ -383,6 +399,8 @@ HR_ASSERT(sizeof(struct hr_ring_hdr) == 16384 && sizeof(struct hr_lost) == 24);
 HR_ASSERT(sizeof(struct hr_node_page) == HR_PAGE_BYTES &&
 	  offsetof(struct hr_node_page, bell) == 16);
 HR_ASSERT(sizeof(struct hr_hello) == 64 && offsetof(struct hr_hello, session) == 40);
+HR_ASSERT(sizeof(struct hr_item_cover) == 16 && sizeof(struct hr_cover) == 24 &&
+	  offsetof(struct hr_cover, ring) == 16);
 HR_ASSERT(sizeof(struct hr_ack) == 64 && sizeof(struct hr_item_hdr) == 4 &&
 	  sizeof(struct hr_counter) == 32);
 

@@ -63,6 +63,7 @@ struct hr_op {
 	const char *
 	    path; /* hr_begin_path: looked at by the end, when the real call has proved it readable */
 	int32_t dirfd;
+	uint8_t outer_bare;    /* without a ring: enum hr_bare before */
 	uintptr_t outer_frame; /* with `nested`: hr__thread.frame before */
 	struct hr_inflight outer;
 };

@@ -168,10 +168,17 @@ bool hr__fd_path(int fd, struct hr__text *text)
 bool hr__stat_fd(int fd, struct hr__stat *ret)
 {
 	struct statx st = {0};
+	uint8_t outer;
+	long r;
 
 	*ret = (struct hr__stat){.nlink = 1, .device = HR_OFFSET_NONE, .mount = -1};
-	if (hr__image.quiet || HR_SYS5(statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-				       STATX_TYPE | STATX_NLINK | STATX_MNT_ID, &st) != 0)
+	if (hr__image.quiet)
+		return false;
+	outer = hr__bare_enter(HR_BARE_OWN);
+	r = HR_SYS5(statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		    STATX_TYPE | STATX_NLINK | STATX_MNT_ID, &st);
+	hr__bare_leave(outer);
+	if (r != 0)
 		return false;
 	/* An anonymous inode has no type at all: 1 tells it from "not known". */
 	ret->mode = (st.stx_mode & S_IFMT) != 0 ? st.stx_mode : 1;

@@ -35,6 +35,9 @@ void hr__fork_child(void)
 	hr__self.slow.why[HR__SLOW_RING] = 1;
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
+	hr__self.slow.why[HR__SLOW_BARE] =
+	    HR_BARE_NOT; /* what a handler has forked from was the parent's */
+	hr__self.began = 0;
 	hr__fdtab_forget_announced();
 	hr__image.clock_switched = false;
 	if (!hr__image.quiet) {

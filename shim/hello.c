@@ -85,6 +85,28 @@ static long read_defaults(char *buf, size_t cap)
 	return n;
 }
 
+static uintptr_t thread_pointer(void)
+{
+#if defined(__x86_64__)
+	uintptr_t tp;
+
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* its first word is its own address */
+	return tp;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
+static void item_cover(void)
+{
+	const struct hr_item_cover cover = {
+	    .thread = (int64_t)((uintptr_t)&hr__self - thread_pointer()),
+	    .began_ticks = hr__self.began,
+	};
+
+	item(HR_ITEM_COVER, &cover, sizeof(cover));
+}
+
 static void items_env(void)
 {
 	const struct hr__image *im = &hr__image;
@@ -165,6 +187,7 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 		item_read(HR_ITEM_EXE, read_exe, HR__PATH_MAX);
 		item_read(HR_ITEM_ARGV, read_argv, ARGV_BYTES);
 		item_read(HR_ITEM_CWD, read_cwd, HR__PATH_MAX);
+		item_cover();
 		items_env();
 		item_read(HR_ITEM_DEFAULTS, read_defaults, HR_EXCLUDED_TEXT);
 		item_counters();

@@ -115,10 +115,12 @@ enum hr__slow {
 	HR__SLOW_CLOCK,	    /* ticks are not the TSC */
 	HR__SLOW_LEVEL,	    /* off when last seen: look again */
 	HR__SLOW_AGGREGATE, /* an aggregate is open, to be committed before anything else */
-	HR__SLOW_VFORK	    /* enum hr__vfork: whose operation is it? */
+	HR__SLOW_VFORK,	    /* enum hr__vfork: whose operation is it? */
+	HR__SLOW_BARE = HR_COVER_BARE,	    /* enum hr_bare, for probes */
+	HR__SLOW_EXITING = HR_COVER_EXITING /* for probes */
 };
 
-/* What every operation needs is in the first cache line. */
+/* What every operation needs is in the first cache line; its head is a struct hr_cover, which probes read. */
 struct hr__thread {
 	uint64_t nonce;
 	union {
@@ -137,10 +139,30 @@ struct hr__thread {
 	uint64_t gave_up_beat;
 	uint64_t look_ns;     /* which says whether to look for a ring */
 	uint64_t populate_at; /* index past which all pages of the ring are faulted in at once */
+	uint64_t began;	      /* of the outermost operation under way without a ring; 0: none */
 	bool child_fds; /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));
+_Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
+		   offsetof(struct hr__thread, slow) == offsetof(struct hr_cover, slow) &&
+		   offsetof(struct hr__thread, ring) == offsetof(struct hr_cover, ring) &&
+		   sizeof(struct hr_ring_hdr *) == sizeof(uint64_t),
+	       "its head is a struct hr_cover");
 #define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread that has not asked; no session has it */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
+
+/* What follows has no cell (enum hr_bare), until the leave with what the enter returned. */
+static inline uint8_t hr__bare_enter(enum hr_bare what)
+{
+	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
+
+	hr__self.slow.why[HR__SLOW_BARE] = (uint8_t)what;
+	return outer;
+}
+
+static inline void hr__bare_leave(uint8_t outer)
+{
+	hr__self.slow.why[HR__SLOW_BARE] = outer;
+}
 
 /* ---- ring.c: one thread's way into its ring
  * -------------------------------------------------------- */

@@ -58,6 +58,26 @@ static void cell_leave(struct hr_op *op)
 		hr__cell_leave(op);
 }
 
+/*
+ * Without a ring the thread says that something is under way, and since when, for probes and for the hello of an attach at
+ * the end. The frame of the outermost one tells whether a jump leaves it.
+ */
+static void bare_enter(struct hr_op *op)
+{
+	op->outer_bare = hr__bare_enter(HR_BARE_CALL);
+	if (op->outer_bare == HR_BARE_CALL)
+		return;
+	hr__self.began = op->start;
+	hr__self.frame = (uintptr_t)op;
+}
+
+static void bare_leave(const struct hr_op *op)
+{
+	hr__bare_leave(op->outer_bare);
+	if (op->outer_bare != HR_BARE_CALL)
+		hr__self.began = 0;
+}
+
 /* ---- begin ------------------------------------------------------------------------------------- */
 
 static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
@@ -100,6 +120,8 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 	op->start = hr__clock_ticks();
 	if (op->ring != NULL)
 		cell_enter(op, hr__file_bits(file));
+	else
+		bare_enter(op);
 }
 
 static __attribute__((noinline)) void begin_unknown(struct hr_op *op, enum hr_op_id id, int fd,
@@ -158,6 +180,14 @@ static bool names_early(enum hr_op_id id)
 	}
 }
 
+/* Level off: the table is kept true all the same, and the level looked at again in the end. */
+static struct hr_ring_hdr *ring_now(void)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+
+	return ring != NULL && !level_off() ? ring : NULL;
+}
+
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked)
 {
 	op->live = hr__image.on && path != NULL;
@@ -170,10 +200,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 	op->asked = asked;
 	op->path = path;
 	op->dirfd = dirfd;
-	op->ring = hr__ring_current();
-	if (op->ring != NULL && level_off())
-		op->ring =
-		    NULL; /* the table is kept true all the same: looked at again in the end */
+	op->ring = ring_now();
 	if (op->ring != NULL && hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
@@ -184,10 +211,13 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		op->path = NULL;
 		if (!op->live)
 			return;
+		op->ring = ring_now(); /* the name may have attached */
 	}
 	op->start = hr__clock_ticks();
 	if (op->ring != NULL)
 		cell_enter(op, 0);
+	else
+		bare_enter(op);
 }
 
 /* ---- end --------------------------------------------------------------------------------------- */
@@ -219,18 +249,24 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 static void finish(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
 		   const struct hr_pair *pair)
 {
-	if (hr_likely(op->ring != NULL && op->ring == hr__ring_current())) {
+	bool bare = op->ring == NULL;
+
+	if (hr_likely(!bare && op->ring == hr__ring_current())) {
 		hr__ring_record(op, end, ret, flags, 0, pair);
 		cell_leave(op);
 		return;
 	}
 	end_elsewhere(op, end, ret, flags, pair);
+	if (bare)
+		bare_leave(op);
 }
 
 void hr__end_none(struct hr_op *op)
 {
 	op->live = false;
-	if (op->ring != NULL && op->ring == hr__ring_current())
+	if (op->ring == NULL)
+		bare_leave(op);
+	else if (op->ring == hr__ring_current())
 		cell_leave(op);
 }
 
@@ -536,8 +572,13 @@ static bool jump_stays(const void *env)
 void hr_before_longjmp(const void *env)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
+	uint8_t bare = hr__self.slow.why[HR__SLOW_BARE];
 	struct hr_inflight cell;
 
+	if (bare == HR_BARE_OWN || (bare == HR_BARE_CALL && !jump_stays(env))) {
+		hr__bare_leave(HR_BARE_NOT);
+		hr__self.began = 0;
+	}
 	if (ring == NULL ||
 	    __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0 ||
 	    jump_stays(env))

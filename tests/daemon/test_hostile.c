@@ -199,6 +199,25 @@ static void thousand_silent_connections(void **state)
 	nodes_done(&n);
 }
 
+static void cover_length(const struct nodes *n, const struct hr_hello *head, uint16_t bytes,
+			 int wanted)
+{
+	struct {
+		struct hr_hello hello;
+		struct hr_item_hdr item;
+		uint8_t value[32];
+	} __attribute__((packed)) m = {*head, {HR_ITEM_COVER, bytes}, {0}};
+	struct hr_ack ack;
+	int fds[2];
+
+	m.hello.bytes = (uint32_t)(sizeof(m.hello) + sizeof(m.item) + bytes);
+	assert_int_equal(client_talk(n->socket, &m, m.hello.bytes, &ack, fds), wanted);
+	if (wanted == 0) {
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
 static void garbage_hellos(void **state)
 {
 	struct hr_hello hello = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .word_bytes = 8};
@@ -224,6 +243,9 @@ static void garbage_hellos(void **state)
 	hello.session = 12345; /* not ours */
 	assert_int_equal(client_talk(n.socket, &hello, sizeof(hello), &ack, fds), -EACCES);
 	hello.kind = HR_HELLO_ATTACH;
+	cover_length(&n, &hello, sizeof(struct hr_item_cover), 0);
+	cover_length(&n, &hello, sizeof(struct hr_item_cover) - 8, -ECONNRESET);
+	cover_length(&n, &hello, sizeof(struct hr_item_cover) + 8, -ECONNRESET);
 	for (unsigned i = 0; i < 300; i++) {
 		size_t bytes = (size_t)rand() % sizeof(noise) + 1;
 

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static void walk(const uint8_t *msg, size_t bytes)
+static void walk(const uint8_t *msg, size_t bytes, bool checked)
 {
 	const uint8_t *end = msg;
 	struct hr_hello_item item;
@@ -18,6 +18,9 @@ static void walk(const uint8_t *msg, size_t bytes)
 	size_t at = 0;
 
 	while (hr_hello_next(msg, bytes, &at, &item)) {
+		if (checked && item.kind == HR_ITEM_COVER &&
+		    item.bytes != sizeof(struct hr_item_cover))
+			abort();
 		if (item.value < end || item.value + item.bytes > msg + bytes || at > bytes)
 			abort();
 		end = item.value + item.bytes;
@@ -31,15 +34,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	uint8_t *msg = malloc(bytes > 0 ? bytes : 1);
 	struct hr_hello hello;
+	bool checked;
 
 	if (msg == NULL)
 		return 0;
 	memcpy(msg, data, bytes);
-	if (hr_hello_check(msg, bytes, &hello) == 0 &&
-	    (hello.bytes != bytes || hello.magic != HR_ABI_MAGIC || hello.kind < HR_HELLO_ATTACH ||
-	     hello.kind > HR_HELLO_OFFER))
+	checked = hr_hello_check(msg, bytes, &hello) == 0;
+	if (checked && (hello.bytes != bytes || hello.magic != HR_ABI_MAGIC ||
+			hello.kind < HR_HELLO_ATTACH || hello.kind > HR_HELLO_OFFER))
 		abort();
-	walk(msg, bytes); /* whatever the fixed part says: the walk trusts it no more than we do */
+	walk(msg, bytes,
+	     checked); /* whatever the fixed part says: the walk trusts it no more than we do */
 	free(msg);
 	return 0;
 }
