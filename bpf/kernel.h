@@ -28,7 +28,7 @@
 
 #define O_APPEND      02000
 #define MAP_ANONYMOUS 0x20
-#define AT_FDCWD (-100)
+#define AT_FDCWD      (-100)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -140,12 +140,12 @@ struct thread_struct {
 struct pt_regs {
 	uint64_t regs[31];
 };
-#define WORD1(r) BPF_CORE_READ(r, regs[0])
-#define WORD2(r) BPF_CORE_READ(r, regs[1])
-#define WORD3(r) BPF_CORE_READ(r, regs[2])
-#define WORD4(r) BPF_CORE_READ(r, regs[3])
-#define WORD5(r) BPF_CORE_READ(r, regs[4])
-#define WORD6(r) BPF_CORE_READ(r, regs[5])
+#define WORD1(r)	     BPF_CORE_READ(r, regs[0])
+#define WORD2(r)	     BPF_CORE_READ(r, regs[1])
+#define WORD3(r)	     BPF_CORE_READ(r, regs[2])
+#define WORD4(r)	     BPF_CORE_READ(r, regs[3])
+#define WORD5(r)	     BPF_CORE_READ(r, regs[4])
+#define WORD6(r)	     BPF_CORE_READ(r, regs[5])
 #endif
 
 struct thread_info {

@@ -102,7 +102,7 @@ static inline const struct walk *walk(struct task_struct *self, struct path *fro
 	w->root = BPF_CORE_READ(self, fs, root.dentry);
 	w->root_mount = mount_of(BPF_CORE_READ(self, fs, root.mnt));
 	w->bytes = w->steps = 0;
-	for (int i = 0; i < HR_PROBE_DEPTH; i++)
+	for (uint32_t i = 0; i < HR_PROBE_DEPTH; i++)
 		if (!walk_step(w))
 			break;
 	return w;
@@ -134,7 +134,7 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 						   struct file *file, struct path *from,
 						   uint64_t given)
 {
-	uint32_t zero = 0, walked = 0;
+	uint32_t zero = 0, walked = 0, all;
 	struct name_text *t = bpf_map_lookup_elem(&name_texts, &zero);
 	long n = 0;
 
@@ -165,10 +165,8 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 	t->head.walked_bytes = walked;
 	t->head.given_bytes = given ? n - 1 : 0;
 	t->head.name = __sync_fetch_and_add(&last_name, 1) + 1;
-	n = sizeof(t->head) + walked + (given ? n : 0);
-	if (n > sizeof(*t))
-		return 0;
-	if (bpf_ringbuf_output(&buffer, t, n, BPF_RB_NO_WAKEUP))
+	all = sizeof(t->head) + walked + t->head.given_bytes;
+	if (all > sizeof(*t) || bpf_ringbuf_output(&buffer, t, all, BPF_RB_NO_WAKEUP))
 		return 0;
 	return t->head.name;
 }

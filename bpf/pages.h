@@ -7,7 +7,7 @@ SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_comes, struct folio *folio)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
-	const struct hr_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	const struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
 	const struct hr_file_name *known;
 	struct hr_inode_key inode = {0};
 	struct hr_sum_key key = {0};

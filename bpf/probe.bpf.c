@@ -18,7 +18,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct hr_task);
+	__type(value, struct hr_probe_task);
 } tasks SEC(".maps");
 
 struct {
@@ -55,16 +55,17 @@ struct {
  */
 uint32_t side;
 
-uint64_t unsummed;  /* calls that `sums` had no room for */
-uint64_t unlisted;  /* processes that `images` had no room for */
+uint64_t unsummed; /* calls that `sums` had no room for */
+uint64_t unlisted; /* processes that `images` had no room for */
 uint64_t last_image;
-uint64_t marked;    /* by the last pass of the iterator */
+uint64_t marked; /* by the last pass of the iterator */
 
 #include "names.h"
 
 /* ---- sums ------------------------------------------------------------------------------------------- */
 
-static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool failed, uint64_t dur_ns)
+static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool failed,
+			   uint64_t dur_ns)
 {
 	uint32_t which = *(volatile uint32_t *)&side;
 	const struct hr_sum none = {0};
@@ -265,18 +266,20 @@ static __attribute__((noinline)) int announce(struct task_struct *self, struct h
 
 /* Which call of the shim surrounds this one: memory of the process, which may say anything. */
 static inline void find_cover(struct task_struct *self, const struct hr_image *image,
-			      struct hr_task *t)
+			      struct hr_probe_task *t)
 {
 	struct hr_inflight cell;
 	struct hr_cover head;
 
 	t->cell_op = 0;
-	if (!image->covered || bpf_probe_read_user(&head, sizeof(head),
-						   (void *)(THREAD_POINTER(self) + image->cover)))
+	if (!image->covered ||
+	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
 		return;
-	if (head.slow[HR_COVER_EXITING]) {
-		t->cell_op = HR_COVER_EXIT;
-		t->cell_file = 0;
+	t->cell_file = 0;
+	if (head.slow[HR_COVER_BARE] || head.slow[HR_COVER_EXITING]) {
+		t->cell_op = head.slow[HR_COVER_BARE] == HR_BARE_OWN	? HR_COVER_OWN
+			     : head.slow[HR_COVER_BARE] == HR_BARE_CALL ? HR_COVER_CALL
+									: HR_COVER_EXIT;
 		return;
 	}
 	if (head.ring == 0 ||
@@ -293,8 +296,8 @@ static inline uint64_t word(const uint64_t *words, uint8_t place)
 }
 
 /* The file of a descriptor, and its position where the call names none. False: of no interest. */
-static inline bool know_file(struct task_struct *self, struct hr_task *t, const struct hr_call *call,
-			     int32_t fd)
+static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
+			     const struct hr_call *call, int32_t fd)
 {
 	struct file *file = file_at(self, fd);
 
@@ -309,7 +312,7 @@ static inline bool know_file(struct task_struct *self, struct hr_task *t, const 
 }
 
 /* Where pages of a mapped file are looked for when they are read in. */
-static inline void know_inode(struct task_struct *self, struct hr_task *t, int32_t fd)
+static inline void know_inode(struct task_struct *self, struct hr_probe_task *t, int32_t fd)
 {
 	struct file *file = file_at(self, fd);
 	struct hr_inode_key key = {0};
@@ -324,8 +327,8 @@ static inline void know_inode(struct task_struct *self, struct hr_task *t, int32
 		bpf_map_update_elem(&inodes, &key, &value, BPF_ANY);
 }
 
-static inline bool know_pair(struct task_struct *self, struct hr_task *t, const uint64_t *words,
-			     bool sendfile)
+static inline bool know_pair(struct task_struct *self, struct hr_probe_task *t,
+			     const uint64_t *words, bool sendfile)
 {
 	int32_t in = sendfile ? words[1] : words[0], out = sendfile ? words[0] : words[2];
 	uint64_t in_at = sendfile ? words[2] : words[1], out_at = sendfile ? 0 : words[3];
@@ -363,15 +366,15 @@ static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
 		return HR_ASKED_NONE;
 	if (bpf_probe_read_user(iov, (n & 15) * sizeof(iov[0]), (void *)vector))
 		return HR_ASKED_NONE;
-	for (int i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		if (i < n)
 			sum += iov[i].bytes;
 	return sum;
 }
 
 /* What an operation of its own needs to be told of. False: of no interest. */
-static inline bool remember(struct task_struct *self, struct hr_task *t, const struct hr_call *call,
-			    const uint64_t *words)
+static inline bool remember(struct task_struct *self, struct hr_probe_task *t,
+			    const struct hr_call *call, const uint64_t *words)
 {
 	t->name = t->name2 = t->path = t->path2 = 0;
 	t->fd = t->fd2 = -1;
@@ -407,7 +410,7 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
-	struct hr_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
 	uint32_t key = number;
 	const struct hr_call *call;
 	struct hr_image *image;
@@ -428,6 +431,8 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		return 0;
 	t->image = image->id;
 	find_cover(self, image, t);
+	if (t->cell_op == HR_COVER_OWN)
+		return 0;
 	if (t->cell_op && call->how != HR_CALL_MAP) {
 		t->start_ns = bpf_ktime_get_boot_ns();
 		t->op = call->op;
@@ -457,7 +462,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 }
 
 /* Names of paths, which the kernel has read by now. False: of no interest. */
-static inline bool name_paths(struct task_struct *self, struct hr_task *t, long ret)
+static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t, long ret)
 {
 	struct file *file = NULL;
 
@@ -482,11 +487,12 @@ static inline bool name_paths(struct task_struct *self, struct hr_task *t, long 
 }
 
 /* A record for the buffer; where that is full, a sum. */
-static inline void say_op(const struct hr_task *t, uint32_t tid, uint64_t dur_ns, int64_t ret,
+static inline void say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns, int64_t ret,
 			  uint16_t kind)
 {
 	struct hr_probe_op *r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
-	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = HR_SUM_LOST};
+	struct hr_sum_key key = {
+	    .image = t->image, .file = t->name, .op = t->op, .kind = HR_SUM_LOST};
 
 	if (!r) {
 		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
@@ -515,7 +521,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
-	struct hr_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
 	struct hr_sum_key key = {0};
 	uint64_t dur_ns;
 

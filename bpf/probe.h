@@ -7,7 +7,7 @@
  *           (paths, arguments, environments) and the head of the shim's thread memory are what processes made of them.
  *
  *      map        key                value                 written by
- *      tasks      task storage       struct hr_task        programs; the daemon marks roots
+ *      tasks      task storage       struct hr_probe_task        programs; the daemon marks roots
  *      images     tgid               struct hr_image       fork, exec, exit; the daemon adds roots and sets `cover`
  *      calls      system call        struct hr_call        the daemon, before the programs run
  *      files      struct file *      struct hr_file_name   programs: which files have been named
@@ -39,14 +39,14 @@
 /* How a system call's words are to be read; places count from 1, 0: none. */
 enum hr_call_how {
 	HR_CALL_NONE,
-	HR_CALL_FD,	/* file: a descriptor */
-	HR_CALL_VECTOR, /* the same; words 2 and 3 are an iovec and its length */
-	HR_CALL_OPEN,	/* file: a path (at: a dirfd before it); the result is a descriptor */
-	HR_CALL_PATH,	/* file: a path */
-	HR_CALL_TWO,	/* file: a path, another behind it */
-	HR_CALL_COPY,	/* copy_file_range, splice: in, *offset, out, *offset */
+	HR_CALL_FD,	  /* file: a descriptor */
+	HR_CALL_VECTOR,	  /* the same; words 2 and 3 are an iovec and its length */
+	HR_CALL_OPEN,	  /* file: a path (at: a dirfd before it); the result is a descriptor */
+	HR_CALL_PATH,	  /* file: a path */
+	HR_CALL_TWO,	  /* file: a path, another behind it */
+	HR_CALL_COPY,	  /* copy_file_range, splice: in, *offset, out, *offset */
 	HR_CALL_SENDFILE, /* out, in, *offset */
-	HR_CALL_MAP	/* mmap: word 5 is a descriptor */
+	HR_CALL_MAP	  /* mmap: word 5 is a descriptor */
 };
 
 struct hr_call {
@@ -60,21 +60,23 @@ struct hr_call {
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
 #define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
-#define HR_IMAGE_BORROWED  2u /* a child on the memory of a process with cover (vfork): that one's shim records it */
-#define HR_IMAGE_QUIET	   4u /* nothing of it counts, but what it starts does: `headrace run` */
-#define HR_IMAGE_FORKED	   8u /* has not exec'ed since the fork from `parent` */
+#define HR_IMAGE_BORROWED                                                                          \
+	2u /* a child on the memory of a process with cover (vfork): that one's shim records it */
+#define HR_IMAGE_QUIET	4u /* nothing of it counts, but what it starts does: `headrace run` */
+#define HR_IMAGE_FORKED 8u /* has not exec'ed since the fork from `parent` */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
-	uint64_t id;	 /* unique among those of these programs; 0: none */
-	uint64_t parent; /* id of the image that it was forked from, or that exec replaced; 0: a root */
-	int64_t cover; /* struct hr_item_cover.thread (proto/abi.h) */
+	uint64_t id; /* unique among those of these programs; 0: none */
+	uint64_t
+	    parent; /* id of the image that it was forked from, or that exec replaced; 0: a root */
+	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` counts */
 	uint32_t flags;	  /* HR_IMAGE_* */
 };
 
 /* Of a marked task: the system call that it is in. */
-struct hr_task {
+struct hr_probe_task {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t image;
 	uint64_t name, name2; /* of files known at the start */
@@ -84,14 +86,16 @@ struct hr_task {
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t vector; /* entries of an iovec */
-	uint16_t op;	 /* 0: in none */
-	uint16_t cell_op; /* covers it; HR_COVER_EXIT: stdio's buffers at exit */
+	uint32_t vector;  /* entries of an iovec */
+	uint16_t op;	  /* 0: in none */
+	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
 	uint8_t at; /* 1: fd and fd2 are the dirfds of path and path2 */
 	uint16_t spare;
 };
 #define HR_COVER_EXIT 65535u
+#define HR_COVER_CALL 65534u /* a call of the shim without a cell */
+#define HR_COVER_OWN  65533u /* a system call of the shim's own: none of the program's */
 
 struct hr_file_name {
 	uint64_t name; /* number of a NAME */
@@ -127,10 +131,10 @@ struct hr_sum_key {
 
 enum hr_sum_kind {
 	HR_SUM_CALL,
-	HR_SUM_LOST,  /* its record found no room in the buffer */
+	HR_SUM_LOST, /* its record found no room in the buffer */
 	HR_SUM_URING,
-	HR_SUM_FILL,  /* pages that faults added to the page cache */
-	HR_SUM_FETCH  /* pages that a system call added */
+	HR_SUM_FILL, /* pages that faults added to the page cache */
+	HR_SUM_FETCH /* pages that a system call added */
 };
 
 struct hr_sum {
@@ -173,7 +177,7 @@ struct hr_probe_name {
 	int32_t mount; /* id of mountinfo; -1: not known */
 	uint32_t walked_bytes;
 	uint32_t given_bytes; /* without its NUL */
-	/* texts follow */
+			      /* texts follow */
 };
 
 /* An operation that no call of the shim surrounded. */

@@ -25,7 +25,8 @@ static inline int submitted(struct io_kiocb *req)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	struct hr_image *image = image_of(self);
-	struct io_rw *rw = (void *)req; /* what the opcode makes of the request begins with its file */
+	struct io_rw *rw =
+	    (void *)req; /* what the opcode makes of the request begins with its file */
 	uint32_t opcode = BPF_CORE_READ(req, opcode);
 	uint64_t key = (uint64_t)req;
 	struct hr_request r = {0};
@@ -70,7 +71,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	uint64_t key = (uint64_t)req;
 	const struct hr_request *r = bpf_map_lookup_elem(&requests, &key);
 	struct hr_sum_key sum = {0};
-	struct hr_task t = {0};
+	struct hr_probe_task t = {0};
 	struct file *file;
 	uint64_t dur_ns;
 

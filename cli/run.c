@@ -182,6 +182,7 @@ static void configure(struct run *run)
 	    .ranks = o->ranks,
 	    .local_ranks = o->local_ranks,
 	    .ranks_expected = run->job.ranks_expected,
+	    .probes = o->probes,
 	};
 	run->config.collectors = run->uplink.collectors;
 	run->config.tls_cert = run->uplink.tls.cert;
@@ -227,6 +228,8 @@ static void say_options_in_force(const struct run *run)
 		hr_say("another run of this job on this node has labelled it; the --label of this "
 		       "one are not stored (--job NAME makes it a job of its own)");
 	say_collectors_in_force(run);
+	if (hr_message_get(ready, "no_probes", text[0], sizeof(text[0])) >= 0)
+		hr_say("recording without probes: %s", text[0]);
 	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
 	    local == o->local_ranks)
 		return;

@@ -24,6 +24,7 @@ enum {
 	OPT_LINGER,
 	OPT_DRAIN,
 	OPT_SUMMARY,
+	OPT_PROBES,
 	OPT_BEST_EFFORT,
 	OPT_FULL_CMDLINE,
 };
@@ -48,6 +49,8 @@ const struct hr_option hr_run_option_table[] = {
     {"drain", OPT_DRAIN, "TIME", "wait at most TIME until a collector has all (30s)",
      HR_VALUES_OTHER},
     {"summary", OPT_SUMMARY, "FILE", "write the summary to FILE too, as JSON", NULL},
+    {"probes", OPT_PROBES, NULL,
+     "record what the shim cannot see, by BPF (root; docs/probes.md)", NULL},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
     {"full-cmdline", OPT_FULL_CMDLINE, NULL,
      "store all arguments of commands, not program and script only", NULL},
@@ -147,6 +150,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 			   ? 0
 			   : bad_value("summary", value,
 				       "a file; standard output is CMD's (./- is a file, too)");
+	case OPT_PROBES:
+		o->probes = true;
+		return 0;
 	case OPT_FULL_CMDLINE:
 		o->full_cmdline = true;
 		return 0;

@@ -24,7 +24,7 @@ struct hr_run_options {
 	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
 	int level; /* enum hr_level */
 	uint64_t max_bytes, linger_ns, drain_ns;
-	bool best_effort, full_cmdline;
+	bool best_effort, full_cmdline, probes;
 	char **command; /* CMD and its arguments */
 };
 

@@ -195,7 +195,6 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 		return -ENOMEM;
 	a->c = *config;
 	a->line = config->clock->line;
-	a->next_proc = config->next_proc;
 	a->heir = config->heir;
 	a->epoll_fd = a->stop_fd = -1;
 	for (unsigned i = 0; i < GUESTS_MOST; i++)

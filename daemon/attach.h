@@ -26,7 +26,8 @@ struct hr_attach_config {
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
-	uint64_t next_proc;
+	uint64_t *last_proc;	  /* the highest number of a process; atomic, shared with the drain */
+	struct hr_probes *probes; /* NULL: none */
 	bool
 	    heir; /* another daemon was here, and may have begun with who stands at the door's head */
 	struct hr_knock last; /* that the journal knows */

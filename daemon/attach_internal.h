@@ -55,7 +55,6 @@ struct hr_attach {
 	int listen_fd; /* or the door */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
-	uint64_t next_proc;
 	bool heir;	     /* still: nobody has come from the door yet */
 	uint64_t ring_bytes; /* under the lock, as are clients */
 	uint64_t served;     /* connections of the door; atomic */

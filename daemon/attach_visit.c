@@ -12,12 +12,18 @@
 
 #include "daemon/fdstore.h"
 #include "daemon/hello.h"
+#include "daemon/probes.h"
 #include "daemon/ranks.h"
 #include "daemon/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
 #define JOURNAL_WAIT_OFFER_NS                                                                      \
 	UINT64_C(1000000000) /* nobody waits for us, and it cannot come again */
+
+static uint64_t next_proc(struct hr_attach *a)
+{
+	return __atomic_add_fetch(a->c.last_proc, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- who it is -------------------------------------------------------------------------------------- */
 
@@ -142,6 +148,30 @@ static int first_map(struct hr_attach *a, struct visit *v, uint64_t token, struc
 	return 0;
 }
 
+/* Before the answer: from then on the shim's cells say what is its own. */
+static void tell_probes(const struct hr_attach *a, const struct visit *v, struct hr_probed *ret)
+{
+	struct hr_item_cover cover;
+	struct hr_hello_item item;
+	bool covered = false;
+	size_t at = 0;
+
+	if (!a->c.probes)
+		return;
+	while (hr_hello_next(v->message, v->bytes, &at, &item)) {
+		if (item.kind != HR_ITEM_COVER)
+			continue;
+		memcpy(&cover, item.value, sizeof(cover));
+		covered = true;
+	}
+	if (hr_probes_cover(a->c.probes, v->cred.pid, covered ? &cover.thread : NULL))
+		return;
+	ret->image = hr_probes_image(a->c.probes, v->cred.pid);
+	ret->began_ticks = v->offered ? v->ticks : covered ? cover.began_ticks : 0;
+	ret->tid = v->hello.tid;
+	ret->offered = v->offered;
+}
+
 static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
 {
 	struct client c = {.token = v->offered ? v->offer.token : new_token(),
@@ -154,11 +184,12 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 
 	if (a->live >= a->c.max_sessions)
 		return -ENOSPC;
-	c.proc = a->next_proc++;
+	c.proc = next_proc(a);
 	r = hr_session_new(c.proc, c.token, c.pid, &s);
 	if (r)
 		return r;
 	s->deaf = v->offered;
+	tell_probes(a, v, &s->probed);
 	r = first_map(a, v, c.token, &map, ret_fd);
 	if (!r) {
 		hr_session_add_map(s, &map);
@@ -268,7 +299,7 @@ static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct h
 		return r;
 	look_back(a, v);
 	if (deselected(a, v)) {
-		r = journal_attach(a, v, a->next_proc++, new_token(), true);
+		r = journal_attach(a, v, next_proc(a), new_token(), true);
 		return r ? r : -ECANCELED;
 	}
 	r = new_session(a, v, ack, ret_fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The drain thread: its requests, its sleep, and what others may ask of it. */
 #include "daemon/drain_internal.h"
+#include "daemon/feed.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -41,6 +42,8 @@ static void serve(struct hr_drain *d, struct message *m)
 		m->session->next = d->sessions;
 		d->sessions = m->session;
 		hr_session_set_level(m->session, d->level);
+		if (d->feed)
+			hr_feed_session(d->feed, m->session);
 		break;
 	case NEW_MAP:
 		s = session_of(d, m->proc);
@@ -268,6 +271,10 @@ int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 	d->last_clock_ns = hr_boot_ns();
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->served, NULL);
+	if (config->probes && hr_feed_new(d, config->probes, &d->feed)) {
+		hr_drain_free(d);
+		return -ENOMEM;
+	}
 	publish(d);
 	*ret = d;
 	return 0;
@@ -416,6 +423,7 @@ void hr_drain_free(struct hr_drain *d)
 		hr_session_free(d->sessions);
 		d->sessions = next;
 	}
+	hr_feed_free(d->feed);
 	pthread_cond_destroy(&d->served);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

@@ -31,6 +31,8 @@ struct hr_drain_config {
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
+	struct hr_probes *probes; /* NULL: none */
+	uint64_t *last_proc;	  /* the highest number of a process; atomic, shared with the attach thread */
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);

@@ -169,6 +169,11 @@ void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns)
 	free(text);
 }
 
+uint64_t hr__drain_number(struct hr_drain *d)
+{
+	return __atomic_add_fetch(d->c.last_proc, 1, __ATOMIC_RELAXED);
+}
+
 void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count)
 {
 	struct hr_entry_note *in = hr__drain_begin(d, sizeof(*in));

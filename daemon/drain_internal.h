@@ -59,6 +59,7 @@ struct hr_drain {
 	uint64_t refused_noted, missed_noted, bereft_noted;
 	bool counters_only;
 	bool traffic; /* the last sweep found something */
+	struct hr_feed *feed; /* NULL: no probes */
 };
 
 /* Locks the journal and returns room for an entry of at most `bytes`, after a checkpoint if need be; NULL: unlocked. */
@@ -89,6 +90,9 @@ int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_pic
 
 /* A process is gone; `exit` as in hr_entry_end. */
 void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit);
+
+/* The number of a process to come. */
+uint64_t hr__drain_number(struct hr_drain *d);
 
 /* A loss that no ring tells of. */
 void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count);

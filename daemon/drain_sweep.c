@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "daemon/fdstore.h"
+#include "daemon/feed.h"
 
-#define TICK_NS	  UINT64_C(250000000)
-#define DEAF_PART 8 /* of a ring: so much in one sweep, and the next comes soon */
+#define TICK_NS	    UINT64_C(250000000)
+#define PROBES_BUSY 4096u /* records of probes in one sweep: likewise */
+#define DEAF_PART   8	  /* of a ring: so much in one sweep, and the next comes soon */
 
 /* ---- sweeping -------------------------------------------------------------------------------------- */
 
@@ -224,6 +226,8 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 	sweep_excluded(d, s);
 	hr__drain_leave_cells(d, s, ticks);
 	hr__drain_end(d, s->proc, s->exit);
+	if (d->feed)
+		hr_feed_session_ended(d->feed, s->proc);
 	for (uint32_t i = 0; i < s->n_maps; i++) {
 		snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)s->proc, i);
 		hr_fdstore_remove(name);
@@ -269,6 +273,12 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 		finish(d, s, now_ns);
 		all++;
 	}
+	if (d->feed) {
+		uint64_t told = hr_feed_sweep(d->feed, now_ns, false);
+
+		d->deaf_full |= told > PROBES_BUSY; /* they cannot ring either */
+		all += told;
+	}
 	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
 	hr__drain_deselect(d);
 	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
@@ -293,4 +303,6 @@ void hr__drain_sweep_out(struct hr_drain *d)
 		if (taken > left)
 			taken = left;
 	}
+	if (d->feed)
+		hr_feed_sweep(d->feed, hr_boot_ns(), true);
 }

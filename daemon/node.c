@@ -19,6 +19,7 @@
 #include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
+#include "daemon/probes.h"
 #include "daemon/ranks.h"
 #include "daemon/ringpool.h"
 #include "daemon/spool.h"
@@ -44,6 +45,9 @@ struct hr_node {
 	bool page_kept; /* it is the page of the daemon before this one */
 	struct hr_drain *drain;
 	struct hr_attach *attach;
+	struct hr_probes *probes; /* NULL: none */
+	char *probes_error;
+	uint64_t last_proc; /* attach and drain thread; atomic */
 	uint64_t instance; /* of this process: what counts for a picture */
 	bool left_behind;  /* a journal that we cannot read */
 	uint64_t orphans;  /* sessions that it knows */
@@ -321,6 +325,8 @@ static int make_threads(struct hr_node *n)
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
 	    .journal_in_memory = n->journal_path == NULL,
+	    .probes = n->probes,
+	    .last_proc = &n->last_proc,
 	};
 	struct hr_attach_config ac = {
 	    .socket = n->c.shim_socket,
@@ -331,7 +337,8 @@ static int make_threads(struct hr_node *n)
 	    .local_ranks = n->c.local_ranks,
 	    .max_sessions = n->c.max_sessions ? n->c.max_sessions : SESSIONS_MOST,
 	    .max_ring_bytes = n->c.max_ring_bytes,
-	    .next_proc = hr_engine_last_proc(n->engine) + 1,
+	    .last_proc = &n->last_proc,
+	    .probes = n->probes,
 	    .heir = n->page_kept && n->c.door_fd > 0,
 	    .last = hr_engine_last_knock(n->engine),
 	    .journal = n->journal,
@@ -340,6 +347,7 @@ static int make_threads(struct hr_node *n)
 	};
 	int r;
 
+	n->last_proc = hr_engine_last_proc(n->engine);
 	if (!ac.max_ring_bytes)
 		ac.max_ring_bytes =
 		    (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;
@@ -408,6 +416,8 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		hr_node_free(n);
 		return fail(ret_error, r, "cannot begin or continue the stream in", config->store);
 	}
+	if (n->c.probes) /* the job goes on without them, and says so */
+		(void)hr_probes_new(&n->probes, &n->probes_error);
 	r = make_threads(n);
 	if (!r)
 		take_over_all(n, inherited, n_inherited);
@@ -443,6 +453,17 @@ void hr_node_use(struct hr_node *n, struct hr_attach_use *ret)
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 {
 	return hr_attach_pids(n->attach, pids, max);
+}
+
+void hr_node_root(struct hr_node *n, pid_t pid, bool quiet)
+{
+	if (n->probes)
+		(void)hr_probes_root(n->probes, pid, quiet);
+}
+
+const char *hr_node_probes_error(const struct hr_node *n)
+{
+	return n->probes_error;
 }
 
 void hr_node_set_level(struct hr_node *n, uint32_t level)
@@ -574,5 +595,7 @@ void hr_node_free(struct hr_node *n)
 	if (n->shared_fd >= 0)
 		close(n->shared_fd);
 	free(n->journal_path);
+	hr_probes_free(n->probes);
+	free(n->probes_error);
 	free(n);
 }

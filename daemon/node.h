@@ -37,6 +37,7 @@ struct hr_node_config {
 	const char *local_ranks;
 	uint32_t ranks_expected;	 /* 0: unknown; raised when a process says its world size */
 	uint32_t nodes_expected;	 /* likewise, that the scheduler has given to the job */
+	bool probes;			 /* programs in the kernel are to tell of what the shim does not see */
 	struct hr_privacy_rules privacy; /* of a stream that begins; a journal has its own */
 	uint32_t max_sessions;		 /* 0: 65536 */
 	uint64_t
@@ -77,6 +78,13 @@ void hr_node_use(struct hr_node *n, struct hr_attach_use *ret);
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
 /* From now on; a level that max_bytes has lowered stays. Any thread. */
+/*
+ * Where there are probes: the process and what descends from it belong to the job; quiet: not itself (probes.h). hr_node_probes_error:
+ * why there are none though they were asked for; NULL: there are, or nobody asked.
+ */
+void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
+const char *hr_node_probes_error(const struct hr_node *n);
+
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 

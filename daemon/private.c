@@ -232,6 +232,7 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("max_ring_bytes", node.max_ring_bytes)                                                   \
 	X("spool_bytes", spool_bytes)                                                              \
 	X("drain_ms", drain_ms)                                                                    \
+	X("probes", node.probes)                                                                   \
 	X("paths", node.privacy.paths)                                                             \
 	X("paths_keep", node.privacy.keep)                                                         \
 	X("command_lines", node.privacy.commands)                                                  \

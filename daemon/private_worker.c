@@ -361,6 +361,8 @@ static void handle_join(struct run *run, const struct hr_message *m)
 	run->rank = (int)hr_message_get_int(m, "rank", -1);
 	w->knows_rank = w->knows_rank || run->rank >= 0;
 	run->state = RUN_JOINED;
+	/* What it starts from now on belongs to the job; it does not itself. */
+	hr_node_root(w->node, (pid_t)hr_message_get_int(m, "pid", 0), true);
 	hr_message_init(&w->out, "ready");
 	hr_message_add_int(&w->out, "version", HR_CONTROL_VERSION);
 	hr_message_add_int(&w->out, "pid", getpid());
@@ -374,6 +376,8 @@ static void handle_join(struct run *run, const struct hr_message *m)
 		hr_message_add(&w->out, "local_ranks", w->config.node.local_ranks);
 	if (w->config.collectors != NULL)
 		hr_message_add(&w->out, "collectors", w->config.collectors);
+	if (hr_node_probes_error(w->node) != NULL)
+		hr_message_add(&w->out, "no_probes", hr_node_probes_error(w->node));
 	hr_control_send(run->fd, &w->out);
 }
 

@@ -21,8 +21,8 @@
 #include "probe.skel.h"
 
 #define SUMS_AT_ONCE	512u
-#define ITERATIONS_MOST 64	  /* generations of descendants that a root has already */
-#define LOG_BYTES	8192u	  /* of the verifier's and libbpf's words: the last ones count */
+#define ITERATIONS_MOST 64	    /* generations of descendants that a root has already */
+#define LOG_BYTES	8192u	    /* of the verifier's and libbpf's words: the last ones count */
 #define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
@@ -31,7 +31,7 @@ struct hr_probes {
 	pthread_mutex_t lock; /* roots and covers */
 	hr_probes_taken *taken;
 	void *arg;
-	size_t left; /* of this poll */
+	size_t left;	 /* of this poll */
 	uint32_t turned; /* the side that programs do not add to */
 };
 
@@ -186,10 +186,12 @@ static int tell_uring(struct probe_bpf *skel)
 	} rows[] = {
 	    {IORING_OP_READ, {.op = HR_OP_io_uring_read, .how = HR_CALL_FD, .asked = 1}},
 	    {IORING_OP_READV, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
-	    {IORING_OP_READ_FIXED, {.op = HR_OP_io_uring_read_fixed, .how = HR_CALL_FD, .asked = 1}},
+	    {IORING_OP_READ_FIXED,
+	     {.op = HR_OP_io_uring_read_fixed, .how = HR_CALL_FD, .asked = 1}},
 	    {IORING_OP_WRITE, {.op = HR_OP_io_uring_write, .how = HR_CALL_FD, .asked = 1}},
 	    {IORING_OP_WRITEV, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
-	    {IORING_OP_WRITE_FIXED, {.op = HR_OP_io_uring_write_fixed, .how = HR_CALL_FD, .asked = 1}},
+	    {IORING_OP_WRITE_FIXED,
+	     {.op = HR_OP_io_uring_write_fixed, .how = HR_CALL_FD, .asked = 1}},
 	    {IORING_OP_FSYNC, {.op = HR_OP_io_uring_fsync, .how = HR_CALL_FD}},
 	    {IORING_OP_OPENAT, {.op = HR_OP_io_uring_openat, .how = HR_CALL_OPEN}},
 	    {IORING_OP_OPENAT2, {.op = HR_OP_io_uring_openat2, .how = HR_CALL_OPEN}},
@@ -233,8 +235,7 @@ static int load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 	r = tell_calls(p->skel);
 	if (!r)
 		r = tell_uring(p->skel);
-	p->ring = r ? NULL
-		    : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), take, p, NULL);
+	p->ring = r ? NULL : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), take, p, NULL);
 	if (!r && !p->ring)
 		r = -errno;
 	if (!r)
@@ -329,9 +330,11 @@ int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
 	return r;
 }
 
-int hr_probes_cover(struct hr_probes *p, pid_t pid, int64_t thread)
+int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 {
-	const struct hr_image root = {.cover = thread, .covered = 1};
+	const struct hr_image root = {.cover = thread ? *thread : 0,
+				      .covered = thread != NULL,
+				      .flags = thread ? 0 : HR_IMAGE_QUIET};
 	int map = bpf_map__fd(p->skel->maps.images), r = 0;
 	uint32_t tgid = (uint32_t)pid;
 	struct hr_image image;
@@ -341,8 +344,9 @@ int hr_probes_cover(struct hr_probes *p, pid_t pid, int64_t thread)
 		r = add_root(p, pid, &root);
 	} else {
 		/* It waits for our answer, so nothing else changes its image. */
-		image.cover = thread;
-		image.covered = 1;
+		image.cover = root.cover;
+		image.covered = root.covered;
+		image.flags |= root.flags;
 		if (bpf_map_update_elem(map, &tgid, &image, BPF_EXIST))
 			r = -errno;
 	}

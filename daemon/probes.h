@@ -31,8 +31,11 @@ void hr_probes_free(struct hr_probes *p); /* accepts NULL */
  */
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet);
 
-/* Its shim has said hello: struct hr_item_cover.thread. A process that did not belong does now. */
-int hr_probes_cover(struct hr_probes *p, pid_t pid, int64_t thread);
+/*
+ * Its shim has said hello: struct hr_item_cover.thread; NULL, of a shim that does not say: nothing of the process is told of any more.
+ * A process that did not belong does now.
+ */
+int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread);
 
 /* The image that the process is now; 0: it does not belong, or is gone. */
 uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);

@@ -23,7 +23,7 @@ int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
 	return -ENOTSUP;
 }
 
-int hr_probes_cover(struct hr_probes *p, pid_t pid, int64_t thread)
+int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 {
 	(void)p, (void)pid, (void)thread;
 	return -ENOTSUP;

@@ -36,6 +36,15 @@ struct hr_map {
 	uint32_t slots_log2;
 };
 
+/* What probes need to know of its hello (feed.h). */
+struct hr_probed {
+	uint64_t image; /* of bpf/probe.h; 0: no probes */
+	uint64_t
+	    began_ticks; /* what the shim has recorded since is not to be recorded again; 0: nothing before now */
+	int32_t tid;  /* by this thread */
+	bool offered; /* by all */
+};
+
 struct hr_session {
 	struct hr_session *next;
 	uint64_t proc;
@@ -46,6 +55,7 @@ struct hr_session {
 	    deaf; /* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
+	struct hr_probed probed;
 	uint64_t strays_seen; /* stray_total when they were last journaled */
 	uint64_t excluded_seen[HR_EXCLUDED_KINDS];
 	uint32_t n_maps;

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feed_internal.h - shared by feed.c (images, records, sums), feed_names.c (files) and feed_slots.c (entries) */
+#ifndef HEADRACE_DAEMON_FEED_INTERNAL_H
+#define HEADRACE_DAEMON_FEED_INTERNAL_H
+
+#include "daemon/drain_internal.h"
+#include "daemon/feed.h"
+#include "daemon/map64.h"
+#include "daemon/ranks.h"
+#include "shim/filter.h"
+
+/* A file that programs have named, until as many others have been since. */
+struct feed_name {
+	uint64_t name; /* 0: unused */
+	uint64_t hash;
+	int64_t device; /* as in HR_CTL_PATH */
+	int64_t mount;
+	uint32_t mode;
+	uint32_t bytes;
+	char *path;
+	enum hr__verdict verdict;
+	bool said; /* its path is in a RECORDS entry */
+};
+
+enum feed_state { FEED_WAITING, FEED_PROBED, FEED_ATTACHED };
+
+struct feed_image {
+	uint64_t image; /* 0: unused */
+	uint64_t proc;	/* 0: waiting */
+	uint64_t token;
+	uint64_t first_ns; /* of what waits */
+	uint64_t ended_ns; /* 0: lives */
+	uint64_t index;	   /* of the next slot */
+	enum feed_state state;
+	uint32_t tgid;
+	bool left_out; /* deselected: nothing of it is recorded */
+	bool end_due;  /* an END of our own is to be written */
+	char exit[16];
+	struct hr_probe_image *who; /* while it waits; NULL: not known yet */
+	size_t who_bytes;
+	struct hr_probe_op *waiting;
+	uint32_t n_waiting, room_waiting;
+	struct hr_record *slots; /* of this sweep */
+	uint32_t n_slots, room_slots;
+};
+
+/* A sum whose process is not known yet. */
+struct feed_held {
+	struct hr_sum_key key;
+	struct hr_sum sum;
+};
+
+struct hr_feed {
+	struct hr_drain *d;
+	struct hr_probes *probes;
+	struct feed_name *names; /* HR_PROBE_NAMES of them, by the lower bits of their number */
+	struct hr__filter *filter;
+	bool filter_known;
+	struct feed_image *images;
+	uint32_t n_images, room_images;
+	struct hr_map64 by_image; /* index in images */
+	struct feed_held *held;
+	uint32_t n_held, room_held;
+	uint64_t turned_ns; /* sums were last taken */
+	uint64_t salt;	    /* of the tokens that we make */
+	uint64_t taken;
+};
+
+/* feed_names.c */
+void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
+struct feed_name *hr__feed_name_get(struct hr_feed *f,
+				    uint64_t name); /* NULL: not known any more */
+void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r, size_t bytes);
+/* Writes components (leaf first, NUL-ended) as an absolute path; returns its length, 0: none. */
+size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
+
+/* feed_slots.c */
+void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r);
+void hr__feed_flush(struct hr_feed *f, struct feed_image *img);
+/* A process of our own. False: there was no room, later perhaps. */
+bool hr__feed_attach(struct hr_feed *f, struct feed_image *img);
+
+/* The texts behind the head of an IMAGE: the caller has checked its size. */
+static inline const char *hr__feed_text(const struct hr_probe_image *r)
+{
+	return (const char *)(r + 1);
+}
+
+/* Slots of a thread's records begin with its name: it is said again whenever another's came between. */
+static inline uint64_t hr__feed_ticks(const struct hr_feed *f, uint64_t ns)
+{
+	const struct hr_clock_line *l = &f->d->c.clock->line;
+	int64_t away = (int64_t)(ns - l->ns0);
+
+	return l->ticks0 + (uint64_t)(int64_t)(((__int128)away << 32) / l->mult);
+}
+
+#endif
