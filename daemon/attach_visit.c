@@ -168,6 +168,7 @@ static void tell_probes(const struct hr_attach *a, const struct visit *v, struct
 		return;
 	ret->image = hr_probes_image(a->c.probes, v->cred.pid);
 	ret->began_ticks = v->offered ? v->ticks : covered ? cover.began_ticks : 0;
+	ret->covered_ticks = hr_clock_ticks(a->c.clock);
 	ret->tid = v->hello.tid;
 	ret->offered = v->offered;
 }

@@ -71,18 +71,21 @@ static void wait_with(struct feed_image *img, const struct hr_probe_op *r)
 	img->waiting[img->n_waiting++] = *r;
 }
 
-/* What waited goes on, but for what the session has recorded itself: the call at whose end it attached, or all since its offer. */
-static void go_on(struct hr_feed *f, struct feed_image *img, const struct hr_session *s)
+/* The call at whose end its process attached, or all since an offer: its session records them itself. */
+static bool is_shims(const struct hr_feed *f, const struct feed_image *img, const struct hr_probe_op *r)
 {
-	for (uint32_t i = 0; i < img->n_waiting; i++) {
-		const struct hr_probe_op *r = &img->waiting[i];
-		uint64_t ticks = hr__feed_ticks(f, r->start_ns);
+	const struct hr_probed *p = &img->probed;
+	uint64_t ticks = hr__feed_ticks(f, r->start_ns);
 
-		if (s && s->probed.began_ticks && ticks >= s->probed.began_ticks &&
-		    (s->probed.offered || (int32_t)r->tid == s->probed.tid))
-			continue;
-		hr__feed_op(f, img, r);
-	}
+	return p->began_ticks && ticks >= p->began_ticks && ticks <= p->covered_ticks &&
+	       (p->offered || (int32_t)r->tid == p->tid);
+}
+
+static void go_on(struct hr_feed *f, struct feed_image *img)
+{
+	for (uint32_t i = 0; i < img->n_waiting; i++)
+		if (!is_shims(f, img, &img->waiting[i]))
+			hr__feed_op(f, img, &img->waiting[i]);
 	free(img->waiting);
 	img->waiting = NULL;
 	img->n_waiting = img->room_waiting = 0;
@@ -92,7 +95,7 @@ static void go_on(struct hr_feed *f, struct feed_image *img, const struct hr_ses
 static void attach(struct hr_feed *f, struct feed_image *img)
 {
 	if (img->state == FEED_WAITING && img->n_waiting && hr__feed_attach(f, img))
-		go_on(f, img, NULL);
+		go_on(f, img);
 }
 
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
@@ -110,7 +113,8 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 	img->proc = s->proc;
 	img->token = s->token;
 	img->index = 0;
-	go_on(f, img, s);
+	img->probed = s->probed;
+	go_on(f, img);
 }
 
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc)
@@ -149,7 +153,8 @@ static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 	if (!img)
 		return;
 	if (img->state != FEED_WAITING) {
-		hr__feed_op(f, img, r);
+		if (!is_shims(f, img, r))
+			hr__feed_op(f, img, r);
 		return;
 	}
 	wait_with(img, r);

@@ -32,6 +32,7 @@ struct feed_image {
 	uint64_t ended_ns; /* 0: lives */
 	uint64_t index;	   /* of the next slot */
 	enum feed_state state;
+	struct hr_probed probed; /* of the session */
 	uint32_t tgid;
 	bool left_out; /* deselected: nothing of it is recorded */
 	bool end_due;  /* an END of our own is to be written */

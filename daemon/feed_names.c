@@ -93,12 +93,32 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 	return tidy(path, n);
 }
 
+static bool begins(const char *path, size_t bytes, const char *with)
+{
+	return bytes >= strlen(with) && memcmp(path, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *path, size_t bytes, const char *with)
+{
+	return bytes >= strlen(with) &&
+	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
+}
+
+/* What is ours is nobody's: the library that the dynamic loader reads, rings. Other memfds are recorded. */
+static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
+{
+	uint32_t kind;
+
+	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/libheadrace.so"))
+		return HR__EXCLUDED;
+	return path[0] == '/' ? hr__filter_verdict(f->filter, path, bytes, &kind) : HR__TRACED;
+}
+
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes)
 {
 	struct feed_name *n = &f->names[r->name % HR_PROBE_NAMES];
 	char path[3 * HR_PROBE_PATH];
 	size_t length = path_of(r, bytes, path, sizeof(path));
-	uint32_t kind;
 
 	free(n->path);
 	memset(n, 0, sizeof(*n));
@@ -116,12 +136,7 @@ void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t byte
 	if (!n->path)
 		return;
 	memcpy(n->path, path, n->bytes);
-	/* memfds are recorded, but for our own rings. */
-	if (path[0] != '/')
-		n->verdict = length >= 14 && memcmp(path, "memfd:headrace", 14) == 0 ? HR__EXCLUDED
-										     : HR__TRACED;
-	else
-		n->verdict = hr__filter_verdict(f->filter, path, length, &kind);
+	n->verdict = verdict_of(f, path, length);
 }
 
 /* ---- which paths are recorded ------------------------------------------------------------------------- */

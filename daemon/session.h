@@ -36,13 +36,16 @@ struct hr_map {
 	uint32_t slots_log2;
 };
 
-/* What probes need to know of its hello (feed.h). */
+/*
+ * What probes need to know of its hello (feed.h): what its shim records although no cell showed it. Between the two times, by thread
+ * `tid`; of an offer, by all threads.
+ */
 struct hr_probed {
 	uint64_t image; /* of bpf/probe.h; 0: no probes */
-	uint64_t
-	    began_ticks; /* what the shim has recorded since is not to be recorded again; 0: nothing before now */
-	int32_t tid;  /* by this thread */
-	bool offered; /* by all */
+	uint64_t began_ticks; /* 0: nothing */
+	uint64_t covered_ticks;
+	int32_t tid;
+	bool offered;
 };
 
 struct hr_session {
