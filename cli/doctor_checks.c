@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -335,23 +334,4 @@ void hr_check_duckdb(const struct hr_doctor *d, struct hr_check *c)
 	else
 		hr_check_set(c, HR_HEALTH_WARN, error, "`headrace query` has no usable DuckDB");
 	free(error);
-}
-
-void hr_check_bpf(const struct hr_doctor *d, struct hr_check *c)
-{
-	char caps[32] = "0", unprivileged[8] = "?";
-	uint64_t effective;
-	bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0, allowed;
-
-	(void)d;
-	read_status("CapEff", caps, sizeof(caps));
-	read_line("/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged, sizeof(unprivileged));
-	effective = strtoull(caps, NULL, 16);
-	/* CAP_SYS_ADMIN 21, or CAP_PERFMON 38 and CAP_BPF 39 */
-	allowed = (effective >> 21 & 1) != 0 || (effective >> 38 & 3) == 3;
-	hr_check_set(
-	    c, HR_HEALTH_OK, NULL,
-	    "not used by this version: raw system calls, static programs and page faults stay "
-	    "unseen, for root too (BTF %s, capabilities %s)",
-	    btf ? "is there" : "is not there", allowed ? "suffice" : "do not suffice");
 }

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import unittest
 
 import harness
 
@@ -222,7 +223,7 @@ class Doctor(harness.Case):
         done = self.headrace("doctor", "--json", self.store)
         report = json.loads(done.stdout)
         names = [check["name"] for check in report["checks"]]
-        for name in ("preload", "socket", "memfd", "wipeonfork", "clock", "store", "duckdb", "bpf"):
+        for name in ("preload", "socket", "memfd", "wipeonfork", "clock", "store", "duckdb", "probes"):
             self.assertIn(name, names)
         failed = [check for check in report["checks"] if check["health"] == "fail"]
         self.assertEqual(report["ok"], not failed)
@@ -234,6 +235,14 @@ class Doctor(harness.Case):
         done = self.headrace("doctor", os.path.join(self.dir, "no", "such"))
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"fail +store .*\n +-> ")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root, to be less")
+    def test_probes_take_capabilities(self):
+        command = ["setpriv", "--bounding-set=-sys_admin,-perfmon", harness.HEADRACE, "doctor", "--json", self.store]
+        report = json.loads(subprocess.run(command, env=harness.clean_environment(), stdout=subprocess.PIPE, check=True).stdout)
+        check = next(check for check in report["checks"] if check["name"] == "probes")
+        self.assertEqual(check["health"], "warn")
+        self.assertTrue(check["fix"])
 
     def store_check(self, *store, env=None):
         done = self.headrace("doctor", "--json", *store, env=env)
