@@ -30,6 +30,7 @@ class Container:
                 ["setpriv", "--pdeathsig=KILL", "unshare", "--mount", "sh", "-c", 'mount --bind / "$0" && exec systemd-nspawn "$@"',
                  f"{self.dir}/root", f"--machine=headrace-{os.getpid()}", "--register=no", "--keep-unit", "--link-journal=no",
                  "--console=pipe", f"--directory={self.dir}/root", "--volatile=overlay", "--private-network",
+                 "--capability=CAP_BPF,CAP_PERFMON", "--system-call-filter=bpf",
                  *(f"--bind-ro={b}" for b in binds), "--boot", "systemd.unit=basic.target", "fstab=no"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:

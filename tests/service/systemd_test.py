@@ -139,6 +139,33 @@ class Installed(Case):
         self.assertEqual(self.call("stat", "-c", "%U %a", "/run/headrace", "/run/headrace/jobs", "/var/spool/headrace"),
                          "headrace 755\nheadrace 700\nheadrace 700\n")
 
+    def sandboxed_doctor(self):
+        """What `headrace doctor` says of probes where the unit's processes are, from the restarted unit's log."""
+        cursor = self.call("journalctl", "--lines=0", "--show-cursor").split("cursor: ")[-1].strip()
+        self.call("systemctl", "daemon-reload")
+        self.call("systemctl", "restart", "headraced")
+        said = self.call("journalctl", "--unit=headraced", "--output=cat", "--after-cursor", cursor)
+        return next(line.split()[0] for line in said.splitlines() if line.split()[1:2] == ["probes"])
+
+    def test_probes(self):
+        """A site's drop-in gives headraced what it takes to load them, and no more."""
+        if "built without" in self.call("sh", "-c", "cd /tmp && headrace doctor || true"):
+            self.skipTest("built without probes")
+        folder = "/etc/systemd/system/headraced.service.d"
+        self.call("mkdir", folder)
+        self.addCleanup(self.call, "systemctl", "restart", "headraced")
+        self.addCleanup(self.call, "systemctl", "daemon-reload")
+        self.addCleanup(self.call, "rm", "-r", folder)
+        self.call("sh", "-c", f"printf '[Service]\nEnvironment=HEADRACE_CONTROL=/none\nExecStartPre=-/usr/bin/headrace doctor\n' >{folder}/0.conf")
+        self.assertEqual(self.sandboxed_doctor(), "warn")
+        self.call("ln", "-s", "/usr/share/headrace/systemd/headraced-probes.conf", f"{folder}/probes.conf")
+        self.assertEqual(self.sandboxed_doctor(), "ok")
+        for how in ([], ["--offline=true"]):
+            self.call("systemd-analyze", "security", "--no-pager", "--threshold=20", *how, "headraced.service")
+        status = self.call("cat", f"/proc/{self.property('headraced', 'MainPID')}/status")
+        self.assertIn(f"CapBnd:\t{3 << 38:016x}\n", status)  # CAP_PERFMON, CAP_BPF
+        self.assertEqual(machine.call("systemd-analyze", "verify", "headraced.service").stderr, "")
+
     def test_mounts(self):
         """Of processes that end before anybody can look at theirs, and not as the unit's sandbox has them."""
         places = [self.folder(path) for path in ("/dev/shm/headrace", "/home/headrace-test")]
