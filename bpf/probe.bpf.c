@@ -55,6 +55,23 @@ struct {
  */
 uint32_t side;
 
+struct tallies_inner {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HR_PROBE_TALLIES);
+	__type(key, struct hr_tally_key);
+	__type(value, struct hr_tally);
+} tallies_a SEC(".maps"), tallies_b SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, uint32_t);
+	__array(values, struct tallies_inner);
+} tallies SEC(".maps") = {.values = {&tallies_a, &tallies_b}};
+
+bool events;	    /* the daemon wants a record of each operation */
+uint64_t filled[2]; /* entries of each side's maps, together */
+
 uint64_t unsummed; /* calls that `sums` had no room for */
 uint64_t unlisted; /* processes that `images` had no room for */
 uint64_t last_image;
@@ -77,6 +94,7 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 	sum = bpf_map_lookup_elem(inner, key);
 	if (!sum) {
 		bpf_map_update_elem(inner, key, &none, BPF_NOEXIST);
+		__sync_fetch_and_add(&filled[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
 	if (!sum) {
@@ -92,11 +110,14 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 
 /* ---- processes -------------------------------------------------------------------------------------- */
 
+static inline struct hr_image *image_by_tgid(uint32_t tgid)
+{
+	return bpf_map_lookup_elem(&images, &tgid);
+}
+
 static inline struct hr_image *image_of(struct task_struct *task)
 {
-	uint32_t tgid = task->tgid;
-
-	return bpf_map_lookup_elem(&images, &tgid);
+	return image_by_tgid(task->tgid);
 }
 
 static inline void new_image(struct task_struct *task, const struct hr_image *image)
@@ -104,6 +125,7 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 	uint32_t tgid = task->tgid;
 	struct hr_image value = *image;
 
+	value.born_ns = bpf_ktime_get_boot_ns();
 	value.id = __sync_fetch_and_add(&last_image, 1) + 1;
 	if (bpf_map_update_elem(&images, &tgid, &value, BPF_ANY))
 		__sync_fetch_and_add(&unlisted, 1);
@@ -486,18 +508,14 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 	return true;
 }
 
-/* A record for the buffer; where that is full, a sum. */
-static inline void say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns, int64_t ret,
+/* A record for the buffer. False: it is full. */
+static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns, int64_t ret,
 			  uint16_t kind)
 {
 	struct hr_probe_op *r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
-	struct hr_sum_key key = {
-	    .image = t->image, .file = t->name, .op = t->op, .kind = HR_SUM_LOST};
 
-	if (!r) {
-		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
-		return;
-	}
+	if (!r)
+		return false;
 	r->kind = HR_PROBE_OP;
 	r->tid = tid;
 	r->image = t->image;
@@ -515,6 +533,84 @@ static inline void say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t 
 	r->op = t->op;
 	r->sum = kind;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+static inline uint8_t log2_bin(uint64_t v)
+{
+	uint8_t bin = 0;
+
+	for (uint32_t shift = 32; shift > 0; shift /= 2) {
+		if (v >> shift) {
+			v >>= shift;
+			bin += shift;
+		}
+	}
+	return bin;
+}
+
+/* Two at once: the later store stays, and both are among the greatest. */
+static inline void raise(uint64_t *to, uint64_t v)
+{
+	if (*to < v)
+		*to = v;
+}
+
+static const struct hr_tally no_tally;
+
+/* Adds up an operation in place of a record. False: there is no room. */
+static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
+			     uint8_t kind)
+{
+	uint32_t which = *(volatile uint32_t *)&side, bin = log2_bin(dur_ns);
+	void *inner = bpf_map_lookup_elem(&tallies, &which);
+	uint64_t bytes = ret > 0 ? ret : 0;
+	struct hr_tally_key key = {.image = t->image,
+				   .name = t->name,
+				   .op = t->op,
+				   .kind = kind,
+				   .bin = log2_bin(bytes)};
+	struct hr_tally *tally;
+
+	if (!inner)
+		return false;
+	tally = bpf_map_lookup_elem(inner, &key);
+	if (!tally) {
+		bpf_map_update_elem(inner, &key, &no_tally, BPF_NOEXIST);
+		__sync_fetch_and_add(&filled[which & 1], 1);
+		tally = bpf_map_lookup_elem(inner, &key);
+	}
+	if (!tally)
+		return false;
+	__sync_fetch_and_add(&tally->sum.count, 1);
+	__sync_fetch_and_add(&tally->sum.bytes, bytes);
+	__sync_fetch_and_add(&tally->sum.dur_ns, dur_ns);
+	if (ret < 0)
+		__sync_fetch_and_add(&tally->sum.errors, 1);
+	raise(&tally->max_dur_ns, dur_ns);
+	raise(&tally->last_ns, t->start_ns + dur_ns);
+	if (tally->first_ns == 0 || t->start_ns < tally->first_ns)
+		tally->first_ns = t->start_ns;
+	if (bin < HR_PROBE_BINS)
+		__sync_fetch_and_add(&tally->dur_hist[bin], 1);
+	return true;
+}
+
+/*
+ * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files.
+ */
+static __always_inline void tell(const struct hr_probe_task *t, const struct hr_image *image, uint32_t tid,
+			uint64_t dur_ns, int64_t ret, uint8_t kind)
+{
+	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = kind};
+	bool settled =
+	    image && (image->covered || t->start_ns - image->born_ns > HR_PROBE_YOUNG_NS);
+
+	if (!events && settled && !t->name2 && add_tally(t, dur_ns, ret, kind))
+		return;
+	if (!say_op(t, tid, dur_ns, ret, kind))
+		key.kind = HR_SUM_LOST;
+	add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
 }
 
 SEC("tp_btf/sys_exit")
@@ -528,20 +624,15 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 	if (!t || !t->op)
 		return 0;
 	dur_ns = bpf_ktime_get_boot_ns() - t->start_ns;
-	key.image = t->image;
-	key.op = t->op;
-	key.cell_op = t->cell_op;
 	if (t->cell_op) {
+		key.image = t->image;
 		key.file = t->cell_file;
-	} else {
-		if (t->path && !name_paths(self, t, ret)) {
-			t->op = 0;
-			return 0;
-		}
-		key.file = t->name;
-		say_op(t, self->pid, dur_ns, ret, HR_SUM_CALL);
+		key.op = t->op;
+		key.cell_op = t->cell_op;
+		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
+	} else if (!t->path || name_paths(self, t, ret)) {
+		tell(t, image_of(self), self->pid, dur_ns, ret, HR_SUM_CALL);
 	}
-	add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
 	t->op = 0;
 	return 0;
 }

@@ -15,6 +15,7 @@
  *      uring      opcode             op                    the daemon, before the programs run
  *      requests   struct io_kiocb *  struct hr_request     programs: what io_uring has in flight
  *      sums       [side] -> hash     hr_sum_key, hr_sum    programs, into the side that the daemon names
+ *      tallies    [side] -> hash     hr_tally_key, ..      the same: operations that become no record (level counters)
  *      buffer     ring buffer        struct hr_probe_*     programs
  */
 #ifndef HEADRACE_BPF_PROBE_H
@@ -32,6 +33,9 @@
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_REQUESTS 65536u
 #define HR_PROBE_SUMS	  32768u
+#define HR_PROBE_TALLIES  16384u
+#define HR_PROBE_BINS	  48u	 /* durations of 2^47 ns and more share the last bin */
+#define HR_PROBE_YOUNG_NS 2000000000ull /* so long an image may still say hello, or be covered by one that comes late */
 #define HR_PROBE_BUFFER	  (16u << 20) /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
@@ -70,7 +74,8 @@ struct hr_image {
 	uint64_t id; /* unique among those of these programs; 0: none */
 	uint64_t
 	    parent; /* id of the image that it was forked from, or that exec replaced; 0: a root */
-	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
+	uint64_t born_ns;
+	int64_t cover; /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` counts */
 	uint32_t flags;	  /* HR_IMAGE_* */
 };
@@ -115,10 +120,10 @@ struct hr_request {
 	uint64_t name; /* 0: a fixed file, known when it is done */
 	uint64_t asked;
 	int64_t offset;
-	uint32_t tid;
+	uint32_t tid, tgid;
 	int32_t fd; /* -1: a fixed file */
 	uint16_t op;
-	uint16_t spare[3];
+	uint16_t spare;
 };
 
 struct hr_sum_key {
@@ -142,6 +147,23 @@ struct hr_sum {
 	uint64_t bytes;
 	uint64_t errors;
 	uint64_t dur_ns;
+};
+
+/* Operations of one file, alike in op and size. */
+struct hr_tally_key {
+	uint64_t image;
+	uint64_t name;
+	uint16_t op;
+	uint8_t kind; /* enum hr_sum_kind */
+	uint8_t bin;  /* of their bytes: [2^bin, 2^(bin+1)), none in 0 */
+	uint32_t spare;
+};
+
+struct hr_tally {
+	struct hr_sum sum;
+	uint64_t max_dur_ns;
+	uint64_t first_ns, last_ns; /* start of the first, end of the last; CLOCK_BOOTTIME */
+	uint32_t dur_hist[HR_PROBE_BINS];
 };
 
 /* ---- records in the buffer --------------------------------------------------------------------------- */

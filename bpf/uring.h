@@ -41,6 +41,7 @@ static inline int submitted(struct io_kiocb *req)
 	r.image = image->id;
 	r.op = call->op;
 	r.tid = self->pid;
+	r.tgid = self->tgid;
 	r.fd = -1;
 	r.asked = HR_ASKED_NONE;
 	r.offset = HR_OFFSET_NONE;
@@ -70,7 +71,6 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	struct task_struct *self = bpf_get_current_task_btf();
 	uint64_t key = (uint64_t)req;
 	const struct hr_request *r = bpf_map_lookup_elem(&requests, &key);
-	struct hr_sum_key sum = {0};
 	struct hr_probe_task t = {0};
 	struct file *file;
 	uint64_t dur_ns;
@@ -92,12 +92,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 		if (file && is_file(file))
 			t.name = name_of(self, t.image, file);
 	}
-	say_op(&t, r->tid, dur_ns, res, HR_SUM_URING);
-	sum.image = t.image;
-	sum.file = t.name;
-	sum.op = t.op;
-	sum.kind = HR_SUM_URING;
-	add_sum(&sum, res > 0 ? res : 0, res < 0, dur_ns);
+	tell(&t, image_by_tgid(r->tgid), r->tid, dur_ns, res, HR_SUM_URING);
 	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }
