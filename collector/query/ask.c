@@ -295,6 +295,7 @@ static void say_notes(struct hr_asking *s)
 
 	if (s->rows == 0 && s->a->format != HR_FORMAT_PARQUET && args->n > 0)
 		hr_named_absent(s->q, args, &notes);
+	hr_named_notes(s->q, args, &notes);
 	hr_query_notes(s->q, MAX_NOTES, &notes);
 }
 

@@ -86,6 +86,12 @@
 	X(reason, VARCHAR) X(op, VARCHAR) X(count, BIGINT) X(bytes, BIGINT) X(dur_ns, BIGINT)
 #define HR_HIDDEN_LOSSES(X)
 
+#define HR_COLUMNS_KERNEL_RECORDS(X) HR_COLUMNS_PROCESS(X) \
+	X(path, VARCHAR) X(mount, VARCHAR) X(fs_type, VARCHAR) X(scope, VARCHAR) X(op, VARCHAR) \
+	X(api, VARCHAR) X(class, VARCHAR) X(cause, VARCHAR) X(count, BIGINT) X(bytes, BIGINT) \
+	X(errors, BIGINT) X(dur_ns, BIGINT)
+#define HR_HIDDEN_KERNEL_RECORDS(X) X(file_id, UBIGINT)
+
 /*
  * Table name, its columns' macro name: everything that is done for each table follows from this
  * list.
@@ -93,7 +99,8 @@
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \
-	X(levels, LEVELS) X(jobs, JOBS) X(nodes, NODES) X(losses, LOSSES)
+	X(levels, LEVELS) X(jobs, JOBS) X(nodes, NODES) X(losses, LOSSES) \
+	X(kernel_records, KERNEL_RECORDS)
 /* clang-format on */
 
 #endif

@@ -151,17 +151,18 @@ struct hr_sql_table {
 };
 
 /* enum hr_events_column { HR_EVENTS_cluster, ... HR_EVENTS_END }, and so on for each table */
-#define HR__E_EVENTS(name, type)       HR_EVENTS_##name,
-#define HR__E_ROLLUPS(name, type)      HR_ROLLUPS_##name,
-#define HR__E_FILE_RECORDS(name, type) HR_FILE_RECORDS_##name,
-#define HR__E_PROCESSES(name, type)    HR_PROCESSES_##name,
-#define HR__E_FILES(name, type)	       HR_FILES_##name,
-#define HR__E_REGIONS(name, type)      HR_REGIONS_##name,
-#define HR__E_LABELS(name, type)       HR_LABELS_##name,
-#define HR__E_LEVELS(name, type)       HR_LEVELS_##name,
-#define HR__E_JOBS(name, type)	       HR_JOBS_##name,
-#define HR__E_NODES(name, type)	       HR_NODES_##name,
-#define HR__E_LOSSES(name, type)       HR_LOSSES_##name,
+#define HR__E_EVENTS(name, type)	 HR_EVENTS_##name,
+#define HR__E_ROLLUPS(name, type)	 HR_ROLLUPS_##name,
+#define HR__E_FILE_RECORDS(name, type)	 HR_FILE_RECORDS_##name,
+#define HR__E_PROCESSES(name, type)	 HR_PROCESSES_##name,
+#define HR__E_FILES(name, type)		 HR_FILES_##name,
+#define HR__E_REGIONS(name, type)	 HR_REGIONS_##name,
+#define HR__E_LABELS(name, type)	 HR_LABELS_##name,
+#define HR__E_LEVELS(name, type)	 HR_LEVELS_##name,
+#define HR__E_JOBS(name, type)		 HR_JOBS_##name,
+#define HR__E_NODES(name, type)		 HR_NODES_##name,
+#define HR__E_LOSSES(name, type)	 HR_LOSSES_##name,
+#define HR__E_KERNEL_RECORDS(name, type) HR_KERNEL_RECORDS_##name,
 #define X(table, TABLE)                                                                            \
 	enum {                                                                                     \
 		HR_COLUMNS_##TABLE(HR__E_##TABLE) HR_HIDDEN_##TABLE(HR__E_##TABLE)                 \

@@ -8,6 +8,7 @@
  *               -- what it answers, in one line
  *               -- arg NAME TYPE DEFAULT: what it means
  *               -- known NAME: SELECT the values of that argument that the store has
+ *               -- note: SELECT a line of text for each thing that its answer does not know
  *               -- column NAME, NAME: what they hold
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a

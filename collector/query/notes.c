@@ -3,15 +3,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/query/internal.h"
-#include "collector/query/named.h"
 #include "collector/query/value.h"
 #include "collector/left_out.h"
 #include "common/text.h"
 
+#define NOTE_LINE   "-- note: "
 #define MAX_RETIRED 12u /* jobs that the note names */
 
 struct notes {
@@ -208,5 +209,26 @@ int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voic
 	add_damage(q, &notes);
 	if (notes.n > max)
 		hr_voice_say(voice, "and %" PRIu64 " more notes of this kind", notes.n - max);
+	return r;
+}
+
+int hr_named_notes(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice)
+{
+	struct notes notes = {voice, UINT_MAX, 0};
+	const struct hr_query_sink sink = {begin, chunk_in, end, &notes};
+	const char *line = a->query->sql;
+	int r = 0;
+
+	for (; r == 0 && strncmp(line, "--", 2) == 0; line += strcspn(line, "\n") + 1) {
+		char *sql, *error = NULL;
+
+		if (strncmp(line, NOTE_LINE, strlen(NOTE_LINE)) != 0)
+			continue;
+		line += strlen(NOTE_LINE);
+		sql = strndup(line, strcspn(line, "\n"));
+		r = sql != NULL ? hr_query_run(q, sql, a->list, a->n, &sink, &error) : -ENOMEM;
+		free(error);
+		free(sql);
+	}
 	return r;
 }

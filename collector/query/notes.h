@@ -9,6 +9,7 @@
 #ifndef HEADRACE_QUERY_NOTES_H
 #define HEADRACE_QUERY_NOTES_H
 
+#include "collector/query/named.h"
 #include "collector/query/query.h"
 #include "collector/query/voice.h"
 
@@ -17,6 +18,9 @@
  * memory.
  */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
+
+/* Says what the `note` lines of a named query find (named.h). 0 or hr_query_run's error. */
+int hr_named_notes(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice);
 
 /* Says one line for each note, at most `max`, and how many more there are. */
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice);

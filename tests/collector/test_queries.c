@@ -40,6 +40,7 @@ static void others_jobs_do_not_show(void **state)
 	    "SELECT * FROM hr_rollups()",
 	    "SELECT * FROM hr_nodes()",
 	    "SELECT * FROM hr_losses()",
+	    "SELECT * FROM hr_kernel_records()",
 	    "SELECT * FROM hr_files()",
 	    "SELECT * FROM duckdb_views()",
 	    "SELECT * FROM duckdb_tables()",

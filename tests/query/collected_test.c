@@ -259,7 +259,7 @@ static void nothing_of_others_shows(void **state)
 {
 	static const char *const tables[] = {"events", "rollups", "file_records", "processes",
 					     "files",  "regions", "labels",	  "levels",
-					     "jobs",   "nodes",	  "losses"};
+					     "jobs",   "nodes",	  "losses",	  "kernel_records"};
 	char sql[128];
 
 	collect(*state, "7/n1", 0, (struct hr_stream_state){.uid_known = true, .uid = 1001});

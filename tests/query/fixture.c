@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "collector/query/named.h"
 #include "collector/query/output.h"
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -108,6 +109,34 @@ char *fixture_ask(struct fixture *f, const char *sql)
 	from = strstr(text, "\r\n");
 	assert_non_null(from);
 	for (to = text, from += 2; *from != '\0'; from++) {
+		if (*from != '\r')
+			*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
+char *fixture_named(struct fixture *f, const char *name, char *a, char *b, char *c)
+{
+	char *words[] = {a, b, c}, *text, *error = NULL, *to, *from;
+	size_t bytes, n = a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3;
+	const struct hr_named *q = hr_named_find(name);
+	FILE *file = open_memstream(&text, &bytes);
+	struct hr_named_args args;
+	struct hr_query_sink sink;
+	struct hr_output *out;
+
+	assert_non_null(q);
+	if (hr_named_args_init(q, words, n, &args, &error) < 0)
+		fail_msg("%s: %s", name, error);
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
+	sink = hr_output_sink(out);
+	if (hr_query_run(f->q, q->sql, args.list, args.n, &sink, &error) < 0)
+		fail_msg("%s: %s", name, error);
+	hr_named_args_done(&args);
+	hr_output_free(out);
+	fclose(file);
+	for (to = from = text; *from != '\0'; from++) {
 		if (*from != '\r')
 			*to++ = *from;
 	}

@@ -27,6 +27,9 @@ void fixture_remove(char *store);
  */
 char *fixture_make_runs(void);
 
+/* Job 11 on n1, with what the kernel saw of it; job 12 on n1 and n2, of which no probes ran on n2. */
+char *fixture_make_probed(void);
+
 /* A run of job 9 on n1 that began in 2023 and goes on until its writer is closed. */
 struct hr_writer *fixture_start_run(const char *store);
 
@@ -55,6 +58,9 @@ void fixture_close(struct fixture *f);
  * test on an error.
  */
 char *fixture_ask(struct fixture *f, const char *sql);
+
+/* The answer of a named query with up to three words (NULL ends them), with its header line; else the same. */
+char *fixture_named(struct fixture *f, const char *name, char *a, char *b, char *c);
 
 /* The error text of a statement that must be refused with `error`; the caller frees it. */
 char *fixture_refused(struct fixture *f, const char *sql, int error);

@@ -3,7 +3,7 @@
  * fixture_store.c - the frames of the small store; tests/query/answers_test.c holds the same
  * numbers
  */
-#include "tests/query/fixture.h"
+#include "tests/query/fixture_frames.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,13 +15,7 @@
 #include "common/batch.h"
 #include "common/region.h"
 
-#define BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
-
-struct stream {
-	struct hr_writer *writer;
-};
-
-static void send(struct stream *s, Headrace__Frame *frame)
+void fixture__send(struct fixture__stream *s, Headrace__Frame *frame)
 {
 	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
 	uint8_t *buf;
@@ -38,7 +32,8 @@ static void send(struct stream *s, Headrace__Frame *frame)
 	free(buf);
 }
 
-static void open_stream(struct stream *s, const char *store, const char *job, const char *node)
+void fixture__open_stream(struct fixture__stream *s, const char *store, const char *job,
+			  const char *node)
 {
 	struct hr_stream_id id = {
 	    .cluster = "c", .job = job, .attempt = 2, .node = node, .boot_id = "b", .instance = 77};
@@ -47,8 +42,8 @@ static void open_stream(struct stream *s, const char *store, const char *job, co
 }
 
 /* A run of job 9 on n1. */
-static void open_run(struct stream *s, const char *store, const char *cluster, uint32_t attempt,
-		     uint64_t instance)
+static void open_run(struct fixture__stream *s, const char *store, const char *cluster,
+		     uint32_t attempt, uint64_t instance)
 {
 	struct hr_stream_id id = {.cluster = cluster,
 				  .job = "9",
@@ -62,7 +57,7 @@ static void open_run(struct stream *s, const char *store, const char *cluster, u
 
 /* ---- names -------------------------------------------------------------------------- */
 
-static void send_job(struct stream *s, char *state, uint32_t ranks)
+void fixture__send_job(struct fixture__stream *s, char *state, uint32_t ranks)
 {
 	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
 	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
@@ -82,11 +77,10 @@ static void send_job(struct stream *s, char *state, uint32_t ranks)
 	job.labels = labels;
 	frame.body_case = HEADRACE__FRAME__BODY_JOB;
 	frame.job = &job;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
-/* proc 1: rank 0; proc 2: its worker 3; proc 3: no rank; on n2 proc 1 is rank 2. */
-static void send_processes(struct stream *s, uint32_t first_rank)
+void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank)
 {
 	Headrace__Process rows[3], *list[3] = {&rows[0], &rows[1], &rows[2]};
 	Headrace__Excluded excluded[2], *left_out[2] = {&excluded[0], &excluded[1]};
@@ -98,8 +92,8 @@ static void send_processes(struct stream *s, uint32_t first_rank)
 		rows[i].proc = i + 1;
 		rows[i].pid = (int32_t)(100 + i);
 		rows[i].ppid = 99;
-		rows[i].exe = BYTES("/usr/bin/python3");
-		rows[i].cmdline = BYTES("python3\0train.py\0");
+		rows[i].exe = FIX_BYTES("/usr/bin/python3");
+		rows[i].cmdline = FIX_BYTES("python3\0train.py\0");
 		rows[i].start_ns = FIX_BOOT_NS;
 		rows[i].rank_plus1 = i < 2 ? first_rank + 1 : 0;
 		rows[i].local_rank_plus1 = i < 2 ? 1 : 0;
@@ -114,7 +108,7 @@ static void send_processes(struct stream *s, uint32_t first_rank)
 	rows[2].exec_of = 1;
 	for (unsigned i = 0; i < 2; i++) {
 		headrace__excluded__init(&excluded[i]);
-		excluded[i].pattern = i == 0 ? BYTES("/opt") : BYTES("/etc");
+		excluded[i].pattern = i == 0 ? FIX_BYTES("/opt") : FIX_BYTES("/etc");
 		excluded[i].opens = 1200 - i;
 	}
 	rows[0].n_excluded = 2;
@@ -125,11 +119,10 @@ static void send_processes(struct stream *s, uint32_t first_rank)
 	processes.rows = list;
 	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
 	frame.processes = &processes;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
-/* 1 data, 2 a step of a checkpoint, 3 another, 4 not UTF-8 with a line end, 5 runtime */
-static void send_paths(struct stream *s)
+void fixture__send_paths(struct fixture__stream *s)
 {
 	static const struct {
 		const char *text;
@@ -156,11 +149,11 @@ static void send_paths(struct stream *s)
 	}
 	headrace__mount__init(&mounts[0]);
 	mounts[0].id = 1;
-	mounts[0].path = BYTES("/data");
+	mounts[0].path = FIX_BYTES("/data");
 	mounts[0].fs_type = "lustre";
 	headrace__mount__init(&mounts[1]);
 	mounts[1].id = 2;
-	mounts[1].path = BYTES("/scratch");
+	mounts[1].path = FIX_BYTES("/scratch");
 	mounts[1].fs_type = "xfs";
 	paths.n_rows = 5;
 	paths.rows = list;
@@ -168,7 +161,7 @@ static void send_paths(struct stream *s)
 	paths.mounts = mount_list;
 	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
 	frame.paths = &paths;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
 /* ---- events ------------------------------------------------------------------------- */
@@ -196,7 +189,7 @@ static const struct hr_event events[] = {
 };
 #define N_EVENTS (sizeof(events) / sizeof(events[0]))
 
-static void send_events(struct stream *s, const struct hr_event *list, size_t n)
+static void send_events(struct fixture__stream *s, const struct hr_event *list, size_t n)
 {
 	static const struct hr_task tasks[] = {{1, 100}, {2, 101}, {3, 102}};
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -207,14 +200,14 @@ static void send_events(struct stream *s, const struct hr_event *list, size_t n)
 	assert_int_equal(hr_batch_encode(encoder, list, n, tasks, 3, &batch), 0);
 	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
 	frame.events = &batch;
-	send(s, &frame);
+	fixture__send(s, &frame);
 	hr_encoder_free(encoder);
 }
 
 /* ---- sums --------------------------------------------------------------------------- */
 
 /* What send_rollups sends of a process, with `side` beside its reads. */
-static void send_rollup(struct stream *s, uint64_t proc, uint64_t count, uint64_t bytes,
+static void send_rollup(struct fixture__stream *s, uint64_t proc, uint64_t count, uint64_t bytes,
 			uint64_t longest, Headrace__Rollup *side)
 {
 	uint64_t sizes[] = {6, count}, durations[] = {7, count};
@@ -241,17 +234,18 @@ static void send_rollup(struct stream *s, uint64_t proc, uint64_t count, uint64_
 	batch.rows = list;
 	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
 	frame.rollups = &batch;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
 /* Reads of proc 1 in one window come in two parts: 3 + 4 calls, 300 + 500 bytes. */
-static void send_rollups(struct stream *s, uint64_t count, uint64_t bytes, uint64_t longest)
+static void send_rollups(struct fixture__stream *s, uint64_t count, uint64_t bytes,
+			 uint64_t longest)
 {
 	send_rollup(s, 1, count, bytes, longest, NULL);
 }
 
 /* Five characters, one by one. */
-static void send_singles(struct stream *s)
+static void send_singles(struct fixture__stream *s)
 {
 	Headrace__Rollup side = HEADRACE__ROLLUP__INIT;
 	uint64_t sizes[] = {0, 5};
@@ -265,7 +259,8 @@ static void send_singles(struct stream *s)
 	send_rollup(s, 1, 1, 100, 100, &side);
 }
 
-static void send_file_record(struct stream *s, uint64_t first, uint64_t last, uint64_t longest)
+static void send_file_record(struct fixture__stream *s, uint64_t first, uint64_t last,
+			     uint64_t longest)
 {
 	uint64_t sizes[] = {12, 2};
 	Headrace__FileRecord row = HEADRACE__FILE_RECORD__INIT, *list[] = {&row};
@@ -289,10 +284,10 @@ static void send_file_record(struct stream *s, uint64_t first, uint64_t last, ui
 	records.rows = list;
 	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
 	frame.file_records = &records;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
-static void send_loss(struct stream *s, uint64_t count)
+static void send_loss(struct fixture__stream *s, uint64_t count)
 {
 	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *list[] = {&row};
 	Headrace__Loss loss = HEADRACE__LOSS__INIT;
@@ -307,11 +302,11 @@ static void send_loss(struct stream *s, uint64_t count)
 	loss.rows = list;
 	frame.body_case = HEADRACE__FRAME__BODY_LOSS;
 	frame.loss = &loss;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
 /* end_ns 0: the span has begun. */
-static void send_level(struct stream *s, uint64_t end_ns)
+static void send_level(struct fixture__stream *s, uint64_t end_ns)
 {
 	Headrace__Levels level = HEADRACE__LEVELS__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -321,11 +316,11 @@ static void send_level(struct stream *s, uint64_t end_ns)
 	level.end_ns = end_ns;
 	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
 	frame.levels = &level;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
 /* The worker's fetches, 1,000 of them in one row; the rank's checkpoint, its step, an epoch that did not end. */
-static void send_regions(struct stream *s)
+static void send_regions(struct fixture__stream *s)
 {
 	struct hr_region regions[] = {
 	    {.proc = 2, .tid = 101, .kind = HR_REGION_FETCH, .count = 1000, .dur_ns = 70},
@@ -353,11 +348,11 @@ static void send_regions(struct stream *s)
 	}
 	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
 	frame.regions = (Headrace__Regions *)hr_regions_message(r);
-	send(s, &frame);
+	fixture__send(s, &frame);
 	hr_regions_free(r);
 }
 
-static void send_end(struct stream *s)
+void fixture__send_end(struct fixture__stream *s)
 {
 	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -365,18 +360,18 @@ static void send_end(struct stream *s)
 	end.state = "ended";
 	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
 	frame.stream_end = &end;
-	send(s, &frame);
+	fixture__send(s, &frame);
 }
 
 static void make_n1(const char *store)
 {
-	struct stream s;
+	struct fixture__stream s;
 
-	open_stream(&s, store, "7", "n1");
-	send_job(&s, "running", 4);
+	fixture__open_stream(&s, store, "7", "n1");
+	fixture__send_job(&s, "running", 4);
 	send_level(&s, 0);
-	send_processes(&s, 0);
-	send_paths(&s);
+	fixture__send_processes(&s, 0);
+	fixture__send_paths(&s);
 	send_events(&s, events, N_EVENTS);
 	send_rollups(&s, 3, 300, 800);
 	send_rollups(&s, 4, 500, 700);
@@ -386,20 +381,20 @@ static void make_n1(const char *store)
 	send_loss(&s, 6);
 	send_regions(&s);
 	send_level(&s, FIX_BOOT_NS + 1500000000u);
-	send_job(&s, "ended", 4);
-	send_end(&s);
+	fixture__send_job(&s, "ended", 4);
+	fixture__send_end(&s);
 	assert_int_equal(hr_writer_close(s.writer), 0);
 }
 
 /* Two batches, of which the second has only writes. */
 static void make_n2(const char *store)
 {
-	struct stream s;
+	struct fixture__stream s;
 
-	open_stream(&s, store, "7", "n2");
-	send_job(&s, "running", 4);
-	send_processes(&s, 2);
-	send_paths(&s);
+	fixture__open_stream(&s, store, "7", "n2");
+	fixture__send_job(&s, "running", 4);
+	fixture__send_processes(&s, 2);
+	fixture__send_paths(&s);
 	send_events(&s, events, 3);
 	send_events(&s, events + 4, 2);
 	assert_int_equal(hr_writer_close(s.writer), 0);
@@ -407,25 +402,25 @@ static void make_n2(const char *store)
 
 static void make_other_job(const char *store)
 {
-	struct stream s;
+	struct fixture__stream s;
 
-	open_stream(&s, store, "8", "n1");
-	send_end(&s);
+	fixture__open_stream(&s, store, "8", "n1");
+	fixture__send_end(&s);
 	assert_int_equal(hr_writer_close(s.writer), 0);
 }
 
 /* Reads of the rank and of its worker. */
-static void make_run(struct stream *s)
+static void make_run(struct fixture__stream *s)
 {
-	send_processes(s, 0);
-	send_paths(s);
+	fixture__send_processes(s, 0);
+	fixture__send_paths(s);
 	send_events(s, events, N_EVENTS);
 	send_rollup(s, 1, 2, 200, 100, NULL);
 	send_rollup(s, 2, 3, 300, 100, NULL);
 	send_file_record(s, 1000, 2000, 90);
 }
 
-static char *make_folder(void)
+char *fixture__make_folder(void)
 {
 	char *store = strdup("/tmp/headrace-query-test-XXXXXX");
 
@@ -437,7 +432,7 @@ static char *make_folder(void)
 
 char *fixture_make(void)
 {
-	char *store = make_folder();
+	char *store = fixture__make_folder();
 
 	make_n1(store);
 	make_n2(store);
@@ -452,18 +447,18 @@ char *fixture_make_runs(void)
 		uint32_t attempt;
 		bool ends;
 	} runs[] = {{"c", 0, true}, {"c", 0, true}, {"c", 1, false}, {"d", 0, true}};
-	char *store = make_folder();
+	char *store = fixture__make_folder();
 
 	for (unsigned i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		struct stream s;
+		struct fixture__stream s;
 
 		open_run(&s, store, runs[i].cluster, runs[i].attempt, i + 1);
-		send_job(&s, runs[i].ends ? "ended" : "running", i == 3 ? 20000000 : 4);
+		fixture__send_job(&s, runs[i].ends ? "ended" : "running", i == 3 ? 20000000 : 4);
 		make_run(&s);
 		if (i == 3)
 			send_singles(&s);
 		if (runs[i].ends)
-			send_end(&s);
+			fixture__send_end(&s);
 		assert_int_equal(hr_writer_close(s.writer), 0);
 	}
 	return store;
@@ -471,10 +466,10 @@ char *fixture_make_runs(void)
 
 struct hr_writer *fixture_start_run(const char *store)
 {
-	struct stream s;
+	struct fixture__stream s;
 
 	open_run(&s, store, "c", 7, 7);
-	send_job(&s, "running", 1);
+	fixture__send_job(&s, "running", 1);
 	send_rollup(&s, 1, 2, 1000000, 100, NULL);
 	return s.writer;
 }

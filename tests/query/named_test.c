@@ -18,38 +18,9 @@
 #include "collector/query/output.h"
 #include "tests/query/fixture.h"
 
-/* The answer of `name` with up to three words, as CSV without carriage returns. */
-static char *ask_of(struct fixture *f, const char *name, char *a, char *b, char *c)
-{
-	char *words[] = {a, b, c}, *text, *error = NULL, *to, *from;
-	size_t bytes, n = a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3;
-	const struct hr_named *q = hr_named_find(name);
-	FILE *file = open_memstream(&text, &bytes);
-	struct hr_named_args args;
-	struct hr_query_sink sink;
-	struct hr_output *out;
-
-	assert_non_null(q);
-	if (hr_named_args_init(q, words, n, &args, &error) < 0)
-		fail_msg("%s: %s", name, error);
-	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
-	sink = hr_output_sink(out);
-	if (hr_query_run(f->q, q->sql, args.list, args.n, &sink, &error) < 0)
-		fail_msg("%s: %s", name, error);
-	hr_named_args_done(&args);
-	hr_output_free(out);
-	fclose(file);
-	for (to = from = text; *from != '\0'; from++) {
-		if (*from != '\r')
-			*to++ = *from;
-	}
-	*to = '\0';
-	return text;
-}
-
 static char *ask(const char *name, char *a, char *b, char *c)
 {
-	return ask_of(&fix, name, a, b, c);
+	return fixture_named(&fix, name, a, b, c);
 }
 
 static void expect(const char *name, char *a, char *b, char *c, const char *expected)
@@ -152,10 +123,10 @@ static void checkpoints_are_found(void **state)
 	expect("checkpoints", "name=save", NULL, NULL, named);
 	expect("checkpoints", "name=nosuch", NULL, NULL, HEADER);
 	fixture_open(&f, store, NULL);
-	text = ask_of(&f, "checkpoints", "least=1000", NULL, NULL);
+	text = fixture_named(&f, "checkpoints", "least=1000", NULL, NULL);
 	assert_string_equal(text, bursts);
 	free(text);
-	text = ask_of(&f, "checkpoints", "least=2001", NULL, NULL);
+	text = fixture_named(&f, "checkpoints", "least=2001", NULL, NULL);
 	assert_string_equal(text, HEADER);
 	free(text);
 	fixture_close(&f);
@@ -221,7 +192,7 @@ static void runs_stay_apart(void **state)
 	(void)state;
 	fixture_open(&f, store, NULL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *text = ask_of(&f, cases[i].name, NULL, NULL, NULL);
+		char *text = fixture_named(&f, cases[i].name, NULL, NULL, NULL);
 
 		if (fnmatch(cases[i].expected, text, 0) != 0)
 			fail_msg("%s\n--- is\n%s--- should be\n%s---", cases[i].name, text,

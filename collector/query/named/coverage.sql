@@ -1,0 +1,100 @@
+-- What the kernel saw of reads and writes, against what the shim recorded and what probes added (run --probes)
+-- arg by file|process|job file: a row for each
+-- arg scope data|runtime|all data: Python's own files are runtime
+-- arg top COUNT 50: how many rows
+-- note: SELECT format('no probes ran for {}{}: what the kernel saw there is not known (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
+-- note: SELECT format('job {} loaded {}: what such a library moves is in no number, neither the shim nor the kernel''s files see it', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(cufile|aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
+-- column path: as opened; NULL: the kernel could not tell, or not by file
+-- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; not those on excluded files
+-- column shim_count, shim_bytes: of these, what the shim recorded. Under stdio and POSIX aio, whose calls are not the kernel's: all that the
+-- kernel saw, where the shim has recorded such a call of that process on that file
+-- column bpf_count, bpf_bytes: what probes recorded in its place
+-- column missing_count, missing_bytes: what nobody recorded
+-- column extra_count: what the shim recorded and the kernel did not see: before probes were there, or a copy's target
+-- column share_percent: of kernel_count and of kernel_bytes, what the shim recorded: the smaller one, rounded down
+-- column causes: why not the shim, with the calls (docs/probes.md); `unrecorded`: seen by the kernel under a call of the shim that it has not recorded
+-- column rank, pid, node: by process, else NULL
+-- column job, attempt: whose
+WITH kernel AS (
+    SELECT cluster, job, attempt, node, proc, pid, rank, coalesce(file_id, 0) AS file, path, cause, op, count, bytes,
+           CASE WHEN cause IN ('stdio', 'aio') THEN cause ELSE api END AS how,
+           CASE WHEN cause IN ('stdio', 'aio') OR api IN ('stdio', 'aio') THEN '' WHEN op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'read'
+                ELSE class END AS what
+    FROM hr_kernel_records()
+    WHERE ($scope = 'all' OR coalesce(scope, 'data') = $scope) AND cause <> 'fetch'
+      AND (class IN ('read', 'write') OR cause = 'fill' OR (cause = 'stdio' AND bytes > 0))),
+recorded AS (
+    SELECT f.*, coalesce(file_id, 0) AS file
+    FROM hr_file_records() f SEMI JOIN kernel_records USING (cluster, job, attempt, node)
+    WHERE $scope = 'all' OR scope = $scope),
+parts AS (
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, how, what, cause, count, bytes
+    FROM kernel WHERE cause <> 'excluded'
+    UNION ALL
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, api, 'read', 'recorded', reads, bytes_read
+    FROM recorded WHERE api NOT IN ('stdio', 'aio') AND reads > 0
+    UNION ALL
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, api, 'write', 'recorded', writes, bytes_written
+    FROM recorded WHERE api NOT IN ('stdio', 'aio') AND writes > 0
+    UNION ALL
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, api, '', 'recorded',
+           opens + reads + writes + seeks + stats + syncs + meta_ops, 0
+    FROM recorded WHERE api IN ('stdio', 'aio')),
+sums AS (
+    SELECT cluster, job, attempt, node, proc, file, how, what,
+           any_value(pid) AS pid, any_value(rank) AS rank, any_value(path) AS path,
+           coalesce(sum(count) FILTER (cause IN ('shim', 'stdio', 'aio')), 0) AS under,
+           coalesce(sum(bytes) FILTER (cause IN ('shim', 'stdio', 'aio')), 0) AS under_bytes,
+           coalesce(sum(count) FILTER (cause IN ('syscall', 'unattached', 'uring')), 0) AS bpf,
+           coalesce(sum(bytes) FILTER (cause IN ('syscall', 'unattached', 'uring')), 0) AS bpf_bytes,
+           coalesce(sum(count) FILTER (cause = 'fill'), 0) AS fill,
+           coalesce(sum(bytes) FILTER (cause = 'fill'), 0) AS fill_bytes,
+           coalesce(sum(count) FILTER (cause = 'lost'), 0) AS lost,
+           coalesce(sum(bytes) FILTER (cause = 'lost'), 0) AS lost_bytes,
+           coalesce(sum(count) FILTER (cause = 'recorded'), 0) AS recorded,
+           coalesce(sum(bytes) FILTER (cause = 'recorded'), 0) AS recorded_bytes
+    FROM parts GROUP BY cluster, job, attempt, node, proc, file, how, what),
+-- File records hold what probes recorded, too.
+shim AS (
+    SELECT *, CASE $by WHEN 'file' THEN file::VARCHAR WHEN 'process' THEN format('{} {}', node, proc) ELSE '' END AS whose,
+           CASE WHEN what <> '' THEN greatest(recorded - bpf, 0) WHEN recorded > 0 THEN under ELSE 0 END AS own,
+           CASE WHEN what <> '' THEN greatest(recorded_bytes - bpf_bytes, 0) WHEN recorded > 0 THEN under_bytes
+                ELSE 0 END AS own_bytes
+    FROM sums),
+why AS (
+    SELECT cluster, job, attempt, whose,
+           string_agg(format('{} {}', cause, n::BIGINT), ', ' ORDER BY n DESC, cause) AS causes
+    FROM (
+        SELECT cluster, job, attempt,
+               CASE $by WHEN 'file' THEN file::VARCHAR WHEN 'process' THEN format('{} {}', node, proc) ELSE '' END AS whose,
+               CASE cause WHEN 'fill' THEN cause ELSE format('{} {}', cause, replace(op, 'io_uring_', '')) END AS cause,
+               sum(count) AS n
+        FROM kernel WHERE cause NOT IN ('shim', 'stdio', 'aio') GROUP BY ALL
+        UNION ALL
+        SELECT cluster, job, attempt, whose, format('unrecorded {}', CASE what WHEN '' THEN how ELSE what END),
+               sum(greatest(under - own, 0)) AS n
+        FROM shim GROUP BY ALL HAVING n > 0)
+    GROUP BY cluster, job, attempt, whose),
+totals AS (
+    SELECT cluster, job, attempt, whose,
+           CASE WHEN $by = 'file' THEN any_value(path) END AS path,
+           CASE WHEN $by = 'process' THEN any_value(rank) END AS rank,
+           CASE WHEN $by = 'process' THEN any_value(pid) END AS pid,
+           CASE WHEN $by = 'process' THEN any_value(node) END AS node,
+           sum(under + bpf + fill + lost) AS kernel_count,
+           sum(under_bytes + bpf_bytes + fill_bytes + lost_bytes) AS kernel_bytes,
+           sum(own) AS shim_count, sum(own_bytes) AS shim_bytes,
+           sum(bpf + fill) AS bpf_count, sum(bpf_bytes + fill_bytes) AS bpf_bytes,
+           sum(greatest(under - own, 0) + lost) AS missing_count,
+           sum(greatest(under_bytes - own_bytes, 0) + lost_bytes) AS missing_bytes,
+           sum(greatest(own - under, 0)) AS extra_count
+    FROM shim GROUP BY cluster, job, attempt, whose)
+SELECT path, kernel_count, kernel_bytes, shim_count, shim_bytes, bpf_count, bpf_bytes, missing_count, missing_bytes, extra_count,
+       least(10000 * (kernel_count - bpf_count - missing_count) // nullif(kernel_count, 0),
+             coalesce(10000 * (kernel_bytes - bpf_bytes - missing_bytes) // nullif(kernel_bytes, 0), 10000)) / 100
+           AS share_percent,
+       causes, rank, pid, node, job, attempt
+FROM totals LEFT JOIN why USING (cluster, job, attempt, whose)
+WHERE kernel_count > 0 OR extra_count > 0
+ORDER BY share_percent NULLS LAST, kernel_bytes DESC, path, job, attempt, cluster, node, pid
+LIMIT $top

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fixture_frames.h - frames of which the small stores are made (fixture_store.c, fixture_probed.c)
+ */
+#ifndef HEADRACE_TESTS_QUERY_FIXTURE_FRAMES_H
+#define HEADRACE_TESTS_QUERY_FIXTURE_FRAMES_H
+
+#include "tests/query/fixture.h"
+
+#define FIX_BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
+
+struct fixture__stream {
+	struct hr_writer *writer;
+};
+
+char *fixture__make_folder(void); /* of a store without streams */
+void fixture__open_stream(struct fixture__stream *s, const char *store, const char *job,
+			  const char *node);
+void fixture__send(struct fixture__stream *s, Headrace__Frame *frame);
+
+void fixture__send_job(struct fixture__stream *s, char *state, uint32_t ranks);
+
+/* proc 1: first_rank; proc 2: its worker 3; proc 3: no rank */
+void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank);
+
+/* 1 data, 2 a step of a checkpoint, 3 another, 4 not UTF-8 with a line end, 5 runtime */
+void fixture__send_paths(struct fixture__stream *s);
+void fixture__send_end(struct fixture__stream *s);
+
+#endif
