@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/list.h"
+#include "cli/summary_cover.h"
 #include "cli/summary_ends.h"
 #include "cli/summary_lives.h"
 #include "cli/summary_paths.h"
@@ -23,6 +24,7 @@ struct loader {
 	struct hr_summary *s;
 	struct hr_paths *paths;
 	struct hr_lives lives;
+	struct hr_covers covers;
 	struct hr_runs runs;
 	struct hr_run_part part; /* the stream that is being read */
 	uint64_t counters_ns;	 /* when only counters were kept first, wall clock */
@@ -132,11 +134,28 @@ static void fold_rows(struct loader *l, const struct hr_stream *stream, Headrace
 	}
 }
 
-static void fold_rollups(struct loader *l, const struct hr_stream *stream,
-			 const Headrace__RollupBatch *batch)
+static int fold_rollups(struct loader *l, const struct hr_stream *stream,
+			const Headrace__RollupBatch *batch)
 {
+	int r = 0;
+
 	fold_rows(l, stream, batch->rows, batch->n_rows, add_totals);
 	fold_rows(l, stream, batch->sides, batch->n_sides, add_side);
+	for (size_t i = 0; i < batch->n_rows && r == 0; i++)
+		r = hr_covers_rollup(&l->covers, stream, batch->rows[i]);
+	for (size_t i = 0; i < batch->n_sides && r == 0; i++)
+		r = hr_covers_rollup(&l->covers, stream, batch->sides[i]);
+	return r;
+}
+
+static int fold_kernel(struct loader *l, const struct hr_stream *stream,
+		       const Headrace__KernelRecords *records)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < records->n_rows && r == 0; i++)
+		r = hr_covers_kernel(&l->covers, stream, records->rows[i], &l->s->cover);
+	return r;
 }
 
 static int fold_files(struct loader *l, const struct hr_stream *stream,
@@ -230,8 +249,9 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 {
 	switch (frame->body_case) {
 	case HEADRACE__FRAME__BODY_ROLLUPS:
-		fold_rollups(l, stream, frame->rollups);
-		return 0;
+		return fold_rollups(l, stream, frame->rollups);
+	case HEADRACE__FRAME__BODY_KERNEL_RECORDS:
+		return fold_kernel(l, stream, frame->kernel_records);
 	case HEADRACE__FRAME__BODY_FILE_RECORDS:
 		return fold_files(l, stream, frame->file_records);
 	case HEADRACE__FRAME__BODY_LOSS:
@@ -258,7 +278,8 @@ static bool is_wanted(uint32_t kind)
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||
 	       kind == HEADRACE__FRAME__BODY_FILE_RECORDS || kind == HEADRACE__FRAME__BODY_LOSS ||
 	       kind == HEADRACE__FRAME__BODY_JOB || kind == HEADRACE__FRAME__BODY_LEVELS ||
-	       kind == HEADRACE__FRAME__BODY_STREAM_END;
+	       kind == HEADRACE__FRAME__BODY_STREAM_END ||
+	       kind == HEADRACE__FRAME__BODY_KERNEL_RECORDS;
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -309,6 +330,7 @@ static int fold_stream(struct loader *l, const struct hr_stream *stream)
 		r = fold_frame(l, stream, frame);
 		headrace__frame__free_unpacked(frame, NULL);
 	}
+	hr_covers_take(&l->covers, stream, &l->s->cover);
 	return r < 0 ? r : hr_runs_add(&l->runs, &l->part);
 }
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "collector/left_out.h"
+#include "common/cause.h"
 
 #define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
 
@@ -61,6 +62,14 @@ struct hr_summary_killed { /* processes that a signal ended */
 	} first[HR_KILLED_NAMED];
 };
 
+struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes ran */
+	uint64_t count, bytes;	       /* that the kernel saw */
+	uint64_t bpf_count, bpf_bytes; /* of these: recorded by probes, or fetched by a mapping */
+	uint64_t missing_count, missing_bytes; /* recorded by nobody */
+	uint64_t unrecorded;		       /* of these: made by calls of the shim */
+	uint64_t by_cause[HR_CAUSE_END];
+};
+
 struct hr_summary_loss {
 	char *reason;
 	uint64_t count,
@@ -86,6 +95,7 @@ struct hr_summary {
 	struct hr_totals data, runtime; /* by scope */
 	struct hr_sums memory;		/* of `data`: files on tmpfs and the like */
 	struct hr_summary_mapped mapped;
+	struct hr_summary_cover cover;
 	struct hr_summary_killed *killed; /* a row per signal */
 	size_t n_killed;
 	bool counters_only;	   /* at least for a while */

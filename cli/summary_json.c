@@ -126,6 +126,22 @@ static void put_special(struct hr_json *j, const struct hr_summary *s)
 	hr_json_end(j);
 }
 
+static void put_cover(struct hr_json *j, const struct hr_summary_cover *c)
+{
+	if (c->count == 0) {
+		hr_json_null(j, "coverage");
+		return;
+	}
+	hr_json_object(j, "coverage");
+	hr_json_uint(j, "kernel_operations", c->count);
+	hr_json_uint(j, "kernel_bytes", c->bytes);
+	hr_json_uint(j, "bpf_operations", c->bpf_count);
+	hr_json_uint(j, "bpf_bytes", c->bpf_bytes);
+	hr_json_uint(j, "missing_operations", c->missing_count);
+	hr_json_uint(j, "missing_bytes", c->missing_bytes);
+	hr_json_end(j);
+}
+
 static void put_excluded(struct hr_json *j, const struct hr_left_out *left_out)
 {
 	hr_json_array(j, "excluded_opens");
@@ -193,6 +209,7 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	put_missing(j, s);
 	put_totals(j, "data", &s->data);
 	put_special(j, s);
+	put_cover(j, &s->cover);
 	put_totals(j, "runtime", &s->runtime);
 	put_who(j, s);
 	put_paths(j, "folders", s->folders, s->n_folders);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "cli/summary.h"
+#include "cli/summary_cover.h"
 #include "cli/summary_ends.h"
 #include "common/text.h"
 
@@ -391,6 +392,7 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 	if (s->processes > 0)
 		print_totals(s, out);
 	print_mapped(s, out);
+	hr_cover_print(&s->cover, store, out);
 	print_who(s, store, out);
 	print_paths(s, out);
 	print_ask(s, store, out);

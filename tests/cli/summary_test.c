@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "cli/summary_cover.h"
 #include "cli/summary_runs.h"
 #include "collector/store.h"
 #include "common/ops.h"
@@ -193,6 +194,45 @@ static void add_losses(struct stream *s)
 	append(s);
 }
 
+/* File CLASSES + 2 is Python's. The rollups above have what the shim recorded, and the five calls of probes. */
+static void add_kernel_records(struct stream *s)
+{
+	static const struct {
+		uint64_t proc, count, bytes;
+		uint32_t file, op, cause;
+	} table[] = {
+	    {1, 4, 4 << 20, CLASSES + 1, HR_OP_write, HR_CAUSE_SHIM},
+	    {2, 100, 100 << 12, 1, HR_OP_read, HR_CAUSE_SHIM},
+	    {3, 47, 47 << 12, 2, HR_OP_read, HR_CAUSE_SHIM},
+	    {3, 5, 5 << 12, 3, HR_OP_pread64, HR_CAUSE_SYSCALL},
+	    {3, 1, 1 << 12, 0, HR_OP_io_uring_read, HR_CAUSE_LOST},
+	    {1, 2, 2 << 12, 3, HR_OP_page_cache_fill, HR_CAUSE_FILL},
+	    {1, 9, 9 << 12, 3, HR_OP_read, HR_CAUSE_FETCH},
+	    {1, 9, 9 << 12, 0, HR_OP_read, HR_CAUSE_EXCLUDED},
+	    {3, 7, 700, CLASSES + 2, HR_OP_read, HR_CAUSE_SYSCALL},
+	    {1, 9, 0, 1, HR_OP_open64, HR_CAUSE_SYSCALL},
+	};
+	enum { ROWS = sizeof(table) / sizeof(table[0]) };
+	Headrace__KernelRecords body = HEADRACE__KERNEL_RECORDS__INIT;
+	Headrace__KernelRecord r[ROWS], *rows[ROWS];
+
+	for (int i = 0; i < ROWS; i++) {
+		headrace__kernel_record__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].proc = table[i].proc;
+		r[i].file = table[i].file;
+		r[i].op = table[i].op;
+		r[i].cause = table[i].cause;
+		r[i].count = table[i].count;
+		r[i].bytes = table[i].bytes;
+	}
+	body.n_rows = ROWS;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_KERNEL_RECORDS;
+	s->frame.kernel_records = &body;
+	append(s);
+}
+
 static void end_stream(struct stream *s, char *state)
 {
 	Headrace__StreamEnd body = HEADRACE__STREAM_END__INIT;
@@ -220,6 +260,7 @@ static int make_store(void **state)
 	add_rollups(&s);
 	add_file_records(&s);
 	add_losses(&s);
+	add_kernel_records(&s);
 	end_stream(&s, (char[]){"killed"});
 	assert_int_equal(hr_writer_close(s.writer), 0);
 	return 0;
@@ -333,6 +374,44 @@ static void test_missing_is_said_first(void **state)
 	hr_summary_free(s);
 }
 
+static void cover_says(const struct hr_summary_cover *cover, const char *expected)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	hr_cover_print(cover, "s", out);
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_coverage(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	assert_int_equal(s->cover.count, 159);
+	assert_int_equal(s->cover.bytes, (4 << 20) + (155 << 12));
+	assert_int_equal(s->cover.bpf_count, 7);
+	assert_int_equal(s->cover.missing_count, 3);
+	assert_int_equal(s->cover.missing_bytes, 3 << 12);
+	cover_says(&s->cover, "  coverage  93.7 % of 4.61 MiB that the kernel saw; probes added "
+			      "28.0 KiB (syscall 5, fill 2); nobody recorded 3 operations, 12.0 "
+			      "KiB (the probes' buffer was full for 1, the shim lacks 2): headrace "
+			      "query s coverage\n");
+	cover_says(&(struct hr_summary_cover){.count = 3, .bytes = 3 << 10},
+		   "  coverage  100 % of 3.00 KiB that the kernel saw (probes)\n");
+	/* Never quite all of it. */
+	cover_says(
+	    &(struct hr_summary_cover){
+		.count = 1000000, .bytes = 1000000, .missing_count = 1, .unrecorded = 1},
+	    "  coverage  99.9 % of 977 KiB that the kernel saw; nobody recorded 1 operation, "
+	    "0 B (the shim lacks 1): headrace query s coverage\n");
+	cover_says(&(struct hr_summary_cover){0}, ""); /* no probes ran */
+	hr_summary_free(s);
+}
+
 /* Said to be complete only where it is known. */
 static void test_full_disk(void **state)
 {
@@ -412,6 +491,8 @@ static void test_json(void **state)
 	assert_non_null(strstr(text, "\"summary_version\": 1,"));
 	assert_non_null(strstr(text, "\"ranks\": \"1 3\","));
 	assert_non_null(strstr(text, "\"operations_lost\": 15,"));
+	assert_non_null(strstr(text, "\"kernel_operations\": 159,"));
+	assert_non_null(strstr(text, "\"missing_bytes\": 12288\n"));
 	assert_non_null(strstr(text, "\"pattern\": \"/opt\",\n        \"opens\": 240\n"));
 	assert_non_null(strstr(text, "\"pattern\": \"/etc\",\n        \"opens\": 121\n"));
 	assert_non_null(strstr(text, "\"pattern\": null,\n        \"opens\": 122\n"));
@@ -473,11 +554,11 @@ static void test_no_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_totals),    cmocka_unit_test(test_ranks),
-	    cmocka_unit_test(test_paths),     cmocka_unit_test(test_missing_is_said_first),
-	    cmocka_unit_test(test_full_disk), cmocka_unit_test(test_words),
-	    cmocka_unit_test(test_runs),      cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_totals),   cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_coverage), cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_words),    cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_json),     cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);
