@@ -243,4 +243,19 @@ static inline uint64_t name_of_path(struct task_struct *self, uint64_t image, in
 	return say_name(self, image, opened, from, given);
 }
 
+/* Where the pages of a mapped file are looked for when they are read in. */
+static inline void know_inode(struct task_struct *self, uint64_t image, struct file *file)
+{
+	struct hr_inode_key key = {0};
+	struct hr_file_name value = {0};
+
+	if (!file || !is_file(file))
+		return;
+	key.ino = BPF_CORE_READ(file, f_inode, i_ino);
+	key.dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	value.name = name_of(self, image, file);
+	if (value.name)
+		bpf_map_update_elem(&inodes, &key, &value, BPF_ANY);
+}
+
 #endif

@@ -176,6 +176,7 @@ int BPF_PROG(process_execs, struct task_struct *task)
 {
 	struct hr_image next = {0};
 	const struct hr_image *image;
+	struct mm_struct *mm;
 
 	if (!bpf_task_storage_get(&tasks, task, NULL, 0))
 		return 0;
@@ -185,6 +186,10 @@ int BPF_PROG(process_execs, struct task_struct *task)
 		say_exit(task, image, true);
 	}
 	new_image(task, &next);
+	image = image_of(task);
+	mm = task->mm;
+	if (image && mm && !(image->flags & HR_IMAGE_QUIET))
+		know_inode(task, image->id, mm->exe_file);
 	return 0;
 }
 
@@ -333,22 +338,6 @@ static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
 	return true;
 }
 
-/* Where pages of a mapped file are looked for when they are read in. */
-static inline void know_inode(struct task_struct *self, struct hr_probe_task *t, int32_t fd)
-{
-	struct file *file = file_at(self, fd);
-	struct hr_inode_key key = {0};
-	struct hr_file_name value = {0};
-
-	if (!file || !is_file(file))
-		return;
-	key.ino = BPF_CORE_READ(file, f_inode, i_ino);
-	key.dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	value.name = name_of(self, t->image, file);
-	if (value.name)
-		bpf_map_update_elem(&inodes, &key, &value, BPF_ANY);
-}
-
 static inline bool know_pair(struct task_struct *self, struct hr_probe_task *t,
 			     const uint64_t *words, bool sendfile)
 {
@@ -470,7 +459,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	words[5] = WORD6(regs);
 	words[6] = words[7] = 0;
 	if (call->how == HR_CALL_MAP && !(words[3] & MAP_ANONYMOUS))
-		know_inode(self, t, words[4]);
+		know_inode(self, t->image, file_at(self, words[4]));
 	if (!t->cell_op) {
 		if (!remember(self, t, call, words))
 			return 0;
@@ -478,9 +467,18 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 			announce(self, image);
 	}
 	t->how = call->how;
+	t->moves = call->moves;
 	t->start_ns = bpf_ktime_get_boot_ns();
 	t->op = call->op;
 	return 0;
+}
+
+/* A dirfd alone is meant (AT_EMPTY_PATH), as libc's fstat does it. */
+static inline bool is_empty(uint64_t path)
+{
+	char first = 1;
+
+	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
 }
 
 /* Names of paths, which the kernel has read by now. False: of no interest. */
@@ -492,6 +490,13 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 		file = file_at(self, ret);
 		if (!file || !is_file(file))
 			return false;
+	}
+	if (t->at && t->how == HR_CALL_PATH && is_empty(t->path)) {
+		file = file_at(self, t->fd);
+		if (!file || !is_file(file))
+			return false;
+		t->name = name_of(self, t->image, file);
+		return true;
 	}
 	t->name = name_of_path(self, t->image, t->fd, t->path, file);
 	t->fd = -1;
@@ -509,8 +514,8 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 }
 
 /* A record for the buffer. False: it is full. */
-static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns, int64_t ret,
-			  uint16_t kind)
+static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
+				   int64_t ret, uint16_t kind)
 {
 	struct hr_probe_op *r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
 
@@ -560,16 +565,17 @@ static const struct hr_tally no_tally;
 
 /* Adds up an operation in place of a record. False: there is no room. */
 static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
-			     uint8_t kind)
+				      uint8_t kind)
 {
 	uint32_t which = *(volatile uint32_t *)&side, bin = log2_bin(dur_ns);
 	void *inner = bpf_map_lookup_elem(&tallies, &which);
-	uint64_t bytes = ret > 0 ? ret : 0;
+	uint64_t bytes = t->moves && ret > 0 ? ret : 0;
 	struct hr_tally_key key = {.image = t->image,
 				   .name = t->name,
 				   .op = t->op,
 				   .kind = kind,
-				   .bin = log2_bin(bytes)};
+				   .bin = log2_bin(bytes),
+				   .failed = ret < 0};
 	struct hr_tally *tally;
 
 	if (!inner)
@@ -599,8 +605,8 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 /*
  * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files.
  */
-static __always_inline void tell(const struct hr_probe_task *t, const struct hr_image *image, uint32_t tid,
-			uint64_t dur_ns, int64_t ret, uint8_t kind)
+static __always_inline void tell(const struct hr_probe_task *t, const struct hr_image *image,
+				 uint32_t tid, uint64_t dur_ns, int64_t ret, uint8_t kind)
 {
 	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = kind};
 	bool settled =

@@ -34,9 +34,10 @@
 #define HR_PROBE_REQUESTS 65536u
 #define HR_PROBE_SUMS	  32768u
 #define HR_PROBE_TALLIES  16384u
-#define HR_PROBE_BINS	  48u	 /* durations of 2^47 ns and more share the last bin */
-#define HR_PROBE_YOUNG_NS 2000000000ull /* so long an image may still say hello, or be covered by one that comes late */
-#define HR_PROBE_BUFFER	  (16u << 20) /* bytes */
+#define HR_PROBE_BINS	  48u /* durations of 2^47 ns and more share the last bin */
+#define HR_PROBE_YOUNG_NS                                                                          \
+	2000000000ull /* so long an image may still say hello, or be covered by one that comes late */
+#define HR_PROBE_BUFFER (16u << 20) /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
@@ -75,7 +76,7 @@ struct hr_image {
 	uint64_t
 	    parent; /* id of the image that it was forked from, or that exec replaced; 0: a root */
 	uint64_t born_ns;
-	int64_t cover; /* struct hr_item_cover.thread (proto/abi.h) */
+	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` counts */
 	uint32_t flags;	  /* HR_IMAGE_* */
 };
@@ -95,8 +96,8 @@ struct hr_probe_task {
 	uint16_t op;	  /* 0: in none */
 	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
-	uint8_t at; /* 1: fd and fd2 are the dirfds of path and path2 */
-	uint16_t spare;
+	uint8_t at;	/* 1: fd and fd2 are the dirfds of path and path2 */
+	uint16_t moves; /* its result is bytes */
 };
 #define HR_COVER_EXIT 65535u
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
@@ -123,7 +124,7 @@ struct hr_request {
 	uint32_t tid, tgid;
 	int32_t fd; /* -1: a fixed file */
 	uint16_t op;
-	uint16_t spare;
+	uint16_t moves;
 };
 
 struct hr_sum_key {
@@ -156,7 +157,7 @@ struct hr_tally_key {
 	uint16_t op;
 	uint8_t kind; /* enum hr_sum_kind */
 	uint8_t bin;  /* of their bytes: [2^bin, 2^(bin+1)), none in 0 */
-	uint32_t spare;
+	uint32_t failed;
 };
 
 struct hr_tally {

@@ -40,6 +40,7 @@ static inline int submitted(struct io_kiocb *req)
 		return 0;
 	r.image = image->id;
 	r.op = call->op;
+	r.moves = call->moves;
 	r.tid = self->pid;
 	r.tgid = self->tgid;
 	r.fd = -1;
@@ -87,6 +88,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	t.fd = r->fd;
 	t.fd2 = -1;
 	t.op = r->op;
+	t.moves = r->moves;
 	if (!t.name) {
 		file = BPF_CORE_READ(req, file);
 		if (file && is_file(file))

@@ -280,6 +280,8 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		return hr__apply_excluded(e, (const struct hr_entry_excluded *)in);
 	case HR_ENTRY_KERNEL:
 		return hr__apply_kernel(e, (const struct hr_entry_kernel *)in);
+	case HR_ENTRY_TALLY:
+		return hr__apply_tally(e, (const struct hr_entry_tally *)in);
 	case HR_ENTRY_SNAP:
 		return hr__apply_snap(e, in);
 	case HR_ENTRY_PROC:

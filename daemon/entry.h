@@ -43,7 +43,8 @@ enum hr_entry_kind {
 	HR_ENTRY_DESELECT, /* a process turned out to be of a rank that nobody asked for */
 	HR_ENTRY_EXCLUDED, /* opens that default excludes left out */
 	HR_ENTRY_PRIVACY,  /* what is hidden from here on; behind START, and in a snapshot */
-	HR_ENTRY_KERNEL	   /* what the kernel has added up for one process */
+	HR_ENTRY_KERNEL,   /* what the kernel has seen of one process, added up: the audit */
+	HR_ENTRY_TALLY /* operations of one process that the kernel has added up in place of records */
 };
 
 struct hr_entry {
@@ -205,6 +206,8 @@ struct hr_entry_excluded {
 	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
 };
 
+#define HR_TALLY_BINS 48u /* durations of 2^47 ns and more share the last bin */
+
 /*
  * KERNEL: of a process that has ended, too. `file`: the hash of a path that a record of this process has named, 0: none. `op` and
  * `file` may be what the cell of a client says.
@@ -225,6 +228,29 @@ struct hr_entry_kernel {
 	uint64_t proc;
 	uint64_t n;
 	struct hr_kernel_row rows[];
+};
+
+/* TALLY: operations alike in file, op and size (the power of two below their bytes), as the kernel's clock has them. */
+struct hr_tally_row {
+	uint64_t file; /* as of a KERNEL row */
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+	uint64_t max_dur_ns;
+	uint64_t first_ns; /* start of the first, CLOCK_BOOTTIME */
+	uint64_t last_ns;  /* end of the last */
+	uint16_t op;
+	uint16_t runtime; /* scope */
+	uint32_t spare;
+	uint32_t dur_hist[HR_TALLY_BINS];
+};
+
+struct hr_entry_tally {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t n;
+	struct hr_tally_row rows[];
 };
 
 struct hr_entry_seal {
@@ -263,6 +289,7 @@ static inline uint64_t hr_entry_least(uint32_t kind)
 	    [HR_ENTRY_EXCLUDED] = sizeof(struct hr_entry_excluded),
 	    [HR_ENTRY_PRIVACY] = sizeof(struct hr_entry_privacy),
 	    [HR_ENTRY_KERNEL] = sizeof(struct hr_entry_kernel),
+	    [HR_ENTRY_TALLY] = sizeof(struct hr_entry_tally),
 	};
 
 	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/cause.h"
-#include "common/ops.h"
 #include "daemon/exit.h"
 
 #define AT_ONCE	     16384u /* records in one sweep */
@@ -19,7 +17,7 @@
 
 /* ---- images ------------------------------------------------------------------------------------------- */
 
-static struct feed_image *image_get(struct hr_feed *f, uint64_t image, bool make)
+struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 {
 	uint32_t i = hr_map64_get(&f->by_image, image);
 
@@ -72,7 +70,8 @@ static void wait_with(struct feed_image *img, const struct hr_probe_op *r)
 }
 
 /* The call at whose end its process attached, or all since an offer: its session records them itself. */
-static bool is_shims(const struct hr_feed *f, const struct feed_image *img, const struct hr_probe_op *r)
+static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
+		     const struct hr_probe_op *r)
 {
 	const struct hr_probed *p = &img->probed;
 	uint64_t ticks = hr__feed_ticks(f, r->start_ns);
@@ -100,7 +99,7 @@ static void attach(struct hr_feed *f, struct feed_image *img)
 
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 {
-	struct feed_image *img = s->probed.image ? image_get(f, s->probed.image, true) : NULL;
+	struct feed_image *img = s->probed.image ? hr__feed_image(f, s->probed.image, true) : NULL;
 
 	if (!img)
 		return;
@@ -134,7 +133,7 @@ static void take_image(struct hr_feed *f, const struct hr_probe_image *r, size_t
 	    (uint64_t)r->exe_bytes + r->args_bytes + r->env_bytes > bytes - sizeof(*r))
 		return;
 	hr__feed_filter(f, r, bytes);
-	img = image_get(f, r->image, true);
+	img = hr__feed_image(f, r->image, true);
 	if (!img || img->state != FEED_WAITING || img->who)
 		return;
 	img->who = malloc(bytes);
@@ -148,7 +147,7 @@ static void take_image(struct hr_feed *f, const struct hr_probe_image *r, size_t
 
 static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 {
-	struct feed_image *img = image_get(f, r->image, true);
+	struct feed_image *img = hr__feed_image(f, r->image, true);
 
 	if (!img)
 		return;
@@ -164,7 +163,7 @@ static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 
 static void take_exit(struct hr_feed *f, const struct hr_probe_exit *r)
 {
-	struct feed_image *img = image_get(f, r->image, false);
+	struct feed_image *img = hr__feed_image(f, r->image, false);
 
 	if (!img)
 		return;
@@ -200,119 +199,6 @@ static void take(void *arg, const void *record, size_t bytes)
 	}
 }
 
-/* ---- sums --------------------------------------------------------------------------------------------- */
-
-static uint16_t cause_of(const struct hr_sum_key *key, const struct feed_image *img)
-{
-	switch (key->kind) {
-	case HR_SUM_LOST:
-		return HR_CAUSE_LOST;
-	case HR_SUM_URING:
-		return HR_CAUSE_URING;
-	case HR_SUM_FILL:
-		return HR_CAUSE_FILL;
-	case HR_SUM_FETCH:
-		return HR_CAUSE_FETCH;
-	default:
-		break;
-	}
-	if (key->cell_op == HR_COVER_EXIT)
-		return HR_CAUSE_STDIO;
-	if (key->cell_op == HR_COVER_CALL)
-		return HR_CAUSE_SHIM;
-	if (key->cell_op == 0)
-		return img->state == FEED_ATTACHED ? HR_CAUSE_SYSCALL : HR_CAUSE_UNATTACHED;
-	switch (hr_op_info(key->cell_op)->api) {
-	case HR_API_STDIO:
-		return HR_CAUSE_STDIO;
-	case HR_API_AIO:
-		return HR_CAUSE_AIO;
-	default:
-		return HR_CAUSE_SHIM;
-	}
-}
-
-/* Makes a row of a sum. False: of a file that nobody knows any more, or our own. */
-static bool make_row(struct hr_feed *f, const struct feed_image *img, const struct hr_sum_key *key,
-		     const struct hr_sum *sum, struct hr_kernel_row *row)
-{
-	bool moved = hr_op_info(key->op)->bytes_rule != HR_BYTES_NONE;
-
-	*row = (struct hr_kernel_row){
-	    .file = key->file,
-	    .count = sum->count,
-	    .bytes = moved ? sum->bytes : 0,
-	    .errors = sum->errors,
-	    .dur_ns = sum->dur_ns,
-	    .op = key->op,
-	    .cause = cause_of(key, img),
-	};
-	if (key->cell_op == 0 && key->file) {
-		const struct feed_name *n = hr__feed_name_get(f, key->file);
-
-		if (n && (n->verdict == HR__EXCLUDED || n->verdict == HR__LEFT_OUT))
-			row->cause = HR_CAUSE_EXCLUDED;
-		row->file = n && n->said ? n->hash : 0;
-	}
-	return true;
-}
-
-static void write_row(struct hr_feed *f, uint64_t proc, const struct hr_kernel_row *row)
-{
-	struct hr_entry_kernel *in = hr__drain_begin(f->d, sizeof(*in) + sizeof(*row));
-
-	if (!in)
-		return;
-	in->proc = proc;
-	in->n = 1;
-	in->rows[0] = *row;
-	hr__drain_commit(f->d, HR_ENTRY_KERNEL, sizeof(*in) + sizeof(*row));
-}
-
-static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum)
-{
-	struct hr_feed *f = arg;
-	struct feed_image *img = image_get(f, key->image, true);
-	struct hr_kernel_row row;
-
-	if (!img || img->left_out)
-		return;
-	if (img->proc) {
-		if (make_row(f, img, key, sum, &row))
-			write_row(f, img->proc, &row);
-		return;
-	}
-	if (f->n_held == HELD_MOST)
-		return;
-	if (f->n_held == f->room_held) {
-		uint32_t room = f->room_held ? f->room_held * 2 : 256;
-		struct feed_held *v = realloc(f->held, room * sizeof(*v));
-
-		if (!v)
-			return;
-		f->held = v;
-		f->room_held = room;
-	}
-	f->held[f->n_held++] = (struct feed_held){*key, *sum};
-}
-
-/* Those whose process is known by now. */
-static void let_go(struct hr_feed *f)
-{
-	uint32_t n = f->n_held, kept = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct feed_held h = f->held[i];
-		const struct feed_image *img = image_get(f, h.key.image, false);
-
-		if (img && !img->proc)
-			f->held[kept++] = h;
-		else if (img)
-			summed(f, &h.key, &h.sum);
-	}
-	f->n_held = kept;
-}
-
 /* ---- sweeps ------------------------------------------------------------------------------------------- */
 
 static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
@@ -335,29 +221,25 @@ static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-static void take_sums(struct hr_feed *f, uint64_t now_ns)
-{
-	hr_probes_sums(f->probes, summed, f);
-	f->turned_ns = now_ns;
-}
-
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	uint64_t n = hr_probes_poll(f->probes, AT_ONCE, take, f);
 
+	hr_probes_events(f->probes, f->d->level == HR_LEVEL_TRACE);
 	look_after(f, now_ns, all);
 	if (all) { /* both sides, the one in use last */
 		const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
 
-		take_sums(f, now_ns);
+		hr__feed_sums(f, now_ns);
 		nanosleep(&turn, NULL);
-		take_sums(f, now_ns);
+		hr__feed_sums(f, now_ns);
 		n += hr_probes_poll(f->probes, AT_ONCE, take, f);
 		look_after(f, now_ns, all);
-	} else if (now_ns - f->turned_ns > SUMS_NS) {
-		take_sums(f, now_ns);
+		hr__feed_sums(f, now_ns);
+	} else if (now_ns - f->turned_ns > SUMS_NS ||
+		   (now_ns - f->turned_ns > HR_PROBES_TURN_NS && hr_probes_full(f->probes))) {
+		hr__feed_sums(f, now_ns);
 	}
-	let_go(f);
 	return n;
 }
 
@@ -394,6 +276,6 @@ void hr_feed_free(struct hr_feed *f)
 	free(f->images);
 	free(f->names);
 	free(f->filter);
-	free(f->held);
+	hr__feed_sums_done(f);
 	free(f);
 }

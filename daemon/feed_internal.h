@@ -45,10 +45,14 @@ struct feed_image {
 	uint32_t n_slots, room_slots;
 };
 
-/* A sum whose process is not known yet. */
-struct feed_held {
-	struct hr_sum_key key;
+/* A sum or tally, for the entries of its process: as soon as that is known. */
+struct feed_sum {
+	uint64_t image;
+	uint64_t proc;	       /* 0: not known yet */
+	struct hr_sum_key key; /* of a tally, what its sum would have */
 	struct hr_sum sum;
+	struct hr_tally *tally; /* NULL: a sum */
+	uint8_t failed;
 };
 
 struct hr_feed {
@@ -60,12 +64,19 @@ struct hr_feed {
 	struct feed_image *images;
 	uint32_t n_images, room_images;
 	struct hr_map64 by_image; /* index in images */
-	struct feed_held *held;
-	uint32_t n_held, room_held;
+	struct feed_sum *sums;
+	uint32_t n_sums, room_sums;
 	uint64_t turned_ns; /* sums were last taken */
 	uint64_t salt;	    /* of the tokens that we make */
 	uint64_t taken;
 };
+
+/* feed.c: NULL: not known, or no memory to make it */
+struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
+
+/* feed_sums.c: turns the sides, and writes what can be written */
+void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
+void hr__feed_sums_done(struct hr_feed *f);
 
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
@@ -76,6 +87,10 @@ void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r, size_t b
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
 
 /* feed_slots.c */
+/* Whether operations on it are recorded. */
+bool hr__feed_recorded(const struct feed_name *n);
+/* Its path, where that was not said before. */
+void hr__feed_path(struct feed_image *img, struct feed_name *n);
 void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r);
 void hr__feed_flush(struct hr_feed *f, struct feed_image *img);
 /* A process of our own. False: there was no room, later perhaps. */

@@ -63,7 +63,7 @@ static void say_path(struct feed_image *img, struct feed_name *n)
 	n->said = true;
 }
 
-static bool recorded(const struct feed_name *n)
+bool hr__feed_recorded(const struct feed_name *n)
 {
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
@@ -84,11 +84,22 @@ static void say_pair(struct hr_record *at, const struct hr_probe_op *r, const st
 	pair->fd = r->fd2;
 }
 
+void hr__feed_path(struct feed_image *img, struct feed_name *n)
+{
+	struct hr_record *thread = n->said ? NULL : add_slots(img, 1);
+
+	if (!thread)
+		return;
+	thread->op = HR_CTL_THREAD;
+	thread->fd = (int32_t)img->tgid;
+	say_path(img, n);
+}
+
 void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
 {
 	struct feed_name *first = hr__feed_name_get(f, r->name);
 	struct feed_name *second = hr__feed_name_get(f, r->name2);
-	bool known = recorded(first), pair = recorded(second);
+	bool known = hr__feed_recorded(first), pair = hr__feed_recorded(second);
 	struct hr_record *thread, *op;
 	uint64_t ticks;
 

@@ -277,7 +277,7 @@ static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 	if (op->class >= sizeof(count_of))
 		return;
 	if (op->class == HR_CLASS_OPEN && op->failed)
-		r->ops[HR_FILE_META]++;
+		r->ops[HR_FILE_META] += op->count;
 	else
 		r->ops[count_of[op->class]] += op->count;
 }
@@ -301,6 +301,29 @@ int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_o
 	if (l->newest != index) {
 		list_remove(f, l, index);
 		list_push(f, l, index);
+	}
+	return result;
+}
+
+int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
+		     uint64_t sum_ns, uint64_t max_ns)
+{
+	struct hr_filerec *r = &f->v[index];
+	uint64_t last_ns = r->last_ns, max_read_ns = r->max_read_ns, max_write_ns = r->max_write_ns;
+	struct hr_file_op sum = *op;
+	int result;
+
+	/* As one long operation; then what its length has spoilt. */
+	sum.dur_ns = sum_ns;
+	result = hr_filerec_add(f, index, &sum);
+	r->last_ns = last_ns;
+	max_of(&r->last_ns, op->start_ns + op->dur_ns);
+	if (op->class == HR_CLASS_READ) {
+		r->max_read_ns = max_read_ns;
+		max_of(&r->max_read_ns, max_ns);
+	} else if (op->class == HR_CLASS_WRITE) {
+		r->max_write_ns = max_write_ns;
+		max_of(&r->max_write_ns, max_ns);
 	}
 	return result;
 }

@@ -131,6 +131,12 @@ void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 
 /* 0 or -ENOMEM. */
 int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
+/*
+ * Many operations at once, from op->start_ns on until dur_ns later: they took `sum_ns`, the longest `max_ns`. Which of them followed which
+ * is not known, so sequences are not counted.
+ */
+int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
+		     uint64_t sum_ns, uint64_t max_ns);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*

@@ -178,3 +178,89 @@ int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in)
 		hr__emit_kernel(e);
 	return 0;
 }
+
+/* ---- tallies ---------------------------------------------------------------------------------------- */
+
+static bool tally_makes_sense(const struct hr_engine *e, const struct hr_tally_row *row)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < HR_TALLY_BINS; i++)
+		n += row->dur_hist[i];
+	return row->op >= HR_OP_FIRST && row->op < HR_OP_MAX &&
+	       e->trait[row->op].class != HR_CLASS_NONE && row->count > 0 && n <= row->count &&
+	       row->count <= UINT32_MAX && row->bytes <= HR_COUNT_MOST &&
+	       row->errors <= row->count && row->dur_ns <= HR_COUNT_MOST &&
+	       row->max_dur_ns <= row->dur_ns && row->first_ns <= row->last_ns;
+}
+
+static void tally_rollup(struct hr_engine *e, struct hr_proc *p, const struct hr_tally_row *row,
+			 uint16_t mount)
+{
+	struct hr_rollup *r = hr_rollup_row(&e->rollups, row->last_ns / HR_WINDOW_NS, p->id.proc,
+					    row->op, mount, row->runtime, &p->rollup_of[row->op]);
+
+	if (!r) {
+		e->failed = true;
+		return;
+	}
+	r->count += row->count;
+	r->errors += row->errors;
+	r->dur_ns += row->dur_ns;
+	if (row->max_dur_ns > r->max_dur_ns)
+		r->max_dur_ns = row->max_dur_ns;
+	for (uint32_t i = 0; i < HR_TALLY_BINS; i++)
+		r->dur_hist[i] += row->dur_hist[i];
+	if (e->trait[row->op].bytes_rule == HR_BYTES_NONE)
+		return;
+	r->bytes += row->bytes;
+	r->size_hist[hr_log2_bin(row->bytes / row->count)] += (uint32_t)row->count;
+}
+
+static void take_tally(struct hr_engine *e, struct hr_proc *p, const struct hr_tally_row *row)
+{
+	struct fold f = {.e = e, .p = p};
+	struct hr_op_trait trait = e->trait[row->op];
+	uint32_t path = hr__fold_path(&f, row->file, row->runtime), i;
+	struct hr_file_op op = {.class = trait.class,
+				.failed =
+				    row->errors != 0, /* those that failed have rows of their own */
+				.offset = HR_OFFSET_NONE,
+				.bytes = trait.bytes_rule == HR_BYTES_NONE ? 0 : row->bytes,
+				.count = row->count,
+				.start_ns = row->first_ns,
+				.dur_ns = row->last_ns - row->first_ns};
+
+	if (path == UINT32_MAX)
+		return;
+	tally_rollup(e, p, row, e->paths.v[path].mount);
+	i = hr_filerec_get(&e->filerecs, p->id.proc, e->paths.v[path].id, trait.api,
+			   &p->last_filerec);
+	if (i == UINT32_MAX || hr_filerec_tally(&e->filerecs, i, &op, row->dur_ns, row->max_dur_ns))
+		e->failed = true;
+	e->stats.records += row->count;
+	e->stats.bytes_moved += op.bytes;
+	if (trait.class == HR_CLASS_READ)
+		e->stats.read_bytes += op.bytes;
+	if (trait.class == HR_CLASS_WRITE)
+		e->stats.written_bytes += op.bytes;
+	if (!p->id.read_data && !op.failed && !row->runtime && trait.class == HR_CLASS_READ)
+		hr__attribute_read(e, p);
+}
+
+int hr__apply_tally(struct hr_engine *e, const struct hr_entry_tally *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+
+	if (!p || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
+		return -EBADMSG;
+	if (p->id.deselected)
+		return 0;
+	p->id.probed = 1;
+	for (uint64_t i = 0; i < in->n; i++)
+		if (tally_makes_sense(e, &in->rows[i]))
+			take_tally(e, p, &in->rows[i]);
+		else
+			hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
+	return 0;
+}

@@ -20,7 +20,7 @@
 #include "common/ops.h"
 #include "probe.skel.h"
 
-#define SUMS_AT_ONCE	512u
+#define AT_ONCE		256u	    /* entries of a map */
 #define ITERATIONS_MOST 64	    /* generations of descendants that a root has already */
 #define LOG_BYTES	8192u	    /* of the verifier's and libbpf's words: the last ones count */
 #define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
@@ -33,6 +33,7 @@ struct hr_probes {
 	void *arg;
 	size_t left;	 /* of this poll */
 	uint32_t turned; /* the side that programs do not add to */
+	struct hr_tally tallies[AT_ONCE];
 };
 
 /* ---- libbpf's words ----------------------------------------------------------------------------------- */
@@ -376,26 +377,73 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	return most - p->left;
 }
 
-void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, void *arg)
+/* Empties a map that no program adds to any more: hands `values` of value_bytes each on. */
+static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
+		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {
-	struct hr_sum_key keys[SUMS_AT_ONCE];
-	struct hr_sum sums[SUMS_AT_ONCE];
-	struct hr_sum_key at;
+	char at[64]; /* of a key */
 	void *from = NULL;
-	int map = bpf_map__fd(p->turned ? p->skel->maps.sums_b : p->skel->maps.sums_a), r;
+	int r;
 
 	do {
-		uint32_t n = SUMS_AT_ONCE;
+		uint32_t n = AT_ONCE;
 
-		r = bpf_map_lookup_and_delete_batch(map, from, &at, keys, sums, &n, NULL);
+		r = bpf_map_lookup_and_delete_batch(map, from, at, keys, values, &n, NULL);
 		if (r && errno != ENOENT)
-			break;
+			return;
 		for (uint32_t i = 0; i < n; i++)
-			summed(arg, &keys[i], &sums[i]);
-		from = &at;
+			found(arg, (char *)keys + i * key_bytes, (char *)values + i * value_bytes);
+		from = at;
 	} while (!r);
+}
+
+struct reader {
+	hr_probes_summed *summed;
+	hr_probes_tallied *tallied;
+	void *arg;
+};
+
+static void found_sum(void *arg, const void *key, const void *value)
+{
+	const struct reader *r = arg;
+
+	r->summed(r->arg, key, value);
+}
+
+static void found_tally(void *arg, const void *key, const void *value)
+{
+	const struct reader *r = arg;
+
+	r->tallied(r->arg, key, value);
+}
+
+void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+		    void *arg)
+{
+	struct probe_bpf *skel = p->skel;
+	struct reader r = {summed, tallied, arg};
+	struct hr_sum_key sum_keys[AT_ONCE];
+	struct hr_sum sums[AT_ONCE];
+	struct hr_tally_key tally_keys[AT_ONCE];
+
+	empty(bpf_map__fd(p->turned ? skel->maps.tallies_b : skel->maps.tallies_a), tally_keys,
+	      sizeof(tally_keys[0]), p->tallies, sizeof(p->tallies[0]), found_tally, &r);
+	empty(bpf_map__fd(p->turned ? skel->maps.sums_b : skel->maps.sums_a), sum_keys,
+	      sizeof(sum_keys[0]), sums, sizeof(sums[0]), found_sum, &r);
+	skel->bss->filled[p->turned] = 0;
 	p->turned = !p->turned;
-	__atomic_store_n(&p->skel->bss->side, !p->turned, __ATOMIC_RELEASE);
+	__atomic_store_n(&skel->bss->side, !p->turned, __ATOMIC_RELEASE);
+}
+
+bool hr_probes_full(const struct hr_probes *p)
+{
+	return __atomic_load_n(&p->skel->bss->filled[!p->turned], __ATOMIC_RELAXED) >
+	       HR_PROBE_TALLIES / 2;
+}
+
+void hr_probes_events(struct hr_probes *p, bool wanted)
+{
+	__atomic_store_n(&p->skel->bss->events, wanted, __ATOMIC_RELAXED);
 }
 
 void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret)

@@ -44,13 +44,21 @@ uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);
 typedef void hr_probes_taken(void *arg, const void *record, size_t bytes);
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg);
 
+/* Whether each operation is to be a record (level trace), or as many as can be tallies. */
+void hr_probes_events(struct hr_probes *p, bool wanted);
+
 /*
- * Hands on sums since the last time, and forgets them. Programs add to two maps in turn: what is handed on is what the map held
- * that was turned away from in the call before, so a call reaches up to the one before it. Not sooner than HR_PROBES_TURN_NS after that.
+ * Hands on tallies and sums since the last time, and forgets them. Programs add to two sides in turn: what is handed on is what the side
+ * held that was turned away from in the call before, so a call reaches up to the one before it. Not sooner than HR_PROBES_TURN_NS after
+ * that; soon when hr_probes_full.
  */
 #define HR_PROBES_TURN_NS UINT64_C(10000000)
 typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);
-void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, void *arg);
+typedef void hr_probes_tallied(void *arg, const struct hr_tally_key *key,
+			       const struct hr_tally *tally);
+void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+		    void *arg);
+bool hr_probes_full(const struct hr_probes *p);
 
 /* What the programs could not keep: calls without a sum, processes that are not followed. */
 struct hr_probes_missed {

@@ -41,9 +41,21 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	return 0;
 }
 
-void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, void *arg)
+void hr_probes_events(struct hr_probes *p, bool wanted)
 {
-	(void)p, (void)summed, (void)arg;
+	(void)p, (void)wanted;
+}
+
+void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+		    void *arg)
+{
+	(void)p, (void)summed, (void)tallied, (void)arg;
+}
+
+bool hr_probes_full(const struct hr_probes *p)
+{
+	(void)p;
+	return false;
 }
 
 void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret)

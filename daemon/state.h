@@ -245,6 +245,7 @@ const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t 
 /* kernel.c */
 void hr__emit_kernel(struct hr_engine *e);
 int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in);
+int hr__apply_tally(struct hr_engine *e, const struct hr_entry_tally *in);
 
 /* records.c */
 void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);

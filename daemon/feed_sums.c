@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel has added up: KERNEL entries of all of it, TALLY entries of what became no record. */
+#include "daemon/feed_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cause.h"
+#include "common/ops.h"
+
+#define SUMS_MOST   65536u /* that wait for their process */
+#define KERNEL_ROWS 512u   /* in one entry */
+#define TALLY_ROWS  128u
+
+/* ---- taking ------------------------------------------------------------------------------------------- */
+
+static struct feed_sum *add(struct hr_feed *f)
+{
+	if (f->n_sums == SUMS_MOST)
+		return NULL;
+	if (f->n_sums == f->room_sums) {
+		uint32_t room = f->room_sums ? f->room_sums * 2 : 256;
+		struct feed_sum *v = realloc(f->sums, room * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		f->sums = v;
+		f->room_sums = room;
+	}
+	f->sums[f->n_sums] = (struct feed_sum){0};
+	return &f->sums[f->n_sums++];
+}
+
+static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum)
+{
+	struct feed_sum *s = add(arg);
+
+	if (!s)
+		return;
+	s->image = key->image;
+	s->key = *key;
+	s->sum = *sum;
+}
+
+static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_tally *tally)
+{
+	struct hr_tally *copy = malloc(sizeof(*copy));
+	struct feed_sum *s = copy ? add(arg) : NULL;
+
+	if (!s) {
+		free(copy);
+		return;
+	}
+	*copy = *tally;
+	s->image = key->image;
+	s->key = (struct hr_sum_key){
+	    .image = key->image, .file = key->name, .op = key->op, .kind = key->kind};
+	s->sum = tally->sum;
+	s->tally = copy;
+	s->failed = key->failed != 0;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------- */
+
+static uint16_t cause_of(const struct hr_sum_key *key, const struct feed_image *img)
+{
+	switch (key->kind) {
+	case HR_SUM_LOST:
+		return HR_CAUSE_LOST;
+	case HR_SUM_URING:
+		return HR_CAUSE_URING;
+	case HR_SUM_FILL:
+		return HR_CAUSE_FILL;
+	case HR_SUM_FETCH:
+		return HR_CAUSE_FETCH;
+	default:
+		break;
+	}
+	if (key->cell_op == HR_COVER_EXIT)
+		return HR_CAUSE_STDIO;
+	if (key->cell_op == HR_COVER_CALL)
+		return HR_CAUSE_SHIM;
+	if (key->cell_op == 0)
+		return img->state == FEED_ATTACHED ? HR_CAUSE_SYSCALL : HR_CAUSE_UNATTACHED;
+	switch (hr_op_info(key->cell_op)->api) {
+	case HR_API_STDIO:
+		return HR_CAUSE_STDIO;
+	case HR_API_AIO:
+		return HR_CAUSE_AIO;
+	default:
+		return HR_CAUSE_SHIM;
+	}
+}
+
+static void make_row(const struct feed_image *img, const struct feed_name *n,
+		     const struct feed_sum *s, struct hr_kernel_row *row)
+{
+	bool moved = hr_op_info(s->key.op)->bytes_rule != HR_BYTES_NONE;
+
+	*row = (struct hr_kernel_row){
+	    .file = s->key.cell_op ? s->key.file
+		    : n		   ? n->hash
+				   : 0,
+	    .count = s->sum.count,
+	    .bytes = moved ? s->sum.bytes : 0,
+	    .errors = s->sum.errors,
+	    .dur_ns = s->sum.dur_ns,
+	    .op = s->key.op,
+	    .cause = cause_of(&s->key, img),
+	};
+	if (n && !hr__feed_recorded(n))
+		row->cause = HR_CAUSE_EXCLUDED;
+}
+
+static void make_tally(const struct feed_name *n, const struct feed_sum *s,
+		       struct hr_tally_row *row)
+{
+	const struct hr_tally *t = s->tally;
+	uint64_t known = 0;
+
+	*row = (struct hr_tally_row){
+	    .file = n->hash,
+	    .count = t->sum.count,
+	    .bytes = t->sum.bytes,
+	    .errors = t->sum.errors,
+	    .dur_ns = t->sum.dur_ns,
+	    .max_dur_ns = t->max_dur_ns,
+	    .first_ns = t->first_ns,
+	    .last_ns = t->last_ns,
+	    .op = s->key.op,
+	    .runtime = n->verdict == HR__TRACED_RUNTIME,
+	};
+	_Static_assert(HR_TALLY_BINS == HR_PROBE_BINS, "one is copied to the other");
+	memcpy(row->dur_hist, t->dur_hist, sizeof(row->dur_hist));
+	for (uint32_t i = 0; i < HR_TALLY_BINS; i++)
+		known += t->dur_hist[i];
+	row->dur_hist[HR_TALLY_BINS - 1] += (uint32_t)(t->sum.count - known);
+}
+
+/* ---- entries ------------------------------------------------------------------------------------------ */
+
+/* KERNEL rows of one process, from `from` on; returns where another one's begin. */
+static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
+{
+	uint64_t proc = f->sums[from].proc;
+	struct hr_entry_kernel *in =
+	    hr__drain_begin(f->d, sizeof(*in) + KERNEL_ROWS * sizeof(in->rows[0]));
+	uint32_t i;
+
+	if (!in)
+		return f->n_sums;
+	in->proc = proc;
+	in->n = 0;
+	for (i = from; i < f->n_sums && f->sums[i].proc == proc && in->n < KERNEL_ROWS; i++) {
+		const struct feed_sum *s = &f->sums[i];
+		const struct feed_name *n =
+		    s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
+
+		make_row(hr__feed_image(f, s->image, false), n, s, &in->rows[in->n++]);
+	}
+	hr__drain_commit(f->d, HR_ENTRY_KERNEL, sizeof(*in) + in->n * sizeof(in->rows[0]));
+	return i;
+}
+
+static uint32_t write_tally(struct hr_feed *f, uint32_t from)
+{
+	uint64_t proc = f->sums[from].proc;
+	struct hr_entry_tally *in =
+	    hr__drain_begin(f->d, sizeof(*in) + TALLY_ROWS * sizeof(in->rows[0]));
+	uint32_t i;
+
+	if (!in)
+		return f->n_sums;
+	in->proc = proc;
+	in->n = 0;
+	for (i = from; i < f->n_sums && f->sums[i].proc == proc && in->n < TALLY_ROWS; i++) {
+		const struct feed_sum *s = &f->sums[i];
+		const struct feed_name *n = hr__feed_name_get(f, s->key.file);
+
+		if (s->tally && hr__feed_recorded(n))
+			make_tally(n, s, &in->rows[in->n++]);
+	}
+	hr__drain_commit(f->d, HR_ENTRY_TALLY, sizeof(*in) + in->n * sizeof(in->rows[0]));
+	return i;
+}
+
+/* By process; of one, tallies first. */
+static int compare(const void *a, const void *b)
+{
+	const struct feed_sum *x = a, *y = b;
+
+	if (x->proc != y->proc)
+		return x->proc < y->proc ? -1 : 1;
+	return (x->tally == NULL) - (y->tally == NULL);
+}
+
+/* Finds their processes, and has the paths of what is recorded said before its sums. */
+static void prepare(struct hr_feed *f)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->n_sums; i++) {
+		struct feed_sum *s = &f->sums[i];
+		struct feed_image *img = hr__feed_image(f, s->image, true);
+		struct feed_name *n = s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
+
+		if (!img || img->left_out) {
+			free(s->tally);
+			continue;
+		}
+		s->proc = img->proc;
+		if (s->proc && n && n->path) {
+			hr__feed_path(img, n);
+			hr__feed_flush(f, img);
+		}
+		f->sums[kept++] = *s;
+	}
+	f->n_sums = kept;
+}
+
+void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
+{
+	uint32_t waiting = 0, at;
+
+	hr_probes_sums(f->probes, summed, tallied, f);
+	f->turned_ns = now_ns;
+	prepare(f);
+	qsort(f->sums, f->n_sums, sizeof(f->sums[0]), compare);
+	while (waiting < f->n_sums && f->sums[waiting].proc == 0)
+		waiting++;
+	for (at = waiting; at < f->n_sums;)
+		at = f->sums[at].tally ? write_tally(f, at) : at + 1;
+	for (at = waiting; at < f->n_sums;)
+		at = write_kernel(f, at);
+	for (at = waiting; at < f->n_sums; at++)
+		free(f->sums[at].tally);
+	f->n_sums = waiting;
+}
+
+void hr__feed_sums_done(struct hr_feed *f)
+{
+	for (uint32_t i = 0; i < f->n_sums; i++)
+		free(f->sums[i].tally);
+	free(f->sums);
+}
