@@ -147,6 +147,24 @@ void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t
 void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		   int64_t offset);
 
+/* ---- requests ------------------------------------------------------------------------------------- */
+
+/*
+ * An asynchronous request, known by an address that is no other's while it is under way. Its event has the time from its
+ * begin, before it is submitted, to its end, which may be in another thread. One whose end is not told is recorded as cut:
+ * when the address begins another one, when the process exits, and at once when there are too many.
+ */
+struct hr_request {
+	uint16_t id; /* enum hr_op_id */
+	int fd;
+	uint64_t bytes; /* asked for, HR_ASKED_NONE */
+	int64_t offset;
+	uint32_t flags;
+};
+void hr_request_begin(const void *address, const struct hr_request *asked);
+void hr_request_refused(const void *address);	       /* it never was */
+void hr_request_end(const void *address, int64_t ret); /* of others that are not known: nothing */
+
 /* ---- process events ------------------------------------------------------------------------------- */
 
 void hr_before_vfork(void);   /* the calling thread is about to vfork: see wrap_process.c */
@@ -182,6 +200,13 @@ static inline void *hr_real_get(uint16_t id)
 
 	return hr_likely(fn != NULL) ? fn : hr_real_resolve(id);
 }
+
+/*
+ * Of libaio, which may come with a program's plugin and go with it: looked for again when anything was unloaded. What is
+ * not there fails with -ENOSYS as its result.
+ */
+#define HR_REAL_UNLOADABLE(name) ((hr_fn_##name *)hr_real_unloadable(HR_OP_##name))
+void *hr_real_unloadable(uint16_t id);
 
 static inline int64_t hr_ret(int64_t r)
 {

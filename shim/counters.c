@@ -10,12 +10,15 @@
 #include "shim/internal.h"
 
 /* The bytes rule of every op, from the table itself: ops.c would bring names that the shim does not need. */
+#define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
-	[id] = HR_BYTES_##bytes_rule,
+	HR_KERNEL(id, name, class, api, bytes_rule)
 static const uint8_t bytes_rules[HR_OP_MAX] = {
 #include "proto/calls.def"
+#include "proto/kernel.def"
 };
 #undef HR_CALL
+#undef HR_KERNEL
 
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags)
 {

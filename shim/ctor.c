@@ -19,8 +19,10 @@ extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 static void exiting(void *unused)
 {
 	(void)unused;
-	if (!hr__in_vfork_child())
-		hr__self.slow.why[HR__SLOW_EXITING] = 1;
+	if (hr__in_vfork_child())
+		return;
+	hr__requests_cut();
+	hr__self.slow.why[HR__SLOW_EXITING] = 1;
 }
 
 /*

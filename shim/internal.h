@@ -58,6 +58,7 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
  * ------------------------------------------------------------------- */
 
 #define HR__SENT_SLOTS 65536u
+#define HR__REQUESTS   4096u
 /* The third free bit of an hr_file. In the sent set: type, device and mount were sent as well. */
 #define HR__SENT_TYPED UINT64_C(4)
 /* In the fd table: this session has the path. Wrappers never see it. */
@@ -73,6 +74,14 @@ enum hr__born {
 	HR__BORN_WIPED, /* a forked child that nobody has looked at yet */
 	HR__BORN_IMAGE, /* the constructor ran in this very process */
 	HR__BORN_FORKED
+};
+
+/* A request that was submitted. */
+struct hr__request {
+	struct hr_request asked;
+	hr_file file;
+	uint64_t start;
+	uint64_t nonce; /* of the session at the time */
 };
 
 struct hr__wiped {
@@ -94,8 +103,11 @@ struct hr__wiped {
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* as hr_map_hdr.excluded, before there is a map */
+	uint32_t request_count;		      /* in the table below: about, at any moment */
 	/* By path id: went out, with what flags. On pages of its own: path.c faults them in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
+	uint64_t request_keys[HR__REQUESTS]; /* request.c */
+	struct hr__request requests[HR__REQUESTS];
 } __attribute__((aligned(HR__PAGE_ALIGN)));
 extern struct hr__wiped hr__wiped;
 
@@ -193,6 +205,12 @@ void hr__ring_aggregate_flush(void);
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 void hr__ring_kick(void);
 
+/*
+ * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: nothing is recorded now;
+ * NULL without: counted privately.
+ */
+struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
+
 /* The usable ring without any search. */
 static inline struct hr_ring_hdr *hr__ring_current(void)
 {
@@ -255,6 +273,7 @@ static inline bool hr__in_vfork_child(void)
 	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO) && hr__vfork_child();
 }
 
+void hr__requests_cut(void); /* request.c: all that are under way, at exit */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
 void hr__counters_to_session(void);   /* what was counted while the attach was on its way */

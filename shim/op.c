@@ -22,11 +22,7 @@ static bool level_off(void)
 	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 }
 
-/*
- * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: nothing is recorded now;
- * NULL without: counted privately.
- */
-static struct hr_ring_hdr *ring_for_op(enum hr__seek seek, bool *ret_off)
+struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
 
@@ -107,7 +103,7 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 {
 	bool off;
 
-	op->ring = ring_for_op(HR__SEEK_FIRST, &off);
+	op->ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
 	op->live = !off;
 	if (off)
 		return;
@@ -231,7 +227,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	bool off;
 
 	/* op->path still set: a path call, which may attach as late as here. */
-	op->ring = ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
+	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
 	if (off)
 		return;
 	if (op->ring == NULL) {
@@ -327,7 +323,7 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 	    hr__stat_fd(fd, &st) && hr__stat_ignored(&st))
 		file = HR_FILE_IGNORED;
 	if (hr_file_tracked(file)) {
-		ring_for_op(HR__SEEK_RETRY, &off);
+		hr__ring_for_op(HR__SEEK_RETRY, &off);
 		if (!off)
 			file = hr__path_announce(file, path, bytes, &st, &sent);
 	} else if (fd >= 0 && kind < HR_EXCLUDED_KINDS) {
@@ -503,7 +499,7 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 		if (!hr_file_tracked(file))
 			return;
 	}
-	ring = ring_for_op(HR__SEEK_FIRST, &off);
+	ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
 	if (off)
 		return;
 	if (ring == NULL) {

@@ -198,6 +198,11 @@ static long absent(void)
 	return -1;
 }
 
+static long absent_request(void)
+{
+	return -ENOSYS;
+}
+
 void hr__real_init(void)
 {
 	struct search s = {.first = HR_OP_FIRST, .last = HR_OP_MAX - 1};
@@ -215,4 +220,27 @@ void *hr_real_resolve(uint16_t id)
 	dl_iterate_phdr(visit, &s);
 	fn = __atomic_load_n(&hr_real_table[id], __ATOMIC_RELAXED);
 	return fn != NULL ? fn : (void *)absent;
+}
+
+/* The same for all objects: the first will do. */
+static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	(void)bytes;
+	*(uint64_t *)data = info->dlpi_subs;
+	return 1;
+}
+
+void *hr_real_unloadable(uint16_t id)
+{
+	static const uint16_t ids[] = {HR_OP_io_submit, HR_OP_io_getevents, HR_OP_io_pgetevents};
+	static uint64_t seen;
+	uint64_t now = 0;
+	void *fn;
+
+	dl_iterate_phdr(unloads, &now);
+	if (__atomic_exchange_n(&seen, now, __ATOMIC_RELAXED) != now)
+		for (unsigned i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+			__atomic_store_n(&hr_real_table[ids[i]], NULL, __ATOMIC_RELAXED);
+	fn = hr_real_get(id);
+	return fn != (void *)absent ? fn : (void *)absent_request;
 }

@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +31,8 @@
 
 #include "shim/core.h"
 
+struct iocb;
+struct io_event;
 struct statx; /* unknown to the headers of an old libc */
 struct __jmp_buf_tag;
 
@@ -199,6 +202,18 @@ static inline bool hr_fcntl_dups(int cmd)
 {
 	return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC;
 }
+
+/* ---- libaio --------------------------------------------------------------------------------- */
+
+/* A call of io_submit, by whatever name it is made. Before it, and after it: r as the kernel gives it. */
+struct hr__submission {
+	struct hr_op op;
+	long looked; /* requests, from the first */
+};
+void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
+void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
+/* The program is given the results of n requests. */
+void hr__requests_over(const struct io_event *events, long n);
 
 /* ---- seccomp -------------------------------------------------------------------------------- */
 

@@ -33,6 +33,8 @@ enum how {
 	HOW_SAME, /* the wrapper itself: mmap, munmap, chdir, fchdir */
 	HOW_SECCOMP,
 	HOW_PRCTL,
+	HOW_SUBMIT, /* io_submit */
+	HOW_REAP,   /* io_getevents, io_pgetevents */
 	HOW_LEAVE
 };
 
@@ -227,6 +229,26 @@ static long record_same(const struct call *c)
 	}
 }
 
+static long record_submit(const struct call *c)
+{
+	struct iocb **list = (struct iocb **)c->word[3];
+	struct hr__submission s;
+	long r;
+
+	hr__submit_begin(&s, c->word[2], list);
+	r = forward(c);
+	hr__submit_end(&s, list, hr_ret(r));
+	return r;
+}
+
+static long record_reap(const struct call *c)
+{
+	long r = forward(c);
+
+	hr__requests_over((const struct io_event *)c->word[4], r);
+	return r;
+}
+
 static long record_hook(const struct call *c)
 {
 	switch (c->shape->how) {
@@ -276,6 +298,10 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 		return record_copy(&call);
 	case HOW_SAME:
 		return record_same(&call);
+	case HOW_SUBMIT:
+		return record_submit(&call);
+	case HOW_REAP:
+		return record_reap(&call);
 	default:
 		return record_hook(&call);
 	}

@@ -4,7 +4,10 @@
 descriptors, names, processes, jumps.
 """
 
+import errno
+import glob
 import os
+import re
 import subprocess
 import unittest
 
@@ -101,6 +104,48 @@ class Kinds(Calls):
         self.assertEqual((row["written"], row["read"]), (1000, 700), "putc and getc")
         rows = traced.sql("SELECT path2 FROM events WHERE op = 'copy_file_range'")
         self.assertEqual(rows, [{"path2": f"{self.folder.data}/copy"}])
+
+
+class Requests(Calls):
+    """libaio: strace's account of a twin run is put together by the number that each request has."""
+
+    SUBMITTED = re.compile(
+        rb"aio_data=(\w+), aio_lio_opcode=IOCB_CMD_(\w+),.*? aio_fildes=\d+<([^>]*)>"
+    )
+    OVER = re.compile(rb"{data=(\w+), obj=\w+, res=(-?\d+)")
+
+    def test_requests_of_libaio(self):
+        self.assert_requests([self.program("w_libaio"), self.folder.data])
+        traced = self.scenario("w_libaio", self.folder.data, expect_cut=1, twin=False)
+        rows = traced.sql("SELECT DISTINCT api FROM events WHERE starts_with(op, 'io_')")
+        self.assertEqual(rows, [{"api": "aio"}])
+        failed = {("io_submit", errno.EBADF)}
+        direct = f"{self.folder.data}/direct"
+        if os.path.exists(direct) and os.path.getsize(direct) > 0:
+            failed.add(("io_pread", errno.EINVAL))
+        rows = traced.sql("SELECT DISTINCT op, errno FROM events WHERE op LIKE 'io_%' AND ret < 0")
+        self.assertEqual({(r["op"], int(r["errno"])) for r in rows}, failed)
+
+    def assert_requests(self, argv):
+        """What the generator counts is what strace sees submitted and over."""
+        strace = [harness.need_program("strace"), "-ff", "-y", "-v", "-e", "signal=none"]
+        strace += ["-e", "trace=io_submit,io_getevents", "-o", f"{self.folder.log}/requests"]
+        self.reset()
+        _, tally = self.arithmetic(self.native, strace + argv)
+        text = b""
+        for name in glob.glob(f"{self.folder.log}/requests.*"):
+            with open(name, "rb") as trace:
+                text += trace.read()
+        asked = {number: key for number, *key in self.SUBMITTED.findall(text)}
+        seen = {}
+        for number, result in self.OVER.findall(text):
+            how, path = asked[number]
+            count = seen.setdefault((f"io_{how.decode().lower()}", path), harness.witness.Count())
+            count.calls, count.bytes = count.calls + 1, count.bytes + max(int(result), 0)
+        wanted = {key: n for key, n in tally.items() if key[0] not in ("open", "close", "io_submit")}
+        self.assertEqual(seen, wanted, "strace against the generator")
+        calls = sum(n.calls for key, n in tally.items() if key[0] == "io_submit")
+        self.assertEqual(text.count(b"io_submit("), calls)
 
 
 class Descriptors(Calls):

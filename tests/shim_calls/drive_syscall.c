@@ -2,6 +2,7 @@
 /* drive_syscall.c - libc's syscall(): one row, every shape of shim/syscalls.def */
 #include "drive.h"
 
+#include <linux/aio_abi.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -109,6 +110,30 @@ static void map_calls(void)
 	WANT(HR_OP_munmap, .asked = 4096);
 }
 
+/* drive_libaio.c has the kinds of requests. */
+static void request_calls(void)
+{
+	char buf[10];
+	struct iocb bad = {.aio_lio_opcode = IOCB_CMD_PWRITE,
+			   .aio_fildes = (uint32_t)data_open(O_RDONLY),
+			   .aio_buf = (uintptr_t)buf,
+			   .aio_nbytes = sizeof(buf)};
+	struct iocb good = bad, *list[] = {&good, &bad};
+	struct io_event event;
+	aio_context_t ctx = 0;
+
+	good.aio_lio_opcode = IOCB_CMD_PREAD;
+	assert_int_equal(syscall(SYS_io_setup, 2, &ctx), 0);
+	assert_int_equal(SYS(SYS_io_submit, ctx, 2L, list), 1);
+	WANT(HR_OP_io_submit, .fd = (int)bad.aio_fildes, .asked = 20, .ret = 1);
+	assert_failed(SYS(SYS_io_submit, ctx, 1L, list + 1), EBADF);
+	WANT(HR_OP_io_submit, .fd = (int)bad.aio_fildes, .asked = 10, .ret = -EBADF);
+	assert_int_equal(SYS(SYS_io_getevents, ctx, 1L, 1L, &event, NULL), 1);
+	WANT(HR_OP_io_pread, .fd = (int)bad.aio_fildes, .asked = 10, .offset = 0, .ret = 10);
+	assert_failed(SYS(SYS_io_getevents, 0L, 1L, 1L, &event, NULL), EINVAL);
+	syscall(SYS_io_destroy, ctx);
+}
+
 /* The sixth word, numbers that are nobody's, and those that make a process. */
 static void other_calls(void)
 {
@@ -135,6 +160,7 @@ static void other_calls(void)
 void drive_syscall(void)
 {
 	map_calls();
+	request_calls();
 	data_calls();
 	table_calls();
 	name_calls();

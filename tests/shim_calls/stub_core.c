@@ -302,7 +302,55 @@ void hr_map_remove(const void *addr, uint64_t bytes)
 
 bool hr_readable(const void *p)
 {
-	return p != NULL;
+	return (uintptr_t)p >= 4096;
+}
+
+/* ---- requests: a few at a time -------------------------------------------------------------- */
+
+static struct {
+	const void *address;
+	struct hr_request asked;
+} requests[8];
+
+void hr_request_begin(const void *address, const struct hr_request *asked)
+{
+	unsigned i = 0;
+
+	if (!on)
+		return;
+	while (requests[i].address != NULL)
+		i++;
+	requests[i].address = address;
+	requests[i].asked = *asked;
+}
+
+/* The place of a request, which is free from here on; -1: not known. */
+static int request_take(const void *address)
+{
+	for (unsigned i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		if (requests[i].address == address) {
+			requests[i].address = NULL;
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+void hr_request_refused(const void *address)
+{
+	request_take(address);
+}
+
+void hr_request_end(const void *address, int64_t ret)
+{
+	int i = request_take(address);
+	struct hr_op op;
+
+	if (i < 0)
+		return;
+	stub_begin_fd(&op, requests[i].asked.id, requests[i].asked.fd, requests[i].asked.bytes,
+		      requests[i].asked.offset);
+	stub_end(&op, ret, requests[i].asked.flags);
 }
 
 /* ---- hooks ---------------------------------------------------------------------------------- */
@@ -363,4 +411,16 @@ void *hr_real_resolve(uint16_t id)
 		fn = (void *)missing;
 	__atomic_store_n(&hr_real_table[id], fn, __ATOMIC_RELAXED);
 	return fn;
+}
+
+static long missing_request(void)
+{
+	return -ENOSYS;
+}
+
+void *hr_real_unloadable(uint16_t id)
+{
+	void *fn = hr_real_get(id);
+
+	return fn != (void *)missing ? fn : (void *)missing_request;
 }

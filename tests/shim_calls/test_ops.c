@@ -58,6 +58,7 @@ static void rows_say_what_they_are(void **state)
 	assert_string_equal(hr_class_name(HR_CLASS_MAP), "map");
 	assert_null(hr_class_name(HR_CLASS_HOOK + 1));
 	assert_string_equal(hr_api_name(HR_API_URING), "uring");
+	assert_int_equal(hr_op_info(HR_OP_io_pread)->api, HR_API_AIO);
 	assert_int_equal(hr_op_info(HR_OP_io_uring_read)->class, HR_CLASS_READ);
 	assert_int_equal(hr_op_info(HR_OP_io_uring_read)->api, HR_API_URING);
 	assert_int_equal(hr_op_info(HR_OP_page_cache_fill)->bytes_rule, HR_BYTES_ASKED);
