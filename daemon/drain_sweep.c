@@ -211,6 +211,18 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
 	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }
 
+/* Probes have told what a process did when it is gone: that lies in their buffer, or has been taken from there. */
+static void tell_the_rest(struct hr_drain *d, uint64_t now_ns)
+{
+	uint64_t left = HR_PROBE_BUFFER / sizeof(struct hr_probe_op), taken = 1;
+
+	for (; left > 0 && taken > 0; left -= taken) {
+		taken = hr_feed_sweep(d->feed, now_ns, false);
+		if (taken > left)
+			taken = left;
+	}
+}
+
 /* The process is gone: everything that it left, then its end. */
 static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 {
@@ -224,6 +236,8 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 			taken = left;
 	}
 	sweep_excluded(d, s);
+	if (d->feed)
+		tell_the_rest(d, now_ns);
 	hr__drain_leave_cells(d, s, ticks);
 	hr__drain_end(d, s->proc, s->exit);
 	if (d->feed)
