@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What shim and probes record together, held against the generators' own counts, per file and source.
+
+The generators (workloads/) are programs that a preload sees nothing of, or some of, and a DataLoader that it sees all of. Their counts
+are themselves held against strace, on a machine without probes, too.
+"""
+
+import collections
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import harness  # pylint: disable=wrong-import-position
+import witness
+
+WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads")
+BUILT = os.path.join(harness.BUILD, "tests", "probes")
+JOB = (harness.PYTHON, f"{WORKLOADS}/job.py")
+LOADER = f"{WORKLOADS}/loader.py"
+NAMES = ("static_reader", "static_reader_musl", "raw_calls", "uring_reader", "aio_reader", "mmap_reader")
+COPIED = ("raw0", "raw-copy")  # by copy_file_range and sendfile
+COLUMNS = ("opens", "reads", "bytes_read", "writes", "bytes_written")
+
+# What moves data from one file to another is a read of the one and a write of the other.
+OPERATIONS = """
+(SELECT path, source, class, ret, bytes FROM events WHERE class NOT IN ('read', 'write') OR path2 IS NULL
+ UNION ALL SELECT path, source, 'read', ret, bytes FROM events WHERE class IN ('read', 'write') AND path2 IS NOT NULL
+ UNION ALL SELECT path2, source, 'write', ret, bytes FROM events WHERE class IN ('read', 'write') AND path2 IS NOT NULL)"""
+BY_EVENTS = f"""
+SELECT path, source, count(*) FILTER (class = 'open' AND ret >= 0) AS opens,
+       count(*) FILTER (class = 'read') AS reads, coalesce(sum(bytes) FILTER (class = 'read'), 0)::BIGINT AS bytes_read,
+       count(*) FILTER (class = 'write') AS writes, coalesce(sum(bytes) FILTER (class = 'write'), 0)::BIGINT AS bytes_written
+FROM {OPERATIONS} GROUP BY ALL"""
+BY_RECORDS = """
+SELECT path, sum(opens)::BIGINT AS opens, sum(reads)::BIGINT AS reads, sum(bytes_read)::BIGINT AS bytes_read,
+       sum(writes)::BIGINT AS writes, sum(bytes_written)::BIGINT AS bytes_written
+FROM file_records GROUP BY ALL"""
+
+
+def generators():
+    """Those that this machine could build."""
+    return [path for path in (f"{BUILT}/{name}" for name in NAMES) if os.path.exists(path)]
+
+
+class Case(harness.Case):
+    def job(self, programs):
+        self.accounts = self.folder.fresh("accounts")
+        os.mkdir(self.accounts)
+        return [*JOB, self.folder.data, self.accounts, *programs]
+
+    def rows(self, column):
+        """(row, its column) of all that the generators say they did."""
+        found = []
+        for path in glob.glob(f"{self.accounts}/*.json"):
+            with open(path, encoding="ascii") as f:
+                found += [(row, row.get(column)) for row in json.load(f)]
+        self.assertNotEqual(found, [])
+        return found
+
+    def account(self, key):
+        """{key of a row: the sums of COLUMNS} of the same."""
+        sums = collections.defaultdict(lambda: [0] * len(COLUMNS))
+        for row, _ in self.rows("path"):
+            sums[key(row)] = [n + row[column] for n, column in zip(sums[key(row)], COLUMNS)]
+        return {k: tuple(did) for k, did in sums.items() if any(did)}
+
+    def recorded(self, traced, sql, key):
+        """The same of rows of `sql` that are of files below the data folder, whatever they were called."""
+        sums = collections.defaultdict(lambda: [0] * len(COLUMNS))
+        for row in traced.sql(f"FROM ({sql}) WHERE starts_with(path, '{self.folder.data}')"):
+            sums[key(row)] = [n + int(row[column]) for n, column in zip(sums[key(row)], COLUMNS)]
+        return {k: tuple(did) for k, did in sums.items() if any(did)}
+
+    def assert_same(self, got, want):
+        """Says which rows differ, of many."""
+        wrong = [(key, {"is": got.get(key), "should be": want.get(key)}) for key in sorted(got.keys() | want) if got.get(key) != want.get(key)]
+        self.assertEqual(wrong, [])
+
+
+def by_file(row):
+    return os.path.realpath(row["path"])
+
+
+def by_file_and_source(row):
+    return os.path.realpath(row["path"]), row["source"]
+
+
+class Accounts(Case):
+    """Needs no probes."""
+
+    def test_strace_agrees(self):
+        calls = {name: COLUMNS.index(name) for name in COLUMNS}
+        theirs = collections.defaultdict(lambda: [0] * len(COLUMNS))
+        for (cls, path), count in self.strace(self.job(generators())).items():
+            if cls in ("open", "read", "write"):
+                did = theirs[os.path.realpath(os.fsdecode(path))]
+                did[calls[f"{cls}s"]] += count.calls
+                if cls != "open":
+                    did[calls["bytes_read" if cls == "read" else "bytes_written"]] += count.bytes
+        mine = self.account(by_file_and_source)
+        # strace knows nothing of requests to the kernel, one side of a copy, and calls a folder no file; opens that fail are not accounted.
+        copied = [f"{self.folder.data}/{name}" for name in COPIED]
+        left_out = {self.folder.data, f"{self.folder.data}/raw-absent", *copied}
+        ours = collections.defaultdict(lambda: [0] * len(COLUMNS))
+        for (path, source), did in mine.items():
+            if path not in left_out and (source == "shim" or not os.path.basename(path).startswith(("uring", "aio"))):
+                ours[path] = [a + b for a, b in zip(ours[path], did)]
+        self.assert_same(ours, {path: did for path, did in theirs.items() if path not in left_out})
+
+
+class Probes(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        checks = json.loads(harness.run([harness.HEADRACE, "doctor", "--json"], os.environ).stdout)["checks"]
+        (probes,) = (check for check in checks if check["name"] == "probes")
+        if probes["health"] != "ok":
+            raise unittest.SkipTest(probes["found"])
+
+    def record(self, programs, level, **env):
+        return self.headrace(self.job(programs), options=("--probes", "--level", level), **env)
+
+    def by_cause(self, traced):
+        """{(file, class, cause): (operations, bytes)} that the kernel has added up of reads and writes."""
+        rows = traced.sql(
+            "SELECT path, class, cause, sum(count)::BIGINT AS n, sum(bytes)::BIGINT AS bytes FROM kernel_records"
+            f" WHERE starts_with(path, '{self.folder.data}') AND class IN ('read', 'write') AND cause <> 'fetch' GROUP BY ALL")
+        return {(by_file(row), row["class"], row["cause"]): (int(row["n"]), int(row["bytes"])) for row in rows}
+
+    def causes(self):
+        """What by_cause() should find: in a program a source has one cause. Of a copy the kernel's sums have one side."""
+        found = {}
+        for (path, source), did in self.account(by_file_and_source).items():
+            name = os.path.basename(path)
+            cause = {"static": "unattached", "uring-": "uring"}.get(name[:6], "syscall") if source == "bpf" else "shim"
+            for cls, at in (("read", 1), ("write", 3)):
+                if did[at] and name not in COPIED:
+                    found[path, cls, cause] = did[at:at + 2]
+        return found
+
+    def assert_causes(self, traced):
+        found = {key: did for key, did in self.by_cause(traced).items() if os.path.basename(key[0]) not in COPIED}
+        self.assert_same(found, self.causes())
+
+    def coverage(self, traced):
+        """{file: row} of `headrace query STORE coverage`, of files below the data folder."""
+        done = harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, "coverage", "top=10000"], self.folder.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {by_file(row): row for row in json.loads(done.stdout) if (row["path"] or "").startswith(self.folder.data)}
+
+    def assert_coverage(self, traced):
+        """Of each file how much the shim saw, and that nothing is missing."""
+        rows = self.coverage(traced)
+        for path, (_, reads, bytes_read, writes, bytes_written) in self.account(by_file).items():
+            if os.path.basename(path) in COPIED:
+                continue
+            _, own_reads, own_read, own_writes, own_written = self.account(by_file_and_source).get((path, "shim"), (0,) * 5)
+            row = rows[path]
+            self.assertEqual([int(row[column]) for column in ("kernel_count", "kernel_bytes", "shim_count", "shim_bytes", "missing_count")],
+                             [reads + writes, bytes_read + bytes_written, own_reads + own_writes, own_read + own_written, 0], path)
+            if own_reads + own_writes == reads + writes:
+                self.assertEqual((float(row["share_percent"]), row["causes"]), (100, None), path)
+
+    def test_all_at_trace(self):
+        traced = self.record([path for path in generators() if not path.endswith("mmap_reader")], "trace")
+        self.assert_same(self.recorded(traced, BY_EVENTS, by_file_and_source), self.account(by_file_and_source))
+        self.assert_consistent(traced)
+        self.assert_causes(traced)
+        self.assert_coverage(traced)
+
+    def test_all_at_counters(self):
+        traced = self.record(generators(), "counters")
+        self.assertEqual(traced.value("SELECT count(*) AS n FROM events"), 0)
+        self.assert_same(self.recorded(traced, BY_RECORDS, by_file), self.account(by_file))
+        self.assert_causes(traced)
+
+    def test_mapped(self):
+        """What faults bring into the page cache, against what mincore() sees there."""
+        traced = self.record([path for path in generators() if path.endswith("mmap_reader")], "trace")
+        rows = traced.sql("SELECT path, cause, sum(count)::BIGINT AS n, sum(bytes)::BIGINT AS bytes FROM kernel_records"
+                          f" WHERE cause IN ('fill', 'fetch') AND starts_with(path, '{self.folder.data}') GROUP BY ALL")
+        filled = {row["path"]: filled for row, filled in self.rows("filled") if filled}
+        self.assertEqual({row["path"]: int(row["bytes"]) for row in rows if row["cause"] == "fill"}, filled)
+        self.assertEqual([row for row in rows if row["cause"] == "fetch"], [])  # written, and never read
+        self.assertEqual({path: int(self.coverage(traced)[path]["bpf_bytes"]) for path in filled}, filled)
+
+    def test_full_buffer(self):
+        """While headraced is stopped: what there is no room to tell is counted, and said to be lost."""
+        path, store = f"{self.folder.data}/x", self.folder.fresh("store")
+        job = ["sh", "-c", 'echo && read -r go && exec "$@"', "sh", f"{harness.BUILD}/tests/probes_static", "rate", path, "0", "1"]
+        with subprocess.Popen([harness.HEADRACE, "run", "--probes", "-o", store, "--", *job], env=self.folder.environment(),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+            run.stdout.readline()
+            daemons = self.folder.daemons()
+            for pid in daemons:
+                os.kill(pid, signal.SIGSTOP)
+            run.stdin.write("go\n")
+            run.stdin.flush()
+            did = int(run.stdout.readline())
+            for pid in daemons:
+                os.kill(pid, signal.SIGCONT)
+        traced = harness.Traced(self.folder, store)
+        told = int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'"))
+        lost, lost_reads = (int(traced.value(f"SELECT sum(count)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
+                            for what in ("TRUE", f"class = 'read' AND path = '{path}'"))
+        self.assertGreater(lost_reads, 0)
+        self.assertEqual(told + lost_reads, did)
+        rows = traced.sql("SELECT reason, sum(count)::BIGINT AS n FROM losses GROUP BY ALL")
+        self.assertEqual([(row["reason"], int(row["n"])) for row in rows], [("probe_full", lost)])
+        row = self.coverage(traced)[path]
+        self.assertEqual((int(row["missing_count"]), int(row["bpf_count"])), (lost_reads, told + 16))  # and 16 writes
+
+    def test_loader(self):
+        """Its files are the shim's alone."""
+        harness.need_torch()
+        traced = self.record([LOADER], "trace")
+        self.assert_same(self.recorded(traced, BY_EVENTS, by_file_and_source), self.account(by_file_and_source))
+        self.assert_consistent(traced)
+        self.assert_causes(traced)
+        self.assert_coverage(traced)
+
+    def test_shim_without_pread64(self):
+        """Probes record in its place, and the audit says how much that is."""
+        harness.need_torch()
+        libexec = self.folder.fresh("libexec")
+        os.mkdir(libexec)
+        os.symlink(f"{harness.BUILD}/daemon/headraced", f"{libexec}/headraced")
+        os.symlink(f"{BUILT}/libheadrace.so", f"{libexec}/libheadrace.so")
+        traced = self.record([LOADER], "trace", HEADRACE_LIBEXEC=libexec)
+        preads = {row["path"]: n for row, n in self.rows("preads")}
+        self.assert_same(self.recorded(traced, BY_EVENTS, by_file), self.account(by_file))
+        told = traced.sql(f"SELECT path, op, count(*) AS n FROM events WHERE source = 'bpf' AND starts_with(path, '{self.folder.data}') GROUP BY ALL")
+        self.assertEqual({(row["path"], row["op"]): int(row["n"]) for row in told}, {(path, "pread64"): n for path, n in preads.items()})
+        for path, row in self.coverage(traced).items():
+            self.assertEqual((row["causes"], int(row["bpf_count"])), (f"syscall pread64 {preads[path]}", preads[path]))
+
+
+if __name__ == "__main__":
+    harness.main()
