@@ -66,7 +66,7 @@ struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes r
 	uint64_t count, bytes;	       /* that the kernel saw */
 	uint64_t bpf_count, bpf_bytes; /* of these: recorded by probes, or fetched by a mapping */
 	uint64_t missing_count, missing_bytes; /* recorded by nobody */
-	uint64_t unrecorded;		       /* of these: made by calls of the shim */
+	uint64_t unrecorded;		       /* of these: not for a full buffer */
 	uint64_t by_cause[HR_CAUSE_END];
 };
 

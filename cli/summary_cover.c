@@ -68,11 +68,12 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 	if (row->cause >= HR_CAUSE_END || row->cause == HR_CAUSE_FETCH ||
 	    row->cause == HR_CAUSE_EXCLUDED)
 		return false;
-	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL &&
-	    (row->cause != HR_CAUSE_STDIO || row->bytes == 0))
+	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
-	return row->file == 0 || hr_stream_file(stream, row->file, false, &info) < 0 ||
-	       info.scope == 0;
+	/* A thread's first call, of a file that may be Python's; pages of programs and libraries. */
+	if (row->file == 0)
+		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
+	return hr_stream_file(stream, row->file, false, &info) < 0 || info.scope == 0;
 }
 
 int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
@@ -94,12 +95,11 @@ int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
 		sum->missing_bytes += row->bytes;
 		return 0;
 	}
-	if (row->cause >= HR_CAUSE_SYSCALL) {
+	if (row->cause == HR_CAUSE_FILL) {
 		sum->bpf_count += row->count;
 		sum->bpf_bytes += row->bytes;
-	}
-	if (row->cause == HR_CAUSE_FILL)
 		return 0;
+	}
 	cell = cell_of(c, stream, row->proc, kind);
 	if (!cell)
 		return -ENOMEM;
@@ -113,6 +113,11 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		    struct hr_summary_cover *sum)
 {
@@ -120,14 +125,18 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 
 	for (size_t i = 0; i < n; i++) {
 		const struct hr_cover_cell *cell = &c->cells[i];
-		uint64_t own = less(cell->recorded, cell->bpf);
-		uint64_t own_bytes = less(cell->recorded_bytes, cell->bpf_bytes);
+		uint64_t probed = least(cell->bpf, cell->recorded);
+		uint64_t probed_bytes = least(cell->bpf_bytes, cell->recorded_bytes);
+		uint64_t lack = less(cell->under, cell->recorded - probed) + cell->bpf - probed;
 
+		sum->bpf_count += probed;
+		sum->bpf_bytes += probed_bytes;
 		if (i % KINDS >= KIND_STDIO && cell->recorded > 0)
 			continue; /* what sizes the program asked for is no measure */
-		sum->unrecorded += less(cell->under, own);
-		sum->missing_count += less(cell->under, own);
-		sum->missing_bytes += less(cell->under_bytes, own_bytes);
+		sum->unrecorded += lack;
+		sum->missing_count += lack;
+		sum->missing_bytes += less(cell->under_bytes, cell->recorded_bytes - probed_bytes) +
+				      cell->bpf_bytes - probed_bytes;
 	}
 	hr_covers_done(c);
 }
@@ -178,7 +187,7 @@ static void print_missing(const struct hr_summary_cover *cover, FILE *out)
 	if (cover->by_cause[HR_CAUSE_LOST] > 0 && cover->unrecorded > 0)
 		fputs(", ", out);
 	if (cover->unrecorded > 0)
-		fprintf(out, "the shim lacks %s", hr_text_count(cover->unrecorded).s);
+		fprintf(out, "%s lack in the totals", hr_text_count(cover->unrecorded).s);
 	fputc(')', out);
 }
 

@@ -19,19 +19,22 @@ static const struct {
     {1, 1, HR_OP_pread64, HR_CAUSE_SHIM, 6, 600}, /* two parts */
     {1, 1, HR_OP_pread64, HR_CAUSE_SHIM, 4, 400},
     {1, 1, HR_OP_read, HR_CAUSE_FETCH, 2, 8192},
-    {1, 1, HR_OP_open64, HR_CAUSE_SHIM, 9, 0},
+    {1, 1, HR_OP_openat, HR_CAUSE_SHIM, 9, 0},
     {1, 2, HR_OP_write, HR_CAUSE_SHIM, 8, 800}, /* two of them did not fit in a ring */
     {1, 2, HR_OP_pwrite64, HR_CAUSE_SYSCALL, 5, 500},
     {2, 3, HR_OP_io_uring_read, HR_CAUSE_URING, 20, 2000},
     {2, 3, HR_OP_io_uring_read, HR_CAUSE_LOST, 4, 400},
     {2, 3, HR_OP_page_cache_fill, HR_CAUSE_FILL, 3, 12288},
     {1, 3, HR_OP_copy_file_range, HR_CAUSE_SHIM, 1, 70},
-    {3, 4, HR_OP_fopen64, HR_CAUSE_STDIO, 1, 0},
-    {3, 4, HR_OP_fread, HR_CAUSE_STDIO, 3, 12288},
-    {3, 4, HR_OP_fclose, HR_CAUSE_STDIO, 1, 10}, /* wrote the buffer */
-    {2, 4, HR_OP_fwrite, HR_CAUSE_STDIO, 2, 50}, /* of which the shim has nothing */
+    {3, 4, HR_OP_openat, HR_CAUSE_STDIO, 1, 0},
+    {3, 4, HR_OP_read, HR_CAUSE_STDIO, 3, 12288},
+    {3, 4, HR_OP_write, HR_CAUSE_STDIO, 1, 10}, /* wrote the buffer */
+    {2, 4, HR_OP_write, HR_CAUSE_STDIO, 2, 50}, /* of which the shim has nothing */
     {1, 5, HR_OP_read, HR_CAUSE_SYSCALL, 7, 700},
-    {3, 0, HR_OP_read, HR_CAUSE_UNATTACHED, 1, 30},
+    {3, 0, HR_OP_read, HR_CAUSE_UNATTACHED, 1, 30}, /* of a file without a name: no record */
+    {1, 0, HR_OP_read, HR_CAUSE_SHIM, 2, 100},	    /* of a file that has two more */
+    {2, 0, HR_OP_write, HR_CAUSE_SHIM, 3, 40},	    /* there is no such file */
+    {1, 0, HR_OP_page_cache_fill, HR_CAUSE_FILL, 9, 36864},
     {1, 0, HR_OP_read, HR_CAUSE_EXCLUDED, 100, 5000},
 };
 

@@ -5,43 +5,41 @@
 -- note: SELECT format('no probes ran for {}{}: what the kernel saw there is not known (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
 -- note: SELECT format('job {} loaded {}: what such a library moves is in no number, neither the shim nor the kernel''s files see it', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(cufile|aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
 -- column path: as opened; NULL: the kernel could not tell, or not by file
--- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; not those on excluded files
+-- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; not those of excluded files
 -- column shim_count, shim_bytes: of these, what the shim recorded. Under stdio and POSIX aio, whose calls are not the kernel's: all that the
 -- kernel saw, where the shim has recorded such a call of that process on that file
 -- column bpf_count, bpf_bytes: what probes recorded in its place
 -- column missing_count, missing_bytes: what nobody recorded
--- column extra_count: what the shim recorded and the kernel did not see: before probes were there, or a copy's target
+-- column extra_count: what the shim recorded and the kernel did not see, or not of which file: before probes were there, a thread's first, a copy's target
 -- column share_percent: of kernel_count and of kernel_bytes, what the shim recorded: the smaller one, rounded down
--- column causes: why not the shim, with the calls (docs/probes.md); `unrecorded`: seen by the kernel under a call of the shim that it has not recorded
+-- column causes: why not the shim, with the calls (docs/probes.md); `unrecorded`: seen by the kernel, in no record
 -- column rank, pid, node: by process, else NULL
 -- column job, attempt: whose
 WITH kernel AS (
-    SELECT cluster, job, attempt, node, proc, pid, rank, coalesce(file_id, 0) AS file, path, cause, op, count, bytes,
+    SELECT cluster, job, attempt, node, proc, pid, rank, coalesce(file_id, 0) AS file, path, scope, cause, op, count, bytes,
            CASE WHEN cause IN ('stdio', 'aio') THEN cause ELSE api END AS how,
-           CASE WHEN cause IN ('stdio', 'aio') OR api IN ('stdio', 'aio') THEN '' WHEN op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'read'
+           CASE WHEN cause IN ('stdio', 'aio') THEN '' WHEN op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'read'
                 ELSE class END AS what
     FROM hr_kernel_records()
-    WHERE ($scope = 'all' OR coalesce(scope, 'data') = $scope) AND cause <> 'fetch'
-      AND (class IN ('read', 'write') OR cause = 'fill' OR (cause = 'stdio' AND bytes > 0))),
+    WHERE class IN ('read', 'write') AND cause <> 'fetch' OR cause = 'fill' AND file_id IS NOT NULL),
 recorded AS (
     SELECT f.*, coalesce(file_id, 0) AS file
-    FROM hr_file_records() f SEMI JOIN kernel_records USING (cluster, job, attempt, node)
-    WHERE $scope = 'all' OR scope = $scope),
+    FROM hr_file_records() f SEMI JOIN kernel_records USING (cluster, job, attempt, node)),
 parts AS (
-    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, how, what, cause, count, bytes
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, scope, how, what, cause, count, bytes
     FROM kernel WHERE cause <> 'excluded'
     UNION ALL
-    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, api, 'read', 'recorded', reads, bytes_read
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, scope, api, 'read', 'recorded', reads, bytes_read
     FROM recorded WHERE api NOT IN ('stdio', 'aio') AND reads > 0
     UNION ALL
-    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, api, 'write', 'recorded', writes, bytes_written
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, scope, api, 'write', 'recorded', writes, bytes_written
     FROM recorded WHERE api NOT IN ('stdio', 'aio') AND writes > 0
     UNION ALL
-    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, api, '', 'recorded',
+    SELECT cluster, job, attempt, node, proc, pid, rank, file, path, scope, api, '', 'recorded',
            opens + reads + writes + seeks + stats + syncs + meta_ops, 0
     FROM recorded WHERE api IN ('stdio', 'aio')),
 sums AS (
-    SELECT cluster, job, attempt, node, proc, file, how, what,
+    SELECT cluster, job, attempt, node, proc, file, how, what, coalesce(any_value(scope), 'data') AS scope,
            any_value(pid) AS pid, any_value(rank) AS rank, any_value(path) AS path,
            coalesce(sum(count) FILTER (cause IN ('shim', 'stdio', 'aio')), 0) AS under,
            coalesce(sum(bytes) FILTER (cause IN ('shim', 'stdio', 'aio')), 0) AS under_bytes,
@@ -54,13 +52,31 @@ sums AS (
            coalesce(sum(count) FILTER (cause = 'recorded'), 0) AS recorded,
            coalesce(sum(bytes) FILTER (cause = 'recorded'), 0) AS recorded_bytes
     FROM parts GROUP BY cluster, job, attempt, node, proc, file, how, what),
+-- What a process's files have that the kernel saw of no file (0): the first call of a thread has no cell that would name one.
+spare AS (
+    SELECT cluster, job, attempt, node, proc, how, what,
+           sum(greatest(recorded - bpf - under, 0)) FILTER (file <> 0) AS calls,
+           sum(greatest(recorded_bytes - bpf_bytes - under_bytes, 0)) FILTER (file <> 0) AS bytes
+    FROM sums GROUP BY cluster, job, attempt, node, proc, how, what),
+loose AS (
+    SELECT DISTINCT cluster, job, attempt, node, proc, true AS has_stdio FROM sums WHERE what = '' AND recorded > 0),
+known AS (
+    SELECT s.* REPLACE (
+        CASE WHEN file = 0 AND what <> '' THEN greatest(under - CASE WHEN has_stdio THEN under ELSE coalesce(calls, 0) END, 0)
+             ELSE under END AS under,
+        CASE WHEN file = 0 AND what <> '' THEN greatest(under_bytes - CASE WHEN has_stdio THEN under_bytes ELSE coalesce(p.bytes, 0) END, 0)
+             ELSE under_bytes END AS under_bytes,
+        CASE WHEN file = 0 AND what = '' AND has_stdio THEN 1 ELSE recorded END AS recorded)
+    FROM sums s LEFT JOIN spare p USING (cluster, job, attempt, node, proc, how, what)
+    LEFT JOIN loose USING (cluster, job, attempt, node, proc)),
 -- File records hold what probes recorded, too.
 shim AS (
     SELECT *, CASE $by WHEN 'file' THEN file::VARCHAR WHEN 'process' THEN format('{} {}', node, proc) ELSE '' END AS whose,
            CASE WHEN what <> '' THEN greatest(recorded - bpf, 0) WHEN recorded > 0 THEN under ELSE 0 END AS own,
            CASE WHEN what <> '' THEN greatest(recorded_bytes - bpf_bytes, 0) WHEN recorded > 0 THEN under_bytes
-                ELSE 0 END AS own_bytes
-    FROM sums),
+                ELSE 0 END AS own_bytes,
+           least(bpf, recorded) AS probed, least(bpf_bytes, recorded_bytes) AS probed_bytes
+    FROM known WHERE $scope = 'all' OR scope = $scope),
 why AS (
     SELECT cluster, job, attempt, whose,
            string_agg(format('{} {}', cause, n::BIGINT), ', ' ORDER BY n DESC, cause) AS causes
@@ -69,10 +85,11 @@ why AS (
                CASE $by WHEN 'file' THEN file::VARCHAR WHEN 'process' THEN format('{} {}', node, proc) ELSE '' END AS whose,
                CASE cause WHEN 'fill' THEN cause ELSE format('{} {}', cause, replace(op, 'io_uring_', '')) END AS cause,
                sum(count) AS n
-        FROM kernel WHERE cause NOT IN ('shim', 'stdio', 'aio') GROUP BY ALL
+        FROM kernel
+        WHERE cause NOT IN ('shim', 'stdio', 'aio') AND ($scope = 'all' OR coalesce(scope, 'data') = $scope) GROUP BY ALL
         UNION ALL
         SELECT cluster, job, attempt, whose, format('unrecorded {}', CASE what WHEN '' THEN how ELSE what END),
-               sum(greatest(under - own, 0)) AS n
+               sum(greatest(under - own, 0) + bpf - probed) AS n
         FROM shim GROUP BY ALL HAVING n > 0)
     GROUP BY cluster, job, attempt, whose),
 totals AS (
@@ -84,9 +101,9 @@ totals AS (
            sum(under + bpf + fill + lost) AS kernel_count,
            sum(under_bytes + bpf_bytes + fill_bytes + lost_bytes) AS kernel_bytes,
            sum(own) AS shim_count, sum(own_bytes) AS shim_bytes,
-           sum(bpf + fill) AS bpf_count, sum(bpf_bytes + fill_bytes) AS bpf_bytes,
-           sum(greatest(under - own, 0) + lost) AS missing_count,
-           sum(greatest(under_bytes - own_bytes, 0) + lost_bytes) AS missing_bytes,
+           sum(probed + fill) AS bpf_count, sum(probed_bytes + fill_bytes) AS bpf_bytes,
+           sum(greatest(under - own, 0) + bpf - probed + lost) AS missing_count,
+           sum(greatest(under_bytes - own_bytes, 0) + bpf_bytes - probed_bytes + lost_bytes) AS missing_bytes,
            sum(greatest(own - under, 0)) AS extra_count
     FROM shim GROUP BY cluster, job, attempt, whose)
 SELECT path, kernel_count, kernel_bytes, shim_count, shim_bytes, bpf_count, bpf_bytes, missing_count, missing_bytes, extra_count,
