@@ -182,6 +182,15 @@ struct io_rw {
 	uint32_t len;
 };
 
+struct filename {
+	const char *uptr; /* as the process has it */
+};
+
+struct io_open {
+	int dfd;
+	struct filename *filename;
+};
+
 struct io_cqe {
 	uint64_t user_data;
 	int32_t res;

@@ -20,6 +20,8 @@ int BPF_PROG(page_comes, struct folio *folio)
 		return 0;
 	key.image = image->id;
 	key.op = HR_OP_PAGES;
+	if (t->op && t->moves == HR_MOVES_OUT) /* room for what is written: nothing is fetched */
+		return 0;
 	if (t->op) {
 		key.kind = HR_SUM_FETCH;
 		key.cell_op = t->cell_op;

@@ -333,7 +333,7 @@ static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
 	t->fd = fd;
 	t->name = name_of(self, t->image, file);
 	if (call->moves && !call->offset &&
-	    !(call->moves == 2 && BPF_CORE_READ(file, f_flags) & O_APPEND))
+	    !(call->moves == HR_MOVES_OUT && BPF_CORE_READ(file, f_flags) & O_APPEND))
 		t->offset = BPF_CORE_READ(file, f_pos);
 	return true;
 }
@@ -441,6 +441,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
 	t->image = image->id;
+	t->moves = call->moves;
 	find_cover(self, image, t);
 	if (t->cell_op == HR_COVER_OWN)
 		return 0;
@@ -467,7 +468,6 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 			announce(self, image);
 	}
 	t->how = call->how;
-	t->moves = call->moves;
 	t->start_ns = bpf_ktime_get_boot_ns();
 	t->op = call->op;
 	return 0;

@@ -54,11 +54,15 @@ enum hr_call_how {
 	HR_CALL_MAP	  /* mmap: word 5 is a descriptor */
 };
 
+#define HR_MOVES_IN  1u /* a read */
+#define HR_MOVES_OUT 2u
+
 struct hr_call {
 	uint16_t op; /* enum hr_op_id; 0: of no interest */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	uint8_t moves; /* 1: reads, 2: writes, from the file's position where `offset` is 0 */
+	uint8_t
+	    moves; /* HR_MOVES_*: its result is bytes, from the file's position where `offset` is 0 */
 	uint8_t spare[7];
 };
 
@@ -97,7 +101,7 @@ struct hr_probe_task {
 	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
 	uint8_t at;	/* 1: fd and fd2 are the dirfds of path and path2 */
-	uint16_t moves; /* its result is bytes */
+	uint16_t moves; /* HR_MOVES_* */
 };
 #define HR_COVER_EXIT 65535u
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
@@ -124,7 +128,8 @@ struct hr_request {
 	uint32_t tid, tgid;
 	int32_t fd; /* -1: a fixed file */
 	uint16_t op;
-	uint16_t moves;
+	uint8_t moves;
+	uint8_t opens;
 };
 
 struct hr_sum_key {

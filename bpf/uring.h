@@ -60,6 +60,13 @@ static inline int submitted(struct io_kiocb *req)
 		if (r.offset == -1)
 			r.offset = BPF_CORE_READ(file, f_pos);
 	}
+	if (call->how == HR_CALL_OPEN) {
+		struct io_open *open = (void *)req;
+
+		r.opens = 1;
+		r.name = name_of_path(self, r.image, BPF_CORE_READ(open, dfd),
+				      (uint64_t)BPF_CORE_READ(open, filename, uptr), NULL);
+	}
 	if (!(image->flags & HR_IMAGE_ANNOUNCED))
 		announce(self, image);
 	r.start_ns = bpf_ktime_get_boot_ns();
@@ -89,7 +96,12 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	t.fd2 = -1;
 	t.op = r->op;
 	t.moves = r->moves;
-	if (!t.name) {
+	if (r->opens && res >= 0 && (uint32_t)self->tgid == r->tgid) {
+		t.fd = res;
+		file = file_at(self, res);
+		if (file && t.name)
+			keep_name(file, t.name);
+	} else if (!t.name) {
 		file = BPF_CORE_READ(req, file);
 		if (file && is_file(file))
 			t.name = name_of(self, t.image, file);

@@ -211,16 +211,15 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
 	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }
 
-/* Probes have told what a process did when it is gone: that lies in their buffer, or has been taken from there. */
-static void tell_the_rest(struct hr_drain *d, uint64_t now_ns)
+/* Probes have told what a process did when it is gone: that lies in their buffer, or in their tallies. */
+static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 {
-	uint64_t left = HR_PROBE_BUFFER / sizeof(struct hr_probe_op), taken = 1;
+	const struct hr_session *s = d->sessions;
 
-	for (; left > 0 && taken > 0; left -= taken) {
-		taken = hr_feed_sweep(d->feed, now_ns, false);
-		if (taken > left)
-			taken = left;
-	}
+	while (s && !s->dead)
+		s = s->next;
+	if (s && d->feed)
+		hr_feed_settle(d->feed, now_ns);
 }
 
 /* The process is gone: everything that it left, then its end. */
@@ -236,8 +235,6 @@ static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 			taken = left;
 	}
 	sweep_excluded(d, s);
-	if (d->feed)
-		tell_the_rest(d, now_ns);
 	hr__drain_leave_cells(d, s, ticks);
 	hr__drain_end(d, s->proc, s->exit);
 	if (d->feed)
@@ -278,6 +275,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 		all += sweep_session(d, s, ticks, now_ns);
 	}
 	sweep_all_excluded(d, now_ns);
+	settle_dead(d, now_ns);
 	while ((s = *at)) {
 		if (!s->dead) {
 			at = &s->next;

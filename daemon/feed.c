@@ -212,34 +212,67 @@ static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
 		    (all || img->ended_ns || now_ns > img->first_ns + WAIT_NS))
 			attach(f, img);
 		hr__feed_flush(f, img);
-		if (img->end_due && img->state == FEED_PROBED) {
+	}
+}
+
+/* Ends of our own, behind their last sums; and what nothing more can come of. */
+static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
+{
+	for (uint32_t i = 0; i < f->n_images; i++) {
+		struct feed_image *img = &f->images[i];
+
+		if (!img->image || !img->ended_ns)
+			continue;
+		if (img->end_due && img->state == FEED_PROBED &&
+		    (all || now_ns > img->ended_ns + 2 * SUMS_NS + SUMS_NS / 2)) {
 			hr__drain_end(f->d, img->proc, img->exit);
 			img->end_due = false;
 		}
-		if (img->ended_ns && now_ns > img->ended_ns + FORGET_NS)
+		if (now_ns > img->ended_ns + FORGET_NS)
 			image_drop(f, img);
 	}
 }
 
+/* Both sides, the one in use last. */
+static void take_all_sums(struct hr_feed *f, uint64_t now_ns)
+{
+	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
+
+	hr__feed_sums(f, now_ns);
+	nanosleep(&turn, NULL);
+	hr__feed_sums(f, now_ns);
+}
+
+static uint64_t take_records(struct hr_feed *f)
+{
+	uint64_t all = 0, n;
+
+	do {
+		n = hr_probes_poll(f->probes, AT_ONCE, take, f);
+		all += n;
+	} while (n == AT_ONCE && all < HR_PROBE_BUFFER / sizeof(struct hr_probe_op));
+	return all;
+}
+
+void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
+{
+	take_records(f);
+	look_after(f, now_ns, false);
+	if (f->d->level != HR_LEVEL_TRACE)
+		take_all_sums(f, now_ns);
+}
+
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 {
-	uint64_t n = hr_probes_poll(f->probes, AT_ONCE, take, f);
+	uint64_t since_ns = now_ns - f->turned_ns, n = take_records(f);
 
 	hr_probes_events(f->probes, f->d->level == HR_LEVEL_TRACE);
 	look_after(f, now_ns, all);
-	if (all) { /* both sides, the one in use last */
-		const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
-
+	if (all)
+		take_all_sums(f, now_ns);
+	else if (since_ns > SUMS_NS || (since_ns > HR_PROBES_TURN_NS && hr_probes_full(f->probes)))
 		hr__feed_sums(f, now_ns);
-		nanosleep(&turn, NULL);
-		hr__feed_sums(f, now_ns);
-		n += hr_probes_poll(f->probes, AT_ONCE, take, f);
-		look_after(f, now_ns, all);
-		hr__feed_sums(f, now_ns);
-	} else if (now_ns - f->turned_ns > SUMS_NS ||
-		   (now_ns - f->turned_ns > HR_PROBES_TURN_NS && hr_probes_full(f->probes))) {
-		hr__feed_sums(f, now_ns);
-	}
+	end_due(f, now_ns, all);
 	return n;
 }
 

@@ -30,6 +30,9 @@ void hr_feed_free(struct hr_feed *f); /* accepts NULL */
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s);
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc);
 
+/* Processes are gone, and what they did is to come before their end: takes all that there is to know of them. */
+void hr_feed_settle(struct hr_feed *f, uint64_t now_ns);
+
 /* Takes what has come; returns how much that was. `all`: the last time, nothing is kept back. */
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all);
 

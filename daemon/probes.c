@@ -146,9 +146,9 @@ static uint8_t moves(uint16_t op)
 {
 	switch (hr_op_info(op)->class) {
 	case HR_CLASS_READ:
-		return 1;
+		return HR_MOVES_IN;
 	case HR_CLASS_WRITE:
-		return 2;
+		return HR_MOVES_OUT;
 	default:
 		return 0;
 	}

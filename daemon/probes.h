@@ -52,7 +52,7 @@ void hr_probes_events(struct hr_probes *p, bool wanted);
  * held that was turned away from in the call before, so a call reaches up to the one before it. Not sooner than HR_PROBES_TURN_NS after
  * that; soon when hr_probes_full.
  */
-#define HR_PROBES_TURN_NS UINT64_C(10000000)
+#define HR_PROBES_TURN_NS UINT64_C(2000000)
 typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);
 typedef void hr_probes_tallied(void *arg, const struct hr_tally_key *key,
 			       const struct hr_tally *tally);
