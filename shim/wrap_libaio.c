@@ -87,7 +87,7 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	s->looked = 0;
 	if (list == under_way && list != NULL)
 		return;
-	for (; s->looked < n; s->looked++) {
+	for (; list != NULL && s->looked < n; s->looked++) {
 		const struct iocb *const *at = (const struct iocb *const *)&list[s->looked];
 		struct hr_request r;
 

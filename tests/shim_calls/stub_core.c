@@ -327,10 +327,10 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 /* The place of a request, which is free from here on; -1: not known. */
 static int request_take(const void *address)
 {
-	for (unsigned i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+	for (int i = 0; i < (int)(sizeof(requests) / sizeof(requests[0])); i++) {
 		if (requests[i].address == address) {
 			requests[i].address = NULL;
-			return (int)i;
+			return i;
 		}
 	}
 	return -1;

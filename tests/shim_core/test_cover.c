@@ -9,6 +9,7 @@ static struct hr_item_cover cover_of(struct fake_daemon *d, size_t session)
 	struct hr_item_cover cover;
 	char buf[sizeof(cover) + 1];
 
+	CHECK(fake_sessions(d) > session);
 	CHECK(fake_item(fake_session(d, session), HR_ITEM_COVER, 0, buf, sizeof(buf)) ==
 	      sizeof(cover));
 	memcpy(&cover, buf, sizeof(cover));

@@ -96,8 +96,10 @@ static int batch(struct request *q, struct iocb **list, bool writes, int fd, siz
 
 static void vectors_and_syncs(struct request *q, struct iocb **list, int fd)
 {
-	struct iovec iov[2] = {{q[0].buf, 100}, {q[0].buf + 100, 28}};
+	static struct iovec iov[2];
 
+	iov[0] = (struct iovec){q[0].buf, 100};
+	iov[1] = (struct iovec){q[0].buf + 100, 28};
 	io_prep_pwritev(&q[0].cb, fd, iov, 2, 0);
 	number(&q[0], "io_pwritev", fd);
 	CHECK(submit(1, list) == 1);
