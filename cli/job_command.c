@@ -24,6 +24,7 @@ enum {
 	OPT_NAME,
 	OPT_PARTITION,
 	OPT_LEVEL,
+	OPT_PROBES,
 	OPT_RANKS,
 	OPT_LOCAL_RANKS,
 	OPT_EXPECTED,
@@ -47,6 +48,7 @@ const struct hr_option hr_job_option_table[] = {
      HR_VALUES_OTHER},
     {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace ($SPANK_HEADRACE_LEVEL)",
      "counters trace"},
+    {"probes", OPT_PROBES, "WORD", "begin: on or off, whatever the configuration says", "on off"},
     {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
     {"ranks-expected", OPT_EXPECTED, "N", "begin: ranks in all", HR_VALUES_OTHER},
@@ -68,7 +70,7 @@ struct request {
 	const char *job, *scheduler, *name, *partition, *ranks, *local_ranks, *state, *socket;
 	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns, wait_ns;
 	bool has_uid, has_attempt;
-	int level; /* -1: the service's default */
+	int level, probes; /* -1: the service's default */
 };
 
 static const char *variable(const char *name)
@@ -126,6 +128,12 @@ static int take_option(struct request *q, int id, const char *value)
 		return 0;
 	case OPT_LEVEL:
 		return take_level(value, &q->level);
+	case OPT_PROBES:
+		q->probes = strcmp(value, "on") == 0;
+		if (q->probes || strcmp(value, "off") == 0)
+			return 0;
+		hr_say("--probes %s: on or off", value);
+		return -1;
 	case OPT_RANKS:
 		q->ranks = value;
 		return 0;
@@ -225,6 +233,8 @@ static int begin(struct request *q)
 	hr_message_add_int(&m, "nodes_expected", (int64_t)q->nodes);
 	if (q->level >= 0)
 		hr_message_add_int(&m, "level", q->level);
+	if (q->probes >= 0)
+		hr_message_add_int(&m, "probes", q->probes);
 	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, tell, NULL));
 }
 
@@ -288,7 +298,7 @@ static void give_up_after(uint64_t ns)
 int hr_job_main(int argc, char **argv)
 {
 	struct hr_options o = {.table = hr_job_option_table, .argc = argc, .argv = argv, .next = 1};
-	struct request q = {.level = -1};
+	struct request q = {.level = -1, .probes = -1};
 	const char *verb = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
 	struct hr_job job;
 	int id;

@@ -32,6 +32,7 @@ const struct hr_option hr_status_option_table[] = {
 /* Keys of a `job` message, and fields of a row. */
 #define JOB_NUMBERS(X)                                                                             \
 	X(attempt)                                                                                 \
+	X(probes)                                                                                  \
 	X(uid)                                                                                     \
 	X(announced)                                                                               \
 	X(level)                                                                                   \
@@ -51,7 +52,7 @@ const struct hr_option hr_status_option_table[] = {
 	X(connected)
 
 struct job_row {
-	char id[256], name[256], state[16], policy[16], collector[256];
+	char id[256], name[256], state[16], policy[16], collector[256], no_probes[512];
 #define FIELD(field) int64_t field;
 	JOB_NUMBERS(FIELD)
 #undef FIELD
@@ -82,6 +83,7 @@ static void take_job(struct status *s, const struct hr_message *m)
 	hr_message_get(m, "name", row->name, sizeof(row->name));
 	hr_message_get(m, "state", row->state, sizeof(row->state));
 	hr_message_get(m, "policy", row->policy, sizeof(row->policy));
+	hr_message_get(m, "no_probes", row->no_probes, sizeof(row->no_probes));
 	hr_message_get(m, "collector", row->collector, sizeof(row->collector));
 #define TAKE(field) row->field = hr_message_get_int(m, #field, 0);
 	JOB_NUMBERS(TAKE)
@@ -145,6 +147,8 @@ static void print_job(const struct job_row *j)
 	if (j->level_for_ms > 0)
 		printf("    level %s for another %s\n", hr_level_name((uint32_t)j->level),
 		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
+	if (j->no_probes[0] != '\0')
+		printf("    without probes: %s\n", j->no_probes);
 	if (j->store_error < 0)
 		printf("    cannot write to the spool: %s\n",
 		       strerrordesc_np((int)-j->store_error));
@@ -206,6 +210,8 @@ static void print_json(const struct status *s, int verdict)
 		hr_json_int(&j, "uid", row->uid);
 		hr_json_bool(&j, "announced", row->announced != 0);
 		hr_json_string(&j, "level", hr_level_name((uint32_t)row->level));
+		hr_json_bool(&j, "probes", row->probes != 0 && row->no_probes[0] == '\0');
+		hr_json_string(&j, "no_probes", row->no_probes[0] != '\0' ? row->no_probes : NULL);
 		hr_json_double(&j, "level_for_s", (double)row->level_for_ms / 1000);
 		hr_json_int(&j, "processes", row->processes);
 		hr_json_int(&j, "processes_total", row->processes_total);

@@ -450,6 +450,8 @@ const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 		    .local_rank = (int32_t)p->id.local_plus1 - 1,
 		    .uid = p->id.uid,
 		    .deselected = p->id.deselected != 0,
+		    .covered = p->id.covered != 0,
+		    .cover = p->id.cover,
 		    .came = p->n_rings > 0,
 		};
 	return p;

@@ -100,6 +100,8 @@ struct hr_engine_proc {
 	uint32_t uid;
 	bool deselected;
 	bool came; /* has used its rings */
+	bool covered;
+	int64_t cover; /* struct hr_item_cover.thread, where `covered` */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);

@@ -90,6 +90,16 @@ static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 	id->restart_plus1 = (uint8_t)(n + 1);
 }
 
+/* For probes of a daemon that comes after this one. hr_hello_check has seen to its length. */
+static void take_cover(struct hr_identity *id, const struct hr_hello_item *item)
+{
+	struct hr_item_cover cover;
+
+	memcpy(&cover, item->value, sizeof(cover));
+	id->cover = cover.thread;
+	id->covered = 1;
+}
+
 static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_entry_attach *in)
 {
 	struct hr_hello_item item;
@@ -113,6 +123,9 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 		case HR_ITEM_DEFAULTS:
 			if (item.bytes <= HR_EXCLUDED_TEXT)
 				keep_text(&p->defaults, &p->defaults_bytes, &item);
+			break;
+		case HR_ITEM_COVER:
+			take_cover(&p->id, &item);
 			break;
 		case HR_ITEM_COUNTERS:
 			take_counters(e, p->id.proc, &item);

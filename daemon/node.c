@@ -48,9 +48,9 @@ struct hr_node {
 	struct hr_probes *probes; /* NULL: none */
 	char *probes_error;
 	uint64_t last_proc; /* attach and drain thread; atomic */
-	uint64_t instance; /* of this process: what counts for a picture */
-	bool left_behind;  /* a journal that we cannot read */
-	uint64_t orphans;  /* sessions that it knows */
+	uint64_t instance;  /* of this process: what counts for a picture */
+	bool left_behind;   /* a journal that we cannot read */
+	uint64_t orphans;   /* sessions that it knows */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
 };
@@ -296,6 +296,8 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 	for (uint32_t i = 0; i < hr_session_rings(s); i++)
 		s->rings[i].tail =
 		    hr_engine_ring_next(n->engine, p->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS);
+	if (n->probes && !hr_probes_cover(n->probes, p->pid, p->covered ? &p->cover : NULL))
+		s->probed.image = hr_probes_image(n->probes, p->pid);
 	hr_drain_add_session(n->drain, s); /* its thread has not begun: s is still there below */
 	/* Not there any more: adopt tells the drain thread, which reads what it left. */
 	hr_attach_adopt(n->attach, s, p->start_time);

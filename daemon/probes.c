@@ -22,7 +22,8 @@
 
 #define AT_ONCE		256u	    /* entries of a map */
 #define ITERATIONS_MOST 64	    /* generations of descendants that a root has already */
-#define LOG_BYTES	8192u	    /* of the verifier's and libbpf's words: the last ones count */
+#define LOG_BYTES	65536u	    /* of libbpf's words and the verifier's */
+#define SAID_BYTES	1500u	    /* of them are said: the last ones count */
 #define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
@@ -60,10 +61,10 @@ static __attribute__((format(printf, 2, 0))) int keep_words(enum libbpf_print_le
 
 static int fail(char **ret_error, int r, const char *what)
 {
-	char buf[128];
+	const char *last = words_used > SAID_BYTES ? words + words_used - SAID_BYTES : words;
 	char *text = NULL;
-	int n = asprintf(&text, "%s: %s%s%s", what, strerror_r(-r, buf, sizeof(buf)),
-			 words_used ? "\n" : "", words);
+	int n =
+	    asprintf(&text, "%s: %s%s%s", what, strerrordesc_np(-r), words_used ? "\n" : "", last);
 
 	*ret_error = n < 0 ? NULL : text;
 	return r;

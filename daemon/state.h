@@ -46,6 +46,7 @@ struct hr_identity {
 	uint64_t exec_of;
 	uint64_t start_ns;
 	uint64_t start_time;		      /* /proc/PID/stat */
+	int64_t cover; /* struct hr_item_cover.thread, while `covered` */
 	uint64_t min_ticks;		      /* records that began earlier are hostile */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
 	int32_t pid, ppid;
@@ -62,7 +63,7 @@ struct hr_identity {
 	uint8_t deselected;
 	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
 	uint8_t probed;	       /* probes have told of it */
-	uint8_t spare;
+	uint8_t covered;
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };

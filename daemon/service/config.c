@@ -40,6 +40,9 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "Who may have signed the certificates of collectors."},
     {KEY("level", CHOICE, level), .choices = "counters trace", .otherwise = "counters",
      .help = "Of jobs that do not ask for one."},
+    {KEY("probes", CHOICE, probes), .choices = "off on", .otherwise = "off",
+     .help = "BPF programs tell of what no shim sees, in jobs that begin from now on; they need "
+	     "CAP_BPF and CAP_PERFMON and cost each system call of the node."},
     {KEY("policy", CHOICE, policy), .choices = "record asked off", .otherwise = "record",
      .help = "Which jobs are recorded: all, those with HEADRACE=on in their environment, none."},
     {KEY("partition", LIST, policy_partitions), .value_name = "NAME=WORD",

@@ -22,7 +22,8 @@ struct hr_service_config {
 	uint64_t spool_bytes;
 	char *collectors;
 	char *tls_cert, *tls_key, *tls_ca;
-	unsigned level; /* HR_LEVEL_COUNTERS + it */
+	unsigned probes; /* bool */
+	unsigned level;	 /* HR_LEVEL_COUNTERS + it */
 	unsigned unregistered;
 	unsigned policy; /* policy.h */
 	char *policy_partitions, *policy_users;

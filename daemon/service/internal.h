@@ -89,6 +89,8 @@ struct job {
 		int store_error;
 		bool connected;
 		char collector[JOB_BYTES];
+		bool probes;	     /* asked for */
+		char no_probes[512]; /* why there are none; "": there are, or nobody asked */
 	} stats;
 	bool resumed;		 /* an earlier service counted some of what it will say first */
 	bool shown;		 /* has metrics of its own, else it is among `others` */
@@ -165,7 +167,8 @@ struct job_spec { /* of a job that is to begin */
 	const char *ranks, *local_ranks;
 	const char *account, *partition; /* may be NULL, as ranks */
 	uint32_t uid, attempt, ranks_expected, nodes_expected;
-	int level; /* enum hr_level; -1: as policy and configuration say */
+	int level;  /* enum hr_level; -1: as policy and configuration say */
+	int probes; /* 0, 1; -1: as the configuration says */
 	bool registered;
 };
 #define ANY_ATTEMPT (-1)

@@ -259,6 +259,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 		     .max_bytes = s->c->max_size_bytes,
 		     .ranks = spec->ranks,
 		     .local_ranks = spec->local_ranks,
+		     .probes = spec->probes < 0 ? s->c->probes != 0 : spec->probes != 0,
 		     .ranks_expected = spec->ranks_expected,
 		     .nodes_expected = spec->nodes_expected,
 		     .max_sessions = (uint32_t)s->c->max_sessions,

@@ -126,6 +126,8 @@ static void add_job(struct hr_message *m, const struct job *job)
 	hr_message_add_int(m, "unsent_frames", (int64_t)job->stats.unsent_frames);
 	hr_message_add_int(m, "unsent_ms", (int64_t)job->stats.unsent_ms);
 	hr_message_add_int(m, "connected", job->stats.connected);
+	hr_message_add_int(m, "probes", job->stats.probes);
+	hr_message_add(m, "no_probes", job->stats.no_probes);
 	hr_message_add(m, "collector", job->stats.collector);
 }
 
@@ -183,6 +185,7 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	    .account = text(m, "account", account, sizeof(account)),
 	    .partition = text(m, "partition", partition, sizeof(partition)),
 	    .level = (int)hr_message_get_int(m, "level", -1),
+	    .probes = (int)hr_message_get_int(m, "probes", -1),
 	    .registered = true,
 	};
 	char *error = NULL;

@@ -123,8 +123,11 @@ static struct job *begin_unannounced(struct service *s, const char *name, bool c
 				     const struct ucred *peer)
 {
 	char own[JOB_BYTES + 16];
-	struct job_spec spec = {
-	    .id = certain ? name : own, .scheduler = name, .uid = peer->uid, .level = -1};
+	struct job_spec spec = {.id = certain ? name : own,
+				.scheduler = name,
+				.uid = peer->uid,
+				.level = -1,
+				.probes = -1};
 	char *error = NULL;
 	struct job *job;
 

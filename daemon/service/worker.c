@@ -87,6 +87,9 @@ static void make_stats(struct worker *w, const char *kind)
 	hr_message_add_int(&w->out, "level", hr_node_level(w->node));
 	hr_message_add_int(&w->out, "store_error", s.store_error);
 	hr_message_add_int(&w->out, "counters_only", s.counters_only);
+	hr_message_add_int(&w->out, "probes", w->config.node.probes);
+	if (hr_node_probes_error(w->node))
+		hr_message_add(&w->out, "no_probes", hr_node_probes_error(w->node));
 	add_uplink(w);
 }
 
@@ -264,6 +267,9 @@ static int start_node(struct worker *w, int config_fd, int door_fd)
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	}
+	if (r == 0 && hr_node_probes_error(w->node))
+		hr_log(HR_LOG_WARNING, "job %s: recorded without probes: %s", w->config.node.id.job,
+		       hr_node_probes_error(w->node));
 	if (r == 0)
 		r = hr_node_start(w->node);
 	if (r < 0 &&

@@ -30,6 +30,16 @@ static uint64_t per_second(uint64_t now, uint64_t before, uint64_t ms)
 	return now > before && ms > 0 ? (now - before) * 1000 / ms : 0;
 }
 
+/* The first line says it; what follows there are the verifier's words, which are in the log. */
+static void take_no_probes(struct job *job, const struct hr_message *m)
+{
+	char *text = job->stats.no_probes;
+
+	text[0] = '\0';
+	hr_message_get(m, "no_probes", text, sizeof(job->stats.no_probes));
+	text[strcspn(text, "\n")] = '\0';
+}
+
 static void take_stats(struct job *job, const struct hr_message *m)
 {
 	uint64_t now = sv__now_ms(job->service), ms = now - job->stats.at_ms;
@@ -54,6 +64,8 @@ static void take_stats(struct job *job, const struct hr_message *m)
 	job->stats.unsent_ms = (uint64_t)hr_message_get_int(m, "unsent_ms", 0);
 	job->stats.connected = hr_message_get_int(m, "connected", 0) != 0;
 	job->service->spool_bytes = (uint64_t)hr_message_get_int(m, "spool_bytes", 0);
+	job->stats.probes = hr_message_get_int(m, "probes", 0) != 0;
+	take_no_probes(job, m);
 	hr_message_get(m, "collector", job->stats.collector, sizeof(job->stats.collector));
 	if (job->stats.sessions > 0)
 		job->idle_since_ms = 0;
