@@ -343,7 +343,8 @@ struct hr_cover {
 enum hr_bare {
 	HR_BARE_NOT,
 	HR_BARE_CALL, /* begun without a ring: recorded at its end, or counted as lost */
-	HR_BARE_OWN   /* a system call of the shim's own: no operation, whatever the cell says */
+	HR_BARE_OWN,  /* a system call of the shim's own: no operation, whatever the cell says */
+	HR_BARE_STDIO /* the buffer of a stream whose characters are counted one by one */
 };
 
 struct hr_item_hdr {

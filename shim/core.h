@@ -109,6 +109,13 @@ static inline void hr_end_none(struct hr_op *op);
 /* Counts one call too cheap for a record (getc, putc) on fd; bytes 0 or 1. Not timed. */
 static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
 
+/*
+ * Around a call that hr_count counts, where it will read or write the stream's buffer: those bytes are counted. The end takes what
+ * the begin returned.
+ */
+uint8_t hr_begin_buffer(void);
+void hr_end_buffer(uint8_t outer);
+
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
 /* All of these do nothing in a vfork child. */

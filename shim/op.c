@@ -453,6 +453,16 @@ hr_file hr_path_file(int dirfd, const char *path)
 
 /* ---- counts and cuts --------------------------------------------------------------------------- */
 
+uint8_t hr_begin_buffer(void)
+{
+	return hr__bare_enter(HR_BARE_STDIO);
+}
+
+void hr_end_buffer(uint8_t outer)
+{
+	hr__bare_leave(outer);
+}
+
 static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_file file,
 			uint64_t bytes)
 {
@@ -571,7 +581,7 @@ void hr_before_longjmp(const void *env)
 	uint8_t bare = hr__self.slow.why[HR__SLOW_BARE];
 	struct hr_inflight cell;
 
-	if (bare == HR_BARE_OWN || (bare == HR_BARE_CALL && !jump_stays(env))) {
+	if (bare != HR_BARE_NOT && (bare != HR_BARE_CALL || !jump_stays(env))) {
 		hr__bare_leave(HR_BARE_NOT);
 		hr__self.began = 0;
 	}

@@ -71,7 +71,20 @@ static inline int hr_fileno(FILE *fp)
 		return fp->_fileno;
 	return hr__fileno_slow(fp);
 }
+
+/* A character more or less is a matter of its buffer alone. Not known of another libc's. */
+static inline bool hr_stream_buffered(const FILE *fp)
+{
+	return hr_stream_is(fp, 0, 0) &&
+	       (fp->_IO_read_ptr < fp->_IO_read_end || fp->_IO_write_ptr < fp->_IO_write_end);
+}
 #else
+static inline bool hr_stream_buffered(const FILE *fp)
+{
+	(void)fp;
+	return false;
+}
+
 static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
 {
 	(void)fp;

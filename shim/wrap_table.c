@@ -65,11 +65,24 @@
 	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
+/* Where the stream's buffer is read or written, probes are told whose that is. */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
-	ret hr_wrap_##name params                                                                  \
+	static __attribute__((noinline)) ret unbuffered_##name params                              \
 	{                                                                                          \
+		uint8_t outer = hr_begin_buffer();                                                 \
 		ret r = HR_REAL(name) args;                                                        \
                                                                                                    \
+		hr_end_buffer(outer);                                                              \
+		hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                                 \
+		return r;                                                                          \
+	}                                                                                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		ret r;                                                                             \
+                                                                                                   \
+		if (hr_unlikely(!hr_stream_buffered(file)))                                        \
+			return unbuffered_##name args;                                             \
+		r = HR_REAL(name) args;                                                            \
 		hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                                 \
 		return r;                                                                          \
 	}

@@ -165,6 +165,10 @@ void drive_putw(void)
                                                                                                    \
 		assert_int_equal(ON(hr_wrap_##name(fp)), '0');                                     \
 		want_count(HR_OP_##name, fileno(fp), 1);                                           \
+		assert_int_equal(stub_buffers, 1);                                                 \
+		assert_int_equal(ON(hr_wrap_##name(fp)), '1');                                     \
+		want_count(HR_OP_##name, fileno(fp), 1);                                           \
+		assert_int_equal(stub_buffers, 1);                                                 \
 		fseek(fp, 0, SEEK_END);                                                            \
 		assert_int_equal(ON(hr_wrap_##name(fp)), EOF);                                     \
 		want_count(HR_OP_##name, fileno(fp), 0);                                           \
@@ -201,8 +205,12 @@ GETCHAR(getchar_unlocked)
                                                                                                    \
 		assert_int_equal(ON(hr_wrap_##name(__VA_ARGS__)), 'x');                            \
 		want_count(HR_OP_##name, fileno(fp), 1);                                           \
+		assert_int_equal(stub_buffers, 1);                                                 \
+		assert_int_equal(ON(hr_wrap_##name(__VA_ARGS__)), 'x');                            \
+		want_count(HR_OP_##name, fileno(fp), 1);                                           \
+		assert_int_equal(stub_buffers, 1);                                                 \
 		fclose(fp);                                                                        \
-		assert_true(holds("data", "x"));                                                   \
+		assert_true(holds("data", "xx"));                                                  \
 	}
 
 PUTC(putc, 'x', fp)

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #define FDS    4096
 
 char stub_root[PATH_MAX];
+unsigned stub_buffers;
 
 static bool on;
 static struct stub_event events[EVENTS];
@@ -32,7 +34,7 @@ static struct {
 void stub_reset(void)
 {
 	on = false;
-	n_events = taken = n_files = 0;
+	n_events = taken = n_files = stub_buffers = 0;
 	memset(fds, 0, sizeof(fds));
 	memset(&map, 0, sizeof(map));
 }
@@ -276,6 +278,20 @@ void stub_count(enum hr_op_id id, int fd, uint64_t bytes)
 	e->fd = fd;
 	e->path = path_of(file);
 	e->ret = (int64_t)bytes;
+}
+
+#define OUTER 77 /* of what the buffer's call is a part */
+
+uint8_t hr_begin_buffer(void)
+{
+	stub_buffers += on;
+	return OUTER;
+}
+
+void hr_end_buffer(uint8_t outer)
+{
+	if (outer != OUTER)
+		abort();
 }
 
 /* ---- mappings: one will do ------------------------------------------------------------------ */

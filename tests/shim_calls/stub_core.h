@@ -36,6 +36,7 @@ struct stub_event {
 };
 
 extern char stub_root[PATH_MAX];
+extern unsigned stub_buffers; /* hr_begin_buffer, since the reset */
 
 void stub_reset(void);
 void stub_on(void);

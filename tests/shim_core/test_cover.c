@@ -137,6 +137,22 @@ CASE(first_open_of_a_thread)
 	CHECK(fake_sessions(d) == 1 && fake_count(d, HR_OP_open) == 4);
 }
 
+/* Whatever a signal handler does meanwhile. */
+CASE(buffer_of_a_stream)
+{
+	const struct hr_cover *c = (const void *)&hr__self;
+	uint8_t outer;
+
+	harness_start(NULL, NULL);
+	harness_file("a", 10);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	outer = hr_begin_buffer();
+	CHECK(c->slow[HR_COVER_BARE] == HR_BARE_STDIO);
+	CHECK(t_open("a", O_RDONLY) >= 0 && c->slow[HR_COVER_BARE] == HR_BARE_STDIO);
+	hr_end_buffer(outer);
+	CHECK(idle(c));
+}
+
 CASE(forked_child)
 {
 	struct fake_daemon *d = harness_start(NULL, NULL);
@@ -189,6 +205,7 @@ int main(void)
 	    cmocka_unit_test(attached_by_a_descriptor),
 	    cmocka_unit_test(attached_by_a_name_that_is_looked_at_before),
 	    cmocka_unit_test(first_open_of_a_thread),
+	    cmocka_unit_test(buffer_of_a_stream),
 	    cmocka_unit_test(forked_child),
 	    cmocka_unit_test(left_by_a_jump),
 	};
