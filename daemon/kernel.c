@@ -120,13 +120,18 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 	       row->errors <= row->count && row->dur_ns <= HR_COUNT_MOST;
 }
 
-/* The file under which a record of this process has it. */
-static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, uint64_t hash)
+/*
+ * The file under which a record of this process has it. One whose name is not known here gets a number, as with a record: after a
+ * restart it is an earlier Paths frame that names it. What is left out is given none.
+ */
+static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
 {
 	struct fold f = {.e = e, .p = p};
+	uint64_t hash = row->file;
 	uint32_t path;
 
-	if (!hash)
+	if (!hash || (row->cause == HR_CAUSE_EXCLUDED &&
+		      hr_map64_get(&e->paths.by_hash, hash) == HR_MAP64_NONE))
 		return 0;
 	path = p ? hr__fold_path(&f, hash, 0) : hr_paths_use(&e->paths, hash, 0);
 	if (path == UINT32_MAX) {
@@ -140,7 +145,7 @@ static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
 		     const struct hr_kernel_row *row)
 {
 	struct hr_kernel_sum sum = {.proc = proc,
-				    .file = file_of(e, p, row->file),
+				    .file = file_of(e, p, row),
 				    .op = row->op,
 				    .cause = row->cause,
 				    .count = row->count,

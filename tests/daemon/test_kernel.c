@@ -287,6 +287,30 @@ static void sums_add_up(void **state)
 	rig_done(&r);
 }
 
+/* A file without a name is one of an earlier daemon; but what is left out stays out. */
+static void files_without_a_name(void **state)
+{
+	struct rig r;
+	struct hr_kernel_row rows[] = {row("read", F, HR_CAUSE_SHIM, 5, 50),
+				       row("read", G, HR_CAUSE_EXCLUDED, 6, 60)};
+	const Headrace__Paths *paths;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_kernel(&r, p, rows, 2);
+	rig_tick(&r, r.now + 10 * RIG_SECOND);
+	paths = r.frames[frame_of(&r, HEADRACE__FRAME__BODY_PATHS)]->frame.paths;
+	assert_int_equal(paths->n_rows, 1);
+	assert_int_equal(paths->rows[0]->hash, rig_hash(F));
+	assert_int_equal(paths->rows[0]->path.len, 0);
+	assert_int_equal(rig_kernel_record(&r, p, paths->rows[0]->id, "read", HR_CAUSE_SHIM).count,
+			 5);
+	assert_int_equal(rig_kernel_record(&r, p, 0, "read", HR_CAUSE_EXCLUDED).count, 6);
+	rig_done(&r);
+}
+
 static void what_was_lost_is_a_loss_too(void **state)
 {
 	struct rig r;
@@ -401,6 +425,7 @@ int main(void)
 	    cmocka_unit_test(raw_calls_move_what_shims_use),
 	    cmocka_unit_test(raw_closes),
 	    cmocka_unit_test(sums_add_up),
+	    cmocka_unit_test(files_without_a_name),
 	    cmocka_unit_test(what_was_lost_is_a_loss_too),
 	    cmocka_unit_test(rows_that_make_no_sense),
 	    cmocka_unit_test(a_killed_daemon_says_the_same_again),
