@@ -234,6 +234,11 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	return 0;
 }
 
+void hr_attach_probes(struct hr_attach *a, struct hr_probes *probes)
+{
+	__atomic_store_n(&a->c.probes, probes, __ATOMIC_RELEASE);
+}
+
 int hr_attach_start(struct hr_attach *a)
 {
 	int r = pthread_create(&a->thread, NULL, run, a);

@@ -26,8 +26,8 @@ struct hr_attach_config {
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
-	uint64_t *last_proc;	  /* the highest number of a process; atomic, shared with the drain */
-	struct hr_probes *probes; /* NULL: none */
+	uint64_t *last_proc; /* the highest number of a process; atomic, shared with the drain */
+	struct hr_probes *probes; /* NULL: none yet; atomic */
 	bool
 	    heir; /* another daemon was here, and may have begun with who stands at the door's head */
 	struct hr_knock last; /* that the journal knows */
@@ -42,6 +42,9 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 
 /* Before the start: the process of a session from before a restart. Its death is noticed, even one that happened meanwhile. */
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time);
+
+/* Any thread: from now on they are told of hellos. */
+void hr_attach_probes(struct hr_attach *a, struct hr_probes *probes);
 
 int hr_attach_start(struct hr_attach *a);
 void hr_attach_stop(

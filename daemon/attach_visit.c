@@ -151,12 +151,13 @@ static int first_map(struct hr_attach *a, struct visit *v, uint64_t token, struc
 /* Before the answer: from then on the shim's cells say what is its own. */
 static void tell_probes(const struct hr_attach *a, const struct visit *v, struct hr_probed *ret)
 {
+	struct hr_probes *probes = __atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE);
 	struct hr_item_cover cover;
 	struct hr_hello_item item;
 	bool covered = false;
 	size_t at = 0;
 
-	if (!a->c.probes)
+	if (!probes)
 		return;
 	while (hr_hello_next(v->message, v->bytes, &at, &item)) {
 		if (item.kind != HR_ITEM_COVER)
@@ -164,9 +165,9 @@ static void tell_probes(const struct hr_attach *a, const struct visit *v, struct
 		memcpy(&cover, item.value, sizeof(cover));
 		covered = true;
 	}
-	if (hr_probes_cover(a->c.probes, v->cred.pid, covered ? &cover.thread : NULL))
+	if (hr_probes_cover(probes, v->cred.pid, covered ? &cover.thread : NULL))
 		return;
-	ret->image = hr_probes_image(a->c.probes, v->cred.pid);
+	ret->image = hr_probes_image(probes, v->cred.pid);
 	ret->began_ticks = v->offered ? v->ticks : covered ? cover.began_ticks : 0;
 	ret->covered_ticks = hr_clock_ticks(a->c.clock);
 	ret->tid = v->hello.tid;

@@ -33,6 +33,31 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
+/* A session that the attach thread has let in before it knew of probes is told to them here. */
+static void follow(struct hr_drain *d, struct hr_session *s)
+{
+	struct hr_engine_proc p = {0};
+	const void *at = NULL;
+
+	while (!s->probed.image && (at = hr_engine_next_proc(d->c.engine, at, &p))) {
+		if (p.proc != s->proc)
+			continue;
+		if (hr_probes_cover(d->c.probes, p.pid, p.covered ? &p.cover : NULL) == 0)
+			s->probed.image = hr_probes_image(d->c.probes, p.pid);
+		break;
+	}
+	hr_feed_session(d->feed, s);
+}
+
+static void take_probes(struct hr_drain *d, struct hr_probes *probes)
+{
+	if (d->feed || hr_feed_new(d, probes, &d->feed))
+		return;
+	d->c.probes = probes;
+	for (struct hr_session *s = d->sessions; s; s = s->next)
+		follow(d, s);
+}
+
 static void serve(struct hr_drain *d, struct message *m)
 {
 	struct hr_session *s;
@@ -43,7 +68,7 @@ static void serve(struct hr_drain *d, struct message *m)
 		d->sessions = m->session;
 		hr_session_set_level(m->session, d->level);
 		if (d->feed)
-			hr_feed_session(d->feed, m->session);
+			follow(d, m->session);
 		break;
 	case NEW_MAP:
 		s = session_of(d, m->proc);
@@ -60,6 +85,9 @@ static void serve(struct hr_drain *d, struct message *m)
 		} else {
 			hr__drain_end(d, m->proc, m->exit);
 		}
+		break;
+	case PROBES:
+		take_probes(d, m->probes);
 		break;
 	case LEVEL: /* past max_bytes there is no way back to a trace */
 		if (m->level != d->level && !(d->counters_only && m->level == HR_LEVEL_TRACE))
@@ -325,6 +353,11 @@ void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
 
 	memcpy(m.exit, exit, strnlen(exit, sizeof(m.exit) - 1));
 	send(d, m);
+}
+
+void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes)
+{
+	send(d, (struct message){.kind = PROBES, .probes = probes});
 }
 
 void hr_drain_set_level(struct hr_drain *d, uint32_t level)

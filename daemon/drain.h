@@ -32,7 +32,8 @@ struct hr_drain_config {
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
 	struct hr_probes *probes; /* NULL: none */
-	uint64_t *last_proc;	  /* the highest number of a process; atomic, shared with the attach thread */
+	uint64_t
+	    *last_proc; /* the highest number of a process; atomic, shared with the attach thread */
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);
@@ -43,6 +44,9 @@ void hr_drain_add_session(struct hr_drain *d, struct hr_session *s);
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc,
 		      const struct hr_map *map); /* takes it over */
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
+
+/* Probes are there now; once, and not where hr_drain_new got them. They live longer than the drain. */
+void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
 /* From now on, for all processes; a level that max_bytes has lowered stays. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);

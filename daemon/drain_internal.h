@@ -14,7 +14,7 @@
 #include "daemon/live.h"
 #include "daemon/losses.h"
 
-enum message_kind { NEW_SESSION, NEW_MAP, ENDED, LEVEL };
+enum message_kind { NEW_SESSION, NEW_MAP, ENDED, LEVEL, PROBES };
 
 struct message {
 	struct message *next;
@@ -24,6 +24,7 @@ struct message {
 	struct hr_map map;
 	char exit[16];
 	uint32_t level;
+	struct hr_probes *probes;
 };
 
 struct live_request {
@@ -58,7 +59,7 @@ struct hr_drain {
 	    deaf_full; /* the last sweep found so much in a ring whose owner cannot ring our bell */
 	uint64_t refused_noted, missed_noted, bereft_noted;
 	bool counters_only;
-	bool traffic; /* the last sweep found something */
+	bool traffic;	      /* the last sweep found something */
 	struct hr_feed *feed; /* NULL: no probes */
 };
 

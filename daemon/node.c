@@ -2,6 +2,7 @@
 #include "daemon/node.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +46,11 @@ struct hr_node {
 	bool page_kept; /* it is the page of the daemon before this one */
 	struct hr_drain *drain;
 	struct hr_attach *attach;
-	struct hr_probes *probes; /* NULL: none */
+	struct hr_probes
+	    *probes; /* NULL: none; atomic, as is what follows, while the loader runs */
 	char *probes_error;
+	pthread_t loader;
+	bool loading;
 	uint64_t last_proc; /* attach and drain thread; atomic */
 	uint64_t instance;  /* of this process: what counts for a picture */
 	bool left_behind;   /* a journal that we cannot read */
@@ -375,6 +379,30 @@ static int start_engine(struct hr_node *n, bool found)
 	return r;
 }
 
+/* Beside the work: the kernel takes a tenth of a second and more to check the programs. */
+static void *load_probes(void *arg)
+{
+	struct hr_node *n = arg;
+	struct hr_probes *probes = NULL;
+	char *error = NULL;
+
+	if (hr_probes_new(&probes, &error)) {
+		__atomic_store_n(&n->probes_error, error, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	__atomic_store_n(&n->probes, probes, __ATOMIC_RELEASE);
+	hr_attach_probes(n->attach, probes);
+	hr_drain_probes(n->drain, probes); /* of who came before, too */
+	return NULL;
+}
+
+static void end_loader(struct hr_node *n)
+{
+	if (n->loading)
+		pthread_join(n->loader, NULL);
+	n->loading = false;
+}
+
 static bool lists_valid(const struct hr_node_config *c)
 {
 	return (!c->ranks || hr_ranks_valid(c->ranks)) &&
@@ -418,11 +446,13 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		hr_node_free(n);
 		return fail(ret_error, r, "cannot begin or continue the stream in", config->store);
 	}
-	if (n->c.probes) /* the job goes on without them, and says so */
+	if (n->c.probes && !n->c.probes_later) /* the job goes on without them, and says so */
 		(void)hr_probes_new(&n->probes, &n->probes_error);
 	r = make_threads(n);
 	if (!r)
 		take_over_all(n, inherited, n_inherited);
+	if (!r && n->c.probes && n->c.probes_later)
+		n->loading = pthread_create(&n->loader, NULL, load_probes, n) == 0;
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
@@ -459,13 +489,15 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet)
 {
-	if (n->probes)
-		(void)hr_probes_root(n->probes, pid, quiet);
+	struct hr_probes *probes = __atomic_load_n(&n->probes, __ATOMIC_ACQUIRE);
+
+	if (probes)
+		(void)hr_probes_root(probes, pid, quiet);
 }
 
 const char *hr_node_probes_error(const struct hr_node *n)
 {
-	return n->probes_error;
+	return __atomic_load_n(&n->probes_error, __ATOMIC_ACQUIRE);
 }
 
 void hr_node_set_level(struct hr_node *n, uint32_t level)
@@ -564,6 +596,7 @@ int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 
 	if (n->stopped)
 		return 0;
+	end_loader(n);
 	hr_attach_stop(n->attach);
 	hr_drain_stop(n->drain, end);
 	hr_appender_wait(n->appender);
@@ -581,6 +614,7 @@ void hr_node_free(struct hr_node *n)
 {
 	if (!n)
 		return;
+	end_loader(n);
 	if (n->attach)
 		hr_attach_stop(n->attach);
 	hr_attach_free(n->attach);

@@ -35,9 +35,11 @@ struct hr_node_config {
 	uint64_t max_bytes; /* of the stream; past it only counters are kept; 0: no limit */
 	const char *ranks;  /* "0-47,64" or NULL: all; others are deselected */
 	const char *local_ranks;
-	uint32_t ranks_expected;	 /* 0: unknown; raised when a process says its world size */
-	uint32_t nodes_expected;	 /* likewise, that the scheduler has given to the job */
-	bool probes;			 /* programs in the kernel are to tell of what the shim does not see */
+	uint32_t ranks_expected; /* 0: unknown; raised when a process says its world size */
+	uint32_t nodes_expected; /* likewise, that the scheduler has given to the job */
+	bool
+	    probes_later; /* with `probes`: loaded beside the work; hr_node_new does not wait for it */
+	bool probes;	  /* programs in the kernel are to tell of what the shim does not see */
 	struct hr_privacy_rules privacy; /* of a stream that begins; a journal has its own */
 	uint32_t max_sessions;		 /* 0: 65536 */
 	uint64_t
@@ -79,8 +81,8 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
 /* From now on; a level that max_bytes has lowered stays. Any thread. */
 /*
- * Where there are probes: the process and what descends from it belong to the job; quiet: not itself (probes.h). hr_node_probes_error:
- * why there are none though they were asked for; NULL: there are, or nobody asked.
+ * Where there are probes by now: the process and what descends from it belong to the job; quiet: not itself (probes.h).
+ * hr_node_probes_error: why there are none though they were asked for; NULL: there are, or are on their way, or nobody asked.
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 const char *hr_node_probes_error(const struct hr_node *n);

@@ -41,7 +41,7 @@ struct hr_map {
  * `tid`; of an offer, by all threads.
  */
 struct hr_probed {
-	uint64_t image; /* of bpf/probe.h; 0: no probes */
+	uint64_t image;	      /* of bpf/probe.h; 0: no probes */
 	uint64_t began_ticks; /* 0: nothing */
 	uint64_t covered_ticks;
 	int32_t tid;

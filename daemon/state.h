@@ -46,7 +46,7 @@ struct hr_identity {
 	uint64_t exec_of;
 	uint64_t start_ns;
 	uint64_t start_time;		      /* /proc/PID/stat */
-	int64_t cover; /* struct hr_item_cover.thread, while `covered` */
+	int64_t cover;			      /* struct hr_item_cover.thread, while `covered` */
 	uint64_t min_ticks;		      /* records that began earlier are hostile */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
 	int32_t pid, ppid;

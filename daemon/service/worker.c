@@ -35,7 +35,7 @@ struct worker {
 	struct hr_node *node;
 	struct hr_live_link live;
 	int channel_fd;
-	bool ending, draining;
+	bool ending, draining, said_no_probes;
 	char state[16];
 	uint64_t end_at_ms, drain_ms;
 	int status;
@@ -93,8 +93,19 @@ static void make_stats(struct worker *w, const char *kind)
 	add_uplink(w);
 }
 
+static void say_no_probes(struct worker *w)
+{
+	const char *error = hr_node_probes_error(w->node);
+
+	if (error && !w->said_no_probes)
+		hr_log(HR_LOG_WARNING, "job %s: recorded without probes: %s", w->config.node.id.job,
+		       error);
+	w->said_no_probes = error != NULL;
+}
+
 static void tell_stats(struct worker *w)
 {
+	say_no_probes(w);
 	make_stats(w, "stats");
 	if (w->out.bytes == w->told.bytes && memcmp(w->out.text, w->told.text, w->out.bytes) == 0)
 		return;
@@ -264,12 +275,10 @@ static int start_node(struct worker *w, int config_fd, int door_fd)
 		r = open_spool(w, &error);
 	if (r == 0) {
 		w->config.node.door_fd = door_fd;
+		w->config.node.probes_later = true; /* a prolog waits for us */
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	}
-	if (r == 0 && hr_node_probes_error(w->node))
-		hr_log(HR_LOG_WARNING, "job %s: recorded without probes: %s", w->config.node.id.job,
-		       hr_node_probes_error(w->node));
 	if (r == 0)
 		r = hr_node_start(w->node);
 	if (r < 0 &&
