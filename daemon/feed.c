@@ -80,11 +80,18 @@ static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 	       (p->offered || (int32_t)r->tid == p->tid);
 }
 
+static void record(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
+{
+	if (is_shims(f, img, r))
+		hr__feed_drop(f, r);
+	else
+		hr__feed_op(f, img, r);
+}
+
 static void go_on(struct hr_feed *f, struct feed_image *img)
 {
 	for (uint32_t i = 0; i < img->n_waiting; i++)
-		if (!is_shims(f, img, &img->waiting[i]))
-			hr__feed_op(f, img, &img->waiting[i]);
+		record(f, img, &img->waiting[i]);
 	free(img->waiting);
 	img->waiting = NULL;
 	img->n_waiting = img->room_waiting = 0;
@@ -152,8 +159,7 @@ static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 	if (!img)
 		return;
 	if (img->state != FEED_WAITING) {
-		if (!is_shims(f, img, r))
-			hr__feed_op(f, img, r);
+		record(f, img, r);
 		return;
 	}
 	wait_with(img, r);

@@ -55,6 +55,14 @@ struct feed_sum {
 	uint8_t failed;
 };
 
+/* An operation that was the shim's after all: the kernel's sums have it as one of its own. */
+struct feed_drop {
+	uint64_t image, name;
+	uint64_t bytes, dur_ns;
+	uint16_t op;
+	bool failed;
+};
+
 struct hr_feed {
 	struct hr_drain *d;
 	struct hr_probes *probes;
@@ -66,6 +74,8 @@ struct hr_feed {
 	struct hr_map64 by_image; /* index in images */
 	struct feed_sum *sums;
 	uint32_t n_sums, room_sums;
+	struct feed_drop *drops; /* that no sum was found for so far */
+	uint32_t n_drops, room_drops;
 	uint64_t turned_ns; /* sums were last taken */
 	uint64_t salt;	    /* of the tokens that we make */
 	uint64_t taken;
@@ -77,6 +87,8 @@ struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 /* feed_sums.c: turns the sides, and writes what can be written */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
 void hr__feed_sums_done(struct hr_feed *f);
+/* A record that the shim has made, too: its sum is to say so. */
+void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r);
 
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);

@@ -9,6 +9,7 @@
 #include "common/ops.h"
 
 #define SUMS_MOST   65536u /* that wait for their process */
+#define DROPS_MOST  4096u  /* that wait for their sum */
 #define KERNEL_ROWS 512u   /* in one entry */
 #define TALLY_ROWS  128u
 
@@ -58,6 +59,72 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 	s->sum = tally->sum;
 	s->tally = copy;
 	s->failed = key->failed != 0;
+}
+
+/* ---- what turned out to be the shim's ---------------------------------------------------------------- */
+
+void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r)
+{
+	if (f->n_drops == DROPS_MOST)
+		return;
+	if (f->n_drops == f->room_drops) {
+		uint32_t room = f->room_drops ? f->room_drops * 2 : 64;
+		struct feed_drop *v = realloc(f->drops, room * sizeof(*v));
+
+		if (!v)
+			return;
+		f->drops = v;
+		f->room_drops = room;
+	}
+	f->drops[f->n_drops++] = (struct feed_drop){.image = r->image,
+						    .name = r->name,
+						    .bytes = r->ret > 0 ? (uint64_t)r->ret : 0,
+						    .dur_ns = r->dur_ns,
+						    .op = r->op,
+						    .failed = r->ret < 0};
+}
+
+static struct feed_sum *sum_of(struct hr_feed *f, const struct feed_drop *d)
+{
+	for (uint32_t i = 0; i < f->n_sums; i++) {
+		struct feed_sum *s = &f->sums[i];
+
+		if (s->key.kind == HR_SUM_CALL && s->key.cell_op == 0 && s->image == d->image &&
+		    s->key.file == d->name && s->key.op == d->op && !s->tally && s->sum.count > 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* From the process's own operations to the shim's. Those whose sum is not there yet wait: it comes within two turns. */
+static void move_drops(struct hr_feed *f)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->n_drops; i++) {
+		const struct feed_drop d = f->drops[i];
+		const struct feed_name *n = hr__feed_name_get(f, d.name);
+		struct feed_sum *s = sum_of(f, &d), *shims;
+
+		if (!s) {
+			f->drops[kept++] = d;
+			continue;
+		}
+		s->sum.count--;
+		s->sum.bytes -= d.bytes;
+		s->sum.dur_ns -= d.dur_ns;
+		s->sum.errors -= d.failed;
+		shims = add(f);
+		if (!shims)
+			continue;
+		shims->image = d.image;
+		shims->key = (struct hr_sum_key){.image = d.image,
+						 .file = n ? n->hash : 0,
+						 .op = d.op,
+						 .cell_op = HR_COVER_CALL};
+		shims->sum = (struct hr_sum){1, d.bytes, d.failed, d.dur_ns};
+	}
+	f->n_drops = kept;
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
@@ -204,7 +271,7 @@ static void prepare(struct hr_feed *f)
 		struct feed_image *img = hr__feed_image(f, s->image, true);
 		struct feed_name *n = s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
 
-		if (!img || img->left_out) {
+		if (!img || img->left_out || s->sum.count == 0) {
 			free(s->tally);
 			continue;
 		}
@@ -224,6 +291,7 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 
 	hr_probes_sums(f->probes, summed, tallied, f);
 	f->turned_ns = now_ns;
+	move_drops(f);
 	prepare(f);
 	qsort(f->sums, f->n_sums, sizeof(f->sums[0]), compare);
 	while (waiting < f->n_sums && f->sums[waiting].proc == 0)
@@ -242,4 +310,5 @@ void hr__feed_sums_done(struct hr_feed *f)
 	for (uint32_t i = 0; i < f->n_sums; i++)
 		free(f->sums[i].tally);
 	free(f->sums);
+	free(f->drops);
 }

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* calls.h - system calls, from entry to exit, and what becomes of them. Part of probe.bpf.c. */
+#ifndef HEADRACE_BPF_CALLS_H
+#define HEADRACE_BPF_CALLS_H
+
+/* Which call of the shim surrounds this one: memory of the process, which may say anything. */
+static inline void find_cover(struct task_struct *self, const struct hr_image *image,
+			      struct hr_probe_task *t)
+{
+	struct hr_inflight cell;
+	struct hr_cover head;
+
+	t->cell_op = 0;
+	if (!image->covered ||
+	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
+		return;
+	t->cell_file = 0;
+	if (head.slow[HR_COVER_BARE] || head.slow[HR_COVER_EXITING]) {
+		t->cell_op = head.slow[HR_COVER_BARE] == HR_BARE_OWN	? HR_COVER_OWN
+			     : head.slow[HR_COVER_BARE] == HR_BARE_CALL ? HR_COVER_CALL
+									: HR_COVER_EXIT;
+		return;
+	}
+	if (head.ring == 0 ||
+	    bpf_probe_read_user(&cell, sizeof(cell),
+				(void *)(head.ring + offsetof(struct hr_ring_hdr, inflight))))
+		return;
+	t->cell_op = cell.op;
+	t->cell_file = cell.file;
+}
+
+static inline uint64_t word(const uint64_t *words, uint8_t place)
+{
+	return words[(place - 1) & 7];
+}
+
+/* The file of a descriptor, and its position where the call names none. False: of no interest. */
+static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
+			     const struct hr_call *call, int32_t fd)
+{
+	struct file *file = file_at(self, fd);
+
+	if (!file || !is_file(file))
+		return false;
+	t->fd = fd;
+	t->name = name_of(self, t->image, file);
+	if (call->moves && !call->offset &&
+	    !(call->moves == HR_MOVES_OUT && BPF_CORE_READ(file, f_flags) & O_APPEND))
+		t->offset = BPF_CORE_READ(file, f_pos);
+	return true;
+}
+
+static inline bool know_pair(struct task_struct *self, struct hr_probe_task *t,
+			     const uint64_t *words, bool sendfile)
+{
+	int32_t in = sendfile ? words[1] : words[0], out = sendfile ? words[0] : words[2];
+	uint64_t in_at = sendfile ? words[2] : words[1], out_at = sendfile ? 0 : words[3];
+	struct file *from = file_at(self, in), *to = file_at(self, out);
+	bool any = false;
+
+	if (from && is_file(from)) {
+		t->fd = in;
+		t->name = name_of(self, t->image, from);
+		t->offset = BPF_CORE_READ(from, f_pos);
+		if (in_at)
+			bpf_probe_read_user(&t->offset, 8, (void *)in_at);
+		any = true;
+	}
+	if (to && is_file(to)) {
+		t->fd2 = out;
+		t->name2 = name_of(self, t->image, to);
+		t->offset2 = BPF_CORE_READ(to, f_pos);
+		if (out_at)
+			bpf_probe_read_user(&t->offset2, 8, (void *)out_at);
+		any = true;
+	}
+	return any;
+}
+
+/* Bytes that an iovec asks for. */
+static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
+{
+	struct {
+		uint64_t base, bytes;
+	} iov[8];
+	uint64_t sum = 0;
+
+	if (n > 8)
+		return HR_ASKED_NONE;
+	if (bpf_probe_read_user(iov, (n & 15) * sizeof(iov[0]), (void *)vector))
+		return HR_ASKED_NONE;
+	for (uint32_t i = 0; i < 8; i++)
+		if (i < n)
+			sum += iov[i].bytes;
+	return sum;
+}
+
+/* What an operation of its own needs to be told of. False: of no interest. */
+static inline bool remember(struct task_struct *self, struct hr_probe_task *t,
+			    const struct hr_call *call, const uint64_t *words)
+{
+	t->name = t->name2 = t->path = t->path2 = 0;
+	t->fd = t->fd2 = -1;
+	t->offset = call->offset ? (int64_t)word(words, call->offset) : HR_OFFSET_NONE;
+	t->offset2 = HR_OFFSET_NONE;
+	t->asked = call->asked ? word(words, call->asked) : HR_ASKED_NONE;
+	t->flags = call->flags ? word(words, call->flags) : 0;
+	t->at = call->at;
+	switch (call->how) {
+	case HR_CALL_VECTOR:
+		t->asked = vector_bytes(words[1], words[2]);
+		return know_file(self, t, call, words[0]);
+	case HR_CALL_FD:
+		return know_file(self, t, call, word(words, call->file));
+	case HR_CALL_MAP:
+		return !(words[3] & MAP_ANONYMOUS) && know_file(self, t, call, words[4]);
+	case HR_CALL_COPY:
+		return know_pair(self, t, words, false);
+	case HR_CALL_SENDFILE:
+		return know_pair(self, t, words, true);
+	case HR_CALL_TWO:
+		t->path2 = word(words, call->file + (call->at ? 2 : 1));
+		t->fd2 = call->at ? (int32_t)word(words, call->file + 1) : AT_FDCWD;
+		/* fall through */
+	default:
+		t->path = word(words, call->file);
+		t->fd = call->at ? (int32_t)word(words, call->file - 1) : AT_FDCWD;
+		return true;
+	}
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_begins, struct pt_regs *regs, long number)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	uint32_t key = number;
+	const struct hr_call *call;
+	struct hr_image *image;
+	uint64_t words[8];
+
+	if (!t)
+		return 0;
+	t->op = 0;
+	call = bpf_map_lookup_elem(&calls, &key);
+	if (!call || !call->op)
+		return 0;
+#ifdef TS_COMPAT
+	if (self->thread_info.status & TS_COMPAT)
+		return 0;
+#endif
+	image = image_of(self);
+	if (!image || image->flags & HR_IMAGE_QUIET)
+		return 0;
+	t->image = image->id;
+	t->moves = call->moves;
+	find_cover(self, image, t);
+	if (t->cell_op == HR_COVER_OWN)
+		return 0;
+	if (t->cell_op && call->how != HR_CALL_MAP) {
+		t->start_ns = bpf_ktime_get_boot_ns();
+		t->op = call->op;
+		return 0;
+	}
+	if (image->flags & HR_IMAGE_BORROWED)
+		return 0;
+	words[0] = WORD1(regs);
+	words[1] = WORD2(regs);
+	words[2] = WORD3(regs);
+	words[3] = WORD4(regs);
+	words[4] = WORD5(regs);
+	words[5] = WORD6(regs);
+	words[6] = words[7] = 0;
+	if (call->how == HR_CALL_MAP && !(words[3] & MAP_ANONYMOUS))
+		know_inode(self, t->image, file_at(self, words[4]));
+	if (!t->cell_op) {
+		if (!remember(self, t, call, words))
+			return 0;
+		if (!(image->flags & HR_IMAGE_ANNOUNCED))
+			announce(self, image);
+	}
+	t->how = call->how;
+	t->start_ns = bpf_ktime_get_boot_ns();
+	t->op = call->op;
+	return 0;
+}
+
+/* A dirfd alone is meant (AT_EMPTY_PATH), as libc's fstat does it. */
+static inline bool is_empty(uint64_t path)
+{
+	char first = 1;
+
+	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
+}
+
+/* Names of paths, which the kernel has read by now. False: of no interest. */
+static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t, long ret)
+{
+	struct file *file = NULL;
+
+	if (t->how == HR_CALL_OPEN && ret >= 0) {
+		file = file_at(self, ret);
+		if (!file || !is_file(file))
+			return false;
+	}
+	if (t->at && t->how == HR_CALL_PATH && is_empty(t->path)) {
+		file = file_at(self, t->fd);
+		if (!file || !is_file(file))
+			return false;
+		t->name = name_of(self, t->image, file);
+		return true;
+	}
+	t->name = name_of_path(self, t->image, t->fd, t->path, file);
+	t->fd = -1;
+	if (file) {
+		t->fd = ret;
+		if (t->name)
+			keep_name(file, t->name);
+		else
+			t->name = name_of(self, t->image, file);
+	}
+	if (t->path2)
+		t->name2 = name_of_path(self, t->image, t->fd2, t->path2, NULL);
+	t->fd2 = -1;
+	return true;
+}
+
+/* A record for the buffer. False: it is full. */
+static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
+				   int64_t ret, uint16_t kind)
+{
+	struct hr_probe_op *r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
+
+	if (!r)
+		return false;
+	r->kind = HR_PROBE_OP;
+	r->tid = tid;
+	r->image = t->image;
+	r->name = t->name;
+	r->name2 = t->name2;
+	r->start_ns = t->start_ns;
+	r->dur_ns = dur_ns;
+	r->ret = ret;
+	r->asked = t->asked;
+	r->offset = t->offset;
+	r->offset2 = t->offset2;
+	r->fd = t->fd;
+	r->fd2 = t->fd2;
+	r->flags = t->flags;
+	r->op = t->op;
+	r->sum = kind;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+static inline uint8_t log2_bin(uint64_t v)
+{
+	uint8_t bin = 0;
+
+	for (uint32_t shift = 32; shift > 0; shift /= 2) {
+		if (v >> shift) {
+			v >>= shift;
+			bin += shift;
+		}
+	}
+	return bin;
+}
+
+/* Two at once: the later store stays, and both are among the greatest. */
+static inline void raise(uint64_t *to, uint64_t v)
+{
+	if (*to < v)
+		*to = v;
+}
+
+static const struct hr_tally no_tally;
+
+/* Adds up an operation in place of a record. False: there is no room. */
+static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
+				      uint8_t kind)
+{
+	uint32_t which = *(volatile uint32_t *)&side, bin = log2_bin(dur_ns);
+	void *inner = bpf_map_lookup_elem(&tallies, &which);
+	uint64_t bytes = t->moves && ret > 0 ? ret : 0;
+	struct hr_tally_key key = {.image = t->image,
+				   .name = t->name,
+				   .op = t->op,
+				   .kind = kind,
+				   .bin = log2_bin(bytes),
+				   .failed = ret < 0};
+	struct hr_tally *tally;
+
+	if (!inner)
+		return false;
+	tally = bpf_map_lookup_elem(inner, &key);
+	if (!tally) {
+		bpf_map_update_elem(inner, &key, &no_tally, BPF_NOEXIST);
+		__sync_fetch_and_add(&filled[which & 1], 1);
+		tally = bpf_map_lookup_elem(inner, &key);
+	}
+	if (!tally)
+		return false;
+	__sync_fetch_and_add(&tally->sum.count, 1);
+	__sync_fetch_and_add(&tally->sum.bytes, bytes);
+	__sync_fetch_and_add(&tally->sum.dur_ns, dur_ns);
+	if (ret < 0)
+		__sync_fetch_and_add(&tally->sum.errors, 1);
+	raise(&tally->max_dur_ns, dur_ns);
+	raise(&tally->last_ns, t->start_ns + dur_ns);
+	if (tally->first_ns == 0 || t->start_ns < tally->first_ns)
+		tally->first_ns = t->start_ns;
+	if (bin < HR_PROBE_BINS)
+		__sync_fetch_and_add(&tally->dur_hist[bin], 1);
+	return true;
+}
+
+/*
+ * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files.
+ */
+static __always_inline void tell(const struct hr_probe_task *t, const struct hr_image *image,
+				 uint32_t tid, uint64_t dur_ns, int64_t ret, uint8_t kind)
+{
+	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = kind};
+	bool settled =
+	    image && (image->covered || t->start_ns - image->born_ns > HR_PROBE_YOUNG_NS);
+
+	if (!events && settled && !t->name2 && add_tally(t, dur_ns, ret, kind))
+		return;
+	if (!say_op(t, tid, dur_ns, ret, kind))
+		key.kind = HR_SUM_LOST;
+	add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	struct hr_sum_key key = {0};
+	uint64_t dur_ns;
+
+	if (!t || !t->op)
+		return 0;
+	dur_ns = bpf_ktime_get_boot_ns() - t->start_ns;
+	if (t->cell_op) {
+		key.image = t->image;
+		key.file = t->cell_file;
+		key.op = t->op;
+		key.cell_op = t->cell_op;
+		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
+	} else if (!t->path || name_paths(self, t, ret)) {
+		tell(t, image_of(self), self->pid, dur_ns, ret, HR_SUM_CALL);
+	}
+	t->op = 0;
+	return 0;
+}
+
+#endif

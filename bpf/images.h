@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* images.h - who belongs to the job, and who a process is. Part of probe.bpf.c. */
+#ifndef HEADRACE_BPF_IMAGES_H
+#define HEADRACE_BPF_IMAGES_H
+
+static inline struct hr_image *image_by_tgid(uint32_t tgid)
+{
+	return bpf_map_lookup_elem(&images, &tgid);
+}
+
+static inline struct hr_image *image_of(struct task_struct *task)
+{
+	return image_by_tgid(task->tgid);
+}
+
+static inline void new_image(struct task_struct *task, const struct hr_image *image)
+{
+	uint32_t tgid = task->tgid;
+	struct hr_image value = *image;
+
+	value.born_ns = bpf_ktime_get_boot_ns();
+	value.id = __sync_fetch_and_add(&last_image, 1) + 1;
+	if (bpf_map_update_elem(&images, &tgid, &value, BPF_ANY))
+		__sync_fetch_and_add(&unlisted, 1);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child)
+{
+	struct hr_image image = {.flags = HR_IMAGE_FORKED};
+	const struct hr_image *of_parent;
+
+	if (!bpf_task_storage_get(&tasks, parent, NULL, 0))
+		return 0;
+	bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (child->tgid == parent->tgid)
+		return 0;
+	of_parent = image_of(parent);
+	if (of_parent) {
+		image.parent = of_parent->id;
+		image.flags |= of_parent->flags & HR_IMAGE_QUIET;
+		if (of_parent->covered && child->mm == parent->mm)
+			image.flags |= HR_IMAGE_BORROWED;
+	}
+	new_image(child, &image);
+	return 0;
+}
+
+static inline void say_exit(struct task_struct *task, const struct hr_image *image, bool exec)
+{
+	struct hr_probe_exit *r;
+
+	if (!(image->flags & HR_IMAGE_ANNOUNCED))
+		return;
+	r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
+	if (!r)
+		return;
+	r->kind = HR_PROBE_EXIT;
+	r->tgid = task->tgid;
+	r->image = image->id;
+	r->now_ns = bpf_ktime_get_boot_ns();
+	r->status = task->exit_code;
+	r->exec = exec;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_execs, struct task_struct *task)
+{
+	struct hr_image next = {0};
+	const struct hr_image *image;
+	struct mm_struct *mm;
+
+	if (!bpf_task_storage_get(&tasks, task, NULL, 0))
+		return 0;
+	image = image_of(task);
+	if (image) {
+		next.parent = image->id;
+		say_exit(task, image, true);
+	}
+	new_image(task, &next);
+	image = image_of(task);
+	mm = task->mm;
+	if (image && mm && !(image->flags & HR_IMAGE_QUIET))
+		know_inode(task, image->id, mm->exe_file);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exits, struct task_struct *task)
+{
+	uint32_t tgid = task->tgid;
+	struct hr_image *image;
+
+	if (!bpf_task_storage_get(&tasks, task, NULL, 0) || task->signal->live.counter != 0)
+		return 0;
+	image = bpf_map_lookup_elem(&images, &tgid);
+	if (!image)
+		return 0;
+	say_exit(task, image, false);
+	bpf_map_delete_elem(&images, &tgid);
+	return 0;
+}
+
+/* Marks the threads of listed processes, and their children, which it lists. Run again until nothing is marked. */
+SEC("iter/task")
+int list_tasks(struct bpf_iter__task *it)
+{
+	struct task_struct *task = it->task;
+	const struct hr_image none = {0};
+
+	if (!task || bpf_task_storage_get(&tasks, task, NULL, 0))
+		return 0;
+	if (!image_of(task)) {
+		if (!image_of(task->real_parent))
+			return 0;
+		new_image(task, &none);
+	}
+	if (bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		__sync_fetch_and_add(&marked, 1);
+	return 0;
+}
+
+struct image_text {
+	struct hr_probe_image head;
+	char text[2 * HR_PROBE_PATH + HR_PROBE_ENV];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct image_text);
+} image_texts SEC(".maps");
+
+/* A part of the process's memory; 0 where it cannot be read. */
+static inline uint32_t copy_user(char *to, uint64_t from, uint64_t end, uint32_t most)
+{
+	uint64_t n = end - from;
+
+	if (from == 0 || end <= from)
+		return 0;
+	if (n > most - 1)
+		n = most - 1;
+	return bpf_probe_read_user(to, n, (void *)from) ? 0 : n;
+}
+
+static __attribute__((noinline)) int announce(struct task_struct *self, struct hr_image *image)
+{
+	uint32_t zero = 0, at, n;
+	struct image_text *t = bpf_map_lookup_elem(&image_texts, &zero);
+	struct mm_struct *mm;
+	struct file *exe;
+
+	if (!t || !image)
+		return 0;
+	mm = BPF_CORE_READ(self, mm);
+	exe = BPF_CORE_READ(mm, exe_file);
+	t->head.kind = HR_PROBE_IMAGE;
+	t->head.tgid = BPF_CORE_READ(self, tgid);
+	t->head.image = image->id;
+	t->head.now_ns = bpf_ktime_get_boot_ns();
+	t->head.start_ns = BPF_CORE_READ(self, group_leader, start_boottime);
+	t->head.ppid = BPF_CORE_READ(self, real_parent, tgid);
+	t->head.flags = image->flags;
+	t->head.parent = image->parent;
+	t->head.uid = BPF_CORE_READ(self, cred, uid.val);
+	at = exe ? walk_text(walk(self, &exe->f_path), t->text) : 0;
+	t->head.exe_bytes = at;
+	n = copy_user(t->text + at, BPF_CORE_READ(mm, arg_start), BPF_CORE_READ(mm, arg_end),
+		      HR_PROBE_ARGS);
+	t->head.args_bytes = n;
+	at = (at + n) & (2 * HR_PROBE_PATH - 1);
+	n = copy_user(t->text + at, BPF_CORE_READ(mm, env_start), BPF_CORE_READ(mm, env_end),
+		      HR_PROBE_ENV);
+	t->head.env_bytes = n;
+	n = (sizeof(t->head) + at + n) & (2 * HR_PROBE_ENV - 1);
+	if (n > sizeof(*t))
+		return 0;
+	if (bpf_ringbuf_output(&buffer, t, n, BPF_RB_NO_WAKEUP) == 0)
+		image->flags |= HR_IMAGE_ANNOUNCED;
+	return 0;
+}
+
+#endif
