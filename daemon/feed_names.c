@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/pathid.h"
+#include "common/unseen.h"
 
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 {
@@ -104,14 +105,23 @@ static bool ends(const char *path, size_t bytes, const char *with)
 	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
 }
 
-/* What is ours is nobody's: the library that the dynamic loader reads, rings. Other memfds are recorded. */
+/*
+ * What is ours is nobody's: the library that the dynamic loader reads, rings. Other memfds are recorded. Of a library whose work is in
+ * no number it is told that it was loaded. A semaphore is a file to libc alone.
+ */
 static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
+	enum hr__verdict verdict;
 	uint32_t kind;
 
-	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/libheadrace.so"))
+	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/libheadrace.so") ||
+	    begins(path, bytes, "/dev/shm/sem."))
 		return HR__EXCLUDED;
-	return path[0] == '/' ? hr__filter_verdict(f->filter, path, bytes, &kind) : HR__TRACED;
+	if (path[0] != '/')
+		return HR__TRACED;
+	verdict = hr__filter_verdict(f->filter, path, bytes, &kind);
+	return verdict == HR__LEFT_OUT && hr_unseen_library(path, bytes) ? HR__TRACED_RUNTIME
+									 : verdict;
 }
 
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes)

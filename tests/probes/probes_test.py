@@ -10,9 +10,11 @@ import collections
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
@@ -224,6 +226,17 @@ class Probes(Case):
         self.assert_consistent(traced)
         self.assert_causes(traced)
         self.assert_coverage(traced)
+
+    def test_out_of_sight(self):
+        """A library that moves data elsewhere is named, though where it lies is excluded; a semaphore of libc's is no file."""
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            library = shutil.copy(glob.glob("/lib/*/libm.so.6")[0], f"{folder}/libcufile.so.0")
+            lines = "import ctypes, multiprocessing, sys; ctypes.CDLL(sys.argv[1]); multiprocessing.Semaphore()"
+            traced = self.headrace([harness.PYTHON, "-c", lines, library], options=("--probes",))
+            found = traced.sql(f"SELECT path FROM files WHERE starts_with(path, '{folder}') OR starts_with(path, '/dev/shm')")
+            self.assertEqual([row["path"] for row in found], [library])
+        done = harness.run([harness.HEADRACE, "query", traced.store, "coverage"], self.folder.environment())
+        self.assertIn("loaded libcufile.so.0: what such a library moves is in no number", done.stderr.decode())
 
     def test_shim_without_pread64(self):
         """Probes record in its place, and the audit says how much that is."""
