@@ -13,7 +13,8 @@ int BPF_PROG(page_comes, struct folio *folio)
 	struct hr_sum_key key = {0};
 	struct hr_image *image;
 
-	if (!t)
+	/* A file system keeps pages of its own in the cache, for every file that is opened or synced. */
+	if (!t || (BPF_CORE_READ(folio, mapping, host, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	image = image_of(self);
 	if (!image || image->flags & HR_IMAGE_QUIET)
