@@ -27,6 +27,7 @@ JOB = (harness.PYTHON, f"{WORKLOADS}/job.py")
 LOADER = f"{WORKLOADS}/loader.py"
 NAMES = ("static_reader", "static_reader_musl", "raw_calls", "uring_reader", "aio_reader", "mmap_reader")
 COPIED = ("raw0", "raw-copy")  # by copy_file_range and sendfile
+ANOTHER_WAY = (*COPIED, "aio")  # the kernel's sums have one side of a copy, and of requests their submission
 COLUMNS = ("opens", "reads", "bytes_read", "writes", "bytes_written")
 
 # What moves data from one file to another is a read of the one and a write of the other.
@@ -73,7 +74,7 @@ class Case(harness.Case):
         return {k: tuple(did) for k, did in sums.items() if any(did)}
 
     def recorded(self, traced, sql, key):
-        """The same of rows of `sql` that are of files below the data folder, whatever they were called."""
+        """The same of rows of `sql` that are of files below the data folder."""
         sums = collections.defaultdict(lambda: [0] * len(COLUMNS))
         for row in traced.sql(f"FROM ({sql}) WHERE starts_with(path, '{self.folder.data}')"):
             sums[key(row)] = [n + int(row[column]) for n, column in zip(sums[key(row)], COLUMNS)]
@@ -86,11 +87,11 @@ class Case(harness.Case):
 
 
 def by_file(row):
-    return os.path.realpath(row["path"])
+    return os.path.normpath(row["path"])
 
 
 def by_file_and_source(row):
-    return os.path.realpath(row["path"]), row["source"]
+    return by_file(row), row["source"]
 
 
 class Accounts(Case):
@@ -101,18 +102,19 @@ class Accounts(Case):
         theirs = collections.defaultdict(lambda: [0] * len(COLUMNS))
         for (cls, path), count in self.strace(self.job(generators())).items():
             if cls in ("open", "read", "write"):
-                did = theirs[os.path.realpath(os.fsdecode(path))]
+                did = theirs[os.fsdecode(path)]
                 did[calls[f"{cls}s"]] += count.calls
                 if cls != "open":
                     did[calls["bytes_read" if cls == "read" else "bytes_written"]] += count.bytes
         mine = self.account(by_file_and_source)
         # strace knows nothing of requests to the kernel, one side of a copy, and calls a folder no file; opens that fail are not accounted.
         copied = [f"{self.folder.data}/{name}" for name in COPIED]
-        left_out = {self.folder.data, f"{self.folder.data}/raw-absent", *copied}
+        left_out = {self.folder.data, f"{self.folder.data}/raw-absent", f"{self.folder.data}/aio", *copied}
         ours = collections.defaultdict(lambda: [0] * len(COLUMNS))
         for (path, source), did in mine.items():
-            if path not in left_out and (source == "shim" or not os.path.basename(path).startswith(("uring", "aio"))):
-                ours[path] = [a + b for a, b in zip(ours[path], did)]
+            opened = os.path.realpath(path)  # which is what strace tells
+            if opened not in left_out and not (source == "bpf" and os.path.basename(path).startswith("uring")):
+                ours[opened] = [a + b for a, b in zip(ours[opened], did)]
         self.assert_same(ours, {path: did for path, did in theirs.items() if path not in left_out})
 
 
@@ -136,18 +138,18 @@ class Probes(Case):
         return {(by_file(row), row["class"], row["cause"]): (int(row["n"]), int(row["bytes"])) for row in rows}
 
     def causes(self):
-        """What by_cause() should find: in a program a source has one cause. Of a copy the kernel's sums have one side."""
+        """What by_cause() should find: in a program a source has one cause."""
         found = {}
         for (path, source), did in self.account(by_file_and_source).items():
             name = os.path.basename(path)
             cause = {"static": "unattached", "uring-": "uring"}.get(name[:6], "syscall") if source == "bpf" else "shim"
             for cls, at in (("read", 1), ("write", 3)):
-                if did[at] and name not in COPIED:
+                if did[at] and name not in ANOTHER_WAY:
                     found[path, cls, cause] = did[at:at + 2]
         return found
 
     def assert_causes(self, traced):
-        found = {key: did for key, did in self.by_cause(traced).items() if os.path.basename(key[0]) not in COPIED}
+        found = {key: did for key, did in self.by_cause(traced).items() if os.path.basename(key[0]) not in ANOTHER_WAY}
         self.assert_same(found, self.causes())
 
     def coverage(self, traced):
@@ -160,7 +162,7 @@ class Probes(Case):
         """Of each file how much the shim saw, and that nothing is missing."""
         rows = self.coverage(traced)
         for path, (_, reads, bytes_read, writes, bytes_written) in self.account(by_file).items():
-            if os.path.basename(path) in COPIED:
+            if os.path.basename(path) in ANOTHER_WAY:
                 continue
             _, own_reads, own_read, own_writes, own_written = self.account(by_file_and_source).get((path, "shim"), (0,) * 5)
             row = rows[path]

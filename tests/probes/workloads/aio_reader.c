@@ -47,7 +47,7 @@ static void submit(io_context_t context, struct account *a, int fd, bool reads, 
 int main(int argc, char **argv)
 {
 	io_context_t context = NULL;
-	struct account *a, *opened;
+	struct account *a;
 	int r = io_setup(DEPTH, &context), fd;
 
 	CHECK(argc == 3);
@@ -55,10 +55,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "aio_reader: io_setup: %s\n", strerror(-r));
 		return 77;
 	}
-	opened = account_file(argv[1], "aio", ACCOUNT_SHIM);
-	a = account_file(argv[1], "aio", ACCOUNT_BPF);
-	fd = open(opened->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	account_opened(opened, fd);
+	a = account_file(argv[1], "aio", ACCOUNT_SHIM);
+	fd = open(a->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	account_opened(a, fd);
 	account_fill(data, sizeof(data), 0);
 	submit(context, a, fd, false, 0);
 	submit(context, a, fd, true, PIECE / 2);
