@@ -115,17 +115,17 @@ struct cred {
 struct thread_struct {
 	unsigned long fsbase;
 };
-#define THREAD_POINTER(task) BPF_CORE_READ(task, thread.fsbase)
+#define THREAD_POINTER(task) ((task)->thread.fsbase)
 
 struct pt_regs {
 	unsigned long r10, r9, r8, dx, si, di;
 };
-#define WORD1(regs) BPF_CORE_READ(regs, di)
-#define WORD2(regs) BPF_CORE_READ(regs, si)
-#define WORD3(regs) BPF_CORE_READ(regs, dx)
-#define WORD4(regs) BPF_CORE_READ(regs, r10)
-#define WORD5(regs) BPF_CORE_READ(regs, r8)
-#define WORD6(regs) BPF_CORE_READ(regs, r9)
+#define WORD1(regs) ((regs)->di)
+#define WORD2(regs) ((regs)->si)
+#define WORD3(regs) ((regs)->dx)
+#define WORD4(regs) ((regs)->r10)
+#define WORD5(regs) ((regs)->r8)
+#define WORD6(regs) ((regs)->r9)
 /* thread_info.status: a system call of the 32-bit table, whose numbers mean something else */
 #define TS_COMPAT 2u
 #else
@@ -135,17 +135,17 @@ struct uw {
 struct thread_struct {
 	struct uw uw;
 };
-#define THREAD_POINTER(task) BPF_CORE_READ(task, thread.uw.tp_value)
+#define THREAD_POINTER(task) ((task)->thread.uw.tp_value)
 
 struct pt_regs {
 	uint64_t regs[31];
 };
-#define WORD1(r)	     BPF_CORE_READ(r, regs[0])
-#define WORD2(r)	     BPF_CORE_READ(r, regs[1])
-#define WORD3(r)	     BPF_CORE_READ(r, regs[2])
-#define WORD4(r)	     BPF_CORE_READ(r, regs[3])
-#define WORD5(r)	     BPF_CORE_READ(r, regs[4])
-#define WORD6(r)	     BPF_CORE_READ(r, regs[5])
+#define WORD1(r)	     ((r)->regs[0])
+#define WORD2(r)	     ((r)->regs[1])
+#define WORD3(r)	     ((r)->regs[2])
+#define WORD4(r)	     ((r)->regs[3])
+#define WORD5(r)	     ((r)->regs[4])
+#define WORD6(r)	     ((r)->regs[5])
 #endif
 
 struct thread_info {

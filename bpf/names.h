@@ -189,12 +189,12 @@ static inline bool is_file(struct file *file)
 
 static inline struct file *file_at(struct task_struct *self, int32_t fd)
 {
-	struct fdtable *table = BPF_CORE_READ(self, files, fdt);
+	struct fdtable *table = self->files->fdt;
 	struct file *file = NULL;
 
-	if ((uint32_t)fd >= BPF_CORE_READ(table, max_fds))
+	if ((uint32_t)fd >= table->max_fds)
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
 	return file;
 }
 
