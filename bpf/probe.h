@@ -31,7 +31,7 @@
 #define HR_PROBE_FILES	  32768u
 #define HR_PROBE_NAMES	  65536u /* a name is said again when so many have been said since */
 #define HR_PROBE_IMAGES	  16384u
-#define HR_PROBE_REQUESTS 65536u
+#define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
 #define HR_PROBE_TALLIES  16384u
 #define HR_PROBE_BINS	  48u /* durations of 2^47 ns and more share the last bin */

@@ -14,7 +14,6 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, HR_PROBE_REQUESTS);
 	__type(key, uint64_t);
 	__type(value, struct hr_request);
@@ -35,6 +34,8 @@ static inline int submitted(struct io_kiocb *req)
 
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
+	/* Memory of requests is used again: one that was never completed, or not so that we saw it, is not this one. */
+	bpf_map_delete_elem(&requests, &key);
 	call = bpf_map_lookup_elem(&uring, &opcode);
 	if (!call || !call->op)
 		return 0;

@@ -293,6 +293,8 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 	f->turned_ns = now_ns;
 	move_drops(f);
 	prepare(f);
+	if (f->n_sums == 0)
+		return;
 	qsort(f->sums, f->n_sums, sizeof(f->sums[0]), compare);
 	while (waiting < f->n_sums && f->sums[waiting].proc == 0)
 		waiting++;
