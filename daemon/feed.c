@@ -147,7 +147,6 @@ static void take_image(struct hr_feed *f, const struct hr_probe_image *r, size_t
 	if (!img->who)
 		return;
 	memcpy(img->who, r, bytes);
-	img->who_bytes = bytes;
 	img->tgid = r->tgid;
 	img->first_ns = r->now_ns;
 }
@@ -268,6 +267,19 @@ void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 		take_all_sums(f, now_ns);
 }
 
+/* The audit lacks them, and so may all else: processes that are not followed. */
+static void note_missed(struct hr_feed *f)
+{
+	struct hr_probes_missed now;
+	uint64_t all;
+
+	hr_probes_missed(f->probes, &now);
+	all = now.calls + now.processes;
+	if (all > f->missed_noted)
+		hr__drain_note(f->d, HR_LOSS_PROBE_FULL, all - f->missed_noted);
+	f->missed_noted = all;
+}
+
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	uint64_t since_ns = now_ns - f->turned_ns, n = take_records(f);
@@ -279,6 +291,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	else if (since_ns > SUMS_NS || (since_ns > HR_PROBES_TURN_NS && hr_probes_full(f->probes)))
 		hr__feed_sums(f, now_ns);
 	end_due(f, now_ns, all);
+	note_missed(f);
 	return n;
 }
 

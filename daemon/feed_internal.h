@@ -38,7 +38,6 @@ struct feed_image {
 	bool end_due;  /* an END of our own is to be written */
 	char exit[16];
 	struct hr_probe_image *who; /* while it waits; NULL: not known yet */
-	size_t who_bytes;
 	struct hr_probe_op *waiting;
 	uint32_t n_waiting, room_waiting;
 	struct hr_record *slots; /* of this sweep */
@@ -76,9 +75,9 @@ struct hr_feed {
 	uint32_t n_sums, room_sums;
 	struct feed_drop *drops; /* that no sum was found for so far */
 	uint32_t n_drops, room_drops;
+	uint64_t missed_noted;
 	uint64_t turned_ns; /* sums were last taken */
 	uint64_t salt;	    /* of the tokens that we make */
-	uint64_t taken;
 };
 
 /* feed.c: NULL: not known, or no memory to make it */

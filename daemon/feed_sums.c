@@ -65,7 +65,10 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 
 void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r)
 {
-	if (f->n_drops == DROPS_MOST)
+	const struct feed_name *n = hr__feed_name_get(f, r->name);
+
+	/* What it reads of /proc for its hello is left out like anybody's. */
+	if (f->n_drops == DROPS_MOST || (n && !hr__feed_recorded(n)))
 		return;
 	if (f->n_drops == f->room_drops) {
 		uint32_t room = f->room_drops ? f->room_drops * 2 : 64;

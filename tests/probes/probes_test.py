@@ -211,7 +211,7 @@ class Probes(Case):
                 os.kill(pid, signal.SIGCONT)
         traced = harness.Traced(self.folder, store)
         told = int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'"))
-        lost, lost_reads = (int(traced.value(f"SELECT sum(count)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
+        lost, lost_reads = (int(traced.value(f"SELECT coalesce(sum(count), 0)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
                             for what in ("TRUE", f"class = 'read' AND path = '{path}'"))
         self.assertGreater(lost_reads, 0)
         self.assertEqual(told + lost_reads, did)
