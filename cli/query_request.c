@@ -27,7 +27,7 @@ const struct hr_option hr_query_option_table[] = {
     {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet",
      "table json csv parquet"},
     {"output", 'o', "FILE", "write the answer there; needed for parquet", NULL},
-    {"list", OPT_LIST, NULL, "list the named queries", NULL},
+    {"list", OPT_LIST, NULL, "list the named queries (tables: SHOW TABLES, DESCRIBE events)", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
      "print a named query: what it answers, its arguments and its SQL", HR_VALUES_QUERIES},
     {"threads", OPT_THREADS, "N", "use at most N threads (default: all that this process may use)",
