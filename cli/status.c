@@ -210,7 +210,7 @@ static void print_json(const struct status *s, int verdict)
 		hr_json_int(&j, "uid", row->uid);
 		hr_json_bool(&j, "announced", row->announced != 0);
 		hr_json_string(&j, "level", hr_level_name((uint32_t)row->level));
-		hr_json_bool(&j, "probes", row->probes != 0 && row->no_probes[0] == '\0');
+		hr_json_bool(&j, "probes", row->probes != 0);
 		hr_json_string(&j, "no_probes", row->no_probes[0] != '\0' ? row->no_probes : NULL);
 		hr_json_double(&j, "level_for_s", (double)row->level_for_ms / 1000);
 		hr_json_int(&j, "processes", row->processes);

@@ -29,6 +29,7 @@
 #define SESSIONS_MOST 65536u
 #define STREAMS_MOST  16 /* tried, each given up by a daemon before us */
 #define MOUNT_BYTES   (256u << 10)
+#define ROOTS_MOST    256u
 #define PAGE_NAME     "page" /* in the descriptor store */
 
 struct hr_node {
@@ -47,10 +48,16 @@ struct hr_node {
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	struct hr_probes
-	    *probes; /* NULL: none; atomic, as is what follows, while the loader runs */
-	char *probes_error;
+	    *probes;	    /* NULL: none; atomic, as is what follows, while the loader runs */
+	char *probes_error; /* atomic while the loader runs */
 	pthread_t loader;
 	bool loading;
+	pthread_mutex_t roots_lock; /* roots that came before there were probes */
+	struct {
+		pid_t pid;
+		bool quiet;
+	} roots[ROOTS_MOST];
+	uint32_t n_roots;
 	uint64_t last_proc; /* attach and drain thread; atomic */
 	uint64_t instance;  /* of this process: what counts for a picture */
 	bool left_behind;   /* a journal that we cannot read */
@@ -390,7 +397,11 @@ static void *load_probes(void *arg)
 		__atomic_store_n(&n->probes_error, error, __ATOMIC_RELEASE);
 		return NULL;
 	}
-	__atomic_store_n(&n->probes, probes, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&n->roots_lock);
+	n->probes = probes;
+	for (uint32_t i = 0; i < n->n_roots; i++)
+		(void)hr_probes_root(probes, n->roots[i].pid, n->roots[i].quiet);
+	pthread_mutex_unlock(&n->roots_lock);
 	hr_attach_probes(n->attach, probes);
 	hr_drain_probes(n->drain, probes); /* of who came before, too */
 	return NULL;
@@ -422,6 +433,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		return -ENOMEM;
 	n->c = *config;
 	n->page_fd = n->shared_fd = -1;
+	pthread_mutex_init(&n->roots_lock, NULL);
 	hr_clock_init(&n->clock);
 	n->instance = hr_boot_ns();
 	if (!lists_valid(config)) {
@@ -489,10 +501,24 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet)
 {
-	struct hr_probes *probes = __atomic_load_n(&n->probes, __ATOMIC_ACQUIRE);
+	pthread_mutex_lock(&n->roots_lock);
+	if (n->probes) {
+		(void)hr_probes_root(n->probes, pid, quiet);
+	} else if (n->loading && n->n_roots < ROOTS_MOST) {
+		n->roots[n->n_roots].pid = pid;
+		n->roots[n->n_roots++].quiet = quiet;
+	}
+	pthread_mutex_unlock(&n->roots_lock);
+}
 
-	if (probes)
-		(void)hr_probes_root(probes, pid, quiet);
+bool hr_node_probes(struct hr_node *n)
+{
+	bool there;
+
+	pthread_mutex_lock(&n->roots_lock);
+	there = n->probes != NULL;
+	pthread_mutex_unlock(&n->roots_lock);
+	return there;
 }
 
 const char *hr_node_probes_error(const struct hr_node *n)
@@ -633,5 +659,6 @@ void hr_node_free(struct hr_node *n)
 	free(n->journal_path);
 	hr_probes_free(n->probes);
 	free(n->probes_error);
+	pthread_mutex_destroy(&n->roots_lock);
 	free(n);
 }

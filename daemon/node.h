@@ -81,10 +81,11 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
 /* From now on; a level that max_bytes has lowered stays. Any thread. */
 /*
- * Where there are probes by now: the process and what descends from it belong to the job; quiet: not itself (probes.h).
+ * Where there are probes, or will be: the process and what descends from it belong to the job; quiet: not itself (probes.h).
  * hr_node_probes_error: why there are none though they were asked for; NULL: there are, or are on their way, or nobody asked.
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
+bool hr_node_probes(struct hr_node *n); /* there are */
 const char *hr_node_probes_error(const struct hr_node *n);
 
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */

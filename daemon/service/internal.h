@@ -89,7 +89,7 @@ struct job {
 		int store_error;
 		bool connected;
 		char collector[JOB_BYTES];
-		bool probes;	     /* asked for */
+		bool probes;	     /* there are */
 		char no_probes[512]; /* why there are none; "": there are, or nobody asked */
 	} stats;
 	bool resumed;		 /* an earlier service counted some of what it will say first */
@@ -120,6 +120,7 @@ struct asker {
 	uv_poll_t poll;
 	int fd;
 	uint32_t uid;
+	pid_t pid;
 	uint64_t since_ms;
 	struct job *waits; /* for its end */
 	struct job *hopes; /* for its beginning */

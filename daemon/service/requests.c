@@ -282,16 +282,33 @@ static void do_level(struct asker *a, const struct hr_message *m)
 }
 
 /* Handed over: should the job's process hang, it is the asker alone who waits. */
-static void do_live(struct asker *a, const struct hr_message *m)
+static void hand_over(struct asker *a, const struct job *job, const struct hr_message *m)
 {
-	struct job *job = meant(a, m);
-
-	if (!job || !may(a, job))
-		return;
 	if (job->channel < 0 || hr_control_send_fd(job->channel, m, a->fd) < 0)
 		refuse(a, -EBUSY, "the process that records this job does not listen: try again");
 	else
 		asker_leave(a);
+}
+
+static void do_live(struct asker *a, const struct hr_message *m)
+{
+	struct job *job = meant(a, m);
+
+	if (job && may(a, job))
+		hand_over(a, job, m);
+}
+
+/* What the asker starts from now on is the job's, for probes; it is not itself. A user can give away no more than that. */
+static void do_follow(struct asker *a, const struct hr_message *m)
+{
+	struct job *job = meant(a, m);
+	struct hr_message *out = &a->service->out;
+
+	if (!job || !may(a, job))
+		return;
+	hr_message_init(out, "follow");
+	hr_message_add_int(out, "pid", a->pid);
+	hand_over(a, job, out);
 }
 
 static void take(struct asker *a)
@@ -305,6 +322,8 @@ static void take(struct asker *a)
 		do_level(a, m);
 	else if (hr_message_is(m, "live"))
 		do_live(a, m);
+	else if (hr_message_is(m, "follow"))
+		do_follow(a, m);
 	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end") &&
 		 !hr_message_is(m, "killed"))
 		refuse(a, -ENOSYS, "this headraced does not know that request");
@@ -367,8 +386,12 @@ void sv__on_asker(uv_poll_t *poll, int status, int events)
 		close(fd);
 		return;
 	}
-	*a = (struct asker){
-	    .next = s->askers, .service = s, .fd = fd, .uid = peer.uid, .since_ms = sv__now_ms(s)};
+	*a = (struct asker){.next = s->askers,
+			    .service = s,
+			    .fd = fd,
+			    .uid = peer.uid,
+			    .pid = peer.pid,
+			    .since_ms = sv__now_ms(s)};
 	a->poll.data = a;
 	s->askers = a;
 	s->n_askers++;

@@ -87,7 +87,7 @@ static void make_stats(struct worker *w, const char *kind)
 	hr_message_add_int(&w->out, "level", hr_node_level(w->node));
 	hr_message_add_int(&w->out, "store_error", s.store_error);
 	hr_message_add_int(&w->out, "counters_only", s.counters_only);
-	hr_message_add_int(&w->out, "probes", w->config.node.probes);
+	hr_message_add_int(&w->out, "probes", hr_node_probes(w->node));
 	if (hr_node_probes_error(w->node))
 		hr_message_add(&w->out, "no_probes", hr_node_probes_error(w->node));
 	add_uplink(w);
@@ -183,6 +183,19 @@ static void take_end(struct worker *w)
 	uv_timer_start(&w->tick, on_tick, 0, ENDING_MS);
 }
 
+/* A message that brings a connection is answered there. */
+static void take_asker(struct worker *w, int fd)
+{
+	if (!hr_message_is(&w->in, "follow")) {
+		hr_live_link_take(&w->live, w->node, &w->in, fd);
+		return;
+	}
+	hr_node_root(w->node, (pid_t)hr_message_get_int(&w->in, "pid", 0), true);
+	hr_message_init(&w->out, "over");
+	hr_control_send(fd, &w->out);
+	close(fd);
+}
+
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
 	struct worker *w = poll->data;
@@ -190,8 +203,8 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &w->in, &asker);
 
 	(void)events;
-	if (r == 0 && asker >= 0) /* the one message that brings a connection: `live` */
-		hr_live_link_take(&w->live, w->node, &w->in, asker);
+	if (r == 0 && asker >= 0)
+		take_asker(w, asker);
 	else if (asker >= 0)
 		close(asker);
 	if (r == -EAGAIN || r == -EBADMSG)

@@ -7,7 +7,7 @@
  *
  *      where                              what
  *      srun, sbatch, salloc               the option is checked; the prolog hears of the level (SPANK_HEADRACE_LEVEL)
- *      slurmstepd, as the user            headraced hears of it, too: the job may have begun before this step
+ *      slurmstepd, as the user            headraced hears of it, too: the job may have begun before this step; probes follow what it starts
  *      a task, as the user, before exec   LD_PRELOAD and HEADRACE of its environment
  *      its end                            headraced hears that a signal has ended the job's script: the epilog does not
  *
@@ -154,9 +154,12 @@ static void tell(spank_t sp, const char *socket, const char *kind, int level)
 /* As the job's owner, once for a step on each of its nodes: there is no task yet. */
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
+	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
+
 	if (chosen == COUNTERS || chosen == TRACE)
-		tell(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL), "level",
-		     chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+		tell(sp, control, "level", chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+	if (chosen != OFF) /* we start its tasks: probes see those that no shim is in */
+		tell(sp, control, "follow", 0);
 	return 0;
 }
 

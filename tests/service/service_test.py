@@ -360,6 +360,27 @@ class Restarts(Service):
         self.assertEqual(self.query("SELECT job, state FROM jobs ORDER BY job")[0],
                          [{"job": "620", "state": "killed"}, {"job": "621", "state": "failed"}])
 
+    def test_followed_by_probes(self):
+        """A static program of which no ancestor has a shim: its starter has asked for it, as Slurm's plugin does."""
+        checks = json.loads(self.headrace("doctor", "--json").stdout)["checks"]
+        health = next(check for check in checks if check["name"] == "probes")
+        if health["health"] != "ok":
+            self.skipTest(health["found"])
+        self.manage("--level", "trace", "--probes", "on")
+        self.begin("630")
+        self.wait_for("probes", lambda: self.job("630")["probes"])
+        path = os.path.join(self.data, "read")
+        with open(path, "wb") as f:
+            f.write(bytes(5 * 4096))
+        starter = ("import socket, subprocess, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); "
+                   "s.send(b'follow\\njob=630\\n'); assert s.recv(100) == b'over\\n'; "
+                   "subprocess.run(['/bin/busybox', 'dd', 'bs=4096', 'of=/dev/null', f'if={sys.argv[2]}'], check=True, stderr=subprocess.DEVNULL)")
+        subprocess.run(["/usr/bin/python3", "-c", starter, f"{self.manager.run}/control.sock", path], check=True)
+        self.end("630")
+        rows, _ = self.query("SELECT source, op, count(*) AS n, sum(bytes)::BIGINT AS bytes FROM events "
+                             f"WHERE path = '{path}' AND class = 'read' GROUP BY ALL")
+        self.assertEqual(rows, [{"source": "bpf", "op": "read", "n": 6, "bytes": 5 * 4096}])
+
     def test_memory_that_systemd_has_lost(self):
         """Of one of two processes: what it did until then is there, and a row says that it was left."""
         self.manage("--level", "trace")
