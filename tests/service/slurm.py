@@ -132,11 +132,11 @@ class Cluster:
                 return
         raise RuntimeError("headrace-collector does not listen")
 
-    def start_service(self, node):
+    def start_service(self, node, *options):
         shutil.rmtree(f"{self.dir}/{node}/run", ignore_errors=True)
         if os.path.exists(f"{self.dir}/{node}/notify"):
             os.unlink(f"{self.dir}/{node}/notify")
-        manager = Manager(f"{self.dir}/{node}", "--node", node, "--level", "trace", "--collectors", self.collector, "--idle-end", "1s",
+        manager = Manager(f"{self.dir}/{node}", "--node", node, "--level", "trace", "--collectors", self.collector, "--idle-end", "1s", *options,
                           environment=harness.clean_environment())
         self.managers[node] = manager
         manager.start()

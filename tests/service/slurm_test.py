@@ -280,6 +280,27 @@ class Slurm(unittest.TestCase):
         self.assertEqual(sorted((r["pid"], r["rank"], r["restart"], r["exit"]) for r in rows), sorted(ends))
         self.assertEqual(notes, [])
 
+    def test_probes(self):
+        """A static program that srun starts itself: no shim is in it, nor in what it descends from."""
+        if not os.path.exists(slurm.SPANK):
+            self.skipTest("libslurm-dev is not installed")
+        checks = json.loads(subprocess.run([harness.HEADRACE, "doctor", "--json"], stdout=subprocess.PIPE, check=False).stdout)["checks"]
+        health = next(check for check in checks if check["name"] == "probes")
+        if health["health"] != "ok":
+            self.skipTest(health["found"])
+        path = f"{self.data}/read"
+        with open(path, "wb") as f:
+            f.write(bytes(5 * 4096))
+        self.cluster.managers["n4"].close()
+        self.cluster.start_service("n4", "--probes", "on")
+        self.addCleanup(self.cluster.start_service, "n4")
+        self.addCleanup(lambda: self.cluster.managers["n4"].close())
+        job = self.cluster.submit(f"sleep 2\nsrun /bin/busybox dd bs=4096 of=/dev/null if={path}", "-w", "n4")  # 2 s: probes are loaded meanwhile
+        self.cluster.finish(job)
+        rows, _ = self.query(f"SELECT source, rank, op, count(*) AS n, sum(bytes)::BIGINT AS bytes FROM events "
+                             f"WHERE path = '{path}' AND class = 'read' GROUP BY ALL", job)
+        self.assertEqual(rows, [{"source": "bpf", "rank": 0, "op": "read", "n": 6, "bytes": 5 * 4096}])
+
     def test_no_daemon(self):
         """On one of two nodes: the job runs as ever, and an answer says whose operations are not in it."""
         self.cluster.managers["n4"].close()
