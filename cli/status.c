@@ -52,7 +52,8 @@ const struct hr_option hr_status_option_table[] = {
 	X(connected)
 
 struct job_row {
-	char id[256], name[256], state[16], policy[16], collector[256], no_probes[512];
+	char id[256], name[256], state[16], policy[16], collector[256], no_probes[512],
+	    failing[512];
 #define FIELD(field) int64_t field;
 	JOB_NUMBERS(FIELD)
 #undef FIELD
@@ -83,6 +84,7 @@ static void take_job(struct status *s, const struct hr_message *m)
 	hr_message_get(m, "name", row->name, sizeof(row->name));
 	hr_message_get(m, "state", row->state, sizeof(row->state));
 	hr_message_get(m, "policy", row->policy, sizeof(row->policy));
+	hr_message_get(m, "failing", row->failing, sizeof(row->failing));
 	hr_message_get(m, "no_probes", row->no_probes, sizeof(row->no_probes));
 	hr_message_get(m, "collector", row->collector, sizeof(row->collector));
 #define TAKE(field) row->field = hr_message_get_int(m, #field, 0);
@@ -114,6 +116,7 @@ static int judge(const struct status *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->jobs[i].lost > 0 || s->jobs[i].refused > 0 || s->jobs[i].store_error < 0 ||
+		    s->jobs[i].failing[0] != '\0' ||
 		    (s->collectors[0] != '\0' && !s->jobs[i].connected &&
 		     strcmp(s->jobs[i].state, "running") == 0))
 			return STATUS_DEGRADED;
@@ -147,6 +150,8 @@ static void print_job(const struct job_row *j)
 	if (j->level_for_ms > 0)
 		printf("    level %s for another %s\n", hr_level_name((uint32_t)j->level),
 		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
+	if (j->failing[0] != '\0')
+		printf("    not recorded: its process failed: %s\n", j->failing);
 	if (j->no_probes[0] != '\0')
 		printf("    without probes: %s\n", j->no_probes);
 	if (j->store_error < 0)
@@ -205,6 +210,7 @@ static void print_json(const struct status *s, int verdict)
 		hr_json_string(&j, "job", row->id);
 		hr_json_string(&j, "name", row->name[0] != '\0' ? row->name : NULL);
 		hr_json_string(&j, "state", row->state);
+		hr_json_string(&j, "failing", row->failing[0] != '\0' ? row->failing : NULL);
 		hr_json_string(&j, "policy", row->policy);
 		hr_json_int(&j, "attempt", row->attempt);
 		hr_json_int(&j, "uid", row->uid);

@@ -12,9 +12,12 @@
 #include <unistd.h>
 
 #include "collector/segments.h"
+#include "common/now.h"
 
 #define NEW_FILE "paper.new"
 #define SEGMENTS 64u /* about so many make up the limit */
+#define BUSY_MS	 5000u
+#define LOOK_US	 10000u
 
 /* ---- the folder -------------------------------------------------------------------------------- */
 
@@ -228,7 +231,8 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	return 0;
 }
 
-int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
+static int try_open_stream(struct hr_spool *s, const struct hr_stream_id *id,
+			   struct hr_writer **ret)
 {
 	int lock = -1, r = hr_spool_lock(s, &lock);
 
@@ -236,6 +240,17 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 		return r;
 	r = open_stream(s, id, ret);
 	close(lock);
+	return r;
+}
+
+int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
+{
+	uint64_t until = hr_now_ms(CLOCK_MONOTONIC) + BUSY_MS;
+	int r;
+
+	/* A killed writer has the stream until the kernel has freed its memory. */
+	while ((r = try_open_stream(s, id, ret)) == -EBUSY && hr_now_ms(CLOCK_MONOTONIC) < until)
+		usleep(LOOK_US);
 	if (r)
 		return r;
 	pthread_mutex_lock(&s->lock);

@@ -48,7 +48,7 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 /* For streams that are made from now on: "tcp://A,tcp://B". -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
-/* As hr_writer_open, with the spool's size of segments and the stream's secret. */
+/* As hr_writer_open, with the spool's size of segments and the stream's secret. Waits some seconds for another writer's end. */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
 /*

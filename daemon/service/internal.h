@@ -16,6 +16,7 @@
 #include "daemon/private.h"
 #include "daemon/service/config.h"
 #include "daemon/service/policy.h"
+#include "daemon/service/worker.h"
 #include "net/metrics.h"
 #include "proto/abi.h"
 
@@ -49,7 +50,8 @@ enum job_state {
 	JOB_RUNNING,
 	JOB_ENDING,
 	JOB_DRAINING,
-	JOB_OFF, /* known, and not recorded: it has no worker */
+	JOB_FAILING, /* its worker cannot go on; another is tried in a while, and at its end */
+	JOB_OFF,     /* known, and not recorded: it has no worker */
 	JOB_STATES
 };
 
@@ -78,6 +80,10 @@ struct job {
 	struct hr_kept kept;
 	unsigned restarts;
 	uint64_t restarted_ms;
+	bool recorded; /* some worker was ready once: it is not given up before its end */
+	char why[HR_WORKER_WHY_BYTES]; /* its worker failed; "": it has not, or another goes on */
+	uint64_t failed_ms;	       /* since when; 0: it has not, or another goes on */
+	uint64_t retry_ms;
 	/* what it said last */
 	struct counts counts;
 	struct {
@@ -192,11 +198,16 @@ void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms);
 /* A signal has ended its script. */
 void sv__job_killed(struct job *job);
 void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
-void sv__job_forget(struct job *job); /* its worker is gone for good */
+/* Its worker is gone for good. NULL: it has ended as it should; else what is to be said to who waits for that. */
+void sv__job_forget(struct job *job, const char *error);
 void sv__jobs_tick(struct service *s);
 
 /* workers.c */
 int sv__worker_start(struct job *job);
+/* The worker is gone, or could not be started, for this reason: the job is tried again, or (at its end) forgotten. */
+void sv__worker_failed(struct job *job, const char *why);
+/* Of a job that is failing: another worker. The job may be forgotten then. */
+void sv__worker_retry(struct job *job);
 void sv__workers_reap(struct service *s);
 /* Its worker is ready: what was said meanwhile. */
 void sv__job_ready(struct job *job);
@@ -223,7 +234,7 @@ void sv__guests_resume(struct service *s);
 void sv__on_asker(uv_poll_t *poll, int status, int events);
 void sv__askers_told(struct job *job,
 		     const struct hr_message *m); /* who waits for this job's end */
-void sv__askers_done(struct job *job);
+void sv__askers_done(struct job *job, const char *error);
 /* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
 void sv__askers_begun(struct job *job, const char *error);
 void sv__askers_tick(struct service *s);

@@ -35,8 +35,8 @@ struct job *sv__job_find(struct service *s, const char *id, int64_t attempt)
 
 const char *sv__job_state(enum job_state state)
 {
-	static const char *const names[JOB_STATES] = {"starting", "running", "ending", "draining",
-						      "off"};
+	static const char *const names[JOB_STATES] = {"starting", "running", "ending",
+						      "draining", "failing", "off"};
 
 	return names[state];
 }
@@ -372,7 +372,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		  config.node.id.attempt);
 	if (job) {
 		job->key = named.key;
-		job->resumed = true;
+		job->resumed = job->recorded = true;
 		job->registered = config.registered;
 		job->killed = config.killed;
 		snprintf(job->name, sizeof(job->name), "%s",
@@ -382,11 +382,11 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
 		r = start(job);
-		if (r == 0 && config.end_state)
+		hr_log(HR_LOG_INFO, "job %s goes on, with %zu descriptors", job->id, job->kept.n);
+		if (r < 0)
+			sv__worker_failed(job, strerrordesc_np(-r));
+		if (config.end_state)
 			sv__job_end(job, config.end_state, 0, IDLE_DRAIN_MS);
-		hr_log(r < 0 ? HR_LOG_ERROR : HR_LOG_INFO,
-		       "job %s goes on, with %zu descriptors%s%s", job->id, job->kept.n,
-		       r < 0 ? ": " : "", r < 0 ? strerrordesc_np(-r) : "");
 	}
 	hr_private_config_done(&config);
 }
@@ -451,11 +451,15 @@ void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_
 	job->linger_ms = linger_ms;
 	job->drain_ms = drain_ms;
 	if (job->state == JOB_OFF) {
-		sv__job_forget(job);
+		sv__job_forget(job, NULL);
 		return;
 	}
 	if (!noted)
 		note(job);
+	if (job->state == JOB_FAILING) {
+		sv__worker_retry(job);
+		return;
+	}
 	if (job->state == JOB_STARTING) /* when it is ready */
 		return;
 	tell_refused(job);
@@ -486,13 +490,16 @@ void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms)
 void sv__job_ready(struct job *job)
 {
 	job->state = JOB_RUNNING;
+	job->recorded = true;
+	job->failed_ms = 0;
+	job->why[0] = '\0';
 	sv__askers_begun(job, NULL);
 	tell_level(job);
 	if (job->end_state[0] != '\0')
 		tell_end(job);
 }
 
-void sv__job_forget(struct job *job)
+void sv__job_forget(struct job *job, const char *error)
 {
 	char path[SERVICE_PATH], prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
 
@@ -506,7 +513,7 @@ void sv__job_forget(struct job *job)
 	unlink(path);
 	sv__askers_begun(
 	    job, "it is not recorded: its process has ended, the log of headraced says why");
-	sv__askers_done(job);
+	sv__askers_done(job, error);
 	hr_log(HR_LOG_INFO,
 	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
 	       job->id, job->counts.events, job->stats.unsent_frames);
@@ -522,8 +529,10 @@ void sv__jobs_tick(struct service *s)
 		tell_refused(job);
 		if (job->level_until_ms != 0 && now >= job->level_until_ms)
 			sv__job_level(job, job->level_base, 0);
-		if (!job->registered && job->state == JOB_RUNNING && job->idle_since_ms != 0 &&
-		    now - job->idle_since_ms >= s->c->idle_end_ms)
+		if (!job->registered && (job->state == JOB_RUNNING || job->state == JOB_FAILING) &&
+		    job->idle_since_ms != 0 && now - job->idle_since_ms >= s->c->idle_end_ms)
 			sv__job_end(job, "ended", IDLE_LINGER_MS, IDLE_DRAIN_MS);
+		else if (job->state == JOB_FAILING && now >= job->retry_ms)
+			sv__worker_retry(job);
 	}
 }

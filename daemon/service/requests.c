@@ -56,11 +56,15 @@ void sv__askers_told(struct job *job, const struct hr_message *m)
 			hr_control_send(a->fd, m);
 }
 
-void sv__askers_done(struct job *job)
+void sv__askers_done(struct job *job, const char *error)
 {
 	for (struct asker *a = job->service->askers, *next; a; a = next) {
 		next = a->next;
-		if (a->waits == job)
+		if (a->waits != job)
+			continue;
+		if (error)
+			refuse(a, -EIO, error);
+		else
 			over(a);
 	}
 }
@@ -126,6 +130,7 @@ static void add_job(struct hr_message *m, const struct job *job)
 	hr_message_add_int(m, "unsent_frames", (int64_t)job->stats.unsent_frames);
 	hr_message_add_int(m, "unsent_ms", (int64_t)job->stats.unsent_ms);
 	hr_message_add_int(m, "connected", job->stats.connected);
+	hr_message_add(m, "failing", job->why);
 	hr_message_add_int(m, "probes", job->stats.probes);
 	hr_message_add(m, "no_probes", job->stats.no_probes);
 	hr_message_add(m, "collector", job->stats.collector);

@@ -268,10 +268,10 @@ static int open_privacy(struct worker *w)
 static void say_failed(struct worker *w, const char *why)
 {
 	const char *job = w->config.node.id.job ? w->config.node.id.job : "?";
-	char text[1024];
+	char text[HR_WORKER_WHY_BYTES];
 
-	snprintf(text, sizeof(text), "job %s: %s", job, why);
-	hr_log(HR_LOG_ERROR, "%s", text);
+	snprintf(text, sizeof(text), "%s", why);
+	hr_log(HR_LOG_ERROR, "job %s: %s", job, text);
 	hr_message_init(&w->out, "failed");
 	hr_message_add(&w->out, "text", text);
 	hr_control_send(w->channel_fd, &w->out);

@@ -22,7 +22,8 @@
 #ifndef HEADRACE_DAEMON_SERVICE_WORKER_H
 #define HEADRACE_DAEMON_SERVICE_WORKER_H
 
-#define HR_WORKER_PAUSED 75
+#define HR_WORKER_PAUSED    75
+#define HR_WORKER_WHY_BYTES 512u /* of what `failed` says */
 
 /* Serves until the job is over; connections come through door_fd. Returns the exit status; failures go to standard error. */
 int hr_service_worker(int config_fd, int channel_fd, int door_fd);

@@ -13,15 +13,16 @@
 
 #include "common/log.h"
 #include "common/now.h"
+#include "common/text.h"
 #include "daemon/fdstore.h"
 #include "daemon/hello.h"
 #include "daemon/passfd.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
 
-#define RESTARTS_MOST 5u /* of a worker, within RESTARTS_MS */
-#define RESTARTS_MS   10000u
-#define PAUSE_MS      5000 /* for flushing; then they are killed, which loses nothing either */
+#define RESTARTS_MOST 5u     /* of a worker, within RESTARTS_MS */
+#define RESTARTS_MS   10000u /* after which a job that is failing has another try, too */
+#define PAUSE_MS      5000   /* for flushing; then they are killed, which loses nothing either */
 
 /* ---- what they say ---------------------------------------------------------------------------------- */
 
@@ -75,13 +76,14 @@ static void take_stats(struct job *job, const struct hr_message *m)
 
 static void take_message(struct job *job, const struct hr_message *m)
 {
-	char text[1024];
+	char text[JOB_BYTES + sizeof(job->why) + 16];
 
 	if (hr_message_is(m, "stats")) {
 		take_stats(job, m);
 	} else if (hr_message_is(m, "failed")) {
-		if (hr_message_get(m, "text", text, sizeof(text)) == 0)
-			sv__askers_begun(job, text);
+		hr_message_get(m, "text", job->why, sizeof(job->why));
+		snprintf(text, sizeof(text), "job %s: %s", job->id, job->why);
+		sv__askers_begun(job, text);
 	} else if (hr_message_is(m, "ended")) {
 		take_stats(job, m);
 		job->state = JOB_DRAINING;
@@ -285,10 +287,73 @@ static bool restarts_used_up(struct job *job)
 	return ++job->restarts > RESTARTS_MOST;
 }
 
+/* Its journal stays, for who sends the spool or asks it. */
+static void give_up(struct job *job)
+{
+	char text[sizeof(job->why) + 256];
+	int n = snprintf(text, sizeof(text), "its process failed: %s", job->why);
+
+	if (job->recorded)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			 ": nothing is recorded of the last %s; what was before is in the spool",
+			 hr_text_duration((sv__now_ms(job->service) - job->failed_ms) * 1000000).s);
+	hr_log(HR_LOG_ERROR, "job %s: %s", job->id, text);
+	sv__job_forget(job, text);
+}
+
+void sv__worker_failed(struct job *job, const char *why)
+{
+	uint64_t now = sv__now_ms(job->service);
+
+	if (why != job->why)
+		snprintf(job->why, sizeof(job->why), "%s", why);
+	if (job->failed_ms == 0)
+		job->failed_ms = now;
+	if (!job->recorded || job->end_state[0] != '\0') {
+		give_up(job);
+		return;
+	}
+	hr_log(HR_LOG_ERROR, "job %s is not recorded: its process failed: %s; another try in %u s",
+	       job->id, job->why, RESTARTS_MS / 1000);
+	job->state = JOB_FAILING;
+	job->retry_ms = now + RESTARTS_MS;
+	if (job->idle_since_ms == 0)
+		job->idle_since_ms = now;
+}
+
+static void start_again(struct job *job)
+{
+	int r = sv__worker_start(job);
+
+	if (r < 0)
+		sv__worker_failed(job, strerrordesc_np(-r));
+}
+
+void sv__worker_retry(struct job *job)
+{
+	job->restarts = 0;
+	start_again(job);
+}
+
+static void killed(struct job *job, int signum)
+{
+	char why[64];
+
+	snprintf(why, sizeof(why), "it was killed by signal %d", signum);
+	if (restarts_used_up(job)) {
+		sv__worker_failed(job, why);
+		return;
+	}
+	hr_log(HR_LOG_WARNING, "job %s: its process was killed by signal %d: another goes on",
+	       job->id, signum);
+	job->service->restarts++;
+	start_again(job);
+}
+
 static void ended(struct job *job, int status)
 {
 	struct service *s = job->service;
-	bool killed = WIFSIGNALED(status);
+	char why[64];
 
 	while (read_notice(s))
 		; /* what it said before */
@@ -297,20 +362,13 @@ static void ended(struct job *job, int status)
 	forget_process(job);
 	if (s->stopping)
 		return;
-	if (killed && !restarts_used_up(job)) {
-		hr_log(HR_LOG_WARNING,
-		       "job %s: its process was killed by signal %d: another goes on", job->id,
-		       WTERMSIG(status));
-		s->restarts++;
-		if (sv__worker_start(job) == 0)
-			return;
-	}
-	if (killed || WEXITSTATUS(status) != 0)
-		hr_log(HR_LOG_ERROR,
-		       "job %s is not recorded any more: its process ended with %s %d", job->id,
-		       killed ? "signal" : "status",
-		       killed ? WTERMSIG(status) : WEXITSTATUS(status));
-	sv__job_forget(job);
+	snprintf(why, sizeof(why), "it ended with status %d", WEXITSTATUS(status));
+	if (WIFSIGNALED(status))
+		killed(job, WTERMSIG(status));
+	else if (WEXITSTATUS(status) == 0)
+		sv__job_forget(job, NULL);
+	else
+		sv__worker_failed(job, job->why[0] != '\0' ? job->why : why);
 }
 
 void sv__workers_reap(struct service *s)

@@ -5,6 +5,8 @@
 Counts are held against the generator's own. systemd's part is played by manager.py.
 """
 
+import fcntl
+import glob
 import json
 import os
 import shutil
@@ -317,6 +319,61 @@ class Restarts(Service):
             self.manager.start()
 
         self.mid_run(kill)
+
+    def held_stream(self):
+        """The lock of the one stream, whose headraced is gone: as if that had much memory to free."""
+        lock = os.open(glob.glob(f"{self.manager.spool}/jobs/*/*/lock")[0], os.O_RDWR)
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        return lock
+
+    def test_a_stream_that_the_killed_one_still_has(self):
+        self.manage("--level", "trace")
+        self.begin("530")
+        done = [self.generated(self.generate("530"))]
+        self.manager.kill()
+        lock = self.held_stream()
+        self.manager.start()
+        time.sleep(0.5)
+        self.assertEqual(self.job("530")["state"], "starting")
+        os.close(lock)
+        done.append(self.generated(self.generate("530")))
+        self.end("530", "--linger", "5s")
+        self.assert_recorded("530", done)
+
+    def failing(self, job):
+        """A job whose process was killed more often than it is started again at once."""
+        self.manage("--level", "trace")
+        self.begin(job)
+        done = self.generated(self.generate(job))
+        while self.job(job)["state"] != "failing":
+            for pid in self.manager.workers():
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+        self.assertEqual(self.status()["status"], "degraded")
+        self.assertEqual(self.job(job)["failing"], "it was killed by signal 9")
+        return done
+
+    def test_killed_too_often(self):
+        """The job stays, and has one more try at its end: with what came meanwhile."""
+        done = self.failing("540")
+        late = self.generated(self.generate("540"))
+        self.end("540", "--linger", "5s")
+        self.assert_recorded("540", [done, late])
+
+    def test_not_recorded_to_its_end(self):
+        """The epilog hears why; what was recorded before is there."""
+        done = self.failing("550")
+        os.rename(f"{self.manager.spool}/jobs", f"{self.dir}/away")
+        with open(f"{self.manager.spool}/jobs", "w", encoding="ascii"):
+            pass
+        said = self.ask("job", "end", "--job", "550")
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stderr, "^headrace: headraced: its process failed: .+: nothing is recorded of the last .+ is in the spool\n$")
+        self.assertEqual((self.status()["jobs"], os.listdir(f"{self.manager.run}/jobs")), ([], []))
+        os.unlink(f"{self.manager.spool}/jobs")
+        os.rename(f"{self.dir}/away", f"{self.manager.spool}/jobs")
+        self.assert_recorded("550", [done])
+        self.assertEqual(self.query("SELECT state FROM jobs")[0], [{"state": "killed"}])
 
     def born_meanwhile(self, end):
         """Short processes that come while the service is restarted: each is there, and whole. (Without patience: storm_test.py.)"""
