@@ -119,13 +119,14 @@ def kill(pid):
 
 
 def wait_dead(pid):
-    """Until it is a zombie, or gone."""
+    """Until it is a zombie, or gone, and all its threads: the last one to go closes files, when it has freed the memory."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
             with open(f"/proc/{pid}/stat", "rb") as f:
-                if f.read().rpartition(b") ")[2][:1] in b"ZX":
-                    return
+                words = f.read().rpartition(b") ")[2].split()
+            if words[0] in (b"Z", b"X") and int(words[17]) <= 1:
+                return
         except OSError:
             return
         time.sleep(0.001)

@@ -274,11 +274,13 @@ class Kill(harness.Case):
         time.sleep(1.5)
         at_least = self.reads_done()
         time.sleep(1)
+        with open(os.path.join(group, "cgroup.procs"), encoding="ascii") as f:
+            pids = [int(pid) for pid in f]
         with open(os.path.join(group, "cgroup.kill"), "w", encoding="utf-8") as f:
             f.write("1")
         process.wait(timeout=20)
-        self.wait_no_daemon()
-        time.sleep(0.2)
+        for pid in pids:
+            harness.wait_dead(pid)
         rows, said = self.query("SELECT count(*) AS n FROM events WHERE op = 'pread' OR op = 'pread64'")
         self.assertGreaterEqual(int(rows[0]["n"]), at_least, said)
         self.assertLessEqual(int(rows[0]["n"]), self.reads_done() + 1)

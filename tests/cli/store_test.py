@@ -187,7 +187,8 @@ class FullDisk(harness.Case):
         self.assertEqual(self.assert_all_accounted_for(done), 0)
 
     def test_max_size(self):
-        done = self.run_it("--max-size", "32K", "--", harness.GENERATOR, self.data, "300", "1000")
+        patience = {"HEADRACE_ON_FULL": "wait:20000"}  # with a daemon under TSan on a busy machine, too
+        done = self.run_it("--max-size", "32K", "--", harness.GENERATOR, self.data, "300", "1000", env=patience)
         summary = self.summary()
         self.assert_totals(json.loads(done.stdout), summary)  # totals stay complete
         self.assertTrue(summary["missing"]["counters_only"])
