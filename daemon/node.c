@@ -42,26 +42,26 @@ struct hr_node {
 	struct hr_engine *engine;
 	struct hr_appender *appender;
 	struct hr_node_page *page;
-	int page_fd;	/* in the descriptor store, too: the next daemon goes on with it */
-	int shared_fd;	/* of the same page, for clients */
-	bool page_kept; /* it is the page of the daemon before this one */
+	int page_fd;   /* in the descriptor store, too: the next daemon goes on with it */
+	int shared_fd; /* of the same page, for clients */
 	struct hr_drain *drain;
 	struct hr_attach *attach;
-	struct hr_probes
-	    *probes;	    /* NULL: none; atomic, as is what follows, while the loader runs */
-	char *probes_error; /* atomic while the loader runs */
+	/* probes; the loader stores the first under roots_lock, the second atomically */
+	struct hr_probes *probes; /* NULL: none, or none yet */
+	char *probes_error;
 	pthread_t loader;
-	bool loading;
-	pthread_mutex_t roots_lock; /* roots that came before there were probes */
-	struct {
+	pthread_mutex_t roots_lock;
+	struct root {
 		pid_t pid;
 		bool quiet;
-	} roots[ROOTS_MOST];
+	} roots[ROOTS_MOST]; /* that came before there were probes */
+	uint64_t last_proc;  /* attach and drain thread; atomic */
+	uint64_t instance;   /* of this process: what counts for a picture */
+	uint64_t orphans;    /* sessions that a journal knows which we cannot read */
 	uint32_t n_roots;
-	uint64_t last_proc; /* attach and drain thread; atomic */
-	uint64_t instance;  /* of this process: what counts for a picture */
-	bool left_behind;   /* a journal that we cannot read */
-	uint64_t orphans;   /* sessions that it knows */
+	bool loading;
+	bool page_kept;	  /* it is the page of the daemon before this one */
+	bool left_behind; /* a journal that we cannot read */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
 };
@@ -505,8 +505,7 @@ void hr_node_root(struct hr_node *n, pid_t pid, bool quiet)
 	if (n->probes) {
 		(void)hr_probes_root(n->probes, pid, quiet);
 	} else if (n->loading && n->n_roots < ROOTS_MOST) {
-		n->roots[n->n_roots].pid = pid;
-		n->roots[n->n_roots++].quiet = quiet;
+		n->roots[n->n_roots++] = (struct root){pid, quiet};
 	}
 	pthread_mutex_unlock(&n->roots_lock);
 }
