@@ -14,6 +14,9 @@
 #define WAITING_MOST 4096u		  /* operations of one image */
 #define HELD_MOST    65536u
 #define FORGET_NS    UINT64_C(5000000000) /* sums of what has ended may come so late */
+#define CLOCK_SLACK_NS                                                                             \
+	UINT64_C(                                                                                  \
+	    2000) /* between the clock of the kernel and the ticks of a shim, as we convert them */
 
 /* ---- images ------------------------------------------------------------------------------------------- */
 
@@ -74,7 +77,7 @@ static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
 {
 	const struct hr_probed *p = &img->probed;
-	uint64_t ticks = hr__feed_ticks(f, r->start_ns);
+	uint64_t ticks = hr__feed_ticks(f, r->start_ns + CLOCK_SLACK_NS);
 
 	return p->began_ticks && ticks >= p->began_ticks && ticks <= p->covered_ticks &&
 	       (p->offered || (int32_t)r->tid == p->tid);
@@ -248,7 +251,7 @@ static void take_all_sums(struct hr_feed *f, uint64_t now_ns)
 	hr__feed_sums(f, now_ns);
 }
 
-static uint64_t take_records(struct hr_feed *f)
+uint64_t hr__feed_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n;
 
@@ -261,7 +264,7 @@ static uint64_t take_records(struct hr_feed *f)
 
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 {
-	take_records(f);
+	hr__feed_records(f);
 	look_after(f, now_ns, false);
 	if (f->d->level != HR_LEVEL_TRACE)
 		take_all_sums(f, now_ns);
@@ -282,7 +285,7 @@ static void note_missed(struct hr_feed *f)
 
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 {
-	uint64_t since_ns = now_ns - f->turned_ns, n = take_records(f);
+	uint64_t since_ns = now_ns - f->turned_ns, n = hr__feed_records(f);
 
 	hr_probes_events(f->probes, f->d->level == HR_LEVEL_TRACE);
 	look_after(f, now_ns, all);

@@ -83,6 +83,9 @@ struct hr_feed {
 /* feed.c: NULL: not known, or no memory to make it */
 struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 
+/* feed.c: takes what lies in the buffer; returns how many records that were */
+uint64_t hr__feed_records(struct hr_feed *f);
+
 /* feed_sums.c: turns the sides, and writes what can be written */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
 void hr__feed_sums_done(struct hr_feed *f);

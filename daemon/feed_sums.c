@@ -293,6 +293,7 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 	uint32_t waiting = 0, at;
 
 	hr_probes_sums(f->probes, summed, tallied, f);
+	hr__feed_records(f); /* the names of what was added up just now were said before */
 	f->turned_ns = now_ns;
 	move_drops(f);
 	prepare(f);
