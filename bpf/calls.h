@@ -214,7 +214,7 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 	t->fd = -1;
 	if (file) {
 		t->fd = ret;
-		if (t->name)
+		if (is_told(t->name))
 			keep_name(file, t->name);
 		else
 			t->name = name_of(self, t->image, file);
@@ -324,9 +324,11 @@ static __always_inline void tell(const struct hr_probe_task *t, const struct hr_
 	bool settled =
 	    image && (image->covered || t->start_ns - image->born_ns > HR_PROBE_YOUNG_NS);
 
-	if (!events && settled && !t->name2 && add_tally(t, dur_ns, ret, kind))
+	if (!events && settled && !t->name2 && t->name != HR_PROBE_UNTOLD &&
+	    add_tally(t, dur_ns, ret, kind))
 		return;
-	if (!say_op(t, tid, dur_ns, ret, kind))
+	if (t->name == HR_PROBE_UNTOLD || t->name2 == HR_PROBE_UNTOLD ||
+	    !say_op(t, tid, dur_ns, ret, kind))
 		key.kind = HR_SUM_LOST;
 	add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
 }

@@ -128,7 +128,7 @@ static inline void name_inode(struct hr_probe_name *head, struct file *file)
 
 /*
  * Says a new name. file: NULL for a path that was only spoken of. given: address of the path in the process, 0: none; from: where
- * it starts when it is relative. Returns the name's number, 0: no room.
+ * it starts when it is relative. Returns the name's number, 0: it has none, HR_PROBE_UNTOLD: no room.
  */
 static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uint64_t image,
 						   struct file *file, struct path *from,
@@ -167,7 +167,7 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 	t->head.name = __sync_fetch_and_add(&last_name, 1) + 1;
 	all = sizeof(t->head) + walked + t->head.given_bytes;
 	if (all > sizeof(*t) || bpf_ringbuf_output(&buffer, t, all, BPF_RB_NO_WAKEUP))
-		return 0;
+		return HR_PROBE_UNTOLD;
 	return t->head.name;
 }
 
@@ -198,6 +198,11 @@ static inline struct file *file_at(struct task_struct *self, int32_t fd)
 	return file;
 }
 
+static inline bool is_told(uint64_t name)
+{
+	return name != 0 && name != HR_PROBE_UNTOLD;
+}
+
 static inline void keep_name(struct file *file, uint64_t name)
 {
 	uint64_t key = (uint64_t)file;
@@ -221,7 +226,7 @@ static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct 
 	    last_name - known->name < HR_PROBE_NAMES)
 		return known->name;
 	name = say_name(self, image, file, &file->f_path, 0);
-	if (name)
+	if (is_told(name))
 		keep_name(file, name);
 	return name;
 }
@@ -254,7 +259,7 @@ static inline void know_inode(struct task_struct *self, uint64_t image, struct f
 	key.ino = BPF_CORE_READ(file, f_inode, i_ino);
 	key.dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	value.name = name_of(self, image, file);
-	if (value.name)
+	if (is_told(value.name))
 		bpf_map_update_elem(&inodes, &key, &value, BPF_ANY);
 }
 

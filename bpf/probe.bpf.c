@@ -71,6 +71,7 @@ struct {
 
 bool events;	    /* the daemon wants a record of each operation */
 uint64_t filled[2]; /* entries of each side's maps, together */
+uint64_t summed[2]; /* of `sums` */
 
 uint64_t unsummed; /* calls that `sums` had no room for */
 uint64_t unlisted; /* processes that `images` had no room for */
@@ -86,15 +87,22 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 {
 	uint32_t which = *(volatile uint32_t *)&side;
 	const struct hr_sum none = {0};
+	struct hr_sum_key rest = *key;
 	void *inner = bpf_map_lookup_elem(&sums, &which);
 	struct hr_sum *sum;
 
 	if (!inner)
 		return;
 	sum = bpf_map_lookup_elem(inner, key);
+	if (!sum && summed[which & 1] > HR_PROBE_SUMS - HR_PROBE_REST) {
+		rest.file = 0;
+		key = &rest;
+		sum = bpf_map_lookup_elem(inner, key);
+	}
 	if (!sum) {
 		bpf_map_update_elem(inner, key, &none, BPF_NOEXIST);
 		__sync_fetch_and_add(&filled[which & 1], 1);
+		__sync_fetch_and_add(&summed[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
 	if (!sum) {

@@ -29,12 +29,15 @@
 #define HR_PROBE_ENV	  16384u /* of an environment */
 #define HR_PROBE_DEPTH	  48u	 /* components of a path that the kernel is asked for */
 #define HR_PROBE_FILES	  32768u
-#define HR_PROBE_NAMES	  65536u /* a name is said again when so many have been said since */
+#define HR_PROBE_NAMES	  65536u     /* a name is said again when so many have been said since */
+#define HR_PROBE_UNTOLD	  UINT64_MAX /* in place of a name that the buffer had no room for */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-#define HR_PROBE_TALLIES  16384u
-#define HR_PROBE_BINS	  48u /* durations of 2^47 ns and more share the last bin */
+#define HR_PROBE_REST                                                                              \
+	2048u /* of them for what is added up whatever the file, once the others are taken */
+#define HR_PROBE_TALLIES 16384u
+#define HR_PROBE_BINS	 48u /* durations of 2^47 ns and more share the last bin */
 #define HR_PROBE_YOUNG_NS                                                                          \
 	2000000000ull /* so long an image may still say hello, or be covered by one that comes late */
 #define HR_PROBE_BUFFER (16u << 20) /* bytes */

@@ -100,7 +100,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	if (r->opens && res >= 0 && (uint32_t)self->tgid == r->tgid) {
 		t.fd = res;
 		file = file_at(self, res);
-		if (file && t.name)
+		if (file && is_told(t.name))
 			keep_name(file, t.name);
 	} else if (!t.name) {
 		file = BPF_CORE_READ(req, file);

@@ -12,11 +12,8 @@
 #define SUMS_NS	     UINT64_C(1000000000)
 #define WAIT_NS	     UINT64_C(1000000000) /* for a hello */
 #define WAITING_MOST 4096u		  /* operations of one image */
-#define HELD_MOST    65536u
-#define FORGET_NS    UINT64_C(5000000000) /* sums of what has ended may come so late */
-#define CLOCK_SLACK_NS                                                                             \
-	UINT64_C(                                                                                  \
-	    2000) /* between the clock of the kernel and the ticks of a shim, as we convert them */
+#define NAMES_MOST   (HR_PROBE_NAMES / 4) /* from one taking of sums to the next */
+#define SLACK_NS     UINT64_C(2000) /* by which the kernel's clock and a shim's ticks may differ */
 
 /* ---- images ------------------------------------------------------------------------------------------- */
 
@@ -77,7 +74,7 @@ static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
 {
 	const struct hr_probed *p = &img->probed;
-	uint64_t ticks = hr__feed_ticks(f, r->start_ns + CLOCK_SLACK_NS);
+	uint64_t ticks = hr__feed_ticks(f, r->start_ns + SLACK_NS);
 
 	return p->began_ticks && ticks >= p->began_ticks && ticks <= p->covered_ticks &&
 	       (p->offered || (int32_t)r->tid == p->tid);
@@ -236,7 +233,7 @@ static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 			hr__drain_end(f->d, img->proc, img->exit);
 			img->end_due = false;
 		}
-		if (now_ns > img->ended_ns + FORGET_NS)
+		if (now_ns > img->ended_ns + HR__FEED_FORGET_NS)
 			image_drop(f, img);
 	}
 }
@@ -251,20 +248,33 @@ static void take_all_sums(struct hr_feed *f, uint64_t now_ns)
 	hr__feed_sums(f, now_ns);
 }
 
-uint64_t hr__feed_records(struct hr_feed *f)
+static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 {
-	uint64_t all = 0, n;
+	uint64_t since_ns = now_ns - f->turned_ns;
+
+	return since_ns > SUMS_NS ||
+	       (since_ns > HR_PROBES_TURN_NS &&
+		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
+}
+
+/* Many records take long: sums are not to wait until their maps are full, or their files forgotten. */
+static uint64_t take_records(struct hr_feed *f)
+{
+	uint64_t all = 0, n, now_ns;
 
 	do {
 		n = hr_probes_poll(f->probes, AT_ONCE, take, f);
 		all += n;
+		now_ns = hr_boot_ns();
+		if (n == AT_ONCE && sums_due(f, now_ns))
+			hr__feed_sums(f, now_ns);
 	} while (n == AT_ONCE && all < HR_PROBE_BUFFER / sizeof(struct hr_probe_op));
 	return all;
 }
 
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 {
-	hr__feed_records(f);
+	take_records(f);
 	look_after(f, now_ns, false);
 	if (f->d->level != HR_LEVEL_TRACE)
 		take_all_sums(f, now_ns);
@@ -277,7 +287,7 @@ static void note_missed(struct hr_feed *f)
 	uint64_t all;
 
 	hr_probes_missed(f->probes, &now);
-	all = now.calls + now.processes;
+	all = now.calls + now.processes + f->missed;
 	if (all > f->missed_noted)
 		hr__drain_note(f->d, HR_LOSS_PROBE_FULL, all - f->missed_noted);
 	f->missed_noted = all;
@@ -285,14 +295,16 @@ static void note_missed(struct hr_feed *f)
 
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 {
-	uint64_t since_ns = now_ns - f->turned_ns, n = hr__feed_records(f);
+	uint64_t n = take_records(f);
 
 	hr_probes_events(f->probes, f->d->level == HR_LEVEL_TRACE);
 	look_after(f, now_ns, all);
-	if (all)
+	if (all) {
 		take_all_sums(f, now_ns);
-	else if (since_ns > SUMS_NS || (since_ns > HR_PROBES_TURN_NS && hr_probes_full(f->probes)))
+		hr__feed_sums_end(f);
+	} else if (sums_due(f, now_ns)) {
 		hr__feed_sums(f, now_ns);
+	}
 	end_due(f, now_ns, all);
 	note_missed(f);
 	return n;

@@ -17,10 +17,12 @@ struct feed_name {
 	int64_t mount;
 	uint32_t mode;
 	uint32_t bytes;
-	char *path;
+	char *path; /* NULL where nobody asks for it (any more) */
 	enum hr__verdict verdict;
 	bool said; /* its path is in a RECORDS entry */
 };
+
+#define HR__FEED_FORGET_NS UINT64_C(5000000000) /* sums of what has ended may come so late */
 
 enum feed_state { FEED_WAITING, FEED_PROBED, FEED_ATTACHED };
 
@@ -51,6 +53,7 @@ struct feed_sum {
 	struct hr_sum_key key; /* of a tally, what its sum would have */
 	struct hr_sum sum;
 	struct hr_tally *tally; /* NULL: a sum */
+	uint64_t taken_ns;
 	uint8_t failed;
 };
 
@@ -75,6 +78,10 @@ struct hr_feed {
 	uint32_t n_sums, room_sums;
 	struct feed_drop *drops; /* that no sum was found for so far */
 	uint32_t n_drops, room_drops;
+	uint64_t last_name;   /* the newest */
+	uint64_t turned_name; /* when sums were last taken */
+	uint64_t
+	    missed; /* operations that cannot be recorded: their file or process is not known */
 	uint64_t missed_noted;
 	uint64_t turned_ns; /* sums were last taken */
 	uint64_t salt;	    /* of the tokens that we make */
@@ -83,11 +90,10 @@ struct hr_feed {
 /* feed.c: NULL: not known, or no memory to make it */
 struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 
-/* feed.c: takes what lies in the buffer; returns how many records that were */
-uint64_t hr__feed_records(struct hr_feed *f);
-
 /* feed_sums.c: turns the sides, and writes what can be written */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
+/* Nothing more is to come: what waits is missed. */
+void hr__feed_sums_end(struct hr_feed *f);
 void hr__feed_sums_done(struct hr_feed *f);
 /* A record that the shim has made, too: its sum is to say so. */
 void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r);

@@ -132,7 +132,7 @@ void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t byte
 
 	free(n->path);
 	memset(n, 0, sizeof(*n));
-	n->name = r->name;
+	n->name = f->last_name = r->name;
 	n->verdict = HR__EXCLUDED;
 	if (!length)
 		return;
@@ -142,11 +142,14 @@ void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t byte
 	n->mount = r->mount;
 	n->mode = r->mode & S_IFMT;
 	n->bytes = (uint32_t)(length < HR_PROBE_PATH ? length : HR_PROBE_PATH);
-	n->path = malloc(n->bytes);
-	if (!n->path)
-		return;
-	memcpy(n->path, path, n->bytes);
 	n->verdict = verdict_of(f, path, length);
+	if (!hr__feed_recorded(n))
+		return;
+	n->path = malloc(n->bytes);
+	if (n->path)
+		memcpy(n->path, path, n->bytes);
+	else
+		n->verdict = HR__EXCLUDED;
 }
 
 /* ---- which paths are recorded ------------------------------------------------------------------------- */

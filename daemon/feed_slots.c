@@ -61,6 +61,8 @@ static void say_path(struct feed_image *img, struct feed_name *n)
 		       left < HR_TEXT_BYTES ? left : HR_TEXT_BYTES);
 	}
 	n->said = true;
+	free(n->path);
+	n->path = NULL;
 }
 
 bool hr__feed_recorded(const struct feed_name *n)
@@ -103,7 +105,13 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 	struct hr_record *thread, *op;
 	uint64_t ticks;
 
-	if (img->left_out || (!known && !pair))
+	if (img->left_out)
+		return;
+	if ((r->name && !first) || (r->name2 && !second)) { /* too many others since */
+		f->missed++;
+		return;
+	}
+	if (!known && !pair)
 		return;
 	if (known)
 		say_path(img, first);

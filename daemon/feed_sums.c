@@ -8,9 +8,9 @@
 #include "common/cause.h"
 #include "common/ops.h"
 
-#define SUMS_MOST   65536u /* that wait for their process */
-#define DROPS_MOST  4096u  /* that wait for their sum */
-#define KERNEL_ROWS 512u   /* in one entry */
+#define SUMS_MOST   131072u /* that wait for their process */
+#define DROPS_MOST  4096u   /* that wait for their sum */
+#define KERNEL_ROWS 512u    /* in one entry */
 #define TALLY_ROWS  128u
 
 /* ---- taking ------------------------------------------------------------------------------------------- */
@@ -28,16 +28,25 @@ static struct feed_sum *add(struct hr_feed *f)
 		f->sums = v;
 		f->room_sums = room;
 	}
-	f->sums[f->n_sums] = (struct feed_sum){0};
+	f->sums[f->n_sums] = (struct feed_sum){.taken_ns = f->turned_ns};
 	return &f->sums[f->n_sums++];
+}
+
+/* There is no room for a sum, or nobody whose it is: pages are no operations. */
+static void miss(struct hr_feed *f, uint32_t kind, uint64_t count)
+{
+	if (kind != HR_SUM_FILL && kind != HR_SUM_FETCH)
+		f->missed += count;
 }
 
 static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum)
 {
 	struct feed_sum *s = add(arg);
 
-	if (!s)
+	if (!s) {
+		miss(arg, key->kind, sum->count);
 		return;
+	}
 	s->image = key->image;
 	s->key = *key;
 	s->sum = *sum;
@@ -49,6 +58,7 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 	struct feed_sum *s = copy ? add(arg) : NULL;
 
 	if (!s) {
+		miss(arg, key->kind, tally->sum.count);
 		free(copy);
 		return;
 	}
@@ -132,8 +142,13 @@ static void move_drops(struct hr_feed *f)
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
 
-static uint16_t cause_of(const struct hr_sum_key *key, const struct feed_image *img)
+static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n,
+			 const struct feed_sum *s)
 {
+	const struct hr_sum_key *key = &s->key;
+
+	if (s->tally && !n) /* its file has been forgotten */
+		return HR_CAUSE_LOST;
 	switch (key->kind) {
 	case HR_SUM_LOST:
 		return HR_CAUSE_LOST;
@@ -176,7 +191,7 @@ static void make_row(const struct feed_image *img, const struct feed_name *n,
 	    .errors = s->sum.errors,
 	    .dur_ns = s->sum.dur_ns,
 	    .op = s->key.op,
-	    .cause = cause_of(&s->key, img),
+	    .cause = cause_of(img, n, s),
 	};
 	if (n && !hr__feed_recorded(n))
 		row->cause = HR_CAUSE_EXCLUDED;
@@ -264,6 +279,23 @@ static int compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
+/* Whether its file's NAME is in the buffer still. */
+static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
+{
+	return !s->key.cell_op && s->key.file > f->last_name && s->key.file != HR_PROBE_UNTOLD;
+}
+
+/* Of an image that has not been heard of, some time for that. */
+static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struct feed_sum *s)
+{
+	if (s->sum.count == 0 || (img && img->left_out))
+		return false;
+	if (img || f->turned_ns - s->taken_ns < HR__FEED_FORGET_NS)
+		return true;
+	miss(f, s->key.kind, s->sum.count);
+	return false;
+}
+
 /* Finds their processes, and has the paths of what is recorded said before its sums. */
 static void prepare(struct hr_feed *f)
 {
@@ -271,14 +303,14 @@ static void prepare(struct hr_feed *f)
 
 	for (uint32_t i = 0; i < f->n_sums; i++) {
 		struct feed_sum *s = &f->sums[i];
-		struct feed_image *img = hr__feed_image(f, s->image, true);
+		struct feed_image *img = hr__feed_image(f, s->image, false);
 		struct feed_name *n = s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
 
-		if (!img || img->left_out || s->sum.count == 0) {
+		if (!is_kept(f, img, s)) {
 			free(s->tally);
 			continue;
 		}
-		s->proc = img->proc;
+		s->proc = img && !is_early(f, s) ? img->proc : 0;
 		if (s->proc && n && n->path) {
 			hr__feed_path(img, n);
 			hr__feed_flush(f, img);
@@ -292,9 +324,9 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 {
 	uint32_t waiting = 0, at;
 
-	hr_probes_sums(f->probes, summed, tallied, f);
-	hr__feed_records(f); /* the names of what was added up just now were said before */
 	f->turned_ns = now_ns;
+	f->turned_name = f->last_name;
+	hr_probes_sums(f->probes, summed, tallied, f);
 	move_drops(f);
 	prepare(f);
 	if (f->n_sums == 0)
@@ -309,6 +341,12 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 	for (at = waiting; at < f->n_sums; at++)
 		free(f->sums[at].tally);
 	f->n_sums = waiting;
+}
+
+void hr__feed_sums_end(struct hr_feed *f)
+{
+	for (uint32_t i = 0; i < f->n_sums; i++)
+		miss(f, f->sums[i].key.kind, f->sums[i].sum.count);
 }
 
 void hr__feed_sums_done(struct hr_feed *f)

@@ -431,7 +431,7 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 	      sizeof(tally_keys[0]), p->tallies, sizeof(p->tallies[0]), found_tally, &r);
 	empty(bpf_map__fd(p->turned ? skel->maps.sums_b : skel->maps.sums_a), sum_keys,
 	      sizeof(sum_keys[0]), sums, sizeof(sums[0]), found_sum, &r);
-	skel->bss->filled[p->turned] = 0;
+	skel->bss->filled[p->turned] = skel->bss->summed[p->turned] = 0;
 	p->turned = !p->turned;
 	__atomic_store_n(&skel->bss->side, !p->turned, __ATOMIC_RELEASE);
 }

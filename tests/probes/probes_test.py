@@ -130,6 +130,23 @@ class Probes(Case):
     def record(self, programs, level, **env):
         return self.headrace(self.job(programs), options=("--probes", "--level", level), **env)
 
+    def record_stopped(self, program, level):
+        """Runs it while headraced is stopped; (Traced, the first line that it says)."""
+        store = self.folder.fresh("store")
+        job = ["sh", "-c", f"echo && read -r go && {' '.join(program)}"]
+        with subprocess.Popen([harness.HEADRACE, "run", "--probes", "--level", level, "-o", store, "--", *job], env=self.folder.environment(),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+            run.stdout.readline()
+            daemons = self.folder.daemons()
+            for pid in daemons:
+                os.kill(pid, signal.SIGSTOP)
+            run.stdin.write("go\n")
+            run.stdin.flush()
+            said = run.stdout.readline()
+            for pid in daemons:
+                os.kill(pid, signal.SIGCONT)
+        return harness.Traced(self.folder, store), said
+
     def by_cause(self, traced):
         """{(file, class, cause): (operations, bytes)} that the kernel has added up of reads and writes."""
         rows = traced.sql(
@@ -196,20 +213,9 @@ class Probes(Case):
 
     def test_full_buffer(self):
         """While headraced is stopped: what there is no room to tell is counted, and said to be lost."""
-        path, store = f"{self.folder.data}/x", self.folder.fresh("store")
-        job = ["sh", "-c", 'echo && read -r go && exec "$@"', "sh", f"{harness.BUILD}/tests/probes_static", "rate", path, "0", "1"]
-        with subprocess.Popen([harness.HEADRACE, "run", "--probes", "-o", store, "--", *job], env=self.folder.environment(),
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
-            run.stdout.readline()
-            daemons = self.folder.daemons()
-            for pid in daemons:
-                os.kill(pid, signal.SIGSTOP)
-            run.stdin.write("go\n")
-            run.stdin.flush()
-            did = int(run.stdout.readline())
-            for pid in daemons:
-                os.kill(pid, signal.SIGCONT)
-        traced = harness.Traced(self.folder, store)
+        path = f"{self.folder.data}/x"
+        traced, said = self.record_stopped([f"{harness.BUILD}/tests/probes_static", "rate", path, "0", "1"], "trace")
+        did = int(said)
         told = int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'"))
         lost, lost_reads = (int(traced.value(f"SELECT coalesce(sum(count), 0)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
                             for what in ("TRUE", f"class = 'read' AND path = '{path}'"))
@@ -219,6 +225,16 @@ class Probes(Case):
         self.assertEqual([(row["reason"], int(row["n"])) for row in rows], [("probe_full", lost)])
         row = self.coverage(traced)[path]
         self.assertEqual((int(row["missing_count"]), int(row["bpf_count"])), (lost_reads, told + 16))  # and 16 writes
+
+    def test_many_files(self):
+        """Each operation is of another file: whatever there is no room for, of all it is known whether they are recorded."""
+        n = 250000
+        job = [f"{BUILT}/many_files", self.folder.data, str(n), "2100"]
+        for traced in (self.record_stopped([*job, "&&", "echo"], "counters")[0], self.headrace(job, options=("--probes",))):
+            told = int(traced.value(f"SELECT sum(stats)::BIGINT AS n FROM file_records WHERE path LIKE '{self.folder.data}/many%'"))
+            lost, of_kernel = (int(traced.value(f"SELECT coalesce(sum(count), 0)::BIGINT AS n FROM {what}")) for what in (
+                "losses", f"kernel_records WHERE cause = 'lost' OR cause = 'unattached' AND (path IS NULL OR path LIKE '{self.folder.data}/many%')"))
+            self.assertEqual((told + lost, of_kernel), (n, n))
 
     def test_loader(self):
         """Its files are the shim's alone."""
