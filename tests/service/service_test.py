@@ -219,12 +219,13 @@ class Hostile(Service):
 
 class Limits(Service):
     def holder(self, job):
-        """A process that has been let in, or not, and stays until its input ends."""
+        """A process that has been let in, or not, when this returns, and stays until its input ends."""
         path = f"{self.data}/held"
         with open(path, "ab"):
             pass
         process = self.preloaded("/bin/sh", "-c", f": < {path}; echo; read end", job=job, uid=OTHER, stdin=subprocess.PIPE)
         self.addCleanup(process.communicate)
+        process.stdout.readline()
         return process
 
     def processes(self):
@@ -237,8 +238,6 @@ class Limits(Service):
         for job in "abc":
             self.begin(job, OTHER)
         held = [self.holder("abc"[i % 3]) for i in range(15)]
-        for process in held:
-            process.stdout.readline()
         done = self.generated(self.generate("mine", files=5, blocks=5))
         self.wait_for("them", lambda: self.processes() == let_in)
         status = self.status()
@@ -274,11 +273,11 @@ class Limits(Service):
         self.manage("--level", "trace", "--max-sessions-per-node", "4")
         self.begin("a", OTHER)
         for _ in range(4):
-            self.holder("a").stdout.readline()
+            self.holder("a")
         self.manager.kill()
         self.manager.start()
         self.wait_for("them", lambda: self.processes() == 4)
-        self.holder("a").stdout.readline()
+        self.holder("a")
         self.assertEqual(self.status()["limited"], 1)
         self.assertIn("max_sessions_per_node is 4", self.manager.said())
 

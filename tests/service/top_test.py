@@ -20,7 +20,7 @@ import harness  # pylint: disable=wrong-import-position
 MANY = """
 import os, sys
 path, n = sys.argv[1], int(sys.argv[2])
-os.close(os.open(path, os.O_RDONLY))
+held = os.open(path, os.O_RDONLY)  # the record of a file that nobody holds leaves the picture
 for i in range(n):
     ours, theirs = os.pipe()
     pid = os.fork()
@@ -112,7 +112,7 @@ class Top(service_test.Service):
         for _ in range(3):
             self.assertEqual(self.look("301")["job"], "301")
             self.assertEqual(len(self.status()["jobs"]), 2)
-        self.assertLess(time.monotonic() - begin, 2)  # they did not wait for it: it waits still
+        self.assertLess(time.monotonic() - begin, 20)  # they did not wait for it: it waits still
         self.assertIsNone(waiting.poll())
         os.kill(pid, signal.SIGCONT)
         out, _ = waiting.communicate(timeout=30)
@@ -143,7 +143,7 @@ class Top(service_test.Service):
         workers = self.look("--by", "worker")["rows"]
         self.assertEqual({(r["rank"], r["worker"]) for r in workers if r["worker"] is not None}, {(1, i) for i in range(500)})
         files = self.look("--by", "file")["rows"]
-        self.assertEqual([(r["path"], r["ops"]) for r in files], [(f"{self.data}/400", 500 * 21 + 2)])
+        self.assertEqual([(r["path"], r["ops"]) for r in files], [(f"{self.data}/400", 500 * 21 + 1)])
 
 
 if __name__ == "__main__":
