@@ -193,6 +193,25 @@ static inline bool is_empty(uint64_t path)
 	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
 }
 
+static __always_inline bool begins(const char *text, const char *with, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (text[i] != with[i])
+			return false;
+	return true;
+}
+
+/* A path that does not tell which file was opened: a link to an open one, the folder of one without a name. */
+static inline bool is_beside(const struct hr_probe_task *t)
+{
+	char text[8] = {0};
+
+	if (t->flags & O_TMPFILE)
+		return true;
+	bpf_probe_read_user_str(text, sizeof(text), (void *)t->path);
+	return begins(text, "/proc/", 6) || begins(text, "/dev/fd", 7);
+}
+
 /* Names of paths, which the kernel has read by now. False: of no interest. */
 static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t, long ret)
 {
@@ -210,7 +229,7 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 		t->name = name_of(self, t->image, file);
 		return true;
 	}
-	t->name = name_of_path(self, t->image, t->fd, t->path, file);
+	t->name = file && is_beside(t) ? 0 : name_of_path(self, t->image, t->fd, t->path, file);
 	t->fd = -1;
 	if (file) {
 		t->fd = ret;

@@ -37,6 +37,7 @@ struct walk {
 	struct mount *mount, *root_mount;
 	uint32_t bytes;
 	uint32_t steps;
+	bool cut;
 	char text[HR_PROBE_PATH + 256];
 };
 
@@ -75,8 +76,10 @@ int walk_step(struct walk *w)
 		if (w->steps > 0)
 			return 0;
 	}
-	if (w->bytes >= HR_PROBE_PATH - 256)
+	if (w->bytes >= HR_PROBE_PATH - 260 || w->steps >= HR_PROBE_DEPTH) {
+		w->cut = true;
 		return 0;
+	}
 	n = bpf_probe_read_kernel_str(w->text + (w->bytes & (HR_PROBE_PATH - 1)), 256,
 				      BPF_CORE_READ(here, d_name.name));
 	if (n <= 0)
@@ -101,10 +104,14 @@ static inline const struct walk *walk(struct task_struct *self, struct path *fro
 	w->mount = mount_of(BPF_CORE_READ(from, mnt));
 	w->root = BPF_CORE_READ(self, fs, root.dentry);
 	w->root_mount = mount_of(BPF_CORE_READ(self, fs, root.mnt));
-	w->bytes = w->steps = 0;
-	for (uint32_t i = 0; i < HR_PROBE_DEPTH; i++)
+	w->bytes = w->steps = w->cut = 0;
+	for (uint32_t i = 0; i < HR_PROBE_DEPTH + HR_PROBE_MOUNTS; i++)
 		if (!walk_step(w))
 			break;
+	if (w->cut) {
+		__builtin_memcpy(w->text + (w->bytes & (HR_PROBE_PATH - 1)), "...", 4);
+		w->bytes += 4;
+	}
 	return w;
 }
 

@@ -27,7 +27,8 @@
 #define HR_PROBE_PATH	  4096u	 /* bytes of a path that are kept */
 #define HR_PROBE_ARGS	  2048u	 /* of a command line */
 #define HR_PROBE_ENV	  16384u /* of an environment */
-#define HR_PROBE_DEPTH	  48u	 /* components of a path that the kernel is asked for */
+#define HR_PROBE_DEPTH	  160u	 /* components of a path that the kernel is asked for */
+#define HR_PROBE_MOUNTS	  32u	 /* mounts on the way there */
 #define HR_PROBE_FILES	  32768u
 #define HR_PROBE_NAMES	  65536u     /* a name is said again when so many have been said since */
 #define HR_PROBE_UNTOLD	  UINT64_MAX /* in place of a name that the buffer had no room for */
@@ -196,7 +197,7 @@ struct hr_probe_image {
 
 /*
  * A file. `walked` bytes of components, leaf first, each ended by NUL, up to the root of the process; then the path as it was given:
- * absolute, or from there; without one, the components are the path.
+ * absolute, or from there; without one, the components are the path. Where there are more, the last one is "...".
  */
 struct hr_probe_name {
 	uint32_t kind;

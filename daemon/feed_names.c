@@ -2,12 +2,16 @@
 /* Files of probes: their paths, and whether they are recorded. */
 #include "daemon/feed_internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/pathid.h"
 #include "common/unseen.h"
+
+#define TMPFILE "/#tmpfile"
 
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 {
@@ -67,6 +71,29 @@ struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name)
 	return name && n->name == name ? n : NULL;
 }
 
+static bool begins(const char *path, size_t bytes, const char *with)
+{
+	return bytes >= strlen(with) && memcmp(path, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *path, size_t bytes, const char *with)
+{
+	return bytes >= strlen(with) &&
+	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
+}
+
+/* A file of O_TMPFILE is "#" and its inode to the kernel, and so it would be one of its own each time: named as the shim does it. */
+static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t bytes)
+{
+	char leaf[32];
+	size_t n = (size_t)snprintf(leaf, sizeof(leaf), "/#%" PRIu64, r->ino);
+
+	if (r->given_bytes || !ends(path, bytes, leaf))
+		return bytes;
+	memcpy(path + bytes - n, TMPFILE, sizeof(TMPFILE) - 1);
+	return bytes - n + sizeof(TMPFILE) - 1;
+}
+
 /* The path of a NAME; 0: it has none. */
 static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, size_t room)
 {
@@ -82,6 +109,7 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 		return n;
 	}
 	n = hr__feed_unwalk(walked, r->walked_bytes, path, room);
+	n = name_tmpfile(r, path, n);
 	if (r->walked_bytes && !n)
 		return 0;
 	if (r->given_bytes) {
@@ -92,17 +120,6 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 		n += r->given_bytes;
 	}
 	return tidy(path, n);
-}
-
-static bool begins(const char *path, size_t bytes, const char *with)
-{
-	return bytes >= strlen(with) && memcmp(path, with, strlen(with)) == 0;
-}
-
-static bool ends(const char *path, size_t bytes, const char *with)
-{
-	return bytes >= strlen(with) &&
-	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
 }
 
 /*

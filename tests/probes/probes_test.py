@@ -236,6 +236,14 @@ class Probes(Case):
                 "losses", f"kernel_records WHERE cause = 'lost' OR cause = 'unattached' AND (path IS NULL OR path LIKE '{self.folder.data}/many%')"))
             self.assertEqual((told + lost, of_kernel), (n, n))
 
+    def test_odd_names(self):
+        """Files have the names that the shim gives them; a path that is too long for the kernel to tell does not look like one from the root."""
+        traced = self.headrace([f"{BUILT}/odd_names", self.folder.data], options=("--probes",))
+        paths = {int(row["bytes"]): row["path"] for row in traced.sql("SELECT path, bytes FROM events WHERE class = 'write'")}
+        here = self.folder.data
+        self.assertEqual({n: paths[n] for n in (1, 2, 3)}, {1: f"{here}/#tmpfile", 2: f"{here}/behind", 3: f"{here}{'/d' * 100}/deep"})
+        self.assertRegex(paths[4], f"^/\\.\\.\\./(n{{200}}/)+deeper$")
+
     def test_loader(self):
         """Its files are the shim's alone."""
         harness.need_torch()
