@@ -23,16 +23,11 @@
 #include "daemon/journal.h"
 #include "daemon/recover.h"
 #include "nodes.h"
+#include "tests/seeds.h"
 
 #define HALF_BYTES (4u << 20) /* a checkpoint every 27,000 records or so */
 #define PATHS	   50u
-
-static unsigned seeds(void)
-{
-	const char *n = getenv("HEADRACE_TEST_SEEDS");
-
-	return n ? (unsigned)strtoul(n, NULL, 10) : 200;
-}
+#define SEEDS	   200u
 
 static uint64_t file_of(unsigned i)
 {
@@ -152,7 +147,7 @@ static void killed_and_restarted(unsigned seed)
 static void kills_lose_nothing(void **state)
 {
 	(void)state;
-	for (unsigned seed = 1; seed <= seeds(); seed++)
+	for (unsigned seed = 1; seed <= test_seeds(SEEDS); seed++)
 		killed_and_restarted(seed);
 }
 
@@ -200,7 +195,7 @@ static void killed_for_good(unsigned seed)
 static void a_dead_job_is_recovered(void **state)
 {
 	(void)state;
-	for (unsigned seed = 1; seed <= seeds() / 4 + 1; seed++)
+	for (unsigned seed = 1; seed <= test_seeds(SEEDS) / 4 + 1; seed++)
 		killed_for_good(seed);
 }
 
@@ -326,7 +321,7 @@ static off_t next_place(off_t at)
 		return at + 1;
 	if (at < HALF_AT)
 		return HALF_AT;
-	return at + (at < HALF_AT + 16 || seeds() > 200 ? 1 : 13);
+	return at + (at < HALF_AT + 16 || test_seeds(SEEDS) > SEEDS ? 1 : 13);
 }
 
 static void a_flipped_bit_anywhere(void **state)

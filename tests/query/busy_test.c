@@ -17,8 +17,8 @@
 #include "tests/bench/workflow_e.h"
 #include "tests/query/busy_store.h"
 #include "tests/query/fixture.h"
+#include "tests/seeds.h"
 
-#define SEEDS	6u
 #define THREADS 4u
 
 /* What hr_busy() has, and what SQL groups by for it. */
@@ -116,7 +116,7 @@ static void operations_that_overlap_in_every_way(void **state)
 	const struct hr_query_options options[] = {{.threads = 1}, {.threads = 3}};
 
 	(void)state;
-	for (unsigned seed = 1; seed <= SEEDS; seed++) {
+	for (unsigned seed = 1; seed <= test_seeds(6); seed++) {
 		char *store = busy_store_make(seed, false), what[32];
 		struct fixture f;
 

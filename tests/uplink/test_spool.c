@@ -16,17 +16,11 @@
 #include "collector/segments.h"
 #include "daemon/spool_discard.h"
 #include "daemon/spool_stream.h"
+#include "tests/seeds.h"
 
 #define KIB   1024u
 #define MIB   (1024u * KIB)
 #define LIMIT (16u * MIB) /* 64 segments of 256 KiB */
-
-static unsigned seeds(void)
-{
-	const char *n = getenv("HEADRACE_TEST_SEEDS");
-
-	return n ? (unsigned)strtoul(n, NULL, 10) : 200;
-}
 
 struct filled {
 	struct hr_spool *spool;
@@ -229,7 +223,7 @@ static bool stopped_by_us(pid_t child)
 
 static void killed_at_any_instant(void **state)
 {
-	for (unsigned seed = 1; seed <= seeds(); seed++) {
+	for (unsigned seed = 1; seed <= test_seeds(200); seed++) {
 		struct frame_sums before, t;
 		struct filled f;
 		char command[256];

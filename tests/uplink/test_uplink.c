@@ -14,16 +14,10 @@
 
 #include "daemon/uplink.h"
 #include "fake_collector.h"
+#include "tests/seeds.h"
 
 #define KIB	1024u
 #define WAIT_MS 30000u
-
-static unsigned seeds(void)
-{
-	const char *n = getenv("HEADRACE_TEST_SEEDS");
-
-	return n ? (unsigned)strtoul(n, NULL, 10) : 10;
-}
 
 struct rig {
 	const char *folder;
@@ -294,7 +288,7 @@ static void one_bad_day(void **state, unsigned seed)
 
 static void bad_days(void **state)
 {
-	for (unsigned seed = 1; seed <= seeds(); seed++)
+	for (unsigned seed = 1; seed <= test_seeds(10); seed++)
 		one_bad_day(state, seed);
 }
 
