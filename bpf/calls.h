@@ -11,7 +11,8 @@ static inline void find_cover(struct task_struct *self, const struct hr_image *i
 	struct hr_cover head;
 
 	t->cell_op = 0;
-	if (!image->covered ||
+	t->covered = image->covered;
+	if (!t->covered ||
 	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
 		return;
 	t->cell_file = 0;
@@ -229,7 +230,10 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 		t->name = name_of(self, t->image, file);
 		return true;
 	}
-	t->name = file && is_beside(t) ? 0 : name_of_path(self, t->image, t->fd, t->path, file);
+	if (file && is_beside(t))
+		t->name = say_name(self, t->image, file, &file->f_path, 0);
+	else
+		t->name = name_of_path(self, t->image, t->fd, t->path, file);
 	t->fd = -1;
 	if (file) {
 		t->fd = ret;
@@ -340,8 +344,7 @@ static __always_inline void tell(const struct hr_probe_task *t, const struct hr_
 				 uint32_t tid, uint64_t dur_ns, int64_t ret, uint8_t kind)
 {
 	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = kind};
-	bool settled =
-	    image && (image->covered || t->start_ns - image->born_ns > HR_PROBE_YOUNG_NS);
+	bool settled = image && (t->covered || t->start_ns - image->born_ns > HR_PROBE_YOUNG_NS);
 
 	if (!events && settled && !t->name2 && t->name != HR_PROBE_UNTOLD &&
 	    add_tally(t, dur_ns, ret, kind))

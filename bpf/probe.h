@@ -100,7 +100,7 @@ struct hr_probe_task {
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t vector;  /* entries of an iovec */
+	uint32_t covered; /* its process was, when it began */
 	uint16_t op;	  /* 0: in none */
 	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
 	uint8_t how;

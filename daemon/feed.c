@@ -11,7 +11,8 @@
 #define AT_ONCE	     16384u /* records in one sweep */
 #define SUMS_NS	     UINT64_C(1000000000)
 #define WAIT_NS	     UINT64_C(1000000000) /* for a hello */
-#define WAITING_MOST 4096u		  /* operations of one image */
+#define ENDED_NS     UINT64_C(200000000) /* for one that was said before the end, and comes later */
+#define WAITING_MOST 4096u		 /* operations of one image */
 #define NAMES_MOST   (HR_PROBE_NAMES / 4) /* from one taking of sums to the next */
 #define SLACK_NS     UINT64_C(2000) /* by which the kernel's clock and a shim's ticks may differ */
 
@@ -69,15 +70,20 @@ static void wait_with(struct feed_image *img, const struct hr_probe_op *r)
 	img->waiting[img->n_waiting++] = *r;
 }
 
-/* The call at whose end its process attached, or all since an offer: its session records them itself. */
+/*
+ * The call at whose end its process attached, or all since an offer: its session records them itself. Other threads that come to the end
+ * of their first one meanwhile wait for the answer, and record it then: which of their system calls those were is not known, so all
+ * that were under way or begun.
+ */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
 {
 	const struct hr_probed *p = &img->probed;
 	uint64_t ticks = hr__feed_ticks(f, r->start_ns + SLACK_NS);
+	bool attaches = !p->offered && (int32_t)r->tid == p->tid;
 
-	return p->began_ticks && ticks >= p->began_ticks && ticks <= p->covered_ticks &&
-	       (p->offered || (int32_t)r->tid == p->tid);
+	return p->began_ticks && ticks <= p->covered_ticks && r->sum == HR_SUM_CALL &&
+	       (attaches ? ticks : hr__feed_ticks(f, r->start_ns + r->dur_ns)) >= p->began_ticks;
 }
 
 static void record(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
@@ -214,7 +220,8 @@ static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
 		if (!img->image)
 			continue;
 		if (img->state == FEED_WAITING && img->who &&
-		    (all || img->ended_ns || now_ns > img->first_ns + WAIT_NS))
+		    (all || (img->ended_ns && now_ns > img->ended_ns + ENDED_NS) ||
+		     now_ns > img->first_ns + WAIT_NS))
 			attach(f, img);
 		hr__feed_flush(f, img);
 	}
