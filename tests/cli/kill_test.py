@@ -130,7 +130,7 @@ class Kill(harness.Case):
 
     def test_keeper_killed(self):
         process = self.start_generator()
-        harness.kill(self.daemons("private")[0])
+        harness.kill(self.wait_for("the keeper", lambda: self.daemons("private"))[0])
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))

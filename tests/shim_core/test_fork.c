@@ -282,7 +282,9 @@ CASE(quiet_after_seccomp)
 
 	harness_file("a", 64);
 	hr_before_seccomp();
-	CHECK(fake_sessions(d) == 1 && hr__image.quiet);
+	CHECK(hr__image.quiet);
+	fake_settle(d); /* a slow machine's daemon is offered a map, and adopts it now */
+	CHECK(fake_sessions(d) == 1);
 	fd = t_open("a", O_RDONLY);
 	t_pread(fd, buf, 8, 0);
 	fake_settle(d);
