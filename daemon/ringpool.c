@@ -11,7 +11,6 @@
 #define FIRST_TARGET 8u
 #define MOST	     (sizeof(((struct hr_ringpool *)0)->fds) / sizeof(int))
 #define SIZE_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define HDR_BYTES    offsetof(struct hr_map_hdr, stray_total) /* the rest is zero */
 
 /*
  * Zeroed pages, without mapping them here, for all that a process of a few operations uses, and for what any client
@@ -19,8 +18,7 @@
  */
 static int allocate(int fd)
 {
-	/* And the page behind, where the drain thread looks for the next record. */
-	uint64_t bytes = sizeof(struct hr_ring_hdr) + UINT64_C(2) * HR_RING_EARLY * HR_SLOT_BYTES;
+	uint64_t bytes = sizeof(struct hr_ring_hdr) + HR_RING_EARLY * HR_SLOT_BYTES;
 
 	if (fallocate(fd, 0, 0, sizeof(struct hr_map_hdr)) < 0)
 		return -errno;
@@ -82,7 +80,7 @@ int hr_ringpool_take(struct hr_ringpool *p, uint32_t abi, uint64_t session, uint
 	fd = p->n ? p->fds[--p->n] : make();
 	if (fd < 0)
 		return fd;
-	if (pwrite(fd, &hdr, HDR_BYTES, 0) != (ssize_t)HDR_BYTES) {
+	if (pwrite(fd, &hdr, HR_MAP_HEAD_BYTES, 0) != (ssize_t)HR_MAP_HEAD_BYTES) {
 		close(fd);
 		return -EIO;
 	}

@@ -200,7 +200,7 @@ static uint32_t slots_of(const struct hr_record *s)
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end)
 {
-	uint64_t last_end = 0;
+	uint64_t last_end = 0, all = reserved_to(r) - r->tail;
 	uint32_t n = 0;
 
 	*ret_end = UINT64_MAX;
@@ -218,7 +218,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 			if (end > limit && end - limit < FUTURE_TICKS)
 				break;
 			for (uint32_t i = 1; i < size && !gone; i++)
-				if (!committed(r, r->tail + n + i))
+				if (n + i >= all || !committed(r, r->tail + n + i))
 					return n;
 			if (end > last_end && end <= limit)
 				last_end = end;

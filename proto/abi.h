@@ -74,7 +74,7 @@
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
 #define HR_OFFER_SLOTS_LOG2                                                                        \
 	14 /* of an offer: nobody empties it for a while, and only pages in use cost memory */
-#define HR_RING_EARLY 64u  /* slots, a page: memory for these and for the next comes with the map */
+#define HR_RING_EARLY 64u  /* slots, a page: memory for these comes with the map */
 #define HR_RING_SLACK 128u /* slots kept free: a full path and nested signal handlers fit */
 #define HR_TORN_NS    UINT64_C(200000000)
 /* Of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each: what is behind holds for nothing. */

@@ -37,6 +37,16 @@ static void bury(struct hr__thread *t)
 	hr__ring_aggregate_flush();
 }
 
+/* Slots that there is memory for: those that an earlier owner has used. UINT64_MAX: all. */
+static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
+{
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+
+	if (head <= HR_RING_EARLY)
+		return HR_RING_EARLY;
+	return head >= slots ? UINT64_MAX : head & ~(uint64_t)(HR_RING_EARLY - 1);
+}
+
 static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring, int tid,
 		 bool used)
 {
@@ -46,11 +56,7 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;
 	t->limit = 0;
-	t->populate_at = HR_RING_EARLY;
-	/* An earlier owner had memory for all slots; an offer has many, of which most will not be used. */
-	if (hr__wiped.node == NULL ||
-	    __atomic_load_n(&ring->head, __ATOMIC_RELAXED) > HR_RING_EARLY)
-		t->populate_at = UINT64_MAX;
+	t->populate_at = memory_for(ring, t->mask + 1);
 	t->gave_up_tail = UINT64_MAX;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();

@@ -150,7 +150,7 @@ struct hr__thread {
 	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
 	uint64_t gave_up_beat;
 	uint64_t look_ns;     /* which says whether to look for a ring */
-	uint64_t populate_at; /* index past which all pages of the ring are faulted in at once */
+	uint64_t populate_at; /* index up to which the ring is known to have memory */
 	uint64_t began;	      /* of the outermost operation under way without a ring; 0: none */
 	bool child_fds; /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));

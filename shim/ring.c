@@ -10,9 +10,10 @@
 #include "shim/clock.h"
 #include "shim/sys.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NEVER	  UINT64_MAX /* gave_up_tail, populate_at: no */
-#define BEAT_ANY  UINT64_MAX /* gave_up_beat: the daemon lives but left this ring alone too long */
+#define NS_PER_MS     UINT64_C(1000000)
+#define NEVER	      UINT64_MAX /* gave_up_tail, populate_at: no */
+#define BEAT_ANY      UINT64_MAX /* gave_up_beat: the daemon lives but left this ring alone too long */
+#define POPULATE_MOST 1024u	 /* slots */
 
 __thread struct hr__thread hr__self
     __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
@@ -73,18 +74,23 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 }
 
 /*
- * Memory for all slots, in one call instead of a page fault for each page, once a thread does more than a few operations.
- * False: there is none, and a write would end the program (SIGBUS, where memory is not overcommitted).
+ * Memory for as many slots again as there is some for, POPULATE_MOST at most: in one call instead of a page fault for each page here, and
+ * another one in the daemon, whose kernel maps what is there around a fault. False: there is none, and a write would
+ * end the program (SIGBUS, where memory is not overcommitted).
  */
 static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 {
-	uint64_t bytes = sizeof(*ring) + ((uint64_t)t->mask + 1) * HR_SLOT_BYTES;
-	long r = hr__image.quiet ? 0 : HR_SYS3(madvise, ring, bytes, MADV_POPULATE_WRITE);
+	uint64_t slots = (uint64_t)t->mask + 1, from = t->populate_at;
+	uint64_t n = from < POPULATE_MOST ? from : POPULATE_MOST;
+	uint8_t *at = (uint8_t *)(ring + 1) + from * HR_SLOT_BYTES;
+	long r;
 
+	n = n < slots - from ? n : slots - from;
+	r = hr__image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
 	if (r == -ENOMEM || r == -EFAULT)
 		return false;
-	t->populate_at =
-	    NEVER; /* whatever else is wrong (before Linux 5.14: EINVAL): page by page */
+	/* Whatever else is wrong (before Linux 5.14: EINVAL): page by page. */
+	t->populate_at = r < 0 || from + n == slots ? NEVER : from + n;
 	return true;
 }
 
@@ -101,9 +107,9 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 
 	t->slow.why[HR__SLOW_LEVEL] =
 	    __atomic_load_n(&t->map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
-	if (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) + n > t->populate_at &&
-	    !populate(t, ring))
-		return false;
+	while (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) + n > t->populate_at)
+		if (!populate(t, ring))
+			return false;
 	for (;;) {
 		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
 		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);

@@ -40,7 +40,7 @@ static int add_map(struct fake_daemon *d, struct fake_client *s, struct hr_ack *
 {
 	int seals = d->o.unsealed ? 0 : F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	size_t early = hr_ring_offset(0, d->o.slots_log2) + sizeof(struct hr_ring_hdr) +
-		       2 * HR_RING_EARLY * HR_SLOT_BYTES;
+		       HR_RING_EARLY * HR_SLOT_BYTES;
 	struct hr_map_hdr *hdr;
 	void *memory;
 	int fd;

@@ -127,12 +127,12 @@ static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, stru
 	uint64_t tail = r->hdr->tail, head = __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED);
 	size_t n = 0;
 
-	while (committed(r, tail)) {
+	while (tail < head && committed(r, tail)) { /* at head there may be no memory */
 		tail += take(d, session, ring, r, tail);
 		n++;
 		r->stuck_ns = 0;
 	}
-	if (tail != head && n == 0) {
+	if (tail < head && n == 0) {
 		if (r->stuck_ns == 0)
 			r->stuck_ns = fake_now_ns();
 		else if (fake_now_ns() - r->stuck_ns > HR_TORN_NS) {
