@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -41,11 +42,43 @@ static void guest_speaks(struct hr_attach *a, struct guest *g)
 	guest_leave(a, g);
 }
 
+static int by_arrival(const void *a, const void *b)
+{
+	const struct guest *const *g = a, *const *h = b;
+
+	return (*g)->since_ns < (*h)->since_ns ? -1 : (*g)->since_ns > (*h)->since_ns;
+}
+
+/*
+ * Those who were here before and have spoken since: what a process says in its second connection is about its first, and a
+ * child's hello names its parent's.
+ */
+static void hear_earlier(struct hr_attach *a)
+{
+	struct guest *here[GUESTS_MOST];
+	struct pollfd p[GUESTS_MOST];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < GUESTS_MOST && n < a->n_guests; i++)
+		if (a->guests[i].fd >= 0)
+			here[n++] = &a->guests[i];
+	qsort(here, n, sizeof(here[0]), by_arrival);
+	for (unsigned i = 0; i < n; i++)
+		p[i] = (struct pollfd){.fd = here[i]->fd, .events = POLLIN};
+	if (poll(p, n, 0) <= 0)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		if (p[i].revents)
+			guest_speaks(a, here[i]);
+}
+
 /* A hello that is there already needs no second turn of the loop: the usual case. */
 static void guest_enter(struct hr_attach *a, int fd)
 {
 	struct guest *g = a->guests;
 
+	if (a->n_guests)
+		hear_earlier(a);
 	while (g->fd >= 0)
 		g++;
 	*g = (struct guest){fd, hr_boot_ns()};

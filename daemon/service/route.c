@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,6 +338,25 @@ static void guest_look(struct guest *g)
 	uv_poll_start(g->poll, UV_READABLE, on_guest);
 }
 
+/*
+ * Those before `last` who have spoken since we looked: what a process says in its second connection is about its first, and
+ * a child's hello names its parent's.
+ */
+static void hear_earlier(struct service *s, const struct guest *last)
+{
+	struct pollfd p[GUESTS_MOST + 1];
+	nfds_t n = 0, i = 0;
+
+	for (const struct guest *g = s->guests; g != last; g = g->next)
+		if (g->fd >= 0)
+			p[n++] = (struct pollfd){.fd = g->fd, .events = POLLIN};
+	if (n == 0 || poll(p, n, 0) <= 0)
+		return;
+	for (struct guest *g = s->guests; g != last; g = g->next)
+		if (g->fd >= 0 && p[i++].revents != 0 && route(s, g->fd))
+			guest_done(g);
+}
+
 static struct guest *guest_new(struct service *s, int fd)
 {
 	bool landed = hr_passfd_send(s->landing[1], (uint32_t)getpid(), fd) == 0;
@@ -362,8 +382,10 @@ static void guest_enter(struct service *s, int fd)
 			oldest = oldest->next;
 		guest_done(oldest);
 	}
-	if (g)
+	if (g) {
+		hear_earlier(s, g);
 		guest_look(g);
+	}
 	leave_landing(s);
 }
 
