@@ -105,44 +105,45 @@ void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
 
 /* ---- those who are gone already ------------------------------------------------------------------------ */
 
-void hr__departed_add(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid)
+void hr__departed_add(struct hr_attach *a, const struct client *was)
 {
 	if (a->n_departed == a->room_departed) {
 		uint32_t more = a->room_departed ? a->room_departed * 2 : 64;
 		struct departed *v = realloc(a->departed, more * sizeof(*v));
 
 		if (!v) {
-			hr_drain_ended(a->c.drain, proc, "");
+			hr_drain_ended(a->c.drain, was->proc, "");
 			return;
 		}
 		a->departed = v;
 		a->room_departed = more;
 	}
-	a->departed[a->n_departed++] = (struct departed){.proc = proc, .token = token, .pid = pid};
+	a->departed[a->n_departed] = (struct departed){.was = *was};
+	a->departed[a->n_departed++].was.pidfd = -1;
 }
 
 struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid)
 {
 	for (uint32_t i = a->n_departed; i-- > 0;)
-		if (a->departed[i].pid == pid)
+		if (a->departed[i].was.pid == pid)
 			return &a->departed[i];
 	return NULL;
 }
 
-bool hr__token_used(struct hr_attach *a, uint64_t token)
+struct client *hr__token_owner(struct hr_attach *a, uint64_t token)
 {
-	if (hr__client_by(a, &a->by_token, token))
-		return true;
-	for (uint32_t i = 0; i < a->n_departed; i++)
-		if (a->departed[i].token == token)
-			return true;
-	return false;
+	struct client *c = hr__client_by(a, &a->by_token, token);
+
+	for (uint32_t i = 0; i < a->n_departed && !c; i++)
+		if (a->departed[i].was.token == token)
+			c = &a->departed[i].was;
+	return c;
 }
 
 void hr__departed_end(struct hr_attach *a)
 {
 	for (uint32_t i = 0; i < a->n_departed; i++)
-		hr_drain_ended(a->c.drain, a->departed[i].proc,
+		hr_drain_ended(a->c.drain, a->departed[i].was.proc,
 			       a->departed[i].replaced ? "exec" : "");
 	a->n_departed = 0;
 }
@@ -155,7 +156,8 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 			   .token = s->token,
 			   .bytes = hr_session_bytes(s),
 			   .pid = s->pid,
-			   .n_maps = s->n_maps};
+			   .n_maps = s->n_maps,
+			   .last_inode = s->n_maps ? s->maps[s->n_maps - 1].inode : 0};
 	struct hr_procstat stat;
 	int r;
 
@@ -169,7 +171,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 		close(c.pidfd);
 	/* Its children, or itself with an offer because nobody answered its hello, may wait behind the door. */
 	if (r)
-		hr__departed_add(a, c.proc, c.token, c.pid);
+		hr__departed_add(a, &c);
 	return r;
 }
 

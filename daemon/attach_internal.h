@@ -32,14 +32,13 @@ struct client {
 	pid_t pid;
 	int pidfd; /* -1: unused slot */
 	uint32_t n_maps;
+	uint64_t last_inode; /* of the latest one */
 };
 
 /* A process that was gone before its offer was read. Its session ends when nobody can come any more who knows it as a parent. */
 struct departed {
-	uint64_t proc;
-	uint64_t token;
-	pid_t pid;
-	bool replaced; /* by another image of the same process */
+	struct client was; /* pidfd -1 */
+	bool replaced;	   /* by another image of the same process */
 };
 
 struct guest {
@@ -107,6 +106,8 @@ void hr__visit(struct hr_attach *a, int fd, uint32_t bytes);
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /* Nobody will read it: its owner shall not go on filling it. Accepts what hr__offer_take left. */
 void hr__offer_refuse(struct offer *o);
+/* It is a session's already. */
+void hr__offer_drop(struct offer *o);
 /* When it was made, as far as its maker can be believed. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
 /* Whether the process that /proc knows under the offer's pid began later than the offer: it is another one. */
@@ -124,10 +125,10 @@ bool hr__client_dead(const struct client *c);
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
 /* Adds to the departed; where there is no memory, its session ends at once. */
-void hr__departed_add(struct hr_attach *a, uint64_t proc, uint64_t token, pid_t pid);
+void hr__departed_add(struct hr_attach *a, const struct client *was);
 struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
-bool hr__token_used(struct hr_attach *a, uint64_t token); /* by a client or a departed one */
-void hr__departed_end(struct hr_attach *a);		  /* of all of them */
+struct client *hr__token_owner(struct hr_attach *a, uint64_t token);  /* also if departed; or NULL */
+void hr__departed_end(struct hr_attach *a);			      /* of all of them */
 
 /* Adds a descriptor to the epoll set; `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

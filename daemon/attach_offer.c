@@ -62,7 +62,7 @@ static bool header_valid(const struct offer *o, uint32_t abi)
 {
 	struct hr_map_hdr hdr;
 
-	memcpy(&hdr, o->map.hdr, offsetof(struct hr_map_hdr, stray_total));
+	memcpy(&hdr, o->map.hdr, HR_MAP_HEAD_BYTES);
 	return hdr.magic == HR_ABI_MAGIC && hdr.abi == abi && hdr.index == 0 &&
 	       hdr.session == o->token && hdr.ring_count == HR_MAP_RINGS &&
 	       hdr.slots_log2 == o->map.slots_log2;
@@ -75,7 +75,11 @@ static int check(struct hr_attach *a, const struct hr_hello *hello, const struct
 
 	if (o->fd < 0 || hr_hello_check((const uint8_t *)message, bytes, &copy) ||
 	    copy.kind != HR_HELLO_OFFER || copy.abi != hello->abi || bytes != sizeof(copy) ||
-	    copy.session == 0 || hr__token_used(a, copy.session))
+	    copy.session == 0)
+		return -EINVAL;
+	/* A new session's token is drawn by its client; a further map is for the session that the hello names. */
+	if (hello->kind == HR_HELLO_ATTACH ? hr__token_owner(a, copy.session) != NULL
+					   : copy.session != hello->session)
 		return -EINVAL;
 	o->token = copy.session;
 	if (hr_map_open(o->fd, &o->map) || !header_valid(o, hello->abi))
@@ -109,6 +113,11 @@ void hr__offer_refuse(struct offer *o)
 {
 	if (o->map.hdr)
 		__atomic_store_n(&o->map.hdr->level, HR_LEVEL_OFF, __ATOMIC_RELAXED);
+	hr__offer_drop(o);
+}
+
+void hr__offer_drop(struct offer *o)
+{
 	hr_map_close(&o->map);
 	if (o->fd >= 0)
 		close(o->fd);

@@ -134,12 +134,12 @@ static uint64_t new_token(void)
 	return token;
 }
 
-/* Its first map: that of its offer, or one of ours. *ret_fd: to be closed by the caller. */
-static int first_map(struct hr_attach *a, struct visit *v, uint64_t token, struct hr_map *ret,
-		     int *ret_fd)
+/* That of its offer, or one of ours. *ret_fd: to be closed by the caller. */
+static int next_map(struct hr_attach *a, struct visit *v, const struct client *c,
+		    struct hr_map *ret, int *ret_fd)
 {
 	if (!v->offered)
-		return make_map(a, v->hello.abi, token, 0, ret, ret_fd);
+		return make_map(a, v->hello.abi, c->token, c->n_maps, ret, ret_fd);
 	if (a->ring_bytes + hr_map_size(&v->offer.map) > a->c.max_ring_bytes)
 		return -ENOSPC;
 	*ret = v->offer.map;
@@ -178,8 +178,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 {
 	struct client c = {.token = v->offered ? v->offer.token : new_token(),
 			   .pid = v->cred.pid,
-			   .pidfd = v->pidfd,
-			   .n_maps = 1};
+			   .pidfd = v->pidfd};
 	struct hr_session *s = NULL;
 	struct hr_map map;
 	int r;
@@ -192,11 +191,12 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 		return r;
 	s->deaf = v->offered;
 	tell_probes(a, v, &s->probed);
-	r = first_map(a, v, c.token, &map, ret_fd);
+	r = next_map(a, v, &c, &map, ret_fd);
 	if (!r) {
 		hr_session_add_map(s, &map);
 		c.bytes = hr_map_size(&map);
-		keep(c.proc, 0, *ret_fd);
+		c.last_inode = map.inode;
+		keep(c.proc, c.n_maps++, *ret_fd);
 		r = journal_attach(a, v, c.proc, c.token, false);
 	}
 	if (!r && v->pidfd >= 0)
@@ -208,31 +208,37 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 	}
 	hr_drain_add_session(a->c.drain, s);
 	if (v->pidfd < 0)
-		hr__departed_add(a, c.proc, c.token, c.pid);
+		hr__departed_add(a, &c);
 	v->pidfd = -1;
 	ack->session = c.token;
 	return 0;
 }
 
-static int more_rings(struct hr_attach *a, const struct visit *v, struct hr_ack *ack, int *ret_fd)
+static int more_rings(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
 {
-	struct client *c = hr__client_by(a, &a->by_token, v->hello.session);
+	struct client *c = hr__token_owner(a, v->hello.session);
 	struct hr_map map;
 	int r;
 
 	if (!c || c->pid != v->cred.pid)
 		return -EACCES;
+	if (v->offered && v->offer.map.inode == c->last_inode) { /* by a daemon before us */
+		hr__offer_drop(&v->offer);
+		return -EALREADY;
+	}
 	if (c->n_maps >= HR_SESSION_MAPS)
 		return -ENOSPC;
-	r = make_map(a, v->hello.abi, c->token, c->n_maps, &map, ret_fd);
+	r = next_map(a, v, c, &map, ret_fd);
 	if (r)
 		return r;
 	keep(c->proc, c->n_maps, *ret_fd);
+	c->last_inode = map.inode;
 	ack->session = c->token;
 	ack->index = c->n_maps++;
 	pthread_mutex_lock(&a->lock);
 	c->bytes += hr_map_size(&map);
-	a->ring_bytes += hr_map_size(&map);
+	if (c->pidfd >= 0)
+		a->ring_bytes += hr_map_size(&map);
 	pthread_mutex_unlock(&a->lock);
 	hr_drain_add_map(a->c.drain, c->proc, &map);
 	return 0;
@@ -249,7 +255,7 @@ static void look_back(struct hr_attach *a, struct visit *v)
 
 	v->replaces = UINT32_MAX;
 	if (gone) {
-		v->exec_of = gone->proc;
+		v->exec_of = gone->was.proc;
 		gone->replaced = true;
 	} else if (old && v->pidfd >= 0 && hr__client_dead(old)) {
 		hr__client_gone(a, (uint32_t)(old - a->clients), NULL);
@@ -350,6 +356,7 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 {
 	socklen_t len = sizeof(v->cred);
 	int r = hr_hello_check(v->message, v->bytes, &v->hello);
+	bool left;
 
 	if (r)
 		return r;
@@ -359,17 +366,16 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 		return -EACCES;
 	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
 		return -EALREADY;
-	if (v->hello.kind == HR_HELLO_ATTACH)
-		r = hr__offer_take(a, fd, &v->hello, &v->offer);
+	r = hr__offer_take(a, fd, &v->hello, &v->offer);
 	if (r == -EINVAL)
 		return r;
 	v->offered = v->offer.fd >= 0;
 	if (v->cred.uid != a->c.uid && v->cred.uid != 0)
 		return -EACCES;
-	if (v->hello.kind ==
-	    HR_HELLO_MORE_RINGS) /* nobody would take what it gets; it asks again */
-		return hung_up(fd) ? -ECONNABORTED : more_rings(a, v, ack, ret_fd);
-	return attach(a, v, r == -ECONNABORTED || (!v->offered && hung_up(fd)), ack, ret_fd);
+	left = r == -ECONNABORTED || (!v->offered && hung_up(fd));
+	if (v->hello.kind == HR_HELLO_ATTACH)
+		return attach(a, v, left, ack, ret_fd);
+	return left ? -ECONNABORTED : more_rings(a, v, ack, ret_fd);
 }
 
 /*

@@ -57,6 +57,7 @@ int hr_map_open(int fd, struct hr_map *ret)
 	if (at == MAP_FAILED)
 		return -errno;
 	map.hdr = at;
+	map.inode = st.st_ino;
 	*ret = map;
 	return 0;
 }
@@ -204,7 +205,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 	uint32_t n = 0;
 
 	*ret_end = UINT64_MAX;
-	while (n < r->n_slots) {
+	while (n < all) {
 		const struct hr_record *s = slot_at(r, r->tail + n);
 		uint32_t size = 1;
 		uint64_t end;

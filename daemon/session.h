@@ -33,6 +33,7 @@ struct hr_ring_view {
 /* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */
 struct hr_map {
 	struct hr_map_hdr *hdr; /* NULL: none */
+	uint64_t inode;		/* of its memfd */
 	uint32_t slots_log2;
 };
 

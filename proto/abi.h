@@ -4,8 +4,8 @@
  *
  * Purpose   Everything that crosses the border between a traced process and the daemon of its node: the
  *           handshake on the shim socket, the shared memory of a session, and the 64-byte record.
- * Owner     The daemon makes, seals and keeps the memfds; where it does not answer, the shim makes and seals the first
- *           one of its session, and offers it. Once attached, the shim holds no descriptor. All memory is
+ * Owner     The daemon makes, seals and keeps the memfds; where it does not answer, the shim makes and seals one,
+ *           and offers it. Once attached, the shim holds no descriptor. All memory is
  *           little-endian, fixed-width, free of pointers.
  * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once, then
  *           checks the copy. The node page is read-only for clients: their descriptor of it cannot be mapped
@@ -26,7 +26,7 @@
  *      connect, hr_hello  ------------------> checks SO_PEERCRED, pidfd_open
  *      map, close fds     <------------------ hr_ack + {map, node page} ------> session is swept
  *        or, when nobody answers:
- *      make, seal, map; hr_offer + {map} ---> adopts it, whenever it reads it -> session is swept
+ *      make, seal, map; OFFER + {map} ------> adopts it, whenever it reads it -> session is swept
  *      close fds
  *      claim ring (CAS owner_tid)
  *      real call; head += n; fill; seq = i+1 (release)  --------------------->  seq == i+1 (acquire)? copy
@@ -194,6 +194,8 @@ struct hr_map_hdr {
 	uint8_t pad[HR_PAGE_BYTES - 128 - 8 * HR_EXCLUDED_KINDS];
 	struct hr_lost strays[HR_OP_MAX];
 };
+#define HR_MAP_HEAD_BYTES                                                                          \
+	offsetof(struct hr_map_hdr, stray_total) /* what its maker writes; the rest is zero */
 
 enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
 
@@ -272,7 +274,7 @@ struct hr_node_page {
 enum hr_hello_kind {
 	HR_HELLO_ATTACH = 1,
 	HR_HELLO_MORE_RINGS = 2,
-	HR_HELLO_OFFER = 3 /* second message behind an ATTACH, with one descriptor: hr_offer */
+	HR_HELLO_OFFER = 3 /* second message behind one of these, with one descriptor, of a map */
 };
 
 /* hr_hello.flags */
@@ -299,9 +301,10 @@ struct hr_hello {
 };
 
 /*
- * An offer is a hello of kind OFFER without items. Its map: sealed (SHRINK, GROW, SEAL), of HR_MAP_RINGS rings of
- * 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, index 0, its header's session the token, which the shim draws by lot. The session has no
- * node page, so it rings no bell, and waits for room only once the daemon has taken something.
+ * An offer is a hello of kind OFFER without items. Its map: sealed (SHRINK, GROW, SEAL), of HR_MAP_RINGS rings, index 0, its
+ * header's session the token. Behind an ATTACH: 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, a token which the shim draws by lot; the
+ * session has no node page, so it rings no bell, and waits for room only once the daemon has taken something. Behind a
+ * MORE_RINGS: 2^HR_RING_SLOTS_LOG2 slots, level and token as the session's first map has them.
  */
 
 enum hr_item_kind {

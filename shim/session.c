@@ -38,7 +38,8 @@ static uint64_t patience(void)
 
 /* ---- the attach lock -------------------------------------------------------------------------- */
 
-static bool lock(uint64_t patience_ns)
+/* False: whoever has it takes longer than all patience and an offer behind it. */
+static bool lock(void)
 {
 	uint64_t until = 0, now;
 
@@ -50,7 +51,7 @@ static bool lock(uint64_t patience_ns)
 			return true;
 		now = hr__clock_ns();
 		if (until == 0)
-			until = now + patience_ns;
+			until = now + 2 * patience();
 		if (now >= until)
 			return false;
 		hr__sys_futex_wait(&hr__wiped.lock, 1, until - now, 1);
@@ -166,6 +167,16 @@ static int adopt(const struct hr_ack *ack)
 	return 0;
 }
 
+static int adopt_more(const struct hr_ack *ack)
+{
+	struct hr_map_hdr *map = map_rings(ack);
+
+	if (map == NULL)
+		return -EPROTO;
+	map_publish(map, ack->map_bytes);
+	return 0;
+}
+
 /* Only has to differ from those of other processes; one that is drawn twice is refused by the daemon. */
 static uint64_t token_draw(void)
 {
@@ -176,10 +187,23 @@ static uint64_t token_draw(void)
 	return token | 1;
 }
 
-/* Nobody answers: a map of our own, for the daemon to adopt when it comes to it. */
-static int offer(void)
+/*
+ * Nobody answers: a map of our own, for the daemon to adopt when it comes to it. The first of a session may have to do for
+ * long; another one is as the daemon would have made it.
+ */
+static int offer(enum hr_hello_kind kind)
 {
-	uint64_t bytes = hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2);
+	bool first = kind == HR_HELLO_ATTACH;
+	struct hr_map_hdr head = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .session = first ? token_draw() : hr__wiped.token,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = first ? HR_OFFER_SLOTS_LOG2 : HR_RING_SLOTS_LOG2,
+	    .level = first ? HR_LEVEL_TRACE
+			   : __atomic_load_n(&hr__wiped.maps[0]->level, __ATOMIC_RELAXED),
+	};
+	uint64_t bytes = hr_map_bytes(head.ring_count, head.slots_log2);
 	int r = hr__talk_memory(bytes);
 	struct hr_map_hdr *map;
 
@@ -188,18 +212,16 @@ static int offer(void)
 	map = hr__talk_map(HR__OWN_MAP, bytes, PROT_READ | PROT_WRITE);
 	if (map == NULL)
 		return -ENOMEM;
-	map->magic = HR_ABI_MAGIC;
-	map->abi = HR_ABI_VERSION;
-	map->session = token_draw();
-	map->ring_count = HR_MAP_RINGS;
-	map->slots_log2 = HR_OFFER_SLOTS_LOG2;
-	map->level = HR_LEVEL_TRACE;
-	r = hr__talk_offer(map->session);
+	memcpy(map, &head, HR_MAP_HEAD_BYTES);
+	r = hr__talk_offer(head.session);
 	if (r < 0) {
 		HR_SYS2(munmap, map, bytes);
 		return r;
 	}
-	session_begin(map, bytes, NULL);
+	if (first)
+		session_begin(map, bytes, NULL);
+	else
+		map_publish(map, bytes);
 	return 0;
 }
 
@@ -214,37 +236,22 @@ static int talk_late(struct hr_ack *ret_ack)
 	return r == -EAGAIN ? -EPIPE : r;
 }
 
-static int talk_attach(bool forked, uint64_t until)
+static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	struct hr_ack ack = {0};
-	int r = hr__talk_hello(HR_HELLO_ATTACH, forked, until);
+	int r = hr__talk_hello(kind, forked, until);
 
 	if (r == 0)
 		r = hr__talk_answer(until, true, &ack);
 	if (r == -EAGAIN) {
-		r = offer();
+		r = offer(kind);
 		if (r != -EPIPE)
 			return r;
 		r = talk_late(&ack);
 	}
-	return r == 0 ? adopt(&ack) : r;
-}
-
-static int talk_more(uint64_t until)
-{
-	struct hr_map_hdr *map;
-	struct hr_ack ack = {0};
-	int r = hr__talk_hello(HR_HELLO_MORE_RINGS, false, until);
-
-	if (r == 0)
-		r = hr__talk_answer(until, true, &ack);
 	if (r < 0)
 		return r;
-	map = map_rings(&ack);
-	if (map == NULL)
-		return -EPROTO;
-	map_publish(map, ack.map_bytes);
-	return 0;
+	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
 }
 
 /*
@@ -256,7 +263,7 @@ static int converse(enum hr_hello_kind kind, bool forked, uint64_t until)
 	int r = -ECONNRESET;
 
 	for (int i = 0; i <= REDIALS && (r == -ECONNRESET || r == -EPIPE); i++) {
-		r = kind == HR_HELLO_ATTACH ? talk_attach(forked, until) : talk_more(until);
+		r = talk(kind, forked, until);
 		if (r < 0 && kind == HR_HELLO_ATTACH)
 			hr__hello_counters_return();
 		hr__session_fds_drop();
@@ -303,10 +310,23 @@ static void attach_failed(int error)
 			 __ATOMIC_RELAXED);
 }
 
-static void attach_locked(void)
+/* A conversation with patience, unless that was in vain just now. */
+static int converse_in_time(enum hr_hello_kind kind)
 {
 	bool forked = hr__wiped.born == HR__BORN_FORKED;
-	uint64_t now = hr__clock_ns(), until;
+	uint64_t began = hr__clock_ns(), now;
+	bool hasty = began < hr__image.hasty_until_ns;
+	uint64_t until = hasty ? began : began + patience();
+	int r = converse(kind, forked, until);
+
+	now = hr__clock_ns();
+	if (!hasty && now >= until)
+		patience_lost(now);
+	return r;
+}
+
+static void attach_locked(void)
+{
 	int r;
 
 	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
@@ -314,11 +334,7 @@ static void attach_locked(void)
 		hr__image.quiet = true;
 		return;
 	}
-	until = now < hr__image.hasty_until_ns ? now : now + patience();
-	r = converse(HR_HELLO_ATTACH, forked, until);
-	now = hr__clock_ns();
-	if (now >= until)
-		patience_lost(now);
+	r = converse_in_time(HR_HELLO_ATTACH);
 	if (r < 0)
 		attach_failed(r);
 	else
@@ -329,7 +345,7 @@ bool hr__session_attach(enum hr__seek seek)
 {
 	bool due;
 
-	if (!lock(patience()))
+	if (!lock())
 		return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 	if (hr__wiped.born == HR__BORN_WIPED)
 		hr__fork_child();
@@ -355,13 +371,13 @@ static void more_locked(void)
 
 	if (now < hr__wiped.more_after_ns || hr__wiped.map_count >= HR_SESSION_MAPS)
 		return;
-	if (converse(HR_HELLO_MORE_RINGS, false, now + patience()) < 0)
+	if (converse_in_time(HR_HELLO_MORE_RINGS) < 0)
 		hr__wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
 }
 
 bool hr__session_more_rings(uint32_t have)
 {
-	if (!lock(patience()))
+	if (!lock())
 		return maps_beyond(have);
 	if (!maps_beyond(have)) /* or another thread has asked meanwhile */
 		more_locked();

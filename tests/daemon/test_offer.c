@@ -27,6 +27,7 @@
 #define EACH	   200u
 #define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define OFFER_SIZE hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2)
+#define MORE_SIZE  hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
 /* ---- an offer, right or wrong ------------------------------------------------------------------------ */
 
@@ -40,22 +41,22 @@ struct offer {
 
 static bool tsc; /* the daemon's clock */
 
-/* As the shim makes it. */
-static void make(struct offer *o, uint64_t token, uint64_t parent)
+static void make_sized(struct offer *o, uint64_t token, uint64_t parent, uint32_t slots_log2)
 {
+	uint64_t bytes = hr_map_bytes(HR_MAP_RINGS, slots_log2);
 	struct client clock = {.tsc = tsc};
 	int fd = memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	assert_int_equal(ftruncate(fd, (off_t)OFFER_SIZE), 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, SEALS), 0);
 	memset(o, 0, sizeof(*o));
-	o->map = mmap(NULL, OFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	o->map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(o->map, MAP_FAILED);
 	o->map->magic = HR_ABI_MAGIC;
 	o->map->abi = HR_ABI_VERSION;
 	o->map->session = token;
 	o->map->ring_count = HR_MAP_RINGS;
-	o->map->slots_log2 = HR_OFFER_SLOTS_LOG2;
+	o->map->slots_log2 = slots_log2;
 	o->map->level = HR_LEVEL_TRACE;
 	o->hello = (struct hr_hello){.magic = HR_ABI_MAGIC,
 				     .abi = HR_ABI_VERSION,
@@ -75,6 +76,20 @@ static void make(struct offer *o, uint64_t token, uint64_t parent)
 	o->message_bytes = sizeof(o->message);
 	o->fds[0] = fd;
 	o->n_fds = 1;
+}
+
+/* As the shim makes it. */
+static void make(struct offer *o, uint64_t token, uint64_t parent)
+{
+	make_sized(o, token, parent, HR_OFFER_SLOTS_LOG2);
+}
+
+/* As the shim makes a further one. */
+static void make_more(struct offer *o, uint64_t token)
+{
+	make_sized(o, token, 0, HR_RING_SLOTS_LOG2);
+	o->hello.kind = HR_HELLO_MORE_RINGS;
+	o->hello.session = token;
 }
 
 static int send_message(int fd, const struct offer *o)
@@ -111,10 +126,8 @@ static int knock(const char *path)
 }
 
 /* Hello and offer at once, to a daemon that is stopped; the map stays, the descriptors go. */
-static void send_offer(const struct nodes *n, struct offer *o)
+static void send_offer_by(int fd, struct offer *o)
 {
-	int fd = knock(n->socket);
-
 	assert_int_equal(send(fd, &o->hello, sizeof(o->hello), MSG_NOSIGNAL), sizeof(o->hello));
 	assert_int_equal(send_message(fd, o), 0);
 	for (unsigned i = 0; i < o->n_fds; i++)
@@ -122,11 +135,16 @@ static void send_offer(const struct nodes *n, struct offer *o)
 	close(fd);
 }
 
+static void send_offer(const struct nodes *n, struct offer *o)
+{
+	send_offer_by(knock(n->socket), o);
+}
+
 static void reads(struct offer *o, uint64_t from, uint64_t to)
 {
 	struct client c = {.maps = {(uint8_t *)o->map}, .tsc = tsc};
 	struct hr_ring_hdr *ring =
-	    (struct hr_ring_hdr *)((uint8_t *)o->map + hr_ring_offset(0, HR_OFFER_SLOTS_LOG2));
+	    (struct hr_ring_hdr *)((uint8_t *)o->map + hr_ring_offset(0, o->map->slots_log2));
 
 	for (uint64_t i = from; i < to; i++) {
 		struct hr_record rec = {.start_ticks = client_ticks(&c),
@@ -397,6 +415,82 @@ static void who_gave_up_is_no_process(void **state)
 	assert_int_equal(sums.processes, 1);
 }
 
+/* A further map for threads of a session is adopted like the first one, of the dead, too, and once though it comes twice. */
+static void further_maps(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct offer o, more, again;
+	pid_t daemon = start(&n), pid;
+	int status, fd;
+
+	(void)state;
+	nodes_pause(daemon);
+	pid = fork();
+	if (pid == 0) {
+		make(&o, 51, 0);
+		send_offer(&n, &o);
+		make_more(&more, 51);
+		send_offer(&n, &more);
+		reads(&more, 0, EACH);
+		reads(&o, EACH, 2 * EACH);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	make(&o, 52, 0);
+	send_offer(&n, &o);
+	make_more(&more, 52);
+	again = more;
+	again.fds[0] = dup(more.fds[0]);
+	send_offer(&n, &more);
+	send_offer(&n, &again);
+	reads(&o, 2 * EACH, 3 * EACH);
+	reads(&more, 3 * EACH, 4 * EACH);
+	kill(daemon, SIGCONT);
+	fd = knock(n.socket); /* answered behind all of them */
+	assert_int_equal(send(fd, "?", 1, 0), 1);
+	assert_int_equal(recv(fd, &status, sizeof(status), 0), 0);
+	close(fd);
+	nodes_kill(daemon);
+	client_fdstore_gather();
+	reads(&more, 4 * EACH, 5 * EACH);
+	daemon = nodes_start(&n);
+	reads(&more, 5 * EACH, 6 * EACH);
+	check(&n, daemon, 6 * EACH, &sums);
+	assert_int_equal(sums.processes, 3); /* and the one that asked for the clock */
+	munmap(o.map, OFFER_SIZE);
+	munmap(more.map, MORE_SIZE);
+}
+
+/*
+ * A hello that comes after its connection was accepted, while others knock: what the same process says by a later connection is
+ * read behind it.
+ */
+static void first_things_first(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct offer o, more;
+	pid_t daemon = start(&n);
+	int first = knock(n.socket), third;
+
+	(void)state;
+	usleep(50000); /* accepted; without, the test shows less */
+	nodes_pause(daemon);
+	third = knock(n.socket);
+	make(&o, 61, 0);
+	send_offer_by(first, &o);
+	make_more(&more, 61);
+	send_offer(&n, &more);
+	reads(&more, 0, EACH);
+	kill(daemon, SIGCONT);
+	check(&n, daemon, EACH, &sums);
+	assert_int_equal(sums.processes, 2);
+	close(third);
+	munmap(o.map, OFFER_SIZE);
+	munmap(more.map, MORE_SIZE);
+}
+
 /* ---- lies ----------------------------------------------------------------------------------------------- */
 
 static void replace(struct offer *o, int fd)
@@ -482,6 +576,21 @@ static bool lie(struct offer *o, unsigned i, uint64_t used)
 	}
 }
 
+/* Further maps of no session, and of a session of another name. */
+static unsigned lies_about_more(const struct nodes *n, uint64_t token)
+{
+	struct offer o;
+
+	make_more(&o, 99);
+	send_offer(n, &o);
+	munmap(o.map, MORE_SIZE);
+	make_more(&o, token);
+	o.message.session = o.map->session = token ^ 1;
+	send_offer(n, &o);
+	munmap(o.map, MORE_SIZE);
+	return 2;
+}
+
 static void lies_are_counted(void **state)
 {
 	struct nodes n;
@@ -504,6 +613,7 @@ static void lies_are_counted(void **state)
 		kill(daemon, SIGCONT);
 		munmap(o.map, OFFER_SIZE);
 	}
+	lies += lies_about_more(&n, honest.token);
 	kill(daemon, SIGCONT);
 	/* Alone, an offer is no message at all. */
 	assert_int_equal(client_talk(n.socket, &o.message, sizeof(o.message), &ack, fds),
@@ -525,6 +635,8 @@ int main(void)
 	    cmocka_unit_test(unused_slots_have_no_pages),
 	    cmocka_unit_test(the_living_go_on),
 	    cmocka_unit_test(who_gave_up_is_no_process),
+	    cmocka_unit_test(further_maps),
+	    cmocka_unit_test(first_things_first),
 	    cmocka_unit_test(lies_are_counted),
 	};
 

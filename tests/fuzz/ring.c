@@ -169,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED || hr_session_new(1, 1, 1, &s) || hr_engine_new(pool, &e))
 		abort();
-	hr_session_add_map(s, &(struct hr_map){map, HR_RING_SLOTS_LOG2});
+	hr_session_add_map(s, &(struct hr_map){.hdr = map, .slots_log2 = HR_RING_SLOTS_LOG2});
 	start(e);
 	attach(e, &in);
 	take(&in, &gone, 1);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int fake_memfd(size_t bytes, size_t there, int seals, void **ret)
@@ -106,20 +107,26 @@ static bool adopt(struct fake_client *s, int fd)
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
-	void *map;
+	struct hr_map_hdr *map;
+	struct stat st;
 	int map_fd;
 
 	if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(offer))
 		return false;
 	assert(offer.kind == HR_HELLO_OFFER && CMSG_FIRSTHDR(&msg) != NULL);
 	memcpy(&map_fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(map_fd));
-	map = mmap(NULL, hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2), PROT_READ | PROT_WRITE,
-		   MAP_SHARED, map_fd, 0);
+	assert(fstat(map_fd, &st) == 0);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
 	assert(map != MAP_FAILED);
 	close(map_fd);
-	s->token = offer.session;
-	s->seen.offered = true;
-	keep_map(s, map, HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2);
+	if (s->n_maps == 0) {
+		s->token = offer.session;
+		s->seen.offered = true;
+	} else {
+		s->seen.more_offered++;
+	}
+	assert(offer.session == s->token && map->session == s->token);
+	keep_map(s, map, HR_MAP_RINGS, map->slots_log2);
 	return true;
 }
 
@@ -145,6 +152,8 @@ static void answer(struct fake_daemon *d, int fd, const uint8_t *buf, size_t n)
 			send_ack(fd, &ack, NULL, 0);
 			return;
 		}
+		if (adopt(s, fd))
+			return;
 		ack.session = s->token;
 		fds[0] = add_map(d, s, &ack);
 		send_ack(fd, &ack, fds, 1);
@@ -195,6 +204,13 @@ bool fake_accept(struct fake_daemon *d)
 	if (fd >= 0 && !silent)
 		serve(d, fd);
 	return fd >= 0;
+}
+
+void fake_silence(struct fake_daemon *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->o.silent = true;
+	pthread_mutex_unlock(&d->lock);
 }
 
 void fake_wake(struct fake_daemon *d)

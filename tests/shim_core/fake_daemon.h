@@ -50,7 +50,8 @@ struct fake_path {
 
 struct fake_session {
 	struct hr_hello hello;
-	bool offered;	/* its first map is its own */
+	bool offered;	       /* its first map is its own */
+	unsigned more_offered; /* of its further ones */
 	uint8_t *items; /* behind the header, hello.bytes - 64 of them */
 };
 
@@ -60,6 +61,7 @@ struct fake_daemon *fake_start(const char *path, const struct fake_options *opti
 void fake_stop(struct fake_daemon *d);
 void fake_pause(struct fake_daemon *d,
 		bool pause); /* no sweeps, no beat; takes effect before it returns */
+void fake_silence(struct fake_daemon *d); /* accept, and read nothing from now on */
 void fake_wake(struct fake_daemon *d);
 void fake_level(struct fake_daemon *d, enum hr_level level);
 

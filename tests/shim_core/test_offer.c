@@ -3,6 +3,7 @@
 #include "tests/shim_core/harness.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -160,12 +161,82 @@ CASE(small_files_only)
 	CHECK(fake_sessions(d) == 0);
 }
 
+#define THREADS 40
+#define EACH	100
+
+static pthread_barrier_t together;
+
+static void *reader(void *arg)
+{
+	int fd = *(int *)arg;
+
+	pthread_barrier_wait(&together);
+	for (int i = 0; i < EACH; i++)
+		t_pread(fd, (char[8]){0}, 8, 0);
+	pthread_barrier_wait(&together); /* so that nobody takes a dead one's ring */
+	return NULL;
+}
+
+static double run_readers(int fd)
+{
+	pthread_t t[THREADS];
+	double start;
+
+	pthread_barrier_init(&together, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&t[i], NULL, reader, &fd) == 0);
+	pthread_barrier_wait(&together);
+	start = harness_now();
+	pthread_barrier_wait(&together);
+	start = harness_now() - start;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	return start;
+}
+
+/* Threads have rings of their process's making: nothing is lost, and nobody waits longer than all patience once. */
+CASE(threads_offer_more)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	double took;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	took = run_readers(fd);
+	settle(d);
+	CHECK(fake_sessions(d) == 1 && fake_session(d, 0)->offered);
+	CHECK(fake_session(d, 0)->more_offered == THREADS / HR_MAP_RINGS);
+	CHECK(fake_count(d, HR_OP_pread64) == THREADS * EACH && took < 0.1 * SLOWER);
+}
+
+/* The same where the daemon fell silent later, and with its bell. */
+CASE(silent_later)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){0}, NULL);
+	size_t before;
+	double took;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	fake_silence(d);
+	before = harness_fds();
+	took = run_readers(fd);
+	CHECK(harness_fds_become(before + THREADS / HR_MAP_RINGS)); /* the daemon's ends */
+	settle(d);
+	CHECK(fake_sessions(d) == 1 && !fake_session(d, 0)->offered);
+	CHECK(fake_session(d, 0)->more_offered == THREADS / HR_MAP_RINGS);
+	CHECK(fake_count(d, HR_OP_pread64) == THREADS * EACH && took < 0.1 * SLOWER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(adopted_late),   cmocka_unit_test(families),
-	    cmocka_unit_test(full_offer),     cmocka_unit_test(haste),
-	    cmocka_unit_test(offer_too_late), cmocka_unit_test(small_files_only),
+	    cmocka_unit_test(adopted_late),	  cmocka_unit_test(families),
+	    cmocka_unit_test(full_offer),	  cmocka_unit_test(haste),
+	    cmocka_unit_test(offer_too_late),	  cmocka_unit_test(small_files_only),
+	    cmocka_unit_test(threads_offer_more), cmocka_unit_test(silent_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
