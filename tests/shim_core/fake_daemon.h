@@ -52,7 +52,7 @@ struct fake_session {
 	struct hr_hello hello;
 	bool offered;	       /* its first map is its own */
 	unsigned more_offered; /* of its further ones */
-	uint8_t *items; /* behind the header, hello.bytes - 64 of them */
+	uint8_t *items;	       /* behind the header, hello.bytes - 64 of them */
 };
 
 struct fake_daemon;
@@ -60,7 +60,7 @@ struct fake_daemon;
 struct fake_daemon *fake_start(const char *path, const struct fake_options *options);
 void fake_stop(struct fake_daemon *d);
 void fake_pause(struct fake_daemon *d,
-		bool pause); /* no sweeps, no beat; takes effect before it returns */
+		bool pause);		  /* no sweeps, no beat; takes effect before it returns */
 void fake_silence(struct fake_daemon *d); /* accept, and read nothing from now on */
 void fake_wake(struct fake_daemon *d);
 void fake_level(struct fake_daemon *d, enum hr_level level);
