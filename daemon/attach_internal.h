@@ -127,8 +127,8 @@ void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 /* Adds to the departed; where there is no memory, its session ends at once. */
 void hr__departed_add(struct hr_attach *a, const struct client *was);
 struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
-struct client *hr__token_owner(struct hr_attach *a, uint64_t token);  /* also if departed; or NULL */
-void hr__departed_end(struct hr_attach *a);			      /* of all of them */
+struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if departed; or NULL */
+void hr__departed_end(struct hr_attach *a);			     /* of all of them */
 
 /* Adds a descriptor to the epoll set; `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);
