@@ -142,6 +142,7 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	e->now_ns = in->now.boot_ns;
 	if (e->batch && e->batch->n && e->batch->first_ns + HR_BATCH_NS <= e->now_ns)
 		hr__emit_batch(e);
+	hr__regions_due(e);
 	hr__flush_idle(e);
 	if (e->now_ns > HR_WINDOW_NS + GRACE_NS)
 		hr__emit_rollups(e, (e->now_ns - GRACE_NS) / HR_WINDOW_NS - 1);
@@ -198,6 +199,7 @@ static void flush_all(struct hr_engine *e)
 {
 	hr__excluded_due(e);
 	hr__emit_batch(e);
+	hr__emit_regions(e);
 	flush_filerecs(e, 0, false);
 	hr__emit_rollups(e, UINT64_MAX);
 	hr__emit_kernel(e);
@@ -282,6 +284,10 @@ static int dispatch(struct hr_engine *e, const struct hr_entry *in)
 		return hr__apply_kernel(e, (const struct hr_entry_kernel *)in);
 	case HR_ENTRY_TALLY:
 		return hr__apply_tally(e, (const struct hr_entry_tally *)in);
+	case HR_ENTRY_LEFT_REGIONS:
+		return hr__apply_left_regions(e, (const struct hr_entry_left_regions *)in);
+	case HR_ENTRY_REGION_KEYS:
+		return hr_region_keys_read(&e->regions, in);
 	case HR_ENTRY_SNAP:
 		return hr__apply_snap(e, in);
 	case HR_ENTRY_PROC:
@@ -354,6 +360,7 @@ void hr_engine_free(struct hr_engine *e)
 	hr_rollups_done(&e->rollups);
 	hr_filerecs_done(&e->filerecs);
 	hr_kernel_sums_done(&e->kernel);
+	hr_region_state_done(&e->regions);
 	hr_losses_done(&e->losses);
 	hr_names_done(&e->names);
 	hr_live_done(&e->live);
@@ -415,9 +422,9 @@ uint64_t hr_engine_now(const struct hr_engine *e)
 
 bool hr_engine_waiting(const struct hr_engine *e)
 {
-	return (e->batch && e->batch->n) || e->procs_dirty || e->excluded_unsent || e->losses.n ||
-	       e->rollups.n || e->kernel.n || e->paths.n_fresh || e->mounts.unsent ||
-	       e->filerecs.idle.oldest != UINT32_MAX;
+	return (e->batch && e->batch->n) || e->regions.open || e->procs_dirty ||
+	       e->excluded_unsent || e->losses.n || e->rollups.n || e->kernel.n ||
+	       e->paths.n_fresh || e->mounts.unsent || e->filerecs.idle.oldest != UINT32_MAX;
 }
 
 int32_t hr_engine_mounts_wanted(struct hr_engine *e)

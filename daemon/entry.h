@@ -5,7 +5,7 @@
  * Purpose   Everything that the engine's state depends on is one of these entries, so that applying the entries
  *           of a journal again gives the same frames with the same numbers (engine.h).
  * Owner     Plain data in the journal's memory; written by the attach thread (ATTACH) and the drain thread
- *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LOST, LEFT, EXCLUDED and the hello
+ *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LOST, LEFT, LEFT_REGIONS, EXCLUDED and the hello
  *           in ATTACH carry bytes that clients wrote: the engine checks every field of them.
  *
  *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
@@ -44,7 +44,9 @@ enum hr_entry_kind {
 	HR_ENTRY_EXCLUDED, /* opens that default excludes left out */
 	HR_ENTRY_PRIVACY,  /* what is hidden from here on; behind START, and in a snapshot */
 	HR_ENTRY_KERNEL,   /* what the kernel has seen of one process, added up: the audit */
-	HR_ENTRY_TALLY /* operations of one process that the kernel has added up in place of records */
+	HR_ENTRY_TALLY, /* operations of one process that the kernel has added up in place of records */
+	HR_ENTRY_LEFT_REGIONS, /* regions that are open in a thread, or in the process, that is gone */
+	HR_ENTRY_REGION_KEYS /* snapshot: what regions are called (regions.c) */
 };
 
 struct hr_entry {
@@ -136,6 +138,19 @@ struct hr_entry_left {
 	uint32_t ring;
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
+};
+
+/* LEFT_REGIONS: those of a thread, outermost first, or (`spans`) of the process, as of ring 0 of map 0. */
+struct hr_entry_left_regions {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t now_ticks;
+	uint16_t map;
+	uint16_t ring;
+	uint32_t spans;
+	uint32_t n;
+	uint32_t spare;
+	struct hr_region_cell cells[];
 };
 
 struct hr_entry_end {
@@ -290,6 +305,7 @@ static inline uint64_t hr_entry_least(uint32_t kind)
 	    [HR_ENTRY_PRIVACY] = sizeof(struct hr_entry_privacy),
 	    [HR_ENTRY_KERNEL] = sizeof(struct hr_entry_kernel),
 	    [HR_ENTRY_TALLY] = sizeof(struct hr_entry_tally),
+	    [HR_ENTRY_LEFT_REGIONS] = sizeof(struct hr_entry_left_regions),
 	};
 
 	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;

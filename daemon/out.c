@@ -112,6 +112,7 @@ void hr_out_free(struct hr_out *o, struct hr_batch_pool *pool)
 	if (!o)
 		return;
 	hr_batch_put(pool, o->batch);
+	hr_regions_free(o->regions);
 	hr_arena_reset(&o->arena);
 	free(o->packed);
 	free(o);

@@ -12,6 +12,7 @@
 
 #include "common/batch.h"
 #include "common/frame.h"
+#include "common/region.h"
 #include "daemon/arena.h"
 #include "daemon/losses.h"
 
@@ -40,8 +41,9 @@ struct hr_out {
 	Headrace__Frame frame;
 	Headrace__Clock clock;
 	struct hr_arena arena;
-	struct hr_batch *batch; /* frame.events is filled by the encoder */
-	uint8_t *packed;	/* appender: the frame's bytes; the arena is empty then */
+	struct hr_batch *batch;	    /* frame.events is filled by the encoder */
+	struct hr_regions *regions; /* whose memory frame.regions is */
+	uint8_t *packed;	    /* appender: the frame's bytes; the arena is empty then */
 	size_t packed_bytes;
 	struct hr_loss
 	    absence; /* what is missing when it must be given up; count 0: nothing that counts */

@@ -90,10 +90,19 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 	}
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(text + (size_t)i * HR_TEXT_BYTES, parts[i].text, HR_TEXT_BYTES);
-	if (r->op == HR_CTL_PATH)
+	switch (r->op) {
+	case HR_CTL_PATH:
 		take_path(f, r, text);
-	else
+		break;
+	case HR_CTL_ENV:
 		hr__attribute_env(f->e, f->p, (const char *)text, r->asked);
+		break;
+	case HR_CTL_REGION_KEY:
+		hr__region_key_take(f, r, text);
+		break;
+	default:
+		hr__region_take(f, r, text);
+	}
 	return n + 1;
 }
 
@@ -127,7 +136,13 @@ static uint32_t take(struct fold *f, const struct hr_record *r, uint32_t left)
 		return 1;
 	case HR_CTL_PATH:
 	case HR_CTL_ENV:
+	case HR_CTL_REGION_KEY:
 		return take_text(f, r, left);
+	case HR_CTL_REGION:
+		if (hr_record_has_text(r))
+			return take_text(f, r, left);
+		hr__region_take(f, r, NULL);
+		return 1;
 	case HR_CTL_FORK:
 		return 1;
 	default:
@@ -165,8 +180,9 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 	while (a->walk < to) {
 		const struct hr_record *r = &c->slots[a->walk];
 
-		a->walk += r->op == HR_CTL_PATH || r->op == HR_CTL_ENV ? 1 + text_slots(r) : 1;
-		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST)
+		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
+		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
+		    r->op == HR_CTL_REGION)
 			continue;
 		a->file = r->file;
 		a->found[turn].api[n] = f->e->trait[r->op % HR_OP_MAX].api;

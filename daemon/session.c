@@ -193,7 +193,7 @@ static uint32_t slots_of(const struct hr_record *s)
 
 	if (s->op >= HR_OP_FIRST)
 		return s->bits & HR_REC_PAIR ? 2 : 1;
-	if ((s->op != HR_CTL_PATH && s->op != HR_CTL_ENV) || asked < 1 || asked > TEXT_MOST)
+	if (!hr_record_has_text(s) || asked < 1 || asked > TEXT_MOST)
 		return 1;
 	return 1 + (uint32_t)((asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
 }
@@ -306,6 +306,33 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 	(void)__atomic_load_n(&r->hdr->inflight.op, __ATOMIC_ACQUIRE);
 	memcpy(ret_inflight, &r->hdr->inflight, sizeof(*ret_inflight));
 	memcpy(ret_aggregate, &r->hdr->aggregate, sizeof(*ret_aggregate));
+}
+
+uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells)
+{
+	/* Pairs with the owner's release store: the cells below are there. */
+	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_ACQUIRE);
+
+	n = n < HR_REGION_DEPTH ? n : HR_REGION_DEPTH;
+	memcpy(cells, r->hdr->regions, n * sizeof(*cells));
+	return n;
+}
+
+uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells)
+{
+	const struct hr_region_cell *all = s->maps[0].hdr->spans;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
+		/* Pairs with the release store of key behind the rest. */
+		uint64_t key = __atomic_load_n(&all[i].key, __ATOMIC_ACQUIRE);
+
+		if (key < 2) /* free, or on its way */
+			continue;
+		memcpy(&cells[n], &all[i], sizeof(*cells));
+		cells[n++].key = key;
+	}
+	return n;
 }
 
 void hr_session_set_level(struct hr_session *s, uint32_t level)

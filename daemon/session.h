@@ -122,6 +122,10 @@ bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KI
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);
 
+/* Regions that are open: in the ring's thread, outermost first; in the process. Returns how many. */
+uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
+uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
+
 /* Slots of all its rings, bytes of all its maps. */
 uint64_t hr_session_slots(const struct hr_session *s);
 uint64_t hr_session_bytes(const struct hr_session *s);

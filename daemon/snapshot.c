@@ -55,6 +55,7 @@ struct ring_row {
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
+	uint64_t last_region;
 	uint64_t seen[HR_RING_SEEN];
 };
 
@@ -157,8 +158,8 @@ static void write_rest(const struct hr_proc *p, uint8_t *at)
 
 	for (uint32_t i = 0; i < p->n_rings; i++) {
 		const struct hr_ring_state *r = &p->rings[i];
-		struct ring_row row = {r->next,	  r->tid,    r->aggregate_gen,
-				       r->n_lost, r->n_seen, {0}};
+		struct ring_row row = {
+		    r->next, r->tid, r->aggregate_gen, r->n_lost, r->n_seen, r->last_region, {0}};
 
 		memcpy(row.seen, r->seen, sizeof(row.seen));
 		at = put(at, &row, sizeof(row));
@@ -260,6 +261,8 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 		r = write_privacy(e, j);
 	if (!r)
 		r = write_mounts(e, j);
+	if (!r)
+		r = hr_region_keys_write(&e->regions, j);
 	if (r)
 		return r;
 	r = write_filerecs(e, j);
@@ -294,6 +297,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	hr__procs_clear(e);
 	hr_mounts_done(&e->mounts);
 	hr_filerecs_done(&e->filerecs);
+	hr_region_state_done(&e->regions);
 	e->mounts.next_id = in->next_mount;
 	e->next_seq = in->next_seq;
 	e->batch_number = in->batch_number;
@@ -348,6 +352,7 @@ static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct re
 		r->tid = rows[i].tid;
 		r->aggregate_gen = rows[i].aggregate_gen;
 		r->n_seen = rows[i].n_seen;
+		r->last_region = rows[i].last_region;
 		memcpy(r->seen, rows[i].seen, sizeof(r->seen));
 		if (!rows[i].n_lost)
 			continue;

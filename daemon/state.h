@@ -20,6 +20,7 @@
 #include "daemon/paths.h"
 #include "daemon/position.h"
 #include "daemon/ranks.h"
+#include "daemon/regions.h"
 #include "daemon/rollup.h"
 
 #define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
@@ -77,6 +78,7 @@ struct hr_ring_state {
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
+	uint64_t last_region;	     /* which the cell of a dead owner may repeat; regions.c */
 	uint64_t seen[HR_RING_SEEN]; /* its last operations: what a dead owner's cell may repeat */
 	struct hr_lost_row *lost;    /* totals seen, per op */
 };
@@ -167,6 +169,7 @@ struct hr_engine {
 	struct hr_names names;
 	struct hr_live live;
 	struct hr_kernel_sums kernel;
+	struct hr_region_state regions;
 	struct hr_losses losses;
 	struct hr_batch *batch;
 	uint64_t batch_number;
@@ -234,6 +237,15 @@ void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
 const char *hr__rank_source(const struct hr_proc *p);
+
+/* regions.c */
+struct fold;
+void hr__region_take(struct fold *f, const struct hr_record *r,
+		     const uint8_t *text); /* NULL: none */
+void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text);
+int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in);
+void hr__emit_regions(struct hr_engine *e);
+void hr__regions_due(struct hr_engine *e); /* time has passed */
 
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);

@@ -48,6 +48,7 @@
  *      0      +------------------------------+
  *             | struct hr_map_hdr            |   first page: daemon writes, shim reads
  *             |         excluded[]           |   what default excludes leave out: the shim adds
+ *             |         spans[]              |   regions that any thread may end: the shim
  *      4096   |         strays[]             |   forked children without a session add
  *      16384  +------------------------------+
  *             | ring 0: struct hr_ring_hdr   |   16384
@@ -58,6 +59,7 @@
 #ifndef HEADRACE_ABI_H
 #define HEADRACE_ABI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -146,6 +148,8 @@ enum hr_ctl_id {
 	HR_CTL_ENV = 5, /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
 	HR_CTL_FORK =
 	    6, /* a child was made: fd = its pid as the parent sees it, flags = 1 for vfork */
+	HR_CTL_REGION_KEY = 7, /* what regions are called: see below */
+	HR_CTL_REGION = 8,     /* a region that is over: see below */
 	HR_OP_FIRST = 16
 };
 
@@ -164,6 +168,29 @@ struct hr_text {
 };
 #define HR_TEXT_BYTES 56u
 
+/*
+ * HR_CTL_REGION_KEY: file = hr_path_id() of the text, flags = HR_REGION_KIND of it, asked = length of the text that follows:
+ * a NUL, kind as a letter from 'A' on, domain NUL category NUL name.
+ *
+ * HR_CTL_REGION: file = key, offset = step and ret = epoch that the process was in (HR_REGION_NONE), fd = depth of nesting, or (HR_REGION_IS_SPAN) tid of the
+ * thread that began it where another may end it, flags = HR_REGION_*, asked = how many are
+ * added up; with HR_REGION_HAS_ARGS length of a JSON text that follows. Kinds are those of common/region.h.
+ */
+#define HR_REGION_NONE	     INT64_MIN
+#define HR_REGION_IS_OPEN    UINT32_C(1) /* had not ended when its thread did */
+#define HR_REGION_HAS_ARGS   UINT32_C(2)
+#define HR_REGION_IS_SPAN    UINT32_C(4)
+#define HR_REGION_KIND_SHIFT 8 /* of flags */
+#define HR_REGION_KIND(kind) ((uint32_t)(kind) << HR_REGION_KIND_SHIFT)
+#define HR_REGION_TEXT	     4096u /* of a key, of arguments: bytes at most */
+
+/* Whether text slots follow: ceil(asked / HR_TEXT_BYTES) of them. */
+static inline bool hr_record_has_text(const struct hr_record *r)
+{
+	return r->op == HR_CTL_PATH || r->op == HR_CTL_ENV || r->op == HR_CTL_REGION_KEY ||
+	       (r->op == HR_CTL_REGION && (r->flags & HR_REGION_HAS_ARGS));
+}
+
 /* ---- shared memory ------------------------------------------------------------------------------ */
 
 /* Totals of operations that are not in a ring, per op. Any thread: atomic adds; they only ever grow. */
@@ -172,6 +199,25 @@ struct hr_lost {
 	uint64_t bytes;
 	uint64_t ticks;
 };
+
+/*
+ * A region that has begun. In a ring those of its thread, innermost last, of which the first `region_depth` count; in the head of a
+ * session's first map those that any thread may end, where `key` is not 0 (free) or 1 (being filled, or taken). The record
+ * comes first, then the cell goes: a reader behind a dead owner that has seen a record of the same key and
+ * start_ticks drops the cell.
+ */
+struct hr_region_cell {
+	uint64_t key;
+	uint64_t start_ticks;
+	int64_t step, epoch;
+	uint32_t flags; /* HR_REGION_KIND */
+	uint32_t stack; /* whose: ranges of other libraries are not ended by mistake */
+	uint32_t tid;
+	uint32_t gen;
+	uint64_t spare[2];
+};
+#define HR_REGION_DEPTH 32u /* what is nested deeper is counted as lost */
+#define HR_REGION_SPANS 56u /* open at a time */
 
 /*
  * Head of each map. Its maker writes the first line before the other side sees it, and the daemon `level`. A forked child keeps
@@ -191,7 +237,8 @@ struct hr_map_hdr {
 	uint64_t stray_total; /* operations in strays[]; atomic add, release, behind them */
 	uint64_t spare2[7];
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* any thread: relaxed adds; they only ever grow */
-	uint8_t pad[HR_PAGE_BYTES - 128 - 8 * HR_EXCLUDED_KINDS];
+	struct hr_region_cell spans[HR_REGION_SPANS];
+	uint8_t pad[HR_PAGE_BYTES - 128 - 8 * HR_EXCLUDED_KINDS - 64 * HR_REGION_SPANS];
 	struct hr_lost strays[HR_OP_MAX];
 };
 #define HR_MAP_HEAD_BYTES                                                                          \
@@ -243,17 +290,19 @@ struct hr_ring_hdr {
 	/* line 0: the owner's */
 	uint64_t
 	    head; /* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
-	uint32_t owner_tid;  /* 0: free; claimed by compare-and-swap */
-	uint32_t waiting;    /* owner sleeps on `tail` */
-	uint64_t lost_total; /* records in lost[]; atomic add, release, behind them */
-	uint64_t spare0[5];
+	uint32_t owner_tid;    /* 0: free; claimed by compare-and-swap */
+	uint32_t waiting;      /* owner sleeps on `tail` */
+	uint64_t lost_total;   /* records in lost[]; atomic add, release, behind them */
+	uint32_t region_depth; /* release, behind the cell */
+	uint32_t spare0[9];
 	/* line 1: the daemon's */
 	uint64_t
 	    tail; /* slots consumed; futex on its low word; release store, acquire load by the owner */
 	uint64_t spare1[7];
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
-	uint8_t pad[HR_PAGE_BYTES - 256];
+	struct hr_region_cell regions[HR_REGION_DEPTH];
+	uint8_t pad[HR_PAGE_BYTES - 256 - 64 * HR_REGION_DEPTH];
 	struct hr_lost
 	    lost[HR_OP_MAX]; /* what no ring could take: of the owner, and of threads without one */
 };
@@ -394,6 +443,7 @@ HR_ASSERT(offsetof(struct hr_map_hdr, level) == 32 &&
 HR_ASSERT(offsetof(struct hr_map_hdr, excluded) == 128);
 HR_ASSERT(offsetof(struct hr_map_hdr, strays) == HR_PAGE_BYTES &&
 	  sizeof(struct hr_map_hdr) == 16384);
+HR_ASSERT(sizeof(struct hr_region_cell) == 64 && offsetof(struct hr_map_hdr, spans) == 256);
 HR_ASSERT(sizeof(struct hr_inflight) == 64 && sizeof(struct hr_aggregate) == 64);
 HR_ASSERT(offsetof(struct hr_ring_hdr, tail) == 64 &&
 	  offsetof(struct hr_ring_hdr, inflight) == 128);

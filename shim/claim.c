@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "shim/clock.h"
+#include "shim/region.h"
 #include "shim/sys.h"
 
 #define LOOK_NS	 UINT64_C(1000000000)
@@ -35,6 +36,7 @@ static void bury(struct hr__thread *t)
 	}
 	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
 	hr__ring_aggregate_flush();
+	hr__regions_bury(t->ring);
 }
 
 /* Slots that there is memory for: those that an earlier owner has used. UINT64_MAX: all. */

@@ -99,6 +99,8 @@ struct hr__wiped {
 	uint64_t token;
 	uint64_t more_after_ns; /* CLOCK_MONOTONIC; no asking for more rings before; attach lock */
 	uint64_t start_ticks;	/* of the session */
+	int64_t step, epoch;	/* region.c: ^ HR_REGION_NONE, so that 0 is none */
+	uint64_t step_span, epoch_span;
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */

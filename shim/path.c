@@ -317,6 +317,17 @@ static void sent_populate(void)
 		HR_SYS3(madvise, hr__wiped.sent, sizeof(hr__wiped.sent), MADV_POPULATE_WRITE);
 }
 
+bool hr__sent(uint64_t id)
+{
+	return HR_FILE_ID(__atomic_load_n(sent_slot(id), __ATOMIC_RELAXED)) == id;
+}
+
+void hr__sent_note(uint64_t id)
+{
+	sent_populate();
+	__atomic_store_n(sent_slot(id), id, __ATOMIC_RELAXED);
+}
+
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file)
 {
 	uint64_t seen = __atomic_load_n(sent_slot(file), __ATOMIC_RELAXED);

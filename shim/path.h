@@ -38,6 +38,9 @@ extern struct hr__filter hr__filter;
  */
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
+/* Has this session sent what has this id? Noted once it has. */
+bool hr__sent(uint64_t id);
+void hr__sent_note(uint64_t id);
 /* Has this session sent it (with type and mount, if `typed`)? *ret_file gets what is known of it. */
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);
 /* Sends HR_CTL_PATH unless that is so. Returns the file with what is known of it. st may be NULL. */

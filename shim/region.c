@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/region.h"
+
+#include <string.h>
+
+#include "common/pathid.h"
+#include "shim/clock.h"
+#include "shim/path.h"
+#include "shim/ring.h"
+#include "shim/sys.h"
+
+#define NAME_BYTES 1000u /* of a text; longer ones are cut */
+#define KIND_SPAN  2u
+#define KIND_STEP  4u
+#define KIND_EPOCH 5u
+#define SPAN_BITS  8 /* of a handle: its cell's number; above them its gen */
+_Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the number");
+
+#define TAKEN UINT64_C(1) /* of a span's cell */
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+/* A NUL, the kind, domain NUL category NUL name: no path is like it. */
+struct text {
+	uint32_t bytes;
+	char at[2 + 3 * (NAME_BYTES + 1)];
+};
+
+static void put(struct text *t, const char *s)
+{
+	size_t n = s != NULL ? strnlen(s, NAME_BYTES) : 0;
+
+	memcpy(t->at + t->bytes, s != NULL ? s : "", n);
+	t->bytes += (uint32_t)n;
+	t->at[t->bytes++] = '\0';
+}
+
+static void text_of(const struct headrace_name *name, uint32_t kind, struct text *ret)
+{
+	ret->at[0] = '\0';
+	ret->at[1] = (char)('A' + kind);
+	ret->bytes = 2;
+	put(ret, name->domain);
+	put(ret, name->category);
+	put(ret, name->name);
+	ret->bytes--; /* no NUL at the end */
+}
+
+/* The kinds that a name can have for itself. */
+static uint32_t kind_of(const struct headrace_name *name)
+{
+	return name->kind >= 1 && name->kind <= HEADRACE_RESTORE ? name->kind : HEADRACE_RANGE;
+}
+
+/* The key of a name, which is told before it is used. 0: it could not be told. */
+static __attribute__((noinline)) uint64_t key_told(struct headrace_name *name, uint32_t kind)
+{
+	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
+	struct text t;
+
+	text_of(name, kind, &t);
+	head.file = hr_path_id(t.at, t.bytes);
+	if (!hr__sent(head.file)) {
+		head.start_ticks = hr__clock_ticks();
+		head.asked = t.bytes;
+		head.flags = HR_REGION_KIND(kind);
+		if (!hr__ring_control(&head, t.at, t.bytes))
+			return 0;
+		hr__sent_note(head.file);
+	}
+	name->reserved0 = kind;
+	__atomic_store_n(&name->reserved[0], head.file, __ATOMIC_RELEASE);
+	return head.file;
+}
+
+static uint64_t key_of(struct headrace_name *name, uint32_t kind)
+{
+	uint64_t key = __atomic_load_n(&name->reserved[0], __ATOMIC_ACQUIRE);
+
+	if (hr_likely(key != 0 && name->reserved0 == kind && hr__sent(key)))
+		return key;
+	return key_told(name, kind);
+}
+
+/* ---- records -------------------------------------------------------------------------------------- */
+
+static struct hr_ring_hdr *ring_here(void)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+
+	if (hr_unlikely(ring == NULL))
+		ring = hr__ring_find(HR__SEEK_FIRST);
+	/* Two processes on one thread cannot share its stack of ranges. */
+	return ring == NULL || hr__in_vfork_child() || hr__shared() ? NULL : ring;
+}
+
+static bool level_off(void)
+{
+	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+}
+
+/* A region that is over, or was left open. */
+static void record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
+		   uint64_t end, uint32_t flags, const char *args)
+{
+	size_t bytes = args != NULL ? strnlen(args, HR_REGION_TEXT) : 0;
+	struct hr_record head = {
+	    .op = HR_CTL_REGION,
+	    .start_ticks = c->start_ticks,
+	    .file = c->key,
+	    .offset = c->step,
+	    .ret = c->epoch,
+	    .fd = fd,
+	    .flags = c->flags | flags,
+	    .asked = 1,
+	};
+
+	if (level_off())
+		return;
+	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* cut JSON is none */
+		head.flags |= HR_REGION_HAS_ARGS;
+		head.asked = bytes;
+	} else {
+		bytes = 0;
+	}
+	hr__record_duration(&head, c->start_ticks, end);
+	if (c->key == 0 || !hr__ring_control(&head, args, bytes))
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+}
+
+static void cell_fill(struct hr_region_cell *c, uint64_t key, uint32_t kind)
+{
+	/* 0 is none in memory that a fork wipes. */
+	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
+	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
+	c->flags = HR_REGION_KIND(kind);
+	c->key = key;
+}
+
+static uint32_t depth_of(const struct hr_ring_hdr *ring)
+{
+	return ring->region_depth < HR_REGION_DEPTH ? ring->region_depth : HR_REGION_DEPTH;
+}
+
+/* ---- ranges: a stack of each thread's ------------------------------------------------------------------ */
+
+void hr__region_begin(struct headrace_name *name, uint32_t stack)
+{
+	struct hr_ring_hdr *ring = ring_here();
+	uint32_t depth;
+
+	if (ring == NULL)
+		return;
+	depth = ring->region_depth;
+	if (hr_likely(depth < HR_REGION_DEPTH)) {
+		struct hr_region_cell *c = &ring->regions[depth];
+		uint32_t kind = kind_of(name);
+
+		cell_fill(c, key_of(name, kind), kind);
+		c->stack = stack;
+		c->start_ticks = hr__clock_ticks();
+	}
+	__atomic_store_n(&ring->region_depth, depth + 1, __ATOMIC_RELEASE);
+}
+
+/* Takes cell i out: those inside it move up. */
+static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
+{
+	for (; i + 1 < depth; i++)
+		ring->regions[i] = ring->regions[i + 1];
+	__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
+}
+
+void hr__region_end(uint32_t stack, const char *args)
+{
+	uint64_t end = hr__clock_ticks();
+	struct hr_ring_hdr *ring = hr__ring_current();
+	uint32_t depth = ring != NULL ? ring->region_depth : 0, i;
+
+	if (depth == 0 || hr__in_vfork_child() || hr__shared())
+		return;
+	if (depth > HR_REGION_DEPTH) {
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
+		return;
+	}
+	for (i = depth; i-- > 0;) {
+		if (ring->regions[i].stack != stack)
+			continue;
+		record(ring, &ring->regions[i], (int32_t)i, end, 0, args);
+		unstack(ring, i, depth);
+		return;
+	}
+}
+
+void hr__regions_bury(struct hr_ring_hdr *ring)
+{
+	/* Acquire: pairs with the dead thread's release store. */
+	uint32_t depth = __atomic_load_n(&ring->region_depth, __ATOMIC_ACQUIRE);
+	uint64_t end = hr__clock_ticks();
+
+	while (depth-- > 0) {
+		if (depth < HR_REGION_DEPTH)
+			record(ring, &ring->regions[depth], (int32_t)depth, end, HR_REGION_IS_OPEN,
+			       NULL);
+		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
+	}
+}
+
+void hr__region_mark(struct headrace_name *name, const char *args)
+{
+	struct hr_ring_hdr *ring = ring_here();
+	struct hr_region_cell c = {0};
+
+	if (ring == NULL)
+		return;
+	cell_fill(&c, key_of(name, HEADRACE_MARK), HEADRACE_MARK);
+	c.start_ticks = hr__clock_ticks();
+	record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
+}
+
+/* ---- spans: cells of the process's --------------------------------------------------------------------- */
+
+static struct hr_region_cell *cell_claim(uint32_t *ret)
+{
+	struct hr_region_cell *cells = hr__wiped.maps[0]->spans;
+
+	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
+		uint64_t free = 0;
+
+		if (__atomic_load_n(&cells[i].key, __ATOMIC_RELAXED) == 0 &&
+		    __atomic_compare_exchange_n(&cells[i].key, &free, TAKEN, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			*ret = i;
+			return &cells[i];
+		}
+	}
+	return NULL;
+}
+
+static uint64_t start(struct headrace_name *name, uint32_t kind)
+{
+	struct hr_ring_hdr *ring = ring_here();
+	struct hr_region_cell *c, as;
+	uint64_t key;
+	uint32_t i;
+
+	if (ring == NULL)
+		return 0;
+	key = key_of(name, kind);
+	c = key != 0 ? cell_claim(&i) : NULL;
+	if (c == NULL) {
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		return 0;
+	}
+	cell_fill(&as, key, kind);
+	c->step = as.step;
+	c->epoch = as.epoch;
+	c->flags = as.flags | HR_REGION_IS_SPAN;
+	c->tid = (uint32_t)hr__sys_gettid();
+	c->gen++;
+	c->start_ticks = hr__clock_ticks();
+	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
+	return (uint64_t)c->gen << SPAN_BITS | (i + 1);
+}
+
+uint64_t hr__region_start(struct headrace_name *name)
+{
+	uint32_t kind = kind_of(name);
+
+	return start(name, kind == HEADRACE_RANGE ? KIND_SPAN : kind);
+}
+
+void hr__region_finish(uint64_t span, const char *args)
+{
+	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
+	uint64_t end = hr__clock_ticks();
+	struct hr_ring_hdr *ring = span != 0 ? ring_here() : NULL;
+	struct hr_region_cell *c, was;
+
+	if (ring == NULL || i >= HR_REGION_SPANS)
+		return;
+	c = &hr__wiped.maps[0]->spans[i];
+	was = *c;
+	/* One of two that end the same span does; the cell of another one is left alone. */
+	if (was.key <= TAKEN || was.gen != (uint32_t)(span >> SPAN_BITS) ||
+	    !__atomic_compare_exchange_n(&c->key, &was.key, TAKEN, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	record(ring, &was, (int32_t)was.tid, end, 0, args);
+	__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- steps and epochs: a span at a time ------------------------------------------------------------------ */
+
+static struct headrace_name step_name = {.name = "step"}, epoch_name = {.name = "epoch"};
+
+static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, uint32_t kind,
+		 int64_t to)
+{
+	uint64_t old = __atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL);
+
+	hr__region_finish(old, NULL);
+	__atomic_store_n(number, to ^ HR_REGION_NONE, __ATOMIC_RELAXED);
+	if (to != HEADRACE_NONE)
+		__atomic_store_n(span, start(name, kind), __ATOMIC_RELEASE);
+}
+
+/* ---- headrace.h ------------------------------------------------------------------------------------ */
+
+static void api_begin(struct headrace_name *name)
+{
+	if (hr__image.on)
+		hr__region_begin(name, HR__REGIONS_API);
+}
+
+static void api_end(const char *args)
+{
+	if (hr__image.on)
+		hr__region_end(HR__REGIONS_API, args);
+}
+
+static uint64_t api_start(struct headrace_name *name)
+{
+	return hr__image.on ? hr__region_start(name) : 0;
+}
+
+static void api_finish(uint64_t span, const char *args)
+{
+	if (hr__image.on)
+		hr__region_finish(span, args);
+}
+
+static void api_mark(struct headrace_name *name, const char *args)
+{
+	if (hr__image.on)
+		hr__region_mark(name, args);
+}
+
+static void api_step(int64_t step)
+{
+	if (hr__image.on)
+		turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step);
+}
+
+static void api_epoch(int64_t epoch)
+{
+	if (hr__image.on)
+		turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch);
+}
+
+static void api_variable(const char *text)
+{
+	const char *is = strchr(text, '=');
+
+	if (is != NULL)
+		hr_env_set(text, is + 1);
+}
+
+static int api_recording(void)
+{
+	return hr__image.on && ring_here() != NULL && !level_off();
+}
+
+static const struct headrace_api api = {
+    .version = HEADRACE_API_VERSION,
+    .bytes = sizeof(api),
+    .begin = api_begin,
+    .end = api_end,
+    .start = api_start,
+    .finish = api_finish,
+    .mark = api_mark,
+    .step = api_step,
+    .epoch = api_epoch,
+    .variable = api_variable,
+    .recording = api_recording,
+};
+
+__attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)
+{
+	return version == HEADRACE_API_VERSION ? &api : NULL;
+}
