@@ -269,6 +269,7 @@ static bool seen(const struct hr_proc *p, const struct hr_region_cell *c)
 int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in)
 {
 	struct fold f = {.e = e, .p = hr__proc_find(e, in->proc), .max_ticks = in->now_ticks};
+	uint64_t last;
 
 	f.ring = f.p && !f.p->end_ns ? hr__ring(f.p, in->map, in->ring) : NULL;
 	if (!f.ring || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->cells[0]))
@@ -289,8 +290,10 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 			     HR_REGION_IS_OPEN | (in->spans ? HR_REGION_IS_SPAN : 0),
 		};
 
+		last = f.ring->last_region;
 		if (!seen(f.p, c))
 			hr__region_take(&f, &r, NULL);
+		f.ring->last_region = last; /* what was left is no record */
 	}
 	return 0;
 }
