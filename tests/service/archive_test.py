@@ -44,6 +44,19 @@ class Archive(harness.Case):
         for hook in ("slurm/prolog", "slurm/epilog", "slurm/task_prolog", "pbs/prologue", "pbs/epilogue", "pbs/wrapper"):
             self.assertTrue(os.access(f"{place}/share/headrace/{hook}", os.X_OK))
 
+    def test_header(self):
+        """A program is compiled with what pkg-config says, links against nothing, and what it says is recorded."""
+        search = {**os.environ, "PKG_CONFIG_PATH": f"{place}/share/pkgconfig"}
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "headrace"], env=search, check=True, capture_output=True, text=True)
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e", "workloads", "w_regions.c")
+        program = f"{self.dir}/regions"
+        subprocess.run(["cc", "-std=c99", "-D_GNU_SOURCE", "-Werror", "-o", program, source, "-pthread", *flags.stdout.split()], check=True)
+        done = subprocess.run([f"{place}/bin/headrace", "run", "-o", self.store, "--", program, source],
+                              env=harness.clean_environment(), capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows, _ = self.query("SELECT count(*) AS n FROM regions WHERE name = 'inner'")
+        self.assertEqual(rows, [{"n": 6 * 200}])
+
     def test_module(self):
         tools = [tool for pattern in MODULE_TOOLS for tool in glob.glob(pattern)]
         if not tools:

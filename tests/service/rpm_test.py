@@ -17,7 +17,7 @@ import harness  # pylint: disable=wrong-import-position
 import packages
 from container import Container
 
-NAMES = {"headrace-cli", "headrace-collector", "headrace-node"}
+NAMES = {"headrace-cli", "headrace-collector", "headrace-devel", "headrace-node"}
 UNITS = ("headraced.service", "headrace-collector.service")
 RPM = ("rpm", "--force-debian", "--nodeps")
 

@@ -228,7 +228,7 @@ class Removed(Case):
 
     def test_data_alone_is_left(self):
         names = self.call("dpkg-query", "--show", "--showformat=${Package}\\n", "headrace-*").split()
-        self.assertLessEqual({"headrace-node", "headrace-collector", "headrace-cli"}, set(names))
+        self.assertLessEqual({"headrace-node", "headrace-collector", "headrace-cli", "headrace-dev"}, set(names))
         files = self.call("dpkg", "--listfiles", *names).split()
         self.call("systemctl", "enable", "--now", *UNITS)
         self.call("dpkg", "--remove", "--no-triggers", "--force-unsafe-io", *names)

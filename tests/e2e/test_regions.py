@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Regions that a program names by headrace.h, held against its own count of them."""
+
+import os
+
+import harness
+
+STEPS = 10
+
+
+class Api(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.program = os.path.join(harness.PROGRAMS, "w_regions")
+        harness.need(self.program, "w_regions")
+        self.folder.fill(1)
+        self.argv = [self.program, os.path.join(self.folder.data, "f000")]
+
+    def regions(self, *options):
+        """What the program counted, and what was recorded: {name: (closed, open)}, and the answers."""
+        traced = self.headrace(self.argv, options=options)
+        said = {}
+        for line in traced.result.stdout.decode().splitlines():
+            name, *numbers = line.split("\t")
+            said[name] = tuple(map(int, numbers))
+        rows = traced.sql("""SELECT name, sum(count) FILTER (open = 0) AS closed, count(*) FILTER (open = 1) AS open,
+            sum(dur_ns) FILTER (open = 0) AS ns FROM regions WHERE kind NOT IN ('step', 'epoch') GROUP BY name""")
+        return said, {r["name"]: (int(r["closed"] or 0), int(r["open"]), int(r["ns"] or 0)) for r in rows}, traced
+
+    def test_counts(self):
+        said, found, traced = self.regions()
+        self.assertEqual({k: v[:2] for k, v in found.items()}, {k: v[:2] for k, v in said.items() if v[0] or v[1]})
+        for name in ("outer", "inner", "save"):  # within the program's own two looks at the clock
+            self.assertLessEqual(found[name][2], said[name][2])
+            self.assertGreater(found[name][2], 0.7 * said[name][2])
+        self.assertEqual(traced.value("SELECT count(*) FROM losses"), 0)
+
+    def test_nesting(self):
+        _, _, traced = self.regions()
+        inside = """SELECT count(*) FROM regions i WHERE name = 'inner' AND NOT EXISTS (FROM regions o WHERE o.name = 'outer'
+            AND o.proc = i.proc AND o.tid = i.tid AND o.depth = i.depth - 1 AND o.start_ns <= i.start_ns
+            AND i.start_ns + i.dur_ns <= o.start_ns + o.dur_ns + 1000)"""
+        self.assertEqual(traced.value(inside), 0)
+        self.assertEqual(traced.value("SELECT count(DISTINCT tid) FROM regions WHERE name = 'inner'"), 6)
+        # Of a thread that left its range open, and whose ring another one took: each its own.
+        self.assertEqual(traced.value("SELECT count(DISTINCT tid) FROM regions WHERE name = 'left open'"), 3)
+        # What the child began is the child's, and its parent's goes on.
+        self.assertEqual(traced.value("""SELECT count(DISTINCT r.proc) FROM regions r JOIN processes p USING (proc)
+            WHERE r.name = 'killed in it' AND p.ppid <> 0 AND r.depth < 2"""), 1)
+
+    def test_steps(self):
+        _, _, traced = self.regions()
+        rows = traced.sql("SELECT step, epoch, start_ns, dur_ns, open FROM regions WHERE kind = 'step' ORDER BY start_ns")
+        self.assertEqual([int(r["step"]) for r in rows], list(range(STEPS)))
+        self.assertEqual([int(r["epoch"]) for r in rows], [i // (STEPS // 2) for i in range(STEPS)])
+        self.assertEqual([int(r["open"]) for r in rows], [0] * STEPS)
+        self.assertTrue(all(int(r["dur_ns"]) >= 3e6 for r in rows))
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE kind = 'epoch' AND open = 0"), 2)
+        saves = """SELECT count(*) FROM regions c JOIN regions s ON c.step = s.step AND s.kind = 'step' AND s.start_ns <= c.start_ns
+            AND c.start_ns + c.dur_ns <= s.start_ns + s.dur_ns WHERE c.kind = 'checkpoint' AND json_extract(c.args, '$.path') = '"/x"'"""
+        self.assertEqual(traced.value(saves), STEPS)
+
+    def test_counters(self):
+        """Without events, regions are what they were."""
+        said, found, _ = self.regions("--level", "counters")
+        self.assertEqual({k: v[:2] for k, v in found.items()}, {k: v[:2] for k, v in said.items() if v[0] or v[1]})
+
+    def test_absent(self):
+        """Without headrace nothing is asked of the program."""
+        self.native(self.argv)
+
+
+if __name__ == "__main__":
+    harness.main()
