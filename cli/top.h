@@ -79,6 +79,7 @@ extern const char *const hr_top_sort_names[HR_TOP_SORTS];
 
 struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
+	uint64_t wait_ns, steps;    /* views of who, and of all */
 	uint64_t max_ns;	    /* ever */
 	uint64_t hist[HR_TOP_BINS]; /* of durations; nothing for files */
 };
@@ -91,7 +92,8 @@ struct hr_top_row {
 	const Headrace__LiveFile *file;
 	const Headrace__LiveMount *mount; /* NULL: not known */
 	uint16_t op;
-	bool open; /* the file */
+	bool open;	  /* the file */
+	uint32_t waiters; /* live processes that have waited for a batch, or made a step */
 };
 
 struct hr_top_table {
@@ -100,6 +102,7 @@ struct hr_top_table {
 	struct hr_top_sum all, now; /* of the whole job, whatever the view */
 	uint64_t interval_ns;	    /* between the pictures; of a first one: since the begin */
 	uint32_t processes, ranks;  /* alive; told apart */
+	uint32_t waiters;
 };
 
 /*
@@ -109,6 +112,9 @@ struct hr_top_table {
 int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
 		enum hr_top_sort sort, struct hr_top_table *ret);
 void hr_top_table_done(struct hr_top_table *t);
+
+/* Of the interval, the part in which its waiters waited for a batch; -1: there are none. */
+double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns);
 
 /* Of the durations in a histogram: the value that `part` of 1 are below, within its bin. 0: there are none. */
 uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);

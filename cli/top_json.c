@@ -54,6 +54,22 @@ static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const stru
 		hr_json_null(j, "p99_ns");
 }
 
+/* Null where nobody speaks of waits or steps. */
+static void put_waits(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
+		      uint32_t waiters, uint64_t interval_ns)
+{
+	double share = hr_top_wait(now, waiters, interval_ns);
+
+	if (share < 0)
+		hr_json_null(j, "input_wait");
+	else
+		hr_json_double(j, "input_wait", share);
+	hr_json_uint(j, "input_wait_ns", all->wait_ns);
+	hr_json_uint(j, "steps", all->steps);
+	hr_json_double(j, "steps_per_s",
+		       (double)now->steps / (interval_ns ? (double)interval_ns / 1e9 : 1));
+}
+
 static void put_who(struct hr_json *j, const Headrace__LiveProcess *p, enum hr_top_view view)
 {
 	put_plus1(j, "rank", p ? p->rank_plus1 : 0);
@@ -95,6 +111,8 @@ static void put_row(struct hr_json *j, const struct hr_top_row *r, const struct 
 		break;
 	}
 	put_sums(j, &r->all, &r->now, look->table->interval_ns, look->view == HR_TOP_FILE);
+	if (look->view <= HR_TOP_PROCESS)
+		put_waits(j, &r->all, &r->now, r->waiters, look->table->interval_ns);
 	hr_json_end(j);
 }
 
@@ -149,6 +167,7 @@ void hr_top_json(FILE *out, const struct hr_top_look *look)
 		     m->rows_cut || m->processes_cut || m->files_cut || m->in_flight_cut);
 	hr_json_object(&j, "all");
 	put_sums(&j, &t->all, &t->now, t->interval_ns, false);
+	put_waits(&j, &t->all, &t->now, t->waiters, t->interval_ns);
 	hr_json_end(&j);
 	hr_json_string(&j, "by", hr_top_view_names[look->view]);
 	hr_json_string(&j, "sort", hr_top_sort_names[look->sort]);

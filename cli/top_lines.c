@@ -188,12 +188,29 @@ static struct hr_human all_time(const struct hr_top_row *r, const struct hr_top_
 	return hr_text_duration(r->all.dur_ns);
 }
 
+static struct hr_human wait(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	double share = hr_top_wait(&r->now, r->waiters, t->interval_ns);
+	struct hr_human h;
+
+	if (share < 0)
+		return nothing();
+	snprintf(h.s, sizeof(h.s), "%.0f %%", share * 100);
+	return h;
+}
+
+static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	return decimal((double)r->now.steps / seconds(t));
+}
+
 static const struct column {
 	const char *title;
 	int width;
 	unsigned from; /* columns of the terminal where it has room */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
 } columns_table[] = {
+    {"WAIT", 6, 0, wait}, /* shown where there are waiters */
     {"IN I/O", 7, 0, in_io},
     {"OPS/S", 9, 36, ops},
     {"BYTES/S", 10, 48, bytes},
@@ -205,6 +222,11 @@ static const struct column {
     {"ERRORS", 8, 144, errors},
 };
 #define COLUMNS (sizeof(columns_table) / sizeof(columns_table[0]))
+
+static bool has_room(const struct column *c, unsigned columns, const struct hr_top_table *t)
+{
+	return columns >= c->from && (c->value != wait || t->waiters);
+}
 
 /* ---- a screen --------------------------------------------------------------------------------------- */
 
@@ -248,8 +270,8 @@ static void put_head(struct page *p, const struct hr_top_look *k)
 {
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;
-	const struct hr_top_row all = {.now = t->now};
-	char text[512], label[LABEL_BYTES], clock[16], ranks[32] = "";
+	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
+	char text[512], label[LABEL_BYTES], clock[16], ranks[32] = "", waits[64] = "";
 	time_t now = (time_t)(m->real_ns / 1000000000);
 	struct tm local;
 
@@ -263,9 +285,12 @@ static void put_head(struct page *p, const struct hr_top_look *k)
 	put_row(p, "\033[1m", label, clock, HR_TOP_CUT_END);
 	if (t->ranks)
 		snprintf(ranks, sizeof(ranks), "%u rank%s, ", t->ranks, t->ranks == 1 ? "" : "s");
-	snprintf(text, sizeof(text), "%s%u process%s: %s in I/O, %s ops/s, %s/s, %s lost%s", ranks,
-		 t->processes, t->processes == 1 ? "" : "es", in_io(&all, t).s, ops(&all, t).s,
-		 bytes(&all, t).s, hr_text_count(m->lost).s,
+	if (t->waiters)
+		snprintf(waits, sizeof(waits), "%s input wait, %s steps/s, ", wait(&all, t).s,
+			 steps(&all, t).s);
+	snprintf(text, sizeof(text), "%s%u process%s: %s%s in I/O, %s ops/s, %s/s, %s lost%s",
+		 ranks, t->processes, t->processes == 1 ? "" : "es", waits, in_io(&all, t).s,
+		 ops(&all, t).s, bytes(&all, t).s, hr_text_count(m->lost).s,
 		 m->refused ? "; some processes were refused" : "");
 	put_line(p, "", text);
 	snprintf(label, sizeof(label), "by %s, sorted by %s, every %s%s%s%s",
@@ -282,7 +307,7 @@ static void put_table(struct page *p, const struct hr_top_look *k, unsigned most
 	size_t at = 0;
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		if (p->columns >= columns_table[i].from)
+		if (has_room(&columns_table[i], p->columns, k->table))
 			at = append(right, sizeof(right), at, " %*s", columns_table[i].width,
 				    columns_table[i].title);
 	snprintf(label, sizeof(label), "%s", hr_top_view_names[k->view]);
@@ -292,7 +317,7 @@ static void put_table(struct page *p, const struct hr_top_look *k, unsigned most
 
 		at = 0;
 		for (size_t c = 0; c < COLUMNS; c++)
-			if (p->columns >= columns_table[c].from)
+			if (has_room(&columns_table[c], p->columns, k->table))
 				at =
 				    append(right, sizeof(right), at, " %*s", columns_table[c].width,
 					   columns_table[c].value(r, k->table).s);
@@ -352,6 +377,7 @@ static void put_help(struct page *p)
 	    "  ? q            this text; quit",
 	    "",
 	    "columns, of the last interval",
+	    "  WAIT           part of the time in which the training loop waited for a batch",
 	    "  IN I/O         threads inside an operation, on average: 1.00 is one all the time",
 	    "  OPS/S BYTES/S  operations that returned, and what they moved",
 	    "  MEAN P99       of their durations (p99 within its power of two)",
@@ -407,7 +433,7 @@ void hr_top_print(FILE *out, const struct hr_top_look *k)
 {
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;
-	const struct hr_top_row all = {.now = t->now};
+	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
 	char label[LABEL_BYTES], clock[16];
 	time_t now = (time_t)(m->real_ns / 1000000000);
 	struct tm local;
@@ -416,15 +442,20 @@ void hr_top_print(FILE *out, const struct hr_top_look *k)
 	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
 	fprintf(out, "%s job ", clock);
 	print_escaped(out, m->job);
-	fprintf(out, ": %u process%s, %s in I/O, %s ops/s, %s/s, %s lost\n", t->processes,
-		t->processes == 1 ? "" : "es", in_io(&all, t).s, ops(&all, t).s, bytes(&all, t).s,
-		hr_text_count(m->lost).s);
+	fprintf(out, ": %u process%s, ", t->processes, t->processes == 1 ? "" : "es");
+	if (t->waiters)
+		fprintf(out, "%s input wait, %s steps/s, ", wait(&all, t).s, steps(&all, t).s);
+	fprintf(out, "%s in I/O, %s ops/s, %s/s, %s lost\n", in_io(&all, t).s, ops(&all, t).s,
+		bytes(&all, t).s, hr_text_count(m->lost).s);
 	for (size_t i = 0; i < t->n && i < PRINT_ROWS; i++) {
 		const struct hr_top_row *r = &t->rows[i];
 
 		hr_top_label(r, k->view, label, sizeof(label));
-		fprintf(out, "%s   %7s in I/O %9s ops/s %10s/s  mean %10s  p99 %10s  ", clock,
-			in_io(r, t).s, ops(r, t).s, bytes(r, t).s, mean(r, t).s, p99(r, t).s);
+		fprintf(out, "%s   ", clock);
+		if (t->waiters && k->view <= HR_TOP_PROCESS)
+			fprintf(out, "%6s input wait ", wait(r, t).s);
+		fprintf(out, "%7s in I/O %9s ops/s %10s/s  mean %10s  p99 %10s  ", in_io(r, t).s,
+			ops(r, t).s, bytes(r, t).s, mean(r, t).s, p99(r, t).s);
 		print_escaped(out, label);
 		putc('\n', out);
 	}

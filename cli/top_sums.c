@@ -163,23 +163,31 @@ static void add(struct hr_top_sum *s, const Headrace__LiveRow *before, const Hea
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
+/* The row of a process in the views of who. False: it has none. */
+static bool who_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
+{
+	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
+
+	if (view == HR_TOP_PROCESS) {
+		*ret = p ? p->proc : 0;
+		return p && p->pid != 0;
+	}
+	*ret = view == HR_TOP_RANK ? rank : rank << 32 | worker;
+	return true;
+}
+
 /* Where a row of the picture goes. False: the view leaves it out. */
 static bool place(struct making *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
 {
 	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
-	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0, key = 0;
+	uint64_t key = 0;
 
 	switch (k->view) {
 	case HR_TOP_RANK:
-		key = rank;
-		break;
 	case HR_TOP_WORKER:
-		key = rank << 32 | worker;
-		break;
 	case HR_TOP_PROCESS:
-		if (!p || p->pid == 0)
+		if (!who_key(k->view, p, &key))
 			return false;
-		key = r->proc;
 		break;
 	case HR_TOP_MOUNT:
 		key = r->mount;
@@ -235,6 +243,51 @@ static int add_rows(struct making *k, const Headrace__LiveJob *before)
 		add(&row->now, b, r);
 	}
 	return 0;
+}
+
+static void add_wait(struct hr_top_sum *all, struct hr_top_sum *now,
+		     const Headrace__LiveProcess *before, const Headrace__LiveProcess *p)
+{
+	static const Headrace__LiveProcess nothing;
+
+	/* As in row_before: what many have done in all is not of now. */
+	before = p->pid == 0 ? p : before ? before : &nothing;
+	all->wait_ns += p->wait_ns;
+	all->steps += p->steps;
+	now->wait_ns += rise(before->wait_ns, p->wait_ns);
+	now->steps += rise(before->steps, p->steps);
+}
+
+static int add_waits(struct making *k, const Headrace__LiveJob *before)
+{
+	for (size_t i = 0; i < k->m->n_processes; i++) {
+		const Headrace__LiveProcess *p = k->m->processes[i];
+		const Headrace__LiveProcess *b = before ? hr_top_process(before, p->proc) : NULL;
+		bool lives = p->pid != 0 && p->end_ns == 0;
+		struct hr_top_row *row;
+		uint64_t key;
+
+		if (!p->wait_ns && !p->steps)
+			continue;
+		add_wait(&k->t->all, &k->t->now, b, p);
+		k->t->waiters += lives;
+		if (k->view > HR_TOP_PROCESS || !who_key(k->view, p, &key))
+			continue;
+		row = row_of(k, key);
+		if (!row)
+			return -ENOMEM;
+		row->process = p;
+		row->waiters += lives;
+		add_wait(&row->all, &row->now, b, p);
+	}
+	return 0;
+}
+
+double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns)
+{
+	if (waiters == 0 || interval_ns == 0)
+		return -1;
+	return (double)now->wait_ns / (double)interval_ns / waiters;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------ */
@@ -346,6 +399,8 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 		put_in_order(before);
 	count_processes(picture, ret);
 	r = add_rows(&k, before);
+	if (r == 0)
+		r = add_waits(&k, before);
 	if (r == 0 && view == HR_TOP_FILE)
 		r = add_uses(&k, before);
 	hr_map64_done(&k.by_key);

@@ -46,6 +46,44 @@ static size_t look_at_all(const struct hr_drain *d, uint64_t least_ns, struct hr
 	return n;
 }
 
+static int by_proc(const void *a, const void *b)
+{
+	const Headrace__LiveProcess *const *p = a, *const *q = b;
+
+	return (*p)->proc < (*q)->proc ? -1 : (*p)->proc > (*q)->proc;
+}
+
+/* A wait for a batch counts while it lasts. */
+static void add_waits(const struct hr_drain *d, const struct hr_session *s,
+		      Headrace__LiveProcess *ret)
+{
+	struct hr_region_cell cells[HR_REGION_DEPTH];
+	uint64_t now = hr_clock_ticks(d->c.clock);
+
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		uint32_t n = hr_ring_regions(&s->rings[i], cells);
+
+		for (uint32_t k = 0; k < n; k++)
+			if (cells[k].flags >> HR_REGION_KIND_SHIFT == HR_REGION_INPUT_WAIT &&
+			    cells[k].start_ticks < now)
+				ret->wait_ns +=
+				    hr_ticks_span_ns(&d->c.clock->line, now - cells[k].start_ticks);
+	}
+}
+
+static void add_all_waits(const struct hr_drain *d, Headrace__LiveJob *m)
+{
+	for (const struct hr_session *s = d->sessions; s && m->n_processes; s = s->next) {
+		const Headrace__LiveProcess wanted = {.proc = s->proc}, *key = &wanted;
+		Headrace__LiveProcess **found =
+		    s->dead ? NULL
+			    : bsearch(&key, m->processes, m->n_processes, sizeof(key), by_proc);
+
+		if (found)
+			add_waits(d, s, *found);
+	}
+}
+
 int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret)
 {
 	struct hr_live_cell *cells = calloc(CELLS_MOST, sizeof(*cells));
@@ -62,6 +100,10 @@ int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_pic
 	if (r == 0) {
 		(*ret)->m.in_flight_cut = cut;
 		(*ret)->m.refused = d->refused_noted;
+		if ((*ret)->m.n_processes)
+			qsort((*ret)->m.processes, (*ret)->m.n_processes,
+			      sizeof(*(*ret)->m.processes), by_proc);
+		add_all_waits(d, &(*ret)->m);
 	}
 	free(cells);
 	return r;

@@ -129,6 +129,8 @@ static uint64_t join(struct hr_live *l, const struct hr_live_ended *who)
 		group = &l->ended[l->n_ended - 1];
 	}
 	group->ended++;
+	group->wait_ns += who->wait_ns;
+	group->steps += who->steps;
 	return proc;
 }
 

@@ -50,6 +50,7 @@ struct hr_live_ended {
 	int32_t pid;
 	uint32_t rank_plus1, local_plus1, worker_plus1;
 	uint32_t ended;
+	uint64_t wait_ns, steps;
 	char name[32]; /* of the executable */
 };
 

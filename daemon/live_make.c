@@ -58,6 +58,8 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
 	    .rank_plus1 = p->id.rank_plus1,
 	    .local_plus1 = p->id.local_plus1,
 	    .worker_plus1 = p->id.worker_plus1,
+	    .wait_ns = p->wait_ns,
+	    .steps = p->steps,
 	};
 	struct hr_arena arena = {0};
 	ProtobufCBinaryData name = name_of(e, &arena, p);
@@ -86,6 +88,8 @@ static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
 	if (m->cmdline.len > CMDLINE_BYTES)
 		m->cmdline.len = CMDLINE_BYTES;
 	m->start_ns = of->id.start_ns;
+	m->wait_ns = of->wait_ns;
+	m->steps = of->steps;
 }
 
 static void fill_ended(struct hr_live_picture *p, Headrace__LiveProcess *m,
@@ -100,6 +104,8 @@ static void fill_ended(struct hr_live_picture *p, Headrace__LiveProcess *m,
 	m->start_ns = of->start_ns;
 	m->end_ns = of->end_ns;
 	m->ended = of->ended;
+	m->wait_ns = of->wait_ns;
+	m->steps = of->steps;
 }
 
 static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)

@@ -227,8 +227,10 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 		return;
 	}
 	f->ring->last_region = seen_key(r->file, r->start_ticks);
+	f->p->steps += g.kind == HR_REGION_STEP;
 	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
 	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
+	f->p->wait_ns += g.kind == HR_REGION_INPUT_WAIT ? g.dur_ns : 0;
 	res = add(e, k, text, text ? r->asked : 0, &g);
 	if (res == -ENOSPC) {
 		hr__emit_regions(e);

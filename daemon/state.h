@@ -116,6 +116,7 @@ struct hr_proc {
 	uint64_t end_ns;
 	char exit[16];
 	uint32_t rollup_of[HR_OP_MAX];
+	uint64_t wait_ns, steps; /* for who looks (live.h): the store does not depend on it */
 };
 
 /* What an op does to descriptors, beyond its class. */

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regions that a program names by headrace.h, held against its own count of them."""
 
+import json
 import os
+import subprocess
+import time
 
 import harness
 
@@ -69,6 +72,40 @@ class Api(harness.Case):
     def test_absent(self):
         """Without headrace nothing is asked of the program."""
         self.native(self.argv)
+
+
+class Waits(harness.Case):
+    """How much of its time a training loop waits for its batches."""
+
+    def setUp(self):
+        super().setUp()
+        self.program = os.path.join(harness.PROGRAMS, "w_waits")
+        harness.need(self.program, "w_waits")
+        self.store = self.folder.fresh(f"waits-{os.getpid()}-")
+
+    def top(self, *options):
+        return harness.run([harness.HEADRACE, "top", os.path.basename(self.store), *options], self.folder.environment())
+
+    def test_while_it_runs(self):
+        job = subprocess.Popen([harness.HEADRACE, "run", "-o", self.store, "--", self.program, "6"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=self.folder.environment(RANK="3"))
+        time.sleep(2)
+        looks = [json.loads(line) for line in self.top("--json", "--count", "2", "--interval", "2s").stdout.splitlines()]
+        shown = self.top("--count", "1")
+        said, _ = job.communicate()
+        self.assertEqual(job.returncode, 0)
+        waited, steps, ns = map(int, said.split())
+        for look in looks:
+            row, = look["rows"]
+            self.assertEqual(row["rank"], 3)
+            for sums in (row, look["all"]):
+                self.assertAlmostEqual(sums["input_wait"], waited / ns, delta=0.1)
+                self.assertAlmostEqual(sums["steps_per_s"], steps / (ns / 1e9), delta=2)
+        self.assertRegex(shown.stdout.decode(), r"\d+ % input wait, [\d.]+ steps/s", shown.stderr)
+        recorded = harness.Traced(self.folder, self.store).sql("""SELECT count(*) AS n, sum(dur_ns) AS ns FROM regions
+            WHERE kind = 'input_wait' AND rank = 3""")[0]
+        self.assertEqual(int(recorded["n"]), steps)
+        self.assertAlmostEqual(int(recorded["ns"]) / waited, 1, delta=0.01)
 
 
 if __name__ == "__main__":
