@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blockfs MOUNTPOINT [OPEN_MS] - a file system with one regular file, `block`, whose reads can block
+ * blockfs MOUNTPOINT [OPEN_MS [READ_MS]] - a file system with a regular file, `block`, whose reads can block, and slow ones
  *
  * Pipes and ttys are never recorded, so that a blocking read of a *data file* needs a file system
  * that can make one wait, as a parallel file system does. Spoken straight to /dev/fuse, one request
  * at a time: a read below offset 4096 is answered at once, one at or past it only when the kernel
- * says that a signal interrupted the reader. An open of it takes OPEN_MS ms (0), as an automounter does. Mounts, prints "ready", serves until it is unmounted.
+ * says that a signal interrupted the reader. An open of it takes OPEN_MS ms (0), as an automounter does.
+ * Each read of `slow0`, `slow1` and so on, 64 KiB each, takes READ_MS ms (0), one at a time. Mounts, prints "ready", serves until it is unmounted.
  * Exit status 77 where FUSE is not to be had.
  */
 #include <errno.h>
@@ -21,9 +22,11 @@
 
 #define FILE_INO   2
 #define FILE_BYTES (1 << 20)
+#define SLOW_INO   100 /* and those from here on */
+#define SLOW_BYTES 65536u
 
 static int dev; /* an open /dev/fuse */
-static unsigned open_ms;
+static unsigned open_ms, read_ms;
 
 static void reply(const struct fuse_in_header *in, int error, const void *body, size_t bytes)
 {
@@ -40,8 +43,8 @@ static struct fuse_attr attributes(uint64_t ino)
 {
 	struct fuse_attr attr = {.ino = ino, .nlink = 1, .blksize = 4096};
 
-	attr.mode = ino == FILE_INO ? S_IFREG | 0444 : S_IFDIR | 0755;
-	attr.size = ino == FILE_INO ? FILE_BYTES : 0;
+	attr.mode = ino >= FILE_INO ? S_IFREG | 0444 : S_IFDIR | 0755;
+	attr.size = ino >= SLOW_INO ? SLOW_BYTES : ino == FILE_INO ? FILE_BYTES : 0;
 	return attr;
 }
 
@@ -57,10 +60,14 @@ static void on_init(const struct fuse_in_header *in)
 
 static void on_lookup(const struct fuse_in_header *in, const char *name)
 {
-	struct fuse_entry_out out = {.nodeid = FILE_INO, .attr_valid = 60, .entry_valid = 60};
+	struct fuse_entry_out out = {.attr_valid = 60, .entry_valid = 60};
 
-	out.attr = attributes(FILE_INO);
 	if (strcmp(name, "block") == 0)
+		out.nodeid = FILE_INO;
+	else if (strncmp(name, "slow", 4) == 0)
+		out.nodeid = SLOW_INO + strtoul(name + 4, NULL, 10);
+	out.attr = attributes(out.nodeid);
+	if (out.nodeid != 0)
 		reply(in, 0, &out, sizeof(out));
 	else
 		reply(in, ENOENT, NULL, 0);
@@ -78,7 +85,7 @@ static void on_open(const struct fuse_in_header *in)
 {
 	struct fuse_open_out out = {.open_flags = FOPEN_DIRECT_IO};
 
-	if (in->opcode == FUSE_OPEN)
+	if (in->opcode == FUSE_OPEN && in->nodeid == FILE_INO)
 		usleep(open_ms * 1000);
 	reply(in, 0, &out, sizeof(out));
 }
@@ -87,7 +94,12 @@ static void on_read(const struct fuse_in_header *in, const struct fuse_read_in *
 {
 	static const char zeros[1 << 17];
 
-	if (want->offset < 4096)
+	if (in->nodeid >= SLOW_INO) {
+		uint64_t left = want->offset < SLOW_BYTES ? SLOW_BYTES - want->offset : 0;
+
+		usleep(read_ms * 1000);
+		reply(in, 0, zeros, want->size < left ? want->size : left);
+	} else if (want->offset < 4096)
 		reply(in, 0, zeros, want->size < sizeof(zeros) ? want->size : sizeof(zeros));
 }
 
@@ -133,9 +145,10 @@ int main(int argc, char **argv)
 	static char request[1 << 18] __attribute__((aligned(8)));
 	char options[128];
 
-	if (argc < 2 || argc > 3)
+	if (argc < 2 || argc > 4)
 		return 2;
-	open_ms = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+	read_ms = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
+	open_ms = argc >= 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", dev,
 		 (int)getuid(), (int)getgid());
