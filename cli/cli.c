@@ -112,6 +112,7 @@ static char *part_at(const char *dir, const char *below, const char *name)
 char *hr_part_find(const char *name)
 {
 	static const char *const below[] = {"",
+					    "../",
 					    "../daemon/",
 					    "../shim/",
 					    "../libexec/headrace/",

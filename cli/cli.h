@@ -61,7 +61,7 @@ void hr_options_print(const struct hr_option *table);
 /* ---- installation ---------------------------------------------------------------------------- */
 
 /*
- * Path of "headraced" or "libheadrace.so": in $HEADRACE_LIBEXEC, in the build tree, or where they
+ * Path of "headraced", "libheadrace.so" or "python/startup": in $HEADRACE_LIBEXEC, in the build tree, or where they
  * are installed relative to this program. A new string, NULL when there is none.
  */
 char *hr_part_find(const char *name);

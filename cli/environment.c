@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OURS 9u
+#define OURS 10u
 
 /* Does `variable` ("NAME=value") have this name? */
 static bool is_named(const char *variable, const char *name, size_t bytes)
@@ -77,6 +77,18 @@ static char *preload(const char *library)
 	return join("LD_PRELOAD", old, ours, ':');
 }
 
+/* It must be the first that is called sitecustomize; it runs the one that it hides. */
+static bool put_python(char **environment, const char *folder)
+{
+	const char *off = getenv("HEADRACE_PYTHON"), *old = getenv("PYTHONPATH");
+	const char *const rest[] = {old != NULL && old[0] != '\0' ? old : NULL, NULL};
+
+	if (folder == NULL || strchr(folder, ':') != NULL ||
+	    (off != NULL && strcmp(off, "off") == 0) || (old != NULL && list_has(old, folder)))
+		return true;
+	return put(environment, join("PYTHONPATH", folder, rest, ':'));
+}
+
 static bool put_all(char **environment, const struct hr_environment *e)
 {
 	const char *const socket[] = {e->socket, NULL}, *const store[] = {e->store, NULL};
@@ -85,7 +97,7 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	/* Room for the shim to tell children that nobody answered (shim/session.c): 20 digits. */
 	const char *const attach_failed[] = {"00000000000000000000", NULL};
 
-	if (!put(environment, preload(e->library)) ||
+	if (!put(environment, preload(e->library)) || !put_python(environment, e->python) ||
 	    !put(environment, join("HEADRACE_SOCKET", NULL, socket, ',')) ||
 	    !put(environment, join("HEADRACE_STORE", NULL, store, ',')) ||
 	    !put(environment, join("HEADRACE_JOB", NULL, job, ',')) ||

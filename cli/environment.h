@@ -3,6 +3,7 @@
  * environment.h - the environment that CMD gets
  *
  * Purpose   A copy of ours with LD_PRELOAD (what is there is kept, our library appended),
+ *           PYTHONPATH with our start-up module first (docs/python.md; not with HEADRACE_PYTHON=off),
  *           HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE,
  *           HEADRACE_INCLUDE, HEADRACE_CMDLINE if asked for, and HEADRACE_ON_FULL=wait:1000 unless it is set: a person who asks
  *           for a trace wants all of it, and a restart of a killed daemon takes its time.
@@ -16,6 +17,7 @@
 
 struct hr_environment {
 	const char *library; /* path of libheadrace.so */
+	const char *python;  /* folder of Python's start-up module, or NULL */
 	const char *socket, *store, *job;
 	const char *const *exclude,
 	    *const *include; /* NULL-terminated; added to the variables' own lists */

@@ -49,6 +49,7 @@ struct run {
 	char store[PATH_MAX]; /* absolute; the spool when there are collectors */
 	struct hr_run_uplink uplink;
 	char *library, *headraced;
+	char *python; /* NULL: there is none */
 	char **environment;
 	char *exclude[HR_RUN_FILTERS + 1],
 	    *include[HR_RUN_FILTERS + 1]; /* the options', absolute */
@@ -62,6 +63,7 @@ static int find_parts(struct run *run)
 
 	run->library = hr_part_find("libheadrace.so");
 	run->headraced = hr_part_find("headraced");
+	run->python = hr_part_find("python/startup");
 	if (run->library == NULL || run->headraced == NULL) {
 		hr_say("%s is not installed beside headrace: install it again, or set "
 		       "HEADRACE_LIBEXEC to its folder",
@@ -256,6 +258,7 @@ static int make_environment(struct run *run)
 {
 	struct hr_environment e = {
 	    .library = run->library,
+	    .python = run->python,
 	    .socket = run->config.names.shim,
 	    .store = run->store,
 	    .job = run->job.id,
@@ -496,6 +499,7 @@ static void run_done(struct run *run)
 	hr_run_uplink_done(&run->uplink);
 	free(run->library);
 	free(run->headraced);
+	free(run->python);
 	free(run);
 }
 

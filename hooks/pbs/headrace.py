@@ -45,6 +45,14 @@ def launch(environment):
     if os.path.exists(SOCKET) and stat.S_ISSOCK(os.stat(SOCKET).st_mode):
         environment["LD_PRELOAD"] = f"{own}:{LIBRARY}" if own else LIBRARY
         settings(environment)
+        python(environment)
+
+
+def python(environment):
+    """What marks PyTorch's loaders and checkpoints, first on Python's path."""
+    startup, own = os.path.join(os.path.dirname(LIBRARY), "python", "startup"), environment.get("PYTHONPATH", "")
+    if environment.get("HEADRACE_PYTHON") != "off" and os.path.isdir(startup) and startup not in own.split(":"):
+        environment["PYTHONPATH"] = f"{startup}:{own}" if own else startup
 
 
 def settings(environment):

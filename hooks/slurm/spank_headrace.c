@@ -17,6 +17,7 @@
 #include <slurm/spank.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,27 @@ static void set_settings(spank_t sp, const char *path)
 		(void)fclose(file);
 }
 
+/* What marks PyTorch's loaders and checkpoints, first on Python's path, where it is beside the library. */
+static void set_python(spank_t sp, const char *library)
+{
+	char own[PRELOAD_BYTES] = "", folder[PATH_MAX], fresh[PRELOAD_BYTES];
+	const char *slash = strrchr(library, '/');
+	struct stat st;
+	int n;
+
+	n = snprintf(folder, sizeof(folder), "%.*s/python/startup",
+		     slash ? (int)(slash - library) : 0, library);
+	if (n < 0 || (size_t)n >= sizeof(folder) || stat(folder, &st) < 0 || !S_ISDIR(st.st_mode) ||
+	    (spank_getenv(sp, "HEADRACE_PYTHON", own, sizeof(own)) == ESPANK_SUCCESS &&
+	     strcmp(own, "off") == 0))
+		return;
+	if (spank_getenv(sp, "PYTHONPATH", own, sizeof(own)) != ESPANK_SUCCESS)
+		own[0] = '\0';
+	n = snprintf(fresh, sizeof(fresh), "%s%s%s", folder, own[0] ? ":" : "", own);
+	if (n > 0 && (size_t)n < sizeof(fresh) && !strstr(own, folder))
+		(void)spank_setenv(sp, "PYTHONPATH", fresh, 1);
+}
+
 int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
 	bool with;
@@ -256,8 +278,10 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
 	with = !says_off(sp) && can_record(argc, argv);
 	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
-	if (with)
+	if (with) {
 		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
+		set_python(sp, argument(argc, argv, "library", LIBRARY));
+	}
 	return 0;
 }
 

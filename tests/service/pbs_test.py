@@ -133,6 +133,18 @@ class Pbs(harness.Case):
         self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
         self.assertEqual(env, {"HEADRACE_ON_FULL": "wait:5", "HEADRACE_EXCLUDE": "/a,/b", "LD_PRELOAD": LIBRARY})
 
+    def test_python(self):
+        """What marks PyTorch's loaders, where it is beside the library, unless the user wants none of it."""
+        self.manage()
+        startup = f"{self.dir}/place/python/startup"
+        os.makedirs(startup)
+        library = self.environment["HEADRACE_LIBRARY"] = f"{self.dir}/place/libheadrace.so"
+        os.symlink(LIBRARY, library)
+        for env, path in (({}, startup), ({"PYTHONPATH": "/a"}, f"{startup}:/a"), ({"PYTHONPATH": f"/a:{startup}"}, f"/a:{startup}"),
+                          ({"HEADRACE_PYTHON": "off"}, None)):
+            self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
+            self.assertEqual((env["LD_PRELOAD"], env.get("PYTHONPATH")), (library, path))
+
     def test_wrapper(self):
         """Ranks below 3 that are the first of their node, of four on two; without headrace all run alone."""
         for rank in range(4):

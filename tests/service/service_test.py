@@ -573,6 +573,13 @@ class Live(Service):
         self.assertEqual(hook("task_prolog"), f"export LD_PRELOAD={LIBRARY}\n")
         self.assertEqual(hook("task_prolog", LD_PRELOAD="libm.so.6"), f"export LD_PRELOAD=libm.so.6:{LIBRARY}\n")
         self.assertEqual(hook("task_prolog", HEADRACE="off"), "")
+        os.makedirs(f"{self.dir}/place/python/startup")
+        os.symlink(LIBRARY, f"{self.dir}/place/libheadrace.so")
+        placed = {"HEADRACE_LIBRARY": f"{self.dir}/place/libheadrace.so", "LD_PRELOAD": f"{self.dir}/place/libheadrace.so"}
+        self.assertEqual(hook("task_prolog", **placed), f"export PYTHONPATH={self.dir}/place/python/startup\n")
+        self.assertEqual(hook("task_prolog", **placed, PYTHONPATH="/a:b"), f"export PYTHONPATH={self.dir}/place/python/startup:/a:b\n")
+        self.assertEqual(hook("task_prolog", **placed, PYTHONPATH=f"/a:{self.dir}/place/python/startup"), "")
+        self.assertEqual(hook("task_prolog", **placed, HEADRACE_PYTHON="off"), "")
         self.assertEqual(hook("task_prolog", HEADRACE_LIBRARY="/nowhere.so"), "")
         with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
             f.write("# of the site\nHEADRACE_EXCLUDE=/opt/a b,/scratch\nPATH=/x\nHEADRACE_x$(false)=1\nHEADRACE_ON_FULL=drop\n")
