@@ -2,7 +2,6 @@
 /* Entries of what probes tell: a process of our own, and records in the form that the shim gives them. */
 #include "daemon/feed_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,13 +242,6 @@ static void make_hello(const struct hr_feed *f, struct feed_image *img,
 	memcpy(h->bytes, &head, sizeof(head));
 }
 
-static const struct feed_image *image_by(const struct hr_feed *f, uint64_t image)
-{
-	uint32_t i = hr_map64_get(&f->by_image, image);
-
-	return i == HR_MAP64_NONE ? NULL : &f->images[i];
-}
-
 static void find_ancestors(uint32_t ppid, int32_t *ancestors)
 {
 	struct hr_procstat stat;
@@ -266,7 +258,7 @@ static void find_ancestors(uint32_t ppid, int32_t *ancestors)
 bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 {
 	const struct hr_probe_image *who = img->who;
-	const struct feed_image *parent = who ? image_by(f, who->parent) : NULL;
+	const struct feed_image *parent = who ? hr__feed_image(f, who->parent, false) : NULL;
 	bool forked = who && who->flags & HR_IMAGE_FORKED;
 	struct hello *h = who ? malloc(sizeof(*h)) : NULL;
 	struct hr_entry_attach *in;
