@@ -38,6 +38,11 @@ static struct hr_record *add_slots(struct feed_image *img, uint32_t n)
 	return at;
 }
 
+static uint32_t scope_of(const struct feed_name *n)
+{
+	return n->verdict == HR__TRACED_RUNTIME ? HR_REC_RUNTIME : 0;
+}
+
 static void say_path(struct feed_image *img, struct feed_name *n)
 {
 	uint32_t parts = (n->bytes + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
@@ -52,7 +57,7 @@ static void say_path(struct feed_image *img, struct feed_name *n)
 	r->offset = n->device;
 	r->ret = n->mount;
 	r->flags = n->mode;
-	r->bits = n->verdict == HR__TRACED_RUNTIME ? HR_REC_RUNTIME : 0;
+	r->bits = scope_of(n);
 	for (uint32_t i = 0; i < parts; i++) {
 		uint32_t at = i * HR_TEXT_BYTES, left = n->bytes - at;
 
@@ -67,11 +72,6 @@ static void say_path(struct feed_image *img, struct feed_name *n)
 bool hr__feed_recorded(const struct feed_name *n)
 {
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
-}
-
-static uint32_t scope_of(const struct feed_name *n)
-{
-	return n->verdict == HR__TRACED_RUNTIME ? HR_REC_RUNTIME : 0;
 }
 
 static void say_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
