@@ -48,13 +48,11 @@ struct feed_image {
 
 /* A sum or tally, for the entries of its process: as soon as that is known. */
 struct feed_sum {
-	uint64_t image;
 	uint64_t proc;	       /* 0: not known yet */
 	struct hr_sum_key key; /* of a tally, what its sum would have */
 	struct hr_sum sum;
 	struct hr_tally *tally; /* NULL: a sum */
 	uint64_t taken_ns;
-	uint8_t failed;
 };
 
 /* An operation that was the shim's after all: the kernel's sums have it as one of its own. */

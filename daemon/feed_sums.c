@@ -47,7 +47,6 @@ static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum 
 		miss(arg, key->kind, sum->count);
 		return;
 	}
-	s->image = key->image;
 	s->key = *key;
 	s->sum = *sum;
 }
@@ -63,12 +62,10 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 		return;
 	}
 	*copy = *tally;
-	s->image = key->image;
 	s->key = (struct hr_sum_key){
 	    .image = key->image, .file = key->name, .op = key->op, .kind = key->kind};
 	s->sum = tally->sum;
 	s->tally = copy;
-	s->failed = key->failed != 0;
 }
 
 /* ---- what turned out to be the shim's ---------------------------------------------------------------- */
@@ -102,7 +99,7 @@ static struct feed_sum *sum_of(struct hr_feed *f, const struct feed_drop *d)
 	for (uint32_t i = 0; i < f->n_sums; i++) {
 		struct feed_sum *s = &f->sums[i];
 
-		if (s->key.kind == HR_SUM_CALL && s->key.cell_op == 0 && s->image == d->image &&
+		if (s->key.kind == HR_SUM_CALL && s->key.cell_op == 0 && s->key.image == d->image &&
 		    s->key.file == d->name && s->key.op == d->op && !s->tally && s->sum.count > 0)
 			return s;
 	}
@@ -130,7 +127,6 @@ static void move_drops(struct hr_feed *f)
 		shims = add(f);
 		if (!shims)
 			continue;
-		shims->image = d.image;
 		shims->key = (struct hr_sum_key){.image = d.image,
 						 .file = n ? n->hash : 0,
 						 .op = d.op,
@@ -241,7 +237,7 @@ static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 		const struct feed_name *n =
 		    s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
 
-		make_row(hr__feed_image(f, s->image, false), n, s, &in->rows[in->n++]);
+		make_row(hr__feed_image(f, s->key.image, false), n, s, &in->rows[in->n++]);
 	}
 	hr__drain_commit(f->d, HR_ENTRY_KERNEL, sizeof(*in) + in->n * sizeof(in->rows[0]));
 	return i;
@@ -303,7 +299,7 @@ static void prepare(struct hr_feed *f)
 
 	for (uint32_t i = 0; i < f->n_sums; i++) {
 		struct feed_sum *s = &f->sums[i];
-		struct feed_image *img = hr__feed_image(f, s->image, false);
+		struct feed_image *img = hr__feed_image(f, s->key.image, false);
 		struct feed_name *n = s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
 
 		if (!is_kept(f, img, s)) {
