@@ -145,7 +145,7 @@ static void take_image(struct hr_feed *f, const struct hr_probe_image *r, size_t
 	if (bytes < sizeof(*r) ||
 	    (uint64_t)r->exe_bytes + r->args_bytes + r->env_bytes > bytes - sizeof(*r))
 		return;
-	hr__feed_filter(f, r, bytes);
+	hr__feed_filter(f, r);
 	img = hr__feed_image(f, r->image, true);
 	if (!img || img->state != FEED_WAITING || img->who)
 		return;

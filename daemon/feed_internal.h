@@ -100,7 +100,8 @@ void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r);
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
 struct feed_name *hr__feed_name_get(struct hr_feed *f,
 				    uint64_t name); /* NULL: not known any more */
-void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r, size_t bytes);
+/* The caller has checked the sizes of its texts. */
+void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
 /* Writes components (leaf first, NUL-ended) as an absolute path; returns its length, 0: none. */
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
 

@@ -187,12 +187,11 @@ static const char *value_of(const char *env, size_t bytes, const char *name)
 }
 
 /* The lists are those of the job's processes: the first that has headrace's variables says them for all. */
-void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r, size_t bytes)
+void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
 {
 	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;
 	struct hr__filter_config config;
 
-	(void)bytes;
 	if (f->filter_known || !value_of(env, r->env_bytes, "HEADRACE_SOCKET"))
 		return;
 	config = (struct hr__filter_config){
