@@ -66,6 +66,14 @@ static inline uint64_t hr_ticks_ns(const struct hr_clock_line *l, uint64_t ticks
 	return l->ns0 + (uint64_t)(int64_t)(((__int128)away * l->mult) >> 32);
 }
 
+/* The ticks at that boot time, cut off towards ticks0: hr_ticks_ns of them is ns, but for a tick and a ns. */
+static inline uint64_t hr_clock_ticks_at(const struct hr_clock_line *l, uint64_t ns)
+{
+	int64_t away = (int64_t)(ns - l->ns0);
+
+	return l->ticks0 + (uint64_t)(int64_t)((__int128)away * (INT64_C(1) << 32) / l->mult);
+}
+
 static inline uint64_t hr_ns_ticks(const struct hr_clock_line *l, uint64_t span_ns)
 {
 	return (uint64_t)(((unsigned __int128)span_ns << 32) / l->mult);

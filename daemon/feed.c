@@ -78,12 +78,14 @@ static void wait_with(struct feed_image *img, const struct hr_probe_op *r)
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
 {
+	const struct hr_clock_line *line = &f->d->c.clock->line;
 	const struct hr_probed *p = &img->probed;
-	uint64_t ticks = hr__feed_ticks(f, r->start_ns + SLACK_NS);
+	uint64_t ticks = hr_clock_ticks_at(line, r->start_ns + SLACK_NS);
 	bool attaches = !p->offered && (int32_t)r->tid == p->tid;
 
 	return p->began_ticks && ticks <= p->covered_ticks && r->sum == HR_SUM_CALL &&
-	       (attaches ? ticks : hr__feed_ticks(f, r->start_ns + r->dur_ns)) >= p->began_ticks;
+	       (attaches ? ticks : hr_clock_ticks_at(line, r->start_ns + r->dur_ns)) >=
+		   p->began_ticks;
 }
 
 static void record(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)

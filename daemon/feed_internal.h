@@ -121,13 +121,4 @@ static inline const char *hr__feed_text(const struct hr_probe_image *r)
 	return (const char *)(r + 1);
 }
 
-/* Slots of a thread's records begin with its name: it is said again whenever another's came between. */
-static inline uint64_t hr__feed_ticks(const struct hr_feed *f, uint64_t ns)
-{
-	const struct hr_clock_line *l = &f->d->c.clock->line;
-	int64_t away = (int64_t)(ns - l->ns0);
-
-	return l->ticks0 + (uint64_t)(int64_t)((__int128)away * (INT64_C(1) << 32) / l->mult);
-}
-
 #endif

@@ -100,6 +100,7 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 {
 	struct feed_name *first = hr__feed_name_get(f, r->name);
 	struct feed_name *second = hr__feed_name_get(f, r->name2);
+	const struct hr_clock_line *line = &f->d->c.clock->line;
 	bool known = hr__feed_recorded(first), pair = hr__feed_recorded(second);
 	struct hr_record *thread, *op;
 	uint64_t ticks;
@@ -122,8 +123,8 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 	thread->op = HR_CTL_THREAD;
 	thread->fd = (int32_t)r->tid;
 	op = thread + 1;
-	ticks = hr_ns_ticks(&f->d->c.clock->line, r->dur_ns);
-	op->start_ticks = hr__feed_ticks(f, r->start_ns);
+	ticks = hr_ns_ticks(line, r->dur_ns);
+	op->start_ticks = hr_clock_ticks_at(line, r->start_ns);
 	op->dur_lo = (uint32_t)ticks;
 	op->dur_hi = (uint16_t)(ticks >> 32);
 	op->op = r->op;
@@ -277,8 +278,8 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	in->proc = img->proc;
 	in->token = img->token;
 	in->now_ns = hr_boot_ns();
-	in->now_ticks =
-	    hr__feed_ticks(f, img->first_ns < who->now_ns ? img->first_ns : who->now_ns);
+	in->now_ticks = hr_clock_ticks_at(
+	    &f->d->c.clock->line, img->first_ns < who->now_ns ? img->first_ns : who->now_ns);
 	in->start_time = who->start_ns / TICK_NS;
 	in->exec_of = !forked && parent ? parent->proc : 0;
 	in->pid = (int32_t)who->tgid;

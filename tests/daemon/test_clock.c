@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From ticks to boot time and back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/clock.h"
+
+#define ONE  (UINT64_C(1) << 32)		  /* ns per tick */
+#define YEAR (UINT64_C(365) * 86400 * 1000000000) /* in ns */
+
+/* Worked out by hand: half a nanosecond per tick, and forty. */
+static void ticks_at_a_time(void **state)
+{
+	const struct hr_clock_line fast = {5000, 1000000, ONE / 2};
+	const struct hr_clock_line slow = {5000, 1000000, 40 * ONE};
+
+	(void)state;
+	assert_int_equal(hr_clock_ticks_at(&fast, 1000000), 5000);
+	assert_int_equal(hr_clock_ticks_at(&fast, 1000300), 5600);
+	assert_int_equal(hr_clock_ticks_at(&fast, 999700), 4400);
+	assert_int_equal(hr_clock_ticks_at(&slow, 1000439), 5010);
+	assert_int_equal(hr_clock_ticks_at(&slow, 1000440), 5011);
+	assert_int_equal(hr_clock_ticks_at(&slow, 999561), 4990);
+	assert_int_equal(hr_clock_ticks_at(&slow, 999560), 4989);
+}
+
+/* Counters of 5 GHz, 24 MHz and between, at times long before and long after their line was measured. */
+static void ticks_and_times_are_inverse(void **state)
+{
+	static const uint64_t mults[] = {ONE / 5, ONE / 3 + 12345, ONE, 125 * ONE / 3};
+	static const uint64_t away[] = {0, 1, 999, 1000003, UINT64_C(86400123456789), YEAR};
+
+	(void)state;
+	for (size_t m = 0; m < sizeof(mults) / sizeof(mults[0]); m++) {
+		const struct hr_clock_line line = {UINT64_C(1) << 60, 3 * YEAR, mults[m]};
+		int64_t most = (int64_t)(mults[m] >> 32) + 1;
+
+		for (size_t i = 0; i < 2 * sizeof(away) / sizeof(away[0]); i++) {
+			uint64_t ns = line.ns0 + (i % 2 ? away[i / 2] : -away[i / 2]);
+			uint64_t back = hr_ticks_ns(&line, hr_clock_ticks_at(&line, ns));
+
+			assert_in_range(back - ns + (uint64_t)most, 0, (uint64_t)(2 * most));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(ticks_at_a_time),
+	    cmocka_unit_test(ticks_and_times_are_inverse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
