@@ -9,7 +9,6 @@
 
 #define SLOTS_MOST  8192u /* in one entry */
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)
-#define TICK_NS	    UINT64_C(10000000) /* of /proc/PID/stat */
 #define ITEM_MOST   4096u
 
 /* ---- slots -------------------------------------------------------------------------------------------- */
@@ -280,7 +279,7 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	in->now_ns = hr_boot_ns();
 	in->now_ticks = hr_clock_ticks_at(
 	    &f->d->c.clock->line, img->first_ns < who->now_ns ? img->first_ns : who->now_ns);
-	in->start_time = who->start_ns / TICK_NS;
+	in->start_time = hr_procstat_start(who->start_ns);
 	in->exec_of = !forked && parent ? parent->proc : 0;
 	in->pid = (int32_t)who->tgid;
 	in->uid = who->uid;

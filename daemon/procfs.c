@@ -57,3 +57,10 @@ uint64_t hr_procstat_ns(uint64_t start_time)
 
 	return start_time / hz * 1000000000 + start_time % hz * 1000000000 / hz;
 }
+
+uint64_t hr_procstat_start(uint64_t ns)
+{
+	uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+
+	return ns / 1000000000 * hz + ns % 1000000000 * hz / 1000000000;
+}

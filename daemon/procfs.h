@@ -22,5 +22,7 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret);
 
 /* A start_time in ns since boot, up to a clock tick (10 ms) too early. */
 uint64_t hr_procstat_ns(uint64_t start_time);
+/* The start_time of a process that began so many ns after boot. */
+uint64_t hr_procstat_start(uint64_t ns);
 
 #endif
