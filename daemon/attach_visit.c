@@ -39,8 +39,7 @@ static bool deselected(const struct hr_attach *a, const struct visit *v)
 	while (hr_hello_next(v->message, v->bytes, &at, &item))
 		if (item.kind == HR_ITEM_ENV)
 			hr_rank_env(&rank, (const char *)item.value, item.bytes);
-	return (rank.rank_plus1 && !hr_ranks_hold(a->c.ranks, rank.rank_plus1 - 1)) ||
-	       (rank.local_plus1 && !hr_ranks_hold(a->c.local_ranks, rank.local_plus1 - 1));
+	return hr_rank_left_out(&rank, a->c.ranks, a->c.local_ranks);
 }
 
 /* The chain of parents, up to the first that is attached. */

@@ -206,11 +206,10 @@ void hr__drain_deselect(struct hr_drain *d)
 		return;
 	while ((at = hr_engine_next_proc(d->c.engine, at, &p))) {
 		struct hr_entry_deselect *in;
-		bool out =
-		    (p.rank >= 0 && !hr_ranks_hold(d->c.ranks, (uint32_t)p.rank)) ||
-		    (p.local_rank >= 0 && !hr_ranks_hold(d->c.local_ranks, (uint32_t)p.local_rank));
+		struct hr_rank rank = {.rank_plus1 = (uint32_t)(p.rank + 1),
+				       .local_plus1 = (uint32_t)(p.local_rank + 1)};
 
-		if (!out || p.deselected)
+		if (p.deselected || !hr_rank_left_out(&rank, d->c.ranks, d->c.local_ranks))
 			continue;
 		in = hr__drain_begin(d, sizeof(*in));
 		if (!in)

@@ -211,9 +211,7 @@ static void add_env(const struct hr_feed *f, struct feed_image *img, struct hell
 		}
 		at += n + 1;
 	}
-	img->left_out =
-	    (rank.rank_plus1 && !hr_ranks_hold(f->d->c.ranks, rank.rank_plus1 - 1)) ||
-	    (rank.local_plus1 && !hr_ranks_hold(f->d->c.local_ranks, rank.local_plus1 - 1));
+	img->left_out = hr_rank_left_out(&rank, f->d->c.ranks, f->d->c.local_ranks);
 }
 
 /* A hello as its shim would have said it. */

@@ -131,3 +131,9 @@ bool hr_ranks_valid(const char *list)
 		list = range(list, &from, &to);
 	return list != NULL;
 }
+
+bool hr_rank_left_out(const struct hr_rank *r, const char *ranks, const char *local_ranks)
+{
+	return (r->rank_plus1 && !hr_ranks_hold(ranks, r->rank_plus1 - 1)) ||
+	       (r->local_plus1 && !hr_ranks_hold(local_ranks, r->local_plus1 - 1));
+}

@@ -38,4 +38,7 @@ const char *hr_rank_source(unsigned family);
 bool hr_ranks_hold(const char *list, uint32_t n);
 bool hr_ranks_valid(const char *list);
 
+/* Nobody asked for a process whose rank, or local rank, is known and not in its list; NULL holds all. */
+bool hr_rank_left_out(const struct hr_rank *r, const char *ranks, const char *local_ranks);
+
 #endif

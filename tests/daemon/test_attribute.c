@@ -335,6 +335,20 @@ static void lists(void **state)
 	assert_false(hr_ranks_valid("99999999999"));
 }
 
+/* One list that does not hold it is enough; what is not known is in all. */
+static void ranks_that_are_left_out(void **state)
+{
+	const struct hr_rank unknown = {0}, both = {.rank_plus1 = 6, .local_plus1 = 2};
+
+	(void)state;
+	assert_false(hr_rank_left_out(&both, NULL, NULL));
+	assert_false(hr_rank_left_out(&both, "5", "1"));
+	assert_true(hr_rank_left_out(&both, "6", NULL));
+	assert_true(hr_rank_left_out(&both, NULL, "2"));
+	assert_true(hr_rank_left_out(&both, "5", "0"));
+	assert_false(hr_rank_left_out(&unknown, "1", "1"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +362,7 @@ int main(void)
 	    cmocka_unit_test(attribution_outlives_a_checkpoint),
 	    cmocka_unit_test(array_of_a_job),
 	    cmocka_unit_test(lists),
+	    cmocka_unit_test(ranks_that_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
