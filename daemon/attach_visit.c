@@ -42,18 +42,11 @@ static bool deselected(const struct hr_attach *a, const struct visit *v)
 	return hr_rank_left_out(&rank, a->c.ranks, a->c.local_ranks);
 }
 
-/* The chain of parents, up to the first that is attached. */
-static void find_ancestors(struct hr_attach *a, pid_t ppid, int32_t *ancestors)
+static bool attached(void *arg, pid_t pid)
 {
-	struct hr_procstat stat;
+	struct hr_attach *a = arg;
 
-	memset(ancestors, 0, HR_ANCESTORS * sizeof(*ancestors));
-	for (uint32_t i = 0; i < HR_ANCESTORS && ppid > 1; i++) {
-		ancestors[i] = ppid;
-		if (hr__client_by(a, &a->by_pid, (uint32_t)ppid) || hr_procstat_read(ppid, &stat))
-			return;
-		ppid = stat.ppid;
-	}
+	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
 /* Journals who came, in time order with everything else. -EAGAIN: the journal is full for now. */
@@ -64,7 +57,7 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 	struct hr_entry_attach *in = NULL;
 	int32_t ancestors[HR_ANCESTORS];
 
-	find_ancestors(a, v->stat.ppid, ancestors);
+	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
 	for (;;) {
 		hr_journal_lock(a->c.journal);
 		in = hr_journal_reserve(a->c.journal, sizeof(*in) + v->bytes, HR_KNOWN_SLACK);

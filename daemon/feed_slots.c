@@ -240,19 +240,6 @@ static void make_hello(const struct hr_feed *f, struct feed_image *img,
 	memcpy(h->bytes, &head, sizeof(head));
 }
 
-static void find_ancestors(uint32_t ppid, int32_t *ancestors)
-{
-	struct hr_procstat stat;
-
-	memset(ancestors, 0, HR_ANCESTORS * sizeof(*ancestors));
-	for (uint32_t i = 0; i < HR_ANCESTORS && ppid > 1; i++) {
-		ancestors[i] = (int32_t)ppid;
-		if (hr_procstat_read((pid_t)ppid, &stat))
-			return;
-		ppid = (uint32_t)stat.ppid;
-	}
-}
-
 bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 {
 	const struct hr_probe_image *who = img->who;
@@ -283,7 +270,7 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	in->uid = who->uid;
 	in->deselected = img->left_out;
 	in->hello_bytes = h->used;
-	find_ancestors(who->ppid, in->ancestors);
+	hr_procstat_ancestors((pid_t)who->ppid, NULL, NULL, in->ancestors, HR_ANCESTORS);
 	memcpy(in->hello, h->bytes, h->used);
 	hr__drain_commit(f->d, HR_ENTRY_ATTACH, sizeof(*in) + h->used);
 	free(h);

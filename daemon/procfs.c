@@ -64,3 +64,17 @@ uint64_t hr_procstat_start(uint64_t ns)
 
 	return ns / 1000000000 * hz + ns % 1000000000 * hz / 1000000000;
 }
+
+void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int32_t *ret_pids,
+			   size_t most)
+{
+	struct hr_procstat stat;
+
+	memset(ret_pids, 0, most * sizeof(*ret_pids));
+	for (size_t i = 0; i < most && ppid > 1; i++) {
+		ret_pids[i] = ppid;
+		if ((known && known(arg, ppid)) || hr_procstat_read(ppid, &stat))
+			return;
+		ppid = stat.ppid;
+	}
+}

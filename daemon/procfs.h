@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs.h - what /proc/PID/stat says of a process
+ * procfs.h - what /proc/PID/stat says of a process, and of those above it
  *
  * Pure readers; any thread.
  */
 #ifndef HEADRACE_DAEMON_PROCFS_H
 #define HEADRACE_DAEMON_PROCFS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,5 +26,13 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret);
 uint64_t hr_procstat_ns(uint64_t start_time);
 /* The start_time of a process that began so many ns after boot. */
 uint64_t hr_procstat_start(uint64_t ns);
+
+/*
+ * ppid, its parent and so on below init, `most` at the most: up to one that is gone, or of which `known` (may be NULL) says that no more
+ * need be told. Zeroes fill what is left.
+ */
+typedef bool hr_procstat_known(void *arg, pid_t pid);
+void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int32_t *ret_pids,
+			   size_t most);
 
 #endif
