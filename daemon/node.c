@@ -2,7 +2,6 @@
 #include "daemon/node.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@
 #include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
-#include "daemon/probes.h"
+#include "daemon/prober.h"
 #include "daemon/ranks.h"
 #include "daemon/ringpool.h"
 #include "daemon/spool.h"
@@ -29,7 +28,6 @@
 #define SESSIONS_MOST 65536u
 #define STREAMS_MOST  16 /* tried, each given up by a daemon before us */
 #define MOUNT_BYTES   (256u << 10)
-#define ROOTS_MOST    256u
 #define PAGE_NAME     "page" /* in the descriptor store */
 
 struct hr_node {
@@ -46,22 +44,12 @@ struct hr_node {
 	int shared_fd; /* of the same page, for clients */
 	struct hr_drain *drain;
 	struct hr_attach *attach;
-	/* probes; the loader stores the first under roots_lock, the second atomically */
-	struct hr_probes *probes; /* NULL: none, or none yet */
-	char *probes_error;
-	pthread_t loader;
-	pthread_mutex_t roots_lock;
-	struct root {
-		pid_t pid;
-		bool quiet;
-	} roots[ROOTS_MOST]; /* that came before there were probes */
-	uint64_t last_proc;  /* attach and drain thread; atomic */
-	uint64_t instance;   /* of this process: what counts for a picture */
-	uint64_t orphans;    /* sessions that a journal knows which we cannot read */
-	uint32_t n_roots;
-	bool loading;
-	bool page_kept;	  /* it is the page of the daemon before this one */
-	bool left_behind; /* a journal that we cannot read */
+	struct hr_prober prober;
+	uint64_t last_proc; /* attach and drain thread; atomic */
+	uint64_t instance;  /* of this process: what counts for a picture */
+	uint64_t orphans;   /* sessions that a journal knows which we cannot read */
+	bool page_kept;	    /* it is the page of the daemon before this one */
+	bool left_behind;   /* a journal that we cannot read */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
 };
@@ -307,8 +295,9 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 	for (uint32_t i = 0; i < hr_session_rings(s); i++)
 		s->rings[i].tail =
 		    hr_engine_ring_next(n->engine, p->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS);
-	if (n->probes && !hr_probes_cover(n->probes, p->pid, p->covered ? &p->cover : NULL))
-		s->probed.image = hr_probes_image(n->probes, p->pid);
+	if (n->prober.probes &&
+	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
+		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
 	hr_drain_add_session(n->drain, s); /* its thread has not begun: s is still there below */
 	/* Not there any more: adopt tells the drain thread, which reads what it left. */
 	hr_attach_adopt(n->attach, s, p->start_time);
@@ -338,7 +327,7 @@ static int make_threads(struct hr_node *n)
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
 	    .journal_in_memory = n->journal_path == NULL,
-	    .probes = n->probes,
+	    .probes = n->prober.probes,
 	    .last_proc = &n->last_proc,
 	};
 	struct hr_attach_config ac = {
@@ -351,7 +340,7 @@ static int make_threads(struct hr_node *n)
 	    .max_sessions = n->c.max_sessions ? n->c.max_sessions : SESSIONS_MOST,
 	    .max_ring_bytes = n->c.max_ring_bytes,
 	    .last_proc = &n->last_proc,
-	    .probes = n->probes,
+	    .probes = n->prober.probes,
 	    .heir = n->page_kept && n->c.door_fd > 0,
 	    .last = hr_engine_last_knock(n->engine),
 	    .journal = n->journal,
@@ -386,32 +375,12 @@ static int start_engine(struct hr_node *n, bool found)
 	return r;
 }
 
-/* Beside the work: the kernel takes a tenth of a second and more to check the programs. */
-static void *load_probes(void *arg)
+static void use_probes(void *arg, struct hr_probes *probes)
 {
 	struct hr_node *n = arg;
-	struct hr_probes *probes = NULL;
-	char *error = NULL;
 
-	if (hr_probes_new(&probes, &error)) {
-		__atomic_store_n(&n->probes_error, error, __ATOMIC_RELEASE);
-		return NULL;
-	}
-	pthread_mutex_lock(&n->roots_lock);
-	n->probes = probes;
-	for (uint32_t i = 0; i < n->n_roots; i++)
-		(void)hr_probes_root(probes, n->roots[i].pid, n->roots[i].quiet);
-	pthread_mutex_unlock(&n->roots_lock);
 	hr_attach_probes(n->attach, probes);
 	hr_drain_probes(n->drain, probes); /* of who came before, too */
-	return NULL;
-}
-
-static void end_loader(struct hr_node *n)
-{
-	if (n->loading)
-		pthread_join(n->loader, NULL);
-	n->loading = false;
 }
 
 static bool lists_valid(const struct hr_node_config *c)
@@ -433,7 +402,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		return -ENOMEM;
 	n->c = *config;
 	n->page_fd = n->shared_fd = -1;
-	pthread_mutex_init(&n->roots_lock, NULL);
+	hr_prober_init(&n->prober);
 	hr_clock_init(&n->clock);
 	n->instance = hr_boot_ns();
 	if (!lists_valid(config)) {
@@ -458,13 +427,13 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		hr_node_free(n);
 		return fail(ret_error, r, "cannot begin or continue the stream in", config->store);
 	}
-	if (n->c.probes && !n->c.probes_later) /* the job goes on without them, and says so */
-		(void)hr_probes_new(&n->probes, &n->probes_error);
+	if (n->c.probes && !n->c.probes_later)
+		hr_prober_load(&n->prober);
 	r = make_threads(n);
 	if (!r)
 		take_over_all(n, inherited, n_inherited);
 	if (!r && n->c.probes && n->c.probes_later)
-		n->loading = pthread_create(&n->loader, NULL, load_probes, n) == 0;
+		hr_prober_load_beside(&n->prober, use_probes, n);
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
@@ -501,28 +470,17 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet)
 {
-	pthread_mutex_lock(&n->roots_lock);
-	if (n->probes) {
-		(void)hr_probes_root(n->probes, pid, quiet);
-	} else if (n->loading && n->n_roots < ROOTS_MOST) {
-		n->roots[n->n_roots++] = (struct root){pid, quiet};
-	}
-	pthread_mutex_unlock(&n->roots_lock);
+	hr_prober_root(&n->prober, pid, quiet);
 }
 
 bool hr_node_probes(struct hr_node *n)
 {
-	bool there;
-
-	pthread_mutex_lock(&n->roots_lock);
-	there = n->probes != NULL;
-	pthread_mutex_unlock(&n->roots_lock);
-	return there;
+	return hr_prober_there(&n->prober);
 }
 
 const char *hr_node_probes_error(const struct hr_node *n)
 {
-	return __atomic_load_n(&n->probes_error, __ATOMIC_ACQUIRE);
+	return hr_prober_error(&n->prober);
 }
 
 void hr_node_set_level(struct hr_node *n, uint32_t level)
@@ -621,7 +579,7 @@ int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 
 	if (n->stopped)
 		return 0;
-	end_loader(n);
+	hr_prober_wait(&n->prober);
 	hr_attach_stop(n->attach);
 	hr_drain_stop(n->drain, end);
 	hr_appender_wait(n->appender);
@@ -639,7 +597,7 @@ void hr_node_free(struct hr_node *n)
 {
 	if (!n)
 		return;
-	end_loader(n);
+	hr_prober_wait(&n->prober);
 	if (n->attach)
 		hr_attach_stop(n->attach);
 	hr_attach_free(n->attach);
@@ -656,8 +614,6 @@ void hr_node_free(struct hr_node *n)
 	if (n->shared_fd >= 0)
 		close(n->shared_fd);
 	free(n->journal_path);
-	hr_probes_free(n->probes);
-	free(n->probes_error);
-	pthread_mutex_destroy(&n->roots_lock);
+	hr_prober_done(&n->prober);
 	free(n);
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/prober.h"
+
+#include <stdlib.h>
+
+void hr_prober_init(struct hr_prober *p)
+{
+	*p = (struct hr_prober){0};
+	pthread_mutex_init(&p->lock, NULL);
+}
+
+void hr_prober_load(struct hr_prober *p)
+{
+	(void)hr_probes_new(&p->probes, &p->error);
+}
+
+static void *load(void *arg)
+{
+	struct hr_prober *p = arg;
+	struct hr_probes *probes = NULL;
+	char *error = NULL;
+
+	if (hr_probes_new(&probes, &error)) {
+		__atomic_store_n(&p->error, error, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	pthread_mutex_lock(&p->lock);
+	p->probes = probes;
+	for (uint32_t i = 0; i < p->n_roots; i++)
+		(void)hr_probes_root(probes, p->roots[i].pid, p->roots[i].quiet);
+	pthread_mutex_unlock(&p->lock);
+	p->loaded(p->arg, probes);
+	return NULL;
+}
+
+/* The kernel takes a tenth of a second and more to check the programs. */
+void hr_prober_load_beside(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
+{
+	p->loaded = loaded;
+	p->arg = arg;
+	p->loading = pthread_create(&p->loader, NULL, load, p) == 0;
+}
+
+void hr_prober_root(struct hr_prober *p, pid_t pid, bool quiet)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->probes)
+		(void)hr_probes_root(p->probes, pid, quiet);
+	else if (p->loading && p->n_roots < HR_PROBER_ROOTS)
+		p->roots[p->n_roots++] = (struct hr_prober_root){pid, quiet};
+	pthread_mutex_unlock(&p->lock);
+}
+
+bool hr_prober_there(struct hr_prober *p)
+{
+	bool there;
+
+	pthread_mutex_lock(&p->lock);
+	there = p->probes != NULL;
+	pthread_mutex_unlock(&p->lock);
+	return there;
+}
+
+/* Pairs with the store of load(). */
+const char *hr_prober_error(const struct hr_prober *p)
+{
+	return __atomic_load_n(&p->error, __ATOMIC_ACQUIRE);
+}
+
+void hr_prober_wait(struct hr_prober *p)
+{
+	if (p->loading)
+		pthread_join(p->loader, NULL);
+	p->loading = false;
+}
+
+void hr_prober_done(struct hr_prober *p)
+{
+	hr_probes_free(p->probes);
+	free(p->error);
+	pthread_mutex_destroy(&p->lock);
+}
