@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/appender.h"
@@ -19,16 +18,15 @@
 #include "daemon/live.h"
 #include "daemon/losses.h"
 #include "daemon/mounts.h"
+#include "daemon/page.h"
 #include "daemon/prober.h"
 #include "daemon/ranks.h"
-#include "daemon/ringpool.h"
 #include "daemon/spool.h"
 
 #define BATCHES	      4u
 #define SESSIONS_MOST 65536u
 #define STREAMS_MOST  16 /* tried, each given up by a daemon before us */
 #define MOUNT_BYTES   (256u << 10)
-#define PAGE_NAME     "page" /* in the descriptor store */
 
 struct hr_node {
 	struct hr_node_config c;
@@ -39,16 +37,13 @@ struct hr_node {
 	char *journal_path; /* NULL: it is in memory */
 	struct hr_engine *engine;
 	struct hr_appender *appender;
-	struct hr_node_page *page;
-	int page_fd;   /* in the descriptor store, too: the next daemon goes on with it */
-	int shared_fd; /* of the same page, for clients */
+	struct hr_page page;
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	struct hr_prober prober;
 	uint64_t last_proc; /* attach and drain thread; atomic */
 	uint64_t instance;  /* of this process: what counts for a picture */
 	uint64_t orphans;   /* sessions that a journal knows which we cannot read */
-	bool page_kept;	    /* it is the page of the daemon before this one */
 	bool left_behind;   /* a journal that we cannot read */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
@@ -248,31 +243,6 @@ static int begin_stream(struct hr_node *n)
 
 /* ---- sessions from before a restart ------------------------------------------------------------------ */
 
-/* The page that clients from before a restart look at, or a new one. */
-static int open_page(struct hr_node *n, struct hr_inherited *list, size_t count)
-{
-	int r = -ENOENT;
-
-	for (size_t i = 0; i < count && r; i++) {
-		if (list[i].fd < 0 || strcmp(list[i].name, PAGE_NAME) != 0)
-			continue;
-		r = hr_node_page_open(list[i].fd, &n->page);
-		if (r)
-			continue;
-		n->page_fd = list[i].fd;
-		list[i].fd = -1;
-		n->page_kept = true;
-	}
-	if (r)
-		r = hr_node_page_new(&n->page, &n->page_fd);
-	if (r)
-		return r;
-	if (!n->page_kept)
-		hr_fdstore_push(PAGE_NAME, n->page_fd);
-	n->shared_fd = hr_node_page_share(n->page_fd);
-	return n->shared_fd < 0 ? n->shared_fd : 0;
-}
-
 static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct hr_inherited *list,
 		      size_t count)
 {
@@ -281,7 +251,7 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 
 	if (hr_session_new(p->proc, p->token, p->pid, &s))
 		return;
-	s->deaf = !n->page_kept;
+	s->deaf = !n->page.kept;
 	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
@@ -322,7 +292,7 @@ static int make_threads(struct hr_node *n)
 	    .journal = n->journal,
 	    .appender = n->appender,
 	    .clock = &n->clock,
-	    .page = n->page,
+	    .page = n->page.at,
 	    .max_bytes = n->c.max_bytes,
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
@@ -341,11 +311,11 @@ static int make_threads(struct hr_node *n)
 	    .max_ring_bytes = n->c.max_ring_bytes,
 	    .last_proc = &n->last_proc,
 	    .probes = n->prober.probes,
-	    .heir = n->page_kept && n->c.door_fd > 0,
+	    .heir = n->page.kept && n->c.door_fd > 0,
 	    .last = hr_engine_last_knock(n->engine),
 	    .journal = n->journal,
 	    .clock = &n->clock,
-	    .page_fd = n->shared_fd,
+	    .page_fd = n->page.shared_fd,
 	};
 	int r;
 
@@ -401,7 +371,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (!n)
 		return -ENOMEM;
 	n->c = *config;
-	n->page_fd = n->shared_fd = -1;
+	hr_page_init(&n->page);
 	hr_prober_init(&n->prober);
 	hr_clock_init(&n->clock);
 	n->instance = hr_boot_ns();
@@ -421,7 +391,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 		n->orphans = hr_kept_maps_orphan(inherited, n_inherited);
 	r = start_engine(n, found);
 	if (!r)
-		r = open_page(n, inherited, n_inherited);
+		r = hr_page_open(&n->page, inherited, n_inherited);
 	if (r) {
 		hr_fdstore_inherited_free(inherited, n_inherited);
 		hr_node_free(n);
@@ -586,7 +556,7 @@ int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 	hr_drain_stats(n->drain, &n->last);
 	n->stopped = true;
 	r = end_stream(n);
-	hr_fdstore_remove(PAGE_NAME);
+	hr_page_forget();
 	if (r && n->journal) /* it stays: hr_store_recover may be able to write again */
 		return r;
 	drop_journal(n);
@@ -607,12 +577,7 @@ void hr_node_free(struct hr_node *n)
 	hr_batch_pool_free(n->pool);
 	hr_journal_close(n->journal);
 	hr_writer_close(n->writer);
-	if (n->page)
-		munmap(n->page, sizeof(*n->page));
-	if (n->page_fd >= 0)
-		close(n->page_fd);
-	if (n->shared_fd >= 0)
-		close(n->shared_fd);
+	hr_page_done(&n->page);
 	free(n->journal_path);
 	hr_prober_done(&n->prober);
 	free(n);

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST_TARGET 8u
@@ -98,53 +96,4 @@ bool hr_ringpool_refill(struct hr_ringpool *p)
 		return false;
 	p->fds[p->n++] = fd;
 	return true;
-}
-
-int hr_node_page_open(int fd, struct hr_node_page **ret)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct hr_node_page *page;
-
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
-	    st.st_size != (off_t)sizeof(*page))
-		return -EINVAL;
-	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
-		return -errno;
-	page->magic = HR_ABI_MAGIC;
-	page->abi = HR_ABI_VERSION;
-	*ret = page;
-	return 0;
-}
-
-int hr_node_page_new(struct hr_node_page **ret, int *ret_fd)
-{
-	int fd = memfd_create("headrace-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r = 0;
-
-	if (fd < 0)
-		return -errno;
-	/* Not sealed against writing, or the next daemon could not map it; other users cannot open it again. */
-	if (fchmod(fd, 0400) < 0 || ftruncate(fd, sizeof(**ret)) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, SIZE_SEALS) < 0)
-		r = -errno;
-	if (!r)
-		r = hr_node_page_open(fd, ret);
-	if (r) {
-		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
-}
-
-int hr_node_page_share(int fd)
-{
-	char path[32];
-	int shared;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	shared = open(path, O_RDONLY | O_CLOEXEC);
-	return shared < 0 ? -errno : shared;
 }

@@ -28,13 +28,4 @@ int hr_ringpool_take(struct hr_ringpool *p, uint32_t abi, uint64_t session, uint
 /* Makes one more map if the pool wants one; false when it is full (or memory is out). */
 bool hr_ringpool_refill(struct hr_ringpool *p);
 
-/* A new node page, mapped for writing, and its descriptor, which is not for clients but for the next daemon. */
-int hr_node_page_new(struct hr_node_page **ret, int *ret_fd);
-
-/* Maps the page of an earlier daemon for writing. The descriptor stays the caller's. -EINVAL: not such a page. */
-int hr_node_page_open(int fd, struct hr_node_page **ret);
-
-/* A descriptor of the page that can only be read, for clients; -errno. */
-int hr_node_page_share(int fd);
-
 #endif
