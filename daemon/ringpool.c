@@ -16,7 +16,7 @@
  */
 static int allocate(int fd)
 {
-	uint64_t bytes = sizeof(struct hr_ring_hdr) + HR_RING_EARLY * HR_SLOT_BYTES;
+	uint64_t bytes = sizeof(struct hr_ring_hdr) + (uint64_t)HR_RING_EARLY * HR_SLOT_BYTES;
 
 	if (fallocate(fd, 0, 0, sizeof(struct hr_map_hdr)) < 0)
 		return -errno;
