@@ -79,7 +79,6 @@ void hr_node_use(struct hr_node *n, struct hr_attach_use *ret);
 /* Processes now attached (host pids), at most max; returns how many there are in all. Any thread. */
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
-/* From now on; a level that max_bytes has lowered stays. Any thread. */
 /*
  * Where there are probes, or will be: the process and what descends from it belong to the job; quiet: not itself (probes.h).
  * hr_node_probes_error: why there are none though they were asked for; NULL: there are, or are on their way, or nobody asked.
@@ -88,6 +87,7 @@ void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 bool hr_node_probes(struct hr_node *n); /* there are */
 const char *hr_node_probes_error(const struct hr_node *n);
 
+/* From now on; a level that max_bytes has lowered stays. Any thread. */
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 
