@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness  # pylint: disable=wrong-import-position
-from service_test import HOOKS, LIBRARY, OTHER, Service
+from service import HOOKS, LIBRARY, OTHER, Service
 
 INSIDE = "/usr/libexec/headrace/libheadrace.so"
 TWO = ("/bin/sh", "-c", "/opt/generator /data 10 5 & /opt/generator /data/more 20 7; wait")

@@ -16,7 +16,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness  # pylint: disable=wrong-import-position
 from manager import HEADRACED
-from service_test import COLLECTOR, Service
+from service import COLLECTOR, Service
 
 DOCS = os.environ["HR_DOCS"]
 DASHBOARD = os.path.join(DOCS, "..", "dashboards", "headrace.json")

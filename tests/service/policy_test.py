@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from service_test import OTHER, Service, harness
+from service import OTHER, Service, harness
 
 
 class Policy(Service):

@@ -1,96 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""headraced as the service of a node: jobs of several users, restarts, what people and hooks ask of it.
+"""headraced as the service of a node: jobs of several users, limits, what people and hooks ask of it.
 
-Counts are held against the generator's own. systemd's part is played by manager.py.
+Counts are held against the generator's own.
 """
 
-import fcntl
-import glob
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-import harness  # pylint: disable=wrong-import-position
-from manager import Manager
-
-LIBRARY, JOB = os.environ["HR_LIBRARY"], os.environ["HR_JOB"]
-COLLECTOR = os.environ["HR_COLLECTOR"]
-HOOKS = os.environ["HR_HOOKS"]
-MAKE_CA = os.path.join(os.path.dirname(HOOKS), "scripts", "make-ca")
-OTHER = 5  # uid and gid of "games", who is no operator
-
-
-class Service(harness.Case):
-    def setUp(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs root: jobs of several users")
-        super().setUp()
-        os.chmod(self.data, 0o777)
-
-    def manage(self, *options):
-        self.manager = Manager(self.dir, *options, environment=harness.clean_environment())
-        self.addCleanup(self.manager.close)
-        self.manager.start()
-        self.store = self.manager.spool
-
-    def ask(self, *words, env=None):
-        done = self.headrace(*words, env={"HEADRACE_CONTROL": f"{self.manager.run}/control.sock", **(env or {})})
-        return done
-
-    def begin(self, job, uid=0, *more):
-        done = self.ask("job", "begin", "--job", job, "--uid", str(uid), *more)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def end(self, job, *more):
-        done = self.ask("job", "end", "--job", job, *more)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done
-
-    def status(self):
-        return json.loads(self.ask("status", "--json").stdout)
-
-    def job(self, name):
-        return next((j for j in self.status()["jobs"] if j["job"] == name), None)
-
-    def preloaded(self, *argv, job=None, uid=0, env=None, library=LIBRARY, stdin=None):
-        who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-        environment = harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", **(env or {}))
-        if job:
-            environment["SLURM_JOB_ID"] = job
-        return subprocess.Popen([*who, "env", f"LD_PRELOAD={library}", *argv], env=environment, stdout=subprocess.PIPE, stdin=stdin)
-
-    def generate(self, job, uid=0, files=40, blocks=20, env=None):
-        data = os.path.join(self.data, f"{job}-{uid}")
-        os.makedirs(data, exist_ok=True)
-        os.chown(data, uid, uid)
-        return self.preloaded(harness.GENERATOR, data, str(files), str(blocks), job=job, uid=uid, env=env)
-
-    def generated(self, process):
-        out, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0)
-        return json.loads(out)
-
-    def recorded(self, job, folder=None):
-        """What the generators of a job did in a folder (the test's data), as the store says."""
-        rows, notes = self.query(
-            "SELECT count(*) FILTER (class = 'open') AS opens, count(*) FILTER (class = 'read') AS reads,"
-            " coalesce(sum(bytes) FILTER (class = 'read'), 0)::BIGINT AS read_bytes, count(*) FILTER (class = 'write') AS writes,"
-            " coalesce(sum(bytes) FILTER (class = 'write'), 0)::BIGINT AS written_bytes"
-            f" FROM events WHERE job = '{job}' AND starts_with(path, '{folder or self.data}/')")
-        return rows[0], notes
-
-    def assert_recorded(self, job, want, folder=None):
-        got, _ = self.recorded(job, folder)
-        self.assertEqual(got, {k: sum(w[k] for w in want) for k in harness.TOTALS})
-        self.assertEqual(self.query(f"SELECT * FROM losses WHERE job = '{job}'")[0], [])
+from service import COLLECTOR, HOOKS, JOB, LIBRARY, MAKE_CA, OTHER, Service, harness
 
 
 class Jobs(Service):
@@ -190,6 +112,27 @@ class Jobs(Service):
         self.assertEqual(rows, [{"n": 8000}])
         self.assertEqual(self.query("SELECT * FROM losses")[0], [])
 
+    def test_followed_by_probes(self):
+        """A static program of which no ancestor has a shim: its starter has asked for it, as Slurm's plugin does."""
+        checks = json.loads(self.headrace("doctor", "--json").stdout)["checks"]
+        health = next(check for check in checks if check["name"] == "probes")
+        if health["health"] != "ok":
+            self.skipTest(health["found"])
+        self.manage("--level", "trace", "--probes", "on")
+        self.begin("630")
+        self.wait_for("probes", lambda: self.job("630")["probes"])
+        path = os.path.join(self.data, "read")
+        with open(path, "wb") as f:
+            f.write(bytes(5 * 4096))
+        starter = ("import socket, subprocess, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); "
+                   "s.send(b'follow\\njob=630\\n'); assert s.recv(100) == b'over\\n'; "
+                   "subprocess.run(['/bin/busybox', 'dd', 'bs=4096', 'of=/dev/null', f'if={sys.argv[2]}'], check=True, stderr=subprocess.DEVNULL)")
+        subprocess.run(["/usr/bin/python3", "-c", starter, f"{self.manager.run}/control.sock", path], check=True)
+        self.end("630")
+        rows, _ = self.query("SELECT source, op, count(*) AS n, sum(bytes)::BIGINT AS bytes FROM events "
+                             f"WHERE path = '{path}' AND class = 'read' GROUP BY ALL")
+        self.assertEqual(rows, [{"source": "bpf", "op": "read", "n": 6, "bytes": 5 * 4096}])
+
 
 class Hostile(Service):
     def test_an_honest_job_loses_nothing(self):
@@ -280,211 +223,6 @@ class Limits(Service):
         self.holder("a")
         self.assertEqual(self.status()["limited"], 1)
         self.assertIn("max_sessions_per_node is 4", self.manager.said())
-
-
-class Restarts(Service):
-    def mid_run(self, act):
-        """Two generators of some seconds; act() in the middle, three times. The spool is being sent, in vain."""
-        self.manage("--level", "trace", "--collectors", "tcp://127.0.0.1:1")
-        self.begin("500", 0)
-        running = [self.generator_of_500(name) for name in ("first", "second")]
-        self.wait_for("both", lambda: all(len(os.listdir(f"{self.data}/{name}")) > 3 for name in ("first", "second")))
-        for _ in range(3):
-            self.assertEqual([p.poll() for p in running], [None, None])
-            act()
-            time.sleep(0.1)
-        done = [self.generated(p) for p in running]
-        self.end("500", "--linger", "5s")
-        self.assert_recorded("500", done)
-
-    def generator_of_500(self, name):
-        data = os.path.join(self.data, name)
-        os.mkdir(data)
-        return self.preloaded(harness.GENERATOR, data, "1500", "60", job="500", env={"HEADRACE_ON_FULL": "wait:5000"})
-
-    def test_worker_killed(self):
-        self.mid_run(lambda: [os.kill(pid, 9) for pid in self.manager.workers()])
-
-    def test_service_restarted(self):
-        def restart():
-            self.assertEqual(self.manager.stop(), 0)
-            self.manager.start()
-
-        self.mid_run(restart)
-
-    def test_all_killed(self):
-        def kill():
-            self.manager.kill()
-            self.manager.start()
-
-        self.mid_run(kill)
-
-    def held_stream(self):
-        """The lock of the one stream, whose headraced is gone: as if that had much memory to free."""
-        lock = os.open(glob.glob(f"{self.manager.spool}/jobs/*/*/lock")[0], os.O_RDWR)
-        fcntl.lockf(lock, fcntl.LOCK_EX)
-        return lock
-
-    def test_a_stream_that_the_killed_one_still_has(self):
-        self.manage("--level", "trace")
-        self.begin("530")
-        done = [self.generated(self.generate("530"))]
-        self.manager.kill()
-        lock = self.held_stream()
-        self.manager.start()
-        time.sleep(0.5)
-        self.assertEqual(self.job("530")["state"], "starting")
-        os.close(lock)
-        done.append(self.generated(self.generate("530")))
-        self.end("530", "--linger", "5s")
-        self.assert_recorded("530", done)
-
-    def failing(self, job):
-        """A job whose process was killed more often than it is started again at once."""
-        self.manage("--level", "trace")
-        self.begin(job)
-        done = self.generated(self.generate(job))
-        while self.job(job)["state"] != "failing":
-            for pid in self.manager.workers():
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)
-        self.assertEqual(self.status()["status"], "degraded")
-        self.assertEqual(self.job(job)["failing"], "it was killed by signal 9")
-        return done
-
-    def test_killed_too_often(self):
-        """The job stays, and has one more try at its end: with what came meanwhile."""
-        done = self.failing("540")
-        late = self.generated(self.generate("540"))
-        self.end("540", "--linger", "5s")
-        self.assert_recorded("540", [done, late])
-
-    def test_not_recorded_to_its_end(self):
-        """The epilog hears why; what was recorded before is there."""
-        done = self.failing("550")
-        os.rename(f"{self.manager.spool}/jobs", f"{self.dir}/away")
-        with open(f"{self.manager.spool}/jobs", "w", encoding="ascii"):
-            pass
-        said = self.ask("job", "end", "--job", "550")
-        self.assertEqual(said.returncode, 1)
-        self.assertRegex(said.stderr, "^headrace: headraced: its process failed: .+: nothing is recorded of the last .+ is in the spool\n$")
-        self.assertEqual((self.status()["jobs"], os.listdir(f"{self.manager.run}/jobs")), ([], []))
-        os.unlink(f"{self.manager.spool}/jobs")
-        os.rename(f"{self.dir}/away", f"{self.manager.spool}/jobs")
-        self.assert_recorded("550", [done])
-        self.assertEqual(self.query("SELECT state FROM jobs")[0], [{"state": "killed"}])
-
-    def born_meanwhile(self, end):
-        """Short processes that come while the service is restarted: each is there, and whole. (Without patience: storm_test.py.)"""
-        self.manage("--level", "trace")
-        self.begin("510", 0)
-        born = []
-        for i in range(6):
-            for k in range(8):
-                data = os.path.join(self.data, f"{i}-{k}")
-                os.mkdir(data)
-                born.append(self.preloaded(harness.GENERATOR, data, "3", "3", job="510", env={"HEADRACE_ON_FULL": "wait:5000"}))
-                if k == 3:
-                    end()
-            self.manager.start()
-        done = [self.generated(p) for p in born]
-        self.end("510", "--linger", "5s")
-        self.assert_recorded("510", done)
-
-    def test_born_while_it_is_restarted(self):
-        self.born_meanwhile(self.manager_stop)
-
-    def manager_stop(self):
-        self.assertEqual(self.manager.stop(), 0)
-
-    def test_born_while_all_is_killed(self):
-        self.born_meanwhile(lambda: self.manager.kill())
-
-    def test_a_job_whose_script_was_killed(self):
-        """As Slurm's plugin says: an end in state `ended` is one in state `killed`, though the service is restarted before."""
-        self.manage()
-        for job, state in (("620", "ended"), ("621", "failed")):
-            self.begin(job)
-            self.generated(self.generate(job))
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
-                asking.connect(f"{self.manager.run}/control.sock")
-                asking.send(f"killed\njob={job}\n".encode())
-                self.assertEqual(asking.recv(100), b"over\n")
-            self.manager.kill()
-            self.manager.start()
-            self.end(job, "--state", state)
-        self.assertEqual(self.query("SELECT job, state FROM jobs ORDER BY job")[0],
-                         [{"job": "620", "state": "killed"}, {"job": "621", "state": "failed"}])
-
-    def test_followed_by_probes(self):
-        """A static program of which no ancestor has a shim: its starter has asked for it, as Slurm's plugin does."""
-        checks = json.loads(self.headrace("doctor", "--json").stdout)["checks"]
-        health = next(check for check in checks if check["name"] == "probes")
-        if health["health"] != "ok":
-            self.skipTest(health["found"])
-        self.manage("--level", "trace", "--probes", "on")
-        self.begin("630")
-        self.wait_for("probes", lambda: self.job("630")["probes"])
-        path = os.path.join(self.data, "read")
-        with open(path, "wb") as f:
-            f.write(bytes(5 * 4096))
-        starter = ("import socket, subprocess, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); "
-                   "s.send(b'follow\\njob=630\\n'); assert s.recv(100) == b'over\\n'; "
-                   "subprocess.run(['/bin/busybox', 'dd', 'bs=4096', 'of=/dev/null', f'if={sys.argv[2]}'], check=True, stderr=subprocess.DEVNULL)")
-        subprocess.run(["/usr/bin/python3", "-c", starter, f"{self.manager.run}/control.sock", path], check=True)
-        self.end("630")
-        rows, _ = self.query("SELECT source, op, count(*) AS n, sum(bytes)::BIGINT AS bytes FROM events "
-                             f"WHERE path = '{path}' AND class = 'read' GROUP BY ALL")
-        self.assertEqual(rows, [{"source": "bpf", "op": "read", "n": 6, "bytes": 5 * 4096}])
-
-    def test_memory_that_systemd_has_lost(self):
-        """Of one of two processes: what it did until then is there, and a row says that it was left."""
-        self.manage("--level", "trace")
-        self.begin("520")
-        script = f"import os, sys\nfor word in sys.stdin:\n    os.close(os.open('{self.data}/' + word.strip(), os.O_CREAT | os.O_RDWR)); print()\n"
-        two = [self.preloaded("/usr/bin/python3", "-uc", script, job="520", stdin=subprocess.PIPE) for _ in range(2)]
-
-        def say(name):
-            for i, process in enumerate(two):
-                process.stdin.write(f"{name}{i}\n".encode())
-                process.stdin.flush()
-                process.stdout.readline()
-
-        say("before")
-        self.assertEqual(self.manager.stop(), 0)
-        self.manager.hear_all()
-        with self.manager.lock:
-            os.close(self.manager.stored.pop(min(name for name in self.manager.stored if ".s" in name)))
-        self.manager.start()
-        say("after")
-        for process in two:
-            process.communicate()
-        self.end("520", "--linger", "5s")
-        rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE class = 'open' AND starts_with(path, '{self.data}/')")
-        self.assertEqual(rows, [{"n": 3}])
-        self.assertEqual(self.query("SELECT reason, count FROM losses")[0], [{"reason": "restart", "count": 1}])
-
-    def test_ends_are_not_forgotten(self):
-        """Killed while a job ends: the next service ends it."""
-        self.manage("--level", "trace")
-        self.begin("600", 0)
-        holder = self.preloaded("/usr/bin/python3", "-c", f"import time; open('{self.data}/x', 'w').write('x'); time.sleep(60)",
-                                job="600")
-        self.addCleanup(holder.communicate)
-        self.addCleanup(holder.kill)
-        done = self.generated(self.generate("600"))
-        self.wait_for("the one that stays", lambda: self.job("600")["processes"] == 1)
-        ending = subprocess.Popen([harness.HEADRACE, "job", "end", "--job", "600", "--linger", "30s"], stderr=subprocess.PIPE,
-                                  env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
-        self.wait_for("the end to begin", lambda: self.job("600")["state"] == "ending")
-        self.manager.kill()
-        _, said = ending.communicate(timeout=10)
-        self.assertEqual(ending.returncode, 1)
-        self.assertIn(b"went away", said)
-        self.manager.start()
-        self.wait_for("the end", lambda: not self.status()["jobs"])
-        got, _ = self.recorded("600")
-        self.assertEqual(got["reads"], done["reads"])
 
 
 class Live(Service):

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from service_test import LIBRARY, Service, harness
+from service import LIBRARY, Service, harness
 
 PROCESSES = 150
 BREAKS = 6  # five kills of a worker in 10 s are one too many for it: a new service counts anew

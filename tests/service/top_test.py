@@ -10,8 +10,7 @@ import subprocess
 import sys
 import time
 
-import service_test
-from service_test import OTHER
+from service import LIBRARY, OTHER, Service
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness  # pylint: disable=wrong-import-position
@@ -39,7 +38,7 @@ sys.stdin.read()
 """
 
 
-class Top(service_test.Service):
+class Top(Service):
     def environment(self):
         """Runs of the user that tests are not looked at."""
         return harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock", HEADRACE_RUNTIME=self.dir)
@@ -62,7 +61,7 @@ class Top(service_test.Service):
         gate, theirs = os.pipe()
         who = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
         process = subprocess.Popen(
-            [*who, "env", f"LD_PRELOAD={service_test.LIBRARY}", "/usr/bin/python3", "-c", MANY, path, str(n)], stdin=gate,
+            [*who, "env", f"LD_PRELOAD={LIBRARY}", "/usr/bin/python3", "-c", MANY, path, str(n)], stdin=gate,
             stdout=subprocess.PIPE, env=harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", SLURM_JOB_ID=job,
                                                                   RANK="1", HEADRACE_INCLUDE=self.data))
         os.close(gate)

@@ -9,7 +9,7 @@ import glob
 import os
 import struct
 
-from service_test import LIBRARY, Service, harness
+from service import LIBRARY, Service, harness
 
 NEXT_HEADRACED = os.environ["HR_NEXT_HEADRACED"]
 NEXT_LIBRARY = os.environ["HR_NEXT_LIBRARY"]
