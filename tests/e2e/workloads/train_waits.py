@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training loop that keeps its own account of what it waits for: JSON on standard output.
+"""A training loop that keeps its own account of what it waits for: JSON on standard output, or in a file SAY.<rank>.
 
-    train_waits.py --files PATH... [--workers N] [--compute MS] [--batch N] [--epochs N] [--checkpoint FOLDER...]
+    train_waits.py --files PATH... [--workers N] [--compute MS] [--batch N] [--epochs N] [--checkpoint FOLDER...] [--say PATH]
 
 Each item is a file, read whole. Between a batch and the next the loop computes for --compute milliseconds, then takes an
 optimizer step. At the end of each epoch it saves a model into each --checkpoint folder.
@@ -39,10 +39,9 @@ def epoch(loader, model, optimizer, args, said):
     while True:
         at = time.perf_counter()
         batch = next(iterator, None)
-        waited = time.perf_counter() - at
-        if batch is None:
+        said["waits"].append(time.perf_counter() - at)
+        if batch is None:  # which takes a while, too
             return
-        said["waits"].append(waited)
         busy(time.perf_counter() + args.compute / 1e3)
         optimizer.zero_grad()
         model(batch[:, 0] / 1e6).sum().backward()
@@ -58,6 +57,7 @@ def main():
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--checkpoint", nargs="*", default=[])
+    parser.add_argument("--say")
     args = parser.parse_args()
     torch.set_num_threads(1)
     model = torch.nn.Linear(args.batch, 2000)
@@ -69,11 +69,17 @@ def main():
         epoch(loader, model, optimizer, args, said)
         for folder in args.checkpoint:
             path = os.path.join(folder, f"model{number}.pt")
+            state = {"model": model.state_dict(), "ballast": torch.zeros(1 << 22)}
             at = time.perf_counter()
-            torch.save({"model": model.state_dict(), "ballast": torch.zeros(1 << 22)}, path)
+            torch.save(state, path)
             said["saves"].append([path, time.perf_counter() - at])
     said["wall"] = time.perf_counter() - began
-    print(json.dumps(said))
+    if args.say:
+        rank = next(os.environ[name] for name in ("RANK", "OMPI_COMM_WORLD_RANK") if name in os.environ)
+        with open(f"{args.say}.{rank}", "w", encoding="ascii") as f:
+            json.dump(said, f)
+    else:
+        print(json.dumps(said))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a PyTorch job waits for, without a change to it, held against the clock of its own training loop."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import harness
+
+SCRIPT = os.path.join(harness.WORKLOADS, "train_waits.py")
+
+
+class Training(harness.Case):
+    def setUp(self):
+        super().setUp()
+        harness.need_torch()
+        harness.need(os.path.join(harness.BUILD, "python", "startup", "sitecustomize.py"), "Python's start-up module")
+
+    def fast(self, n):
+        self.folder.fill(n, size=30000)
+        return [os.path.join(self.folder.data, f"f{i:03d}") for i in range(n)]
+
+    def mount(self, name, *command):
+        """A folder below the data with a file system of its own."""
+        path = os.path.join(self.folder.data, name)
+        os.mkdir(path)
+        server = None
+        if command:
+            server = subprocess.Popen([command[0], path, *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if server.stdout.readline() != b"ready\n":
+                raise unittest.SkipTest(f"no FUSE here: {server.stderr.read().decode().strip()}")
+        elif subprocess.run(["mount", "-t", "tmpfs", "tmpfs", path], capture_output=True, check=False).returncode != 0:
+            raise unittest.SkipTest("not allowed to mount")
+        self.addCleanup(self.unmount, path, server)
+        return path
+
+    @staticmethod
+    def unmount(path, server):
+        subprocess.run(["umount", "-l", path], check=True)
+        if server:
+            server.kill()
+            server.communicate()
+
+    def train(self, *options, **env):
+        traced = self.headrace([harness.PYTHON, SCRIPT, *options], RANK="0", WORLD_SIZE="1", **env)
+        return json.loads(traced.result.stdout), traced
+
+    def waits(self, traced):
+        row = traced.sql("""SELECT count(*) AS n, sum(dur_ns) / 1e9 AS s FROM regions WHERE kind = 'input_wait' AND open = 0
+            AND rank = 0 AND worker IS NULL""")[0]
+        return int(row["n"]), float(row["s"] or 0)
+
+
+class Waits(Training):
+    def test_starved(self):
+        """Slow storage and one worker: the wait is the loop's own, and the slow files are to blame."""
+        files = self.fast(8)
+        slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "10")
+        files += [os.path.join(slow, f"slow{i}") for i in range(72)]
+        said, traced = self.train("--workers", "1", "--compute", "5", "--files", *files)
+        n, seconds = self.waits(traced)
+        self.assertEqual(n, len(said["waits"]))
+        self.assertGreater(sum(said["waits"]) / said["wall"], 0.5)
+        self.assertAlmostEqual(seconds / sum(said["waits"]), 1, delta=0.05)
+        blamed = traced.sql("""SELECT e.mount, sum(e.dur_ns) / 1e9 AS s FROM events e JOIN regions r ON r.kind = 'fetch' AND e.proc = r.proc
+            AND e.tid = r.tid AND e.start_ns BETWEEN r.start_ns AND r.start_ns + r.dur_ns GROUP BY ALL ORDER BY s DESC""")
+        self.assertEqual(blamed[0]["mount"], slow)
+        self.assertGreater(float(blamed[0]["s"]), 0.9 * sum(float(row["s"]) for row in blamed))
+
+    def test_not_starved(self):
+        said, traced = self.train("--workers", "2", "--compute", "20", "--files", *self.fast(96))
+        _, seconds = self.waits(traced)
+        self.assertLess(sum(said["waits"][1:-1]) / said["wall"], 0.2)
+        self.assertAlmostEqual(seconds, sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.001 * said["steps"])
+        self.assertEqual(traced.value("SELECT count(DISTINCT proc) FROM regions WHERE kind = 'fetch'"), 2)
+
+    def test_steps(self):
+        said, traced = self.train("--workers", "0", "--compute", "5", "--epochs", "2", "--files", *self.fast(40))
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE kind = 'optimizer'"), said["steps"])
+        self.assertAlmostEqual(traced.value("SELECT count(*) FROM regions WHERE kind = 'step'"), said["steps"], delta=4)
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE kind = 'epoch'"), 2)
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1"), 0)
+
+
+class Launchers(Training):
+    """Two ranks, each with a loop and workers of its own."""
+
+    ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+    def launch(self, *launcher):
+        say = os.path.join(self.folder.log, "said")
+        traced = self.headrace([*launcher, SCRIPT, "--workers", "2", "--compute", "5", "--epochs", "2", "--say", say, "--files", *self.fast(40)],
+                               timeout=240, **self.ENV)
+        rows = traced.sql("""SELECT rank, count(*) FILTER (kind = 'input_wait') AS waits, count(*) FILTER (kind = 'optimizer') AS steps,
+            sum(dur_ns) FILTER (kind = 'input_wait') / 1e9 AS s, sum(open) AS open FROM regions WHERE worker IS NULL GROUP BY rank ORDER BY rank""")
+        self.assertEqual([int(row["rank"]) for row in rows if row["rank"] is not None], [0, 1])
+        for row in rows:
+            with open(f"{say}.{row['rank']}", encoding="ascii") as f:
+                said = json.load(f)
+            self.assertEqual(int(row["steps"]), said["steps"])
+            self.assertAlmostEqual(float(row["s"]), sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.001 * said["steps"])
+            self.assertEqual(int(row["open"]), 0)
+        # Each worker's fetches are its own, and ranges of a thread lie in one another or apart.
+        self.assertEqual(traced.value("SELECT count(DISTINCT proc) FROM regions WHERE kind = 'fetch' AND worker IS NOT NULL"), 8)
+        crossed = """SELECT count(*) FROM regions a JOIN regions b ON a.proc = b.proc AND a.tid = b.tid AND a.start_ns < b.start_ns
+            AND b.start_ns < a.start_ns + a.dur_ns AND a.start_ns + a.dur_ns < b.start_ns + b.dur_ns
+            WHERE a.kind NOT IN ('step', 'epoch', 'span') AND b.kind NOT IN ('step', 'epoch', 'span')"""
+        self.assertEqual(traced.value(crossed), 0)
+
+    def test_torchrun(self):
+        self.launch(harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port", "29642")
+
+    def test_mpirun(self):
+        self.launch(harness.need_program("mpirun"), "--oversubscribe", "-n", "2", harness.PYTHON)
+
+
+class Checkpoints(Training):
+    def test_two_mounts(self):
+        """The table of checkpoints is the script's own clock."""
+        folders = [self.mount("one"), self.mount("two")]
+        said, traced = self.train("--workers", "1", "--compute", "2", "--epochs", "3", "--checkpoint", *folders, "--files", *self.fast(24))
+        rows = traced.sql("""SELECT json_extract_string(args, '$.path') AS path, dur_ns / 1e9 AS s FROM regions
+            WHERE kind = 'checkpoint' ORDER BY start_ns""")
+        self.assertEqual([row["path"] for row in rows], [path for path, _ in said["saves"]])
+        for row, (path, seconds) in zip(rows, said["saves"]):
+            self.assertAlmostEqual(float(row["s"]) / seconds, 1, delta=0.02, msg=path)
+        table = json.loads(harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, "checkpoints"],
+                                       self.folder.environment()).stdout)
+        self.assertEqual({row["mount"] for row in table}, set(folders))
+        self.assertEqual({row["source"] for row in table}, {"regions"})
+        for path, row in zip((path for path, _ in said["saves"]), table):
+            self.assertEqual(int(row["bytes_written"]), os.path.getsize(path))
+        self.assertAlmostEqual(sum(float(row["dur_s"]) for row in table) / sum(s for _, s in said["saves"]), 1, delta=0.02)
+
+
+if __name__ == "__main__":
+    harness.main()
