@@ -9,6 +9,7 @@
 #include "cli/summary_cover.h"
 #include "cli/summary_ends.h"
 #include "cli/summary_lives.h"
+#include "cli/summary_loops.h"
 #include "cli/summary_paths.h"
 #include "cli/summary_ranks.h"
 #include "cli/summary_runs.h"
@@ -172,11 +173,28 @@ static int fold_files(struct loader *l, const struct hr_stream *stream,
 	return 0;
 }
 
+static int fold_regions(struct loader *l, const struct hr_stream *stream, Headrace__Regions *msg)
+{
+	struct hr_region region;
+
+	if (hr_regions_restore(msg) < 0)
+		return 0; /* the catalogue says what is damaged */
+	for (size_t i = 0; i < msg->n_key; i++) {
+		struct hr_summary_who *who;
+
+		hr_regions_get(msg, i, &region);
+		who = find_who(l, hr_stream_process(stream, region.proc));
+		if (who != NULL)
+			hr_loop_add(&who->loop, &region);
+	}
+	return 0;
+}
+
 static bool counts_operations(const char *reason)
 {
-	static const char *const others[] = {"limit",	       "restart",      "unattached",
-					     "journal_memory", "rollups_full", "files_full",
-					     "journal_damaged"};
+	static const char *const others[] = {"limit",		"restart",	"unattached",
+					     "journal_memory",	"rollups_full", "files_full",
+					     "journal_damaged", "regions"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(reason, others[i]) == 0)
@@ -250,6 +268,8 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	switch (frame->body_case) {
 	case HEADRACE__FRAME__BODY_ROLLUPS:
 		return fold_rollups(l, stream, frame->rollups);
+	case HEADRACE__FRAME__BODY_REGIONS:
+		return fold_regions(l, stream, frame->regions);
 	case HEADRACE__FRAME__BODY_KERNEL_RECORDS:
 		return fold_kernel(l, stream, frame->kernel_records);
 	case HEADRACE__FRAME__BODY_FILE_RECORDS:
@@ -278,7 +298,7 @@ static bool is_wanted(uint32_t kind)
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||
 	       kind == HEADRACE__FRAME__BODY_FILE_RECORDS || kind == HEADRACE__FRAME__BODY_LOSS ||
 	       kind == HEADRACE__FRAME__BODY_JOB || kind == HEADRACE__FRAME__BODY_LEVELS ||
-	       kind == HEADRACE__FRAME__BODY_STREAM_END ||
+	       kind == HEADRACE__FRAME__BODY_STREAM_END || kind == HEADRACE__FRAME__BODY_REGIONS ||
 	       kind == HEADRACE__FRAME__BODY_KERNEL_RECORDS;
 }
 

@@ -31,12 +31,18 @@ struct hr_totals {
 	uint64_t small_reads;
 };
 
+struct hr_summary_loop { /* of training: 0 where nobody says */
+	uint64_t waits, wait_ns;
+	uint64_t steps, step_ns;
+};
+
 struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	int rank, worker; /* -1: none */
 	bool deselected;
 	uint32_t processes;
 	uint64_t life_ns; /* in which at least one of them was alive */
 	struct hr_totals data;
+	struct hr_summary_loop loop;
 };
 
 struct hr_sums { /* of files */

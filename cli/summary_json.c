@@ -50,6 +50,12 @@ static void put_who(struct hr_json *j, const struct hr_summary *s)
 		hr_json_uint(j, "processes", s->who[i].processes);
 		hr_json_uint(j, "life_ns", s->who[i].life_ns);
 		put_totals(j, "data", &s->who[i].data);
+		hr_json_object(j, "loop");
+		hr_json_uint(j, "waits", s->who[i].loop.waits);
+		hr_json_uint(j, "wait_ns", s->who[i].loop.wait_ns);
+		hr_json_uint(j, "steps", s->who[i].loop.steps);
+		hr_json_uint(j, "step_ns", s->who[i].loop.step_ns);
+		hr_json_end(j);
 		hr_json_end(j);
 	}
 	hr_json_end(j);

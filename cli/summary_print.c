@@ -11,6 +11,7 @@
 #include "cli/summary.h"
 #include "cli/summary_cover.h"
 #include "cli/summary_ends.h"
+#include "cli/summary_loops.h"
 #include "common/text.h"
 
 #define WHO_LINES  12u
@@ -55,6 +56,9 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 	else if (strcmp(loss->reason, "unattached") == 0)
 		fprintf(out, "%s %s, all of it: gone before headraced could answer\n", count.s,
 			processes);
+	else if (strcmp(loss->reason, "regions") == 0)
+		fprintf(out, "%s region%s: nested too deep, too many open at once, or no room\n",
+			count.s, plural(loss->count));
 	else if (strcmp(loss->reason, "journal_memory") == 0)
 		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
 		      "what it had not stored would be\n",
@@ -393,6 +397,7 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 		print_totals(s, out);
 	print_mapped(s, out);
 	hr_cover_print(&s->cover, store, out);
+	hr_loops_print(s, store, out);
 	print_who(s, store, out);
 	print_paths(s, out);
 	print_ask(s, store, out);

@@ -13,6 +13,7 @@ notes AS (
                                  job, sum(count))
         WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
         WHEN 'unattached' THEN format('job {}: {} processes were not recorded at all: gone before headraced could answer', job, sum(count))
+        WHEN 'regions' THEN format('job {}: {} regions were not recorded: nested too deep, too many open at once, or no room', job, sum(count))
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
     FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0
     UNION ALL
