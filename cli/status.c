@@ -44,6 +44,8 @@ const struct hr_option hr_status_option_table[] = {
 	X(bytes_moved)                                                                             \
 	X(bytes_per_s)                                                                             \
 	X(lost)                                                                                    \
+	X(input_wait)                                                                              \
+	X(steps)                                                                                   \
 	X(refused)                                                                                 \
 	X(store_error)                                                                             \
 	X(stored_bytes)                                                                            \
@@ -147,6 +149,10 @@ static void print_job(const struct job_row *j)
 	       user_name(j->uid, user, sizeof(user)), j->state, hr_level_name((uint32_t)j->level),
 	       (long long)j->processes, hr_text_count((uint64_t)j->events_per_s).s, rate,
 	       hr_text_count((uint64_t)(j->lost + j->refused)).s);
+	if (j->input_wait >= 0)
+		printf("    input wait %.1f %% of the time, %s step%s\n",
+		       (double)j->input_wait / 10, hr_text_count((uint64_t)j->steps).s,
+		       j->steps == 1 ? "" : "s");
 	if (j->level_for_ms > 0)
 		printf("    level %s for another %s\n", hr_level_name((uint32_t)j->level),
 		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
@@ -226,6 +232,11 @@ static void print_json(const struct status *s, int verdict)
 		hr_json_int(&j, "bytes", row->bytes_moved);
 		hr_json_int(&j, "bytes_per_s", row->bytes_per_s);
 		hr_json_int(&j, "lost", row->lost);
+		if (row->input_wait < 0)
+			hr_json_null(&j, "input_wait");
+		else
+			hr_json_double(&j, "input_wait", (double)row->input_wait / 1000);
+		hr_json_int(&j, "steps", row->steps);
 		hr_json_int(&j, "refused", row->refused);
 		hr_json_string(&j, "store_error",
 			       row->store_error < 0 ? strerrordesc_np((int)-row->store_error)

@@ -116,6 +116,17 @@ static void take_inbox(struct hr_drain *d)
 	}
 }
 
+/* Of the time since each of them waited for the first time, 1/1000; -1: nobody has. */
+static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
+{
+	uint64_t lived = e->waiters * now_ns, all;
+
+	if (lived <= e->waiting_since_ns)
+		return -1;
+	all = lived - e->waiting_since_ns;
+	return e->waited_ns < all ? (int)(e->waited_ns * 1000 / all) : 1000;
+}
+
 static void publish(struct hr_drain *d)
 {
 	struct hr_engine_stats e;
@@ -128,6 +139,8 @@ static void publish(struct hr_drain *d)
 	d->stats.read_bytes = e.read_bytes;
 	d->stats.written_bytes = e.written_bytes;
 	d->stats.lost = e.lost;
+	d->stats.input_wait = input_wait(&e, hr_engine_now(d->c.engine));
+	d->stats.steps = e.steps;
 	d->stats.stray = e.stray;
 	d->stats.detached = e.detached;
 	d->stats.torn = e.torn;

@@ -64,6 +64,7 @@ static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 	if (never_came(p, in->exit))
 		hr__loss(e, in->proc, HR_LOSS_UNATTACHED, 0, 1);
 	hr__filerecs_end(e, in->proc);
+	hr__regions_end(e, p);
 	p->end_ns = in->now_ns ? in->now_ns : 1;
 	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);
 	hr__live_end(e, p);

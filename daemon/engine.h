@@ -33,6 +33,10 @@ struct hr_engine_stats {
 	uint64_t stray, detached;	    /* of `lost`; the rest found a full ring */
 	uint64_t damaged_bytes;		    /* replayed entries that nobody could have written */
 	uint32_t processes, processes_total;
+	/* Of live processes that have waited for a batch: how many, when each began to, added up, and for how long. */
+	uint32_t waiters;
+	uint64_t waiting_since_ns, waited_ns;
+	uint64_t steps; /* of all */
 };
 
 int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret);

@@ -27,6 +27,8 @@ static void answer_status(const struct hr_private_config *config, struct hr_node
 	hr_message_add_int(m, "events", (int64_t)s.events);
 	hr_message_add_int(m, "bytes_moved", (int64_t)s.bytes_moved);
 	hr_message_add_int(m, "lost", (int64_t)(s.lost + s.torn));
+	hr_message_add_int(m, "input_wait", s.input_wait);
+	hr_message_add_int(m, "steps", (int64_t)s.steps);
 	hr_control_send(fd, m);
 	hr_message_init(m, "over");
 	hr_control_send(fd, m);

@@ -202,6 +202,33 @@ static uint64_t seen_key(uint64_t key, uint64_t start_ticks)
 	return key ^ start_ticks << 8;
 }
 
+/* For who looks while it runs. */
+static void note_loop(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g)
+{
+	if (g->kind == HR_REGION_STEP) {
+		p->steps += g->count;
+		e->stats.steps += g->count;
+	}
+	if (g->kind != HR_REGION_INPUT_WAIT)
+		return;
+	if (!p->waiting_since_ns) {
+		p->waiting_since_ns = g->start_ns;
+		e->stats.waiting_since_ns += g->start_ns;
+		e->stats.waiters++;
+	}
+	p->wait_ns += g->dur_ns;
+	e->stats.waited_ns += g->dur_ns;
+}
+
+void hr__regions_end(struct hr_engine *e, const struct hr_proc *p)
+{
+	if (!p->waiting_since_ns)
+		return;
+	e->stats.waiters--;
+	e->stats.waiting_since_ns -= p->waiting_since_ns;
+	e->stats.waited_ns -= p->wait_ns;
+}
+
 void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *text)
 {
 	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
@@ -227,10 +254,9 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 		return;
 	}
 	f->ring->last_region = seen_key(r->file, r->start_ticks);
-	f->p->steps += g.kind == HR_REGION_STEP;
 	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
 	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
-	f->p->wait_ns += g.kind == HR_REGION_INPUT_WAIT ? g.dur_ns : 0;
+	note_loop(e, f->p, &g);
 	res = add(e, k, text, text ? r->asked : 0, &g);
 	if (res == -ENOSPC) {
 		hr__emit_regions(e);

@@ -313,6 +313,8 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->paths.next_id = in->next_file;
 	e->stats = in->stats;
 	e->stats.processes = 0; /* counted again as they come */
+	e->stats.waiters = 0;	/* so are these, once they wait again */
+	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
 	if (in->left_out)
 		hr__loss(e, 0, HR_LOSS_RESTART, 0, in->left_out);
 	return 0;

@@ -116,7 +116,8 @@ struct hr_proc {
 	uint64_t end_ns;
 	char exit[16];
 	uint32_t rollup_of[HR_OP_MAX];
-	uint64_t wait_ns, steps; /* for who looks (live.h): the store does not depend on it */
+	/* For who looks (live.h): the store does not depend on it. */
+	uint64_t wait_ns, steps, waiting_since_ns;
 };
 
 /* What an op does to descriptors, beyond its class. */
@@ -246,7 +247,8 @@ void hr__region_take(struct fold *f, const struct hr_record *r,
 void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text);
 int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in);
 void hr__emit_regions(struct hr_engine *e);
-void hr__regions_due(struct hr_engine *e); /* time has passed */
+void hr__regions_due(struct hr_engine *e);			    /* time has passed */
+void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the process is over */
 
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);

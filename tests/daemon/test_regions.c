@@ -281,6 +281,41 @@ static void left_open(void **state)
 	rig_done(&r);
 }
 
+/* ---- who looks ---------------------------------------------------------------------------------------- */
+
+static void waits_are_of_the_living(void **state)
+{
+	struct hr_engine_stats stats;
+	struct hr_record s;
+	struct rig r;
+	uint64_t proc[2];
+
+	(void)state;
+	rig_init(&r);
+	for (int i = 0; i < 2; i++) {
+		proc[i] = process(&r, 10 + i);
+		s = region(&r, 800, HR_REGION_INPUT_WAIT, 100);
+		rig_records(&r, proc[i], &s, 1);
+		s = region(&r, 808, HR_REGION_STEP, 300);
+		rig_records(&r, proc[i], &s, 1);
+	}
+	s = region(&r, 800, HR_REGION_INPUT_WAIT, 50);
+	rig_records(&r, proc[1], &s, 1);
+	hr_engine_stats_get(r.engine, &stats);
+	assert_int_equal(stats.waiters, 2);
+	assert_int_equal(stats.waited_ns, 250);
+	assert_int_equal(stats.steps, 2);
+	rig_end(&r, proc[0], "0");
+	hr_engine_stats_get(r.engine, &stats);
+	assert_int_equal(stats.waiters, 1);
+	assert_int_equal(stats.waited_ns, 150);
+	rig_end(&r, proc[1], "0");
+	hr_engine_stats_get(r.engine, &stats);
+	assert_int_equal(stats.waiters + stats.waited_ns + stats.waiting_since_ns, 0);
+	assert_int_equal(stats.steps, 2);
+	rig_done(&r);
+}
+
 /* ---- what clients may say ----------------------------------------------------------------------------- */
 
 static void lies_change_nothing(void **state)
@@ -356,6 +391,7 @@ int main(void)
 	    cmocka_unit_test(left_open),
 	    cmocka_unit_test(lies_change_nothing),
 	    cmocka_unit_test(losses),
+	    cmocka_unit_test(waits_are_of_the_living),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
