@@ -24,14 +24,63 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 		__sync_fetch_and_add(&unlisted, 1);
 }
 
+/* ---- roots by cgroup ---------------------------------------------------------------------------------- */
+
+/* Whether it is in one of `cgroups`, or below. */
+static inline bool in_cgroup(struct task_struct *task)
+{
+	struct cgroup *cgroup;
+	uint64_t id;
+
+	if (!*(volatile uint32_t *)&n_cgroups)
+		return false;
+	cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	for (uint32_t i = 0; i < HR_PROBE_LEVELS && cgroup; i++) {
+		struct cgroup_subsys_state *above = BPF_CORE_READ(cgroup, self.parent);
+
+		id = BPF_CORE_READ(cgroup, kn, id);
+		if (bpf_map_lookup_elem(&cgroups, &id))
+			return true;
+		cgroup = above ? (void *)above - bpf_core_field_offset(struct cgroup, self) : NULL;
+	}
+	return false;
+}
+
+/* A task of such a cgroup, whose parent does not belong. Of its process other threads may be there, and children: the daemon looks for them. */
+static inline void join(struct task_struct *task, uint32_t flags)
+{
+	const struct hr_image image = {.flags = flags};
+
+	if (!bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return;
+	if (!image_of(task))
+		new_image(task, &image);
+	if (!(flags & HR_IMAGE_FORKED))
+		__sync_fetch_and_add(&unmarked, 1);
+}
+
+/* It has been moved there (or elsewhere): what starts there is known by fork and exec. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
+{
+	if (in_cgroup(task) && !bpf_task_storage_get(&tasks, task, NULL, 0))
+		join(task, 0);
+	return 0;
+}
+
+/* ---- their lives -------------------------------------------------------------------------------------- */
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child)
 {
 	struct hr_image image = {.flags = HR_IMAGE_FORKED};
 	const struct hr_image *of_parent;
 
-	if (!bpf_task_storage_get(&tasks, parent, NULL, 0))
+	if (!bpf_task_storage_get(&tasks, parent, NULL, 0)) {
+		if (in_cgroup(child))
+			join(child, child->tgid == parent->tgid ? 0 : HR_IMAGE_FORKED);
 		return 0;
+	}
 	bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (child->tgid == parent->tgid)
 		return 0;
@@ -71,7 +120,9 @@ int BPF_PROG(process_execs, struct task_struct *task)
 	const struct hr_image *image;
 	struct mm_struct *mm;
 
-	if (!bpf_task_storage_get(&tasks, task, NULL, 0))
+	if (!bpf_task_storage_get(&tasks, task, NULL, 0) &&
+	    (!in_cgroup(task) ||
+	     !bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)))
 		return 0;
 	image = image_of(task);
 	if (image) {
@@ -102,7 +153,7 @@ int BPF_PROG(process_exits, struct task_struct *task)
 	return 0;
 }
 
-/* Marks the threads of listed processes, and their children, which it lists. Run again until nothing is marked. */
+/* Marks the threads of listed processes, and their children and who is in a cgroup of the job, which it lists. Run again until nothing is marked. */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *it)
 {
@@ -112,7 +163,7 @@ int list_tasks(struct bpf_iter__task *it)
 	if (!task || bpf_task_storage_get(&tasks, task, NULL, 0))
 		return 0;
 	if (!image_of(task)) {
-		if (!image_of(task->real_parent))
+		if (!image_of(task->real_parent) && !in_cgroup(task))
 			return 0;
 		new_image(task, &none);
 	}

@@ -153,6 +153,23 @@ struct thread_info {
 	uint32_t status;
 };
 
+struct kernfs_node {
+	uint64_t id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* of version 2 */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid, tgid;
@@ -164,6 +181,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct signal_struct *signal;
 	const struct cred *cred;
+	struct css_set *cgroups;
 	int exit_code;
 	struct thread_struct thread;
 };

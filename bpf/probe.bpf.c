@@ -29,6 +29,13 @@ struct {
 } images SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HR_PROBE_CGROUPS);
+	__type(key, uint64_t); /* its id: the inode of its folder */
+	__type(value, uint32_t);
+} cgroups SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, HR_PROBE_CALLS);
 	__type(key, uint32_t);
@@ -77,6 +84,10 @@ uint64_t unsummed; /* calls that `sums` had no room for */
 uint64_t unlisted; /* processes that `images` had no room for */
 uint64_t last_image;
 uint64_t marked; /* by the last pass of the iterator */
+
+uint32_t n_cgroups; /* entries of `cgroups`: while there are none nobody looks */
+uint64_t
+    unmarked; /* processes of a cgroup that have threads or children which the iterator has to find */
 
 #include "names.h"
 

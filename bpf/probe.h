@@ -9,6 +9,7 @@
  *      map        key                value                 written by
  *      tasks      task storage       struct hr_probe_task        programs; the daemon marks roots
  *      images     tgid               struct hr_image       fork, exec, exit; the daemon adds roots and sets `cover`
+ *      cgroups    cgroup (v2)        1                     the daemon: who is there or below is a root
  *      calls      system call        struct hr_call        the daemon, before the programs run
  *      files      struct file *      struct hr_file_name   programs: which files have been named
  *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
@@ -33,6 +34,8 @@
 #define HR_PROBE_NAMES	  65536u     /* a name is said again when so many have been said since */
 #define HR_PROBE_UNTOLD	  UINT64_MAX /* in place of a name that the buffer had no room for */
 #define HR_PROBE_IMAGES	  16384u
+#define HR_PROBE_CGROUPS  1024u
+#define HR_PROBE_LEVELS	  32u /* folders that a cgroup is looked for above a process's own */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
 #define HR_PROBE_REST                                                                              \

@@ -440,7 +440,13 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max)
 
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet)
 {
-	hr_prober_root(&n->prober, pid, quiet);
+	(void)hr_prober_root(&n->prober,
+			     &(const struct hr_prober_root){.pid = pid, .quiet = quiet});
+}
+
+int hr_node_cgroup(struct hr_node *n, uint64_t id)
+{
+	return hr_prober_root(&n->prober, &(const struct hr_prober_root){.cgroup = id});
 }
 
 bool hr_node_probes(struct hr_node *n)

@@ -14,6 +14,12 @@ void hr_prober_load(struct hr_prober *p)
 	(void)hr_probes_new(&p->probes, &p->error);
 }
 
+static int follow(struct hr_probes *probes, const struct hr_prober_root *root)
+{
+	return root->pid ? hr_probes_root(probes, root->pid, root->quiet)
+			 : hr_probes_cgroup(probes, root->cgroup);
+}
+
 static void *load(void *arg)
 {
 	struct hr_prober *p = arg;
@@ -27,7 +33,7 @@ static void *load(void *arg)
 	pthread_mutex_lock(&p->lock);
 	p->probes = probes;
 	for (uint32_t i = 0; i < p->n_roots; i++)
-		(void)hr_probes_root(probes, p->roots[i].pid, p->roots[i].quiet);
+		(void)follow(probes, &p->roots[i]);
 	pthread_mutex_unlock(&p->lock);
 	p->loaded(p->arg, probes);
 	return NULL;
@@ -41,14 +47,17 @@ void hr_prober_load_beside(struct hr_prober *p, hr_prober_loaded *loaded, void *
 	p->loading = pthread_create(&p->loader, NULL, load, p) == 0;
 }
 
-void hr_prober_root(struct hr_prober *p, pid_t pid, bool quiet)
+int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root)
 {
+	int r = 0;
+
 	pthread_mutex_lock(&p->lock);
 	if (p->probes)
-		(void)hr_probes_root(p->probes, pid, quiet);
+		r = follow(p->probes, root);
 	else if (p->loading && p->n_roots < HR_PROBER_ROOTS)
-		p->roots[p->n_roots++] = (struct hr_prober_root){pid, quiet};
+		p->roots[p->n_roots++] = *root;
 	pthread_mutex_unlock(&p->lock);
+	return r;
 }
 
 bool hr_prober_there(struct hr_prober *p)

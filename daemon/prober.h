@@ -32,8 +32,9 @@ struct hr_prober {
 	pthread_mutex_t lock;
 	uint32_t n_roots;
 	struct hr_prober_root {
-		pid_t pid;
+		pid_t pid; /* 0: a cgroup */
 		bool quiet;
+		uint64_t cgroup;
 	} roots[HR_PROBER_ROOTS]; /* that came before there were probes */
 };
 
@@ -43,8 +44,8 @@ void hr_prober_init(struct hr_prober *p);
 void hr_prober_load(struct hr_prober *p);
 void hr_prober_load_beside(struct hr_prober *p, hr_prober_loaded *loaded, void *arg);
 
-/* hr_probes_root, as soon as there are probes; nothing where there will be none. */
-void hr_prober_root(struct hr_prober *p, pid_t pid, bool quiet);
+/* hr_probes_root and hr_probes_cgroup, as soon as there are probes; nothing where there will be none. 0 or -errno. */
+int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root);
 
 bool hr_prober_there(struct hr_prober *p);
 /* Why there are none though they were asked for; NULL: there are, or are on their way, or nobody asked. */

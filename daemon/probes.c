@@ -34,6 +34,8 @@ struct hr_probes {
 	void *arg;
 	size_t left;	 /* of this poll */
 	uint32_t turned; /* the side that programs do not add to */
+	uint64_t
+	    marked; /* of skel's `unmarked`: of so many threads and children have been looked for */
 	struct hr_tally tallies[AT_ONCE];
 };
 
@@ -100,6 +102,8 @@ static void choose(struct probe_bpf *skel, const struct btf *kernel)
 	bpf_program__set_autoload(skel->progs.uring_submits_sqe, uring && submit != 1);
 	bpf_program__set_autoload(skel->progs.uring_completes, uring && complete == 3);
 	bpf_program__set_autoload(skel->progs.uring_completes_words, uring && complete > 3);
+	bpf_program__set_autoload(skel->progs.task_moves,
+				  tracepoint_words(kernel, "cgroup_attach_task") == 4);
 	bpf_program__set_autoload(skel->progs.page_comes,
 				  tracepoint_words(kernel, "mm_filemap_add_to_page_cache") == 1);
 }
@@ -310,6 +314,13 @@ static uint64_t list_tasks(struct hr_probes *p)
 	return p->skel->bss->marked;
 }
 
+/* Whoever belongs by now. Under the lock. */
+static void mark_all(struct hr_probes *p)
+{
+	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
+		;
+}
+
 /* Under the lock. */
 static int add_root(struct hr_probes *p, pid_t pid, const struct hr_image *root)
 {
@@ -319,9 +330,38 @@ static int add_root(struct hr_probes *p, pid_t pid, const struct hr_image *root)
 	image.id = __atomic_add_fetch(&p->skel->bss->last_image, 1, __ATOMIC_RELAXED);
 	if (bpf_map_update_elem(bpf_map__fd(p->skel->maps.images), &tgid, &image, BPF_NOEXIST))
 		return errno == EEXIST ? 0 : -errno;
-	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
-		;
+	mark_all(p);
 	return 0;
+}
+
+int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
+{
+	const uint32_t one = 1;
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
+		/* From here on forks and execs look: who is there already is found by the pass behind it. */
+		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
+		mark_all(p);
+	} else if (errno != EEXIST) {
+		r = -errno;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* Of processes that programs have met in a cgroup. */
+static void mark_rest(struct hr_probes *p)
+{
+	uint64_t now = __atomic_load_n(&p->skel->bss->unmarked, __ATOMIC_RELAXED);
+
+	if (now == p->marked)
+		return;
+	p->marked = now;
+	pthread_mutex_lock(&p->lock);
+	mark_all(p);
+	pthread_mutex_unlock(&p->lock);
 }
 
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
@@ -374,6 +414,7 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	p->taken = taken;
 	p->arg = arg;
 	p->left = most;
+	mark_rest(p);
 	ring_buffer__consume(p->ring);
 	return most - p->left;
 }

@@ -3,7 +3,7 @@
  * probes.h - the programs of bpf/ in the kernel: loading them, telling them what to follow, reading what they say
  *
  * Owner     The node that asked for them; one instance of programs and maps per job. They are gone from the kernel with it.
- * Threads   hr_probes_root and _cover from any thread; _poll and _sums from one, the drain thread.
+ * Threads   hr_probes_root, _cgroup and _cover from any thread; _poll and _sums from one, the drain thread.
  * Built without libbpf (HEADRACE_BPF=OFF), hr_probes_new fails and says so.
  */
 #ifndef HEADRACE_DAEMON_PROBES_H
@@ -30,6 +30,12 @@ void hr_probes_free(struct hr_probes *p); /* accepts NULL */
  * it starts is. Nothing happens where it belongs already. 0 or -errno.
  */
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet);
+
+/*
+ * The same of all processes of a cgroup (version 2) and of those below it, wherever they were started: of those that are there, and that
+ * will be. `id`: hr_cgroup_id of cgroup.h. -E2BIG: there are HR_PROBE_CGROUPS already.
+ */
+int hr_probes_cgroup(struct hr_probes *p, uint64_t id);
 
 /*
  * Its shim has said hello: struct hr_item_cover.thread; NULL, of a shim that does not say: nothing of the process is told of any more.

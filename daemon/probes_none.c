@@ -23,6 +23,12 @@ int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
 	return -ENOTSUP;
 }
 
+int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
+{
+	(void)p, (void)id;
+	return -ENOTSUP;
+}
+
 int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 {
 	(void)p, (void)pid, (void)thread;
