@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headrace job - what prolog and epilog tell the headraced of their node, and a list of its jobs. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ enum {
 	OPT_PARTITION,
 	OPT_LEVEL,
 	OPT_PROBES,
+	OPT_CGROUP,
 	OPT_RANKS,
 	OPT_LOCAL_RANKS,
 	OPT_EXPECTED,
@@ -49,6 +51,8 @@ const struct hr_option hr_job_option_table[] = {
     {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace ($SPANK_HEADRACE_LEVEL)",
      "counters trace"},
     {"probes", OPT_PROBES, "WORD", "begin: on or off, whatever the configuration says", "on off"},
+    {"cgroup", OPT_CGROUP, "PATH",
+     "begin: its processes are those of this cgroup (version 2), for probes", NULL},
     {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
     {"ranks-expected", OPT_EXPECTED, "N", "begin: ranks in all", HR_VALUES_OTHER},
@@ -68,6 +72,7 @@ const struct hr_option hr_job_option_table[] = {
 
 struct request {
 	const char *job, *scheduler, *name, *partition, *ranks, *local_ranks, *state, *socket;
+	const char *cgroup;
 	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns, wait_ns;
 	bool has_uid, has_attempt;
 	int level, probes; /* -1: the service's default */
@@ -134,6 +139,9 @@ static int take_option(struct request *q, int id, const char *value)
 			return 0;
 		hr_say("--probes %s: on or off", value);
 		return -1;
+	case OPT_CGROUP:
+		q->cgroup = value;
+		return 0;
 	case OPT_RANKS:
 		q->ranks = value;
 		return 0;
@@ -214,10 +222,15 @@ static void tell(void *arg, const struct hr_message *m)
 static int begin(struct request *q)
 {
 	static struct hr_message m;
+	char folder[PATH_MAX];
 
 	if (!q->has_uid) {
 		hr_say("whose job? --uid UID, or SLURM_JOB_UID in the environment");
 		return HR_EXIT_USAGE;
+	}
+	if (q->cgroup && !realpath(q->cgroup, folder)) {
+		hr_say("--cgroup %s: %s", q->cgroup, strerrordesc_np(errno));
+		return EXIT_FAILURE;
 	}
 	hr_message_init(&m, "begin");
 	hr_message_add(&m, "job", q->job);
@@ -227,6 +240,7 @@ static int begin(struct request *q)
 	add_text(&m, "partition", q->partition);
 	add_text(&m, "ranks", q->ranks);
 	add_text(&m, "local_ranks", q->local_ranks);
+	add_text(&m, "cgroup", q->cgroup ? folder : NULL);
 	hr_message_add_int(&m, "uid", (int64_t)q->uid);
 	hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
 	hr_message_add_int(&m, "ranks_expected", (int64_t)q->expected);

@@ -218,7 +218,8 @@ void hr_private_sweep(const struct hr_private_names *names)
 	X("tls_ca", tls_ca)                                                                        \
 	X("privacy_key", privacy_key)                                                              \
 	X("scheduler", scheduler)                                                                  \
-	X("end_state", end_state)
+	X("end_state", end_state)                                                                  \
+	X("cgroup", cgroup)
 
 #define CONFIG_NUMBERS(X)                                                                          \
 	X("attempt", node.id.attempt)                                                              \

@@ -79,6 +79,7 @@ struct hr_private_config {
 	/* of a job of the node service (service/service.h) */
 	const char *scheduler;	 /* the job's id in the environment of its processes */
 	const char *end_state;	 /* it is to end so; NULL: not yet */
+	const char *cgroup;	 /* whose processes are its own, for probes; NULL: none */
 	bool registered;	 /* a prolog has announced it */
 	bool killed;		 /* a signal ended its script */
 	unsigned policy;	 /* enum hr_policy of service/policy.h */

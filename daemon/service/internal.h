@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - the service's state, shared by service.c (life), jobs.c (the table), workers.c (processes), route.c (shims),
+ * internal.h - the service's state, shared by service.c (life), jobs.c (the table), cgroup.c, workers.c (processes), route.c (shims),
  * requests.c (people and hooks) and metrics.c (Prometheus)
  *
  * All functions on the loop's thread.
@@ -106,6 +106,9 @@ struct job {
 	uint32_t level;		 /* that it is to have */
 	uint32_t level_base;	 /* when level_until_ms is over, or this service */
 	uint64_t level_until_ms; /* 0: for good */
+	bool probes;		 /* are asked for */
+	char *cgroup;		 /* whose processes are the job's, for probes; NULL: none */
+	uint64_t cgroup_id;	 /* of the folder as it was last seen; 0: not looked at yet */
 	/* its end */
 	char end_state[16];
 	uint64_t linger_ms, drain_ms;
@@ -175,6 +178,7 @@ struct job_spec { /* of a job that is to begin */
 	const char *id, *scheduler, *name;
 	const char *ranks, *local_ranks;
 	const char *account, *partition; /* may be NULL, as ranks */
+	const char *cgroup;		 /* a folder, or NULL */
 	uint32_t uid, attempt, ranks_expected, nodes_expected;
 	int level;  /* enum hr_level; -1: as policy and configuration say */
 	int probes; /* 0, 1; -1: as the configuration says */
@@ -197,12 +201,26 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
 /* `for_ms` 0: for good. */
 void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms);
+/* Writes down what an earlier service has to know: level, cgroup, end. */
+void sv__job_note(struct job *job);
 /* A signal has ended its script. */
 void sv__job_killed(struct job *job);
 void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
 /* Its worker is gone for good. NULL: it has ended as it should; else what is to be said to who waits for that. */
 void sv__job_forget(struct job *job, const char *error);
 void sv__jobs_tick(struct service *s);
+
+/* cgroup.c */
+struct cgroup_of {
+	char job[JOB_BYTES]; /* "": it is in none of Slurm's */
+	char folder[1024];   /* the job's, of version 2; "": it has none there */
+};
+bool sv__cgroup_of(pid_t pid, struct cgroup_of *ret);
+/* Whether the job can have the cgroup that it asks for. */
+int sv__cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error);
+/* Who is in that folder is the job's from now on; the first folder stays, should it be another. Nothing happens without probes. */
+int sv__cgroup_set(struct job *job, const char *path, char **ret_error);
+void sv__cgroup_tell(struct job *job); /* its worker */
 
 /* workers.c */
 int sv__worker_start(struct job *job);

@@ -130,7 +130,7 @@ static int read_conf(const struct job *job, struct hr_private_config *ret)
 }
 
 /* What has become known of its end, and its level for good: whoever is killed meanwhile. */
-static void note(struct job *job)
+void sv__job_note(struct job *job)
 {
 	struct hr_private_config config = {0};
 	int r = read_conf(job, &config);
@@ -138,6 +138,7 @@ static void note(struct job *job)
 	if (r == 0) {
 		config.end_state = job->end_state[0] != '\0' ? job->end_state : NULL;
 		config.killed = job->killed;
+		config.cgroup = job->cgroup;
 		config.node.level = (int)job->level_base;
 		r = write_conf(job, &config);
 		hr_private_config_done(&config);
@@ -205,6 +206,7 @@ static void drop(struct job *job)
 	*link = job->next;
 	s->n_jobs--;
 	hr_kept_done(&job->kept);
+	free(job->cgroup);
 	free(job);
 }
 
@@ -259,7 +261,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 		     .max_bytes = s->c->max_size_bytes,
 		     .ranks = spec->ranks,
 		     .local_ranks = spec->local_ranks,
-		     .probes = spec->probes < 0 ? s->c->probes != 0 : spec->probes != 0,
+		     .probes = job->probes,
 		     .ranks_expected = spec->ranks_expected,
 		     .nodes_expected = spec->nodes_expected,
 		     .max_sessions = (uint32_t)s->c->max_sessions,
@@ -273,6 +275,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	    .tls_ca = s->c->tls_ca,
 	    .spool_bytes = s->c->spool_bytes,
 	    .scheduler = job->scheduler,
+	    .cgroup = spec->cgroup,
 	    .registered = spec->registered,
 	    .policy = job->policy,
 	    .privacy_key = s->c->privacy_key,
@@ -294,6 +297,7 @@ static void decide(struct job *job, const struct job_spec *spec)
 	if (level < 0)
 		level = HR_LEVEL_COUNTERS + (int)job->service->c->level;
 	job->level = job->level_base = (uint32_t)level;
+	job->probes = spec->probes < 0 ? job->service->c->probes != 0 : spec->probes != 0;
 }
 
 /* Its worker, if it is to be recorded. */
@@ -311,6 +315,8 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 	char path[SERVICE_PATH];
 	int r = check_spec(s, spec, ret_error);
 
+	if (r == 0)
+		r = sv__cgroup_check(s, spec, ret_error);
 	if (r < 0)
 		return NULL;
 	job = add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
@@ -320,6 +326,7 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 	}
 	job->registered = spec->registered;
 	snprintf(job->name, sizeof(job->name), "%s", spec->name ? spec->name : "");
+	job->cgroup = spec->cgroup ? strdup(spec->cgroup) : NULL;
 	decide(job, spec);
 	r = write_first(job, spec);
 	if (r == 0)
@@ -378,6 +385,8 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		snprintf(job->name, sizeof(job->name), "%s",
 			 config.node.job_name ? config.node.job_name : "");
 		job->level = job->level_base = (uint32_t)config.node.level;
+		job->probes = config.node.probes;
+		job->cgroup = config.cgroup ? strdup(config.cgroup) : NULL;
 		job->policy =
 		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
@@ -412,7 +421,7 @@ void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n)
 void sv__job_killed(struct job *job)
 {
 	job->killed = true;
-	note(job);
+	sv__job_note(job);
 }
 
 /* Of its processes that a limit of user or node has kept out: its answers say so. */
@@ -455,7 +464,7 @@ void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_
 		return;
 	}
 	if (!noted)
-		note(job);
+		sv__job_note(job);
 	if (job->state == JOB_FAILING) {
 		sv__worker_retry(job);
 		return;
@@ -481,7 +490,7 @@ void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms)
 	job->level_until_ms = for_ms != 0 ? sv__now_ms(job->service) + for_ms : 0;
 	if (for_ms == 0 && level != job->level_base) {
 		job->level_base = level;
-		note(job);
+		sv__job_note(job);
 	}
 	if (job->state == JOB_RUNNING)
 		tell_level(job);
@@ -495,6 +504,7 @@ void sv__job_ready(struct job *job)
 	job->why[0] = '\0';
 	sv__askers_begun(job, NULL);
 	tell_level(job);
+	sv__cgroup_tell(job);
 	if (job->end_state[0] != '\0')
 		tell_end(job);
 }

@@ -173,11 +173,23 @@ static const char *text(const struct hr_message *m, const char *key, char *out, 
 	return hr_message_get(m, key, out, bytes) == 0 && out[0] != '\0' ? out : NULL;
 }
 
+/* Its processes were faster than the prolog, or it runs twice: the same job. NULL: it cannot have the cgroup. */
+static struct job *again(struct job *job, const struct job_spec *spec, char **ret_error)
+{
+	struct job_spec same = *spec;
+
+	job->registered = true;
+	same.probes = job->probes;
+	if (sv__cgroup_check(job->service, &same, ret_error) < 0)
+		return NULL;
+	return spec->cgroup && sv__cgroup_set(job, spec->cgroup, ret_error) < 0 ? NULL : job;
+}
+
 static void do_begin(struct asker *a, const struct hr_message *m)
 {
 	char id[JOB_BYTES], scheduler[JOB_BYTES], name[JOB_BYTES];
 	char account[JOB_BYTES], partition[JOB_BYTES];
-	char ranks[1024], local_ranks[1024];
+	char ranks[1024], local_ranks[1024], cgroup[4096];
 	struct service *s = a->service;
 	struct job_spec spec = {
 	    .id = text(m, "job", id, sizeof(id)),
@@ -191,6 +203,7 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	    .nodes_expected = (uint32_t)hr_message_get_int(m, "nodes_expected", 0),
 	    .account = text(m, "account", account, sizeof(account)),
 	    .partition = text(m, "partition", partition, sizeof(partition)),
+	    .cgroup = text(m, "cgroup", cgroup, sizeof(cgroup)),
 	    .level = (int)hr_message_get_int(m, "level", -1),
 	    .probes = (int)hr_message_get_int(m, "probes", -1),
 	    .registered = true,
@@ -204,10 +217,9 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	}
 	if (!spec.scheduler)
 		spec.scheduler = spec.id;
-	/* Its processes were faster than the prolog, or it runs twice: the same job. */
 	job = sv__job_find(s, spec.id, spec.attempt);
 	if (job && job->uid == spec.uid)
-		job->registered = true;
+		job = again(job, &spec, &error);
 	else
 		job = sv__job_begin(s, &spec, &error);
 	if (!job)

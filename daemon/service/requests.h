@@ -9,7 +9,7 @@
  *      status                               status  version pid uptime_ms node spool_bytes ... refused unplaced
  *                                           job     id user ... (one each, of those that the caller may see)
  *                                           over
- *      begin  job uid [scheduler name attempt level ranks local_ranks ranks_expected nodes_expected]
+ *      begin  job uid [scheduler name attempt level ranks local_ranks ranks_expected nodes_expected probes cgroup]
  *                                           over                      root alone; when it is being recorded
  *      end    job [attempt uid state linger_ms drain_ms]
  *                                           ended, sending..., sent (worker.h), over      root alone;

@@ -22,6 +22,7 @@ struct named {
 	char job[JOB_BYTES];	   /* HEADRACE_JOB */
 	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID and its like */
 	bool asked;		   /* HEADRACE=on */
+	struct cgroup_of cgroup;   /* Slurm's, which no process can leave */
 };
 
 /* In order of preference; the first that is set counts. */
@@ -61,50 +62,6 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 			rank = i;
 		}
 	}
-}
-
-/*
- * The job of a line of /proc/PID/cgroup, "4:cpuset:/slurm/uid_5/job_127/step_0" or
- * "0::/system.slice/slurmstepd.scope/job_127/step_0". Below other folders users can make cgroups of any name.
- */
-static bool line_job(const char *line, char ret[JOB_BYTES])
-{
-	const char *path = strchr(line, '/'), *end = strchrnul(line, '\n'), *job;
-	size_t n;
-
-	if (!path || path >= end ||
-	    (strncmp(path, "/slurm", 6) != 0 && strncmp(path, "/system.slice/", 14) != 0))
-		return false;
-	job = strstr(path, "/job_");
-	n = job && job < end ? strspn(job + 5, "0123456789") : 0;
-	if (n == 0 || (job[5 + n] != '/' && job[5 + n] != '\n' && job[5 + n] != '\0'))
-		return false;
-	snprintf(ret, JOB_BYTES, "%.*s", (int)n, job + 5);
-	return true;
-}
-
-/* Slurm's cgroup of a process names its job, and no process can leave it. */
-static bool cgroup_job(pid_t pid, char ret[JOB_BYTES])
-{
-	char path[64], text[4096];
-	ssize_t bytes;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	bytes = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (bytes <= 0)
-		return false;
-	text[bytes] = '\0';
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (line_job(line, ret))
-			return true;
-	}
-	return false;
 }
 
 /* ---- whose ------------------------------------------------------------------------------------------ */
@@ -177,14 +134,13 @@ static bool may_record(const struct service *s, const struct ucred *peer, const 
 static int job_of_peer(struct service *s, const struct ucred *peer, const struct named *named,
 		       struct job **ret)
 {
-	char cgroup[JOB_BYTES];
-	bool certain = cgroup_job(peer->pid, cgroup);
+	bool certain = named->cgroup.job[0] != '\0';
 	const char *name = named->job[0] != '\0' ? named->job : named->scheduler;
 	struct job *job;
 
 	*ret = NULL;
 	if (certain)
-		name = cgroup;
+		name = named->cgroup.job;
 	if (name[0] == '\0') {
 		s->unplaced++;
 		return -EACCES;
@@ -210,6 +166,18 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	}
 	*ret = job;
 	return 0;
+}
+
+/* What else runs in its cgroup is the job's, too. */
+static void follow_cgroup(struct job *job, const char *folder)
+{
+	char *error = NULL;
+	int r = sv__cgroup_set(job, folder, &error);
+
+	if (r < 0)
+		hr_log_about(HR_LOG_WARNING, folder, "job %s: probes do not follow its cgroup: %s",
+			     job->id, error ? error : strerrordesc_np(-r));
+	free(error);
 }
 
 /* ---- on --------------------------------------------------------------------------------------------- */
@@ -266,7 +234,10 @@ static bool route(struct service *s, int fd)
 		return true;
 	}
 	read_names(message, (size_t)n, &named);
+	sv__cgroup_of(peer.pid, &named.cgroup);
 	r = job_of_peer(s, &peer, &named, &job);
+	if (r == 0 && named.cgroup.folder[0] != '\0')
+		follow_cgroup(job, named.cgroup.folder);
 	if (r < 0)
 		answer(fd, hello.abi, r);
 	else if (!pass(job, fd, hello.kind == HR_HELLO_ATTACH, &peer))

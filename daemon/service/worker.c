@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "daemon/attach.h"
+#include "daemon/cgroup.h"
 #include "daemon/fdstore.h"
 #include "daemon/live_link.h"
 #include "daemon/private.h"
@@ -198,6 +199,23 @@ static void take_asker(struct worker *w, int fd)
 	close(fd);
 }
 
+/* Who is in that cgroup is the job's, wherever it was started. */
+static void take_cgroup(struct worker *w)
+{
+	char path[4096] = "", *error = NULL;
+	uint64_t id;
+	int r = hr_message_get(&w->in, "path", path, sizeof(path));
+
+	if (r == 0)
+		r = hr_cgroup_id(path, &id, &error);
+	if (r == 0)
+		r = hr_node_cgroup(w->node, id);
+	if (r < 0)
+		hr_log(HR_LOG_WARNING, "job %s: probes do not follow the cgroup %s: %s",
+		       w->config.node.id.job, path, error ? error : strerrordesc_np(-r));
+	free(error);
+}
+
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
 	struct worker *w = poll->data;
@@ -217,6 +235,9 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 	if (hr_message_is(&w->in, "level")) {
 		hr_node_set_level(w->node,
 				  (uint32_t)hr_message_get_int(&w->in, "level", HR_LEVEL_COUNTERS));
+	} else if (hr_message_is(&w->in, "cgroup")) {
+		if (!w->draining)
+			take_cgroup(w);
 	} else if (hr_message_is(&w->in, "refused")) {
 		if (!w->draining)
 			hr_node_refused(w->node,

@@ -9,6 +9,7 @@
  *                               <----  failed  text: it cannot record the job, and exits
  *                               <----  stats   events bytes_moved lost ... each second in which they changed
  *      level  level             ---->
+ *      cgroup path              ---->  who is there is the job's, for probes: again when another worker begins
  *      live   in_flight_ns, an asker's connection -->  answers there: live_link.h
  *      end    state linger_ms drain_ms -->  waits for processes at most linger_ms, ends the stream
  *                               <----  ended   events ... attached, as stats

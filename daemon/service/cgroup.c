@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cgroups: which job a process's own one names, and the one whose processes are a job's for probes, wherever they were started. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/text.h"
+#include "daemon/cgroup.h"
+#include "daemon/service/internal.h"
+
+/* ---- of a process ----------------------------------------------------------------------------------- */
+
+/*
+ * The job of a line of /proc/PID/cgroup, "4:cpuset:/slurm/uid_5/job_127/step_0" or
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". Below other folders users can make cgroups of any name. Returns where the
+ * job's folder ends there; NULL: it names none.
+ */
+static const char *line_job(const char *line, char ret[JOB_BYTES])
+{
+	const char *path = strchr(line, '/'), *end = strchrnul(line, '\n'), *job;
+	size_t n;
+
+	if (!path || path >= end ||
+	    (strncmp(path, "/slurm", 6) != 0 && strncmp(path, "/system.slice/", 14) != 0))
+		return NULL;
+	job = strstr(path, "/job_");
+	n = job && job < end ? strspn(job + 5, "0123456789") : 0;
+	if (n == 0 || (job[5 + n] != '/' && job[5 + n] != '\n' && job[5 + n] != '\0'))
+		return NULL;
+	snprintf(ret, JOB_BYTES, "%.*s", (int)n, job + 5);
+	return job + 5 + n;
+}
+
+bool sv__cgroup_of(pid_t pid, struct cgroup_of *ret)
+{
+	char path[64], text[4096], job[JOB_BYTES];
+	const char *mount, *end;
+	ssize_t bytes;
+	int fd;
+
+	ret->job[0] = ret->folder[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bytes = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (bytes <= 0)
+		return false;
+	text[bytes] = '\0';
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		end = line_job(line, job);
+		if (!end)
+			continue;
+		if (ret->job[0] == '\0')
+			memcpy(ret->job, job, sizeof(job));
+		mount = strncmp(line, "0::", 3) == 0 ? hr_cgroup_mount() : NULL;
+		if (mount && strcmp(job, ret->job) == 0 &&
+		    snprintf(ret->folder, sizeof(ret->folder), "%s%.*s", mount,
+			     (int)(end - line - 3), line + 3) >= (int)sizeof(ret->folder))
+			ret->folder[0] = '\0';
+	}
+	return ret->job[0] != '\0';
+}
+
+/* ---- of a job --------------------------------------------------------------------------------------- */
+
+int sv__cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error)
+{
+	uint64_t id;
+
+	if (!spec->cgroup)
+		return 0;
+	if (spec->probes < 0 ? !s->c->probes : !spec->probes)
+		return hr_text_fail(-EINVAL, ret_error,
+				    "a cgroup is for probes, which are off for this job: probes "
+				    "of the configuration, or --probes on");
+	return hr_cgroup_id(spec->cgroup, &id, ret_error);
+}
+
+void sv__cgroup_tell(struct job *job)
+{
+	struct hr_message *m = &job->service->out;
+
+	if (!job->cgroup)
+		return;
+	hr_message_init(m, "cgroup");
+	hr_message_add(m, "path", job->cgroup);
+	sv__worker_tell(job, m);
+}
+
+int sv__cgroup_set(struct job *job, const char *path, char **ret_error)
+{
+	uint64_t id;
+	char *copy;
+	int r;
+
+	if (!job->probes || (job->cgroup && strcmp(job->cgroup, path) != 0))
+		return 0;
+	r = hr_cgroup_id(path, &id, ret_error);
+	if (r < 0 || (job->cgroup && id == job->cgroup_id))
+		return r;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	free(job->cgroup);
+	job->cgroup = copy;
+	job->cgroup_id = id;
+	sv__job_note(job);
+	if (job->state == JOB_RUNNING)
+		sv__cgroup_tell(job);
+	return 0;
+}
