@@ -143,6 +143,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	if (!t)
 		return 0;
 	t->op = 0;
+	settle_fault(self, t);
 	call = bpf_map_lookup_elem(&calls, &key);
 	if (!call || !call->op)
 		return 0;

@@ -13,6 +13,8 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return image_by_tgid(task->tgid);
 }
 
+#include "faults.h"
+
 static inline void new_image(struct task_struct *task, const struct hr_image *image)
 {
 	uint32_t tgid = task->tgid;
@@ -141,9 +143,13 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exits, struct task_struct *task)
 {
 	uint32_t tgid = task->tgid;
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, task, NULL, 0);
 	struct hr_image *image;
 
-	if (!bpf_task_storage_get(&tasks, task, NULL, 0) || task->signal->live.counter != 0)
+	if (!t)
+		return 0;
+	settle_fault(task, t);
+	if (task->signal->live.counter != 0)
 		return 0;
 	image = bpf_map_lookup_elem(&images, &tgid);
 	if (!image)

@@ -182,6 +182,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	const struct cred *cred;
 	struct css_set *cgroups;
+	unsigned long maj_flt;
 	int exit_code;
 	struct thread_struct thread;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* pages.h - what the page cache had to fetch, for a call or for a fault. Part of probe.bpf.c. */
+/* pages.h - what the page cache had to fetch, for a call or for a fault; faults that waited for it. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_PAGES_H
 #define HEADRACE_BPF_PAGES_H
 
@@ -7,7 +7,7 @@ SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_comes, struct folio *folio)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
-	const struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
 	const struct hr_file_name *known;
 	struct hr_inode_key inode = {0};
 	struct hr_sum_key key = {0};
@@ -33,8 +33,22 @@ int BPF_PROG(page_comes, struct folio *folio)
 		known = bpf_map_lookup_elem(&inodes, &inode);
 		key.kind = HR_SUM_FILL;
 		key.file = known ? known->name : 0;
+		if (!faults_told)
+			note_fault(self, t, BPF_CORE_READ(folio, mapping));
 	}
 	add_sum(&key, folio_bytes(folio), false, 0);
+	return 0;
+}
+
+/* Linux 6.12 and later. A fault that is tried again, having waited, comes here again or does not: the kernel's own count of the task tells. */
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(page_faults, struct address_space *mapping)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, self, NULL, 0);
+
+	if (t)
+		note_fault(self, t, mapping);
 	return 0;
 }
 

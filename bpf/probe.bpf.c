@@ -6,6 +6,7 @@
 #include "proto/abi.h"
 
 #define HR_OP_PAGES 506 /* page_cache_fill of kernel.def */
+#define HR_OP_FAULT 507 /* major_fault */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -75,6 +76,8 @@ struct {
 	__type(key, uint32_t);
 	__array(values, struct tallies_inner);
 } tallies SEC(".maps") = {.values = {&tallies_a, &tallies_b}};
+
+const volatile bool faults_told; /* page_faults runs: this kernel has what it hangs on */
 
 bool events;	    /* the daemon wants a record of each operation */
 uint64_t filled[2]; /* entries of each side's maps, together */

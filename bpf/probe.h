@@ -109,6 +109,11 @@ struct hr_probe_task {
 	uint8_t how;
 	uint8_t at;	/* 1: fd and fd2 are the dirfds of path and path2 */
 	uint16_t moves; /* HR_MOVES_* */
+	/* its last fault of a mapped file: counted once it is known to have been a major one */
+	uint64_t majors; /* of the task until then */
+	uint64_t fault_ino;
+	uint32_t fault_dev;
+	uint32_t faulted; /* 0: there is none, or it has been looked at */
 };
 #define HR_COVER_EXIT 65535u
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
@@ -151,8 +156,9 @@ enum hr_sum_kind {
 	HR_SUM_CALL,
 	HR_SUM_LOST, /* its record found no room in the buffer */
 	HR_SUM_URING,
-	HR_SUM_FILL, /* pages that faults added to the page cache */
-	HR_SUM_FETCH /* pages that a system call added */
+	HR_SUM_FILL,  /* pages that faults added to the page cache */
+	HR_SUM_FETCH, /* pages that a system call added */
+	HR_SUM_FAULT  /* major faults of mapped files */
 };
 
 struct hr_sum {

@@ -203,6 +203,16 @@ static const char *in_force(const struct run *run, const char *key, const char *
 	return asked != NULL && strcmp(asked, text) == 0 ? asked : text;
 }
 
+static void say_probes(const struct hr_message *ready)
+{
+	char text[HR_CONTROL_BYTES / 4];
+
+	if (hr_message_get(ready, "no_probes", text, sizeof(text)) >= 0)
+		hr_say("recording without probes: %s", text);
+	if (hr_message_get(ready, "probes_lack", text, sizeof(text)) >= 0)
+		hr_say("probes: %s", text);
+}
+
 static void say_collectors_in_force(const struct run *run)
 {
 	char text[1024];
@@ -230,8 +240,7 @@ static void say_options_in_force(const struct run *run)
 		hr_say("another run of this job on this node has labelled it; the --label of this "
 		       "one are not stored (--job NAME makes it a job of its own)");
 	say_collectors_in_force(run);
-	if (hr_message_get(ready, "no_probes", text[0], sizeof(text[0])) >= 0)
-		hr_say("recording without probes: %s", text[0]);
+	say_probes(ready);
 	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
 	    local == o->local_ranks)
 		return;

@@ -11,7 +11,7 @@ const char *hr_cause_name(unsigned cause)
 	    [HR_CAUSE_SYSCALL] = "syscall", [HR_CAUSE_UNATTACHED] = "unattached",
 	    [HR_CAUSE_URING] = "uring",	    [HR_CAUSE_FILL] = "fill",
 	    [HR_CAUSE_FETCH] = "fetch",	    [HR_CAUSE_EXCLUDED] = "excluded",
-	    [HR_CAUSE_LOST] = "lost",
+	    [HR_CAUSE_LOST] = "lost",	    [HR_CAUSE_FAULT] = "fault",
 	};
 
 	return cause < HR_CAUSE_END ? names[cause] : NULL;

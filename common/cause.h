@@ -19,6 +19,7 @@ enum hr_cause {
 	HR_CAUSE_FETCH,	     /* pages read in for a read */
 	HR_CAUSE_EXCLUDED,   /* on a path that is left out */
 	HR_CAUSE_LOST,	     /* counted only: the ring buffer was full */
+	HR_CAUSE_FAULT,	     /* a fault of a mapping that waited for storage */
 	HR_CAUSE_END
 };
 

@@ -32,10 +32,10 @@ static struct feed_sum *add(struct hr_feed *f)
 	return &f->sums[f->n_sums++];
 }
 
-/* There is no room for a sum, or nobody whose it is: pages are no operations. */
+/* There is no room for a sum, or nobody whose it is: pages and faults are no operations. */
 static void miss(struct hr_feed *f, uint32_t kind, uint64_t count)
 {
-	if (kind != HR_SUM_FILL && kind != HR_SUM_FETCH)
+	if (kind != HR_SUM_FILL && kind != HR_SUM_FETCH && kind != HR_SUM_FAULT)
 		f->missed += count;
 }
 
@@ -154,6 +154,8 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 		return HR_CAUSE_FILL;
 	case HR_SUM_FETCH:
 		return HR_CAUSE_FETCH;
+	case HR_SUM_FAULT:
+		return HR_CAUSE_FAULT;
 	default:
 		break;
 	}

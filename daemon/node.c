@@ -459,6 +459,11 @@ const char *hr_node_probes_error(const struct hr_node *n)
 	return hr_prober_error(&n->prober);
 }
 
+const char *hr_node_probes_lack(struct hr_node *n)
+{
+	return hr_node_probes(n) ? hr_probes_lacks(n->probes) : NULL;
+}
+
 void hr_node_set_level(struct hr_node *n, uint32_t level)
 {
 	hr_drain_set_level(n->drain, level);

@@ -84,11 +84,13 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 /*
  * Where there are probes, or will be: the process and what descends from it belong to the job; quiet: not itself (probes.h).
  * hr_node_cgroup: so do all processes of a cgroup (cgroup.h), and of those below it. 0 or -errno.
+ * hr_node_probes_lack: what they do without on this kernel, or NULL.
  * hr_node_probes_error: why there are none though they were asked for; NULL: there are, or are on their way, or nobody asked.
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 int hr_node_cgroup(struct hr_node *n, uint64_t id);
 bool hr_node_probes(struct hr_node *n); /* there are */
+const char *hr_node_probes_lack(struct hr_node *n);
 const char *hr_node_probes_error(const struct hr_node *n);
 
 /* From now on; a level that max_bytes has lowered stays. Any thread. */

@@ -378,6 +378,8 @@ static void handle_join(struct run *run, const struct hr_message *m)
 		hr_message_add(&w->out, "collectors", w->config.collectors);
 	if (hr_node_probes_error(w->node) != NULL)
 		hr_message_add(&w->out, "no_probes", hr_node_probes_error(w->node));
+	if (hr_node_probes_lack(w->node) != NULL)
+		hr_message_add(&w->out, "probes_lack", hr_node_probes_lack(w->node));
 	hr_control_send(run->fd, &w->out);
 }
 

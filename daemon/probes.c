@@ -37,6 +37,7 @@ struct hr_probes {
 	uint64_t
 	    marked; /* of skel's `unmarked`: of so many threads and children have been looked for */
 	struct hr_tally tallies[AT_ONCE];
+	char lacks[256]; /* "": they do without nothing */
 };
 
 /* ---- libbpf's words ----------------------------------------------------------------------------------- */
@@ -90,13 +91,29 @@ static int tracepoint_words(const struct btf *kernel, const char *name)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
 }
 
-/* Of programs that stand for one another, the one that this kernel has. io_uring is left out where none fits. */
-static void choose(struct probe_bpf *skel, const struct btf *kernel)
+/* One more thing that they do without: a clause. */
+static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, const char *format, ...)
 {
+	size_t used = strlen(p->lacks);
+	va_list args;
+
+	if (used > 0 && used < sizeof(p->lacks) - 2)
+		memcpy(p->lacks + used, "; ", sizeof("; "));
+	used = strlen(p->lacks);
+	va_start(args, format);
+	vsnprintf(p->lacks + used, sizeof(p->lacks) - used, format, args);
+	va_end(args);
+}
+
+/* Of programs that stand for one another, the one that this kernel has. io_uring is left out where none fits. */
+static void choose(struct hr_probes *p, const struct btf *kernel)
+{
+	struct probe_bpf *skel = p->skel;
 	int submit = tracepoint_words(kernel, "io_uring_submit_req");
 	int submit_sqe = tracepoint_words(kernel, "io_uring_submit_sqe");
 	int complete = tracepoint_words(kernel, "io_uring_complete");
 	bool uring = (submit == 1 || submit_sqe == 2) && complete >= 3;
+	bool pages = tracepoint_words(kernel, "mm_filemap_add_to_page_cache") == 1;
 
 	bpf_program__set_autoload(skel->progs.uring_submits, uring && submit == 1);
 	bpf_program__set_autoload(skel->progs.uring_submits_sqe, uring && submit != 1);
@@ -104,8 +121,18 @@ static void choose(struct probe_bpf *skel, const struct btf *kernel)
 	bpf_program__set_autoload(skel->progs.uring_completes_words, uring && complete > 3);
 	bpf_program__set_autoload(skel->progs.task_moves,
 				  tracepoint_words(kernel, "cgroup_attach_task") == 4);
-	bpf_program__set_autoload(skel->progs.page_comes,
-				  tracepoint_words(kernel, "mm_filemap_add_to_page_cache") == 1);
+	bpf_program__set_autoload(skel->progs.page_comes, pages);
+	if (!uring)
+		lack(p, "io_uring is not seen: it takes Linux 6.0");
+	skel->rodata->faults_told = tracepoint_words(kernel, "mm_filemap_fault") == 2;
+	bpf_program__set_autoload(skel->progs.page_faults, skel->rodata->faults_told);
+	if (!pages)
+		lack(p, "pages that are fetched are not seen on this kernel");
+	if (!skel->rodata->faults_told && !pages)
+		lack(p, "nor are major faults");
+	else if (!skel->rodata->faults_told)
+		lack(p, "major faults are counted of those who fetch a page, not of those who wait "
+			"for another's: that takes Linux 6.12");
 }
 
 static int check_kernel(char **ret_error)
@@ -235,7 +262,7 @@ static int load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 	p->skel = probe_bpf__open();
 	if (!p->skel)
 		return fail(ret_error, -errno, "cannot open the programs");
-	choose(p->skel, kernel);
+	choose(p, kernel);
 	r = probe_bpf__load(p->skel);
 	if (r)
 		return fail(ret_error, r,
@@ -405,6 +432,11 @@ uint64_t hr_probes_image(struct hr_probes *p, pid_t pid)
 	struct hr_image image;
 
 	return bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.images), &tgid, &image) ? 0 : image.id;
+}
+
+const char *hr_probes_lacks(const struct hr_probes *p)
+{
+	return p->lacks[0] != '\0' ? p->lacks : NULL;
 }
 
 /* ---- what they say -------------------------------------------------------------------------------------- */

@@ -25,6 +25,9 @@ struct hr_probes;
 int hr_probes_new(struct hr_probes **ret, char **ret_error);
 void hr_probes_free(struct hr_probes *p); /* accepts NULL */
 
+/* What this kernel keeps from them, for people; NULL: nothing. */
+const char *hr_probes_lacks(const struct hr_probes *p);
+
 /*
  * A process, its threads and those that descend from it belong to the job from now on. quiet: it is none of the job's itself, only what
  * it starts is. Nothing happens where it belongs already. 0 or -errno.

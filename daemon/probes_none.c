@@ -17,6 +17,12 @@ void hr_probes_free(struct hr_probes *p)
 	(void)p;
 }
 
+const char *hr_probes_lacks(const struct hr_probes *p)
+{
+	(void)p;
+	return NULL;
+}
+
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
 {
 	(void)p, (void)pid, (void)quiet;

@@ -98,12 +98,14 @@ static void make_stats(struct worker *w, const char *kind)
 
 static void say_no_probes(struct worker *w)
 {
-	const char *error = hr_node_probes_error(w->node);
+	const char *error = hr_node_probes_error(w->node), *lack = hr_node_probes_lack(w->node);
 
-	if (error && !w->said_no_probes)
+	if (!w->said_no_probes && error)
 		hr_log(HR_LOG_WARNING, "job %s: recorded without probes: %s", w->config.node.id.job,
 		       error);
-	w->said_no_probes = error != NULL;
+	else if (!w->said_no_probes && lack)
+		hr_log(HR_LOG_INFO, "job %s: probes: %s", w->config.node.id.job, lack);
+	w->said_no_probes = error != NULL || lack != NULL;
 }
 
 static void tell_stats(struct worker *w)

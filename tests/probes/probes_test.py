@@ -202,7 +202,7 @@ class Probes(Case):
         self.assert_causes(traced)
 
     def test_mapped(self):
-        """What faults bring into the page cache, against what mincore() sees there."""
+        """What faults bring into the page cache, against what mincore() sees there, and those that waited for it against getrusage()."""
         traced = self.record([path for path in generators() if path.endswith("mmap_reader")], "trace")
         rows = traced.sql("SELECT path, cause, sum(count)::BIGINT AS n, sum(bytes)::BIGINT AS bytes FROM kernel_records"
                           f" WHERE cause IN ('fill', 'fetch') AND starts_with(path, '{self.folder.data}') GROUP BY ALL")
@@ -210,6 +210,15 @@ class Probes(Case):
         self.assertEqual({row["path"]: int(row["bytes"]) for row in rows if row["cause"] == "fill"}, filled)
         self.assertEqual([row for row in rows if row["cause"] == "fetch"], [])  # written, and never read
         self.assertEqual({path: int(self.coverage(traced)[path]["bpf_bytes"]) for path in filled}, filled)
+        faults = traced.sql("SELECT path, sum(count)::BIGINT AS n FROM kernel_records"
+                            f" WHERE op = 'major_fault' AND cause = 'fault' AND starts_with(path, '{self.folder.data}') GROUP BY ALL")
+        majors = {row["path"]: n for row, n in self.rows("major_faults") if n}
+        found = {row["path"]: int(row["n"]) for row in faults}
+        if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 12):  # it tells nothing of who waits for another's page
+            two = f"{self.folder.data}/mmap-two"
+            self.assertTrue(majors[two] * 3 / 4 < found.pop(two) <= majors.pop(two))
+        self.assertEqual(found, majors)
+        self.assertGreater(max(int(row["n"]) for row in faults), 60)
 
     def test_full_buffer(self):
         """While headraced is stopped: what there is no room to tell is counted, and said to be lost."""

@@ -62,6 +62,7 @@ static void rows_say_what_they_are(void **state)
 	assert_int_equal(hr_op_info(HR_OP_io_uring_read)->class, HR_CLASS_READ);
 	assert_int_equal(hr_op_info(HR_OP_io_uring_read)->api, HR_API_URING);
 	assert_int_equal(hr_op_info(HR_OP_page_cache_fill)->bytes_rule, HR_BYTES_ASKED);
+	assert_int_equal(hr_op_info(HR_OP_major_fault)->class, HR_CLASS_MAP);
 	assert_null(hr_api_name(HR_API_URING + 1));
 }
 
@@ -70,6 +71,7 @@ static void causes_have_names(void **state)
 	(void)state;
 	assert_string_equal(hr_cause_name(HR_CAUSE_SHIM), "shim");
 	assert_string_equal(hr_cause_name(HR_CAUSE_LOST), "lost");
+	assert_string_equal(hr_cause_name(HR_CAUSE_FAULT), "fault");
 	assert_null(hr_cause_name(HR_CAUSE_END));
 	for (unsigned cause = 0; cause < HR_CAUSE_END; cause++)
 		assert_non_null(hr_cause_name(cause));

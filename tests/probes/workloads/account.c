@@ -60,10 +60,11 @@ void account_end(const char *json)
 		fprintf(f,
 			"%s{\"path\": \"%s\", \"source\": \"%s\", \"opens\": %ju, \"reads\": %ju, "
 			"\"bytes_read\": %ju, \"writes\": %ju, "
-			"\"bytes_written\": %ju, \"filled\": %ju}",
+			"\"bytes_written\": %ju, \"filled\": %ju, \"major_faults\": %ju}",
 			a == rows ? "[" : ",\n", a->path, a->source, (uintmax_t)a->opens,
 			(uintmax_t)a->reads, (uintmax_t)a->bytes_read, (uintmax_t)a->writes,
-			(uintmax_t)a->bytes_written, (uintmax_t)a->filled);
+			(uintmax_t)a->bytes_written, (uintmax_t)a->filled,
+			(uintmax_t)a->major_faults);
 	fputs("]\n", f);
 	CHECK(fclose(f) == 0);
 }
