@@ -11,8 +11,7 @@ static inline void find_cover(struct task_struct *self, const struct hr_image *i
 	struct hr_cover head;
 
 	t->cell_op = 0;
-	t->covered = image->covered;
-	if (!t->covered ||
+	if (!image->covered ||
 	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
 		return;
 	t->cell_file = 0;
@@ -183,6 +182,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	}
 	t->how = call->how;
 	t->start_ns = bpf_ktime_get_boot_ns();
+	t->settled = is_settled(image, t->start_ns);
 	t->op = call->op;
 	return 0;
 }
@@ -341,13 +341,12 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 /*
  * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files.
  */
-static __always_inline void tell(const struct hr_probe_task *t, const struct hr_image *image,
-				 uint32_t tid, uint64_t dur_ns, int64_t ret, uint8_t kind)
+static __always_inline void tell(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
+				 int64_t ret, uint8_t kind)
 {
 	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = kind};
-	bool settled = image && (t->covered || t->start_ns - image->born_ns > HR_PROBE_YOUNG_NS);
 
-	if (!events && settled && !t->name2 && t->name != HR_PROBE_UNTOLD &&
+	if (!events && t->settled && !t->name2 && t->name != HR_PROBE_UNTOLD &&
 	    add_tally(t, dur_ns, ret, kind))
 		return;
 	if (t->name == HR_PROBE_UNTOLD || t->name2 == HR_PROBE_UNTOLD ||
@@ -374,7 +373,7 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 		key.cell_op = t->cell_op;
 		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
 	} else if (!t->path || name_paths(self, t, ret)) {
-		tell(t, image_of(self), self->pid, dur_ns, ret, HR_SUM_CALL);
+		tell(t, self->pid, dur_ns, ret, HR_SUM_CALL);
 	}
 	t->op = 0;
 	return 0;

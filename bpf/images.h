@@ -3,14 +3,17 @@
 #ifndef HEADRACE_BPF_IMAGES_H
 #define HEADRACE_BPF_IMAGES_H
 
-static inline struct hr_image *image_by_tgid(uint32_t tgid)
+static inline struct hr_image *image_of(struct task_struct *task)
 {
+	uint32_t tgid = task->tgid;
+
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-static inline struct hr_image *image_of(struct task_struct *task)
+/* What begins now and no cell covers is not the shim's: none will say hello and claim it. */
+static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
-	return image_by_tgid(task->tgid);
+	return image->covered || now_ns - image->born_ns > HR_PROBE_YOUNG_NS;
 }
 
 #include "faults.h"

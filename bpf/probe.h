@@ -103,7 +103,7 @@ struct hr_probe_task {
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t covered; /* its process was, when it began */
+	uint32_t settled; /* what no cell covers was not the shim's either: images.h */
 	uint16_t op;	  /* 0: in none */
 	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
@@ -142,6 +142,8 @@ struct hr_request {
 	uint16_t op;
 	uint8_t moves;
 	uint8_t opens;
+	uint8_t settled; /* as struct hr_probe_task's */
+	uint8_t spare[7];
 };
 
 struct hr_sum_key {

@@ -71,6 +71,7 @@ static inline int submitted(struct io_kiocb *req)
 	if (!(image->flags & HR_IMAGE_ANNOUNCED))
 		announce(self, image);
 	r.start_ns = bpf_ktime_get_boot_ns();
+	r.settled = is_settled(image, r.start_ns);
 	bpf_map_update_elem(&requests, &key, &r, BPF_ANY);
 	return 0;
 }
@@ -97,6 +98,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	t.fd2 = -1;
 	t.op = r->op;
 	t.moves = r->moves;
+	t.settled = r->settled;
 	if (r->opens && res >= 0 && (uint32_t)self->tgid == r->tgid) {
 		t.fd = res;
 		file = file_at(self, res);
@@ -107,7 +109,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 		if (file && is_file(file))
 			t.name = name_of(self, t.image, file);
 	}
-	tell(&t, image_by_tgid(r->tgid), r->tid, dur_ns, res, HR_SUM_URING);
+	tell(&t, r->tid, dur_ns, res, HR_SUM_URING);
 	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }
