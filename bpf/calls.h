@@ -129,6 +129,27 @@ static inline bool remember(struct task_struct *self, struct hr_probe_task *t,
 	}
 }
 
+static __always_inline bool begins(const char *text, const char *with, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (text[i] != with[i])
+			return false;
+	return true;
+}
+
+/* The dynamic loader brings it in before the program does anything. */
+static inline void look_for_shim(struct hr_image *image, struct file *file)
+{
+	char name[16] = {0};
+
+	if (!file || image->covered || image->flags & HR_IMAGE_SHIM)
+		return;
+	bpf_probe_read_kernel_str(name, sizeof(name),
+				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	if (begins(name, HR_SHIM_NAME, sizeof(HR_SHIM_NAME)))
+		image->flags |= HR_IMAGE_SHIM;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 {
@@ -172,8 +193,10 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	words[4] = WORD5(regs);
 	words[5] = WORD6(regs);
 	words[6] = words[7] = 0;
-	if (call->how == HR_CALL_MAP && !(words[3] & MAP_ANONYMOUS))
+	if (call->how == HR_CALL_MAP && !(words[3] & MAP_ANONYMOUS)) {
 		know_inode(self, t->image, file_at(self, words[4]));
+		look_for_shim(image, file_at(self, words[4]));
+	}
 	if (!t->cell_op) {
 		if (!remember(self, t, call, words))
 			return 0;
@@ -193,14 +216,6 @@ static inline bool is_empty(uint64_t path)
 	char first = 1;
 
 	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
-}
-
-static __always_inline bool begins(const char *text, const char *with, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (text[i] != with[i])
-			return false;
-	return true;
 }
 
 /* A path that does not tell which file was opened: a link to an open one, the folder of one without a name. */
@@ -251,7 +266,7 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 
 /* A record for the buffer. False: it is full. */
 static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
-				   int64_t ret, uint16_t kind)
+				   int64_t ret, uint8_t kind)
 {
 	struct hr_probe_op *r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
 
@@ -273,6 +288,7 @@ static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, 
 	r->flags = t->flags;
 	r->op = t->op;
 	r->sum = kind;
+	r->settled = t->settled;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	return true;
 }

@@ -13,7 +13,8 @@ static inline struct hr_image *image_of(struct task_struct *task)
 /* What begins now and no cell covers is not the shim's: none will say hello and claim it. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
-	return image->covered || now_ns - image->born_ns > HR_PROBE_YOUNG_NS;
+	return image->covered ||
+	       (!(image->flags & HR_IMAGE_SHIM) && now_ns - image->born_ns > HR_PROBE_YOUNG_NS);
 }
 
 #include "faults.h"
@@ -92,7 +93,9 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
 	of_parent = image_of(parent);
 	if (of_parent) {
 		image.parent = of_parent->id;
-		image.flags |= of_parent->flags & HR_IMAGE_QUIET;
+		image.flags |= of_parent->flags & (HR_IMAGE_QUIET | HR_IMAGE_SHIM);
+		if (of_parent->covered)
+			image.flags |= HR_IMAGE_SHIM;
 		if (of_parent->covered && child->mm == parent->mm)
 			image.flags |= HR_IMAGE_BORROWED;
 	}

@@ -43,8 +43,9 @@
 #define HR_PROBE_TALLIES 16384u
 #define HR_PROBE_BINS	 48u /* durations of 2^47 ns and more share the last bin */
 #define HR_PROBE_YOUNG_NS                                                                          \
-	2000000000ull /* so long an image may still say hello, or be covered by one that comes late */
-#define HR_PROBE_BUFFER (16u << 20) /* bytes */
+	2000000000ull /* so long any image may still say hello, or be covered by one that comes late */
+#define HR_SHIM_NAME	"libheadrace.so" /* a file of that name is the shim */
+#define HR_PROBE_BUFFER (16u << 20)	 /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
@@ -78,8 +79,9 @@ struct hr_call {
 #define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
 #define HR_IMAGE_BORROWED                                                                          \
 	2u /* a child on the memory of a process with cover (vfork): that one's shim records it */
-#define HR_IMAGE_QUIET	4u /* nothing of it counts, but what it starts does: `headrace run` */
-#define HR_IMAGE_FORKED 8u /* has not exec'ed since the fork from `parent` */
+#define HR_IMAGE_QUIET	4u  /* nothing of it counts, but what it starts does: `headrace run` */
+#define HR_IMAGE_FORKED 8u  /* has not exec'ed since the fork from `parent` */
+#define HR_IMAGE_SHIM	16u /* has the shim in its memory: however old, it may still say hello */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
@@ -237,7 +239,8 @@ struct hr_probe_op {
 	int32_t fd, fd2;
 	uint32_t flags;
 	uint16_t op;
-	uint16_t sum; /* enum hr_sum_kind */
+	uint8_t sum;	 /* enum hr_sum_kind */
+	uint8_t settled; /* 0: it may turn out to be the shim's */
 };
 
 struct hr_probe_exit {

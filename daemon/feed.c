@@ -112,6 +112,15 @@ static void attach(struct hr_feed *f, struct feed_image *img)
 		go_on(f, img);
 }
 
+/* For its hello. */
+static void give_up_waiting(struct hr_feed *f, struct feed_image *img)
+{
+	if (img->state == FEED_PROBED && img->n_waiting)
+		go_on(f, img);
+	else if (img->state == FEED_WAITING && img->who)
+		attach(f, img);
+}
+
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 {
 	struct feed_image *img = s->probed.image ? hr__feed_image(f, s->probed.image, true) : NULL;
@@ -165,13 +174,14 @@ static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 
 	if (!img)
 		return;
-	if (img->state != FEED_WAITING) {
+	if (img->state == FEED_ATTACHED ||
+	    (img->state == FEED_PROBED && r->settled && !img->n_waiting)) {
 		record(f, img, r);
 		return;
 	}
 	wait_with(img, r);
 	if (img->n_waiting >= WAITING_MOST)
-		attach(f, img);
+		give_up_waiting(f, img);
 }
 
 static void take_exit(struct hr_feed *f, const struct hr_probe_exit *r)
@@ -221,10 +231,9 @@ static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
 
 		if (!img->image)
 			continue;
-		if (img->state == FEED_WAITING && img->who &&
-		    (all || (img->ended_ns && now_ns > img->ended_ns + ENDED_NS) ||
-		     now_ns > img->first_ns + WAIT_NS))
-			attach(f, img);
+		if (all || (img->ended_ns && now_ns > img->ended_ns + ENDED_NS) ||
+		    now_ns > img->first_ns + WAIT_NS)
+			give_up_waiting(f, img);
 		hr__feed_flush(f, img);
 	}
 }

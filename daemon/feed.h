@@ -13,7 +13,8 @@
  *          `--(its shim says hello)--> attached
  *
  * What a waiting image does is kept: most processes say hello within milliseconds, and until then the dynamic loader reads
- * libraries, which are the session's operations like any other.
+ * libraries, which are the session's operations like any other. A probed one may say hello still, where it has a shim: what could be that
+ * one's first operation is kept for a second, too.
  */
 #ifndef HEADRACE_DAEMON_FEED_H
 #define HEADRACE_DAEMON_FEED_H

@@ -131,7 +131,7 @@ static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, si
 	enum hr__verdict verdict;
 	uint32_t kind;
 
-	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/libheadrace.so") ||
+	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/" HR_SHIM_NAME) ||
 	    begins(path, bytes, "/dev/shm/sem."))
 		return HR__EXCLUDED;
 	if (path[0] != '/')

@@ -263,6 +263,17 @@ class Probes(Case):
             opens = int(traced.value(f"SELECT sum(opens)::BIGINT AS n FROM file_records WHERE path = '{path}'"))
             self.assertTrue(n <= opens < n + n / 10, f"{opens} at {level}")
 
+    def test_late(self):
+        """Processes whose first operation comes when they are older than what is young to probes: it is the shim's all the same."""
+        path = f"{self.folder.data}/x"
+        with open(path, "wb"):
+            pass
+        for level in ("trace", "counters"):
+            traced = self.headrace([f"{BUILT}/late", path, "3000"], options=("--probes", "--level", level))
+            rows = traced.sql(f"SELECT pid, sum(opens)::BIGINT AS opens FROM file_records WHERE path = '{path}' GROUP BY ALL")
+            self.assertEqual([int(row["opens"]) for row in rows], [1, 1], level)
+            self.assertEqual(traced.sql(f"SELECT cause, op FROM kernel_records WHERE path = '{path}' AND cause <> 'shim'"), [])
+
     def test_loader(self):
         """Its files are the shim's alone."""
         harness.need_torch()
