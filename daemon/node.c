@@ -461,7 +461,7 @@ const char *hr_node_probes_error(const struct hr_node *n)
 
 const char *hr_node_probes_lack(struct hr_node *n)
 {
-	return hr_node_probes(n) ? hr_probes_lacks(n->probes) : NULL;
+	return hr_node_probes(n) ? hr_probes_lacks(n->prober.probes) : NULL;
 }
 
 void hr_node_set_level(struct hr_node *n, uint32_t level)
