@@ -295,7 +295,11 @@ class Slurm(unittest.TestCase):
         self.cluster.start_service("n4", "--probes", "on")
         self.addCleanup(self.cluster.start_service, "n4")
         self.addCleanup(lambda: self.cluster.managers["n4"].close())
-        job = self.cluster.submit(f"sleep 2\nsrun /bin/busybox dd bs=4096 of=/dev/null if={path}", "-w", "n4")  # 2 s: probes are loaded meanwhile
+        ready = f"{self.data}/probes-are-there"
+        job = self.cluster.submit(f"while [ ! -e {ready} ]; do sleep 0.1; done; srun /bin/busybox dd bs=4096 of=/dev/null if={path}", "-w", "n4")
+        slurm.wait_for("probes", lambda: (self.status("n4", job) or {}).get("probes"))
+        with open(ready, "wb"):
+            pass
         self.cluster.finish(job)
         rows, _ = self.query(f"SELECT source, rank, op, count(*) AS n, sum(bytes)::BIGINT AS bytes FROM events "
                              f"WHERE path = '{path}' AND class = 'read' GROUP BY ALL", job)
