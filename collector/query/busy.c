@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "collector/query/busy_internal.h"
+#include "collector/query/during.h"
 
 /* Where a lane stands: what batches to come may still overlap with. */
 struct pending {
@@ -68,6 +68,7 @@ static int latest_first(const void *a, const void *b)
 static int list_batches(struct hr_busy *b, bool *used)
 {
 	struct hr_query *q = b->q;
+	bool all = q->no_prune || b->lanes.during != NULL;
 	size_t total = 0;
 
 	for (size_t i = 0; i < q->n_streams; i++)
@@ -79,9 +80,9 @@ static int list_batches(struct hr_busy *b, bool *used)
 	for (uint32_t i = 0; i < q->n_streams; i++) {
 		const struct hr_stream *s = q->streams[i].s;
 
-		used[i] = q->no_prune || hr_prune_stream(&q->prune, s);
+		used[i] = all || hr_prune_stream(&q->prune, s);
 		for (uint32_t k = 0; used[i] && k < s->n_batches; k++) {
-			if (q->no_prune || hr_prune_batch(&q->prune, s, &s->batches[k]))
+			if (all || hr_prune_batch(&q->prune, s, &s->batches[k]))
 				b->batches[b->n_batches++] = (struct hr_busy_batch){
 				    .stream = i,
 				    .batch = k,
@@ -111,7 +112,11 @@ static int make_lanes(struct hr_busy *b, unsigned by, enum hr_busy_scope scope, 
 		return r;
 	b->lanes.keys = &b->keys;
 	b->lanes.scope = scope;
-	b->lanes.classes = by & HR_BUSY_CLASS ? HR_BUSY_CLASSES : 1;
+	b->lanes.classes = b->lanes.during != NULL ? 2 : by & HR_BUSY_CLASS ? HR_BUSY_CLASSES : 1;
+	if (b->lanes.during != NULL)
+		r = hr__during_place(b->lanes.during, b->q, &b->keys);
+	if (r < 0)
+		return r;
 	for (unsigned op = 0; op < HR_OP_MAX; op++) {
 		uint8_t class = hr_op_info((uint16_t)op)->class;
 
@@ -123,7 +128,8 @@ static int make_lanes(struct hr_busy *b, unsigned by, enum hr_busy_scope scope, 
 	return b->pending == NULL || b->rows == NULL ? -ENOMEM : 0;
 }
 
-int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope, struct hr_busy **ret)
+int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope,
+		 struct hr_during *during, struct hr_busy **ret)
 {
 	struct hr_busy *b = calloc(1, sizeof(*b));
 	bool *used = calloc(q->n_streams + 1, sizeof(*used));
@@ -132,9 +138,11 @@ int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope, stru
 	if (b == NULL || used == NULL) {
 		free(b);
 		free(used);
+		hr__during_free(during);
 		return r;
 	}
 	b->q = q;
+	b->lanes.during = during;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->moved, NULL);
 	b->n_parts = 2 * (size_t)q->threads + 2;
@@ -163,6 +171,7 @@ void hr__busy_free(struct hr_busy *b)
 		free(b->parts[i].spans);
 		free(b->parts[i].pieces);
 	}
+	hr__during_free(b->lanes.during);
 	hr__busy_keys_done(&b->keys);
 	free(b->pending);
 	free(b->parts);
@@ -182,6 +191,11 @@ size_t hr__busy_batches(const struct hr_busy *b)
 	return b->n_batches;
 }
 
+const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b)
+{
+	return &b->keys;
+}
+
 /* ---- what is pending ---------------------------------------------------------------- */
 
 static int need_rooms(struct hr_busy *b, size_t n)
@@ -189,6 +203,18 @@ static int need_rooms(struct hr_busy *b, size_t n)
 	int r = hr__reserve(&b->room[0], n, &b->room_n[0], sizeof(*b->room[0]));
 
 	return r < 0 ? r : hr__reserve(&b->room[1], n, &b->room_n[1], sizeof(*b->room[1]));
+}
+
+/* Adds up what lies above the cut: it is final. */
+static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *spans, size_t n,
+		      int64_t cut)
+{
+	size_t lane = (size_t)(p - b->pending);
+
+	if (b->lanes.during != NULL)
+		hr__during_busy(b->lanes.during, (uint32_t)(lane / b->lanes.classes),
+				lane % b->lanes.classes == 1, spans, n, cut);
+	return hr_spans_cut(spans, n, cut, &p->busy_ns);
 }
 
 /* Unites all that a lane has, and adds up what lies above the cut. */
@@ -205,7 +231,7 @@ static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
 	for (size_t i = 0; i < p->n_pieces; at = p->ends[i++])
 		b->runs[n_runs++] = (struct hr_span_run){p->spans + at, p->ends[i] - at};
 	p->n = hr_spans_unite(hr_spans_merge(b->runs, n_runs, b->room), p->spans);
-	p->n = p->used = hr_spans_cut(p->spans, p->n, cut, &p->busy_ns);
+	p->n = p->used = cut_off(b, p, p->spans, p->n, cut);
 	p->n_pieces = 0;
 	return 0;
 }
@@ -225,11 +251,11 @@ static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *pie
 		struct hr_span_run runs[2] = {{p->spans, p->n}, {piece + below, n - below}};
 
 		above = hr_spans_unite(hr_spans_merge(runs, 2, b->room), b->room[0]);
-		above = hr_spans_cut(b->room[0], above, cut, &p->busy_ns);
+		above = cut_off(b, p, b->room[0], above, cut);
 	}
 	if (r < 0)
 		return r;
-	below = hr_spans_cut(piece, below, cut, &p->busy_ns);
+	below = cut_off(b, p, piece, below, cut);
 	r = hr__reserve(&p->spans, below + above, &p->room, sizeof(*p->spans));
 	if (r < 0)
 		return r;
@@ -393,6 +419,8 @@ int hr__busy_work(struct hr_busy *b, struct hr_busy_worker *w)
 	}
 	if (last) {
 		r = finish(b);
+		if (r == 0 && b->lanes.during != NULL)
+			hr__during_sum(b->lanes.during);
 		return r < 0 ? r : 1;
 	}
 	pthread_mutex_lock(&b->lock);

@@ -43,10 +43,22 @@ struct hr_busy_row {
 struct hr_busy;
 struct hr_busy_worker;
 
-/* Prunes by the statement's predicates. -ENOMEM. */
-int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope, struct hr_busy **ret);
+/* For table functions. The text of a parameter, to be freed by DuckDB; NULL: not given, or NULL. */
+char *hr__busy_parameter(duckdb_bind_info info, const char *name);
+bool hr__busy_scope(const char *text, enum hr_busy_scope *ret); /* false: none */
+
+struct hr_during;
+struct hr_busy_keys;
+
+/*
+ * Prunes by the statement's predicates. `during`: NULL, or regions during which the time of each rank (`by` is HR_BUSY_RANK) is
+ * to be added up; they belong to *ret, or are freed. -ENOMEM.
+ */
+int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope,
+		 struct hr_during *during, struct hr_busy **ret);
 void hr__busy_free(struct hr_busy *b);
 size_t hr__busy_batches(const struct hr_busy *b);
+const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b);
 
 struct hr_busy_worker *hr__busy_worker_new(void); /* NULL: out of memory */
 void hr__busy_worker_free(struct hr_busy_worker *w);

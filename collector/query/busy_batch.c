@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "collector/query/busy_internal.h"
+#include "collector/query/during.h"
+#include "collector/query/emit.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define NO_LANE	      UINT8_MAX /* of a row: the scope leaves it out */
 
 /* A task's rows of one lane. */
 struct run {
@@ -20,8 +20,9 @@ struct run {
 
 struct hr_busy_worker {
 	struct hr_decoder *decoder;
-	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
-	uint8_t *classes;		 /* of each row, or NO_LANE */
+	struct hr_span *spans, *room[2]; /* HR_BUSY_SPANS each */
+	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
+	const uint8_t *counted;		 /* these; NULL: of the batch that was read all rows are */
 	struct run *runs;
 	size_t n_runs, runs_room;
 	struct hr_span_run *merge; /* runs of one lane */
@@ -34,9 +35,9 @@ struct hr_busy_worker *hr__busy_worker_new(void)
 
 	if (w == NULL)
 		return NULL;
-	w->spans = malloc(HR_BATCH_EVENTS * sizeof(*w->spans));
-	w->room[0] = malloc(HR_BATCH_EVENTS * sizeof(*w->room[0]));
-	w->room[1] = malloc(HR_BATCH_EVENTS * sizeof(*w->room[1]));
+	w->spans = malloc(HR_BUSY_SPANS * sizeof(*w->spans));
+	w->room[0] = malloc(HR_BUSY_SPANS * sizeof(*w->room[0]));
+	w->room[1] = malloc(HR_BUSY_SPANS * sizeof(*w->room[1]));
 	w->classes = malloc(HR_BATCH_EVENTS);
 	if (w->spans != NULL && w->room[0] != NULL && w->room[1] != NULL && w->classes != NULL &&
 	    hr_decoder_new(&w->decoder) == 0)
@@ -69,7 +70,7 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 
 /* ---- which rows --------------------------------------------------------------------- */
 
-/* The class of each row, or NO_LANE; NULL when its task alone says whose it is. */
+/* The class of each row, or HR_BUSY_NO_LANE; NULL when its task alone says whose it is. */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -79,13 +80,13 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	for (uint32_t i = 0; c->bits != NULL && i < c->count; i++)
 		differ |= c->bits[i] ^ want;
 	differ &= HR_EV_SCOPE_RUNTIME;
-	if (differ == 0 && l->classes == 1)
+	if (differ == 0 && (l->classes == 1 || l->during != NULL))
 		return NULL;
 	for (uint32_t i = 0; i < c->count; i++)
-		classes[i] = c->op != NULL ? l->class_of_op[c->op[i]] : 0;
+		classes[i] = l->classes == HR_BUSY_CLASSES ? l->class_of_op[c->op[i]] : 0;
 	for (uint32_t i = 0; differ != 0 && i < c->count; i++) {
 		if ((c->bits[i] ^ want) & HR_EV_SCOPE_RUNTIME)
-			classes[i] = NO_LANE;
+			classes[i] = HR_BUSY_NO_LANE;
 	}
 	return classes;
 }
@@ -148,6 +149,18 @@ static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 	return low;
 }
 
+/* A task's rows in the lane of its rank, and in that of the training threads when it is one. */
+static int add_trained(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
+{
+	uint32_t first = *used;
+	int r = add_run(w, lane, used, run);
+
+	if (r < 0)
+		return r;
+	memcpy(w->spans + *used, w->spans + first, run.n * sizeof(*w->spans));
+	return add_run(w, lane + 1, used, run);
+}
+
 static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,
 		     const struct hr_columns *c, struct hr_busy_worker *w)
 {
@@ -156,20 +169,27 @@ static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, ui
 	uint32_t used = 0;
 	int r = 0;
 
+	w->counted = classes;
 	w->n_runs = 0;
 	for (uint32_t first = 0, end; r == 0 && first < c->count; first = end) {
-		uint32_t lane =
-		    hr__busy_key(l->keys, q, stream, c->tasks[c->task[first]].proc) * l->classes;
+		const struct hr_task *task = &c->tasks[c->task[first]];
+		uint32_t lane = hr__busy_key(l->keys, q, stream, task->proc) * l->classes;
+		struct hr_span *to = w->spans + used;
 		uint32_t present = 0;
 
 		end = rows_end(c, first);
-		if (classes == NULL) {
-			r = add_run(w, lane, &used,
-				    take(c, offset_ns, first, end, NULL, 0, w->spans + used));
+		if (l->during != NULL || classes == NULL) {
+			struct run run = classes == NULL
+					     ? take(c, offset_ns, first, end, NULL, 0, to)
+					     : take(c, offset_ns, first, end, classes, 0, to);
+
+			r = l->during != NULL && hr__during_trains(l->during, stream, task)
+				? add_trained(w, lane, &used, run)
+				: add_run(w, lane, &used, run);
 			continue;
 		}
 		for (uint32_t i = first; i < end; i++)
-			present |= classes[i] != NO_LANE ? 1u << classes[i] : 0;
+			present |= classes[i] != HR_BUSY_NO_LANE ? 1u << classes[i] : 0;
 		for (unsigned k = 0; r == 0 && k < l->classes; k++) {
 			if (present >> k & 1)
 				r = add_run(w, lane + k, &used,
@@ -229,7 +249,7 @@ static int make_pieces(struct hr_busy_worker *w, struct hr_busy_part *to)
 
 /* ---- the batch ---------------------------------------------------------------------- */
 
-static uint32_t columns_of(const struct hr_busy_lanes *l)
+static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_ref *batch)
 {
 	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
 
@@ -237,7 +257,25 @@ static uint32_t columns_of(const struct hr_busy_lanes *l)
 		want |= HR_COL_BIT(HR_COL_OP);
 	if (l->scope != HR_BUSY_ALL)
 		want |= HR_COL_BIT(HR_COL_BITS);
+	if (l->during != NULL)
+		want |= HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_ASKED);
+	if (l->during != NULL && hr__emit_has_items(batch->ops, batch->ops_bytes))
+		want |= HR_COL_BIT(HR_COL_FLAGS);
 	return want;
+}
+
+/* Operations during regions, of a batch that is as it should be. */
+static void count(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,
+		  const struct hr_columns *c, const struct hr_busy_worker *w)
+{
+	uint64_t offset_ns = (uint64_t)q->streams[stream].s->real_minus_boot_ns;
+
+	for (uint32_t first = 0, end; first < c->count; first = end) {
+		uint32_t key = hr__busy_key(l->keys, q, stream, c->tasks[c->task[first]].proc);
+
+		end = rows_end(c, first);
+		hr__during_ops(l->during, key, c, offset_ns, first, end, w->counted);
+	}
 }
 
 static int check_ends(const struct hr_busy_worker *w, int64_t last_ns)
@@ -254,18 +292,24 @@ static int read_batch(struct hr_query *q, const struct hr_busy_lanes *l,
 		      struct hr_busy_worker *w)
 {
 	Headrace__Frame *frame = NULL;
+	const struct hr_stream *s = q->streams[batch->stream].s;
+	uint32_t want = columns_of(l, &s->batches[batch->batch]);
 	struct hr_columns c;
-	int r = hr_stream_read(q->streams[batch->stream].s, frame_index, &frame);
+	int r = hr_stream_read(s, frame_index, &frame);
 
 	if (r < 0)
 		return r;
 	r = frame->body_case == HEADRACE__FRAME__BODY_EVENTS
-		? hr_batch_decode(w->decoder, frame->events, columns_of(l), &c)
+		? hr_batch_decode(w->decoder, frame->events, want, &c)
 		: -EBADMSG;
 	headrace__frame__free_unpacked(frame, NULL);
 	if (r == 0)
 		r = find_runs(l, q, batch->stream, &c, w);
-	return r < 0 ? r : check_ends(w, batch->last_ns);
+	if (r == 0)
+		r = check_ends(w, batch->last_ns);
+	if (r == 0 && l->during != NULL)
+		count(l, q, batch->stream, &c, w);
+	return r;
 }
 
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
@@ -278,7 +322,7 @@ int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 
 	ret->n_pieces = 0;
 	if (ret->spans == NULL &&
-	    (ret->spans = malloc(HR_BATCH_EVENTS * sizeof(*ret->spans))) == NULL)
+	    (ret->spans = malloc(HR_BUSY_SPANS * sizeof(*ret->spans))) == NULL)
 		return -ENOMEM;
 	r = read_batch(q, lanes, batch, frame, w);
 	if (r == 0)

@@ -14,6 +14,7 @@
 #include "common/batch.h"
 
 #define HR_BUSY_CLASSES ((unsigned)HR_CLASS_HOOK)
+#define HR_BUSY_NO_LANE UINT8_MAX /* class of a row: the scope leaves it out */
 
 /* ---- keys --------------------------------------------------------------------------- */
 
@@ -55,8 +56,9 @@ struct hr_busy_piece {
 	struct hr_busy_sums sums;
 };
 
+#define HR_BUSY_SPANS ((size_t)2 * HR_BATCH_EVENTS) /* an event is in two lanes at most */
 struct hr_busy_part {
-	struct hr_span *spans; /* HR_BATCH_EVENTS of them */
+	struct hr_span *spans; /* HR_BUSY_SPANS of them */
 	struct hr_busy_piece *pieces;
 	size_t n_pieces, room;
 	bool ready;
@@ -71,7 +73,9 @@ struct hr_busy_batch {
 /* What rows belong to which lane. */
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	unsigned classes; /* lanes of a key */
+	unsigned
+	    classes; /* lanes of a key: one for each class, for training threads beside all, or one */
+	struct hr_during *during; /* NULL: hr_busy() */
 	enum hr_busy_scope scope;
 	uint8_t class_of_op[HR_OP_MAX];
 };

@@ -106,7 +106,7 @@ static bool parse_by(const char *text, unsigned *ret)
 	return true;
 }
 
-static bool parse_scope(const char *text, enum hr_busy_scope *ret)
+bool hr__busy_scope(const char *text, enum hr_busy_scope *ret)
 {
 	static const char *const names[] = {
 	    [HR_BUSY_ALL] = "all", [HR_BUSY_DATA] = "data", [HR_BUSY_RUNTIME] = "runtime"};
@@ -120,8 +120,7 @@ static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 	return false;
 }
 
-/* The text of a parameter, to be freed by DuckDB; NULL: not given, or NULL. */
-static char *parameter(duckdb_bind_info info, const char *name)
+char *hr__busy_parameter(duckdb_bind_info info, const char *name)
 {
 	duckdb_value value = hr_duckdb.bind_get_named_parameter(info, name);
 	char *text = NULL;
@@ -135,7 +134,7 @@ static char *parameter(duckdb_bind_info info, const char *name)
 
 static void bind(duckdb_bind_info info)
 {
-	char *by = parameter(info, "by"), *scope = parameter(info, "scope");
+	char *by = hr__busy_parameter(info, "by"), *scope = hr__busy_parameter(info, "scope");
 	struct asked *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
@@ -145,7 +144,7 @@ static void bind(duckdb_bind_info info)
 		hr_duckdb.bind_set_error(
 		    info,
 		    "hr_busy: `by` is a list of node, proc, rank, worker, class: 'rank, class'");
-	else if (!parse_scope(scope != NULL ? scope : "all", &a->scope))
+	else if (!hr__busy_scope(scope != NULL ? scope : "all", &a->scope))
 		hr_duckdb.bind_set_error(info, "hr_busy: `scope` is data, runtime or all");
 	hr_duckdb.bind_set_bind_data(info, a, free);
 	hr_duckdb.free(by);
@@ -160,7 +159,7 @@ static void init(duckdb_init_info info)
 	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
 	size_t batches;
 
-	if (s == NULL || hr__busy_new(q, a->by, a->scope, &s->busy) < 0) {
+	if (s == NULL || hr__busy_new(q, a->by, a->scope, NULL, &s->busy) < 0) {
 		free(s);
 		hr_duckdb.init_set_error(info, "out of memory");
 		return;
@@ -191,25 +190,11 @@ static void init_worker(duckdb_init_info info)
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-static void put_text(struct hr_out *out, size_t k, duckdb_string_t text, bool null)
-{
-	((duckdb_string_t *)out->data)[k] = text;
-	if (null)
-		hr__out_null(out, k);
-}
-
-static void put_number(struct hr_out *out, size_t k, uint64_t number, bool null)
-{
-	((uint64_t *)out->data)[k] = number;
-	if (null)
-		hr__out_null(out, k);
-}
-
 static void put_class(struct hr_out *out, size_t k, unsigned class, unsigned by)
 {
 	const char *name = by & HR_BUSY_CLASS ? hr_class_name((uint8_t) class) : NULL;
 
-	put_text(out, k, hr__string(name, name != NULL ? strlen(name) : 0), name == NULL);
+	hr__out_text(out, k, hr__string(name, name != NULL ? strlen(name) : 0), name == NULL);
 }
 
 static void put(const struct hr_busy_row *row, enum column column, unsigned by, size_t k,
@@ -217,43 +202,43 @@ static void put(const struct hr_busy_row *row, enum column column, unsigned by, 
 {
 	switch (column) {
 	case CLUSTER:
-		put_text(out, k, row->st->cluster, false);
+		hr__out_text(out, k, row->st->cluster, false);
 		break;
 	case JOB:
-		put_text(out, k, row->st->job, false);
+		hr__out_text(out, k, row->st->job, false);
 		break;
 	case ATTEMPT:
-		put_number(out, k, row->st->s->attempt, false);
+		hr__out_number(out, k, row->st->s->attempt, false);
 		break;
 	case NODE:
-		put_text(out, k, row->st->node, !(by & HR_BUSY_NODE));
+		hr__out_text(out, k, row->st->node, !(by & HR_BUSY_NODE));
 		break;
 	case PROC:
-		put_number(out, k, row->proc, row->proc == 0);
+		hr__out_number(out, k, row->proc, row->proc == 0);
 		break;
 	case RANK:
-		put_number(out, k, (uint64_t)row->rank, row->rank < 0);
+		hr__out_number(out, k, (uint64_t)row->rank, row->rank < 0);
 		break;
 	case WORKER:
-		put_number(out, k, (uint64_t)row->worker, row->worker < 0);
+		hr__out_number(out, k, (uint64_t)row->worker, row->worker < 0);
 		break;
 	case CLASS:
 		put_class(out, k, row->class, by);
 		break;
 	case BUSY_NS:
-		put_number(out, k, row->busy_ns, false);
+		hr__out_number(out, k, row->busy_ns, false);
 		break;
 	case DUR_NS:
-		put_number(out, k, row->dur_ns, false);
+		hr__out_number(out, k, row->dur_ns, false);
 		break;
 	case COUNT:
-		put_number(out, k, row->count, false);
+		hr__out_number(out, k, row->count, false);
 		break;
 	case FIRST_NS:
-		put_number(out, k, (uint64_t)row->first_ns, false);
+		hr__out_number(out, k, (uint64_t)row->first_ns, false);
 		break;
 	default:
-		put_number(out, k, (uint64_t)row->last_ns, false);
+		hr__out_number(out, k, (uint64_t)row->last_ns, false);
 	}
 }
 

@@ -211,11 +211,12 @@ struct hr_query {
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /*
- * Registers hr_events() (events.c), hr_busy() (busy_scan.c), and the table functions of all other
+ * Registers hr_events() (events.c), hr_busy() (busy_scan.c), hr_during() (during_scan.c), and the table functions of all other
  * tables (rows.c). 0 or -EIO.
  */
 int hr__events_register(struct hr_query *q);
 int hr__busy_register(struct hr_query *q);
+int hr__during_register(struct hr_query *q);
 int hr__rows_register(struct hr_query *q);
 
 /* Declares a table's columns in a bind callback. */
@@ -252,6 +253,20 @@ static inline void hr__out_null(struct hr_out *o, size_t row)
 		o->validity = hr_duckdb.vector_get_validity(o->vector);
 	}
 	o->validity[row / 64] &= ~(UINT64_C(1) << (row % 64));
+}
+
+static inline void hr__out_text(struct hr_out *o, size_t row, duckdb_string_t text, bool null)
+{
+	((duckdb_string_t *)o->data)[row] = text;
+	if (null)
+		hr__out_null(o, row);
+}
+
+static inline void hr__out_number(struct hr_out *o, size_t row, uint64_t number, bool null)
+{
+	((uint64_t *)o->data)[row] = number;
+	if (null)
+		hr__out_null(o, row);
 }
 
 #endif

@@ -264,6 +264,8 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 	if (r == 0)
 		r = hr__busy_register(q);
 	if (r == 0)
+		r = hr__during_register(q);
+	if (r == 0)
 		r = hr__rows_register(q);
 	for (unsigned i = 0; r == 0 && i < HR_TABLE_END; i++)
 		r = create_view(q, i, ret_error);

@@ -76,7 +76,7 @@ static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t
 }
 
 /* Leaves out the frames that contradict themselves, and says so. */
-static void restore(struct hr_rows *rows, struct hr_frames *f)
+static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *f)
 {
 	size_t kept = 0;
 
@@ -88,13 +88,22 @@ static void restore(struct hr_rows *rows, struct hr_frames *f)
 			f->list[kept++] = frame;
 			continue;
 		}
-		for (uint32_t k = 0; k < rows->st->s->n_frames; k++)
-			if (rows->st->s->frames[k].seq == frame->seq &&
-			    rows->st->s->frames[k].kind == HEADRACE__FRAME__BODY_REGIONS)
-				hr__query_damage(rows->q, rows->st, k, r);
+		for (uint32_t k = 0; k < st->s->n_frames; k++)
+			if (st->s->frames[k].seq == frame->seq &&
+			    st->s->frames[k].kind == HEADRACE__FRAME__BODY_REGIONS)
+				hr__query_damage(q, st, k, r);
 		headrace__frame__free_unpacked(frame, NULL);
 	}
 	f->n = kept;
+}
+
+int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret)
+{
+	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_REGIONS, ret);
+
+	if (r == 0)
+		restore(q, st, ret);
+	return r;
 }
 
 static int gather(struct hr_rows *rows, uint64_t want)
@@ -105,10 +114,9 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	rows->data = g;
 	if (g == NULL)
 		return -ENOMEM;
-	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_REGIONS, &g->frames);
+	r = hr__regions_read(rows->q, rows->st, &g->frames);
 	if (r < 0)
 		return r;
-	restore(rows, &g->frames);
 	g->first = calloc(g->frames.n + 1, sizeof(*g->first));
 	g->texts = calloc(g->frames.n + 1, sizeof(*g->texts));
 	if (g->first == NULL || g->texts == NULL)

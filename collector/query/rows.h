@@ -64,6 +64,9 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
+/* Those with regions, each as hr_regions_get() wants it; damaged ones are noted and left out. */
+int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
+
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
 {
 	c->s = s;

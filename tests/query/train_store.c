@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/query/train_store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/batch.h"
+#include "tests/query/fixture_frames.h"
+
+#define STEPS	     120u
+#define EPOCH_STEPS  40u
+#define BATCH_EVENTS 307u
+#define US	     UINT64_C(1000)
+
+static const struct hr_task tasks[TRAIN_TASKS] = {{1, 11}, {1, 12}, {2, 20}, {3, 30},
+						  {4, 40}, {5, 50}, {6, 60}};
+
+struct maker {
+	struct train *t;
+	uint64_t seed;
+};
+
+static uint64_t below(struct maker *m, uint64_t n)
+{
+	m->seed = m->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (m->seed >> 33) % n;
+}
+
+static void event(struct maker *m, enum train_task task, uint16_t op, uint32_t file, uint64_t start,
+		  uint64_t dur, uint64_t bytes)
+{
+	assert_true(m->t->n_events < TRAIN_EVENTS);
+	m->t->events[m->t->n_events++] = (struct hr_event){
+	    .start_ns = start,
+	    .dur_ns = dur,
+	    .task = task,
+	    .op = op,
+	    .file = file,
+	    .fd = 5,
+	    .offset = HR_OFFSET_NONE,
+	    .asked = bytes,
+	    .ret = (int64_t)bytes,
+	    .bits = file == TRAIN_RUNTIME ? HR_EV_SCOPE_RUNTIME : 0,
+	};
+}
+
+static struct hr_region *region(struct maker *m, enum train_task task, uint32_t kind,
+				uint64_t start, uint64_t dur, uint64_t step)
+{
+	struct hr_region *r = &m->t->regions[m->t->n_regions++];
+
+	assert_true(m->t->n_regions <= TRAIN_REGIONS);
+	*r = (struct hr_region){.proc = tasks[task].proc,
+				.tid = tasks[task].tid,
+				.kind = kind,
+				.domain = task,
+				.count = 1,
+				.start_ns = start,
+				.dur_ns = dur,
+				.step = step,
+				.epoch = HR_REGION_UNKNOWN};
+	return r;
+}
+
+/* ---- what happens ------------------------------------------------------------------- */
+
+/* In a wait: another one, the operations of a rank without workers, or a call that outlasts it. */
+static void fill_wait(struct maker *m, enum train_task task, uint64_t step, uint64_t at,
+		      uint64_t dur)
+{
+	if (step % 10 == 3)
+		region(m, task, HR_REGION_INPUT_WAIT, at + dur / 4, dur / 2, step)->depth = 2;
+	if (task == TRAIN_1) {
+		for (unsigned i = 0; i < 3; i++)
+			event(m, task, HR_OP_pread64, TRAIN_SCRATCH, at + i * dur / 4,
+			      dur / 4 - below(m, dur / 16), 16384);
+	} else if (step % 4 == 1) {
+		event(m, task, HR_OP_read, TRAIN_DATA, at + dur / 2, dur, 100);
+	}
+}
+
+static uint64_t save(struct maker *m, enum train_task task, uint64_t step, uint64_t at)
+{
+	uint64_t dur = TRAIN_MS + below(m, TRAIN_MS);
+
+	region(m, task, HR_REGION_CHECKPOINT, at, dur, step);
+	region(m, task, HR_REGION_CHECKPOINT, at + dur / 8, dur / 2, step)->depth = 2;
+	for (unsigned i = 0; i < 4; i++)
+		event(m, task, HR_OP_write, TRAIN_SCRATCH, at + i * dur / 4, below(m, dur / 3),
+		      1000);
+	return at + dur;
+}
+
+static uint64_t train_step(struct maker *m, enum train_task task, uint64_t step, uint64_t at)
+{
+	uint64_t begin = at, wait = 100 * US + below(m, step % 20 == 7 ? 9 * TRAIN_MS : TRAIN_MS);
+
+	region(m, task, HR_REGION_INPUT_WAIT, at, wait, step)->depth = 1;
+	fill_wait(m, task, step, at, wait);
+	at += wait + below(m, 700 * US);
+	if (step % 16 == 5)
+		region(m, task, HR_REGION_INPUT_WAIT, at, 40 * US, step)->count = 7;
+	if (step % 3 == 0)
+		event(m, task, HR_OP_read, TRAIN_DATA, at, below(m, 200 * US), 10);
+	if (step % 7 == 0)
+		event(m, task, HR_OP_read, TRAIN_RUNTIME, at, 90 * US, 77);
+	at += 250 * US;
+	if (step % 25 == 24)
+		at = save(m, task, step, at);
+	region(m, task, HR_REGION_OPTIMIZER, at, 30 * US, step)->depth = 1;
+	at += 50 * US;
+	region(m, task, HR_REGION_STEP, begin, at - begin, step);
+	return at;
+}
+
+/* Between steps there is a gap now and then, with a call that reaches into the next one. */
+static void train(struct maker *m, enum train_task task, unsigned steps)
+{
+	uint64_t at = TRAIN_MS, epoch_at = at;
+
+	for (unsigned step = 0; step < steps; step++) {
+		at = train_step(m, task, step, at);
+		if ((step + 1) % EPOCH_STEPS == 0) {
+			region(m, task, HR_REGION_EPOCH, epoch_at, at - epoch_at, HR_REGION_UNKNOWN)
+			    ->epoch = step / EPOCH_STEPS;
+			epoch_at = at;
+		}
+		if (step % 5 == 2) {
+			event(m, task, HR_OP_read, TRAIN_DATA, at, 120 * US, 1);
+			at += 60 * US;
+		}
+	}
+}
+
+/* Fetches of some reads each; one in thirty is long. */
+static void work(struct maker *m, enum train_task task, uint64_t until)
+{
+	uint64_t at = below(m, TRAIN_MS);
+
+	while (at < until) {
+		uint64_t begin = at;
+
+		for (unsigned i = 0; i < 4; i++) {
+			uint64_t dur = below(m, 30) == 0 ? 4 * TRAIN_MS : below(m, 250 * US);
+
+			event(m, task, HR_OP_read, TRAIN_DATA, at, dur, 8192 * (1 + below(m, 3)));
+			at += dur + 20 * US;
+		}
+		region(m, task, HR_REGION_FETCH, begin, at - begin, HR_REGION_UNKNOWN);
+		at += below(m, 400 * US);
+	}
+}
+
+static void rest(struct maker *m)
+{
+	struct hr_region *r;
+
+	for (unsigned i = 0; i < 300; i++) {
+		event(m, TRAIN_0_OTHER, HR_OP_write, TRAIN_SCRATCH, below(m, 150 * TRAIN_MS),
+		      below(m, 100 * US), 500);
+		event(m, TRAIN_2, HR_OP_read, TRAIN_DATA, below(m, 150 * TRAIN_MS), 10 * US, 5);
+	}
+	/* Five short steps of rank 1 as one. */
+	r = region(m, TRAIN_1, HR_REGION_STEP, 900 * TRAIN_MS, 5 * US, 900);
+	r->count = 5;
+	region(m, TRAIN_NONE, HR_REGION_STEP, TRAIN_MS, 2 * TRAIN_MS, HR_REGION_UNKNOWN);
+	region(m, TRAIN_NONE, HR_REGION_STEP, 4 * TRAIN_MS, TRAIN_MS, 1)->open = true;
+	event(m, TRAIN_NONE, HR_OP_read, TRAIN_DATA, 2 * TRAIN_MS, 3 * TRAIN_MS, 64);
+}
+
+/* ---- the store ---------------------------------------------------------------------- */
+
+static void send_processes(struct fixture__stream *s)
+{
+	static const struct {
+		uint32_t rank_plus1, worker_plus1;
+	} known[] = {{1, 0}, {1, 1}, {1, 2}, {2, 0}, {3, 0}, {0, 0}};
+	Headrace__Process rows[6], *list[6];
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 6; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = i + 1;
+		rows[i].pid = (int32_t)(100 + i);
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].rank_plus1 = known[i].rank_plus1;
+		rows[i].worker_plus1 = known[i].worker_plus1;
+		list[i] = &rows[i];
+	}
+	processes.n_rows = 6;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct hr_event *x = a, *y = b;
+	uint64_t ends[] = {x->start_ns + x->dur_ns, y->start_ns + y->dur_ns};
+
+	if (ends[0] != ends[1])
+		return ends[0] < ends[1] ? -1 : 1;
+	return (x->task > y->task) - (x->task < y->task);
+}
+
+static void send_events(struct fixture__stream *s, const struct train *t)
+{
+	struct hr_event batch[BATCH_EVENTS];
+	struct hr_encoder *encoder;
+
+	assert_int_equal(hr_encoder_new(&encoder), 0);
+	for (size_t i = 0, n; i < t->n_events; i += n) {
+		Headrace__Frame frame = HEADRACE__FRAME__INIT;
+		Headrace__EventBatch msg;
+
+		n = t->n_events - i < BATCH_EVENTS ? t->n_events - i : BATCH_EVENTS;
+		memcpy(batch, t->events + i, n * sizeof(*batch));
+		for (size_t k = 0; k < n; k++)
+			batch[k].start_ns += FIX_BOOT_NS;
+		assert_int_equal(hr_batch_encode(encoder, batch, n, tasks, TRAIN_TASKS, &msg), 0);
+		frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+		frame.events = &msg;
+		fixture__send(s, &frame);
+	}
+	hr_encoder_free(encoder);
+}
+
+/* Of reads: a row for each process and mount. */
+static void send_rollups(struct fixture__stream *s, const struct train *t)
+{
+	Headrace__Rollup rows[2 * TRAIN_TASKS], *list[2 * TRAIN_TASKS];
+	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 2 * TRAIN_TASKS; i++) {
+		headrace__rollup__init(&rows[i]);
+		rows[i].proc = tasks[i / 2].proc;
+		rows[i].mount = 1 + i % 2;
+		rows[i].op = i % 2 ? HR_OP_pread64 : HR_OP_read;
+		list[i] = &rows[i];
+	}
+	for (size_t i = 0; i < t->n_events; i++) {
+		const struct hr_event *e = &t->events[i];
+		Headrace__Rollup *row = &rows[2 * e->task + (e->op == HR_OP_pread64)];
+
+		if (e->op == HR_OP_write || e->file == TRAIN_RUNTIME)
+			continue;
+		row->count++;
+		row->bytes += (uint64_t)e->ret;
+		row->dur_ns += e->dur_ns;
+	}
+	for (unsigned i = 0; i < 2 * TRAIN_TASKS; i++)
+		if (list[i]->count > 0)
+			list[batch.n_rows++] = list[i];
+	batch.window_start_ns = FIX_BOOT_NS;
+	batch.window_ns = 10000000000u;
+	batch.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	frame.rollups = &batch;
+	fixture__send(s, &frame);
+}
+
+static void send_regions(struct fixture__stream *s, const struct train *t)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct hr_regions *r;
+
+	assert_int_equal(hr_regions_new(&r), 0);
+	for (size_t i = 0; i < t->n_regions; i++) {
+		struct hr_region region = t->regions[i];
+
+		region.start_ns += FIX_BOOT_NS;
+		region.domain = 0;
+		assert_int_equal(hr_regions_add(r, &region), 0);
+	}
+	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
+	frame.regions = (Headrace__Regions *)hr_regions_message(r);
+	fixture__send(s, &frame);
+	hr_regions_free(r);
+}
+
+struct train *train_new(void)
+{
+	struct maker m = {calloc(1, sizeof(struct train)), 7};
+	struct fixture__stream s;
+
+	assert_non_null(m.t);
+	train(&m, TRAIN_0, STEPS);
+	train(&m, TRAIN_1, STEPS / 2);
+	work(&m, TRAIN_WORKER_0, 150 * TRAIN_MS);
+	work(&m, TRAIN_WORKER_1, 90 * TRAIN_MS);
+	rest(&m);
+	qsort(m.t->events, m.t->n_events, sizeof(*m.t->events), by_end);
+	m.t->store = fixture__make_folder();
+	fixture__open_stream(&s, m.t->store, "t", "n1");
+	fixture__send_job(&s, "ended", 3);
+	send_processes(&s);
+	fixture__send_paths(&s);
+	send_events(&s, m.t);
+	send_rollups(&s, m.t);
+	send_regions(&s, m.t);
+	fixture__send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	return m.t;
+}
+
+void train_free(struct train *t)
+{
+	fixture_remove(t->store);
+	free(t);
+}
