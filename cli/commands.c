@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELP_WIDTH 96
+#define HELP_WIDTH  96
+#define MANY_TOPICS 20u
 
 const struct hr_command hr_commands[] = {
 #define HR_COMMAND(name, synopsis, what, about, title, topics)                                     \
@@ -62,6 +63,34 @@ static void print_variables(const char *command)
 	print_wrapped(text);
 }
 
+static char topic_names[1024];
+static unsigned n_topics;
+
+static void note_topic(const char *name, const char *about, size_t n)
+{
+	size_t at = strlen(topic_names);
+
+	(void)about;
+	(void)n;
+	snprintf(topic_names + at, sizeof(topic_names) - at, "%s%s", at > 0 ? " " : "", name);
+	n_topics++;
+}
+
+/* Of many topics the names only: help fits a screen. */
+static void print_topics(const struct hr_command *c)
+{
+	if (c->topics == NULL)
+		return;
+	topic_names[0] = '\0';
+	n_topics = 0;
+	c->topics(note_topic);
+	printf("\n%s:\n", c->topics_title);
+	if (n_topics > MANY_TOPICS)
+		print_wrapped(topic_names);
+	else
+		c->topics(print_topic);
+}
+
 int hr_command_help(const char *name)
 {
 	const struct hr_command *c = hr_commands;
@@ -73,9 +102,6 @@ int hr_command_help(const char *name)
 	puts("\noptions:");
 	hr_options_print(c->options);
 	print_variables(c->name);
-	if (c->topics != NULL) {
-		printf("\n%s:\n", c->topics_title);
-		c->topics(print_topic);
-	}
+	print_topics(c);
 	return EXIT_SUCCESS;
 }

@@ -64,7 +64,7 @@ check $? 2 "the second store is mistyped"
 says err "typo-of-a-store' is no named query, and no folder" "the second store is mistyped"
 query "$store" "./headrace.typo" summary
 check $? 2 "the second store is mistyped"
-says err "no named query, no folder, and no SQL; the named queries are: checkpoints, coverage, file, files" "the second store is mistyped"
+says err "no named query, no folder, and no SQL; the named queries are: blame, checkpoints, coverage, epochs, file, files" "the second store is mistyped"
 query "$store" slow rank=77
 check $? 0 "a rank that is not there"
 says err 'note: there is no rank 77 here; there is: 0, 2' "a rank that is not there"

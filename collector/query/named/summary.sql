@@ -1,5 +1,6 @@
 -- The totals that `headrace run` prints at its end, of each job
--- column what: all, and of these: read, write, other (a copy between files is one call, one read and one write); apart from them: runtime, Python's own files
+-- column what: all, and of these: read, write, other (a copy between files is one call, one read and one write); apart from them: runtime, Python's own files;
+-- input_wait, where the application said when it waits for input (ops: how often)
 -- column time_s: sum of the durations of all calls of all processes, which overlap
 -- column ops: calls
 -- column bytes: read or written
@@ -35,10 +36,17 @@ parts AS (
 lines AS (
     SELECT cluster, job, attempt, what, sum(ops) AS ops, sum(errors) AS errors, sum(time_s) AS time_s,
            CASE WHEN what <> 'other' THEN sum(bytes) END AS bytes, sum(small) AS small
-    FROM parts GROUP BY cluster, job, attempt, what)
+    FROM parts GROUP BY cluster, job, attempt, what
+    UNION ALL
+    SELECT cluster, job, attempt, 'input_wait', sum(count), NULL, sum(dur_ns) / 1e9, NULL, NULL
+    FROM (SELECT *, max(start_ns + CASE count WHEN 1 THEN dur_ns ELSE 0 END)
+                        OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
+                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+          FROM regions WHERE kind = 'input_wait')
+    WHERE reached_ns IS NULL OR start_ns >= reached_ns GROUP BY cluster, job, attempt)
 SELECT what, time_s, ops, bytes, round(bytes / nullif(time_s, 0)) AS io_bytes_per_s,
        CASE WHEN what <> 'runtime' THEN round(bytes / nullif(run_s, 0)) END AS run_bytes_per_s,
        CASE WHEN what = 'read' THEN 100.0 * small / nullif(ops, 0) END AS small_percent, errors, state, job,
        attempt
 FROM lines JOIN jobs USING (cluster, job, attempt) LEFT JOIN life USING (cluster, job, attempt)
-ORDER BY job, attempt, cluster, list_position(['all', 'read', 'write', 'other', 'runtime'], what)
+ORDER BY job, attempt, cluster, list_position(['all', 'read', 'write', 'other', 'runtime', 'input_wait'], what)

@@ -1,0 +1,72 @@
+-- What the slowest waits for input were spent on: files, mounts, operations, workers
+-- arg by file|mount|op|worker|wait file: a row for each; wait: for each of these waits
+-- arg longer SECONDS NULL: waits of this length at least; NULL: the longest tenth of each rank
+-- arg rank BIGINT NULL: only this rank
+-- arg top COUNT 50: how many rows
+-- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- note: SELECT format('no waits for input were recorded of job {}: PyTorch says them under headrace run, and any program may, by ranges of the kind HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
+-- column what: path, mount, operation, worker (`rank 0 worker 3`, `rank 0`: its own process) or wait (`rank 0 at 12.5 s`); NULL: no
+-- I/O of the rank was under way, or it had no mount
+-- column waited_s: time in these waits during which it was under way, added up over operations side by side; of NULL by file, op and
+-- worker: during which nothing was. By wait: its length
+-- column percent: of the length of all of these waits
+-- column waits: how many of these waits that was in
+-- column ops, bytes: operations under way in these waits, and what they moved
+-- column op_s: mean duration of these operations, what lies outside of the waits included
+-- column bytes_per_s: what they moved in their time
+-- column ranks: whose waits
+WITH every AS MATERIALIZED (
+    SELECT *, coalesce(rank, -1) AS who, start_ns + dur_ns AS end_ns
+    FROM hr_during(kind := 'input_wait', scope := $scope)
+    WHERE count = 1 AND dur_ns > 0 AND ($rank IS NULL OR rank = $rank)),
+waits AS MATERIALIZED (
+    SELECT cluster, job, attempt, rank, who, start_ns, end_ns, dur_ns, busy_ns, row_number() OVER () AS wait
+    FROM (SELECT *, quantile_disc(dur_ns, 0.9) OVER (PARTITION BY cluster, job, attempt, who) AS slow_ns FROM every)
+    WHERE dur_ns >= coalesce($longer * 1e9, slow_ns)),
+-- Time in pieces of 100 ms: what has none in common does not meet.
+pieces AS MATERIALIZED (
+    SELECT cluster, job, attempt, who, wait, start_ns, end_ns,
+           unnest(range(start_ns // 100000000, (end_ns - 1) // 100000000 + 1)) AS piece
+    FROM waits),
+operations AS (
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, worker, op, path, mount, bytes, start_ns, end_ns,
+           start_ns // 100000000 AS piece
+    FROM events
+    WHERE ($scope = 'all' OR scope = $scope) AND dur_ns > 0 AND start_ns // 100000000 = (end_ns - 1) // 100000000
+    UNION ALL
+    SELECT cluster, job, attempt, coalesce(rank, -1), worker, op, path, mount, bytes, start_ns, end_ns,
+           unnest(range(start_ns // 100000000, (end_ns - 1) // 100000000 + 1))
+    FROM events
+    WHERE ($scope = 'all' OR scope = $scope) AND start_ns // 100000000 < (end_ns - 1) // 100000000),
+met AS (
+    SELECT CASE $by WHEN 'file' THEN path WHEN 'mount' THEN mount WHEN 'op' THEN op
+                    WHEN 'worker' THEN format('{}{}', CASE o.who WHEN -1 THEN 'no rank' ELSE format('rank {}', o.who) END,
+                                              CASE WHEN worker IS NULL THEN '' ELSE format(' worker {}', worker) END)
+                    ELSE p.wait::VARCHAR END AS what,
+           p.wait, o.who, bytes, o.end_ns - o.start_ns AS dur_ns,
+           least(o.end_ns, p.end_ns, (piece + 1) * 100000000) - greatest(o.start_ns, p.start_ns, piece * 100000000) AS both_ns,
+           greatest(o.start_ns, p.start_ns) // 100000000 = piece AS once
+    FROM operations o JOIN pieces p USING (cluster, job, attempt, who, piece)
+    WHERE o.start_ns < p.end_ns AND o.end_ns > p.start_ns),
+blamed AS (
+    SELECT what, sum(both_ns) AS both_ns, count(DISTINCT wait) AS waits, count(*) FILTER (once) AS ops,
+           coalesce(sum(bytes) FILTER (once), 0) AS bytes, sum(dur_ns) FILTER (once) AS dur_ns, count(DISTINCT who) AS ranks
+    FROM met GROUP BY what
+    UNION ALL
+    SELECT NULL, sum(dur_ns - busy_ns), count(*) FILTER (dur_ns > busy_ns), 0, 0, NULL, count(DISTINCT who) FILTER (dur_ns > busy_ns)
+    FROM waits WHERE $by <> 'wait' HAVING sum(dur_ns - busy_ns) > 0),
+named AS (
+    SELECT * FROM blamed WHERE $by <> 'wait'
+    UNION ALL
+    SELECT format('{} at {:.6f} s', CASE w.who WHEN -1 THEN 'no rank' ELSE format('rank {}', w.who) END,
+                  (w.start_ns - j.start_ns) / 1e9),
+           w.dur_ns, 1, coalesce(ops, 0), coalesce(bytes, 0), b.dur_ns, 1
+    FROM waits w LEFT JOIN blamed b ON b.what = w.wait::VARCHAR
+         LEFT JOIN (SELECT cluster, job, attempt, start_ns FROM jobs) j USING (cluster, job, attempt)
+    WHERE $by = 'wait')
+SELECT what, both_ns / 1e9 AS waited_s, 100.0 * both_ns / (SELECT sum(dur_ns) FROM waits) AS percent, waits, ops, bytes,
+       dur_ns / nullif(ops, 0) / 1e9 AS op_s, bytes / nullif(dur_ns / 1e9, 0) AS bytes_per_s, ranks
+FROM named
+ORDER BY waited_s DESC, what
+LIMIT $top

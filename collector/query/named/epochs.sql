@@ -1,0 +1,42 @@
+-- Epochs of each rank: how long, how much of it waiting for input, and what was read
+-- arg rank BIGINT NULL: only this rank
+-- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- note: SELECT format('nobody said where epochs begin in job {}: PyTorch does under headrace run, and any program may, with headrace_epoch() of headrace.h (NVTX ranges are regions, too, but no epochs)', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'epoch') USING (cluster, job, attempt) HAVING count(*) > 0
+-- column rank: NULL: processes without one
+-- column epoch: its number; NULL: the program gave none
+-- column time_s: when it began, since the job did
+-- column dur_s: how long it took
+-- column steps: that began in it
+-- column input_wait_s, input_wait_percent: time in waits for input that began in it; of dur_s
+-- column unoverlapped_io_s: I/O not hidden behind compute, as in steps
+-- column io_s: time in which some process of the rank, workers included, had an operation under way
+-- column ops, bytes_read, bytes_written: operations of the rank that began in it
+-- column open: 1: it had not ended when the process or the recording did
+-- column job, attempt: whose
+WITH said AS MATERIALIZED (
+    SELECT *, start_ns + dur_ns AS end_ns
+    FROM hr_during(kind := 'epoch, step, input_wait', scope := $scope) WHERE $rank IS NULL OR rank = $rank),
+epochs AS MATERIALIZED (
+    SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'epoch'),
+inner_ones AS (
+    SELECT *, max(CASE WHEN kind = 'input_wait' AND count = 1 THEN end_ns END)
+                  OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+    FROM said WHERE kind <> 'epoch'),
+parts AS (
+    SELECT e.n, coalesce(sum(i.count) FILTER (i.kind = 'step'), 0) AS steps,
+           coalesce(sum(least(i.dur_ns, e.end_ns - i.start_ns)) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
+           coalesce(sum(i.busy_ns - i.train_busy_ns) FILTER (i.kind = 'input_wait'), 0) AS waited_ns
+    FROM inner_ones i ASOF JOIN epochs e
+      ON i.cluster = e.cluster AND i.job = e.job AND i.attempt = e.attempt AND i.node = e.node AND i.proc = e.proc
+         AND i.start_ns >= e.start_ns
+    WHERE i.start_ns < e.end_ns AND (i.kind = 'step' OR reached_ns IS NULL OR i.start_ns >= reached_ns)
+    GROUP BY e.n)
+SELECT rank, epoch, ((e.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 6) AS time_s, dur_ns / 1e9 AS dur_s,
+       coalesce(steps, 0) AS steps, coalesce(wait_ns, 0) / 1e9 AS input_wait_s,
+       100.0 * coalesce(wait_ns, 0) / nullif(dur_ns, 0) AS input_wait_percent,
+       (train_busy_ns + coalesce(waited_ns, 0)) / 1e9 AS unoverlapped_io_s, busy_ns / 1e9 AS io_s, ops, bytes_read,
+       bytes_written, open, job, attempt
+FROM epochs e LEFT JOIN parts USING (n) LEFT JOIN (SELECT cluster, job, attempt, start_ns FROM jobs) j USING (cluster, job, attempt)
+ORDER BY job, attempt, cluster, rank NULLS LAST, e.start_ns

@@ -1,0 +1,72 @@
+-- Steps of the training loop: where their time went, and the I/O underneath
+-- arg by rank|step rank: a row for each rank, or for each of its steps
+-- arg rank BIGINT NULL: only this rank
+-- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- note: SELECT format('nobody said where steps begin in job {}: PyTorch does under headrace run, and any program may, with headrace_step() of headrace.h (NVTX ranges are regions, too, but no steps)', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT format('job {}: no steps of rank {}', job, string_agg(rank::VARCHAR, ', ' ORDER BY rank)) FROM (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL AND ($rank IS NULL OR rank = $rank)) ANTI JOIN (SELECT DISTINCT cluster, job, attempt, rank FROM regions WHERE kind = 'step') USING (cluster, job, attempt, rank) SEMI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) GROUP BY cluster, job, attempt ORDER BY job
+-- note: SELECT format('job {}: {} steps were short and are kept as sums: of their I/O nothing is known', job, sum(count)) FROM regions WHERE kind = 'step' AND count > 1 GROUP BY job ORDER BY job
+-- column rank: NULL: processes without one
+-- column step: its number; NULL by rank, and where the program gave none
+-- column steps: how many; more than 1 by step: short ones that were added up
+-- column time_s: when it (the first) began, since the job did
+-- column dur_s: how long it took, of a rank: all of them
+-- column input_wait_s, checkpoint_s, optimizer_s: of that the training threads' time in such regions that began in it, the outermost ones
+-- column compute_s: the rest
+-- column unoverlapped_io_s: I/O not hidden behind compute: time in which a training thread had an operation under way, or waited
+-- for input while any process of the rank had
+-- column median_s, p95_s, max_s: of a rank's steps that ended; of steps that were added up, their mean
+-- column io_s: time in which some process of the rank, workers included, had an operation under way
+-- column ops, bytes_read, bytes_written, op_s: operations of the rank that began in it, and the sum of their durations
+-- column open: steps that had not ended when the process or the recording did
+-- column epoch: its number; NULL by rank
+-- column job, attempt: whose
+WITH said AS MATERIALIZED (
+    SELECT *, start_ns + dur_ns AS end_ns
+    FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope) WHERE $rank IS NULL OR rank = $rank),
+steps AS MATERIALIZED (
+    SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'step'),
+-- In a thread regions nest: the outermost ones do not overlap. Several that were added up reach no further than their start.
+inner_ones AS (
+    SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
+                  OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+    FROM said SEMI JOIN (SELECT DISTINCT cluster, job, attempt, node, proc, tid FROM said WHERE kind IN ('step', 'input_wait')) t USING (cluster, job, attempt, node, proc, tid)
+    WHERE kind <> 'step'),
+parts AS (
+    SELECT s.n, coalesce(sum(least(i.dur_ns, s.end_ns - i.start_ns)) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
+           coalesce(sum(least(i.dur_ns, s.end_ns - i.start_ns)) FILTER (i.kind = 'checkpoint'), 0) AS checkpoint_ns,
+           coalesce(sum(least(i.dur_ns, s.end_ns - i.start_ns)) FILTER (i.kind = 'optimizer'), 0) AS optimizer_ns,
+           coalesce(sum(i.busy_ns - i.train_busy_ns) FILTER (i.kind = 'input_wait'), 0) AS waited_ns
+    FROM inner_ones i ASOF JOIN steps s
+      ON i.cluster = s.cluster AND i.job = s.job AND i.attempt = s.attempt AND i.node = s.node AND i.proc = s.proc
+         AND i.start_ns >= s.start_ns
+    WHERE i.start_ns < s.end_ns AND (reached_ns IS NULL OR i.start_ns >= reached_ns)
+    GROUP BY s.n),
+whole AS (
+    SELECT s.*, coalesce(wait_ns, 0) AS wait_ns, coalesce(checkpoint_ns, 0) AS checkpoint_ns,
+           coalesce(optimizer_ns, 0) AS optimizer_ns, train_busy_ns + coalesce(waited_ns, 0) AS unoverlapped_ns,
+           dur_ns / count AS each_ns,
+           sum(CASE open WHEN 0 THEN count ELSE 0 END)
+               OVER (PARTITION BY cluster, job, attempt, rank ORDER BY dur_ns / count ROWS UNBOUNDED PRECEDING) AS so_many,
+           sum(CASE open WHEN 0 THEN count ELSE 0 END) OVER (PARTITION BY cluster, job, attempt, rank) AS of_many
+    FROM steps s LEFT JOIN parts USING (n)),
+rows AS (
+    SELECT cluster, job, attempt, rank, CASE $by WHEN 'step' THEN n END AS n,
+           CASE $by WHEN 'step' THEN any_value(step) END AS step, CASE $by WHEN 'step' THEN any_value(epoch) END AS epoch,
+           sum(count) AS steps, min(start_ns) AS start_ns, sum(dur_ns) AS dur_ns, sum(wait_ns) AS wait_ns,
+           sum(checkpoint_ns) AS checkpoint_ns, sum(optimizer_ns) AS optimizer_ns,
+           sum(unoverlapped_ns) AS unoverlapped_ns, sum(busy_ns) AS busy_ns, sum(ops) AS ops, sum(bytes_read) AS bytes_read,
+           sum(bytes_written) AS bytes_written, sum(io_ns) AS io_ns, sum(open) AS open,
+           min(each_ns) FILTER (open = 0 AND so_many >= 0.5 * of_many) AS median_ns,
+           min(each_ns) FILTER (open = 0 AND so_many >= 0.95 * of_many) AS p95_ns, max(each_ns) FILTER (open = 0) AS max_ns
+    FROM whole GROUP BY ALL)
+SELECT rank, step, steps, ((r.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 6) AS time_s, dur_ns / 1e9 AS dur_s,
+       wait_ns / 1e9 AS input_wait_s, checkpoint_ns / 1e9 AS checkpoint_s, optimizer_ns / 1e9 AS optimizer_s,
+       greatest(0, dur_ns - wait_ns - checkpoint_ns - optimizer_ns) / 1e9 AS compute_s,
+       unoverlapped_ns / 1e9 AS unoverlapped_io_s,
+       CASE $by WHEN 'rank' THEN median_ns END / 1e9 AS median_s, CASE $by WHEN 'rank' THEN p95_ns END / 1e9 AS p95_s,
+       CASE $by WHEN 'rank' THEN max_ns END / 1e9 AS max_s, busy_ns / 1e9 AS io_s, ops, bytes_read, bytes_written,
+       io_ns / 1e9 AS op_s, open, epoch, job, attempt
+FROM rows r LEFT JOIN (SELECT cluster, job, attempt, start_ns FROM jobs) j USING (cluster, job, attempt)
+ORDER BY job, attempt, cluster, rank NULLS LAST, r.start_ns

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * advice_test.c - what input-wait advises: ranks of 100 ms, each of another kind
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/batch.h"
+#include "tests/query/fixture_frames.h"
+#include "tests/query/train_answer.h"
+
+#define SPAN_MS 100u
+#define MIB	UINT64_C(1048576)
+
+/* Of /data (1) the job gets 12 GiB/s at least, of /scratch (2) 200 MiB/s. */
+static const struct {
+	bool no_rank;
+	unsigned wait_ms;
+	unsigned workers, fetch_ms; /* of each; 0: not recorded */
+	unsigned io_ms;		    /* of each worker, or of the rank, from the start on */
+	uint64_t mount, reads, bytes, read_ms; /* all told */
+	const char *advice, *why;
+} cases[] = {
+    {.wait_ms = 4,
+     .workers = 1,
+     .fetch_ms = 99,
+     .advice = "none",
+     .why = "waits are 4.0 % of 0.1 s; less than 5 %: there is little to win"},
+    {.wait_ms = 30,
+     .io_ms = 10,
+     .advice = "more workers",
+     .why = "no workers: the training process makes its batches itself, while nothing is computed; "
+	    "during 33 % of the waits I/O was under way; neither reads nor mounts are the cause"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 18,
+     .mount = 1,
+     .reads = 1000,
+     .bytes = 1000 * MIB,
+     .read_ms = 1,
+     .advice = "more workers",
+     .why =
+	 "workers: 2, making batches 90 % of the time: more would make more, as far as cores and "
+	 "storage go; 20 % of that is I/O"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 81,
+     .mount = 1,
+     .reads = 100,
+     .bytes = 100 * 8192,
+     .read_ms = 80,
+     .advice = "more workers, bigger reads, another mount",
+     .why = "90 % of that is I/O; reads have 8.0 KiB in the mean; /data gives a reader"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 60,
+     .io_ms = 45,
+     .mount = 2,
+     .reads = 10,
+     .bytes = 10 * MIB,
+     .read_ms = 50,
+     .advice = "another mount",
+     .why = "whether more would help does not show; 75 % of that is I/O; reads have 1.0 MiB in the "
+	    "mean; /scratch gives a reader 200.0 MiB/s, /data 1"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 20,
+     .io_ms = 5,
+     .advice = "not known",
+     .why = "workers: 2, making batches 20 % of the time only: more of them would wait, too"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .io_ms = 6,
+     .advice = "not known",
+     .why = "no fetches were recorded: how busy the workers were is not known; during 20 % of"},
+    {.no_rank = true,
+     .wait_ms = 50,
+     .workers = 1,
+     .fetch_ms = 80,
+     .advice = "more workers",
+     .why = "workers: 1, making batches 80 % of the time"},
+};
+#define CASES	 (sizeof(cases) / sizeof(cases[0]))
+#define PROCS	 (3 * CASES) /* each rank's own, and two more */
+#define PROC(i)	 (3 * (i) + 1)
+#define NS(ms)	 ((ms)*UINT64_C(1000000))
+#define MAKER(i) (cases[i].workers > 0 ? PROC(i) + 1 : PROC(i))
+
+static void send_processes(struct fixture__stream *s)
+{
+	Headrace__Process rows[PROCS], *list[PROCS];
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < CASES; i++) {
+		for (unsigned k = 0; k <= cases[i].workers; k++) {
+			Headrace__Process *row = &rows[processes.n_rows];
+
+			headrace__process__init(row);
+			row->proc = PROC(i) + k;
+			row->pid = (int32_t)row->proc;
+			row->rank_plus1 = cases[i].no_rank ? 0 : i + 1;
+			row->worker_plus1 = k;
+			list[processes.n_rows++] = row;
+		}
+	}
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+static void send_regions(struct fixture__stream *s)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct hr_regions *r;
+
+	assert_int_equal(hr_regions_new(&r), 0);
+	for (unsigned i = 0; i < CASES; i++) {
+		struct hr_region region = {.proc = PROC(i),
+					   .tid = (uint32_t)PROC(i),
+					   .kind = HR_REGION_STEP,
+					   .count = 1,
+					   .start_ns = FIX_BOOT_NS,
+					   .dur_ns = NS(SPAN_MS),
+					   .epoch = HR_REGION_UNKNOWN};
+
+		assert_int_equal(hr_regions_add(r, &region), 0);
+		region.kind = HR_REGION_INPUT_WAIT;
+		region.dur_ns = NS(cases[i].wait_ms);
+		assert_int_equal(hr_regions_add(r, &region), 0);
+		region.kind = HR_REGION_FETCH;
+		region.dur_ns = NS(cases[i].fetch_ms);
+		for (unsigned k = 1; cases[i].fetch_ms > 0 && k <= cases[i].workers; k++) {
+			region.proc = PROC(i) + k;
+			region.tid = (uint32_t)region.proc;
+			assert_int_equal(hr_regions_add(r, &region), 0);
+		}
+	}
+	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
+	frame.regions = (Headrace__Regions *)hr_regions_message(r);
+	fixture__send(s, &frame);
+	hr_regions_free(r);
+}
+
+static void send_events(struct fixture__stream *s)
+{
+	struct hr_event events[PROCS];
+	struct hr_task tasks[PROCS];
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct hr_encoder *encoder;
+	Headrace__EventBatch batch;
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < CASES; i++) {
+		for (unsigned k = 0; k < 2 && k < 1 + cases[i].workers; k++) {
+			uint64_t proc = MAKER(i) + k;
+
+			if (cases[i].io_ms == 0 || proc > PROC(i) + cases[i].workers)
+				continue;
+			tasks[n] = (struct hr_task){proc, (uint32_t)proc};
+			events[n] = (struct hr_event){.start_ns = FIX_BOOT_NS,
+						      .dur_ns = NS(cases[i].io_ms),
+						      .task = n,
+						      .op = HR_OP_read,
+						      .file = 1,
+						      .fd = 3,
+						      .offset = HR_OFFSET_NONE,
+						      .asked = HR_ASKED_NONE,
+						      .ret = 1};
+			n++;
+		}
+	}
+	assert_int_equal(hr_encoder_new(&encoder), 0);
+	assert_int_equal(hr_batch_encode(encoder, events, n, tasks, n, &batch), 0);
+	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	frame.events = &batch;
+	fixture__send(s, &frame);
+	hr_encoder_free(encoder);
+}
+
+static void send_rollups(struct fixture__stream *s)
+{
+	Headrace__Rollup rows[CASES], *list[CASES];
+	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < CASES; i++) {
+		Headrace__Rollup *row = &rows[batch.n_rows];
+
+		if (cases[i].reads == 0)
+			continue;
+		headrace__rollup__init(row);
+		row->proc = MAKER(i);
+		row->op = HR_OP_read;
+		row->mount = (uint32_t)cases[i].mount;
+		row->count = cases[i].reads;
+		row->bytes = cases[i].bytes;
+		row->dur_ns = NS(cases[i].read_ms);
+		list[batch.n_rows++] = row;
+	}
+	batch.window_start_ns = FIX_BOOT_NS;
+	batch.window_ns = 10000000000u;
+	batch.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	frame.rollups = &batch;
+	fixture__send(s, &frame);
+}
+
+static int setup(void **state)
+{
+	char *store = fixture__make_folder();
+	struct fixture__stream s;
+
+	fixture__open_stream(&s, store, "a", "n1");
+	fixture__send_job(&s, "ended", CASES - 1);
+	send_processes(&s);
+	fixture__send_paths(&s);
+	send_events(&s);
+	send_rollups(&s);
+	send_regions(&s);
+	fixture__send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	fixture_open(&fix, store, NULL);
+	*state = store;
+	return 0;
+}
+
+static void advice_follows_the_rules(void **state)
+{
+	struct answer r = answer_ask("input-wait", NULL, NULL, NULL);
+
+	(void)state;
+	for (unsigned i = 0; i < CASES; i++) {
+		assert_true(answer_next(&r));
+		if (cases[i].no_rank)
+			answer_text(&r, "rank", "");
+		else
+			answer_near(&r, "rank", i);
+		answer_near(&r, "wait_percent", cases[i].wait_ms);
+		answer_near(&r, "workers", cases[i].workers);
+		answer_text(&r, "advice", cases[i].advice);
+		if (strstr(answer_cell(&r, "why"), cases[i].why) == NULL)
+			fail_msg("rank %u: %s", i, answer_cell(&r, "why"));
+	}
+	assert_false(answer_next(&r));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(advice_follows_the_rules),
+	};
+
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+}
