@@ -169,6 +169,16 @@ static void rest(struct maker *m)
 	region(m, TRAIN_NONE, HR_REGION_STEP, TRAIN_MS, 2 * TRAIN_MS, HR_REGION_UNKNOWN);
 	region(m, TRAIN_NONE, HR_REGION_STEP, 4 * TRAIN_MS, TRAIN_MS, 1)->open = true;
 	event(m, TRAIN_NONE, HR_OP_read, TRAIN_DATA, 2 * TRAIN_MS, 3 * TRAIN_MS, 64);
+	/*
+	 * What the query `blame` lays in pieces of time: a wait, 30 ms behind where one begins, and operations that begin in the
+	 * piece before, and that are longer than a piece, of either size.
+	 */
+	region(m, TRAIN_NONE, HR_REGION_INPUT_WAIT, 1000 * TRAIN_MS, 500 * TRAIN_MS,
+	       HR_REGION_UNKNOWN)
+	    ->depth = 1;
+	event(m, TRAIN_NONE, HR_OP_read, TRAIN_DATA, 940 * TRAIN_MS, 100 * TRAIN_MS, 32);
+	event(m, TRAIN_NONE, HR_OP_read, TRAIN_DATA, 1250 * TRAIN_MS, 200 * TRAIN_MS, 128);
+	event(m, TRAIN_NONE, HR_OP_read, TRAIN_SCRATCH, 1400 * TRAIN_MS, 150000 * TRAIN_MS, 256);
 }
 
 /* ---- the store ---------------------------------------------------------------------- */

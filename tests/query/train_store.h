@@ -4,7 +4,8 @@
  *
  * Purpose   Rank 0 trains with two workers: steps, epochs, waits for input (some within others, some added up),
  *           checkpoints, an optimizer; a second thread writes meanwhile. Rank 1 trains without workers and reads
- *           while it waits. Rank 2 says nothing. A process without rank has two steps, of which one does not end.
+ *           while it waits. Rank 2 says nothing. A process without rank has two steps, of which one does not end,
+ *           and a long wait.
  *           Operations lie within regions, across their ends, and beside each other.
  * Truth     The lists that the store was made from; sums are made of them one window at a time.
  * Owner     The test. The same numbers each time.

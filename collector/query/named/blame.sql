@@ -24,34 +24,28 @@ waits AS MATERIALIZED (
     SELECT cluster, job, attempt, rank, who, start_ns, end_ns, dur_ns, busy_ns, row_number() OVER () AS wait
     FROM (SELECT *, quantile_disc(dur_ns, 0.9) OVER (PARTITION BY cluster, job, attempt, who) AS slow_ns FROM every)
     WHERE dur_ns >= coalesce($longer * 1e9, slow_ns)),
--- Time in pieces of 100 ms: what has none in common does not meet.
+-- Operations and waits meet in pieces of time, of 134 ms (2^27 ns), or 137 s for longer operations, or all time for the longest. An
+-- operation is in the piece in which it starts, and reaches no further than the next one; a wait is in all of its own, and the one before.
 pieces AS MATERIALIZED (
-    SELECT cluster, job, attempt, who, wait, start_ns, end_ns,
-           unnest(range(start_ns // 100000000, (end_ns - 1) // 100000000 + 1)) AS piece
+    SELECT *, unnest(list_concat(range((start_ns >> 27) - 1, ((end_ns - 1) >> 27) + 1),
+                                 list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0])) AS piece
     FROM waits),
 operations AS (
-    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, worker, op, path, mount, bytes, start_ns, end_ns,
-           start_ns // 100000000 AS piece
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, worker, op, path, mount, bytes, start_ns, end_ns, dur_ns,
+           CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
     FROM events
-    WHERE ($scope = 'all' OR scope = $scope) AND dur_ns > 0 AND start_ns // 100000000 = (end_ns - 1) // 100000000
-    UNION ALL
-    SELECT cluster, job, attempt, coalesce(rank, -1), worker, op, path, mount, bytes, start_ns, end_ns,
-           unnest(range(start_ns // 100000000, (end_ns - 1) // 100000000 + 1))
-    FROM events
-    WHERE ($scope = 'all' OR scope = $scope) AND start_ns // 100000000 < (end_ns - 1) // 100000000),
+    WHERE ($scope = 'all' OR scope = $scope) AND dur_ns > 0),
 met AS (
     SELECT CASE $by WHEN 'file' THEN path WHEN 'mount' THEN mount WHEN 'op' THEN op
                     WHEN 'worker' THEN format('{}{}', CASE o.who WHEN -1 THEN 'no rank' ELSE format('rank {}', o.who) END,
                                               CASE WHEN worker IS NULL THEN '' ELSE format(' worker {}', worker) END)
                     ELSE p.wait::VARCHAR END AS what,
-           p.wait, o.who, bytes, o.end_ns - o.start_ns AS dur_ns,
-           least(o.end_ns, p.end_ns, (piece + 1) * 100000000) - greatest(o.start_ns, p.start_ns, piece * 100000000) AS both_ns,
-           greatest(o.start_ns, p.start_ns) // 100000000 = piece AS once
+           p.wait, o.who, bytes, o.dur_ns, least(o.end_ns, p.end_ns) - greatest(o.start_ns, p.start_ns) AS both_ns
     FROM operations o JOIN pieces p USING (cluster, job, attempt, who, piece)
     WHERE o.start_ns < p.end_ns AND o.end_ns > p.start_ns),
 blamed AS (
-    SELECT what, sum(both_ns) AS both_ns, count(DISTINCT wait) AS waits, count(*) FILTER (once) AS ops,
-           coalesce(sum(bytes) FILTER (once), 0) AS bytes, sum(dur_ns) FILTER (once) AS dur_ns, count(DISTINCT who) AS ranks
+    SELECT what, sum(both_ns) AS both_ns, count(DISTINCT wait) AS waits, count(*) AS ops,
+           coalesce(sum(bytes), 0) AS bytes, sum(dur_ns) AS dur_ns, count(DISTINCT who) AS ranks
     FROM met GROUP BY what
     UNION ALL
     SELECT NULL, sum(dur_ns - busy_ns), count(*) FILTER (dur_ns > busy_ns), 0, 0, NULL, count(DISTINCT who) FILTER (dur_ns > busy_ns)
