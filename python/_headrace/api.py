@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of functions that libheadrace.so offers (include/headrace.h), as callables.
+
+Where it is not preloaded, `present` is False, and all of them do nothing.
+
+    begin(ref) end(args)            a range of this thread
+    start(ref) finish(span, args)   a span that another thread may end
+    mark(ref, args) step(n) epoch(n) variable(bytes) recording()
+
+ref is what name() returned; args is a JSON object as bytes, or None. They are called through ctypes with arguments made
+beforehand and with Python's lock held: 80 ns a call, where letting the lock go and converting arguments would double it.
+"""
+
+NONE = -(2**63)  # step, epoch: none
+API_VERSION = 1
+
+# enum headrace_kind
+RANGE = 1
+MARK = 3
+INPUT_WAIT = 6
+FETCH = 7
+OPTIMIZER = 8
+CHECKPOINT = 9
+RESTORE = 10
+
+# Names are kept for ever, as libheadrace.so wants them: programs that make one up for each call have so many of them.
+NAMES_MAX = 10000
+FURTHER = "(further names)"
+
+_names = {}
+
+
+def _find():
+    """headrace_api, or None; without ctypes, which takes milliseconds to import, where there is none."""
+    try:
+        import _ctypes
+
+        return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
+    except Exception:
+        return None
+
+
+def _table(address):
+    from ctypes import POINTER, PYFUNCTYPE, Structure, c_int, c_int64, c_uint32, c_uint64, c_void_p, sizeof
+
+    pointers = "begin end start finish mark step epoch variable recording".split()
+
+    class Table(Structure):
+        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in pointers]
+
+    table = PYFUNCTYPE(POINTER(Table), c_uint32)(address)(API_VERSION)
+    if not table or table.contents.bytes < sizeof(Table):
+        raise OSError("libheadrace.so is of another version")
+    table = table.contents
+    # No types of arguments where what is passed is a reference, bytes or None: ctypes then takes the shortest way.
+    plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
+    made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
+    made.update((name, number(getattr(table, name))) for name in ("step", "epoch"))
+    made["start"] = PYFUNCTYPE(c_uint64)(table.start)
+    made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
+    made["recording"] = PYFUNCTYPE(c_int)(table.recording)
+    return made
+
+
+def _name_type():
+    from ctypes import Structure, c_char_p, c_uint32, c_uint64
+
+    class Name(Structure):
+        _fields_ = [
+            ("name", c_char_p),
+            ("domain", c_char_p),
+            ("category", c_char_p),
+            ("kind", c_uint32),
+            ("reserved0", c_uint32),
+            ("reserved", c_uint64 * 2),
+        ]
+
+    return Name
+
+
+def _nothing(*_):
+    return 0
+
+
+def _text(text):
+    return None if text is None else str(text).encode("utf-8", "replace")
+
+
+def name(text, domain=None, category=None, kind=RANGE):
+    """What begin(), start() and mark() take; the same for the same texts."""
+    if not present:
+        return None
+    key = (text, domain, category, kind)
+    ref = _names.get(key)
+    if ref is None:
+        if len(_names) >= NAMES_MAX:
+            key = (FURTHER, None, None, kind)
+        ref = _names.setdefault(key, byref(Name(_text(key[0]), _text(key[1]), _text(key[2]), kind)))
+    return ref
+
+
+begin = end = start = finish = mark = step = epoch = variable = recording = _nothing
+present = False
+_address = _find()
+if _address:
+    try:
+        globals().update(_table(_address))
+        from ctypes import byref
+
+        Name = _name_type()
+        present = True
+    except Exception:
+        begin = end = start = finish = mark = step = epoch = variable = recording = _nothing

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs Python programs with the fake library preloaded, and reads what they told it.
+
+HR_PYTHON is the folder of startup/ and the modules, HR_FAKE the library.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+PYTHON = os.environ.get("HR_TEST_PYTHON", "/usr/bin/python3")  # another one's torch or Keras can be tried
+MODULES = os.environ["HR_PYTHON"]
+FAKE = os.environ["HR_FAKE"]
+STARTUP = os.path.join(MODULES, "startup")
+NONE = -(2**63)
+RANGE, MARK, INPUT_WAIT, FETCH, OPTIMIZER, CHECKPOINT, RESTORE = 1, 3, 6, 7, 8, 9, 10
+
+
+class Told:
+    """What the programs told the library: calls in order, and regions, each with its begin's and its end's fields."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as lines:
+            self.calls = sorted((json.loads(line) for line in lines), key=lambda call: call["ns"])
+        self.regions, self.open, self.stray = [], [], []
+        stacks, spans = {}, {}
+        for call in self.calls:
+            thread = (call["pid"], call["tid"])
+            if call["call"] == "begin":
+                stacks.setdefault(thread, []).append(call)
+                call["depth"] = len(stacks[thread])
+            elif call["call"] == "start":
+                spans[call["pid"], call["span"]] = call
+            elif call["call"] in ("end", "finish"):
+                begun = (
+                    (stacks.get(thread) or [None]).pop()
+                    if call["call"] == "end"
+                    else spans.pop((call["pid"], call["span"]), None)
+                )
+                if begun is None:
+                    self.stray.append(call)
+                else:
+                    self.regions.append(dict(begun, args=call["args"], end_ns=call["ns"]))
+        self.open = [call for stack in stacks.values() for call in stack] + list(spans.values())
+
+    def of(self, kind=None, name=None):
+        return [r for r in self.regions if kind in (None, r["kind"]) and name in (None, r["name"])]
+
+    def numbers(self, call):
+        """What step() or epoch() was told, in order; None for none."""
+        return [None if c["number"] == NONE else c["number"] for c in self.calls if c["call"] == call]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="hr-python-")
+        self.addCleanup(self.folder.cleanup)
+        self.dir = self.folder.name
+        self.told_at = os.path.join(self.dir, "told")
+
+    def environment(self, startup=True, fake=True, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("HEADRACE", "LD_PRELOAD", "PYTHON"))}
+        env.update(LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", FAKE_REGIONS=self.told_at)
+        if startup:
+            env["PYTHONPATH"] = STARTUP
+        if fake:
+            env["LD_PRELOAD"] = FAKE
+        env.update(more)
+        return env
+
+    def run_python(self, text, *flags, python=PYTHON, status=0, env=None, timeout=200):
+        """Runs a program; returns its standard output. It must say nothing on standard error, and end with status."""
+        path = os.path.join(self.dir, "program.py")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(textwrap.dedent(text))
+        done = subprocess.run([python, *flags, path], capture_output=True, text=True, timeout=timeout, check=False,
+                              cwd=self.dir, env=env or self.environment())
+        self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
+        return done.stdout
+
+    def told(self):
+        """What was told, all of which must have its end."""
+        told = Told(self.told_at)
+        self.assertEqual((told.open, told.stray), ([], []))
+        return told
+
+
+def need(module, python=PYTHON):
+    done = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise unittest.SkipTest(f"{python} has no {module}")
+
+
+def main():
+    program = unittest.main(exit=False, verbosity=2)
+    skipped = program.result.skipped
+    if program.result.wasSuccessful() and skipped and len(skipped) == program.result.testsRun:
+        print(f"SKIPPED {skipped[0][1]}")
+        sys.exit(77)
+    sys.exit(not program.result.wasSuccessful())
