@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.save and torch.load, and torch.distributed.checkpoint."""
+
+from . import api
+from .wrap import argument, path_args, wrap
+
+DOMAIN = "torch"
+
+
+def mark_serialization(module):
+    wrap(module, "save", api.CHECKPOINT, "torch.save", DOMAIN, argument(1, "f"))
+    wrap(module, "load", api.RESTORE, "torch.load", DOMAIN, argument(0, "f"))
+
+
+def _stored(storage):
+    """args of a distributed checkpoint: its id, or where its storage_writer or storage_reader has its files."""
+
+    def args_of(args, kwargs):
+        target = kwargs.get("checkpoint_id")
+        if target is None:
+            target = getattr(kwargs.get(storage) or (args[1] if len(args) > 1 else None), "path", None)
+        return path_args(target)
+
+    return args_of
+
+
+def mark_saver(module):
+    args_of = _stored("storage_writer")
+    for name in ("save", "save_state_dict"):
+        wrap(module, name, api.CHECKPOINT, "torch.distributed.checkpoint." + name, DOMAIN, args_of)
+    # What the program waits for; the checkpoint is the save() that a thread or process makes of it.
+    wrap(module, "async_save", api.RANGE, "torch.distributed.checkpoint.async_save", DOMAIN, args_of)
+
+
+def mark_state_loader(module):
+    args_of = _stored("storage_reader")
+    for name in ("load", "load_state_dict"):
+        wrap(module, name, api.RESTORE, "torch.distributed.checkpoint." + name, DOMAIN, args_of)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed: which rank this is, once that is known."""
+
+import functools
+import os
+
+from . import api
+
+
+def mark_process_group(module):
+    real = module.init_process_group
+
+    @functools.wraps(real)
+    def init_process_group(*args, **kwargs):
+        result = real(*args, **kwargs)
+        try:
+            api.variable(b"RANK=%d" % module.get_rank())
+            api.variable(b"WORLD_SIZE=%d" % module.get_world_size())
+            if "LOCAL_RANK" in os.environ:  # a program may have set it by itself
+                api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
+        except Exception:
+            pass
+        return result
+
+    module.init_process_group = init_process_group

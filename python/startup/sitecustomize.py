@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `headrace run` puts in front of Python's path: when torch, Keras or TensorFlow are imported, their loaders, optimizers and
+# checkpoints are marked (docs/python.md). Every Python program of a job runs this, whatever its version (2.7, too), and may
+# have to compile it first: it is short, imports nothing that is not there already, says nothing and raises nothing of its own.
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# What is marked once it has been imported; _headrace/hooks.py has a function for each.
+MODULES = set(
+    "torch torch.utils.data.dataloader torch.utils.data._utils.fetch torch.optim.optimizer torch.serialization"
+    " torch.distributed.distributed_c10d torch.distributed.checkpoint.state_dict_saver"
+    " torch.distributed.checkpoint.state_dict_loader torch.distributed._shard.checkpoint.state_dict_saver"
+    " torch.distributed._shard.checkpoint.state_dict_loader keras.callbacks keras.src.callbacks"
+    " keras.src.callbacks.callback_list tf_keras.src.callbacks keras.src.saving.saving_api tf_keras.src.saving.saving_api"
+    " tensorflow.python.checkpoint.checkpoint".split()
+)
+
+
+class HeadraceFinder(object):
+    """First in sys.meta_path: lets the others find a module of MODULES, and marks what they found when it has run."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in MODULES:
+            return None
+        if "_headrace" not in sys.modules:  # a module of ours, never one of the program that is called the same
+            __import__("_frozen_importlib")._load(HeadraceLast.find_spec("_headrace"))
+        __import__("_headrace.finder")
+        return sys.modules["_headrace.finder"].find(self, name, path, target)
+
+
+class HeadraceLast(object):
+    """Last in sys.meta_path: `import headrace` works in programs that have none of their own."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "headrace" or name == "_headrace":
+            return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, [os.path.dirname(HERE)])
+
+
+if os.environ.get("HEADRACE_PYTHON") != "off" and sys.version_info >= (3, 6):
+    if not any(type(finder).__name__ == "HeadraceFinder" for finder in sys.meta_path):
+        sys.meta_path.insert(0, HeadraceFinder())
+        sys.meta_path.append(HeadraceLast)
+
+# The program's path is as if this folder were not on it, and the sitecustomize that it hides runs as it would have.
+sys.path[:] = [folder for folder in sys.path if folder != HERE]
+ours = sys.modules.pop(__name__, None)
+try:
+    __import__("sitecustomize")
+except ImportError as error:
+    if getattr(error, "name", "sitecustomize") != "sitecustomize":
+        raise  # site says so
+    if ours is not None:
+        sys.modules[__name__] = ours

@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""torch.save and torch.load, distributed checkpoints, and ranks that torch learns."""
+
+import os
+
+import harness
+from harness import CHECKPOINT, RANGE, RESTORE, Case
+
+
+SAVER = """
+import threading
+def save(state_dict, *, checkpoint_id=None, storage_writer=None):
+    pass
+def save_state_dict(state_dict, storage_writer, no_dist=False):
+    pass
+def async_save(state_dict, *, checkpoint_id=None):
+    thread = threading.Thread(target=lambda: save(state_dict, checkpoint_id=checkpoint_id))
+    thread.start()
+    return thread
+"""
+LOADER = """
+def load(state_dict, *, checkpoint_id=None, storage_reader=None):
+    pass
+def load_state_dict(state_dict, storage_reader, no_dist=False):
+    pass
+"""
+
+
+def setUpModule():
+    harness.need("torch")
+
+
+class Checkpoint(Case):
+    def test_paths_and_what_is_none(self):
+        self.run_python("""
+            import io, pathlib, torch
+            state = {"a": torch.ones(10)}
+            torch.save(state, "plain.pt")
+            torch.save(obj=state, f=pathlib.Path("path.pt"))
+            with open("open.pt", "wb") as out:
+                torch.save(state, out)
+            memory = io.BytesIO()
+            torch.save(state, memory)
+            memory.seek(0)
+            try:
+                torch.save(state, "nowhere/x.pt")
+            except (RuntimeError, OSError):
+                pass
+            assert torch.equal(torch.load("plain.pt")["a"], state["a"])
+            torch.load(f="path.pt", map_location="cpu")
+            torch.load(memory)
+            try:
+                torch.load("missing.pt")
+            except FileNotFoundError:
+                pass
+        """)
+        told = self.told()
+        self.assertEqual([(r["name"], (r["args"] or {}).get("path")) for r in told.of(CHECKPOINT)], [
+            ("torch.save", "plain.pt"), ("torch.save", "path.pt"), ("torch.save", "open.pt"), ("torch.save", None),
+            ("torch.save", "nowhere/x.pt")])
+        self.assertEqual([(r["name"], (r["args"] or {}).get("path")) for r in told.of(RESTORE)], [
+            ("torch.load", "plain.pt"), ("torch.load", "path.pt"), ("torch.load", None), ("torch.load", "missing.pt")])
+
+    def test_one_within_another_is_a_range(self):
+        self.run_python("""
+            import torch
+            class Saves:
+                def __reduce__(self):
+                    torch.save(1, "inner.pt")
+                    return (str, ("x",))
+            torch.save(Saves(), "outer.pt")
+            torch.save(2, "after.pt")
+        """)
+        told = self.told()
+        self.assertEqual([r["args"]["path"] for r in told.of(CHECKPOINT)], ["outer.pt", "after.pt"])
+        self.assertEqual([r["args"]["path"] for r in told.of(RANGE)], ["inner.pt"])
+
+    def test_distributed_checkpoints(self):
+        harness.need("torch.distributed.checkpoint")  # Debian's is broken
+        self.run_python("""
+            import pathlib, torch, warnings
+            warnings.simplefilter("ignore")
+            import torch.distributed.checkpoint as dcp
+            state = {"a": torch.ones(10)}
+            dcp.save(state, checkpoint_id=pathlib.Path("saved"), no_dist=True)
+            dcp.save(state, storage_writer=dcp.FileSystemWriter("other"), no_dist=True)
+            dcp.load(state, checkpoint_id="saved", no_dist=True)
+            dcp.load(state, storage_reader=dcp.FileSystemReader("other"), no_dist=True)
+        """)
+        told = self.told()
+        for kind, name in ((CHECKPOINT, "save"), (RESTORE, "load")):
+            regions = [(r["name"].rsplit(".", 1)[1], r["args"]) for r in told.of(kind) if r["name"].startswith("torch.dist")]
+            self.assertEqual(regions, [(name, {"path": "saved"}), (name, {"path": "other"})])
+        self.assertTrue(os.path.exists(os.path.join(self.dir, "saved")))
+
+    def test_distributed_checkpoints_of_a_stand_in(self):
+        os.makedirs(os.path.join(self.dir, "lib/torch/distributed/checkpoint"))
+        for name, text in (("torch/__init__", ""), ("torch/distributed/__init__", ""),
+                           ("torch/distributed/checkpoint/__init__",
+                            "from .state_dict_saver import *\nfrom .state_dict_loader import *\n"),
+                           ("torch/distributed/checkpoint/state_dict_saver", SAVER),
+                           ("torch/distributed/checkpoint/state_dict_loader", LOADER)):
+            with open(f"{self.dir}/lib/{name}.py", "w", encoding="utf-8") as out:
+                out.write(text)
+        self.run_python("""
+            import torch.distributed.checkpoint as dcp
+            class Store:
+                path = "there"
+            dcp.save({}, checkpoint_id="id")
+            dcp.save({}, storage_writer=Store())
+            dcp.save_state_dict({}, Store())
+            dcp.async_save({}, checkpoint_id="later").join()
+            dcp.load({}, checkpoint_id="id")
+            dcp.load_state_dict({}, Store())
+            dcp.load({})
+        """, env=self.environment(PYTHONPATH=f"{harness.STARTUP}:{self.dir}/lib"))
+        told = self.told()
+        self.assertEqual(
+            [(r["name"].rsplit(".", 1)[1], r["kind"], r["args"] and r["args"]["path"])
+             for r in sorted(told.regions, key=lambda r: r["ns"])],
+            [("save", CHECKPOINT, "id"), ("save", CHECKPOINT, "there"), ("save_state_dict", CHECKPOINT, "there"),
+             ("async_save", RANGE, "later"), ("save", CHECKPOINT, "later"), ("load", RESTORE, "id"),
+             ("load_state_dict", RESTORE, "there"), ("load", RESTORE, None)])
+        self.assertEqual(len({r["tid"] for r in told.of(CHECKPOINT)}), 2)
+
+    def test_ranks_that_only_torch_knows(self):
+        self.run_python("""
+            import os, sys, torch.distributed as dist, torch.multiprocessing as mp
+            def work(rank, path):
+                os.environ["LOCAL_RANK"] = str(rank)
+                dist.init_process_group("gloo", init_method="file://" + path, rank=rank, world_size=2)
+                dist.destroy_process_group()
+            if __name__ == "__main__":
+                try:
+                    dist.init_process_group("nothing like it")
+                except Exception:
+                    pass
+                mp.spawn(work, (os.path.abspath("store"),), nprocs=2)
+        """)
+        said = {}
+        for call in self.told().calls:
+            if call["call"] == "variable":
+                said.setdefault(call["pid"], []).append(call["text"])
+        self.assertEqual(sorted(said.values()), [[f"RANK={r}", "WORLD_SIZE=2", f"LOCAL_RANK={r}"] for r in (0, 1)])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The start-up module: programs run as without it, what it hides runs, and modules are marked whoever imports them."""
+
+import glob
+import os
+import statistics
+import subprocess
+import time
+
+import harness
+from harness import PYTHON, STARTUP, Case
+
+# Others that this machine happens to have: the module is run by whatever Python a job starts.
+PYTHONS = sorted(p for p in glob.glob("/usr/bin/python[23]*.*[0-9]") + glob.glob("/root/.pyenv/versions/*/bin/python")
+                 if os.access(p, os.X_OK))
+
+# A stand-in for torch, so that what is marked, and when, can be seen in any Python.
+SERIALIZATION = """
+import sys
+LOADER = type(__loader__).__name__, type(__spec__.loader).__name__
+def save(obj, f):
+    "doc"
+    return f
+"""
+
+SHOW = """
+import sys
+print({"path": sys.path[1:], "modules": sorted(sys.modules), "flags": list(sys.flags)})
+"""
+
+
+class Startup(Case):
+    def torch(self):
+        """A folder with something called torch."""
+        os.makedirs(os.path.join(self.dir, "lib/torch"))
+        for name, text in (("__init__", "from .serialization import save\n"), ("serialization", SERIALIZATION)):
+            with open(f"{self.dir}/lib/torch/{name}.py", "w", encoding="utf-8") as out:
+                out.write(text)
+        return os.path.join(self.dir, "lib")
+
+    def site(self, text):
+        """A folder with a sitecustomize of somebody else's."""
+        folder = os.path.join(self.dir, "site")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "sitecustomize.py"), "w", encoding="utf-8") as out:
+            out.write(text)
+        return folder
+
+    def run_all(self, *command, env):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False, cwd=self.dir)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_the_program_sees_its_own_path_and_modules(self):
+        for more in ("", ":" + self.dir):
+            env = self.environment(PYTHONPATH=STARTUP + more)
+            alone = self.environment(startup=False, fake=False, **({"PYTHONPATH": self.dir} if more else {}))
+            mine = eval(self.run_python(SHOW, env=env))
+            theirs = eval(self.run_python(SHOW, env=alone))
+            mine["modules"] = [m for m in mine["modules"] if m != "sitecustomize"]
+            theirs["modules"] = [m for m in theirs["modules"] if m != "sitecustomize"]
+            self.assertEqual(mine, theirs)
+
+    def test_flags_that_leave_site_or_the_environment_out(self):
+        for flags in (["-I"], ["-E"], ["-S"], ["-s"], ["-B", "-O"]):
+            out = self.run_python("import sys; print(any(type(f).__name__ == 'HeadraceFinder' for f in sys.meta_path))", *flags)
+            self.assertEqual(out.strip(), str(flags in (["-s"], ["-B", "-O"])), flags)
+
+    def test_the_hidden_module_runs_and_is_the_one_that_is_imported(self):
+        folder = self.site("import sys; FOLDER = __file__; sys.hidden = getattr(sys, 'hidden', 0) + 1\n")
+        env = self.environment(PYTHONPATH=f"{STARTUP}:{folder}")
+        out = self.run_python("import sitecustomize, sys; print(sitecustomize.FOLDER, sys.hidden)", env=env)
+        self.assertEqual(out.split(), [os.path.join(folder, "sitecustomize.py"), "1"])
+
+    def test_off_and_what_it_hides_runs_all_the_same(self):
+        folder = self.site("import sys; sys.hidden = 1\n")
+        env = self.environment(PYTHONPATH=f"{STARTUP}:{folder}", HEADRACE_PYTHON="off")
+        out = self.run_python("import sys; print(sys.hidden, [type(f).__name__ for f in sys.meta_path])", env=env)
+        self.assertTrue(out.startswith("1 "), out)
+        self.assertNotIn("Headrace", out)
+
+    def test_a_hidden_module_that_fails_says_what_it_would_have_said(self):
+        for text in ("raise ValueError('mine')", "import nothing_like_this", "raise ImportError('x', name='sitecustomize')",
+                     "syntax error"):
+            folder = self.site(text)
+            said = [self.run_all(PYTHON, "-c", "print(1)", env=self.environment(PYTHONPATH=path, fake=False))
+                    for path in (f"{STARTUP}:{folder}", folder)]
+            self.assertEqual(said[0], said[1], text)
+            os.remove(os.path.join(folder, "sitecustomize.py"))
+            os.rmdir(folder)
+
+    def test_whatever_python_a_job_starts(self):
+        folder = self.site("import sys; sys.hidden = 1\n")
+        for python in PYTHONS:
+            for program in ("import sys; print(sys.hidden)", "import json, subprocess, sys; print(sys.hidden)"):
+                env = self.environment(PYTHONPATH=f"{STARTUP}:{folder}")
+                self.assertEqual(self.run_all(python, "-c", program, env=env), (0, "1\n", ""), python)
+
+    def test_a_module_is_marked_in_whatever_python(self):
+        lib = self.torch()
+        program = ("import torch, torch.serialization as s, inspect; "
+                   "print(torch.save(1, 'p'), torch.save is s.save, s.LOADER, type(s.__loader__).__name__,"
+                   " type(s.__spec__.loader).__name__, torch.save.__doc__, inspect.signature(torch.save))")
+        for python in (p for p in PYTHONS if "2.7" not in p):
+            if os.path.exists(self.told_at):
+                os.remove(self.told_at)
+            said = [self.run_all(python, "-c", program, env=env) for env in
+                    (self.environment(PYTHONPATH=f"{STARTUP}:{lib}"), self.environment(PYTHONPATH=lib, fake=False))]
+            self.assertEqual(said[0], said[1], python)
+            self.assertEqual([(r["name"], r["kind"], r["args"]) for r in self.told().regions],
+                             [("torch.save", harness.CHECKPOINT, {"path": "p"})], python)
+
+    def test_without_the_library_nothing_is_marked_nor_imported(self):
+        lib = self.torch()
+        env = self.environment(PYTHONPATH=f"{STARTUP}:{lib}", fake=False)
+        out = self.run_python("""
+            import sys, torch
+            print(hasattr(torch.save, "__wrapped__"), "ctypes" in sys.modules, type(sys.meta_path[0]).__name__)
+        """, env=env)
+        self.assertEqual(out.split()[:2], ["False", "False"])
+        self.assertNotIn("Headrace", out)
+
+    def test_a_program_with_modules_that_are_called_like_ours(self):
+        lib = self.torch()
+        with open(os.path.join(self.dir, "lib/headrace.py"), "w", encoding="utf-8") as out:
+            out.write("print('mine')\n")
+        env = self.environment(PYTHONPATH=f"{STARTUP}:{lib}")
+        out = self.run_python("import torch; torch.save(1, 'p'); import headrace; print(headrace.__file__)", env=env)
+        self.assertEqual(out.split(), ["mine", os.path.join(lib, "headrace.py")])
+        self.assertEqual(len(self.told().regions), 1)
+
+    def test_the_package_is_there(self):
+        out = self.run_python("import headrace, sys; print(headrace.present, any('headrace' in p for p in sys.path))")
+        self.assertEqual(out.split(), ["True", "False"])
+
+    def test_other_finders_in_front_and_behind(self):
+        lib = self.torch()
+        program = """
+            import importlib.util, sys
+
+            class Other:
+                busy = False
+                def find_spec(self, name, path=None, target=None):
+                    if self.busy or not name.startswith("torch"):
+                        return None
+                    self.busy = True
+                    try:
+                        spec = importlib.util.find_spec(name)
+                    finally:
+                        self.busy = False
+                    seen.append(name)
+                    return spec
+
+            seen = []
+            sys.meta_path.insert(0, Other())
+            import torch
+            print(seen, torch.save(1, "p"), type(torch.serialization.__loader__).__name__)
+        """
+        out = self.run_python(program, env=self.environment(PYTHONPATH=f"{STARTUP}:{lib}"))
+        self.assertEqual(out, "['torch', 'torch.serialization'] p SourceFileLoader\n")
+        self.assertEqual(len(self.told().regions), 1)
+
+    def test_a_module_that_fails_and_one_that_is_not_there(self):
+        lib = self.torch()
+        with open(f"{lib}/torch/serialization.py", "w", encoding="utf-8") as out:
+            out.write("raise OSError('mine')\n")
+        program = """
+            for i in range(2):
+                try:
+                    import torch
+                except OSError as error:
+                    print(error)
+            try:
+                import keras.callbacks
+            except ImportError as error:
+                print(error.name)
+        """
+        out = self.run_python(program, env=self.environment(PYTHONPATH=f"{STARTUP}:{lib}"))
+        self.assertEqual(out.split(), ["mine", "mine", "keras"])
+
+    def test_a_module_that_is_reloaded_is_marked_once(self):
+        lib = self.torch()
+        program = "import importlib, torch.serialization as s; importlib.reload(s); s.save(1, 'p'); print(s.LOADER)"
+        env = self.environment(PYTHONPATH=f"{STARTUP}:{lib}")
+        self.assertIn("SourceFileLoader", self.run_python(program, env=env))
+        self.assertEqual(len(self.told().regions), 1)
+
+    def test_two_of_them_on_the_path(self):
+        other = os.path.join(self.dir, "other")
+        os.makedirs(other)
+        os.symlink(os.path.join(STARTUP, "sitecustomize.py"), os.path.join(other, "sitecustomize.py"))
+        lib = self.torch()
+        env = self.environment(PYTHONPATH=f"{STARTUP}:{other}:{STARTUP}:{lib}")
+        program = "import sys, torch; torch.save(1, 'p'); print([p for p in sys.path if 'lib' not in p][1:])"
+        out = self.run_python(program, env=env)
+        self.assertEqual(out.strip(), "[]")
+        self.assertEqual(len(self.told().regions), 1)
+
+    def test_what_it_costs_a_program_that_does_nothing(self):
+        # The least of 40 runs each, in turns; it is compiled each time.
+        took = {True: [], False: []}
+        for _ in range(40):
+            for startup in took:
+                env = self.environment(startup=startup, PYTHONHASHSEED="0")
+                begin = time.monotonic()
+                subprocess.run([PYTHON, "-c", "pass"], env=env, check=True)
+                took[startup].append(time.monotonic() - begin)
+        added = min(took[True]) - min(took[False])
+        print(f"python3 -c pass: {1e3 * min(took[False]):.2f} ms, {1e3 * added:+.2f} ms "
+              f"(medians {1e3 * (statistics.median(took[True]) - statistics.median(took[False])):+.2f})")
+        self.assertLess(added, 0.003)
+
+
+if __name__ == "__main__":
+    harness.main()
