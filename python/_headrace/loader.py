@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.utils.data: waiting for a batch, and making one."""
+
+import functools
+import weakref
+
+from . import api, steps
+
+DOMAIN = "torch"
+# Where a worker process finds the loader's number: what multiprocessing hands to children, however they are started.
+CONFIG = "headrace_loader"
+
+WAIT = api.name("DataLoader.__next__", DOMAIN, None, api.INPUT_WAIT)
+START = api.name("DataLoader.__iter__", DOMAIN, None, api.RANGE)
+FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
+
+_loaders = {}  # id of a DataLoader: its Loader; not an attribute, which would be pickled with it
+_count = 0
+_opening = None  # number of the loader whose iterator is being made
+
+
+class Loader(steps.Loader):
+    """A DataLoader's."""
+
+    __slots__ = ("ref",)
+
+    def length(self):
+        """Asked only of torch's own samplers, which ask their dataset for its length anyway at each iter()."""
+        try:
+            from torch.utils.data import sampler
+
+            batches = self.ref()._index_sampler
+            plain = (sampler.SequentialSampler, sampler.RandomSampler)
+            return len(batches) if type(batches) is sampler.BatchSampler and type(batches.sampler) in plain else None
+        except Exception:
+            return None
+
+
+def _forget(key):
+    return lambda _ref: _loaders.pop(key, None)
+
+
+def known(loader):
+    """What is known of a DataLoader; numbered by the order in which they were made."""
+    global _count
+    key = id(loader)
+    entry = _loaders.get(key)
+    if entry is None:
+        entry = _loaders[key] = Loader(_count)
+        _count += 1
+        entry.ref = weakref.ref(loader, _forget(key))
+    return entry
+
+
+def follow(iterator, loader):
+    """A new pass of iterator; whatever it was before is over."""
+    before = iterator.__dict__.get("_headrace")
+    if before is not None:
+        before.ref = None
+        steps.over(before)
+    one = steps.Pass(loader, getattr(iterator, "_num_workers", 0))
+    one.ref = weakref.ref(iterator, one.freed)
+    iterator._headrace = one
+    return one
+
+
+def mark_loader(module):
+    base = module._BaseDataLoaderIter
+    _mark_dataloader(module.DataLoader, base)
+    for name in ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"):
+        _mark_opening(getattr(module, name))
+    base.__next__ = _marked_next(base.__next__)
+
+
+def _mark_dataloader(cls, base):
+    init, iterate = cls.__init__, cls.__iter__
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        known(self)
+
+    @functools.wraps(iterate)
+    def __iter__(self):
+        api.begin(START)
+        try:
+            iterator = iterate(self)
+        finally:
+            api.end(None)
+        if isinstance(iterator, base):
+            follow(iterator, known(self))
+        return iterator
+
+    cls.__init__, cls.__iter__ = __init__, __iter__
+
+
+def _config():
+    """What children of this process will find, or a dict of nobody's."""
+    from multiprocessing import process
+
+    return getattr(process.current_process(), "_config", {})
+
+
+def _mark_opening(cls):
+    """While an iterator is made, the loader's number is there for its workers, and for the fetcher of one without workers."""
+    init = cls.__init__
+
+    @functools.wraps(init)
+    def __init__(self, loader, *args, **kwargs):
+        global _opening
+        entry = known(loader)
+        config, before = _config(), _opening
+        inherited = config.get(CONFIG)
+        _opening = config[CONFIG] = entry.number
+        try:
+            init(self, loader, *args, **kwargs)
+        finally:
+            _opening = before
+            if inherited is None:
+                config.pop(CONFIG, None)
+            else:
+                config[CONFIG] = inherited
+        self._headrace_loader = entry
+
+    cls.__init__ = __init__
+
+
+def _marked_next(real):
+    begin, end, wait = api.begin, api.end, WAIT
+
+    @functools.wraps(real)
+    def __next__(self):
+        try:
+            one = self._headrace
+        except AttributeError:  # made by somebody else than DataLoader.__iter__
+            one = follow(self, getattr(self, "_headrace_loader", None) or steps.Loader(None))
+        if steps.last is not one:
+            steps.turn(one)
+        if one.leads:
+            steps.begin(one)
+        batch = one.batch
+        begin(wait)
+        try:
+            data = real(self)
+        except BaseException as error:
+            end(b'%b%d,"end":true}' % (one.head, batch))
+            steps.over(one, isinstance(error, StopIteration))
+            raise
+        end(b"%b%d}" % (one.head, batch))
+        one.batch = batch + 1
+        if one.late:
+            steps.came(one)
+        return data
+
+    return __next__
+
+
+def mark_fetch(module):
+    init = module._BaseDatasetFetcher.__init__
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        self._headrace_args = _fetch_args()
+
+    module._BaseDatasetFetcher.__init__ = __init__
+    module._BaseDatasetFetcher._headrace_args = None
+    for cls in (module._MapDatasetFetcher, module._IterableDatasetFetcher):
+        cls.fetch = _marked_fetch(cls.fetch)
+
+
+def _fetch_args():
+    from torch.utils.data import get_worker_info
+
+    info = get_worker_info()
+    number = _opening if info is None else _config().get(CONFIG)
+    return ('{"loader":%s,"worker":%d}' % ("null" if number is None else number, -1 if info is None else info.id)).encode()
+
+
+def _marked_fetch(real):
+    begin, end, name = api.begin, api.end, FETCH
+
+    @functools.wraps(real)
+    def fetch(self, possibly_batched_index):
+        begin(name)
+        try:
+            return real(self, possibly_batched_index)
+        finally:
+            end(self._headrace_args)
+
+    return fetch
