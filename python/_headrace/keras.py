@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras (of TensorFlow, too): epochs and steps of fit(), what is saved and loaded; tf.train.Checkpoint.
+
+fit() tells a CallbackList what it begins and ends. How long it waits for data is not told: with TensorFlow, taking a batch is a
+part of the compiled step.
+"""
+
+import functools
+
+from . import api, steps
+from .wrap import argument, wrap
+
+DOMAIN = "keras"
+
+
+def mark_callbacks(module):
+    cls = vars(module).get("CallbackList")
+    if not isinstance(cls, type) or "_headrace" in vars(cls):
+        return
+    cls._headrace = True
+    for name, tell in (
+        ("on_epoch_begin", lambda args: _epoch(args)),
+        ("on_train_batch_begin", lambda args: _step()),
+        ("on_test_begin", lambda args: _step_end()),
+        ("on_epoch_end", lambda args: _end()),
+        ("on_train_end", lambda args: _end()),
+    ):
+        if callable(vars(cls).get(name)):
+            setattr(cls, name, _told(vars(cls)[name], tell))
+
+
+def _told(real, tell):
+    @functools.wraps(real)
+    def wrapper(self, *args, **kwargs):
+        tell(args)
+        return real(self, *args, **kwargs)
+
+    return wrapper
+
+
+def _epoch(args):
+    if not steps.own_epochs:
+        api.epoch(int(args[0]) if args and isinstance(args[0], int) else steps.epoch_number)
+        steps.epoch_number += 1
+
+
+def _step():
+    if not steps.own_steps:
+        api.step(steps.step_number)
+        steps.step_number += 1
+
+
+def _step_end():
+    if not steps.own_steps:
+        api.step(api.NONE)
+
+
+def _end():
+    _step_end()
+    if not steps.own_epochs:
+        api.epoch(api.NONE)
+
+
+def mark_saving(module):
+    for name in ("save_model", "save_weights"):
+        wrap(module, name, api.CHECKPOINT, "keras." + name, DOMAIN, argument(1, "filepath"))
+    wrap(module, "load_model", api.RESTORE, "keras.load_model", DOMAIN, argument(0, "filepath"))
+    wrap(module, "load_weights", api.RESTORE, "keras.load_weights", DOMAIN, argument(1, "filepath"))
+
+
+def mark_tensorflow(module):
+    cls = module.Checkpoint
+    for name, kind in (("save", api.CHECKPOINT), ("write", api.CHECKPOINT), ("restore", api.RESTORE), ("read", api.RESTORE)):
+        wrap(cls, name, kind, "tf.train.Checkpoint." + name, "tensorflow", argument(1, "file_prefix", "save_path"))

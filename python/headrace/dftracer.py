@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names that users of dftracer know, so that a program changes its import and nothing else.
+
+    from headrace.dftracer import dftracer, dft_fn, ai      # was: from dftracer.python import dftracer, dft_fn, ai
+
+    log = dftracer.initialize_log(logfile=None, data_dir=None, process_id=-1)     # does nothing; headrace knows
+    for epoch in ai.pipeline.epoch.iter(range(epochs)):
+        for batch in ai.dataloader.fetch.iter(loader):
+            with ai.compute.forward:
+                ...
+    log.finalize()
+
+A region's category is dftracer's `cat`, its args are what update() and the decorated functions' arguments said. Different from
+dftracer: an event runs from `with`, start() or reset(), not from when its object was made; metadata are marks.
+"""
+
+import functools
+import inspect
+import json
+import sys
+from _thread import get_ident
+from enum import Enum
+
+import headrace
+from _headrace import api, steps
+from _headrace.wrap import leave, outer
+
+__all__ = ["ai", "checkpoint", "comm", "compute", "data", "dataloader", "device", "dft_fn", "dftracer", "pipeline"]
+
+DOMAIN = "dftracer"
+KNOWN = ("epoch", "step", "image_idx", "image_size")
+# What is more than a range. A loader's wait is told by torch's own marks where there are any.
+KINDS = {("checkpoint", "capture"): api.CHECKPOINT, ("checkpoint", "restart"): api.RESTORE}
+
+
+class TagType(Enum):
+    KEY = 0
+    VALUE = 1
+    IGNORE = 2
+
+
+class TagDType(Enum):
+    INT = 0
+    FLOAT = 1
+    STRING = 2
+
+
+class TagValue:
+    """A value and how dftracer is to see it; headrace sees the value."""
+
+    def __init__(self, value, dtype=TagDType.STRING, tag_type=TagType.KEY):
+        convert = {TagDType.INT: int, TagDType.FLOAT: float}.get(dtype, str)
+        self._value = convert(value)
+        self._tag_type = tag_type
+
+    def value(self):
+        return (self._tag_type.value, self._value)
+
+
+class dftracer:
+    """The process's log: headrace keeps it."""
+
+    _instance = None
+
+    @classmethod
+    def get_instance(cls):
+        if cls._instance is None:
+            cls._instance = cls()
+        return cls._instance
+
+    @staticmethod
+    def initialize_log(logfile=None, data_dir=None, process_id=-1):
+        return dftracer.get_instance()
+
+    def get_time(self):
+        import time
+
+        return time.time_ns() // 1000
+
+    def log_event(self, name, cat, start_time, duration, int_args=None, float_args=None, string_args=None, **_):
+        """An event that has been: headrace takes the moment, and the duration as an arg."""
+        args = {"start_time": start_time, "duration": duration}
+        for more in (int_args, float_args, string_args):
+            for key, value in (more or {}).items():
+                args[key] = value[1] if isinstance(value, tuple) else value
+        headrace.mark(name, args, DOMAIN, cat)
+
+    def log_metadata_event(self, key, value):
+        headrace.mark(key, {"value": value}, DOMAIN, "metadata")
+
+    def enter_event(self):
+        pass
+
+    def exit_event(self):
+        pass
+
+    def finalize(self):
+        pass
+
+
+def _plain(value):
+    return value._value if isinstance(value, TagValue) else value
+
+
+class dft_fn:
+    """Functions, blocks and loops as regions of one category."""
+
+    def __init__(self, cat, name=None, epoch=None, step=None, image_idx=None, image_size=None, enable=True):
+        self._cat = str(cat)
+        self._name = name or sys._getframe(1).f_code.co_name
+        self._enable = enable
+        self._args = {}
+        self._open = []  # (thread, span), the last one begun at the end
+        self._kind = KINDS.get((self._cat, self._name), api.RANGE)
+        self.update(epoch, step, image_idx, image_size)
+
+    def _on(self):
+        return self._enable and api.present
+
+    def _json(self, args=None):
+        args = self._args if args is None else args
+        try:
+            return json.dumps(args, default=str).encode("utf-8", "replace") if args else None
+        except Exception:
+            return None
+
+    def _ref(self, name=None, kind=None):
+        return api.name(name or self._name, DOMAIN, self._cat, self._kind if kind is None else kind)
+
+    def __enter__(self):
+        if self._on():
+            counts = self._kind != api.RANGE and outer(self._kind)
+            self._open.append((get_ident(), api.start(self._ref(kind=None if counts else api.RANGE)), counts))
+        return self
+
+    def __exit__(self, *_):
+        self.flush()
+
+    def update(self, epoch=None, step=None, image_idx=None, image_size=None, args=None):
+        for name, value in zip(KNOWN, (epoch, step, image_idx, image_size)):
+            if value is not None:
+                self._args[name] = _plain(value)
+        for name, value in (args or {}).items():
+            self._args[name] = _plain(value)
+        return self
+
+    def flush(self):
+        """The event that was begun last ends, of this thread if it began one."""
+        thread = get_ident()
+        for i in range(len(self._open) - 1, -1, -1):
+            if self._open[i][0] == thread:
+                break
+        else:
+            i = len(self._open) - 1
+        if i >= 0:
+            _, span, counts = self._open.pop(i)
+            if counts:
+                leave(self._kind)
+            api.finish(span, self._json())
+        return self
+
+    def reset(self):
+        return self.__enter__()
+
+    def log_metadata(self, key, value):
+        if self._on():
+            dftracer.get_instance().log_metadata_event(key, value)
+
+    # ---- functions ----
+
+    def log(self, func=None, name=None):
+        def decorator(function):
+            return self._decorated(function, name) if self._on() else function
+
+        return decorator(func) if callable(func) else decorator
+
+    log_init = log
+
+    def log_static(self, func=None, name=None):
+        def decorator(function):
+            function = function.__func__ if isinstance(function, staticmethod) else function
+            return self._decorated(function, name) if self._on() else function
+
+        return decorator(func) if func is not None else decorator
+
+    def _decorated(self, function, name):
+        if not inspect.isfunction(function) or inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            return headrace.region(name or function.__qualname__, DOMAIN, self._cat, self._kind)(function)
+        ref = self._ref(name or function.__qualname__)
+        names = list(inspect.signature(function).parameters)
+        wanted = [known for known in KNOWN if known in names]
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            api.begin(ref)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                api.end(self._json(self._said(names, wanted, args, kwargs)))
+
+        return wrapper
+
+    def _said(self, names, wanted, args, kwargs):
+        """What is known of a call: the object's epoch and step if it has any, and arguments of these names."""
+        said = dict(self._args)
+        try:
+            if args and names[0] == "self":
+                for known in KNOWN:
+                    value = getattr(args[0], known, None)
+                    if isinstance(value, (int, float, str)):
+                        said[known] = value
+            for known in wanted:
+                i = names.index(known)
+                value = kwargs.get(known, args[i] if i < len(args) else None)
+                if value is not None:
+                    said[known] = value
+        except Exception:
+            pass
+        return said
+
+    # ---- loops ----
+
+    def iter(self, func, name="loop", iter_name="step"):
+        return self._loop(func, self._ref(f"{name}.iter"), self._ref(f"{name}.yield"), iter_name)
+
+    def _loop(self, iterable, waiting, body, counter, tell=None):
+        """Each item's way here, and what the loop does with it."""
+        if not self._on():
+            yield from iterable
+            return
+        count, span = 0, 0
+        items = iter(iterable)
+        try:
+            while True:
+                count += 1
+                args = self._json(dict(self._args, **{counter: count}))
+                span = api.start(waiting) if waiting else 0
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+                finally:
+                    api.finish(span, args)
+                    span = 0
+                if tell:
+                    tell(item, count)
+                span = api.start(body) if body else 0
+                yield item
+                api.finish(span, args)
+                span = 0
+        finally:
+            if span:
+                api.finish(span, None)
+            if tell:
+                tell(None, None)
+
+
+class Traced(dft_fn):
+    """What `ai` is made of: a region that is a decorator, a context manager, a loop, and a folder of others."""
+
+    def __init__(self, cat, name=None, enable=True, **said):
+        super().__init__(cat, name or cat, enable=enable, **said)
+        self._children = {}
+
+    def add(self, attribute, child):
+        self._children[attribute] = child
+        setattr(self, attribute, child)
+        return child
+
+    def __call__(self, fn=None, *, enable=None, epoch=None, step=None, image_idx=None, image_size=None, args=None):
+        if fn is None:
+            enable = self._enable if enable is None else enable
+            made = Traced(self._cat, self._name, enable, epoch=epoch, step=step, image_idx=image_idx, image_size=image_size)
+            return made.update(args=args)
+        self.update(epoch, step, image_idx, image_size, args)
+        if not (api.present and (self._enable if enable is None else enable)):
+            return fn
+        if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
+            return headrace.region(self._name, DOMAIN, self._cat, self._kind)(fn)
+
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            with self:
+                return fn(*args, **kwargs)
+
+        return wrapper
+
+    def start(self, metadata=False):
+        if metadata:
+            self.log_metadata(f"{self._name}.start", str(dftracer.get_instance().get_time()))
+        else:
+            self.__enter__()
+
+    def stop(self, metadata=False):
+        if metadata:
+            self.log_metadata(f"{self._name}.end", str(dftracer.get_instance().get_time()))
+        else:
+            self.__exit__()
+
+    def update(self, epoch=None, step=None, image_idx=None, image_size=None, args=None):
+        super().update(epoch, step, image_idx, image_size, args)
+        for child in getattr(self, "_children", {}).values():
+            child.update(epoch, step, image_idx, image_size, args)
+        return self
+
+    def enable(self):
+        self._enable = True
+        for child in self._children.values():
+            child.enable()
+
+    def disable(self):
+        self._enable = False
+        for child in self._children.values():
+            child.disable()
+
+    @property
+    def cat(self):
+        return self._cat
+
+    @property
+    def name(self):
+        return self._name
+
+    def get_time(self):
+        return dftracer.get_instance().get_time()
+
+    def derive(self, name):
+        child = self._children.get(name)
+        if child is None:
+            child = self._children[name] = Traced(self._cat, f"{self._name}.{name}", self._enable)
+            child._args = dict(self._args)
+        return child
+
+    def init(self, fn=None, **said):
+        return self.derive("init")(fn, **said)
+
+    def iter(self, iterator, *, include_block=True, include_iter=True, iter_name=None, block_name=None):
+        waiting = self._ref(iter_name or f"{self._name}.iter", self._wait_kind()) if include_iter else None
+        body = self._ref(block_name or f"{self._name}.block", api.RANGE) if include_block else None
+        epochs = self._cat == "pipeline" and self._name == "epoch"
+        return self._loop(iterator, waiting, body, "count", _tell_epoch if epochs else None)
+
+    def _wait_kind(self):
+        waits = self._cat == "dataloader" and self._name == "fetch"
+        return api.INPUT_WAIT if waits and "_headrace.loader" not in sys.modules else api.RANGE
+
+
+def _tell_epoch(item, count):
+    """ai.pipeline.epoch.iter(range(n)): the program's epochs are these."""
+    steps.own_epochs = True
+    if count is None:
+        api.epoch(api.NONE)
+    else:
+        api.epoch(item if isinstance(item, int) else count - 1)
+
+
+def _folder(cat, *names, io=False):
+    folder = Traced(cat)
+    for name in names:
+        folder.add(name, Traced(cat, name if cat != "other" else f"other.{name}"))
+    if io:
+        inner = folder.add("io", Traced(cat, f"{cat}.io"))
+        for name in ("open", "read", "write", "close"):
+            inner.add(name, Traced(cat, f"{cat}.io.{name}"))
+    return folder
+
+
+ai = Traced("ai_root")
+compute = ai.add("compute", _folder("compute", "forward", "backward", "step"))
+data = ai.add("data", _folder("data", "preprocess", "item", io=True))
+dataloader = ai.add("dataloader", _folder("dataloader", "fetch"))
+comm = ai.add("comm", _folder("comm", "send", "receive", "barrier", "bcast", "reduce", "all_reduce", "gather", "all_gather",
+                              "scatter", "reduce_scatter", "all_to_all"))
+device = ai.add("device", _folder("device", "transfer"))
+checkpoint = ai.add("checkpoint", _folder("checkpoint", "capture", "restart", io=True))
+pipeline = ai.add("pipeline", _folder("pipeline", "epoch", "train", "evaluate", "test"))
+other = ai.add("other", _folder("other", "log", io=True))
