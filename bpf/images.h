@@ -19,14 +19,17 @@ static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 
 #include "faults.h"
 
-static inline void new_image(struct task_struct *task, const struct hr_image *image)
+/* how: BPF_NOEXIST where fork and exec may list the process at the same time, which know more of it. */
+static inline void new_image(struct task_struct *task, const struct hr_image *image, uint64_t how)
 {
 	uint32_t tgid = task->tgid;
 	struct hr_image value = *image;
+	long r;
 
 	value.born_ns = bpf_ktime_get_boot_ns();
 	value.id = __sync_fetch_and_add(&last_image, 1) + 1;
-	if (bpf_map_update_elem(&images, &tgid, &value, BPF_ANY))
+	r = bpf_map_update_elem(&images, &tgid, &value, how);
+	if (r && r != -EEXIST)
 		__sync_fetch_and_add(&unlisted, 1);
 }
 
@@ -59,8 +62,7 @@ static inline void join(struct task_struct *task, uint32_t flags)
 
 	if (!bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return;
-	if (!image_of(task))
-		new_image(task, &image);
+	new_image(task, &image, BPF_NOEXIST);
 	if (!(flags & HR_IMAGE_FORKED))
 		__sync_fetch_and_add(&unmarked, 1);
 }
@@ -99,7 +101,7 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
 		if (of_parent->covered && child->mm == parent->mm)
 			image.flags |= HR_IMAGE_BORROWED;
 	}
-	new_image(child, &image);
+	new_image(child, &image, BPF_ANY);
 	return 0;
 }
 
@@ -137,7 +139,7 @@ int BPF_PROG(process_execs, struct task_struct *task)
 		next.parent = image->id;
 		say_exit(task, image, true);
 	}
-	new_image(task, &next);
+	new_image(task, &next, BPF_ANY);
 	image = image_of(task);
 	mm = task->mm;
 	if (image && mm && !(image->flags & HR_IMAGE_QUIET))
@@ -177,7 +179,7 @@ int list_tasks(struct bpf_iter__task *it)
 	if (!image_of(task)) {
 		if (!image_of(task->real_parent) && !in_cgroup(task))
 			return 0;
-		new_image(task, &none);
+		new_image(task, &none, BPF_NOEXIST);
 	}
 	if (bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		__sync_fetch_and_add(&marked, 1);

@@ -30,6 +30,7 @@
 #define O_TMPFILE     020000000 /* without O_DIRECTORY */
 #define MAP_ANONYMOUS 0x20
 #define AT_FDCWD      (-100)
+#define EEXIST	      17
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

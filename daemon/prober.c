@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/prober.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void hr_prober_init(struct hr_prober *p)
@@ -56,6 +57,8 @@ int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root)
 		r = follow(p->probes, root);
 	else if (p->loading && p->n_roots < HR_PROBER_ROOTS)
 		p->roots[p->n_roots++] = *root;
+	else if (p->loading)
+		r = -ENOSPC;
 	pthread_mutex_unlock(&p->lock);
 	return r;
 }

@@ -201,7 +201,7 @@ struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char *
 void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
 /* `for_ms` 0: for good. */
 void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms);
-/* Writes down what an earlier service has to know: level, cgroup, end. */
+/* Writes down what a later service has to know: level, cgroup, end. */
 void sv__job_note(struct job *job);
 /* A signal has ended its script. */
 void sv__job_killed(struct job *job);

@@ -129,7 +129,7 @@ static int read_conf(const struct job *job, struct hr_private_config *ret)
 	return r;
 }
 
-/* What has become known of its end, and its level for good: whoever is killed meanwhile. */
+/* What has become known of its end, its cgroup, and its level for good: whoever is killed meanwhile. */
 void sv__job_note(struct job *job)
 {
 	struct hr_private_config config = {0};
