@@ -12,7 +12,7 @@
 -- worker: during which nothing was. By wait: its length
 -- column percent: of the length of all of these waits
 -- column waits: how many of these waits that was in
--- column ops, bytes: operations under way in these waits, and what they moved
+-- column ops, bytes: operations under way in these waits, once for each wait, and what they moved
 -- column op_s: mean duration of these operations, what lies outside of the waits included
 -- column bytes_per_s: what they moved in their time
 -- column ranks: whose waits
