@@ -34,6 +34,7 @@ struct hr_totals {
 struct hr_summary_loop { /* of training: 0 where nobody says */
 	uint64_t waits, wait_ns;
 	uint64_t steps, step_ns;
+	uint64_t from_ns, to_ns; /* boot time: the first of its waits, steps and epochs, the last */
 };
 
 struct hr_summary_who {	  /* a rank's own processes, or one of its workers */

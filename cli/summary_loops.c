@@ -5,6 +5,15 @@
 
 void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region)
 {
+	uint64_t end_ns = region->start_ns + region->dur_ns;
+
+	if (region->kind != HR_REGION_INPUT_WAIT && region->kind != HR_REGION_STEP &&
+	    region->kind != HR_REGION_EPOCH)
+		return;
+	if (loop->from_ns == 0 || region->start_ns < loop->from_ns)
+		loop->from_ns = region->start_ns;
+	if (end_ns > loop->to_ns)
+		loop->to_ns = end_ns;
 	if (region->open)
 		return;
 	if (region->kind == HR_REGION_INPUT_WAIT) {
@@ -18,7 +27,9 @@ void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region)
 
 static double share(const struct hr_summary_who *who)
 {
-	return who->life_ns ? (double)who->loop.wait_ns / (double)who->life_ns : 0;
+	const struct hr_summary_loop *l = &who->loop;
+
+	return l->to_ns > l->from_ns ? (double)l->wait_ns / (double)(l->to_ns - l->from_ns) : 0;
 }
 
 void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out)
@@ -44,7 +55,7 @@ void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out)
 	fputs("  waited    ", out);
 	if (n > 1)
 		fprintf(out, "%.1f to ", share(least) * 100);
-	fprintf(out, "%.1f %% of the time for data", share(most) * 100);
+	fprintf(out, "%.1f %% of the training loop for data", share(most) * 100);
 	if (n > 1)
 		fprintf(out, ", most of it rank %d", most->rank);
 	fprintf(out, " (%s%s)", hr_text_duration(all.wait_ns).s, n > 1 ? " in all" : "");

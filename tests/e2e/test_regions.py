@@ -102,7 +102,7 @@ class Waits(harness.Case):
                 self.assertAlmostEqual(sums["input_wait"], waited / ns, delta=0.1)
                 self.assertAlmostEqual(sums["steps_per_s"], steps / (ns / 1e9), delta=2)
         self.assertRegex(shown.stdout.decode(), r"\d+ % input wait, [\d.]+ steps/s", shown.stderr)
-        self.assertRegex(summary.decode(), r"waited    (6[5-9]|7[0-5])\.\d % of the time for data \(4\.[12]\d* s\); 60 steps of (99|1\d\d)(\.\d)? ms")
+        self.assertRegex(summary.decode(), r"waited    (6[5-9]|7[0-5])\.\d % of the training loop for data \(4\.[12]\d* s\); 60 steps of (99|1\d\d)(\.\d)? ms")
         recorded = harness.Traced(self.folder, self.store).sql("""SELECT count(*) AS n, sum(dur_ns) AS ns FROM regions
             WHERE kind = 'input_wait' AND rank = 0""")[0]
         self.assertEqual(int(recorded["n"]), steps)
