@@ -47,6 +47,11 @@ class Training(harness.Case):
         traced = self.headrace([harness.PYTHON, SCRIPT, *options], RANK="0", WORLD_SIZE="1", **env)
         return json.loads(traced.result.stdout), traced
 
+    def ask(self, traced, *words):
+        done = harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, *words], self.folder.environment())
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        return json.loads(done.stdout)
+
     def waits(self, traced):
         row = traced.sql("""SELECT count(*) AS n, sum(dur_ns) / 1e9 AS s FROM regions WHERE kind = 'input_wait' AND open = 0
             AND rank = 0 AND worker IS NULL""")[0]
@@ -56,9 +61,9 @@ class Training(harness.Case):
 class Waits(Training):
     def test_starved(self):
         """Slow storage and one worker: the wait is the loop's own, and the slow files are to blame."""
-        files = self.fast(8)
+        files = self.fast(40)  # of which a megabyte is read
         slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "10")
-        files += [os.path.join(slow, f"slow{i}") for i in range(72)]
+        files += [os.path.join(slow, f"slow{i}") for i in range(40)]
         said, traced = self.train("--workers", "1", "--compute", "5", "--files", *files)
         n, seconds = self.waits(traced)
         self.assertEqual(n, len(said["waits"]))
@@ -67,6 +72,11 @@ class Waits(Training):
         blamed = traced.sql("""SELECT e.mount, sum(e.dur_ns) / 1e9 AS s FROM events e JOIN regions r ON r.kind = 'fetch' AND e.proc = r.proc
             AND e.tid = r.tid AND e.start_ns BETWEEN r.start_ns AND r.start_ns + r.dur_ns GROUP BY ALL ORDER BY s DESC""")
         self.assertEqual(blamed[0]["mount"], slow)
+        self.assertEqual(self.ask(traced, "blame", "by=mount")[0]["what"], slow)
+        self.assertTrue(self.ask(traced, "blame")[0]["what"].startswith(slow + "/"))
+        row, = self.ask(traced, "input-wait")
+        self.assertAlmostEqual(float(row["wait_s"]) / sum(said["waits"]), 1, delta=0.05)
+        self.assertIn("another mount", row["advice"])
         self.assertGreater(float(blamed[0]["s"]), 0.9 * sum(float(row["s"]) for row in blamed))
 
     def test_not_starved(self):
@@ -126,8 +136,7 @@ class Checkpoints(Training):
         self.assertEqual([row["path"] for row in rows], [path for path, _ in said["saves"]])
         for row, (path, seconds) in zip(rows, said["saves"]):
             self.assertAlmostEqual(float(row["s"]) / seconds, 1, delta=0.02, msg=path)
-        table = json.loads(harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, "checkpoints"],
-                                       self.folder.environment()).stdout)
+        table = self.ask(traced, "checkpoints")
         self.assertEqual({row["mount"] for row in table}, set(folders))
         self.assertEqual({row["source"] for row in table}, {"regions"})
         for path, row in zip((path for path, _ in said["saves"]), table):
