@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package headrace: what a program says arrives, and nothing happens where nobody listens."""
 
+import os
+
 import harness
 from harness import CHECKPOINT, MARK, MODULES, NONE, RANGE, Case
 
@@ -153,6 +155,25 @@ class Api(Case):
                     continue
                 raise AssertionError("no exception")
         """)
+
+
+class Ctypes(Api):
+    """The same where the module of C is not there."""
+
+    def environment(self, **more):
+        for name in ("startup", "headrace", "_headrace"):
+            link = os.path.join(self.dir, "links", name)
+            os.makedirs(os.path.dirname(link), exist_ok=True)
+            if not os.path.islink(link):
+                os.symlink(os.path.join(MODULES, name), link)
+        env = super().environment(**more)
+        env["PYTHONPATH"] = env["PYTHONPATH"].replace(MODULES, os.path.join(self.dir, "links"))
+        return env
+
+    def test_which_is_used(self):
+        text = "from _headrace import api; print(type(api.begin).__name__)"
+        self.assertEqual(self.run_python(text), "CFunctionType\n")
+        self.assertEqual(self.run_python(text, env=super().environment()), "builtin_function_or_method\n")
 
 
 if __name__ == "__main__":
