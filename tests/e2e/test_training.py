@@ -126,6 +126,43 @@ class Launchers(Training):
         self.launch(harness.need_program("mpirun"), "--oversubscribe", "-n", "2", harness.PYTHON)
 
 
+class Spawned(Training):
+    """Ranks that only torch knows of, workers by spawn and forkserver, loaders alive side by side."""
+
+    FILES, BATCHES, EPOCHS = 16, 4, 2
+
+    def spawned(self, method):
+        script = os.path.join(harness.WORKLOADS, "train_spawned.py")
+        traced = self.headrace([harness.PYTHON, script, method, os.path.join(self.folder.log, "store"), *self.fast(self.FILES)],
+                               timeout=240)
+        per = """SELECT rank, json_extract(args, '$.loader')::INT AS loader, sum(count) AS n, count(DISTINCT proc) AS procs
+            FROM regions WHERE kind = '{}' GROUP BY ALL ORDER BY ALL"""
+        waits = {(int(r["rank"]), int(r["loader"])): int(r["n"]) for r in traced.sql(per.format("input_wait"))}
+        fetches = {(int(r["rank"]), int(r["loader"])): (int(r["n"]), int(r["procs"])) for r in traced.sql(per.format("fetch"))}
+        for rank in (0, 1):
+            for loader in (0, 2):
+                self.assertEqual(waits[rank, loader], self.EPOCHS * (self.BATCHES + 1))
+                self.assertEqual(fetches[rank, loader], (self.EPOCHS * self.BATCHES, 2))
+            self.assertEqual(waits[rank, 1], self.EPOCHS)
+        self.assertEqual(len(waits), 6)
+        steps = """SELECT rank, count(DISTINCT step) AS n, max(step) AS last FROM regions WHERE kind = 'step' GROUP BY rank ORDER BY rank"""
+        expected = self.EPOCHS * self.BATCHES
+        self.assertEqual([(int(r["rank"]), int(r["n"]), int(r["last"])) for r in traced.sql(steps)],
+                         [(0, expected, expected - 1), (1, expected, expected - 1)])
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE kind = 'epoch'"), 2 * self.EPOCHS)
+        # Each worker says of itself what headrace found out.
+        self.assertEqual(traced.value("""SELECT count(*) FROM (SELECT proc FROM regions WHERE kind = 'fetch' GROUP BY proc
+            HAVING count(DISTINCT json_extract(args, '$.worker')) <> 1)"""), 0)
+        # Of what was being fetched ahead when its loader was gone, no range is left but by a worker that was killed in it.
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1 AND kind <> 'fetch'"), 0)
+
+    def test_spawn(self):
+        self.spawned("spawn")
+
+    def test_forkserver(self):
+        self.spawned("forkserver")
+
+
 class Checkpoints(Training):
     def test_two_mounts(self):
         """The table of checkpoints is the script's own clock."""
