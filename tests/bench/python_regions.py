@@ -8,8 +8,8 @@ MODULES is the folder of `headrace` and `_headrace` (BUILD/python), LIBRARY what
 (BUILD/tests/python/libpython_fake.so), shows Python's part alone; libheadrace.so under `headrace run` is the whole. Each is
 the least of many rounds, less the same loop without.
 
-A step is a loader's batch (without workers: with a fetch) and an optimizer's step, of classes that do nothing else: only what is
-added to them is measured, and no torch is needed.
+A step is a loader's batch and an optimizer's step, of classes that do nothing else: only what is added to them is measured, and no
+torch is needed. With workers the fetch is theirs.
 """
 
 import os
@@ -38,15 +38,15 @@ def loaders():
 
     class _BaseDataLoaderIter:
         def __init__(self, loader):
-            self._num_workers = 0
+            self._num_workers = loader.num_workers
             self._fetcher = _MapDatasetFetcher()
 
         def __next__(self):
-            return self._fetcher.fetch(1)
+            return 1 if self._num_workers else self._fetcher.fetch(1)
 
     class DataLoader:
-        def __init__(self):
-            pass
+        def __init__(self, num_workers):
+            self.num_workers = num_workers
 
         def __iter__(self):
             return _SingleProcessDataLoaderIter(self)
@@ -61,18 +61,17 @@ def loaders():
     return types.SimpleNamespace(**locals())
 
 
-def step_of(module):
+def step_of(module, workers):
     class SGD(module.Optimizer):
         def step(self):
             pass
 
-    iterator = iter(module.DataLoader())
-    return {"iterator": iterator, "optimizer": SGD()}
+    return {"iterator": iter(module.DataLoader(workers)), "optimizer": SGD()}
 
 
 def measured():
     import headrace
-    from _headrace import api, loader, optimizer
+    from _headrace import api, loader, optimizer, steps
 
     sys.modules.setdefault("torch", types.ModuleType("torch"))
     for name in ("torch.utils", "torch.utils.data"):
@@ -97,14 +96,15 @@ def measured():
     loader.mark_loader(marked)
     loader.mark_fetch(marked)
     optimizer.mark_optimizer(marked)
-    plain, marked = step_of(plain), step_of(marked)
-    for what, statement in (
-        ("a step, of which", "next(iterator); optimizer.step()"),
-        ("    a batch, with its fetch", "next(iterator)"),
-        ("    an optimizer's step", "optimizer.step()"),
-    ):
-        added = least(statement, "pass", marked) - least(statement, "pass", plain)
-        print(f"{added:7.0f} ns  {what}")
+    for workers in (2, 0):
+        a, b = step_of(plain, workers), step_of(marked, workers)
+        for what, statement in (
+            (f"a step, {workers} workers, of which", "next(iterator); optimizer.step()"),
+            ("    a batch", "next(iterator)"),
+            ("    an optimizer's step", "optimizer.step()"),
+        ):
+            print(f"{least(statement, 'pass', b) - least(statement, 'pass', a):7.0f} ns  {what}")
+        steps.over(b["iterator"]._headrace)
 
 
 def main():

@@ -115,7 +115,7 @@ class Manual(harness.Case):
         self.assertLessEqual({"HEADRACE_TLS_CERT", "HEADRACE_TLS_KEY", "HEADRACE_TLS_CA", "HEADRACE_SPOOL", "HEADRACE_SPOOL_SIZE",
                               "HEADRACE_MUNGE_SOCKET", "HEADRACE_DUCKDB"}, named)
         for name in named:
-            self.assertRegex(environment, rf"fB.*{name}[,\\\\].*\n")
+            self.assertRegex(environment, rf"fB.*{name}[,=\\\\].*\n")
 
     def test_headraced(self):
         def headraced(*words):
@@ -210,7 +210,8 @@ class Install(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         for path in ("share/man/man1/headrace.1", "share/man/man8/headraced.8", "share/bash-completion/completions/headrace",
                      "share/zsh/site-functions/_headrace", "share/fish/vendor_completions.d/headrace.fish",
-                     "libexec/headrace/install-duckdb", "share/doc/headrace/docs/sql.md"):
+                     "libexec/headrace/install-duckdb", "libexec/headrace/python/startup/sitecustomize.py",
+                     "libexec/headrace/python/_headrace_fast.abi3.so", "share/doc/headrace/docs/sql.md"):
             self.assertTrue(os.path.exists(os.path.join(first, path)), path)
         os.rename(first, moved)
         done = subprocess.run([os.path.join(moved, "bin/headrace"), "run", "-o", self.store, "--", "touch",

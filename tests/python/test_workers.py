@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""DataLoaders with worker processes, however they are started, and loops that are left."""
+
+import os
+
+import harness
+from harness import FETCH, INPUT_WAIT
+from loops import Loops
+
+
+def setUpModule():
+    harness.need("torch")
+
+
+class Workers(Loops):
+    def workers(self, method):
+        told, _ = self.program(f"""
+first = DataLoader(Data(8), 4, num_workers=2, multiprocessing_context="{method}")
+second = DataLoader(Data(6), 2, num_workers=2, multiprocessing_context="{method}")
+for a, b in zip(first, second):
+    train(a)
+""")
+        main = self.main_pid(told)
+        self.assertEqual(self.waits(told, 0), [0, 1, "end"])
+        self.assertEqual(self.waits(told, 1), [0, 1])
+        self.assertEqual(self.fetches(told, 0, main), {0: 1, 1: 1})
+        # It was left in the middle: its workers may have been ahead, or not.
+        ahead = self.fetches(told, 1, main)
+        self.assertTrue(ahead[0] in (1, 2) and ahead[1] == 1, ahead)
+        self.assertEqual([n for n in told.numbers("step") if n is not None], [0, 1])
+        self.assertEqual(len({f["pid"] for f in told.of(FETCH)}), 4)
+
+    def test_fork(self):
+        self.workers("fork")
+
+    def test_spawn(self):
+        self.workers("spawn")
+
+    def test_forkserver(self):
+        self.workers("forkserver")
+
+    def test_persistent_workers_and_validation(self):
+        told, _ = self.program("""
+train_loader = DataLoader(Data(8), 2, shuffle=True, num_workers=2, persistent_workers=True)
+look = DataLoader(Data(4), 2, num_workers=1, persistent_workers=True)
+for epoch in range(3):
+    for batch in train_loader:
+        train(batch)
+    with torch.no_grad():
+        for batch in look:
+            model(batch)
+""")
+        main = self.main_pid(told)
+        self.assertEqual(self.waits(told, 0), [0, 1, 2, 3, "end"] * 3)
+        self.assertEqual(self.waits(told, 1), [0, 1, "end"] * 3)
+        self.assertEqual(self.fetches(told, 0, main), {0: 6, 1: 6})
+        self.assertEqual(self.fetches(told, 1, main), {0: 6})
+        self.assertEqual(len({f["pid"] for f in told.of(FETCH)}), 3)
+        self.assertEqual([n for n in told.numbers("step") if n is not None], list(range(12)))
+        self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None])
+
+    def test_exceptions_of_the_loop_and_of_the_data(self):
+        for workers in (0, 2):
+            if os.path.exists(self.told_at):
+                os.remove(self.told_at)
+            told, out = self.program(f"""
+loader = DataLoader(Data(8, bad=5), 2, num_workers={workers})
+for _ in range(2):
+    try:
+        for batch in loader:
+            train(batch)
+    except KeyError as error:
+        print(type(error).__name__)
+    gc.collect()  # torch leaves a cycle, which a worker must not be the one to collect
+good = DataLoader(Data(8), 2, num_workers={workers})
+try:
+    for i, batch in enumerate(good):
+        train(batch)
+        if i == 1:
+            raise ValueError("mine")
+except ValueError as error:
+    print(error)
+gc.collect()
+for batch in good:
+    train(batch)
+""")
+            self.assertEqual(out.split(), ["KeyError", "KeyError", "mine"])
+            self.assertEqual(self.waits(told, 0), [0, 1, "end", 0, 1, "end"])
+            self.assertEqual(self.waits(told, 1), [0, 1, 0, 1, 2, 3, "end"])
+            self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None, 3, None])
+            # The asks that ended in an exception began step 2, and 4; the next pass's first is the same.
+            steps = [n for n in told.numbers("step") if n is not None]
+            self.assertEqual(steps, [0, 1, 2, 2, 3, 4, 4, 5, 6, 7, 8, 9])
+
+    def test_a_break_half_way_and_a_generator_that_is_left(self):
+        told, _ = self.program("""
+loader = DataLoader(Data(8), 2, num_workers=2)
+for batch in loader:
+    train(batch)
+    break
+def batches():
+    yield from loader
+left = batches()
+train(next(left))
+train(next(left))
+del left
+for batch in loader:
+    train(batch)
+""")
+        self.assertEqual(self.waits(told, 0), [0, 0, 1, 0, 1, 2, 3, "end"])
+        self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None])
+        self.assertEqual([n for n in told.numbers("step") if n is not None], list(range(7)))
+
+    def test_streams(self):
+        told, _ = self.program("""
+for workers in (0, 2):
+    loader = DataLoader(Stream(6), 2, num_workers=workers)
+    for batch in loader:
+        train(batch)
+""")
+        main = self.main_pid(told)
+        self.assertEqual(self.waits(told, 0), [0, 1, 2, "end"])
+        self.assertEqual(self.waits(told, 1), [0, 1, 2, 3, 4, 5, "end"])
+        self.assertEqual(self.fetches(told, 0, main), {-1: 4})  # the last finds that there is no more
+        self.assertEqual(self.fetches(told, 1, main), {0: 4, 1: 4})
+
+
+if __name__ == "__main__":
+    harness.main()
