@@ -233,7 +233,7 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	for (unsigned i = 0; i < GUESTS_MOST; i++)
 		a->guests[i].fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
-	hr_ringpool_init(&a->pool);
+	hr_ringpool_init(&a->pool, hr_ns_ticks(&a->line, HR_SHORT_NS));
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
 	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us

@@ -58,6 +58,13 @@ static void take_probes(struct hr_drain *d, struct hr_probes *probes)
 		follow(d, s);
 }
 
+/* What shims read in the heads of maps, where there is a new one. */
+static void welcome(struct hr_drain *d, struct hr_session *s)
+{
+	hr_session_set_level(s, d->level);
+	hr_session_set_short(s, hr_ns_ticks(&d->c.clock->line, HR_SHORT_NS));
+}
+
 static void serve(struct hr_drain *d, struct message *m)
 {
 	struct hr_session *s;
@@ -66,7 +73,7 @@ static void serve(struct hr_drain *d, struct message *m)
 	case NEW_SESSION:
 		m->session->next = d->sessions;
 		d->sessions = m->session;
-		hr_session_set_level(m->session, d->level);
+		welcome(d, m->session);
 		if (d->feed)
 			follow(d, m->session);
 		break;
@@ -75,7 +82,7 @@ static void serve(struct hr_drain *d, struct message *m)
 		if (!s || hr_session_add_map(s, &m->map))
 			hr_map_close(&m->map);
 		else
-			hr_session_set_level(s, d->level);
+			welcome(d, s);
 		break;
 	case ENDED:
 		s = session_of(d, m->proc);

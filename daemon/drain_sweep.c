@@ -175,25 +175,34 @@ static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t
 
 /* ---- the end of a session ---------------------------------------------------------------------------- */
 
-static void leave_regions(struct hr_drain *d, const struct hr_session *s, uint32_t ring, bool spans,
-			  uint64_t ticks)
+static void leave_regions(struct hr_drain *d, const struct hr_session *s, uint32_t ring,
+			  enum hr_left_regions what, uint64_t ticks)
 {
-	struct hr_region_cell cells[HR_REGION_SPANS];
-	uint32_t n = spans ? hr_session_spans(s, cells) : hr_ring_regions(&s->rings[ring], cells);
+	union {
+		struct hr_region_cell open[HR_REGION_SPANS];
+		struct hr_region_short sums[HR_REGION_SHORTS];
+	} cells;
 	struct hr_entry_left_regions *in;
+	uint32_t n;
 
-	in = n ? hr__drain_begin(d, sizeof(*in) + n * sizeof(cells[0])) : NULL;
+	if (what == HR_LEFT_RANGES)
+		n = hr_ring_regions(&s->rings[ring], cells.open);
+	else if (what == HR_LEFT_SPANS)
+		n = hr_session_spans(s, cells.open);
+	else
+		n = hr_ring_shorts(&s->rings[ring], cells.sums);
+	in = n ? hr__drain_begin(d, sizeof(*in) + n * sizeof(in->cells[0])) : NULL;
 	if (!in)
 		return;
 	in->proc = s->proc;
 	in->now_ticks = ticks;
 	in->map = (uint16_t)(ring / HR_MAP_RINGS);
 	in->ring = (uint16_t)(ring % HR_MAP_RINGS);
-	in->spans = spans;
+	in->what = what;
 	in->n = n;
 	in->spare = 0;
-	memcpy(in->cells, cells, n * sizeof(cells[0]));
-	hr__drain_commit(d, HR_ENTRY_LEFT_REGIONS, sizeof(*in) + n * sizeof(cells[0]));
+	memcpy(in->cells, &cells, n * sizeof(in->cells[0]));
+	hr__drain_commit(d, HR_ENTRY_LEFT_REGIONS, sizeof(*in) + n * sizeof(in->cells[0]));
 }
 
 void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks)
@@ -217,9 +226,11 @@ void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ti
 		in->aggregate = aggregate;
 		hr__drain_commit(d, HR_ENTRY_LEFT, sizeof(*in));
 	}
-	for (uint32_t i = 0; i < hr_session_rings(s); i++)
-		leave_regions(d, s, i, false, ticks);
-	leave_regions(d, s, 0, true, ticks);
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		leave_regions(d, s, i, HR_LEFT_SHORTS, ticks);
+		leave_regions(d, s, i, HR_LEFT_RANGES, ticks);
+	}
+	leave_regions(d, s, 0, HR_LEFT_SPANS, ticks);
 }
 
 void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)

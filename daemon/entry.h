@@ -140,17 +140,25 @@ struct hr_entry_left {
 	struct hr_aggregate aggregate;
 };
 
-/* LEFT_REGIONS: those of a thread, outermost first, or (`spans`) of the process, as of ring 0 of map 0. */
+enum hr_left_regions {
+	HR_LEFT_RANGES, /* of a thread, outermost first */
+	HR_LEFT_SPANS,	/* of the process, as of ring 0 of map 0 */
+	HR_LEFT_SHORTS	/* short ones of a thread, added up: `shorts` */
+};
+
 struct hr_entry_left_regions {
 	struct hr_entry h;
 	uint64_t proc;
 	uint64_t now_ticks;
 	uint16_t map;
 	uint16_t ring;
-	uint32_t spans;
+	uint32_t what; /* enum hr_left_regions */
 	uint32_t n;
 	uint32_t spare;
-	struct hr_region_cell cells[];
+	union {
+		struct hr_region_cell cell;
+		struct hr_region_short sum;
+	} cells[];
 };
 
 struct hr_entry_end {

@@ -286,12 +286,47 @@ void hr__regions_due(struct hr_engine *e)
 /* ---- left open ------------------------------------------------------------------------------------ */
 
 /* Ended, and its thread died before the cell went. */
-static bool seen(const struct hr_proc *p, const struct hr_region_cell *c)
+static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)
-		if (p->rings[i].last_region == seen_key(c->key, c->start_ticks))
+		if (p->rings[i].last_region == seen_key(r->file, r->start_ticks))
 			return true;
 	return false;
+}
+
+/* Open until now. */
+static struct hr_record record_of_open(const struct hr_region_cell *c, uint64_t now_ticks,
+				       bool span, uint32_t depth)
+{
+	uint64_t dur = now_ticks > c->start_ticks ? now_ticks - c->start_ticks : 0;
+
+	return (struct hr_record){
+	    .start_ticks = c->start_ticks,
+	    .file = c->key,
+	    .offset = c->step,
+	    .ret = c->epoch,
+	    .asked = 1,
+	    .dur_lo = (uint32_t)dur,
+	    .dur_hi = dur >> 48 ? UINT16_MAX : (uint16_t)(dur >> 32),
+	    .fd = span ? (int32_t)c->tid : (int32_t)depth,
+	    .flags = (c->flags & ~(HR_REGION_HAS_ARGS | HR_REGION_IS_SPAN)) | HR_REGION_IS_OPEN |
+		     (span ? HR_REGION_IS_SPAN : 0),
+	};
+}
+
+static struct hr_record record_of_sum(const struct hr_region_short *s)
+{
+	return (struct hr_record){
+	    .start_ticks = s->start_ticks,
+	    .file = s->key,
+	    .offset = s->step,
+	    .ret = s->epoch,
+	    .asked = s->count,
+	    .dur_lo = (uint32_t)s->ticks,
+	    .dur_hi = s->ticks >> 48 ? UINT16_MAX : (uint16_t)(s->ticks >> 32),
+	    .fd = (int32_t)s->depth,
+	    .flags = s->flags & ~(HR_REGION_HAS_ARGS | HR_REGION_IS_SPAN | HR_REGION_IS_OPEN),
+	};
 }
 
 int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in)
@@ -303,23 +338,13 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 	if (!f.ring || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->cells[0]))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < in->n; i++) {
-		const struct hr_region_cell *c = &in->cells[i];
-		uint64_t dur = in->now_ticks > c->start_ticks ? in->now_ticks - c->start_ticks : 0;
-		struct hr_record r = {
-		    .start_ticks = c->start_ticks,
-		    .file = c->key,
-		    .offset = c->step,
-		    .ret = c->epoch,
-		    .asked = 1,
-		    .dur_lo = (uint32_t)dur,
-		    .dur_hi = dur >> 48 ? UINT16_MAX : (uint16_t)(dur >> 32),
-		    .fd = in->spans ? (int32_t)c->tid : (int32_t)i,
-		    .flags = (c->flags & ~(HR_REGION_HAS_ARGS | HR_REGION_IS_SPAN)) |
-			     HR_REGION_IS_OPEN | (in->spans ? HR_REGION_IS_SPAN : 0),
-		};
+		struct hr_record r = in->what == HR_LEFT_SHORTS
+					 ? record_of_sum(&in->cells[i].sum)
+					 : record_of_open(&in->cells[i].cell, in->now_ticks,
+							  in->what == HR_LEFT_SPANS, i);
 
 		last = f.ring->last_region;
-		if (!seen(f.p, c))
+		if (r.file != 0 && !seen(f.p, &r)) /* 0: it was about to begin, or to end */
 			hr__region_take(&f, &r, NULL);
 		f.ring->last_region = last; /* what was left is no record */
 	}

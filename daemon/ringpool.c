@@ -47,10 +47,11 @@ static int make(void)
 	return fd;
 }
 
-void hr_ringpool_init(struct hr_ringpool *p)
+void hr_ringpool_init(struct hr_ringpool *p, uint64_t short_ticks)
 {
 	p->n = 0;
 	p->target = FIRST_TARGET;
+	p->short_ticks = (uint32_t)short_ticks;
 }
 
 void hr_ringpool_done(struct hr_ringpool *p)
@@ -70,6 +71,7 @@ int hr_ringpool_take(struct hr_ringpool *p, uint32_t abi, uint64_t session, uint
 	    .ring_count = HR_MAP_RINGS,
 	    .slots_log2 = HR_RING_SLOTS_LOG2,
 	    .level = level,
+	    .short_ticks = p->short_ticks,
 	};
 	int fd;
 

@@ -15,10 +15,11 @@
 struct hr_ringpool {
 	int fds[64];
 	unsigned n;
-	unsigned target; /* maps to keep: doubled when the pool runs dry */
+	unsigned target;      /* maps to keep: doubled when the pool runs dry */
+	uint32_t short_ticks; /* for headers */
 };
 
-void hr_ringpool_init(struct hr_ringpool *p);
+void hr_ringpool_init(struct hr_ringpool *p, uint64_t short_ticks);
 void hr_ringpool_done(struct hr_ringpool *p);
 
 /* A descriptor, now the caller's, with the header written, as a client of version `abi` expects it; -errno. */

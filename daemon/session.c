@@ -335,6 +335,29 @@ uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cel
 	return n;
 }
 
+uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++) {
+		const struct hr_region_short *s = &r->hdr->shorts[i];
+		/* Pairs with the release store of count behind the rest. */
+		uint32_t count = __atomic_load_n(&s->count, __ATOMIC_ACQUIRE);
+
+		if (count == 0)
+			continue;
+		memcpy(&cells[n], s, sizeof(*cells));
+		cells[n++].count = count;
+	}
+	return n;
+}
+
+void hr_session_set_short(struct hr_session *s, uint64_t ticks)
+{
+	for (uint32_t i = 0; i < s->n_maps; i++)
+		__atomic_store_n(&s->maps[i].hdr->short_ticks, (uint32_t)ticks, __ATOMIC_RELAXED);
+}
+
 void hr_session_set_level(struct hr_session *s, uint32_t level)
 {
 	if (s->asleep)

@@ -125,6 +125,8 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 /* Regions that are open: in the ring's thread, outermost first; in the process. Returns how many. */
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
 uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
+/* Short ones of its thread that no record has yet. */
+uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells);
 
 /* Slots of all its rings, bytes of all its maps. */
 uint64_t hr_session_slots(const struct hr_session *s);
@@ -132,5 +134,7 @@ uint64_t hr_session_bytes(const struct hr_session *s);
 
 /* Of all its maps; off while it is asleep. */
 void hr_session_set_level(struct hr_session *s, uint32_t level);
+/* What its threads may add up (abi.h), in all its maps. */
+void hr_session_set_short(struct hr_session *s, uint64_t ticks);
 
 #endif

@@ -174,7 +174,7 @@ struct hr_text {
  *
  * HR_CTL_REGION: file = key, offset = step and ret = epoch that the process was in (HR_REGION_NONE), fd = depth of nesting, or (HR_REGION_IS_SPAN) tid of the
  * thread that began it where another may end it, flags = HR_REGION_*, asked = how many are
- * added up; with HR_REGION_HAS_ARGS length of a JSON text that follows. Kinds are those of common/region.h.
+ * added up (then the time is their sum, start_ticks the first's); with HR_REGION_HAS_ARGS length of a JSON text that follows. Kinds are those of common/region.h.
  */
 #define HR_REGION_NONE	     INT64_MIN
 #define HR_REGION_IS_OPEN    UINT32_C(1) /* had not ended when its thread did */
@@ -201,7 +201,7 @@ struct hr_lost {
 };
 
 /*
- * A region that has begun. In a ring those of its thread, innermost last, of which the first `region_depth` count; in the head of a
+ * A region that has begun. In a ring those of its thread, innermost last, of which the first `region_depth` count, but those whose key is 0; in the head of a
  * session's first map those that any thread may end, where `key` is not 0 (free) or 1 (being filled, or taken). The record
  * comes first, then the cell goes: a reader behind a dead owner that has seen a record of the same key and
  * start_ticks drops the cell.
@@ -214,13 +214,34 @@ struct hr_region_cell {
 	uint32_t stack; /* whose: ranges of other libraries are not ended by mistake */
 	uint32_t tid;
 	uint32_t gen;
-	uint64_t spare[2];
+	uint64_t payload; /* a number to be recorded at its end: the shim's own affair */
+	uint32_t payload_type;
+	uint32_t spare;
 };
-#define HR_REGION_DEPTH 32u /* what is nested deeper is counted as lost */
-#define HR_REGION_SPANS 56u /* open at a time */
+#define HR_REGION_DEPTH	 32u /* what is nested deeper is counted as lost */
+#define HR_REGION_SPANS	 56u /* open at a time */
+#define HR_REGION_SHORTS 16u
 
 /*
- * Head of each map. Its maker writes the first line before the other side sees it, and the daemon `level`. A forked child keeps
+ * Ranges that took less than hr_map_hdr.short_ticks, of one key, depth, step and epoch, added up: one record where each would be one.
+ * The record comes first, then `count` becomes 0, with release: a reader behind a dead owner that has seen a record of the
+ * same key and start_ticks drops the cell.
+ */
+struct hr_region_short {
+	uint64_t key;
+	uint64_t start_ticks; /* of the first */
+	int64_t step, epoch;
+	uint64_t ticks; /* sum of durations */
+	uint32_t count; /* release, behind the rest; 0: the cell is free */
+	uint32_t depth;
+	uint32_t flags; /* HR_REGION_KIND */
+	uint32_t spare0;
+	uint64_t spare1;
+};
+#define HR_SHORT_NS UINT64_C(100000)
+
+/*
+ * Head of each map. Its maker writes the first line before the other side sees it, and the daemon `level` and `short_ticks`. A forked child keeps
  * this head of its parent's first map, and while it has no session of its own it counts in `strays` what it does: a
  * child that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) leaves its numbers.
  * In `excluded` both count the opens that a default exclude left out, by its place in HR_ITEM_DEFAULTS.
@@ -232,8 +253,9 @@ struct hr_map_hdr {
 	uint64_t session; /* token, also in hr_ack */
 	uint32_t ring_count;
 	uint32_t slots_log2;
-	uint32_t level; /* enum hr_level; daemon: relaxed store, shim: relaxed load */
-	uint32_t spare[7];
+	uint32_t level;	      /* enum hr_level; daemon: relaxed store, shim: relaxed load */
+	uint32_t short_ticks; /* HR_SHORT_NS; 0: no range is short. Daemon and shim as of `level` */
+	uint32_t spare[6];
 	uint64_t stray_total; /* operations in strays[]; atomic add, release, behind them */
 	uint64_t spare2[7];
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* any thread: relaxed adds; they only ever grow */
@@ -294,7 +316,10 @@ struct hr_ring_hdr {
 	uint32_t waiting;      /* owner sleeps on `tail` */
 	uint64_t lost_total;   /* records in lost[]; atomic add, release, behind them */
 	uint32_t region_depth; /* release, behind the cell */
-	uint32_t spare0[9];
+	uint16_t
+	    short_busy; /* the owner is at a short cell: its signal handlers leave them alone */
+	uint16_t short_hand; /* the cell whose age is looked at next */
+	uint32_t spare0[8];
 	/* line 1: the daemon's */
 	uint64_t
 	    tail; /* slots consumed; futex on its low word; release store, acquire load by the owner */
@@ -302,7 +327,8 @@ struct hr_ring_hdr {
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
 	struct hr_region_cell regions[HR_REGION_DEPTH];
-	uint8_t pad[HR_PAGE_BYTES - 256 - 64 * HR_REGION_DEPTH];
+	struct hr_region_short shorts[HR_REGION_SHORTS];
+	uint8_t pad[HR_PAGE_BYTES - 256 - 64 * (HR_REGION_DEPTH + HR_REGION_SHORTS)];
 	struct hr_lost
 	    lost[HR_OP_MAX]; /* what no ring could take: of the owner, and of threads without one */
 };
@@ -444,6 +470,7 @@ HR_ASSERT(offsetof(struct hr_map_hdr, excluded) == 128);
 HR_ASSERT(offsetof(struct hr_map_hdr, strays) == HR_PAGE_BYTES &&
 	  sizeof(struct hr_map_hdr) == 16384);
 HR_ASSERT(sizeof(struct hr_region_cell) == 64 && offsetof(struct hr_map_hdr, spans) == 256);
+HR_ASSERT(sizeof(struct hr_region_short) == 64 && offsetof(struct hr_region_short, count) == 40);
 HR_ASSERT(sizeof(struct hr_inflight) == 64 && sizeof(struct hr_aggregate) == 64);
 HR_ASSERT(offsetof(struct hr_ring_hdr, tail) == 64 &&
 	  offsetof(struct hr_ring_hdr, inflight) == 128);

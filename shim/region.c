@@ -13,7 +13,13 @@
 #define KIND_SPAN  2u
 #define KIND_STEP  4u
 #define KIND_EPOCH 5u
-#define SPAN_BITS  8 /* of a handle: its cell's number; above them its gen */
+/*
+ * A handle: its cell's number, its gen, and of whom the process is: one that a forked child has inherited is none of the
+ * child's.
+ */
+#define SPAN_BITS 8
+#define PID_SHIFT 40
+#define PID_MASK  UINT64_C(0xffffff)
 _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the number");
 
 #define TAKEN UINT64_C(1) /* of a span's cell */
@@ -128,13 +134,29 @@ static void record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 }
 
-static void cell_fill(struct hr_region_cell *c, uint64_t key, uint32_t kind)
+/* All but what only the caller knows: key, stack, start_ticks. */
+static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
 	/* 0 is none in memory that a fork wipes. */
 	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);
-	c->key = key;
+	c->payload_type = 0;
+	if (hr_unlikely(payload != NULL)) {
+		c->payload_type = payload->type;
+		c->payload = payload->bits;
+	}
+}
+
+/* What the end says, else the number that the begin came with. */
+static const char *args_of(const struct hr_region_cell *c, const char *args,
+			   char room[HR__PAYLOAD_TEXT])
+{
+	const struct hr__payload p = {c->payload_type, c->payload};
+
+	if (hr_likely(c->payload_type == 0) || args != NULL || !hr__payload_text(&p, room))
+		return args;
+	return room;
 }
 
 static uint32_t depth_of(const struct hr_ring_hdr *ring)
@@ -144,23 +166,27 @@ static uint32_t depth_of(const struct hr_ring_hdr *ring)
 
 /* ---- ranges: a stack of each thread's ------------------------------------------------------------------ */
 
-void hr__region_begin(struct headrace_name *name, uint32_t stack)
+void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct hr__payload *payload)
 {
 	struct hr_ring_hdr *ring = ring_here();
-	uint32_t depth;
+	struct hr_region_cell *c;
+	uint32_t depth, kind = kind_of(name);
+	uint64_t key;
 
 	if (ring == NULL)
 		return;
+	key = key_of(name, kind);
+	/* The cell is ours from here on: a signal handler's ranges lie above it. Its key is 0 (unstack). */
 	depth = ring->region_depth;
-	if (hr_likely(depth < HR_REGION_DEPTH)) {
-		struct hr_region_cell *c = &ring->regions[depth];
-		uint32_t kind = kind_of(name);
-
-		cell_fill(c, key_of(name, kind), kind);
-		c->stack = stack;
-		c->start_ticks = hr__clock_ticks();
-	}
 	__atomic_store_n(&ring->region_depth, depth + 1, __ATOMIC_RELEASE);
+	if (hr_unlikely(depth >= HR_REGION_DEPTH))
+		return;
+	c = &ring->regions[depth];
+	cell_fill(c, kind, payload);
+	c->stack = stack;
+	c->start_ticks = hr__clock_ticks();
+	/* Release: who reads behind a dead thread finds the whole cell, or a key of 0. */
+	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
 
 /* Takes cell i out: those inside it move up. */
@@ -168,7 +194,20 @@ static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
 {
 	for (; i + 1 < depth; i++)
 		ring->regions[i] = ring->regions[i + 1];
+	__atomic_store_n(&ring->regions[i].key, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
+}
+
+static void range_over(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
+		       uint64_t end, const char *args)
+{
+	char room[HR__PAYLOAD_TEXT];
+
+	args = args_of(c, args, room);
+	if (args == NULL && c->flags == HR_REGION_KIND(HEADRACE_RANGE) && !level_off() &&
+	    hr__region_short(ring, c, depth, end))
+		return;
+	record(ring, c, (int32_t)depth, end, 0, args);
 }
 
 void hr__region_end(uint32_t stack, const char *args)
@@ -187,7 +226,7 @@ void hr__region_end(uint32_t stack, const char *args)
 	for (i = depth; i-- > 0;) {
 		if (ring->regions[i].stack != stack)
 			continue;
-		record(ring, &ring->regions[i], (int32_t)i, end, 0, args);
+		range_over(ring, &ring->regions[i], i, end, args);
 		unstack(ring, i, depth);
 		return;
 	}
@@ -199,10 +238,13 @@ void hr__regions_bury(struct hr_ring_hdr *ring)
 	uint32_t depth = __atomic_load_n(&ring->region_depth, __ATOMIC_ACQUIRE);
 	uint64_t end = hr__clock_ticks();
 
+	hr__region_shorts_bury(ring);
 	while (depth-- > 0) {
-		if (depth < HR_REGION_DEPTH)
+		if (depth < HR_REGION_DEPTH && ring->regions[depth].key != 0)
 			record(ring, &ring->regions[depth], (int32_t)depth, end, HR_REGION_IS_OPEN,
 			       NULL);
+		if (depth < HR_REGION_DEPTH)
+			__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
 	}
 }
@@ -214,7 +256,8 @@ void hr__region_mark(struct headrace_name *name, const char *args)
 
 	if (ring == NULL)
 		return;
-	cell_fill(&c, key_of(name, HEADRACE_MARK), HEADRACE_MARK);
+	cell_fill(&c, HEADRACE_MARK, NULL);
+	c.key = key_of(name, HEADRACE_MARK);
 	c.start_ticks = hr__clock_ticks();
 	record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
 }
@@ -238,10 +281,10 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-static uint64_t start(struct headrace_name *name, uint32_t kind)
+static uint64_t start(struct headrace_name *name, uint32_t kind, const struct hr__payload *payload)
 {
 	struct hr_ring_hdr *ring = ring_here();
-	struct hr_region_cell *c, as;
+	struct hr_region_cell *c, as = {0};
 	uint64_t key;
 	uint32_t i;
 
@@ -253,22 +296,25 @@ static uint64_t start(struct headrace_name *name, uint32_t kind)
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 		return 0;
 	}
-	cell_fill(&as, key, kind);
+	cell_fill(&as, kind, payload);
 	c->step = as.step;
 	c->epoch = as.epoch;
 	c->flags = as.flags | HR_REGION_IS_SPAN;
+	c->payload = as.payload;
+	c->payload_type = as.payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
 	c->gen++;
 	c->start_ticks = hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
-	return (uint64_t)c->gen << SPAN_BITS | (i + 1);
+	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
+	       (i + 1);
 }
 
-uint64_t hr__region_start(struct headrace_name *name)
+uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *payload)
 {
 	uint32_t kind = kind_of(name);
 
-	return start(name, kind == HEADRACE_RANGE ? KIND_SPAN : kind);
+	return start(name, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload);
 }
 
 void hr__region_finish(uint64_t span, const char *args)
@@ -277,8 +323,10 @@ void hr__region_finish(uint64_t span, const char *args)
 	uint64_t end = hr__clock_ticks();
 	struct hr_ring_hdr *ring = span != 0 ? ring_here() : NULL;
 	struct hr_region_cell *c, was;
+	char room[HR__PAYLOAD_TEXT];
 
-	if (ring == NULL || i >= HR_REGION_SPANS)
+	if (ring == NULL || i >= HR_REGION_SPANS ||
+	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
 		return;
 	c = &hr__wiped.maps[0]->spans[i];
 	was = *c;
@@ -287,7 +335,7 @@ void hr__region_finish(uint64_t span, const char *args)
 	    !__atomic_compare_exchange_n(&c->key, &was.key, TAKEN, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return;
-	record(ring, &was, (int32_t)was.tid, end, 0, args);
+	record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
 	__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
 }
 
@@ -303,7 +351,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 	hr__region_finish(old, NULL);
 	__atomic_store_n(number, to ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 	if (to != HEADRACE_NONE)
-		__atomic_store_n(span, start(name, kind), __ATOMIC_RELEASE);
+		__atomic_store_n(span, start(name, kind, NULL), __ATOMIC_RELEASE);
 }
 
 /* ---- headrace.h ------------------------------------------------------------------------------------ */
@@ -311,7 +359,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 static void api_begin(struct headrace_name *name)
 {
 	if (hr__image.on)
-		hr__region_begin(name, HR__REGIONS_API);
+		hr__region_begin(name, HR__REGIONS_API, NULL);
 }
 
 static void api_end(const char *args)
@@ -322,7 +370,7 @@ static void api_end(const char *args)
 
 static uint64_t api_start(struct headrace_name *name)
 {
-	return hr__image.on ? hr__region_start(name) : 0;
+	return hr__image.on ? hr__region_start(name, NULL) : 0;
 }
 
 static void api_finish(uint64_t span, const char *args)

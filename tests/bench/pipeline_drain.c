@@ -138,7 +138,7 @@ static int add_lane(struct drain *d, size_t i)
 	in->hello_bytes = sizeof(hello);
 	memcpy(in->hello, &hello, sizeof(hello));
 	commit(d, HR_ENTRY_ATTACH, sizeof(*in) + sizeof(hello));
-	hr_ringpool_init(&pool);
+	hr_ringpool_init(&pool, 0);
 	fd = hr_ringpool_take(&pool, HR_ABI_VERSION, i + 1, 0, d->level);
 	if (fd < 0)
 		return fd;

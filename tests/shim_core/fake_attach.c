@@ -59,6 +59,7 @@ static int add_map(struct fake_daemon *d, struct fake_client *s, struct hr_ack *
 	hdr->ring_count = ack->ring_count;
 	hdr->slots_log2 = ack->slots_log2;
 	hdr->level = d->o.level;
+	hdr->short_ticks = d->o.short_ticks;
 	keep_map(s, hdr, ack->ring_count, ack->slots_log2);
 	return fd;
 }

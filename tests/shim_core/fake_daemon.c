@@ -77,6 +77,28 @@ static void keep_path(struct fake_daemon *d, uint32_t session, const struct fake
 	d->paths[d->n_paths++] = p;
 }
 
+/* The text behind a record. */
+static char *text_of(struct fake_daemon *d, const struct fake_ring *r, const struct hr_record *head,
+		     uint64_t index)
+{
+	char *text;
+
+	if (head->asked == 0 || head->asked > HR_REGION_TEXT) {
+		d->bad++;
+		return NULL;
+	}
+	text = fake_must(calloc(1, head->asked + 1));
+	for (uint64_t at = 0, i = 1; at < head->asked; at += HR_TEXT_BYTES, i++) {
+		const struct hr_text *t = slot_at(r, index + i);
+		uint64_t left = head->asked - at;
+
+		if (!committed(r, index + i))
+			d->bad++;
+		memcpy(text + at, t->text, left < HR_TEXT_BYTES ? left : HR_TEXT_BYTES);
+	}
+	return text;
+}
+
 static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, struct fake_ring *r,
 			const struct hr_record *rec, uint64_t index)
 {
@@ -92,6 +114,8 @@ static void keep_record(struct fake_daemon *d, uint32_t session, uint32_t ring, 
 	k->session = session;
 	k->ring = ring;
 	k->tid = r->tid;
+	if (rec->op >= HR_CTL_REGION_KEY && hr_record_has_text(rec))
+		k->text = text_of(d, r, rec, index);
 	if (rec->bits & HR_REC_PAIR) {
 		memcpy(&k->pair, slot_at(r, index + 1), sizeof(k->pair));
 		if (!committed(r, index + 1) || k->pair.op != HR_CTL_PAIR)
@@ -117,8 +141,8 @@ static uint32_t take(struct fake_daemon *d, uint32_t session, uint32_t ring, str
 		keep_path(d, session, r, &rec, index);
 	else if (!d->o.discard)
 		keep_record(d, session, ring, r, &rec, index);
-	if (rec.op == HR_CTL_PATH || rec.op == HR_CTL_ENV)
-		return 1 + (uint32_t)rec.fd;
+	if (hr_record_has_text(&rec))
+		return 1 + (uint32_t)((rec.asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
 	return rec.bits & HR_REC_PAIR ? 2 : 1;
 }
 
@@ -249,6 +273,8 @@ void fake_stop(struct fake_daemon *d)
 	for (size_t i = 0; i < d->n_paths; i++)
 		free(d->paths[i]);
 	free(d->paths);
+	for (size_t i = 0; i < d->n_records; i++)
+		free(d->records[i].text);
 	free(d->records);
 	munmap(d->node, HR_PAGE_BYTES);
 	close(d->node_fd);
@@ -449,4 +475,15 @@ struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t
 	copy.start_ticks = __atomic_load_n(&cell->start_ticks, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&d->lock);
 	return copy;
+}
+
+const struct hr_ring_hdr *fake_ring(struct fake_daemon *d, size_t session, uint32_t map,
+				    uint32_t ring)
+{
+	return d->sessions[session]->maps[map].rings[ring].hdr;
+}
+
+const struct hr_map_hdr *fake_map(struct fake_daemon *d, size_t session, uint32_t map)
+{
+	return d->sessions[session]->maps[map].hdr;
 }

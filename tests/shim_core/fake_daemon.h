@@ -20,14 +20,15 @@ struct fake_options {
 	uint32_t slots_log2; /* 0: HR_RING_SLOTS_LOG2 */
 	uint32_t level;	     /* enum hr_level; HR_LEVEL_TRACE unless `off` */
 	bool off;
-	bool monotonic;	    /* do not trust the TSC */
-	bool no_memory;	    /* for more than the first slots of a map's first ring */
-	bool unsealed;	    /* hand out memfds that could shrink */
-	bool silent;	    /* accept, and read nothing until fake_wake */
-	bool discard;	    /* count, keep nothing: for benches */
-	int status;	    /* refuse with this -errno */
-	uint32_t delay_ms;  /* before each answer */
-	uint32_t most_maps; /* of a session; 0: HR_SESSION_MAPS */
+	bool monotonic;	      /* do not trust the TSC */
+	bool no_memory;	      /* for more than the first slots of a map's first ring */
+	bool unsealed;	      /* hand out memfds that could shrink */
+	bool silent;	      /* accept, and read nothing until fake_wake */
+	bool discard;	      /* count, keep nothing: for benches */
+	int status;	      /* refuse with this -errno */
+	uint32_t delay_ms;    /* before each answer */
+	uint32_t most_maps;   /* of a session; 0: HR_SESSION_MAPS */
+	uint32_t short_ticks; /* for the heads of maps */
 };
 
 struct fake_record {
@@ -36,6 +37,7 @@ struct fake_record {
 	uint32_t session;    /* index */
 	uint32_t ring;	     /* map * 256 + ring */
 	int32_t tid;	     /* of the last HR_CTL_THREAD on that ring */
+	char *text; /* of HR_CTL_REGION_KEY and HR_CTL_REGION, NUL-terminated; NULL: none */
 };
 
 struct fake_path {
@@ -97,5 +99,9 @@ uint64_t fake_excluded(struct fake_daemon *d, uint32_t kind);
 /* What is in flight on a ring of a session: op (0: nothing), file, start_ticks. */
 struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t map,
 				 uint32_t ring);
+/* The shared memory itself, as long as the daemon is there. */
+const struct hr_ring_hdr *fake_ring(struct fake_daemon *d, size_t session, uint32_t map,
+				    uint32_t ring);
+const struct hr_map_hdr *fake_map(struct fake_daemon *d, size_t session, uint32_t map);
 
 #endif
