@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OURS 10u
+#define OURS 12u
 
 /* Does `variable` ("NAME=value") have this name? */
 static bool is_named(const char *variable, const char *name, size_t bytes)
@@ -89,6 +89,33 @@ static bool put_python(char **environment, const char *folder)
 	return put(environment, join("PYTHONPATH", folder, rest, ':'));
 }
 
+/* Does a variable name our library, of whatever version? */
+static bool is_ours(const char *value)
+{
+	const char *slash = strrchr(value, '/');
+
+	return strcmp(slash != NULL ? slash + 1 : value, "libheadrace.so") == 0;
+}
+
+/* Where NVTX and ITT look for a tool, unless another one is there (docs/regions.md). */
+static bool put_tools(char **environment, const char *library)
+{
+	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
+	const char *const path[] = {library, NULL};
+	const char *choice = getenv("HEADRACE_NVTX");
+
+	if (choice != NULL && strcmp(choice, "off") == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *other = getenv(names[i]);
+
+		if ((other == NULL || is_ours(other)) &&
+		    !put(environment, join(names[i], NULL, path, ',')))
+			return false;
+	}
+	return true;
+}
+
 static bool put_all(char **environment, const struct hr_environment *e)
 {
 	const char *const socket[] = {e->socket, NULL}, *const store[] = {e->store, NULL};
@@ -98,6 +125,7 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	const char *const attach_failed[] = {"00000000000000000000", NULL};
 
 	if (!put(environment, preload(e->library)) || !put_python(environment, e->python) ||
+	    !put_tools(environment, e->library) ||
 	    !put(environment, join("HEADRACE_SOCKET", NULL, socket, ',')) ||
 	    !put(environment, join("HEADRACE_STORE", NULL, store, ',')) ||
 	    !put(environment, join("HEADRACE_JOB", NULL, job, ',')) ||

@@ -7,6 +7,8 @@
  *           HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE,
  *           HEADRACE_INCLUDE, HEADRACE_CMDLINE if asked for, and HEADRACE_ON_FULL=wait:1000 unless it is set: a person who asks
  *           for a trace wants all of it, and a restart of a killed daemon takes its time.
+ *           NVTX_INJECTION64_PATH and INTEL_LIBITTNOTIFY64 name the library, too, unless they name another tool, or
+ *           HEADRACE_NVTX=off.
  * Owner     The caller frees the result.
  * Threads   One.
  */

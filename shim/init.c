@@ -78,6 +78,7 @@ static void read_environment(char **envp)
 	const char *socket = value_of(envp, "HEADRACE_SOCKET");
 	const char *seccomp = value_of(envp, "HEADRACE_SECCOMP");
 	const char *cmdline = value_of(envp, "HEADRACE_CMDLINE");
+	const char *nvtx = value_of(envp, "HEADRACE_NVTX");
 	size_t n;
 
 	if (socket == NULL)
@@ -87,6 +88,7 @@ static void read_environment(char **envp)
 		memcpy(hr__image.socket, socket, n + 1);
 	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
 	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
+	hr__image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
 	read_on_full(value_of(envp, "HEADRACE_ON_FULL"));
 	read_hint(value_of(envp, HINT_NAME));
 	read_filter(envp);

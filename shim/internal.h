@@ -30,6 +30,7 @@ struct hr__image {
 	bool quiet;	       /* seccomp: no system call of our own from here on */
 	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
 	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
+	bool nvtx_off;	       /* HEADRACE_NVTX=off: neither that nor ITT */
 	bool clock_switched;   /* operations begun before the attach have ticks of another clock */
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */

@@ -229,6 +229,24 @@ static void set_preload(spank_t sp, const char *library, bool with)
 		slurm_debug("headrace: LD_PRELOAD: %s", spank_strerror((spank_err_t)r));
 }
 
+/* NVTX and ITT tell the library their ranges, unless they have another tool, or the user wants none of that. */
+static void set_tools(spank_t sp, const char *library, bool with)
+{
+	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
+	char value[PRELOAD_BYTES] = "";
+
+	if (spank_getenv(sp, "HEADRACE_NVTX", value, sizeof(value)) == ESPANK_SUCCESS &&
+	    strcmp(value, "off") == 0)
+		with = false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (with)
+			(void)spank_setenv(sp, names[i], library, 0);
+		else if (spank_getenv(sp, names[i], value, sizeof(value)) == ESPANK_SUCCESS &&
+			 strcmp(value, library) == 0) /* from the step around this one */
+			(void)spank_unsetenv(sp, names[i]);
+	}
+}
+
 /* What the site says of all jobs, a line HEADRACE_NAME=VALUE each; what the user says wins. */
 static void set_settings(spank_t sp, const char *path)
 {
@@ -278,6 +296,7 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
 	with = !says_off(sp) && can_record(argc, argv);
 	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
+	set_tools(sp, argument(argc, argv, "library", LIBRARY), with);
 	if (with) {
 		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
 		set_python(sp, argument(argc, argv, "library", LIBRARY));

@@ -215,6 +215,28 @@ static void test_environment(void **state)
 	assert_string_equal(value_of(made, "HEADRACE_ON_FULL"), "wait:1000");
 	assert_string_equal(value_of(made, "HEADRACE_ATTACH_FAILED"), "00000000000000000000");
 	assert_string_equal(value_of(made, "X"), "1");
+	assert_string_equal(value_of(made, "NVTX_INJECTION64_PATH"), "/opt/libheadrace.so");
+	assert_string_equal(value_of(made, "INTEL_LIBITTNOTIFY64"), "/opt/libheadrace.so");
+	hr_environment_free(made);
+}
+
+/* Another tool stays; a headrace of another place gives way, as its library would be a second one. */
+static void test_environment_of_tools(void **state)
+{
+	char **made;
+
+	(void)state;
+	ENVIRONMENT("NVTX_INJECTION64_PATH=/opt/nsys/libToolsInjection64.so",
+		    "INTEL_LIBITTNOTIFY64=/usr/libexec/headrace/libheadrace.so");
+	made = environment(NULL);
+	assert_string_equal(value_of(made, "NVTX_INJECTION64_PATH"),
+			    "/opt/nsys/libToolsInjection64.so");
+	assert_string_equal(value_of(made, "INTEL_LIBITTNOTIFY64"), "/opt/libheadrace.so");
+	hr_environment_free(made);
+	ENVIRONMENT("HEADRACE_NVTX=off");
+	made = environment(NULL);
+	assert_null(value_of(made, "NVTX_INJECTION64_PATH"));
+	assert_null(value_of(made, "INTEL_LIBITTNOTIFY64"));
 	hr_environment_free(made);
 }
 
@@ -328,6 +350,7 @@ int main(void)
 	    cmocka_unit_test(test_options),
 	    cmocka_unit_test(test_bad_options),
 	    cmocka_unit_test(test_environment),
+	    cmocka_unit_test(test_environment_of_tools),
 	    cmocka_unit_test(test_environment_is_kept),
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_config),

@@ -85,10 +85,12 @@ class Containers(Service):
         self.assertEqual(self.query("SELECT * FROM processes WHERE job = '20'")[0], [])
 
     def test_not_bound(self):
-        """ld.so says a line for each program; the task prolog, which pyxis starts inside, sets LD_PRELOAD where the library is."""
+        """ld.so says a line for each program; the task prolog, which pyxis starts inside, names the library where it is."""
         done = self.namespaces([self.sockets], *TWO, LD_PRELOAD=INSIDE)
         self.assertEqual(done.stderr.count("from LD_PRELOAD cannot be preloaded"), 3)  # sh and the two
-        for binds, said in (([self.sockets, self.library], f"export LD_PRELOAD={INSIDE}\n"), ([self.sockets], ""), ([self.library], "")):
+        names = ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64")
+        all_set = "".join(f"export {name}={INSIDE}\n" for name in names)
+        for binds, said in (([self.sockets, self.library], all_set), ([self.sockets], ""), ([self.library], "")):
             done = self.namespaces(binds, "/bin/sh", "/opt/hooks/slurm/task_prolog")
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, said, ""))
 

@@ -131,7 +131,18 @@ class Pbs(harness.Case):
             f.write("# of the site\nHEADRACE_EXCLUDE=/a,/b\nPATH=/x\nHEADRACE_ON_FULL=drop\n")
         env = {"HEADRACE_ON_FULL": "wait:5"}
         self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
-        self.assertEqual(env, {"HEADRACE_ON_FULL": "wait:5", "HEADRACE_EXCLUDE": "/a,/b", "LD_PRELOAD": LIBRARY})
+        tools = {"NVTX_INJECTION64_PATH": LIBRARY, "INTEL_LIBITTNOTIFY64": LIBRARY}
+        self.assertEqual(env, {"HEADRACE_ON_FULL": "wait:5", "HEADRACE_EXCLUDE": "/a,/b", "LD_PRELOAD": LIBRARY, **tools})
+
+    def test_tools(self):
+        """Who is profiled by another tool stays so, and who wants no ranges has none."""
+        self.manage()
+        env = {"NVTX_INJECTION64_PATH": "/opt/nsys.so"}
+        self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
+        self.assertEqual(env, {"NVTX_INJECTION64_PATH": "/opt/nsys.so", "INTEL_LIBITTNOTIFY64": LIBRARY, "LD_PRELOAD": LIBRARY})
+        env = {"HEADRACE_NVTX": "off"}
+        self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
+        self.assertEqual(env, {"HEADRACE_NVTX": "off", "LD_PRELOAD": LIBRARY})
 
     def test_python(self):
         """What marks PyTorch's loaders, where it is beside the library, unless the user wants none of it."""

@@ -308,8 +308,12 @@ class Live(Service):
 
         self.assertEqual(hook("prolog"), "")
         self.assertEqual({k: self.job("900_3")[k] for k in ("uid", "attempt")}, {"uid": OTHER, "attempt": 2})
-        self.assertEqual(hook("task_prolog"), f"export LD_PRELOAD={LIBRARY}\n")
-        self.assertEqual(hook("task_prolog", LD_PRELOAD="libm.so.6"), f"export LD_PRELOAD=libm.so.6:{LIBRARY}\n")
+        tools = f"export NVTX_INJECTION64_PATH={LIBRARY}\nexport INTEL_LIBITTNOTIFY64={LIBRARY}\n"
+        self.assertEqual(hook("task_prolog"), f"export LD_PRELOAD={LIBRARY}\n{tools}")
+        self.assertEqual(hook("task_prolog", LD_PRELOAD="libm.so.6"), f"export LD_PRELOAD=libm.so.6:{LIBRARY}\n{tools}")
+        self.assertEqual(hook("task_prolog", HEADRACE_NVTX="off"), f"export LD_PRELOAD={LIBRARY}\n")
+        self.assertEqual(hook("task_prolog", NVTX_INJECTION64_PATH="/opt/nsys.so"),
+                         f"export LD_PRELOAD={LIBRARY}\nexport INTEL_LIBITTNOTIFY64={LIBRARY}\n")
         self.assertEqual(hook("task_prolog", HEADRACE="off"), "")
         os.makedirs(f"{self.dir}/place/python/startup")
         os.symlink(LIBRARY, f"{self.dir}/place/libheadrace.so")
@@ -322,7 +326,7 @@ class Live(Service):
         with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
             f.write("# of the site\nHEADRACE_EXCLUDE=/opt/a b,/scratch\nPATH=/x\nHEADRACE_x$(false)=1\nHEADRACE_ON_FULL=drop\n")
         said = hook("task_prolog", HEADRACE_SETTINGS=f"{self.dir}/settings", HEADRACE_ON_FULL="wait:5")
-        self.assertEqual(said, f"export LD_PRELOAD={LIBRARY}\nexport HEADRACE_EXCLUDE=/opt/a b,/scratch\n")
+        self.assertEqual(said, f"export LD_PRELOAD={LIBRARY}\n{tools}export HEADRACE_EXCLUDE=/opt/a b,/scratch\n")
         done = self.generated(self.generate("901", OTHER))
         self.assertEqual(hook("epilog", SLURM_JOB_RESTART_COUNT="3", SLURM_JOB_EXIT_CODE="1792"), "")  # the next attempt's
         self.assert_recorded("900_3", [done])

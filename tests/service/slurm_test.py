@@ -170,11 +170,11 @@ class Slurm(unittest.TestCase):
         own = "/lib/x86_64-linux-gnu/libm.so.6"
         job = self.cluster.submit(
             "export step\nfor step in '' --headrace=trace --headrace=off; do\n"
-            f"  LD_PRELOAD={own}:$LD_PRELOAD srun $step bash -c 'echo \"$LD_PRELOAD\"; {self.generator(f'{self.data}/d$step')}'\n"
+            f"  LD_PRELOAD={own}:$LD_PRELOAD srun $step bash -c 'echo \"$LD_PRELOAD $NVTX_INJECTION64_PATH\"; {self.generator(f'{self.data}/d$step')}'\n"
             "done", "-w", "n2", "--headrace=counters", user="man", env={"ONLY_SPANK": "yes"})
         self.cluster.finish(job)
         lines = [line for line in self.cluster.out(job).splitlines() if not line.startswith(("{", "srun:"))]
-        self.assertEqual(lines, [f"{own}:{slurm.LIBRARY}", f"{own}:{slurm.LIBRARY}", own])
+        self.assertEqual(lines, [*[f"{own}:{slurm.LIBRARY} {slurm.LIBRARY}"] * 2, f"{own} "])
         self.assertEqual({step: self.recorded(job, f"{self.data}/d{step}") for step in ("", "--headrace=trace", "--headrace=off")},
                          {"": (False, True), "--headrace=trace": (True, True), "--headrace=off": (False, False)})
 
