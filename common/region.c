@@ -167,6 +167,17 @@ int hr_regions_add(struct hr_regions *r, const struct hr_region *region)
 	return 0;
 }
 
+void hr_regions_rename(struct hr_regions *r, uint32_t from, const struct hr_region *to)
+{
+	for (size_t i = 0; i < r->msg.n_keys; i++) {
+		if (r->keys[i].name != from)
+			continue;
+		r->keys[i].domain = to->domain;
+		r->keys[i].category = to->category;
+		r->keys[i].name = to->name;
+	}
+}
+
 size_t hr_regions_count(const struct hr_regions *r)
 {
 	return r->n;

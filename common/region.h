@@ -80,6 +80,9 @@ int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32
 /* -ENOSPC: the frame is full, and to be sent first. -ENOMEM. */
 int hr_regions_add(struct hr_regions *r, const struct hr_region *region);
 
+/* What text `from` names so far is called this instead: then nothing is added before the next reset. */
+void hr_regions_rename(struct hr_regions *r, uint32_t from, const struct hr_region *to);
+
 size_t hr_regions_count(const struct hr_regions *r);
 
 /* The open frame's message, its memory that of `r`, valid until the next call. */

@@ -136,6 +136,59 @@ int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry)
 
 /* ---- regions -------------------------------------------------------------------------------------- */
 
+/* Its texts get numbers in the open frame. */
+static int key_texts(const struct hr_region_state *s, const struct hr_region_key *k,
+		     struct hr_region *g)
+{
+	const char *at = k ? s->texts + k->at : NULL;
+	int r;
+
+	if (!k)
+		return hr_regions_text(s->open, NAMELESS, strlen(NAMELESS), &g->name);
+	r = hr_regions_text(s->open, at, k->domain_bytes, &g->domain);
+	at += k->domain_bytes;
+	if (!r)
+		r = hr_regions_text(s->open, at, k->category_bytes, &g->category);
+	at += k->category_bytes;
+	return r ? r : hr_regions_text(s->open, at, k->name_bytes, &g->name);
+}
+
+/* A process tells a key once, in the ring of one thread; that of another one who uses it may be read before. */
+static int untold(struct hr_region_state *s, uint64_t id, struct hr_region *g)
+{
+	uint8_t text[1 + sizeof(id)] = {0};
+	int r;
+
+	for (uint32_t i = 0; i < s->n_untold; i++) {
+		if (s->untold[i].id == id) {
+			g->name = s->untold[i].text;
+			return 0;
+		}
+	}
+	if (s->n == HR_REGION_KEYS || s->n_untold == HR_REGION_UNTOLD)
+		return key_texts(s, NULL, g);
+	memcpy(text + 1, &id, sizeof(id));
+	r = hr_regions_text(s->open, text, sizeof(text), &g->name);
+	if (!r) {
+		s->untold[s->n_untold].id = id;
+		s->untold[s->n_untold++].text = g->name;
+	}
+	return r;
+}
+
+/* Those who use it are sent: what has been told meanwhile gets its name. Texts that do not fit leave none. */
+static void name_untold(struct hr_region_state *s)
+{
+	for (uint32_t i = 0; i < s->n_untold; i++) {
+		struct hr_region to = {0};
+
+		if (key_texts(s, hr_region_key_find(s, s->untold[i].id), &to))
+			to = (struct hr_region){0};
+		hr_regions_rename(s->open, s->untold[i].text, &to);
+	}
+	s->n_untold = 0;
+}
+
 void hr__emit_regions(struct hr_engine *e)
 {
 	struct hr_regions *open = e->regions.open;
@@ -148,6 +201,7 @@ void hr__emit_regions(struct hr_engine *e)
 	o = hr__out_begin(e, HEADRACE__FRAME__BODY_REGIONS);
 	if (!o)
 		return;
+	name_untold(&e->regions);
 	o->regions = open;
 	o->frame.regions = (Headrace__Regions *)(uintptr_t)hr_regions_message(open);
 	o->absence = (struct hr_loss){.reason = HR_LOSS_REGIONS, .count = n};
@@ -155,30 +209,19 @@ void hr__emit_regions(struct hr_engine *e)
 	hr__out_end(e, o);
 }
 
-/* Its texts get numbers in the open frame. */
-static int name(const struct hr_engine *e, const struct hr_region_key *k, const void *args,
-		size_t args_bytes, struct hr_region *g)
+static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
+		struct hr_region *g)
 {
-	const char *at = k ? e->regions.texts + k->at : NULL;
-	struct hr_regions *open = e->regions.open;
-	int r;
+	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
+	int r = k ? key_texts(&e->regions, k, g) : untold(&e->regions, id, g);
 
-	if (!k)
-		return hr_regions_text(open, NAMELESS, strlen(NAMELESS), &g->name);
-	r = hr_regions_text(open, at, k->domain_bytes, &g->domain);
-	at += k->domain_bytes;
-	if (!r)
-		r = hr_regions_text(open, at, k->category_bytes, &g->category);
-	at += k->category_bytes;
-	if (!r)
-		r = hr_regions_text(open, at, k->name_bytes, &g->name);
-	if (!r) /* which may speak of paths */
-		r = hr_regions_text(open, args, e->privacy ? 0 : args_bytes, &g->args);
-	return r;
+	/* Which may speak of paths. */
+	return r ? r
+		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
 }
 
-static int add(struct hr_engine *e, const struct hr_region_key *k, const void *args,
-	       size_t args_bytes, struct hr_region *g)
+static int add(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
+	       struct hr_region *g)
 {
 	int r = 0;
 
@@ -187,7 +230,7 @@ static int add(struct hr_engine *e, const struct hr_region_key *k, const void *a
 		e->regions.first_ns = e->now_ns;
 	}
 	if (!r)
-		r = name(e, k, args, args_bytes, g);
+		r = name(e, id, args, args_bytes, g);
 	return r ? r : hr_regions_add(e->regions.open, g);
 }
 
@@ -244,7 +287,6 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	    .step = number(r->offset),
 	    .epoch = number(r->ret),
 	};
-	const struct hr_region_key *k = hr_region_key_find(&e->regions, r->file);
 	int res;
 
 	if (r->start_ticks < f->p->id.min_ticks || r->start_ticks > f->max_ticks ||
@@ -257,11 +299,11 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
 	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
 	note_loop(e, f->p, &g);
-	res = add(e, k, text, text ? r->asked : 0, &g);
+	res = add(e, r->file, text, text ? r->asked : 0, &g);
 	if (res == -ENOSPC) {
 		hr__emit_regions(e);
 		g.domain = g.category = g.name = g.args = 0;
-		res = add(e, k, text, text ? r->asked : 0, &g);
+		res = add(e, r->file, text, text ? r->asked : 0, &g);
 	}
 	if (res)
 		e->failed = true;

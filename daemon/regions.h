@@ -17,6 +17,7 @@
 
 #define HR_REGION_KEYS	    16384u
 #define HR_REGION_KEY_BYTES (UINT64_C(1) << 20)
+#define HR_REGION_UNTOLD    256u /* in a frame */
 
 struct hr_region_key {
 	uint64_t id;
@@ -32,7 +33,13 @@ struct hr_region_state {
 	char *texts;
 	uint64_t n_bytes;
 	struct hr_regions *open; /* frame; NULL: none */
-	uint64_t first_ns;	 /* when the first one of it came */
+	/* In it: texts that stand for keys that may yet be told, by a ring that is read later. */
+	struct {
+		uint64_t id;
+		uint32_t text;
+	} untold[HR_REGION_UNTOLD];
+	uint32_t n_untold;
+	uint64_t first_ns; /* when the first one of it came */
 };
 
 void hr_region_state_done(struct hr_region_state *s);

@@ -200,6 +200,39 @@ static void names_have_an_end(void **state)
 	rig_done(&r);
 }
 
+/* A thread uses a name that another one has told, and its ring is read first. What is never told stays without. */
+static void names_told_later(void **state)
+{
+	struct row found[ROWS];
+	struct hr_record s[3];
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = process(&r, 10);
+	s[0] = region(&r, 800, HR_REGION_RANGE, 50);
+	s[1] = region(&r, 808, HR_REGION_RANGE, 60);
+	s[2] = region(&r, 816, HR_REGION_RANGE, 70);
+	rig_records(&r, proc, s, 3);
+	tell(&r, proc, 800, HR_REGION_RANGE, "reader", "io", "load");
+	tell(&r, proc, 816, HR_REGION_RANGE, "", "", "save");
+	s[0] = region(&r, 800, HR_REGION_RANGE, 80);
+	rig_records(&r, proc, s, 1);
+	assert_int_equal(rows(&r, found), 4);
+	for (unsigned i = 0; i < 4; i += 3) {
+		assert_string_equal(found[i].domain, "reader");
+		assert_string_equal(found[i].category, "io");
+		assert_string_equal(found[i].name, "load");
+	}
+	assert_non_null(strstr(found[1].name, "more names"));
+	assert_string_equal(found[2].name, "save");
+	assert_string_equal(found[2].domain, "");
+	assert_int_equal(found[0].g.dur_ns, 50);
+	assert_int_equal(found[3].g.dur_ns, 80);
+	rig_done(&r);
+}
+
 /* More than a frame holds go into two. */
 static void frames_have_an_end(void **state)
 {
@@ -274,10 +307,53 @@ static void left_open(void **state)
 	assert_int_equal(found[0].g.step, 9);
 	assert_int_equal(found[0].g.dur_ns, 500);
 	l = left_by(&r, proc, 800, 808);
-	l.in.spans = 1;
+	l.in.what = HR_LEFT_SPANS;
 	rig_entry(&r, HR_ENTRY_LEFT_REGIONS, &l, sizeof(l));
 	assert_int_equal(rows(&r, found), 2);
 	assert_true(found[1].g.open && found[1].g.tid == 99 && found[1].g.depth == 0);
+	rig_done(&r);
+}
+
+/* Short ones that no record has told; one whose record came, and whose thread died before the cell went, is none. */
+static void left_sums(void **state)
+{
+	struct {
+		struct hr_entry_left_regions in;
+		struct hr_region_short cells[3];
+	} l = {.in = {.what = HR_LEFT_SHORTS, .n = 3}};
+	struct row found[ROWS];
+	struct hr_record s;
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = process(&r, 10);
+	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "tiny");
+	s = region(&r, 800, HR_REGION_RANGE, 20);
+	s.asked = 5;
+	rig_records(&r, proc, &s, 1);
+	l.in.proc = proc;
+	l.in.now_ticks = r.now + 500;
+	for (unsigned i = 0; i < 3; i++)
+		l.cells[i] = (struct hr_region_short){.key = 800,
+						      .start_ticks = s.start_ticks + i,
+						      .step = NONE,
+						      .epoch = NONE,
+						      .ticks = 40 + i,
+						      .count = 5 + i,
+						      .depth = i,
+						      .flags = HR_REGION_KIND(HR_REGION_RANGE)};
+	l.cells[2].ticks = UINT64_C(1) << 60; /* a lie */
+	rig_entry(&r, HR_ENTRY_LEFT_REGIONS, &l, sizeof(l));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "hostile"), 1);
+	assert_int_equal(rows(&r, found), 2);
+	assert_int_equal(found[0].g.count, 5);
+	assert_int_equal(found[1].g.count, 6);
+	assert_int_equal(found[1].g.dur_ns, 41);
+	assert_int_equal(found[1].g.depth, 1);
+	assert_false(found[1].g.open);
 	rig_done(&r);
 }
 
@@ -387,8 +463,10 @@ int main(void)
 	    cmocka_unit_test(names_and_numbers),
 	    cmocka_unit_test(names_outlive_restarts),
 	    cmocka_unit_test(names_have_an_end),
+	    cmocka_unit_test(names_told_later),
 	    cmocka_unit_test(frames_have_an_end),
 	    cmocka_unit_test(left_open),
+	    cmocka_unit_test(left_sums),
 	    cmocka_unit_test(lies_change_nothing),
 	    cmocka_unit_test(losses),
 	    cmocka_unit_test(waits_are_of_the_living),
