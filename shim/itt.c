@@ -60,9 +60,9 @@ static struct hr__domain *domain_of(struct hr__itt_domain *d)
 	return ours;
 }
 
-static const struct hr__text_said *text_of(struct hr__itt_string *s)
+static struct hr__text_said *text_of(struct hr__itt_string *s)
 {
-	const struct hr__text_said *ours;
+	struct hr__text_said *ours;
 
 	if (s == NULL || s->text == NULL)
 		return hr__said_text("");
@@ -88,11 +88,11 @@ static struct hr__itt_string *string_handle_create(const char *text)
 {
 	/* `ours` stays NULL, and so does every use of it. */
 	static struct hr__itt_string nameless = {.text = HR__SAID_NAMELESS};
-	const struct hr__text_said *said = text != NULL ? hr__said_text(text) : NULL;
+	struct hr__text_said *said = text != NULL ? hr__said_text(text) : NULL;
 
 	if (text == NULL)
 		return NULL;
-	return said != NULL ? (struct hr__itt_string *)(uintptr_t)&said->itt : &nameless;
+	return said != NULL ? &said->itt : &nameless;
 }
 
 /* ---- what is known by an id -------------------------------------------------------------------------- */
@@ -226,15 +226,15 @@ static void thread_set_name(const char *name)
 
 #define EVENTS 1024
 
-static const struct hr__text_said *events[EVENTS];
+static struct hr__text_said *events[EVENTS];
 
 static int event_create(const char *name, int bytes)
 {
-	const struct hr__text_said *said = name != NULL ? hr__said_text(name) : NULL;
+	struct hr__text_said *said = name != NULL ? hr__said_text(name) : NULL;
 
 	(void)bytes; /* it ends with NUL, too */
 	for (int i = 0; said != NULL && i < EVENTS; i++) {
-		const struct hr__text_said *none = NULL;
+		struct hr__text_said *none = NULL;
 
 		if (__atomic_compare_exchange_n(&events[i], &none, said, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE) ||

@@ -67,7 +67,7 @@ static struct headrace_name *name_of(struct hr__domain *d, const struct attribut
 	case MESSAGE_WIDE:
 		return wide_name(d, a->category, a->message);
 	case MESSAGE_REGISTERED:
-		return hr__said_name_kept(d, a->category, a->message);
+		return hr__said_name_kept(d, a->category, (void *)(uintptr_t)a->message);
 	default:
 		return hr__said_name(d, a->category, NULL);
 	}

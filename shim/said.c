@@ -165,7 +165,8 @@ static struct node *node_new(struct store *s, const struct sought *w)
 		n->domain.itt =
 		    (struct hr__itt_domain){.flags = 1, .name = text, .ours = &n->domain};
 	} else if (w->kind == TEXT) {
-		n->said = (struct hr__text_said){w->hash, text, {.text = text, .ours = &n->said}};
+		n->said = (struct hr__text_said){
+		    .hash = w->hash, .text = text, .itt = {.text = text, .ours = &n->said}};
 	} else if (w->kind == NAME) {
 		n->name = (struct headrace_name){
 		    .name = text, .domain = w->of->name, .category = w->category};
@@ -220,7 +221,7 @@ static const char *kept_text(struct store *s, const char *text, size_t bytes)
 	return n != NULL ? n->said.text : NULL;
 }
 
-const struct hr__text_said *hr__said_text(const char *text)
+struct hr__text_said *hr__said_text(const char *text)
 {
 	size_t bytes = length(text);
 	struct node *n = find_text(text, bytes, hash_text(text, bytes));
@@ -299,11 +300,20 @@ struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, con
 }
 
 struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category,
-					 const struct hr__text_said *text)
+					 struct hr__text_said *text)
 {
+	struct headrace_name *name;
+
 	if (text == NULL)
 		return &d->nameless;
-	return name_of(d, category, text->text, strlen(text->text), text->hash);
+	/* Acquire: pairs with the release below. */
+	name = __atomic_load_n(&text->last, __ATOMIC_ACQUIRE);
+	if (hr_likely(name != NULL && name->domain == d->name && category == 0))
+		return name;
+	name = name_of(d, category, text->text, strlen(text->text), text->hash);
+	if (category == 0 && name != &d->nameless)
+		__atomic_store_n(&text->last, name, __ATOMIC_RELEASE);
+	return name;
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ struct hr__itt_string {
 	const char *text;
 	void *wide;
 	int spare;
-	const void *ours;
+	void *ours;
 	struct hr__itt_string *next;
 };
 
@@ -39,6 +39,7 @@ struct hr__itt_string {
 struct hr__text_said {
 	uint64_t hash;
 	const char *text;
+	struct headrace_name *last; /* that it named without a category: a domain's own, mostly */
 	struct hr__itt_string itt;
 };
 
@@ -55,12 +56,12 @@ bool hr__said_init(void);
 /* The same name, the same domain. NULL, and no room: a nameless one; never NULL. */
 struct hr__domain *hr__said_domain(const char *name);
 /* NULL: no room. */
-const struct hr__text_said *hr__said_text(const char *text);
+struct hr__text_said *hr__said_text(const char *text);
 
 /* Never NULL. A category is one's own number, which may get a name, and is 0 for none. */
 struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, const char *text);
 struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category,
-					 const struct hr__text_said *text);
+					 struct hr__text_said *text);
 /* From now on. */
 void hr__said_category(struct hr__domain *d, uint32_t category, const char *name);
 

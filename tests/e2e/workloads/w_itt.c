@@ -67,7 +67,7 @@ static void (*sync_create)(void);
 
 #define F(name, variable)                                                                          \
 	{                                                                                          \
-		"__itt_" name, (void **)(void *)&(variable), NULL, NULL, 1 << 12                     \
+		"__itt_" name, (void **)(void *)&(variable), NULL, NULL, 1 << 12                   \
 	}
 static struct function functions[] = {
     F("domain_create", domain_create),
