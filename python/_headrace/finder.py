@@ -2,17 +2,19 @@
 """What the start-up module's finder does when a module is imported that is to be marked."""
 
 import sys
+from _thread import get_ident
 
 from . import hooks
 
-_busy = set()
+_busy = set()  # (thread, name)
 
 
 def find(ours, name, path, target):
     """What the other finders find, which will be marked when it has run. They may ask us from within."""
-    if name in _busy:
+    asked = get_ident(), name
+    if asked in _busy:
         return None
-    _busy.add(name)
+    _busy.add(asked)
     try:
         spec = _others(ours, name, path, target)
         if not hooks.present:
@@ -25,7 +27,7 @@ def find(ours, name, path, target):
                 pass
         return spec
     finally:
-        _busy.discard(name)
+        _busy.discard(asked)
 
 
 def _others(ours, name, path, target):
