@@ -109,7 +109,7 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 #define COMPONENT(s, end, word) (starts(s, end, word "/", sizeof(word)))
 
 /*
- * Python's own files: below site-packages, dist-packages, lib/python3* or in a __pycache__. One
+ * Python's own files: below site-packages, dist-packages, lib/python3*, in a __pycache__, or ours for it. One
  * pass over the path instead of four globs, because every open pays for it.
  */
 static bool python_match(const char *path, size_t bytes)
@@ -135,6 +135,8 @@ static bool python_match(const char *path, size_t bytes)
 		case 'l':
 			if (starts(s + 1, end, "lib/python3", 11) &&
 			    memchr(s + 12, '/', (size_t)(end - s - 12)) != NULL)
+				return true;
+			if (COMPONENT(s + 1, end, "libexec/headrace/python"))
 				return true;
 			break;
 		default:

@@ -32,6 +32,7 @@ static void filter_verdicts(void **state)
 	    {{0}, "/data/__pycache__/x.pyc", HR__TRACED_RUNTIME},
 	    {{0}, "/data/my__pycache__/x", HR__TRACED},
 	    {{0}, "/data/site-packages", HR__TRACED},
+	    {{0}, "/home/u/.local/libexec/headrace/python/_headrace/loader.py", HR__TRACED_RUNTIME},
 	    {{.exclude = "/data"}, "/data/x", HR__EXCLUDED},
 	    {{.exclude = "/data/"}, "/data", HR__EXCLUDED},
 	    {{.exclude = "/data"}, "/database", HR__TRACED},
