@@ -70,11 +70,11 @@ static double pair_ns(void (*pair)(void), long n)
 
 static void pace(double seconds)
 {
-	double from = now_ns(), next = from;
-	long n = 0;
+	long n = (long)(seconds * 1e6);
+	double from = now_ns();
 
-	for (; next < from + seconds * 1e9; n++, next += 1000) {
-		while (now_ns() < next)
+	for (long i = 0; i < n; i++) {
+		while (now_ns() < from + 1000 * (double)i)
 			;
 		nvtx_text();
 	}

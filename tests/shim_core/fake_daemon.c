@@ -480,10 +480,20 @@ struct hr_inflight fake_inflight(struct fake_daemon *d, size_t session, uint32_t
 const struct hr_ring_hdr *fake_ring(struct fake_daemon *d, size_t session, uint32_t map,
 				    uint32_t ring)
 {
-	return d->sessions[session]->maps[map].rings[ring].hdr;
+	const struct hr_ring_hdr *hdr;
+
+	pthread_mutex_lock(&d->lock);
+	hdr = d->sessions[session]->maps[map].rings[ring].hdr;
+	pthread_mutex_unlock(&d->lock);
+	return hdr;
 }
 
 const struct hr_map_hdr *fake_map(struct fake_daemon *d, size_t session, uint32_t map)
 {
-	return d->sessions[session]->maps[map].hdr;
+	const struct hr_map_hdr *hdr;
+
+	pthread_mutex_lock(&d->lock);
+	hdr = d->sessions[session]->maps[map].hdr;
+	pthread_mutex_unlock(&d->lock);
+	return hdr;
 }

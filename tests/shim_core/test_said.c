@@ -197,6 +197,7 @@ CASE(numbers)
 {
 	float f = 0.1F;
 	uint32_t bits;
+	double d;
 
 	is(1, UINT64_MAX, "18446744073709551615");
 	is(2, (uint64_t)INT64_MIN, "-9223372036854775808");
@@ -214,8 +215,83 @@ CASE(numbers)
 	is_double(1e300, "1e300");
 	is_double(1.0 / 0.0, NULL);
 	is_double(0.0 / 0.0, NULL);
-	for (double d = 1.2345678901234e-300; d < 1e300; d *= -7.7)
-		is_close(d < 0 ? d : d * 1.1);
+	d = 1.2345678901234e-300;
+	for (int i = 0; i < 600; i++, d *= -9.7)
+		is_close(d);
+}
+
+/* ---- NVTX's door: each library of a program comes with a table of its own ------------------------------ */
+
+typedef void function(void);
+int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
+
+#define SLOTS 16
+static __thread function *slots[SLOTS];
+static __thread unsigned slots_told;
+
+static int table(int module, function ***ret_table, unsigned *ret_n)
+{
+	static __thread function **addresses[SLOTS];
+
+	if (module != 1)
+		return 0;
+	for (unsigned i = 1; i < SLOTS; i++)
+		addresses[i] = &slots[i];
+	*(function ****)(void *)ret_table = addresses;
+	*ret_n = slots_told;
+	return 1;
+}
+
+static struct {
+	size_t bytes;
+	int (*table)(int, function ***, unsigned *);
+} callbacks = {.table = table};
+
+static const void *exported(uint32_t id)
+{
+	CHECK(id == 1);
+	return &callbacks;
+}
+
+static void *initializes(void *unused)
+{
+	(void)unused;
+	slots_told = SLOTS;
+	pthread_barrier_wait(&barrier);
+	CHECK(InitializeInjectionNvtx2(exported) == 1);
+	for (unsigned i = 1; i < SLOTS; i++)
+		CHECK(slots[i] != NULL);
+	return NULL;
+}
+
+CASE(nvtx_comes_to_each)
+{
+	const char *const env[] = {"HEADRACE_SOCKET=/nowhere", NULL};
+	pthread_t t[THREADS];
+
+	harness_init(env);
+	callbacks.bytes = sizeof(callbacks);
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, initializes, NULL);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	/* One of an older version has fewer. */
+	slots_told = 3;
+	CHECK(InitializeInjectionNvtx2(exported) == 1 && slots[2] != NULL && slots[3] == NULL);
+	callbacks.bytes = 8;
+	CHECK(InitializeInjectionNvtx2(exported) == 0);
+}
+
+CASE(nvtx_is_off)
+{
+	const char *const env[] = {"HEADRACE_SOCKET=/nowhere", "HEADRACE_NVTX=off", NULL};
+
+	CHECK(InitializeInjectionNvtx2(exported) == 0); /* the shim is not ready */
+	harness_init(env);
+	slots_told = SLOTS;
+	callbacks.bytes = sizeof(callbacks);
+	CHECK(InitializeInjectionNvtx2(exported) == 0 && slots[1] == NULL);
 }
 
 int main(void)
@@ -224,7 +300,8 @@ int main(void)
 	    cmocka_unit_test(the_same),	    cmocka_unit_test(categories),
 	    cmocka_unit_test(many_threads), cmocka_unit_test(no_room),
 	    cmocka_unit_test(no_bytes),	    cmocka_unit_test(wide),
-	    cmocka_unit_test(numbers),
+	    cmocka_unit_test(numbers),	    cmocka_unit_test(nvtx_comes_to_each),
+	    cmocka_unit_test(nvtx_is_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
