@@ -317,7 +317,8 @@ class Live(Service):
         self.assertEqual(hook("task_prolog", HEADRACE="off"), "")
         os.makedirs(f"{self.dir}/place/python/startup")
         os.symlink(LIBRARY, f"{self.dir}/place/libheadrace.so")
-        placed = {"HEADRACE_LIBRARY": f"{self.dir}/place/libheadrace.so", "LD_PRELOAD": f"{self.dir}/place/libheadrace.so"}
+        placed = {"HEADRACE_LIBRARY": f"{self.dir}/place/libheadrace.so", "LD_PRELOAD": f"{self.dir}/place/libheadrace.so",
+                  "HEADRACE_NVTX": "off"}
         self.assertEqual(hook("task_prolog", **placed), f"export PYTHONPATH={self.dir}/place/python/startup\n")
         self.assertEqual(hook("task_prolog", **placed, PYTHONPATH="/a:b"), f"export PYTHONPATH={self.dir}/place/python/startup:/a:b\n")
         self.assertEqual(hook("task_prolog", **placed, PYTHONPATH=f"/a:{self.dir}/place/python/startup"), "")
