@@ -223,7 +223,7 @@ class Probes(Case):
     def test_full_buffer(self):
         """While headraced is stopped: what there is no room to tell is counted, and said to be lost."""
         path = f"{self.folder.data}/x"
-        traced, said = self.record_stopped([f"{harness.BUILD}/tests/probes_static", "rate", path, "0", "1"], "trace")
+        traced, said = self.record_stopped([f"{harness.BUILD}/tests/probes_static", "rate", path, "0", "4"], "trace")  # far more than there is room for, on a busy machine, too
         did = int(said)
         told = int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'"))
         lost, lost_reads = (int(traced.value(f"SELECT coalesce(sum(count), 0)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
