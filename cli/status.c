@@ -46,6 +46,9 @@ const struct hr_option hr_status_option_table[] = {
 	X(lost)                                                                                    \
 	X(input_wait)                                                                              \
 	X(steps)                                                                                   \
+	X(kernel_ops)                                                                              \
+	X(kernel_added)                                                                            \
+	X(kernel_lost)                                                                             \
 	X(refused)                                                                                 \
 	X(store_error)                                                                             \
 	X(stored_bytes)                                                                            \
@@ -153,6 +156,12 @@ static void print_job(const struct job_row *j)
 		printf("    input wait %.1f %% of the time, %s step%s\n",
 		       (double)j->input_wait / 10, hr_text_count((uint64_t)j->steps).s,
 		       j->steps == 1 ? "" : "s");
+	if (j->kernel_ops > 0)
+		printf("    coverage: of %s operations that the kernel saw, probes added %s; not "
+		       "recorded %s\n",
+		       hr_text_count((uint64_t)j->kernel_ops).s,
+		       hr_text_count((uint64_t)j->kernel_added).s,
+		       hr_text_count((uint64_t)j->kernel_lost).s);
 	if (j->level_for_ms > 0)
 		printf("    level %s for another %s\n", hr_level_name((uint32_t)j->level),
 		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
@@ -237,6 +246,9 @@ static void print_json(const struct status *s, int verdict)
 		else
 			hr_json_double(&j, "input_wait", (double)row->input_wait / 1000);
 		hr_json_int(&j, "steps", row->steps);
+		hr_json_int(&j, "kernel_ops", row->kernel_ops);
+		hr_json_int(&j, "kernel_added", row->kernel_added);
+		hr_json_int(&j, "kernel_lost", row->kernel_lost);
 		hr_json_int(&j, "refused", row->refused);
 		hr_json_string(&j, "store_error",
 			       row->store_error < 0 ? strerrordesc_np((int)-row->store_error)

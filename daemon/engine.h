@@ -37,6 +37,8 @@ struct hr_engine_stats {
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
 	uint64_t steps; /* of all */
+	/* Operations on files that probes told of; of these: recorded by probes, and not recorded for a full buffer. */
+	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
 int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret);

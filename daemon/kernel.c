@@ -160,6 +160,20 @@ static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
 		e->failed = true;
 }
 
+/* For who looks while it runs. */
+static void count(struct hr_engine_stats *s, const struct hr_kernel_row *row)
+{
+	if (row->cause == HR_CAUSE_FILL || row->cause == HR_CAUSE_FETCH ||
+	    row->cause == HR_CAUSE_FAULT || row->cause == HR_CAUSE_EXCLUDED)
+		return;
+	s->kernel_ops += row->count;
+	if (row->cause == HR_CAUSE_SYSCALL || row->cause == HR_CAUSE_UNATTACHED ||
+	    row->cause == HR_CAUSE_URING)
+		s->kernel_added += row->count;
+	else if (row->cause == HR_CAUSE_LOST)
+		s->kernel_lost += row->count;
+}
+
 int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in)
 {
 	struct hr_proc *p = hr__proc_find(e, in->proc);
@@ -173,6 +187,7 @@ int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in)
 		p->id.probed = 1;
 	for (uint64_t i = 0; i < in->n; i++) {
 		if (makes_sense(e, &in->rows[i])) {
+			count(&e->stats, &in->rows[i]);
 			take_row(e, p, in->proc, &in->rows[i]);
 			continue;
 		}

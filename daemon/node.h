@@ -71,6 +71,7 @@ struct hr_node_stats { /* a consistent copy, any thread */
 	uint64_t refused;   /* processes and threads that got no rings: a limit was reached */
 	int input_wait;	    /* 1/1000 of the time of live training loops; -1: there are none */
 	uint64_t steps;	    /* of training loops */
+	uint64_t kernel_ops, kernel_added, kernel_lost; /* that probes told of (engine.h) */
 };
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 

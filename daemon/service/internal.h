@@ -93,6 +93,7 @@ struct job {
 		uint64_t events_per_s, bytes_per_s; /* between the last two */
 		uint64_t steps;
 		int input_wait; /* 1/1000; -1: no training loop */
+		uint64_t kernel_ops, kernel_added, kernel_lost;
 		uint64_t unsent_frames, unsent_ms;
 		int store_error;
 		bool connected;

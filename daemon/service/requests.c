@@ -128,6 +128,9 @@ static void add_job(struct hr_message *m, const struct job *job)
 	hr_message_add_int(m, "bytes_per_s", fresh ? (int64_t)job->stats.bytes_per_s : 0);
 	hr_message_add_int(m, "input_wait", job->stats.at_ms ? job->stats.input_wait : -1);
 	hr_message_add_int(m, "steps", (int64_t)job->stats.steps);
+	hr_message_add_int(m, "kernel_ops", (int64_t)job->stats.kernel_ops);
+	hr_message_add_int(m, "kernel_added", (int64_t)job->stats.kernel_added);
+	hr_message_add_int(m, "kernel_lost", (int64_t)job->stats.kernel_lost);
 	hr_message_add_int(m, "store_error", job->stats.store_error);
 	hr_message_add_int(m, "unsent_frames", (int64_t)job->stats.unsent_frames);
 	hr_message_add_int(m, "unsent_ms", (int64_t)job->stats.unsent_ms);

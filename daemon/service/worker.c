@@ -84,6 +84,9 @@ static void make_stats(struct worker *w, const char *kind)
 	hr_message_add_int(&w->out, "ring_bytes", (int64_t)use.ring_bytes);
 	hr_message_add_int(&w->out, "input_wait", s.input_wait);
 	hr_message_add_int(&w->out, "steps", (int64_t)s.steps);
+	hr_message_add_int(&w->out, "kernel_ops", (int64_t)s.kernel_ops);
+	hr_message_add_int(&w->out, "kernel_added", (int64_t)s.kernel_added);
+	hr_message_add_int(&w->out, "kernel_lost", (int64_t)s.kernel_lost);
 	hr_message_add_int(&w->out, "served", (int64_t)use.served);
 	hr_message_add_int(&w->out, "sessions_total", s.sessions_total);
 	hr_message_add_int(&w->out, "stored_bytes", (int64_t)s.stored_bytes);

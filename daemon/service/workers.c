@@ -59,6 +59,9 @@ static void take_stats(struct job *job, const struct hr_message *m)
 	job->stats.lost = (uint64_t)hr_message_get_int(m, "lost", 0);
 	job->stats.sessions = (uint64_t)hr_message_get_int(m, "sessions", 0);
 	job->stats.input_wait = (int)hr_message_get_int(m, "input_wait", -1);
+	job->stats.kernel_ops = (uint64_t)hr_message_get_int(m, "kernel_ops", 0);
+	job->stats.kernel_added = (uint64_t)hr_message_get_int(m, "kernel_added", 0);
+	job->stats.kernel_lost = (uint64_t)hr_message_get_int(m, "kernel_lost", 0);
 	job->stats.steps = (uint64_t)hr_message_get_int(m, "steps", 0);
 	job->stats.ring_bytes = (uint64_t)hr_message_get_int(m, "ring_bytes", 0);
 	job->stats.served = (uint64_t)hr_message_get_int(m, "served", 0);

@@ -311,6 +311,27 @@ static void files_without_a_name(void **state)
 	rig_done(&r);
 }
 
+/* For who looks: what the kernel saw of operations, and what became of it. */
+static void sums_of_all(void **state)
+{
+	struct rig r;
+	struct hr_kernel_row rows[] = {
+	    row("read", F, HR_CAUSE_SHIM, 5, 50),     row("read", F, HR_CAUSE_URING, 3, 30),
+	    row("read", F, HR_CAUSE_LOST, 2, 20),     row("read", F, HR_CAUSE_EXCLUDED, 9, 90),
+	    row("read", F, HR_CAUSE_SYSCALL, 4, 400),
+	};
+	struct hr_engine_stats stats;
+
+	(void)state;
+	rig_init(&r);
+	rig_kernel(&r, rig_attach(&r, &(struct rig_hello){.pid = 10}), rows, 5);
+	hr_engine_stats_get(r.engine, &stats);
+	assert_int_equal(stats.kernel_ops, 5 + 3 + 2 + 4);
+	assert_int_equal(stats.kernel_added, 3 + 4);
+	assert_int_equal(stats.kernel_lost, 2);
+	rig_done(&r);
+}
+
 static void what_was_lost_is_a_loss_too(void **state)
 {
 	struct rig r;
@@ -426,6 +447,7 @@ int main(void)
 	    cmocka_unit_test(raw_closes),
 	    cmocka_unit_test(sums_add_up),
 	    cmocka_unit_test(files_without_a_name),
+	    cmocka_unit_test(sums_of_all),
 	    cmocka_unit_test(what_was_lost_is_a_loss_too),
 	    cmocka_unit_test(rows_that_make_no_sense),
 	    cmocka_unit_test(a_killed_daemon_says_the_same_again),
