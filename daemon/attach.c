@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +16,7 @@
 #include "daemon/passfd.h"
 
 #define BACKLOG	      4096    /* connections that wait for accept */
+#define HEARD_MOST    64      /* of those who speak while others come */
 #define DEPARTED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
 
 /* ---- connections ----------------------------------------------------------------------------------- */
@@ -51,25 +51,23 @@ static int by_arrival(const void *a, const void *b)
 
 /*
  * Those who were here before and have spoken since: what a process says in its second connection is about its first, and a
- * child's hello names its parent's.
+ * child's hello names its parent's. The kernel knows who they are; of the silent it costs nothing that they are many.
  */
 static void hear_earlier(struct hr_attach *a)
 {
-	struct guest *here[GUESTS_MOST];
-	struct pollfd p[GUESTS_MOST];
+	struct epoll_event events[HEARD_MOST];
+	struct guest *heard[HEARD_MOST];
 	unsigned n = 0;
+	int ready = epoll_wait(a->epoll_fd, events, HEARD_MOST, 0);
 
-	for (unsigned i = 0; i < GUESTS_MOST && n < a->n_guests; i++)
-		if (a->guests[i].fd >= 0)
-			here[n++] = &a->guests[i];
-	qsort(here, n, sizeof(here[0]), by_arrival);
+	for (int i = 0; i < ready; i++)
+		if (EV_KIND(events[i].data.u64) == EV_GUEST)
+			heard[n++] = &a->guests[(uint32_t)events[i].data.u64];
+	if (n)
+		qsort(heard, n, sizeof(heard[0]), by_arrival);
 	for (unsigned i = 0; i < n; i++)
-		p[i] = (struct pollfd){.fd = here[i]->fd, .events = POLLIN};
-	if (poll(p, n, 0) <= 0)
-		return;
-	for (unsigned i = 0; i < n; i++)
-		if (p[i].revents)
-			guest_speaks(a, here[i]);
+		if (heard[i]->fd >= 0)
+			guest_speaks(a, heard[i]);
 }
 
 /* A hello that is there already needs no second turn of the loop: the usual case. */

@@ -123,6 +123,7 @@ struct guest {
 	uv_poll_t *poll; /* NULL: nothing was waited for */
 	int fd;		 /* -1: done with */
 	bool landed;
+	uid_t uid;
 	uint64_t since_ms;
 };
 

@@ -310,8 +310,8 @@ static void guest_look(struct guest *g)
 }
 
 /*
- * Those before `last` who have spoken since we looked: what a process says in its second connection is about its first, and
- * a child's hello names its parent's.
+ * Those of its user before `last` who have spoken since we looked: what a process says in its second connection is about its
+ * first, and a child's hello names its parent's. Users who keep many silent connections make themselves wait, and nobody else.
  */
 static void hear_earlier(struct service *s, const struct guest *last)
 {
@@ -319,12 +319,12 @@ static void hear_earlier(struct service *s, const struct guest *last)
 	nfds_t n = 0, i = 0;
 
 	for (const struct guest *g = s->guests; g != last; g = g->next)
-		if (g->fd >= 0)
+		if (g->fd >= 0 && g->uid == last->uid)
 			p[n++] = (struct pollfd){.fd = g->fd, .events = POLLIN};
 	if (n == 0 || poll(p, n, 0) <= 0)
 		return;
 	for (struct guest *g = s->guests; g != last; g = g->next)
-		if (g->fd >= 0 && p[i++].revents != 0 && route(s, g->fd))
+		if (g->fd >= 0 && g->uid == last->uid && p[i++].revents != 0 && route(s, g->fd))
 			guest_done(g);
 }
 
@@ -332,12 +332,16 @@ static struct guest *guest_new(struct service *s, int fd)
 {
 	bool landed = hr_passfd_send(s->landing[1], (uint32_t)getpid(), fd) == 0;
 	struct guest *g = calloc(1, sizeof(*g));
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t bytes = sizeof(peer);
 
 	if (!g) {
 		close(fd);
 		return NULL;
 	}
-	*g = (struct guest){.service = s, .fd = fd, .landed = landed, .since_ms = sv__now_ms(s)};
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
+	*g = (struct guest){
+	    .service = s, .fd = fd, .landed = landed, .uid = peer.uid, .since_ms = sv__now_ms(s)};
 	*s->guests_last = g;
 	s->guests_last = &g->next;
 	s->n_guests++;
