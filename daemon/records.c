@@ -182,7 +182,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 
 		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
 		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
-		    r->op == HR_CTL_REGION)
+		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH)) /* a region's is its key */
 			continue;
 		a->file = r->file;
 		a->found[turn].api[n] = f->e->trait[r->op % HR_OP_MAX].api;
