@@ -11,19 +11,9 @@ import sys
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
-
-class Files(Dataset):
-    def __init__(self, paths):
-        self.paths = paths
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, i):
-        with open(self.paths[i], "rb", buffering=0) as f:
-            return torch.tensor([float(len(f.readall()))])
+from train_waits import Files
 
 
 def work(rank, method, store, paths):
