@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define NAME	   "page" /* in the descriptor store */
+#define NAME "page" /* in the descriptor store */
 
 void hr_page_init(struct hr_page *p)
 {
@@ -53,7 +52,7 @@ static int make(struct hr_page *p)
 	p->fd = memfd_create("headrace-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	/* Not sealed against writing, or the next daemon could not map it; other users cannot open it again. */
 	if (p->fd < 0 || fchmod(p->fd, 0400) < 0 || ftruncate(p->fd, sizeof(*p->at)) < 0 ||
-	    fcntl(p->fd, F_ADD_SEALS, SIZE_SEALS) < 0)
+	    fcntl(p->fd, F_ADD_SEALS, HR_SIZE_SEALS) < 0)
 		return -errno;
 	return map(p->fd, &p->at);
 }

@@ -8,7 +8,6 @@
 
 #define FIRST_TARGET 8u
 #define MOST	     (sizeof(((struct hr_ringpool *)0)->fds) / sizeof(int))
-#define SIZE_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /*
  * Zeroed pages, without mapping them here, for all that a process of a few operations uses, and for what any client
@@ -38,7 +37,7 @@ static int make(void)
 		r = -errno;
 	else
 		r = allocate(fd);
-	if (!r && fcntl(fd, F_ADD_SEALS, SIZE_SEALS) < 0)
+	if (!r && fcntl(fd, F_ADD_SEALS, HR_SIZE_SEALS) < 0)
 		r = -errno;
 	if (r) {
 		close(fd);

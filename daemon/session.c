@@ -12,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define TEXT_MOST  8192u
+#define TEXT_MOST 8192u
 #define FUTURE_TICKS                                                                               \
 	(UINT64_C(1) << 33) /* a few seconds of any clock: an end beyond it is no waiting matter */
 
@@ -47,7 +46,7 @@ int hr_map_open(int fd, struct hr_map *ret)
 	void *at;
 
 	/* Without the seals a client could cut the file short under us. */
-	if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS || fstat(fd, &st) < 0)
+	if (seals < 0 || (seals & HR_SIZE_SEALS) != HR_SIZE_SEALS || fstat(fd, &st) < 0)
 		return -EINVAL;
 	while (map.slots_log2 < HR_OFFER_SLOTS_LOG2 && (uint64_t)st.st_size != hr_map_size(&map))
 		map.slots_log2++;

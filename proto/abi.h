@@ -68,6 +68,9 @@
 #define HR_ABI_VERSION 1u
 #endif
 
+/* Of every map and of the node page: whoever maps it, its size stays (fcntl.h has the names). */
+#define HR_SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
 #define HR_PAGE_BYTES	   4096u
 #define HR_SLOT_BYTES	   64u
 #define HR_OP_MAX	   512u /* op ids are below this */

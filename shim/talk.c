@@ -18,7 +18,6 @@
 #define LOOK_FIRST_NS INT64_C(1000000)	 /* until the first look whether the daemon is stopped */
 #define LOOK_NS	      INT64_C(20000000)	 /* between looks */
 #define PAUSE_NS      UINT64_C(1000000)	 /* between tries while the daemon's backlog is full */
-#define SEALS	      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /*
  * Our descriptors while there are any: socket, map, node page. The program may close them under us (a
@@ -208,7 +207,7 @@ int hr__talk_memory(uint64_t bytes)
 	own_set(HR__OWN_MAP, fd);
 	r = HR_SYS2(ftruncate, fd, bytes);
 	if (r == 0)
-		r = HR_SYS3(fcntl, fd, F_ADD_SEALS, SEALS);
+		r = HR_SYS3(fcntl, fd, F_ADD_SEALS, HR_SIZE_SEALS);
 	return (int)r;
 }
 
