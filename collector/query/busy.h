@@ -43,10 +43,6 @@ struct hr_busy_row {
 struct hr_busy;
 struct hr_busy_worker;
 
-/* For table functions. The text of a parameter, to be freed by DuckDB; NULL: not given, or NULL. */
-char *hr__busy_parameter(duckdb_bind_info info, const char *name);
-bool hr__busy_scope(const char *text, enum hr_busy_scope *ret); /* false: none */
-
 struct hr_during;
 struct hr_busy_keys;
 

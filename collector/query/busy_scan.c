@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * hr_busy(): the table function around busy.h. All of DuckDB's threads that come do the work; the one that
- * ends it hands out the rows.
- */
-#include <errno.h>
-#include <stdio.h>
+/* hr_busy(): the table function around busy.h. */
 #include <stdlib.h>
 
-#include "collector/query/busy.h"
+#include "collector/query/busy_table.h"
 #include "common/ops.h"
 
 #define DEFAULT_BY "rank"
@@ -46,38 +41,6 @@ struct asked {
 	enum hr_busy_scope scope;
 };
 
-/* One use of hr_busy() in a running plan. */
-struct scan {
-	struct hr_busy *busy;
-	unsigned by;
-	unsigned n_columns;
-	uint16_t columns[];
-};
-
-/* One thread's place in it. */
-struct worker {
-	struct hr_busy_worker *w;
-	bool worked;
-	const struct hr_busy_row *rows;
-	size_t n_rows, at;
-};
-
-static void scan_free(void *data)
-{
-	struct scan *s = data;
-
-	hr__busy_free(s->busy);
-	free(s);
-}
-
-static void worker_free(void *data)
-{
-	struct worker *w = data;
-
-	hr__busy_worker_free(w->w);
-	free(w);
-}
-
 /* ---- what is asked for -------------------------------------------------------------- */
 
 static bool parse_by(const char *text, unsigned *ret)
@@ -106,32 +69,6 @@ static bool parse_by(const char *text, unsigned *ret)
 	return true;
 }
 
-bool hr__busy_scope(const char *text, enum hr_busy_scope *ret)
-{
-	static const char *const names[] = {
-	    [HR_BUSY_ALL] = "all", [HR_BUSY_DATA] = "data", [HR_BUSY_RUNTIME] = "runtime"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], text) == 0) {
-			*ret = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-char *hr__busy_parameter(duckdb_bind_info info, const char *name)
-{
-	duckdb_value value = hr_duckdb.bind_get_named_parameter(info, name);
-	char *text = NULL;
-
-	if (value != NULL && !hr_duckdb.is_null_value(value))
-		text = hr_duckdb.get_varchar(value);
-
-	hr_duckdb.destroy_value(&value);
-	return text;
-}
-
 static void bind(duckdb_bind_info info)
 {
 	char *by = hr__busy_parameter(info, "by"), *scope = hr__busy_parameter(info, "scope");
@@ -151,43 +88,6 @@ static void bind(duckdb_bind_info info)
 	hr_duckdb.free(scope);
 }
 
-static void init(duckdb_init_info info)
-{
-	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
-	const struct asked *a = hr_duckdb.init_get_bind_data(info);
-	idx_t n = hr_duckdb.init_get_column_count(info);
-	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
-	size_t batches;
-
-	if (s == NULL || hr__busy_new(q, a->by, a->scope, NULL, &s->busy) < 0) {
-		free(s);
-		hr_duckdb.init_set_error(info, "out of memory");
-		return;
-	}
-	s->by = a->by;
-	s->n_columns = (unsigned)n;
-	for (idx_t i = 0; i < n; i++) {
-		idx_t column = hr_duckdb.init_get_column_index(info, i);
-
-		s->columns[i] = column < COLUMNS ? (uint16_t)column : COLUMNS;
-	}
-	batches = hr__busy_batches(s->busy);
-	hr_duckdb.init_set_max_threads(info, batches < q->threads ? batches + 1 : q->threads);
-	hr_duckdb.init_set_init_data(info, s, scan_free);
-}
-
-static void init_worker(duckdb_init_info info)
-{
-	struct worker *w = calloc(1, sizeof(*w));
-
-	if (w == NULL || (w->w = hr__busy_worker_new()) == NULL) {
-		free(w);
-		hr_duckdb.init_set_error(info, "out of memory");
-		return;
-	}
-	hr_duckdb.init_set_init_data(info, w, worker_free);
-}
-
 /* ---- rows --------------------------------------------------------------------------- */
 
 static void put_class(struct hr_out *out, size_t k, unsigned class, unsigned by)
@@ -197,9 +97,11 @@ static void put_class(struct hr_out *out, size_t k, unsigned class, unsigned by)
 	hr__out_text(out, k, hr__string(name, name != NULL ? strlen(name) : 0), name == NULL);
 }
 
-static void put(const struct hr_busy_row *row, enum column column, unsigned by, size_t k,
+static void put(const struct hr_busy_use *use, const void *data, unsigned column, size_t k,
 		struct hr_out *out)
 {
+	const struct hr_busy_row *row = data;
+
 	switch (column) {
 	case CLUSTER:
 		hr__out_text(out, k, row->st->cluster, false);
@@ -211,7 +113,7 @@ static void put(const struct hr_busy_row *row, enum column column, unsigned by, 
 		hr__out_number(out, k, row->st->s->attempt, false);
 		break;
 	case NODE:
-		hr__out_text(out, k, row->st->node, !(by & HR_BUSY_NODE));
+		hr__out_text(out, k, row->st->node, !(use->by & HR_BUSY_NODE));
 		break;
 	case PROC:
 		hr__out_number(out, k, row->proc, row->proc == 0);
@@ -223,7 +125,7 @@ static void put(const struct hr_busy_row *row, enum column column, unsigned by, 
 		hr__out_number(out, k, (uint64_t)row->worker, row->worker < 0);
 		break;
 	case CLASS:
-		put_class(out, k, row->class, by);
+		put_class(out, k, row->class, use->by);
 		break;
 	case BUSY_NS:
 		hr__out_number(out, k, row->busy_ns, false);
@@ -242,46 +144,35 @@ static void put(const struct hr_busy_row *row, enum column column, unsigned by, 
 	}
 }
 
-/* False: an error was set. */
-static bool work(const struct scan *s, struct worker *w, duckdb_function_info info)
+static int start(struct hr_busy_use *use, const void *asked)
 {
-	int r = w->worked ? 0 : hr__busy_work(s->busy, w->w);
+	const struct asked *a = asked;
 
-	w->worked = true;
-	if (r == 1)
-		w->n_rows = hr__busy_rows(s->busy, &w->rows);
-	else if (r < 0)
-		hr_duckdb.function_set_error(
-		    info, r == -EINTR ? "interrupted" : "out of memory while uniting intervals");
-	return r >= 0;
+	use->by = a->by;
+	return hr__busy_new(use->q, a->by, a->scope, NULL, &use->busy);
 }
 
-static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
+static size_t rows(const struct hr_busy_use *use, const void **ret)
 {
-	const struct scan *s = hr_duckdb.function_get_init_data(info);
-	struct worker *w = hr_duckdb.function_get_local_init_data(info);
-	size_t n = hr_duckdb.vector_size();
+	const struct hr_busy_row *list;
+	size_t n = hr__busy_rows(use->busy, &list);
 
-	if (!work(s, w, info))
-		return;
-	n = n < w->n_rows - w->at ? n : w->n_rows - w->at;
-	for (unsigned i = 0; i < s->n_columns; i++) {
-		struct hr_out out;
+	*ret = list;
+	return n;
+}
 
-		if (s->columns[i] == COLUMNS)
-			continue;
-		out = hr__out(hr_duckdb.data_chunk_get_vector(output, i));
-		for (size_t k = 0; k < n; k++)
-			put(&w->rows[w->at + k], s->columns[i], s->by, k, &out);
-	}
-	w->at += n;
-	hr_duckdb.data_chunk_set_size(output, n);
+static void init(duckdb_init_info info)
+{
+	static const struct hr_busy_table busy = {COLUMNS, sizeof(struct hr_busy_row), start, rows,
+						  put};
+
+	hr__busy_table_init(info, &busy);
 }
 
 int hr__busy_register(struct hr_query *q)
 {
-	static const struct hr_table_function busy = {bind, init, init_worker, scan_chunk,
-						      parameters};
+	static const struct hr_table_function busy = {bind, init, hr__busy_table_init_worker,
+						      hr__busy_table_scan, parameters};
 
 	return hr__table_register(q, "hr_busy", q, &busy);
 }

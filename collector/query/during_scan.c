@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * hr_during(): the table function around during.h. As in hr_busy(), all threads that come do the work, and the one that
- * ends it hands out the rows.
- */
+/* hr_during(): the table function around during.h. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "collector/query/busy_table.h"
 #include "collector/query/during.h"
 
 #define DEFAULT_KIND "step"
@@ -58,41 +55,6 @@ struct asked {
 	enum hr_busy_scope scope;
 };
 
-/* One use of hr_during() in a running plan. */
-struct scan {
-	struct hr_query *q;
-	struct hr_busy *busy;
-	const struct hr_during *during; /* the busy's own */
-	const struct hr_busy_keys *keys;
-	bool empty; /* there is no event to work on */
-	unsigned n_columns;
-	uint16_t columns[];
-};
-
-/* One thread's place in it. */
-struct worker {
-	struct hr_busy_worker *w;
-	bool worked;
-	const struct hr_during_row *rows;
-	size_t n_rows, at;
-};
-
-static void scan_free(void *data)
-{
-	struct scan *s = data;
-
-	hr__busy_free(s->busy);
-	free(s);
-}
-
-static void worker_free(void *data)
-{
-	struct worker *w = data;
-
-	hr__busy_worker_free(w->w);
-	free(w);
-}
-
 /* ---- what is asked for -------------------------------------------------------------- */
 
 static uint32_t kind_of(const char *text, size_t n)
@@ -140,54 +102,12 @@ static void bind(duckdb_bind_info info)
 	hr_duckdb.free(scope);
 }
 
-static void init(duckdb_init_info info)
-{
-	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
-	const struct asked *a = hr_duckdb.init_get_bind_data(info);
-	idx_t n = hr_duckdb.init_get_column_count(info);
-	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
-	struct hr_during *during;
-	size_t batches;
-
-	if (s == NULL || hr__during_new(q, a->kinds, &during) < 0 ||
-	    hr__busy_new(q, HR_BUSY_RANK, a->scope, during, &s->busy) < 0) {
-		free(s);
-		hr_duckdb.init_set_error(info, "out of memory");
-		return;
-	}
-	s->q = q;
-	s->during = during;
-	s->keys = hr__busy_keys(s->busy);
-	s->n_columns = (unsigned)n;
-	for (idx_t i = 0; i < n; i++) {
-		idx_t column = hr_duckdb.init_get_column_index(info, i);
-
-		s->columns[i] = column < COLUMNS ? (uint16_t)column : COLUMNS;
-	}
-	batches = hr__busy_batches(s->busy);
-	s->empty = batches == 0;
-	hr_duckdb.init_set_max_threads(info, batches < q->threads ? batches + 1 : q->threads);
-	hr_duckdb.init_set_init_data(info, s, scan_free);
-}
-
-static void init_worker(duckdb_init_info info)
-{
-	struct worker *w = calloc(1, sizeof(*w));
-
-	if (w == NULL || (w->w = hr__busy_worker_new()) == NULL) {
-		free(w);
-		hr_duckdb.init_set_error(info, "out of memory");
-		return;
-	}
-	hr_duckdb.init_set_init_data(info, w, worker_free);
-}
-
 /* ---- rows --------------------------------------------------------------------------- */
 
-static void put_stream(const struct scan *s, const struct hr_during_row *row, enum column column,
-		       size_t k, struct hr_out *out)
+static void put_stream(const struct hr_busy_use *use, const struct hr_during_row *row,
+		       enum column column, size_t k, struct hr_out *out)
 {
-	const struct hr_qstream *st = &s->q->streams[row->stream];
+	const struct hr_qstream *st = &use->q->streams[row->stream];
 
 	if (column == ATTEMPT)
 		hr__out_number(out, k, st->s->attempt, false);
@@ -199,21 +119,22 @@ static void put_stream(const struct scan *s, const struct hr_during_row *row, en
 			     false);
 }
 
-static void put_region(const struct scan *s, const struct hr_during_row *row, enum column column,
-		       size_t k, struct hr_out *out)
+static void put_region(const struct hr_busy_use *use, const struct hr_during_row *row,
+		       enum column column, size_t k, struct hr_out *out)
 {
+	const struct hr_busy_keys *keys = hr__busy_keys(use->busy);
 	const struct hr_region *g = &row->region;
 	const char *kind = hr_region_kind_name(g->kind);
 	uint64_t proc;
 
 	switch (column) {
 	case PROC:
-		proc = hr_stream_proc(s->q->streams[row->stream].s, g->proc);
+		proc = hr_stream_proc(use->q->streams[row->stream].s, g->proc);
 		hr__out_number(out, k, proc, proc == 0);
 		break;
 	case RANK:
-		hr__out_number(out, k, (uint64_t)s->keys->list[row->key].rank,
-			       s->keys->list[row->key].rank < 0);
+		hr__out_number(out, k, (uint64_t)keys->list[row->key].rank,
+			       keys->list[row->key].rank < 0);
 		break;
 	case TID:
 		hr__out_number(out, k, g->tid, g->tid == 0);
@@ -243,10 +164,10 @@ static void put_region(const struct scan *s, const struct hr_during_row *row, en
 }
 
 /* Of several regions that were added up it is not known. */
-static void put_sum(const struct scan *s, const struct hr_during_row *row, enum column column,
-		    size_t k, struct hr_out *out)
+static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
+		    enum column column, size_t k, struct hr_out *out)
 {
-	const struct hr_during_sums *sums = hr__during_sums(s->during, row->key);
+	const struct hr_during_sums *sums = hr__during_sums(use->during, row->key);
 	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];
 	uint64_t value;
 
@@ -272,56 +193,52 @@ static void put_sum(const struct scan *s, const struct hr_during_row *row, enum 
 	hr__out_number(out, k, value, row->region.count > 1);
 }
 
-/* False: an error was set. */
-static bool work(const struct scan *s, struct worker *w, duckdb_function_info info)
+static void put(const struct hr_busy_use *use, const void *data, unsigned column, size_t k,
+		struct hr_out *out)
 {
-	int r = w->worked ? 0 : hr__busy_work(s->busy, w->w);
-	bool first = !w->worked;
+	const struct hr_during_row *row = data;
 
-	w->worked = true;
-	if (r == 1 || (r == 0 && first && s->empty))
-		w->n_rows = hr__during_rows(s->during, &w->rows);
-	else if (r < 0)
-		hr_duckdb.function_set_error(
-		    info, r == -EINTR ? "interrupted" : "out of memory while uniting intervals");
-	return r >= 0;
+	if (column <= NODE)
+		put_stream(use, row, column, k, out);
+	else if (column < OPS)
+		put_region(use, row, column, k, out);
+	else
+		put_sum(use, row, column, k, out);
 }
 
-static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
+static int start(struct hr_busy_use *use, const void *asked)
 {
-	const struct scan *s = hr_duckdb.function_get_init_data(info);
-	struct worker *w = hr_duckdb.function_get_local_init_data(info);
-	size_t n = hr_duckdb.vector_size();
+	const struct asked *a = asked;
+	struct hr_during *during;
 
-	if (!work(s, w, info))
-		return;
-	n = n < w->n_rows - w->at ? n : w->n_rows - w->at;
-	for (unsigned i = 0; i < s->n_columns; i++) {
-		enum column column = s->columns[i];
-		struct hr_out out;
+	if (hr__during_new(use->q, a->kinds, &during) < 0)
+		return -ENOMEM;
+	use->by = HR_BUSY_RANK;
+	use->during = during;
+	return hr__busy_new(use->q, use->by, a->scope, during, &use->busy);
+}
 
-		if (column == COLUMNS)
-			continue;
-		out = hr__out(hr_duckdb.data_chunk_get_vector(output, i));
-		for (size_t k = 0; k < n; k++) {
-			const struct hr_during_row *row = &w->rows[w->at + k];
+static size_t rows(const struct hr_busy_use *use, const void **ret)
+{
+	const struct hr_during_row *list;
+	size_t n = hr__during_rows(use->during, &list);
 
-			if (column <= NODE)
-				put_stream(s, row, column, k, &out);
-			else if (column < OPS)
-				put_region(s, row, column, k, &out);
-			else
-				put_sum(s, row, column, k, &out);
-		}
-	}
-	w->at += n;
-	hr_duckdb.data_chunk_set_size(output, n);
+	*ret = list;
+	return n;
+}
+
+static void init(duckdb_init_info info)
+{
+	static const struct hr_busy_table during = {COLUMNS, sizeof(struct hr_during_row), start,
+						    rows, put};
+
+	hr__busy_table_init(info, &during);
 }
 
 int hr__during_register(struct hr_query *q)
 {
-	static const struct hr_table_function during = {bind, init, init_worker, scan_chunk,
-							parameters};
+	static const struct hr_table_function during = {bind, init, hr__busy_table_init_worker,
+							hr__busy_table_scan, parameters};
 
 	return hr__table_register(q, "hr_during", q, &during);
 }
