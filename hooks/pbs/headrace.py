@@ -44,11 +44,11 @@ def launch(environment):
         return
     if os.path.exists(SOCKET) and stat.S_ISSOCK(os.stat(SOCKET).st_mode):
         environment["LD_PRELOAD"] = f"{own}:{LIBRARY}" if own else LIBRARY
+        settings(environment)
         if environment.get("HEADRACE_NVTX") != "off":  # their ranges, unless they have another tool
             for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"):
                 if name not in environment:
                     environment[name] = LIBRARY
-        settings(environment)
         python(environment)
 
 

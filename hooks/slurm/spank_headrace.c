@@ -267,6 +267,19 @@ static void set_settings(spank_t sp, const char *path)
 		(void)fclose(file);
 }
 
+/* Whether a list that colons part has this entry. */
+static bool has_entry(const char *list, const char *entry)
+{
+	size_t n = strlen(entry);
+
+	for (; list; list = strchr(list, ':')) {
+		list += *list == ':';
+		if (strncmp(list, entry, n) == 0 && (list[n] == ':' || list[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
 /* What marks PyTorch's loaders and checkpoints, first on Python's path, where it is beside the library. */
 static void set_python(spank_t sp, const char *library)
 {
@@ -284,7 +297,7 @@ static void set_python(spank_t sp, const char *library)
 	if (spank_getenv(sp, "PYTHONPATH", own, sizeof(own)) != ESPANK_SUCCESS)
 		own[0] = '\0';
 	n = snprintf(fresh, sizeof(fresh), "%s%s%s", folder, own[0] ? ":" : "", own);
-	if (n > 0 && (size_t)n < sizeof(fresh) && !strstr(own, folder))
+	if (n > 0 && (size_t)n < sizeof(fresh) && !has_entry(own, folder))
 		(void)spank_setenv(sp, "PYTHONPATH", fresh, 1);
 }
 
@@ -296,11 +309,11 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
 	with = !says_off(sp) && can_record(argc, argv);
 	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
-	set_tools(sp, argument(argc, argv, "library", LIBRARY), with);
-	if (with) {
+	if (with)
 		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
+	set_tools(sp, argument(argc, argv, "library", LIBRARY), with); /* as the site says, too */
+	if (with)
 		set_python(sp, argument(argc, argv, "library", LIBRARY));
-	}
 	return 0;
 }
 

@@ -133,6 +133,11 @@ class Pbs(harness.Case):
         self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
         tools = {"NVTX_INJECTION64_PATH": LIBRARY, "INTEL_LIBITTNOTIFY64": LIBRARY}
         self.assertEqual(env, {"HEADRACE_ON_FULL": "wait:5", "HEADRACE_EXCLUDE": "/a,/b", "LD_PRELOAD": LIBRARY, **tools})
+        with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
+            f.write("HEADRACE_NVTX=off\n")
+        env = {}
+        self.assertEqual(self.event("EXECJOB_LAUNCH", job=None, env=env), [])
+        self.assertEqual(env, {"HEADRACE_NVTX": "off", "LD_PRELOAD": LIBRARY})
 
     def test_tools(self):
         """Who is profiled by another tool stays so, and who wants no ranges has none."""

@@ -327,7 +327,13 @@ class Live(Service):
         with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
             f.write("# of the site\nHEADRACE_EXCLUDE=/opt/a b,/scratch\nPATH=/x\nHEADRACE_x$(false)=1\nHEADRACE_ON_FULL=drop\n")
         said = hook("task_prolog", HEADRACE_SETTINGS=f"{self.dir}/settings", HEADRACE_ON_FULL="wait:5")
-        self.assertEqual(said, f"export LD_PRELOAD={LIBRARY}\n{tools}export HEADRACE_EXCLUDE=/opt/a b,/scratch\n")
+        self.assertEqual(said, f"export LD_PRELOAD={LIBRARY}\nexport HEADRACE_EXCLUDE=/opt/a b,/scratch\n{tools}")
+        with open(f"{self.dir}/settings", "w", encoding="ascii") as f:
+            f.write("HEADRACE_NVTX=off\nHEADRACE_PYTHON=off\n")
+        said = hook("task_prolog", **{**placed, "HEADRACE_SETTINGS": f"{self.dir}/settings", "HEADRACE_NVTX": "on"})
+        self.assertEqual(said, "export HEADRACE_PYTHON=off\n" + tools.replace(LIBRARY, f"{self.dir}/place/libheadrace.so"))
+        said = hook("task_prolog", HEADRACE_SETTINGS=f"{self.dir}/settings", LD_PRELOAD=LIBRARY)
+        self.assertEqual(said, "export HEADRACE_NVTX=off\nexport HEADRACE_PYTHON=off\n")
         done = self.generated(self.generate("901", OTHER))
         self.assertEqual(hook("epilog", SLURM_JOB_RESTART_COUNT="3", SLURM_JOB_EXIT_CODE="1792"), "")  # the next attempt's
         self.assert_recorded("900_3", [done])

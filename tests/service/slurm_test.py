@@ -192,12 +192,12 @@ class Slurm(unittest.TestCase):
             self.skipTest("libslurm-dev is not installed")
         path = f"{self.cluster.dir}/settings"
         with open(path, "w", encoding="ascii") as f:
-            f.write("# of the site\nHEADRACE_EXCLUDE=/a,/b\nPATH=/x\nHEADRACE_ON_FULL=drop\n")
+            f.write("# of the site\nHEADRACE_EXCLUDE=/a,/b\nPATH=/x\nHEADRACE_ON_FULL=drop\nHEADRACE_NVTX=off\n")
         self.addCleanup(os.unlink, path)
         env = {"ONLY_SPANK": "yes", "HEADRACE_ON_FULL": "wait:5"}
         for option, want in (("--headrace=trace", "/a,/b wait:5"), ("--headrace=off", " wait:5")):
-            said = self.cluster.ask("srun", "-w", "n2", option, "sh", "-c", 'echo $SLURM_JOB_ID "$HEADRACE_EXCLUDE $HEADRACE_ON_FULL"',
-                                    env=env)
+            said = self.cluster.ask("srun", "-w", "n2", option, "sh", "-c",
+                                    'echo $SLURM_JOB_ID "$HEADRACE_EXCLUDE $HEADRACE_ON_FULL $NVTX_INJECTION64_PATH"', env=env)
             job, _, settings = said.rstrip("\n").partition(" ")
             self.cluster.finish(job)
             self.assertEqual(settings, want)
