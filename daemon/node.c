@@ -95,7 +95,8 @@ static int open_writer(struct hr_node *n)
 			  : hr_writer_open(n->c.store, &n->c.id, &n->writer, NULL);
 }
 
-static void leave_stream(struct hr_node *n)
+/* What is not open, being another version's, stays. */
+static void drop_journal(struct hr_node *n)
 {
 	if (n->journal && n->journal_path)
 		hr_journal_unlink(n->journal_path);
@@ -103,6 +104,11 @@ static void leave_stream(struct hr_node *n)
 	n->journal = NULL;
 	free(n->journal_path);
 	n->journal_path = NULL;
+}
+
+static void leave_stream(struct hr_node *n)
+{
+	drop_journal(n);
 	hr_writer_close(n->writer);
 	n->writer = NULL;
 }
@@ -506,16 +512,6 @@ void hr_node_pause(struct hr_node *n)
 {
 	hr_attach_stop(n->attach);
 	hr_node_flush(n);
-}
-
-static void drop_journal(struct hr_node *n)
-{
-	hr_journal_close(n->journal);
-	n->journal = NULL;
-	if (n->journal_path)
-		hr_journal_unlink(n->journal_path);
-	free(n->journal_path);
-	n->journal_path = NULL;
 }
 
 static int close_writer(struct hr_node *n)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 void hr_prober_init(struct hr_prober *p)
 {
@@ -46,6 +47,8 @@ void hr_prober_load_beside(struct hr_prober *p, hr_prober_loaded *loaded, void *
 	p->loaded = loaded;
 	p->arg = arg;
 	p->loading = pthread_create(&p->loader, NULL, load, p) == 0;
+	if (!p->loading)
+		p->error = strdup("no thread to load them");
 }
 
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root)
