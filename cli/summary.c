@@ -183,6 +183,7 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 		struct hr_summary_who *who;
 
 		hr_regions_get(msg, i, &region);
+		l->s->regions += region.count;
 		who = find_who(l, hr_stream_process(stream, region.proc));
 		if (who != NULL)
 			hr_loop_add(&who->loop, &region);

@@ -97,8 +97,9 @@ struct hr_summary {
 	uint32_t ranks_expected;
 	char *ranks_missing;	/* "3 7-9"; NULL when none is, or nothing is known */
 	char *ranks_deselected; /* the same for those that --ranks and --local-ranks leave out */
-	uint64_t
-	    events; /* recorded one by one; operations of level counters are only in the totals */
+	/* recorded one by one; operations of level counters are only in the totals */
+	uint64_t events;
+	uint64_t regions; /* each of those that were added up, too */
 	struct hr_totals data, runtime; /* by scope */
 	struct hr_sums memory;		/* of `data`: files on tmpfs and the like */
 	struct hr_summary_mapped mapped;

@@ -210,6 +210,7 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	hr_json_uint(j, "processes", s->processes);
 	hr_json_uint(j, "processes_open", s->processes_open);
 	hr_json_uint(j, "events", s->events);
+	hr_json_uint(j, "regions", s->regions);
 	hr_json_uint(j, "small_read_limit_bytes", HR_SUMMARY_SMALL_BYTES);
 	put_killed(j, s);
 	put_missing(j, s);

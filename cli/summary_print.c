@@ -178,8 +178,10 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		fprintf(out, ", %u worker%s", s->workers, plural(s->workers));
 	if (s->nodes > 1)
 		fprintf(out, ", %u nodes", s->nodes);
-	fprintf(out, "; %s event%s, %s lost\n", hr_text_count(s->events).s, plural(s->events),
-		hr_text_count(s->lost).s);
+	fprintf(out, "; %s event%s, ", hr_text_count(s->events).s, plural(s->events));
+	if (s->regions > 0)
+		fprintf(out, "%s region%s, ", hr_text_count(s->regions).s, plural(s->regions));
+	fprintf(out, "%s lost\n", hr_text_count(s->lost).s);
 	if (s->runs > 1)
 		fprintf(
 		    out,
