@@ -99,7 +99,7 @@ struct hr_summary {
 	char *ranks_deselected; /* the same for those that --ranks and --local-ranks leave out */
 	/* recorded one by one; operations of level counters are only in the totals */
 	uint64_t events;
-	uint64_t regions; /* each of those that were added up, too */
+	uint64_t regions;		/* each of those that were added up, too */
 	struct hr_totals data, runtime; /* by scope */
 	struct hr_sums memory;		/* of `data`: files on tmpfs and the like */
 	struct hr_summary_mapped mapped;

@@ -56,7 +56,9 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 	uint64_t give_up_ns = hr_boot_ns() + (v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
 	struct hr_entry_attach *in = NULL;
 	int32_t ancestors[HR_ANCESTORS];
+	struct hr_affinity affinity;
 
+	hr_affinity_read(v->cred.pid, &affinity);
 	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
 	for (;;) {
 		hr_journal_lock(a->c.journal);
@@ -78,6 +80,8 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 	in->uid = v->cred.uid;
 	in->deselected = out;
 	in->hello_bytes = v->bytes;
+	in->cpus = affinity.cpus;
+	in->first_cpu = affinity.first;
 	memcpy(in->ancestors, ancestors, sizeof(ancestors));
 	memcpy(in->hello, v->message, v->bytes);
 	hr_journal_commit(a->c.journal, HR_ENTRY_ATTACH, sizeof(*in) + v->bytes);

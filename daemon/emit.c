@@ -133,6 +133,8 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	m->worker_plus1 = id->worker_plus1;
 	m->rank_source = hr_arena_text(&o->arena, hr__rank_source(p));
 	m->uid = id->uid;
+	m->cpus = id->cpus;
+	m->first_cpu = id->first_cpu;
 	m->deselected = id->deselected;
 	fill_excluded(o, m, p);
 }

@@ -87,6 +87,7 @@ struct hr_entry_attach {
 	uint32_t uid;
 	uint32_t deselected; /* refused: a rank that nobody asked for */
 	uint32_t hello_bytes;
+	uint32_t cpus, first_cpu;	 /* struct hr_affinity */
 	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends */
 	uint8_t hello[];
 };

@@ -246,11 +246,13 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	const struct feed_image *parent = who ? hr__feed_image(f, who->parent, false) : NULL;
 	bool forked = who && who->flags & HR_IMAGE_FORKED;
 	struct hello *h = who ? malloc(sizeof(*h)) : NULL;
+	struct hr_affinity affinity;
 	struct hr_entry_attach *in;
 
 	if (!h)
 		return false;
 	make_hello(f, img, who, forked && parent ? parent->token : 0, h);
+	hr_affinity_read((pid_t)who->tgid, &affinity);
 	in = hr__drain_begin(f->d, sizeof(*in) + h->used);
 	if (!in) {
 		free(h);
@@ -270,6 +272,8 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	in->uid = who->uid;
 	in->deselected = img->left_out;
 	in->hello_bytes = h->used;
+	in->cpus = affinity.cpus;
+	in->first_cpu = affinity.first;
 	hr_procstat_ancestors((pid_t)who->ppid, NULL, NULL, in->ancestors, HR_ANCESTORS);
 	memcpy(in->hello, h->bytes, h->used);
 	hr__drain_commit(f->d, HR_ENTRY_ATTACH, sizeof(*in) + h->used);

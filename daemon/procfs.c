@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Fields of /proc/PID/stat, counted from 1. */
@@ -13,6 +14,8 @@
 #define PPID	   4
 #define START_TIME 22
 #define EXIT_CODE  52
+
+#define AFFINITY_CPUS 8192 /* NR_CPUS of the largest kernels */
 
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 {
@@ -76,5 +79,19 @@ void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int3
 		if ((known && known(arg, ppid)) || hr_procstat_read(ppid, &stat))
 			return;
 		ppid = stat.ppid;
+	}
+}
+
+void hr_affinity_read(pid_t pid, struct hr_affinity *ret)
+{
+	unsigned long set[AFFINITY_CPUS / (8 * sizeof(unsigned long))];
+	long bytes = syscall(SYS_sched_getaffinity, pid, sizeof(set), set);
+
+	*ret = (struct hr_affinity){0};
+	for (long i = 0; i < bytes / (long)sizeof(set[0]); i++) {
+		if (set[i] && !ret->cpus)
+			ret->first = (uint32_t)((unsigned long)i * 8 * sizeof(set[0])) +
+				     (uint32_t)__builtin_ctzl(set[i]);
+		ret->cpus += (uint32_t)__builtin_popcountl(set[i]);
 	}
 }

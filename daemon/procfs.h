@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs.h - what /proc/PID/stat says of a process, and of those above it
+ * procfs.h - what /proc/PID/stat says of a process, and of those above it; and where it may run
  *
  * Pure readers; any thread.
  */
@@ -34,5 +34,11 @@ uint64_t hr_procstat_start(uint64_t ns);
 typedef bool hr_procstat_known(void *arg, pid_t pid);
 void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int32_t *ret_pids,
 			   size_t most);
+
+/* The processors that a process may run on, by its affinity and its cpuset. Of one that is gone: zeroes. */
+struct hr_affinity {
+	uint32_t cpus, first; /* how many; the least number */
+};
+void hr_affinity_read(pid_t pid, struct hr_affinity *ret);
 
 #endif

@@ -50,7 +50,8 @@
 	X(start_ns, BIGINT) X(end_ns, BIGINT) X(exit, VARCHAR) X(restart, BIGINT)
 #define HR_HIDDEN_PROCESSES(X) \
 	X(parent_proc, UBIGINT) X(world_size, BIGINT) X(rank_source, VARCHAR) X(uid, BIGINT) \
-	X(deselected, BIGINT) X(excluded_opens, BIGINT) X(excluded, VARCHAR)
+	X(deselected, BIGINT) X(excluded_opens, BIGINT) X(excluded, VARCHAR) \
+	X(cpus, BIGINT) X(first_cpu, BIGINT)
 
 #define HR_COLUMNS_FILES(X) HR_COLUMNS_STREAM(X) \
 	X(path, VARCHAR) X(mount, VARCHAR) X(fs_type, VARCHAR) X(first_ns, BIGINT) \

@@ -125,6 +125,13 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 	case HR_PROCESSES_excluded:
 		hr__cell_text(c, excluded_text(rows->q, p));
 		break;
+	case HR_PROCESSES_cpus:
+		hr__cell_nonzero(c, p->cpus);
+		break;
+	case HR_PROCESSES_first_cpu:
+		hr__cell_nonzero(c, p->cpus);
+		c->u = p->first_cpu;
+		break;
 	default:
 		c->u = p->uid;
 	}

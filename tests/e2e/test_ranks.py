@@ -107,6 +107,18 @@ class OneRank(Loader):
         )
 
 
+class Places(harness.Case):
+    """Where processes may run."""
+
+    def test_bound_ranks(self):
+        own = sorted(os.sched_getaffinity(0))
+        script = f"cat {self.folder.data}/f000; exec taskset -c {own[-1]} cat {self.folder.data}/f000"
+        self.folder.fill(1)
+        traced = self.headrace(["sh", "-c", script])
+        rows = traced.sql("SELECT cpus, first_cpu FROM hr_processes() WHERE ends_with(exe, '/cat') ORDER BY start_ns")
+        self.assertEqual([(int(r["cpus"]), int(r["first_cpu"])) for r in rows], [(len(own), own[0]), (1, own[-1])])
+
+
 class Shared(harness.Case):
     """As under `srun -n 8 headrace run -o SHARED -- CMD`: one store, one daemon, all ranks, no
     merge.

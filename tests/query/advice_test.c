@@ -20,6 +20,7 @@ static const struct {
 	bool no_rank;
 	unsigned wait_ms;
 	unsigned workers, fetch_ms; /* of each; 0: not recorded */
+	unsigned cpus, first_cpu;   /* 0: not known */
 	unsigned io_ms;		    /* of each worker, or of the rank, from the start on */
 	uint64_t mount, reads, bytes, read_ms; /* all told */
 	const char *advice, *why;
@@ -78,6 +79,38 @@ static const struct {
      .io_ms = 6,
      .advice = "not known",
      .why = "no fetches were recorded: how busy the workers were is not known; during 20 % of"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 18,
+     .cpus = 2,
+     .advice = "more cores",
+     .why = "workers: 2, making batches 90 % of the time, cores: 2: more workers would wait for a "
+	    "core; 20 % of that is I/O"},
+    {.wait_ms = 30, /* as many for itself as this one and the next together */
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 81,
+     .cpus = 4,
+     .first_cpu = 8,
+     .advice = "more workers",
+     .why = "workers: 2, making batches 90 % of the time, cores: 2: more would make more, as far "
+	    "as storage goes; 90 % of that is I/O"},
+    {.wait_ms = 30,
+     .workers = 1,
+     .fetch_ms = 90,
+     .io_ms = 18,
+     .cpus = 4,
+     .first_cpu = 8,
+     .advice = "more workers",
+     .why = "workers: 1, making batches 90 % of the time, cores: 2: more would make more, as far "
+	    "as storage goes"},
+    {.wait_ms = 30,
+     .io_ms = 10,
+     .cpus = 1,
+     .first_cpu = 3,
+     .advice = "more cores",
+     .why = "no workers, and one core, which a worker would take from the training process"},
     {.no_rank = true,
      .wait_ms = 50,
      .workers = 1,
@@ -106,6 +139,8 @@ static void send_processes(struct fixture__stream *s)
 			row->pid = (int32_t)row->proc;
 			row->rank_plus1 = cases[i].no_rank ? 0 : i + 1;
 			row->worker_plus1 = k;
+			row->cpus = cases[i].cpus;
+			row->first_cpu = cases[i].first_cpu;
 			list[processes.n_rows++] = row;
 		}
 	}

@@ -79,7 +79,8 @@ class Case(unittest.TestCase):
     def call(self, *argv):
         """Its standard output; it must end well."""
         done = machine.call(*argv)
-        self.assertEqual(done.returncode, 0, f"{argv}: {done.stdout}{done.stderr}")
+        if done.returncode != 0:
+            self.fail(f"{argv}: {done.stdout}{done.stderr}\n{self.journal()}")
         return done.stdout
 
     def property(self, unit, name):
@@ -89,8 +90,11 @@ class Case(unittest.TestCase):
         try:
             return machine.wait_for(condition)
         except TimeoutError:
-            journal = self.call("journalctl", "--boot", "--no-pager", "--unit", "headraced", "--lines", "20")
-            return self.fail(f"waited for {what}: {journal}")
+            return self.fail(f"waited for {what}: {self.journal()}")
+
+    @staticmethod
+    def journal():
+        return machine.call("journalctl", "--boot", "--no-pager", "--output", "short-precise", "--lines", "60").stdout
 
     def install(self):
         # Without the triggers of others, which take longer than all else here.
@@ -180,6 +184,7 @@ class Installed(Case):
         self.call("headrace", "job", "end", "--job", "10", "--linger", "5s", "--drain", "20s")
         self.assertEqual(self.query("SELECT DISTINCT path, mount FROM events WHERE job = '10' AND class = 'read' ORDER BY path"),
                          [{"path": "/dev/shm/headrace/x", "mount": "/dev/shm"}, {"path": "/home/headrace-test/x", "mount": "/"}])
+        self.assertEqual(self.query("SELECT DISTINCT cpus FROM hr_processes() WHERE job = '10'"), [{"cpus": len(os.sched_getaffinity(0))}])
 
     def test_socket_activation(self):
         """The first process to knock starts it."""

@@ -7,10 +7,11 @@
 -- column wait_s, wait_percent: in waits, the outermost ones; of span_s
 -- column waits: how many
 -- column median_s, p95_s, max_s: of the waits that ended; of waits that were added up, their mean
--- column advice: more workers, bigger reads, another mount: what would help by these numbers; none: waits are less than 5 % of
--- the time; not known: these numbers do not say
+-- column advice: more workers, more cores, bigger reads, another mount: what would help by these numbers; none: waits are less
+-- than 5 % of the time; not known: these numbers do not say
 -- column io_percent: of the wait time, that in which some process of the rank had an operation under way
 -- column workers: worker slots that made batches; without recorded fetches, those of the rank
+-- column cores: that its training processes may run on; shared by ranks that may run on the same ones; NULL: not known
 -- column busy_percent: time of fetches, of workers * span_s; NULL: no fetches were recorded
 -- column fetch_io_percent: time in which workers had an operation under way, of the time of fetches, 100 at most
 -- column fetches, fetch_s: of workers: batches made, and in how much time
@@ -53,6 +54,15 @@ made AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, count(DISTINCT (node, worker)) AS makers, sum(count) AS fetches,
            sum(dur_ns) AS fetch_ns
     FROM regions WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY ALL),
+-- Two ranks with as many processors and the same first one are taken for sharing them.
+cores AS (
+    SELECT cluster, job, attempt, who, sum(cores) AS cores
+    FROM (SELECT cluster, job, attempt, who, cpus / count(*) OVER (PARTITION BY cluster, job, attempt, node, cpus, first_cpu) AS cores
+          FROM (SELECT cluster, job, attempt, node, coalesce(rank, -1) AS who, max(cpus) AS cpus, arg_max(first_cpu, cpus) AS first_cpu
+                FROM hr_processes() SEMI JOIN (SELECT DISTINCT cluster, job, attempt, node, proc FROM regions
+                                               WHERE kind IN ('step', 'epoch', 'input_wait') AND worker IS NULL) USING (cluster, job, attempt, node, proc)
+                GROUP BY ALL))
+    GROUP BY cluster, job, attempt, who),
 busy AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, sum(busy_ns) AS worker_io_ns
     FROM hr_busy(by := 'node, rank, worker', scope := $scope) WHERE worker IS NOT NULL GROUP BY ALL),
@@ -82,27 +92,33 @@ numbers AS (
            100.0 * fetch_ns / nullif(makers * span_ns, 0) AS busy_percent,
            CASE WHEN fetch_ns > 0 THEN least(100.0, 100.0 * coalesce(worker_io_ns, 0) / fetch_ns) END AS fetch_io_percent
     FROM waits LEFT JOIN spans USING (cluster, job, attempt, who) LEFT JOIN slots USING (cluster, job, attempt, who)
+         LEFT JOIN cores USING (cluster, job, attempt, who)
          LEFT JOIN made USING (cluster, job, attempt, who) LEFT JOIN busy USING (cluster, job, attempt, who)
          LEFT JOIN most USING (cluster, job, attempt, who) LEFT JOIN others USING (cluster, job, attempt, who)
          LEFT JOIN sizes USING (cluster, job, attempt, who)),
 judged AS (
     SELECT *, wait_percent >= 5 AS matters, coalesce(fetch_io_percent, io_percent) >= 50 AS io_bound,
-           matters AND (workers = 0 OR busy_percent >= 80) AS more_workers, matters AND io_bound AND read_bytes < 65536 AS bigger_reads,
+           matters AND (workers = 0 OR busy_percent >= 80) AS too_slow, NOT io_bound AND cores <= greatest(workers, 1) AS no_core,
+           too_slow AND no_core IS NOT TRUE AS more_workers, too_slow AND no_core IS TRUE AS more_cores, matters AND io_bound AND read_bytes < 65536 AS bigger_reads,
            matters AND io_bound AND best_rate >= 2 * rate AS another_mount
     FROM numbers)
 SELECT CASE WHEN who >= 0 THEN who END AS rank, wait_ns / 1e9 AS wait_s, wait_percent, waits, median_ns / 1e9 AS median_s,
        p95_ns / 1e9 AS p95_s, max_ns / 1e9 AS max_s,
        CASE WHEN NOT matters THEN 'none'
             ELSE coalesce(nullif(concat_ws(', ', CASE WHEN more_workers THEN 'more workers' END,
+                                           CASE WHEN more_cores THEN 'more cores' END,
                                            CASE WHEN bigger_reads THEN 'bigger reads' END,
                                            CASE WHEN another_mount THEN 'another mount' END), ''), 'not known') END AS advice,
-       io_percent, workers, busy_percent, fetch_io_percent, coalesce(fetches, 0) AS fetches, coalesce(fetch_ns, 0) / 1e9 AS fetch_s,
+       io_percent, workers, cores, busy_percent, fetch_io_percent, coalesce(fetches, 0) AS fetches, coalesce(fetch_ns, 0) / 1e9 AS fetch_s,
        coalesce(reads, 0) AS reads, read_bytes, mount, rate AS mount_bytes_per_s, best_mount, best_rate AS best_bytes_per_s,
        span_ns / 1e9 AS span_s,
        concat_ws('; ', format('waits are {:.1f} % of {:.1f} s', wait_percent, span_ns / 1e9),
            CASE WHEN NOT matters THEN 'less than 5 %: there is little to win'
+                WHEN workers = 0 AND more_cores THEN 'no workers, and one core, which a worker would take from the training process'
                 WHEN workers = 0 THEN 'no workers: the training process makes its batches itself, while nothing is computed'
                 WHEN busy_percent IS NULL THEN 'no fetches were recorded: how busy the workers were is not known'
+                WHEN more_cores THEN format('workers: {}, making batches {:.0f} % of the time, cores: {:.4g}: more workers would wait for a core', workers, busy_percent, cores)
+                WHEN busy_percent >= 80 AND cores IS NOT NULL THEN format('workers: {}, making batches {:.0f} % of the time, cores: {:.4g}: more would make more, as far as storage goes', workers, busy_percent, cores)
                 WHEN busy_percent >= 80 THEN format('workers: {}, making batches {:.0f} % of the time: more would make more, as far as cores and storage go', workers, busy_percent)
                 WHEN busy_percent < 50 THEN format('workers: {}, making batches {:.0f} % of the time only: more of them would wait, too; first batches, single slow ones or a small prefetch_factor may be the cause', workers, busy_percent)
                 ELSE format('workers: {}, making batches {:.0f} % of the time: whether more would help does not show', workers, busy_percent) END,
