@@ -80,6 +80,13 @@ struct headrace_api {
 	void (*variable)(const char *text);
 	/* Whether anything of this is recorded now. */
 	int (*recording)(void);
+	/* For who learns late what a moment was the beginning of. A moment of this process; not in a known unit. */
+	uint64_t (*now)(void);
+	/* As step and epoch: the one before ends, this one begins at that moment. 0, or one to come: now. */
+	void (*step_at)(int64_t step, uint64_t moment);
+	void (*epoch_at)(int64_t epoch, uint64_t moment);
+	/* The step that the process is in was none: it ends, and is not recorded. */
+	void (*step_undo)(void);
 };
 
 /* Of libheadrace.so; NULL when it does not know this version. */

@@ -189,6 +189,44 @@ static PyObject *fast_epoch(PyObject *self, PyObject *arg)
 	return numbered(arg, api->epoch);
 }
 
+static PyObject *fast_now(PyObject *self, PyObject *arg)
+{
+	(void)self;
+	(void)arg;
+	return PyLong_FromUnsignedLongLong(api->now());
+}
+
+static PyObject *numbered_at(PyObject *args, void (*tell)(int64_t, uint64_t))
+{
+	long long number;
+	unsigned long long moment;
+
+	if (!PyArg_ParseTuple(args, "LK", &number, &moment))
+		return NULL;
+	tell(number, moment);
+	return none();
+}
+
+static PyObject *fast_step_at(PyObject *self, PyObject *args)
+{
+	(void)self;
+	return numbered_at(args, api->step_at);
+}
+
+static PyObject *fast_epoch_at(PyObject *self, PyObject *args)
+{
+	(void)self;
+	return numbered_at(args, api->epoch_at);
+}
+
+static PyObject *fast_step_undo(PyObject *self, PyObject *arg)
+{
+	(void)self;
+	(void)arg;
+	api->step_undo();
+	return none();
+}
+
 static PyObject *fast_variable(PyObject *self, PyObject *arg)
 {
 	const char *text = PyBytes_AsString(arg);
@@ -220,6 +258,10 @@ PyObject *PyInit__headrace_fast(void)
 	    {"epoch", fast_epoch, METH_O, NULL},
 	    {"variable", fast_variable, METH_O, NULL},
 	    {"recording", fast_recording, METH_VARARGS, NULL},
+	    {"now", fast_now, METH_VARARGS, NULL},
+	    {"step_at", fast_step_at, METH_VARARGS, NULL},
+	    {"epoch_at", fast_epoch_at, METH_VARARGS, NULL},
+	    {"step_undo", fast_step_undo, METH_VARARGS, NULL},
 	    {NULL, NULL, 0, NULL},
 	};
 	static struct python_module module = {

@@ -281,7 +281,9 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-static uint64_t start(struct headrace_name *name, uint32_t kind, const struct hr__payload *payload)
+/* `at`: when it began; 0: now. */
+static uint64_t start(struct headrace_name *name, uint32_t kind, const struct hr__payload *payload,
+		      uint64_t at)
 {
 	struct hr_ring_hdr *ring = ring_here();
 	struct hr_region_cell *c, as = {0};
@@ -304,7 +306,7 @@ static uint64_t start(struct headrace_name *name, uint32_t kind, const struct hr
 	c->payload_type = as.payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
 	c->gen++;
-	c->start_ticks = hr__clock_ticks();
+	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
 	       (i + 1);
@@ -314,29 +316,43 @@ uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *
 {
 	uint32_t kind = kind_of(name);
 
-	return start(name, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload);
+	return start(name, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload, 0);
 }
 
-void hr__region_finish(uint64_t span, const char *args)
+/* Takes a span's cell out. False: it is none, or another one's. Its cell is TAKEN until the caller has made it free. */
+static bool span_over(uint64_t span, struct hr_region_cell **ret_cell,
+		      struct hr_region_cell *ret_was)
 {
 	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
-	uint64_t end = hr__clock_ticks();
+	struct hr_region_cell *c;
+
+	if (span == 0 || i >= HR_REGION_SPANS ||
+	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
+		return false;
+	*ret_cell = c = &hr__wiped.maps[0]->spans[i];
+	*ret_was = *c;
+	/* One of two that end the same span does; the cell of another one is left alone. */
+	return ret_was->key > TAKEN && ret_was->gen == (uint32_t)(span >> SPAN_BITS) &&
+	       __atomic_compare_exchange_n(&c->key, &ret_was->key, TAKEN, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static void finish(uint64_t span, uint64_t end, const char *args)
+{
 	struct hr_ring_hdr *ring = span != 0 ? ring_here() : NULL;
 	struct hr_region_cell *c, was;
 	char room[HR__PAYLOAD_TEXT];
 
-	if (ring == NULL || i >= HR_REGION_SPANS ||
-	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
+	if (ring == NULL || !span_over(span, &c, &was))
 		return;
-	c = &hr__wiped.maps[0]->spans[i];
-	was = *c;
-	/* One of two that end the same span does; the cell of another one is left alone. */
-	if (was.key <= TAKEN || was.gen != (uint32_t)(span >> SPAN_BITS) ||
-	    !__atomic_compare_exchange_n(&c->key, &was.key, TAKEN, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED))
-		return;
+	end = end > was.start_ticks ? end : was.start_ticks;
 	record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
 	__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
+}
+
+void hr__region_finish(uint64_t span, const char *args)
+{
+	finish(span, hr__clock_ticks(), args);
 }
 
 /* ---- steps and epochs: a span at a time ------------------------------------------------------------------ */
@@ -344,14 +360,25 @@ void hr__region_finish(uint64_t span, const char *args)
 static struct headrace_name step_name = {.name = "step"}, epoch_name = {.name = "epoch"};
 
 static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, uint32_t kind,
-		 int64_t to)
+		 int64_t to, uint64_t at)
 {
-	uint64_t old = __atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL);
+	uint64_t old = __atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL), now = hr__clock_ticks();
 
-	hr__region_finish(old, NULL);
+	at = at != 0 && at < now ? at : now;
+	finish(old, at, NULL);
 	__atomic_store_n(number, to ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 	if (to != HEADRACE_NONE)
-		__atomic_store_n(span, start(name, kind, NULL), __ATOMIC_RELEASE);
+		__atomic_store_n(span, start(name, kind, NULL, at), __ATOMIC_RELEASE);
+}
+
+static void turn_step(int64_t step, uint64_t at)
+{
+	turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, at);
+}
+
+static void turn_epoch(int64_t epoch, uint64_t at)
+{
+	turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch, at);
 }
 
 /* ---- headrace.h ------------------------------------------------------------------------------------ */
@@ -388,13 +415,13 @@ static void api_mark(struct headrace_name *name, const char *args)
 static void api_step(int64_t step)
 {
 	if (hr__image.on)
-		turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step);
+		turn_step(step, 0);
 }
 
 static void api_epoch(int64_t epoch)
 {
 	if (hr__image.on)
-		turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch);
+		turn_epoch(epoch, 0);
 }
 
 static void api_variable(const char *text)
@@ -410,6 +437,35 @@ static int api_recording(void)
 	return hr__image.on && ring_here() != NULL && !level_off();
 }
 
+static uint64_t api_now(void)
+{
+	return hr__image.on ? hr__clock_ticks() : 0;
+}
+
+static void api_step_at(int64_t step, uint64_t moment)
+{
+	if (hr__image.on)
+		turn_step(step, moment);
+}
+
+static void api_epoch_at(int64_t epoch, uint64_t moment)
+{
+	if (hr__image.on)
+		turn_epoch(epoch, moment);
+}
+
+static void api_step_undo(void)
+{
+	struct hr_region_cell *c, was;
+
+	if (!hr__image.on)
+		return;
+	if (!hr__in_vfork_child() && !hr__shared() &&
+	    span_over(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
+		__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
+}
+
 static const struct headrace_api api = {
     .version = HEADRACE_API_VERSION,
     .bytes = sizeof(api),
@@ -422,6 +478,10 @@ static const struct headrace_api api = {
     .epoch = api_epoch,
     .variable = api_variable,
     .recording = api_recording,
+    .now = api_now,
+    .step_at = api_step_at,
+    .epoch_at = api_epoch_at,
+    .step_undo = api_step_undo,
 };
 
 __attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)

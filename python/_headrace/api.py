@@ -6,6 +6,7 @@ Where it is not preloaded, `present` is False, and all of them do nothing.
     begin(ref) end(args)            a range of this thread
     start(ref) finish(span, args)   a span that another thread may end
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
+    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for who learns late; now() is a moment
 
 ref is what name() returned; args is a JSON object as bytes, or None. They are those of _headrace_fast (fast.c), 25 ns a call, or
 else they go through ctypes with arguments made beforehand and Python's lock held: 75 ns, where letting the lock go and converting
@@ -31,6 +32,10 @@ RESTORE = 10
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
+# Of struct headrace_api, in order; the further ones are not in every libheadrace.so.
+POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
+FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
+
 _names = {}
 
 
@@ -54,7 +59,7 @@ def _fast():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in "begin end start finish mark step epoch variable recording".split()}
+    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS}
     made["_make"] = module.name
     return made
 
@@ -71,13 +76,11 @@ def _slow(address):
 def _table(address):
     from ctypes import POINTER, PYFUNCTYPE, Structure, c_int, c_int64, c_uint32, c_uint64, c_void_p, sizeof
 
-    pointers = "begin end start finish mark step epoch variable recording".split()
-
     class Table(Structure):
-        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in pointers]
+        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in POINTERS + FURTHER_POINTERS]
 
     table = PYFUNCTYPE(POINTER(Table), c_uint32)(address)(API_VERSION)
-    if not table or table.contents.bytes < sizeof(Table):
+    if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
         raise OSError("libheadrace.so is of another version")
     table = table.contents
     # No types of arguments where what is passed is a reference, bytes or None: ctypes then takes the shortest way.
@@ -87,6 +90,11 @@ def _table(address):
     made["start"] = PYFUNCTYPE(c_uint64)(table.start)
     made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
     made["recording"] = PYFUNCTYPE(c_int)(table.recording)
+    if table.bytes < sizeof(Table):  # an older one: what is learnt late begins late
+        made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
+        return made
+    made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)
+    made.update((name, PYFUNCTYPE(None, c_int64, c_uint64)(getattr(table, name))) for name in ("step_at", "epoch_at"))
     return made
 
 
@@ -127,7 +135,7 @@ def name(text, domain=None, category=None, kind=RANGE):
     return ref
 
 
-begin = end = start = finish = mark = step = epoch = variable = recording = _nothing
+begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
 present = False
 _make = None
 _address = _find()

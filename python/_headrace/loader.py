@@ -24,17 +24,6 @@ class Loader(steps.Loader):
 
     __slots__ = ("ref",)
 
-    def length(self):
-        """Asked only of torch's own samplers, which ask their dataset for its length anyway at each iter()."""
-        try:
-            from torch.utils.data import sampler
-
-            batches = self.ref()._index_sampler
-            plain = (sampler.SequentialSampler, sampler.RandomSampler)
-            return len(batches) if type(batches) is sampler.BatchSampler and type(batches.sampler) in plain else None
-        except Exception:
-            return None
-
 
 def _forget(key):
     return lambda _ref: _loaders.pop(key, None)
@@ -52,13 +41,13 @@ def known(loader):
     return entry
 
 
-def follow(iterator, loader):
-    """A new pass of iterator; whatever it was before is over."""
+def follow(iterator, loader, began):
+    """A new pass of iterator, since that moment; whatever it was before is over."""
     before = iterator.__dict__.get("_headrace")
     if before is not None:
         before.ref = None
         steps.over(before)
-    one = steps.Pass(loader, getattr(iterator, "_num_workers", 0))
+    one = steps.Pass(loader, getattr(iterator, "_num_workers", 0), began)
     one.ref = weakref.ref(iterator, one.freed)
     iterator._headrace = one
     return one
@@ -82,13 +71,14 @@ def _mark_dataloader(cls, base):
 
     @functools.wraps(iterate)
     def __iter__(self):
+        began = api.now()
         api.begin(START)
         try:
             iterator = iterate(self)
         finally:
             api.end(None)
         if isinstance(iterator, base):
-            follow(iterator, known(self))
+            follow(iterator, known(self), began)
         return iterator
 
     cls.__init__, cls.__iter__ = __init__, __iter__
@@ -133,23 +123,23 @@ def _marked_next(real):
         try:
             one = self._headrace
         except AttributeError:  # made by somebody else than DataLoader.__iter__
-            one = follow(self, getattr(self, "_headrace_loader", None) or steps.Loader(None))
+            one = follow(self, getattr(self, "_headrace_loader", None) or steps.Loader(None), api.now())
         if steps.last is not one:
             steps.turn(one)
         if one.leads:
             steps.begin(one)
+        else:
+            steps.remember(one)
         batch = one.batch
         begin(wait)
         try:
             data = real(self)
-        except BaseException as error:
+        except BaseException:
             end(b'%b%d,"end":true}' % (one.head, batch))
-            steps.over(one, isinstance(error, StopIteration))
+            steps.failed(one)
             raise
         end(b"%b%d}" % (one.head, batch))
         one.batch = batch + 1
-        if one.late:
-            steps.came(one)
         return data
 
     return __next__

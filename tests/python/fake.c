@@ -105,6 +105,31 @@ static void fake_epoch(int64_t epoch)
 	say("\"call\":\"epoch\",\"number\":%lld", (long long)epoch);
 }
 
+static uint64_t fake_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)(now.tv_sec * 1000000000LL + now.tv_nsec);
+}
+
+static void fake_step_at(int64_t step, uint64_t moment)
+{
+	say("\"call\":\"step\",\"number\":%lld,\"at\":%llu", (long long)step,
+	    (unsigned long long)moment);
+}
+
+static void fake_epoch_at(int64_t epoch, uint64_t moment)
+{
+	say("\"call\":\"epoch\",\"number\":%lld,\"at\":%llu", (long long)epoch,
+	    (unsigned long long)moment);
+}
+
+static void fake_step_undo(void)
+{
+	say("\"call\":\"step_undo\"");
+}
+
 static void fake_variable(const char *text)
 {
 	say("\"call\":\"variable\",\"text\":\"%s\"", text);
@@ -118,7 +143,7 @@ static int fake_recording(void)
 
 const struct headrace_api *headrace_api(uint32_t version)
 {
-	static const struct headrace_api api = {
+	static struct headrace_api api = {
 	    .version = HEADRACE_API_VERSION,
 	    .bytes = sizeof(api),
 	    .begin = fake_begin,
@@ -130,7 +155,14 @@ const struct headrace_api *headrace_api(uint32_t version)
 	    .epoch = fake_epoch,
 	    .variable = fake_variable,
 	    .recording = fake_recording,
+	    .now = fake_now,
+	    .step_at = fake_step_at,
+	    .epoch_at = fake_epoch_at,
+	    .step_undo = fake_step_undo,
 	};
+
+	if (getenv("FAKE_OLD")) /* as it was before its end was added to */
+		api.bytes = offsetof(struct headrace_api, now);
 
 	return version == HEADRACE_API_VERSION ? &api : NULL;
 }

@@ -50,6 +50,18 @@ class Told:
     def of(self, kind=None, name=None):
         return [r for r in self.regions if kind in (None, r["kind"]) and name in (None, r["name"])]
 
+    def steps(self, pid=None):
+        """Numbers of the steps that were, in order."""
+        steps = []
+        for call in self.calls:
+            if pid not in (None, call["pid"]):
+                continue
+            if call["call"] == "step_undo":
+                steps.pop()
+            elif call["call"] == "step" and call["number"] != NONE:
+                steps.append(call["number"])
+        return steps
+
     def numbers(self, call):
         """What step() or epoch() was told, in order; None for none."""
         return [None if c["number"] == NONE else c["number"] for c in self.calls if c["call"] == call]

@@ -26,13 +26,55 @@ for epoch in range(2):
         self.assertEqual({w["args"]["workers"] for w in told.of(INPUT_WAIT)}, {0})
         self.assertEqual(self.fetches(told, 0, main), {-1: 6})
         self.assertEqual(len(told.of(OPTIMIZER)), 6)
-        self.assertEqual([n for n in told.numbers("step") if n is not None], [0, 1, 2, 3, 4, 5])
+        self.assertEqual(told.steps(), [0, 1, 2, 3, 4, 5])
         self.assertEqual(told.numbers("epoch"), [0, None, 1, None])
         # A fetch is within the wait for it, the optimizer outside.
         waits = [(w["ns"], w["end_ns"]) for w in told.of(INPUT_WAIT)]
         for region in told.of(FETCH) + told.of(OPTIMIZER):
             within = any(begin <= region["ns"] and region["end_ns"] <= end for begin, end in waits)
             self.assertEqual(within, region["kind"] == FETCH)
+
+    def test_a_step_for_each_batch(self):
+        """Of whatever sampler, of a loader that nobody keeps, where an optimizer steps now and then, and one batch ahead."""
+        loops = {
+            "for b in DataLoader(Data(12), 4, sampler=DistributedSampler(Data(12), 1, 0)): train(b)": 3,
+            "for b in DataLoader(Data(12), 4, sampler=WeightedRandomSampler([1.0] * 12, 12)): train(b)": 3,
+            "for b in DataLoader(Data(12), batch_sampler=BatchSampler(SequentialSampler(Data(12)), 5, False)): train(b)": 3,
+            "for b in DataLoader(Stream(12), 4): train(b)": 3,
+            "for i, b in enumerate(DataLoader(Data(12), 2)): (i + 1) % 3 == 0 and train(b)": 6,
+            "ahead(iter(DataLoader(Data(12), 4)))": 3,
+        }
+        for loop, batches in loops.items():
+            told, _ = self.program(f"""
+from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler, WeightedRandomSampler
+def ahead(batches):
+    b = next(batches)
+    while b is not None:
+        further = next(batches, None)
+        train(b)
+        b = further
+for epoch in range(2):
+    {loop}
+""")
+            with self.subTest(loop):
+                self.assertEqual(told.steps(), list(range(2 * batches)))
+                # The first one began with the first wait, and its epoch with iter().
+                begin = min(w["ns"] for w in told.of(INPUT_WAIT))
+                first = [c["at"] for c in told.calls if c["call"] == "step" and c["number"] == 0]
+                self.assertLessEqual(first[0], begin)
+                began = min(r["ns"] for r in told.of(name="DataLoader.__iter__"))
+                self.assertLessEqual([c["at"] for c in told.calls if c["call"] == "epoch"][0], began)
+            self.folder.cleanup()
+            os.mkdir(self.dir)
+
+    def test_an_older_library(self):
+        told, _ = self.program("""
+for epoch in range(2):
+    for batch in loader if epoch else (loader := DataLoader(Data(6), 2)):
+        train(batch)
+""", env=self.environment(FAKE_OLD="1"))
+        self.assertEqual(told.steps(), [0, 1, 2, 3, 3, 4, 5, 6])
+        self.assertEqual(told.numbers("epoch"), [0, None, 1, None])
 
     def test_pickles_names_and_what_a_loader_looks_like(self):
         told, out = self.program("""
@@ -98,8 +140,7 @@ for batch in loader:
 import torch.multiprocessing
 """)
         parent, child = sorted({c["pid"] for c in told.calls})
-        numbers = {pid: [c["number"] for c in told.calls if c["call"] == "step" and c["pid"] == pid and c["number"] >= 0]
-                   for pid in (parent, child)}
+        numbers = {pid: told.steps(pid) for pid in (parent, child)}
         if told.calls[0]["pid"] != parent:  # pids have wrapped around
             parent, child = child, parent
         self.assertEqual(numbers, {parent: [0, 1, 2], child: [0, 1]})

@@ -15,30 +15,41 @@ from _headrace import api, steps  # noqa: E402
 
 class Steps(unittest.TestCase):
     def setUp(self):
-        self.said = []
-        for name, what in (("step", "s"), ("epoch", "e")):
-            real = getattr(api, name)
-            self.addCleanup(setattr, api, name, real)
-            setattr(api, name, lambda n, what=what: self.said.append(what + ("-" if n == api.NONE else str(n))))
+        """What is told: `s3`, step 3 begins; `s3@7`, it began at moment 7; `s-`, none; `sx`, it was none. `e`: epochs."""
+        self.said, self.moment = [], 0
+
+        def tell(what):
+            return lambda n, at=0: self.said.append(what + ("-" if n == api.NONE else str(n)) + (f"@{at}" if at else ""))
+
+        calls = {"step": tell("s"), "step_at": tell("s"), "epoch_at": tell("e"), "now": lambda: self.moment,
+                 "step_undo": lambda: self.said.append("sx")}
+        for name, call in calls.items():
+            self.addCleanup(setattr, api, name, getattr(api, name))
+            setattr(api, name, call)
         steps.forked()
         steps.own_steps = steps.own_epochs = False
 
     # What the marks of torch do.
 
-    def loader(self, length=None):
-        return type("Loader", (steps.Loader,), {"length": lambda self: length})(0)
+    def loader(self):
+        return steps.Loader(0)
+
+    def iterate(self, loader):
+        self.moment += 1
+        return steps.Pass(loader, 0, self.moment)
 
     def ask(self, one, ends=False):
+        self.moment += 1
         if steps.last is not one:
             steps.turn(one)
         if one.leads:
             steps.begin(one)
+        else:
+            steps.remember(one)
         if ends:
-            steps.over(one, True)
-            return
-        one.batch += 1
-        if one.late:
-            steps.came(one)
+            steps.failed(one)
+        else:
+            one.batch += 1
 
     def optimize(self):
         steps.optimized += 1
@@ -46,7 +57,7 @@ class Steps(unittest.TestCase):
             steps.found()
 
     def train(self, loader, batches, each=1):
-        one = steps.Pass(loader, 0)
+        one = self.iterate(loader)
         for i in range(batches):
             self.ask(one)
             if (i + 1) % each == 0:
@@ -54,7 +65,7 @@ class Steps(unittest.TestCase):
         self.ask(one, ends=True)
 
     def look(self, loader, batches):
-        one = steps.Pass(loader, 0)
+        one = self.iterate(loader)
         for _ in range(batches):
             self.ask(one)
         self.ask(one, ends=True)
@@ -64,104 +75,106 @@ class Steps(unittest.TestCase):
         return said
 
     def test_two_epochs(self):
-        loader = self.loader(3)
-        self.train(loader, 3)
-        self.assertEqual(self.told(), "e0 s0 s1 s2 s- s- e-")
-        self.train(loader, 3)
-        self.assertEqual(self.told(), "e1 s3 s4 s5 s- s- e-")
-
-    def test_a_length_that_is_learned(self):
         loader = self.loader()
-        self.train(loader, 2)
-        self.assertEqual(self.told(), "e0 s0 s1 s2 s- e-")  # nobody knew that step 2 would get no batch
-        self.train(loader, 2)
-        self.assertEqual(self.told(), "e1 s2 s3 s- s- e-")
+        self.train(loader, 3)
+        self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 s3 sx s- e-")
+        self.train(loader, 3)
+        self.assertEqual(self.told(), "e1@6 s3 s4 s5 s6 sx s- e-")
 
-    def test_more_batches_than_expected(self):
-        self.train(self.loader(2), 4)
-        self.assertEqual(self.told(), "e0 s0 s1 s- s2 s3 s4 s- e-")
+    def test_a_loader_for_each_epoch(self):
+        self.train(self.loader(), 2)
+        self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 sx s- e-")
+        self.train(self.loader(), 2)
+        self.assertEqual(self.told(), "e1@5 s2@6 s3 s4 sx s- e-")
 
     def test_a_loader_that_is_only_looked_at(self):
-        train, look = self.loader(2), self.loader()
+        train, look = self.loader(), self.loader()
         self.look(look, 3)
         self.assertEqual(self.told(), "")
         for _ in range(2):
             self.train(train, 2)
             self.look(look, 3)
-        self.assertEqual(self.told(), "e0 s0 s1 s- s- e- e1 s2 s3 s- s- e-")
+        self.assertEqual(self.told(), "e0@6 s0@7 s1 s2 sx s- e- e1@15 s2 s3 s4 sx s- e-")
 
     def test_a_look_in_the_middle_of_an_epoch(self):
-        loader, look = self.loader(4), self.loader()
-        one = steps.Pass(loader, 0)
+        loader, look = self.loader(), self.loader()
+        one = self.iterate(loader)
         for i in range(4):
             self.ask(one)
             self.optimize()
             if i % 2:
                 self.look(look, 2)
         self.ask(one, ends=True)
-        self.assertEqual(self.told(), "e0 s0 s1 s2 s3 s- s- e-")
+        self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 s3 s4 sx s- e-")
 
     def test_a_step_of_several_batches(self):
-        loader = self.loader(6)
+        loader = self.loader()
         self.train(loader, 6, each=3)
-        self.assertEqual(self.told(), "e0 s2 s3 s4 s5 s- s- e-")  # known at the third batch's end
+        self.assertEqual(self.told(), "e0@1 s0@2 s1@3 s2@4 s3 s4 s5 s6 sx s- e-")  # known when the third batch has come
         self.train(loader, 6, each=3)
-        self.assertEqual(self.told(), "e1 s6 s7 s8 s9 s10 s11 s- s- e-")
+        self.assertEqual(self.told(), "e1@9 s6 s7 s8 s9 s10 s11 s12 sx s- e-")
+
+    def test_more_batches_than_are_remembered(self):
+        loader, n = self.loader(), steps.ASKS_MAX + 3
+        self.train(loader, n, each=n)
+        told = self.told().split()
+        self.assertEqual(told[:3], ["e0@1", "s0@2", "s1@3"])
+        self.assertEqual(told[-6:], [f"s{n - 5}@{n - 3}", f"s{n - 1}@{n + 1}", f"s{n}", "sx", "s-", "e-"])
 
     def test_several_optimizers_for_a_batch(self):
-        one = steps.Pass(self.loader(2), 0)
+        one = self.iterate(self.loader())
         for _ in range(2):
             self.ask(one)
             self.optimize()
             self.optimize()
         self.ask(one, ends=True)
-        self.assertEqual(self.told(), "e0 s0 s1 s- s- e-")
+        self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 sx s- e-")
 
     def test_two_loaders_for_one_step(self):
-        a, b = steps.Pass(self.loader(3), 0), steps.Pass(self.loader(3), 0)
+        a, b = self.iterate(self.loader()), self.iterate(self.loader())
         for _ in range(3):
             self.ask(a)
             self.ask(b)
             self.optimize()
         self.ask(a, ends=True)
-        self.assertEqual(self.told(), "e0 s0 s1 s2")
+        self.assertEqual(self.told(), "e0@2 s0@4 s1 s2")
         steps.over(b)
         self.assertEqual(self.told(), "s- e-")
 
     def test_a_batch_ahead(self):
-        one = steps.Pass(self.loader(3), 0)
+        one = self.iterate(self.loader())
         self.ask(one)
         for i in range(3):
             self.ask(one, ends=i == 2)
             self.optimize()
-        self.assertEqual(self.told(), "e0 s1 s2 s- s- e-")
+        self.assertEqual(self.told(), "e0@1 s0@2 s1@3 s2 s3 sx s- e-")
 
     def test_abandoned(self):
-        loader = self.loader(5)
-        one = steps.Pass(loader, 0)
+        loader = self.loader()
+        one = self.iterate(loader)
         self.ask(one)
         self.optimize()
         one.freed(None)
-        self.assertEqual(self.told(), "e0 s0 s- e-")
-        one = steps.Pass(loader, 0)
+        self.assertEqual(self.told(), "e0@1 s0@2 s- e-")
+        one = self.iterate(loader)
         self.ask(one)
-        steps.over(one)  # an exception
-        self.assertEqual(self.told(), "e1 s1 s- e-")
+        self.ask(one, ends=True)  # an exception
+        self.assertEqual(self.told(), "e1@3 s1 s2 sx s- e-")
         self.ask(one)  # asked on all the same
         self.optimize()
         steps.over(one)
-        self.assertEqual(self.told(), "e2 s2 s- e-")
+        self.assertEqual(self.told(), "e2@6 s2@6 s- e-")
 
     def test_an_end_that_nobody_tells(self):
         """A loader that keeps its iterator is left in the middle, and another is trained on."""
-        first, second = steps.Pass(self.loader(9), 0), steps.Pass(self.loader(9), 0)
+        first, second = self.iterate(self.loader()), self.iterate(self.loader())
         for _ in range(2):
             self.ask(first)
             self.optimize()
         for _ in range(3):
             self.ask(second)
             self.optimize()
-        self.assertEqual(self.told(), "e0 s0 s1 s- e- e1 s2 s3 s4")
+        self.assertEqual(self.told(), "e0@1 s0@3 s1 s-@5 e-@5 e1@5 s2@5 s3 s4")
         steps.over(first)
         self.ask(second)
         self.assertEqual(self.told(), "s5")
@@ -172,22 +185,28 @@ class Steps(unittest.TestCase):
 
     def test_numbers_of_the_programs_own(self):
         steps.own_steps = True
-        self.train(self.loader(2), 2)
-        self.assertEqual(self.told(), "e0 e-")
+        self.train(self.loader(), 2)
+        self.assertEqual(self.told(), "e0@1 e-")
         steps.own_steps, steps.own_epochs = False, True
-        self.train(self.loader(2), 2)
-        self.assertNotIn("e", self.told())
+        self.train(self.loader(), 2)
+        self.assertEqual(self.told(), "s2@6 s3 s4 sx s-")
 
     def test_a_child_begins_anew(self):
-        one = steps.Pass(self.loader(9), 0)
+        loader = self.loader()
+        one = self.iterate(loader)
         self.ask(one)
         self.optimize()
         self.told()
+        later = self.iterate(self.loader())
+        self.moment += 1
         steps.forked()
         one.freed(None)  # the child frees what it inherited
         self.assertEqual(self.told(), "")
-        self.train(self.loader(1), 1)
-        self.assertEqual(self.told(), "e0 s0 s- s- e-")
+        self.train(loader, 1)
+        self.assertEqual(self.told(), "e0@5 s0 s1 sx s- e-")
+        self.ask(later)
+        self.optimize()
+        self.assertEqual(self.told(), "e1@4 s1@8")  # not before the child was there
 
 
 if __name__ == "__main__":

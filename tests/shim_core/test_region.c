@@ -259,6 +259,59 @@ CASE(steps)
 	CHECK(region(d, 4)->r.flags >> HR_REGION_KIND_SHIFT == 5 && region(d, 4)->r.ret == 3);
 }
 
+static uint64_t ticks_of(const struct hr_record *r)
+{
+	return (uint64_t)r->dur_hi << 32 | r->dur_lo;
+}
+
+/* Learnt late: steps of moments that are past. One to come is now, and none ends before it began. */
+CASE(steps_of_moments)
+{
+	struct fake_daemon *d = start();
+	uint64_t m[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		m[i] = api()->now();
+	CHECK(m[0] > 0 && m[0] < m[3]);
+	api()->epoch_at(0, m[0]);
+	api()->step_at(5, m[1]);
+	api()->step_at(6, m[2]);
+	api()->step_at(7, m[0]);
+	api()->step_at(8, UINT64_MAX);
+	api()->step_at(HEADRACE_NONE, m[3]);
+	api()->epoch_at(HEADRACE_NONE, 0);
+	CHECK(regions(d) == 5);
+	CHECK(region(d, 0)->r.start_ticks == m[1] && ticks_of(&region(d, 0)->r) == m[2] - m[1]);
+	CHECK(region(d, 0)->r.offset == 5 && region(d, 0)->r.ret == 0);
+	CHECK(region(d, 1)->r.start_ticks == m[2] && ticks_of(&region(d, 1)->r) == 0);
+	CHECK(region(d, 2)->r.start_ticks == m[0] && ticks_of(&region(d, 2)->r) > m[3] - m[0]);
+	CHECK(region(d, 3)->r.start_ticks > m[3] && ticks_of(&region(d, 3)->r) == 0);
+	CHECK(region(d, 4)->r.start_ticks == m[0] && region(d, 4)->r.offset == HR_REGION_NONE);
+	CHECK(region(d, 4)->r.flags >> HR_REGION_KIND_SHIFT == 5);
+}
+
+CASE(a_step_that_was_none)
+{
+	struct fake_daemon *d = start();
+
+	api()->step_undo();
+	api()->step(1);
+	api()->step_undo();
+	api()->begin(&a);
+	api()->end(NULL);
+	api()->step_undo();
+	api()->step(1);
+	api()->step(HEADRACE_NONE);
+	CHECK(regions(d) == 2);
+	CHECK(region(d, 0)->r.offset == HR_REGION_NONE);
+	CHECK(region(d, 1)->r.offset == 1);
+	for (unsigned i = 0; i < 2 * HR_REGION_SPANS; i++) {
+		api()->step(1);
+		api()->step_undo();
+	}
+	CHECK(regions(d) == 2 && fake_lost(d, HR_CTL_REGION).count == 0);
+}
+
 /* ---- fork, death --------------------------------------------------------------------------------- */
 
 /* The child has none of what is open, and ends nothing of its own with its parent's handles. */
@@ -502,6 +555,8 @@ int main(void)
 	    cmocka_unit_test(spans),
 	    cmocka_unit_test(too_many_spans),
 	    cmocka_unit_test(steps),
+	    cmocka_unit_test(steps_of_moments),
+	    cmocka_unit_test(a_step_that_was_none),
 	    cmocka_unit_test(fork_in_the_middle),
 	    cmocka_unit_test(thread_death),
 	    cmocka_unit_test(short_ranges),
