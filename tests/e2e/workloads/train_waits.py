@@ -63,10 +63,12 @@ def main():
     model = torch.nn.Linear(args.batch, 2000)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     loader = DataLoader(Files(args.files), batch_size=args.batch, num_workers=args.workers, drop_last=True)
-    said = {"waits": [], "steps": 0, "saves": []}
+    said = {"waits": [], "steps": 0, "saves": [], "epochs": []}
     began = time.perf_counter()
     for number in range(args.epochs):
+        at = time.perf_counter()
         epoch(loader, model, optimizer, args, said)
+        said["epochs"].append(time.perf_counter() - at)
         for folder in args.checkpoint:
             path = os.path.join(folder, f"model{number}.pt")
             state = {"model": model.state_dict(), "ballast": torch.zeros(1 << 22)}
