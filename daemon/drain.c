@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The drain thread: its requests, its sleep, and what others may ask of it. */
+#include "common/now.h"
 #include "daemon/drain_internal.h"
 #include "daemon/feed.h"
 
@@ -16,8 +17,10 @@
 #define SLEEP_DEAF_NS                                                                              \
 	UINT64_C(2000000) /* the same, when a ring fills whose owner cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-#define REST_RING_NS  UINT64_C(100000) /* more for each ring, when nothing comes */
-#define SLEEP_REST_NS UINT64_C(500000000)
+/* When nothing comes: so many times what a look at all rings has cost, half a thousandth of a core. */
+#define REST_TIMES    2000u
+#define SLEEP_REST_NS UINT64_C(2000000000)
+#define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no bell */
 /* Found by one sweep: no time to sleep. Many rings have much to say, and none of them is in a hurry before it rings the bell. */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
@@ -245,12 +248,19 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Sleeps until the bell, or for a time that follows the traffic. */
-static void sleep_a_while(struct hr_drain *d, uint64_t found)
+static uint64_t rest_of(const struct hr_drain *d, uint64_t sweep_ns)
+{
+	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
+	uint64_t ns = least(sweep_ns * REST_TIMES, most);
+
+	return ns > SLEEP_IDLE_NS ? ns : SLEEP_IDLE_NS;
+}
+
+/* Sleeps until the bell, or for a time that follows the traffic and what the last sweep has cost. */
+static void sleep_a_while(struct hr_drain *d, uint64_t found, uint64_t sweep_ns)
 {
 	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
 	uint64_t busy_ns = d->deaf_full ? SLEEP_DEAF_NS : SLEEP_BUSY_NS + d->rings * SLEEP_RING_NS;
-	uint64_t rest_ns = least(SLEEP_IDLE_NS + d->rings * REST_RING_NS, SLEEP_REST_NS);
 	struct timespec t = {0};
 
 	if (found > BUSY_SLOTS + (uint64_t)d->rings * BUSY_RING_SLOTS)
@@ -258,11 +268,12 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found)
 	else if (found)
 		d->sleep_ns = least(d->sleep_ns * 3 / 2, least(busy_ns, SLEEP_IDLE_NS));
 	else
-		d->sleep_ns = least(d->sleep_ns * 2, rest_ns);
+		d->sleep_ns = least(d->sleep_ns * 2, rest_of(d, sweep_ns));
 	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!asked(d) && !pressed(d)) {
-		t.tv_nsec = (long)d->sleep_ns;
+		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
+		t.tv_nsec = (long)(d->sleep_ns % 1000000000);
 		syscall(SYS_futex, &d->c.page->bell, FUTEX_WAIT, bell, &t, NULL, 0);
 	}
 	__atomic_store_n(&d->c.page->sleeping, 0, __ATOMIC_RELEASE);
@@ -281,10 +292,12 @@ static void *run(void *arg)
 	for (;;) {
 		const struct hr_job_end *end;
 		struct live_request *live;
-		uint64_t wanted, found;
+		uint64_t wanted, found, began_ns, sweep_ns;
 
 		take_inbox(d);
+		began_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 		found = hr__drain_sweep(d);
+		sweep_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 		check_size(d);
 		publish(d);
 		pthread_mutex_lock(&d->lock);
@@ -301,7 +314,7 @@ static void *run(void *arg)
 			stop(d, end);
 			return NULL;
 		}
-		sleep_a_while(d, found);
+		sleep_a_while(d, found, sweep_ns);
 	}
 }
 

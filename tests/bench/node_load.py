@@ -23,7 +23,6 @@ HEADRACE, HEADRACED = f"{BUILD}/cli/headrace", f"{BUILD}/daemon/headraced"
 LOAD, LIBRARY = f"{BUILD}/tests/node_load", f"{BUILD}/shim/libheadrace.so"
 COUNTS = """SELECT coalesce(sum(count), 0)::BIGINT AS n, (SELECT coalesce(sum(count), 0)::BIGINT FROM losses) AS lost
     FROM rollups WHERE op LIKE 'pread%'"""
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def children(pid):
@@ -32,12 +31,8 @@ def children(pid):
 
 
 def cpu_s(pids):
-    total = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICK
+    """By the clock of each process: /proc/PID/stat counts in ticks of 10 ms, a quarter of what a node at rest takes in 10 s."""
+    return sum(time.clock_gettime(~pid << 3 | 2) for pid in pids)
 
 
 def memory_mib(pids):
@@ -100,7 +95,7 @@ def measure(arguments, folder, level, rate):
     node.close()
     counted = json.loads(subprocess.run([HEADRACE, "query", "--format", "json", node.spool, COUNTS], stdout=subprocess.PIPE,
                                         check=True).stdout)[0]
-    print(f"{level:8} {rate:9,}/s  {attached:4} processes  CPU {used / wall * 100:5.1f} % of a core"
+    print(f"{level:8} {rate:9,}/s  {attached:4} processes  CPU {used / wall * 100:6.2f} % of a core"
           f"  {used / max(1, reads * wall / arguments.seconds) * 1e9:6.1f} ns/read  memory {pss:5.0f} MiB, own {own:4.0f}"
           f"  reads {reads:,}, counted {counted['n']:,}, lost {counted['lost']:,}", flush=True)
 
