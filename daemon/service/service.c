@@ -22,6 +22,8 @@
 #define UPLINK_AGAIN_MS 10000u
 #define UPLINK_RECOVER	"60s"
 #define SHIM_BACKLOG	4096
+#define LOCK_MOMENTS	100
+#define LOCK_MOMENT_NS	20000000
 
 uint64_t sv__now_ms(const struct service *s)
 {
@@ -228,17 +230,24 @@ static int make_folder(const char *path, mode_t mode)
 	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Of two services one would take the other's sockets and jobs. */
+/*
+ * Of two services one would take the other's sockets and jobs. Of one that was killed, children that were on their way to their
+ * exec hold the lock for a moment more.
+ */
 static int lock_runtime(struct service *s)
 {
+	const struct timespec moment = {.tv_nsec = LOCK_MOMENT_NS};
 	char path[HR_PRIVATE_PATH];
 
 	snprintf(path, sizeof(path), "%s/lock", s->c->runtime);
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (s->lock_fd < 0)
 		return fail(-errno, "cannot make", path);
-	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
+	for (int i = 0; i < LOCK_MOMENTS; i++) {
+		if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		(void)nanosleep(&moment, NULL);
+	}
 	hr_log(HR_LOG_ERROR, "another headraced runs with %s: `headrace status` shows it",
 	       s->c->runtime);
 	return -EBUSY;

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from service import COLLECTOR, HOOKS, JOB, LIBRARY, MAKE_CA, OTHER, Service, harness
@@ -406,6 +407,23 @@ class Live(Service):
         self.assertEqual(done.returncode, 1)
         self.assertIn("another headraced runs with", done.stderr)
         self.assertEqual(self.job("1")["state"], "running")
+
+    def test_lock_of_a_killed_one(self):
+        """Its children hold it until they have come to their exec."""
+        self.manage()
+        os.mkdir(f"{self.dir}/other")
+        holder = subprocess.Popen(["flock", f"{self.dir}/other/lock", "sh", "-c", "echo held; exec sleep 0.5"], stdout=subprocess.PIPE)
+        self.assertEqual(holder.stdout.readline(), b"held\n")
+        service = subprocess.Popen([os.environ["HR_HEADRACED"], "service", "--runtime", f"{self.dir}/other", "--spool", f"{self.dir}/spool2"],
+                                   stderr=subprocess.DEVNULL, env=harness.clean_environment())
+        self.addCleanup(service.wait)
+        self.addCleanup(service.terminate)
+        holder.communicate()
+        end = time.monotonic() + 10
+        while not os.path.exists(f"{self.dir}/other/control.sock") and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertIsNone(service.poll())
+        self.assertTrue(os.path.exists(f"{self.dir}/other/control.sock"))
 
     def test_doctor(self):
         def said():
