@@ -8,17 +8,18 @@
 -- column time_s: when it began, since the job did
 -- column dur_s: how long it took
 -- column mount: where it was written; a row for each
--- column bytes_written, writes: what the rank wrote there meanwhile, workers included; no events, no bytes
+-- column bytes_written, writes: what the rank wrote there meanwhile, workers included; no events, no bytes. Where checkpoints
+-- overlap, writes are of the one that began last: of their own process's, of other processes of the rank's any one's
 -- column write_s: sum of the durations of these writes
 -- column source: regions: the application said that it was a checkpoint; writes: a burst of writes looks like one
 -- column job, attempt: whose
 WITH named AS (
-    SELECT cluster, job, attempt, rank, start_ns, start_ns + dur_ns AS end_ns,
-           max(start_ns + dur_ns) OVER (PARTITION BY cluster, job, attempt, rank ORDER BY start_ns, dur_ns DESC
-                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+    SELECT cluster, job, attempt, node, proc, rank, start_ns, start_ns + dur_ns AS end_ns,
+           max(start_ns + dur_ns) OVER (PARTITION BY cluster, job, attempt, rank, CASE WHEN rank IS NULL THEN (node, proc) END
+                                        ORDER BY start_ns, dur_ns DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
     FROM regions WHERE CASE WHEN $name IS NULL THEN kind = 'checkpoint' ELSE name = $name END),
 writes AS MATERIALIZED (
-    SELECT cluster, job, attempt, rank, coalesce(rank, -1) AS who, mount, start_ns, end_ns, dur_ns, bytes
+    SELECT cluster, job, attempt, node, proc, rank, coalesce(rank, -1) AS who, mount, start_ns, end_ns, dur_ns, bytes
     FROM events WHERE class = 'write' AND scope = 'data'),
 apart AS (
     SELECT *, coalesce(start_ns - max(end_ns) OVER (PARTITION BY cluster, job, attempt, who ORDER BY start_ns
@@ -31,22 +32,27 @@ counted AS (
                                              ROWS UNBOUNDED PRECEDING) AS burst
     FROM apart),
 spans AS (
-    SELECT 'regions' AS source, cluster, job, attempt, rank, start_ns, end_ns
-    FROM named WHERE reached_ns IS NULL OR start_ns >= reached_ns
+    SELECT 'regions' AS source, cluster, job, attempt, rank, node, proc, start_ns, end_ns
+    FROM named WHERE reached_ns IS NULL OR end_ns > reached_ns
     UNION ALL
-    SELECT 'writes', cluster, job, attempt, rank, min(start_ns), max(end_ns)
+    SELECT 'writes', cluster, job, attempt, rank, NULL, NULL, min(start_ns), max(end_ns)
     FROM counted GROUP BY cluster, job, attempt, rank, burst HAVING sum(bytes) >= $least),
 numbered AS (
     SELECT *, coalesce(rank, -1) AS who,
            row_number() OVER (PARTITION BY cluster, job, attempt, rank ORDER BY start_ns) AS checkpoint
     FROM spans),
-within AS (
-    SELECT n.cluster, n.job, n.attempt, n.who, n.checkpoint, w.mount, count(*) AS writes, sum(w.bytes) AS bytes,
-           sum(w.dur_ns) AS dur_ns
+own AS (
+    SELECT w.*, n.checkpoint, n.end_ns AS until_ns
     FROM writes w ASOF JOIN numbered n
-      ON w.cluster = n.cluster AND w.job = n.job AND w.attempt = n.attempt AND w.who = n.who AND w.start_ns >= n.start_ns
-    WHERE w.start_ns < n.end_ns
-    GROUP BY ALL)
+      ON w.cluster = n.cluster AND w.job = n.job AND w.attempt = n.attempt AND w.who = n.who AND w.node = n.node
+         AND w.proc = n.proc AND w.start_ns >= n.start_ns
+    UNION ALL
+    SELECT w.*, n.checkpoint, n.end_ns
+    FROM (FROM writes ANTI JOIN numbered USING (cluster, job, attempt, node, proc)) w ASOF JOIN numbered n
+      ON w.cluster = n.cluster AND w.job = n.job AND w.attempt = n.attempt AND w.who = n.who AND w.start_ns >= n.start_ns),
+within AS (
+    SELECT cluster, job, attempt, who, checkpoint, mount, count(*) AS writes, sum(bytes) AS bytes, sum(dur_ns) AS dur_ns
+    FROM own WHERE start_ns < until_ns GROUP BY ALL)
 SELECT checkpoint, rank, ((n.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 6) AS time_s, (end_ns - n.start_ns) / 1e9 AS dur_s,
        mount, coalesce(bytes, 0) AS bytes_written, coalesce(writes, 0) AS writes, coalesce(dur_ns, 0) / 1e9 AS write_s,
        source, job, attempt

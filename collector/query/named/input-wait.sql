@@ -29,21 +29,22 @@ spans AS (
     FROM (SELECT cluster, job, attempt, who, max(end_ns) - min(start_ns) AS ns FROM said
           GROUP BY cluster, job, attempt, who, node, proc)
     GROUP BY cluster, job, attempt, who),
--- In a thread regions nest: the outermost ones do not overlap. Several that were added up reach no further than their start.
+-- What the waits of a thread cover, each moment once, as in steps.
 outermost AS (
-    SELECT *, dur_ns / count AS each_ns, CASE open WHEN 0 THEN count ELSE 0 END AS ended
+    SELECT *, dur_ns / count AS each_ns, CASE open WHEN 0 THEN count ELSE 0 END AS ended,
+           greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns, (end_ns - from_ns) / greatest(dur_ns, 1) AS part
     FROM (SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
                         OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
           FROM said WHERE kind = 'input_wait')
-    WHERE reached_ns IS NULL OR start_ns >= reached_ns),
+    WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 sorted AS (
     SELECT *, sum(ended) OVER (PARTITION BY cluster, job, attempt, who ORDER BY each_ns ROWS UNBOUNDED PRECEDING) AS so_many,
            sum(ended) OVER (PARTITION BY cluster, job, attempt, who) AS of_many
     FROM outermost),
 waits AS (
-    SELECT cluster, job, attempt, who, sum(count) AS waits, sum(dur_ns) AS wait_ns,
-           sum(dur_ns) FILTER (count = 1) AS placed_ns, sum(busy_ns) AS wait_io_ns,
+    SELECT cluster, job, attempt, who, sum(count) AS waits, sum(end_ns - from_ns) AS wait_ns,
+           sum(end_ns - from_ns) FILTER (count = 1) AS placed_ns, sum(busy_ns * part)::BIGINT AS wait_io_ns,
            min(each_ns) FILTER (open = 0 AND so_many >= 0.5 * of_many) AS median_ns,
            min(each_ns) FILTER (open = 0 AND so_many >= 0.95 * of_many) AS p95_ns, max(each_ns) FILTER (open = 0) AS max_ns
     FROM sorted GROUP BY cluster, job, attempt, who),

@@ -26,22 +26,25 @@ WITH said AS MATERIALIZED (
     FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope) WHERE $rank IS NULL OR rank = $rank),
 steps AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'step'),
--- In a thread regions nest: the outermost ones do not overlap. Several that were added up reach no further than their start.
+-- What the regions of a thread cover, each moment once: of one that begins within another, what lies behind its end (from_ns);
+-- ranges lie within one another, spans may overlap. Several that were added up reach no further than their start.
 inner_ones AS (
-    SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
-                  OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
-                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-    FROM said SEMI JOIN (SELECT DISTINCT cluster, job, attempt, node, proc, tid FROM said WHERE kind IN ('step', 'input_wait')) t USING (cluster, job, attempt, node, proc, tid)
-    WHERE kind <> 'step'),
+    SELECT *, greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns, (end_ns - from_ns) / greatest(dur_ns, 1) AS part
+    FROM (SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
+                        OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
+                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+          FROM said SEMI JOIN (SELECT DISTINCT cluster, job, attempt, node, proc, tid FROM said WHERE kind IN ('step', 'input_wait')) t USING (cluster, job, attempt, node, proc, tid)
+          WHERE kind <> 'step')
+    WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 parts AS (
-    SELECT s.n, coalesce(sum(least(i.dur_ns, s.end_ns - i.start_ns)) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
-           coalesce(sum(least(i.dur_ns, s.end_ns - i.start_ns)) FILTER (i.kind = 'checkpoint'), 0) AS checkpoint_ns,
-           coalesce(sum(least(i.dur_ns, s.end_ns - i.start_ns)) FILTER (i.kind = 'optimizer'), 0) AS optimizer_ns,
-           coalesce(sum(i.busy_ns - i.train_busy_ns) FILTER (i.kind = 'input_wait'), 0) AS waited_ns
+    SELECT s.n, coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
+           coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'checkpoint'), 0) AS checkpoint_ns,
+           coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'optimizer'), 0) AS optimizer_ns,
+           coalesce(sum((i.busy_ns - i.train_busy_ns) * part) FILTER (i.kind = 'input_wait'), 0)::BIGINT AS waited_ns
     FROM inner_ones i ASOF JOIN steps s
       ON i.cluster = s.cluster AND i.job = s.job AND i.attempt = s.attempt AND i.node = s.node AND i.proc = s.proc
-         AND i.start_ns >= s.start_ns
-    WHERE i.start_ns < s.end_ns AND (reached_ns IS NULL OR i.start_ns >= reached_ns)
+         AND i.from_ns >= s.start_ns
+    WHERE i.from_ns < s.end_ns
     GROUP BY s.n),
 whole AS (
     SELECT s.*, coalesce(wait_ns, 0) AS wait_ns, coalesce(checkpoint_ns, 0) AS checkpoint_ns,

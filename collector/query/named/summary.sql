@@ -38,12 +38,13 @@ lines AS (
            CASE WHEN what <> 'other' THEN sum(bytes) END AS bytes, sum(small) AS small
     FROM parts GROUP BY cluster, job, attempt, what
     UNION ALL
-    SELECT cluster, job, attempt, 'input_wait', sum(count), NULL, sum(dur_ns) / 1e9, NULL, NULL
+    SELECT cluster, job, attempt, 'input_wait', sum(count), NULL, sum(start_ns + dur_ns - greatest(start_ns, coalesce(reached_ns, start_ns))) / 1e9, NULL, NULL
     FROM (SELECT *, max(start_ns + CASE count WHEN 1 THEN dur_ns ELSE 0 END)
                         OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
           FROM regions WHERE kind = 'input_wait')
-    WHERE reached_ns IS NULL OR start_ns >= reached_ns GROUP BY cluster, job, attempt)
+    WHERE reached_ns IS NULL OR start_ns >= reached_ns OR (count = 1 AND start_ns + dur_ns > reached_ns)
+    GROUP BY cluster, job, attempt)
 SELECT what, time_s, ops, bytes, round(bytes / nullif(time_s, 0)) AS io_bytes_per_s,
        CASE WHEN what <> 'runtime' THEN round(bytes / nullif(run_s, 0)) END AS run_bytes_per_s,
        CASE WHEN what = 'read' THEN 100.0 * small / nullif(ops, 0) END AS small_percent, errors, state, job,
