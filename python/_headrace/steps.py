@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps and epochs of a training loop, told from what it asks of its loaders and when its optimizers step.
 
 A pass is one iteration over a loader. The pass that leads is the one whose asks for a batch begin steps:
