@@ -65,11 +65,22 @@ static int latest_first(const void *a, const void *b)
 				      : (x->batch > y->batch) - (x->batch < y->batch);
 }
 
-static int list_batches(struct hr_busy *b, bool *used)
+/* Beside what the statement says: a bound of the function's own. */
+static void bound_of(const struct hr_busy_asked *asked, struct hr_prune *ret)
+{
+	hr_prune_init(ret);
+	ret->rank.known = asked->rank != HR_BUSY_ANY_RANK;
+	ret->rank.number[ret->rank.n++] = asked->rank;
+}
+
+static int list_batches(struct hr_busy *b, const struct hr_busy_asked *asked, bool *used)
 {
 	struct hr_query *q = b->q;
 	bool all = q->no_prune || b->lanes.during != NULL;
+	struct hr_prune bound;
 	size_t total = 0;
+
+	bound_of(asked, &bound);
 
 	for (size_t i = 0; i < q->n_streams; i++)
 		total += q->streams[i].s->n_batches;
@@ -80,9 +91,10 @@ static int list_batches(struct hr_busy *b, bool *used)
 	for (uint32_t i = 0; i < q->n_streams; i++) {
 		const struct hr_stream *s = q->streams[i].s;
 
-		used[i] = all || hr_prune_stream(&q->prune, s);
+		used[i] = hr_prune_stream(&bound, s) && (all || hr_prune_stream(&q->prune, s));
 		for (uint32_t k = 0; used[i] && k < s->n_batches; k++) {
-			if (all || hr_prune_batch(&q->prune, s, &s->batches[k]))
+			if (hr_prune_batch(&bound, s, &s->batches[k]) &&
+			    (all || hr_prune_batch(&q->prune, s, &s->batches[k])))
 				b->batches[b->n_batches++] = (struct hr_busy_batch){
 				    .stream = i,
 				    .batch = k,
@@ -103,16 +115,18 @@ static int list_batches(struct hr_busy *b, bool *used)
 	return 0;
 }
 
-static int make_lanes(struct hr_busy *b, unsigned by, enum hr_busy_scope scope, const bool *used)
+static int make_lanes(struct hr_busy *b, const struct hr_busy_asked *asked, const bool *used)
 {
-	int r = hr__busy_keys_make(&b->keys, b->q, by, used);
+	int r = hr__busy_keys_make(&b->keys, b->q, asked, used);
 	size_t n;
 
 	if (r < 0)
 		return r;
 	b->lanes.keys = &b->keys;
-	b->lanes.scope = scope;
-	b->lanes.classes = b->lanes.during != NULL ? 2 : by & HR_BUSY_CLASS ? HR_BUSY_CLASSES : 1;
+	b->lanes.scope = asked->scope;
+	b->lanes.classes = b->lanes.during != NULL     ? 2
+			   : asked->by & HR_BUSY_CLASS ? HR_BUSY_CLASSES
+						       : 1;
 	if (b->lanes.during != NULL)
 		r = hr__during_place(b->lanes.during, b->q, &b->keys);
 	if (r < 0)
@@ -128,8 +142,8 @@ static int make_lanes(struct hr_busy *b, unsigned by, enum hr_busy_scope scope, 
 	return b->pending == NULL || b->rows == NULL ? -ENOMEM : 0;
 }
 
-int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope,
-		 struct hr_during *during, struct hr_busy **ret)
+int hr__busy_new(struct hr_query *q, const struct hr_busy_asked *asked, struct hr_during *during,
+		 struct hr_busy **ret)
 {
 	struct hr_busy *b = calloc(1, sizeof(*b));
 	bool *used = calloc(q->n_streams + 1, sizeof(*used));
@@ -148,9 +162,9 @@ int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope,
 	b->n_parts = 2 * (size_t)q->threads + 2;
 	b->parts = calloc(b->n_parts, sizeof(*b->parts));
 	if (b->parts != NULL)
-		r = list_batches(b, used);
+		r = list_batches(b, asked, used);
 	if (r == 0)
-		r = make_lanes(b, by, scope, used);
+		r = make_lanes(b, asked, used);
 	free(used);
 	if (r == 0)
 		*ret = b;
@@ -327,7 +341,7 @@ static int finish(struct hr_busy *b)
 		const struct hr_busy_key *key = &b->keys.list[i / b->lanes.classes];
 		struct pending *p = &b->pending[i];
 
-		if (p->sums.count == 0)
+		if (p->sums.count == 0 || key->rank == HR_BUSY_OTHER_RANK)
 			continue;
 		if (settle(b, p, INT64_MIN) < 0)
 			return -ENOMEM;

@@ -28,6 +28,15 @@ enum hr_busy_by {
 
 enum hr_busy_scope { HR_BUSY_ALL, HR_BUSY_DATA, HR_BUSY_RUNTIME };
 
+#define HR_BUSY_ANY_RANK (-1)
+
+struct hr_busy_asked {
+	unsigned by; /* enum hr_busy_by */
+	enum hr_busy_scope scope;
+	int32_t
+	    rank; /* of this rank's processes alone, whose batches alone are read; or HR_BUSY_ANY_RANK */
+};
+
 /* What is not in `by` is the same in all rows, and says nothing. */
 struct hr_busy_row {
 	const struct hr_qstream *st; /* a stream of its cluster, job and attempt (and node) */
@@ -50,8 +59,8 @@ struct hr_busy_keys;
  * Prunes by the statement's predicates. `during`: NULL, or regions during which the time of each rank (`by` is HR_BUSY_RANK) is
  * to be added up; they belong to *ret, or are freed. -ENOMEM.
  */
-int hr__busy_new(struct hr_query *q, unsigned by, enum hr_busy_scope scope,
-		 struct hr_during *during, struct hr_busy **ret);
+int hr__busy_new(struct hr_query *q, const struct hr_busy_asked *asked, struct hr_during *during,
+		 struct hr_busy **ret);
 void hr__busy_free(struct hr_busy *b);
 size_t hr__busy_batches(const struct hr_busy *b);
 const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b);

@@ -18,6 +18,8 @@
 
 /* ---- keys --------------------------------------------------------------------------- */
 
+#define HR_BUSY_OTHER_RANK (-2) /* of those that were not asked for: no row */
+
 struct hr_busy_key {
 	const struct hr_qstream *st;
 	uint64_t proc;
@@ -34,8 +36,8 @@ struct hr_busy_keys {
 };
 
 /* Of the streams that have a bit in `used`. -ENOMEM. */
-int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q, unsigned by,
-		       const bool *used);
+int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
+		       const struct hr_busy_asked *asked, const bool *used);
 void hr__busy_keys_done(struct hr_busy_keys *k);
 
 /* The key of a process in events of a stream. */

@@ -43,10 +43,20 @@ static int compare(const void *a, const void *b)
 	return r != 0 ? r : compare_numbers(x->stream, y->stream);
 }
 
+static int32_t rank_of(const struct hr_process *p, const struct hr_busy_asked *asked)
+{
+	int32_t rank = p != NULL && p->rank >= 0 ? p->rank : -1;
+
+	if (asked->rank != HR_BUSY_ANY_RANK && rank != asked->rank)
+		return HR_BUSY_OTHER_RANK;
+	return asked->by & HR_BUSY_RANK ? rank : -1;
+}
+
 static size_t add_stream(struct entry *to, size_t process, const struct hr_query *q,
-			 uint32_t stream, unsigned by)
+			 uint32_t stream, const struct hr_busy_asked *asked)
 {
 	const struct hr_qstream *st = &q->streams[stream];
+	unsigned by = asked->by;
 
 	for (uint32_t i = 0; i <= st->s->n_processes; i++) {
 		const struct hr_process *p = i < st->s->n_processes ? &st->s->processes[i] : NULL;
@@ -56,7 +66,7 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 		    .node = by & HR_BUSY_NODE ? st->s->node : "",
 		    .proc =
 			p != NULL && by & HR_BUSY_PROC ? hr_stream_proc(st->s, p->msg->proc) : 0,
-		    .rank = p != NULL && by & HR_BUSY_RANK && p->rank >= 0 ? p->rank : -1,
+		    .rank = rank_of(p, asked),
 		    .worker = p != NULL && by & HR_BUSY_WORKER && p->worker >= 0 ? p->worker : -1,
 		    .stream = stream,
 		    .process = process + i,
@@ -89,8 +99,8 @@ static void number(struct hr_busy_keys *k, const struct entry *entries, size_t n
 	}
 }
 
-int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q, unsigned by,
-		       const bool *used)
+int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
+		       const struct hr_busy_asked *asked, const bool *used)
 {
 	struct entry *entries;
 	size_t n = 0;
@@ -111,7 +121,7 @@ int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q, unsigne
 	for (uint32_t i = 0; i < q->n_streams; i++) {
 		k->first_process[i] = n;
 		if (used[i])
-			n = add_stream(entries + n, n, q, i, by);
+			n = add_stream(entries + n, n, q, i, asked);
 	}
 	if (n > 0)
 		qsort(entries, n, sizeof(*entries), compare);

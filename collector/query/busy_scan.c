@@ -33,13 +33,7 @@ static const struct hr_sql_column columns[COLUMNS] = {
 };
 static const struct hr_sql_table table = {"busy", columns, COLUMNS, COLUMNS};
 
-static const char *const parameters[] = {"by", "scope", NULL};
-
-/* What a statement asks for. */
-struct asked {
-	unsigned by;
-	enum hr_busy_scope scope;
-};
+static const char *const parameters[] = {"by", "scope", "rank", NULL};
 
 /* ---- what is asked for -------------------------------------------------------------- */
 
@@ -72,7 +66,8 @@ static bool parse_by(const char *text, unsigned *ret)
 static void bind(duckdb_bind_info info)
 {
 	char *by = hr__busy_parameter(info, "by"), *scope = hr__busy_parameter(info, "scope");
-	struct asked *a = calloc(1, sizeof(*a));
+	char *rank = hr__busy_parameter(info, "rank");
+	struct hr_busy_asked *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
 	if (a == NULL)
@@ -83,9 +78,12 @@ static void bind(duckdb_bind_info info)
 		    "hr_busy: `by` is a list of node, proc, rank, worker, class: 'rank, class'");
 	else if (!hr__busy_scope(scope != NULL ? scope : "all", &a->scope))
 		hr_duckdb.bind_set_error(info, "hr_busy: `scope` is data, runtime or all");
+	else if (!hr__busy_rank(rank, &a->rank))
+		hr_duckdb.bind_set_error(info, "hr_busy: `rank` is a number from 0 on");
 	hr_duckdb.bind_set_bind_data(info, a, free);
 	hr_duckdb.free(by);
 	hr_duckdb.free(scope);
+	hr_duckdb.free(rank);
 }
 
 /* ---- rows --------------------------------------------------------------------------- */
@@ -146,10 +144,10 @@ static void put(const struct hr_busy_use *use, const void *data, unsigned column
 
 static int start(struct hr_busy_use *use, const void *asked)
 {
-	const struct asked *a = asked;
+	const struct hr_busy_asked *a = asked;
 
 	use->by = a->by;
-	return hr__busy_new(use->q, a->by, a->scope, NULL, &use->busy);
+	return hr__busy_new(use->q, a, NULL, &use->busy);
 }
 
 static size_t rows(const struct hr_busy_use *use, const void **ret)

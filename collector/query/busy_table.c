@@ -28,6 +28,22 @@ bool hr__busy_scope(const char *text, enum hr_busy_scope *ret)
 	return false;
 }
 
+bool hr__busy_rank(const char *text, int32_t *ret)
+{
+	char *end;
+	long rank;
+
+	*ret = HR_BUSY_ANY_RANK;
+	if (text == NULL)
+		return true;
+	errno = 0;
+	rank = strtol(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || rank < 0 || rank > INT32_MAX)
+		return false;
+	*ret = (int32_t)rank;
+	return true;
+}
+
 char *hr__busy_parameter(duckdb_bind_info info, const char *name)
 {
 	duckdb_value value = hr_duckdb.bind_get_named_parameter(info, name);

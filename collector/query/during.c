@@ -84,29 +84,43 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 	return 0;
 }
 
-static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream, uint32_t kinds)
+static bool has_rank(const struct hr_stream *s, int32_t rank)
+{
+	for (uint32_t i = 0; i < s->n_processes; i++)
+		if (s->processes[i].rank == rank)
+			return true;
+	return false;
+}
+
+static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream, uint32_t kinds,
+		       int32_t rank)
 {
 	struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
-	int r = hr__regions_read(q, st, &frames);
+	int r;
 
+	if (rank != HR_BUSY_ANY_RANK && !has_rank(st->s, rank))
+		return 0;
+	r = hr__regions_read(q, st, &frames);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < frames.n; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;
 
 		for (size_t k = 0; r == 0 && k < m->n_key; k++) {
+			const struct hr_process *p;
 			struct hr_region region;
 			uint32_t bit;
 
 			hr_regions_get(m, k, &region);
 			bit = region.kind < 32 ? 1u << region.kind : 0;
-			if (bit & TRAINING) {
-				const struct hr_process *p = hr_stream_process(st->s, region.proc);
-
-				if (p == NULL || p->worker < 0)
-					r = add_thread(d, stream, &region);
-			}
+			if (!(bit & (TRAINING | kinds)))
+				continue;
+			p = hr_stream_process(st->s, region.proc);
+			if (rank != HR_BUSY_ANY_RANK && (p == NULL || p->rank != rank))
+				continue;
+			if (bit & TRAINING && (p == NULL || p->worker < 0))
+				r = add_thread(d, stream, &region);
 			if (r == 0 && bit & kinds)
 				r = add_region(d, st, stream, &region);
 		}
@@ -115,14 +129,14 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 	return r;
 }
 
-int hr__during_new(struct hr_query *q, uint32_t kinds, struct hr_during **ret)
+int hr__during_new(struct hr_query *q, uint32_t kinds, int32_t rank, struct hr_during **ret)
 {
 	struct hr_during *d = calloc(1, sizeof(*d));
 	size_t n = 0;
 	int r = d != NULL ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < q->n_streams; i++)
-		r = read_stream(d, q, i, kinds);
+		r = read_stream(d, q, i, kinds, rank);
 	if (r < 0) {
 		hr__during_free(d);
 		return r;

@@ -33,8 +33,8 @@ struct hr_during_row {
 
 struct hr_during;
 
-/* Reads the regions whose kinds have a bit in `kinds`. -ENOMEM. */
-int hr__during_new(struct hr_query *q, uint32_t kinds, struct hr_during **ret);
+/* Reads the regions whose kinds have a bit in `kinds`, of a rank or of any (HR_BUSY_ANY_RANK). -ENOMEM. */
+int hr__during_new(struct hr_query *q, uint32_t kinds, int32_t rank, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
 /* Lays the regions' points out, by the ranks of `keys`. -ENOMEM. */

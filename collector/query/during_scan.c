@@ -47,12 +47,12 @@ static const struct hr_sql_column columns[COLUMNS] = {
 };
 static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 
-static const char *const parameters[] = {"kind", "scope", NULL};
+static const char *const parameters[] = {"kind", "scope", "rank", NULL};
 
 /* What a statement asks for. */
 struct asked {
 	uint32_t kinds;
-	enum hr_busy_scope scope;
+	struct hr_busy_asked busy;
 };
 
 /* ---- what is asked for -------------------------------------------------------------- */
@@ -86,6 +86,7 @@ static bool parse_kinds(const char *text, uint32_t *ret)
 static void bind(duckdb_bind_info info)
 {
 	char *kind = hr__busy_parameter(info, "kind"), *scope = hr__busy_parameter(info, "scope");
+	char *rank = hr__busy_parameter(info, "rank");
 	struct asked *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
@@ -95,11 +96,16 @@ static void bind(duckdb_bind_info info)
 	else if (!parse_kinds(kind != NULL ? kind : DEFAULT_KIND, &a->kinds))
 		hr_duckdb.bind_set_error(
 		    info, "hr_during: `kind` is a list of kinds of regions: 'step, input_wait'");
-	else if (!hr__busy_scope(scope != NULL ? scope : "all", &a->scope))
+	else if (!hr__busy_scope(scope != NULL ? scope : "all", &a->busy.scope))
 		hr_duckdb.bind_set_error(info, "hr_during: `scope` is data, runtime or all");
+	else if (!hr__busy_rank(rank, &a->busy.rank))
+		hr_duckdb.bind_set_error(info, "hr_during: `rank` is a number from 0 on");
+	else
+		a->busy.by = HR_BUSY_RANK;
 	hr_duckdb.bind_set_bind_data(info, a, free);
 	hr_duckdb.free(kind);
 	hr_duckdb.free(scope);
+	hr_duckdb.free(rank);
 }
 
 /* ---- rows --------------------------------------------------------------------------- */
@@ -211,11 +217,10 @@ static int start(struct hr_busy_use *use, const void *asked)
 	const struct asked *a = asked;
 	struct hr_during *during;
 
-	if (hr__during_new(use->q, a->kinds, &during) < 0)
+	if (hr__during_new(use->q, a->kinds, a->busy.rank, &during) < 0)
 		return -ENOMEM;
-	use->by = HR_BUSY_RANK;
 	use->during = during;
-	return hr__busy_new(use->q, use->by, a->scope, during, &use->busy);
+	return hr__busy_new(use->q, &a->busy, during, &use->busy);
 }
 
 static size_t rows(const struct hr_busy_use *use, const void **ret)

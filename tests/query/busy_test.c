@@ -135,7 +135,10 @@ static void little_is_kept(struct hr_query *q)
 	struct hr_busy *b;
 
 	assert_non_null(w);
-	assert_int_equal(hr__busy_new(q, HR_BUSY_RANK, HR_BUSY_ALL, NULL, &b), 0);
+	assert_int_equal(
+	    hr__busy_new(q, &(struct hr_busy_asked){HR_BUSY_RANK, HR_BUSY_ALL, HR_BUSY_ANY_RANK},
+			 NULL, &b),
+	    0);
 	assert_int_equal(hr__busy_work(b, w), 1);
 	assert_in_range(hr__busy_pending(b), 1, 20000);
 	hr__busy_free(b);
@@ -334,8 +337,11 @@ static void work_together(struct shared *s, struct hr_query *q)
 	pthread_t threads[THREADS];
 
 	*s = (struct shared){0};
-	assert_int_equal(
-	    hr__busy_new(q, HR_BUSY_RANK | HR_BUSY_CLASS, HR_BUSY_DATA, NULL, &s->busy), 0);
+	assert_int_equal(hr__busy_new(q,
+				      &(struct hr_busy_asked){HR_BUSY_RANK | HR_BUSY_CLASS,
+							      HR_BUSY_DATA, HR_BUSY_ANY_RANK},
+				      NULL, &s->busy),
+			 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work, s), 0);
 	for (unsigned i = 0; i < THREADS; i++)

@@ -87,10 +87,37 @@ static void each_region_has_its_io(void **state)
 	free(fixture_refused(&fix, "FROM hr_during(scope := 'both')", -EBADMSG));
 }
 
+/* Rows of one rank, asked for by the argument, and chosen among all. */
+static void one_rank_alone(void **state)
+{
+	static const char *const functions[] = {
+	    "hr_during(kind := 'step, input_wait, fetch'%s)",
+	    "hr_busy(by := 'proc, rank, worker, class'%s)",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(functions) / sizeof(functions[0]); i++) {
+		char one[128], all[128], sql[600], rank[32];
+
+		snprintf(rank, sizeof(rank), ", rank := %u", i % 2);
+		snprintf(one, sizeof(one), functions[i / 2], rank);
+		snprintf(all, sizeof(all), functions[i / 2], "");
+		snprintf(
+		    sql, sizeof(sql),
+		    "SELECT (SELECT count(*) > 0 FROM %s) AND NOT EXISTS (FROM %s EXCEPT ALL FROM "
+		    "%s "
+		    "WHERE rank = %u) AND NOT EXISTS (FROM %s WHERE rank = %u EXCEPT ALL FROM %s)",
+		    one, one, all, i % 2, all, i % 2, one);
+		fixture_expect(&fix, sql, "true\n");
+	}
+	fixture_expect(&fix, "SELECT count(*) FROM hr_during(rank := 7)", "0\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_region_has_its_io),
+	    cmocka_unit_test(one_rank_alone),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

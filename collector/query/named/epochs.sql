@@ -16,7 +16,7 @@
 -- column job, attempt: whose
 WITH said AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns
-    FROM hr_during(kind := 'epoch, step, input_wait', scope := $scope) WHERE $rank IS NULL OR rank = $rank),
+    FROM hr_during(kind := 'epoch, step, input_wait', scope := $scope, rank := $rank)),
 epochs AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'epoch'),
 inner_ones AS (

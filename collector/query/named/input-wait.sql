@@ -23,7 +23,7 @@
 -- column job, attempt: whose
 WITH said AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, coalesce(rank, -1) AS who
-    FROM hr_during(kind := 'step, epoch, input_wait', scope := $scope) WHERE $rank IS NULL OR rank = $rank),
+    FROM hr_during(kind := 'step, epoch, input_wait', scope := $scope, rank := $rank)),
 spans AS (
     SELECT cluster, job, attempt, who, sum(ns) AS span_ns
     FROM (SELECT cluster, job, attempt, who, max(end_ns) - min(start_ns) AS ns FROM said
@@ -66,7 +66,7 @@ cores AS (
     GROUP BY cluster, job, attempt, who),
 busy AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, sum(busy_ns) AS worker_io_ns
-    FROM hr_busy(by := 'node, rank, worker', scope := $scope) WHERE worker IS NOT NULL GROUP BY ALL),
+    FROM hr_busy(by := 'node, rank, worker', scope := $scope, rank := $rank) WHERE worker IS NOT NULL GROUP BY ALL),
 reads AS (
     SELECT cluster, job, attempt, who, mount, sum(count) AS reads, sum(bytes) AS bytes, sum(dur_ns) AS read_ns
     FROM (SELECT *, coalesce(rank, -1) AS who FROM rollups WHERE class = 'read' AND ($scope = 'all' OR scope = $scope)) r

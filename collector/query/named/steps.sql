@@ -23,7 +23,7 @@
 -- column job, attempt: whose
 WITH said AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns
-    FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope) WHERE $rank IS NULL OR rank = $rank),
+    FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope, rank := $rank)),
 steps AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'step'),
 -- What the regions of a thread cover, each moment once: of one that begins within another, what lies behind its end (from_ns);
