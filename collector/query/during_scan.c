@@ -33,6 +33,7 @@ enum column {
 	IO_NS,
 	BUSY_NS,
 	TRAIN_BUSY_NS,
+	PROCESS,
 	COLUMNS
 };
 
@@ -44,6 +45,7 @@ static const struct hr_sql_column columns[COLUMNS] = {
     {"dur_ns", HR_SQL_BIGINT},	 {"step", HR_SQL_BIGINT},	{"epoch", HR_SQL_BIGINT},
     {"ops", HR_SQL_BIGINT},	 {"bytes_read", HR_SQL_BIGINT}, {"bytes_written", HR_SQL_BIGINT},
     {"io_ns", HR_SQL_BIGINT},	 {"busy_ns", HR_SQL_BIGINT},	{"train_busy_ns", HR_SQL_BIGINT},
+    {"process", HR_SQL_UBIGINT},
 };
 static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 
@@ -169,6 +171,12 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	}
 }
 
+/* A stream counts its processes from 1. */
+static uint64_t process_of(const struct hr_during_row *row)
+{
+	return (uint64_t)row->stream << 40 | (row->region.proc & ((UINT64_C(1) << 40) - 1));
+}
+
 /* Of several regions that were added up it is not known. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum column column, size_t k, struct hr_out *out)
@@ -208,6 +216,8 @@ static void put(const struct hr_busy_use *use, const void *data, unsigned column
 		put_stream(use, row, column, k, out);
 	else if (column < OPS)
 		put_region(use, row, column, k, out);
+	else if (column == PROCESS)
+		hr__out_number(out, k, process_of(row), false);
 	else
 		put_sum(use, row, column, k, out);
 }

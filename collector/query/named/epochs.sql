@@ -20,20 +20,20 @@ WITH said AS MATERIALIZED (
 epochs AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'epoch'),
 inner_ones AS (
-    SELECT *, CASE kind WHEN 'step' THEN start_ns ELSE greatest(start_ns, coalesce(reached_ns, start_ns)) END AS from_ns,
+    SELECT process, kind, count, end_ns, wait_ns, CASE kind WHEN 'step' THEN start_ns ELSE greatest(start_ns, coalesce(reached_ns, start_ns)) END AS from_ns,
            (end_ns - from_ns) / greatest(dur_ns, 1) AS part
-    FROM (SELECT *, max(CASE WHEN kind = 'input_wait' AND count = 1 THEN end_ns END)
-                        OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
+    FROM (SELECT process, kind, start_ns, dur_ns, end_ns, count, busy_ns - train_busy_ns AS wait_ns,
+                 max(CASE WHEN kind = 'input_wait' AND count = 1 THEN end_ns END)
+                        OVER (PARTITION BY process, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
           FROM said WHERE kind <> 'epoch')
     WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 parts AS (
     SELECT e.n, coalesce(sum(i.count) FILTER (i.kind = 'step'), 0) AS steps,
            coalesce(sum(least(i.end_ns, e.end_ns) - i.from_ns) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
-           coalesce(sum((i.busy_ns - i.train_busy_ns) * part) FILTER (i.kind = 'input_wait'), 0)::BIGINT AS waited_ns
+           coalesce(sum(i.wait_ns * part) FILTER (i.kind = 'input_wait'), 0)::BIGINT AS waited_ns
     FROM inner_ones i ASOF JOIN epochs e
-      ON i.cluster = e.cluster AND i.job = e.job AND i.attempt = e.attempt AND i.node = e.node AND i.proc = e.proc
-         AND i.from_ns >= e.start_ns
+      ON i.process = e.process AND i.from_ns >= e.start_ns
     WHERE i.from_ns < e.end_ns
     GROUP BY e.n)
 SELECT rank, epoch, ((e.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 6) AS time_s, dur_ns / 1e9 AS dur_s,

@@ -29,21 +29,22 @@ steps AS MATERIALIZED (
 -- What the regions of a thread cover, each moment once: of one that begins within another, what lies behind its end (from_ns);
 -- ranges lie within one another, spans may overlap. Several that were added up reach no further than their start.
 inner_ones AS (
-    SELECT *, greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns, (end_ns - from_ns) / greatest(dur_ns, 1) AS part
-    FROM (SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
-                        OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
+    SELECT process, kind, end_ns, wait_ns, greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns,
+           (end_ns - from_ns) / greatest(dur_ns, 1) AS part
+    FROM (SELECT process, kind, start_ns, dur_ns, end_ns, count, busy_ns - train_busy_ns AS wait_ns,
+                 max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
+                        OVER (PARTITION BY process, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-          FROM said SEMI JOIN (SELECT DISTINCT cluster, job, attempt, node, proc, tid FROM said WHERE kind IN ('step', 'input_wait')) t USING (cluster, job, attempt, node, proc, tid)
+          FROM said SEMI JOIN (SELECT DISTINCT process, tid FROM said WHERE kind IN ('step', 'input_wait')) t USING (process, tid)
           WHERE kind <> 'step')
     WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 parts AS (
     SELECT s.n, coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
            coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'checkpoint'), 0) AS checkpoint_ns,
            coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'optimizer'), 0) AS optimizer_ns,
-           coalesce(sum((i.busy_ns - i.train_busy_ns) * part) FILTER (i.kind = 'input_wait'), 0)::BIGINT AS waited_ns
+           coalesce(sum(i.wait_ns * part) FILTER (i.kind = 'input_wait'), 0)::BIGINT AS waited_ns
     FROM inner_ones i ASOF JOIN steps s
-      ON i.cluster = s.cluster AND i.job = s.job AND i.attempt = s.attempt AND i.node = s.node AND i.proc = s.proc
-         AND i.from_ns >= s.start_ns
+      ON i.process = s.process AND i.from_ns >= s.start_ns
     WHERE i.from_ns < s.end_ns
     GROUP BY s.n),
 whole AS (
