@@ -18,7 +18,7 @@ const char *hr_service_socket(const char *option)
 	return variable && variable[0] != '\0' ? variable : HR_SERVICE_CONTROL;
 }
 
-static int no_service(const char *socket, int r)
+int hr_service_none(const char *socket, int r)
 {
 	hr_say("no headraced answers at %s: %s", socket, strerrordesc_np(-r));
 	if (r == -ENOENT || r == -ECONNREFUSED)
@@ -40,20 +40,24 @@ static int refused(const struct hr_message *m)
 	return code > 0 && code < 4096 ? -(int)code : -EPROTO;
 }
 
-int hr_service_ask(const char *socket, struct hr_message *request, hr_service_answer *answer,
-		   void *arg)
+int hr_service_ask_over(int fd, struct hr_message *request, hr_service_answer *answer, void *arg)
 {
-	int fd = -1, r = hr_control_connect(socket, &fd);
+	int r = hr_control_ask(fd, -1, request, answer, arg);
 
-	if (r < 0)
-		return no_service(socket, r);
-	r = hr_control_ask(fd, -1, request, answer, arg);
 	close(fd);
 	if (r == -EREMOTEIO)
 		return refused(request);
 	if (r < 0)
 		hr_say("headraced went away before it had answered: %s", strerrordesc_np(-r));
 	return r;
+}
+
+int hr_service_ask(const char *socket, struct hr_message *request, hr_service_answer *answer,
+		   void *arg)
+{
+	int fd = -1, r = hr_control_connect(socket, &fd);
+
+	return r < 0 ? hr_service_none(socket, r) : hr_service_ask_over(fd, request, answer, arg);
 }
 
 int hr_service_exit(int r)

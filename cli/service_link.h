@@ -24,6 +24,10 @@ typedef void hr_service_answer(void *arg, const struct hr_message *m);
 int hr_service_ask(const char *socket, struct hr_message *request, hr_service_answer *answer,
 		   void *arg);
 
+/* The same over a connection (hr_control_connect), which it closes; and what hr_service_ask says where there is none: returns r. */
+int hr_service_ask_over(int fd, struct hr_message *request, hr_service_answer *answer, void *arg);
+int hr_service_none(const char *socket, int r);
+
 /* The exit status for what hr_service_ask returned. */
 int hr_service_exit(int r);
 

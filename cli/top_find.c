@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/runs.h"
 #include "cli/service_link.h"
 #include "cli/top.h"
 #include "common/text.h"
-#include "daemon/private.h"
 #include "daemon/service/requests.h"
 
 #define FOUND_MOST 256u
@@ -76,9 +76,12 @@ static int ask(struct search *s, const char *socket)
 	return r == -EREMOTEIO ? 0 : r;
 }
 
-static void ask_private(void *arg, const char *control)
+static void take_run(void *arg, const char *socket, const struct hr_message *m)
 {
-	ask(arg, control); /* one that was killed leaves its socket */
+	struct search *s = arg;
+
+	s->socket = socket;
+	take(s, m);
 }
 
 /* Attempts of one job: the latest comes last. */
@@ -137,7 +140,7 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 	r = ask(s, service);
 	s->private = true;
 	if (!socket)
-		hr_private_each(ask_private, s);
+		hr_runs_ask(take_run, s);
 	if (s->n == 0) {
 		status = none(s, service, r);
 	} else if (same_job(s)) {

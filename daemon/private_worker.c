@@ -49,7 +49,7 @@ struct worker {
 	struct hr_private_config config;
 	struct hr_private_uplink *uplink; /* NULL: the store is no spool */
 	struct hr_node *node;
-	struct hr_live_link live;
+	struct hr_private_asked asked;
 	struct run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
@@ -394,7 +394,7 @@ static void handle_message(struct run *run, const struct hr_message *m)
 {
 	struct worker *w = run->worker;
 
-	if (run->state == RUN_NEW && hr_private_asked(&w->live, &w->config, w->node, m, run->fd)) {
+	if (run->state == RUN_NEW && hr_private_asked(&w->asked, m, run->fd)) {
 		run_free(run);
 	} else if (hr_message_is(m, "join") && run->state == RUN_NEW) {
 		handle_join(run, m);
@@ -476,6 +476,7 @@ static void check_health(struct worker *w)
 	char text[2048];
 
 	hr_node_stats(w->node, &s);
+	hr_private_pace(&w->asked.pace, &s, now_ms(w));
 	while (hr_health_news(&w->told, &s, w->uplink != NULL, text, sizeof(text)) ||
 	       hr_private_uplink_news(w->uplink, text, sizeof(text)))
 		notice_all(w, text);
@@ -542,7 +543,9 @@ static int start_loop(struct worker *w)
 	if (r < 0)
 		return r;
 	w->accept.data = w->sigterm.data = w->tick.data = w;
-	hr_live_link_init(&w->live, &w->loop);
+	w->asked =
+	    (struct hr_private_asked){.config = &w->config, .node = w->node, .uplink = w->uplink};
+	hr_live_link_init(&w->asked.live, &w->loop);
 	uv_poll_init(&w->loop, &w->accept, w->control_fd);
 	uv_poll_start(&w->accept, UV_READABLE, on_connection);
 	uv_signal_init(&w->loop, &w->sigterm);
@@ -566,7 +569,7 @@ static void stop_loop(struct worker *w)
 		next = run->next;
 		run_free(run);
 	}
-	hr_live_link_done(&w->live);
+	hr_live_link_done(&w->asked.live);
 	uv_walk(&w->loop, close_handle, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w->loop);

@@ -131,7 +131,7 @@ class Policy(Service):
         with subprocess.Popen(["unshare", "-m", "sh", "-c", f"mkdir {self.dir}/m && mount -t tmpfs none {self.dir}/m && exec"
                                f" {os.environ['HR_HEADRACED']} service --runtime {self.dir}/run2 --spool {self.dir}/m/spool"],
                               stderr=subprocess.DEVNULL, env=harness.clean_environment()) as node:
-            control = {"HEADRACE_CONTROL": f"{self.dir}/run2/control.sock"}
+            control = {"HEADRACE_CONTROL": f"{self.dir}/run2/control.sock", **self.own}
             self.wait_for("it", lambda: self.headrace("status", env=control).returncode != 2)
             self.assertEqual(json.loads(self.headrace("status", "--json", env=control).stdout)["spool_limit_bytes"], 256 << 20)
             node.terminate()

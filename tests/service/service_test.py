@@ -36,6 +36,18 @@ class Jobs(Service):
         self.assertEqual(os.listdir(f"{self.manager.run}/jobs"), [])
         self.assertEqual(self.manager.of_jobs(), set())
 
+    def test_a_run_of_ones_own_beside_them(self):
+        """status has both; who asks for the service has its jobs alone."""
+        self.manage("--level", "trace")
+        self.begin("300")
+        run = subprocess.Popen([harness.HEADRACE, "run", "-o", f"{self.dir}/own", "--include", self.data, "--", "cat"], stdin=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env=harness.clean_environment(**self.own), cwd=self.dir)
+        self.addCleanup(run.communicate)
+        self.wait_for("both", lambda: [(j["job"], j["run"]) for j in self.status()["jobs"]] == [("300", False), ("own", True)])
+        self.assertIn(", 1 job\n", self.ask("status", env=self.own).stdout)
+        alone = json.loads(self.ask("status", "--json", "--socket", f"{self.manager.run}/control.sock").stdout)
+        self.assertEqual([j["job"] for j in alone["jobs"]], ["300"])
+
     def test_nobody_has_announced_it(self):
         self.manage("--level", "trace", "--idle-end", "100ms")
         done = self.generated(self.generate("7", OTHER))
@@ -439,11 +451,11 @@ class Live(Service):
         self.assertEqual(self.ask("doctor", "--json", env={"HEADRACE_CONTROL": self.data}).returncode, 0)
 
     def test_nobody_there(self):
-        done = self.headrace("status", env={"HEADRACE_CONTROL": f"{self.dir}/none"})
+        done = self.headrace("status", env={"HEADRACE_CONTROL": f"{self.dir}/none", **self.own})
         self.assertEqual(done.returncode, 2)
         self.assertIn("systemctl start headraced", done.stderr)
         self.assertIn("headrace run -- CMD", done.stderr)
-        done = self.headrace("job", "begin", "--job", "1", "--uid", "0", env={"HEADRACE_CONTROL": f"{self.dir}/none"})
+        done = self.headrace("job", "begin", "--job", "1", "--uid", "0", env={"HEADRACE_CONTROL": f"{self.dir}/none", "HEADRACE_RUNTIME": self.dir})
         self.assertEqual(done.returncode, 69)
 
 

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`headrace status` where there is no service: this user's runs, with the generator's counts; a service that is asked for alone is down."""
+
+import json
+import os
+import subprocess
+import time
+
+import harness
+
+# Says when it began to wait, and for how long it has waited, by its own clock; ends with its standard input.
+WAITS = """
+import headrace, sys, time
+path = sys.argv[1] + "/file"
+open(path, "w").write("x" * 5000)
+begin, waited = time.monotonic(), 0
+for i in range(10):
+    headrace.step(i)
+    waits = time.monotonic()
+    with headrace.region("batch", kind=headrace.INPUT_WAIT):
+        time.sleep(0.02)
+    waited += time.monotonic() - waits
+    open(path).read()
+    time.sleep(0.02)
+headrace.step(None)
+print(begin, waited, flush=True)
+sys.stdin.read()
+"""
+
+
+class Status(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.runtime = os.path.join(self.dir, "runtime")
+        os.mkdir(self.runtime, 0o700)
+        self.here = {"HEADRACE_RUNTIME": self.runtime, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
+
+    def start(self, *words, env=None, **how):
+        process = super().start("--include", self.data, *words, env={**self.here, **(env or {})}, stdin=subprocess.PIPE, **how)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def status(self, *words):
+        return self.headrace("status", *words, env=self.here)
+
+    def jobs(self):
+        return json.loads(self.status("--json").stdout)["jobs"]
+
+    def test_nothing_is_there(self):
+        done = self.status("--json")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no headraced answers at", done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual((said["status"], said["service"], said["jobs"]), ("down", False, []))
+
+    def test_counts_are_the_generators(self):
+        gate = os.path.join(self.dir, "gate")
+        os.mkfifo(gate)
+        process = self.start("--job", "j\x1b1", "--", "sh", "-c", f"{harness.GENERATOR} {self.data} 30 20; read x <{gate}")
+        did = json.loads(process.stdout.readline())
+        job = self.wait_for("all bytes", lambda: next((j for j in self.jobs() if j["bytes"] == did["read_bytes"] + did["written_bytes"]), None))
+        self.assertEqual((job["job"], job["run"], job["store"], job["state"], job["lost"], job["store_error"], job["input_wait"]),
+                         ("j\x1b1", True, self.store, "running", 0, None, None))
+        self.assertGreaterEqual(job["events"], did["opens"] + did["reads"] + did["writes"])
+        self.assertEqual(job["processes_total"], 1)
+        done = self.status()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("no service records on this node; 1 run of yours", done.stdout)
+        self.assertIn("j\\x1B1 ", done.stdout)
+        self.assertIn(f"headrace run, into {self.store}\n", done.stdout)
+        alone = self.status("--socket", f"{self.dir}/no.sock")
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        with open(gate, "w", encoding="ascii") as f:
+            f.write("x\n")
+        process.wait(60)
+        self.wait_no_daemon()
+        self.assertEqual(self.status().returncode, 2)
+
+    def test_the_wait_of_a_loop(self):
+        process = self.start("--", "/usr/bin/python3", "-c", WAITS, self.data)
+        begin, waited = map(float, process.stdout.readline().split())
+        self.wait_for("ten steps", lambda: [j["steps"] for j in self.jobs()] == [10])
+        time.sleep(max(0, begin + 1.5 - time.monotonic()))
+        before = time.monotonic()
+        job, = self.jobs()
+        # What is known is half a second old at most.
+        self.assertGreaterEqual(job["input_wait"] + 0.001, waited * 0.95 / (time.monotonic() - begin))
+        self.assertLessEqual(job["input_wait"], waited * 1.05 / (before - 0.5 - begin))
+        self.assertRegex(self.status().stdout, r"(?m)^    input wait \d+\.\d % of the time, 10 steps$")
+        self.assertEqual(self.status("--json").returncode, 0)
+
+    def test_speed(self):
+        counter = os.path.join(self.dir, "counter")
+        self.start("--", harness.GENERATOR, self.data, "--until-killed", counter)
+        job = self.wait_for("its speed", lambda: next((j for j in self.jobs() if j["events_per_s"] > 0), None))
+        pid, = [r["pid"] for r in json.loads(self.headrace("top", "--json", "--count", "1", "--by", "process", env=self.here).stdout)["rows"]]
+        self.addCleanup(harness.kill, pid)
+        self.assertLessEqual(job["events_per_s"], 2 * job["events"])
+
+
+if __name__ == "__main__":
+    harness.main()
