@@ -79,6 +79,34 @@ class Api(harness.Case):
         self.native(self.argv)
 
 
+class Page(harness.Case):
+    """The program of docs/regions.md, and the queries beside it, as they stand there."""
+
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(harness.HERE, "../../docs/regions.md"), encoding="utf-8") as f:
+            self.page = f.read()
+        self.program = os.path.join(self.folder.log, "train")
+        source, = re.findall(r"(?ms)^```c\n(.*?)^```$", self.page)
+        with open(self.program + ".c", "w", encoding="utf-8") as f:
+            f.write(source)
+
+    def test_example(self):
+        include = os.path.join(harness.HERE, "../../include")
+        for how in (["cc", "-std=c99"], ["cc", "-std=c17", "-Wpedantic"], ["c++", "-std=c++20", "-Wno-missing-field-initializers", "-xc++"]):
+            subprocess.run([how[0], "-Wall", "-Wextra", "-Werror", *how[1:], "-I", include, "-pthread", self.program + ".c", "-o", self.program], check=True)
+            self.native([self.program])
+        traced = self.headrace([self.program])
+        rows = traced.sql("SELECT kind, name, sum(count) AS n, max(depth) AS depth, sum(open) AS open FROM regions GROUP BY ALL ORDER BY ALL")
+        self.assertEqual([(r["kind"], r["name"], int(r["n"]), int(r["depth"]), int(r["open"])) for r in rows], [
+            ("checkpoint", "save", 2, 0, 0), ("epoch", "epoch", 2, 0, 0), ("fetch", "load shard", 6, 0, 0),
+            ("input_wait", "next batch", 6, 0, 0), ("mark", "learning rate", 2, 0, 0), ("optimizer", "update", 6, 0, 0),
+            ("range", "decode", 6, 1, 0), ("span", "upload", 2, 0, 0), ("step", "step", 6, 0, 0)])
+        self.assertEqual(traced.value("SELECT count(DISTINCT step) FROM regions WHERE kind = 'fetch'"), 6)
+        asked = re.search(r'headrace query STORE "(SELECT step.*)"', self.page)[1]
+        self.assertEqual([int(r["step"]) for r in traced.sql(asked)], [2])  # the first epoch's last
+
+
 class Waits(harness.Case):
     """How much of its time a training loop waits for its batches."""
 
