@@ -215,13 +215,12 @@ static char **words(const struct hr_request *request, size_t *ret_n)
 
 static void ask(struct remote *r)
 {
-	static char *const formats[] = {"table", "json", "csv", "parquet"};
 	Headrace__Query body = HEADRACE__QUERY__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	body.words = words(r->request, &body.n_words);
 	body.job = r->request->job != NULL ? (char *)r->request->job : "";
-	body.format = formats[r->request->format];
+	body.format = (char *)hr_ask_format_name(r->request->format);
 	body.width = r->width;
 	body.memory_bytes = r->request->memory_bytes;
 	body.threads = r->request->threads;

@@ -24,8 +24,8 @@ enum {
 
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
-    {"format", OPT_FORMAT, "FORMAT", "table (default), json, csv or parquet",
-     "table json csv parquet"},
+    {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet",
+     "table list json csv parquet"},
     {"output", 'o', "FILE", "write the answer there; needed for parquet", NULL},
     {"list", OPT_LIST, NULL, "list the named queries (tables: SHOW TABLES, DESCRIBE events)", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
@@ -83,7 +83,7 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 {
 	if (hr_ask_format(text, ret))
 		return true;
-	hr_say("--format must be table, json, csv or parquet, not '%s'", text);
+	hr_say("--format must be table, list, json, csv or parquet, not '%s'", text);
 	return false;
 }
 

@@ -23,12 +23,17 @@ struct hr_asking {
 	atomic_bool interrupted;
 };
 
+static const char *const format_names[] = {"table", "list", "json", "csv", "parquet"};
+
+const char *hr_ask_format_name(enum hr_ask_format format)
+{
+	return format_names[format];
+}
+
 bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 {
-	static const char *const names[] = {"table", "json", "csv", "parquet"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(name, names[i]) == 0) {
+	for (unsigned i = 0; i < sizeof(format_names) / sizeof(format_names[0]); i++) {
+		if (strcmp(name, format_names[i]) == 0) {
 			*ret = i;
 			return true;
 		}
@@ -267,8 +272,12 @@ static enum hr_ask_status answer_parquet(struct hr_asking *s)
 static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 {
 	const struct hr_question *question = s->a->question;
-	static const enum hr_output_format formats[] = {HR_OUTPUT_TABLE, HR_OUTPUT_JSON,
-							HR_OUTPUT_CSV};
+	static const enum hr_output_format formats[] = {
+	    [HR_FORMAT_TABLE] = HR_OUTPUT_TABLE,
+	    [HR_FORMAT_LIST] = HR_OUTPUT_LIST,
+	    [HR_FORMAT_JSON] = HR_OUTPUT_JSON,
+	    [HR_FORMAT_CSV] = HR_OUTPUT_CSV,
+	};
 	enum hr_ask_status status = HR_ASK_ANSWERED;
 	struct hr_query_sink sink;
 	struct hr_output *out;

@@ -32,10 +32,17 @@ enum hr_ask_status {
 	HR_ASK_INTERRUPTED = 130
 };
 
-enum hr_ask_format { HR_FORMAT_TABLE, HR_FORMAT_JSON, HR_FORMAT_CSV, HR_FORMAT_PARQUET };
+enum hr_ask_format {
+	HR_FORMAT_TABLE,
+	HR_FORMAT_LIST,
+	HR_FORMAT_JSON,
+	HR_FORMAT_CSV,
+	HR_FORMAT_PARQUET
+};
 
-/* "table", "json"...; false: none of them. */
+/* "table", "list"...; false: none of them. */
 bool hr_ask_format(const char *name, enum hr_ask_format *ret);
+const char *hr_ask_format_name(enum hr_ask_format format);
 
 struct hr_ask {
 	const char *const *stores;

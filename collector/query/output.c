@@ -302,6 +302,8 @@ static int table_begin(struct hr_output *o)
 	for (unsigned i = 0; r == 0 && i < o->n_columns; i++)
 		r = hr_text_table_column(o->table, i, o->columns[i].name,
 					 hr_shape_is_number(&o->columns[i].shape));
+	if (r == 0 && o->format == HR_OUTPUT_LIST)
+		hr_text_table_list(o->table);
 	return r;
 }
 
@@ -338,6 +340,11 @@ static int name_apart(struct hr_output *o)
 
 /* ---- the sink ----------------------------------------------------------------------- */
 
+static bool for_people(const struct hr_output *o)
+{
+	return o->format == HR_OUTPUT_TABLE || o->format == HR_OUTPUT_LIST;
+}
+
 static int begin(void *self, duckdb_result *result)
 {
 	struct hr_output *o = self;
@@ -366,14 +373,14 @@ static int begin(void *self, duckdb_result *result)
 		o->n_columns++;
 		return r;
 	}
-	o->plan = o->format == HR_OUTPUT_TABLE && n == 2 &&
+	o->plan = for_people(o) && n == 2 &&
 		  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n == 2
 		  strcmp(o->columns[1].name, "explain_value") == 0;
 	if (o->format == HR_OUTPUT_CSV)
 		csv_header(o);
 	if (o->format == HR_OUTPUT_JSON)
 		return name_apart(o);
-	return o->format == HR_OUTPUT_TABLE && !o->plan ? table_begin(o) : 0;
+	return for_people(o) && !o->plan ? table_begin(o) : 0;
 }
 
 static int chunk_in(void *self, duckdb_data_chunk chunk)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.h - answers as a table for people, JSON, or CSV
+ * output.h - answers as a table or a list for people, JSON, or CSV
  *
  * Purpose   A sink (query.h) that writes to a FILE as rows come. A table is for people
  *           (text_table.h): it has three significant digits of a DOUBLE and milliseconds of a
- *           moment; JSON and CSV have all.
+ *           moment, and so has a list; JSON and CSV have all.
  * Owner     The caller owns the FILE and the output.
  * Threads   One.
  */
@@ -15,7 +15,7 @@
 
 #include "collector/query/query.h"
 
-enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_JSON, HR_OUTPUT_CSV };
+enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTPUT_CSV };
 
 struct hr_output;
 

@@ -11,7 +11,9 @@
 #define GAP	       2u    /* between columns */
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)
-#define ELSEWHERE_NOTE "a wider terminal or --format csv shows them"
+#define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
+#define LIST_ROWS      5u  /* as many may be a list without being asked for */
+#define LIST_RULE      16u /* of a line between rows, below the values */
 
 struct column {
 	char *name;
@@ -29,6 +31,7 @@ struct hr_text_table {
 	size_t n_cells;
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
+	bool list;
 };
 
 int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret)
@@ -220,10 +223,77 @@ static void add_cell(const struct hr_text_table *t, unsigned i, const char *text
 		hr_buffer_add(out, "\n", 1);
 }
 
+/* ---- lists -------------------------------------------------------------------------- */
+
+static unsigned widest_name(const struct hr_text_table *t)
+{
+	unsigned widest = 0;
+
+	for (unsigned i = 0; i < t->n_columns; i++) {
+		unsigned have = characters(t->columns[i].name);
+
+		if (have > widest)
+			widest = have;
+	}
+	return widest;
+}
+
+/* A cell's line; before a row's first one what parts it from the row before. */
+static void add_line(const struct hr_text_table *t, unsigned i, const char *text, bool first,
+		     struct hr_buffer *out)
+{
+	const char *name = t->columns[i].name;
+	unsigned widest = widest_name(t);
+
+	if (i == 0 && !first) {
+		repeat(out, "-", widest + GAP + LIST_RULE);
+		hr_buffer_add(out, "\n", 1);
+	}
+	hr_buffer_add(out, name, strlen(name));
+	repeat(out, " ", widest - characters(name) + GAP);
+	hr_buffer_add(out, text, strlen(text));
+	hr_buffer_add(out, "\n", 1);
+}
+
+static void print_kept_as_list(struct hr_text_table *t, struct hr_buffer *out)
+{
+	for (size_t k = 0; k < t->n_cells; k++) {
+		add_line(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
+		free(t->cells[k]);
+	}
+	t->n_cells = 0;
+	free(t->cells);
+	t->cells = NULL;
+}
+
+void hr_text_table_list(struct hr_text_table *t)
+{
+	t->list = true;
+	free(t->cells);
+	t->cells = NULL;
+}
+
+/* A few rows, all of them kept, that the terminal is too narrow for. */
+static bool better_as_list(const struct hr_text_table *t)
+{
+	unsigned n = GAP * (t->n_columns - 1);
+
+	for (unsigned i = 0; i < t->n_columns; i++)
+		n += t->columns[i].whole;
+	return t->terminal != 0 && t->rows > 0 && t->rows <= LIST_ROWS && n > t->terminal;
+}
+
+/* ---- cells -------------------------------------------------------------------------- */
+
 /* The widths are known now: prints what was kept. */
 static void start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	measure(t);
+	if (better_as_list(t)) {
+		t->n_shown = t->n_columns;
+		print_kept_as_list(t, out);
+		return;
+	}
 	add_header(t, out);
 	for (size_t k = 0; k < t->n_cells; k++) {
 		add_cell(t, (unsigned)(k % t->n_columns), t->cells[k], out);
@@ -246,7 +316,10 @@ void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *o
 			start(t, out);
 		return;
 	}
-	add_cell(t, i, text, out);
+	if (t->list)
+		add_line(t, i, text, t->rows == (t->at == 0), out);
+	else
+		add_cell(t, i, text, out);
 	free(text);
 }
 

@@ -96,23 +96,35 @@ class Ask(harness.Case):
         self.assertIn(f"there is no path {self.dir}/f\u00fcnf.bin here; there is: {self.file}", err)
 
     def test_narrow_terminal(self):
+        """Many rows are cut to fit; of a few, nothing is."""
         self.record(pause=0)
         self.ask("jobs")
-        leader, follower = pty.openpty()
-        subprocess.run(["stty", "cols", "40"], stdin=follower, check=True)
-        query = subprocess.Popen([harness.HEADRACE, "query", self.store, "files", "1"],
-                                 env=harness.clean_environment(), stdout=follower, stderr=subprocess.DEVNULL)
-        os.close(follower)
-        text = b""
-        while b"--format csv" not in text:
-            text += os.read(leader, 4096)
-        self.assertEqual(query.wait(), 0)
-        os.close(leader)
-        lines = text.decode().splitlines()
+        lines = self.on_terminal(40, "SELECT path, op, start_ns, dur_ns, procs FROM events, (SELECT 1 AS procs) WHERE class = 'write' LIMIT 6")
         self.assertEqual(lines[0].split()[0], "path")
         self.assertTrue(all(len(line) <= 40 for line in lines[:3]), lines)
         self.assertIn("...", lines[2])
-        self.assertRegex(lines[3], "^\\(no room for .*procs")
+        self.assertRegex(lines[8], "^\\(no room for .*procs: a wider terminal or --format list")
+        lines = self.on_terminal(40, "files", "1")
+        (row,), _ = self.ask("files", "1")
+        self.assertEqual([line.split()[0] for line in lines], list(row))
+        self.assertEqual(lines[0].split(), ["path", self.file])
+
+    def on_terminal(self, columns, *words):
+        """The lines of an answer."""
+        leader, follower = pty.openpty()
+        subprocess.run(["stty", "cols", str(columns)], stdin=follower, check=True)
+        query = subprocess.Popen([harness.HEADRACE, "query", self.store, *words],
+                                 env=harness.clean_environment(), stdout=follower, stderr=subprocess.DEVNULL)
+        os.close(follower)
+        text = b""
+        try:
+            while True:
+                text += os.read(leader, 4096)
+        except OSError:  # nobody has the other side open any more
+            pass
+        self.assertEqual(query.wait(), 0)
+        os.close(leader)
+        return text.decode().splitlines()
 
     def test_while_it_runs(self):
         run = self.start("--", sys.executable, "-c", BURSTS, self.file, "20", "3")

@@ -172,7 +172,7 @@ class Manual(harness.Case):
     def test_values_in_other_shells(self):
         self.assertRegex(self.generated("zsh"), r"--level=\[.*\]:LEVEL:\( trace counters\)'")
         self.assertRegex(self.generated("zsh"), r"--explain=\[.*\]:NAME:\( .*io-time.*\)'")
-        self.assertIn("-l format -x -a ' table json csv parquet' -d", self.generated("fish"))
+        self.assertIn("-l format -x -a ' table list json csv parquet' -d", self.generated("fish"))
 
     def test_other_shells_can_read_theirs(self):
         for shell in ("zsh", "fish"):

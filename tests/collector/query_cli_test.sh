@@ -103,7 +103,7 @@ compare() {
 
 begin
 compare table
-for format in json csv; do
+for format in json csv list; do
 	same --format $format summary
 	same --format $format 'SELECT * FROM processes ORDER BY ALL'
 	same --format $format "SELECT NULL AS n, '' AS t WHERE false"

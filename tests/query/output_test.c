@@ -166,28 +166,59 @@ static void tables_have_human_precision(void **state)
 	       "t\n-----------------------\n2023-11-14 22:13:20.123\n");
 }
 
+/* Of more rows than may become a list: the same one six times. */
 static void tables_fit_the_terminal(void **state)
 {
+#define SIX(row) row row row row row row
+#define FROM_SIX " FROM range(6)"
 	static const char sql[] = "SELECT '/a/very/long/path/to/a/file' AS path, "
-				  "'a rather long text' AS t, 12345 AS n, 678 AS m";
+				  "'a rather long text' AS t, 12345 AS n, 678 AS m" FROM_SIX;
 
 	(void)state;
 	expect(HR_OUTPUT_TABLE, 60, sql,
 	       "path                         t                       n    m\n"
-	       "---------------------------  ------------------  -----  ---\n"
-	       "/a/very/long/path/to/a/file  a rather long text  12345  678\n");
+	       "---------------------------  ------------------  -----  ---\n" SIX(
+		   "/a/very/long/path/to/a/file  a rather long text  12345  678\n"));
 	expect(HR_OUTPUT_TABLE, 40, sql,
 	       "path           t                  n    m\n"
-	       "-------------  -------------  -----  ---\n"
-	       "/a/.../a/file  a rather l...  12345  678\n");
+	       "-------------  -------------  -----  ---\n" SIX(
+		   "/a/.../a/file  a rather l...  12345  678\n"));
 	expect(HR_OUTPUT_TABLE, 25, sql,
 	       "path      t             n\n"
-	       "--------  --------  -----\n"
-	       "/...file  a rat...  12345\n"
-	       "(no room for m: a wider terminal or --format csv shows them)\n");
-	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m",
-	       "       n\n--------\n12345678\n"
-	       "(no room for m: a wider terminal or --format csv shows them)\n");
+	       "--------  --------  -----\n" SIX(
+		   "/...file  a rat...  12345\n") "(no room for m: a wider terminal or --format "
+						  "list shows them)\n");
+	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m" FROM_SIX,
+	       "       n\n--------\n" SIX(
+		   "12345678\n") "(no room for m: a wider terminal or --format list shows them)\n");
+}
+
+static void lists_have_a_line_for_each_cell(void **state)
+{
+	static const char sql[] =
+	    "SELECT n::DOUBLE / 3 AS third, 'a' || chr(10) AS \"\u00fcber\", NULL AS z "
+	    "FROM range(2) t(n) ORDER BY n";
+	char *text;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+
+	(void)state;
+	expect(HR_OUTPUT_LIST, 0, "SELECT 1.23456::DOUBLE AS seconds, '/a' AS path",
+	       "seconds  1.23\npath     /a\n");
+	expect(HR_OUTPUT_LIST, 0, "SELECT 1 AS n LIMIT 0", "(no rows)\n");
+	/* Each row but the first below a rule, also beyond those that decide a table's widths. */
+	for (unsigned i = 0; i < 1100; i++)
+		fprintf(file, "%sn  %u\n", i > 0 ? "-------------------\n" : "", i);
+	fclose(file);
+	expect(HR_OUTPUT_LIST, 20, "SELECT range AS n FROM range(1100) ORDER BY n", text);
+	free(text);
+	/* By itself where a table of so few rows would be cut. */
+	expect(HR_OUTPUT_TABLE, 17, sql,
+	       "third  0\n\u00fcber   a\\x0A\nz      NULL\n-----------------------\n"
+	       "third  0.333\n\u00fcber   a\\x0A\nz      NULL\n");
+	expect(HR_OUTPUT_TABLE, 18, sql,
+	       "third  \u00fcber      z\n-----  -----  ----\n    0  a\\x0A  NULL\n0.333  a\\x0A  "
+	       "NULL\n");
 }
 
 static void types_without_text_are_refused(void **state)
@@ -219,6 +250,7 @@ int main(void)
 	    cmocka_unit_test(tables_are_aligned),
 	    cmocka_unit_test(tables_have_human_precision),
 	    cmocka_unit_test(tables_fit_the_terminal),
+	    cmocka_unit_test(lists_have_a_line_for_each_cell),
 	    cmocka_unit_test(types_without_text_are_refused),
 	};
 
