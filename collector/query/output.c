@@ -178,7 +178,7 @@ static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx
 	const char *text;
 	size_t n;
 
-	if (hr_value_is_null(v, row) || !hr_value_plain(shape, v, row, &text, &n)) {
+	if (hr_value_is_null(v, row) || shape->json || !hr_value_plain(shape, v, row, &text, &n)) {
 		hr_value_json(&o->line, shape, v, row);
 		return;
 	}

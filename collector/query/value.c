@@ -92,12 +92,25 @@ static int init_children(struct hr_shape *s, duckdb_logical_type type, unsigned 
 	return r;
 }
 
+static bool is_json(duckdb_logical_type type)
+{
+	char *alias = hr_duckdb.logical_type_get_alias(type);
+	bool json = alias != NULL && strcmp(alias, "JSON") == 0;
+
+	if (alias != NULL)
+		hr_duckdb.free(alias);
+	return json;
+}
+
 static int init_depth(struct hr_shape *s, duckdb_logical_type type, unsigned depth)
 {
 	*s = (struct hr_shape){.type = hr_duckdb.get_type_id(type)};
 	if (depth > MAX_NESTING)
 		return -ENOTSUP;
 	switch (s->type) {
+	case DUCKDB_TYPE_VARCHAR:
+		s->json = is_json(type);
+		return 0;
 	case DUCKDB_TYPE_DECIMAL:
 		s->scale = hr_duckdb.decimal_scale(type);
 		s->internal = hr_duckdb.decimal_internal_type(type);
@@ -533,7 +546,7 @@ void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 	if (print_nested(b, s, vector, row))
 		return;
 	print_scalar(b, s, vector, row);
-	if (hr_shape_is_number(s) || s->type == DUCKDB_TYPE_BOOLEAN)
+	if (hr_shape_is_number(s) || s->type == DUCKDB_TYPE_BOOLEAN || s->json)
 		return;
 	hr_buffer_add(&text, b->data + start, b->n - start);
 	b->n = start;

@@ -29,6 +29,7 @@ void hr_buffer_done(struct hr_buffer *b);
 
 struct hr_shape {
 	duckdb_type type;     /* an enum has VARCHAR's place taken by `texts` */
+	bool json;	      /* a VARCHAR of type JSON: whole values, as they are */
 	duckdb_type internal; /* of DECIMAL and ENUM: the integer that holds it */
 	unsigned scale;	      /* of DECIMAL */
 	uint64_t array;	      /* elements of an ARRAY */

@@ -113,6 +113,12 @@ static void json_is_an_array_of_objects(void **state)
 	    "DATE '2024-01-01' AS day, {'k': 0.5} AS s",
 	    "[\n{\"n\": 1, \"t\": \"a\\\"\\\\\\u0009\", \"z\": null, \"d\": null, \"l\": [true], "
 	    "\"day\": \"2024-01-01\", \"s\": {\"k\": 0.5}}\n]\n");
+	/* What is JSON already stays it, inside of others, too. */
+	expect(
+	    HR_OUTPUT_JSON, 0,
+	    "SELECT '{\"a\": [1, \"x\"]}'::JSON AS j, NULL::JSON AS z, ['1'::JSON] AS l, '{}' AS t",
+	    "[\n{\"j\": {\"a\": [1, \"x\"]}, \"z\": null, \"l\": [1], \"t\": \"{}\"}\n]\n");
+	expect(HR_OUTPUT_CSV, 0, "SELECT '{\"a\": 1}'::JSON AS j", "j\r\n\"{\"\"a\"\": 1}\"\r\n");
 	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n LIMIT 0", "[]\n");
 	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n",
 	       "[\n{\"n\": 1, \"n_2\": 2, \"n_1\": 3, \"n_3\": 4}\n]\n");
