@@ -17,8 +17,9 @@ dftracer: an event runs from `with`, start() or reset(), not from when its objec
 import functools
 import inspect
 import json
+import os
 import sys
-from _thread import get_ident
+from _thread import _local, get_ident
 from enum import Enum
 
 import headrace
@@ -98,6 +99,49 @@ class dftracer:
         pass
 
 
+_here = _local()  # .ranges: what this thread has begun and not ended, the innermost at the end
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _here.__dict__.clear())
+
+
+def _ranges():
+    try:
+        return _here.ranges
+    except AttributeError:
+        _here.ranges = []
+        return _here.ranges
+
+
+class _Range:
+    """A range of this thread, as a context manager is one. Of generators and tasks that take turns one may be left while another is
+    open inside: it ends with that one, since headrace ends the innermost."""
+
+    __slots__ = ("args", "left")
+
+    def __init__(self, ref):
+        self.args, self.left = None, False
+        api.begin(ref)
+        _ranges().append(self)
+
+    def leave(self, args):
+        self.args, self.left = args, True
+        ranges = _ranges()
+        while ranges and ranges[-1].left:
+            api.end(ranges.pop().args)
+
+
+class _Span:
+    """What start(), reset() and the bodies of loops are: ended in any order."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, ref):
+        self._span = api.start(ref)
+
+    def leave(self, args):
+        api.finish(self._span, args)
+
+
 def _plain(value):
     return value._value if isinstance(value, TagValue) else value
 
@@ -110,7 +154,7 @@ class dft_fn:
         self._name = name or sys._getframe(1).f_code.co_name
         self._enable = enable
         self._args = {}
-        self._open = []  # (thread, span), the last one begun at the end
+        self._open = []  # (thread, what was begun, whether it counts), the last one at the end
         self._kind = KINDS.get((self._cat, self._name), api.RANGE)
         self.update(epoch, step, image_idx, image_size)
 
@@ -127,11 +171,14 @@ class dft_fn:
     def _ref(self, name=None, kind=None):
         return api.name(name or self._name, DOMAIN, self._cat, self._kind if kind is None else kind)
 
-    def __enter__(self):
+    def _begin(self, what):
         if self._on():
             counts = self._kind != api.RANGE and outer(self._kind)
-            self._open.append((get_ident(), api.start(self._ref(kind=None if counts else api.RANGE)), counts))
+            self._open.append((get_ident(), what(self._ref(kind=None if counts else api.RANGE)), counts))
         return self
+
+    def __enter__(self):
+        return self._begin(_Range)
 
     def __exit__(self, *_):
         self.flush()
@@ -153,14 +200,14 @@ class dft_fn:
         else:
             i = len(self._open) - 1
         if i >= 0:
-            _, span, counts = self._open.pop(i)
+            _, begun, counts = self._open.pop(i)
             if counts:
                 leave(self._kind)
-            api.finish(span, self._json())
+            begun.leave(self._json())
         return self
 
     def reset(self):
-        return self.__enter__()
+        return self._begin(_Span)
 
     def log_metadata(self, key, value):
         if self._on():
@@ -192,11 +239,11 @@ class dft_fn:
 
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
-            api.begin(ref)
+            begun = _Range(ref)
             try:
                 return function(*args, **kwargs)
             finally:
-                api.end(self._json(self._said(names, wanted, args, kwargs)))
+                begun.leave(self._json(self._said(names, wanted, args, kwargs)))
 
         return wrapper
 
@@ -228,29 +275,31 @@ class dft_fn:
         if not self._on():
             yield from iterable
             return
-        count, span = 0, 0
+        count, begun = 0, None
         items = iter(iterable)
         try:
             while True:
                 count += 1
                 args = self._json(dict(self._args, **{counter: count}))
-                span = api.start(waiting) if waiting else 0
+                begun = _Range(waiting) if waiting else None
                 try:
                     item = next(items)
                 except StopIteration:
                     return
                 finally:
-                    api.finish(span, args)
-                    span = 0
+                    if begun:
+                        begun.leave(args)
+                        begun = None
                 if tell:
                     tell(item, count)
-                span = api.start(body) if body else 0
+                begun = _Span(body) if body else None
                 yield item
-                api.finish(span, args)
-                span = 0
+                if begun:
+                    begun.leave(args)
+                    begun = None
         finally:
-            if span:
-                api.finish(span, None)
+            if begun:
+                begun.leave(None)
             if tell:
                 tell(None, None)
 
@@ -289,13 +338,13 @@ class Traced(dft_fn):
         if metadata:
             self.log_metadata(f"{self._name}.start", str(dftracer.get_instance().get_time()))
         else:
-            self.__enter__()
+            self._begin(_Span)
 
     def stop(self, metadata=False):
         if metadata:
             self.log_metadata(f"{self._name}.end", str(dftracer.get_instance().get_time()))
         else:
-            self.__exit__()
+            self.flush()
 
     def update(self, epoch=None, step=None, image_idx=None, image_size=None, args=None):
         super().update(epoch, step, image_idx, image_size, args)

@@ -74,6 +74,53 @@ log.finalize()
 """
 
 
+NESTED = """
+import os
+from headrace.dftracer import ai, dft_fn
+
+fn = dft_fn("IO")
+
+@ai.data.item
+def item():
+    with fn:
+        read()
+
+@fn.log
+def read():
+    pass
+
+with ai.pipeline.train:
+    for _ in ai.dataloader.fetch.iter([1], include_block=False):
+        with ai.compute, ai.compute.forward:
+            item()
+
+# Not one within the other: spans.
+ai.comm.send.start()
+ai.comm.receive.start()
+ai.comm.send.stop()
+ai.comm.receive.stop()
+
+# A generator is left while it is in its block, and ends it after those around it.
+def batches():
+    with ai.data.preprocess(step=2):
+        yield 1
+
+turns = batches()
+with ai.compute.backward(step=1):
+    next(turns)
+with ai.compute.step(step=3):
+    turns.close()
+with ai.other.log(step=4):
+    child = os.fork()
+    if child == 0:
+        with ai.checkpoint.restart:
+            pass
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
 class Dftracer(Case):
     def test_a_program(self):
         self.run_python(PROGRAM)
@@ -114,6 +161,17 @@ class Dftracer(Case):
         self.assertEqual(told.numbers("epoch"), [5, 6, None])
         self.assertEqual([(c["name"], c["kind"], c["args"]) for c in told.calls if c["call"] == "mark"],
                          [("key", MARK, {"value": "value"})])
+
+    def test_what_nests(self):
+        self.run_python(NESTED)
+        told = self.told()
+        depth = {r["name"]: r.get("depth") for r in told.regions}
+        self.assertEqual(depth, {
+            "train": 1, "fetch.iter": 2, "compute": 2, "forward": 3, "item": 4, "<module>": 5, "read": 6, "send": None, "receive": None,
+            "backward": 1, "preprocess": 2, "step": 3, "other.log": 1, "restart": 1})
+        # Each has its own args: none was ended in another's place.
+        self.assertEqual({r["name"]: r["args"]["step"] for r in told.regions if "step" in (r["args"] or {})},
+                         {"backward": 1, "preprocess": 2, "step": 3, "other.log": 4})
 
     def test_it_does_nothing_alone(self):
         self.run_python(PROGRAM, env=self.environment(startup=False, fake=False, PYTHONPATH=MODULES))
