@@ -81,7 +81,9 @@ static void print_man(void)
 	     "headrace query ./headrace\\-* workers\n.fi\n"
 	     ".SH SEE ALSO\nheadraced(8), headrace\\-collector(8); run.md, tls.md, queries.md "
 	     "(named queries and formats), sql.md (tables and "
-	     "columns) and shim.md (what is recorded) in share/doc/headrace/docs.");
+	     "columns), regions.md and python.md (what programs say: headrace.h, import headrace) "
+	     "and "
+	     "shim.md (what is recorded) in share/doc/headrace/docs.");
 }
 
 bool hr_manual_print(const char *form)
