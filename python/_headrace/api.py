@@ -4,6 +4,9 @@
 Where it is not preloaded, `present` is False, and all of them do nothing.
 
     begin(ref) end(args)            a range of this thread
+    begin_spent(ref) end_spent(head, before)
+                                    a range whose args say what its thread spent in it; before is what begin_spent() returned, head
+                                    a JSON object as bytes without the brace that closes it
     start(ref) finish(span, args)   a span that another thread may end
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
     now() step_at(n, moment) epoch_at(n, moment) step_undo()    for who learns late; now() is a moment
@@ -59,7 +62,7 @@ def _fast():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS}
+    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent"]}
     made["_make"] = module.name
     return made
 
@@ -70,7 +73,31 @@ def _slow(address):
 
     kept = _name_type()
     made["_make"] = lambda *texts: byref(kept(*texts))
+    made["begin_spent"], made["end_spent"] = _spending(made["begin"], made["end"])
     return made
+
+
+def _spending(begin, end):
+    """begin_spent() and end_spent(): the processor's time and major page faults, as far as this Python tells them."""
+    try:
+        from resource import RUSAGE_THREAD, getrusage
+        from time import thread_time_ns
+    except ImportError:  # before 3.7
+        return begin, lambda head, _before: end(head + b"}")
+
+    def begin_spent(ref):
+        begin(ref)
+        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt
+
+    def end_spent(head, before):
+        cpu = thread_time_ns() - before[0]
+        faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
+        if faults > 0:
+            end(b'%b,"cpu_ns":%d,"major_faults":%d}' % (head, cpu, faults))
+        else:
+            end(b'%b,"cpu_ns":%d}' % (head, cpu))
+
+    return begin_spent, end_spent
 
 
 def _table(address):
@@ -136,6 +163,7 @@ def name(text, domain=None, category=None, kind=RANGE):
 
 
 begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
+begin_spent = end_spent = _nothing
 present = False
 _make = None
 _address = _find()

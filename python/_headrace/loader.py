@@ -151,27 +151,36 @@ def mark_fetch(module):
     @functools.wraps(init)
     def __init__(self, *args, **kwargs):
         init(self, *args, **kwargs)
-        self._headrace_args = _fetch_args()
+        self._headrace_args, self._headrace_worker = _fetch_args()
 
     module._BaseDatasetFetcher.__init__ = __init__
-    module._BaseDatasetFetcher._headrace_args = None
+    module._BaseDatasetFetcher._headrace_args = module._BaseDatasetFetcher._headrace_worker = None
     for cls in (module._MapDatasetFetcher, module._IterableDatasetFetcher):
         cls.fetch = _marked_fetch(cls.fetch)
 
 
 def _fetch_args():
+    """Args of a fetch, of the main process or (without the brace that closes them) of a worker; the other is None."""
     from torch.utils.data import get_worker_info
 
     info = get_worker_info()
     number = _opening if info is None else _config().get(CONFIG)
-    return ('{"loader":%s,"worker":%d}' % ("null" if number is None else number, -1 if info is None else info.id)).encode()
+    head = ('{"loader":%s,"worker":%d' % ("null" if number is None else number, -1 if info is None else info.id)).encode()
+    return (head + b"}", None) if info is None else (None, head)
 
 
 def _marked_fetch(real):
-    begin, end, name = api.begin, api.end, FETCH
+    begin, end, begin_spent, end_spent, name = api.begin, api.end, api.begin_spent, api.end_spent, FETCH
 
     @functools.wraps(real)
     def fetch(self, possibly_batched_index):
+        worker = self._headrace_worker
+        if worker is not None:  # not in the main process: there it would cost the training step a microsecond
+            before = begin_spent(name)
+            try:
+                return real(self, possibly_batched_index)
+            finally:
+                end_spent(worker, before)
         begin(name)
         try:
             return real(self, possibly_batched_index)

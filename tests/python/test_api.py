@@ -131,6 +131,33 @@ class Api(Case):
         self.assertIn("object", told.regions[-2]["args"]["1"])
         self.assertEqual(told.regions[-1]["args"], None)  # no JSON
 
+    def test_what_a_thread_has_spent(self):
+        told, _ = self.regions("""
+            import time
+            from _headrace import api
+            before = api.begin_spent(api.name("x"))
+            until = time.thread_time_ns() + 20000000
+            while time.thread_time_ns() < until:
+                pass
+            time.sleep(0.05)
+            api.end_spent(b'{"loader":0,"worker":1', before)
+            # Another thread's time is not this one's.
+            import threading
+            before = api.begin_spent(api.name("y"))
+            def spend():
+                until = time.thread_time_ns() + 50000000
+                while time.thread_time_ns() < until:
+                    pass
+            other = threading.Thread(target=spend)
+            other.start()
+            other.join()
+            api.end_spent(b'{"loader":0', before)
+        """)
+        x, y = told.regions
+        self.assertEqual({k: x["args"][k] for k in ("loader", "worker")}, {"loader": 0, "worker": 1})
+        self.assertTrue(20e6 <= x["args"]["cpu_ns"] <= x["end_ns"] - x["ns"] - 40e6, x)
+        self.assertLess(y["args"]["cpu_ns"], 40e6)
+
     def test_nobody_listens(self):
         self.run_python("""
             import sys

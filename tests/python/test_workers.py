@@ -40,6 +40,40 @@ for a, b in zip(first, second):
     def test_forkserver(self):
         self.workers("forkserver")
 
+    def test_what_a_workers_fetch_has_spent(self):
+        """By the worker's own clock; the main process's fetches do not ask for it."""
+        told, out = self.program("""
+import time
+class Spends(Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, i):
+        before = time.thread_time_ns()
+        if i < 2:
+            while time.thread_time_ns() < before + 30000000:
+                pass
+        else:
+            time.sleep(0.1)
+        return torch.tensor([float(i), float(time.thread_time_ns() - before)], dtype=torch.float64)
+for workers in (1, 0):
+    for batch in DataLoader(Spends(), 1, num_workers=workers):
+        print(int(batch[0, 0]))
+        print(int(batch[0, 1]), file=open("spent%d" % workers, "a"))
+""")
+        self.assertEqual(out.split(), list("0123") * 2)
+        with open(os.path.join(self.dir, "spent1"), encoding="ascii") as lines:
+            spent = [int(line) for line in lines][:4]  # the second four are of the run without marks
+        fetches = sorted(told.of(FETCH), key=lambda f: f["ns"])
+        made = [f for f in fetches if f["args"]["worker"] == 0]
+        self.assertEqual(len(made), 4)
+        for fetch, mine in zip(made, spent):
+            self.assertGreaterEqual(fetch["args"]["cpu_ns"], mine)
+            self.assertLess(fetch["args"]["cpu_ns"], mine + 20000000)
+            self.assertLessEqual(fetch["args"]["cpu_ns"], fetch["end_ns"] - fetch["ns"])
+        for fetch in made[2:]:
+            self.assertLess(fetch["args"]["cpu_ns"], 0.5 * (fetch["end_ns"] - fetch["ns"]))
+        self.assertEqual([set(f["args"]) for f in fetches if f["args"]["worker"] < 0], [{"loader", "worker"}] * 4)
+
     def test_persistent_workers_and_validation(self):
         told, _ = self.program("""
 train_loader = DataLoader(Data(8), 2, shuffle=True, num_workers=2, persistent_workers=True)
