@@ -85,16 +85,16 @@ void hr__busy_table_init(duckdb_init_info info, const struct hr_busy_table *tabl
 		use->table = table;
 		use->q = q;
 	}
+	for (idx_t i = 0; use != NULL && i < n; i++) {
+		idx_t column = hr_duckdb.init_get_column_index(info, i);
+
+		use->columns[i] = (uint16_t)(column < table->n_columns ? column : table->n_columns);
+		use->n_columns = (unsigned)(i + 1);
+	}
 	if (use == NULL || table->start(use, hr_duckdb.init_get_bind_data(info)) < 0) {
 		free(use);
 		hr_duckdb.init_set_error(info, "out of memory");
 		return;
-	}
-	use->n_columns = (unsigned)n;
-	for (idx_t i = 0; i < n; i++) {
-		idx_t column = hr_duckdb.init_get_column_index(info, i);
-
-		use->columns[i] = (uint16_t)(column < table->n_columns ? column : table->n_columns);
 	}
 	batches = hr__busy_batches(use->busy);
 	use->empty = batches == 0;

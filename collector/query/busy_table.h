@@ -28,7 +28,7 @@ struct hr_busy_use {
 struct hr_busy_table {
 	unsigned n_columns;
 	size_t row_size;
-	/* Makes use->busy of what bind has read. -ENOMEM. */
+	/* Makes use->busy of what bind has read; use->columns are there. -ENOMEM. */
 	int (*start)(struct hr_busy_use *use, const void *asked);
 	size_t (*rows)(const struct hr_busy_use *use, const void **ret);
 	void (*put)(const struct hr_busy_use *use, const void *row, unsigned column, size_t k,

@@ -20,9 +20,18 @@ struct thread {
 	uint64_t proc;
 };
 
+/* A worker makes a batch. */
+struct fetch {
+	uint32_t stream, key;
+	uint64_t proc;
+	int64_t start_ns, end_ns;
+};
+
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
+	struct fetch *fetches; /* none where nobody asks for them */
+	size_t n_fetches, fetches_room;
 	struct thread *threads; /* that train: sorted, none twice */
 	size_t n_threads, threads_room;
 	struct place *places; /* by key */
@@ -39,6 +48,7 @@ void hr__during_free(struct hr_during *d)
 	}
 	free(d->places);
 	free(d->threads);
+	free(d->fetches);
 	free(d->rows);
 	free(d);
 }
@@ -70,18 +80,39 @@ static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_regi
 	return r;
 }
 
+static int64_t end_of(int64_t start, const struct hr_region *region)
+{
+	int64_t end;
+
+	return __builtin_add_overflow(start, region->dur_ns, &end) ? INT64_MAX : end;
+}
+
 static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
 		      const struct hr_region *region)
 {
-	int64_t start = hr__wall_ns(st, region->start_ns), end;
+	int64_t start = hr__wall_ns(st, region->start_ns);
 	int r = hr__grow(&d->rows, d->n_rows, &d->rows_room, sizeof(*d->rows));
 
 	if (r < 0)
 		return r;
-	if (__builtin_add_overflow(start, region->dur_ns, &end))
-		end = INT64_MAX;
-	d->rows[d->n_rows++] = (struct hr_during_row){stream, 0, *region, start, end, 0, 0};
+	d->rows[d->n_rows++] =
+	    (struct hr_during_row){stream, 0, *region, start, end_of(start, region), 0, 0};
 	return 0;
+}
+
+/* Several that were added up have no place in time. */
+static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
+		     const struct hr_region *region)
+{
+	int64_t start = hr__wall_ns(st, region->start_ns);
+	int r = 0;
+
+	if (region->count <= 1)
+		r = hr__grow(&d->fetches, d->n_fetches, &d->fetches_room, sizeof(*d->fetches));
+	if (region->count <= 1 && r == 0)
+		d->fetches[d->n_fetches++] =
+		    (struct fetch){stream, 0, region->proc, start, end_of(start, region)};
+	return r;
 }
 
 static bool has_rank(const struct hr_stream *s, int32_t rank)
@@ -92,14 +123,15 @@ static bool has_rank(const struct hr_stream *s, int32_t rank)
 	return false;
 }
 
-static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream, uint32_t kinds,
-		       int32_t rank)
+static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
+		       const struct hr_during_asked *asked)
 {
+	const uint32_t fetches = asked->made ? 1u << HR_REGION_FETCH : 0;
 	struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
 	int r;
 
-	if (rank != HR_BUSY_ANY_RANK && !has_rank(st->s, rank))
+	if (asked->rank != HR_BUSY_ANY_RANK && !has_rank(st->s, asked->rank))
 		return 0;
 	r = hr__regions_read(q, st, &frames);
 	if (r < 0)
@@ -114,14 +146,17 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 
 			hr_regions_get(m, k, &region);
 			bit = region.kind < 32 ? 1u << region.kind : 0;
-			if (!(bit & (TRAINING | kinds)))
+			if (!(bit & (TRAINING | asked->kinds | fetches)))
 				continue;
 			p = hr_stream_process(st->s, region.proc);
-			if (rank != HR_BUSY_ANY_RANK && (p == NULL || p->rank != rank))
+			if (asked->rank != HR_BUSY_ANY_RANK &&
+			    (p == NULL || p->rank != asked->rank))
 				continue;
 			if (bit & TRAINING && (p == NULL || p->worker < 0))
 				r = add_thread(d, stream, &region);
-			if (r == 0 && bit & kinds)
+			else if (bit & fetches && p != NULL && p->worker >= 0)
+				r = add_fetch(d, st, stream, &region);
+			if (r == 0 && bit & asked->kinds)
 				r = add_region(d, st, stream, &region);
 		}
 	}
@@ -129,14 +164,14 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 	return r;
 }
 
-int hr__during_new(struct hr_query *q, uint32_t kinds, int32_t rank, struct hr_during **ret)
+int hr__during_new(struct hr_query *q, const struct hr_during_asked *asked, struct hr_during **ret)
 {
 	struct hr_during *d = calloc(1, sizeof(*d));
 	size_t n = 0;
 	int r = d != NULL ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < q->n_streams; i++)
-		r = read_stream(d, q, i, kinds, rank);
+		r = read_stream(d, q, i, asked);
 	if (r < 0) {
 		hr__during_free(d);
 		return r;
@@ -208,6 +243,12 @@ static int make_points(struct hr_during *d)
 		p->points[p->n++] = d->rows[i].start_ns;
 		p->points[p->n++] = d->rows[i].end_ns;
 	}
+	for (size_t i = 0; i < d->n_fetches; i++) {
+		struct place *p = &d->places[d->fetches[i].key];
+
+		p->points[p->n++] = d->fetches[i].start_ns;
+		p->points[p->n++] = d->fetches[i].end_ns;
+	}
 	for (size_t i = 0; i < d->n_places; i++) {
 		struct place *p = &d->places[i];
 		size_t n = 0;
@@ -239,7 +280,20 @@ int hr__during_place(struct hr_during *d, const struct hr_query *q, const struct
 		row->key = hr__busy_key(keys, q, row->stream, row->region.proc);
 		d->places[row->key].n += has_place(row) ? 2 : 0;
 	}
+	for (size_t i = 0; i < d->n_fetches; i++) {
+		struct fetch *f = &d->fetches[i];
+
+		f->key = hr__busy_key(keys, q, f->stream, f->proc);
+		d->places[f->key].n += 2;
+	}
 	r = make_points(d);
+	for (size_t i = 0; r == 0 && i < d->n_fetches; i++) {
+		const struct fetch *f = &d->fetches[i];
+		const struct place *p = &d->places[f->key];
+
+		p->sums[sums_at(p, f->start_ns)].makers++;
+		p->sums[sums_at(p, f->end_ns)].makers--;
+	}
 	for (size_t i = 0; r == 0 && i < d->n_rows; i++) {
 		struct hr_during_row *row = &d->rows[i];
 		const struct place *p = &d->places[row->key];
@@ -332,11 +386,28 @@ void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struc
 	}
 }
 
+/* Where fetches are under way between two points, all that lies between them is of that time. */
+static void sum_made(const struct place *p)
+{
+	int64_t makers = 0;
+
+	for (size_t k = 1; k < p->n; k++) {
+		struct hr_during_sums *s = &p->sums[k];
+
+		makers += s->makers;
+		if (makers > 0) {
+			s->made_ns = (uint64_t)p->points[k] - (uint64_t)p->points[k - 1];
+			s->made_busy_ns = s->busy_ns[0];
+		}
+	}
+}
+
 void hr__during_sum(struct hr_during *d)
 {
 	for (size_t i = 0; i < d->n_places; i++) {
 		struct hr_during_sums *s = d->places[i].sums;
 
+		sum_made(&d->places[i]);
 		for (size_t k = 1; k <= d->places[i].n; k++) {
 			s[k].ops += s[k - 1].ops;
 			s[k].bytes_read += s[k - 1].bytes_read;
@@ -344,6 +415,8 @@ void hr__during_sum(struct hr_during *d)
 			s[k].io_ns += s[k - 1].io_ns;
 			s[k].busy_ns[0] += s[k - 1].busy_ns[0];
 			s[k].busy_ns[1] += s[k - 1].busy_ns[1];
+			s[k].made_ns += s[k - 1].made_ns;
+			s[k].made_busy_ns += s[k - 1].made_busy_ns;
 		}
 	}
 }

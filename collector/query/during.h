@@ -20,7 +20,10 @@
 /* What lies between two points; behind hr__during_sum: all that lies before the second. */
 struct hr_during_sums {
 	_Atomic uint64_t ops, bytes_read, bytes_written, io_ns;
-	uint64_t busy_ns[2]; /* of the rank; of its training threads */
+	uint64_t busy_ns[2];   /* of the rank; of its training threads */
+	uint64_t made_ns;      /* in which some worker of the rank was making a batch */
+	uint64_t made_busy_ns; /* and the rank had an operation under way */
+	int64_t makers; /* fetches that begin at the first point, less those that end there */
 };
 
 struct hr_during_row {
@@ -33,8 +36,14 @@ struct hr_during_row {
 
 struct hr_during;
 
-/* Reads the regions whose kinds have a bit in `kinds`, of a rank or of any (HR_BUSY_ANY_RANK). -ENOMEM. */
-int hr__during_new(struct hr_query *q, uint32_t kinds, int32_t rank, struct hr_during **ret);
+struct hr_during_asked {
+	uint32_t kinds; /* of regions: bits by number */
+	int32_t rank;	/* of that rank alone, or HR_BUSY_ANY_RANK */
+	bool made;	/* and what workers fetch meanwhile, for made_ns */
+};
+
+/* Reads the regions that are asked for. -ENOMEM. */
+int hr__during_new(struct hr_query *q, const struct hr_during_asked *asked, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
 /* Lays the regions' points out, by the ranks of `keys`. -ENOMEM. */

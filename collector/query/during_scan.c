@@ -33,19 +33,21 @@ enum column {
 	IO_NS,
 	BUSY_NS,
 	TRAIN_BUSY_NS,
+	MADE_NS,
+	MADE_BUSY_NS,
 	PROCESS,
 	COLUMNS
 };
 
 static const struct hr_sql_column columns[COLUMNS] = {
-    {"cluster", HR_SQL_VARCHAR}, {"job", HR_SQL_VARCHAR},	{"attempt", HR_SQL_BIGINT},
-    {"node", HR_SQL_VARCHAR},	 {"proc", HR_SQL_UBIGINT},	{"rank", HR_SQL_BIGINT},
-    {"tid", HR_SQL_BIGINT},	 {"kind", HR_SQL_VARCHAR},	{"depth", HR_SQL_BIGINT},
-    {"open", HR_SQL_BIGINT},	 {"count", HR_SQL_BIGINT},	{"start_ns", HR_SQL_BIGINT},
-    {"dur_ns", HR_SQL_BIGINT},	 {"step", HR_SQL_BIGINT},	{"epoch", HR_SQL_BIGINT},
-    {"ops", HR_SQL_BIGINT},	 {"bytes_read", HR_SQL_BIGINT}, {"bytes_written", HR_SQL_BIGINT},
-    {"io_ns", HR_SQL_BIGINT},	 {"busy_ns", HR_SQL_BIGINT},	{"train_busy_ns", HR_SQL_BIGINT},
-    {"process", HR_SQL_UBIGINT},
+    {"cluster", HR_SQL_VARCHAR}, {"job", HR_SQL_VARCHAR},	  {"attempt", HR_SQL_BIGINT},
+    {"node", HR_SQL_VARCHAR},	 {"proc", HR_SQL_UBIGINT},	  {"rank", HR_SQL_BIGINT},
+    {"tid", HR_SQL_BIGINT},	 {"kind", HR_SQL_VARCHAR},	  {"depth", HR_SQL_BIGINT},
+    {"open", HR_SQL_BIGINT},	 {"count", HR_SQL_BIGINT},	  {"start_ns", HR_SQL_BIGINT},
+    {"dur_ns", HR_SQL_BIGINT},	 {"step", HR_SQL_BIGINT},	  {"epoch", HR_SQL_BIGINT},
+    {"ops", HR_SQL_BIGINT},	 {"bytes_read", HR_SQL_BIGINT},	  {"bytes_written", HR_SQL_BIGINT},
+    {"io_ns", HR_SQL_BIGINT},	 {"busy_ns", HR_SQL_BIGINT},	  {"train_busy_ns", HR_SQL_BIGINT},
+    {"made_ns", HR_SQL_BIGINT},	 {"made_busy_ns", HR_SQL_BIGINT}, {"process", HR_SQL_UBIGINT},
 };
 static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 
@@ -201,8 +203,14 @@ static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *r
 	case BUSY_NS:
 		value = to->busy_ns[0] - from->busy_ns[0];
 		break;
-	default:
+	case TRAIN_BUSY_NS:
 		value = to->busy_ns[1] - from->busy_ns[1];
+		break;
+	case MADE_NS:
+		value = to->made_ns - from->made_ns;
+		break;
+	default:
+		value = to->made_busy_ns - from->made_busy_ns;
 	}
 	hr__out_number(out, k, value, row->region.count > 1);
 }
@@ -225,9 +233,12 @@ static void put(const struct hr_busy_use *use, const void *data, unsigned column
 static int start(struct hr_busy_use *use, const void *asked)
 {
 	const struct asked *a = asked;
+	struct hr_during_asked regions = {.kinds = a->kinds, .rank = a->busy.rank};
 	struct hr_during *during;
 
-	if (hr__during_new(use->q, a->kinds, a->busy.rank, &during) < 0)
+	for (unsigned i = 0; i < use->n_columns; i++)
+		regions.made |= use->columns[i] == MADE_NS || use->columns[i] == MADE_BUSY_NS;
+	if (hr__during_new(use->q, &regions, &during) < 0)
 		return -ENOMEM;
 	use->during = during;
 	return hr__busy_new(use->q, &a->busy, during, &use->busy);

@@ -148,7 +148,7 @@ static size_t slow_waits(const struct hr_region **ret)
 }
 
 struct blame {
-	uint64_t both_ns, ops, bytes, waits, all_ns, idle_ns;
+	uint64_t both_ns, ops, bytes, waits, all_ns, idle_ns, made_ns, made_waits;
 };
 
 static struct blame blame(uint32_t file, int task)
@@ -159,10 +159,15 @@ static struct blame blame(uint32_t file, int task)
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t from = waits[i]->start_ns, to = from + waits[i]->dur_ns, before = b.ops;
+		struct train_made made;
 		unsigned set = train_rank(waits[i]->domain);
 
 		b.all_ns += to - from;
-		b.idle_ns += to - from - train_between(job, set, from, to).busy_ns;
+		made = train_made(job, set, from, to);
+		b.made_ns += made.made_ns - made.busy_ns;
+		b.made_waits += made.made_ns > made.busy_ns;
+		b.idle_ns += to - from - train_between(job, set, from, to).busy_ns -
+			     (made.made_ns - made.busy_ns);
 		for (size_t k = 0; k < job->n_events; k++) {
 			const struct hr_event *e = &job->events[k];
 			uint64_t start = e->start_ns, end = start + e->dur_ns;
@@ -188,6 +193,53 @@ static void is_blamed(const struct answer *r, const struct blame *b)
 	answer_near(r, "waits", (double)b->waits);
 }
 
+/* A worker's fetches hold its operations; the process of rank 1 has operations alone. */
+static void workers_are_blamed(uint64_t idle_ns)
+{
+	struct answer r = answer_ask("blame", "by=worker", "top=100", NULL);
+	struct blame io = blame(TRAIN_DATA, TRAIN_WORKER_1);
+	static const struct hr_region *waits[TRAIN_REGIONS];
+	size_t n_waits = slow_waits(waits);
+	uint64_t made = 0;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < n_waits; i++)
+		if (waits[i]->domain == TRAIN_0)
+			made += train_made(job, 1u << TRAIN_WORKER_1, waits[i]->start_ns,
+					   waits[i]->start_ns + waits[i]->dur_ns)
+				    .made_ns;
+	assert_true(made > io.both_ns && io.both_ns > 0);
+	for (; answer_next(&r); n++) {
+		if (strcmp(answer_cell(&r, "what"), "rank 0 worker 1") == 0) {
+			answer_ns(&r, "waited_s", made);
+			answer_near(&r, "ops", (double)io.ops);
+			answer_near(&r, "bytes", (double)io.bytes);
+		} else if (strcmp(answer_cell(&r, "what"), "(no I/O, no worker made a batch)") ==
+			   0) {
+			answer_ns(&r, "waited_s", idle_ns);
+		}
+		assert_true(answer_cell(&r, "what")[0] != '\0');
+	}
+	assert_int_equal(n, 6); /* two workers, two ranks, none, nothing */
+}
+
+static void folders_are_blamed(void)
+{
+	struct answer r = answer_ask("blame", "by=folder", NULL, NULL);
+	struct blame data = blame(TRAIN_DATA, -1);
+	bool found = false;
+	unsigned n = 0;
+
+	for (; answer_next(&r); n++) {
+		if (strcmp(answer_cell(&r, "what"), "/data/train") != 0)
+			continue;
+		is_blamed(&r, &data);
+		found = true;
+	}
+	assert_true(found);
+	assert_int_equal(n, 4);
+}
+
 static void slow_waits_are_blamed(void **state)
 {
 	struct blame data = blame(TRAIN_DATA, -1), scratch = blame(TRAIN_SCRATCH, -1);
@@ -196,21 +248,23 @@ static void slow_waits_are_blamed(void **state)
 
 	(void)state;
 	for (; answer_next(&r); n++) {
-		if (strcmp(answer_cell(&r, "what"), "/data") == 0)
+		if (strcmp(answer_cell(&r, "what"), "/data") == 0) {
 			is_blamed(&r, &data);
-		else if (strcmp(answer_cell(&r, "what"), "/scratch") == 0)
+		} else if (strcmp(answer_cell(&r, "what"), "/scratch") == 0) {
 			is_blamed(&r, &scratch);
-		else
+		} else if (strcmp(answer_cell(&r, "what"), "(no I/O: a worker made a batch)") ==
+			   0) {
+			answer_near(&r, "waits", (double)data.made_waits);
+			answer_ns(&r, "waited_s", data.made_ns);
+		} else {
+			answer_text(&r, "what", "(no I/O, no worker made a batch)");
 			answer_ns(&r, "waited_s", data.idle_ns);
+		}
 	}
-	assert_int_equal(n, 3);
-	r = answer_ask("blame", "by=worker", "top=100", NULL);
-	for (n = 0; answer_next(&r); n++) {
-		data = blame(TRAIN_DATA, TRAIN_WORKER_1);
-		if (strcmp(answer_cell(&r, "what"), "rank 0 worker 1") == 0)
-			is_blamed(&r, &data);
-	}
-	assert_int_equal(n, 6); /* two workers, two ranks, none, nothing */
+	assert_int_equal(n, 4);
+	assert_true(data.made_ns > 0 && data.idle_ns > 0);
+	workers_are_blamed(data.idle_ns);
+	folders_are_blamed();
 	r = answer_ask("blame", "by=wait", "longer=0.004", NULL);
 	for (n = 0; answer_next(&r); n++) {
 		assert_true(answer_number(&r, "waited_s") >= 0.004);

@@ -1,15 +1,15 @@
 -- What the slowest waits for input were spent on: files, mounts, operations, workers
--- arg by file|mount|op|worker|wait file: a row for each; wait: for each of these waits
+-- arg by file|folder|mount|op|worker|wait file: a row for each; wait: for each of these waits
 -- arg longer SECONDS NULL: waits of this length at least; NULL: the longest tenth of each rank
 -- arg rank BIGINT NULL: only this rank
 -- arg top COUNT 50: how many rows
 -- arg scope data|runtime|all data: I/O on Python's own files is runtime
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('no waits for input were recorded of job {}: PyTorch says them under headrace run, and any program may, by ranges of the kind HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
--- column what: path, mount, operation, worker (`rank 0 worker 3`, `rank 0`: its own process) or wait (`rank 0 at 12.5 s`); NULL: no
--- I/O of the rank was under way, or it had no mount
--- column waited_s: time in these waits during which it was under way, added up over operations side by side; of NULL by file, op and
--- worker: during which nothing was. By wait: its length
+-- column what: path, folder, mount, operation, worker (`rank 0 worker 3`, `rank 0`: its own process) or wait (`rank 0 at 12.5 s`); `(no
+-- I/O: a worker made a batch)`: while no I/O of the rank was under way; `(no I/O, no worker made a batch)`: nor was a fetch of a worker
+-- column waited_s: time in these waits during which it was under way, added up over operations side by side. By worker: during which
+-- it made a batch or had I/O under way. By wait: its length
 -- column percent: of the length of all of these waits
 -- column waits: how many of these waits that was in
 -- column ops, bytes: operations under way in these waits, once for each wait, and what they moved
@@ -18,10 +18,10 @@
 -- column ranks: whose waits
 WITH every AS MATERIALIZED (
     SELECT *, coalesce(rank, -1) AS who, start_ns + dur_ns AS end_ns
-    FROM hr_during(kind := 'input_wait', scope := $scope)
-    WHERE count = 1 AND dur_ns > 0 AND ($rank IS NULL OR rank = $rank)),
+    FROM hr_during(kind := 'input_wait', scope := $scope, rank := $rank)
+    WHERE count = 1 AND dur_ns > 0),
 waits AS MATERIALIZED (
-    SELECT cluster, job, attempt, rank, who, start_ns, end_ns, dur_ns, busy_ns, row_number() OVER () AS wait
+    SELECT cluster, job, attempt, rank, who, start_ns, end_ns, dur_ns, busy_ns, made_ns - made_busy_ns AS made_ns, row_number() OVER () AS wait
     FROM (SELECT *, quantile_disc(dur_ns, 0.9) OVER (PARTITION BY cluster, job, attempt, who) AS slow_ns FROM every)
     WHERE dur_ns >= coalesce($longer * 1e9, slow_ns)),
 -- Operations and waits meet in pieces of time, of 134 ms (2^27 ns), or 137 s for longer operations, or all time for the longest. An
@@ -35,21 +35,44 @@ operations AS (
            CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
     FROM events
     WHERE ($scope = 'all' OR scope = $scope) AND dur_ns > 0),
+fetches AS (
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, worker, start_ns, start_ns + dur_ns AS end_ns,
+           CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
+    FROM regions
+    WHERE $by = 'worker' AND kind = 'fetch' AND worker IS NOT NULL AND count = 1 AND dur_ns > 0),
 met AS (
-    SELECT CASE $by WHEN 'file' THEN path WHEN 'mount' THEN mount WHEN 'op' THEN op
-                    WHEN 'worker' THEN format('{}{}', CASE o.who WHEN -1 THEN 'no rank' ELSE format('rank {}', o.who) END,
-                                              CASE WHEN worker IS NULL THEN '' ELSE format(' worker {}', worker) END)
-                    ELSE p.wait::VARCHAR END AS what,
+    SELECT CASE $by WHEN 'file' THEN coalesce(path, '(no path)')
+                    WHEN 'folder' THEN coalesce(nullif(regexp_replace(path, '/[^/]*$', ''), ''), CASE WHEN path IS NULL THEN '(no path)' ELSE '/' END)
+                    WHEN 'mount' THEN coalesce(mount, '(no mount)') WHEN 'op' THEN op WHEN 'wait' THEN p.wait::VARCHAR END AS what,
+           CASE $by WHEN 'worker' THEN coalesce(worker, -1) END AS worker,
            p.wait, o.who, bytes, o.dur_ns, least(o.end_ns, p.end_ns) - greatest(o.start_ns, p.start_ns) AS both_ns
     FROM operations o JOIN pieces p USING (cluster, job, attempt, who, piece)
     WHERE o.start_ns < p.end_ns AND o.end_ns > p.start_ns),
+made AS (
+    SELECT p.wait, f.who, worker, sum(least(f.end_ns, p.end_ns) - greatest(f.start_ns, p.start_ns)) AS made_ns
+    FROM fetches f JOIN pieces p USING (cluster, job, attempt, who, piece)
+    WHERE f.start_ns < p.end_ns AND f.end_ns > p.start_ns
+    GROUP BY p.wait, f.who, worker),
+-- A worker's I/O lies in its fetches, as a rule.
+by_worker AS (
+    SELECT format('{}{}', CASE who WHEN -1 THEN 'no rank' ELSE format('rank {}', who) END,
+                  CASE worker WHEN -1 THEN '' ELSE format(' worker {}', worker) END) AS what,
+           greatest(coalesce(io_ns, 0), coalesce(made_ns, 0)) AS both_ns, wait, who, coalesce(ops, 0) AS ops, bytes, dur_ns
+    FROM (SELECT wait, who, worker, sum(both_ns) AS io_ns, count(*) AS ops, sum(bytes) AS bytes, sum(dur_ns) AS dur_ns
+          FROM met WHERE $by = 'worker' GROUP BY wait, who, worker) FULL JOIN made USING (wait, who, worker)),
 blamed AS (
     SELECT what, sum(both_ns) AS both_ns, count(DISTINCT wait) AS waits, count(*) AS ops,
            coalesce(sum(bytes), 0) AS bytes, sum(dur_ns) AS dur_ns, count(DISTINCT who) AS ranks
-    FROM met GROUP BY what
+    FROM met WHERE $by <> 'worker' GROUP BY what
     UNION ALL
-    SELECT NULL, sum(dur_ns - busy_ns), count(*) FILTER (dur_ns > busy_ns), 0, 0, NULL, count(DISTINCT who) FILTER (dur_ns > busy_ns)
-    FROM waits WHERE $by <> 'wait' HAVING sum(dur_ns - busy_ns) > 0),
+    SELECT what, sum(both_ns), count(DISTINCT wait), sum(ops), coalesce(sum(bytes), 0), sum(dur_ns), count(DISTINCT who)
+    FROM by_worker GROUP BY what
+    UNION ALL
+    SELECT '(no I/O: a worker made a batch)', sum(made_ns), count(*) FILTER (made_ns > 0), 0, 0, NULL, count(DISTINCT who) FILTER (made_ns > 0)
+    FROM waits WHERE $by NOT IN ('wait', 'worker') HAVING sum(made_ns) > 0
+    UNION ALL
+    SELECT '(no I/O, no worker made a batch)', sum(ns), count(*) FILTER (ns > 0), 0, 0, NULL, count(DISTINCT who) FILTER (ns > 0)
+    FROM (SELECT who, dur_ns - busy_ns - made_ns AS ns FROM waits WHERE $by <> 'wait') HAVING sum(ns) > 0),
 named AS (
     SELECT * FROM blamed WHERE $by <> 'wait'
     UNION ALL
