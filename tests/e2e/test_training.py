@@ -105,6 +105,60 @@ class Waits(Training):
             self.assertAlmostEqual(float(row["input_wait_s"]), waits, delta=0.05 * waits + 0.002)
 
 
+class Mapped(Training):
+    """What the worker's thread spent in its fetches, against what the kernel told the worker of each item."""
+
+    def mapped(self, *words):
+        say = os.path.join(self.folder.log, "said")
+        traced = self.headrace([harness.PYTHON, os.path.join(harness.WORKLOADS, "train_mapped.py"), *words[:-1], say, *words[-1]])
+        with open(say, encoding="ascii") as lines:
+            said = [[int(n) for n in line.split()] for line in lines]
+        row, = self.ask(traced, "input-wait")
+        self.assertEqual(int(row["fetches"]), (len(said) + 1) // 2)
+        # Ticks are a hundredth of a second, rounded down or up.
+        cpu = sum(ticks for _, ticks in said) / os.sysconf("SC_CLK_TCK")
+        measured = float(row["fetch_cpu_percent"]) / 100 * float(row["fetch_s"])
+        self.assertGreater(measured, 0.9 * cpu - 0.02)
+        self.assertLess(measured, cpu + 0.5)  # what a worker does around its items is not much
+        return sum(faults for faults, _ in said), row, traced
+
+    def test_evicted(self):
+        path = os.path.join(self.folder.data, "samples")
+        with open(path, "wb") as f:
+            f.write(os.urandom(1 << 20) * 16)
+            os.fsync(f.fileno())
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        faults, row, _ = self.mapped([path])
+        if faults < 2000:
+            raise unittest.SkipTest(f"the file was not evicted: {faults} major faults")
+        # Between two items the worker may have one of its own, of a page of a library.
+        self.assertGreaterEqual(int(row["major_faults"]), faults)
+        self.assertLess(int(row["major_faults"]), faults + 200)
+
+    def test_slow_pages(self):
+        """The disk is to blame, though no call was made."""
+        slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "3")
+        faults, row, traced = self.mapped([os.path.join(slow, f"slow{i}") for i in range(32)])
+        self.assertEqual(faults, 32 * 16)
+        self.assertIn("mapped files", row["advice"])
+        self.assertIn(f"{int(row['major_faults'])} of mapped files", row["why"])
+        self.assertNotIn("neither reads nor mounts", row["why"])
+        blamed = self.ask(traced, "blame")
+        self.assertEqual(blamed[0]["what"], "(no I/O: a worker made a batch)")
+        self.assertGreater(float(blamed[0]["percent"]), 90)
+        worker = self.ask(traced, "blame", "by=worker")[0]
+        self.assertEqual(worker["what"], "no rank worker 0")
+        self.assertGreater(float(worker["percent"]), 90)
+
+    def test_asleep(self):
+        files = self.fast(16)
+        faults, row, _ = self.mapped("--sleep", "50", 8 * files)
+        self.assertEqual(faults, 0)
+        self.assertEqual(row["advice"], "more cores")
+        self.assertLess(float(row["fetch_cpu_percent"]), 50)
+        self.assertNotIn("neither reads nor mounts", row["why"])
+
+
 class Launchers(Training):
     """Two ranks, each with a loop and workers of its own."""
 

@@ -4,6 +4,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -22,6 +23,7 @@ static const struct {
 	unsigned workers, fetch_ms; /* of each; 0: not recorded */
 	unsigned cpus, first_cpu;   /* 0: not known */
 	unsigned io_ms;		    /* of each worker, or of the rank, from the start on */
+	unsigned cpu_ms, faults;    /* of each fetch; 0: it does not say */
 	uint64_t mount, reads, bytes, read_ms; /* all told */
 	const char *advice, *why;
 } cases[] = {
@@ -111,6 +113,70 @@ static const struct {
      .first_cpu = 3,
      .advice = "more cores",
      .why = "no workers, and one core, which a worker would take from the training process"},
+    {.wait_ms = 30, /* a mapped file: 90 % of the fetches is faults */
+     .workers = 1,
+     .fetch_ms = 98,
+     .io_ms = 1,
+     .cpu_ms = 9,
+     .faults = 47574,
+     .advice = "mapped files, more workers",
+     .why =
+	 "workers: 1, making batches 98 % of the time: more would make more, as far as cores and "
+	 "storage go; of that 1 % is I/O, 9 % computing, 90 % neither (waiting for a core, or for "
+	 "page faults: 47,574 of mapped files); mapped files are read page by page: read() them"},
+    {.wait_ms = 30, /* whose workers do not need their cores */
+     .workers = 2,
+     .fetch_ms = 90,
+     .cpu_ms = 9,
+     .faults = 40,
+     .cpus = 2,
+     .first_cpu = 20,
+     .advice = "mapped files, more workers",
+     .why =
+	 "0 % is I/O, 10 % computing, 90 % neither (waiting for a core, or for page faults: 80 of "
+	 "mapped files)"},
+    {.wait_ms = 30, /* too few faults for it */
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 9,
+     .cpu_ms = 18,
+     .faults = 1,
+     .cpus = 16,
+     .first_cpu = 24,
+     .advice = "more cores",
+     .why = "workers: 2, making batches 90 % of the time, cores: 16: they wait more than they read "
+	    "or compute, and more of them would, too; of that 10 % is I/O, 20 % computing, 70 % "
+	    "neither (waiting for a core, or for page faults: 2 of mapped files)"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 90,
+     .cpu_ms = 9,
+     .advice = "more cores",
+     .why =
+	 "90 % of the time: they wait more than they read or compute, and more of them would, "
+	 "too; of that 0 % is I/O, 10 % computing, 90 % neither (waiting for a core, a lock or the "
+	 "network, or asleep)"},
+    {.wait_ms = 30,
+     .workers = 2,
+     .fetch_ms = 60,
+     .cpu_ms = 6,
+     .advice = "not known",
+     .why = "whether more would help does not show; of that 0 % is I/O, 10 % computing, 90 % "},
+    {.wait_ms = 30, /* computing: as without these numbers */
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 18,
+     .cpu_ms = 63,
+     .advice = "more workers",
+     .why = "of that 20 % is I/O, 70 % computing, 10 % neither (waiting for a core, a lock or the "
+	    "network, or asleep); neither reads nor mounts are the cause"},
+    {.wait_ms = 30, /* the processor's time in I/O is I/O */
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 36,
+     .cpu_ms = 90,
+     .advice = "more workers",
+     .why = "of that 40 % is I/O, 60 % computing, 0 % neither; neither reads"},
     {.no_rank = true,
      .wait_ms = 50,
      .workers = 1,
@@ -150,6 +216,22 @@ static void send_processes(struct fixture__stream *s)
 	fixture__send(s, &frame);
 }
 
+/* What a worker's fetch says at its end. */
+static uint32_t spent(struct hr_regions *r, unsigned i, unsigned worker)
+{
+	char text[128];
+	uint32_t id;
+	int n = snprintf(text, sizeof(text), "{\"loader\":0,\"worker\":%u,\"cpu_ns\":%llu", worker,
+			 (unsigned long long)NS(cases[i].cpu_ms));
+
+	if (cases[i].faults > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ",\"major_faults\":%u",
+			      cases[i].faults);
+	text[n++] = '}';
+	assert_int_equal(hr_regions_text(r, text, (size_t)n, &id), 0);
+	return cases[i].cpu_ms > 0 ? id : 0;
+}
+
 static void send_regions(struct fixture__stream *s)
 {
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -174,6 +256,7 @@ static void send_regions(struct fixture__stream *s)
 		for (unsigned k = 1; cases[i].fetch_ms > 0 && k <= cases[i].workers; k++) {
 			region.proc = PROC(i) + k;
 			region.tid = (uint32_t)region.proc;
+			region.args = spent(r, i, k - 1);
 			assert_int_equal(hr_regions_add(r, &region), 0);
 		}
 	}
@@ -280,6 +363,16 @@ static void advice_follows_the_rules(void **state)
 		answer_near(&r, "wait_percent", cases[i].wait_ms);
 		answer_near(&r, "workers", cases[i].workers);
 		answer_text(&r, "advice", cases[i].advice);
+		if (strstr(cases[i].advice, "mapped files") != NULL)
+			assert_null(strstr(answer_cell(&r, "why"), "neither reads nor mounts"));
+		if (cases[i].cpu_ms > 0) {
+			answer_near(&r, "fetch_cpu_percent",
+				    100.0 * cases[i].cpu_ms / cases[i].fetch_ms);
+			answer_near(&r, "major_faults", (double)cases[i].workers * cases[i].faults);
+		} else {
+			answer_text(&r, "fetch_cpu_percent", "");
+			answer_text(&r, "major_faults", "");
+		}
 		if (strstr(answer_cell(&r, "why"), cases[i].why) == NULL)
 			fail_msg("rank %u: %s", i, answer_cell(&r, "why"));
 	}

@@ -1,60 +1,89 @@
 -- Waits for input: how much of each rank's time, and whether more workers, bigger reads or another mount would help
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- arg by rank|loader rank: a row for each; loader: for each DataLoader of each rank, where waits and fetches say whose they are
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('no waits for input were recorded of job {}: PyTorch says them under headrace run, and any program may, by ranges of the kind HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
 -- column rank: NULL: processes without one
 -- column wait_s, wait_percent: in waits, the outermost ones; of span_s
--- column waits: how many
--- column median_s, p95_s, max_s: of the waits that ended; of waits that were added up, their mean
--- column advice: more workers, more cores, bigger reads, another mount: what would help by these numbers; none: waits are less
--- than 5 % of the time; not known: these numbers do not say
+-- column loader: by loader: its number, in the order in which its process made them; NULL: not known, or by rank
+-- column waits: how many, without those that got no batch because there was none left; these are in wait_s
+-- column median_s, p95_s, max_s: of those waits that ended; of waits that were added up, their mean
+-- column advice: mapped files, more workers, more cores, bigger reads, another mount: what would help by these numbers; none: waits
+-- are less than 5 % of the time; not known: these numbers do not say
 -- column io_percent: of the wait time, that in which some process of the rank had an operation under way
 -- column workers: worker slots that made batches; without recorded fetches, those of the rank
 -- column cores: that its training processes may run on; shared by ranks that may run on the same ones; NULL: not known
 -- column busy_percent: time of fetches, of workers * span_s; NULL: no fetches were recorded
 -- column fetch_io_percent: time in which workers had an operation under way, of the time of fetches, 100 at most
+-- column fetch_cpu_percent: time that fetches had on a processor, of their time, I/O included; NULL: not known
+-- column major_faults: how often fetches waited for a page of a mapped file (or of swap) to be read; NULL: not known
 -- column fetches, fetch_s: of workers: batches made, and in how much time
--- column reads, read_bytes: calls that read, and their mean size: of the workers, or, where there are none, of the rank
+-- column reads, read_bytes: calls that read, and their mean size: of the rank's workers, or, where there are none, of the rank
 -- column mount, mount_bytes_per_s: where these took most time, and what a reader got from it per second of its reads
 -- column best_mount, best_bytes_per_s: the fastest other one from which this job read a megabyte or more
--- column span_s: from the first to the last step, epoch or wait of a process, added up over the rank's processes that train
+-- column span_s: from the first to the last step, epoch or wait of a process, added up over the rank's processes that train; by
+-- loader: from the first to the last wait of each of its passes
 -- column why: the advice in words
 -- column job, attempt: whose
-WITH said AS MATERIALIZED (
+WITH told AS MATERIALIZED (
+    SELECT *, coalesce(CASE $by WHEN 'loader' THEN loader END, -1) AS feed
+    FROM (SELECT * EXCLUDE args, coalesce(rank, -1) AS who, try_cast(args[1] AS BIGINT) AS loader, try_cast(args[2] AS BIGINT) AS batch,
+                 try_cast(args[3] AS BIGINT) AS has_workers, coalesce(args[4] = 'true', false) AS ends,
+                 try_cast(args[5] AS BIGINT) AS cpu_ns, try_cast(args[6] AS BIGINT) AS faults
+          FROM (SELECT cluster, job, attempt, node, proc, rank, worker, tid, kind, depth, count, start_ns, dur_ns,
+                       json_extract_string(try_cast(args AS JSON), ['$.loader', '$.batch', '$.workers', '$.end', '$.cpu_ns', '$.major_faults']) AS args
+                FROM regions WHERE kind IN ('input_wait', 'fetch') AND ($rank IS NULL OR rank = $rank)))),
+said AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, coalesce(rank, -1) AS who
     FROM hr_during(kind := 'step, epoch, input_wait', scope := $scope, rank := $rank)),
+asked AS MATERIALIZED (
+    SELECT s.*, coalesce(t.feed, -1) AS feed, t.batch, t.has_workers, coalesce(t.ends, false) AS ends
+    FROM said s LEFT JOIN (SELECT cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns, any_value(feed) AS feed,
+                                  any_value(batch) AS batch, any_value(has_workers) AS has_workers, any_value(ends) AS ends
+                           FROM told WHERE kind = 'input_wait' GROUP BY ALL) t
+         USING (cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns)
+    WHERE kind = 'input_wait'),
+-- A pass over a loader begins with its batch 0.
+passes AS (
+    SELECT *, sum(CASE batch WHEN 0 THEN 1 ELSE 0 END) OVER (PARTITION BY cluster, job, attempt, node, proc, feed ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS pass
+    FROM asked WHERE $by = 'loader'),
 spans AS (
-    SELECT cluster, job, attempt, who, sum(ns) AS span_ns
-    FROM (SELECT cluster, job, attempt, who, max(end_ns) - min(start_ns) AS ns FROM said
-          GROUP BY cluster, job, attempt, who, node, proc)
-    GROUP BY cluster, job, attempt, who),
+    SELECT cluster, job, attempt, who, feed, sum(ns) AS span_ns
+    FROM (SELECT cluster, job, attempt, who, -1 AS feed, max(end_ns) - min(start_ns) AS ns FROM said
+          WHERE $by = 'rank' GROUP BY cluster, job, attempt, who, node, proc
+          UNION ALL
+          SELECT cluster, job, attempt, who, feed, max(end_ns) - min(start_ns) FROM passes
+          GROUP BY cluster, job, attempt, who, node, proc, feed, pass)
+    GROUP BY cluster, job, attempt, who, feed),
 -- What the waits of a thread cover, each moment once, as in steps.
 outermost AS (
-    SELECT *, dur_ns / count AS each_ns, CASE open WHEN 0 THEN count ELSE 0 END AS ended,
+    SELECT *, dur_ns / count AS each_ns, CASE WHEN open = 0 AND NOT ends THEN count ELSE 0 END AS ended,
            greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns, (end_ns - from_ns) / greatest(dur_ns, 1) AS part
     FROM (SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
                         OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-          FROM said WHERE kind = 'input_wait')
+          FROM asked)
     WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 sorted AS (
-    SELECT *, sum(ended) OVER (PARTITION BY cluster, job, attempt, who ORDER BY each_ns ROWS UNBOUNDED PRECEDING) AS so_many,
-           sum(ended) OVER (PARTITION BY cluster, job, attempt, who) AS of_many
+    SELECT *, sum(ended) OVER (PARTITION BY cluster, job, attempt, who, feed ORDER BY each_ns ROWS UNBOUNDED PRECEDING) AS so_many,
+           sum(ended) OVER (PARTITION BY cluster, job, attempt, who, feed) AS of_many
     FROM outermost),
 waits AS (
-    SELECT cluster, job, attempt, who, sum(count) AS waits, sum(end_ns - from_ns) AS wait_ns,
+    SELECT cluster, job, attempt, who, feed, coalesce(sum(count) FILTER (NOT ends), 0) AS waits, sum(end_ns - from_ns) AS wait_ns,
            sum(end_ns - from_ns) FILTER (count = 1) AS placed_ns, sum(busy_ns * part)::BIGINT AS wait_io_ns,
-           min(each_ns) FILTER (open = 0 AND so_many >= 0.5 * of_many) AS median_ns,
-           min(each_ns) FILTER (open = 0 AND so_many >= 0.95 * of_many) AS p95_ns, max(each_ns) FILTER (open = 0) AS max_ns
-    FROM sorted GROUP BY cluster, job, attempt, who),
+           min(each_ns) FILTER (ended > 0 AND so_many >= 0.5 * of_many) AS median_ns,
+           min(each_ns) FILTER (ended > 0 AND so_many >= 0.95 * of_many) AS p95_ns, max(each_ns) FILTER (ended > 0) AS max_ns,
+           CASE $by WHEN 'loader' THEN max(has_workers) END AS has_workers
+    FROM sorted GROUP BY cluster, job, attempt, who, feed),
 slots AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, count(DISTINCT (node, worker)) AS slots
     FROM processes WHERE worker IS NOT NULL GROUP BY ALL),
 made AS (
-    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, count(DISTINCT (node, worker)) AS makers, sum(count) AS fetches,
-           sum(dur_ns) AS fetch_ns
-    FROM regions WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY ALL),
+    SELECT cluster, job, attempt, who, feed, count(DISTINCT (node, worker)) AS makers, sum(count) AS fetches, sum(dur_ns) AS fetch_ns,
+           sum(cpu_ns) AS cpu_ns, sum(dur_ns) FILTER (cpu_ns IS NOT NULL) AS cpu_of_ns,
+           coalesce(sum(faults), CASE WHEN count(cpu_ns) > 0 THEN 0 END) AS faults
+    FROM told WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, feed),
 -- Two ranks with as many processors and the same first one are taken for sharing them.
 cores AS (
     SELECT cluster, job, attempt, who, sum(cores) AS cores
@@ -65,8 +94,11 @@ cores AS (
                 GROUP BY ALL))
     GROUP BY cluster, job, attempt, who),
 busy AS (
-    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, sum(busy_ns) AS worker_io_ns
-    FROM hr_busy(by := 'node, rank, worker', scope := $scope, rank := $rank) WHERE worker IS NOT NULL GROUP BY ALL),
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, coalesce(feed, -1) AS feed, sum(busy_ns) AS worker_io_ns
+    FROM hr_busy(by := 'node, proc, rank, worker', scope := $scope, rank := $rank) LEFT JOIN (
+         SELECT cluster, job, attempt, node, proc, min(feed) AS feed FROM told WHERE kind = 'fetch' GROUP BY ALL)
+         USING (cluster, job, attempt, node, proc)
+    WHERE worker IS NOT NULL GROUP BY cluster, job, attempt, coalesce(rank, -1), coalesce(feed, -1)),
 reads AS (
     SELECT cluster, job, attempt, who, mount, sum(count) AS reads, sum(bytes) AS bytes, sum(dur_ns) AS read_ns
     FROM (SELECT *, coalesce(rank, -1) AS who FROM rollups WHERE class = 'read' AND ($scope = 'all' OR scope = $scope)) r
@@ -88,29 +120,45 @@ sizes AS (
     SELECT cluster, job, attempt, who, sum(reads) AS reads, sum(bytes) / nullif(sum(reads), 0) AS read_bytes
     FROM reads GROUP BY cluster, job, attempt, who),
 numbers AS (
-    SELECT *, coalesce(makers, slots, 0) AS workers, 100.0 * wait_ns / nullif(span_ns, 0) AS wait_percent,
+    SELECT *, coalesce(makers, has_workers, slots, 0) AS workers, 100.0 * wait_ns / nullif(span_ns, 0) AS wait_percent,
            100.0 * wait_io_ns / nullif(placed_ns, 0) AS io_percent,
            100.0 * fetch_ns / nullif(makers * span_ns, 0) AS busy_percent,
-           CASE WHEN fetch_ns > 0 THEN least(100.0, 100.0 * coalesce(worker_io_ns, 0) / fetch_ns) END AS fetch_io_percent
-    FROM waits LEFT JOIN spans USING (cluster, job, attempt, who) LEFT JOIN slots USING (cluster, job, attempt, who)
+           CASE WHEN fetch_ns > 0 THEN least(100.0, 100.0 * coalesce(worker_io_ns, 0) / fetch_ns) END AS fetch_io_percent,
+           100.0 * cpu_ns / nullif(cpu_of_ns, 0) AS cpu_percent
+    FROM waits LEFT JOIN spans USING (cluster, job, attempt, who, feed) LEFT JOIN slots USING (cluster, job, attempt, who)
          LEFT JOIN cores USING (cluster, job, attempt, who)
-         LEFT JOIN made USING (cluster, job, attempt, who) LEFT JOIN busy USING (cluster, job, attempt, who)
+         LEFT JOIN made USING (cluster, job, attempt, who, feed) LEFT JOIN busy USING (cluster, job, attempt, who, feed)
          LEFT JOIN most USING (cluster, job, attempt, who) LEFT JOIN others USING (cluster, job, attempt, who)
          LEFT JOIN sizes USING (cluster, job, attempt, who)),
+-- Of the fetches' time: what is no I/O is computing, as far as the processor's time goes, which that of I/O is part of, too.
+shares AS (
+    SELECT *, 100 - fetch_io_percent - compute_percent AS rest_percent
+    FROM (SELECT *, CASE WHEN cpu_percent IS NOT NULL THEN least(cpu_percent, 100 - fetch_io_percent) END AS compute_percent FROM numbers)),
+-- A major fault that takes longer than 20 ms is not what most of them do.
+faulted AS (
+    SELECT *, rest_percent >= 50 AS stalled, faults > 0 AND faults * 20e6 >= rest_percent / 100 * fetch_ns AS faulty,
+           coalesce(fetch_io_percent, io_percent) >= 50 AS io_bound
+    FROM shares),
 judged AS (
-    SELECT *, wait_percent >= 5 AS matters, coalesce(fetch_io_percent, io_percent) >= 50 AS io_bound,
-           matters AND (workers = 0 OR busy_percent >= 80) AS too_slow, NOT io_bound AND cores <= greatest(workers, 1) AS no_core,
+    SELECT *, wait_percent >= 5 AS matters, matters AND coalesce(stalled AND faulty, false) AS mapped,
+           matters AND coalesce(stalled AND NOT faulty, false) AS waiting,
+           NOT io_bound AND NOT coalesce(fetch_io_percent + rest_percent >= 50 AND (stalled OR faulty), false) AS cleared,
+           matters AND (workers = 0 OR busy_percent >= 80) AS too_slow,
+           waiting OR (NOT io_bound AND NOT mapped AND cores <= greatest(workers, 1)) AS no_core,
            too_slow AND no_core IS NOT TRUE AS more_workers, too_slow AND no_core IS TRUE AS more_cores, matters AND io_bound AND read_bytes < 65536 AS bigger_reads,
-           matters AND io_bound AND best_rate >= 2 * rate AS another_mount
-    FROM numbers)
-SELECT CASE WHEN who >= 0 THEN who END AS rank, wait_ns / 1e9 AS wait_s, wait_percent, waits, median_ns / 1e9 AS median_s,
+           matters AND io_bound AND best_rate >= 2 * rate AS another_mount,
+           format('workers: {}, making batches {:.0f} % of the time{}: ', workers, busy_percent, coalesce(format(', cores: {:.4g}', cores), '')) AS so_busy
+    FROM faulted)
+SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed END AS loader, wait_ns / 1e9 AS wait_s, wait_percent, waits, median_ns / 1e9 AS median_s,
        p95_ns / 1e9 AS p95_s, max_ns / 1e9 AS max_s,
        CASE WHEN NOT matters THEN 'none'
-            ELSE coalesce(nullif(concat_ws(', ', CASE WHEN more_workers THEN 'more workers' END,
+            ELSE coalesce(nullif(concat_ws(', ', CASE WHEN mapped THEN 'mapped files' END,
+                                           CASE WHEN more_workers THEN 'more workers' END,
                                            CASE WHEN more_cores THEN 'more cores' END,
                                            CASE WHEN bigger_reads THEN 'bigger reads' END,
                                            CASE WHEN another_mount THEN 'another mount' END), ''), 'not known') END AS advice,
-       io_percent, workers, cores, busy_percent, fetch_io_percent, coalesce(fetches, 0) AS fetches, coalesce(fetch_ns, 0) / 1e9 AS fetch_s,
+       io_percent, workers, cores, busy_percent, fetch_io_percent, cpu_percent AS fetch_cpu_percent, faults AS major_faults,
+       coalesce(fetches, 0) AS fetches, coalesce(fetch_ns, 0) / 1e9 AS fetch_s,
        coalesce(reads, 0) AS reads, read_bytes, mount, rate AS mount_bytes_per_s, best_mount, best_rate AS best_bytes_per_s,
        span_ns / 1e9 AS span_s,
        concat_ws('; ', format('waits are {:.1f} % of {:.1f} s', wait_percent, span_ns / 1e9),
@@ -118,14 +166,21 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, wait_ns / 1e9 AS wait_s, wait_pe
                 WHEN workers = 0 AND more_cores THEN 'no workers, and one core, which a worker would take from the training process'
                 WHEN workers = 0 THEN 'no workers: the training process makes its batches itself, while nothing is computed'
                 WHEN busy_percent IS NULL THEN 'no fetches were recorded: how busy the workers were is not known'
-                WHEN more_cores THEN format('workers: {}, making batches {:.0f} % of the time, cores: {:.4g}: more workers would wait for a core', workers, busy_percent, cores)
-                WHEN busy_percent >= 80 AND cores IS NOT NULL THEN format('workers: {}, making batches {:.0f} % of the time, cores: {:.4g}: more would make more, as far as storage goes', workers, busy_percent, cores)
-                WHEN busy_percent >= 80 THEN format('workers: {}, making batches {:.0f} % of the time: more would make more, as far as cores and storage go', workers, busy_percent)
+                WHEN more_cores AND waiting THEN so_busy || 'they wait more than they read or compute, and more of them would, too'
+                WHEN more_cores THEN so_busy || 'more workers would wait for a core'
+                WHEN busy_percent >= 80 AND cores IS NOT NULL THEN so_busy || 'more would make more, as far as storage goes'
+                WHEN busy_percent >= 80 THEN so_busy || 'more would make more, as far as cores and storage go'
                 WHEN busy_percent < 50 THEN format('workers: {}, making batches {:.0f} % of the time only: more of them would wait, too; first batches, single slow ones or a small prefetch_factor may be the cause', workers, busy_percent)
                 ELSE format('workers: {}, making batches {:.0f} % of the time: whether more would help does not show', workers, busy_percent) END,
-           CASE WHEN matters AND fetch_io_percent IS NOT NULL THEN format('{:.0f} % of that is I/O', fetch_io_percent)
+           CASE WHEN matters AND rest_percent IS NOT NULL
+                    THEN format('of that {:.0f} % is I/O, {:.0f} % computing, {:.0f} % neither', fetch_io_percent, compute_percent, rest_percent)
+                         || CASE WHEN rest_percent < 0.5 THEN ''
+                                 WHEN faults > 0 THEN format(' (waiting for a core, or for page faults: {:,} of mapped files)', faults)
+                                 ELSE ' (waiting for a core, a lock or the network, or asleep)' END
+                WHEN matters AND fetch_io_percent IS NOT NULL THEN format('{:.0f} % of that is I/O', fetch_io_percent)
                 WHEN matters AND io_percent IS NOT NULL THEN format('during {:.0f} % of the waits I/O was under way', io_percent) END,
-           CASE WHEN matters AND NOT io_bound THEN 'neither reads nor mounts are the cause, but what is done with the data'
+           CASE WHEN mapped THEN 'mapped files are read page by page: read() them, or say what comes next (MADV_WILLNEED)' END,
+           CASE WHEN matters AND cleared THEN 'neither reads nor mounts are the cause, but what is done with the data'
                 WHEN matters AND io_bound AND read_bytes IS NOT NULL THEN format('reads have {} in the mean', format_bytes(read_bytes::BIGINT)) END,
            CASE WHEN matters AND io_bound AND best_rate IS NOT NULL
                     THEN format('{} gives a reader {}/s, {} {}/s', mount, format_bytes(rate::BIGINT), best_mount, format_bytes(best_rate::BIGINT))
@@ -134,4 +189,4 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, wait_ns / 1e9 AS wait_s, wait_pe
            AS why,
        job, attempt
 FROM judged
-ORDER BY job, attempt, cluster, rank NULLS LAST
+ORDER BY job, attempt, cluster, rank NULLS LAST, loader NULLS LAST

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loaders_test.c - input-wait by loader: a rank that trains on one loader and validates on another, and waits that got no batch
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/batch.h"
+#include "tests/query/fixture_frames.h"
+#include "tests/query/train_answer.h"
+
+#define MS UINT64_C(1000000)
+
+/* 1: rank 0, which trains; 2 and 3: workers of its loader 0; 4: of its loader 1, in the slot that 2 has left; 5: rank 1. */
+enum { TRAINS = 1, WORKER_0, WORKER_1, LOOKS, OTHER };
+
+static struct hr_regions *regions;
+
+static void region(uint64_t proc, uint32_t kind, uint64_t at, uint64_t dur, const char *args)
+{
+	struct hr_region g = {.proc = proc,
+			      .tid = (uint32_t)proc,
+			      .kind = kind,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + at * MS,
+			      .dur_ns = dur * MS,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN};
+
+	assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+static void wait_for(unsigned loader, unsigned workers, unsigned batch, uint64_t at, uint64_t dur,
+		     bool end)
+{
+	char args[96];
+
+	snprintf(args, sizeof(args), "{\"loader\":%u,\"workers\":%u,\"batch\":%u%s}", loader,
+		 workers, batch, end ? ",\"end\":true" : "");
+	region(TRAINS, HR_REGION_INPUT_WAIT, at, dur, args);
+}
+
+/* A pass of loader 0 over 4 batches, which takes 80 ms and its last wait. */
+static void pass(uint64_t at, uint64_t end_dur)
+{
+	for (unsigned i = 0; i < 4; i++)
+		wait_for(0, 2, i, at + 20ul * i, 10, false);
+	wait_for(0, 2, 4, at + 80, end_dur, true);
+}
+
+static void make_regions(void)
+{
+	assert_int_equal(hr_regions_new(&regions), 0);
+	pass(0, 5);
+	for (unsigned i = 0; i < 2; i++)
+		wait_for(1, 1, i, 100 + 10ul * i, 4, false);
+	wait_for(1, 1, 2, 120, 2, true);
+	pass(200, 50);
+	for (unsigned i = 0; i < 8; i++)
+		region(WORKER_0 + i % 2, HR_REGION_FETCH, 40ul * i, 40,
+		       "{\"loader\":0,\"worker\":0,\"cpu_ns\":30000000}");
+	for (unsigned i = 0; i < 2; i++)
+		region(LOOKS, HR_REGION_FETCH, 100 + 10ul * i, 9,
+		       "{\"loader\":1,\"worker\":0,\"cpu_ns\":1000000,\"major_faults\":5}");
+	/* What programs say themselves may be anything. */
+	region(OTHER, HR_REGION_INPUT_WAIT, 0, 10, "batch 1 {");
+	region(OTHER, HR_REGION_INPUT_WAIT, 20, 10, "{\"loader\":\"first\",\"end\":7}");
+}
+
+static void send_regions(struct fixture__stream *s)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	make_regions();
+	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
+	frame.regions = (Headrace__Regions *)hr_regions_message(regions);
+	fixture__send(s, &frame);
+	hr_regions_free(regions);
+}
+
+static void send_processes(struct fixture__stream *s)
+{
+	static const uint32_t worker_plus1[] = {0, 1, 2, 1, 0};
+	Headrace__Process rows[5], *list[5];
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 5; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = i + 1;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].rank_plus1 = i + 1 == OTHER ? 2 : 1;
+		rows[i].worker_plus1 = worker_plus1[i];
+		list[i] = &rows[i];
+	}
+	processes.n_rows = 5;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+/* Worker 0 reads for 80 ms, that of loader 1 for 9. */
+static void send_events(struct fixture__stream *s)
+{
+	static const struct hr_task tasks[] = {{WORKER_0, WORKER_0}, {LOOKS, LOOKS}};
+	struct hr_event events[2];
+	struct hr_encoder *encoder;
+	Headrace__EventBatch batch;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (uint32_t i = 0; i < 2; i++)
+		events[1 - i] = (struct hr_event){.start_ns = FIX_BOOT_NS + 100 * i * MS,
+						  .dur_ns = (i == 0 ? 80 : 9) * MS,
+						  .task = i,
+						  .op = HR_OP_read,
+						  .file = 1,
+						  .fd = 3,
+						  .offset = HR_OFFSET_NONE,
+						  .asked = HR_ASKED_NONE,
+						  .ret = 1};
+	assert_int_equal(hr_encoder_new(&encoder), 0);
+	assert_int_equal(hr_batch_encode(encoder, events, 2, tasks, 2, &batch), 0);
+	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
+	frame.events = &batch;
+	fixture__send(s, &frame);
+	hr_encoder_free(encoder);
+}
+
+static int setup(void **state)
+{
+	char *store = fixture__make_folder();
+	struct fixture__stream s;
+
+	fixture__open_stream(&s, store, "a", "n1");
+	fixture__send_job(&s, "ended", 2);
+	send_processes(&s);
+	fixture__send_paths(&s);
+	send_events(&s);
+	send_regions(&s);
+	fixture__send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	fixture_open(&fix, store, NULL);
+	*state = store;
+	return 0;
+}
+
+static void is_row(const struct answer *r, const char *rank, const char *loader, double waits,
+		   uint64_t wait_ms, uint64_t span_ms)
+{
+	answer_text(r, "rank", rank);
+	answer_text(r, "loader", loader);
+	answer_near(r, "waits", waits);
+	answer_ns(r, "wait_s", wait_ms * MS);
+	answer_ns(r, "span_s", span_ms * MS);
+}
+
+static void each_loader_has_its_row(void **state)
+{
+	struct answer r = answer_ask("input-wait", "by=loader", NULL, NULL);
+
+	(void)state;
+	/* The pause between its passes, in which the other loader was asked, is not its time. */
+	assert_true(answer_next(&r));
+	is_row(&r, "0", "0", 8, 40 + 5 + 40 + 50, 85 + 130);
+	answer_ns(&r, "median_s", 10 * MS);
+	answer_ns(&r, "max_s", 10 * MS);
+	answer_near(&r, "workers", 2);
+	answer_near(&r, "fetches", 8);
+	answer_ns(&r, "fetch_s", 320 * MS);
+	answer_near(&r, "busy_percent", 100.0 * 320 / (2 * 215));
+	answer_near(&r, "fetch_io_percent", 25);
+	answer_near(&r, "fetch_cpu_percent", 75);
+	answer_near(&r, "major_faults", 0);
+
+	assert_true(answer_next(&r));
+	is_row(&r, "0", "1", 2, 4 + 4 + 2, 22);
+	answer_ns(&r, "max_s", 4 * MS);
+	answer_near(&r, "workers", 1);
+	answer_near(&r, "fetches", 2);
+	answer_near(&r, "fetch_io_percent", 50);
+	answer_near(&r, "fetch_cpu_percent", 100.0 * 1 / 9);
+	answer_near(&r, "major_faults", 10);
+
+	assert_true(answer_next(&r));
+	is_row(&r, "1", "", 2, 20, 30);
+	assert_false(answer_next(&r));
+}
+
+static void a_rank_has_both(void **state)
+{
+	struct answer r = answer_ask("input-wait", "rank=0", NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	is_row(&r, "0", "", 10, 145, 330);
+	answer_ns(&r, "median_s", 10 * MS);
+	answer_ns(&r, "p95_s", 10 * MS);
+	answer_ns(&r, "max_s", 10 * MS);
+	answer_near(&r, "workers", 2);
+	answer_near(&r, "fetches", 10);
+	answer_near(&r, "fetch_io_percent", 100.0 * 89 / 338);
+	answer_near(&r, "fetch_cpu_percent", 100.0 * 242 / 338);
+	answer_near(&r, "major_faults", 10);
+	assert_false(answer_next(&r));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(each_loader_has_its_row),
+	    cmocka_unit_test(a_rank_has_both),
+	};
+
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+}
