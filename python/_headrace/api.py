@@ -73,31 +73,10 @@ def _slow(address):
 
     kept = _name_type()
     made["_make"] = lambda *texts: byref(kept(*texts))
-    made["begin_spent"], made["end_spent"] = _spending(made["begin"], made["end"])
+    from . import spent
+
+    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"])
     return made
-
-
-def _spending(begin, end):
-    """begin_spent() and end_spent(): the processor's time and major page faults, as far as this Python tells them."""
-    try:
-        from resource import RUSAGE_THREAD, getrusage
-        from time import thread_time_ns
-    except ImportError:  # before 3.7
-        return begin, lambda head, _before: end(head + b"}")
-
-    def begin_spent(ref):
-        begin(ref)
-        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt
-
-    def end_spent(head, before):
-        cpu = thread_time_ns() - before[0]
-        faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
-        if faults > 0:
-            end(b'%b,"cpu_ns":%d,"major_faults":%d}' % (head, cpu, faults))
-        else:
-            end(b'%b,"cpu_ns":%d}' % (head, cpu))
-
-    return begin_spent, end_spent
 
 
 def _table(address):

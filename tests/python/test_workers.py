@@ -72,6 +72,11 @@ for workers in (1, 0):
             self.assertLessEqual(fetch["args"]["cpu_ns"], fetch["end_ns"] - fetch["ns"])
         for fetch in made[2:]:
             self.assertLess(fetch["args"]["cpu_ns"], 0.5 * (fetch["end_ns"] - fetch["ns"]))
+        # It is asked every 20 ms, where the kernel has it; each says what came since the one before.
+        if os.path.exists("/proc/thread-self/schedstat"):
+            self.assertTrue(all("core_wait_ns" in f["args"] for f in made), made)
+            lasted = made[-1]["end_ns"] - made[0]["ns"]
+            self.assertLess(sum(f["args"]["core_wait_ns"] for f in made), lasted - sum(f["args"]["cpu_ns"] for f in made) - 150000000)
         self.assertEqual([set(f["args"]) for f in fetches if f["args"]["worker"] < 0], [{"loader", "worker"}] * 4)
 
     def test_persistent_workers_and_validation(self):

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a thread spends in a range, where fast.c is not there to tell: as far as this Python knows."""
+
+import os
+import threading
+
+CORE_WAIT = "/proc/thread-self/schedstat"
+APART_NS = 20000000  # of reading that file, at least: it takes longer than all the rest
+
+
+class _Waited(threading.local):
+    """When the file was read last, and what was there; 0: never, None: nothing."""
+
+    at = 0
+    ns = None
+
+
+def _core_wait():
+    try:
+        fd = os.open(CORE_WAIT, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(fd, 96).split()[1])
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def ways(begin, end):
+    """begin_spent() and end_spent() around begin() and end()."""
+    try:
+        from resource import RUSAGE_THREAD, getrusage
+        from time import monotonic_ns, thread_time_ns
+    except ImportError:  # before 3.7
+        return begin, lambda head, _before: end(head + b"}")
+    last = _Waited()
+
+    def core_wait_since(now):
+        """What the thread waited for cores since this was last not None."""
+        before, waited = last.ns, _core_wait()
+        last.at, last.ns = now, waited
+        # Less: a forked child has what its parent read.
+        return None if before is None or waited is None or waited < before else waited - before
+
+    def begin_spent(ref):
+        begin(ref)
+        if last.at == 0:
+            core_wait_since(monotonic_ns())
+        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt
+
+    def end_spent(head, before):
+        args = b'%b,"cpu_ns":%d' % (head, thread_time_ns() - before[0])
+        faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
+        if faults > 0:
+            args += b',"major_faults":%d' % faults
+        now = monotonic_ns()
+        if now - last.at >= APART_NS:
+            waited = core_wait_since(now)
+            if waited is not None:
+                args += b',"core_wait_ns":%d' % waited
+        end(args + b"}")
+
+    return begin_spent, end_spent
