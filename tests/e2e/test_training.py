@@ -116,11 +116,14 @@ class Mapped(Training):
         row, = self.ask(traced, "input-wait")
         self.assertEqual(int(row["fetches"]), (len(said) + 1) // 2)
         # Ticks are a hundredth of a second, rounded down or up.
-        cpu = sum(ticks for _, ticks in said) / os.sysconf("SC_CLK_TCK")
+        cpu = sum(ticks for _, ticks, _ in said) / os.sysconf("SC_CLK_TCK")
         measured = float(row["fetch_cpu_percent"]) / 100 * float(row["fetch_s"])
         self.assertGreater(measured, 0.9 * cpu - 0.02)
         self.assertLess(measured, cpu + 0.5)  # what a worker does around its items is not much
-        return sum(faults for faults, _ in said), row, traced
+        waited = sum(ns for _, _, ns in said) / 1e9
+        if os.path.exists("/proc/thread-self/schedstat"):
+            self.assertAlmostEqual(float(row["core_wait_percent"]) / 100 * float(row["fetch_s"]), waited, delta=0.1 * waited + 0.3)
+        return sum(faults for faults, _, _ in said), row, traced
 
     def test_evicted(self):
         path = os.path.join(self.folder.data, "samples")
@@ -154,8 +157,23 @@ class Mapped(Training):
         files = self.fast(16)
         faults, row, _ = self.mapped("--sleep", "50", 8 * files)
         self.assertEqual(faults, 0)
-        self.assertEqual(row["advice"], "more cores")
         self.assertLess(float(row["fetch_cpu_percent"]), 50)
+        self.assertNotIn("more workers", row["advice"])
+        self.assertNotIn("neither reads nor mounts", row["why"])
+        if float(row["core_wait_percent"] or 100) < 25:
+            self.assertEqual(row["advice"], "not known")
+            self.assertIn("waiting for a lock or the network, or asleep", row["why"])
+
+    def test_one_core_for_all(self):
+        """Three workers that compute share a core."""
+        files = self.fast(16)
+        allowed = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, allowed)
+        os.sched_setaffinity(0, {min(allowed)})
+        _, row, _ = self.mapped("--spin", "20", "--workers", "3", 16 * files)
+        self.assertEqual(row["advice"], "more cores")
+        self.assertGreater(float(row["core_wait_percent"]), 40)
+        self.assertLess(float(row["fetch_cpu_percent"]), 60)
         self.assertNotIn("neither reads nor mounts", row["why"])
 
 

@@ -23,6 +23,7 @@ static const struct {
 	unsigned workers, fetch_ms; /* of each; 0: not recorded */
 	unsigned cpus, first_cpu;   /* 0: not known */
 	unsigned io_ms;		    /* of each worker, or of the rank, from the start on */
+	unsigned core_ms;	    /* each fetch waited for a core; 0: it does not say */
 	unsigned cpu_ms, faults;    /* of each fetch; 0: it does not say */
 	uint64_t mount, reads, bytes, read_ms; /* all told */
 	const char *advice, *why;
@@ -162,6 +163,53 @@ static const struct {
      .cpu_ms = 6,
      .advice = "not known",
      .why = "whether more would help does not show; of that 0 % is I/O, 10 % computing, 90 % "},
+    {.wait_ms = 30, /* known to sleep: that a core, or a worker, would help is not */
+     .workers = 2,
+     .fetch_ms = 90,
+     .core_ms = 1,
+     .cpu_ms = 9,
+     .faults = 1,
+     .cpus = 2,
+     .first_cpu = 40,
+     .advice = "not known",
+     .why =
+	 "they wait, and for no core: more of them help if it is the network that is waited for; "
+	 "of that 0 % is I/O, 10 % computing, 90 % neither (waiting for a lock or the network, or "
+	 "asleep), and 1 % waiting for a core, in I/O or not"},
+    {.wait_ms = 30, /* known to wait for cores, though there are enough of them by affinity */
+     .workers = 2,
+     .fetch_ms = 90,
+     .core_ms = 70,
+     .cpu_ms = 18,
+     .faults = 40,
+     .cpus = 16,
+     .first_cpu = 44,
+     .advice = "more cores",
+     .why = "cores: 16: they wait for cores, and more of them would, too; of that 0 % is I/O, 20 % "
+	    "computing, 80 % neither (waiting for a core), and 78 % waiting for a core"},
+    {.wait_ms = 30, /* in reads of cached pages */
+     .workers = 2,
+     .fetch_ms = 90,
+     .io_ms = 81,
+     .core_ms = 63,
+     .cpu_ms = 18,
+     .mount = 2,
+     .reads = 100,
+     .bytes = 100 * 8192,
+     .read_ms = 80,
+     .advice = "more cores",
+     .why =
+	 "they wait for cores, and more of them would, too; of that 90 % is I/O, 10 % computing, "
+	 "0 % neither, and 70 % waiting for a core, in I/O or not"},
+    {.wait_ms = 30, /* for pages, and known for that */
+     .workers = 2,
+     .fetch_ms = 90,
+     .core_ms = 9,
+     .cpu_ms = 18,
+     .faults = 40,
+     .advice = "mapped files, more workers",
+     .why =
+	 "80 % neither (waiting for page faults: 80 of mapped files), and 10 % waiting for a core"},
     {.wait_ms = 30, /* computing: as without these numbers */
      .workers = 2,
      .fetch_ms = 90,
@@ -224,6 +272,9 @@ static uint32_t spent(struct hr_regions *r, unsigned i, unsigned worker)
 	int n = snprintf(text, sizeof(text), "{\"loader\":0,\"worker\":%u,\"cpu_ns\":%llu", worker,
 			 (unsigned long long)NS(cases[i].cpu_ms));
 
+	if (cases[i].core_ms > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ",\"core_wait_ns\":%llu",
+			      (unsigned long long)NS(cases[i].core_ms));
 	if (cases[i].faults > 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ",\"major_faults\":%u",
 			      cases[i].faults);
@@ -365,6 +416,11 @@ static void advice_follows_the_rules(void **state)
 		answer_text(&r, "advice", cases[i].advice);
 		if (strstr(cases[i].advice, "mapped files") != NULL)
 			assert_null(strstr(answer_cell(&r, "why"), "neither reads nor mounts"));
+		if (cases[i].core_ms > 0)
+			answer_near(&r, "core_wait_percent",
+				    100.0 * cases[i].core_ms / cases[i].fetch_ms);
+		else
+			answer_text(&r, "core_wait_percent", "");
 		if (cases[i].cpu_ms > 0) {
 			answer_near(&r, "fetch_cpu_percent",
 				    100.0 * cases[i].cpu_ms / cases[i].fetch_ms);

@@ -17,6 +17,7 @@
 -- column busy_percent: time of fetches, of workers * span_s; NULL: no fetches were recorded
 -- column fetch_io_percent: time in which workers had an operation under way, of the time of fetches, 100 at most
 -- column fetch_cpu_percent: time that fetches had on a processor, of their time, I/O included; NULL: not known
+-- column core_wait_percent: time for which the workers could run and had no core, of the time of fetches, 100 at most; NULL: not known
 -- column major_faults: how often fetches waited for a page of a mapped file (or of swap) to be read; NULL: not known
 -- column fetches, fetch_s: of workers: batches made, and in how much time
 -- column reads, read_bytes: calls that read, and their mean size: of the rank's workers, or, where there are none, of the rank
@@ -30,9 +31,9 @@ WITH told AS MATERIALIZED (
     SELECT *, coalesce(CASE $by WHEN 'loader' THEN loader END, -1) AS feed
     FROM (SELECT * EXCLUDE args, coalesce(rank, -1) AS who, try_cast(args[1] AS BIGINT) AS loader, try_cast(args[2] AS BIGINT) AS batch,
                  try_cast(args[3] AS BIGINT) AS has_workers, coalesce(args[4] = 'true', false) AS ends,
-                 try_cast(args[5] AS BIGINT) AS cpu_ns, try_cast(args[6] AS BIGINT) AS faults
+                 try_cast(args[5] AS BIGINT) AS cpu_ns, try_cast(args[6] AS BIGINT) AS faults, try_cast(args[7] AS BIGINT) AS core_wait_ns
           FROM (SELECT cluster, job, attempt, node, proc, rank, worker, tid, kind, depth, count, start_ns, dur_ns,
-                       json_extract_string(try_cast(args AS JSON), ['$.loader', '$.batch', '$.workers', '$.end', '$.cpu_ns', '$.major_faults']) AS args
+                       json_extract_string(try_cast(args AS JSON), ['$.loader', '$.batch', '$.workers', '$.end', '$.cpu_ns', '$.major_faults', '$.core_wait_ns']) AS args
                 FROM regions WHERE kind IN ('input_wait', 'fetch') AND ($rank IS NULL OR rank = $rank)))),
 said AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, coalesce(rank, -1) AS who
@@ -82,7 +83,7 @@ slots AS (
 made AS (
     SELECT cluster, job, attempt, who, feed, count(DISTINCT (node, worker)) AS makers, sum(count) AS fetches, sum(dur_ns) AS fetch_ns,
            sum(cpu_ns) AS cpu_ns, sum(dur_ns) FILTER (cpu_ns IS NOT NULL) AS cpu_of_ns,
-           coalesce(sum(faults), CASE WHEN count(cpu_ns) > 0 THEN 0 END) AS faults
+           sum(core_wait_ns) AS core_wait_ns, coalesce(sum(faults), CASE WHEN count(cpu_ns) > 0 THEN 0 END) AS faults
     FROM told WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, feed),
 -- Two ranks with as many processors and the same first one are taken for sharing them.
 cores AS (
@@ -124,7 +125,8 @@ numbers AS (
            100.0 * wait_io_ns / nullif(placed_ns, 0) AS io_percent,
            100.0 * fetch_ns / nullif(makers * span_ns, 0) AS busy_percent,
            CASE WHEN fetch_ns > 0 THEN least(100.0, 100.0 * coalesce(worker_io_ns, 0) / fetch_ns) END AS fetch_io_percent,
-           100.0 * cpu_ns / nullif(cpu_of_ns, 0) AS cpu_percent
+           100.0 * cpu_ns / nullif(cpu_of_ns, 0) AS cpu_percent,
+           CASE WHEN fetch_ns > 0 AND core_wait_ns IS NOT NULL THEN least(100.0, 100.0 * core_wait_ns / fetch_ns) END AS core_percent
     FROM waits LEFT JOIN spans USING (cluster, job, attempt, who, feed) LEFT JOIN slots USING (cluster, job, attempt, who)
          LEFT JOIN cores USING (cluster, job, attempt, who)
          LEFT JOIN made USING (cluster, job, attempt, who, feed) LEFT JOIN busy USING (cluster, job, attempt, who, feed)
@@ -137,16 +139,18 @@ shares AS (
 -- A major fault that takes longer than 20 ms is not what most of them do.
 faulted AS (
     SELECT *, rest_percent >= 50 AS stalled, faults > 0 AND faults * 20e6 >= rest_percent / 100 * fetch_ns AS faulty,
+           core_percent >= 50 OR (rest_percent >= 50 AND core_percent >= rest_percent / 2) AS coreless,
            coalesce(fetch_io_percent, io_percent) >= 50 AS io_bound
     FROM shares),
 judged AS (
-    SELECT *, wait_percent >= 5 AS matters, matters AND coalesce(stalled AND faulty, false) AS mapped,
-           matters AND coalesce(stalled AND NOT faulty, false) AS waiting,
-           NOT io_bound AND NOT coalesce(fetch_io_percent + rest_percent >= 50 AND (stalled OR faulty), false) AS cleared,
+    SELECT *, wait_percent >= 5 AS matters, matters AND coalesce(stalled AND faulty, false) AND coreless IS NOT TRUE AS mapped,
+           matters AND (coreless IS TRUE OR coalesce(stalled AND NOT faulty, false)) AS waiting,
+           waiting AND coreless IS FALSE AS asleep,
+           NOT io_bound AND NOT waiting AND NOT coalesce(fetch_io_percent + rest_percent >= 50 AND (stalled OR faulty), false) AS cleared,
            matters AND (workers = 0 OR busy_percent >= 80) AS too_slow,
            waiting OR (NOT io_bound AND NOT mapped AND cores <= greatest(workers, 1)) AS no_core,
-           too_slow AND no_core IS NOT TRUE AS more_workers, too_slow AND no_core IS TRUE AS more_cores, matters AND io_bound AND read_bytes < 65536 AS bigger_reads,
-           matters AND io_bound AND best_rate >= 2 * rate AS another_mount,
+           too_slow AND no_core IS NOT TRUE AS more_workers, too_slow AND no_core IS TRUE AND NOT asleep AS more_cores, matters AND io_bound AND coreless IS NOT TRUE AND read_bytes < 65536 AS bigger_reads,
+           matters AND io_bound AND coreless IS NOT TRUE AND best_rate >= 2 * rate AS another_mount,
            format('workers: {}, making batches {:.0f} % of the time{}: ', workers, busy_percent, coalesce(format(', cores: {:.4g}', cores), '')) AS so_busy
     FROM faulted)
 SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed END AS loader, wait_ns / 1e9 AS wait_s, wait_percent, waits, median_ns / 1e9 AS median_s,
@@ -157,7 +161,7 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed EN
                                            CASE WHEN more_cores THEN 'more cores' END,
                                            CASE WHEN bigger_reads THEN 'bigger reads' END,
                                            CASE WHEN another_mount THEN 'another mount' END), ''), 'not known') END AS advice,
-       io_percent, workers, cores, busy_percent, fetch_io_percent, cpu_percent AS fetch_cpu_percent, faults AS major_faults,
+       io_percent, workers, cores, busy_percent, fetch_io_percent, cpu_percent AS fetch_cpu_percent, core_percent AS core_wait_percent, faults AS major_faults,
        coalesce(fetches, 0) AS fetches, coalesce(fetch_ns, 0) / 1e9 AS fetch_s,
        coalesce(reads, 0) AS reads, read_bytes, mount, rate AS mount_bytes_per_s, best_mount, best_rate AS best_bytes_per_s,
        span_ns / 1e9 AS span_s,
@@ -166,6 +170,8 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed EN
                 WHEN workers = 0 AND more_cores THEN 'no workers, and one core, which a worker would take from the training process'
                 WHEN workers = 0 THEN 'no workers: the training process makes its batches itself, while nothing is computed'
                 WHEN busy_percent IS NULL THEN 'no fetches were recorded: how busy the workers were is not known'
+                WHEN too_slow AND asleep THEN so_busy || 'they wait, and for no core: more of them help if it is the network that is waited for'
+                WHEN more_cores AND waiting AND coreless THEN so_busy || 'they wait for cores, and more of them would, too'
                 WHEN more_cores AND waiting THEN so_busy || 'they wait more than they read or compute, and more of them would, too'
                 WHEN more_cores THEN so_busy || 'more workers would wait for a core'
                 WHEN busy_percent >= 80 AND cores IS NOT NULL THEN so_busy || 'more would make more, as far as storage goes'
@@ -175,8 +181,12 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed EN
            CASE WHEN matters AND rest_percent IS NOT NULL
                     THEN format('of that {:.0f} % is I/O, {:.0f} % computing, {:.0f} % neither', fetch_io_percent, compute_percent, rest_percent)
                          || CASE WHEN rest_percent < 0.5 THEN ''
+                                 WHEN coreless THEN ' (waiting for a core)'
+                                 WHEN core_percent IS NOT NULL AND faulty THEN format(' (waiting for page faults: {:,} of mapped files)', faults)
+                                 WHEN core_percent IS NOT NULL THEN ' (waiting for a lock or the network, or asleep)'
                                  WHEN faults > 0 THEN format(' (waiting for a core, or for page faults: {:,} of mapped files)', faults)
                                  ELSE ' (waiting for a core, a lock or the network, or asleep)' END
+                         || coalesce(format(', and {:.0f} % waiting for a core, in I/O or not', CASE WHEN core_percent >= 1 THEN core_percent END), '')
                 WHEN matters AND fetch_io_percent IS NOT NULL THEN format('{:.0f} % of that is I/O', fetch_io_percent)
                 WHEN matters AND io_percent IS NOT NULL THEN format('during {:.0f} % of the waits I/O was under way', io_percent) END,
            CASE WHEN mapped THEN 'mapped files are read page by page: read() them, or say what comes next (MADV_WILLNEED)' END,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training loop over mapped files, whose worker counts its own major faults.
 
-    train_mapped.py [--sleep MS] SAY FILE...
+    train_mapped.py [--sleep MS | --spin MS] [--workers N] SAY FILE...
 
 The files are not in the page cache. Each item touches 64 of their pages that no other one touches, in an order that reads ahead in
-vain, or (--sleep) sleeps and touches none. The worker appends what the kernel counted in each item, of its thread, to
-SAY: a line `FAULTS CPU_TICKS`.
+vain, or it sleeps, or computes (on a core that it may have to wait for), and touches none. The worker appends what the kernel counted
+in each item, of its thread, to SAY: a line `FAULTS CPU_TICKS CORE_WAIT_NS`.
 """
 
 import argparse
@@ -22,10 +22,20 @@ PAGES = 64
 
 
 def counted():
-    """Major faults and ticks on a processor of this thread, by /proc."""
+    """Major faults, ticks on a processor, and time waited for one, of this thread, by /proc."""
     with open("/proc/thread-self/stat", encoding="ascii") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
-    return int(fields[9]), int(fields[11]) + int(fields[12])
+    waited = 0
+    if os.path.exists("/proc/thread-self/schedstat"):
+        with open("/proc/thread-self/schedstat", encoding="ascii") as stat:
+            waited = int(stat.read().split()[1])
+    return int(fields[9]), int(fields[11]) + int(fields[12]), waited
+
+
+def spin(ms):
+    until = time.thread_time_ns() + ms * 1e6
+    while time.thread_time_ns() < until:
+        pass
 
 
 def mapped(path):
@@ -36,8 +46,8 @@ def mapped(path):
 
 
 class Mapped(Dataset):
-    def __init__(self, paths, say, sleep):
-        self.paths, self.say, self.sleep, self.maps = paths, say, sleep, None
+    def __init__(self, args):
+        paths, self.args, self.maps = args.files, args, None
         self.pages = [(n, page) for n, path in enumerate(paths) for page in range(os.path.getsize(path) // PAGE)]
         random.Random(7).shuffle(self.pages)
 
@@ -46,30 +56,34 @@ class Mapped(Dataset):
 
     def __getitem__(self, i):
         if self.maps is None:
-            self.maps = [mapped(path) for path in self.paths]
+            self.maps = [mapped(path) for path in self.args.files]
         before = counted()
         total = 0
-        if self.sleep:
-            time.sleep(self.sleep / 1e3)
+        if self.args.sleep:
+            time.sleep(self.args.sleep / 1e3)
+        elif self.args.spin:
+            spin(self.args.spin)
         else:
             for n, page in self.pages[i * PAGES : (i + 1) * PAGES]:
                 total += self.maps[n][page * PAGE]
         after = counted()
-        with open(self.say, "a", encoding="ascii") as say:
-            say.write(f"{after[0] - before[0]} {after[1] - before[1]}\n")
+        with open(self.args.say, "a", encoding="ascii") as say:
+            say.write(" ".join(str(b - a) for a, b in zip(before, after)) + "\n")
         return torch.tensor([float(total)])
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sleep", type=float, default=0)
+    parser.add_argument("--spin", type=float, default=0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("say")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     torch.set_num_threads(1)
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
-    for batch in DataLoader(Mapped(args.files, args.say, args.sleep), batch_size=2, num_workers=1):
+    for batch in DataLoader(Mapped(args), batch_size=2, num_workers=args.workers):
         optimizer.zero_grad()
         model(batch / 1e6).sum().backward()
         optimizer.step()
