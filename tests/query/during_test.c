@@ -107,7 +107,7 @@ static void one_rank_alone(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2 * sizeof(functions) / sizeof(functions[0]); i++) {
-		char one[128], all[128], sql[600], rank[32];
+		char one[128], all[128], sql[800], rank[32];
 
 		snprintf(rank, sizeof(rank), ", rank := %u", i % 2);
 		snprintf(one, sizeof(one), functions[i / 2], rank);
