@@ -188,6 +188,7 @@ void hr_before_leaving(
 /* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */
 void hr_before_longjmp(const void *env);
 void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */
+void hr_env_add(const char *name, const char *value); /* only one that has not been known before */
 
 /* ---- originals ------------------------------------------------------------------------------------ */
 

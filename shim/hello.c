@@ -12,6 +12,7 @@
 #include "shim/sys.h"
 
 #define ARGV_BYTES 4096u
+#define ENV_READS  4
 
 /* Built under the attach lock. 64 KiB of bss that most processes touch two pages of. */
 static uint8_t message[HR_HELLO_MAX_BYTES];
@@ -107,16 +108,39 @@ static void item_cover(void)
 	item(HR_ITEM_COVER, &cover, sizeof(cover));
 }
 
+/* Bytes, or 0: there is no more. */
+static size_t item_env(uint32_t *at)
+{
+	struct hr_item_hdr hdr = {.kind = HR_ITEM_ENV};
+	size_t n;
+
+	if (sizeof(message) - used < sizeof(hdr))
+		return 0;
+	n = hr__env_next(at, (char *)message + used + sizeof(hdr),
+			 sizeof(message) - used - sizeof(hdr));
+	hdr.bytes = (uint16_t)n; /* HR__ENV_BYTES at most */
+	if (n > 0) {
+		memcpy(message + used, &hdr, sizeof(hdr));
+		used += sizeof(hdr) + n;
+	}
+	return n;
+}
+
+/* Again, if another thread has just set a variable; one that always does shall not keep us. */
 static void items_env(void)
 {
-	const struct hr__image *im = &hr__image;
+	size_t from = used;
+	uint64_t turn;
 
-	for (uint32_t at = 0; at < im->env_bytes;) {
-		size_t n = strlen(im->env + at + 1);
+	for (int i = 0; i < ENV_READS; i++) {
+		uint32_t at = 0;
 
-		if (im->env[at] == '+')
-			item(HR_ITEM_ENV, im->env + at + 1, n);
-		at += (uint32_t)n + 2;
+		used = from;
+		turn = hr__env_turn();
+		while (item_env(&at) > 0)
+			;
+		if (turn == hr__env_turn())
+			return;
 	}
 }
 

@@ -22,7 +22,7 @@
  * --------------------------------------------------------------------- */
 
 #define HR__PATH_MAX	 4096u /* bytes that travel; a longer path is hashed whole and sent cut */
-#define HR__ENV_BYTES	 8192u
+#define HR__ENV_BYTES	 12288u
 #define HR__SOCKET_BYTES 108u
 
 struct hr__image {
@@ -42,8 +42,8 @@ struct hr__image {
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in our environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
-	uint32_t env_bytes; /* what env.c keeps for a hello */
-	char env[HR__ENV_BYTES];
+	uint64_t env_turn; /* counts what env.c keeps for a hello */
+	uint64_t env[HR__ENV_BYTES / 8];
 	/* Shared memory that only this process may store to: a forked child covers it (fork.c). */
 	uint32_t mapping_count;
 	struct {
@@ -296,5 +296,11 @@ void hr__real_init(void);
 /* Rank and job variables (env_names.def) and HEADRACE_*; `text` is NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);
 void hr__env_keep(const char *name, size_t name_bytes, const char *value);
+/*
+ * The next "NAME=VALUE" that is kept, from *at (first 0) on, with its NUL; one that does not fit is left out. Returns bytes without the NUL;
+ * 0: there is no more. When the turn has moved from the first to the last, one that was being replaced may be missing.
+ */
+size_t hr__env_next(uint32_t *at, char *to, size_t cap);
+uint64_t hr__env_turn(void);
 
 #endif

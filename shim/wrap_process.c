@@ -125,9 +125,10 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 {
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
+	/* Which of two values is in force getenv knows, but other threads may set variables now, and it takes no lock. */
 	if (r == 0 && !overwrite)
-		value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no safer than setenv */
-	if (r == 0 && value != NULL)
+		hr_env_add(name, value);
+	else if (r == 0)
 		hr_env_set(name, value);
 	return r;
 }

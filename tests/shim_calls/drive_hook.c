@@ -164,7 +164,8 @@ void drive_setenv(void)
 	assert_string_equal(getenv("RANK"), "3");
 	assert_string_equal(want_hook("hr_env_set")->text, "RANK=3");
 	assert_int_equal(ON(hr_wrap_setenv("RANK", "4", 0)), 0);
-	assert_string_equal(want_hook("hr_env_set")->text, "RANK=3");
+	assert_string_equal(want_hook("hr_env_add")->text, "RANK=4");
+	assert_string_equal(getenv("RANK"), "3");
 	assert_failed(ON(hr_wrap_setenv("A=B", "4", 1)), EINVAL);
 	unsetenv("RANK");
 }

@@ -399,14 +399,24 @@ void hr_after_fork_parent(int pid)
 		note_hook("hr_after_fork_parent")->ret = pid;
 }
 
-void hr_env_set(const char *name, const char *value)
+static void note_env(const char *hook, const char *name, const char *value)
 {
 	struct stub_event *e;
 
 	if (!on)
 		return;
-	e = note_hook("hr_env_set");
+	e = note_hook(hook);
 	snprintf(e->text, sizeof(e->text), "%s=%s", name, value);
+}
+
+void hr_env_set(const char *name, const char *value)
+{
+	note_env("hr_env_set", name, value);
+}
+
+void hr_env_add(const char *name, const char *value)
+{
+	note_env("hr_env_add", name, value);
 }
 
 /* ---- originals ------------------------------------------------------------------------------ */
