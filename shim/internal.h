@@ -85,6 +85,12 @@ struct hr__request {
 	uint64_t nonce; /* of the session at the time */
 };
 
+/* A region of ITT's that is open, by the program's id of it. */
+struct hr__opened {
+	uint64_t key; /* 0: free, 1: being filled or emptied */
+	uint64_t span;
+};
+
 struct hr__wiped {
 	uint64_t nonce; /* of the session: 0 none; release store after the fields below it */
 	uint32_t
@@ -102,6 +108,7 @@ struct hr__wiped {
 	uint64_t start_ticks;	/* of the session */
 	int64_t step, epoch;	/* region.c: ^ HR_REGION_NONE, so that 0 is none */
 	uint64_t step_span, epoch_span;
+	struct hr__opened opened[HR_REGION_SPANS]; /* itt.c */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */

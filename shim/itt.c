@@ -99,11 +99,6 @@ static struct hr__itt_string *string_handle_create(const char *text)
 
 #define TAKEN UINT64_C(1)
 
-static struct {
-	uint64_t key; /* 0: free, TAKEN: being filled or emptied */
-	uint64_t span;
-} opened[HR_REGION_SPANS];
-
 static uint64_t key_of(int what, const struct hr__itt_domain *d, const struct itt_id *id)
 {
 	static const struct itt_id none;
@@ -122,28 +117,31 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 	uint64_t span = hr__region_start(name, NULL);
 
 	for (uint32_t i = 0; span != 0 && i < HR_REGION_SPANS; i++) {
+		struct hr__opened *o = &hr__wiped.opened[i];
 		uint64_t free = 0;
 
-		if (!__atomic_compare_exchange_n(&opened[i].key, &free, TAKEN, false,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&o->key, &free, TAKEN, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
 			continue;
-		opened[i].span = span;
-		__atomic_store_n(&opened[i].key, key, __ATOMIC_RELEASE);
+		o->span = span;
+		__atomic_store_n(&o->key, key, __ATOMIC_RELEASE);
 		return;
 	}
-	/* Inherited from before a fork, and never ended: the span stays open, and is told as such. */
+	/* As many as spans; others came and went where we had looked. The span stays open, and is told as such. */
 }
 
 static void open_end(uint64_t key)
 {
-	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
+	/* What its parent has begun a child on its memory cannot end. */
+	for (uint32_t i = 0; !hr__in_vfork_child() && i < HR_REGION_SPANS; i++) {
+		struct hr__opened *o = &hr__wiped.opened[i];
 		uint64_t is = key, span;
 
-		if (!__atomic_compare_exchange_n(&opened[i].key, &is, TAKEN, false,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&o->key, &is, TAKEN, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
 			continue;
-		span = opened[i].span;
-		__atomic_store_n(&opened[i].key, 0, __ATOMIC_RELEASE);
+		span = o->span;
+		__atomic_store_n(&o->key, 0, __ATOMIC_RELEASE);
 		hr__region_finish(span, NULL);
 		return;
 	}
@@ -230,9 +228,10 @@ static struct hr__text_said *events[EVENTS];
 
 static int event_create(const char *name, int bytes)
 {
-	struct hr__text_said *said = name != NULL ? hr__said_text(name) : NULL;
+	/* No NUL needs to end it. */
+	struct hr__text_said *said =
+	    name != NULL ? hr__said_text_of(name, bytes > 0 ? (size_t)bytes : 0) : NULL;
 
-	(void)bytes; /* it ends with NUL, too */
 	for (int i = 0; said != NULL && i < EVENTS; i++) {
 		struct hr__text_said *none = NULL;
 

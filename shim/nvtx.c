@@ -67,6 +67,8 @@ static struct headrace_name *name_of(struct hr__domain *d, const struct attribut
 	case MESSAGE_WIDE:
 		return wide_name(d, a->category, a->message);
 	case MESSAGE_REGISTERED:
+		if (a->message == NULL) /* never registered */
+			return hr__said_name(d, a->category, NULL);
 		return hr__said_name_kept(d, a->category, (void *)(uintptr_t)a->message);
 	default:
 		return hr__said_name(d, a->category, NULL);
@@ -168,7 +170,8 @@ static void name_category_w(uint32_t category, const wchar_t *name)
 {
 	char text[HR__SAID_TEXT + 1];
 
-	hr__said_category(domain_of(NULL), category, hr__said_utf8(name, text));
+	hr__said_category(domain_of(NULL), category,
+			  name != NULL ? hr__said_utf8(name, text) : NULL);
 }
 
 static void name_thread_a(uint32_t tid, const char *name)
@@ -243,13 +246,23 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 {
 	char text[HR__SAID_TEXT + 1];
 
-	hr__said_category(domain_of(domain), category, hr__said_utf8(name, text));
+	hr__said_category(domain_of(domain), category,
+			  name != NULL ? hr__said_utf8(name, text) : NULL);
+}
+
+static const void *registered(const char *text)
+{
+	/* Of what has no room: it is not NULL, which is the handle of no text. */
+	static struct hr__text_said nameless = {.text = HR__SAID_NAMELESS};
+	const struct hr__text_said *said = hr__said_text(text);
+
+	return said != NULL ? said : &nameless;
 }
 
 static const void *domain_register_a(void *domain, const char *text)
 {
 	(void)domain;
-	return text != NULL ? hr__said_text(text) : NULL;
+	return text != NULL ? registered(text) : NULL;
 }
 
 static const void *domain_register_w(void *domain, const wchar_t *wide)
@@ -257,7 +270,7 @@ static const void *domain_register_w(void *domain, const wchar_t *wide)
 	char text[HR__SAID_TEXT + 1];
 
 	(void)domain;
-	return hr__said_text(hr__said_utf8(wide, text));
+	return wide != NULL ? registered(hr__said_utf8(wide, text)) : NULL;
 }
 
 static void *domain_create_a(const char *name)
@@ -269,7 +282,7 @@ static void *domain_create_w(const wchar_t *name)
 {
 	char text[HR__SAID_TEXT + 1];
 
-	return hr__said_domain(hr__said_utf8(name, text));
+	return hr__said_domain(name != NULL ? hr__said_utf8(name, text) : NULL);
 }
 
 /* Of two with one name the other may go on; its name is kept, as that of every range. */

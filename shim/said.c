@@ -221,12 +221,18 @@ static const char *kept_text(struct store *s, const char *text, size_t bytes)
 	return n != NULL ? n->said.text : NULL;
 }
 
+struct hr__text_said *hr__said_text_of(const char *text, size_t bytes)
+{
+	struct node *n;
+
+	bytes = strnlen(text, bytes < HR__SAID_TEXT ? bytes : HR__SAID_TEXT);
+	n = find_text(text, bytes, hash_text(text, bytes));
+	return n != NULL ? &n->said : NULL;
+}
+
 struct hr__text_said *hr__said_text(const char *text)
 {
-	size_t bytes = length(text);
-	struct node *n = find_text(text, bytes, hash_text(text, bytes));
-
-	return n != NULL ? &n->said : NULL;
+	return hr__said_text_of(text, HR__SAID_TEXT);
 }
 
 struct hr__domain *hr__said_domain(const char *name)
@@ -254,7 +260,7 @@ static struct node *category_node(struct hr__domain *d, uint32_t number)
 
 void hr__said_category(struct hr__domain *d, uint32_t category, const char *name)
 {
-	const struct hr__text_said *text = hr__said_text(name);
+	const struct hr__text_said *text = name != NULL ? hr__said_text(name) : NULL;
 	struct node *n = category != 0 && text != NULL ? category_node(d, category) : NULL;
 
 	if (n != NULL)

@@ -57,12 +57,14 @@ bool hr__said_init(void);
 struct hr__domain *hr__said_domain(const char *name);
 /* NULL: no room. */
 struct hr__text_said *hr__said_text(const char *text);
+/* The same of `bytes` at most, behind which there may be nothing. */
+struct hr__text_said *hr__said_text_of(const char *text, size_t bytes);
 
 /* Never NULL. A category is one's own number, which may get a name, and is 0 for none. */
 struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, const char *text);
 struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category,
 					 struct hr__text_said *text);
-/* From now on. */
+/* From now on. NULL: as it was. */
 void hr__said_category(struct hr__domain *d, uint32_t category, const char *name);
 
 /* UTF-8 of a wide text, cut as a text is. */
