@@ -29,7 +29,7 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
 				     uint64_t op)
 {
-	if (op != HR_CTL_REGION &&
+	if (op != HR_CTL_REGION && op != HR_LOST_STRAYS + HR_CTL_REGION &&
 	    (op >= HR_LOST_STRAYS + HR_OP_MAX || !e->trait[op % HR_OP_MAX].class))
 		return NULL;
 	return lost_row(ring, (uint32_t)op);
@@ -60,7 +60,7 @@ int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 			continue;
 		}
 		seen->total = row->total;
-		if (row->op == HR_CTL_REGION) {
+		if (row->op % HR_OP_MAX == HR_CTL_REGION) {
 			hr__loss(e, in->proc, HR_LOSS_REGIONS, 0, more.count);
 			continue;
 		}

@@ -200,7 +200,7 @@ static void leave_regions(struct hr_drain *d, const struct hr_session *s, uint32
 	in->ring = (uint16_t)(ring % HR_MAP_RINGS);
 	in->what = what;
 	in->n = n;
-	in->spare = 0;
+	in->deeper = what == HR_LEFT_RANGES ? hr_ring_deeper(&s->rings[ring]) : 0;
 	memcpy(in->cells, &cells, n * sizeof(in->cells[0]));
 	hr__drain_commit(d, HR_ENTRY_LEFT_REGIONS, sizeof(*in) + n * sizeof(in->cells[0]));
 }

@@ -10,7 +10,7 @@
 #define UNKNOWN_AGE_NS                                                                             \
 	UINT64_C(3600000000000) /* of a process that was gone before anybody looked */
 
-/* Operations that the process made while no daemon was there. */
+/* Operations and regions that the process made while no daemon was there. */
 static void take_counters(struct hr_engine *e, uint64_t proc, const struct hr_hello_item *item)
 {
 	for (uint32_t i = 0; i + sizeof(struct hr_counter) <= item->bytes;
@@ -18,6 +18,8 @@ static void take_counters(struct hr_engine *e, uint64_t proc, const struct hr_he
 		struct hr_counter c;
 
 		memcpy(&c, item->value + i, sizeof(c));
+		if (c.op == HR_CTL_REGION && c.total.count <= HR_COUNT_MOST)
+			hr__loss(e, proc, HR_LOSS_REGIONS, 0, c.total.count);
 		if (c.op >= HR_OP_MAX || !e->trait[c.op].class || !c.total.count ||
 		    c.total.count > HR_COUNT_MOST || c.total.bytes > HR_COUNT_MOST ||
 		    c.total.ticks > HR_COUNT_MOST)

@@ -155,7 +155,7 @@ struct hr_entry_left_regions {
 	uint16_t ring;
 	uint32_t what; /* enum hr_left_regions */
 	uint32_t n;
-	uint32_t spare;
+	uint32_t deeper; /* HR_LEFT_RANGES: open, too, but without a cell */
 	union {
 		struct hr_region_cell cell;
 		struct hr_region_short sum;

@@ -390,5 +390,9 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 			hr__region_take(&f, &r, NULL);
 		f.ring->last_region = last; /* what was left is no record */
 	}
+	if (in->deeper > HR_REGION_DEEPEST)
+		hr__fold_hostile(&f, 0);
+	else if (in->deeper)
+		hr__loss(e, in->proc, HR_LOSS_REGIONS, 0, in->deeper);
 	return 0;
 }

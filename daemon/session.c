@@ -317,6 +317,13 @@ uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *ce
 	return n;
 }
 
+uint32_t hr_ring_deeper(const struct hr_ring_view *r)
+{
+	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_RELAXED);
+
+	return n > HR_REGION_DEPTH ? n - HR_REGION_DEPTH : 0;
+}
+
 uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells)
 {
 	const struct hr_region_cell *all = s->maps[0].hdr->spans;

@@ -124,6 +124,7 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 /* Regions that are open: in the ring's thread, outermost first; in the process. Returns how many. */
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
+uint32_t hr_ring_deeper(const struct hr_ring_view *r); /* those that found no cell */
 uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
 /* Short ones of its thread that no record has yet. */
 uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells);

@@ -221,9 +221,10 @@ struct hr_region_cell {
 	uint32_t payload_type;
 	uint32_t spare;
 };
-#define HR_REGION_DEPTH	 32u /* what is nested deeper is counted as lost */
-#define HR_REGION_SPANS	 56u /* open at a time */
-#define HR_REGION_SHORTS 16u
+#define HR_REGION_DEPTH	  32u	     /* what is nested deeper is counted as lost */
+#define HR_REGION_DEEPEST (1u << 20) /* region_depth is never more */
+#define HR_REGION_SPANS	  56u	     /* open at a time */
+#define HR_REGION_SHORTS  16u
 
 /*
  * Ranges that took less than hr_map_hdr.short_ticks, of one key, depth, step and epoch, added up: one record where each would be one.
@@ -391,8 +392,9 @@ enum hr_item_kind {
 	HR_ITEM_ENV =
 	    3, /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
 	HR_ITEM_CWD = 4,
-	HR_ITEM_COUNTERS = 5, /* array of struct hr_counter: operations made while detached */
-	HR_ITEM_COVER = 7,    /* struct hr_item_cover: for probes (docs/probes.md) */
+	HR_ITEM_COUNTERS =
+	    5, /* array of struct hr_counter: operations (and HR_CTL_REGION) made while detached */
+	HR_ITEM_COVER = 7, /* struct hr_item_cover: for probes (docs/probes.md) */
 	HR_ITEM_DEFAULTS =
 	    6 /* the default excludes that `excluded` counts one by one, in order, each ended by NUL */
 };

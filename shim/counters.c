@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.c - totals of what no record tells of: operations, and the opens that default excludes leave out
+ * counters.c - totals of what no record tells of: operations, regions, and the opens that default excludes leave out
  *
  * In a session they go to a ring's lost[], at once: the thread's own when it was full, the session's first when the
  * thread has none. A forked child without a session adds to the strays of its parent's (or an ancestor's) first map. Where
@@ -75,9 +75,8 @@ static struct hr_ring_hdr *first_ring(void)
 }
 _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring is behind the head");
 
-void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
+static void count(uint16_t op, uint64_t bytes, uint64_t ticks)
 {
-	uint64_t bytes = hr__counters_bytes(op, ret, asked, flags);
 	struct hr_ring_hdr *ring = first_ring();
 	struct hr_map_hdr *map;
 
@@ -97,13 +96,27 @@ void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, 
 		hr__counters_to_session();
 }
 
+void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
+{
+	count(op, hr__counters_bytes(op, ret, asked, flags), ticks);
+}
+
+void hr__counters_region(void)
+{
+	struct hr_map_hdr *map = head();
+
+	if (hr__image.on &&
+	    (map == NULL || __atomic_load_n(&map->level, __ATOMIC_RELAXED) != HR_LEVEL_OFF))
+		count(HR_CTL_REGION, 0, 0);
+}
+
 void hr__counters_to_session(void)
 {
 	struct hr_ring_hdr *ring = first_ring();
 
 	if (ring == NULL || __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
 		return;
-	for (unsigned op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
+	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
 		struct hr_lost *c = &hr__wiped.counters[op];
 		uint64_t count = __atomic_exchange_n(&c->count, 0, __ATOMIC_RELAXED);
 		uint64_t bytes = __atomic_exchange_n(&c->bytes, 0, __ATOMIC_RELAXED);

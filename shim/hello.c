@@ -155,7 +155,7 @@ static void item_counters(void)
 	if (sizeof(message) - used < sizeof(hdr) + HR_OP_MAX * sizeof(struct hr_counter) ||
 	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
 		return;
-	for (unsigned op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
+	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
 		struct hr_lost *l = &hr__wiped.counters[op];
 		struct hr_counter c = {.op = (uint16_t)op};
 

@@ -286,6 +286,8 @@ static inline bool hr__in_vfork_child(void)
 void hr__requests_cut(void); /* request.c: all that are under way, at exit */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
+/* One that is not recorded, since the thread has no ring, or is its parent's (vfork). */
+void hr__counters_region(void);
 void hr__counters_to_session(void);   /* what was counted while the attach was on its way */
 void hr__excluded_add(uint32_t kind); /* an open that a default exclude left out (filter.h) */
 void hr__excluded_to_session(void);   /* those from before it, and from while it was on its way */

@@ -148,6 +148,9 @@ uint64_t rig_attach(struct rig *r, const struct rig_hello *h)
 		if (*c == ',')
 			*c = '\0';
 	to += put_item(to, HR_ITEM_DEFAULTS, args, h->defaults ? strlen(h->defaults) : 0);
+	if (h->detached.op)
+		to +=
+		    put_item(to, HR_ITEM_COUNTERS, (const char *)&h->detached, sizeof(h->detached));
 	hello.bytes = (uint32_t)(to - in.e.hello);
 	memcpy(in.e.hello, &hello, sizeof(hello));
 	in.e.hello_bytes = hello.bytes;

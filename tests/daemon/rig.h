@@ -39,9 +39,10 @@ struct rig_hello {
 	uint64_t exec_of;
 	uint64_t start_time;
 	const char *exe;
-	const char *cmdline;  /* one word or more, separated by blanks */
-	const char *env[8];   /* NULL-terminated */
-	const char *defaults; /* default excludes, commas between them */
+	const char *cmdline;	    /* one word or more, separated by blanks */
+	const char *env[8];	    /* NULL-terminated */
+	const char *defaults;	    /* default excludes, commas between them */
+	struct hr_counter detached; /* made before; op 0: nothing */
 };
 
 /* A process attaches; returns its number. Its token is the number + 1000. */

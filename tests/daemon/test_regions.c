@@ -357,6 +357,34 @@ static void left_sums(void **state)
 	rig_done(&r);
 }
 
+/* Ranges that had no cell are counted, as far as a thread can have begun them. */
+static void left_deeper(void **state)
+{
+	struct row found[ROWS];
+	struct rig r;
+	struct left l;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = process(&r, 10);
+	l = left_by(&r, proc, 800, 808);
+	l.in.deeper = 968;
+	rig_entry(&r, HR_ENTRY_LEFT_REGIONS, &l, sizeof(l));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "regions"), 968);
+	assert_int_equal(rig_loss(&r, "hostile"), 0);
+	assert_int_equal(rows(&r, found), 2);
+	l = left_by(&r, proc, 816, 824);
+	l.in.deeper = UINT32_MAX - HR_REGION_DEPTH; /* a lie */
+	rig_entry(&r, HR_ENTRY_LEFT_REGIONS, &l, sizeof(l));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "regions"), 0);
+	assert_int_equal(rig_loss(&r, "hostile"), 1);
+	assert_int_equal(rows(&r, found), 2);
+	rig_done(&r);
+}
+
 /* ---- who looks ---------------------------------------------------------------------------------------- */
 
 static void waits_are_of_the_living(void **state)
@@ -453,7 +481,25 @@ static void losses(void **state)
 	rig_entry(&r, HR_ENTRY_LOST, &lost, sizeof(lost));
 	rig_tick(&r, r.now + RIG_SECOND);
 	assert_int_equal(rig_loss(&r, "regions"), 8);
+	/* Of children that have no session. */
+	lost.row = (struct hr_lost_row){.op = HR_LOST_STRAYS + HR_CTL_REGION, .total.count = 100};
+	rig_entry(&r, HR_ENTRY_LOST, &lost, sizeof(lost));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "regions"), 108);
+	assert_int_equal(rig_loss(&r, "hostile"), 0);
+	lost.row.op = HR_LOST_STRAYS + HR_CTL_REGION_KEY;
+	rig_entry(&r, HR_ENTRY_LOST, &lost, sizeof(lost));
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "hostile"), 1);
+	assert_int_equal(rig_loss(&r, "regions"), 108);
+	assert_int_equal(rig_loss(&r, "stray"), 0);
 	assert_int_equal(rig_loss(&r, "ring_full"), 0);
+	/* Of one that said them before a daemon was there. */
+	rig_attach(&r, &(struct rig_hello){.pid = 11,
+					   .detached = {.op = HR_CTL_REGION, .total.count = 1000}});
+	rig_tick(&r, r.now + RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "regions"), 1108);
+	assert_int_equal(rig_loss(&r, "detached"), 0);
 	rig_done(&r);
 }
 
@@ -467,6 +513,7 @@ int main(void)
 	    cmocka_unit_test(frames_have_an_end),
 	    cmocka_unit_test(left_open),
 	    cmocka_unit_test(left_sums),
+	    cmocka_unit_test(left_deeper),
 	    cmocka_unit_test(lies_change_nothing),
 	    cmocka_unit_test(losses),
 	    cmocka_unit_test(waits_are_of_the_living),
