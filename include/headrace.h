@@ -47,13 +47,13 @@ enum headrace_kind {
 
 /*
  * What a region is called. It and its texts must not change, and live as long as anybody uses them; best they are
- * static. Texts are UTF-8, by convention; of more than 1,000 bytes the rest is cut.
+ * static. Texts are UTF-8, by convention; of more than 1,000 bytes the rest is cut. NULL in its place: nothing is said.
  */
 struct headrace_name {
 	const char *name;
 	const char *domain;   /* who names: a library, a program; NULL: none */
 	const char *category; /* NULL: none */
-	uint32_t kind;	      /* enum headrace_kind; 0: HEADRACE_RANGE */
+	uint32_t kind;	      /* enum headrace_kind; 0, and any other: HEADRACE_RANGE */
 	uint32_t reserved0;   /* 0: libheadrace.so keeps what it made of the texts here */
 	uint64_t reserved[2];
 };

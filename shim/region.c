@@ -52,10 +52,13 @@ static void text_of(const struct headrace_name *name, uint32_t kind, struct text
 	ret->bytes--; /* no NUL at the end */
 }
 
-/* The kinds that a name can have for itself. */
+/* The kinds that a name can have for itself: what a span, a step or an epoch is, nobody says by a name. */
 static uint32_t kind_of(const struct headrace_name *name)
 {
-	return name->kind >= 1 && name->kind <= HEADRACE_RESTORE ? name->kind : HEADRACE_RANGE;
+	bool has = name->kind == HEADRACE_MARK ||
+		   (name->kind >= HEADRACE_INPUT_WAIT && name->kind <= HEADRACE_RESTORE);
+
+	return has ? name->kind : HEADRACE_RANGE;
 }
 
 /* The key of a name, which is told before it is used. 0: it could not be told. */
@@ -96,8 +99,18 @@ static struct hr_ring_hdr *ring_here(void)
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr__ring_find(HR__SEEK_FIRST);
-	/* Two processes on one thread cannot share its stack of ranges. */
-	return ring == NULL || hr__in_vfork_child() || hr__shared() ? NULL : ring;
+	/* Of two processes on one thread its stack of ranges, and all spans, are the parent's. */
+	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
+}
+
+/* Where there is none, what should go there is counted. */
+static struct hr_ring_hdr *ring_or_loss(void)
+{
+	struct hr_ring_hdr *ring = ring_here();
+
+	if (hr_unlikely(ring == NULL))
+		hr__counters_region();
+	return ring;
 }
 
 static bool level_off(void)
@@ -168,7 +181,7 @@ static uint32_t depth_of(const struct hr_ring_hdr *ring)
 
 void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct hr__payload *payload)
 {
-	struct hr_ring_hdr *ring = ring_here();
+	struct hr_ring_hdr *ring = ring_or_loss();
 	struct hr_region_cell *c;
 	uint32_t depth, kind = kind_of(name);
 	uint64_t key;
@@ -178,6 +191,10 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	key = key_of(name, kind);
 	/* The cell is ours from here on: a signal handler's ranges lie above it. Its key is 0 (unstack). */
 	depth = ring->region_depth;
+	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		return;
+	}
 	__atomic_store_n(&ring->region_depth, depth + 1, __ATOMIC_RELEASE);
 	if (hr_unlikely(depth >= HR_REGION_DEPTH))
 		return;
@@ -216,7 +233,7 @@ void hr__region_end(uint32_t stack, const char *args)
 	struct hr_ring_hdr *ring = hr__ring_current();
 	uint32_t depth = ring != NULL ? ring->region_depth : 0, i;
 
-	if (depth == 0 || hr__in_vfork_child() || hr__shared())
+	if (depth == 0 || hr__in_vfork_child())
 		return;
 	if (depth > HR_REGION_DEPTH) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -239,19 +256,23 @@ void hr__regions_bury(struct hr_ring_hdr *ring)
 	uint64_t end = hr__clock_ticks();
 
 	hr__region_shorts_bury(ring);
+	if (depth > HR_REGION_DEPTH) {
+		depth = depth < HR_REGION_DEEPEST ? depth : HR_REGION_DEEPEST;
+		hr__lost_add(ring, HR_CTL_REGION, depth - HR_REGION_DEPTH, 0, 0);
+		depth = HR_REGION_DEPTH;
+	}
 	while (depth-- > 0) {
-		if (depth < HR_REGION_DEPTH && ring->regions[depth].key != 0)
+		if (ring->regions[depth].key != 0)
 			record(ring, &ring->regions[depth], (int32_t)depth, end, HR_REGION_IS_OPEN,
 			       NULL);
-		if (depth < HR_REGION_DEPTH)
-			__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
 	}
 }
 
 void hr__region_mark(struct headrace_name *name, const char *args)
 {
-	struct hr_ring_hdr *ring = ring_here();
+	struct hr_ring_hdr *ring = ring_or_loss();
 	struct hr_region_cell c = {0};
 
 	if (ring == NULL)
@@ -281,31 +302,29 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-/* `at`: when it began; 0: now. */
-static uint64_t start(struct headrace_name *name, uint32_t kind, const struct hr__payload *payload,
-		      uint64_t at)
+/* `at`: when it began; 0: now. Of `as` what cell_fill() fills. */
+static uint64_t start(struct headrace_name *name, const struct hr_region_cell *as, uint64_t at)
 {
-	struct hr_ring_hdr *ring = ring_here();
-	struct hr_region_cell *c, as = {0};
+	struct hr_ring_hdr *ring = ring_or_loss();
+	struct hr_region_cell *c;
 	uint64_t key;
 	uint32_t i;
 
 	if (ring == NULL)
 		return 0;
-	key = key_of(name, kind);
+	key = key_of(name, as->flags >> HR_REGION_KIND_SHIFT);
 	c = key != 0 ? cell_claim(&i) : NULL;
 	if (c == NULL) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 		return 0;
 	}
-	cell_fill(&as, kind, payload);
-	c->step = as.step;
-	c->epoch = as.epoch;
-	c->flags = as.flags | HR_REGION_IS_SPAN;
-	c->payload = as.payload;
-	c->payload_type = as.payload_type;
+	c->step = as->step;
+	c->epoch = as->epoch;
+	c->flags = as->flags | HR_REGION_IS_SPAN;
+	c->payload = as->payload;
+	c->payload_type = as->payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
-	c->gen++;
+	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED); /* who ends a stale one looks */
 	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
@@ -315,38 +334,58 @@ static uint64_t start(struct headrace_name *name, uint32_t kind, const struct hr
 uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *payload)
 {
 	uint32_t kind = kind_of(name);
+	struct hr_region_cell as = {0};
 
-	return start(name, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload, 0);
+	cell_fill(&as, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload);
+	return start(name, &as, 0);
 }
 
-/* Takes a span's cell out. False: it is none, or another one's. Its cell is TAKEN until the caller has made it free. */
+/*
+ * Takes a span's cell out: it is TAKEN until the caller has made it free. False: there is none, it is another one's, or
+ * its parent's in a child on that one's memory.
+ */
 static bool span_over(uint64_t span, struct hr_region_cell **ret_cell,
 		      struct hr_region_cell *ret_was)
 {
 	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
+	uint32_t gen = (uint32_t)(span >> SPAN_BITS);
 	struct hr_region_cell *c;
+	uint64_t key;
 
-	if (span == 0 || i >= HR_REGION_SPANS ||
+	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
+	    /* Acquire: pairs with the attacher's release store; maps[0] is there with the nonce. */
+	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
 	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
 		return false;
 	*ret_cell = c = &hr__wiped.maps[0]->spans[i];
-	*ret_was = *c;
-	/* One of two that end the same span does; the cell of another one is left alone. */
-	return ret_was->key > TAKEN && ret_was->gen == (uint32_t)(span >> SPAN_BITS) &&
-	       __atomic_compare_exchange_n(&c->key, &ret_was->key, TAKEN, false, __ATOMIC_ACQUIRE,
-					   __ATOMIC_RELAXED);
+	key = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
+	if (key <= TAKEN || __atomic_load_n(&c->gen, __ATOMIC_RELAXED) != gen ||
+	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return false;
+	/* All but the key, at which others look. */
+	memcpy(&ret_was->start_ticks, &c->start_ticks,
+	       sizeof(*c) - offsetof(struct hr_region_cell, start_ticks));
+	ret_was->key = key;
+	if (ret_was->gen == gen)
+		return true;
+	/* Ended by another one just now, and the next of that name has its cell: that one goes on. */
+	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
+	return false;
 }
 
 static void finish(uint64_t span, uint64_t end, const char *args)
 {
-	struct hr_ring_hdr *ring = span != 0 ? ring_here() : NULL;
 	struct hr_region_cell *c, was;
+	struct hr_ring_hdr *ring;
 	char room[HR__PAYLOAD_TEXT];
 
-	if (ring == NULL || !span_over(span, &c, &was))
+	if (!span_over(span, &c, &was))
 		return;
 	end = end > was.start_ticks ? end : was.start_ticks;
-	record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
+	ring = ring_or_loss();
+	if (ring != NULL)
+		record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
 	__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
 }
 
@@ -362,13 +401,23 @@ static struct headrace_name step_name = {.name = "step"}, epoch_name = {.name = 
 static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, uint32_t kind,
 		 int64_t to, uint64_t at)
 {
-	uint64_t old = __atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL), now = hr__clock_ticks();
+	uint64_t now = hr__clock_ticks();
+	struct hr_region_cell as = {0};
 
+	if (hr__in_vfork_child()) { /* the number is its parent's */
+		if (to != HEADRACE_NONE)
+			hr__counters_region();
+		return;
+	}
 	at = at != 0 && at < now ? at : now;
-	finish(old, at, NULL);
+	finish(__atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL), at, NULL);
 	__atomic_store_n(number, to ^ HR_REGION_NONE, __ATOMIC_RELAXED);
-	if (to != HEADRACE_NONE)
-		__atomic_store_n(span, start(name, kind, NULL, at), __ATOMIC_RELEASE);
+	if (to == HEADRACE_NONE)
+		return;
+	cell_fill(&as, kind, NULL);
+	*(kind == KIND_STEP ? &as.step : &as.epoch) = to;
+	/* What another thread, or a handler, has begun meanwhile ends where this begins. */
+	finish(__atomic_exchange_n(span, start(name, &as, at), __ATOMIC_ACQ_REL), at, NULL);
 }
 
 static void turn_step(int64_t step, uint64_t at)
@@ -385,7 +434,7 @@ static void turn_epoch(int64_t epoch, uint64_t at)
 
 static void api_begin(struct headrace_name *name)
 {
-	if (hr__image.on)
+	if (hr__image.on && name != NULL)
 		hr__region_begin(name, HR__REGIONS_API, NULL);
 }
 
@@ -397,7 +446,7 @@ static void api_end(const char *args)
 
 static uint64_t api_start(struct headrace_name *name)
 {
-	return hr__image.on ? hr__region_start(name, NULL) : 0;
+	return hr__image.on && name != NULL ? hr__region_start(name, NULL) : 0;
 }
 
 static void api_finish(uint64_t span, const char *args)
@@ -408,7 +457,7 @@ static void api_finish(uint64_t span, const char *args)
 
 static void api_mark(struct headrace_name *name, const char *args)
 {
-	if (hr__image.on)
+	if (hr__image.on && name != NULL)
 		hr__region_mark(name, args);
 }
 
@@ -426,7 +475,7 @@ static void api_epoch(int64_t epoch)
 
 static void api_variable(const char *text)
 {
-	const char *is = strchr(text, '=');
+	const char *is = text != NULL ? strchr(text, '=') : NULL;
 
 	if (is != NULL)
 		hr_env_set(text, is + 1);
@@ -458,10 +507,9 @@ static void api_step_undo(void)
 {
 	struct hr_region_cell *c, was;
 
-	if (!hr__image.on)
+	if (!hr__image.on || hr__in_vfork_child())
 		return;
-	if (!hr__in_vfork_child() && !hr__shared() &&
-	    span_over(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
+	if (span_over(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
 		__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 }
