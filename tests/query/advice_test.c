@@ -285,7 +285,6 @@ static uint32_t spent(struct hr_regions *r, unsigned i, unsigned worker)
 
 static void send_regions(struct fixture__stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	struct hr_regions *r;
 
 	assert_int_equal(hr_regions_new(&r), 0);
@@ -311,19 +310,13 @@ static void send_regions(struct fixture__stream *s)
 			assert_int_equal(hr_regions_add(r, &region), 0);
 		}
 	}
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)hr_regions_message(r);
-	fixture__send(s, &frame);
-	hr_regions_free(r);
+	fixture__send_regions(s, r);
 }
 
 static void send_events(struct fixture__stream *s)
 {
 	struct hr_event events[PROCS];
 	struct hr_task tasks[PROCS];
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	struct hr_encoder *encoder;
-	Headrace__EventBatch batch;
 	uint32_t n = 0;
 
 	for (unsigned i = 0; i < CASES; i++) {
@@ -345,12 +338,7 @@ static void send_events(struct fixture__stream *s)
 			n++;
 		}
 	}
-	assert_int_equal(hr_encoder_new(&encoder), 0);
-	assert_int_equal(hr_batch_encode(encoder, events, n, tasks, n, &batch), 0);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	fixture__send(s, &frame);
-	hr_encoder_free(encoder);
+	fixture__send_events(s, events, n, tasks, n);
 }
 
 static void send_rollups(struct fixture__stream *s)
@@ -381,23 +369,17 @@ static void send_rollups(struct fixture__stream *s)
 	fixture__send(s, &frame);
 }
 
+static void fill(struct fixture__stream *s)
+{
+	send_processes(s);
+	send_events(s);
+	send_rollups(s);
+	send_regions(s);
+}
+
 static int setup(void **state)
 {
-	char *store = fixture__make_folder();
-	struct fixture__stream s;
-
-	fixture__open_stream(&s, store, "a", "n1");
-	fixture__send_job(&s, "ended", CASES - 1);
-	send_processes(&s);
-	fixture__send_paths(&s);
-	send_events(&s);
-	send_rollups(&s);
-	send_regions(&s);
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
-	fixture_open(&fix, store, NULL);
-	*state = store;
-	return 0;
+	return fixture__one_job(state, CASES - 1, fill);
 }
 
 static void advice_follows_the_rules(void **state)

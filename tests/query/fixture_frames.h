@@ -5,6 +5,8 @@
 #ifndef HEADRACE_TESTS_QUERY_FIXTURE_FRAMES_H
 #define HEADRACE_TESTS_QUERY_FIXTURE_FRAMES_H
 
+#include "common/batch.h"
+#include "common/region.h"
 #include "tests/query/fixture.h"
 
 #define FIX_BYTES(text) ((ProtobufCBinaryData){sizeof(text) - 1, (uint8_t *)(text)})
@@ -26,5 +28,12 @@ void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank);
 /* 1 data, 2 a step of a checkpoint, 3 another, 4 not UTF-8 with a line end, 5 runtime */
 void fixture__send_paths(struct fixture__stream *s);
 void fixture__send_end(struct fixture__stream *s);
+
+void fixture__send_events(struct fixture__stream *s, const struct hr_event *events, size_t n,
+			  const struct hr_task *tasks, uint32_t n_tasks);
+void fixture__send_regions(struct fixture__stream *s, struct hr_regions *r); /* and frees them */
+
+/* A group's setup: a store of one job, a, on one node, opened as `fix`. `fill` sends what it consists of, but its begin and end. */
+int fixture__one_job(void **state, uint32_t ranks, void (*fill)(struct fixture__stream *));
 
 #endif

@@ -189,19 +189,31 @@ static const struct hr_event events[] = {
 };
 #define N_EVENTS (sizeof(events) / sizeof(events[0]))
 
-static void send_events(struct fixture__stream *s, const struct hr_event *list, size_t n)
+static const struct hr_task tasks[] = {{1, 100}, {2, 101}, {3, 102}};
+
+void fixture__send_events(struct fixture__stream *s, const struct hr_event *list, size_t n,
+			  const struct hr_task *of, uint32_t n_tasks)
 {
-	static const struct hr_task tasks[] = {{1, 100}, {2, 101}, {3, 102}};
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__EventBatch batch;
 	struct hr_encoder *encoder;
 
 	assert_int_equal(hr_encoder_new(&encoder), 0);
-	assert_int_equal(hr_batch_encode(encoder, list, n, tasks, 3, &batch), 0);
+	assert_int_equal(hr_batch_encode(encoder, list, n, of, n_tasks, &batch), 0);
 	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
 	frame.events = &batch;
 	fixture__send(s, &frame);
 	hr_encoder_free(encoder);
+}
+
+void fixture__send_regions(struct fixture__stream *s, struct hr_regions *r)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
+	frame.regions = (Headrace__Regions *)hr_regions_message(r);
+	fixture__send(s, &frame);
+	hr_regions_free(r);
 }
 
 /* ---- sums --------------------------------------------------------------------------- */
@@ -372,7 +384,7 @@ static void make_n1(const char *store)
 	send_level(&s, 0);
 	fixture__send_processes(&s, 0);
 	fixture__send_paths(&s);
-	send_events(&s, events, N_EVENTS);
+	fixture__send_events(&s, events, N_EVENTS, tasks, 3);
 	send_rollups(&s, 3, 300, 800);
 	send_rollups(&s, 4, 500, 700);
 	send_file_record(&s, 1000, 2000, 90);
@@ -395,8 +407,8 @@ static void make_n2(const char *store)
 	fixture__send_job(&s, "running", 4);
 	fixture__send_processes(&s, 2);
 	fixture__send_paths(&s);
-	send_events(&s, events, 3);
-	send_events(&s, events + 4, 2);
+	fixture__send_events(&s, events, 3, tasks, 3);
+	fixture__send_events(&s, events + 4, 2, tasks, 3);
 	assert_int_equal(hr_writer_close(s.writer), 0);
 }
 
@@ -414,7 +426,7 @@ static void make_run(struct fixture__stream *s)
 {
 	fixture__send_processes(s, 0);
 	fixture__send_paths(s);
-	send_events(s, events, N_EVENTS);
+	fixture__send_events(s, events, N_EVENTS, tasks, 3);
 	send_rollup(s, 1, 2, 200, 100, NULL);
 	send_rollup(s, 2, 3, 300, 100, NULL);
 	send_file_record(s, 1000, 2000, 90);
@@ -472,4 +484,20 @@ struct hr_writer *fixture_start_run(const char *store)
 	fixture__send_job(&s, "running", 1);
 	send_rollup(&s, 1, 2, 1000000, 100, NULL);
 	return s.writer;
+}
+
+int fixture__one_job(void **state, uint32_t ranks, void (*fill)(struct fixture__stream *))
+{
+	char *store = fixture__make_folder();
+	struct fixture__stream s;
+
+	fixture__open_stream(&s, store, "a", "n1");
+	fixture__send_job(&s, "ended", ranks);
+	fixture__send_paths(&s);
+	fill(&s);
+	fixture__send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	fixture_open(&fix, store, NULL);
+	*state = store;
+	return 0;
 }

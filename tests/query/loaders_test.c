@@ -74,13 +74,8 @@ static void make_regions(void)
 
 static void send_regions(struct fixture__stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-
 	make_regions();
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)hr_regions_message(regions);
-	fixture__send(s, &frame);
-	hr_regions_free(regions);
+	fixture__send_regions(s, regions);
 }
 
 static void send_processes(struct fixture__stream *s)
@@ -110,9 +105,6 @@ static void send_events(struct fixture__stream *s)
 {
 	static const struct hr_task tasks[] = {{WORKER_0, WORKER_0}, {LOOKS, LOOKS}};
 	struct hr_event events[2];
-	struct hr_encoder *encoder;
-	Headrace__EventBatch batch;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
 	for (uint32_t i = 0; i < 2; i++)
 		events[1 - i] = (struct hr_event){.start_ns = FIX_BOOT_NS + 100 * i * MS,
@@ -124,30 +116,19 @@ static void send_events(struct fixture__stream *s)
 						  .offset = HR_OFFSET_NONE,
 						  .asked = HR_ASKED_NONE,
 						  .ret = 1};
-	assert_int_equal(hr_encoder_new(&encoder), 0);
-	assert_int_equal(hr_batch_encode(encoder, events, 2, tasks, 2, &batch), 0);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	fixture__send(s, &frame);
-	hr_encoder_free(encoder);
+	fixture__send_events(s, events, 2, tasks, 2);
+}
+
+static void fill(struct fixture__stream *s)
+{
+	send_processes(s);
+	send_events(s);
+	send_regions(s);
 }
 
 static int setup(void **state)
 {
-	char *store = fixture__make_folder();
-	struct fixture__stream s;
-
-	fixture__open_stream(&s, store, "a", "n1");
-	fixture__send_job(&s, "ended", 2);
-	send_processes(&s);
-	fixture__send_paths(&s);
-	send_events(&s);
-	send_regions(&s);
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
-	fixture_open(&fix, store, NULL);
-	*state = store;
-	return 0;
+	return fixture__one_job(state, 2, fill);
 }
 
 static void is_row(const struct answer *r, const char *rank, const char *loader, double waits,

@@ -67,7 +67,6 @@ static void add(struct hr_regions *r, uint64_t proc, uint32_t kind, uint64_t sta
 
 static void send_regions(struct fixture__stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	struct hr_regions *r;
 
 	assert_int_equal(hr_regions_new(&r), 0);
@@ -77,19 +76,13 @@ static void send_regions(struct fixture__stream *s)
 		add(r, 1, HR_REGION_INPUT_WAIT, i * UINT64_C(10), 15);
 	for (size_t i = 0; i < SAVES; i++)
 		add(r, saves[i].proc, HR_REGION_CHECKPOINT, saves[i].start_ms, saves[i].dur_ms);
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)hr_regions_message(r);
-	fixture__send(s, &frame);
-	hr_regions_free(r);
+	fixture__send_regions(s, r);
 }
 
 static void send_events(struct fixture__stream *s)
 {
 	struct hr_event events[WRITES];
 	struct hr_task tasks[] = {{1, 1}, {2, 2}, {3, 3}};
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	struct hr_encoder *encoder;
-	Headrace__EventBatch batch;
 
 	for (size_t i = 0; i < WRITES; i++)
 		events[i] = (struct hr_event){.start_ns = FIX_BOOT_NS + NS(writes[i].start_ms),
@@ -101,30 +94,19 @@ static void send_events(struct fixture__stream *s)
 					      .offset = HR_OFFSET_NONE,
 					      .asked = HR_ASKED_NONE,
 					      .ret = writes[i].bytes};
-	assert_int_equal(hr_encoder_new(&encoder), 0);
-	assert_int_equal(hr_batch_encode(encoder, events, WRITES, tasks, 3, &batch), 0);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	fixture__send(s, &frame);
-	hr_encoder_free(encoder);
+	fixture__send_events(s, events, WRITES, tasks, 3);
+}
+
+static void fill(struct fixture__stream *s)
+{
+	send_processes(s);
+	send_events(s);
+	send_regions(s);
 }
 
 static int setup(void **state)
 {
-	char *store = fixture__make_folder();
-	struct fixture__stream s;
-
-	fixture__open_stream(&s, store, "a", "n1");
-	fixture__send_job(&s, "ended", 1);
-	send_processes(&s);
-	fixture__send_paths(&s);
-	send_events(&s);
-	send_regions(&s);
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
-	fixture_open(&fix, store, NULL);
-	*state = store;
-	return 0;
+	return fixture__one_job(state, 1, fill);
 }
 
 static void each_moment_counts_once(void **state)
