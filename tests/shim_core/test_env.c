@@ -3,6 +3,7 @@
 #include "tests/shim_core/harness.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #define THREADS 4
@@ -158,6 +159,50 @@ CASE(threads)
 	CHECK(hr__image.mapping_count == 0 && hr__image.mappings[0].addr == NULL);
 }
 
+#define ROUNDS (4000 / SLOWER)
+
+static int arrived;
+
+/* Both go on at once, which a barrier that sleeps does not bring about. */
+static void meet(int n)
+{
+	__atomic_add_fetch(&arrived, 1, __ATOMIC_ACQ_REL);
+	for (unsigned i = 0; __atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < 2 * n; i++)
+		if (i > 1000)
+			sched_yield();
+}
+
+static void *sets_in_rounds(void *unused)
+{
+	(void)unused;
+	for (int n = 1; n <= 2 * ROUNDS; n++) {
+		meet(n);
+		if (n % 2)
+			hr_env_set("LOCAL_RANK", "another");
+	}
+	return NULL;
+}
+
+/* Of two that set one name at one time one stays: not both, not none. */
+CASE(two_at_once)
+{
+	char text[HR__ENV_BYTES];
+	pthread_t t;
+
+	start();
+	for (int i = 0; i < 200; i++) /* so that each has some way to the other's */
+		set("HEADRACE_X", i, "x");
+	pthread_create(&t, NULL, sets_in_rounds, NULL);
+	for (int n = 1; n <= 2 * ROUNDS; n++) {
+		meet(n);
+		if (n % 2)
+			hr_env_set("LOCAL_RANK", "one");
+		else
+			CHECK(kept("LOCAL_RANK=", text) == 1);
+	}
+	pthread_join(t, NULL);
+}
+
 static volatile unsigned handled;
 
 static void on_alarm(int sig)
@@ -189,16 +234,29 @@ CASE(signals)
 	CHECK(is_kept("HEADRACE_X", 0, value));
 }
 
+static bool enough;
+
+static void *sets_on(void *unused)
+{
+	char value[32];
+
+	(void)unused;
+	for (unsigned i = 0; !__atomic_load_n(&enough, __ATOMIC_ACQUIRE); i++) {
+		value_of(i, value);
+		hr_env_set("LOCAL_RANK", value);
+	}
+	return NULL;
+}
+
 /* A child that is forked in the middle of a store goes on with all that was kept. */
 CASE(fork_in_the_middle)
 {
-	static int number = 0;
 	char text[HR__ENV_BYTES];
 	pthread_t t;
 
 	start();
 	hr_env_set("RANK", "7");
-	pthread_create(&t, NULL, sets, &number);
+	pthread_create(&t, NULL, sets_on, NULL);
 	for (int i = 0; i < 50; i++) {
 		pid_t pid = t_fork();
 
@@ -211,6 +269,7 @@ CASE(fork_in_the_middle)
 		}
 		t_wait(pid);
 	}
+	__atomic_store_n(&enough, true, __ATOMIC_RELEASE);
 	pthread_join(t, NULL);
 }
 
@@ -238,11 +297,9 @@ CASE(hello)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_of_a_name),
-	    cmocka_unit_test(full),
-	    cmocka_unit_test(threads),
-	    cmocka_unit_test(signals),
-	    cmocka_unit_test(fork_in_the_middle),
+	    cmocka_unit_test(one_of_a_name), cmocka_unit_test(full),
+	    cmocka_unit_test(threads),	     cmocka_unit_test(two_at_once),
+	    cmocka_unit_test(signals),	     cmocka_unit_test(fork_in_the_middle),
 	    cmocka_unit_test(hello),
 	};
 
