@@ -161,6 +161,18 @@ static void print_state(const struct hr_summary *s, FILE *out)
 		fputs(" (the CMD of another run at the same time)", out);
 }
 
+static void print_regions(const struct hr_summary *s, FILE *out)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < s->n_losses; i++)
+		if (strcmp(s->losses[i].reason, "regions") == 0)
+			lost = s->losses[i].count;
+	if (s->regions > 0 || lost > 0)
+		fprintf(out, "; %s region%s, %s lost", hr_text_count(s->regions).s,
+			plural(s->regions), hr_text_count(lost).s);
+}
+
 static void print_head(const struct hr_summary *s, FILE *out)
 {
 	fprintf(out, "headrace: %s ", s->job);
@@ -178,10 +190,10 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		fprintf(out, ", %u worker%s", s->workers, plural(s->workers));
 	if (s->nodes > 1)
 		fprintf(out, ", %u nodes", s->nodes);
-	fprintf(out, "; %s event%s, ", hr_text_count(s->events).s, plural(s->events));
-	if (s->regions > 0)
-		fprintf(out, "%s region%s, ", hr_text_count(s->regions).s, plural(s->regions));
-	fprintf(out, "%s lost\n", hr_text_count(s->lost).s);
+	fprintf(out, "; %s event%s, %s lost", hr_text_count(s->events).s, plural(s->events),
+		hr_text_count(s->lost).s);
+	print_regions(s, out);
+	putc('\n', out);
 	if (s->runs > 1)
 		fprintf(
 		    out,

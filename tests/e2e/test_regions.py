@@ -35,7 +35,7 @@ class Api(harness.Case):
     def test_counts(self):
         said, found, traced = self.regions()
         self.assertEqual({k: v[:2] for k, v in found.items()}, {k: v[:2] for k, v in said.items() if v[0] or v[1]})
-        line = re.search(rb"([\d,]+) regions, 0 lost", traced.result.stderr)
+        line = re.search(rb"; ([\d,]+) regions, 0 lost", traced.result.stderr)
         self.assertIsNotNone(line, traced.result.stderr)
         steps_and_epochs = traced.value("SELECT sum(count) FROM regions WHERE kind IN ('step', 'epoch')")
         self.assertEqual(int(line[1].replace(b",", b"")), sum(v[0] + v[1] for v in said.values()) + int(steps_and_epochs))
