@@ -39,12 +39,15 @@ static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, int32_t fd)
 {
 	struct file *file = file_at(self, fd);
+	bool at_position = !call->offset || t->offset == -1; /* preadv2, pwritev2 */
 
 	if (!file || !is_file(file))
 		return false;
 	t->fd = fd;
 	t->name = name_of(self, t->image, file);
-	if (call->moves && !call->offset &&
+	if (at_position)
+		t->offset = HR_OFFSET_NONE;
+	if (call->moves && at_position &&
 	    !(call->moves == HR_MOVES_OUT && BPF_CORE_READ(file, f_flags) & O_APPEND))
 		t->offset = BPF_CORE_READ(file, f_pos);
 	return true;
@@ -150,6 +153,18 @@ static inline void look_for_shim(struct hr_image *image, struct file *file)
 		image->flags |= HR_IMAGE_SHIM;
 }
 
+/* What the shim tells of no file may be of a pipe or a socket, of which it tells nothing. */
+static __always_inline bool is_of_files(struct task_struct *self, const struct hr_call *call,
+					struct pt_regs *regs)
+{
+	struct file *file;
+
+	if (call->how != HR_CALL_VECTOR && (call->how != HR_CALL_FD || call->file != 1))
+		return true;
+	file = file_at(self, WORD1(regs));
+	return !file || is_file(file);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 {
@@ -180,6 +195,9 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	if (t->cell_op == HR_COVER_OWN)
 		return 0;
 	if (t->cell_op && call->how != HR_CALL_MAP) {
+		if (t->cell_file == 0 && !is_of_files(self, call, regs))
+			return 0;
+		t->how = call->how;
 		t->start_ns = bpf_ktime_get_boot_ns();
 		t->op = call->op;
 		return 0;
@@ -221,12 +239,13 @@ static inline bool is_empty(uint64_t path)
 /* A path that does not tell which file was opened: a link to an open one, the folder of one without a name. */
 static inline bool is_beside(const struct hr_probe_task *t)
 {
-	char text[8] = {0};
+	char text[16] = {0};
 
 	if (t->flags & O_TMPFILE)
 		return true;
 	bpf_probe_read_user_str(text, sizeof(text), (void *)t->path);
-	return begins(text, "/proc/", 6) || begins(text, "/dev/fd", 7);
+	return begins(text, "/proc/", 6) || begins(text, "/dev/fd", 7) ||
+	       begins(text, "/dev/std", 8);
 }
 
 /* Names of paths, which the kernel has read by now. False: of no interest. */
@@ -383,6 +402,8 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 		return 0;
 	dur_ns = bpf_ktime_get_boot_ns() - t->start_ns;
 	if (t->cell_op) {
+		if (t->how == HR_CALL_OPEN && ret >= 0)
+			forget_name(file_at(self, ret));
 		key.image = t->image;
 		key.file = t->cell_file;
 		key.op = t->op;

@@ -209,7 +209,12 @@ struct filename {
 
 struct io_open {
 	int dfd;
+	uint32_t file_slot; /* of the ring's own table of files, from 1: no descriptor */
 	struct filename *filename;
+};
+
+struct io_close {
+	uint32_t file_slot;
 };
 
 struct io_cqe {

@@ -222,6 +222,14 @@ static inline void keep_name(struct file *file, uint64_t name)
 	bpf_map_update_elem(&files, &key, &value, BPF_ANY);
 }
 
+/* Another file may be at the address of one that was closed, with its number: nobody has said what it is called. */
+static inline void forget_name(struct file *file)
+{
+	uint64_t key = (uint64_t)file;
+
+	bpf_map_delete_elem(&files, &key);
+}
+
 /* The number of an open file's name. An address is used again: the inode tells, but for links of one file. */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {

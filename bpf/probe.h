@@ -145,7 +145,8 @@ struct hr_request {
 	uint8_t moves;
 	uint8_t opens;
 	uint8_t settled; /* as struct hr_probe_task's */
-	uint8_t spare[7];
+	uint8_t fixed;	 /* of the ring's own table of files */
+	uint8_t spare[6];
 };
 
 struct hr_sum_key {

@@ -4,6 +4,7 @@
 #define HEADRACE_BPF_URING_H
 
 #define REQ_F_FIXED_FILE 1u
+#define URING_CLOSE	 19u /* IORING_OP_CLOSE */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -28,6 +29,7 @@ static inline int submitted(struct io_kiocb *req)
 	    (void *)req; /* what the opcode makes of the request begins with its file */
 	uint32_t opcode = BPF_CORE_READ(req, opcode);
 	uint64_t key = (uint64_t)req;
+	struct hr_sum_key lost = {0};
 	struct hr_request r = {0};
 	const struct hr_call *call;
 	struct file *file;
@@ -52,7 +54,10 @@ static inline int submitted(struct io_kiocb *req)
 		if (call->asked)
 			r.asked = BPF_CORE_READ(rw, len);
 	}
-	if (call->how == HR_CALL_FD && !(BPF_CORE_READ(req, flags) & REQ_F_FIXED_FILE)) {
+	if (opcode == URING_CLOSE && BPF_CORE_READ((struct io_close *)req, file_slot))
+		return 0;
+	r.fixed = call->how == HR_CALL_FD && BPF_CORE_READ(req, flags) & REQ_F_FIXED_FILE;
+	if (call->how == HR_CALL_FD && !r.fixed) {
 		r.fd = BPF_CORE_READ(req, cqe.fd);
 		file = file_at(self, r.fd);
 		if (!file || !is_file(file))
@@ -64,7 +69,7 @@ static inline int submitted(struct io_kiocb *req)
 	if (call->how == HR_CALL_OPEN) {
 		struct io_open *open = (void *)req;
 
-		r.opens = 1;
+		r.opens = BPF_CORE_READ(open, file_slot) == 0;
 		r.name = name_of_path(self, r.image, BPF_CORE_READ(open, dfd),
 				      (uint64_t)BPF_CORE_READ(open, filename, uptr), NULL);
 	}
@@ -72,7 +77,13 @@ static inline int submitted(struct io_kiocb *req)
 		announce(self, image);
 	r.start_ns = bpf_ktime_get_boot_ns();
 	r.settled = is_settled(image, r.start_ns);
-	bpf_map_update_elem(&requests, &key, &r, BPF_ANY);
+	if (bpf_map_update_elem(&requests, &key, &r, BPF_ANY)) {
+		lost.image = r.image;
+		lost.file = r.name;
+		lost.op = r.op;
+		lost.kind = HR_SUM_LOST;
+		add_sum(&lost, 0, false, 0);
+	}
 	return 0;
 }
 
@@ -106,8 +117,12 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 			keep_name(file, t.name);
 	} else if (!t.name) {
 		file = BPF_CORE_READ(req, file);
-		if (file && is_file(file))
+		if (file && is_file(file)) {
 			t.name = name_of(self, t.image, file);
+		} else if (r->fixed) { /* a pipe, a socket, or nothing */
+			bpf_map_delete_elem(&requests, &key);
+			return 0;
+		}
 	}
 	tell(&t, r->tid, dur_ns, res, HR_SUM_URING);
 	bpf_map_delete_elem(&requests, &key);

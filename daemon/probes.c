@@ -214,6 +214,10 @@ static int tell_calls(struct probe_bpf *skel)
 	return r;
 }
 
+/* Linux 6.15 and later: not in the headers here. */
+#define URING_READV_FIXED  60
+#define URING_WRITEV_FIXED 61
+
 static int tell_uring(struct probe_bpf *skel)
 {
 	static const struct {
@@ -228,6 +232,8 @@ static int tell_uring(struct probe_bpf *skel)
 	    {IORING_OP_WRITEV, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
 	    {IORING_OP_WRITE_FIXED,
 	     {.op = HR_OP_io_uring_write_fixed, .how = HR_CALL_FD, .asked = 1}},
+	    {URING_READV_FIXED, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
+	    {URING_WRITEV_FIXED, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
 	    {IORING_OP_FSYNC, {.op = HR_OP_io_uring_fsync, .how = HR_CALL_FD}},
 	    {IORING_OP_OPENAT, {.op = HR_OP_io_uring_openat, .how = HR_CALL_OPEN}},
 	    {IORING_OP_OPENAT2, {.op = HR_OP_io_uring_openat2, .how = HR_CALL_OPEN}},

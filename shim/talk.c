@@ -105,6 +105,7 @@ static bool daemon_answers(uint64_t waited_ns)
 	socklen_t bytes = sizeof(peer);
 	char path[32], text[256];
 	const char *state;
+	uint8_t outer;
 	long n;
 
 	if (HR_SYS5(getsockopt, own_get(HR__OWN_SOCKET), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) <
@@ -112,7 +113,9 @@ static bool daemon_answers(uint64_t waited_ns)
 	    peer.pid <= 0)
 		return waited_ns < BLIND_NS;
 	hr__linkname_stat(path, peer.pid);
+	outer = hr__bare_enter(HR_BARE_OWN);
 	n = hr__sys_slurp(path, text, sizeof(text) - 1);
+	hr__bare_leave(outer);
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH || waited_ns < BLIND_NS;
 	text[n] = '\0';
