@@ -43,13 +43,10 @@ _names = {}
 
 
 def _find():
-    """headrace_api, or None; without ctypes, which takes milliseconds to import, where there is none."""
-    try:
-        import _ctypes
+    """headrace_api; without ctypes, which takes milliseconds to import, where there is none."""
+    import _ctypes
 
-        return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
-    except Exception:
-        return None
+    return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
 
 
 def _fast():
@@ -67,8 +64,8 @@ def _fast():
     return made
 
 
-def _slow(address):
-    made = _table(address)
+def _slow():
+    made = _table(_find())
     from ctypes import byref
 
     kept = _name_type()
@@ -124,19 +121,41 @@ def _nothing(*_):
     return 0
 
 
+def compiling():
+    """torch's own answer where torch is there, which torch.compile takes for a constant: compiled code is as if nothing was marked."""
+    return False
+
+
 def _text(text):
-    return None if text is None else str(text).encode("utf-8", "replace")
+    return None if text is None else text.encode("utf-8", "replace")
+
+
+def _shown(text):
+    """What a program gave for a text, as one: without the library nobody would have looked at it."""
+    try:
+        return str(text)
+    except Exception:
+        return "?"
 
 
 def name(text, domain=None, category=None, kind=RANGE):
     """What begin(), start() and mark() take; the same for the same texts."""
     if not present:
         return None
-    key = (text, domain, category, kind)
+    try:
+        ref = _names.get((text, domain, category, kind))
+    except TypeError:  # what cannot be a key
+        ref = None
+    return ref if ref is not None else _named(text, domain, category, kind)
+
+
+def _named(text, domain, category, kind):
+    kind = int(kind) if isinstance(kind, int) and 0 <= kind < 2**32 else RANGE
+    key = (_shown(text), *(None if more is None else _shown(more) for more in (domain, category)), kind)
+    if key not in _names and len(_names) >= NAMES_MAX:
+        key = (FURTHER, None, None, kind)
     ref = _names.get(key)
     if ref is None:
-        if len(_names) >= NAMES_MAX:
-            key = (FURTHER, None, None, kind)
         ref = _names.setdefault(key, _make(_text(key[0]), _text(key[1]), _text(key[2]), kind))
     return ref
 
@@ -145,12 +164,10 @@ begin = end = start = finish = mark = step = epoch = variable = recording = now 
 begin_spent = end_spent = _nothing
 present = False
 _make = None
-_address = _find()
-if _address:
-    for _way in (_fast, lambda: _slow(_address)):
-        try:
-            globals().update(_way())
-            present = True
-            break
-        except Exception:
-            continue
+for _way in (_fast, _slow):
+    try:
+        globals().update(_way())
+        present = True
+        break
+    except Exception:
+        continue

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.save and torch.load, and torch.distributed.checkpoint."""
 
+import inspect
+
 from . import api
 from .wrap import argument, path_args, wrap
 
@@ -18,7 +20,7 @@ def _stored(storage):
     def args_of(args, kwargs):
         target = kwargs.get("checkpoint_id")
         if target is None:
-            target = getattr(kwargs.get(storage) or (args[1] if len(args) > 1 else None), "path", None)
+            target = inspect.getattr_static(kwargs.get(storage, args[1] if len(args) > 1 else None), "path", None)
         return path_args(target)
 
     return args_of

@@ -5,10 +5,8 @@ fit() tells a CallbackList what it begins and ends. How long it waits for data i
 part of the compiled step.
 """
 
-import functools
-
 from . import api, steps
-from .wrap import argument, wrap
+from .wrap import argument, like, wrap
 
 DOMAIN = "keras"
 
@@ -30,10 +28,10 @@ def mark_callbacks(module):
 
 
 def _told(real, tell):
-    @functools.wraps(real)
-    def wrapper(self, *args, **kwargs):
-        tell(args)
-        return real(self, *args, **kwargs)
+    @like(real)
+    def wrapper(*args, **kwargs):
+        tell(args[1:])
+        return real(*args, **kwargs)
 
     return wrapper
 

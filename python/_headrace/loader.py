@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils.data: waiting for a batch, and making one."""
 
-import functools
 import weakref
 
 from . import api, steps
+from .wrap import like
 
 DOMAIN = "torch"
 # Where a worker process finds the loader's number: what multiprocessing hands to children, however they are started.
@@ -64,16 +64,19 @@ def mark_loader(module):
 def _mark_dataloader(cls, base):
     init, iterate = cls.__init__, cls.__iter__
 
-    @functools.wraps(init)
-    def __init__(self, *args, **kwargs):
-        init(self, *args, **kwargs)
-        known(self)
+    @like(init)
+    def __init__(*args, **kwargs):
+        init(*args, **kwargs)
+        if not api.compiling():
+            known(args[0])
 
-    @functools.wraps(iterate)
+    @like(iterate)
     def __iter__(self):
+        if api.compiling():
+            return iterate(self)
         began = api.now()
-        api.begin(START)
         try:
+            api.begin(START)
             iterator = iterate(self)
         finally:
             api.end(None)
@@ -95,9 +98,11 @@ def _mark_opening(cls):
     """While an iterator is made, the loader's number is there for its workers, and for the fetcher of one without workers."""
     init = cls.__init__
 
-    @functools.wraps(init)
+    @like(init)
     def __init__(self, loader, *args, **kwargs):
         global _opening
+        if api.compiling():
+            return init(self, loader, *args, **kwargs)
         entry = known(loader)
         config, before = _config(), _opening
         inherited = config.get(CONFIG)
@@ -118,27 +123,32 @@ def _mark_opening(cls):
 def _marked_next(real):
     begin, end, wait = api.begin, api.end, WAIT
 
-    @functools.wraps(real)
+    @like(real)
     def __next__(self):
+        if api.compiling():
+            return real(self)
         try:
             one = self._headrace
-        except AttributeError:  # made by somebody else than DataLoader.__iter__
+            leads = one.leads
+        except AttributeError:  # made by somebody else than DataLoader.__iter__, or a copy (steps.Pass)
             one = follow(self, getattr(self, "_headrace_loader", None) or steps.Loader(None), api.now())
+            leads = one.leads
         if steps.last is not one:
             steps.turn(one)
-        if one.leads:
+        if leads:
             steps.begin(one)
         else:
             steps.remember(one)
         batch = one.batch
-        begin(wait)
+        said = b"%b%d}" % (one.head, batch)  # here: a signal's handler may raise where a number becomes text
         try:
+            begin(wait)
             data = real(self)
         except BaseException:
-            end(b'%b%d,"end":true}' % (one.head, batch))
+            end(said[:-1] + b',"end":true}')
             steps.failed(one)
             raise
-        end(b"%b%d}" % (one.head, batch))
+        end(said)
         one.batch = batch + 1
         return data
 
@@ -148,7 +158,7 @@ def _marked_next(real):
 def mark_fetch(module):
     init = module._BaseDatasetFetcher.__init__
 
-    @functools.wraps(init)
+    @like(init)
     def __init__(self, *args, **kwargs):
         init(self, *args, **kwargs)
         self._headrace_args, self._headrace_worker = _fetch_args()
@@ -172,7 +182,7 @@ def _fetch_args():
 def _marked_fetch(real):
     begin, end, begin_spent, end_spent, name = api.begin, api.end, api.begin_spent, api.end_spent, FETCH
 
-    @functools.wraps(real)
+    @like(real)
     def fetch(self, possibly_batched_index):
         worker = self._headrace_worker
         if worker is not None:  # not in the main process: there it would cost the training step a microsecond
@@ -181,8 +191,8 @@ def _marked_fetch(real):
                 return real(self, possibly_batched_index)
             finally:
                 end_spent(worker, before)
-        begin(name)
         try:
+            begin(name)
             return real(self, possibly_batched_index)
         finally:
             end(self._headrace_args)

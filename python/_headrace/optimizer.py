@@ -5,12 +5,12 @@ Every class that comes from Optimizer and has a step() of its own is marked when
 offer are not used: they are not called when a step fails, and not in a class that replaces them.
 """
 
-import functools
 import os
 from _thread import get_ident
 from types import FunctionType
 
 from . import api, steps
+from .wrap import like
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
@@ -19,16 +19,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_stepping.clear)
 
 
-def _never():
-    return False
-
-
-_compiling = _never  # torch.compile takes what it answers for a constant: compiled code is as if nothing was marked
-
-
 def mark_torch(module):
-    global _compiling
-    _compiling = getattr(getattr(module, "compiler", None), "is_compiling", _never)
+    compiler = getattr(module, "compiler", None)
+    # The first of them is the cheaper one: it does nothing but be known to torch.compile.
+    api.compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", api.compiling)
 
 
 def mark_optimizer(module):
@@ -47,23 +41,26 @@ def _mark_step(cls):
         return
     begin, end, name, stepping = api.begin, api.end, STEP, _stepping
 
-    @functools.wraps(real)
+    @like(real)
     def step(*args, **kwargs):
-        if _compiling():
+        if api.compiling():
             return real(*args, **kwargs)
         thread = get_ident()
         if thread in stepping:
             return real(*args, **kwargs)
-        stepping.add(thread)
-        steps.optimized += 1
-        last = steps.last
-        if last is not None and not last.leads:
-            steps.found()
-        begin(name)
         try:
-            return real(*args, **kwargs)
+            stepping.add(thread)
+            if thread == steps.trainer:
+                steps.optimized += 1
+            last = steps.last
+            if last is not None and not last.leads:
+                steps.found(thread)
+            try:
+                begin(name)
+                return real(*args, **kwargs)
+            finally:
+                end(None)
         finally:
-            end(None)
             stepping.discard(thread)
 
     cls.step = step

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed: which rank this is, once that is known."""
 
-import functools
 import os
 
 from . import api
+from .wrap import like
 
 
 def mark_process_group(module):
     real = module.init_process_group
 
-    @functools.wraps(real)
+    @like(real)
     def init_process_group(*args, **kwargs):
         result = real(*args, **kwargs)
         try:

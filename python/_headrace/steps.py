@@ -14,11 +14,16 @@ the one asked last leads. A step lasts from ask to ask, an epoch from iter() to 
 or that its iterator is freed. An ask that gets no batch was no step. A program that numbers its own steps (epochs) is left to
 it: own_steps, own_epochs.
 
-Everything here runs under Python's lock in the process's threads; a race between two training loops in threads of one
-process costs a number.
+Steps and epochs are the process's. Where several of its threads train, they are those of the first: while a pass leads, other
+threads' optimizers count for nothing, and afterwards a pass leads that began since, whose thread is then the one. Whose pass one
+is, where loaders are asked in threads of their own: the one that was asked last by a thread that optimizes nothing.
+
+Everything here runs in all of the process's threads, with Python's lock or without: whatever is looked at may be another's a
+moment later. That costs a number, and raises nothing.
 """
 
 import os
+from _thread import get_ident
 
 from . import api
 
@@ -28,27 +33,39 @@ own_steps = False
 own_epochs = False
 step_number = 0  # the next one, while no pass leads
 epoch_number = 0
-optimized = 0  # how often optimizers have stepped
+optimized = 0  # how often the trainer's optimizers have stepped
+trainer = None  # the thread whose optimizers step after the batches of the pass that leads, or led last
+trainers = set()  # threads whose optimizers step
+ended = 0  # the moment when a pass led last
 live = []  # passes that are not over; the one that was asked last is the last
 last = None  # live[-1]
 leader = None
 born = 0  # a forked child's first moment: what it has of its parent began earlier
 
 
-class Loader:
+class Ours:
+    """In a program's objects, and nothing for who pickles those: None is there then."""
+
+    __slots__ = ()
+
+    def __reduce__(self):
+        return type(None), ()
+
+
+class Loader(Ours):
     """What is known of a DataLoader, for as long as it is there."""
 
     __slots__ = ("number", "trains")
 
     def __init__(self, number):
         self.number = number
-        self.trains = False
+        self.trains = None  # the thread that trains on its batches
 
 
-class Pass:
+class Pass(Ours):
     """One iteration over a loader."""
 
-    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "began", "head", "ref")
+    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "head", "ref")
 
     def __init__(self, loader, workers, began):
         number = "null" if loader.number is None else loader.number
@@ -59,10 +76,11 @@ class Pass:
         self.leads = False
         self.asked = 0  # while it leads: `optimized` when it was last asked
         self.asks = []  # while it does not: when it was asked (moments of api.now)
+        self.asker = None  # the thread that asks it, as of when another was asked before
         self.began = began  # a moment; 0: it has led
         self.head = ('{"loader":%s,"workers":%d,"batch":' % (number, workers)).encode()
         if loader.trains and leader is None:
-            lead(self)
+            lead(self, loader.trains)
 
     def freed(self, _ref):
         try:
@@ -72,12 +90,13 @@ class Pass:
             pass
 
 
-def lead(one):
-    """one leads from here on, and has led since it began, or since it led last."""
-    global leader, epoch_number
+def lead(one, thread):
+    """one leads from here on, and has led since it began, or since it led last; thread's optimizers follow it."""
+    global leader, trainer, epoch_number
     asks, one.asks = one.asks, []
     leader = one
-    one.leads = one.loader.trains = True
+    trainer = one.loader.trains = thread
+    one.leads = True
     one.asked = optimized
     one.first = step_number - one.counted
     if not own_epochs:
@@ -93,8 +112,9 @@ def lead(one):
 
 def yield_lead(one, at=0):
     """one leads no more, and did so until that moment; 0: now."""
-    global leader, step_number
+    global leader, step_number, ended
     leader = None
+    ended = api.now()
     one.leads = False
     step_number = one.first + one.batch
     one.counted = one.batch
@@ -118,6 +138,7 @@ def turn(one):
     _remove(one)
     live.append(one)
     last = one
+    one.asker = get_ident()
 
 
 def begin(one):
@@ -136,17 +157,33 @@ def remember(one):
         asks[-1] = api.now()
 
 
-def found():
-    """An optimizer steps, and the pass that was asked last does not lead."""
-    one = last
-    if one is None:
+def _followed(thread):
+    """The pass that thread's optimizers follow, or None."""
+    for own in (True, False):
+        for one in reversed(live):
+            if one.asker == thread if own else one.asker not in trainers:
+                return one
+    return None
+
+
+def found(thread):
+    """thread's optimizer steps, and the pass that was asked last does not lead."""
+    global trainer
+    trainers.add(thread)
+    one, led = _followed(thread), leader
+    if one is None or one.leads:
         return
-    if leader is not None:
-        if optimized - leader.asked < 2:
+    if led is not None:
+        if thread != trainer and led.asker == thread:
+            trainer = thread  # the loop goes on in another thread than in its last epoch
+        if thread != trainer or optimized - led.asked < 2:
             return
+        asks = one.asks
         one.began = 0  # beside the one that led
-        yield_lead(leader, one.asks[0] if one.asks else 0)
-    lead(one)
+        yield_lead(led, asks[0] if asks else 0)
+    elif thread != trainer and one.began < ended:
+        return  # beside the one that led, and another thread's
+    lead(one, thread)
 
 
 def failed(one):
@@ -163,7 +200,7 @@ def over(one):
     global last
     _remove(one)
     if last is one:
-        last = live[-1] if live else None
+        last = next(reversed(live), None)
     if one.leads:
         yield_lead(one)
     one.asks = []
@@ -172,8 +209,10 @@ def over(one):
 
 def forked():
     """A child has no steps, and whatever its parent iterates over is not asked here."""
-    global step_number, epoch_number, optimized, last, leader, born
-    step_number = epoch_number = optimized = 0
+    global step_number, epoch_number, optimized, trainer, ended, last, leader, born
+    step_number = epoch_number = optimized = ended = 0
+    trainer = None
+    trainers.clear()
     born = api.now()
     if leader is not None:
         leader.leads = False

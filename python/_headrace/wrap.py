@@ -2,40 +2,56 @@
 """Functions that are regions: with the name, signature, documentation and pickled form of what they wrap."""
 
 import functools
+import inspect
 import json
 import os
 from _thread import _local
 
 from . import api
 
-_thread = _local()  # .kinds: the kinds of outer() that this thread is in
+_thread = _local()  # .kinds: the kinds of kinds() that this thread is in
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _thread.__dict__.clear())
 
 
-def outer(kind):
-    """True where the thread enters a region of this kind: inside of one, another (torch.save of an epoch's checkpoint) is a
-    range, so that no time counts twice. leave() is due."""
+def like(real):
+    """functools.wraps(), and what inspect.getfullargspec() and some programs look at themselves."""
+
+    def decorate(wrapper):
+        functools.update_wrapper(wrapper, real)
+        try:
+            if wrapper.__code__.co_argcount == 0:  # (*args, **kwargs), which takes no notice of them
+                wrapper.__defaults__, wrapper.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
+            # What wraps another itself has two: its own, and that of the other, which is found by __wrapped__.
+            if not hasattr(real, "__wrapped__") and not hasattr(real, "__signature__"):
+                wrapper.__signature__ = inspect.signature(real)
+        except Exception:  # no function of Python
+            pass
+        return wrapper
+
+    return decorate
+
+
+def kinds():
+    """The kinds of region that this thread is in. Inside of one, another of its kind (torch.save of an epoch's checkpoint) is a
+    range, so that no time counts twice. Who enters adds, who leaves discards."""
     try:
-        kinds = _thread.kinds
+        return _thread.kinds
     except AttributeError:
-        kinds = _thread.kinds = set()
-    if kind in kinds:
-        return False
-    kinds.add(kind)
-    return True
+        _thread.kinds = set()
+        return _thread.kinds
 
 
-def leave(kind):
-    _thread.kinds.discard(kind)
+# Types that say their path without the program's code: of a class of its own, asking might do anything.
+KNOWN = ("pathlib", "_io", "posix")
 
 
 def path_of(target):
     """The path that a program passed, as a path or as an open file; None where it is something else."""
-    if isinstance(target, os.PathLike):
-        target = os.fspath(target)
-    elif not isinstance(target, (str, bytes)):
-        target = getattr(target, "name", None)
+    if type(target).__module__.partition(".")[0] in KNOWN:
+        target = os.fspath(target) if isinstance(target, os.PathLike) else getattr(target, "name", None)
+    elif type(target) not in (str, bytes):
+        target = inspect.getattr_static(target, "name", None)
     if isinstance(target, bytes):
         target = os.fsdecode(target)
     return target if isinstance(target, str) else None
@@ -55,16 +71,27 @@ def region(function, kind, name, domain, args_of):
     inner = api.name(name, domain, None, api.RANGE)
     begin, end = api.begin, api.end
 
-    @functools.wraps(function)
+    @like(function)
     def wrapper(*args, **kwargs):
-        first = outer(kind)
-        begin(outermost if first else inner)
-        try:
+        if api.compiling():
             return function(*args, **kwargs)
+        within, said = kinds(), None
+        first = kind not in within
+        try:
+            if first:
+                within.add(kind)
+            # begin() is within the try, here and elsewhere: a signal's handler may raise as soon as it has returned.
+            try:
+                begin(outermost if first else inner)
+                return function(*args, **kwargs)
+            finally:
+                try:
+                    said = args_of(args, kwargs)
+                finally:
+                    end(said)
         finally:
             if first:
-                leave(kind)
-            end(args_of(args, kwargs))
+                within.discard(kind)
 
     return wrapper
 

@@ -18,13 +18,13 @@ All of it does nothing where libheadrace.so is not preloaded (`headrace run` doe
 Python says of arguments that are missing. args are a dict of what JSON can hold, or JSON as text. docs/python.md has more.
 """
 
-import functools
 import inspect
 import json
 
 from _headrace import api as _api
 from _headrace import steps as _steps
 from _headrace.api import CHECKPOINT, FETCH, INPUT_WAIT, MARK, OPTIMIZER, RANGE, RESTORE
+from _headrace.wrap import like
 
 __all__ = [
     "CHECKPOINT",
@@ -66,39 +66,69 @@ class region:
     as it is of generators and coroutines that are decorated.
     """
 
-    __slots__ = ("_ref", "args")
+    __slots__ = ("_ref", "_what", "args")
 
     def __init__(self, name, domain=None, category=None, kind=RANGE, args=None):
-        self._ref = _api.name(name, domain, category, kind)
+        self._what = name, domain, category, kind
+        self._ref = None if _api.compiling() else _name(*self._what)
         self.args = args
 
+    def __reduce__(self):
+        return region, (*self._what, self.args)  # what a name became is of this process
+
     def __enter__(self):
-        _begin(self._ref)
-        return self
+        if _api.compiling():
+            return self
+        try:
+            _begin(self._ref or self._named())
+            return self
+        except BaseException:  # a signal's handler has raised, so that nobody will leave
+            _end(None)
+            raise
 
     def __exit__(self, *_):
-        args = self.args
-        _end(None if args is None else _text(args))
+        if _api.compiling():
+            return
+        args, said = self.args, None
+        try:
+            said = None if args is None else _text(args)
+        finally:
+            _end(said)
+
+    def _named(self):
+        self._ref = _name(*self._what)
+        return self._ref
 
     def __call__(self, function):
-        if not present:
-            return function
-        if inspect.iscoroutinefunction(function):
-            return _marked_coroutine(function, self)
-        if inspect.isgeneratorfunction(function):
-            return _marked_generator(function, self)
-        if inspect.isasyncgenfunction(function):  # it has no one end
-            return function
-        return _marked_function(function, self)
+        return _marked(function, self) if present else function
+
+
+def _marked(function, what):
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_marked(function.__func__, what))
+    if isinstance(function, type):  # what it makes; it stays a class
+        if inspect.isfunction(vars(function).get("__init__")):
+            function.__init__ = _marked_function(function.__init__, what)
+        return function
+    # An asynchronous generator has no one end.
+    if not callable(function) or inspect.isasyncgenfunction(function):
+        return function
+    if inspect.iscoroutinefunction(function):
+        return _marked_coroutine(function, what)
+    if inspect.isgeneratorfunction(function):
+        return _marked_generator(function, what)
+    return _marked_function(function, what)
 
 
 def _marked_function(function, what):
-    begin_, end_, ref, args_ = _begin, _end, what._ref, _text(what.args)
+    begin_, end_, ref, args_ = _begin, _end, what._named(), _text(what.args)
 
-    @functools.wraps(function)
+    @like(function)
     def wrapper(*args, **kwargs):
-        begin_(ref)
+        if _api.compiling():
+            return function(*args, **kwargs)
         try:
+            begin_(ref)
             return function(*args, **kwargs)
         finally:
             end_(args_)
@@ -107,12 +137,15 @@ def _marked_function(function, what):
 
 
 def _marked_generator(function, what):
-    ref, args_ = what._ref, _text(what.args)
+    ref, args_ = what._named(), _text(what.args)
 
-    @functools.wraps(function)
+    @like(function)
     def wrapper(*args, **kwargs):
-        span = _api.start(ref)
+        if _api.compiling():
+            return (yield from function(*args, **kwargs))
+        span = 0
         try:
+            span = _api.start(ref)
             return (yield from function(*args, **kwargs))
         finally:
             _api.finish(span, args_)
@@ -121,12 +154,13 @@ def _marked_generator(function, what):
 
 
 def _marked_coroutine(function, what):
-    ref, args_ = what._ref, _text(what.args)
+    ref, args_ = what._named(), _text(what.args)
 
-    @functools.wraps(function)
+    @like(function)
     async def wrapper(*args, **kwargs):
-        span = _api.start(ref)
+        span = 0
         try:
+            span = _api.start(ref)
             return await function(*args, **kwargs)
         finally:
             _api.finish(span, args_)
@@ -141,43 +175,52 @@ _name = _api.name
 
 def begin(name, domain=None, category=None, kind=RANGE):
     """This thread begins a range; end() ends the innermost."""
-    _begin(_name(name, domain, category, kind))
+    if not _api.compiling():
+        _begin(_name(name, domain, category, kind))
 
 
 def end(args=None):
-    _end(None if args is None else _text(args))
+    if not _api.compiling():
+        _end(None if args is None else _text(args))
 
 
 def start(name, domain=None, category=None, kind=RANGE):
     """A span that any thread may finish(). Returns what finish() wants: 0 where too many are open, which is no mistake."""
-    return _api.start(_name(name, domain, category, kind))
+    return 0 if _api.compiling() else _api.start(_name(name, domain, category, kind))
 
 
 def finish(span, args=None):
-    _api.finish(span, None if args is None else _text(args))
+    if not _api.compiling():
+        _api.finish(span if isinstance(span, int) else 0, None if args is None else _text(args))
 
 
 def mark(name, args=None, domain=None, category=None):
     """A moment."""
-    _api.mark(_name(name, domain, category, MARK), None if args is None else _text(args))
+    if not _api.compiling():
+        _api.mark(_name(name, domain, category, MARK), None if args is None else _text(args))
 
 
 def _number(number):
-    return _api.NONE if number is None else int(number)
+    if number is None:
+        return _api.NONE
+    number = int(number)
+    return number if -(2**63) <= number < 2**63 else _api.NONE
 
 
 def step(number):
     """The step ends, and this one begins; None: none. From here on the program's own numbers are those of its steps."""
     _steps.own_steps = True
-    _api.step(_number(number))
+    if not _api.compiling():
+        _api.step(_number(number))
 
 
 def epoch(number):
     """As step(), of epochs."""
     _steps.own_epochs = True
-    _api.epoch(_number(number))
+    if not _api.compiling():
+        _api.epoch(_number(number))
 
 
 def recording():
     """Whether anything of this is recorded now: worth asking before args are made that cost."""
-    return bool(_api.recording())
+    return not _api.compiling() and bool(_api.recording())

@@ -14,7 +14,6 @@ A region's category is dftracer's `cat`, its args are what update() and the deco
 dftracer: an event runs from `with`, start() or reset(), not from when its object was made; metadata are marks.
 """
 
-import functools
 import inspect
 import json
 import os
@@ -24,7 +23,7 @@ from enum import Enum
 
 import headrace
 from _headrace import api, steps
-from _headrace.wrap import leave, outer
+from _headrace.wrap import kinds, like
 
 __all__ = ["ai", "checkpoint", "comm", "compute", "data", "dataloader", "device", "dft_fn", "dftracer", "pipeline"]
 
@@ -159,7 +158,7 @@ class dft_fn:
         self.update(epoch, step, image_idx, image_size)
 
     def _on(self):
-        return self._enable and api.present
+        return self._enable and api.present and not api.compiling()
 
     def _json(self, args=None):
         args = self._args if args is None else args
@@ -173,7 +172,9 @@ class dft_fn:
 
     def _begin(self, what):
         if self._on():
-            counts = self._kind != api.RANGE and outer(self._kind)
+            counts = self._kind != api.RANGE and self._kind not in kinds()
+            if counts:
+                kinds().add(self._kind)
             self._open.append((get_ident(), what(self._ref(kind=None if counts else api.RANGE)), counts))
         return self
 
@@ -193,6 +194,8 @@ class dft_fn:
 
     def flush(self):
         """The event that was begun last ends, of this thread if it began one."""
+        if api.compiling():
+            return self
         thread = get_ident()
         for i in range(len(self._open) - 1, -1, -1):
             if self._open[i][0] == thread:
@@ -202,7 +205,7 @@ class dft_fn:
         if i >= 0:
             _, begun, counts = self._open.pop(i)
             if counts:
-                leave(self._kind)
+                kinds().discard(self._kind)
             begun.leave(self._json())
         return self
 
@@ -232,18 +235,24 @@ class dft_fn:
 
     def _decorated(self, function, name):
         if not inspect.isfunction(function) or inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            return headrace.region(name or function.__qualname__, DOMAIN, self._cat, self._kind)(function)
+            name = name or getattr(function, "__qualname__", None) or self._name
+            return headrace.region(name, DOMAIN, self._cat, self._kind)(function)
         ref = self._ref(name or function.__qualname__)
         names = list(inspect.signature(function).parameters)
         wanted = [known for known in KNOWN if known in names]
 
-        @functools.wraps(function)
+        @like(function)
         def wrapper(*args, **kwargs):
-            begun = _Range(ref)
+            if api.compiling():
+                return function(*args, **kwargs)
+            begun, said = _Range(ref), None
             try:
                 return function(*args, **kwargs)
             finally:
-                begun.leave(self._json(self._said(names, wanted, args, kwargs)))
+                try:
+                    said = self._json(self._said(names, wanted, args, kwargs))
+                finally:
+                    begun.leave(said)
 
         return wrapper
 
@@ -324,10 +333,10 @@ class Traced(dft_fn):
         self.update(epoch, step, image_idx, image_size, args)
         if not (api.present and (self._enable if enable is None else enable)):
             return fn
-        if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
+        if isinstance(fn, (type, staticmethod, classmethod)) or inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
             return headrace.region(self._name, DOMAIN, self._cat, self._kind)(fn)
 
-        @functools.wraps(fn)
+        @like(fn)
         def wrapper(*args, **kwargs):
             with self:
                 return fn(*args, **kwargs)

@@ -61,6 +61,25 @@ class Api(Case):
 
             @headrace.region("m")
             class M:
+                def __init__(self, n=1):
+                    self.n = n
+
+                @headrace.region("s")
+                @staticmethod
+                def s(n):
+                    return n
+
+                @headrace.region("k")
+                @classmethod
+                def k(cls):
+                    return cls.__name__
+
+                @headrace.region("nothing to call")
+                @property
+                def p(self):
+                    return self.n
+
+            class N(M):
                 pass
 
             assert (f(1), f.__doc__, str(inspect.signature(f))) == (3, "doc", "(a, b=2)")
@@ -76,9 +95,12 @@ class Api(Case):
             async def both():
                 return await asyncio.gather(c(1), c(2))
             assert asyncio.run(both()) == [1, 2]
-            M()
+            assert isinstance(M(), M) and N(4).p == 4 and (M.s(2), N.k()) == (2, "N")
+            assert inspect.getfullargspec(f) == inspect.getfullargspec(f.__wrapped__) and f.__defaults__ == (2,)
+            inner = inspect.getfullargspec(g.__wrapped__)
+            assert inspect.getfullargspec(headrace.region("w")(g)).args == inspect.getfullargspec(g).args == inner.args
         """)
-        self.assertEqual(sorted(r[0] for r in regions), ["c", "c", "f", "g", "g", "m"])
+        self.assertEqual(sorted(r[0] for r in regions), ["c", "c", "f", "g", "g", "k", "m", "m", "s"])
         self.assertEqual(len([c for c in told.calls if c["call"] == "start"]), 4)
         self.assertEqual([r[4] for r in regions if r[0] == "f"], [{"k": 1}])
 
@@ -157,6 +179,109 @@ class Api(Case):
         self.assertEqual({k: x["args"][k] for k in ("loader", "worker")}, {"loader": 0, "worker": 1})
         self.assertTrue(20e6 <= x["args"]["cpu_ns"] <= x["end_ns"] - x["ns"] - 40e6, x)
         self.assertLess(y["args"]["cpu_ns"], 40e6)
+
+    def test_whatever_is_passed(self):
+        """As without the library, where nobody looks at it: nothing is raised, and what is no number is none."""
+        program = """
+            import functools, headrace, pickle, sys
+            from headrace.dftracer import dft_fn
+
+            class Odd:
+                __hash__ = None
+                def __str__(self):
+                    raise KeyError("odd")
+
+            class Call:
+                def __call__(self):
+                    return 1
+
+            for name in (None, ["x"], Odd(), b"bytes", 1.5):
+                with headrace.region(name, domain={}, category=Odd()):
+                    headrace.mark(name, memoryview(b"x"), domain=Odd())
+            for kind in (None, "checkpoint", -1, 2**40, 1.0, []):
+                headrace.begin("kind", kind=kind)
+                headrace.end(Odd())
+            for span in (None, "x", -5, 2**80, 0):
+                headrace.finish(span)
+            for number in (2**70, -(2**70), 1.9):
+                headrace.step(number)
+                headrace.epoch(number)
+            headrace.step(None), headrace.epoch(None)
+            d = dft_fn("c")
+            assert (d.log(Call())(), d.log(functools.partial(int, "3"))(), headrace.region("x")(Call())()) == (1, 3, 1)
+            copied = pickle.loads(pickle.dumps(headrace.region("copied", "d", args={"a": 1})))
+            with copied:
+                pass
+        """
+        self.run_python(program, env=self.environment(startup=False, fake=False, PYTHONPATH=MODULES))
+        self.run_python(program)
+        told = harness.Told(self.told_at)
+        self.assertEqual((told.open, {call["call"] for call in told.stray}), ([], {"finish"}))
+        regions = [(r["name"], r["domain"], r["category"], r["kind"], r["args"]) for r in told.regions]
+        names = ["None", "['x']", "?", "b'bytes'", "1.5", *6 * ["kind"]]
+        self.assertEqual([r[0] for r in regions[:11]], names)
+        self.assertEqual({r[3] for r in regions[5:11]}, {RANGE})
+        self.assertEqual(told.numbers("step"), [None, None, 1, None])
+        self.assertEqual(told.numbers("epoch"), [None, None, 1, None])
+        self.assertEqual(regions[-1], ("copied", "d", None, RANGE, {"a": 1}))
+
+    def test_in_what_torch_compiles(self):
+        """Nothing is told, and no function of ours that torch.compile could not look into is called."""
+        self.run_python("""
+            import headrace
+            from _headrace import api
+            from headrace.dftracer import ai
+
+            def never(*_):
+                raise AssertionError
+            region, made = headrace.region("made before"), headrace.region("f")(lambda: 1)
+            api.compiling = lambda: True
+            for name in ("begin", "end", "start", "finish", "mark", "step", "epoch", "recording", "name"):
+                setattr(api, name, never)
+            headrace._begin = headrace._end = headrace._name = never
+            with region, headrace.region("made within"):
+                headrace.begin("b"), headrace.end({"a": 1}), headrace.mark("m"), headrace.step(1), headrace.epoch(1)
+            with ai.compute.forward:
+                headrace.finish(headrace.start("s"))
+            assert (made(), headrace.recording()) == (1, False)
+        """)
+        self.assertFalse(os.path.exists(self.told_at))
+
+    def test_what_is_made_in_what_torch_compiles(self):
+        _, regions = self.regions("""
+            import headrace
+            from _headrace import api
+            answer, api.compiling = api.compiling, lambda: True
+            region = headrace.region("made within", "d")
+            api.compiling = answer
+            with region:
+                pass
+        """)
+        self.assertEqual(regions, [("made within", "d", None, RANGE, None)])
+
+    def test_what_a_signals_handler_raises(self):
+        """An exception between any two calls leaves no range open."""
+        self.run_python("""
+            import headrace, signal
+
+            def late(*_):
+                raise TimeoutError
+
+            @headrace.region("function")
+            def function():
+                pass
+
+            signal.signal(signal.SIGALRM, late)
+            for _ in range(300):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 5e-4)
+                    while True:
+                        function()
+                except TimeoutError:
+                    pass
+        """)
+        depths = {c["depth"] for c in self.told().calls if c["call"] == "begin"}
+        self.assertEqual(depths, {1})
 
     def test_nobody_listens(self):
         self.run_python("""

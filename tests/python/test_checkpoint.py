@@ -62,6 +62,35 @@ class Checkpoint(Case):
         self.assertEqual([(r["name"], (r["args"] or {}).get("path")) for r in told.of(RESTORE)], [
             ("torch.load", "plain.pt"), ("torch.load", "path.pt"), ("torch.load", None), ("torch.load", "missing.pt")])
 
+    def test_what_is_the_programs_own_is_not_asked(self):
+        self.run_python("""
+            import inspect, io, os, pathlib, torch
+            asked = []
+            class Own(os.PathLike):
+                def __fspath__(self):
+                    asked.append("path")
+                    return "own.pt"
+            class File(io.BytesIO):
+                @property
+                def name(self):
+                    asked.append("name")
+                    return "file.pt"
+            class Named(io.BytesIO):
+                name = "named.pt"
+            torch.save.__wrapped__(1, File())
+            without, asked[:] = list(asked), []
+            torch.save(1, File())
+            from _headrace import wrap
+            assert wrap.path_of(Own()) is None
+            assert asked == without, (asked, without)
+            torch.save(1, Named())
+            for real in (torch.save.__wrapped__, torch.load.__wrapped__):
+                ours = getattr(torch, real.__name__)
+                assert inspect.getfullargspec(ours) == inspect.getfullargspec(real)
+                assert (ours.__defaults__, ours.__kwdefaults__) == (real.__defaults__, real.__kwdefaults__)
+        """)
+        self.assertEqual([r["args"] for r in self.told().of(CHECKPOINT)], [None, {"path": "named.pt"}])
+
     def test_one_within_another_is_a_range(self):
         self.run_python("""
             import torch

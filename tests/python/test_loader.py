@@ -101,6 +101,109 @@ print(len(list(Mine(Data(4), 2))))
         self.assertIn("not pickled", out)
         self.assertEqual(self.waits(told, 1), [0, 1, "end"])  # `again` is the second that was there
 
+    def test_an_iterators_state_that_is_pickled(self):
+        """Of a class of one's own: nothing of ours is needed to read it, and a copy goes on."""
+        told, out = self.program("""
+import copy
+from torch.utils.data import dataloader as d
+class Own(d._SingleProcessDataLoaderIter):
+    def __getstate__(self):
+        return dict(self.__dict__)
+class Owns(DataLoader):
+    def _get_iterator(self):
+        return Own(self)
+iterator = iter(Owns(Data(8), 2))
+print(next(iterator), next(copy.copy(iterator)))
+state = {k: v for k, v in vars(iterator).items() if k not in ("_sampler_iter", "_profile_name") and not k.startswith("_pg")}
+text = pickle.dumps(state)
+print(b"headrace.steps" in text or b"headrace.loader" in text)
+again = copy.copy(iterator)
+again.__dict__.update(pickle.loads(text))
+print(next(again))
+""")
+        self.assertEqual(out.count("tensor"), 3)
+        self.assertIn("False", out)
+        self.assertEqual(len(told.of(INPUT_WAIT)), 3)
+
+    def test_what_torch_compiles(self):
+        """As without marks: no graph breaks, warnings (errors here) or exceptions of ours."""
+        harness.need("torch.compiler")
+        told, out = self.program("""
+warnings.filterwarnings("error", message=".*headrace.*")
+try:
+    import headrace
+    region = headrace.region
+except ImportError:  # the run without
+    import contextlib
+    region = lambda name: contextlib.nullcontext()
+def loop(x):
+    total = 0
+    for batch in DataLoader(Data(6), 2):
+        total = total + batch.sum() + x
+    return total
+def within(x):
+    with region("within"):
+        return x * 2
+print(torch.compile(loop, backend="eager")(torch.ones(1)))
+print(torch.compile(within, backend="eager", fullgraph=True)(torch.ones(1)))
+model(torch.ones(1, 2)).sum().backward()
+print(torch._dynamo.explain(lambda: optimizer.step())().graph_break_count)
+for batch in DataLoader(Data(4), 2):
+    train(batch)
+""")
+        self.assertEqual(told.steps(), [0, 1])
+
+    def test_what_a_signals_handler_raises(self):
+        """Wherever it comes, no wait, fetch or optimizer's step is left open: what is begun next is as deep as ever."""
+        told, _ = self.program("""
+import signal
+class Plain(torch.optim.Optimizer):
+    def step(self):
+        pass
+def late(*_):
+    raise TimeoutError
+signal.signal(signal.SIGALRM, late)
+loader, plain = DataLoader([1.0] * 40, None), Plain(model.parameters(), {})
+for times in range(300):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 5e-4 + 1e-5 * times)
+        while True:
+            for batch in loader:
+                plain.step()
+    except TimeoutError:
+        continue
+for batch in loader:
+    plain.step()
+print("over")
+""")
+        deepest = {}
+        for call in told.calls:
+            if call["call"] == "begin":
+                deepest[call["name"]] = max(call["depth"], deepest.get(call["name"], 0))
+        self.assertEqual(deepest, {"DataLoader.__iter__": 1, "DataLoader.__next__": 1, "DataLoader.fetch": 2, "Optimizer.step": 1})
+
+    def test_loops_in_threads(self):
+        """The steps and epochs are those of one of them at a time."""
+        told, _ = self.program("""
+import threading
+def work():
+    loader, own = DataLoader(Data(40), 2), torch.nn.Linear(2, 1)
+    sgd = torch.optim.SGD(own.parameters(), lr=0.1)
+    for epoch in range(3):
+        for batch in loader:
+            own(batch).sum().backward()
+            sgd.step()
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+""")
+        self.assertEqual(len(told.of(OPTIMIZER)), 6 * 3 * 20)
+        epochs = len(told.numbers("epoch")) // 2
+        self.assertGreaterEqual(epochs, 3)
+        self.assertEqual(told.steps(), list(range(20 * epochs)))
+
     def test_optimizers_of_ones_own(self):
         told, _ = self.program("""
 class Outer(torch.optim.SGD):

@@ -26,6 +26,9 @@ class Steps(unittest.TestCase):
         for name, call in calls.items():
             self.addCleanup(setattr, api, name, getattr(api, name))
             setattr(api, name, call)
+        self.thread = 1
+        self.addCleanup(setattr, steps, "get_ident", steps.get_ident)
+        steps.get_ident = lambda: self.thread
         steps.forked()
         steps.own_steps = steps.own_epochs = False
 
@@ -52,9 +55,10 @@ class Steps(unittest.TestCase):
             one.batch += 1
 
     def optimize(self):
-        steps.optimized += 1
+        if self.thread == steps.trainer:
+            steps.optimized += 1
         if steps.last is not None and not steps.last.leads:
-            steps.found()
+            steps.found(self.thread)
 
     def train(self, loader, batches, each=1):
         one = self.iterate(loader)
@@ -80,6 +84,50 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 s3 sx s- e-")
         self.train(loader, 3)
         self.assertEqual(self.told(), "e1@6 s3 s4 s5 s6 sx s- e-")
+
+    def in_turns(self, threads, epochs, batches):
+        """Loops in threads, each with a loader of its own, one ask and one optimizer's step after the other."""
+        def loop():
+            loader = self.loader()
+            for _ in range(epochs):
+                one = self.iterate(loader)
+                for _ in range(batches):
+                    self.ask(one)
+                    yield
+                    self.optimize()
+                    yield
+                self.ask(one, ends=True)
+
+        loops = {thread: loop() for thread in range(1, threads + 1)}
+        while loops:
+            for self.thread in list(loops):
+                if next(loops[self.thread], self) is self:
+                    del loops[self.thread]
+
+    def test_loops_in_threads(self):
+        self.in_turns(1, 3, 4)
+        alone = [what.split("@")[0] for what in self.told().split()]
+        steps.forked()
+        self.in_turns(5, 3, 4)
+        self.assertEqual([what.split("@")[0] for what in self.told().split()], alone)
+
+    def test_a_loop_in_another_thread_than_the_last_one(self):
+        loader, look = self.loader(), self.loader()
+        for self.thread in (1, 2):
+            self.train(loader, 2)
+            self.look(look, 1)
+        self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 sx s- e- e1@8 s2 s3 s4 sx s- e-")
+
+    def test_batches_that_another_thread_asks_for(self):
+        one = self.iterate(self.loader())
+        for _ in range(3):
+            self.thread = 2
+            self.ask(one)
+            self.thread = 1
+            self.optimize()
+        self.thread = 2
+        self.ask(one, ends=True)
+        self.assertEqual(self.told(), "e0@1 s0@2 s1 s2 s3 sx s- e-")
 
     def test_a_loader_for_each_epoch(self):
         self.train(self.loader(), 2)
