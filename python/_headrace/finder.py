@@ -18,12 +18,11 @@ def find(ours, name, path, target):
     try:
         spec = _others(ours, name, path, target)
         if not hooks.present:
-            if ours in sys.meta_path:
-                sys.meta_path.remove(ours)
+            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not ours]
         elif spec is not None:
             try:
                 hooks.after(spec)
-            except Exception:
+            except Exception:  # a loader that cannot be stood in for
                 pass
         return spec
     finally:
@@ -31,9 +30,12 @@ def find(ours, name, path, target):
 
 
 def _others(ours, name, path, target):
-    for finder in sys.meta_path[sys.meta_path.index(ours) + 1 :]:
-        find_spec = getattr(finder, "find_spec", None)
+    """What they raise is the program's."""
+    behind = False
+    for finder in list(sys.meta_path):
+        find_spec = getattr(finder, "find_spec", None) if behind else None
         spec = find_spec and find_spec(name, path, target)
         if spec is not None:
             return spec
+        behind = behind or finder is ours
     return None

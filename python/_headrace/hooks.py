@@ -28,33 +28,46 @@ MARKS = {
 
 
 class Marker:
-    """Stands in for a module's loader until the module runs."""
+    """Stands in for a module's loader until the module runs. Its class is made for one loader, of the loader's own: whoever looks at
+    the stand-in sees that, with the loader's attributes, and a copy is one of the loader."""
 
-    def __init__(self, loader, mark):
-        self._loader = loader
-        self._mark = mark
+    def __init_subclass__(cls, **_):
+        pass  # the loader's class is not told of another
+
+    def __init__(self):
+        self.__dict__ = self._headrace_real.__dict__
+
+    @property
+    def __class__(self):
+        return type(self._headrace_real)
 
     def __getattr__(self, name):
-        return getattr(self._loader, name)
+        return getattr(self._headrace_real, name)
 
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
+    def __reduce_ex__(self, protocol):
+        return self._headrace_real.__reduce_ex__(protocol)
 
     def exec_module(self, module):
         # Nobody sees the stand-in: not the module while it runs, nor who asks for its source later.
-        module.__loader__ = self._loader
-        module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
+        real = self._headrace_real
+        for owner, attribute in ((module, "__loader__"), (getattr(module, "__spec__", None), "loader")):
+            if getattr(owner, attribute, None) is self:
+                setattr(owner, attribute, real)
+        real.exec_module(module)
         try:
-            self._mark(module)
+            self._headrace_mark[0](module)
         except Exception:  # of a version that is not known here: what is left unmarked works as ever
             pass
 
 
 def after(spec):
     """The module of spec is marked after it has run."""
-    if not hasattr(spec.loader, "exec_module"):
+    real = spec.loader
+    if isinstance(real, type) or not hasattr(real, "exec_module"):
         return
     file, function = MARKS[spec.name]
     package = __import__(f"{__package__}.{file}", fromlist=[function])
-    spec.loader = Marker(spec.loader, getattr(package, function))
+    kind = type(real)
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "_headrace_real": real}
+    names["_headrace_mark"] = (getattr(package, function),)  # a function by itself would become a method
+    spec.loader = type(kind)(kind.__name__, (Marker, kind), names)()

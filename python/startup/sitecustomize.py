@@ -6,6 +6,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+STARTUP = 1  # of _headrace: what is asked of it here
 
 # What is marked once it has been imported; _headrace/hooks.py has a function for each.
 MODULES = set(
@@ -22,12 +23,14 @@ class HeadraceFinder(object):
     """First in sys.meta_path: lets the others find a module of MODULES, and marks what they found when it has run."""
 
     def find_spec(self, name, path=None, target=None):
-        if name not in MODULES:
+        # A program that has wrapped the finders, or taken us out, has its own ways of asking the others.
+        if name not in MODULES or not any(finder is self for finder in sys.meta_path):
             return None
-        if "_headrace" not in sys.modules:  # a module of ours, never one of the program that is called the same
-            __import__("_frozen_importlib")._load(HeadraceLast.find_spec("_headrace"))
-        __import__("_headrace.finder")
-        return sys.modules["_headrace.finder"].find(self, name, path, target)
+        find = finds()
+        if find is None:
+            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+            return None
+        return find(self, name, path, target)
 
 
 class HeadraceLast(object):
@@ -35,8 +38,25 @@ class HeadraceLast(object):
 
     @staticmethod
     def find_spec(name, path=None, target=None):
+        folder = os.path.dirname(HERE)
         if name == "headrace" or name == "_headrace":
-            return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, [os.path.dirname(HERE)])
+            path = [folder]
+        elif not name.startswith(("headrace.", "_headrace.")) or list(path or ()) != [os.path.join(folder, name.split(".")[0])]:
+            return None  # what is in our packages is found without the program's finders, too
+        return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, path)
+
+
+def finds():
+    """_headrace.finder.find, or None: whatever the reason is (files that may not be read, another's _headrace), all goes on without."""
+    try:
+        if "_headrace" not in sys.modules:  # a module of ours, never one of the program that is called the same
+            __import__("_frozen_importlib")._load(HeadraceLast.find_spec("_headrace"))
+        if __import__("_headrace").STARTUP != STARTUP:
+            return None
+        __import__("_headrace.finder")
+        return sys.modules["_headrace.finder"].find
+    except Exception:
+        return None
 
 
 if os.environ.get("HEADRACE_PYTHON") != "off" and sys.version_info >= (3, 6):

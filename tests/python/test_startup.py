@@ -8,7 +8,7 @@ import statistics
 import subprocess
 
 import harness
-from harness import PYTHON, STARTUP, Case
+from harness import MODULES, PYTHON, STARTUP, Case
 
 # Others that this machine happens to have: the module is run by whatever Python a job starts.
 PYTHONS = sorted(p for p in glob.glob("/usr/bin/python[23]*.*[0-9]") + glob.glob("/root/.pyenv/versions/*/bin/python")
@@ -17,7 +17,7 @@ PYTHONS = sorted(p for p in glob.glob("/usr/bin/python[23]*.*[0-9]") + glob.glob
 # A stand-in for torch, so that what is marked, and when, can be seen in any Python.
 SERIALIZATION = """
 import sys
-LOADER = type(__loader__).__name__, type(__spec__.loader).__name__
+LOADER = type(__loader__).__name__, type(getattr(__spec__, "loader", None)).__name__
 def save(obj, f):
     "doc"
     return f
@@ -183,6 +183,89 @@ class Startup(Case):
         env = self.environment(PYTHONPATH=f"{STARTUP}:{lib}")
         self.assertIn("SourceFileLoader", self.run_python(program, env=env))
         self.assertEqual(len(self.told().regions), 1)
+
+    def test_finders_that_are_wrapped_or_replaced_and_files_that_may_not_be_read(self):
+        """Whatever a program does to imports, what it imports is there; how many regions one torch.save then makes."""
+        lib = self.torch()
+        says = "print(torch.save(1, 'p'))"
+        hermetic = ("import sys, importlib.machinery as m, inspect, json\n"
+                    "class Only:\n"
+                    "    @staticmethod\n"
+                    "    def find_spec(name, path=None, target=None):\n"
+                    "        if name.startswith('torch'):\n"
+                    f"            return m.PathFinder.find_spec(name, path or [{lib!r}])\n"
+                    "sys.meta_path[:] = [f for f in sys.meta_path if f is not m.PathFinder] + [Only]\n"
+                    "import torch; print(torch.save(1, 'p'))\n")
+        wrapped = ("import sys\n"
+                   "class Wrapper:\n"
+                   "    def __init__(self, finder): self.finder = finder\n"
+                   "    def find_spec(self, *args): return self.finder.find_spec(*args)\n"
+                   "    def __getattr__(self, name): return getattr(self.finder, name)\n"
+                   "sys.meta_path = [Wrapper(f) for f in sys.meta_path]\n"
+                   "import torch; print(torch.save(1, 'p'))\n")
+        denied = ("import sys\n"
+                  "def hook(event, args):\n"
+                  f"    if event == 'open' and str(args[0]).startswith({MODULES!r}): raise PermissionError(event)\n"
+                  "sys.addaudithook(hook)\n"
+                  "import torch; " + says + "\n")
+        guarded = ("import builtins, sys\n"
+                   "real = builtins.__import__\n"
+                   "def guard(name, *args, **kwargs):\n"
+                   "    if 'headrace' in name: raise ImportError(name)\n"
+                   "    return real(name, *args, **kwargs)\n"
+                   "builtins.__import__ = guard\n"
+                   "import torch; " + says + "\n")
+        failing = ("import sys\n"
+                   "class Fails:\n"
+                   "    def find_spec(self, name, path=None, target=None):\n"
+                   "        if name == 'torch': raise KeyError('mine')\n"
+                   "sys.meta_path.insert(1, Fails())\n"
+                   "try:\n    import torch\nexcept KeyError as error:\n    print(error)\n")
+        for program, regions in ((hermetic, 1), (wrapped, 0), (denied, 0), (guarded, 0), (failing, 0)):
+            with self.subTest(program):
+                if os.path.exists(self.told_at):
+                    os.remove(self.told_at)
+                said = [self.run_all(PYTHON, "-c", program, env=env) for env in
+                        (self.environment(PYTHONPATH=f"{STARTUP}:{lib}"), self.environment(PYTHONPATH=lib, fake=False))]
+                self.assertEqual(said[0], said[1])
+                self.assertEqual(said[0][0], 0, said[0])
+                self.assertEqual(len(self.told().regions) if os.path.exists(self.told_at) else 0, regions)
+
+    def test_another_module_that_is_called_as_our_inner_one(self):
+        """The program's own, or what is left of an older one that was installed by itself."""
+        lib = self.torch()
+        os.makedirs(f"{lib}/_headrace")
+        for text in ("x = 1", "x = 1\nSTARTUP = -1"):
+            with open(f"{lib}/_headrace/__init__.py", "w", encoding="utf-8") as out:
+                out.write(text)
+            env = self.environment(PYTHONPATH=f"{STARTUP}:{lib}")
+            out = self.run_python("import _headrace, torch; print(_headrace.x, torch.save(1, 'p'))", env=env)
+            self.assertEqual(out, "1 p\n")
+            self.assertFalse(os.path.exists(self.told_at))
+
+    def test_a_loader_that_is_looked_at_before_the_module_runs(self):
+        lib = self.torch()
+        program = """
+            import copy, importlib.abc, importlib.machinery, importlib.util, pickle, sys, torch, types
+            del sys.modules["torch.serialization"]
+            spec = importlib.util.find_spec("torch.serialization")
+            loader = spec.loader
+            other = importlib.machinery.SourceFileLoader("torch.serialization", loader.path)
+            print(type(loader).__name__, isinstance(loader, importlib.machinery.SourceFileLoader), loader == other,
+                  isinstance(loader, importlib.abc.InspectLoader), sorted(vars(loader)) == sorted(vars(other)))
+            print(copy.copy(loader) == copy.deepcopy(loader) == pickle.loads(pickle.dumps(loader)) == other)
+            print("def save" in loader.get_source(spec.name), loader.is_package(spec.name), copy.deepcopy(spec) == spec)
+            bare = types.ModuleType("torch.serialization")
+            loader.exec_module(bare)
+            print(bare.save(1, "bare"), bare.LOADER, importlib.util.find_spec("torch.serialization") == spec)
+            module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+            importlib.util.LazyLoader(loader).exec_module(module)
+            print(module.save(1, "lazy"), module.LOADER)
+        """
+        out = [self.run_python(program, env=env) for env in
+               (self.environment(PYTHONPATH=f"{STARTUP}:{lib}"), self.environment(PYTHONPATH=lib, fake=False))]
+        self.assertEqual(out[0], out[1])
+        self.assertEqual([r["args"] for r in self.told().regions], [{"path": "bare"}, {"path": "lazy"}])
 
     def test_two_of_them_on_the_path(self):
         other = os.path.join(self.dir, "other")
