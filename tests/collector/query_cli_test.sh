@@ -174,7 +174,10 @@ mkfifo "$tmp/fifo"
 exec 9<>"$tmp/fifo"
 "$headrace" query "$at" --format csv -o "$tmp/fifo" 'SELECT * FROM range(100000000)' 2>"$tmp/err" &
 pid=$!
-sleep 0.7
+for _ in $(seq 100); do # until the pipe is full
+	grep -qs pipe_write /proc/$pid/task/*/wchan && break
+	sleep 0.1
+done
 kill -INT $pid
 sleep 0.5
 kill -TERM $pid

@@ -154,18 +154,21 @@ class Hostile(Service):
         self.begin("honest", 0)
         script = os.path.join(self.dir, "hostile.py")
         shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py"), script)
-        floods = [subprocess.Popen(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", script,
-                                    self.manager.run, "4"], stdout=subprocess.PIPE) for _ in range(2)]
-        self.wait_for("the flood", lambda: self.status()["refused"] > 20)
         honest = []
-        while floods[0].poll() is None:
-            data = os.path.join(self.data, str(len(honest)))
-            os.mkdir(data)
-            process = self.preloaded(harness.GENERATOR, data, "5", "5", job="honest", env={"HEADRACE_ON_FULL": "wait:2000"})
-            honest.append(self.generated(process))
-        for flood in floods:
-            flood.communicate()
-            self.assertEqual(flood.returncode, 0)
+        for seconds in ("4", "30"):  # a busy machine takes longer
+            floods = [subprocess.Popen(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", script,
+                                        self.manager.run, seconds], stdout=subprocess.PIPE) for _ in range(2)]
+            self.wait_for("the flood", lambda: self.status()["refused"] > 20)
+            while floods[0].poll() is None:
+                data = os.path.join(self.data, str(len(honest)))
+                os.mkdir(data)
+                process = self.preloaded(harness.GENERATOR, data, "5", "5", job="honest", env={"HEADRACE_ON_FULL": "wait:2000"})
+                honest.append(self.generated(process))
+            for flood in floods:
+                flood.communicate()
+                self.assertEqual(flood.returncode, 0)
+            if len(honest) > 10:
+                break
         self.assertGreater(len(honest), 10)
         self.assertEqual([j["job"] for j in self.status()["jobs"]], ["honest"])
         self.end("honest", "--linger", "5s")
