@@ -26,8 +26,7 @@ struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 		return &f->images[i];
 	if (!make)
 		return NULL;
-	for (i = 0; i < f->n_images && f->images[i].image; i++)
-		;
+	i = f->unused ? f->unused - 1 : f->n_images;
 	if (i == f->room_images) {
 		uint32_t room = f->room_images ? f->room_images * 2 : 64;
 		struct feed_image *v = realloc(f->images, room * sizeof(*v));
@@ -41,6 +40,8 @@ struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 		return NULL;
 	if (i == f->n_images)
 		f->n_images++;
+	else
+		f->unused = f->images[i].next_unused;
 	f->images[i] = (struct feed_image){.image = image};
 	return &f->images[i];
 }
@@ -51,7 +52,8 @@ static void image_drop(struct hr_feed *f, struct feed_image *img)
 	free(img->who);
 	free(img->waiting);
 	free(img->slots);
-	*img = (struct feed_image){0};
+	*img = (struct feed_image){.next_unused = f->unused};
+	f->unused = (uint32_t)(img - f->images) + 1;
 }
 
 static void wait_with(struct feed_image *img, const struct hr_probe_op *r)

@@ -35,6 +35,7 @@ struct feed_image {
 	uint64_t index;	   /* of the next slot */
 	enum feed_state state;
 	struct hr_probed probed; /* of the session */
+	uint32_t next_unused;	 /* while it is */
 	uint32_t tgid;
 	bool left_out; /* deselected: nothing of it is recorded */
 	bool end_due;  /* an END of our own is to be written */
@@ -71,6 +72,7 @@ struct hr_feed {
 	bool filter_known;
 	struct feed_image *images;
 	uint32_t n_images, room_images;
+	uint32_t unused;	  /* 1 + index, chained by `next_unused`; 0: none */
 	struct hr_map64 by_image; /* index in images */
 	struct feed_sum *sums;
 	uint32_t n_sums, room_sums;
