@@ -139,38 +139,25 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/* Processes that have ended are forgotten once their last row is out. */
+/* Those that are dirty: a look at all would cost as much as there are, at every file record that leaves. */
 static void emit_processes(struct hr_engine *e)
 {
-	struct hr_proc *p, *next;
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
 	Headrace__Processes *m;
 	Headrace__Process *rows;
-	struct hr_out *o;
-	size_t n = 0;
 
-	e->procs_dirty = false;
-	for (p = e->first; p; p = p->next)
-		n += p->dirty;
-	if (!n || !(o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES)))
+	if (!o)
 		return;
 	m = hr_arena_alloc(&o->arena, sizeof(*m));
 	if (m) {
 		headrace__processes__init(m);
-		rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->rows);
-		for (p = e->first; p && rows; p = p->next) {
-			if (!p->dirty)
-				continue;
+		rows = hr__rows_in(&o->arena, e->n_dirty, sizeof(*rows), &m->rows);
+		for (const struct hr_proc *p = e->dirty; p && rows; p = p->next_dirty)
 			fill_process(e, o, &rows[m->n_rows++], p);
-			p->dirty = p->excluded_unsent = false;
-		}
 		o->frame.processes = m;
 	}
 	hr__out_end(e, o);
-	for (p = e->first; p; p = next) {
-		next = p->next;
-		if (p->end_ns)
-			hr__proc_free(e, p);
-	}
+	hr__procs_sent(e);
 }
 
 static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *m)
@@ -242,7 +229,7 @@ void hr__emit_names(struct hr_engine *e)
 {
 	uint32_t done = 0;
 
-	if (e->procs_dirty)
+	if (e->n_dirty)
 		emit_processes(e);
 	if (!e->paths.n_fresh && !e->mounts.unsent)
 		return;

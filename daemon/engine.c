@@ -353,6 +353,7 @@ void hr_engine_free(struct hr_engine *e)
 	hr__procs_clear(e);
 	hr_batch_put(e->pool, e->batch);
 	free(e->slots);
+	free(e->unused);
 	hr_map64_done(&e->by_proc);
 	hr_map64_done(&e->by_token);
 	hr_map64_done(&e->by_pid);
@@ -423,9 +424,9 @@ uint64_t hr_engine_now(const struct hr_engine *e)
 
 bool hr_engine_waiting(const struct hr_engine *e)
 {
-	return (e->batch && e->batch->n) || e->regions.open || e->procs_dirty ||
-	       e->excluded_unsent || e->losses.n || e->rollups.n || e->kernel.n ||
-	       e->paths.n_fresh || e->mounts.unsent || e->filerecs.idle.oldest != UINT32_MAX;
+	return (e->batch && e->batch->n) || e->regions.open || e->n_dirty || e->excluded_unsent ||
+	       e->losses.n || e->rollups.n || e->kernel.n || e->paths.n_fresh || e->mounts.unsent ||
+	       e->filerecs.idle.oldest != UINT32_MAX;
 }
 
 int32_t hr_engine_mounts_wanted(struct hr_engine *e)

@@ -346,7 +346,8 @@ uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t 
 			 uint32_t max)
 {
 	uint32_t excess = f->live > HR_FILERECS_MOST ? f->live - HR_FILERECS_MOST : 0;
-	uint32_t idle = f->idle.n > HR_FILERECS_IDLE ? f->idle.n - HR_FILERECS_IDLE : 0;
+	uint32_t idle =
+	    f->idle.n > HR_FILERECS_IDLE ? f->idle.n - (HR_FILERECS_IDLE - HR_FILERECS_LESS) : 0;
 	uint32_t n = 0, i;
 
 	if (idle < excess)

@@ -5,8 +5,9 @@
  * Owner     The engine; drain thread.
  * Lifetime  A record is made by the first operation. While a descriptor is open it is `open`, else `idle`, in the order of its
  *           last operation. It is sent and forgotten when it has been idle for HR_FILE_IDLE_NS, when its process ends, or when
- *           there are more than HR_FILERECS_MOST, or HR_FILERECS_IDLE idle ones (the longest idle first); at a checkpoint it is sent and its counters
- *           start from zero, and only open ones are kept, with what sequence detection needs.
+ *           there are more than HR_FILERECS_MOST, or HR_FILERECS_IDLE idle ones (the longest idle first, until HR_FILERECS_LESS
+ *           fewer are left); at a checkpoint it is sent and its counters start from zero, and only open ones are kept, with what
+ *           sequence detection needs.
  */
 #ifndef HEADRACE_DAEMON_FILEREC_H
 #define HEADRACE_DAEMON_FILEREC_H
@@ -20,6 +21,7 @@
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
 #define HR_FILERECS_IDLE 256u /* of them: few enough that the processor keeps them near */
+#define HR_FILERECS_LESS 64u  /* below that, once there are more: each time costs a frame */
 #define HR_FILE_BINS	 48u  /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u

@@ -36,7 +36,7 @@
 #include "daemon/entry.h"
 
 #define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
-#define HR_JOURNAL_VERSION    7u
+#define HR_JOURNAL_VERSION    8u /* of entries, and of which frames are made of them */
 #define HR_JOURNAL_HALF_BYTES (16u << 20)
 #define HR_JOURNAL_SLACK                                                                           \
 	(UINT64_C(4) *                                                                             \

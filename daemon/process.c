@@ -18,8 +18,31 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc)
 
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 {
+	if (p->dirty)
+		return;
 	p->dirty = true;
-	e->procs_dirty = true;
+	p->next_dirty = NULL;
+	if (e->last_dirty)
+		e->last_dirty->next_dirty = p;
+	else
+		e->dirty = p;
+	e->last_dirty = p;
+	e->n_dirty++;
+}
+
+/* apply_end makes dirty what has ended, so all of that is among them. */
+void hr__procs_sent(struct hr_engine *e)
+{
+	struct hr_proc *p = e->dirty, *next;
+
+	e->dirty = e->last_dirty = NULL;
+	e->n_dirty = 0;
+	for (; p; p = next) {
+		next = p->next_dirty;
+		p->dirty = p->excluded_unsent = false;
+		if (p->end_ns)
+			hr__proc_free(e, p);
+	}
 }
 
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns)
@@ -28,26 +51,27 @@ void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns)
 	hr__proc_dirty(e, p);
 }
 
+static int grow_slots(struct hr_engine *e)
+{
+	uint32_t more = e->room_slots ? e->room_slots * 2 : 64;
+	struct hr_proc **v = realloc(e->slots, more * sizeof(struct hr_proc *));
+	uint32_t *unused = realloc(e->unused, more * sizeof(*unused));
+
+	if (v)
+		e->slots = v;
+	if (unused)
+		e->unused = unused;
+	if (!v || !unused)
+		return -ENOMEM;
+	e->room_slots = more;
+	return 0;
+}
+
 static int take_slot(struct hr_engine *e, struct hr_proc *p)
 {
-	for (uint32_t i = 0; e->unused_slots && i < e->n_slots; i++) {
-		if (e->slots[i])
-			continue;
-		e->unused_slots--;
-		p->slot = i;
-		e->slots[i] = p;
-		return 0;
-	}
-	if (e->n_slots == e->room_slots) {
-		uint32_t more = e->room_slots ? e->room_slots * 2 : 64;
-		struct hr_proc **v = realloc(e->slots, more * sizeof(struct hr_proc *));
-
-		if (!v)
-			return -ENOMEM;
-		e->slots = v;
-		e->room_slots = more;
-	}
-	p->slot = e->n_slots++;
+	if (!e->n_unused && e->n_slots == e->room_slots && grow_slots(e))
+		return -ENOMEM;
+	p->slot = e->n_unused ? e->unused[--e->n_unused] : e->n_slots++;
 	e->slots[p->slot] = p;
 	return 0;
 }
@@ -94,7 +118,7 @@ void hr__proc_free(struct hr_engine *e, struct hr_proc *p)
 	hr__proc_forget(e, p);
 	hr_map64_remove(&e->by_proc, p->id.proc);
 	e->slots[p->slot] = NULL;
-	e->unused_slots++;
+	e->unused[e->n_unused++] = p->slot;
 	if (p->prev)
 		p->prev->next = p->next;
 	else

@@ -277,6 +277,8 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 
 void hr__procs_clear(struct hr_engine *e)
 {
+	e->dirty = e->last_dirty = NULL;
+	e->n_dirty = 0;
 	while (e->first)
 		hr__proc_free(e, e->first);
 }

@@ -112,7 +112,8 @@ struct hr_proc {
 	uint32_t last_path;
 	uint32_t last_filerec;
 	uint32_t slot;
-	bool dirty; /* its row is to be sent */
+	bool dirty;		    /* its row is to be sent */
+	struct hr_proc *next_dirty; /* while it is */
 	bool excluded_unsent;
 	uint64_t end_ns;
 	char exit[16];
@@ -158,9 +159,12 @@ struct hr_engine {
 	/* processes */
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
-	uint32_t n_slots, room_slots, unused_slots;
+	uint32_t n_slots, room_slots;
+	uint32_t *unused; /* slots below n_slots; there is room for all */
+	uint32_t n_unused;
 	struct hr_map64 by_proc, by_token, by_pid;
-	bool procs_dirty;
+	struct hr_proc *dirty, *last_dirty; /* in the order in which they became so */
+	uint32_t n_dirty;
 	bool excluded_unsent; /* of some process */
 	bool ranks_changed;
 	/* what is being summed up */
@@ -191,6 +195,8 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
+/* The rows of those that were dirty are out: processes that have ended are forgotten with that. */
+void hr__procs_sent(struct hr_engine *e);
 /* It was there before it attached: its first operation began then. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
 /* From now on its pid and token mean nothing; its number does until its last row is sent. */

@@ -312,6 +312,46 @@ void rig_restart(struct rig *r)
 	     "replay");
 }
 
+struct replayed {
+	const struct rig *first;
+	unsigned n;
+};
+
+static void compare(void *arg, struct hr_out_list *out)
+{
+	struct replayed *again = arg;
+	struct hr_out *o;
+
+	while ((o = hr_out_list_pop(out))) {
+		const struct hr_out *first = again->first->frames[again->n];
+		size_t bytes = headrace__frame__get_packed_size(&o->frame);
+		uint8_t *was = malloc(bytes), *is = malloc(bytes);
+
+		must(again->n++ < again->first->n_frames, "a replay makes no more frames");
+		must(headrace__frame__get_packed_size(&first->frame) == bytes,
+		     "a replay's frame is as long");
+		headrace__frame__pack(&first->frame, was);
+		headrace__frame__pack(&o->frame, is);
+		must(memcmp(was, is, bytes) == 0, "a replay makes the same frames");
+		free(was);
+		free(is);
+		hr_out_free(o, again->first->pool);
+	}
+}
+
+void rig_replay(struct rig *r)
+{
+	struct replayed again = {.first = r};
+	struct hr_engine *next;
+
+	must(hr_engine_new(r->pool, &next) == 0, "engine");
+	must(hr_engine_replay(next, r->journal, hr_journal_gen(r->journal), HR_MARK_ANY, compare,
+			      &again) == 0,
+	     "replay");
+	must(again.n == r->n_frames, "a replay makes all frames");
+	hr_engine_free(next);
+}
+
 /* ---- what came of it -------------------------------------------------------------------------------- */
 
 const Headrace__Process *rig_process(const struct rig *r, uint64_t proc)

@@ -75,6 +75,9 @@ void rig_checkpoint(struct rig *r);
 /* The same, and then a daemon that knows only what the new half says. Forgets the frames seen so far. */
 void rig_restart(struct rig *r);
 
+/* A daemon was killed, and the next one replays this half: it makes the frames seen so far again, the same in all bytes. */
+void rig_replay(struct rig *r);
+
 /* The last Process row of proc among the frames seen, NULL: none. */
 const Headrace__Process *rig_process(const struct rig *r, uint64_t proc);
 
