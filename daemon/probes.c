@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/probes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,10 +22,12 @@
 #include "common/ops.h"
 #include "probe.skel.h"
 
-#define AT_ONCE		256u	    /* entries of a map */
-#define ITERATIONS_MOST 64	    /* generations of descendants that a root has already */
-#define LOG_BYTES	65536u	    /* of libbpf's words and the verifier's */
-#define SAID_BYTES	1500u	    /* of them are said: the last ones count */
+#define AT_ONCE		256u   /* entries of a map */
+#define ITERATIONS_MOST 64     /* generations of descendants that a root has already */
+#define LOG_BYTES	65536u /* of libbpf's words and the verifier's */
+#define SAID_BYTES	1500u  /* of them are said: the last ones count */
+#define FILES		56u    /* descriptors of programs, maps and links, and of loading them */
+#define FILES_LEFT	40u    /* for what else headraced opens */
 #define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
@@ -146,6 +150,33 @@ static int check_kernel(char **ret_error)
 	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NS_INIT)
 		return fail(ret_error, -ENOTSUP, "not in the initial pid namespace");
 	return 0;
+}
+
+static unsigned open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (d && readdir(d)) /* this thread's own. NOLINT(concurrency-mt-unsafe) */
+		n++;
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+/* Where programs and maps leave too few for it, the recording itself would fail. */
+static int check_room(char **ret_error)
+{
+	unsigned needed = open_files() + FILES + FILES_LEFT;
+	struct rlimit files;
+	char what[160];
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= needed)
+		return 0;
+	snprintf(what, sizeof(what),
+		 "only %llu files may be open at once here (ulimit -n); probes need %u",
+		 (unsigned long long)files.rlim_cur, needed);
+	return fail(ret_error, -EMFILE, what);
 }
 
 /* ---- what the programs are told ------------------------------------------------------------------------ */
@@ -294,6 +325,8 @@ int hr_probes_new(struct hr_probes **ret, char **ret_error)
 
 	*ret_error = NULL;
 	r = check_kernel(ret_error);
+	if (!r)
+		r = check_room(ret_error);
 	if (r)
 		return r;
 	p = calloc(1, sizeof(*p));

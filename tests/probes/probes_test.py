@@ -238,6 +238,21 @@ class Probes(Case):
         row = self.coverage(traced)[path]
         self.assertEqual((int(row["missing_count"]), int(row["bpf_count"])), (lost_reads, told + 16))  # and 16 writes
 
+    def test_few_descriptors(self):
+        """However few files may be open: where programs and maps would leave too few, they stay away, and the job is recorded without."""
+        path = f"{self.folder.data}/written"
+        said = {}
+        for limit in (48, 64, 70, 80, 100, 120, 1024):
+            store = self.folder.fresh("store")
+            command = f"ulimit -n {limit}; exec {harness.HEADRACE} run --probes --level trace -o {store} -- dd if=/dev/zero of={path} bs=10 count=5"
+            done = harness.run(["sh", "-c", command], self.folder.environment())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            traced = harness.Traced(self.folder, store)
+            self.assertEqual(int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'write'")), 5, limit)
+            self.assertEqual(traced.value("SELECT string_agg(state, ',') AS n FROM jobs"), "ended", limit)
+            said[limit] = f"recording without probes: only {limit} files may be open at once" in os.fsdecode(done.stderr)
+        self.assertEqual((said[48], said[64], said[1024]), (True, True, False), said)
+
     def test_many_files(self):
         """Each operation is of another file: whatever there is no room for, of all it is known whether they are recorded."""
         n = 250000
