@@ -195,7 +195,7 @@ static bool counts_operations(const char *reason)
 {
 	static const char *const others[] = {"limit",		"restart",	"unattached",
 					     "journal_memory",	"rollups_full", "files_full",
-					     "journal_damaged", "regions"};
+					     "journal_damaged", "regions",	"probe_restart"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(reason, others[i]) == 0)

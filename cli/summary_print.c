@@ -65,6 +65,8 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 		      out);
 	else if (strcmp(loss->reason, "journal_damaged") == 0)
 		fputs("what a damaged part of the journal held\n", out);
+	else if (strcmp(loss->reason, "probe_restart") == 0)
+		fputs("what only probes saw around a restart of headraced\n", out);
 	else if (strcmp(loss->reason, "store_full") == 0)
 		fprintf(out, "%s event%s: the disk was full%s\n", count.s, plural(loss->count),
 			find_loss(s, "rollups_full") == NULL && !s->untold

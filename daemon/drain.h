@@ -31,6 +31,7 @@ struct hr_drain_config {
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
+	bool continued;		  /* another daemon's stream: its probes are gone with it */
 	struct hr_probes *probes; /* NULL: none */
 	uint64_t
 	    *last_proc; /* the highest number of a process; atomic, shared with the attach thread */

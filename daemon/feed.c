@@ -327,6 +327,10 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 	end_due(f, now_ns, all);
 	note_missed(f);
+	/* Once: what the programs of the daemon before had, and what came until these were there. */
+	if (f->d->c.continued)
+		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
+	f->d->c.continued = false;
 	return n;
 }
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const char *const names[HR_LOSS_REASONS] = {
-    "ring_full",  "detached",	"torn",		"hostile",    "collision",
-    "store_full", "max_size",	"restart",	"limit",      "journal_memory",
-    "unattached", "stray",	"rollups_full", "files_full", "journal_damaged",
-    "spool_full", "probe_full", "regions",
+    "ring_full",  "detached",	"torn",		"hostile",	 "collision",
+    "store_full", "max_size",	"restart",	"limit",	 "journal_memory",
+    "unattached", "stray",	"rollups_full", "files_full",	 "journal_damaged",
+    "spool_full", "probe_full", "regions",	"probe_restart",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)

@@ -291,7 +291,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 
 /* ---- life ------------------------------------------------------------------------------------------- */
 
-static int make_threads(struct hr_node *n)
+static int make_threads(struct hr_node *n, bool continued)
 {
 	struct hr_drain_config dc = {
 	    .engine = n->engine,
@@ -303,6 +303,7 @@ static int make_threads(struct hr_node *n)
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
 	    .journal_in_memory = n->journal_path == NULL,
+	    .continued = continued,
 	    .probes = n->prober.probes,
 	    .last_proc = &n->last_proc,
 	};
@@ -405,7 +406,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	}
 	if (n->c.probes && !n->c.probes_later)
 		hr_prober_load(&n->prober);
-	r = make_threads(n);
+	r = make_threads(n, found);
 	if (!r)
 		take_over_all(n, inherited, n_inherited);
 	if (!r && n->c.probes && n->c.probes_later)

@@ -14,8 +14,9 @@ notes AS (
         WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
         WHEN 'unattached' THEN format('job {}: {} processes were not recorded at all: gone before headraced could answer', job, sum(count))
         WHEN 'regions' THEN format('job {}: {} regions were not recorded: nested too deep, too many open at once, or no room', job, sum(count))
+        WHEN 'probe_restart' THEN format('job {}: what only probes saw around a restart of headraced was not recorded', job)
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
-    FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0
+    FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0 OR reason = 'probe_restart'
     UNION ALL
     SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'

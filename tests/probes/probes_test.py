@@ -238,6 +238,24 @@ class Probes(Case):
         row = self.coverage(traced)[path]
         self.assertEqual((int(row["missing_count"]), int(row["bpf_count"])), (lost_reads, told + 16))  # and 16 writes
 
+    def test_killed(self):
+        """headraced is killed: what its programs had and what happens before the next ones are there is missing, and every answer says so."""
+        store, path = self.folder.fresh("store"), f"{self.folder.data}/raw"
+        read = f"{harness.BUILD}/tests/probes_static rate {path} 0 1"
+        job = ["sh", "-c", f"{read} && read -r go && {read}"]
+        with subprocess.Popen([harness.HEADRACE, "run", "--probes", "-o", store, "--", *job], env=self.folder.environment(), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+            run.stdout.readline()
+            for pid in self.folder.daemons():
+                os.kill(pid, signal.SIGKILL)
+            out, err = run.communicate("go\n")
+        self.assertEqual(run.returncode, 0, out + err)
+        self.assertIn("what only probes saw around a restart of headraced", err)
+        asked = harness.run([harness.HEADRACE, "query", store, "SELECT 1"], self.folder.environment())
+        self.assertIn("what only probes saw around a restart of headraced was not recorded", os.fsdecode(asked.stderr))
+        rows = harness.Traced(self.folder, store).sql("SELECT reason, count FROM losses WHERE reason = 'probe_restart'")
+        self.assertEqual([(row["reason"], int(row["count"])) for row in rows], [("probe_restart", 0)])
+
     def test_few_descriptors(self):
         """However few files may be open: where programs and maps would leave too few, they stay away, and the job is recorded without."""
         path = f"{self.folder.data}/written"
