@@ -29,8 +29,8 @@ void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank);
 void fixture__send_paths(struct fixture__stream *s);
 void fixture__send_end(struct fixture__stream *s);
 
-void fixture__send_events(struct fixture__stream *s, const struct hr_event *events, size_t n,
-			  const struct hr_task *tasks, uint32_t n_tasks);
+void fixture__send_events(struct fixture__stream *s, const struct hr_event *list, size_t n,
+			  const struct hr_task *of, uint32_t n_tasks);
 void fixture__send_regions(struct fixture__stream *s, struct hr_regions *r); /* and frees them */
 
 /* A group's setup: a store of one job, a, on one node, opened as `fix`. `fill` sends what it consists of, but its begin and end. */
