@@ -356,7 +356,12 @@ long fake_item(const struct fake_session *s, enum hr_item_kind kind, size_t nth,
 
 size_t fake_records(struct fake_daemon *d)
 {
-	return d->n_records;
+	size_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->n_records;
+	pthread_mutex_unlock(&d->lock);
+	return n;
 }
 
 const struct fake_record *fake_record(struct fake_daemon *d, size_t i)
