@@ -65,8 +65,7 @@ static bool parse_by(const char *text, unsigned *ret)
 
 static void bind(duckdb_bind_info info)
 {
-	char *by = hr__busy_parameter(info, "by"), *scope = hr__busy_parameter(info, "scope");
-	char *rank = hr__busy_parameter(info, "rank");
+	char *by = hr__busy_parameter(info, "by");
 	struct hr_busy_asked *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
@@ -76,14 +75,10 @@ static void bind(duckdb_bind_info info)
 		hr_duckdb.bind_set_error(
 		    info,
 		    "hr_busy: `by` is a list of node, proc, rank, worker, class: 'rank, class'");
-	else if (!hr__busy_scope(scope != NULL ? scope : "all", &a->scope))
-		hr_duckdb.bind_set_error(info, "hr_busy: `scope` is data, runtime or all");
-	else if (!hr__busy_rank(rank, &a->rank))
-		hr_duckdb.bind_set_error(info, "hr_busy: `rank` is a number from 0 on");
+	else
+		hr__busy_bind(info, "hr_busy", a);
 	hr_duckdb.bind_set_bind_data(info, a, free);
 	hr_duckdb.free(by);
-	hr_duckdb.free(scope);
-	hr_duckdb.free(rank);
 }
 
 /* ---- rows --------------------------------------------------------------------------- */

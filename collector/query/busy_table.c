@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "collector/query/busy_table.h"
@@ -14,7 +15,7 @@ struct worker {
 
 /* ---- parameters --------------------------------------------------------------------- */
 
-bool hr__busy_scope(const char *text, enum hr_busy_scope *ret)
+static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 {
 	static const char *const names[] = {
 	    [HR_BUSY_ALL] = "all", [HR_BUSY_DATA] = "data", [HR_BUSY_RUNTIME] = "runtime"};
@@ -28,7 +29,8 @@ bool hr__busy_scope(const char *text, enum hr_busy_scope *ret)
 	return false;
 }
 
-bool hr__busy_rank(const char *text, int32_t *ret)
+/* NULL: any. */
+static bool parse_rank(const char *text, int32_t *ret)
 {
 	char *end;
 	long rank;
@@ -54,6 +56,25 @@ char *hr__busy_parameter(duckdb_bind_info info, const char *name)
 
 	hr_duckdb.destroy_value(&value);
 	return text;
+}
+
+bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_asked *ret)
+{
+	char *scope = hr__busy_parameter(info, "scope"), *rank = hr__busy_parameter(info, "rank");
+	const char *wrong = NULL;
+	char error[80];
+
+	if (!parse_scope(scope != NULL ? scope : "all", &ret->scope))
+		wrong = "`scope` is data, runtime or all";
+	else if (!parse_rank(rank, &ret->rank))
+		wrong = "`rank` is a number from 0 on";
+	if (wrong != NULL) {
+		snprintf(error, sizeof(error), "%s: %s", function, wrong);
+		hr_duckdb.bind_set_error(info, error);
+	}
+	hr_duckdb.free(scope);
+	hr_duckdb.free(rank);
+	return wrong == NULL;
 }
 
 /* ---- a use -------------------------------------------------------------------------- */

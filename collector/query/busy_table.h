@@ -37,8 +37,9 @@ struct hr_busy_table {
 
 /* The text of a parameter, to be freed by DuckDB; NULL: not given, or NULL. */
 char *hr__busy_parameter(duckdb_bind_info info, const char *name);
-bool hr__busy_scope(const char *text, enum hr_busy_scope *ret); /* false: none */
-bool hr__busy_rank(const char *text, int32_t *ret);		/* NULL: any; false: none */
+
+/* Reads `scope` and `rank` of a function's call; false: the error is set. */
+bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_asked *ret);
 
 /* The callbacks; each function's own `init` says which table. */
 void hr__busy_table_init(duckdb_init_info info, const struct hr_busy_table *table);

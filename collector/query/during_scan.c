@@ -89,8 +89,7 @@ static bool parse_kinds(const char *text, uint32_t *ret)
 
 static void bind(duckdb_bind_info info)
 {
-	char *kind = hr__busy_parameter(info, "kind"), *scope = hr__busy_parameter(info, "scope");
-	char *rank = hr__busy_parameter(info, "rank");
+	char *kind = hr__busy_parameter(info, "kind");
 	struct asked *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
@@ -100,16 +99,10 @@ static void bind(duckdb_bind_info info)
 	else if (!parse_kinds(kind != NULL ? kind : DEFAULT_KIND, &a->kinds))
 		hr_duckdb.bind_set_error(
 		    info, "hr_during: `kind` is a list of kinds of regions: 'step, input_wait'");
-	else if (!hr__busy_scope(scope != NULL ? scope : "all", &a->busy.scope))
-		hr_duckdb.bind_set_error(info, "hr_during: `scope` is data, runtime or all");
-	else if (!hr__busy_rank(rank, &a->busy.rank))
-		hr_duckdb.bind_set_error(info, "hr_during: `rank` is a number from 0 on");
-	else
+	else if (hr__busy_bind(info, "hr_during", &a->busy))
 		a->busy.by = HR_BUSY_RANK;
 	hr_duckdb.bind_set_bind_data(info, a, free);
 	hr_duckdb.free(kind);
-	hr_duckdb.free(scope);
-	hr_duckdb.free(rank);
 }
 
 /* ---- rows --------------------------------------------------------------------------- */
