@@ -65,22 +65,11 @@ static int latest_first(const void *a, const void *b)
 				      : (x->batch > y->batch) - (x->batch < y->batch);
 }
 
-/* Beside what the statement says: a bound of the function's own. */
-static void bound_of(const struct hr_busy_asked *asked, struct hr_prune *ret)
-{
-	hr_prune_init(ret);
-	ret->rank.known = asked->rank != HR_BUSY_ANY_RANK;
-	ret->rank.number[ret->rank.n++] = asked->rank;
-}
-
 static int list_batches(struct hr_busy *b, const struct hr_busy_asked *asked, bool *used)
 {
 	struct hr_query *q = b->q;
 	bool all = q->no_prune || b->lanes.during != NULL;
-	struct hr_prune bound;
 	size_t total = 0;
-
-	bound_of(asked, &bound);
 
 	for (size_t i = 0; i < q->n_streams; i++)
 		total += q->streams[i].s->n_batches;
@@ -91,9 +80,10 @@ static int list_batches(struct hr_busy *b, const struct hr_busy_asked *asked, bo
 	for (uint32_t i = 0; i < q->n_streams; i++) {
 		const struct hr_stream *s = q->streams[i].s;
 
-		used[i] = hr_prune_stream(&bound, s) && (all || hr_prune_stream(&q->prune, s));
+		used[i] =
+		    hr__busy_stream_has(s, asked->rank) && (all || hr_prune_stream(&q->prune, s));
 		for (uint32_t k = 0; used[i] && k < s->n_batches; k++) {
-			if (hr_prune_batch(&bound, s, &s->batches[k]) &&
+			if (hr__busy_batch_has(s, &s->batches[k], asked->rank) &&
 			    (all || hr_prune_batch(&q->prune, s, &s->batches[k])))
 				b->batches[b->n_batches++] = (struct hr_busy_batch){
 				    .stream = i,

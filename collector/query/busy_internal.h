@@ -35,6 +35,10 @@ struct hr_busy_keys {
 	uint32_t *key_of;      /* of each process, and of those that the stream does not know */
 };
 
+/* Whether there can be processes of the rank, or of HR_BUSY_ANY_RANK. */
+bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
+bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
+
 /* Of the streams that have a bit in `used`. -ENOMEM. */
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 		       const struct hr_busy_asked *asked, const bool *used);

@@ -17,6 +17,30 @@ struct entry {
 	size_t process; /* in key_of */
 };
 
+bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
+{
+	if (rank == HR_BUSY_ANY_RANK)
+		return true;
+	for (uint32_t i = 0; i < s->n_processes; i++)
+		if (s->processes[i].rank == rank)
+			return true;
+	return false;
+}
+
+/* One that lists no processes may have any. */
+bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank)
+{
+	if (rank == HR_BUSY_ANY_RANK || b->n_procs == 0)
+		return true;
+	for (uint32_t i = 0; i < b->n_procs; i++) {
+		const struct hr_process *p = hr_stream_process(s, b->procs[i]);
+
+		if (p != NULL && p->rank == rank)
+			return true;
+	}
+	return false;
+}
+
 static int compare_numbers(int64_t a, int64_t b)
 {
 	return (a > b) - (a < b);

@@ -115,14 +115,6 @@ static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t 
 	return r;
 }
 
-static bool has_rank(const struct hr_stream *s, int32_t rank)
-{
-	for (uint32_t i = 0; i < s->n_processes; i++)
-		if (s->processes[i].rank == rank)
-			return true;
-	return false;
-}
-
 static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 		       const struct hr_during_asked *asked)
 {
@@ -131,7 +123,7 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 	struct hr_frames frames;
 	int r;
 
-	if (asked->rank != HR_BUSY_ANY_RANK && !has_rank(st->s, asked->rank))
+	if (!hr__busy_stream_has(st->s, asked->rank))
 		return 0;
 	r = hr__regions_read(q, st, &frames);
 	if (r < 0)
