@@ -26,6 +26,7 @@ struct column {
 struct hr_text_table {
 	unsigned terminal;
 	unsigned n_columns, n_shown;
+	unsigned widest_name;
 	struct column *columns;
 	char **cells; /* of the rows kept; NULL once the widths are known */
 	size_t n_cells;
@@ -80,6 +81,8 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
 	t->columns[i].name = strdup(name);
 	t->columns[i].number = number;
 	t->columns[i].whole = characters(name);
+	if (t->columns[i].whole > t->widest_name)
+		t->widest_name = t->columns[i].whole;
 	return t->columns[i].name != NULL ? 0 : -ENOMEM;
 }
 
@@ -194,7 +197,10 @@ static void measure(struct hr_text_table *t)
 	}
 	for (unsigned i = 0; i < t->n_columns; i++)
 		t->columns[i].width = t->columns[i].whole;
-	if (t->terminal != 0)
+	if (t->terminal == 0 || total(t) <= t->terminal)
+		return;
+	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* then all rows are kept */
+	if (!t->list)
 		fit(t);
 }
 
@@ -225,45 +231,20 @@ static void add_cell(const struct hr_text_table *t, unsigned i, const char *text
 
 /* ---- lists -------------------------------------------------------------------------- */
 
-static unsigned widest_name(const struct hr_text_table *t)
-{
-	unsigned widest = 0;
-
-	for (unsigned i = 0; i < t->n_columns; i++) {
-		unsigned have = characters(t->columns[i].name);
-
-		if (have > widest)
-			widest = have;
-	}
-	return widest;
-}
-
 /* A cell's line; before a row's first one what parts it from the row before. */
 static void add_line(const struct hr_text_table *t, unsigned i, const char *text, bool first,
 		     struct hr_buffer *out)
 {
 	const char *name = t->columns[i].name;
-	unsigned widest = widest_name(t);
 
 	if (i == 0 && !first) {
-		repeat(out, "-", widest + GAP + LIST_RULE);
+		repeat(out, "-", t->widest_name + GAP + LIST_RULE);
 		hr_buffer_add(out, "\n", 1);
 	}
 	hr_buffer_add(out, name, strlen(name));
-	repeat(out, " ", widest - characters(name) + GAP);
+	repeat(out, " ", t->widest_name - characters(name) + GAP);
 	hr_buffer_add(out, text, strlen(text));
 	hr_buffer_add(out, "\n", 1);
-}
-
-static void print_kept_as_list(struct hr_text_table *t, struct hr_buffer *out)
-{
-	for (size_t k = 0; k < t->n_cells; k++) {
-		add_line(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
-		free(t->cells[k]);
-	}
-	t->n_cells = 0;
-	free(t->cells);
-	t->cells = NULL;
 }
 
 void hr_text_table_list(struct hr_text_table *t)
@@ -273,30 +254,25 @@ void hr_text_table_list(struct hr_text_table *t)
 	t->cells = NULL;
 }
 
-/* A few rows, all of them kept, that the terminal is too narrow for. */
-static bool better_as_list(const struct hr_text_table *t)
-{
-	unsigned n = GAP * (t->n_columns - 1);
-
-	for (unsigned i = 0; i < t->n_columns; i++)
-		n += t->columns[i].whole;
-	return t->terminal != 0 && t->rows > 0 && t->rows <= LIST_ROWS && n > t->terminal;
-}
-
 /* ---- cells -------------------------------------------------------------------------- */
+
+static void add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
+		struct hr_buffer *out)
+{
+	if (t->list)
+		add_line(t, i, text, first, out);
+	else
+		add_cell(t, i, text, out);
+}
 
 /* The widths are known now: prints what was kept. */
 static void start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	measure(t);
-	if (better_as_list(t)) {
-		t->n_shown = t->n_columns;
-		print_kept_as_list(t, out);
-		return;
-	}
-	add_header(t, out);
+	if (!t->list)
+		add_header(t, out);
 	for (size_t k = 0; k < t->n_cells; k++) {
-		add_cell(t, (unsigned)(k % t->n_columns), t->cells[k], out);
+		add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
 		free(t->cells[k]);
 	}
 	t->n_cells = 0;
@@ -316,10 +292,7 @@ void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *o
 			start(t, out);
 		return;
 	}
-	if (t->list)
-		add_line(t, i, text, t->rows == (t->at == 0), out);
-	else
-		add_cell(t, i, text, out);
+	add(t, i, text, t->rows == (t->at == 0), out);
 	free(text);
 }
 
