@@ -285,19 +285,28 @@ static void ring_bell(struct hr_drain *d)
 	syscall(SYS_futex, &d->c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+/* *sweep_ns: the CPU time of a sweep that decides how long to rest; of others nobody asks. */
+static uint64_t sweep(struct hr_drain *d, bool resting, uint64_t *sweep_ns)
+{
+	uint64_t began_ns = resting ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	uint64_t found = hr__drain_sweep(d);
+
+	*sweep_ns = resting ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns : 0;
+	return found;
+}
+
 static void *run(void *arg)
 {
 	struct hr_drain *d = arg;
+	uint64_t found = 1;
 
 	for (;;) {
 		const struct hr_job_end *end;
 		struct live_request *live;
-		uint64_t wanted, found, began_ns, sweep_ns;
+		uint64_t wanted, sweep_ns;
 
 		take_inbox(d);
-		began_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
-		found = hr__drain_sweep(d);
-		sweep_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+		found = sweep(d, found == 0, &sweep_ns);
 		check_size(d);
 		publish(d);
 		pthread_mutex_lock(&d->lock);
