@@ -328,9 +328,9 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	end_due(f, now_ns, all);
 	note_missed(f);
 	/* Once: what the programs of the daemon before had, and what came until these were there. */
-	if (f->d->c.continued)
+	if (f->continued)
 		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
-	f->d->c.continued = false;
+	f->continued = false;
 	return n;
 }
 
@@ -342,6 +342,7 @@ int hr_feed_new(struct hr_drain *d, struct hr_probes *probes, struct hr_feed **r
 	if (!f)
 		return -ENOMEM;
 	f->d = d;
+	f->continued = d->c.continued;
 	f->probes = probes;
 	f->names = calloc(HR_PROBE_NAMES, sizeof(*f->names));
 	f->filter = calloc(1, sizeof(*f->filter));

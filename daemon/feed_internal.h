@@ -70,6 +70,7 @@ struct hr_feed {
 	struct feed_name *names; /* HR_PROBE_NAMES of them, by the lower bits of their number */
 	struct hr__filter *filter;
 	bool filter_known;
+	bool continued; /* another daemon's stream, which is not said yet */
 	struct feed_image *images;
 	uint32_t n_images, room_images;
 	uint32_t unused;	  /* 1 + index, chained by `next_unused`; 0: none */
