@@ -112,6 +112,19 @@ class Case(unittest.TestCase):
         self.wait_for("headraced to end", lambda: not self.daemons("private") + self.daemons("worker"), seconds)
 
 
+class LiveCase(Case):
+    """A test of what is seen while runs go on: their runtime folder is its own, and no service answers."""
+
+    def setUp(self):
+        super().setUp()
+        self.runtime = os.path.join(self.dir, "runtime")
+        os.mkdir(self.runtime, 0o700)
+        self.here = {"HEADRACE_RUNTIME": self.runtime, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
+
+    def start(self, *words, env=None, **how):
+        return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
+
+
 def kill(pid):
     """Kills it, and returns once its files are closed: a dead process loses its command line first."""
     os.kill(pid, signal.SIGKILL)

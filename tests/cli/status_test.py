@@ -29,15 +29,9 @@ sys.stdin.read()
 """
 
 
-class Status(harness.Case):
-    def setUp(self):
-        super().setUp()
-        self.runtime = os.path.join(self.dir, "runtime")
-        os.mkdir(self.runtime, 0o700)
-        self.here = {"HEADRACE_RUNTIME": self.runtime, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
-
-    def start(self, *words, env=None, **how):
-        process = super().start("--include", self.data, *words, env={**self.here, **(env or {})}, stdin=subprocess.PIPE, **how)
+class Status(harness.LiveCase):
+    def start(self, *words, **how):
+        process = super().start(*words, stdin=subprocess.PIPE, **how)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process

@@ -37,16 +37,7 @@ os.wait()
 """
 
 
-class Top(harness.Case):
-    def setUp(self):
-        super().setUp()
-        self.runtime = os.path.join(self.dir, "runtime")
-        os.mkdir(self.runtime, 0o700)
-        self.here = {"HEADRACE_RUNTIME": self.runtime, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
-
-    def start(self, *words, env=None, **how):
-        return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
-
+class Top(harness.LiveCase):
     def top(self, *words):
         return self.headrace("top", *words, env=self.here)
 
