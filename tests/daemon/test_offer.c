@@ -20,144 +20,11 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "common/ops.h"
 #include "nodes.h"
+#include "offer.h"
 
 #define HALF_BYTES (8u << 20)
 #define EACH	   200u
-#define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define OFFER_SIZE hr_map_bytes(HR_MAP_RINGS, HR_OFFER_SLOTS_LOG2)
-#define MORE_SIZE  hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
-
-/* ---- an offer, right or wrong ------------------------------------------------------------------------ */
-
-struct offer {
-	struct hr_hello hello, message;
-	size_t message_bytes;
-	int fds[2];
-	unsigned n_fds;
-	struct hr_map_hdr *map;
-};
-
-static bool tsc; /* the daemon's clock */
-
-static void make_sized(struct offer *o, uint64_t token, uint64_t parent, uint32_t slots_log2)
-{
-	uint64_t bytes = hr_map_bytes(HR_MAP_RINGS, slots_log2);
-	struct client clock = {.tsc = tsc};
-	int fd = memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, SEALS), 0);
-	memset(o, 0, sizeof(*o));
-	o->map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(o->map, MAP_FAILED);
-	o->map->magic = HR_ABI_MAGIC;
-	o->map->abi = HR_ABI_VERSION;
-	o->map->session = token;
-	o->map->ring_count = HR_MAP_RINGS;
-	o->map->slots_log2 = slots_log2;
-	o->map->level = HR_LEVEL_TRACE;
-	o->hello = (struct hr_hello){.magic = HR_ABI_MAGIC,
-				     .abi = HR_ABI_VERSION,
-				     .word_bytes = 8,
-				     .kind = HR_HELLO_ATTACH,
-				     .bytes = sizeof(o->hello),
-				     .flags = tsc ? HR_HELLO_TICKS_TSC : 0,
-				     .pid = getpid(),
-				     .ppid = getppid(),
-				     .parent_session = parent,
-				     .start_ticks = client_ticks(&clock)};
-	if (parent)
-		o->hello.flags |= HR_HELLO_FORKED;
-	o->message = o->hello;
-	o->message.kind = HR_HELLO_OFFER;
-	o->message.session = token;
-	o->message_bytes = sizeof(o->message);
-	o->fds[0] = fd;
-	o->n_fds = 1;
-}
-
-/* As the shim makes it. */
-static void make(struct offer *o, uint64_t token, uint64_t parent)
-{
-	make_sized(o, token, parent, HR_OFFER_SLOTS_LOG2);
-}
-
-/* As the shim makes a further one. */
-static void make_more(struct offer *o, uint64_t token)
-{
-	make_sized(o, token, 0, HR_RING_SLOTS_LOG2);
-	o->hello.kind = HR_HELLO_MORE_RINGS;
-	o->hello.session = token;
-}
-
-static int send_message(int fd, const struct offer *o)
-{
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)&o->message, o->message_bytes};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (o->n_fds) {
-		struct cmsghdr *c;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(o->n_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(o->n_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), o->fds, o->n_fds * sizeof(int));
-	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static int knock(const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return fd;
-}
-
-/* Hello and offer at once, to a daemon that is stopped; the map stays, the descriptors go. */
-static void send_offer_by(int fd, struct offer *o)
-{
-	assert_int_equal(send(fd, &o->hello, sizeof(o->hello), MSG_NOSIGNAL), sizeof(o->hello));
-	assert_int_equal(send_message(fd, o), 0);
-	for (unsigned i = 0; i < o->n_fds; i++)
-		close(o->fds[i]);
-	close(fd);
-}
-
-static void send_offer(const struct nodes *n, struct offer *o)
-{
-	send_offer_by(knock(n->socket), o);
-}
-
-static void reads(struct offer *o, uint64_t from, uint64_t to)
-{
-	struct client c = {.maps = {(uint8_t *)o->map}, .tsc = tsc};
-	struct hr_ring_hdr *ring =
-	    (struct hr_ring_hdr *)((uint8_t *)o->map + hr_ring_offset(0, o->map->slots_log2));
-
-	for (uint64_t i = from; i < to; i++) {
-		struct hr_record rec = {.start_ticks = client_ticks(&c),
-					.file = 4096,
-					.offset = (int64_t)i,
-					.ret = 1,
-					.asked = 1,
-					.op = hr_op_by_name("pread64"),
-					.fd = 5};
-
-		client_commit(ring, &rec, 1);
-	}
-}
 
 static pid_t start(struct nodes *n)
 {
@@ -167,7 +34,7 @@ static pid_t start(struct nodes *n)
 	nodes_init(n, HALF_BYTES);
 	daemon = nodes_start(n);
 	assert_int_equal(client_attach(&c, n->socket, 0, 0, NULL), 0);
-	tsc = c.tsc;
+	offer_tsc = c.tsc;
 	client_detach(&c);
 	return daemon;
 }
@@ -220,9 +87,9 @@ static void an_offer_outlives_its_sender(void **state)
 	if (pid == 0) {
 		struct offer o;
 
-		make(&o, 5, 0);
+		offer_make(&o, 5, 0);
 		o.map->spare[0] = 77;
-		send_offer(&n, &o);
+		offer_send(&n, &o);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -249,20 +116,21 @@ static void an_offer_comes_in_time_or_fails(void **state)
 	struct hr_ack ack = {.status = 7};
 	struct offer o;
 	char path[96];
-	int listener = listen_at(path), client = knock(path), fd = accept(listener, NULL, NULL);
+	int listener = listen_at(path), client = offer_knock(path),
+	    fd = accept(listener, NULL, NULL);
 
 	(void)state;
-	make(&o, 5, 0);
+	offer_make(&o, 5, 0);
 	assert_int_equal(send(client, &o.hello, sizeof(o.hello), 0), sizeof(o.hello));
 	assert_int_equal(recv(fd, &hello, sizeof(hello), 0), sizeof(hello));
 	assert_int_equal(shutdown(fd, SHUT_RD), 0);
-	assert_int_equal(send_message(client, &o), -EPIPE);
+	assert_int_equal(offer_send_message(client, &o), -EPIPE);
 	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_DONTWAIT), 0);
 	assert_int_equal(send(fd, &ack, sizeof(ack), MSG_NOSIGNAL), sizeof(ack));
 	assert_int_equal(recv(client, &ack, sizeof(ack), 0), sizeof(ack));
 	assert_int_equal(ack.status, 7);
 	close(o.fds[0]);
-	munmap(o.map, OFFER_SIZE);
+	munmap(o.map, OFFER_BYTES);
 	close(client);
 	close(fd);
 	unlisten(listener, path);
@@ -300,17 +168,17 @@ static void the_dead_are_recorded(void **state)
 	if (pid == 0) {
 		struct offer o;
 
-		make(&o, 21, 0);
-		send_offer(&n, &o);
-		reads(&o, 0, EACH);
+		offer_make(&o, 21, 0);
+		offer_send(&n, &o);
+		offer_reads(&o, 0, EACH);
 		pid = fork();
 		if (pid == 0) {
-			make(&o, 22, 21);
-			send_offer(&n, &o);
-			reads(&o, EACH, 2 * EACH);
-			make(&o, 23, 0); /* exec */
-			send_offer(&n, &o);
-			reads(&o, 2 * EACH, 3 * EACH);
+			offer_make(&o, 22, 21);
+			offer_send(&n, &o);
+			offer_reads(&o, EACH, 2 * EACH);
+			offer_make(&o, 23, 0); /* exec */
+			offer_send(&n, &o);
+			offer_reads(&o, 2 * EACH, 3 * EACH);
 			raise(SIGKILL);
 		}
 		waitpid(pid, &status, 0);
@@ -336,12 +204,12 @@ static void unused_slots_have_no_pages(void **state)
 
 	(void)state;
 	nodes_pause(daemon);
-	make(&o, 24, 0);
+	offer_make(&o, 24, 0);
 	fd = dup(o.fds[0]);
 	pid = fork();
 	if (pid == 0) {
-		send_offer(&n, &o);
-		reads(&o, 0, EACH);
+		offer_send(&n, &o);
+		offer_reads(&o, 0, EACH);
 		ring = (struct hr_ring_hdr *)((uint8_t *)o.map +
 					      hr_ring_offset(0, HR_OFFER_SLOTS_LOG2));
 		ring->head++; /* reserved, never committed */
@@ -349,7 +217,7 @@ static void unused_slots_have_no_pages(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	close(o.fds[0]);
-	munmap(o.map, OFFER_SIZE);
+	munmap(o.map, OFFER_BYTES);
 	kill(daemon, SIGCONT);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	nodes_read(&n, NULL, 0, &sums);
@@ -373,11 +241,11 @@ static void the_living_go_on(void **state)
 
 	(void)state;
 	nodes_pause(daemon);
-	make(&o, 31, 0);
-	send_offer(&n, &o);
-	reads(&o, 0, EACH);
+	offer_make(&o, 31, 0);
+	offer_send(&n, &o);
+	offer_reads(&o, 0, EACH);
 	kill(daemon, SIGCONT);
-	reads(&o, EACH, 2 * EACH);
+	offer_reads(&o, EACH, 2 * EACH);
 	c.token = 31;
 	for (int waited_ms = 0; client_more_rings(&c, n.socket) != 0; waited_ms++) {
 		assert_true(waited_ms < 10000); /* its turn has not come */
@@ -386,11 +254,11 @@ static void the_living_go_on(void **state)
 	munmap(c.maps[0], hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2));
 	nodes_kill(daemon);
 	client_fdstore_gather();
-	reads(&o, 2 * EACH, 3 * EACH);
+	offer_reads(&o, 2 * EACH, 3 * EACH);
 	daemon = nodes_start(&n);
-	reads(&o, 3 * EACH, 4 * EACH);
+	offer_reads(&o, 3 * EACH, 4 * EACH);
 	check(&n, daemon, 4 * EACH, &sums);
-	munmap(o.map, OFFER_SIZE);
+	munmap(o.map, OFFER_BYTES);
 }
 
 /* One that left without an offer has taken back what it said: it gets no session, and is not missing. */
@@ -404,13 +272,13 @@ static void who_gave_up_is_no_process(void **state)
 
 	(void)state;
 	nodes_pause(daemon);
-	make(&o, 41, 0);
-	fd = knock(n.socket);
+	offer_make(&o, 41, 0);
+	fd = offer_knock(n.socket);
 	assert_int_equal(send(fd, &o.hello, sizeof(o.hello), 0), sizeof(o.hello));
 	close(fd);
 	kill(daemon, SIGCONT);
 	close(o.fds[0]);
-	munmap(o.map, OFFER_SIZE);
+	munmap(o.map, OFFER_BYTES);
 	check(&n, daemon, 0, &sums);
 	assert_int_equal(sums.processes, 1);
 }
@@ -428,38 +296,38 @@ static void further_maps(void **state)
 	nodes_pause(daemon);
 	pid = fork();
 	if (pid == 0) {
-		make(&o, 51, 0);
-		send_offer(&n, &o);
-		make_more(&more, 51);
-		send_offer(&n, &more);
-		reads(&more, 0, EACH);
-		reads(&o, EACH, 2 * EACH);
+		offer_make(&o, 51, 0);
+		offer_send(&n, &o);
+		offer_make_more(&more, 51);
+		offer_send(&n, &more);
+		offer_reads(&more, 0, EACH);
+		offer_reads(&o, EACH, 2 * EACH);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	make(&o, 52, 0);
-	send_offer(&n, &o);
-	make_more(&more, 52);
+	offer_make(&o, 52, 0);
+	offer_send(&n, &o);
+	offer_make_more(&more, 52);
 	again = more;
 	again.fds[0] = dup(more.fds[0]);
-	send_offer(&n, &more);
-	send_offer(&n, &again);
-	reads(&o, 2 * EACH, 3 * EACH);
-	reads(&more, 3 * EACH, 4 * EACH);
+	offer_send(&n, &more);
+	offer_send(&n, &again);
+	offer_reads(&o, 2 * EACH, 3 * EACH);
+	offer_reads(&more, 3 * EACH, 4 * EACH);
 	kill(daemon, SIGCONT);
-	fd = knock(n.socket); /* answered behind all of them */
+	fd = offer_knock(n.socket); /* answered behind all of them */
 	assert_int_equal(send(fd, "?", 1, 0), 1);
 	assert_int_equal(recv(fd, &status, sizeof(status), 0), 0);
 	close(fd);
 	nodes_kill(daemon);
 	client_fdstore_gather();
-	reads(&more, 4 * EACH, 5 * EACH);
+	offer_reads(&more, 4 * EACH, 5 * EACH);
 	daemon = nodes_start(&n);
-	reads(&more, 5 * EACH, 6 * EACH);
+	offer_reads(&more, 5 * EACH, 6 * EACH);
 	check(&n, daemon, 6 * EACH, &sums);
 	assert_int_equal(sums.processes, 3); /* and the one that asked for the clock */
-	munmap(o.map, OFFER_SIZE);
-	munmap(more.map, MORE_SIZE);
+	munmap(o.map, OFFER_BYTES);
+	munmap(more.map, OFFER_MORE_BYTES);
 }
 
 /*
@@ -472,23 +340,23 @@ static void first_things_first(void **state)
 	struct nodes_sums sums;
 	struct offer o, more;
 	pid_t daemon = start(&n);
-	int first = knock(n.socket), third;
+	int first = offer_knock(n.socket), third;
 
 	(void)state;
 	usleep(50000); /* accepted; without, the test shows less */
 	nodes_pause(daemon);
-	third = knock(n.socket);
-	make(&o, 61, 0);
-	send_offer_by(first, &o);
-	make_more(&more, 61);
-	send_offer(&n, &more);
-	reads(&more, 0, EACH);
+	third = offer_knock(n.socket);
+	offer_make(&o, 61, 0);
+	offer_send_by(first, &o);
+	offer_make_more(&more, 61);
+	offer_send(&n, &more);
+	offer_reads(&more, 0, EACH);
 	kill(daemon, SIGCONT);
 	check(&n, daemon, EACH, &sums);
 	assert_int_equal(sums.processes, 2);
 	close(third);
-	munmap(o.map, OFFER_SIZE);
-	munmap(more.map, MORE_SIZE);
+	munmap(o.map, OFFER_BYTES);
+	munmap(more.map, OFFER_MORE_BYTES);
 }
 
 /* ---- lies ----------------------------------------------------------------------------------------------- */
@@ -515,19 +383,19 @@ static bool lie(struct offer *o, unsigned i, uint64_t used)
 
 	switch (i) {
 	case 0:
-		replace(o, memory(OFFER_SIZE, F_SEAL_GROW | F_SEAL_SEAL)); /* could shrink */
+		replace(o, memory(OFFER_BYTES, F_SEAL_GROW | F_SEAL_SEAL)); /* could shrink */
 		return true;
 	case 1:
-		replace(o, memory(OFFER_SIZE, F_SEAL_SHRINK)); /* could grow */
+		replace(o, memory(OFFER_BYTES, F_SEAL_SHRINK)); /* could grow */
 		return true;
 	case 2:
-		replace(o, memory(OFFER_SIZE - 4096, SEALS));
+		replace(o, memory(OFFER_BYTES - 4096, OFFER_SEALS));
 		return true;
 	case 3:
-		replace(o, memory(UINT64_C(1) << 40, SEALS));
+		replace(o, memory(UINT64_C(1) << 40, OFFER_SEALS));
 		return true;
 	case 4:
-		replace(o, memory(OFFER_SIZE, SEALS)); /* no header */
+		replace(o, memory(OFFER_BYTES, OFFER_SEALS)); /* no header */
 		return true;
 	case 5:
 		assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
@@ -581,13 +449,13 @@ static unsigned lies_about_more(const struct nodes *n, uint64_t token)
 {
 	struct offer o;
 
-	make_more(&o, 99);
-	send_offer(n, &o);
-	munmap(o.map, MORE_SIZE);
-	make_more(&o, token);
+	offer_make_more(&o, 99);
+	offer_send(n, &o);
+	munmap(o.map, OFFER_MORE_BYTES);
+	offer_make_more(&o, token);
 	o.message.session = o.map->session = token ^ 1;
-	send_offer(n, &o);
-	munmap(o.map, MORE_SIZE);
+	offer_send(n, &o);
+	munmap(o.map, OFFER_MORE_BYTES);
 	return 2;
 }
 
@@ -606,12 +474,12 @@ static void lies_are_counted(void **state)
 	assert_int_equal(client_attach(&honest, n.socket, 0, 0, NULL), 0);
 	for (;; lies++) {
 		nodes_pause(daemon);
-		make(&o, 100 + lies, 0);
+		offer_make(&o, 100 + lies, 0);
 		if (!lie(&o, lies, honest.token))
 			break;
-		send_offer(&n, &o);
+		offer_send(&n, &o);
 		kill(daemon, SIGCONT);
-		munmap(o.map, OFFER_SIZE);
+		munmap(o.map, OFFER_BYTES);
 	}
 	lies += lies_about_more(&n, honest.token);
 	kill(daemon, SIGCONT);
@@ -619,7 +487,7 @@ static void lies_are_counted(void **state)
 	assert_int_equal(client_talk(n.socket, &o.message, sizeof(o.message), &ack, fds),
 			 -ECONNRESET);
 	close(o.fds[0]);
-	munmap(o.map, OFFER_SIZE);
+	munmap(o.map, OFFER_BYTES);
 	client_detach(&honest);
 	check(&n, daemon, 0, &sums);
 	assert_int_equal(sums.processes, 2);
