@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs say through NVTX and ITT, without a change to them: regions of headrace against the programs' own account.
 
-HEADRACE_NVTX_INCLUDE names a folder with NVTX's headers (nvtx3/), HEADRACE_NVTX_PYTHON one with Python's `nvtx`,
-HEADRACE_ITT_PYTHON one with Python's `ittapi`; else they are looked for where they are usually installed. A stand-in of NVTX's
-binary interface is always there.
+NVTX's own headers, and Python's `nvtx` and `ittapi`, are those of scripts/install-wheels, or of the folder that HEADRACE_WHEELS
+names. A stand-in of NVTX's binary interface is always there.
 """
 
 import collections
-import glob
 import json
 import os
 import shutil
@@ -20,6 +18,7 @@ import unittest
 import harness
 
 COLUMNS = "pid, kind, domain, category, name, open, count, args, dur_ns, tid, start_ns, depth"
+WHEELS = os.environ.get("HEADRACE_WHEELS") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../third_party/wheels")
 SHORTS, THREADS, WORKERS = 20000, 3, 4
 
 
@@ -105,11 +104,9 @@ class Headers(StandIn):
     """The same program with NVTX's own headers."""
 
     def program(self):
-        places = [os.environ.get("HEADRACE_NVTX_INCLUDE", ""), "/usr/include", "/usr/local/include", "/usr/local/cuda/include"]
-        places += glob.glob("/usr/lib/python3*/*-packages/nvidia/nvtx/include") + glob.glob("/usr/local/lib/python3*/*-packages/nvidia/nvtx/include")
-        place = next((p for p in places if p and os.path.exists(f"{p}/nvtx3/nvToolsExt.h")), None)
-        if place is None:
-            self.skipTest("no nvtx3/nvToolsExt.h: HEADRACE_NVTX_INCLUDE names the folder that has nvtx3/ (of the wheel nvidia-nvtx-cu12)")
+        place = os.path.join(WHEELS, "nvidia/nvtx/include")
+        if not os.path.exists(f"{place}/nvtx3/nvToolsExt.h"):
+            self.skipTest("NVTX's headers are not there: scripts/install-wheels")
         cc = shutil.which("cc")
         if cc is None:
             self.skipTest("no compiler for NVTX's headers")
@@ -180,16 +177,15 @@ class Itt(Regions):
 class Python(Regions):
     """Python's nvtx: decorators and context managers, in threads and a forked worker."""
 
-    def modules(self, name, variable):
-        place = os.environ.get(variable, "")
-        probe = subprocess.run([harness.PYTHON, "-c", f"import {name}"], capture_output=True, check=False,
-                               env={**os.environ, "PYTHONPATH": place})
+    def modules(self, name):
+        env = {"PYTHONPATH": WHEELS}
+        probe = subprocess.run([harness.PYTHON, "-c", f"import {name}"], capture_output=True, check=False, env={**os.environ, **env})
         if probe.returncode != 0:
-            self.skipTest(f"{harness.PYTHON} has no module {name}: {variable} names the folder of an unpacked wheel")
-        return {"PYTHONPATH": place} if place else {}
+            self.skipTest(f"{harness.PYTHON} has no module {name}: scripts/install-wheels")
+        return env
 
     def test_nvtx(self):
-        env = self.modules("nvtx", "HEADRACE_NVTX_PYTHON")
+        env = self.modules("nvtx")
         traced, rows = self.run_it(harness.PYTHON, "-c", PYTHON_NVTX, **env)
         own = json.loads(traced.result.stdout)
         pids = list(dict.fromkeys(r["pid"] for r in rows))
@@ -203,7 +199,7 @@ class Python(Regions):
         self.assertTrue(all(r["dur_ns"] > 1000000 for r in rows if r["name"] in ("inner", "decorated")))
 
     def test_itt(self):
-        env = self.modules("ittapi", "HEADRACE_ITT_PYTHON")
+        env = self.modules("ittapi")
         traced, rows = self.run_it(harness.PYTHON, os.path.join(harness.WORKLOADS, "itt.py"), **env)
         self.assert_account(rows, traced)
         self.assertEqual({r["open"] for r in rows}, {0})
