@@ -258,16 +258,6 @@ static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Both sides, the one in use last. */
-static void take_all_sums(struct hr_feed *f, uint64_t now_ns)
-{
-	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
-
-	hr__feed_sums(f, now_ns);
-	nanosleep(&turn, NULL);
-	hr__feed_sums(f, now_ns);
-}
-
 static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - f->turned_ns;
@@ -292,12 +282,24 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
+/* Both sides, the one in use last, behind the records of what it counts. */
+static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
+{
+	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
+
+	hr__feed_sums(f, now_ns);
+	nanosleep(&turn, NULL);
+	take_records(f);
+	look_after(f, now_ns, all);
+	hr__feed_sums(f, now_ns);
+}
+
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 {
 	take_records(f);
 	look_after(f, now_ns, false);
 	if (f->d->level != HR_LEVEL_TRACE)
-		take_all_sums(f, now_ns);
+		take_all_sums(f, now_ns, false);
 }
 
 /* The audit lacks them, and so may all else: processes that are not followed. */
@@ -320,7 +322,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	hr_probes_events(f->probes, f->d->level == HR_LEVEL_TRACE);
 	look_after(f, now_ns, all);
 	if (all) {
-		take_all_sums(f, now_ns);
+		take_all_sums(f, now_ns, true);
 		hr__feed_sums_end(f);
 	} else if (sums_due(f, now_ns)) {
 		hr__feed_sums(f, now_ns);

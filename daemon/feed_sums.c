@@ -294,7 +294,10 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 	return false;
 }
 
-/* Finds their processes, and has the paths of what is recorded said before its sums. */
+/*
+ * Finds their processes, and has the paths of what is recorded said before its sums. While operations of an image wait, for a hello by
+ * which they are the shim's, so do its sums.
+ */
 static void prepare(struct hr_feed *f)
 {
 	uint32_t kept = 0;
@@ -308,7 +311,7 @@ static void prepare(struct hr_feed *f)
 			free(s->tally);
 			continue;
 		}
-		s->proc = img && !is_early(f, s) ? img->proc : 0;
+		s->proc = img && !img->n_waiting && !is_early(f, s) ? img->proc : 0;
 		if (s->proc && n && n->path) {
 			hr__feed_path(img, n);
 			hr__feed_flush(f, img);

@@ -314,13 +314,13 @@ class Probes(Case):
 
     def test_late(self):
         """Processes whose first operation comes when they are older than what is young to probes: it is the shim's all the same."""
-        path = f"{self.folder.data}/x"
+        path, n = f"{self.folder.data}/x", 100
         with open(path, "wb"):
             pass
         for level in ("trace", "counters"):
-            traced = self.headrace([f"{BUILT}/late", path, "3000"], options=("--probes", "--level", level))
+            traced = self.headrace([f"{BUILT}/late", path, "3000", str(n)], options=("--probes", "--level", level))
             rows = traced.sql(f"SELECT pid, sum(opens)::BIGINT AS opens FROM file_records WHERE path = '{path}' GROUP BY ALL")
-            self.assertEqual([int(row["opens"]) for row in rows], [1, 1], level)
+            self.assertEqual([int(row["opens"]) for row in rows], [1] * (n + 1), level)
             self.assertEqual(traced.sql(f"SELECT cause, op FROM kernel_records WHERE path = '{path}' AND cause <> 'shim'"), [])
 
     def test_loader(self):
