@@ -139,16 +139,6 @@ def train(rank, args):
                     interfere(args, iterator)
 
 
-def leave_workers_alone():
-    """torch's handler raises for every worker that dies, also while an error is being handled."""
-    while True:
-        try:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            return
-        except RuntimeError:
-            pass
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data")
@@ -186,7 +176,14 @@ def main():
         else:
             train(int(next((os.environ[n] for n in RANK_NAMES if n in os.environ), 0)), args)
     except (RuntimeError, EOFError, OSError) as error:  # what torch makes of dead workers
-        leave_workers_alone()
+        # torch's handler raises for every worker that dies, while an error is handled, too: where a function is entered, for one.
+        ignored = False
+        while not ignored:
+            try:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                ignored = True
+            except RuntimeError:
+                pass
         if args.end not in ("os_exit", "sigterm", "sigkill"):
             raise
         print(f"expected: {error!r}", file=sys.stderr)
