@@ -57,7 +57,7 @@ static char *put_real(char *to, double d, int digits)
 		n /= 10;
 		exponent++;
 	}
-	for (; n >= 10 && n % 10 == 0; n /= 10)
+	for (; unit > 1 && n % 10 == 0; n /= 10)
 		unit /= 10; /* 2.5, not 2.50000 */
 	to = hr__put_digits(to, n / unit);
 	if (unit > 1) {

@@ -7,13 +7,13 @@
 
 #include "common/ops.h"
 
-static void must(bool ok, const char *what)
+_Noreturn static void fail(const char *what)
 {
-	if (ok)
-		return;
 	fprintf(stderr, "rig: %s\n", what);
 	abort();
 }
+
+#define must(ok, what) ((ok) ? (void)0 : fail(what))
 
 static void collect(struct rig *r)
 {

@@ -31,7 +31,7 @@ static void write_file(const char *dir, const char *name)
 }
 
 /* The three in FOLDER/`below`, where they do not stop at the first `n`. */
-static void write_files(const char *below, int n)
+static void write_files(const char *below, size_t n)
 {
 	char dir[PATH_MAX];
 
@@ -41,7 +41,7 @@ static void write_files(const char *below, int n)
 		mkdir(dir, 0700);
 	}
 	mkdir(dir, 0700);
-	for (int i = 0; i < n; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && i < n; i++)
 		write_file(dir, names[i]);
 }
 
