@@ -11,6 +11,7 @@
 #include "include/headrace.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,9 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#define ARGS_MAX                                                                                   \
+	256 /* bytes of a range's args that are made here; more than it has of its own are left out */
 
 #define METH_VARARGS	   1
 #define METH_O		   8
@@ -65,6 +69,7 @@ extern long long PyLong_AsLongLong(PyObject *);
 extern char *PyBytes_AsString(PyObject *);
 extern PyObject *PyBytes_FromStringAndSize(const char *, intptr_t);
 extern intptr_t PyBytes_Size(PyObject *);
+extern PyObject *PyTuple_GetItem(PyObject *, intptr_t);
 extern PyObject *PyErr_Occurred(void);
 extern void PyErr_SetString(PyObject *, const char *);
 extern PyObject *PyErr_NoMemory(void);
@@ -139,6 +144,42 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	if (!text_of(arg, &text))
 		return NULL;
 	api->end(text);
+	return none();
+}
+
+/*
+ * end_numbered(head, number): the range's args are the object `head`, bytes that end where a number is to stand, which is its last.
+ * Each batch has one: by printf() and PyArg_ParseTuple() it would take 100 ns more.
+ */
+static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
+{
+	PyObject *head = PyTuple_GetItem(args, 0), *given = PyTuple_GetItem(args, 1);
+	const char *text = head ? PyBytes_AsString(head) : NULL;
+	char room[ARGS_MAX], tail[24] = {[22] = '}'}, *at = tail + 22;
+	long long number;
+	size_t n, more;
+
+	(void)self;
+	if (!text || !given)
+		return NULL;
+	number = PyLong_AsLongLong(given);
+	if (number < 0) {
+		if (!PyErr_Occurred())
+			PyErr_SetString(PyExc_ValueError, "a number from 0 on");
+		return NULL;
+	}
+	do
+		*--at = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	n = (size_t)PyBytes_Size(head);
+	more = (size_t)(tail + sizeof(tail) - at);
+	if (n + more > sizeof(room)) {
+		api->end(NULL);
+		return none();
+	}
+	memcpy(room, text, n);
+	memcpy(room + n, at, more);
+	api->end(room);
 	return none();
 }
 
@@ -239,11 +280,17 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
 
-/* Adds a member behind the first `n` bytes; how many there would be, if there were room for all. */
-static size_t put(char *room, size_t size, size_t n, const char *name, unsigned long long number)
+/* Adds to the first `n` bytes; how many there would be, if there were room for all. */
+__attribute__((format(printf, 4, 5))) static size_t put(char *room, size_t size, size_t n,
+							const char *format, ...)
 {
-	int more = n < size ? snprintf(room + n, size - n, ",\"%s\":%llu", name, number) : 0;
+	va_list args;
+	int more = 0;
 
+	va_start(args, format);
+	if (n < size)
+		more = vsnprintf(room + n, size - n, format, args);
+	va_end(args);
 	return more < 0 ? size : n + (size_t)more;
 }
 
@@ -251,41 +298,41 @@ static size_t put(char *room, size_t size, size_t n, const char *name, unsigned 
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
 	struct spent now = spent_now();
-	unsigned long long faults = now.major_faults - before->major_faults, waited;
-	size_t n = strlen(head);
+	unsigned long long faults = before ? now.major_faults - before->major_faults : 0, waited;
+	size_t n = put(room, size, 0, "%s", head);
 
-	if (n < size)
-		memcpy(room, head, n);
-	n = put(room, size, n, "cpu_ns", now.cpu_ns - before->cpu_ns);
+	if (before)
+		n = put(room, size, n, ",\"cpu_ns\":%llu", now.cpu_ns - before->cpu_ns);
 	if (faults > 0)
-		n = put(room, size, n, "major_faults", faults);
+		n = put(room, size, n, ",\"major_faults\":%llu", faults);
 	if (core_wait_since(&waited))
-		n = put(room, size, n, "core_wait_ns", waited);
-	if (n + 2 > size)
-		return NULL;
-	room[n] = '}';
-	room[n + 1] = '\0';
-	return room;
+		n = put(room, size, n, ",\"core_wait_ns\":%llu", waited);
+	n = put(room, size, n, "}");
+	return n < size ? room : NULL;
 }
 
-/* end_spent(head, before): the range's args are the object `head`, bytes without the brace that closes it, and what was spent. */
+/*
+ * end_spent(head, before): the range's args are the object `head`, bytes without the brace that closes it, and what was spent since;
+ * before: None where that is not known.
+ */
 static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 {
 	PyObject *head, *given;
 	const char *text, *bytes;
 	struct spent before;
-	char room[256];
+	char room[ARGS_MAX];
 
 	(void)self;
 	if (!PyArg_ParseTuple(args, "OO", &head, &given) || !(text = PyBytes_AsString(head)) ||
-	    !(bytes = PyBytes_AsString(given)))
+	    !text_of(given, &bytes))
 		return NULL;
-	if (PyBytes_Size(given) != (intptr_t)sizeof(before)) {
+	if (bytes && PyBytes_Size(given) != (intptr_t)sizeof(before)) {
 		PyErr_SetString(PyExc_ValueError, "not what begin_spent() returned");
 		return NULL;
 	}
-	memcpy(&before, bytes, sizeof(before));
-	api->end(with_spent(text, &before, room, sizeof(room)));
+	if (bytes)
+		memcpy(&before, bytes, sizeof(before));
+	api->end(with_spent(text, bytes ? &before : NULL, room, sizeof(room)));
 	return none();
 }
 
@@ -408,6 +455,7 @@ PyObject *PyInit__headrace_fast(void)
 	    {"name", fast_name, METH_VARARGS, NULL},
 	    {"begin", fast_begin, METH_O, NULL},
 	    {"end", fast_end, METH_O, NULL},
+	    {"end_numbered", fast_end_numbered, METH_VARARGS, NULL},
 	    {"begin_spent", fast_begin_spent, METH_O, NULL},
 	    {"end_spent", fast_end_spent, METH_VARARGS, NULL},
 	    {"start", fast_start, METH_O, NULL},

@@ -4,9 +4,10 @@
 Where it is not preloaded, `present` is False, and all of them do nothing.
 
     begin(ref) end(args)            a range of this thread
+    end_numbered(head, n)           its args are the JSON object head, bytes that end where its last number is to be, and that number
     begin_spent(ref) end_spent(head, before)
-                                    a range whose args say what its thread spent in it; before is what begin_spent() returned, head
-                                    a JSON object as bytes without the brace that closes it
+                                    a range whose args say what its thread spent in it; before is what begin_spent() returned, or None,
+                                    head a JSON object as bytes without the brace that closes it
     start(ref) finish(span, args)   a span that another thread may end
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
     now() step_at(n, moment) epoch_at(n, moment) step_undo()    for who learns late; now() is a moment
@@ -59,7 +60,7 @@ def _fast():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent"]}
+    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["end_numbered", "begin_spent", "end_spent"]}
     made["_make"] = module.name
     return made
 
@@ -72,7 +73,9 @@ def _slow():
     made["_make"] = lambda *texts: byref(kept(*texts))
     from . import spent
 
-    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"])
+    end = made["end"]
+    made["end_numbered"] = lambda head, number: end(b"%b%d}" % (head, number))
+    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], end)
     return made
 
 
@@ -161,7 +164,7 @@ def _named(text, domain, category, kind):
 
 
 begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
-begin_spent = end_spent = _nothing
+end_numbered = begin_spent = end_spent = _nothing
 present = False
 _make = None
 for _way in (_fast, _slow):

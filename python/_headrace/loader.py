@@ -16,7 +16,6 @@ FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
 
 _loaders = {}  # id of a DataLoader: its Loader; not an attribute, which would be pickled with it
 _count = 0
-_opening = None  # number of the loader whose iterator is being made
 
 
 class Loader(steps.Loader):
@@ -95,22 +94,20 @@ def _config():
 
 
 def _mark_opening(cls):
-    """While an iterator is made, the loader's number is there for its workers, and for the fetcher of one without workers."""
+    """While an iterator is made, the loader's number is there for its workers."""
     init = cls.__init__
 
     @like(init)
     def __init__(self, loader, *args, **kwargs):
-        global _opening
         if api.compiling():
             return init(self, loader, *args, **kwargs)
         entry = known(loader)
-        config, before = _config(), _opening
+        config = _config()
         inherited = config.get(CONFIG)
-        _opening = config[CONFIG] = entry.number
+        config[CONFIG] = entry.number
         try:
             init(self, loader, *args, **kwargs)
         finally:
-            _opening = before
             if inherited is None:
                 config.pop(CONFIG, None)
             else:
@@ -121,7 +118,7 @@ def _mark_opening(cls):
 
 
 def _marked_next(real):
-    begin, end, wait = api.begin, api.end, WAIT
+    begin, end, wait = api.begin, api.end_numbered, WAIT
 
     @like(real)
     def __next__(self):
@@ -140,15 +137,14 @@ def _marked_next(real):
         else:
             steps.remember(one)
         batch = one.batch
-        said = b"%b%d}" % (one.head, batch)  # here: a signal's handler may raise where a number becomes text
         try:
             begin(wait)
             data = real(self)
         except BaseException:
-            end(said[:-1] + b',"end":true}')
+            end(one.end, batch)
             steps.failed(one)
             raise
-        end(said)
+        end(one.head, batch)
         one.batch = batch + 1
         return data
 
@@ -156,45 +152,32 @@ def _marked_next(real):
 
 
 def mark_fetch(module):
+    """A worker's fetches. Where there are no workers, a wait is the fetch, and says all."""
     init = module._BaseDatasetFetcher.__init__
 
     @like(init)
     def __init__(self, *args, **kwargs):
+        from torch.utils.data import get_worker_info
+
         init(self, *args, **kwargs)
-        self._headrace_args, self._headrace_worker = _fetch_args()
+        info = get_worker_info()
+        if info is not None:
+            number = _config().get(CONFIG)
+            self.fetch = _marked_fetch(self.fetch, ('{"loader":%s,"worker":%d' % ("null" if number is None else number, info.id)).encode())
 
     module._BaseDatasetFetcher.__init__ = __init__
-    module._BaseDatasetFetcher._headrace_args = module._BaseDatasetFetcher._headrace_worker = None
-    for cls in (module._MapDatasetFetcher, module._IterableDatasetFetcher):
-        cls.fetch = _marked_fetch(cls.fetch)
 
 
-def _fetch_args():
-    """Args of a fetch, of the main process or (without the brace that closes them) of a worker; the other is None."""
-    from torch.utils.data import get_worker_info
-
-    info = get_worker_info()
-    number = _opening if info is None else _config().get(CONFIG)
-    head = ('{"loader":%s,"worker":%d' % ("null" if number is None else number, -1 if info is None else info.id)).encode()
-    return (head + b"}", None) if info is None else (None, head)
-
-
-def _marked_fetch(real):
-    begin, end, begin_spent, end_spent, name = api.begin, api.end, api.begin_spent, api.end_spent, FETCH
+def _marked_fetch(real, head):
+    begin, end, name = api.begin_spent, api.end_spent, FETCH
 
     @like(real)
-    def fetch(self, possibly_batched_index):
-        worker = self._headrace_worker
-        if worker is not None:  # not in the main process: there it would cost the training step a microsecond
-            before = begin_spent(name)
-            try:
-                return real(self, possibly_batched_index)
-            finally:
-                end_spent(worker, before)
+    def fetch(possibly_batched_index):
+        before = None
         try:
-            begin(name)
-            return real(self, possibly_batched_index)
+            before = begin(name)
+            return real(possibly_batched_index)
         finally:
-            end(self._headrace_args)
+            end(head, before)
 
     return fetch

@@ -49,10 +49,12 @@ def ways(begin, end):
         return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt
 
     def end_spent(head, before):
-        args = b'%b,"cpu_ns":%d' % (head, thread_time_ns() - before[0])
-        faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
-        if faults > 0:
-            args += b',"major_faults":%d' % faults
+        args = head
+        if before is not None:
+            args = b'%b,"cpu_ns":%d' % (head, thread_time_ns() - before[0])
+            faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
+            if faults > 0:
+                args += b',"major_faults":%d' % faults
         now = monotonic_ns()
         if now - last.at >= APART_NS:
             waited = core_wait_since(now)

@@ -65,7 +65,7 @@ class Loader(Ours):
 class Pass(Ours):
     """One iteration over a loader."""
 
-    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "head", "ref")
+    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "head", "end", "ref")
 
     def __init__(self, loader, workers, began):
         number = "null" if loader.number is None else loader.number
@@ -78,7 +78,9 @@ class Pass(Ours):
         self.asks = []  # while it does not: when it was asked (moments of api.now)
         self.asker = None  # the thread that asks it, as of when another was asked before
         self.began = began  # a moment; 0: it has led
-        self.head = ('{"loader":%s,"workers":%d,"batch":' % (number, workers)).encode()
+        args = '{"loader":%s,"workers":%d,' % (number, workers)
+        self.head = (args + '"batch":').encode()  # of a wait, which lacks the batch's number,
+        self.end = (args + '"end":true,"batch":').encode()  # and of one that gets none
         if loader.trains and leader is None:
             lead(self, loader.trains)
 

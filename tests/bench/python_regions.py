@@ -9,7 +9,7 @@ MODULES is the folder of `headrace` and `_headrace` (BUILD/python), LIBRARY what
 the least of many rounds, less the same loop without.
 
 A step is a loader's batch and an optimizer's step, of classes that do nothing else: only what is added to them is measured, and no
-torch is needed. With workers the fetch is theirs.
+torch is needed. What workers fetch is theirs.
 """
 
 import os
