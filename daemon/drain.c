@@ -17,7 +17,7 @@
 #define SLEEP_DEAF_NS                                                                              \
 	UINT64_C(2000000) /* the same, when a ring fills whose owner cannot ring the bell */
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-/* When nothing comes: so many times what a look at all rings has cost, half a thousandth of a core. */
+/* When nothing comes: so many times what the last look at all rings has cost, half a thousandth of a core. */
 #define REST_TIMES    2000u
 #define SLEEP_REST_NS UINT64_C(2000000000)
 #define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no bell */
@@ -248,16 +248,19 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t rest_of(const struct hr_drain *d, uint64_t sweep_ns)
+/* A look costs all that this thread has done since it last rested, waking up and falling asleep included. */
+static uint64_t rest_of(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
-	uint64_t ns = least(sweep_ns * REST_TIMES, most);
+	uint64_t cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t ns = least((cpu_ns - d->rested_cpu_ns) * REST_TIMES, most);
 
+	d->rested_cpu_ns = cpu_ns;
 	return ns > SLEEP_IDLE_NS ? ns : SLEEP_IDLE_NS;
 }
 
-/* Sleeps until the bell, or for a time that follows the traffic and what the last sweep has cost. */
-static void sleep_a_while(struct hr_drain *d, uint64_t found, uint64_t sweep_ns)
+/* Sleeps until the bell, or for a time that follows the traffic, or what a look without any has cost. */
+static void sleep_a_while(struct hr_drain *d, uint64_t found)
 {
 	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
 	uint64_t busy_ns = d->deaf_full ? SLEEP_DEAF_NS : SLEEP_BUSY_NS + d->rings * SLEEP_RING_NS;
@@ -268,7 +271,7 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found, uint64_t sweep_ns)
 	else if (found)
 		d->sleep_ns = least(d->sleep_ns * 3 / 2, least(busy_ns, SLEEP_IDLE_NS));
 	else
-		d->sleep_ns = least(d->sleep_ns * 2, rest_of(d, sweep_ns));
+		d->sleep_ns = least(d->sleep_ns * 2, rest_of(d));
 	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!asked(d) && !pressed(d)) {
@@ -285,28 +288,16 @@ static void ring_bell(struct hr_drain *d)
 	syscall(SYS_futex, &d->c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* *sweep_ns: the CPU time of a sweep that decides how long to rest; of others nobody asks. */
-static uint64_t sweep(struct hr_drain *d, bool resting, uint64_t *sweep_ns)
-{
-	uint64_t began_ns = resting ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-	uint64_t found = hr__drain_sweep(d);
-
-	*sweep_ns = resting ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns : 0;
-	return found;
-}
-
 static void *run(void *arg)
 {
 	struct hr_drain *d = arg;
-	uint64_t found = 1;
-
 	for (;;) {
 		const struct hr_job_end *end;
 		struct live_request *live;
-		uint64_t wanted, sweep_ns;
+		uint64_t wanted, found;
 
 		take_inbox(d);
-		found = sweep(d, found == 0, &sweep_ns);
+		found = hr__drain_sweep(d);
 		check_size(d);
 		publish(d);
 		pthread_mutex_lock(&d->lock);
@@ -323,7 +314,7 @@ static void *run(void *arg)
 			stop(d, end);
 			return NULL;
 		}
-		sleep_a_while(d, found, sweep_ns);
+		sleep_a_while(d, found);
 	}
 }
 

@@ -54,6 +54,7 @@ struct hr_drain {
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
 	uint32_t rings; /* of the last sweep */
 	uint64_t sleep_ns;
+	uint64_t rested_cpu_ns; /* of its thread, when it last went to rest */
 	uint64_t sweeps;
 	bool
 	    deaf_full; /* the last sweep found so much in a ring whose owner cannot ring our bell */
