@@ -2,6 +2,7 @@
 """torch.utils.data: waiting for a batch, and making one."""
 
 import weakref
+from functools import partial
 
 from . import api, steps
 from .wrap import like
@@ -24,10 +25,6 @@ class Loader(steps.Loader):
     __slots__ = ("ref",)
 
 
-def _forget(key):
-    return lambda _ref: _loaders.pop(key, None)
-
-
 def known(loader):
     """What is known of a DataLoader; numbered by the order in which they were made."""
     global _count
@@ -36,7 +33,7 @@ def known(loader):
     if entry is None:
         entry = _loaders[key] = Loader(_count)
         _count += 1
-        entry.ref = weakref.ref(loader, _forget(key))
+        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # no code of Python's own, where a signal's handler could raise
     return entry
 
 
@@ -140,9 +137,12 @@ def _marked_next(real):
         try:
             begin(wait)
             data = real(self)
-        except BaseException:
+        except BaseException as error:
             end(one.end, batch)
             steps.failed(one)
+            # Nothing more comes of it: freed() would be one more place where what a signal's handler raises is lost.
+            if isinstance(error, StopIteration):
+                one.ref = None
             raise
         end(one.head, batch)
         one.batch = batch + 1
