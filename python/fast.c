@@ -2,7 +2,7 @@
 /*
  * fast.c - the table of libheadrace.so as functions of Python: what _headrace/api.py does with ctypes, in a third of its time
  *
- * Purpose   A training step makes seven of these calls; ctypes takes 75 ns for each, this 25. It is optional: where it is not
+ * Purpose   A training step makes five of these calls; ctypes takes 75 ns for each, this 25. It is optional: where it is not
  *           beside the modules, or cannot be loaded (another libc, another Python than CPython), ctypes does the same.
  * ABI       Python's stable one, of all versions since 3.2: what is declared below, PyObject opaque. So it is built once, without
  *           Python's headers, and no version of Python has to be chosen.
