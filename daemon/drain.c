@@ -291,6 +291,7 @@ static void ring_bell(struct hr_drain *d)
 static void *run(void *arg)
 {
 	struct hr_drain *d = arg;
+
 	for (;;) {
 		const struct hr_job_end *end;
 		struct live_request *live;
