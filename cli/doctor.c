@@ -159,8 +159,12 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 {
 	static struct report report; /* too large for a stack */
 	char *library = hr_part_find("libheadrace.so"), *headraced = hr_part_find("headraced");
-	struct hr_doctor doctor = {
-	    .store = store, .no_store = n > 0, .library = library, .headraced = headraced};
+	char *python = hr_part_find("python/startup");
+	struct hr_doctor doctor = {.store = store,
+				   .no_store = n > 0,
+				   .library = library,
+				   .headraced = headraced,
+				   .python = python};
 
 	check_machine(&doctor, &report);
 	for (size_t i = 0; i < n; i++)
@@ -171,6 +175,7 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 		print_text(&report);
 	free(library);
 	free(headraced);
+	free(python);
 	return report.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

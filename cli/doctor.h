@@ -22,9 +22,10 @@ struct hr_check {
 };
 
 struct hr_doctor {
-	const char *store;		 /* NULL: a new folder in this one */
-	bool no_store;			 /* a collector is meant */
-	const char *library, *headraced; /* NULL: not found */
+	const char *store; /* NULL: a new folder in this one */
+	bool no_store;	   /* a collector is meant */
+	const char *library, *headraced,
+	    *python; /* NULL: not found; python: of the start-up module */
 };
 
 #define HR_CHECK(name, function, what) void function(const struct hr_doctor *d, struct hr_check *c);

@@ -123,6 +123,28 @@ void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
 		    "headraced was not found");
 }
 
+void hr_check_python(const struct hr_doctor *d, struct hr_check *c)
+{
+	const char *off = getenv("HEADRACE_PYTHON"), *folder = d->python != NULL ? d->python : "";
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/sitecustomize.py", folder);
+	if (off != NULL && strcmp(off, "off") == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "off (HEADRACE_PYTHON): PyTorch's waits and steps are not told");
+	else if (folder[0] == '\0' || access(path, R_OK) != 0)
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it",
+		    "PyTorch's waits and steps are not told: python/startup was not found");
+	else if (strchr(folder, ':') != NULL)
+		hr_check_set(c, HR_HEALTH_WARN, "install headrace where no path has a colon",
+			     "PyTorch's waits and steps are not told: PYTHONPATH cannot have %s",
+			     folder);
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", folder);
+}
+
 void hr_check_socket(const struct hr_doctor *d, struct hr_check *c)
 {
 	struct hr_private_names names;

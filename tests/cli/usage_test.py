@@ -227,7 +227,7 @@ class Doctor(harness.Case):
         done = self.headrace("doctor", "--json", self.store)
         report = json.loads(done.stdout)
         names = [check["name"] for check in report["checks"]]
-        for name in ("preload", "socket", "memfd", "wipeonfork", "clock", "store", "duckdb", "probes"):
+        for name in ("preload", "python", "socket", "memfd", "wipeonfork", "clock", "store", "duckdb", "probes"):
             self.assertIn(name, names)
         failed = [check for check in report["checks"] if check["health"] == "fail"]
         self.assertEqual(report["ok"], not failed)
@@ -275,9 +275,11 @@ class Doctor(harness.Case):
         broken = os.path.join(self.dir, "libheadrace.so")
         with open(broken, "w", encoding="utf-8") as f:
             f.write("not a library")
+        os.makedirs(os.path.join(self.dir, "python/startup"))
         done = self.headrace("doctor", env={"HEADRACE_LIBEXEC": self.dir})
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"fail +preload")
+        self.assertRegex(done.stdout, r"warn +python .*not found\n +-> ")
 
 
 if __name__ == "__main__":
