@@ -184,7 +184,7 @@ class Manual(harness.Case):
 
 class Install(harness.Case):
     def test_the_demo_builds_what_is_installed(self):
-        """The README has `cmake --install` work after scripts/demo, which itself runs in the build tree: with Python's modules there."""
+        """What scripts/demo runs from the build tree is all that an installed `headrace` has: Python's modules, too."""
         build = os.path.dirname(os.path.dirname(harness.HEADRACE))
         if not os.path.exists(os.path.join(build, "build.ninja")):
             self.skipTest("not built with ninja")

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/ops.h"
 #include "daemon/clock.h"
 #include "daemon/fdstore.h"
 
@@ -172,6 +173,21 @@ void client_commit(struct hr_ring_hdr *ring, const struct hr_record *slots, unsi
 		memcpy(slot, &slots[i], offsetof(struct hr_record, seq));
 		slot->bits = slots[i].bits;
 		__atomic_store_n(&slot->seq, seq, __ATOMIC_RELEASE);
+	}
+}
+
+void client_reads(const struct client *c, struct hr_ring_hdr *ring, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++) {
+		struct hr_record rec = {.start_ticks = client_ticks(c),
+					.file = 4096,
+					.offset = (int64_t)i,
+					.ret = 1,
+					.asked = 1,
+					.op = hr_op_by_name("pread64"),
+					.fd = 5};
+
+		client_commit(ring, &rec, 1);
 	}
 }
 

@@ -37,6 +37,9 @@ uint64_t client_ticks(const struct client *c);
 /* Commits slots to a ring; waits for room. */
 void client_commit(struct hr_ring_hdr *ring, const struct hr_record *slots, unsigned n);
 
+/* Reads of a byte at each offset of [from, to) in one file. */
+void client_reads(const struct client *c, struct hr_ring_hdr *ring, uint64_t from, uint64_t to);
+
 void client_fdstore_init(void);	  /* in the test, before daemons are forked */
 void client_fdstore_gather(void); /* takes what daemons sent */
 void client_fdstore_clear(void);

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "common/ops.h"
 
 bool offer_tsc;
 
@@ -122,15 +121,5 @@ void offer_reads(struct offer *o, uint64_t from, uint64_t to)
 	struct hr_ring_hdr *ring =
 	    (struct hr_ring_hdr *)((uint8_t *)o->map + hr_ring_offset(0, o->map->slots_log2));
 
-	for (uint64_t i = from; i < to; i++) {
-		struct hr_record rec = {.start_ticks = client_ticks(&c),
-					.file = 4096,
-					.offset = (int64_t)i,
-					.ret = 1,
-					.asked = 1,
-					.op = hr_op_by_name("pread64"),
-					.fd = 5};
-
-		client_commit(ring, &rec, 1);
-	}
+	client_reads(&c, ring, from, to);
 }

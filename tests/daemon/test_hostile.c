@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "common/ops.h"
 #include "nodes.h"
 
 #define HALF_BYTES (8u << 20)
@@ -40,17 +39,7 @@ static uint64_t now_ns(void)
 
 static void honest_reads(const struct client *c, uint64_t from, uint64_t to)
 {
-	for (uint64_t i = from; i < to; i++) {
-		struct hr_record rec = {.start_ticks = client_ticks(c),
-					.file = 4096,
-					.offset = (int64_t)i,
-					.ret = 1,
-					.asked = 1,
-					.op = hr_op_by_name("pread64"),
-					.fd = 5};
-
-		client_commit(client_ring(c, 0, 0), &rec, 1);
-	}
+	client_reads(c, client_ring(c, 0, 0), from, to);
 }
 
 /* In a process of its own, that an honest client shares the daemon with. */

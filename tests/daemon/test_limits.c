@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "common/ops.h"
 #include "nodes.h"
 
 #define HALF_BYTES (8u << 20)
@@ -26,17 +25,7 @@
 
 static void reads(const struct client *c, uint64_t from, uint64_t to)
 {
-	for (uint64_t i = from; i < to; i++) {
-		struct hr_record rec = {.start_ticks = client_ticks(c),
-					.file = 4096,
-					.offset = (int64_t)i,
-					.ret = 1,
-					.asked = 1,
-					.op = hr_op_by_name("pread64"),
-					.fd = 5};
-
-		client_commit(client_ring(c, 0, 0), &rec, 1);
-	}
+	client_reads(c, client_ring(c, 0, 0), from, to);
 }
 
 static uint32_t level_of(const struct client *c)

@@ -16,7 +16,6 @@
 
 #include "client.h"
 #include "collector/store.h"
-#include "common/ops.h"
 #include "nodes.h"
 
 static uint64_t now_ns(void)
@@ -25,21 +24,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void reads(const struct client *c, struct hr_ring_hdr *ring, uint64_t from, uint64_t to)
-{
-	for (uint64_t i = from; i < to; i++) {
-		struct hr_record rec = {.start_ticks = client_ticks(c),
-					.file = 4096,
-					.offset = (int64_t)i,
-					.ret = 1,
-					.asked = 1,
-					.op = hr_op_by_name("pread64"),
-					.fd = 5};
-
-		client_commit(ring, &rec, 1);
-	}
 }
 
 static void check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
@@ -69,7 +53,7 @@ static void many_rings(void **state)
 	for (unsigned i = 1; i < 6; i++)
 		assert_int_equal(client_more_rings(&c, n.socket), 0);
 	for (unsigned i = 0; i < 24; i++)
-		reads(&c, client_ring(&c, i / 4, i % 4), i * 1000, i * 1000 + 1000);
+		client_reads(&c, client_ring(&c, i / 4, i % 4), i * 1000, i * 1000 + 1000);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
 	check(&n, 24000, &sums);
@@ -91,9 +75,9 @@ static void a_dead_process_is_read_to_its_end(void **state)
 
 		if (client_attach(&c, n.socket, 0, 0, NULL))
 			_exit(1);
-		reads(&c, client_ring(&c, 0, 0), 0, 100);
+		client_reads(&c, client_ring(&c, 0, 0), 0, 100);
 		client_ring(&c, 0, 0)->head += 3; /* reserved and never committed */
-		reads(&c, client_ring(&c, 0, 0), 100, 200);
+		client_reads(&c, client_ring(&c, 0, 0), 100, 200);
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
@@ -117,9 +101,9 @@ static void exec_is_a_new_process(void **state)
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&first, n.socket, 0, 0, NULL), 0);
-	reads(&first, client_ring(&first, 0, 0), 0, 10);
+	client_reads(&first, client_ring(&first, 0, 0), 0, 10);
 	assert_int_equal(client_attach(&second, n.socket, 0, 0, NULL), 0); /* the same pid again */
-	reads(&second, client_ring(&second, 0, 0), 10, 20);
+	client_reads(&second, client_ring(&second, 0, 0), 10, 20);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&first);
 	client_detach(&second);
