@@ -214,16 +214,16 @@ CASE(threads_offer_more)
 CASE(silent_later)
 {
 	struct fake_daemon *d = harness_start(&(struct fake_options){0}, NULL);
-	size_t before;
+	size_t before = harness_fds();
 	double took;
 	int fd;
 
 	harness_file("a", 64);
 	fd = t_open("a", O_RDONLY);
+	CHECK(harness_fds_become(before + 1)); /* the daemon, which has answered, closes its end */
 	fake_silence(d);
-	before = harness_fds();
 	took = run_readers(fd);
-	CHECK(harness_fds_become(before + THREADS / HR_MAP_RINGS)); /* the daemon's ends */
+	CHECK(harness_fds_become(before + 1 + THREADS / HR_MAP_RINGS)); /* the daemon's ends */
 	settle(d);
 	CHECK(fake_sessions(d) == 1 && !fake_session(d, 0)->offered);
 	CHECK(fake_session(d, 0)->more_offered == THREADS / HR_MAP_RINGS);
