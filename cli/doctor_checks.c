@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/environment.h"
 #include "cli/refusal.h"
 #include "collector/query/duckdb_api.h"
 #include "collector/store.h"
@@ -26,6 +27,8 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+
+#define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it"
 
 /* The first line of a file in `out`, without its newline; false when it cannot be read. */
 static bool read_line(const char *path, char *out, size_t bytes)
@@ -97,10 +100,7 @@ void hr_check_preload(const struct hr_doctor *d, struct hr_check *c)
 	int status;
 
 	if (d->library == NULL) {
-		hr_check_set(
-		    c, HR_HEALTH_FAIL,
-		    "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it",
-		    "libheadrace.so was not found");
+		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "libheadrace.so was not found");
 		return;
 	}
 	status = run_preloaded(d->library, said, sizeof(said));
@@ -117,32 +117,34 @@ void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
 	if (d->headraced != NULL && access(d->headraced, X_OK) == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->headraced);
 	else
-		hr_check_set(
-		    c, HR_HEALTH_FAIL,
-		    "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it",
-		    "headraced was not found");
+		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "headraced was not found");
 }
 
 void hr_check_python(const struct hr_doctor *d, struct hr_check *c)
 {
-	const char *off = getenv("HEADRACE_PYTHON"), *folder = d->python != NULL ? d->python : "";
 	char path[PATH_MAX];
+	bool readable;
 
-	snprintf(path, sizeof(path), "%s/sitecustomize.py", folder);
-	if (off != NULL && strcmp(off, "off") == 0)
+	snprintf(path, sizeof(path), "%s/sitecustomize.py", d->python != NULL ? d->python : "");
+	readable = d->python != NULL && access(path, R_OK) == 0;
+	switch (hr_environment_python(readable ? d->python : NULL)) {
+	case HR_PYTHON_USED:
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->python);
+		break;
+	case HR_PYTHON_OFF:
 		hr_check_set(c, HR_HEALTH_OK, NULL,
 			     "off (HEADRACE_PYTHON): PyTorch's waits and steps are not told");
-	else if (folder[0] == '\0' || access(path, R_OK) != 0)
+		break;
+	case HR_PYTHON_ABSENT:
 		hr_check_set(
-		    c, HR_HEALTH_WARN,
-		    "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it",
+		    c, HR_HEALTH_WARN, REINSTALL,
 		    "PyTorch's waits and steps are not told: python/startup was not found");
-	else if (strchr(folder, ':') != NULL)
+		break;
+	default:
 		hr_check_set(c, HR_HEALTH_WARN, "install headrace where no path has a colon",
 			     "PyTorch's waits and steps are not told: PYTHONPATH cannot have %s",
-			     folder);
-	else
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", folder);
+			     d->python);
+	}
 }
 
 void hr_check_socket(const struct hr_doctor *d, struct hr_check *c)

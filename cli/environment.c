@@ -77,14 +77,30 @@ static char *preload(const char *library)
 	return join("LD_PRELOAD", old, ours, ':');
 }
 
+static bool is_off(const char *variable)
+{
+	const char *choice = getenv(variable);
+
+	return choice != NULL && strcmp(choice, "off") == 0;
+}
+
+enum hr_python hr_environment_python(const char *folder)
+{
+	if (is_off("HEADRACE_PYTHON"))
+		return HR_PYTHON_OFF;
+	if (folder == NULL)
+		return HR_PYTHON_ABSENT;
+	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
+}
+
 /* It must be the first that is called sitecustomize; it runs the one that it hides. */
 static bool put_python(char **environment, const char *folder)
 {
-	const char *off = getenv("HEADRACE_PYTHON"), *old = getenv("PYTHONPATH");
+	const char *old = getenv("PYTHONPATH");
 	const char *const rest[] = {old != NULL && old[0] != '\0' ? old : NULL, NULL};
 
-	if (folder == NULL || strchr(folder, ':') != NULL ||
-	    (off != NULL && strcmp(off, "off") == 0) || (old != NULL && list_has(old, folder)))
+	if (hr_environment_python(folder) != HR_PYTHON_USED ||
+	    (old != NULL && list_has(old, folder)))
 		return true;
 	return put(environment, join("PYTHONPATH", folder, rest, ':'));
 }
@@ -102,9 +118,8 @@ static bool put_tools(char **environment, const char *library)
 {
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
 	const char *const path[] = {library, NULL};
-	const char *choice = getenv("HEADRACE_NVTX");
 
-	if (choice != NULL && strcmp(choice, "off") == 0)
+	if (is_off("HEADRACE_NVTX"))
 		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *other = getenv(names[i]);

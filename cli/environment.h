@@ -26,6 +26,10 @@ struct hr_environment {
 	bool full_cmdline;
 };
 
+/* What becomes of Python's start-up module in a folder (NULL: there is none), by that and by HEADRACE_PYTHON. */
+enum hr_python { HR_PYTHON_USED, HR_PYTHON_OFF, HR_PYTHON_ABSENT, HR_PYTHON_COLON };
+enum hr_python hr_environment_python(const char *folder);
+
 /* NULL when out of memory. */
 char **hr_environment_new(const struct hr_environment *e);
 void hr_environment_free(char **environment);
