@@ -215,6 +215,75 @@ void help_write(const char *path, const uint8_t *data, size_t bytes)
 	assert_int_equal(fclose(f), 0);
 }
 
+struct hr_writer *help_writer(const char *store, const char *node)
+{
+	struct hr_stream_id id = help_id(node);
+	struct hr_writer *w;
+
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	return w;
+}
+
+void help_append_small(struct hr_writer *w)
+{
+	assert_int_equal(help_append_mount(w, 2, "/data"), 0);
+	assert_int_equal(help_append_process(w, 77, 0), 0);
+	assert_int_equal(help_append_paths(w, 1, 5, false), 0);
+	assert_int_equal(help_append_batch(w, 77, 300, 1000), 0);
+	assert_int_equal(help_append_process(w, 77, 4), 0);
+	assert_int_equal(help_append_batch(w, 77, 100, 9000), 0);
+	assert_int_equal(help_append_end(w), 0);
+}
+
+void help_check_small(const struct hr_stream *s)
+{
+	struct hr_file_info info;
+
+	assert_string_equal(s->job, "7");
+	assert_string_equal(s->node, "n1");
+	assert_string_equal(s->cluster, "c");
+	assert_int_equal(s->instance, 1);
+	assert_int_equal(s->last_seq, 8);
+	assert_int_equal(s->n_frames, 8);
+	for (uint32_t f = 0; f < 8; f++)
+		assert_int_equal(s->frames[f].seq, f + 1);
+	assert_true(s->ended);
+	assert_int_equal(s->real_minus_boot_ns, 1000000);
+	assert_int_equal(s->clock_error_ns, 7);
+	assert_int_equal(s->n_batches, 2);
+	assert_int_equal(s->batches[0].count, 300);
+	assert_int_equal(s->batches[0].base_ns, 1000);
+	assert_int_equal(s->batches[0].last_ns, 1000 + 299 * 10 + 5);
+	assert_int_equal(s->batches[1].frame, 6);
+	assert_int_equal(s->batches[1].classes, 1u << HR_CLASS_READ);
+	assert_int_equal(s->batches[1].n_procs, 1);
+	assert_int_equal(s->batches[1].procs[0], 77);
+	assert_int_equal(s->n_processes, 1);
+	assert_int_equal(s->processes[0].rank, 3);
+	assert_int_equal(s->processes[0].worker, -1);
+	assert_non_null(hr_stream_process(s, 77));
+	assert_null(hr_stream_process(s, 78));
+	assert_int_equal(s->n_mounts, 3);
+	assert_null(s->mounts[1]);
+	assert_memory_equal(s->mounts[2]->path.data, "/data", 5);
+	assert_int_equal(s->max_file, 5);
+	assert_int_equal(hr_stream_file(s, 4, true, &info), 0);
+	assert_int_equal(info.hash, 32);
+	assert_int_equal(info.mount, 1);
+	assert_int_equal(info.scope, 1);
+	assert_int_equal(info.path_bytes, 7);
+	assert_memory_equal(info.path, "/data/4", 7);
+	assert_int_equal(hr_stream_file(s, 6, false, &info), -ENOENT);
+	assert_int_equal(hr_stream_file(s, 0, false, &info), -ENOENT);
+}
+
+size_t help_problems(const struct hr_catalog *c)
+{
+	const struct hr_problem *list;
+
+	return hr_catalog_problems(c, &list);
+}
+
 const char *help_problem(const struct hr_catalog *c, const char *text)
 {
 	const struct hr_problem *problems;

@@ -27,6 +27,10 @@ const char *help_path(void **state, const char *name);
 /* Stream of node `node` in job "7", instance 1. */
 struct hr_stream_id help_id(const char *node);
 
+/* Opens one of node `node`; its first segment is STORE/HELP_SEGMENT for "n1". */
+struct hr_writer *help_writer(const char *store, const char *node);
+#define HELP_SEGMENT "jobs/7/n1.0000000000000001-0/000001.seg"
+
 /* Appends to the writer, with the next seq. `clock_ns` 0: no clock sample. */
 int help_append(struct hr_writer *w, Headrace__Frame *frame, uint64_t clock_ns);
 
@@ -41,11 +45,16 @@ int help_append_mount(struct hr_writer *w, uint32_t id, const char *path);
 /* `n` reads of process `proc`, start_ns from `first_ns` on. */
 int help_append_batch(struct hr_writer *w, uint64_t proc, uint32_t n, uint64_t first_ns);
 
+/* A new stream's frames 2 to 8: mount, process, files, batch, process again, batch, end; and whether a stream has all that. */
+void help_append_small(struct hr_writer *w);
+void help_check_small(const struct hr_stream *s);
+
 /* Whole files. */
 size_t help_read(const char *path, uint8_t **ret);
 void help_write(const char *path, const uint8_t *data, size_t bytes);
 
-/* The problem that contains `text`, or NULL. */
+/* How many problems there are; the one that contains `text`, or NULL. */
+size_t help_problems(const struct hr_catalog *c);
 const char *help_problem(const struct hr_catalog *c, const char *text);
 
 /* Opens one store that must be fine to open. */

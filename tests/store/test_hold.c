@@ -65,13 +65,12 @@ static uint64_t frames_of(const char *store)
 {
 	const struct hr_stream *streams;
 	struct hr_catalog *c;
-	const struct hr_problem *problems;
 	uint64_t frames;
 	size_t n;
 
 	c = help_open(store, &streams, &n);
 	assert_int_equal(n, 1);
-	assert_int_equal(hr_catalog_problems(c, &problems), 0);
+	assert_int_equal(help_problems(c), 0);
 	assert_int_equal(streams[0].n_frames, streams[0].last_seq);
 	frames = streams[0].n_frames;
 	hr_catalog_free(c);
