@@ -181,9 +181,27 @@ static int check_room(char **ret_error)
 
 /* ---- what the programs are told ------------------------------------------------------------------------ */
 
-enum how { FD, VECTOR, OPEN, PATH, TWO, COPY, SENDFILE, CLOSE, DUP, DUP_TO, FCNTL, SAME };
+enum how {
+	FD,
+	VECTOR,
+	OPEN,
+	PATH,
+	TWO,
+	COPY,
+	SENDFILE,
+	CLOSE,
+	DUP,
+	DUP_TO,
+	FCNTL,
+	CHDIR,
+	FCHDIR,
+	MMAP,
+	MUNMAP,
+	MREMAP,
+	MAP
+};
 
-static uint8_t how_of(enum how how, uint16_t op)
+static uint8_t how_of(enum how how)
 {
 	switch (how) {
 	case VECTOR:
@@ -198,8 +216,14 @@ static uint8_t how_of(enum how how, uint16_t op)
 		return HR_CALL_COPY;
 	case SENDFILE:
 		return HR_CALL_SENDFILE;
-	case SAME:
-		return op == HR_OP_mmap ? HR_CALL_MAP : HR_CALL_NONE;
+	case MMAP:
+		return HR_CALL_MAP;
+	case CHDIR:
+	case FCHDIR:
+	case MUNMAP:
+	case MREMAP:
+	case MAP:
+		return HR_CALL_NONE;
 	default:
 		return HR_CALL_FD;
 	}
@@ -234,7 +258,7 @@ static int tell_calls(struct probe_bpf *skel)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
 		struct hr_call call = rows[i].call;
 
-		call.how = how_of(rows[i].how, call.op);
+		call.how = how_of(rows[i].how);
 		call.moves = moves(call.op);
 		/* isatty and the like, inside libc, at each open of a stream: no data moves, and nobody asks. */
 		if (call.op == HR_OP_ioctl)

@@ -201,6 +201,8 @@ void hr_env_add(const char *name, const char *value); /* only one that has not b
 #define HR_REAL(name) ((hr_fn_##name *)hr_real_get(HR_OP_##name)) /* hr_fn_name: shim/wrap.h */
 extern void *hr_real_table[HR_OP_MAX];
 void *hr_real_resolve(uint16_t id); /* slow path: before the constructor */
+/* The original is another library's, not libc's: it may call wrappers itself. */
+extern bool hr_real_foreign[HR_OP_MAX];
 
 static inline void *hr_real_get(uint16_t id)
 {

@@ -162,7 +162,12 @@ struct hr__thread {
 	uint64_t look_ns;     /* which says whether to look for a ring */
 	uint64_t populate_at; /* index up to which the ring is known to have memory */
 	uint64_t began;	      /* of the outermost operation under way without a ring; 0: none */
-	bool child_fds; /* a child on our memory has descriptors that the table does not know */
+	uint64_t
+	    bare_file; /* what that operation is, as an in-flight cell would hold it: reenter.c */
+	int32_t bare_fd;
+	uint16_t bare_op;
+	const char *path; /* of the latest hr_begin_path: only compared, never followed */
+	bool child_fds;	  /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
 		   offsetof(struct hr__thread, slow) == offsetof(struct hr_cover, slow) &&
@@ -230,6 +235,15 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 		return hr__self.ring;
 	return NULL;
 }
+
+/* ---- reenter.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Is this operation part of the one under way on the same thread, whose original called back into a wrapper? Asked only
+ * while one is under way. The operation is then not recorded.
+ */
+bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
+bool hr__count_reentered(enum hr_op_id id, int fd, hr_file file); /* the same for hr_count */
 
 /* ---- session.c, talk.c: attach
  * ----------------------------------------------------------------------------- */

@@ -60,11 +60,21 @@ static void cell_leave(struct hr_op *op)
  */
 static void bare_enter(struct hr_op *op)
 {
+	struct hr__thread *t = &hr__self;
+
+	if (t->slow.why[HR__SLOW_BARE] == HR_BARE_CALL &&
+	    hr__reentered(op, t->bare_op, t->bare_fd, t->bare_file)) {
+		op->live = false;
+		return;
+	}
 	op->outer_bare = hr__bare_enter(HR_BARE_CALL);
 	if (op->outer_bare == HR_BARE_CALL)
 		return;
-	hr__self.began = op->start;
-	hr__self.frame = (uintptr_t)op;
+	t->began = op->start;
+	t->frame = (uintptr_t)op;
+	t->bare_file = HR_FILE_ID(op->file);
+	t->bare_fd = op->fd;
+	t->bare_op = op->id;
 }
 
 static void bare_leave(const struct hr_op *op)
@@ -214,6 +224,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		cell_enter(op, 0);
 	else
 		bare_enter(op);
+	hr__self.path = path;
 }
 
 /* ---- end --------------------------------------------------------------------------------------- */
@@ -510,7 +521,7 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 			return;
 	}
 	ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
-	if (off)
+	if (off || hr__count_reentered(id, fd, file))
 		return;
 	if (ring == NULL) {
 		hr__counters_add((uint16_t)id, (int64_t)bytes, HR_ASKED_NONE, 1, 0);

@@ -20,6 +20,7 @@
 #endif
 
 void *hr_real_table[HR_OP_MAX];
+bool hr_real_foreign[HR_OP_MAX];
 
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...) [id] = #name,
 static const char *const names[HR_OP_MAX] = {
@@ -35,6 +36,7 @@ struct object {
 	const uint32_t *gnu_hash;
 	const uint32_t *sysv_hash;
 	const ElfW(Half) * versions; /* NULL: it has none */
+	bool foreign;
 };
 
 struct search {
@@ -69,12 +71,27 @@ static const void *pointer(const struct object *o, ElfW(Addr) value)
 	return (const void *)(value < o->base ? o->base + value : value);
 }
 
+/* By file name, as the loader knows it: libc, and what was a library of its own before glibc 2.34. */
+static bool is_libc(const char *path)
+{
+	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
+						    "librt", "libaio.", "ld-"};
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
+
+	for (unsigned i = 0; i < sizeof(names_of_libc) / sizeof(names_of_libc[0]); i++)
+		if (strncmp(name, names_of_libc[i], strlen(names_of_libc[i])) == 0)
+			return true;
+	return false;
+}
+
 static bool object_read(struct object *o, const struct dl_phdr_info *info)
 {
 	const ElfW(Dyn) *d = NULL;
 
 	memset(o, 0, sizeof(*o));
 	o->base = info->dlpi_addr;
+	o->foreign = !is_libc(info->dlpi_name);
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (const void *)(o->base + info->dlpi_phdr[i].p_vaddr);
@@ -157,6 +174,7 @@ static void resolve_one(const struct object *o, uint16_t id, struct search *s)
 	fn = (void *)(o->base + sym->st_value);
 	if (ELF64_ST_TYPE(sym->st_info) == STT_GNU_IFUNC)
 		fn = ((void *(*)(void))fn)();
+	hr_real_foreign[id] = o->foreign;
 	__atomic_store_n(&hr_real_table[id], fn, __ATOMIC_RELAXED);
 	s->missing--;
 }

@@ -124,7 +124,10 @@ static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_infl
 	__atomic_store_n(word, from->op | (uint32_t)from->spare << 16, __ATOMIC_RELEASE);
 }
 
-/* op->ring's cell says op from here on; what it said before is kept in op->outer. */
+/*
+ * op->ring's cell holds op from here on; op->outer keeps what it held before. An operation that the one under way
+ * makes itself is not recorded: it is not live any more.
+ */
 static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 {
 	struct hr_inflight *cell = &op->ring->inflight;
@@ -140,6 +143,10 @@ static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 
 	op->nested = __atomic_load_n(hr__cell_word(cell), __ATOMIC_RELAXED) != 0;
 	if (hr_unlikely(op->nested)) {
+		if (cell->op != HR_OP_NONE && hr__reentered(op, cell->op, cell->fd, cell->file)) {
+			op->live = false;
+			return;
+		}
 		op->outer = *cell;
 		op->outer_frame = hr__self.frame;
 	}

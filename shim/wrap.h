@@ -20,6 +20,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -271,6 +272,58 @@ static inline void hr_before_clone(uint64_t flags)
 static inline uint32_t hr_map_flags(int prot, int flags)
 {
 	return ((uint32_t)prot & 15) | (uint32_t)flags << 4;
+}
+
+/* A fixed mapping replaces what was there. Anonymous memory is no operation. */
+static inline void hr_begin_mmap(struct hr_op *op, enum hr_op_id id, const void *addr, size_t n,
+				 int flags, int fd, int64_t offset)
+{
+	if (hr_unlikely(flags & MAP_FIXED))
+		hr_map_remove(addr, n);
+	if (flags & MAP_ANONYMOUS)
+		op->live = false;
+	else
+		hr_begin_fd(op, id, fd, n, offset);
+}
+
+static inline void hr_end_mmap(struct hr_op *op, const void *addr, size_t n, uint32_t flags)
+{
+	if (!op->live)
+		return;
+	if (addr != MAP_FAILED)
+		hr_map_add(addr, n, op->file);
+	hr_end(op, addr != MAP_FAILED ? 0 : hr_ret(-1), flags);
+}
+
+/* Forgets the mapping before the call: afterwards the addresses may already belong to another one. */
+static inline void hr_begin_munmap(struct hr_op *op, const void *addr, size_t n)
+{
+	hr_begin_map(op, HR_OP_munmap, addr, n);
+	hr_map_remove(addr, n);
+}
+
+/* `to`: the address that MREMAP_FIXED names, or NULL. Returns the file of the mapping, for the end. */
+static inline hr_file hr_begin_mremap(struct hr_op *op, const void *addr, size_t old, size_t n,
+				      const void *to)
+{
+	hr_file file = hr_map_find(addr);
+
+	if (to != NULL)
+		hr_map_remove(to, n);
+	hr_begin_map(op, HR_OP_mremap, addr, n);
+	if (hr_file_tracked(file))
+		hr_map_remove(addr, old);
+	return file;
+}
+
+static inline void hr_end_mremap(struct hr_op *op, hr_file file, const void *addr, size_t old,
+				 const void *r, size_t n, uint32_t flags)
+{
+	if (hr_file_tracked(file) && r != MAP_FAILED)
+		hr_map_add(r, n, file);
+	else if (hr_file_tracked(file))
+		hr_map_add(addr, old, file);
+	hr_end(op, r != MAP_FAILED ? 0 : hr_ret(-1), flags);
 }
 
 #endif

@@ -2,13 +2,16 @@
 /*
  * wrap_syscall.c - libc's syscall()
  *
- * The number and six words are forwarded as they came, through libc's own syscall. What is an operation
- * is recorded under the function of that name, as if it had been called; a table says where in the words
- * descriptor, path, size, offset and flags stand.
+ * The wrapper forwards the number and six words unchanged to libc's own syscall. It records an operation under the
+ * function of that name, as if the program had called it; a table gives the places of descriptor, path, size, offset
+ * and flags among the words.
+ *
+ * A call that enters through syscall() leaves through syscall(), never through the wrapper or the original of the
+ * function of that name: an allocator or a communication library may replace mmap() by a function that calls
+ * syscall(SYS_mmap), and would be called again without end.
  */
 #include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "shim/wrap.h"
@@ -30,7 +33,12 @@ enum how {
 	HOW_VECTOR,
 	HOW_COPY, /* copy_file_range, splice */
 	HOW_SENDFILE,
-	HOW_SAME, /* the wrapper itself: mmap, munmap, chdir, fchdir */
+	HOW_CHDIR,
+	HOW_FCHDIR,
+	HOW_MMAP,
+	HOW_MUNMAP,
+	HOW_MREMAP,
+	HOW_MAP, /* madvise, msync */
 	HOW_SECCOMP,
 	HOW_PRCTL,
 	HOW_SUBMIT, /* io_submit */
@@ -213,20 +221,69 @@ static long record_copy(const struct call *c)
 	return r;
 }
 
-/* A few whose functions are system calls with nothing added: their wrappers do. */
-static long record_same(const struct call *c)
+/* chdir and fchdir: the shim's copy of the working directory becomes stale. */
+static long record_chdir(const struct call *c)
 {
-	switch (c->shape->id) {
-	case HR_OP_chdir:
-		return hr_wrap_chdir(path_of(c, 1));
-	case HR_OP_fchdir:
-		return hr_wrap_fchdir((int)c->word[1]);
-	case HR_OP_munmap:
-		return hr_wrap_munmap((void *)c->word[1], (size_t)c->word[2]);
-	default:
-		return (long)hr_wrap_mmap((void *)c->word[1], (size_t)c->word[2], (int)c->word[3],
-					  (int)c->word[4], (int)c->word[5], c->word[6]);
-	}
+	struct hr_op op;
+	long r;
+
+	if (c->shape->how == HOW_CHDIR)
+		begin_path(&op, c);
+	else
+		begin_fd(&op, c);
+	r = forward(c);
+	if (r == 0)
+		hr_cwd_changed();
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
+static long record_mmap(const struct call *c)
+{
+	int prot = (int)c->word[3], flags = (int)c->word[4];
+	struct hr_op op;
+	long r;
+
+	hr_begin_mmap(&op, c->shape->id, (void *)c->word[1], (size_t)c->word[2], flags,
+		      (int)c->word[5], c->word[6]);
+	r = forward(c);
+	hr_end_mmap(&op, (void *)r, (size_t)c->word[2], hr_map_flags(prot, flags));
+	return r;
+}
+
+static long record_munmap(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	hr_begin_munmap(&op, (void *)c->word[1], (size_t)c->word[2]);
+	r = forward(c);
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
+static long record_mremap(const struct call *c)
+{
+	const void *addr = (const void *)c->word[1];
+	size_t old = (size_t)c->word[2], n = (size_t)c->word[3];
+	const void *to = (c->word[4] & MREMAP_FIXED) != 0 ? (const void *)c->word[5] : NULL;
+	struct hr_op op;
+	hr_file file = hr_begin_mremap(&op, addr, old, n, to);
+	long r = forward(c);
+
+	hr_end_mremap(&op, file, addr, old, (const void *)r, n, flags_of(c));
+	return r;
+}
+
+static long record_map(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	hr_begin_map(&op, c->shape->id, (const void *)c->word[c->shape->file], asked_of(c));
+	r = forward(c);
+	hr_end(&op, hr_ret(r), flags_of(c));
+	return r;
 }
 
 static long record_submit(const struct call *c)
@@ -296,8 +353,17 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 	case HOW_COPY:
 	case HOW_SENDFILE:
 		return record_copy(&call);
-	case HOW_SAME:
-		return record_same(&call);
+	case HOW_CHDIR:
+	case HOW_FCHDIR:
+		return record_chdir(&call);
+	case HOW_MMAP:
+		return record_mmap(&call);
+	case HOW_MUNMAP:
+		return record_munmap(&call);
+	case HOW_MREMAP:
+		return record_mremap(&call);
+	case HOW_MAP:
+		return record_map(&call);
 	case HOW_SUBMIT:
 		return record_submit(&call);
 	case HOW_REAP:

@@ -65,7 +65,10 @@
 	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
-/* Where the stream's buffer is read or written, probes are told whose that is. */
+/*
+ * Probes learn which operation reads or writes the stream's buffer. A function of another library is an operation while it
+ * runs, so that what it calls is not counted as well.
+ */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
 	{                                                                                          \
@@ -76,10 +79,25 @@
 		hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                                 \
 		return r;                                                                          \
 	}                                                                                          \
+	static __attribute__((noinline)) ret foreign_##name params                                 \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_fd(&op, HR_OP_##name, hr_fileno(file), asked, offset);                    \
+		r = HR_REAL(name) args;                                                            \
+		if (op.live) {                                                                     \
+			hr_end_none(&op);                                                          \
+			hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                         \
+		}                                                                                  \
+		return r;                                                                          \
+	}                                                                                          \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
 		ret r;                                                                             \
                                                                                                    \
+		if (hr_unlikely(hr_real_foreign[HR_OP_##name]))                                    \
+			return foreign_##name args;                                                \
 		if (hr_unlikely(!hr_stream_buffered(file)))                                        \
 			return unbuffered_##name args;                                             \
 		r = HR_REAL(name) args;                                                            \

@@ -106,8 +106,18 @@ static void map_calls(void)
 	assert_memory_equal(p, TEXT, TEXT_BYTES);
 	WANT(HR_OP_mmap, .fd = fd, .asked = 4096, .offset = 0,
 	     .flags = PROT_READ | MAP_SHARED << 4);
-	assert_int_equal(SYS(SYS_munmap, p, 4096L), 0);
-	WANT(HR_OP_munmap, .asked = 4096);
+	assert_int_equal(SYS(SYS_madvise, p, 4096L, MADV_RANDOM), 0);
+	WANT(HR_OP_madvise, .asked = 4096, .flags = MADV_RANDOM);
+	assert_int_equal(SYS(SYS_msync, p, 4096L, MS_ASYNC), 0);
+	WANT(HR_OP_msync, .asked = 4096, .flags = MS_ASYNC);
+	p = (void *)SYS(SYS_mremap, p, 4096L, 8192L, MREMAP_MAYMOVE);
+	assert_memory_equal(p, TEXT, TEXT_BYTES);
+	WANT(HR_OP_mremap, .asked = 8192, .flags = MREMAP_MAYMOVE);
+	assert_int_equal(SYS(SYS_munmap, p, 8192L), 0);
+	WANT(HR_OP_munmap, .asked = 8192);
+	assert_failed(SYS(SYS_mmap, NULL, 0L, PROT_READ, MAP_SHARED, fd, 0L), EINVAL);
+	WANT(HR_OP_mmap, .fd = fd, .offset = 0, .asked = 0, .ret = -EINVAL,
+	     .flags = PROT_READ | MAP_SHARED << 4);
 }
 
 /* drive_libaio.c has the kinds of requests. */

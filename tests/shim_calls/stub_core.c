@@ -422,6 +422,7 @@ void hr_env_add(const char *name, const char *value)
 /* ---- originals ------------------------------------------------------------------------------ */
 
 void *hr_real_table[HR_OP_MAX];
+bool hr_real_foreign[HR_OP_MAX];
 
 static long missing(void)
 {
