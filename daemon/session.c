@@ -77,7 +77,9 @@ int hr_session_add_map(struct hr_session *s, const struct hr_map *map)
 		uint8_t *at = (uint8_t *)map->hdr + hr_ring_offset(i, map->slots_log2);
 
 		*r = (struct hr_ring_view){.hdr = (struct hr_ring_hdr *)at,
-					   .n_slots = UINT64_C(1) << map->slots_log2};
+					   .n_slots = UINT64_C(1) << map->slots_log2,
+					   .common =
+					       s->n_maps == 0 && i == hr_common_ring(HR_MAP_RINGS)};
 		r->slots = (struct hr_record *)(at + sizeof(struct hr_ring_hdr));
 	}
 	s->maps[s->n_maps++] = *map;
@@ -171,7 +173,7 @@ static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now
 		r->stalled_ns = now_ns;
 		return false;
 	}
-	if (now_ns - r->stalled_ns < HR_TORN_NS)
+	if (now_ns - r->stalled_ns < (r->common ? HR_TORN_COMMON_NS : HR_TORN_NS))
 		return false;
 	r->stalled_ns = now_ns;
 	r->torn_to = last_committed(r, index);

@@ -77,6 +77,15 @@
 #define HR_SESSION_MAPS	   64u	/* most maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
+/*
+ * The last ring of a session's first map is common to all threads that found no ring of their own. They take slots in it
+ * by locked instructions, each time with a HR_CTL_THREAD in front. No thread claims it. A map of one ring has none.
+ */
+static inline uint32_t hr_common_ring(uint32_t ring_count)
+{
+	return ring_count - 1;
+}
+#define HR_TORN_COMMON_NS UINT64_C(5000000000) /* a writer may not be scheduled for that long */
 #define HR_OFFER_SLOTS_LOG2                                                                        \
 	14 /* of an offer: nobody empties it for a while, and only pages in use cost memory */
 #define HR_RING_EARLY 64u  /* slots, a page: memory for these comes with the map */
@@ -144,7 +153,7 @@ struct hr_pair {
 /* Control ids share the op field; real operations start at HR_OP_FIRST. */
 enum hr_ctl_id {
 	HR_CTL_NONE = 0,
-	HR_CTL_THREAD = 1, /* the ring has a new owner: fd = its tid as the process sees it */
+	HR_CTL_THREAD = 1, /* what follows in the ring is of thread fd, as the process sees it */
 	HR_CTL_PATH = 2,   /* a path: see below */
 	HR_CTL_PAIR = 3,   /* second half of a record with HR_REC_PAIR */
 	HR_CTL_TEXT = 4,   /* continuation slot: 56 bytes of text, then seq, then 4 more unused */

@@ -17,11 +17,6 @@
 #define LOOK_NS	 UINT64_C(1000000000)
 #define SKIP_OPS 16u /* ring-less operations of a thread between two looks at the clock */
 
-static struct hr_ring_hdr *map_ring(struct hr_map_hdr *map, uint32_t i)
-{
-	return (struct hr_ring_hdr *)((uint8_t *)map + hr_ring_offset(i, map->slots_log2));
-}
-
 /* What a dead owner was in the middle of, before the ring's next owner announces itself. */
 static void bury(struct hr__thread *t)
 {
@@ -49,17 +44,23 @@ static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 	return head >= slots ? UINT64_MAX : head & ~(uint64_t)(HR_RING_EARLY - 1);
 }
 
-static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring, int tid,
-		 bool used)
+/* What hr__ring_reserve needs to know of the ring that the thread will use. */
+static void measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
-	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
-
-	t->ring = ring;
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;
 	t->limit = 0;
 	t->populate_at = memory_for(ring, t->mask + 1);
 	t->gave_up_tail = UINT64_MAX;
+}
+
+static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring, int tid,
+		 bool used)
+{
+	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
+
+	measure(t, map, ring);
+	t->ring = ring;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
 	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room looks */
@@ -74,9 +75,11 @@ static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hd
 /* Claims a ring that is free, or whose owner is this thread's number (then that one is dead) or is gone. */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
-	struct hr_ring_hdr *ring = map_ring(map, i);
+	struct hr_ring_hdr *ring = hr__map_ring(map, i);
 	uint32_t owner = __atomic_load_n(&ring->owner_tid, __ATOMIC_ACQUIRE);
 
+	if (ring == hr__wiped.common)
+		return false;
 	if (owner != 0 && owner != (uint32_t)tid) {
 		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
 			return false;
@@ -112,6 +115,9 @@ static void claim(struct hr__thread *t)
 		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
 			return;
 	} while (hr__session_more_rings(maps));
+	if (hr__wiped.common != NULL)
+		measure(t, hr__wiped.maps[0], hr__wiped.common);
+	t->tid = tid;
 	t->nonce = hr__wiped.nonce;
 	t->skip = SKIP_OPS;
 	t->look_ns = hr__clock_ns() + LOOK_NS;

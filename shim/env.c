@@ -242,7 +242,7 @@ void hr_env_set(const char *name, const char *value)
 	n = name_length(name);
 	n_value = strlen(value);
 	hr__env_keep(name, n, value); /* for the hello of this process or of a child */
-	if (hr__ring_current() == NULL || n + n_value + 1 > sizeof(text))
+	if (hr__ring_any() == NULL || n + n_value + 1 > sizeof(text))
 		return;
 	memcpy(text, name, n);
 	text[n] = '=';

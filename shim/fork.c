@@ -59,7 +59,7 @@ static void announce_child(int pid, uint32_t vforked)
 	struct hr_record head = {
 	    .op = HR_CTL_FORK, .fd = pid, .flags = vforked, .offset = HR_OFFSET_NONE};
 
-	if (hr__ring_current() == NULL)
+	if (hr__ring_any() == NULL)
 		return;
 	head.start_ticks = hr__clock_ticks();
 	hr__ring_control(&head, NULL, 0);
@@ -76,6 +76,9 @@ void hr_before_vfork(void)
 	/* A mark of an earlier vfork may still be there: asking clears it, unless this is its child. */
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
+	/* The child cannot look for a ring on this thread's behalf. */
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
+		hr__ring_find(HR__SEEK_FIRST);
 	hr__self.child_fds = false;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
 }

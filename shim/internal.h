@@ -111,6 +111,7 @@ struct hr__wiped {
 	struct hr__opened opened[HR_REGION_SPANS]; /* itt.c */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
+	struct hr_ring_hdr *common; /* the ring of threads without one of their own; NULL: none */
 	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* as hr_map_hdr.excluded, before there is a map */
 	uint32_t request_count;		      /* in the table below: about, at any moment */
@@ -167,6 +168,7 @@ struct hr__thread {
 	int32_t bare_fd;
 	uint16_t bare_op;
 	const char *path; /* of the latest hr_begin_path: only compared, never followed */
+	int32_t tid;	  /* of a thread that writes to the common ring */
 	bool child_fds;	  /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
@@ -244,6 +246,32 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
 bool hr__count_reentered(enum hr_op_id id, int fd, hr_file file); /* the same for hr_count */
+
+/*
+ * The common ring, for a thread that looked for a ring of its own in vain. NULL: it has one, never looked, or there is no
+ * session. Such a thread has no in-flight cell and no aggregate; regions that it opens are counted as lost.
+ */
+static inline struct hr_ring_hdr *hr__ring_common(void)
+{
+	/* Acquire: as in hr__ring_current. */
+	if (hr__self.ring == NULL &&
+	    hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE))
+		return hr__wiped.common;
+	return NULL;
+}
+
+/* The ring that takes the calling thread's records: its own, or the common one. */
+static inline struct hr_ring_hdr *hr__ring_any(void)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+
+	return hr_likely(ring != NULL) ? ring : hr__ring_common();
+}
+
+static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t i)
+{
+	return (struct hr_ring_hdr *)((uint8_t *)map + hr_ring_offset(i, map->slots_log2));
+}
 
 /* ---- session.c, talk.c: attach
  * ----------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr__ring_find(seek);
-	*ret_off = ring != NULL && level_off();
+	*ret_off = (ring != NULL || hr__ring_common() != NULL) && level_off();
 	return *ret_off ? NULL : ring;
 }
 
@@ -117,7 +117,7 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 	op->live = !off;
 	if (off)
 		return;
-	if (op->ring != NULL) {
+	if (hr__ring_any() != NULL) {
 		specialities(&hr__self);
 		if (hr_file_tracked(file))
 			file = hr__fd_announce(fd, file);
@@ -241,6 +241,8 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
 	if (off)
 		return;
+	if (op->ring == NULL)
+		op->ring = hr__ring_common();
 	if (op->ring == NULL) {
 		hr__counters_add(op->id, ret, op->asked, flags, ticks);
 		return;
@@ -523,11 +525,12 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 	ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
 	if (off || hr__count_reentered(id, fd, file))
 		return;
-	if (ring == NULL) {
+	if (hr__ring_any() == NULL) {
 		hr__counters_add((uint16_t)id, (int64_t)bytes, HR_ASKED_NONE, 1, 0);
 		return;
 	}
-	if (hr__shared()) {
+	if (ring == NULL || hr__shared()) {
+		ring = hr__ring_any();
 		count_one(ring, id, fd, bytes, hr__fd_announce(fd, file & ~HR__FD_ANNOUNCED));
 		return;
 	}

@@ -347,7 +347,7 @@ hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const st
 	if (typed && S_ISDIR(st->mode))
 		file |= HR_FILE_DIR;
 	*ret_sent = hr__path_sent(file, typed, &file);
-	if (*ret_sent || hr__ring_current() == NULL)
+	if (*ret_sent || hr__ring_any() == NULL)
 		return file;
 	if (bytes > HR__PATH_MAX)
 		bytes = HR__PATH_MAX;

@@ -97,6 +97,8 @@ static void record(const struct hr__request *r, int64_t ret, uint32_t bits)
 		return;
 	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))
 		op.start = end; /* submitted before the attach: perhaps by another clock */
+	if (op.ring == NULL)
+		op.ring = hr__ring_common();
 	if (op.ring == NULL) {
 		hr__counters_add(op.id, ret, op.asked, r->asked.flags,
 				 end > op.start ? end - op.start : 0);
@@ -110,17 +112,16 @@ static void record(const struct hr__request *r, int64_t ret, uint32_t bits)
 void hr_request_begin(const void *address, const struct hr_request *asked)
 {
 	struct hr__request r = {.asked = *asked, .file = hr_fd_get(asked->fd)}, old;
-	struct hr_ring_hdr *ring;
 	bool off;
 
 	if (take(address, &old)) /* it was over: the program reads results where we do not look */
 		record(&old, HR_RET_NONE, HR_REC_CUT);
 	if (!hr_file_tracked(r.file))
 		return;
-	ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
+	hr__ring_for_op(HR__SEEK_FIRST, &off);
 	if (off)
 		return;
-	if (ring != NULL)
+	if (hr__ring_any() != NULL)
 		r.file = hr__fd_announce(asked->fd, r.file);
 	r.nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED);
 	r.start = hr__clock_ticks();

@@ -139,10 +139,24 @@ static uint32_t vfork_bit(void)
 	return child ? HR_REC_VFORK : 0;
 }
 
+void hr__ring_name_thread(struct hr__place *place)
+{
+	struct hr_record *r = hr__ring_slot(place, 0);
+	const struct hr_record head = {.op = HR_CTL_THREAD,
+				       .start_ticks = hr__clock_ticks(),
+				       .fd = hr__self.tid,
+				       .offset = HR_OFFSET_NONE};
+
+	memcpy(r, &head, offsetof(struct hr_record, seq));
+	r->bits = 0;
+	hr__ring_commit(&r->seq, place->index);
+	place->index++;
+}
+
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text)
 {
 	uint32_t n = (uint32_t)((n_text + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
-	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_ring_hdr *ring = hr__ring_any();
 	const uint8_t *from = text;
 	struct hr__place place;
 	struct hr_record *r;

@@ -27,38 +27,45 @@ static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
 	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;
 }
 
+/* Release: pairs with the daemon's acquire load of seq; the slot's other bytes are there when it shows. */
+static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
+{
+	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
+}
+
+/* Writes the calling thread's number to the first of the slots, and takes that slot off. */
+void hr__ring_name_thread(struct hr__place *place);
+
 /*
  * Reserves n slots. The check and the add are one step for signal handlers, so that the ring never overflows
- * however deeply they nest; no slack is needed for them.
+ * however deeply they nest; no slack is needed for them. In the common ring one more slot, in front, names the thread.
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
 	struct hr__thread *t = &hr__self;
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+	bool common = ring == hr__wiped.common;
 	bool done;
 
 	ret->ring = ring;
 	ret->mask = t->mask;
+	n += common;
 	do {
 		while (hr_unlikely(head + n > t->limit)) {
 			if (!hr__ring_room(ring, n))
 				return false;
 			head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		}
-		if (hr__shared()) /* with another process */
+		if (common || hr__shared()) /* with other threads, or another process */
 			done = __atomic_compare_exchange_n(&ring->head, &head, head + n, true,
 							   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		else
 			done = hr__cas_local(&ring->head, &head, head + n);
 	} while (hr_unlikely(!done));
 	ret->index = head;
+	if (hr_unlikely(common))
+		hr__ring_name_thread(ret);
 	return true;
-}
-
-/* Release: pairs with the daemon's acquire load of seq; the slot's other bytes are there when it shows. */
-static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
-{
-	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
 }
 
 /* 48 bits of duration, saturating. */

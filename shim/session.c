@@ -118,6 +118,8 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	hr__wiped.node = node;
 	hr__wiped.token = map->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
+	hr__wiped.common =
+	    map->ring_count > 1 ? hr__map_ring(map, hr_common_ring(map->ring_count)) : NULL;
 	hr__image.parent_token = map->session;
 	/* Pairs with hr__excluded_add's load. */
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);

@@ -20,6 +20,8 @@ class Calls(Case):
     headrace.
     """
 
+    FILES = 128
+
     def program(self, name):
         path = os.path.join(harness.PROGRAMS, name)
         harness.need(path, name)
@@ -35,7 +37,7 @@ class Calls(Case):
         """The data folder as it was before a scenario made files in it."""
         harness.shutil.rmtree(self.folder.data)
         os.mkdir(self.folder.data)
-        self.folder.fill()
+        self.folder.fill(self.FILES)
 
     def scenario(self, name, *args, expect_cut=0, twin=True):
         argv = [self.program(name), *args]
@@ -90,6 +92,41 @@ class Threads(Calls):
         traced = self.scenario("w_threads", self.folder.data, "64", "2000", twin=False)
         tids = traced.value("SELECT count(DISTINCT tid) AS n FROM events WHERE class = 'read'")
         self.assertEqual(tids, 64)
+
+    def test_subprocesses_of_fresh_threads(self):
+        """CPython starts them by vfork; the child changes its folder before exec, on a thread that has done no I/O."""
+        script = (
+            "import subprocess, threading\n"
+            f"open('{self.folder.data}/f', 'w').close()\n"
+            "for i in range(5):\n"
+            "    run = lambda: subprocess.run(['/bin/true'], cwd='" + self.folder.data + "', check=True)\n"
+            "    thread = threading.Thread(target=run)\n"
+            "    thread.start()\n"
+            "    thread.join()\n"
+        )
+        traced = self.headrace([harness.PYTHON, "-c", script])
+        self.assertEqual(traced.counts("op = 'chdir'", key=("op",))["chdir"].calls, 5)
+        self.assertEqual(traced.sql("SELECT * FROM losses"), [])
+
+
+class ManyThreads(Calls):
+    """More threads than a session has rings for, and threads that cannot ask for one."""
+
+    FILES = 401
+
+    def test_400_threads_at_once(self):
+        traced = self.scenario("w_threads", self.folder.data, "400", "50", twin=False)
+        tids = traced.value("SELECT count(DISTINCT tid) AS n FROM events WHERE op = 'close'")
+        self.assertEqual(tids, 401)
+
+    def test_threads_of_a_process_that_became_another_user(self):
+        if os.getuid() != 0:
+            self.skipTest("only root may become another user")
+        for folder in self.folder.path, self.folder.log:
+            os.chmod(folder, 0o777)
+        mask = os.umask(0)
+        self.addCleanup(os.umask, mask)
+        self.scenario("w_threads", self.folder.data, "40", "50", "65534", twin=False)
 
 
 class Kinds(Calls):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * w_threads DIR THREADS READS - threads that read at once, each its own file and one that all share
+ * w_threads DIR THREADS READS [UID] - threads that read at once, each its own file and one that all share
  *
- * A barrier lets all start together. Counts are added up in locals, so that nothing but the reads
- * is in the loop.
+ * A barrier lets all start together, and none ends before all have read. Counts are added up in locals, so that nothing
+ * but the reads is in the loop. UID: the process becomes that user before it starts the threads.
  */
 #include "tally.h"
 
@@ -34,6 +34,7 @@ static void *reader(void *arg)
 		own += (uint64_t)a;
 		shared += (uint64_t)b;
 	}
+	pthread_barrier_wait(&start);
 	CHECK(close(fd) == 0);
 	tally_add("open", path, 0);
 	tally_add_many("pread", path, reads, own);
@@ -44,12 +45,14 @@ static void *reader(void *arg)
 
 int main(int argc, char **argv)
 {
-	CHECK(argc == 4);
+	CHECK(argc == 4 || argc == 5);
 	folder = argv[1];
 	unsigned n = (unsigned)strtoul(argv[2], NULL, 10);
 	reads = strtoul(argv[3], NULL, 10);
 	pthread_t *threads = calloc(n, sizeof(*threads));
 
+	if (argc == 5)
+		CHECK(setuid((uid_t)strtoul(argv[4], NULL, 10)) == 0);
 	shared_path = data_file(folder, 0);
 	shared_fd = t_open(shared_path, O_RDONLY | O_CLOEXEC);
 	CHECK(threads != NULL && pthread_barrier_init(&start, NULL, n) == 0);
