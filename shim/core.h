@@ -106,7 +106,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 /* Nothing is to be recorded after all (clears the in-flight cell). */
 static inline void hr_end_none(struct hr_op *op);
 
-/* Counts one call too cheap for a record (getc, putc) on fd; bytes 0 or 1. Not timed. */
+/* Counts one call too cheap for a record (getc, putc) on fd, and what it moved. Not timed. */
 static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
 
 /*
@@ -124,6 +124,8 @@ hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED when
 void hr_fd_clear(int fd);	      /* before the real close: the number may be reused at once */
 void hr_fd_clear_range(unsigned first, unsigned last); /* close_range, closefrom */
 void hr_fd_forget(int fd); /* to HR_FILE_UNKNOWN: the number may hold anything now */
+int64_t hr_fd_position(
+    int fd); /* the kernel's file position, by a system call; negative: none, or no call is allowed */
 
 /* ---- paths ---------------------------------------------------------------------------------------- */
 

@@ -189,6 +189,19 @@ bool hr__stat_fd(int fd, struct hr__stat *ret)
 	return true;
 }
 
+int64_t hr_fd_position(int fd)
+{
+	uint8_t outer;
+	long r;
+
+	if (hr__image.quiet)
+		return -1;
+	outer = hr__bare_enter(HR_BARE_OWN);
+	r = HR_SYS3(lseek, fd, 0, SEEK_CUR);
+	hr__bare_leave(outer);
+	return r;
+}
+
 bool hr__stat_ignored(const struct hr__stat *st)
 {
 	return st->mode != 0 && !S_ISREG(st->mode) && !S_ISDIR(st->mode) && !S_ISBLK(st->mode) &&

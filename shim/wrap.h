@@ -49,11 +49,12 @@ struct __jmp_buf_tag;
  * glibc's streams carry a magic word first, which no stream of another libc does; of these the descriptor
  * and the state are read in place, since fileno() sets errno and, elsewhere, takes the stream's lock.
  */
-#define HR_STREAM_MAGIC 0xFBAD0000u
-#define HR_STREAM_MASK	0xFFFF0000u
-#define HR_STREAM_EOF	0x0010u
-#define HR_STREAM_ERROR 0x0020u
-#define HR_STREAM_FILE	0x2000u /* has a descriptor */
+#define HR_STREAM_MAGIC	 0xFBAD0000u
+#define HR_STREAM_MASK	 0xFFFF0000u
+#define HR_STREAM_EOF	 0x0010u
+#define HR_STREAM_ERROR	 0x0020u
+#define HR_STREAM_BACKUP 0x0100u /* reads what ungetc pushed back */
+#define HR_STREAM_FILE	 0x2000u /* has a descriptor */
 
 int hr__fileno_slow(FILE *fp); /* by the original; errno kept */
 
@@ -71,6 +72,17 @@ static inline int hr_fileno(FILE *fp)
 	if (hr_likely(hr_stream_is(fp, HR_STREAM_FILE, HR_STREAM_FILE)))
 		return fp->_fileno;
 	return hr__fileno_slow(fp);
+}
+
+/* Bytes that were read and not taken yet, and written and not passed on yet. Zero of another libc's stream. */
+static inline int64_t hr_stream_ahead(const FILE *fp)
+{
+	return hr_stream_is(fp, 0, 0) ? fp->_IO_read_end - fp->_IO_read_ptr : 0;
+}
+
+static inline int64_t hr_stream_pending(const FILE *fp)
+{
+	return hr_stream_is(fp, 0, 0) ? fp->_IO_write_ptr - fp->_IO_write_base : 0;
 }
 
 /* A character more or less is a matter of its buffer alone. Not known of another libc's. */
@@ -94,6 +106,18 @@ static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
 	return false;
 }
 
+static inline int64_t hr_stream_ahead(const FILE *fp)
+{
+	(void)fp;
+	return 0;
+}
+
+static inline int64_t hr_stream_pending(const FILE *fp)
+{
+	(void)fp;
+	return 0;
+}
+
 static inline int hr_fileno(FILE *fp)
 {
 	return fp == NULL ? -1 : hr__fileno_slow(fp);
@@ -112,6 +136,48 @@ static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 {
 	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
+}
+
+/*
+ * scanf returns how many items it stored, and the bytes that it took lie in the stream's position before and after. Where that
+ * is not known (not glibc's stream, no file) the operation has no size.
+ */
+struct hr_scan {
+	struct hr_op op;
+	int64_t from;
+};
+
+/* Position of the next byte that the program will read or write; negative: not known. */
+static inline int64_t hr_stream_position(FILE *fp)
+{
+	int64_t position = hr_fd_position(hr_fileno(fp));
+
+	if (position < 0 || !hr_stream_is(fp, HR_STREAM_BACKUP, 0))
+		return -1;
+	return position - hr_stream_ahead(fp) + hr_stream_pending(fp);
+}
+
+static inline void hr_begin_scan(struct hr_scan *s, enum hr_op_id id, FILE *fp)
+{
+	int fd = hr_fileno(fp);
+
+	s->op.live = false;
+	if (hr_fd_ignored(fd))
+		return;
+	s->from = hr_stream_position(fp);
+	hr_begin_fd(&s->op, id, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+}
+
+static inline void hr_end_scan(struct hr_scan *s, FILE *fp, int r)
+{
+	int64_t ret = hr_ret_eof(fp, r), to;
+
+	if (!s->op.live)
+		return;
+	to = s->from >= 0 ? hr_stream_position(fp) : -1;
+	if (to >= s->from && s->from >= 0)
+		s->op.asked = (uint64_t)(to - s->from);
+	hr_end(&s->op, ret, 0);
 }
 
 /* A position as fgetpos left it: its first word, in every libc. */

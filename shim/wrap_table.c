@@ -57,6 +57,18 @@
 	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset, hr_ret_eof(file, r),   \
 		   flags)
 
+#define HR_WRAP_SCAN(ret, name, params, args, file, asked, offset, flags)                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_scan scan;                                                               \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_scan(&scan, HR_OP_##name, file);                                          \
+		r = HR_REAL(name) args;                                                            \
+		hr_end_scan(&scan, file, r);                                                       \
+		return r;                                                                          \
+	}
+
 #define HR_WRAP_ITEMS(ret, name, params, args, file, asked, offset, flags)                         \
 	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
 		   hr_ret_items(file, r, asked), flags)
@@ -102,6 +114,18 @@
 			return unbuffered_##name args;                                             \
 		r = HR_REAL(name) args;                                                            \
 		hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                                 \
+		return r;                                                                          \
+	}
+
+/* Inlined getc_unlocked refills the buffer by it, and takes all of that without another call. */
+#define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		uint8_t outer = hr_begin_buffer();                                                 \
+		ret r = HR_REAL(name) args;                                                        \
+                                                                                                   \
+		hr_end_buffer(outer);                                                              \
+		hr_count(HR_OP_##name, hr_fileno(file), r != EOF ? 1 + hr_stream_ahead(file) : 0); \
 		return r;                                                                          \
 	}
 
@@ -160,18 +184,18 @@
 #define HR_WRAP_VFP(ret, name, params, args, file, asked, offset, flags, real, last)               \
 	HR_WRAP_VFD(ret, name, params, args, hr_fileno(file), asked, offset, flags, real, last)
 
-#define HR_WRAP_VFPREAD(ret, name, params, args, file, asked, offset, flags, real, last)           \
+#define HR_WRAP_VSCAN(ret, name, params, args, file, asked, offset, flags, real, last)             \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
-		struct hr_op op;                                                                   \
+		struct hr_scan scan;                                                               \
 		va_list ap;                                                                        \
 		ret r;                                                                             \
                                                                                                    \
-		hr_begin_fd(&op, HR_OP_##name, hr_fileno(file), asked, offset);                    \
+		hr_begin_scan(&scan, HR_OP_##name, file);                                          \
 		va_start(ap, last);                                                                \
 		r = HR_REAL(real) args;                                                            \
 		va_end(ap);                                                                        \
-		hr_end(&op, hr_ret_eof(file, r), flags);                                           \
+		hr_end_scan(&scan, file, r);                                                       \
 		return r;                                                                          \
 	}
 

@@ -43,7 +43,7 @@ LONG = os.environ.get("HEADRACE_LONG") == "1"
 # In the environment of all that a Folder starts, so that it can be found again.
 TAG = "E2E_TAG"
 # libc's other names for the same call: fortified, 64-bit, and of older programs.
-SIBLING = re.compile(r"^__|_2$|_chk$|64(?=v2$|$|_)")
+SIBLING = re.compile(r"^__isoc\d\d_|^__|_2$|_chk$|64(?=v2$|$|_)")
 CLASS_OF = {
     "open": "open",
     "openat": "open",

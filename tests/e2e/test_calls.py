@@ -139,6 +139,10 @@ class Kinds(Calls):
             f" WHERE path = '{name}'"
         )
         self.assertEqual((row["written"], row["read"]), (1000, 700), "putc and getc")
+        (row,) = traced.sql(
+            f"SELECT sum(bytes_read) AS read FROM file_records WHERE path = '{self.folder.data}/inlined'"
+        )
+        self.assertEqual(row["read"], 10000, "getc_unlocked")
         rows = traced.sql("SELECT path2 FROM events WHERE op = 'copy_file_range'")
         self.assertEqual(rows, [{"path2": f"{self.folder.data}/copy"}])
 

@@ -127,7 +127,7 @@ static void check_scanned(uint16_t id, int fd, int r, const char *word, int numb
 	assert_int_equal(r, 2);
 	assert_string_equal(word, "01234");
 	assert_int_equal(number, 56);
-	WANT(id, .fd = fd, .ret = 2);
+	WANT(id, .fd = fd, .asked = 7, .ret = 2);
 }
 
 /* At the end of the file scanf returns EOF, which is no error. */
@@ -140,7 +140,7 @@ static void check_scanned(uint16_t id, int fd, int r, const char *word, int numb
                                                                                                    \
 		if (!in_libc(#name)) {                                                             \
 			assert_failed(call, ENOSYS);                                               \
-			WANT(HR_OP_##name, .fd = fileno(fp), .ret = -ENOSYS);                      \
+			WANT(HR_OP_##name, .fd = fileno(fp), .asked = 0, .ret = -ENOSYS);          \
 			fclose(fp);                                                                \
 			return;                                                                    \
 		}                                                                                  \
@@ -148,7 +148,7 @@ static void check_scanned(uint16_t id, int fd, int r, const char *word, int numb
 		check_scanned(HR_OP_##name, fileno(fp), r, word, number);                          \
 		fseek(fp, 0, SEEK_END);                                                            \
 		assert_int_equal(call, EOF);                                                       \
-		WANT(HR_OP_##name, .fd = fileno(fp), .ret = 0);                                    \
+		WANT(HR_OP_##name, .fd = fileno(fp), .asked = 0, .ret = 0);                        \
 		fclose(fp);                                                                        \
 	}
 
@@ -188,7 +188,7 @@ FSCANF(__isoc23_vfscanf, call_isoc23_vfscanf(fp, SCAN))
 		if (in_libc(#name))                                                                \
 			check_scanned(HR_OP_##name, 0, r, word, number);                           \
 		else                                                                               \
-			WANT(HR_OP_##name, .fd = 0, .ret = -ENOSYS);                               \
+			WANT(HR_OP_##name, .fd = 0, .asked = 0, .ret = -ENOSYS);                   \
 	}
 
 static int call_vscanf(const char *last, ...)

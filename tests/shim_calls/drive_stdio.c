@@ -180,7 +180,20 @@ GETC(fgetc)
 GETC(getc_unlocked)
 GETC(fgetc_unlocked)
 GETC(_IO_getc)
-GETC(__uflow)
+
+/* Inlined getc_unlocked takes the rest of what a refill brings: the whole of it counts. */
+void drive___uflow(void)
+{
+	FILE *fp = stream("data", "r");
+
+	assert_int_equal(ON(hr_wrap___uflow(fp)), '0');
+	want_count(HR_OP___uflow, fileno(fp), TEXT_BYTES);
+	assert_int_equal(stub_buffers, 1);
+	fseek(fp, 0, SEEK_END);
+	assert_int_equal(ON(hr_wrap___uflow(fp)), EOF);
+	want_count(HR_OP___uflow, fileno(fp), 0);
+	fclose(fp);
+}
 
 #define GETCHAR(name)                                                                              \
 	void drive_##name(void)                                                                    \

@@ -419,6 +419,11 @@ void hr_env_add(const char *name, const char *value)
 	note_env("hr_env_add", name, value);
 }
 
+int64_t hr_fd_position(int fd)
+{
+	return ((off_t(*)(int, off_t, int))hr_real_get(HR_OP_lseek))(fd, 0, SEEK_CUR);
+}
+
 /* ---- originals ------------------------------------------------------------------------------ */
 
 void *hr_real_table[HR_OP_MAX];

@@ -189,6 +189,47 @@ static void characters(const char *folder)
 	tally_add("fclose", path, 0);
 }
 
+/* getc_unlocked is a macro: it calls libc only when the buffer is empty. */
+static void inlined(const char *folder)
+{
+	FILE *fp = fopen(in_folder(path, folder, "inlined"), "w+");
+
+	CHECK(fp != NULL);
+	tally_add("fopen", path, 0);
+	TIMES(1000) CHECK(fputs("0123456789", fp) >= 0);
+	tally_add_many("fputs", path, 1000, 10000);
+	rewind(fp);
+	tally_add("rewind", path, 0);
+	TIMES(10000) CHECK(getc_unlocked(fp) >= '0');
+	CHECK(getc_unlocked(fp) == EOF);
+	CHECK(fclose(fp) == 0);
+	tally_add("fclose", path, 0);
+}
+
+static void scanned(const char *folder)
+{
+	FILE *fp = fopen(in_folder(path, folder, "scanned"), "w+");
+	char word[8192];
+	int number;
+
+	CHECK(fp != NULL);
+	tally_add("fopen", path, 0);
+	memset(word, 'w', sizeof(word) - 1);
+	word[sizeof(word) - 1] = '\0';
+	CHECK(fprintf(fp, "%d %s\n", 42, word) == 8195);
+	tally_add("fprintf", path, 8195);
+	rewind(fp);
+	tally_add("rewind", path, 0);
+	CHECK(fscanf(fp, "%d", &number) == 1 && number == 42);
+	tally_add("fscanf", path, 2);
+	CHECK(fscanf(fp, "%8191s", word) == 1);
+	tally_add("fscanf", path, 8192);
+	CHECK(fscanf(fp, "%d", &number) == EOF);
+	tally_add("fscanf", path, 1);
+	CHECK(fclose(fp) == 0);
+	tally_add("fclose", path, 0);
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc == 2);
@@ -200,6 +241,8 @@ int main(int argc, char **argv)
 	folders(argv[1]);
 	mappings(argv[1]);
 	characters(argv[1]);
+	inlined(argv[1]);
+	scanned(argv[1]);
 	tally_flush();
 	return 0;
 }
