@@ -25,6 +25,12 @@ function(hr_library name)
   hr_flags(${name})
 endfunction()
 
+# hr_timing(TEST REASON): the test depends on how soon the machine runs a process, and may fail on a busy one for that
+# REASON alone: scripts/test runs it a second time.
+function(hr_timing test reason)
+  set_property(TEST ${test} APPEND PROPERTY LABELS timing)
+endfunction()
+
 # A library whose functions run for every event. GCC clears and copies structures with `rep stos` and `rep movs`, which take
 # some 30 cycles to start; libc's functions do not.
 include(CheckCCompilerFlag)
