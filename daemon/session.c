@@ -77,9 +77,7 @@ int hr_session_add_map(struct hr_session *s, const struct hr_map *map)
 		uint8_t *at = (uint8_t *)map->hdr + hr_ring_offset(i, map->slots_log2);
 
 		*r = (struct hr_ring_view){.hdr = (struct hr_ring_hdr *)at,
-					   .n_slots = UINT64_C(1) << map->slots_log2,
-					   .common =
-					       s->n_maps == 0 && i == hr_common_ring(HR_MAP_RINGS)};
+					   .n_slots = UINT64_C(1) << map->slots_log2};
 		r->slots = (struct hr_record *)(at + sizeof(struct hr_ring_hdr));
 	}
 	s->maps[s->n_maps++] = *map;
@@ -153,6 +151,12 @@ static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 	return index;
 }
 
+/* The client's word whether the ring is common: at worst it waits longer for its own records. */
+static uint64_t torn_ns(const struct hr_ring_view *r)
+{
+	return __atomic_load_n(&r->hdr->common, __ATOMIC_RELAXED) ? HR_TORN_COMMON_NS : HR_TORN_NS;
+}
+
 /* The slot at `index` is not committed: whether it should be skipped as torn. */
 static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now_ns)
 {
@@ -173,7 +177,7 @@ static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now
 		r->stalled_ns = now_ns;
 		return false;
 	}
-	if (now_ns - r->stalled_ns < (r->common ? HR_TORN_COMMON_NS : HR_TORN_NS))
+	if (now_ns - r->stalled_ns < torn_ns(r))
 		return false;
 	r->stalled_ns = now_ns;
 	r->torn_to = last_committed(r, index);

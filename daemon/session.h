@@ -28,7 +28,6 @@ struct hr_ring_view {
 	uint64_t stalled_ns; /* since when; 0: not */
 	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
 	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
-	bool common;	     /* abi.h: hr_common_ring() */
 };
 
 /* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */

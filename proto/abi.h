@@ -77,15 +77,8 @@
 #define HR_SESSION_MAPS	   64u	/* most maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
-/*
- * The last ring of a session's first map is common to all threads that found no ring of their own. They take slots in it
- * by locked instructions, each time with a HR_CTL_THREAD in front. No thread claims it. A map of one ring has none.
- */
-static inline uint32_t hr_common_ring(uint32_t ring_count)
-{
-	return ring_count - 1;
-}
-#define HR_TORN_COMMON_NS UINT64_C(5000000000) /* a writer may not be scheduled for that long */
+#define HR_TORN_COMMON_NS                                                                          \
+	UINT64_C(5000000000) /* of a common ring: its writers wait for processors */
 #define HR_OFFER_SLOTS_LOG2                                                                        \
 	14 /* of an offer: nobody empties it for a while, and only pages in use cost memory */
 #define HR_RING_EARLY 64u  /* slots, a page: memory for these comes with the map */
@@ -332,7 +325,12 @@ struct hr_ring_hdr {
 	uint16_t
 	    short_busy; /* the owner is at a short cell: its signal handlers leave them alone */
 	uint16_t short_hand; /* the cell whose age is looked at next */
-	uint32_t spare0[8];
+	/*
+	 * 1: common to all threads that found no ring of their own. They take slots by locked instructions, each time with a
+	 * HR_CTL_THREAD in front; the in-flight cell, the aggregate and the regions stay unused. No thread claims it.
+	 */
+	uint32_t common;
+	uint32_t spare0[7];
 	/* line 1: the daemon's */
 	uint64_t
 	    tail; /* slots consumed; futex on its low word; release store, acquire load by the owner */

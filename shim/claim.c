@@ -78,7 +78,7 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);
 	uint32_t owner = __atomic_load_n(&ring->owner_tid, __ATOMIC_ACQUIRE);
 
-	if (ring == hr__wiped.common)
+	if (ring == __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED))
 		return false;
 	if (owner != 0 && owner != (uint32_t)tid) {
 		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
@@ -101,9 +101,55 @@ static bool claim_any(struct hr__thread *t, uint32_t maps, int tid, bool dead)
 	return false;
 }
 
+void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring)
+{
+	__atomic_store_n(&ring->owner_tid, (uint32_t)hr__wiped.pid, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->common, 1, __ATOMIC_RELAXED);
+	hr__wiped.common_map = map;
+	__atomic_store_n(&hr__wiped.common, ring, __ATOMIC_RELEASE);
+}
+
+/* Makes a free ring the common one. */
+static bool set_aside(uint32_t maps)
+{
+	for (uint32_t m = maps; m-- > 0;) {
+		struct hr_map_hdr *map = hr__wiped.maps[m];
+
+		for (uint32_t i = map->ring_count; i-- > 0;) {
+			struct hr_ring_hdr *ring = hr__map_ring(map, i);
+			uint32_t free = 0;
+
+			if (!__atomic_compare_exchange_n(&ring->owner_tid, &free,
+							 (uint32_t)hr__wiped.pid, false,
+							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+				continue;
+			hr__ring_common_set(map, ring);
+			return true;
+		}
+	}
+	return false;
+}
+
+void hr__ring_set_aside(void)
+{
+	uint64_t all = ~UINT64_C(0), old;
+	uint32_t maps;
+
+	if (hr__ring_current() == NULL ||
+	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
+		return;
+	/* With signals blocked, as in hr__ring_find. Of two threads that do this at once, one ring too many is set aside. */
+	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	do
+		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
+	while (!set_aside(maps) && hr__session_more_rings(maps));
+	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &old, NULL, sizeof(old));
+}
+
 static void claim(struct hr__thread *t)
 {
 	int tid = hr__sys_gettid();
+	struct hr_ring_hdr *common;
 	uint32_t maps;
 
 	t->ring = NULL;
@@ -115,8 +161,11 @@ static void claim(struct hr__thread *t)
 		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
 			return;
 	} while (hr__session_more_rings(maps));
-	if (hr__wiped.common != NULL)
-		measure(t, hr__wiped.maps[0], hr__wiped.common);
+	/* Acquire: pairs with the release store in hr__ring_common_set. */
+	common = __atomic_load_n(&hr__wiped.common, __ATOMIC_ACQUIRE);
+	t->common = common != NULL;
+	if (t->common)
+		measure(t, hr__wiped.common_map, common);
 	t->tid = tid;
 	t->nonce = hr__wiped.nonce;
 	t->skip = SKIP_OPS;

@@ -139,6 +139,8 @@ void hr_before_no_clock(void)
 
 void hr_before_leaving(void)
 {
-	if (hr__image.on && !hr__image.quiet && !hr__in_vfork_child())
-		hr__ring_find(HR__SEEK_RETRY);
+	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+		return;
+	hr__ring_find(HR__SEEK_RETRY);
+	hr__ring_set_aside();
 }

@@ -111,7 +111,8 @@ struct hr__wiped {
 	struct hr__opened opened[HR_REGION_SPANS]; /* itt.c */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
-	struct hr_ring_hdr *common; /* the ring of threads without one of their own; NULL: none */
+	struct hr_map_hdr *common_map;
+	struct hr_ring_hdr *common; /* release store after the field above; NULL: no common ring */
 	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* as hr_map_hdr.excluded, before there is a map */
 	uint32_t request_count;		      /* in the table below: about, at any moment */
@@ -168,7 +169,8 @@ struct hr__thread {
 	int32_t bare_fd;
 	uint16_t bare_op;
 	const char *path; /* of the latest hr_begin_path: only compared, never followed */
-	int32_t tid;	  /* of a thread that writes to the common ring */
+	int32_t tid;	  /* of a thread that writes to the common ring, */
+	bool common;	  /* as this one does while it has no other */
 	bool child_fds;	  /* a child on our memory has descriptors that the table does not know */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
@@ -206,6 +208,10 @@ enum hr__seek {
 
 /* The calling thread's ring, or NULL: count privately. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
+
+/* Sets a ring aside for threads that will find none of their own, when no further map can be had from now on. */
+void hr__ring_set_aside(void);
+void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 
 /* Makes room for n slots: kicks the daemon, waits as HEADRACE_ON_FULL says. False: drop. */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n);
@@ -254,9 +260,9 @@ bool hr__count_reentered(enum hr_op_id id, int fd, hr_file file); /* the same fo
 static inline struct hr_ring_hdr *hr__ring_common(void)
 {
 	/* Acquire: as in hr__ring_current. */
-	if (hr__self.ring == NULL &&
+	if (hr__self.common && hr__self.ring == NULL &&
 	    hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE))
-		return hr__wiped.common;
+		return __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED);
 	return NULL;
 }
 

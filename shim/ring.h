@@ -44,7 +44,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 {
 	struct hr__thread *t = &hr__self;
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
-	bool common = ring == hr__wiped.common;
+	bool common = ring == __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED);
 	bool done;
 
 	ret->ring = ring;

@@ -106,6 +106,8 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	uint32_t n = hr__wiped.map_count;
 
 	mapping_keep(map + 1, bytes - sizeof(*map));
+	if (n == HR_SESSION_MAPS - 1)
+		hr__ring_common_set(map, hr__map_ring(map, map->ring_count - 1));
 	hr__wiped.maps[n] = map;
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
@@ -118,8 +120,6 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	hr__wiped.node = node;
 	hr__wiped.token = map->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
-	hr__wiped.common =
-	    map->ring_count > 1 ? hr__map_ring(map, hr_common_ring(map->ring_count)) : NULL;
 	hr__image.parent_token = map->session;
 	/* Pairs with hr__excluded_add's load. */
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
