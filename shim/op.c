@@ -62,6 +62,8 @@ static void bare_enter(struct hr_op *op)
 {
 	struct hr__thread *t = &hr__self;
 
+	/* Child handlers of pthread_atfork run before fork() returns to its wrapper. */
+	hr_after_fork_child();
 	if (t->slow.why[HR__SLOW_BARE] == HR_BARE_CALL &&
 	    hr__reentered(op, t->bare_op, t->bare_fd, t->bare_file)) {
 		op->live = false;

@@ -173,6 +173,27 @@ CASE(forked_child)
 	CHECK(its.began_ticks == first(d, 1, HR_OP_open)->start_ticks);
 }
 
+/* In a child handler of pthread_atfork: fork() has not returned to its wrapper yet. */
+CASE(forked_child_before_fork_returns)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	pid_t pid;
+
+	harness_file("a", 10);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	pid = fork();
+	if (pid == 0) {
+		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr__self));
+		hr_after_fork_child();
+		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr__self));
+		_exit(0);
+	}
+	hr_after_fork_parent(pid);
+	t_wait(pid);
+	CHECK(cover_of(d, 1).began_ticks == first(d, 1, HR_OP_open)->start_ticks);
+	CHECK(fake_sessions(d) == 2 && fake_count(d, HR_OP_open) == 3);
+}
+
 static __attribute__((noinline)) void open_and_jump(jmp_buf env)
 {
 	struct hr_op op;
@@ -207,6 +228,7 @@ int main(void)
 	    cmocka_unit_test(first_open_of_a_thread),
 	    cmocka_unit_test(buffer_of_a_stream),
 	    cmocka_unit_test(forked_child),
+	    cmocka_unit_test(forked_child_before_fork_returns),
 	    cmocka_unit_test(left_by_a_jump),
 	};
 
