@@ -3,32 +3,6 @@
 #ifndef HEADRACE_BPF_CALLS_H
 #define HEADRACE_BPF_CALLS_H
 
-/* Which call of the shim surrounds this one: memory of the process, which may say anything. */
-static inline void find_cover(struct task_struct *self, const struct hr_image *image,
-			      struct hr_probe_task *t)
-{
-	struct hr_inflight cell;
-	struct hr_cover head;
-
-	t->cell_op = 0;
-	if (!image->covered ||
-	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
-		return;
-	t->cell_file = 0;
-	if (head.slow[HR_COVER_BARE] || head.slow[HR_COVER_EXITING]) {
-		t->cell_op = head.slow[HR_COVER_BARE] == HR_BARE_OWN	? HR_COVER_OWN
-			     : head.slow[HR_COVER_BARE] == HR_BARE_CALL ? HR_COVER_CALL
-									: HR_COVER_EXIT;
-		return;
-	}
-	if (head.ring == 0 ||
-	    bpf_probe_read_user(&cell, sizeof(cell),
-				(void *)(head.ring + offsetof(struct hr_ring_hdr, inflight))))
-		return;
-	t->cell_op = cell.op;
-	t->cell_file = cell.file;
-}
-
 static inline uint64_t word(const uint64_t *words, uint8_t place)
 {
 	return words[(place - 1) & 7];
@@ -153,16 +127,26 @@ static inline void look_for_shim(struct hr_image *image, struct file *file)
 		image->flags |= HR_IMAGE_SHIM;
 }
 
-/* What the shim tells of no file may be of a pipe or a socket, of which it tells nothing. */
-static __always_inline bool is_of_files(struct task_struct *self, const struct hr_call *call,
-					struct pt_regs *regs)
+/*
+ * A covered call whose cell names no file: false where it is of a pipe or a socket, which the shim does not record. The shim may leave
+ * out the file of a buffer or of an asynchronous request: the daemon decides that by the kernel's name.
+ */
+static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
+					const struct hr_call *call, struct pt_regs *regs)
 {
 	struct file *file;
 
+	t->name = 0;
 	if (call->how != HR_CALL_VECTOR && (call->how != HR_CALL_FD || call->file != 1))
 		return true;
 	file = file_at(self, WORD1(regs));
-	return !file || is_file(file);
+	if (!file)
+		return true;
+	if (!is_file(file))
+		return false;
+	if (HR_COVER_NAMED(t->cell_op))
+		t->name = name_of(self, t->image, file);
+	return true;
 }
 
 SEC("tp_btf/sys_enter")
@@ -194,8 +178,12 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	find_cover(self, image, t);
 	if (t->cell_op == HR_COVER_OWN)
 		return 0;
+	if (!t->cell_op && t->aio && call->how == HR_CALL_FD) {
+		t->cell_op = HR_COVER_AIO;
+		t->cell_file = 0;
+	}
 	if (t->cell_op && call->how != HR_CALL_MAP) {
-		if (t->cell_file == 0 && !is_of_files(self, call, regs))
+		if (t->cell_file == 0 && !is_of_files(self, t, call, regs))
 			return 0;
 		t->how = call->how;
 		t->start_ns = bpf_ktime_get_boot_ns();
@@ -374,20 +362,23 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files.
+ * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files,
+ * and a copy whose other end is none: a tally has one.
+ * The daemon adds up records and tallies as it takes them: only what it gets neither of is summed here.
  */
 static __always_inline void tell(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				 int64_t ret, uint8_t kind)
 {
-	struct hr_sum_key key = {.image = t->image, .file = t->name, .op = t->op, .kind = kind};
+	struct hr_sum_key lost = {
+	    .image = t->image, .file = t->name, .op = t->op, .kind = HR_SUM_LOST};
 
-	if (!events && t->settled && !t->name2 && t->name != HR_PROBE_UNTOLD &&
+	if (!events && t->settled && !t->name2 && t->how != HR_CALL_COPY &&
+	    t->how != HR_CALL_SENDFILE && t->name != HR_PROBE_UNTOLD &&
 	    add_tally(t, dur_ns, ret, kind))
 		return;
 	if (t->name == HR_PROBE_UNTOLD || t->name2 == HR_PROBE_UNTOLD ||
 	    !say_op(t, tid, dur_ns, ret, kind))
-		key.kind = HR_SUM_LOST;
-	add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
+		add_sum(&lost, ret > 0 ? ret : 0, ret < 0, dur_ns);
 }
 
 SEC("tp_btf/sys_exit")
@@ -405,7 +396,7 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 		if (t->how == HR_CALL_OPEN && ret >= 0)
 			forget_name(file_at(self, ret));
 		key.image = t->image;
-		key.file = t->cell_file;
+		key.file = covered_file(t);
 		key.op = t->op;
 		key.cell_op = t->cell_op;
 		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);

@@ -82,17 +82,21 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child)
 {
 	struct hr_image image = {.flags = HR_IMAGE_FORKED};
+	struct hr_probe_task *t = bpf_task_storage_get(&tasks, parent, NULL, 0), *of_child;
 	const struct hr_image *of_parent;
 
-	if (!bpf_task_storage_get(&tasks, parent, NULL, 0)) {
+	if (!t) {
 		if (in_cgroup(child))
 			join(child, child->tgid == parent->tgid ? 0 : HR_IMAGE_FORKED);
 		return 0;
 	}
-	bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (child->tgid == parent->tgid)
-		return 0;
+	of_child = bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	of_parent = image_of(parent);
+	if (child->tgid == parent->tgid) {
+		if (of_child)
+			of_child->aio = starts_aio_thread(parent, of_parent, t);
+		return 0;
+	}
 	if (of_parent) {
 		image.parent = of_parent->id;
 		image.flags |= of_parent->flags & (HR_IMAGE_QUIET | HR_IMAGE_SHIM);

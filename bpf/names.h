@@ -5,7 +5,9 @@
 
 struct name_text {
 	struct hr_probe_name head;
-	char text[2 * HR_PROBE_PATH]; /* components, then the path as given */
+	char text[2 * HR_PROBE_PATH + 8]; /* components, then the path as given; hash_name's zeros */
+	uint32_t bytes;
+	uint64_t hash; /* of all of it: equal names have one number */
 };
 
 struct {
@@ -29,7 +31,20 @@ struct {
 	__type(value, struct hr_file_name);
 } inodes SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, HR_PROBE_FILES);
+	__type(key, uint64_t); /* struct name_text.hash */
+	__type(value, uint64_t);
+} texts SEC(".maps");
+
 uint64_t last_name;
+
+/* The daemon still knows it when it takes the sums of what has it now. */
+static inline bool is_fresh(uint64_t name)
+{
+	return last_name - name < HR_PROBE_NAMES / 2;
+}
 
 /* On the way from a place up to the root of a process. Components, leaf first, each ended by NUL; the last may run over its part. */
 struct walk {
@@ -54,7 +69,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 }
 
 /* One component, or from a mount to where it hangs; 0 at the end. Global, so that the verifier looks at it once, not for each step. */
-int walk_step(struct walk *w)
+__attribute__((noinline)) int walk_step(struct walk *w)
 {
 	struct dentry *here, *parent;
 	struct mount *mount, *above;
@@ -92,6 +107,21 @@ int walk_step(struct walk *w)
 	return 1;
 }
 
+/* All of them. Global for the same reason. */
+__attribute__((noinline)) int walk_up(struct walk *w)
+{
+	if (!w)
+		return 0;
+	for (uint32_t i = 0; i < HR_PROBE_DEPTH + HR_PROBE_MOUNTS; i++)
+		if (!walk_step(w))
+			break;
+	if (w->cut) {
+		__builtin_memcpy(w->text + (w->bytes & (HR_PROBE_PATH - 1)), "...", 4);
+		w->bytes += 4;
+	}
+	return 0;
+}
+
 /* The components of a place, in memory that the next walk uses again. NULL: none. */
 static inline const struct walk *walk(struct task_struct *self, struct path *from)
 {
@@ -105,13 +135,7 @@ static inline const struct walk *walk(struct task_struct *self, struct path *fro
 	w->root = BPF_CORE_READ(self, fs, root.dentry);
 	w->root_mount = mount_of(BPF_CORE_READ(self, fs, root.mnt));
 	w->bytes = w->steps = w->cut = 0;
-	for (uint32_t i = 0; i < HR_PROBE_DEPTH + HR_PROBE_MOUNTS; i++)
-		if (!walk_step(w))
-			break;
-	if (w->cut) {
-		__builtin_memcpy(w->text + (w->bytes & (HR_PROBE_PATH - 1)), "...", 4);
-		w->bytes += 4;
-	}
+	walk_up(w);
 	return w;
 }
 
@@ -133,8 +157,34 @@ static inline void name_inode(struct hr_probe_name *head, struct file *file)
 	head->mount = BPF_CORE_READ(mount, mnt_id);
 }
 
+static inline uint64_t mixed(uint64_t hash, uint64_t more)
+{
+	hash = (hash ^ more) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+/* Global, as walk_step. */
+__attribute__((noinline)) int hash_name(struct name_text *t)
+{
+	uint64_t hash = 0;
+
+	if (!t)
+		return 0;
+	hash = mixed(hash, t->head.ino);
+	hash = mixed(hash, (uint64_t)t->head.dev << 32 | t->head.mode);
+	hash = mixed(hash, (uint64_t)(uint32_t)t->head.mount << 32 | t->head.walked_bytes);
+	__builtin_memset(t->text + (t->bytes & (2 * HR_PROBE_PATH - 1)), 0, 8);
+	for (uint32_t i = 0; i < 2 * HR_PROBE_PATH / 8; i++) {
+		if (i * 8 >= t->bytes)
+			break;
+		hash = mixed(hash, *(uint64_t *)(t->text + i * 8));
+	}
+	t->hash = hash;
+	return 0;
+}
+
 /*
- * Says a new name. file: NULL for a path that was only spoken of. given: address of the path in the process, 0: none; from: where
+ * Says a name, unless the same was said a short time ago. file: NULL for a path that was only spoken of. given: address of the path in the process, 0: none; from: where
  * it starts when it is relative. Returns the name's number, 0: it has none, HR_PROBE_UNTOLD: no room.
  */
 static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uint64_t image,
@@ -143,6 +193,7 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 {
 	uint32_t zero = 0, walked = 0, all;
 	struct name_text *t = bpf_map_lookup_elem(&name_texts, &zero);
+	const uint64_t *known;
 	long n = 0;
 
 	if (!t)
@@ -171,10 +222,17 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 	}
 	t->head.walked_bytes = walked;
 	t->head.given_bytes = given ? n - 1 : 0;
+	t->bytes = walked + t->head.given_bytes;
+	hash_name(t);
+	known = bpf_map_lookup_elem(&texts, &t->hash);
+	if (known && is_fresh(*known))
+		return *known;
 	t->head.name = __sync_fetch_and_add(&last_name, 1) + 1;
-	all = sizeof(t->head) + walked + t->head.given_bytes;
-	if (all > sizeof(*t) || bpf_ringbuf_output(&buffer, t, all, BPF_RB_NO_WAKEUP))
+	all = sizeof(t->head) + t->bytes;
+	if (all > sizeof(t->head) + sizeof(t->text) ||
+	    bpf_ringbuf_output(&buffer, t, all, BPF_RB_NO_WAKEUP))
 		return HR_PROBE_UNTOLD;
+	bpf_map_update_elem(&texts, &t->hash, &t->head.name, BPF_ANY);
 	return t->head.name;
 }
 
@@ -237,8 +295,7 @@ static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct 
 	const struct hr_file_name *known = bpf_map_lookup_elem(&files, &key);
 
 	if (known && known->ino == BPF_CORE_READ(file, f_inode, i_ino) &&
-	    known->dev == BPF_CORE_READ(file, f_inode, i_sb, s_dev) &&
-	    last_name - known->name < HR_PROBE_NAMES)
+	    known->dev == BPF_CORE_READ(file, f_inode, i_sb, s_dev) && is_fresh(known->name))
 		return known->name;
 	name = say_name(self, image, file, &file->f_path, 0);
 	if (is_told(name))

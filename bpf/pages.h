@@ -26,7 +26,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	if (t->op) {
 		key.kind = HR_SUM_FETCH;
 		key.cell_op = t->cell_op;
-		key.file = t->cell_op ? t->cell_file : t->name;
+		key.file = covered_file(t);
 	} else {
 		inode.ino = BPF_CORE_READ(folio, mapping, host, i_ino);
 		inode.dev = BPF_CORE_READ(folio, mapping, host, i_sb, s_dev);

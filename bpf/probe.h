@@ -13,6 +13,7 @@
  *      calls      system call        struct hr_call        the daemon, before the programs run
  *      files      struct file *      struct hr_file_name   programs: which files have been named
  *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
+ *      texts      hash of a NAME     its number            programs: which names have been said
  *      uring      opcode             op                    the daemon, before the programs run
  *      requests   struct io_kiocb *  struct hr_request     programs: what io_uring has in flight
  *      sums       [side] -> hash     hr_sum_key, hr_sum    programs, into the side that the daemon names
@@ -24,14 +25,15 @@
 
 #include <stdint.h>
 
-#define HR_PROBE_CALLS	  512u	 /* system call numbers below this */
-#define HR_PROBE_PATH	  4096u	 /* bytes of a path that are kept */
-#define HR_PROBE_ARGS	  2048u	 /* of a command line */
-#define HR_PROBE_ENV	  16384u /* of an environment */
-#define HR_PROBE_DEPTH	  160u	 /* components of a path that the kernel is asked for */
-#define HR_PROBE_MOUNTS	  32u	 /* mounts on the way there */
-#define HR_PROBE_FILES	  32768u
-#define HR_PROBE_NAMES	  65536u     /* a name is said again when so many have been said since */
+#define HR_PROBE_CALLS	512u   /* system call numbers below this */
+#define HR_PROBE_PATH	4096u  /* bytes of a path that are kept */
+#define HR_PROBE_ARGS	2048u  /* of a command line */
+#define HR_PROBE_ENV	16384u /* of an environment */
+#define HR_PROBE_DEPTH	160u   /* components of a path that the kernel is asked for */
+#define HR_PROBE_MOUNTS 32u    /* mounts on the way there */
+#define HR_PROBE_FILES	32768u
+#define HR_PROBE_NAMES                                                                             \
+	65536u /* the daemon knows so many, and a name is said again when half as many have been since */
 #define HR_PROBE_UNTOLD	  UINT64_MAX /* in place of a name that the buffer had no room for */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_CGROUPS  1024u
@@ -109,17 +111,28 @@ struct hr_probe_task {
 	uint16_t op;	  /* 0: in none */
 	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
-	uint8_t at;	/* 1: fd and fd2 are the dirfds of path and path2 */
-	uint16_t moves; /* HR_MOVES_* */
+	uint8_t at;    /* 1: fd and fd2 are the dirfds of path and path2 */
+	uint8_t moves; /* HR_MOVES_* */
+	uint8_t aio;   /* 1: a thread that libc does POSIX AIO in */
 	/* its last fault of a mapped file: counted once it is known to have been a major one */
 	uint64_t majors; /* of the task until then */
 	uint64_t fault_ino;
 	uint32_t fault_dev;
 	uint32_t faulted; /* 0: there is none, or it has been looked at */
 };
-#define HR_COVER_EXIT 65535u
+#define HR_COVER_EXIT                                                                              \
+	65535u /* a stream's buffer, under a call that counts single characters or at exit */
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
 #define HR_COVER_OWN  65533u /* a system call of the shim's own: none of the program's */
+#define HR_COVER_AIO  65532u /* for a request of POSIX AIO, by a thread of libc's */
+
+#define HR_OP_AIO_FIRST                                                                            \
+	416u /* of proto/calls.def: the calls that submit requests, and aio_return */
+#define HR_OP_AIO_LAST 425u
+
+/* Whether the kernel names the file of what is covered so, where a cell has none: cell_op 0 is not covered. */
+#define HR_COVER_NAMED(cell_op)                                                                    \
+	((cell_op) == 0 || (cell_op) == HR_COVER_EXIT || (cell_op) == HR_COVER_AIO)
 
 struct hr_file_name {
 	uint64_t name; /* number of a NAME */
@@ -151,14 +164,14 @@ struct hr_request {
 
 struct hr_sum_key {
 	uint64_t image;
-	uint64_t file; /* number of a NAME; with `cell_op` the shim's hash, 0: none */
+	uint64_t file; /* HR_COVER_NAMED: number of a NAME; else the shim's hash; 0: none */
 	uint16_t op;
 	uint16_t cell_op;
 	uint32_t kind; /* enum hr_sum_kind */
 };
 
 enum hr_sum_kind {
-	HR_SUM_CALL,
+	HR_SUM_CALL, /* in `sums`: covered */
 	HR_SUM_LOST, /* its record found no room in the buffer */
 	HR_SUM_URING,
 	HR_SUM_FILL,  /* pages that faults added to the page cache */

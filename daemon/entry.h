@@ -234,7 +234,8 @@ struct hr_entry_excluded {
 
 /*
  * KERNEL: of a process that has ended, too. `file`: the hash of a path that a record of this process has named, 0: none. `op` and
- * `file` may be what the cell of a client says.
+ * `file` may be what the cell of a client says. `by_kernel`: 1 where `file` is the kernel's name of what the shim has recorded, perhaps
+ * by another name; then it counts only if a record of this stream has it.
  */
 struct hr_kernel_row {
 	uint64_t file;
@@ -244,7 +245,7 @@ struct hr_kernel_row {
 	uint64_t dur_ns;
 	uint16_t op;
 	uint16_t cause; /* enum hr_cause */
-	uint32_t spare;
+	uint32_t by_kernel;
 };
 
 struct hr_entry_kernel {

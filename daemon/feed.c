@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/cause.h"
 #include "daemon/exit.h"
 
 #define AT_ONCE	     16384u /* records in one sweep */
@@ -49,6 +50,7 @@ struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 static void image_drop(struct hr_feed *f, struct feed_image *img)
 {
 	hr_map64_remove(&f->by_image, img->image);
+	f->missed += img->left_out ? 0 : img->n_waiting;
 	free(img->who);
 	free(img->waiting);
 	free(img->slots);
@@ -56,14 +58,16 @@ static void image_drop(struct hr_feed *f, struct feed_image *img)
 	f->unused = (uint32_t)(img - f->images) + 1;
 }
 
-static void wait_with(struct feed_image *img, const struct hr_probe_op *r)
+static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
 {
 	if (img->n_waiting == img->room_waiting) {
 		uint32_t room = img->room_waiting ? img->room_waiting * 2 : 32;
 		struct hr_probe_op *v = realloc(img->waiting, room * sizeof(*v));
 
-		if (!v)
+		if (!v) {
+			f->missed++;
 			return;
+		}
 		img->waiting = v;
 		img->room_waiting = room;
 	}
@@ -92,9 +96,11 @@ static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 
 static void record(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
 {
-	if (is_shims(f, img, r))
-		hr__feed_drop(f, r);
-	else
+	bool shims = is_shims(f, img, r);
+
+	if (img->left_out)
+		return;
+	if (hr__feed_sum_op(f, img, r, shims) != HR_CAUSE_LOST && !shims)
 		hr__feed_op(f, img, r);
 }
 
@@ -174,14 +180,16 @@ static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 {
 	struct feed_image *img = hr__feed_image(f, r->image, true);
 
-	if (!img)
+	if (!img) {
+		f->missed++;
 		return;
+	}
 	if (img->state == FEED_ATTACHED ||
 	    (img->state == FEED_PROBED && r->settled && !img->n_waiting)) {
 		record(f, img, r);
 		return;
 	}
-	wait_with(img, r);
+	wait_with(f, img, r);
 	if (img->n_waiting >= WAITING_MOST)
 		give_up_waiting(f, img);
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/drain_internal.h"
 #include "daemon/feed.h"
+#include "daemon/kernel.h"
 #include "daemon/map64.h"
 #include "daemon/ranks.h"
 #include "shim/filter.h"
@@ -56,14 +57,6 @@ struct feed_sum {
 	uint64_t taken_ns;
 };
 
-/* An operation that was the shim's after all: the kernel's sums have it as one of its own. */
-struct feed_drop {
-	uint64_t image, name;
-	uint64_t bytes, dur_ns;
-	uint16_t op;
-	bool failed;
-};
-
 struct hr_feed {
 	struct hr_drain *d;
 	struct hr_probes *probes;
@@ -77,12 +70,10 @@ struct hr_feed {
 	struct hr_map64 by_image; /* index in images */
 	struct feed_sum *sums;
 	uint32_t n_sums, room_sums;
-	struct feed_drop *drops; /* that no sum was found for so far */
-	uint32_t n_drops, room_drops;
-	uint64_t last_name;   /* the newest */
-	uint64_t turned_name; /* when sums were last taken */
-	uint64_t
-	    missed; /* operations that cannot be recorded: their file or process is not known */
+	struct hr_kernel_sums rows; /* for KERNEL entries */
+	uint64_t last_name;	    /* the newest */
+	uint64_t turned_name;	    /* when sums were last taken */
+	uint64_t missed; /* operations that cannot be recorded: their process is not known */
 	uint64_t missed_noted;
 	uint64_t turned_ns; /* sums were last taken */
 	uint64_t salt;	    /* of the tokens that we make */
@@ -96,8 +87,12 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
 /* Nothing more is to come: what waits is missed. */
 void hr__feed_sums_end(struct hr_feed *f);
 void hr__feed_sums_done(struct hr_feed *f);
-/* A record that the shim has made, too: its sum is to say so. */
-void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r);
+/*
+ * An operation of a process that is known, for the audit: `shims` where the shim records it, too. Returns its cause (enum hr_cause):
+ * HR_CAUSE_LOST where its file is not known any more.
+ */
+uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
+			 const struct hr_probe_op *r, bool shims);
 
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);

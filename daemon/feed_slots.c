@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/ops.h"
 #include "daemon/procfs.h"
 
 #define SLOTS_MOST  8192u /* in one entry */
@@ -73,13 +74,14 @@ bool hr__feed_recorded(const struct feed_name *n)
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
 
+/* n: NULL where the other end of a copy is not recorded, as the shim has it. */
 static void say_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
 {
 	struct hr_pair *pair = (struct hr_pair *)at;
 
 	pair->op = HR_CTL_PAIR;
-	pair->file = n->hash;
-	pair->bits = scope_of(n);
+	pair->file = n ? n->hash : 0;
+	pair->bits = n ? scope_of(n) : 0;
 	pair->offset = r->offset2;
 	pair->fd = r->fd2;
 }
@@ -100,21 +102,16 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 	struct feed_name *first = hr__feed_name_get(f, r->name);
 	struct feed_name *second = hr__feed_name_get(f, r->name2);
 	const struct hr_clock_line *line = &f->d->c.clock->line;
-	bool known = hr__feed_recorded(first), pair = hr__feed_recorded(second);
+	bool known = hr__feed_recorded(first), other = hr__feed_recorded(second);
+	bool pair = other || hr_op_copies(r->op);
 	struct hr_record *thread, *op;
 	uint64_t ticks;
 
-	if (img->left_out)
-		return;
-	if ((r->name && !first) || (r->name2 && !second)) { /* too many others since */
-		f->missed++;
-		return;
-	}
-	if (!known && !pair)
+	if (!known && !other)
 		return;
 	if (known)
 		say_path(img, first);
-	if (pair)
+	if (other)
 		say_path(img, second);
 	thread = add_slots(img, pair ? 3 : 2);
 	if (!thread)
@@ -136,7 +133,7 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 	op->bits = (known ? scope_of(first) : 0) | (pair ? HR_REC_PAIR : 0) |
 		   (r->sum == HR_SUM_URING ? HR_REC_VFORK : 0);
 	if (pair)
-		say_pair(op + 1, r, second);
+		say_pair(op + 1, r, other ? second : NULL);
 	if (img->n_slots >= SLOTS_MOST)
 		hr__feed_flush(f, img);
 }

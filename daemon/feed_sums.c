@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel has added up: KERNEL entries of all of it, TALLY entries of what became no record. */
+/* What the kernel saw: KERNEL entries of all of it, TALLY entries of what became no record. */
 #include "daemon/feed_internal.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "common/ops.h"
 
 #define SUMS_MOST   131072u /* that wait for their process */
-#define DROPS_MOST  4096u   /* that wait for their sum */
+#define ROWS_MOST   32768u  /* that are held back for their next turn */
 #define KERNEL_ROWS 512u    /* in one entry */
 #define TALLY_ROWS  128u
 
@@ -32,10 +32,13 @@ static struct feed_sum *add(struct hr_feed *f)
 	return &f->sums[f->n_sums++];
 }
 
-/* There is no room for a sum, or nobody whose it is: pages and faults are no operations. */
-static void miss(struct hr_feed *f, uint32_t kind, uint64_t count)
+/*
+ * There is no room for a sum, or its process is not known. A tally is in no record, and neither is what the buffer had no room for: all
+ * else is, and the audit alone lacks it.
+ */
+static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
-	if (kind != HR_SUM_FILL && kind != HR_SUM_FETCH && kind != HR_SUM_FAULT)
+	if (tally || kind == HR_SUM_LOST)
 		f->missed += count;
 }
 
@@ -44,7 +47,7 @@ static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum 
 	struct feed_sum *s = add(arg);
 
 	if (!s) {
-		miss(arg, key->kind, sum->count);
+		miss(arg, false, key->kind, sum->count);
 		return;
 	}
 	s->key = *key;
@@ -57,7 +60,7 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 	struct feed_sum *s = copy ? add(arg) : NULL;
 
 	if (!s) {
-		miss(arg, key->kind, tally->sum.count);
+		miss(arg, true, key->kind, tally->sum.count);
 		free(copy);
 		return;
 	}
@@ -68,104 +71,29 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 	s->tally = copy;
 }
 
-/* ---- what turned out to be the shim's ---------------------------------------------------------------- */
-
-void hr__feed_drop(struct hr_feed *f, const struct hr_probe_op *r)
-{
-	const struct feed_name *n = hr__feed_name_get(f, r->name);
-
-	/* What it reads of /proc for its hello is left out like anybody's. */
-	if (f->n_drops == DROPS_MOST || (n && !hr__feed_recorded(n)))
-		return;
-	if (f->n_drops == f->room_drops) {
-		uint32_t room = f->room_drops ? f->room_drops * 2 : 64;
-		struct feed_drop *v = realloc(f->drops, room * sizeof(*v));
-
-		if (!v)
-			return;
-		f->drops = v;
-		f->room_drops = room;
-	}
-	f->drops[f->n_drops++] = (struct feed_drop){.image = r->image,
-						    .name = r->name,
-						    .bytes = r->ret > 0 ? (uint64_t)r->ret : 0,
-						    .dur_ns = r->dur_ns,
-						    .op = r->op,
-						    .failed = r->ret < 0};
-}
-
-static struct feed_sum *sum_of(struct hr_feed *f, const struct feed_drop *d)
-{
-	for (uint32_t i = 0; i < f->n_sums; i++) {
-		struct feed_sum *s = &f->sums[i];
-
-		if (s->key.kind == HR_SUM_CALL && s->key.cell_op == 0 && s->key.image == d->image &&
-		    s->key.file == d->name && s->key.op == d->op && !s->tally && s->sum.count > 0)
-			return s;
-	}
-	return NULL;
-}
-
-/* From the process's own operations to the shim's. Those whose sum is not there yet wait: it comes within two turns. */
-static void move_drops(struct hr_feed *f)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < f->n_drops; i++) {
-		const struct feed_drop d = f->drops[i];
-		const struct feed_name *n = hr__feed_name_get(f, d.name);
-		struct feed_sum *s = sum_of(f, &d), *shims;
-
-		if (!s) {
-			f->drops[kept++] = d;
-			continue;
-		}
-		s->sum.count--;
-		s->sum.bytes -= d.bytes;
-		s->sum.dur_ns -= d.dur_ns;
-		s->sum.errors -= d.failed;
-		shims = add(f);
-		if (!shims)
-			continue;
-		shims->key = (struct hr_sum_key){.image = d.image,
-						 .file = n ? n->hash : 0,
-						 .op = d.op,
-						 .cell_op = HR_COVER_CALL};
-		shims->sum = (struct hr_sum){1, d.bytes, d.failed, d.dur_ns};
-	}
-	f->n_drops = kept;
-}
-
 /* ---- rows --------------------------------------------------------------------------------------------- */
 
-static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n,
-			 const struct feed_sum *s)
+/* Of an operation that no call of the shim covers. */
+static uint16_t own_cause(const struct feed_image *img, uint32_t kind)
 {
-	const struct hr_sum_key *key = &s->key;
-
-	if (s->tally && !n) /* its file has been forgotten */
-		return HR_CAUSE_LOST;
-	switch (key->kind) {
-	case HR_SUM_LOST:
-		return HR_CAUSE_LOST;
-	case HR_SUM_URING:
+	if (kind == HR_SUM_URING)
 		return HR_CAUSE_URING;
-	case HR_SUM_FILL:
-		return HR_CAUSE_FILL;
-	case HR_SUM_FETCH:
-		return HR_CAUSE_FETCH;
-	case HR_SUM_FAULT:
-		return HR_CAUSE_FAULT;
+	return img->state == FEED_ATTACHED ? HR_CAUSE_SYSCALL : HR_CAUSE_UNATTACHED;
+}
+
+static uint16_t cover_cause(uint16_t cell_op)
+{
+	switch (cell_op) {
+	case HR_COVER_EXIT:
+		return HR_CAUSE_STDIO;
+	case HR_COVER_AIO:
+		return HR_CAUSE_AIO;
+	case HR_COVER_CALL:
+		return HR_CAUSE_SHIM;
 	default:
 		break;
 	}
-	if (key->cell_op == HR_COVER_EXIT)
-		return HR_CAUSE_STDIO;
-	if (key->cell_op == HR_COVER_CALL)
-		return HR_CAUSE_SHIM;
-	if (key->cell_op == 0)
-		return img->state == FEED_ATTACHED ? HR_CAUSE_SYSCALL : HR_CAUSE_UNATTACHED;
-	switch (hr_op_info(key->cell_op)->api) {
+	switch (hr_op_info(cell_op)->api) {
 	case HR_API_STDIO:
 		return HR_CAUSE_STDIO;
 	case HR_API_AIO:
@@ -175,24 +103,86 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 	}
 }
 
-static void make_row(const struct feed_image *img, const struct feed_name *n,
-		     const struct feed_sum *s, struct hr_kernel_row *row)
+static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n,
+			 const struct feed_sum *s)
 {
-	bool moved = hr_op_info(s->key.op)->bytes_rule != HR_BYTES_NONE;
-
-	*row = (struct hr_kernel_row){
-	    .file = s->key.cell_op ? s->key.file
-		    : n		   ? n->hash
-				   : 0,
-	    .count = s->sum.count,
-	    .bytes = moved ? s->sum.bytes : 0,
-	    .errors = s->sum.errors,
-	    .dur_ns = s->sum.dur_ns,
-	    .op = s->key.op,
-	    .cause = cause_of(img, n, s),
-	};
 	if (n && !hr__feed_recorded(n))
-		row->cause = HR_CAUSE_EXCLUDED;
+		return HR_CAUSE_EXCLUDED;
+	if (s->tally && !n) /* its file has been forgotten */
+		return HR_CAUSE_LOST;
+	switch (s->key.kind) {
+	case HR_SUM_LOST:
+		return HR_CAUSE_LOST;
+	case HR_SUM_FILL:
+		return HR_CAUSE_FILL;
+	case HR_SUM_FETCH:
+		return HR_CAUSE_FETCH;
+	case HR_SUM_FAULT:
+		return HR_CAUSE_FAULT;
+	default:
+		return s->key.cell_op ? cover_cause(s->key.cell_op) : own_cause(img, s->key.kind);
+	}
+}
+
+static const struct feed_name *name_of(struct hr_feed *f, const struct feed_sum *s)
+{
+	return HR_COVER_NAMED(s->key.cell_op) ? hr__feed_name_get(f, s->key.file) : NULL;
+}
+
+static void add_row(struct hr_feed *f, const struct hr_kernel_sum *row)
+{
+	struct hr_kernel_sum sum = *row;
+
+	if (hr_op_info(row->op)->bytes_rule == HR_BYTES_NONE)
+		sum.bytes = 0;
+	if (hr_kernel_sums_add(&f->rows, &sum) && row->cause == HR_CAUSE_LOST)
+		f->missed += row->count;
+}
+
+static void row_of_sum(struct hr_feed *f, const struct feed_sum *s)
+{
+	const struct feed_name *n = name_of(f, s);
+
+	add_row(f, &(struct hr_kernel_sum){
+		       .proc = s->proc,
+		       .file = !HR_COVER_NAMED(s->key.cell_op) ? s->key.file
+			       : n			       ? n->hash
+							       : 0,
+		       .op = s->key.op,
+		       .cause = cause_of(hr__feed_image(f, s->key.image, false), n, s),
+		       .by_kernel = s->key.cell_op && n,
+		       .count = s->sum.count,
+		       .bytes = s->sum.bytes,
+		       .errors = s->sum.errors,
+		       .dur_ns = s->sum.dur_ns,
+		   });
+}
+
+static void write_rows(struct hr_feed *f);
+
+uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
+			 const struct hr_probe_op *r, bool shims)
+{
+	const struct feed_name *n = hr__feed_name_get(f, r->name);
+	bool forgotten = (r->name && !n) || (r->name2 && !hr__feed_name_get(f, r->name2));
+	uint16_t cause = n && !hr__feed_recorded(n) ? HR_CAUSE_EXCLUDED
+			 : shims		    ? HR_CAUSE_SHIM
+			 : forgotten		    ? HR_CAUSE_LOST
+						    : own_cause(img, r->sum);
+
+	if (f->rows.n >= ROWS_MOST)
+		write_rows(f);
+	add_row(f, &(struct hr_kernel_sum){
+		       .proc = img->proc,
+		       .file = n ? n->hash : 0,
+		       .op = r->op,
+		       .cause = cause,
+		       .count = 1,
+		       .bytes = r->ret > 0 ? (uint64_t)r->ret : 0,
+		       .errors = r->ret < 0,
+		       .dur_ns = r->dur_ns,
+		   });
+	return cause;
 }
 
 static void make_tally(const struct feed_name *n, const struct feed_sum *s,
@@ -225,24 +215,42 @@ static void make_tally(const struct feed_name *n, const struct feed_sum *s,
 /* KERNEL rows of one process, from `from` on; returns where another one's begin. */
 static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 {
-	uint64_t proc = f->sums[from].proc;
+	const struct hr_kernel_sum *rows = f->rows.v;
 	struct hr_entry_kernel *in =
 	    hr__drain_begin(f->d, sizeof(*in) + KERNEL_ROWS * sizeof(in->rows[0]));
 	uint32_t i;
 
 	if (!in)
-		return f->n_sums;
-	in->proc = proc;
+		return f->rows.n;
+	in->proc = rows[from].proc;
 	in->n = 0;
-	for (i = from; i < f->n_sums && f->sums[i].proc == proc && in->n < KERNEL_ROWS; i++) {
-		const struct feed_sum *s = &f->sums[i];
-		const struct feed_name *n =
-		    s->key.cell_op ? NULL : hr__feed_name_get(f, s->key.file);
-
-		make_row(hr__feed_image(f, s->key.image, false), n, s, &in->rows[in->n++]);
-	}
+	for (i = from; i < f->rows.n && rows[i].proc == in->proc && in->n < KERNEL_ROWS; i++)
+		in->rows[in->n++] = (struct hr_kernel_row){.file = rows[i].file,
+							   .count = rows[i].count,
+							   .bytes = rows[i].bytes,
+							   .errors = rows[i].errors,
+							   .dur_ns = rows[i].dur_ns,
+							   .op = rows[i].op,
+							   .cause = rows[i].cause,
+							   .by_kernel = rows[i].by_kernel};
 	hr__drain_commit(f->d, HR_ENTRY_KERNEL, sizeof(*in) + in->n * sizeof(in->rows[0]));
 	return i;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct hr_kernel_sum *x = a, *y = b;
+
+	return (x->proc > y->proc) - (x->proc < y->proc);
+}
+
+static void write_rows(struct hr_feed *f)
+{
+	if (f->rows.n > 0)
+		qsort(f->rows.v, f->rows.n, sizeof(f->rows.v[0]), compare_rows);
+	for (uint32_t at = 0; at < f->rows.n;)
+		at = write_kernel(f, at);
+	hr_kernel_sums_clear(&f->rows);
 }
 
 static uint32_t write_tally(struct hr_feed *f, uint32_t from)
@@ -280,7 +288,8 @@ static int compare(const void *a, const void *b)
 /* Whether its file's NAME is in the buffer still. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
-	return !s->key.cell_op && s->key.file > f->last_name && s->key.file != HR_PROBE_UNTOLD;
+	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&
+	       s->key.file != HR_PROBE_UNTOLD;
 }
 
 /* Of an image that has not been heard of, some time for that. */
@@ -290,7 +299,7 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 		return false;
 	if (img || f->turned_ns - s->taken_ns < HR__FEED_FORGET_NS)
 		return true;
-	miss(f, s->key.kind, s->sum.count);
+	miss(f, s->tally != NULL, s->key.kind, s->sum.count);
 	return false;
 }
 
@@ -328,26 +337,25 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 	f->turned_ns = now_ns;
 	f->turned_name = f->last_name;
 	hr_probes_sums(f->probes, summed, tallied, f);
-	move_drops(f);
 	prepare(f);
-	if (f->n_sums == 0)
-		return;
-	qsort(f->sums, f->n_sums, sizeof(f->sums[0]), compare);
+	if (f->n_sums > 0)
+		qsort(f->sums, f->n_sums, sizeof(f->sums[0]), compare);
 	while (waiting < f->n_sums && f->sums[waiting].proc == 0)
 		waiting++;
 	for (at = waiting; at < f->n_sums;)
 		at = f->sums[at].tally ? write_tally(f, at) : at + 1;
-	for (at = waiting; at < f->n_sums;)
-		at = write_kernel(f, at);
-	for (at = waiting; at < f->n_sums; at++)
+	for (at = waiting; at < f->n_sums; at++) {
+		row_of_sum(f, &f->sums[at]);
 		free(f->sums[at].tally);
+	}
 	f->n_sums = waiting;
+	write_rows(f);
 }
 
 void hr__feed_sums_end(struct hr_feed *f)
 {
 	for (uint32_t i = 0; i < f->n_sums; i++)
-		miss(f, f->sums[i].key.kind, f->sums[i].sum.count);
+		miss(f, f->sums[i].tally != NULL, f->sums[i].key.kind, f->sums[i].sum.count);
 }
 
 void hr__feed_sums_done(struct hr_feed *f)
@@ -355,5 +363,5 @@ void hr__feed_sums_done(struct hr_feed *f)
 	for (uint32_t i = 0; i < f->n_sums; i++)
 		free(f->sums[i].tally);
 	free(f->sums);
-	free(f->drops);
+	hr_kernel_sums_done(&f->rows);
 }

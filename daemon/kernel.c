@@ -11,13 +11,13 @@
 /* Two keys may share a hash: a row that does not match is looked for under the next one. */
 static uint64_t key(const struct hr_kernel_sum *r)
 {
-	return hr_mix64(r->proc) ^
-	       hr_mix64((uint64_t)r->file << 32 | (uint32_t)r->op << 16 | r->cause);
+	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
 }
 
 static bool same(const struct hr_kernel_sum *a, const struct hr_kernel_sum *b)
 {
-	return a->proc == b->proc && a->file == b->file && a->op == b->op && a->cause == b->cause;
+	return a->proc == b->proc && a->file == b->file && a->op == b->op && a->cause == b->cause &&
+	       a->by_kernel == b->by_kernel;
 }
 
 int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row)
@@ -84,7 +84,7 @@ static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 
 			headrace__kernel_record__init(row);
 			row->proc = t->v[i].proc;
-			row->file = t->v[i].file;
+			row->file = (uint32_t)t->v[i].file;
 			row->op = t->v[i].op;
 			row->cause = t->v[i].cause;
 			row->count = t->v[i].count;
@@ -122,7 +122,7 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 
 /*
  * The file under which a record of this process has it. One whose name is not known here gets a number, as with a record: after a
- * restart it is an earlier Paths frame that names it. What is left out is given none.
+ * restart it is an earlier Paths frame that names it. What is left out is given none, nor is a name of the kernel's that no record has.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
 {
@@ -130,7 +130,7 @@ static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_
 	uint64_t hash = row->file;
 	uint32_t path;
 
-	if (!hash || (row->cause == HR_CAUSE_EXCLUDED &&
+	if (!hash || ((row->cause == HR_CAUSE_EXCLUDED || row->by_kernel) &&
 		      hr_map64_get(&e->paths.by_hash, hash) == HR_MAP64_NONE))
 		return 0;
 	path = p ? hr__fold_path(&f, hash, 0) : hr_paths_use(&e->paths, hash, 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel.h - what the kernel has added up, until the next KernelRecords frame (docs/probes.md)
+ * kernel.h - what the kernel saw, added up (docs/probes.md)
  *
- * Owner: the engine; drain thread. Rows of equal (proc, file, op, cause) add up here and again in readers.
+ * Owner: the engine, until the next KernelRecords frame; the feed of the probes, until the next KERNEL entry. Drain thread. Rows of equal
+ * (proc, file, op, cause) add up here and again in readers.
  */
 #ifndef HEADRACE_DAEMON_KERNEL_H
 #define HEADRACE_DAEMON_KERNEL_H
@@ -13,9 +14,11 @@
 
 struct hr_kernel_sum {
 	uint64_t proc;
-	uint32_t file; /* stream file id, 0: not known */
+	uint64_t
+	    file; /* the engine's: stream file id; the feed's: hash of the path; 0: not known */
 	uint16_t op;
-	uint16_t cause; /* enum hr_cause */
+	uint16_t cause;	    /* enum hr_cause */
+	uint32_t by_kernel; /* the feed's: as in struct hr_kernel_row */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t errors;

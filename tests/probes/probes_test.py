@@ -323,6 +323,74 @@ class Probes(Case):
             self.assertEqual([int(row["opens"]) for row in rows], [1] * (n + 1), level)
             self.assertEqual(traced.sql(f"SELECT cause, op FROM kernel_records WHERE path = '{path}' AND cause <> 'shim'"), [])
 
+    def one_way(self, *command, options=()):
+        """Traced, of a run of workloads/ways.c."""
+        return self.headrace([f"{BUILT}/{command[0]}", *command[1:]], options=("--probes", *options))
+
+    def new_file(self, name, size=4000):
+        path = f"{self.folder.data}/{name}"
+        with open(path, "wb") as f:
+            f.write(b"x" * size)
+        return path
+
+    def causes_of(self, traced, path):
+        """{(class, cause): operations} that the kernel saw."""
+        rows = traced.sql(f"SELECT class, cause, sum(count)::BIGINT AS n FROM kernel_records WHERE path = '{path}' AND cause NOT IN ('fetch', 'fill')"
+                          " AND class IN ('open', 'read', 'write') GROUP BY ALL")
+        return {(row["class"], row["cause"]): int(row["n"]) for row in rows}
+
+    def test_posix_aio(self):
+        """The shim records requests; probes add nothing for the threads in which libc reads."""
+        path, n = self.new_file("x"), 100
+        for level in ("trace", "counters"):
+            traced = self.one_way("ways", "aio", path, str(n), options=("--level", level))
+            rows = traced.sql(f"SELECT api, reads, bytes_read FROM file_records WHERE path = '{path}' AND reads > 0")
+            self.assertEqual([(row["api"], int(row["reads"]), int(row["bytes_read"])) for row in rows], [("aio", n, n * 100)], level)
+            self.assertEqual(self.causes_of(traced, path), {("open", "shim"): 1, ("read", "aio"): n}, level)
+            row = self.coverage(traced)[path]
+            self.assertEqual((int(row["shim_count"]), int(row["missing_count"])), (n, 0), level)
+
+    def test_many_opens(self):
+        """However often a file is opened between two turns of the sums: each operation is known, and none is lost."""
+        path, excluded, n = self.new_file("x"), self.new_file("excluded"), 120000
+        for level in ("trace", "counters"):
+            options = ("--level", level, "--exclude", excluded)
+            traced = self.one_way("ways_static", "opens", path, str(n), options=options)
+            self.assertEqual(self.causes_of(traced, path), {("open", "unattached"): n, ("read", "unattached"): n}, level)
+            done = traced.sql(f"SELECT opens, reads, bytes_read FROM file_records WHERE path = '{path}'")
+            self.assertEqual([tuple(map(int, row.values())) for row in done], [(n, n, 10 * n)], level)
+            self.assertEqual(traced.sql("FROM losses"), [], level)
+            traced = self.one_way("ways_static", "opens", excluded, str(n), options=options)
+            self.assertEqual(traced.sql("FROM losses"), [], level)
+            left_out = traced.value("SELECT sum(count)::BIGINT AS n FROM kernel_records WHERE cause = 'excluded' AND op IN ('openat', 'read')")
+            self.assertGreaterEqual(int(left_out), 2 * n, level)
+            self.assertEqual(self.coverage(traced), {}, level)
+
+    def test_characters_of_an_excluded_file(self):
+        """What fgetc reads of it is excluded like all else, and is not missing."""
+        path, excluded = self.new_file("x"), self.new_file("excluded", 20000)
+        traced = self.one_way("ways", "chars", path, "1", excluded, options=("--exclude", excluded))
+        excluded_bytes = traced.value("SELECT sum(bytes)::BIGINT AS n FROM kernel_records WHERE op = 'read' AND cause = 'excluded'")
+        self.assertGreaterEqual(int(excluded_bytes), 20000)
+        self.assertEqual(traced.sql("FROM kernel_records WHERE cause = 'stdio' AND class = 'read'"), [])
+        self.assertNotIn("coverage", os.fsdecode(traced.result.stderr))
+
+    def test_sendfile_to_socket(self):
+        """A raw one is a read of the file, in the totals, too."""
+        path, n = self.new_file("x"), 20
+        for level in ("trace", "counters"):
+            traced = self.one_way("ways_static", "send", path, str(n), options=("--level", level))
+            (row,) = (row for row in traced.sql("summary") if row["what"] == "read")
+            self.assertEqual((int(row["ops"]), int(row["bytes"])), (n, 1000 * n), level)
+            self.assertEqual(traced.value(f"SELECT reads AS n FROM file_records WHERE path = '{path}'"), n, level)
+
+    def test_fork_handler(self):
+        """The first operation of a child, before fork() has returned to it, is recorded once."""
+        path, n = self.new_file("x"), 20
+        traced = self.one_way("ways", "children", path, str(n), options=("--level", "trace"))
+        rows = traced.sql(f"SELECT source, op, count(*) AS n FROM events WHERE path = '{path}' GROUP BY ALL")
+        self.assertEqual({(row["source"], row["op"]): int(row["n"]) for row in rows}, {("shim", "open"): n + 1, ("shim", "close"): n + 1})
+
     def test_loader(self):
         """Its files are the shim's alone."""
         harness.need_torch()

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* cover.h - which call of the shim surrounds what a thread does. Part of probe.bpf.c. */
+#ifndef HEADRACE_BPF_COVER_H
+#define HEADRACE_BPF_COVER_H
+
+/* Which call of the shim surrounds this one: memory of the process, which may say anything. */
+static inline void find_cover(struct task_struct *self, const struct hr_image *image,
+			      struct hr_probe_task *t)
+{
+	struct hr_inflight cell;
+	struct hr_cover head;
+
+	t->cell_op = 0;
+	if (!image->covered ||
+	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
+		return;
+	t->cell_file = 0;
+	if (head.slow[HR_COVER_BARE] || head.slow[HR_COVER_EXITING]) {
+		t->cell_op = head.slow[HR_COVER_BARE] == HR_BARE_OWN	? HR_COVER_OWN
+			     : head.slow[HR_COVER_BARE] == HR_BARE_CALL ? HR_COVER_CALL
+									: HR_COVER_EXIT;
+		return;
+	}
+	if (head.ring == 0 ||
+	    bpf_probe_read_user(&cell, sizeof(cell),
+				(void *)(head.ring + offsetof(struct hr_ring_hdr, inflight))))
+		return;
+	t->cell_op = cell.op;
+	t->cell_file = cell.file;
+}
+
+/* Of the call that a task is in: the shim's hash, or the number of a NAME (struct hr_sum_key). */
+static inline uint64_t covered_file(const struct hr_probe_task *t)
+{
+	return HR_COVER_NAMED(t->cell_op) ? t->name : t->cell_file;
+}
+
+/*
+ * libc does POSIX AIO in threads of its own: the call that submits a request starts one, and such a thread may start another. No cell
+ * surrounds what they do.
+ */
+static inline bool starts_aio_thread(struct task_struct *parent, const struct hr_image *image,
+				     struct hr_probe_task *t)
+{
+	if (t->aio || t->op || !image)
+		return t->aio;
+	find_cover(parent, image, t);
+	return t->cell_op >= HR_OP_AIO_FIRST && t->cell_op <= HR_OP_AIO_LAST;
+}
+
+#endif
