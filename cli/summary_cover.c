@@ -2,6 +2,7 @@
 #include "cli/summary_cover.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/ops.h"
@@ -149,16 +150,18 @@ void hr_covers_done(struct hr_covers *c)
 
 /* ---- printing ------------------------------------------------------------------------------------ */
 
-/* In tenths of a percent, rounded down: 1000 is all of it. */
-static unsigned share(uint64_t bpf, uint64_t missing, uint64_t whole)
+/* "100 %", or less, rounded down: never quite all where something is missing. */
+static void print_share(uint64_t missing, uint64_t whole, FILE *out)
 {
-	uint64_t rest = less(whole, bpf + missing);
 	double tenths;
 
-	if (rest == whole)
-		return 1000;
-	tenths = 1000.0 * (double)rest / (double)whole;
-	return tenths < 999 ? (unsigned)tenths : 999;
+	if (missing == 0) {
+		fputs("100 %", out);
+		return;
+	}
+	tenths = whole > 0 ? 1000.0 * (double)less(whole, missing) / (double)whole : 0;
+	fprintf(out, "%u.%u %%", tenths < 999 ? (unsigned)tenths / 10 : 99,
+		tenths < 999 ? (unsigned)tenths % 10 : 9);
 }
 
 static void print_causes(const struct hr_summary_cover *cover, enum hr_cause first,
@@ -176,44 +179,49 @@ static void print_causes(const struct hr_summary_cover *cover, enum hr_cause fir
 	fputc(')', out);
 }
 
+static void print_recorders(const struct hr_summary_cover *cover, FILE *out)
+{
+	fprintf(out, "; the shim recorded %s, probes %s",
+		hr_text_size(less(cover->bytes, cover->bpf_bytes + cover->missing_bytes)).s,
+		hr_text_size(cover->bpf_bytes).s);
+	print_causes(cover, HR_CAUSE_SYSCALL, HR_CAUSE_FILL, out);
+}
+
 static void print_missing(const struct hr_summary_cover *cover, FILE *out)
 {
-	fprintf(out, "; nobody recorded %s operation%s, %s (",
-		hr_text_count(cover->missing_count).s, cover->missing_count == 1 ? "" : "s",
-		hr_text_size(cover->missing_bytes).s);
+	fprintf(out, "; not recorded: %s operation%s, %s (", hr_text_count(cover->missing_count).s,
+		cover->missing_count == 1 ? "" : "s", hr_text_size(cover->missing_bytes).s);
 	if (cover->by_cause[HR_CAUSE_LOST] > 0)
 		fprintf(out, "the probes' buffer was full for %s",
 			hr_text_count(cover->by_cause[HR_CAUSE_LOST]).s);
 	if (cover->by_cause[HR_CAUSE_LOST] > 0 && cover->unrecorded > 0)
 		fputs(", ", out);
 	if (cover->unrecorded > 0)
-		fprintf(out, "%s lack in the totals", hr_text_count(cover->unrecorded).s);
+		fprintf(out, "the totals lack %s", hr_text_count(cover->unrecorded).s);
 	fputc(')', out);
 }
 
 void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out)
 {
-	unsigned part, bytes;
+	bool missing = cover->missing_count > 0 || cover->missing_bytes > 0;
 
 	if (cover->count == 0)
 		return;
-	part = share(cover->bpf_count, cover->missing_count, cover->count);
-	bytes = share(cover->bpf_bytes, cover->missing_bytes, cover->bytes);
-	part = bytes < part ? bytes : part;
-	if (part == 1000)
-		fputs("  coverage  100 %", out);
-	else
-		fprintf(out, "  coverage  %u.%u %%", part / 10, part % 10);
-	fprintf(out, " of %s that the kernel saw", hr_text_size(cover->bytes).s);
-	if (part == 1000) {
-		fputs(" (probes)\n", out);
-		return;
+	fputs("  coverage  ", out);
+	print_share(cover->missing_bytes, cover->bytes, out);
+	fprintf(out, " of %s", hr_text_size(cover->bytes).s);
+	if (missing) {
+		fputs(", ", out);
+		print_share(cover->missing_count, cover->count, out);
+		fprintf(out, " of %s operation%s", hr_text_count(cover->count).s,
+			cover->count == 1 ? "" : "s");
 	}
-	if (cover->bpf_count > 0) {
-		fprintf(out, "; probes added %s", hr_text_size(cover->bpf_bytes).s);
-		print_causes(cover, HR_CAUSE_SYSCALL, HR_CAUSE_FILL, out);
-	}
-	if (cover->missing_count > 0 || cover->missing_bytes > 0)
+	fputs(" that the kernel saw", out);
+	if (cover->bpf_count > 0)
+		print_recorders(cover, out);
+	if (missing)
 		print_missing(cover, out);
-	fprintf(out, ": headrace query %s coverage\n", store);
+	if (missing || cover->bpf_count > 0)
+		fprintf(out, ": headrace query %s coverage", store);
+	fputc('\n', out);
 }

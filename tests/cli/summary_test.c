@@ -399,18 +399,26 @@ static void test_coverage(void **state)
 	assert_int_equal(s->cover.missing_count, 3);
 	assert_int_equal(s->cover.missing_bytes, 3 << 12);
 	cover_says(&s->cover,
-		   "  coverage  93.7 % of 4.61 MiB that the kernel saw; probes added "
-		   "28.0 KiB (syscall 5, fill 2); nobody recorded 3 operations, 12.0 "
-		   "KiB (the probes' buffer was full for 1, 2 lack in the totals): headrace "
-		   "query s coverage\n");
+		   "  coverage  99.7 % of 4.61 MiB, 98.1 % of 159 operations that the kernel "
+		   "saw; the shim recorded 4.57 MiB, probes 28.0 KiB (syscall 5, fill 2); not "
+		   "recorded: 3 operations, 12.0 KiB (the probes' buffer was full for 1, the "
+		   "totals lack 2): headrace query s coverage\n");
 	cover_says(&(struct hr_summary_cover){.count = 3, .bytes = 3 << 10},
-		   "  coverage  100 % of 3.00 KiB that the kernel saw (probes)\n");
+		   "  coverage  100 % of 3.00 KiB that the kernel saw\n");
+	/* A mapped file: nothing is missing, recorded by probes. */
+	cover_says(&(struct hr_summary_cover){.count = 301,
+					      .bytes = (300 << 20) + 100,
+					      .bpf_count = 300,
+					      .bpf_bytes = 300 << 20,
+					      .by_cause[HR_CAUSE_FILL] = 300},
+		   "  coverage  100 % of 300 MiB that the kernel saw; the shim recorded 100 B, "
+		   "probes 300 MiB (fill 300): headrace query s coverage\n");
 	/* Never quite all of it. */
 	cover_says(
 	    &(struct hr_summary_cover){
 		.count = 1000000, .bytes = 1000000, .missing_count = 1, .unrecorded = 1},
-	    "  coverage  99.9 % of 977 KiB that the kernel saw; nobody recorded 1 operation, "
-	    "0 B (1 lack in the totals): headrace query s coverage\n");
+	    "  coverage  100 % of 977 KiB, 99.9 % of 1,000,000 operations that the kernel saw; "
+	    "not recorded: 1 operation, 0 B (the totals lack 1): headrace query s coverage\n");
 	cover_says(&(struct hr_summary_cover){0}, ""); /* no probes ran */
 	hr_summary_free(s);
 }

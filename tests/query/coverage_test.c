@@ -16,7 +16,8 @@
 
 #define HEADER                                                                                     \
 	"path,kernel_count,kernel_bytes,shim_count,shim_bytes,bpf_count,bpf_bytes,missing_count,"  \
-	"missing_bytes,extra_count,share_percent,causes,rank,pid,node,job,attempt\n"
+	"missing_bytes,extra_count,recorded_percent,share_percent,causes,rank,pid,node,job,"       \
+	"attempt\n"
 
 static int setup(void **state)
 {
@@ -60,24 +61,26 @@ static void the_table_adds_up(void **state)
 static void files_worst_first(void **state)
 {
 	(void)state;
-	expect(NULL, NULL,
-	       HEADER
-	       /* of no file: what no file has too much of is not recorded */
-	       ",4,70,0,0,0,0,4,70,0,0,\"excluded read 100, unrecorded write 3, unattached read 1, "
-	       "unrecorded read 1\",,,,11,2\n"
-	       /* io_uring, the buffer was full, a mapping; a copy that was recorded */
-	       "/scratch/ckpt/model-20.pt,28,14758,1,70,23,14288,4,400,0,0.47,"
-	       "\"uring read 20, lost read 4, fill 3\",,,,11,2\n"
-	       /* raw writes, and two that were lost on the way from the shim */
-	       "/scratch/ckpt/model-10.pt,13,1300,6,600,5,500,2,200,0,46.15,"
-	       "\"syscall pwrite64 5, unrecorded write 2\",,,,11,2\n"
-	       /* stdio: a process that the shim has, and one that it has not */
-	       "/data/odd\\x0A\\xFF\\\\1,6,12348,4,12298,0,0,2,50,0,66.66,unrecorded stdio 2,,,,11,"
-	       "2\n"
-	       /* more than the kernel saw, which is no lack */
-	       "/data/train/img-001.jpg,10,1000,12,1200,0,0,0,0,2,100,,,,,11,2\n");
+	expect(
+	    NULL, NULL,
+	    HEADER
+	    /* of no file: what no file has too much of is not recorded */
+	    ",4,70,0,0,0,0,4,70,0,0,0,\"excluded read 100, unrecorded write 3, unattached read 1, "
+	    "unrecorded read 1\",,,,11,2\n"
+	    /* stdio: a process that the shim has, and one that it has not */
+	    "/data/odd\\x0A\\xFF\\\\1,6,12348,4,12298,0,0,2,50,0,66.66,66.66,unrecorded stdio "
+	    "2,,,,11,2\n"
+	    /* raw writes, and two that were lost on the way from the shim */
+	    "/scratch/ckpt/model-10.pt,13,1300,6,600,5,500,2,200,0,84.61,46.15,"
+	    "\"syscall pwrite64 5, unrecorded write 2\",,,,11,2\n"
+	    /* io_uring, the buffer was full, a mapping; a copy that was recorded */
+	    "/scratch/ckpt/model-20.pt,28,14758,1,70,23,14288,4,400,0,85.71,0.47,"
+	    "\"uring read 20, lost read 4, fill 3\",,,,11,2\n"
+	    /* more than the kernel saw, which is no lack */
+	    "/data/train/img-001.jpg,10,1000,12,1200,0,0,0,0,2,100,100,,,,,11,2\n");
 	expect("top=1", "scope=runtime",
-	       HEADER "/usr/lib/python3/os.py,7,700,0,0,7,700,0,0,0,0,syscall read 7,,,,11,2\n");
+	       HEADER
+	       "/usr/lib/python3/os.py,7,700,0,0,7,700,0,0,0,100,0,syscall read 7,,,,11,2\n");
 }
 
 static void processes_and_jobs(void **state)
@@ -85,19 +88,29 @@ static void processes_and_jobs(void **state)
 	(void)state;
 	expect("by=process", NULL,
 	       HEADER
-	       ",32,14778,0,0,23,14288,9,490,0,0,"
+	       ",32,14778,0,0,23,14288,9,490,0,71.87,0,"
 	       "\"uring read 20, lost read 4, fill 3, unrecorded write 3, unrecorded stdio "
 	       "2\",0,101,n1,11,2\n"
-	       ",24,2370,19,1870,5,500,2,200,2,70.46,"
-	       "\"excluded read 100, syscall pwrite64 5, unrecorded write 2\",0,100,n1,11,2\n"
-	       ",5,12328,4,12298,0,0,1,30,0,80,\"unattached read 1, unrecorded read "
-	       "1\",,102,n1,11,2\n");
+	       ",5,12328,4,12298,0,0,1,30,0,80,80,\"unattached read 1, unrecorded read "
+	       "1\",,102,n1,11,2\n"
+	       ",24,2370,19,1870,5,500,2,200,2,91.56,70.46,"
+	       "\"excluded read 100, syscall pwrite64 5, unrecorded write 2\",0,100,n1,11,2\n");
 	expect("by=job", NULL,
 	       HEADER
-	       ",61,29476,23,14168,28,14788,12,720,2,34.42,"
+	       ",61,29476,23,14168,28,14788,12,720,2,80.32,34.42,"
 	       "\"excluded read 100, uring read 20, syscall pwrite64 5, unrecorded write 5, lost "
 	       "read 4, "
 	       "fill 3, unrecorded stdio 2, unattached read 1, unrecorded read 1\",,,,11,2\n");
+}
+
+static void bytes_of_mappings_are_those_of_files(void **state)
+{
+	char *text = fixture_named(&fix, "files", "by=bytes", "top=1", NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "\n/scratch/ckpt/model-20.pt,"));
+	assert_non_null(strstr(text, ",12288,")); /* bytes_mapped: three pages */
+	free(text);
 }
 
 static char said[2][512];
@@ -129,7 +142,7 @@ static void what_is_not_known_is_said(void **state)
 			    "job 12 loaded libcufile.so.0: what such a library moves is in no "
 			    "number, neither the shim nor the kernel's files see it");
 	text = fixture_named(&f, "coverage", "by=job", NULL, NULL);
-	assert_non_null(strstr(text, ",61,29476,23,14168,28,14788,12,720,2,34.42,"));
+	assert_non_null(strstr(text, ",61,29476,23,14168,28,14788,12,720,2,80.32,34.42,"));
 	free(text);
 	fixture_close(&f);
 	hr_named_args_done(&args);
@@ -178,6 +191,7 @@ int main(void)
 	    cmocka_unit_test(the_table_adds_up),
 	    cmocka_unit_test(files_worst_first),
 	    cmocka_unit_test(processes_and_jobs),
+	    cmocka_unit_test(bytes_of_mappings_are_those_of_files),
 	    cmocka_unit_test(what_is_not_known_is_said),
 	    cmocka_unit_test(libraries_are_those_of_the_daemon),
 	    cmocka_unit_test(without_probes_there_is_no_answer),

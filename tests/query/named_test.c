@@ -67,10 +67,12 @@ static void answers_are_right(void **state)
 	       "class,from_bytes,to_bytes,ops,percent\nread,64,128,7,100\n");
 	expect("sizes", "rank=2", NULL, NULL, "class,from_bytes,to_bytes,ops,percent\n");
 	expect("files", "5", NULL, NULL,
-	       "path,ops,bytes_read,bytes_written,io_s,read_s,write_s,meta_s,procs,ranks\n"
-	       "/data/train/img-001.jpg,6,16384,0,0.0000008,0.0000008,0,0,1,1\n");
+	       "path,ops,bytes_read,bytes_written,bytes_mapped,io_s,read_s,write_s,meta_s,procs,"
+	       "ranks\n"
+	       "/data/train/img-001.jpg,6,16384,0,,0.0000008,0.0000008,0,0,1,1\n");
 	expect("files", "rank=2", NULL, NULL,
-	       "path,ops,bytes_read,bytes_written,io_s,read_s,write_s,meta_s,procs,ranks\n");
+	       "path,ops,bytes_read,bytes_written,bytes_mapped,io_s,read_s,write_s,meta_s,procs,"
+	       "ranks\n");
 	expect("patterns", NULL, NULL, NULL,
 	       "pattern,files,opens,reads,writes,bytes_read,bytes_written,time_s\n"
 	       "img.jpg,1,2,4,0,16384,0,0.0000008\n");
@@ -167,8 +169,9 @@ static void runs_stay_apart(void **state)
 	     "0,0.0000007,0.0000007,0.0000036,7,9,1\n,0.0000002,0.0000002,0.0000011,2,9,1\n"},
 	    {"mounts", "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
 		       "/data,lustre,21,9,2100,0,0.00000315,0.00000045\n"},
-	    {"files", "path,ops,bytes_read,bytes_written,io_s,read_s,write_s,meta_s,procs,ranks\n"
-		      "/data/train/img-001.jpg,12,32768,0,0.0000016,0.0000016,0,0,4,3\n"},
+	    {"files", "path,ops,bytes_read,bytes_written,bytes_mapped,io_s,read_s,write_s,meta_s,"
+		      "procs,ranks\n"
+		      "/data/train/img-001.jpg,12,32768,0,,0.0000016,0.0000016,0,0,4,3\n"},
 	    {"ops", "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n"
 		    "read,21,0.00000315,0.00000015,0.0000001,2100,9,read,posix\n"
 		    "getc,5,0.00000005,0.00000001,,5,0,read,stdio\n"},

@@ -9,9 +9,10 @@
 -- column shim_count, shim_bytes: of these, what the shim recorded. Under stdio and POSIX aio, whose calls are not the kernel's: all that the
 -- kernel saw, where the shim has recorded such a call of that process on that file
 -- column bpf_count, bpf_bytes: what probes recorded in its place
--- column missing_count, missing_bytes: what nobody recorded
+-- column missing_count, missing_bytes: what is in no record
 -- column extra_count: what the shim recorded and the kernel did not see, or not of which file: before probes were there, a thread's first, a copy's target
--- column share_percent: of kernel_count and of kernel_bytes, what the shim recorded: the smaller one, rounded down
+-- column recorded_percent: of kernel_count and of kernel_bytes, the share that shim or probes recorded: the smaller one, rounded down
+-- column share_percent: the share that the shim recorded, likewise
 -- column causes: why not the shim, with the calls (docs/probes.md); `unrecorded`: seen by the kernel, in no record
 -- column rank, pid, node: by process, else NULL
 -- column job, attempt: whose
@@ -107,11 +108,13 @@ totals AS (
            sum(greatest(own - under, 0)) AS extra_count
     FROM shim GROUP BY cluster, job, attempt, whose)
 SELECT path, kernel_count, kernel_bytes, shim_count, shim_bytes, bpf_count, bpf_bytes, missing_count, missing_bytes, extra_count,
+       least(10000 * (kernel_count - missing_count) // nullif(kernel_count, 0),
+             coalesce(10000 * (kernel_bytes - missing_bytes) // nullif(kernel_bytes, 0), 10000)) / 100 AS recorded_percent,
        least(10000 * (kernel_count - bpf_count - missing_count) // nullif(kernel_count, 0),
              coalesce(10000 * (kernel_bytes - bpf_bytes - missing_bytes) // nullif(kernel_bytes, 0), 10000)) / 100
            AS share_percent,
        causes, rank, pid, node, job, attempt
 FROM totals LEFT JOIN why USING (cluster, job, attempt, whose)
 WHERE kernel_count > 0 OR extra_count > 0
-ORDER BY share_percent NULLS LAST, kernel_bytes DESC, path, job, attempt, cluster, node, pid
+ORDER BY recorded_percent NULLS LAST, share_percent NULLS LAST, kernel_bytes DESC, path, job, attempt, cluster, node, pid
 LIMIT $top

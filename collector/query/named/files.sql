@@ -8,7 +8,8 @@
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column path: as opened
 -- column ops: all calls on it, single characters (getc, putc) among them
--- column bytes_read, bytes_written: transferred
+-- column bytes_read, bytes_written: transferred by calls
+-- column bytes_mapped: fetched by page faults of its mappings; NULL: none, or no probes ran (headrace run --probes)
 -- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else
 -- column procs, ranks: processes and ranks that used it, in all jobs asked for: where each rank has its share of the
 -- data, ranks is 1
@@ -21,9 +22,14 @@ WITH per_file AS (
     FROM hr_file_records()
     WHERE ($scope = 'all' OR scope = $scope) AND ($pattern IS NULL OR pattern = $pattern)
       AND ($rank IS NULL OR rank = $rank)
+    GROUP BY file_id),
+mapped AS (
+    SELECT file_id, sum(bytes) AS bytes_mapped
+    FROM hr_kernel_records()
+    WHERE cause = 'fill' AND ($rank IS NULL OR rank = $rank)
     GROUP BY file_id)
-SELECT path, ops, bytes_read, bytes_written, read_s + write_s + meta_s AS io_s, read_s, write_s, meta_s, procs, ranks
-FROM per_file
-ORDER BY CASE $by WHEN 'bytes' THEN bytes_read + bytes_written WHEN 'ops' THEN ops
+SELECT path, ops, bytes_read, bytes_written, bytes_mapped, read_s + write_s + meta_s AS io_s, read_s, write_s, meta_s, procs, ranks
+FROM per_file LEFT JOIN mapped USING (file_id)
+ORDER BY CASE $by WHEN 'bytes' THEN bytes_read + bytes_written + coalesce(bytes_mapped, 0) WHEN 'ops' THEN ops
          ELSE read_s + write_s + meta_s END DESC, path
 LIMIT $top
