@@ -149,6 +149,27 @@ static __always_inline bool is_of_files(struct task_struct *self, struct hr_prob
 	return true;
 }
 
+#ifdef TS_COMPAT
+/* The numbers of a 32-bit system call mean something else, and so do its words. */
+static inline bool is_narrow(struct task_struct *self)
+{
+	struct hr_image *image;
+
+	if (!(self->thread_info.status & TS_COMPAT))
+		return false;
+	image = image_of(self);
+	if (image && !(image->flags & (HR_IMAGE_32BIT | HR_IMAGE_QUIET)) &&
+	    !(__sync_fetch_and_or(&image->flags, HR_IMAGE_32BIT) & HR_IMAGE_32BIT))
+		__sync_fetch_and_add(&narrow, 1);
+	return true;
+}
+#else
+static inline bool is_narrow(struct task_struct *self)
+{
+	return false;
+}
+#endif
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 {
@@ -163,13 +184,11 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		return 0;
 	t->op = 0;
 	settle_fault(self, t);
+	if (is_narrow(self))
+		return 0;
 	call = bpf_map_lookup_elem(&calls, &key);
 	if (!call || !call->op)
 		return 0;
-#ifdef TS_COMPAT
-	if (self->thread_info.status & TS_COMPAT)
-		return 0;
-#endif
 	image = image_of(self);
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;

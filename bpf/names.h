@@ -5,7 +5,8 @@
 
 struct name_text {
 	struct hr_probe_name head;
-	char text[2 * HR_PROBE_PATH + 8]; /* components, then the path as given; hash_name's zeros */
+	char
+	    text[2 * HR_PROBE_PATH + 8]; /* components, then the path as given; hash_name's zeros */
 	uint32_t bytes;
 	uint64_t hash; /* of all of it: equal names have one number */
 };

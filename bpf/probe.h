@@ -84,6 +84,7 @@ struct hr_call {
 #define HR_IMAGE_QUIET	4u  /* nothing of it counts, but what it starts does: `headrace run` */
 #define HR_IMAGE_FORKED 8u  /* has not exec'ed since the fork from `parent` */
 #define HR_IMAGE_SHIM	16u /* has the shim in its memory: however old, it may still say hello */
+#define HR_IMAGE_32BIT	32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {

@@ -56,6 +56,9 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 	else if (strcmp(loss->reason, "unattached") == 0)
 		fprintf(out, "%s %s, all of it: gone before headraced could answer\n", count.s,
 			processes);
+	else if (strcmp(loss->reason, "32bit") == 0)
+		fprintf(out, "%s %s, all of it: headrace does not record 32-bit programs\n",
+			count.s, processes);
 	else if (strcmp(loss->reason, "regions") == 0)
 		fprintf(out, "%s region%s: nested too deep, too many open at once, or no room\n",
 			count.s, plural(loss->count));
@@ -205,8 +208,8 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 	if (s->processes == 0)
 		fputs("  note      nothing was there to record: no I/O on files that the filters "
-		      "(--include, --exclude) let through, a static program, or one started "
-		      "without LD_PRELOAD\n",
+		      "(--include, --exclude) let through, a static or 32-bit program, or one "
+		      "started without LD_PRELOAD\n",
 		      out);
 }
 

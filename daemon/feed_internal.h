@@ -75,8 +75,9 @@ struct hr_feed {
 	uint64_t turned_name;	    /* when sums were last taken */
 	uint64_t missed; /* operations that cannot be recorded: their process is not known */
 	uint64_t missed_noted;
-	uint64_t turned_ns; /* sums were last taken */
-	uint64_t salt;	    /* of the tokens that we make */
+	uint64_t narrow_noted; /* processes of 32-bit programs */
+	uint64_t turned_ns;    /* sums were last taken */
+	uint64_t salt;	       /* of the tokens that we make */
 };
 
 /* feed.c: NULL: not known, or no memory to make it */

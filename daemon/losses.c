@@ -8,7 +8,7 @@ static const char *const names[HR_LOSS_REASONS] = {
     "ring_full",  "detached",	"torn",		"hostile",	 "collision",
     "store_full", "max_size",	"restart",	"limit",	 "journal_memory",
     "unattached", "stray",	"rollups_full", "files_full",	 "journal_damaged",
-    "spool_full", "probe_full", "regions",	"probe_restart",
+    "spool_full", "probe_full", "regions",	"probe_restart", "32bit",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)

@@ -255,6 +255,8 @@ static int tell_calls(struct probe_bpf *skel)
 	};
 	int map = bpf_map__fd(skel->maps.calls), r = 0;
 
+	_Static_assert(HR_OP_AIO_FIRST == HR_OP_aio_read && HR_OP_AIO_LAST == HR_OP_lio_listio64,
+		       "the programs know the calls of POSIX AIO");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
 		struct hr_call call = rows[i].call;
 
@@ -587,4 +589,5 @@ void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret)
 {
 	ret->calls = __atomic_load_n(&p->skel->bss->unsummed, __ATOMIC_RELAXED);
 	ret->processes = __atomic_load_n(&p->skel->bss->unlisted, __ATOMIC_RELAXED);
+	ret->narrow = __atomic_load_n(&p->skel->bss->narrow, __ATOMIC_RELAXED);
 }

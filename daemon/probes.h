@@ -69,10 +69,11 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 
-/* What the programs could not keep: calls without a sum, processes that are not followed. */
+/* What the programs could not keep: lost calls without a sum, processes that are not followed. What they do not read: 32-bit programs. */
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;
+	uint64_t narrow;
 };
 void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret);
 

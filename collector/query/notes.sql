@@ -13,6 +13,7 @@ notes AS (
                                  job, sum(count))
         WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
         WHEN 'unattached' THEN format('job {}: {} processes were not recorded at all: gone before headraced could answer', job, sum(count))
+        WHEN '32bit' THEN format('job {}: {} processes were not recorded at all: headrace does not record 32-bit programs', job, sum(count))
         WHEN 'regions' THEN format('job {}: {} regions were not recorded: nested too deep, too many open at once, or no room', job, sum(count))
         WHEN 'probe_restart' THEN format('job {}: what only probes saw around a restart of headraced was not recorded', job)
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note

@@ -391,6 +391,18 @@ class Probes(Case):
         rows = traced.sql(f"SELECT source, op, count(*) AS n FROM events WHERE path = '{path}' GROUP BY ALL")
         self.assertEqual({(row["source"], row["op"]): int(row["n"]) for row in rows}, {("shim", "open"): n + 1, ("shim", "close"): n + 1})
 
+    def test_32bit(self):
+        """Nothing of such a program is recorded, and every answer names it."""
+        if not os.path.exists(f"{BUILT}/narrow"):
+            self.skipTest("the compiler builds no 32-bit programs")
+        path = self.new_file("x")
+        traced = self.headrace(["sh", "-c", f"{BUILT}/narrow < {path}; {BUILT}/narrow < {path}"], options=("--probes",))
+        self.assertEqual(traced.sql(f"SELECT op FROM events WHERE path = '{path}' AND class = 'read'"), [])
+        self.assertEqual([(row["reason"], int(row["count"])) for row in traced.sql("SELECT reason, count FROM losses")], [("32bit", 2)])
+        self.assertIn("2 processes, all of it: headrace does not record 32-bit programs", os.fsdecode(traced.result.stderr))
+        done = harness.run([harness.HEADRACE, "query", traced.store, "coverage"], self.folder.environment())
+        self.assertIn("2 processes were not recorded at all: headrace does not record 32-bit programs", os.fsdecode(done.stderr))
+
     def test_loader(self):
         """Its files are the shim's alone."""
         harness.need_torch()

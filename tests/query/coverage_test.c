@@ -136,8 +136,9 @@ static void what_is_not_known_is_said(void **state)
 	fixture_open_job(&f, *state, "12", NULL);
 	assert_int_equal(hr_named_notes(f.q, &args, &voice), 0);
 	assert_int_equal(n_said, 2);
-	assert_string_equal(said[0], "no probes ran for job 12 on n2: what the kernel saw there is "
-				     "not known (headrace run --probes)");
+	assert_string_equal(said[0],
+			    "probes did not run for job 12 on n2, or saw no I/O on files: what "
+			    "the kernel saw there is not known (headrace run --probes)");
 	assert_string_equal(said[1],
 			    "job 12 loaded libcufile.so.0: what such a library moves is in no "
 			    "number, neither the shim nor the kernel's files see it");
