@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,6 +29,7 @@ static void guest_leave(struct hr_attach *a, struct guest *g)
 		  NULL); /* which knows connections, and others may hold this one */
 	close(g->fd);
 	g->fd = -1;
+	hr__guest_forget(a, g);
 	a->n_guests--;
 }
 
@@ -38,7 +40,7 @@ static void guest_speaks(struct hr_attach *a, struct guest *g)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0)
-		hr__visit(a, g->fd, (uint32_t)n);
+		hr__visit(a, g, (uint32_t)n);
 	guest_leave(a, g);
 }
 
@@ -71,16 +73,11 @@ static void hear_earlier(struct hr_attach *a)
 }
 
 /* A hello that is there already needs no second turn of the loop: the usual case. */
-static void guest_enter(struct hr_attach *a, int fd)
+static void guest_enter(struct hr_attach *a, struct guest *g, int fd)
 {
-	struct guest *g = a->guests;
-
-	if (a->n_guests)
-		hear_earlier(a);
-	while (g->fd >= 0)
-		g++;
 	*g = (struct guest){fd, hr_boot_ns()};
-	a->n_guests++;
+	if (a->n_guests++)
+		hear_earlier(a);
 	guest_speaks(a, g);
 	if (g->fd >= 0 && hr__attach_watch(a, fd, EV_GUEST | (uint64_t)(g - a->guests)))
 		guest_leave(a, g);
@@ -100,10 +97,30 @@ static int peek_at_door(struct hr_attach *a)
 	return fd;
 }
 
-static int next_guest(struct hr_attach *a)
+static int accept_one(struct hr_attach *a, const struct guest *g)
 {
-	return a->c.door_fd > 0 ? peek_at_door(a)
-				: accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct pollfd p = {.fd = a->listen_fd, .events = POLLIN};
+	int fd;
+
+	if (poll(&p, 1, 0) <= 0)
+		return -1;
+	hr__guest_expect(a, g);
+	fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		hr__guest_forget(a, g);
+	else
+		hr__guest_note(a, g, fd);
+	return fd;
+}
+
+/* A place for a connection that comes: there is one. */
+static struct guest *free_guest(struct hr_attach *a)
+{
+	struct guest *g = a->guests;
+
+	while (g->fd >= 0 || hr__orphan_has(a, g))
+		g++;
+	return g;
 }
 
 /* Everybody who knocks, in the order in which they came: parents before children. */
@@ -111,11 +128,13 @@ static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
 
-	while (a->n_guests < GUESTS_MOST && a->n_departed < DEPARTED_MOST) {
-		fd = next_guest(a);
+	while (a->n_guests + a->n_orphans < GUESTS_MOST && a->n_departed < DEPARTED_MOST) {
+		struct guest *g = free_guest(a);
+
+		fd = a->c.door_fd > 0 ? peek_at_door(a) : accept_one(a, g);
 		if (fd < 0)
 			break;
-		guest_enter(a, fd);
+		guest_enter(a, g, fd);
 		if (a->c.door_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
 			/* Release: pairs with hr_attach_use, which looks at clients behind it. */
@@ -143,7 +162,7 @@ static void expire_guests(struct hr_attach *a)
 		else if (!oldest || g->since_ns < oldest->since_ns)
 			oldest = g;
 	}
-	if (a->n_guests == GUESTS_MOST && oldest)
+	if (a->n_guests + a->n_orphans == GUESTS_MOST && oldest)
 		guest_leave(a, oldest);
 }
 
@@ -166,6 +185,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	default:
 		accept_all(a); /* who knocked before the end belongs to it */
+		hr__orphans_missed(a);
 		return false;
 	}
 }
@@ -185,11 +205,13 @@ static void *run(void *arg)
 				return NULL;
 		if (a->n_guests)
 			expire_guests(a);
+		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
+			hr__orphans_missed(a);
 		/* One map per idle turn, so that a process that knocks meanwhile does not wait. */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
 		else
-			wait_ms = n > 0 ? 0 : a->n_guests ? 100 : -1;
+			wait_ms = n > 0 ? 0 : a->n_guests || a->n_orphans ? 100 : -1;
 	}
 }
 
@@ -230,6 +252,7 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	a->epoll_fd = a->stop_fd = -1;
 	for (unsigned i = 0; i < GUESTS_MOST; i++)
 		a->guests[i].fd = -1;
+	hr__orphans_find(a);
 	pthread_mutex_init(&a->lock, NULL);
 	hr_ringpool_init(&a->pool, hr_ns_ticks(&a->line, HR_SHORT_NS));
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);

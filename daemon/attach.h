@@ -34,7 +34,8 @@ struct hr_attach_config {
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;
-	int page_fd; /* of the node page, for clients; stays the caller's */
+	int page_fd;		   /* of the node page, for clients; stays the caller's */
+	struct hr_node_page *page; /* for `guests`; NULL: a door keeps connections */
 };
 
 /* Listens; processes wait in the backlog until hr_attach_start. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_visit.c (hellos and answers),
- * attach_offer.c (maps that clients made) and attach_client.c (who is in)
+ * attach_offer.c (maps that clients made), attach_client.c (who is in) and attach_orphan.c (who a kill left without an answer)
  */
 #ifndef HEADRACE_DAEMON_ATTACH_INTERNAL_H
 #define HEADRACE_DAEMON_ATTACH_INTERNAL_H
@@ -14,7 +14,7 @@
 #include "daemon/procfs.h"
 #include "daemon/ringpool.h"
 
-#define GUESTS_MOST 1024u /* connections that have not said hello */
+#define GUESTS_MOST HR_PAGE_GUESTS /* connections that have not said hello */
 #define GUEST_NS    UINT64_C(1000000000)
 #define MAP_BYTES   hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
@@ -59,8 +59,10 @@ struct hr_attach {
 	uint64_t served;     /* connections of the door; atomic */
 	struct guest guests[GUESTS_MOST];
 	unsigned n_guests;
-	uint8_t *message;     /* HR_HELLO_MAX_BYTES + 1 */
-	pthread_mutex_t lock; /* clients, for hr_attach_pids */
+	unsigned n_orphans;	   /* attach_orphan.c */
+	uint64_t orphans_until_ns; /* time for them to connect again */
+	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
+	pthread_mutex_t lock;	   /* clients, for hr_attach_pids */
 	struct client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
@@ -77,6 +79,7 @@ struct offer {
 
 /* One hello on its way. */
 struct visit {
+	const struct guest *guest;
 	struct ucred cred;
 	struct hr_hello hello;
 	const uint8_t *message;
@@ -96,8 +99,26 @@ static inline int hr__attach_read_flags(const struct hr_attach *a)
 	return a->c.door_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_visit.c: `bytes` of a->message came from fd. Answers. */
-void hr__visit(struct hr_attach *a, int fd, uint32_t bytes);
+/* attach_visit.c: `bytes` of a->message came from the guest. Answers. */
+void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes);
+
+/*
+ * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They are gone, and with them the offer of
+ * a client that did not wait. A client that waited connects again within a second; each other one is counted as missed.
+ */
+/* A guest is about to enter here; it has, with its connection. */
+void hr__guest_expect(struct hr_attach *a, const struct guest *g);
+void hr__guest_note(struct hr_attach *a, const struct guest *g, int fd);
+/* The guest is journaled, or has left. */
+void hr__guest_forget(struct hr_attach *a, const struct guest *g);
+/* Whether the slot is an orphan's: no guest enters there. */
+bool hr__orphan_has(const struct hr_attach *a, const struct guest *g);
+/* Of the daemon before this one, before the first guest enters. */
+void hr__orphans_find(struct hr_attach *a);
+/* The process has connected again. */
+void hr__orphan_came(struct hr_attach *a, pid_t pid);
+/* Their time is over. */
+void hr__orphans_missed(struct hr_attach *a);
 
 /*
  * attach_offer.c: shuts fd for reading, and takes an offer that came before. 0: there is one, or there is none and an answer is

@@ -85,6 +85,7 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 	memcpy(in->ancestors, ancestors, sizeof(ancestors));
 	memcpy(in->hello, v->message, v->bytes);
 	hr_journal_commit(a->c.journal, HR_ENTRY_ATTACH, sizeof(*in) + v->bytes);
+	hr__guest_forget(a, v->guest);
 	hr_journal_unlock(a->c.journal);
 	return 0;
 }
@@ -360,6 +361,7 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 		return -EBADMSG;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
 		return -EACCES;
+	hr__orphan_came(a, v->cred.pid);
 	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
 		return -EALREADY;
 	r = hr__offer_take(a, fd, &v->hello, &v->offer);
@@ -388,9 +390,10 @@ static void count_refusal(struct hr_attach *a, const struct visit *v, int status
 		hr_drain_missed(a->c.drain);
 }
 
-void hr__visit(struct hr_attach *a, int fd, uint32_t bytes)
+void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 {
-	struct visit v = {.message = a->message, .bytes = bytes, .pidfd = -1, .offer.fd = -1};
+	struct visit v = {
+	    .guest = g, .message = a->message, .bytes = bytes, .pidfd = -1, .offer.fd = -1};
 	struct hr_ack ack = {
 	    .magic = HR_ABI_MAGIC,
 	    .abi = HR_ABI_VERSION,
@@ -402,14 +405,14 @@ void hr__visit(struct hr_attach *a, int fd, uint32_t bytes)
 	};
 	int map_fd = -1;
 
-	ack.status = answer(a, fd, &v, &ack, &map_fd);
+	ack.status = answer(a, g->fd, &v, &ack, &map_fd);
 	if (hr_served(v.hello.abi)) /* in its own words */
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
 	/* What is no hello gets no answer, and who made an offer, or was let in by a daemon before us, waits for none. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
-		reply(a, fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
+		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
 	hr__offer_refuse(&v.offer);
 	if (map_fd >= 0)
 		close(map_fd);

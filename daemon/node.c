@@ -323,6 +323,7 @@ static int make_threads(struct hr_node *n, bool continued)
 	    .journal = n->journal,
 	    .clock = &n->clock,
 	    .page_fd = n->page.shared_fd,
+	    .page = n->c.door_fd > 0 ? NULL : n->page.at,
 	};
 	int r;
 

@@ -344,7 +344,12 @@ struct hr_ring_hdr {
 	    lost[HR_OP_MAX]; /* what no ring could take: of the owner, and of threads without one */
 };
 
-/* One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). */
+#define HR_PAGE_GUESTS 960u /* connections that the daemon has accepted and not yet answered */
+
+/*
+ * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). `guests` is for the next daemon: pids of
+ * clients whose connection this one has accepted and not journaled, 0 elsewhere; -1 while it accepts one, since `accept_ns`.
+ */
 struct hr_node_page {
 	uint64_t magic;
 	uint32_t abi;
@@ -352,7 +357,9 @@ struct hr_node_page {
 	uint32_t bell;	   /* futex word: shims FUTEX_WAKE it, never write it */
 	uint32_t spare;
 	uint64_t beat; /* sweeps done: a shim that waits for room gives up when it stands still */
-	uint8_t pad[HR_PAGE_BYTES - 32];
+	uint64_t accept_ns; /* CLOCK_BOOTTIME */
+	int32_t guests[HR_PAGE_GUESTS];
+	uint8_t pad[HR_PAGE_BYTES - 40 - 4 * HR_PAGE_GUESTS];
 };
 
 /* ---- handshake: SOCK_SEQPACKET, one message each way ------------------------------------------- */

@@ -250,7 +250,9 @@ static void sums_add_up(void **state)
 	struct hr_kernel_row rows[] = {row("pread64", F, HR_CAUSE_SHIM, 10, 1000),
 				       row("pread64", F, HR_CAUSE_SYSCALL, 3, 300),
 				       row("page_cache_fill", F, HR_CAUSE_FILL, 4, 16384),
-				       row("read", NULL, HR_CAUSE_UNATTACHED, 2, 20)};
+				       row("read", NULL, HR_CAUSE_UNATTACHED, 2, 20),
+				       row("pread64", F, HR_CAUSE_AIO, 5, 50),
+				       row("pread64", G, HR_CAUSE_AIO, 6, 60)};
 	Headrace__KernelRecord sum;
 	uint64_t p;
 	uint32_t file;
@@ -259,7 +261,8 @@ static void sums_add_up(void **state)
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, p, s, rig_path(s, F, false));
-	rig_kernel(&r, p, rows, 4);
+	rows[4].by_kernel = rows[5].by_kernel = 1;
+	rig_kernel(&r, p, rows, 6);
 	rig_kernel(&r, p, rows, 1);
 	assert_true(hr_engine_waiting(r.engine));
 	rig_tick(&r, r.now + RIG_SECOND);
@@ -280,6 +283,9 @@ static void sums_add_up(void **state)
 	assert_int_equal(rig_kernel_record(&r, p, file, "page_cache_fill", HR_CAUSE_FILL).bytes,
 			 16384);
 	assert_int_equal(rig_kernel_record(&r, p, 0, "read", HR_CAUSE_UNATTACHED).count, 2);
+	/* The kernel's name of what the shim recorded, which may have used a symbolic link. */
+	assert_int_equal(rig_kernel_record(&r, p, file, "pread64", HR_CAUSE_AIO).count, 5);
+	assert_int_equal(rig_kernel_record(&r, p, 0, "pread64", HR_CAUSE_AIO).count, 6);
 	assert_false(hr_engine_waiting(r.engine));
 	rig_kernel(&r, p, rows, 1); /* its last sums may come when its last row has left */
 	rig_checkpoint(&r);

@@ -283,6 +283,66 @@ static void who_gave_up_is_no_process(void **state)
 	assert_int_equal(sums.processes, 1);
 }
 
+/* Whether the daemon has accepted a connection of this process, and not answered it. */
+static bool is_guest(const struct hr_node_page *page)
+{
+	for (unsigned i = 0; i < HR_PAGE_GUESTS; i++)
+		if (__atomic_load_n(&page->guests[i], __ATOMIC_RELAXED) == getpid())
+			return true;
+	return false;
+}
+
+/* A daemon is killed with a connection that it has accepted, and the offer in it is gone. Returns what the next one counts. */
+static uint64_t lose_offer(bool connects_again)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct offer o, other;
+	struct client c;
+	pid_t daemon = start(&n);
+	int fd;
+
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	fd = offer_knock(n.socket);
+	for (unsigned i = 0; i < 5000 && !is_guest(c.page); i++)
+		usleep(1000);
+	assert_true(is_guest(c.page));
+	nodes_pause(daemon);
+	offer_make(&o, 43, 0);
+	offer_send_by(fd, &o);
+	nodes_kill(daemon);
+	client_fdstore_gather();
+	daemon = nodes_start(&n);
+	if (connects_again) {
+		nodes_pause(daemon);
+		offer_make(&other, 44, 0);
+		offer_send(&n, &other);
+		munmap(other.map, OFFER_BYTES);
+		kill(daemon, SIGCONT);
+	} else {
+		usleep(1500000); /* longer than it has to connect again */
+		nodes_kill(daemon);
+		client_fdstore_gather();
+		daemon = nodes_start(&n);
+	}
+	client_detach(&c);
+	munmap(o.map, OFFER_BYTES);
+	check(&n, daemon, 0, &sums);
+	return sums.other_loss;
+}
+
+static void an_offer_that_a_kill_took_is_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(lose_offer(false), 1);
+}
+
+static void a_client_that_connects_again_is_not_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(lose_offer(true), 0);
+}
+
 /* A further map for threads of a session is adopted like the first one, of the dead, too, and once though it comes twice. */
 static void further_maps(void **state)
 {
@@ -503,6 +563,8 @@ int main(void)
 	    cmocka_unit_test(unused_slots_have_no_pages),
 	    cmocka_unit_test(the_living_go_on),
 	    cmocka_unit_test(who_gave_up_is_no_process),
+	    cmocka_unit_test(an_offer_that_a_kill_took_is_counted),
+	    cmocka_unit_test(a_client_that_connects_again_is_not_counted),
 	    cmocka_unit_test(further_maps),
 	    cmocka_unit_test(first_things_first),
 	    cmocka_unit_test(lies_are_counted),
