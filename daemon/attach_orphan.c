@@ -2,7 +2,7 @@
 /* Clients whose connection a daemon had accepted when it was killed: the node page names them. */
 #include "daemon/attach_internal.h"
 
-#define EXPECTED -1 /* a connection is being accepted: whose is not known yet */
+#define EXPECTED (-1) /* a connection is being accepted: whose is not known yet */
 
 /*
  * A client makes its offer if the daemon is stopped. A connection that was being accepted when the daemon was killed, without having been
