@@ -128,15 +128,15 @@ static inline void look_for_shim(struct hr_image *image, struct file *file)
 }
 
 /*
- * A covered call whose cell names no file: false where it is of a pipe or a socket, which the shim does not record. The shim may leave
- * out the file of a buffer or of an asynchronous request: the daemon decides that by the kernel's name.
+ * A covered call whose cell names no file: false if it is of a pipe or a socket, which the shim does
+ * not record. The file of a buffer or of an asynchronous request may be excluded: the daemon decides
+ * that by the kernel's name.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)
 {
 	struct file *file;
 
-	t->name = 0;
 	if (call->how != HR_CALL_VECTOR && (call->how != HR_CALL_FD || call->file != 1))
 		return true;
 	file = file_at(self, WORD1(regs));
@@ -151,7 +151,7 @@ static __always_inline bool is_of_files(struct task_struct *self, struct hr_prob
 
 #ifdef TS_COMPAT
 /* The numbers of a 32-bit system call mean something else, and so do its words. */
-static inline bool is_narrow(struct task_struct *self)
+static inline bool is_compat(struct task_struct *self)
 {
 	struct hr_image *image;
 
@@ -160,11 +160,11 @@ static inline bool is_narrow(struct task_struct *self)
 	image = image_of(self);
 	if (image && !(image->flags & (HR_IMAGE_32BIT | HR_IMAGE_QUIET)) &&
 	    !(__sync_fetch_and_or(&image->flags, HR_IMAGE_32BIT) & HR_IMAGE_32BIT))
-		__sync_fetch_and_add(&narrow, 1);
+		__sync_fetch_and_add(&compat, 1);
 	return true;
 }
 #else
-static inline bool is_narrow(struct task_struct *self)
+static inline bool is_compat(struct task_struct *self)
 {
 	return false;
 }
@@ -184,7 +184,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 		return 0;
 	t->op = 0;
 	settle_fault(self, t);
-	if (is_narrow(self))
+	if (is_compat(self))
 		return 0;
 	call = bpf_map_lookup_elem(&calls, &key);
 	if (!call || !call->op)
@@ -381,9 +381,9 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * An operation of its own. What may turn out to be the shim's is always a record, which can still be dropped; so is one of two files,
- * and a copy whose other end is none: a tally has one.
- * The daemon adds up records and tallies as it takes them: only what it gets neither of is summed here.
+ * An operation of its own. It is always a record, not a tally, if it may turn out to be the shim's
+ * (then the daemon drops the record), if it is of two files, and if it is a copy whose other end is
+ * no file. The daemon adds up records and tallies itself: `sums` has only what becomes neither.
  */
 static __always_inline void tell(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				 int64_t ret, uint8_t kind)

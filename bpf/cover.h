@@ -11,6 +11,7 @@ static inline void find_cover(struct task_struct *self, const struct hr_image *i
 	struct hr_cover head;
 
 	t->cell_op = 0;
+	t->name = 0;
 	if (!image->covered ||
 	    bpf_probe_read_user(&head, sizeof(head), (void *)(THREAD_POINTER(self) + image->cover)))
 		return;
@@ -36,8 +37,8 @@ static inline uint64_t covered_file(const struct hr_probe_task *t)
 }
 
 /*
- * libc does POSIX AIO in threads of its own: the call that submits a request starts one, and such a thread may start another. No cell
- * surrounds what they do.
+ * libc does POSIX AIO in threads of its own: the call that submits a request starts one, and such
+ * a thread may start another. No cell surrounds what they do.
  */
 static inline bool starts_aio_thread(struct task_struct *parent, const struct hr_image *image,
 				     struct hr_probe_task *t)

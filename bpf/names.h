@@ -5,8 +5,8 @@
 
 struct name_text {
 	struct hr_probe_name head;
-	char
-	    text[2 * HR_PROBE_PATH + 8]; /* components, then the path as given; hash_name's zeros */
+	/* components, then the path as given; 8 bytes more for zeros of hash_name() */
+	char text[2 * HR_PROBE_PATH + 8];
 	uint32_t bytes;
 	uint64_t hash; /* of all of it: equal names have one number */
 };
@@ -41,7 +41,7 @@ struct {
 
 uint64_t last_name;
 
-/* The daemon still knows it when it takes the sums of what has it now. */
+/* The daemon still has the name when it takes what refers to it now. */
 static inline bool is_fresh(uint64_t name)
 {
 	return last_name - name < HR_PROBE_NAMES / 2;
@@ -185,8 +185,9 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 }
 
 /*
- * Says a name, unless the same was said a short time ago. file: NULL for a path that was only spoken of. given: address of the path in the process, 0: none; from: where
- * it starts when it is relative. Returns the name's number, 0: it has none, HR_PROBE_UNTOLD: no room.
+ * Sends a NAME, unless an equal one was sent a short time ago, and returns its number; 0: it has
+ * none, HR_PROBE_UNTOLD: no room. file: NULL for a path that a call only names. given: address of
+ * the path in the process, 0: none; from: where it starts if it is relative.
  */
 static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uint64_t image,
 						   struct file *file, struct path *from,

@@ -85,7 +85,7 @@ uint64_t summed[2]; /* of `sums` */
 
 uint64_t unsummed; /* lost calls that `sums` had no room for */
 uint64_t unlisted; /* processes that `images` had no room for */
-uint64_t narrow;   /* processes of 32-bit programs */
+uint64_t compat;   /* processes of 32-bit programs */
 uint64_t last_image;
 uint64_t marked; /* by the last pass of the iterator */
 

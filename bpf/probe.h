@@ -13,7 +13,7 @@
  *      calls      system call        struct hr_call        the daemon, before the programs run
  *      files      struct file *      struct hr_file_name   programs: which files have been named
  *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
- *      texts      hash of a NAME     its number            programs: which names have been said
+ *      texts      hash of a NAME     its number            programs: which NAMEs were sent
  *      uring      opcode             op                    the daemon, before the programs run
  *      requests   struct io_kiocb *  struct hr_request     programs: what io_uring has in flight
  *      sums       [side] -> hash     hr_sum_key, hr_sum    programs, into the side that the daemon names
@@ -32,8 +32,8 @@
 #define HR_PROBE_DEPTH	160u   /* components of a path that the kernel is asked for */
 #define HR_PROBE_MOUNTS 32u    /* mounts on the way there */
 #define HR_PROBE_FILES	32768u
-#define HR_PROBE_NAMES                                                                             \
-	65536u /* the daemon knows so many, and a name is said again when half as many have been since */
+/* The daemon keeps so many names; the programs send a name again after half as many others. */
+#define HR_PROBE_NAMES	  65536u
 #define HR_PROBE_UNTOLD	  UINT64_MAX /* in place of a name that the buffer had no room for */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_CGROUPS  1024u
@@ -121,15 +121,15 @@ struct hr_probe_task {
 	uint32_t fault_dev;
 	uint32_t faulted; /* 0: there is none, or it has been looked at */
 };
-#define HR_COVER_EXIT                                                                              \
-	65535u /* a stream's buffer, under a call that counts single characters or at exit */
+/* A stream's buffer, under a call that counts single characters, or at exit. */
+#define HR_COVER_EXIT 65535u
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
 #define HR_COVER_OWN  65533u /* a system call of the shim's own: none of the program's */
 #define HR_COVER_AIO  65532u /* for a request of POSIX AIO, by a thread of libc's */
 
-#define HR_OP_AIO_FIRST                                                                            \
-	416u /* of proto/calls.def: the calls that submit requests, and aio_return */
-#define HR_OP_AIO_LAST 425u
+/* Of proto/calls.def: the calls that submit requests, and aio_return. */
+#define HR_OP_AIO_FIRST 416u
+#define HR_OP_AIO_LAST	425u
 
 /* Whether the kernel names the file of what is covered so, where a cell has none: cell_op 0 is not covered. */
 #define HR_COVER_NAMED(cell_op)                                                                    \

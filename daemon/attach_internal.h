@@ -117,7 +117,7 @@ bool hr__orphan_has(const struct hr_attach *a, const struct guest *g);
 void hr__orphans_find(struct hr_attach *a);
 /* The process has connected again. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
-/* Their time is over. */
+/* Counts those that have not connected in time. */
 void hr__orphans_missed(struct hr_attach *a);
 
 /*

@@ -5,8 +5,9 @@
 #define EXPECTED (-1) /* a connection is being accepted: whose is not known yet */
 
 /*
- * A client makes its offer if the daemon is stopped. A connection that was being accepted when the daemon was killed, without having been
- * stopped, was that of a client that waited, and connects again: the next daemon starts sooner than this.
+ * A client makes its offer if the daemon is stopped. If the daemon is killed without a stop while it
+ * accepts a connection, that client still waits, and connects again: the next daemon starts sooner
+ * than this.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

@@ -321,9 +321,9 @@ static void note_missed(struct hr_feed *f)
 	if (all > f->missed_noted)
 		hr__drain_note(f->d, HR_LOSS_PROBE_FULL, all - f->missed_noted);
 	f->missed_noted = all;
-	if (now.narrow > f->narrow_noted)
-		hr__drain_note(f->d, HR_LOSS_32BIT, now.narrow - f->narrow_noted);
-	f->narrow_noted = now.narrow;
+	if (now.compat > f->compat_noted)
+		hr__drain_note(f->d, HR_LOSS_32BIT, now.compat - f->compat_noted);
+	f->compat_noted = now.compat;
 }
 
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)

@@ -75,7 +75,7 @@ struct hr_feed {
 	uint64_t turned_name;	    /* when sums were last taken */
 	uint64_t missed; /* operations that cannot be recorded: their process is not known */
 	uint64_t missed_noted;
-	uint64_t narrow_noted; /* processes of 32-bit programs */
+	uint64_t compat_noted; /* processes of 32-bit programs */
 	uint64_t turned_ns;    /* sums were last taken */
 	uint64_t salt;	       /* of the tokens that we make */
 };
@@ -89,8 +89,8 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
 void hr__feed_sums_end(struct hr_feed *f);
 void hr__feed_sums_done(struct hr_feed *f);
 /*
- * An operation of a process that is known, for the audit: `shims` where the shim records it, too. Returns its cause (enum hr_cause):
- * HR_CAUSE_LOST where its file is not known any more.
+ * Adds an operation of a known process to the audit; `shims`: the shim records it, too. Returns its
+ * cause (enum hr_cause), HR_CAUSE_LOST if its file is no longer known.
  */
 uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 			 const struct hr_probe_op *r, bool shims);

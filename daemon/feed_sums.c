@@ -33,8 +33,8 @@ static struct feed_sum *add(struct hr_feed *f)
 }
 
 /*
- * There is no room for a sum, or its process is not known. A tally is in no record, and neither is what the buffer had no room for: all
- * else is, and the audit alone lacks it.
+ * There is no room for a sum, or its process is not known. Operations of a tally are in no record, nor
+ * are those that the buffer had no room for. All others are, and only the audit lacks them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {

@@ -589,5 +589,5 @@ void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret)
 {
 	ret->calls = __atomic_load_n(&p->skel->bss->unsummed, __ATOMIC_RELAXED);
 	ret->processes = __atomic_load_n(&p->skel->bss->unlisted, __ATOMIC_RELAXED);
-	ret->narrow = __atomic_load_n(&p->skel->bss->narrow, __ATOMIC_RELAXED);
+	ret->compat = __atomic_load_n(&p->skel->bss->compat, __ATOMIC_RELAXED);
 }

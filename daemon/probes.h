@@ -73,7 +73,7 @@ bool hr_probes_full(const struct hr_probes *p);
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;
-	uint64_t narrow;
+	uint64_t compat;
 };
 void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret);
 

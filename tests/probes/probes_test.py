@@ -393,10 +393,10 @@ class Probes(Case):
 
     def test_32bit(self):
         """Nothing of such a program is recorded, and every answer names it."""
-        if not os.path.exists(f"{BUILT}/narrow"):
+        if not os.path.exists(f"{BUILT}/compat"):
             self.skipTest("the compiler builds no 32-bit programs")
         path = self.new_file("x")
-        traced = self.headrace(["sh", "-c", f"{BUILT}/narrow < {path}; {BUILT}/narrow < {path}"], options=("--probes",))
+        traced = self.headrace(["sh", "-c", f"{BUILT}/compat < {path}; {BUILT}/compat < {path}"], options=("--probes",))
         self.assertEqual(traced.sql(f"SELECT op FROM events WHERE path = '{path}' AND class = 'read'"), [])
         self.assertEqual([(row["reason"], int(row["count"])) for row in traced.sql("SELECT reason, count FROM losses")], [("32bit", 2)])
         self.assertIn("2 processes, all of it: headrace does not record 32-bit programs", os.fsdecode(traced.result.stderr))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* narrow - a 32-bit program without libc: reads its standard input to the end */
+/* compat - a 32-bit program without libc: reads its standard input to the end */
 #define SYS_exit32 1
 #define SYS_read32 3
 
