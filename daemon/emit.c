@@ -19,6 +19,8 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 	o->clock.boot_ns = e->now.boot_ns;
 	o->clock.real_ns = e->now.real_ns;
 	o->clock.error_ns = e->now.error_ns;
+	if (!e->job) /* of a journal without a beginning: it has no clock */
+		o->frame.clock = NULL;
 	return o;
 }
 

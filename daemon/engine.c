@@ -391,10 +391,9 @@ void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows)
 	e->paths.n_known = 0;
 }
 
-void hr_engine_go_on(struct hr_engine *e, uint64_t store_mark)
+uint64_t hr_engine_next_seq(const struct hr_engine *e)
 {
-	if (e->next_seq <= store_mark)
-		e->next_seq = store_mark + 1;
+	return e->next_seq;
 }
 
 struct hr_knock hr_engine_last_knock(const struct hr_engine *e)

@@ -26,12 +26,13 @@ _Static_assert(sizeof(struct hr_known_row) * 2 * HR_ENTRY_SLOTS + 64 <= HR_KNOWN
 	       "room to name all files");
 
 struct hr_engine;
+struct hr_loss;
 
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* a copy from file to file is both */
 	uint64_t stray, detached;	    /* of `lost`; the rest found a full ring */
-	uint64_t damaged_bytes;		    /* replayed entries that nobody could have written */
+	uint64_t spare;			    /* a snapshot holds this struct */
 	uint32_t processes, processes_total;
 	/* Of live processes that have waited for a batch: how many, when each began to, added up, and for how long. */
 	uint32_t waiters;
@@ -55,16 +56,36 @@ uint32_t hr_engine_known(const struct hr_engine *e);
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
- * Takes all of a half's entries again, its KNOWN entries first; `taken` is handed the frames as they are made. store_mark: the
- * store's mark before the first half was replayed; HR_MARK_ANY for the second, whose numbers follow from the first.
+ * Replays a journal, each half with its KNOWN entries first, and checkpoints between two halves. The frames that `taken` gets have
+ * the numbers that they had: the store ignores those that it has. -EBADMSG: entries are missing or damaged; those before the
+ * damage are applied, and hr_engine_give_up decides what may become of their sums.
  */
 #define HR_MARK_ANY UINT64_MAX
-int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t gen,
-		     uint64_t store_mark, void (*taken)(void *arg, struct hr_out_list *out),
-		     void *arg);
+struct hr_replay {
+	uint64_t store_mark; /* before the replay; HR_MARK_ANY: there is no store */
+	void (*taken)(void *arg, struct hr_out_list *out);
+	void (*half_taken)(void *arg,
+			   uint64_t gen); /* all frames of an older half were; may be NULL */
+	void *arg;
+};
+int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);
 
-/* For a journal that is damaged and gave fewer frames than the store has: numbers go on behind those. */
-void hr_engine_go_on(struct hr_engine *e, uint64_t store_mark);
+/*
+ * The operations, and their bytes, in entries past the damage, as far as these check out. `prefix`: the engine of that replay, whose
+ * batch pool is used.
+ */
+int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, struct hr_loss *ret);
+
+/*
+ * After a replay that found damage, or without one where the journal is gone. If the store has frames that the entries did not give, the
+ * sums of these may be in it already: they are dropped, and `lost` is stated with a count of 0. The caller ends the job next;
+ * of a job whose beginning is lost, this ends the stream. `end_seq`: hr_journal_end_seq, or 0.
+ */
+void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
+		       const struct hr_loss *lost);
+
+/* Number of the frame to come. */
+uint64_t hr_engine_next_seq(const struct hr_engine *e);
 
 /* Seals and sends all that is summed up. */
 int hr_engine_checkpoint(struct hr_engine *e);

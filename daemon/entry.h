@@ -46,13 +46,20 @@ enum hr_entry_kind {
 	HR_ENTRY_KERNEL,   /* what the kernel has seen of one process, added up: the audit */
 	HR_ENTRY_TALLY, /* operations of one process that the kernel has added up in place of records */
 	HR_ENTRY_LEFT_REGIONS, /* regions that are open in a thread, or in the process, that is gone */
-	HR_ENTRY_REGION_KEYS /* snapshot: what regions are called (regions.c) */
+	HR_ENTRY_REGION_KEYS, /* snapshot: what regions are called (regions.c) */
+	HR_ENTRY_KINDS
 };
 
+#define HR_ENTRY_MOST	    ((UINT32_C(1) << 26) - 8) /* bytes of an entry */
+#define HR_ENTRY_KINDS_MOST 64u
+
 struct hr_entry {
-	uint32_t bytes; /* with this header and padding; a multiple of 8 */
-	uint32_t kind;
+	uint32_t bytes : 26; /* with this header and padding; a multiple of 8 */
+	uint32_t kind : 6;
+	uint32_t crc; /* journal.h */
 };
+_Static_assert(sizeof(struct hr_entry) == 8 && HR_ENTRY_KINDS <= HR_ENTRY_KINDS_MOST,
+	       "entry header");
 
 /* START: the packed JobEvent follows. */
 struct hr_entry_start {

@@ -5,7 +5,7 @@
  * Purpose   A file (private mode) or memfd of two halves. Entries (entry.h) are appended to one half and
  *           committed by one release store of its head; ring positions are published after that, so a record is
  *           either in its ring or in the journal, whenever the daemon dies.
- * Owner     The node. The file is removed when its job ends.
+ * Owner     The node; of a daemon that is gone, recover.c, which reads a private copy. The file is removed when its job ends.
  * Threads   Appending: attach and drain thread, under the journal's lock. Retiring: the appender thread.
  *           Reading back: before any thread runs.
  *
@@ -25,6 +25,14 @@
  *
  * At recovery the halves with a gen are replayed, the older first. Space is reserved when the file is made: a full disk
  * fails the opening, and never raises SIGBUS later.
+ *
+ * Checksums. crc of an entry is the CRC-32C of the gen of its half, its offset there, and all of the entry but crc. So
+ * it fails for an entry that was damaged, moved, never reached the disk, or is left from an earlier gen of the half.
+ * Replay ends at the first entry that fails, whatever head says:
+ *   - entries past head that check out were complete when the daemon was killed;
+ *   - an entry before head that fails is damage (hr_journal_damaged).
+ * The last entry before the damage may lack the KNOWN entry that names its files, and replay would number these anew. In a
+ * half that begins with a snapshot, replay therefore leaves out a last entry that uses files.
  */
 #ifndef HEADRACE_DAEMON_JOURNAL_H
 #define HEADRACE_DAEMON_JOURNAL_H
@@ -35,9 +43,11 @@
 
 #include "daemon/entry.h"
 
-#define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
-#define HR_JOURNAL_VERSION    8u /* of entries, and of which frames are made of them */
-#define HR_JOURNAL_HALF_BYTES (16u << 20)
+#define HR_JOURNAL_MAGIC   UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
+#define HR_JOURNAL_VERSION 9u /* of entries, and of which frames are made of them */
+/* The version before: entries are the same, but for `bytes` and `kind` of 32 bits each and no checksum. */
+#define HR_JOURNAL_VERSION_PLAIN 8u
+#define HR_JOURNAL_HALF_BYTES	 (16u << 20)
 #define HR_JOURNAL_SLACK                                                                           \
 	(UINT64_C(4) *                                                                             \
 	 (HR_HELLO_MAX_BYTES + 512u)) /* the drain thread leaves it to ATTACH entries */
@@ -46,9 +56,11 @@
 struct hr_journal_hdr {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t spare;
+	uint32_t crc; /* of half_bytes */
 	uint64_t half_bytes;
-	uint8_t pad[HR_PAGE_BYTES - 24];
+	uint64_t last_gen; /* set after that of its half: one of them has it, or is damaged */
+	uint64_t end_seq;  /* hr_journal_note_end; 0: not yet */
+	uint8_t pad[HR_PAGE_BYTES - 40];
 };
 _Static_assert(sizeof(struct hr_journal_hdr) == HR_PAGE_BYTES, "journal header");
 
@@ -68,6 +80,20 @@ struct hr_journal;
  */
 int hr_journal_open(const char *path, uint64_t half_bytes, struct hr_journal **ret,
 		    bool *ret_found);
+
+/*
+ * For replay only: a private copy of the journal at `path`, of this version or the one before. The file is not changed.
+ * Errors as of hr_journal_open, -ENOENT, and -ENODATA: no entry was ever committed.
+ */
+int hr_journal_read(const char *path, struct hr_journal **ret);
+
+/*
+ * Recovery ends the stream with frames that no entry made, from `seq` on, and is about to store them. Should it be killed, the next
+ * one finds frames in the store that the journal does not account for, and needs this number to know where they come from.
+ */
+int hr_journal_note_end(const char *path, uint64_t seq);
+uint64_t hr_journal_end_seq(const struct hr_journal *j);
+
 void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */
 
 void hr_journal_lock(struct hr_journal *j);
@@ -88,16 +114,21 @@ uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in
 bool hr_journal_spare_free(const struct hr_journal *j);
 void hr_journal_retire(struct hr_journal *j, uint64_t gen); /* any thread */
 
-/* Gens to replay, oldest first; returns how many (0..2). Makes the newest active. */
+/* Checks all entries. Gens to replay, oldest first; returns how many (0..2). Makes the newest active. */
 unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 
-/*
- * Entry at *offset of a half, and moves *offset on; NULL at the committed end. A malformed length ends the half
- * (the file is ours, but disks lie).
- */
+/* Entry at *offset of a half, and moves *offset on; NULL at the end: the committed one, or where the first entry fails. */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
-/* Bytes of a half's committed entries that hr_journal_next does not get to: 0, unless it is damaged. */
+/* What hr_journal_replay found: bytes of a half's committed entries that replay does not reach. */
 uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
+/* The same: the newest half has lost its header, so that what it held is not known. */
+bool hr_journal_headless(const struct hr_journal *j);
+
+/*
+ * To count what damage costs: the next entry at or after *offset that checks out; moves *offset past it. NULL: none up to head, or
+ * the search has read several times the bytes of a half.
+ */
+const struct hr_entry *hr_journal_salvage(struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
 #endif

@@ -21,6 +21,7 @@
 #include "daemon/page.h"
 #include "daemon/prober.h"
 #include "daemon/ranks.h"
+#include "daemon/recover.h"
 #include "daemon/spool.h"
 
 #define BATCHES	      4u
@@ -43,8 +44,9 @@ struct hr_node {
 	struct hr_prober prober;
 	uint64_t last_proc; /* attach and drain thread; atomic */
 	uint64_t instance;  /* of this process: what counts for a picture */
-	uint64_t orphans;   /* sessions that a journal knows which we cannot read */
-	bool left_behind;   /* a journal that we cannot read */
+	uint64_t orphans;   /* processes of streams that we could not continue */
+	bool other_version; /* there is such a stream: its journal is another version's */
+	bool given_up;	    /* there is such a stream: its journal is damaged, or was in memory */
 	bool stopped;
 	struct hr_node_stats last; /* once stopped */
 };
@@ -113,10 +115,42 @@ static void leave_stream(struct hr_node *n)
 	n->writer = NULL;
 }
 
+static bool stream_ended(const struct hr_node *n)
+{
+	const struct hr_catalog_filter filter = {.job = n->c.id.job};
+	const struct hr_stream *streams;
+	struct hr_catalog *c = NULL;
+	char *error = NULL;
+	bool ended = false;
+
+	if (hr_catalog_open(&n->c.store, 1, &filter, &c, &error) == 0)
+		for (size_t i = 0, count = hr_catalog_streams(c, &streams); i < count; i++)
+			ended |= streams[i].ended && streams[i].instance == n->c.id.instance &&
+				 streams[i].attempt == n->c.id.attempt &&
+				 strcmp(streams[i].node, n->c.id.node) == 0;
+	hr_catalog_free(c);
+	free(error);
+	return ended;
+}
+
+/* Ends a stream that cannot be continued. What cannot be stored now stays in the journal. */
+static void give_up_stream(struct hr_node *n)
+{
+	if (!stream_ended(n)) {
+		n->given_up = true;
+		if (hr_writer_recover(n->writer)) {
+			hr_journal_close(n->journal);
+			n->journal = NULL;
+		}
+	}
+	leave_stream(n);
+}
+
 /*
- * A stream that has frames but no journal cannot go on: its numbers of processes and files are not known. Nor can one whose
- * journal is another version's; that journal stays, for a daemon that can read it. The next one has a number that the daemon after
- * us finds, too.
+ * Three kinds of streams cannot be continued: the next one has an instance that the daemon after us finds, too.
+ *   - its journal is another version's: the journal stays, for a build that reads it;
+ *   - it has frames but no journal, which was in memory: the numbers of its processes and files are not known;
+ *   - its journal is damaged (here: its header. start_engine finds the rest).
  */
 static int open_stream(struct hr_node *n, bool *ret_found)
 {
@@ -125,11 +159,16 @@ static int open_stream(struct hr_node *n, bool *ret_found)
 
 		if (!r)
 			r = open_journal(n, ret_found);
-		if (r == -EPROTONOSUPPORT)
-			n->left_behind = true;
-		else if (r || *ret_found || hr_writer_mark(n->writer) <= 1)
+		if (!r && (*ret_found || hr_writer_mark(n->writer) <= 1))
+			return 0;
+		if (r && r != -EPROTONOSUPPORT && r != -EBADMSG)
 			return r;
-		leave_stream(n);
+		if (r == -EPROTONOSUPPORT) {
+			n->other_version = true;
+			leave_stream(n);
+		} else {
+			give_up_stream(n);
+		}
 	}
 	return -EEXIST;
 }
@@ -139,32 +178,20 @@ static void give(void *arg, struct hr_out_list *out)
 	hr_appender_give(arg, out);
 }
 
-static void hand_on(struct hr_node *n)
+static void half_taken(void *arg, uint64_t gen)
 {
-	struct hr_out_list out;
-
-	hr_out_list_init(&out);
-	hr_engine_take(n->engine, &out);
-	hr_appender_give(n->appender, &out);
+	hr_appender_retire(arg, gen);
 }
 
 /* Takes the journal's entries again; what was stored before is not stored twice. */
 static int replay(struct hr_node *n)
 {
-	uint64_t gens[2], mark = hr_writer_mark(n->writer);
-	unsigned count = hr_journal_replay(n->journal, gens);
-	int r = 0;
+	const struct hr_replay to = {.store_mark = hr_writer_mark(n->writer),
+				     .taken = give,
+				     .half_taken = half_taken,
+				     .arg = n->appender};
 
-	for (unsigned i = 0; i < count && !r; i++) {
-		r = hr_engine_replay(n->engine, n->journal, gens[i], i ? HR_MARK_ANY : mark, give,
-				     n->appender);
-		if (r || i + 1 == count)
-			break;
-		r = hr_engine_checkpoint(n->engine);
-		hand_on(n);
-		hr_appender_retire(n->appender, gens[i]);
-	}
-	return r;
+	return hr_engine_replay(n->engine, n->journal, &to);
 }
 
 static void note(struct hr_node *n, enum hr_loss_reason reason, uint64_t count)
@@ -238,13 +265,12 @@ static int begin_stream(struct hr_node *n)
 	}
 	if (!n->journal_path)
 		note(n, HR_LOSS_JOURNAL_MEMORY, 0);
-	if (n->left_behind) {
+	if (n->other_version)
 		note(n, HR_LOSS_JOURNAL_DAMAGED, 0);
+	if (n->orphans)
 		note(n, HR_LOSS_RESTART, n->orphans);
-	}
 	hr_journal_begun(n->journal);
-	return hr_engine_replay(n->engine, n->journal, hr_journal_gen(n->journal),
-				hr_writer_mark(n->writer), give, n->appender);
+	return replay(n);
 }
 
 /* ---- sessions from before a restart ------------------------------------------------------------------ */
@@ -353,6 +379,37 @@ static int start_engine(struct hr_node *n, bool found)
 	return r;
 }
 
+static void free_engine(struct hr_node *n)
+{
+	hr_appender_free(n->appender);
+	hr_engine_free(n->engine);
+	hr_batch_pool_free(n->pool);
+	n->appender = NULL;
+	n->engine = NULL;
+	n->pool = NULL;
+}
+
+/* Continues the stream that is open, or begins it; a damaged one ends, and the next begins. */
+static int start_stream(struct hr_node *n, bool *found, const struct hr_inherited *inherited,
+			size_t n_inherited)
+{
+	for (;;) {
+		int r;
+
+		if ((n->other_version || n->given_up) && !*found)
+			n->orphans = hr_kept_maps_orphan(inherited, n_inherited);
+		r = start_engine(n, *found);
+		if (r != -EBADMSG || !*found)
+			return r;
+		free_engine(n);
+		give_up_stream(n);
+		n->c.id.instance++;
+		r = open_stream(n, found);
+		if (r)
+			return r;
+	}
+}
+
 static void use_probes(void *arg, struct hr_probes *probes)
 {
 	struct hr_node *n = arg;
@@ -395,9 +452,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (hr_fdstore_inherit(&inherited, &n_inherited))
 		n_inherited = 0;
 	hr_clock_settle(&n->clock);
-	if (n->left_behind && !found)
-		n->orphans = hr_kept_maps_orphan(inherited, n_inherited);
-	r = start_engine(n, found);
+	r = start_stream(n, &found, inherited, n_inherited);
 	if (!r)
 		r = hr_page_open(&n->page, inherited, n_inherited);
 	if (r) {
@@ -581,9 +636,7 @@ void hr_node_free(struct hr_node *n)
 		hr_attach_stop(n->attach);
 	hr_attach_free(n->attach);
 	hr_drain_free(n->drain);
-	hr_appender_free(n->appender);
-	hr_engine_free(n->engine);
-	hr_batch_pool_free(n->pool);
+	free_engine(n);
 	hr_journal_close(n->journal);
 	hr_writer_close(n->writer);
 	hr_page_done(&n->page);

@@ -21,21 +21,24 @@ static void give(void *arg, struct hr_out_list *out)
 	hr_appender_give(arg, out);
 }
 
-/* Nobody of the job is left: its processes end where the journal does, and so does the job. */
-static void end_job(struct hr_engine *e, struct hr_appender *a, uint64_t damaged)
+struct recovered {
+	struct hr_journal *j; /* NULL: there is none, or nothing of it can be read */
+	const char *path;     /* its */
+	bool damaged;
+	struct hr_loss lost;
+};
+
+/* No process of the job is left, or none can be recorded: processes end where the journal does, and so does the job. */
+static void end_job(struct hr_engine *e, struct hr_appender *a)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
 	struct hr_entry_stop stop = {.h = {sizeof(stop), HR_ENTRY_STOP},
 				     .now_ns = end.now_ns,
 				     .state = "killed",
 				     .cut_short = true};
-	struct hr_entry_note note = {.h = {sizeof(note), HR_ENTRY_NOTE},
-				     .reason = HR_LOSS_JOURNAL_DAMAGED};
 	struct hr_engine_proc p;
 	struct hr_out_list out;
 
-	if (damaged)
-		hr_engine_apply(e, &note.h);
 	while (hr_engine_next_proc(e, NULL, &p)) {
 		end.proc = p.proc;
 		if (hr_engine_apply(e, &end.h))
@@ -47,109 +50,138 @@ static void end_job(struct hr_engine *e, struct hr_appender *a, uint64_t damaged
 	hr_appender_give(a, &out);
 }
 
-/* *ret_damaged: bytes of entries that could not be read. */
-static int replay(struct hr_journal *j, struct hr_writer *w, struct hr_batch_pool *pool,
-		  uint64_t *ret_damaged)
+static int replay(struct recovered *ret, struct hr_engine *e, struct hr_appender *a, uint64_t mark)
 {
-	uint64_t gens[2], mark = hr_writer_mark(w);
-	struct hr_engine_stats stats;
+	const struct hr_replay to = {.store_mark = mark, .taken = give, .arg = a};
+	int r = ret->j ? hr_engine_replay(e, ret->j, &to) : -EBADMSG;
+
+	ret->damaged = r == -EBADMSG;
+	if (r && !ret->damaged)
+		return r;
+	r = ret->j && hr_engine_next_seq(e) > mark
+		? hr_journal_note_end(ret->path, hr_engine_next_seq(e))
+		: 0;
+	if (!ret->damaged || r)
+		return r;
+	r = ret->j ? hr_engine_count_lost(e, ret->j, &ret->lost) : 0;
+	if (!r)
+		hr_engine_give_up(e, mark, ret->j ? hr_journal_end_seq(ret->j) : 0, &ret->lost);
+	return r;
+}
+
+/* Ends the stream with what its journal gives. */
+static int finish(struct recovered *ret, struct hr_writer *w)
+{
+	struct hr_batch_pool *pool = NULL;
 	struct hr_appender *a = NULL;
 	struct hr_engine *e = NULL;
-	unsigned n = hr_journal_replay(j, gens);
-	int r = hr_engine_new(pool, &e), stored;
+	int r = hr_batch_pool_new(RECOVER_BATCHES, &pool), stored;
 
+	if (!r)
+		r = hr_engine_new(pool, &e);
 	if (!r) /* without the journal: its halves stay until all is stored */
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
-	for (unsigned i = 0; i < n && !r; i++) {
-		*ret_damaged += hr_journal_damaged(j, gens[i]);
-		r = hr_engine_replay(e, j, gens[i], i ? HR_MARK_ANY : mark, give, a);
-		if (!r && i + 1 < n)
-			r = hr_engine_checkpoint(e);
-	}
-	if (!r) {
-		hr_engine_stats_get(e, &stats);
-		*ret_damaged += stats.damaged_bytes;
-		hr_engine_go_on(e, mark);
-		end_job(e, a, *ret_damaged);
-	}
+	if (!r)
+		r = replay(ret, e, a, hr_writer_mark(w));
+	if (!r)
+		end_job(e, a);
 	stored = hr_appender_free(a);
 	hr_engine_free(e);
+	hr_batch_pool_free(pool);
 	return r ? r : stored;
 }
 
 /* The stream's writer is ours. 1: recovered; 0: there is no journal. */
-static int recover_stream(struct hr_writer *w, uint64_t *ret_damaged)
+static int recover_stream(struct hr_writer *w, struct recovered *ret)
 {
-	struct hr_batch_pool *pool = NULL;
-	struct hr_journal *j = NULL;
-	bool found = false;
 	char *path = hr_journal_path(w);
 	int r;
 
 	if (!path)
 		return -ENOMEM;
-	if (access(path, F_OK) < 0) {
+	*ret = (struct recovered){.path = path, .lost = {.reason = HR_LOSS_JOURNAL_DAMAGED}};
+	r = hr_journal_read(path, &ret->j);
+	if (r == -ENOENT) {
+		ret->path = NULL;
 		free(path);
 		return 0;
 	}
-	r = hr_batch_pool_new(RECOVER_BATCHES, &pool);
-	if (!r)
-		r = hr_journal_open(path, HR_JOURNAL_HALF_BYTES, &j, &found);
-	if (!r && found)
-		r = replay(j, w, pool, ret_damaged);
-	else if (!r && hr_writer_mark(w) > 1)
-		r = -ENODATA; /* frames were made, so it held entries */
-	hr_journal_close(j);
-	hr_batch_pool_free(pool);
+	if (r == -ENODATA && hr_writer_mark(w) <= 1)
+		r = 0; /* killed before it began */
+	else if (!r || r == -ENODATA || r == -EBADMSG)
+		r = finish(ret, w);
+	hr_journal_close(ret->j);
+	ret->j = NULL;
+	ret->path = NULL;
 	if (!r)
 		hr_journal_unlink(path);
 	free(path);
 	return r ? r : 1;
 }
 
-static void add_note(char **note, const struct hr_stream *s, int r, uint64_t frames,
-		     uint64_t damaged)
+int hr_writer_recover(struct hr_writer *w)
 {
-	char *line = NULL, lost[96] = "";
-	int n;
+	struct recovered recovered;
+	int r = recover_stream(w, &recovered);
 
-	if (damaged)
-		snprintf(lost, sizeof(lost), "; %llu bytes of it are damaged and lost",
-			 (unsigned long long)damaged);
+	if (r == 0)
+		r = finish(&recovered, w);
+	return r < 0 ? r : 0;
+}
 
-	if (r < 0)
-		n = asprintf(&line,
-			     "%sjob %s on %s: its daemon was killed, and its journal cannot be "
-			     "replayed: %s\n",
-			     *note ? *note : "", s->job, s->node, strerrordesc_np(-r));
-	else
-		n = asprintf(&line,
-			     "%sjob %s on %s: its daemon was killed; %llu frames were recovered "
-			     "from its journal%s\n",
-			     *note ? *note : "", s->job, s->node, (unsigned long long)frames, lost);
-	if (n < 0)
+static void add_line(char **note, const struct hr_stream *s, const char *what)
+{
+	char *line = NULL;
+
+	if (asprintf(&line, "%sjob %s on %s: headraced was killed; %s\n", *note ? *note : "",
+		     s->job, s->node, what) < 0)
 		return;
 	free(*note);
 	*note = line;
+}
+
+static void add_note(char **note, const struct hr_stream *s, int r, uint64_t frames,
+		     const struct recovered *recovered)
+{
+	const unsigned long long n = frames, lost = recovered->lost.count;
+	char what[256];
+
+	if (r < 0)
+		snprintf(what, sizeof(what), "its journal cannot be replayed: %s",
+			 strerrordesc_np(-r));
+	else if (!recovered->damaged)
+		snprintf(what, sizeof(what), "%llu frames were recovered from its journal", n);
+	else if (lost)
+		snprintf(what, sizeof(what),
+			 "%llu frames were recovered from its journal, which is damaged: at least "
+			 "%llu operations are lost",
+			 n, lost);
+	else
+		snprintf(what, sizeof(what),
+			 "%llu frames were recovered from its journal, which is damaged: how much "
+			 "is lost is not known",
+			 n);
+	add_line(note, s, what);
 }
 
 static int recover_one(const char *store, const struct hr_stream *s, char **note)
 {
 	struct hr_stream_id id = {s->cluster, s->job, s->attempt, s->node, s->boot_id, s->instance};
 	struct hr_writer *w = NULL;
-	uint64_t before, damaged = 0;
+	struct recovered recovered = {0};
 	int r = hr_writer_open(store, &id, &w, NULL), closed;
+	uint64_t before;
 
 	if (r == -EBUSY)
 		return 0;
 	if (r) {
-		add_note(note, s, r, 0, 0);
+		add_note(note, s, r, 0, &recovered);
 		return r;
 	}
 	before = hr_writer_mark(w);
-	r = recover_stream(w, &damaged);
+	r = recover_stream(w, &recovered);
 	if (r)
-		add_note(note, s, r, hr_writer_mark(w) - before, damaged);
+		add_note(note, s, r, hr_writer_mark(w) - before, &recovered);
 	closed = hr_writer_close(w);
 	return r < 0 ? r : closed;
 }
@@ -172,12 +204,12 @@ static bool any_journal(const char *store)
 int hr_stream_recover(const char *store, const struct hr_stream_id *id)
 {
 	struct hr_writer *w = NULL;
-	uint64_t damaged = 0;
+	struct recovered recovered;
 	int r = hr_writer_open(store, id, &w, NULL), closed;
 
 	if (r)
 		return r;
-	r = recover_stream(w, &damaged);
+	r = recover_stream(w, &recovered);
 	closed = hr_writer_close(w);
 	return r < 0 ? r : closed;
 }

@@ -28,7 +28,8 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	uint32_t left_out; /* processes for which there was no room */
+	uint32_t
+	    left_out; /* of the version before: processes that did not fit. Now a NOTE entry counts them */
 	uint8_t job[];
 };
 
@@ -72,7 +73,7 @@ struct entry_filerecs {
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
-static int write_snap(const struct hr_engine *e, struct hr_journal *j, struct entry_snap **ret)
+static int write_snap(const struct hr_engine *e, struct hr_journal *j)
 {
 	size_t job_bytes = headrace__job_event__get_packed_size(e->job);
 	struct entry_snap *s = hr_journal_reserve(j, sizeof(*s) + job_bytes, HR_JOURNAL_SLACK);
@@ -98,7 +99,6 @@ static int write_snap(const struct hr_engine *e, struct hr_journal *j, struct en
 	};
 	headrace__job_event__pack(e->job, s->job);
 	hr_journal_commit(j, HR_ENTRY_SNAP, sizeof(*s) + job_bytes);
-	*ret = s;
 	return 0;
 }
 
@@ -235,6 +235,20 @@ static int write_proc(const struct hr_proc *p, struct hr_journal *j, uint32_t mo
 	return 0;
 }
 
+/* A replay of this snapshot counts the processes that did not fit. */
+static int write_left_out(struct hr_journal *j, uint32_t left_out)
+{
+	struct hr_entry_note *in = hr_journal_reserve(j, sizeof(*in), HR_JOURNAL_SLACK);
+
+	if (!in)
+		return -ENOSPC;
+	in->reason = HR_LOSS_RESTART;
+	in->spare = 0;
+	in->count = left_out;
+	hr_journal_commit(j, HR_ENTRY_NOTE, sizeof(*in));
+	return -ENOSPC;
+}
+
 static int write_filerecs(const struct hr_engine *e, struct hr_journal *j)
 {
 	const struct hr_filerecs *f = &e->filerecs;
@@ -253,9 +267,8 @@ static int write_filerecs(const struct hr_engine *e, struct hr_journal *j)
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 {
 	uint64_t room = hr_journal_capacity(j), used;
-	struct entry_snap *snap;
-	int r = write_snap(e, j, &snap);
-	uint32_t most;
+	uint32_t most, left_out = 0;
+	int r = write_snap(e, j);
 
 	if (!r)
 		r = write_privacy(e, j);
@@ -269,11 +282,22 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 	used = hr_journal_head(j) + PROC_SLACK;
 	most = cmdline_most(e, room > used ? room - used : 0);
 	for (const struct hr_proc *p = e->first; p; p = p->next)
-		snap->left_out += write_proc(p, j, most) != 0;
-	return snap->left_out ? -ENOSPC : r;
+		left_out += write_proc(p, j, most) != 0;
+	return left_out ? write_left_out(j, left_out) : r;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */
+
+bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch)
+{
+	const struct entry_snap *in = (const struct entry_snap *)entry;
+
+	if (entry->kind != HR_ENTRY_SNAP || entry->bytes < sizeof(*in))
+		return false;
+	*ret_next_seq = in->next_seq;
+	*ret_epoch = in->epoch;
+	return true;
+}
 
 void hr__procs_clear(struct hr_engine *e)
 {
@@ -449,90 +473,4 @@ int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry)
 		if (hr_filerec_restore(&e->filerecs, &in->rows[i]))
 			return -ENOMEM;
 	return 0;
-}
-
-/* ---- replay --------------------------------------------------------------------------------------- */
-
-/* Files from before the half, under the ids that they have. */
-static int restore_known(struct hr_engine *e, const struct hr_entry *entry)
-{
-	const struct hr_entry_known *in = (const struct hr_entry_known *)entry;
-	int r = 0;
-
-	if (in->h.bytes < sizeof(*in) || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
-		return -EBADMSG;
-	for (uint64_t i = 0; i < in->n && !r; i++)
-		r = hr_paths_restore(&e->paths, &in->rows[i]);
-	return r;
-}
-
-static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64_t gen)
-{
-	const struct hr_entry *entry;
-	uint64_t at = 0;
-	int r = 0;
-
-	hr_paths_clear(&e->paths);
-	while (!r && (entry = hr_journal_next(j, gen, &at))) {
-		if (entry->kind == HR_ENTRY_SNAP && entry->bytes >= sizeof(struct entry_snap))
-			e->paths.epoch = ((const struct entry_snap *)entry)->epoch;
-		if (entry->kind == HR_ENTRY_KNOWN)
-			r = restore_known(e, entry);
-	}
-	return r;
-}
-
-/* Numbers above the store's mark + 1 mean that frames which the journal had let go never got there. */
-static void resume(struct hr_engine *e, uint64_t mark)
-{
-	if (mark == HR_MARK_ANY || e->next_seq <= mark + 1)
-		return;
-	hr__loss(e, 0, HR_LOSS_STORE_FULL, 0, e->next_seq - mark - 1);
-	e->next_seq = mark + 1;
-}
-
-/* What no daemon writes: an entry of no kind, or slots that do not add up or belong to nobody. */
-static bool is_damaged(const struct hr_engine *e, const struct hr_entry *entry)
-{
-	const struct hr_entry_records *in = (const struct hr_entry_records *)entry;
-	uint64_t bytes = sizeof(*in);
-
-	if (entry->kind != HR_ENTRY_RECORDS)
-		return entry->kind == HR_ENTRY_NONE;
-	if (entry->bytes < bytes || in->n_runs > (entry->bytes - bytes) / sizeof(in->runs[0]))
-		return true;
-	bytes += in->n_runs * sizeof(in->runs[0]);
-	for (uint32_t i = 0; i < in->n_runs; i++)
-		bytes += (uint64_t)in->runs[i].count * HR_SLOT_BYTES;
-	return bytes != entry->bytes || !hr__proc_find(e, in->proc);
-}
-
-int hr_engine_replay(struct hr_engine *e, const struct hr_journal *j, uint64_t gen,
-		     uint64_t store_mark, void (*taken)(void *arg, struct hr_out_list *out),
-		     void *arg)
-{
-	const struct hr_entry *entry;
-	struct hr_out_list out;
-	uint64_t at = 0;
-	int r = restore_paths(e, j, gen);
-
-	hr_out_list_init(&out);
-	while (!r && (entry = hr_journal_next(j, gen, &at))) {
-		if (is_damaged(e, entry))
-			e->stats.damaged_bytes += entry->bytes;
-		r = hr_engine_apply(e, entry);
-		if (r == -EBADMSG) {
-			/* Others may come for a process that is not there any more. */
-			if (entry->kind == HR_ENTRY_ATTACH)
-				e->stats.damaged_bytes += entry->bytes;
-			r = 0;
-		}
-		if (entry->kind == HR_ENTRY_SNAP)
-			resume(e, store_mark);
-		hr_engine_take(e, &out);
-		if (out.first)
-			taken(arg, &out);
-	}
-	e->paths.n_known = 0; /* they are in the journal */
-	return r || e->job ? r : -EBADMSG;
 }

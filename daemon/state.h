@@ -2,7 +2,7 @@
 /*
  * state.h - the engine's state, shared by the files that make up the engine
  *
- * Purpose   engine.c (entries, frames), records.c (one record), attribute.c (who a process is), snapshot.c (checkpoints) work
+ * Purpose   engine.c (entries, frames), records.c (one record), attribute.c (who a process is), snapshot.c (checkpoints), replay.c work
  *           on these structures; nobody else includes this header.
  * Owner     struct hr_engine; one thread at a time.
  */
@@ -282,5 +282,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
 void hr__procs_clear(struct hr_engine *e);
+/* Of a SNAP entry: the number of the frame to come, and the epoch of the file table. False: it is none. */
+bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch);
 
 #endif

@@ -168,7 +168,10 @@ static void read_losses(const Headrace__Loss *m, struct nodes_sums *sums)
 	for (size_t i = 0; i < m->n_rows; i++) {
 		const Headrace__LossRow *row = m->rows[i];
 
-		sums->journal_damaged += strcmp(row->reason, "journal_damaged") == 0;
+		if (strcmp(row->reason, "journal_damaged") == 0) {
+			sums->journal_damaged++;
+			sums->damaged_operations += row->count;
+		}
 		sums->journal_memory += strcmp(row->reason, "journal_memory") == 0;
 		sums->max_size += strcmp(row->reason, "max_size") == 0;
 		if (strcmp(row->reason, "ring_full") == 0)

@@ -47,6 +47,7 @@ struct nodes_sums {
 	int stream_ended;
 	uint64_t limit;
 	uint64_t journal_memory, journal_damaged, max_size; /* rows */
+	uint64_t damaged_operations;			    /* of journal_damaged */
 	uint64_t counters_levels, deselected;
 	uint64_t excluded; /* opens, of all patterns */
 	size_t problems;

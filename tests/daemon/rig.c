@@ -307,8 +307,8 @@ void rig_restart(struct rig *r)
 	rig_clear(r); /* frames may point to the engine's texts */
 	hr_engine_free(r->engine);
 	must(hr_engine_new(r->pool, &r->engine) == 0, "engine");
-	must(hr_engine_replay(r->engine, r->journal, hr_journal_gen(r->journal), HR_MARK_ANY,
-			      throw_away, r) == 0,
+	must(hr_engine_replay(r->engine, r->journal,
+			      &(struct hr_replay){HR_MARK_ANY, throw_away, NULL, r}) == 0,
 	     "replay");
 }
 
@@ -345,8 +345,8 @@ void rig_replay(struct rig *r)
 	struct hr_engine *next;
 
 	must(hr_engine_new(r->pool, &next) == 0, "engine");
-	must(hr_engine_replay(next, r->journal, hr_journal_gen(r->journal), HR_MARK_ANY, compare,
-			      &again) == 0,
+	must(hr_engine_replay(next, r->journal,
+			      &(struct hr_replay){HR_MARK_ANY, compare, NULL, &again}) == 0,
 	     "replay");
 	must(again.n == r->n_frames, "a replay makes all frames");
 	hr_engine_free(next);

@@ -8,11 +8,13 @@
  * Each entry is applied from memory of its own size first, so that the sanitizer sees a byte read behind it; then all of them
  * are replayed from a journal, their KNOWN entries first, a snapshot is taken, and that is replayed, too.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/engine.h"
 #include "daemon/journal.h"
+#include "daemon/losses.h"
 
 #define HALF_BYTES (UINT64_C(4) << 20)
 
@@ -115,10 +117,15 @@ static void half(struct input in)
 /* Replays the active half; returns the engine that has come of it, or NULL. */
 static struct hr_engine *replay(void)
 {
+	const struct hr_replay to = {.store_mark = 7, .taken = drop};
 	struct hr_engine *e = engine();
+	struct hr_loss lost;
+	int r = hr_engine_replay(e, journal, &to);
 
-	if (hr_engine_replay(e, journal, hr_journal_gen(journal), 7, drop, NULL) == 0)
+	if (r == 0)
 		return e;
+	if (r == -EBADMSG && hr_engine_count_lost(e, journal, &lost) == 0)
+		hr_engine_give_up(e, to.store_mark, 0, &lost);
 	hr_engine_free(e);
 	return NULL;
 }

@@ -60,7 +60,8 @@ static void attach(struct hr_engine *e, struct input *in)
 	memcpy(a.e.hello, &hello, sizeof(hello));
 	memcpy(a.e.hello + sizeof(hello), items, hello.bytes - sizeof(hello));
 	a.e.hello_bytes = hello.bytes;
-	a.e.h = (struct hr_entry){hr_entry_round(sizeof(a.e) + hello.bytes), HR_ENTRY_ATTACH};
+	a.e.h = (struct hr_entry){.bytes = hr_entry_round(sizeof(a.e) + hello.bytes),
+				  .kind = HR_ENTRY_ATTACH};
 	hr_engine_apply(e, &a.e.h);
 }
 
@@ -97,7 +98,7 @@ static void records(struct hr_engine *e, struct hr_ring_view *r, bool gone)
 
 	if (!in)
 		abort();
-	in->h = (struct hr_entry){(uint32_t)bytes, HR_ENTRY_RECORDS};
+	in->h = (struct hr_entry){.bytes = (uint32_t)bytes, .kind = HR_ENTRY_RECORDS};
 	in->proc = 1;
 	in->sweep_ticks = NOW + 1000;
 	in->n_runs = 1;
@@ -118,8 +119,9 @@ static void header(struct hr_engine *e, struct hr_ring_view *r)
 	} lost = {.e = {.proc = 1}};
 
 	lost.e.n = hr_ring_lost(r, lost.rows);
-	lost.e.h = (struct hr_entry){(uint32_t)(sizeof(lost.e) + lost.e.n * sizeof(lost.rows[0])),
-				     HR_ENTRY_LOST};
+	lost.e.h =
+	    (struct hr_entry){.bytes = (uint32_t)(sizeof(lost.e) + lost.e.n * sizeof(lost.rows[0])),
+			      .kind = HR_ENTRY_LOST};
 	hr_engine_apply(e, &lost.e.h);
 	hr_ring_cells(r, &left.inflight, &left.aggregate);
 	hr_engine_apply(e, &left.h);
