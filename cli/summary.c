@@ -193,9 +193,9 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 
 static bool counts_operations(const char *reason)
 {
-	static const char *const others[] = {
-	    "limit",	  "restart",	     "unattached", "journal_memory", "rollups_full",
-	    "files_full", "journal_damaged", "regions",	   "probe_restart",  "32bit"};
+	static const char *const others[] = {"limit",	       "restart",	"unattached",
+					     "journal_memory", "rollups_full",	"files_full",
+					     "regions",	       "probe_restart", "32bit"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(reason, others[i]) == 0)

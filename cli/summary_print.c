@@ -66,8 +66,15 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
 		      "what it had not stored would be\n",
 		      out);
+	else if (strcmp(loss->reason, "journal_damaged") == 0 && loss->count > 0)
+		fprintf(out,
+			"at least %s operation%s, %s: headraced was killed, and its journal is "
+			"damaged\n",
+			count.s, plural(loss->count), hr_text_size(loss->bytes).s);
 	else if (strcmp(loss->reason, "journal_damaged") == 0)
-		fputs("what a damaged part of the journal held\n", out);
+		fputs("what headraced had not stored when it was killed: its journal was damaged, "
+		      "or in memory; how much is not known\n",
+		      out);
 	else if (strcmp(loss->reason, "probe_restart") == 0)
 		fputs("what only probes saw around a restart of headraced\n", out);
 	else if (strcmp(loss->reason, "store_full") == 0)
@@ -127,7 +134,9 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 			s->ranks_expected);
 	print_left_out(s, out);
 	for (size_t i = 0; i < s->n_losses; i++) {
-		if (strcmp(s->losses[i].reason, "max_size") == 0)
+		if (strcmp(s->losses[i].reason, "max_size") == 0 ||
+		    (strcmp(s->losses[i].reason, "journal_memory") == 0 &&
+		     find_loss(s, "journal_damaged") != NULL))
 			continue;
 		fputs("  missing   ", out);
 		print_loss(s, &s->losses[i], out);

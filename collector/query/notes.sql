@@ -16,8 +16,15 @@ notes AS (
         WHEN '32bit' THEN format('job {}: {} processes were not recorded at all: headrace does not record 32-bit programs', job, sum(count))
         WHEN 'regions' THEN format('job {}: {} regions were not recorded: nested too deep, too many open at once, or no room', job, sum(count))
         WHEN 'probe_restart' THEN format('job {}: what only probes saw around a restart of headraced was not recorded', job)
+        WHEN 'journal_damaged' THEN CASE WHEN sum(count) > 0
+            THEN format('job {}: at least {} operations ({} bytes) are lost: headraced was killed, and its journal is damaged', job, sum(count), sum(bytes))
+            ELSE format('job {}: what headraced had not stored when it was killed is lost: its journal was damaged, or in memory; how much is not known', job) END
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
-    FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0 OR reason = 'probe_restart'
+    FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0 OR reason IN ('probe_restart', 'journal_damaged')
+    UNION ALL
+    SELECT DISTINCT 1, job, format('job {}: what headraced had not stored when it was killed is lost: its journal was in memory', job)
+    FROM losses SEMI JOIN (SELECT job FROM hr_nodes() WHERE state = 'killed') USING (job)
+    WHERE reason = 'journal_memory' AND job NOT IN (SELECT job FROM losses WHERE reason = 'journal_damaged')
     UNION ALL
     SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is killed, nothing that was recorded is lost: headrace run, headraced, its keeper, the whole cgroup."""
 
+import glob
 import json
 import os
 import signal
@@ -287,6 +288,41 @@ class Kill(harness.Case):
         rows, said = self.query("SELECT state FROM jobs")
         self.assertEqual([row["state"] for row in rows], ["killed"])
         self.assertIn("its recording was cut short", said)
+
+    def kill_all(self, process):
+        """The command, headrace run, the keeper and the worker."""
+        pids = self.generators() + self.daemons("private") + self.daemons("worker")
+        process.kill()
+        process.wait(timeout=20)
+        for pid in pids:
+            harness.kill(pid)
+
+    def test_damaged_journal(self):
+        """Whichever page is overwritten, no operation is counted twice, and each answer says what is missing."""
+        process = self.start_endless()
+        time.sleep(1.5)  # a frame of events is stored
+        self.kill_all(process)
+        done = self.reads_done()
+        journal, = glob.glob(f"{self.store}/jobs/*/*/journal")
+        whole = self.store + "-whole"
+        os.rename(self.store, whole)
+        with open(journal.replace(self.store, whole), "rb") as f:
+            gens = [(struct.unpack("QQ", os.pread(f.fileno(), 16, at)), at) for at in (4096, 4096 + (16 << 20))]
+        (_, head), at = max(gens)
+        for share in (0.01, 0.3, 0.6, 0.9):
+            with self.subTest(share=share):
+                subprocess.run(["cp", "-a", whole, self.store], check=True)
+                with open(journal, "r+b") as f:
+                    f.seek((at + int(head * share)) & ~4095)
+                    f.write(b"damage! " * 125)
+                for _ in range(2):
+                    rows, said = self.query("SELECT count(*) AS n FROM events WHERE op = 'pread' OR op = 'pread64'")
+                    self.assertLessEqual(int(rows[0]["n"]), done + 1)
+                    self.assertGreater(int(rows[0]["n"]), 0)
+                    self.assertRegex(said, "its journal (is|was) damaged")
+                rows, said = self.query("SELECT sum(count) AS n FROM rollups WHERE op = 'pread' OR op = 'pread64'")
+                self.assertLessEqual(int(rows[0]["n"] or 0), done + 1)
+                subprocess.run(["rm", "-r", self.store], check=True)
 
 
 if __name__ == "__main__":

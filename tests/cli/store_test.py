@@ -4,7 +4,9 @@
 
 import json
 import os
+import signal
 import subprocess
+import time
 
 import harness
 
@@ -185,6 +187,31 @@ class FullDisk(harness.Case):
         self.assertEqual(summary["missing"]["operations_lost"], 0, done.stderr)
         self.assert_totals(json.loads(done.stdout), summary)
         self.assertEqual(self.assert_all_accounted_for(done), 0)
+
+    def test_killed_with_its_journal_in_memory(self):
+        """What headraced had not stored is lost, and processes that it recorded are no longer recorded: both are stated."""
+        self.mount("16m")
+        counter = os.path.join(self.dir, "counter")
+        process = self.start("--exclude", counter, "--", "sh", "-c",
+                             f"{harness.GENERATOR} {self.data} --until-killed {counter} & echo $!; wait; true")
+        generator = int(process.stdout.readline())
+        self.addCleanup(process.kill)
+        self.wait_for("some reads", lambda: os.path.exists(counter) and os.stat(counter).st_size)
+        time.sleep(0.5)
+        worker = self.wait_for("a worker", lambda: self.daemons("worker"))[0]
+        harness.kill(worker)
+        self.wait_for("another worker", lambda: [p for p in self.daemons("worker") if p != worker])
+        time.sleep(0.5)
+        os.kill(generator, signal.SIGKILL)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"missing   what headraced had not stored when it was killed", err)
+        self.assertIn(b"missing   2 processes, from a restart of headraced on", err)  # the shell and the generator
+        self.assertNotIn(b"had headraced been killed", err)
+        for _ in range(2):
+            rows, said = self.query("SELECT reason, sum(count) AS n FROM losses WHERE reason <> 'journal_memory' GROUP BY ALL ORDER BY ALL")
+            self.assertEqual([(row["reason"], int(row["n"])) for row in rows], [("journal_damaged", 0), ("restart", 2)])
+            self.assertIn("what headraced had not stored when it was killed is lost", said)
 
     def test_max_size(self):
         patience = {"HEADRACE_ON_FULL": "wait:20000"}  # with a daemon under TSan on a busy machine, too
