@@ -13,8 +13,8 @@
 
 #define NUMBERED_PATHS 50u /* files, 64 reads each in turn */
 
-/* Names the file. */
-void numbered_announce(struct hr_ring_hdr *ring, unsigned file);
+/* Names file i. */
+void numbered_announce(struct hr_ring_hdr *ring, unsigned i);
 
 /* Reads number from..to-1 of 100 bytes, a third of them in ring 1. */
 void numbered_reads(const struct client *c, uint64_t from, uint64_t to);

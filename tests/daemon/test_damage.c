@@ -28,7 +28,7 @@
 #define FEW	     40u	/* records */
 #define MANY	     60000u	/* likewise: a checkpoint after some 45,000 */
 #define SEGMENT_MOST (1u << 20)
-#define DAMAGES	     150u				   /* seeds */
+#define DAMAGES	     60u				   /* seeds */
 #define HALF_AT	     ((off_t)(HR_PAGE_BYTES + HALF_BYTES)) /* a new stream begins in the second half */
 
 /* What a killed daemon left, kept so that it can be damaged and recovered again and again. */
