@@ -157,7 +157,10 @@ static int open_found(struct hr_journal *j, int fd)
 		return -r;
 	j->half_bytes = hdr.half_bytes;
 	r = map_file(j, fd);
-	return r ? r : 1;
+	if (r)
+		return r;
+	j->map->end_seq = 0; /* the stream continues */
+	return 1;
 }
 
 int hr_journal_open(const char *path, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found)
@@ -383,7 +386,8 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 	if (*offset + sizeof(*e) > end)
 		return NULL;
 	e = (const struct hr_entry *)(j->halves[i]->entries + *offset);
-	if (e->bytes < sizeof(*e) || e->bytes > end - *offset) /* a stranger wrote into the file */
+	if (e->bytes < sizeof(*e) ||
+	    e->bytes > end - *offset) /* not ours: another process wrote it */
 		return NULL;
 	*offset += e->bytes;
 	return e;

@@ -26,6 +26,7 @@ static int fail(char **ret_error, int r, const char *what, const char *name)
 		*ret_error = text;
 	return r;
 }
+
 /* ---- sessions from before a restart ------------------------------------------------------------------ */
 
 static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct hr_inherited *list,

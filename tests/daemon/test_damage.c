@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A killed daemon's journal and store, damaged in every way that a disk, a power cut or a stranger can: no operation is counted twice,
+ * A killed daemon's journal and store, damaged as disks, power cuts and other programs do: no operation is counted twice,
  * and what is missing is stated.
  */
 #include <setjmp.h>
@@ -213,7 +213,7 @@ static void cut_anywhere(void **state)
 	wreck_done(&w);
 }
 
-/* ---- random damage: what disks, power cuts and strangers leave ---- */
+/* ---- random damage: in one place or a few ---- */
 
 static const struct hr_half *half_of(const struct wreck *w, unsigned i)
 {
