@@ -407,9 +407,9 @@ void hr_drain_refused(struct hr_drain *d, uint64_t n)
 	__atomic_add_fetch(&d->refused, n, __ATOMIC_RELAXED);
 }
 
-void hr_drain_bereft(struct hr_drain *d)
+void hr_drain_bereft(struct hr_drain *d, uint64_t n)
 {
-	__atomic_add_fetch(&d->bereft, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&d->bereft, n, __ATOMIC_RELAXED);
 }
 
 void hr_drain_missed(struct hr_drain *d)

@@ -228,6 +228,12 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 {
 	if (in->reason >= HR_LOSS_REASONS)
 		return -EBADMSG;
+	if (in->snapshot) {
+		e->left_out = in->count;
+		return 0;
+	}
+	if (in->reason == HR_LOSS_RESTART) /* by a daemon that continued: with those */
+		e->left_out = 0;
 	hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;
 }
@@ -389,6 +395,11 @@ void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows)
 		rows[i] = (struct hr_known_row){f->hash, f->check, f->id, f->mount, f->scope};
 	}
 	e->paths.n_known = 0;
+}
+
+uint64_t hr_engine_left_out(const struct hr_engine *e)
+{
+	return e->left_out;
 }
 
 uint64_t hr_engine_next_seq(const struct hr_engine *e)

@@ -84,6 +84,9 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
+/* Processes that a snapshot had no room for, and that no NOTE entry has counted since: the caller counts them (HR_LOSS_RESTART). */
+uint64_t hr_engine_left_out(const struct hr_engine *e);
+
 /* Number of the frame to come. */
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
 
@@ -92,7 +95,7 @@ int hr_engine_checkpoint(struct hr_engine *e);
 
 /*
  * Writes what is left after a checkpoint to the active half, under the journal's lock. -ENOSPC: some processes did not fit;
- * the snapshot says how many, and a replay counts them (HR_LOSS_RESTART).
+ * the snapshot has their number (hr_engine_left_out).
  */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 

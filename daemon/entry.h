@@ -222,7 +222,8 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	uint32_t spare;
+	uint32_t
+	    snapshot; /* of one: `count` processes did not fit. No loss until a daemon continues from it */
 	uint64_t count;
 };
 

@@ -44,7 +44,7 @@ static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct 
 	if (s->n_maps == 0) { /* the store has lost its rings: nothing more will come of it */
 		hr_session_free(s);
 		if (p->came) /* else its end says that it did not */
-			hr_drain_bereft(n->drain);
+			hr_drain_bereft(n->drain, 1);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
 	}
@@ -66,6 +66,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 
 	while ((at = hr_engine_next_proc(n->engine, at, &p)))
 		take_over(n, &p, list, count);
+	hr_drain_bereft(n->drain, hr_engine_left_out(n->engine));
 	hr_kept_maps_drop(list, count);
 }
 

@@ -160,7 +160,7 @@ static void note(struct hr_node *n, enum hr_loss_reason reason, uint64_t count)
 	if (!in)
 		return;
 	in->reason = reason;
-	in->spare = 0;
+	in->snapshot = 0;
 	in->count = count;
 	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*in));
 }

@@ -83,8 +83,16 @@ static int finish(struct recovered *ret, struct hr_writer *w)
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)
 		r = replay(ret, e, a, hr_writer_mark(w));
-	if (!r)
+	if (!r) {
+		struct hr_entry_note left_out = {
+		    .h = {.bytes = sizeof(left_out), .kind = HR_ENTRY_NOTE},
+		    .reason = HR_LOSS_RESTART,
+		    .count = hr_engine_left_out(e)};
+
+		if (left_out.count)
+			hr_engine_apply(e, &left_out.h);
 		end_job(e, a);
+	}
 	stored = hr_appender_free(a);
 	hr_engine_free(e);
 	hr_batch_pool_free(pool);

@@ -200,6 +200,7 @@ static void forget(struct hr_engine *e)
 	hr_region_state_done(&e->regions);
 	hr_losses_clear(&e->losses);
 	e->excluded_unsent = false;
+	e->left_out = 0;
 }
 
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,

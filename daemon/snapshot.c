@@ -235,7 +235,6 @@ static int write_proc(const struct hr_proc *p, struct hr_journal *j, uint32_t mo
 	return 0;
 }
 
-/* A replay of this snapshot counts the processes that did not fit. */
 static int write_left_out(struct hr_journal *j, uint32_t left_out)
 {
 	struct hr_entry_note *in = hr_journal_reserve(j, sizeof(*in), HR_JOURNAL_SLACK);
@@ -243,7 +242,7 @@ static int write_left_out(struct hr_journal *j, uint32_t left_out)
 	if (!in)
 		return -ENOSPC;
 	in->reason = HR_LOSS_RESTART;
-	in->spare = 0;
+	in->snapshot = 1;
 	in->count = left_out;
 	hr_journal_commit(j, HR_ENTRY_NOTE, sizeof(*in));
 	return -ENOSPC;
@@ -341,8 +340,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->stats.processes = 0; /* counted again as they come */
 	e->stats.waiters = 0;	/* so are these, once they wait again */
 	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
-	if (in->left_out)
-		hr__loss(e, 0, HR_LOSS_RESTART, 0, in->left_out);
+	e->left_out = in->left_out;
 	return 0;
 }
 

@@ -183,6 +183,7 @@ struct hr_engine {
 	struct hr_op_trait trait[HR_OP_MAX];
 	struct hr_privacy_rules privacy_rules;
 	struct hr_privacy *privacy; /* NULL: nothing is hidden */
+	uint64_t left_out;	    /* hr_engine_left_out */
 	bool stopped;
 	bool failed; /* memory ran out: state no longer follows the entries */
 };

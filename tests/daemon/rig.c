@@ -287,6 +287,11 @@ static int next_half(struct rig *r)
 	return result;
 }
 
+void rig_next_half(struct rig *r)
+{
+	(void)next_half(r);
+}
+
 void rig_checkpoint(struct rig *r)
 {
 	must(next_half(r) == 0, "snapshot");
@@ -303,6 +308,8 @@ static void throw_away(void *arg, struct hr_out_list *out)
 
 void rig_restart(struct rig *r)
 {
+	struct hr_entry_note note = {.reason = HR_LOSS_RESTART};
+
 	next_half(r);
 	rig_clear(r); /* frames may point to the engine's texts */
 	hr_engine_free(r->engine);
@@ -310,6 +317,9 @@ void rig_restart(struct rig *r)
 	must(hr_engine_replay(r->engine, r->journal,
 			      &(struct hr_replay){HR_MARK_ANY, throw_away, NULL, r}) == 0,
 	     "replay");
+	note.count = hr_engine_left_out(r->engine);
+	if (note.count)
+		rig_entry(r, HR_ENTRY_NOTE, &note, sizeof(note));
 }
 
 struct replayed {

@@ -71,6 +71,7 @@ struct hr_record rig_op(struct rig *r, const char *name, const char *path, int f
 
 /* Moves on to the other half: snapshot, and continues there. */
 void rig_checkpoint(struct rig *r);
+void rig_next_half(struct rig *r); /* the same, whether or not all processes fit */
 
 /* The same, and then a daemon that knows only what the new half says. Forgets the frames seen so far. */
 void rig_restart(struct rig *r);

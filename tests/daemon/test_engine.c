@@ -551,6 +551,28 @@ static void a_snapshot_holds_thousands_of_processes(void **state)
 	}
 }
 
+/* Processes that a snapshot had no room for change no frame, nor its number, when it is replayed. */
+static void a_full_snapshot_numbers_frames_alike(void **state)
+{
+	char line[400];
+	struct rig r;
+
+	(void)state;
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = 0;
+	rig_init(&r);
+	for (unsigned i = 1; i <= 80000; i++) {
+		rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
+		if (i % 2000 == 0)
+			rig_next_half(&r);
+	}
+	rig_clear(&r);
+	rig_attach(&r, &(struct rig_hello){.pid = 5, .cmdline = line});
+	rig_tick(&r, r.now + 1);
+	rig_replay(&r);
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -570,6 +592,7 @@ int main(void)
 	    cmocka_unit_test(many_rings_are_merged_by_end),
 	    cmocka_unit_test(a_parents_path_names_its_childs_events),
 	    cmocka_unit_test(a_snapshot_holds_thousands_of_processes),
+	    cmocka_unit_test(a_full_snapshot_numbers_frames_alike),
 	    cmocka_unit_test(the_daemon_tells_of_its_own_losses),
 	};
 
