@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.save and torch.load, and torch.distributed.checkpoint."""
+"""What torch, torch.distributed.checkpoint and safetensors save and load."""
 
 import inspect
 
@@ -38,3 +38,11 @@ def mark_state_loader(module):
     args_of = _stored("storage_reader")
     for name in ("load", "load_state_dict"):
         wrap(module, name, api.RESTORE, "torch.distributed.checkpoint." + name, DOMAIN, args_of)
+
+
+def mark_safetensors(module):
+    name = module.__name__
+    wrap(module, "save_file", api.CHECKPOINT, name + ".save_file", "safetensors", argument(1, "filename"))
+    wrap(module, "save_model", api.CHECKPOINT, name + ".save_model", "safetensors", argument(1, "filename"))
+    wrap(module, "load_file", api.RESTORE, name + ".load_file", "safetensors", argument(0, "filename"))
+    wrap(module, "load_model", api.RESTORE, name + ".load_model", "safetensors", argument(1, "filename"))

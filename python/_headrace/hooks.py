@@ -24,6 +24,19 @@ MARKS = {
     "keras.src.saving.saving_api": ("keras", "mark_saving"),
     "tf_keras.src.saving.saving_api": ("keras", "mark_saving"),
     "tensorflow.python.checkpoint.checkpoint": ("keras", "mark_tensorflow"),
+    "safetensors.torch": ("checkpoint", "mark_safetensors"),
+    "safetensors.numpy": ("checkpoint", "mark_safetensors"),
+    "lightning.pytorch.trainer.trainer": ("trainers", "mark_lightning"),
+    "pytorch_lightning.trainer.trainer": ("trainers", "mark_lightning"),
+    "lightning.fabric.plugins.io.torch_io": ("trainers", "mark_lightning_io"),
+    "lightning_fabric.plugins.io.torch_io": ("trainers", "mark_lightning_io"),
+    "lightning.fabric.fabric": ("trainers", "mark_fabric"),
+    "lightning_fabric.fabric": ("trainers", "mark_fabric"),
+    "transformers.trainer": ("trainers", "mark_transformers"),
+    "transformers.modeling_utils": ("trainers", "mark_pretrained"),
+    "accelerate.accelerator": ("trainers", "mark_accelerate"),
+    "ultralytics.engine.trainer": ("trainers", "mark_ultralytics"),
+    "fastai.optimizer": ("optimizer", "mark_fastai"),
 }
 
 

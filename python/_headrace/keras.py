@@ -68,5 +68,8 @@ def mark_saving(module):
 
 def mark_tensorflow(module):
     cls = module.Checkpoint
+    path = argument(1, "file_prefix", "save_path")
     for name, kind in (("save", api.CHECKPOINT), ("write", api.CHECKPOINT), ("restore", api.RESTORE), ("read", api.RESTORE)):
-        wrap(cls, name, kind, "tf.train.Checkpoint." + name, "tensorflow", argument(1, "file_prefix", "save_path"))
+        wrap(cls, name, kind, "tf.train.Checkpoint." + name, "tensorflow", path)
+    # What CheckpointManager.save() calls, with the path that has the checkpoint's number.
+    wrap(cls, "_write", api.CHECKPOINT, "tf.train.Checkpoint.write", "tensorflow", path)

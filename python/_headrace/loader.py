@@ -3,6 +3,7 @@
 
 import weakref
 from functools import partial
+from inspect import isgeneratorfunction
 
 from . import api, steps
 from .wrap import like
@@ -22,7 +23,11 @@ _count = 0
 class Loader(steps.Loader):
     """A DataLoader's."""
 
-    __slots__ = ("ref",)
+    __slots__ = ("latest", "ref")
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.latest = None  # a weak reference to its newest iterator
 
 
 def known(loader):
@@ -45,8 +50,22 @@ def follow(iterator, loader, began):
         steps.over(before)
     one = steps.Pass(loader, getattr(iterator, "_num_workers", 0), began)
     one.ref = weakref.ref(iterator, one.freed)
+    loader.latest = weakref.ref(iterator)
     iterator._headrace = one
     return one
+
+
+def leave(loader):
+    """The pass of the loader's newest iterator is over. Batches that this iterator returns later belong to a new pass."""
+    try:
+        latest = known(loader).latest
+        iterator = None if latest is None else latest()
+        one = None if iterator is None else iterator.__dict__.pop("_headrace", None)
+        if one is not None:
+            one.ref = None
+            steps.over(one)
+    except Exception:  # while Python takes itself apart
+        pass
 
 
 def mark_loader(module):
@@ -80,7 +99,31 @@ def _mark_dataloader(cls, base):
             follow(iterator, known(self), began)
         return iterator
 
-    cls.__init__, cls.__iter__ = __init__, __iter__
+    def __init_subclass__(subclass, **kwargs):
+        super(cls, subclass).__init_subclass__(**kwargs)
+        _mark_generator(subclass)
+
+    cls.__init__, cls.__iter__, cls.__init_subclass__ = __init__, __iter__, classmethod(__init_subclass__)
+
+
+def _mark_generator(cls):
+    """Each generator of a loader class is a pass. Such a class may keep one iterator that never ends: Ultralytics' InfiniteDataLoader,
+    timm's MultiEpochsDataLoader."""
+    iterate = vars(cls).get("__iter__")
+    if not isgeneratorfunction(iterate):
+        return
+
+    @like(iterate)
+    def __iter__(self):
+        if api.compiling():
+            return (yield from iterate(self))
+        leave(self)
+        try:
+            return (yield from iterate(self))
+        finally:
+            leave(self)
+
+    cls.__iter__ = __iter__
 
 
 def _config():
@@ -125,7 +168,7 @@ def _marked_next(real):
             one = self._headrace
             leads = one.leads
         except AttributeError:  # made by somebody else than DataLoader.__iter__, or a copy (steps.Pass)
-            one = follow(self, getattr(self, "_headrace_loader", None) or steps.Loader(None), api.now())
+            one = follow(self, getattr(self, "_headrace_loader", None) or Loader(None), api.now())
             leads = one.leads
         if steps.last is not one:
             steps.turn(one)
@@ -163,6 +206,9 @@ def mark_fetch(module):
         info = get_worker_info()
         if info is not None:
             number = _config().get(CONFIG)
+            if number is not None:
+                api.variable(b"HEADRACE_LOADER=%d" % number)
+            api.variable(b"HEADRACE_LOADER_WORKER=%d" % info.id)
             self.fetch = _marked_fetch(self.fetch, ('{"loader":%s,"worker":%d' % ("null" if number is None else number, info.id)).encode())
 
     module._BaseDatasetFetcher.__init__ = __init__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.optim: steps of optimizers.
+"""Steps of optimizers: torch.optim's and fastai's.
 
 Every class that comes from Optimizer and has a step() of its own is marked when it is made. The hooks that newer versions
 offer are not used: they are not called when a step fails, and not in a class that replaces them.
@@ -35,6 +35,11 @@ def mark_optimizer(module):
     optimizer.__init_subclass__ = classmethod(__init_subclass__)
 
 
+def mark_fastai(module):
+    """fastai's own class, which does not come from torch's. Its OptimWrapper calls one of torch's."""
+    _mark_step(module.Optimizer)
+
+
 def _mark_step(cls):
     real = cls.__dict__.get("step")
     if not isinstance(real, FunctionType):
@@ -52,14 +57,19 @@ def _mark_step(cls):
             stepping.add(thread)
             if thread == steps.trainer:
                 steps.optimized += 1
-            last = steps.last
-            if last is not None and not last.leads:
+            last, began = steps.last, None
+            if last is None:
+                if steps.trainer is None:
+                    began = api.now()
+            elif not last.leads:
                 steps.found(thread)
             try:
                 begin(name)
                 return real(*args, **kwargs)
             finally:
                 end(None)
+                if began is not None:
+                    steps.stepped(args[0], began)
         finally:
             stepping.discard(thread)
 

@@ -20,14 +20,19 @@ is, where loaders are asked in threads of their own: the one that was asked last
 
 Everything here runs in all of the process's threads, with Python's lock or without: whatever is looked at may be another's a
 moment later. That costs a number, and raises nothing.
+
+A program whose loops ask no loader has steps, and no epochs: a step ends with optimizer.step(), and begins where the step before it
+ended. Of several optimizers the one that stepped first counts, until it is freed or others have stepped OTHERS_MAX times since.
 """
 
 import os
+import weakref
 from _thread import get_ident
 
 from . import api
 
 ASKS_MAX = 1000  # of a pass that does not lead, that are remembered; those between the last two become one step
+OTHERS_MAX = 10
 
 own_steps = False
 own_epochs = False
@@ -40,6 +45,9 @@ ended = 0  # the moment when a pass led last
 live = []  # passes that are not over; the one that was asked last is the last
 last = None  # live[-1]
 leader = None
+alone = None  # where no loader is asked: a weak reference to the optimizer that counts,
+alone_since = 0  # the moment when it stepped last,
+others = 0  # and how often others have stepped since
 born = 0  # a forked child's first moment: what it has of its parent began earlier
 
 
@@ -188,6 +196,27 @@ def found(thread):
     lead(one, thread)
 
 
+def stepped(optimizer, began):
+    """An optimizer has stepped since the moment `began`, and this process has never trained on a loader's batches."""
+    global alone, alone_since, others, step_number
+    counts = None if alone is None else alone()
+    if counts is not optimizer:
+        others += 1
+        if counts is not None and others < OTHERS_MAX:
+            return
+        try:
+            alone = weakref.ref(optimizer)
+        except TypeError:  # a class of slots
+            return
+        alone_since = began
+    others = 0
+    if not own_steps:
+        api.step_at(step_number, alone_since)
+        api.step_at(api.NONE, 0)
+        step_number += 1
+    alone_since = api.now()
+
+
 def failed(one):
     """An ask got no batch: the pass is over, and this was no step."""
     if not one.leads:
@@ -211,9 +240,9 @@ def over(one):
 
 def forked():
     """A child has no steps, and whatever its parent iterates over is not asked here."""
-    global step_number, epoch_number, optimized, trainer, ended, last, leader, born
-    step_number = epoch_number = optimized = ended = 0
-    trainer = None
+    global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born
+    step_number = epoch_number = optimized = ended = alone_since = others = 0
+    trainer = alone = None
     trainers.clear()
     born = api.now()
     if leader is not None:

@@ -15,7 +15,10 @@ MODULES = set(
     " torch.distributed.checkpoint.state_dict_loader torch.distributed._shard.checkpoint.state_dict_saver"
     " torch.distributed._shard.checkpoint.state_dict_loader keras.callbacks keras.src.callbacks"
     " keras.src.callbacks.callback_list tf_keras.src.callbacks keras.src.saving.saving_api tf_keras.src.saving.saving_api"
-    " tensorflow.python.checkpoint.checkpoint".split()
+    " tensorflow.python.checkpoint.checkpoint safetensors.torch safetensors.numpy"
+    " lightning.pytorch.trainer.trainer pytorch_lightning.trainer.trainer lightning.fabric.plugins.io.torch_io"
+    " lightning_fabric.plugins.io.torch_io lightning.fabric.fabric lightning_fabric.fabric transformers.trainer"
+    " transformers.modeling_utils accelerate.accelerator ultralytics.engine.trainer fastai.optimizer".split()
 )
 
 

@@ -27,6 +27,82 @@ def load_state_dict(state_dict, storage_reader, no_dist=False):
 """
 
 
+# What the trainers' modules have, and in which order they call one another.
+TRAINERS = {
+    "safetensors/torch": """
+def save_file(tensors, filename, metadata=None):
+    with open(filename, "wb") as out:
+        out.write(tensors)
+def save_model(model, filename, metadata=None):
+    save_file(model, filename)
+def load_file(filename, device="cpu"):
+    pass
+""",
+    "lightning/fabric/plugins/io/torch_io": """
+import io, os, torch
+class TorchCheckpointIO:
+    def save_checkpoint(self, checkpoint, path, storage_options=None):
+        memory = io.BytesIO()
+        torch.save(checkpoint, memory)
+        with open(path + ".tmp", "wb") as out:
+            out.write(memory.getvalue())
+        os.rename(path + ".tmp", path)
+""",
+    "lightning/pytorch/trainer/trainer": """
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+class Trainer:
+    def save_checkpoint(self, filepath, weights_only=None, storage_options=None):
+        TorchCheckpointIO().save_checkpoint({}, filepath)
+""",
+    "lightning/fabric/fabric": """
+class Fabric:
+    def save(self, path, state, filter=None):
+        pass
+""",
+    "transformers/modeling_utils": """
+from safetensors.torch import save_file
+class PreTrainedModel:
+    def save_pretrained(self, save_directory, is_main_process=True):
+        save_file(b"", save_directory + "/model.safetensors")
+""",
+    "transformers/trainer": """
+import os, torch
+from transformers.modeling_utils import PreTrainedModel
+PREFIX_CHECKPOINT_DIR = "checkpoint"
+class Some:
+    pass
+class Trainer:
+    def __init__(self, folder):
+        self.args, self.state = Some(), Some()
+        self.args.output_dir, self.state.global_step = folder, 8
+    def save_model(self, output_dir=None, _internal_call=False):
+        folder = output_dir or self.args.output_dir
+        os.makedirs(folder, exist_ok=True)
+        PreTrainedModel().save_pretrained(folder)
+    def _save_checkpoint(self, model, trial):
+        folder = os.path.join(self.args.output_dir, f"checkpoint-{self.state.global_step}")
+        self.save_model(folder, _internal_call=True)
+        torch.save(1, folder + "/optimizer.pt")
+""",
+    "accelerate/accelerator": """
+class Accelerator:
+    def save_state(self, output_dir=None, safe_serialization=True):
+        pass
+    def save_model(self, model, save_directory, max_shard_size="10GB"):
+        pass
+""",
+    "ultralytics/engine/trainer": """
+import pathlib
+class BaseTrainer:
+    wdir = pathlib.Path("not of the class")
+    def __init__(self):
+        self.wdir = pathlib.Path("weights")
+    def save_model(self):
+        pass
+""",
+}
+
+
 def setUpModule():
     harness.need("torch")
 
@@ -152,6 +228,46 @@ class Checkpoint(Case):
              ("async_save", RANGE, "later"), ("save", CHECKPOINT, "later"), ("load", RESTORE, "id"),
              ("load_state_dict", RESTORE, "there"), ("load", RESTORE, None)])
         self.assertEqual(len({r["tid"] for r in told.of(CHECKPOINT)}), 2)
+
+    def test_trainers_of_a_stand_in(self):
+        """One checkpoint for each save as the framework's user sees it; what it writes single files with is within it."""
+        for name, text in TRAINERS.items():
+            folder = os.path.join(self.dir, "lib", os.path.dirname(name))
+            os.makedirs(folder, exist_ok=True)
+            while not folder.endswith("/lib"):
+                with open(os.path.join(folder, "__init__.py"), "a", encoding="utf-8"):
+                    folder = os.path.dirname(folder)
+            with open(f"{self.dir}/lib/{name}.py", "w", encoding="utf-8") as out:
+                out.write(text)
+        self.run_python("""
+            from safetensors.torch import load_file, save_file, save_model
+            from lightning.pytorch.trainer.trainer import Trainer as Lightning
+            from lightning.fabric.fabric import Fabric
+            from transformers.trainer import Trainer
+            from accelerate.accelerator import Accelerator
+            from ultralytics.engine.trainer import BaseTrainer
+            save_file(b"", "a.safetensors")
+            save_model(b"", filename="b.safetensors")
+            load_file("a.safetensors")
+            Lightning().save_checkpoint("epoch=0.ckpt")
+            Fabric().save("fabric.ckpt", {})
+            Trainer("out")._save_checkpoint(None, None)
+            Trainer("out").save_model()
+            Trainer("out").save_model("final")
+            Accelerator().save_state("state")
+            Accelerator().save_state()
+            Accelerator().save_model(None, "model")
+            BaseTrainer().save_model()
+        """, env=self.environment(PYTHONPATH=f"{harness.STARTUP}:{self.dir}/lib"))
+        told = self.told()
+        self.assertEqual([(r["name"], (r["args"] or {}).get("path")) for r in sorted(told.of(CHECKPOINT), key=lambda r: r["ns"])], [
+            ("safetensors.torch.save_file", "a.safetensors"), ("safetensors.torch.save_model", "b.safetensors"),
+            ("Trainer.save_checkpoint", "epoch=0.ckpt"), ("Fabric.save", "fabric.ckpt"),
+            ("Trainer._save_checkpoint", "out/checkpoint-8"), ("Trainer.save_model", "out"), ("Trainer.save_model", "final"),
+            ("Accelerator.save_state", "state"), ("Accelerator.save_state", None), ("Accelerator.save_model", "model"),
+            ("BaseTrainer.save_model", "weights")])
+        self.assertEqual([r["args"]["path"] for r in told.of(RESTORE)], ["a.safetensors"])
+        self.assertIn("out/checkpoint-8/optimizer.pt", [(r["args"] or {}).get("path") for r in told.of(RANGE)])
 
     def test_ranks_that_only_torch_knows(self):
         self.run_python("""

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import harness
-from harness import CHECKPOINT, PYTHON, RESTORE, Case
+from harness import CHECKPOINT, PYTHON, RANGE, RESTORE, Case
 
 CALLBACKS = """
 class CallbackList:
@@ -27,6 +27,17 @@ def load_model(filepath): return "loaded"
 def load_weights(model, filepath, skip_mismatch=False): pass
 """
 # What Model.fit() does with them, and Model.save().
+CHECKPOINTS = """
+class Checkpoint:
+    def _write(self, file_prefix, options=None): return file_prefix
+    def write(self, file_prefix, options=None): return self._write(file_prefix, options)
+    def save(self, file_prefix, options=None): return self.write(file_prefix + "-1")
+    def restore(self, save_path, options=None): pass
+    def read(self, save_path, options=None): pass
+class CheckpointManager:
+    def __init__(self, checkpoint, directory): self._checkpoint, self._prefix = checkpoint, directory + "/ckpt"
+    def save(self): return self._checkpoint._write(self._prefix + "-1")
+"""
 STAND_IN = """
 from keras.src.callbacks.callback_list import CallbackList
 from keras.src.saving import saving_api
@@ -46,6 +57,9 @@ assert saving_api.save_model(None, "m.keras") == "saved"
 assert saving_api.load_model("m.keras") == "loaded"
 saving_api.save_weights(None, filepath="w.h5")
 saving_api.load_weights(None, "w.h5")
+from tensorflow.python.checkpoint.checkpoint import Checkpoint, CheckpointManager
+assert CheckpointManager(Checkpoint(), "managed").save() == "managed/ckpt-1"
+assert Checkpoint().save("c") == "c-1"
 """
 REAL = """
 import os, sys
@@ -63,17 +77,23 @@ model.load_weights("w.weights.h5")
 import tensorflow as tf
 checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
 checkpoint.restore(checkpoint.save("ck/c"))
+tf.train.CheckpointManager(checkpoint, "managed", max_to_keep=1).save()
 """
 
 
 class Keras(Case):
+    def module(self, name, text):
+        path = f"{self.dir}/lib/{name}.py"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+
     def stand_in(self):
         for name, text in (("__init__", ""), ("src/__init__", ""), ("src/callbacks/__init__", ""), ("src/saving/__init__", ""),
                            ("src/callbacks/callback_list", CALLBACKS), ("src/saving/saving_api", SAVING)):
-            path = f"{self.dir}/lib/keras/{name}.py"
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(text)
+            self.module("keras/" + name, text)
+        for name, text in (("__init__", ""), ("python/__init__", ""), ("python/checkpoint/__init__", ""), ("python/checkpoint/checkpoint", CHECKPOINTS)):
+            self.module("tensorflow/" + name, text)
         return self.environment(PYTHONPATH=f"{harness.STARTUP}:{self.dir}/lib")
 
     def test_a_stand_in(self):
@@ -83,7 +103,10 @@ class Keras(Case):
         self.assertEqual(told.numbers("epoch"), [0, None, 1, None, None])
         self.assertEqual([(r["name"], r["kind"], r["args"]["path"]) for r in told.regions], [
             ("keras.save_model", CHECKPOINT, "m.keras"), ("keras.load_model", RESTORE, "m.keras"),
-            ("keras.save_weights", CHECKPOINT, "w.h5"), ("keras.load_weights", RESTORE, "w.h5")])
+            ("keras.save_weights", CHECKPOINT, "w.h5"), ("keras.load_weights", RESTORE, "w.h5"),
+            ("tf.train.Checkpoint.write", CHECKPOINT, "managed/ckpt-1"),
+            ("tf.train.Checkpoint.write", RANGE, "c-1"), ("tf.train.Checkpoint.write", RANGE, "c-1"),
+            ("tf.train.Checkpoint.save", CHECKPOINT, "c")])
 
     def test_the_real_one(self):
         harness.need("keras, tensorflow")
@@ -99,7 +122,8 @@ class Keras(Case):
         saved = [(r["name"], r["args"]["path"]) for r in told.of(CHECKPOINT)]
         self.assertEqual(saved, [("keras.save_model", "e1.keras"), ("keras.save_model", "e2.keras"),
                                  ("keras.save_model", "m.keras"),
-                                 ("keras.save_weights", "w.weights.h5"), ("tf.train.Checkpoint.save", "ck/c")])
+                                 ("keras.save_weights", "w.weights.h5"), ("tf.train.Checkpoint.save", "ck/c"),
+                                 ("tf.train.Checkpoint.write", "managed/ckpt-1")])
         self.assertEqual([r["name"] for r in told.of(RESTORE)],
                          ["keras.load_model", "keras.load_weights", "tf.train.Checkpoint.restore"])
 

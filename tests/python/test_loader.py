@@ -64,6 +64,75 @@ for epoch in range(2):
             self.folder.cleanup()
             os.mkdir(self.dir)
 
+    def test_a_loader_that_keeps_one_iterator(self):
+        """Ultralytics' InfiniteDataLoader, timm's MultiEpochsDataLoader: an epoch is a generator, whose end the loop may keep alive."""
+        for opening in ("self.iterator = super().__iter__()", "self.iterator = None"):
+            told, _ = self.program(f"""
+class Repeat:
+    def __init__(self, sampler):
+        self.sampler = sampler
+    def __iter__(self):
+        while True:
+            yield from iter(self.sampler)
+class Infinite(DataLoader):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        object.__setattr__(self, "batch_sampler", Repeat(self.batch_sampler))
+        {opening}
+    def __len__(self):
+        return len(self.batch_sampler.sampler)
+    def __iter__(self):
+        if self.iterator is None:
+            self.iterator = self._get_iterator()
+        for _ in range(len(self)):
+            yield next(self.iterator)
+loader, look = Infinite(Data(6), 2), Infinite(Data(4), 2)
+for epoch in range(3):
+    batches = enumerate(loader)
+    for _, batch in batches:
+        train(batch)
+    with torch.no_grad():
+        for batch in look:
+            model(batch)
+import inspect
+print(inspect.isgeneratorfunction(Infinite.__iter__), inspect.isgenerator(iter(loader)))
+""")
+            with self.subTest(opening):
+                self.assertEqual(self.waits(told, 0), [0, 1, 2] * 3)
+                self.assertEqual(self.waits(told, 1), [0, 1] * 3)
+                self.assertEqual(told.steps(), list(range(9)))
+                self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None])
+                # Between an epoch's end and the next one's begin lies the other loader, and no step.
+                ends = [c["ns"] for c in told.calls if c["call"] == "epoch" and c["number"] == -(2**63)]
+                looks = sorted(w["ns"] for w in told.of(INPUT_WAIT) if w["args"]["loader"] == 1)
+                self.assertLess(ends[0], looks[0])
+            self.folder.cleanup()
+            os.mkdir(self.dir)
+
+    def test_loops_without_a_loader(self):
+        told, _ = self.program("""
+for _ in range(4):
+    train(torch.ones(1, 2))
+""")
+        self.assertEqual(told.steps(), [0, 1, 2, 3])
+        self.assertEqual(told.numbers("epoch"), [])
+        self.assertEqual(len(told.of(OPTIMIZER)), 4)
+
+    def test_fastais_optimizer(self):
+        """A class of its own, which does not come from torch's."""
+        os.makedirs(os.path.join(self.dir, "lib/fastai"))
+        for name, text in (("__init__", ""), ("optimizer", "class Optimizer:\n    def step(self, closure=None):\n        pass\n")):
+            with open(f"{self.dir}/lib/fastai/{name}.py", "w", encoding="utf-8") as out:
+                out.write(text)
+        told, _ = self.program("""
+from fastai.optimizer import Optimizer
+own = Optimizer()
+for batch in DataLoader(Data(6), 2):
+    own.step()
+""", env=self.environment(PYTHONPATH=f"{harness.STARTUP}:{self.dir}/lib"))
+        self.assertEqual(told.steps(), [0, 1, 2])
+        self.assertEqual(len(told.of(OPTIMIZER)), 3)
+
     def test_an_older_library(self):
         told, _ = self.program("""
 for epoch in range(2):

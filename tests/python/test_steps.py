@@ -54,11 +54,15 @@ class Steps(unittest.TestCase):
         else:
             one.batch += 1
 
-    def optimize(self):
+    def optimize(self, optimizer=None):
         if self.thread == steps.trainer:
             steps.optimized += 1
-        if steps.last is not None and not steps.last.leads:
-            steps.found(self.thread)
+        if steps.last is not None:
+            if not steps.last.leads:
+                steps.found(self.thread)
+        elif steps.trainer is None:
+            self.moment += 1
+            steps.stepped(optimizer or self, self.moment)
 
     def train(self, loader, batches, each=1):
         one = self.iterate(loader)
@@ -228,7 +232,37 @@ class Steps(unittest.TestCase):
         self.assertEqual(self.told(), "s5")
 
     def test_no_loader_at_all(self):
-        self.optimize()
+        """A step lasts from one optimizer's step to the next; the first one begins with it."""
+        for _ in range(3):
+            self.moment += 4
+            self.optimize()
+        self.assertEqual(self.told(), "s0@5 s- s1@5 s- s2@10 s-")
+        self.train(self.loader(), 2)
+        self.assertEqual(self.told(), "e0@16 s3@17 s4 s5 sx s- e-")
+        self.optimize()  # of the batch that was asked for ahead
+        self.assertEqual(self.told(), "")
+
+    def test_several_optimizers_and_no_loader(self):
+        """The one that stepped first counts, as long as it is there and steps."""
+        class Optimizer:
+            pass
+
+        first, second = Optimizer(), Optimizer()
+        for _ in range(2):
+            self.optimize(first)
+            self.optimize(second)
+            self.optimize(second)
+        self.assertEqual(self.told(), "s0@1 s- s1@1 s-")
+        del first
+        self.optimize(second)
+        self.assertEqual(self.told(), "s2@7 s-")
+        third = Optimizer()
+        for _ in range(steps.OTHERS_MAX):
+            self.optimize(third)
+        self.assertEqual(self.told(), f"s3@{7 + steps.OTHERS_MAX} s-")
+
+    def test_an_optimizer_that_cannot_be_referred_to(self):
+        self.optimize(object())
         self.assertEqual(self.told(), "")
 
     def test_numbers_of_the_programs_own(self):

@@ -30,6 +30,12 @@ for a, b in zip(first, second):
         self.assertTrue(ahead[0] in (1, 2) and ahead[1] == 1, ahead)
         self.assertEqual(told.steps(), [0, 1])
         self.assertEqual(len({f["pid"] for f in told.of(FETCH)}), 4)
+        said = {}
+        for call in told.calls:
+            if call["call"] == "variable":
+                said.setdefault(call["pid"], []).append(call["text"])
+        self.assertEqual(said, {f["pid"]: [f"HEADRACE_LOADER={f['args']['loader']}", f"HEADRACE_LOADER_WORKER={f['args']['worker']}"]
+                                for f in told.of(FETCH)})
 
     def test_fork(self):
         self.workers("fork")
