@@ -110,13 +110,19 @@ static void union_of_intervals(void **state)
 static void checkpoints_are_found(void **state)
 {
 #define HEADER                                                                                     \
-	"checkpoint,rank,time_s,dur_s,mount,bytes_written,writes,write_s,source,job,attempt\n"
+	"checkpoint,rank,step,name,path,time_s,dur_s,mount,files,bytes_written,writes,write_s,"    \
+	"source,job,attempt\n"
+	/* Its file is renamed later, and until then it lasts. */
 	static const char named[] =
-	    HEADER "1,0,0.000001,0.0000003,/scratch,1000,1,0.0000001,regions,7,2\n";
+	    HEADER "1,0,7,save,/scratch/ckpt/model-20.pt,0.000001,0.0000037,/scratch,1,1000,1,"
+		   "0.0000001,regions,7,2\n";
 	static const char bursts[] =
-	    HEADER "1,0,0.000002,0.0000011,/scratch,2000,4,0.0000004,writes,9,0\n"
-		   "1,0,0.000002,0.0000011,/scratch,1000,2,0.0000002,writes,9,0\n"
-		   "1,0,0.000002,0.0000011,/scratch,1000,2,0.0000002,writes,9,1\n";
+	    HEADER "1,0,,,/scratch/ckpt/model-20.pt,0.000002,0.0000036,/scratch,1,2000,4,0.0000004,"
+		   "writes,9,0\n"
+		   "1,0,,,/scratch/ckpt/model-20.pt,0.000002,0.0000036,/scratch,1,1000,2,0.0000002,"
+		   "writes,9,0\n"
+		   "1,0,,,/scratch/ckpt/model-20.pt,0.000002,0.0000036,/scratch,1,1000,2,0.0000002,"
+		   "writes,9,1\n";
 	char *store = fixture_make_runs(), *text;
 	struct fixture f;
 
