@@ -15,8 +15,11 @@
 
 #define MS UINT64_C(1000000)
 
-/* 1: rank 0, which trains; 2 and 3: workers of its loader 0; 4: of its loader 1, in the slot that 2 has left; 5: rank 1. */
-enum { TRAINS = 1, WORKER_0, WORKER_1, LOOKS, OTHER };
+/*
+ * 1: rank 0, which trains; 2 and 3: workers of its loader 0; 4: of its loader 1, in the slot that 2 has left; 5: rank 1; 6: rank 2, which
+ * looks at another loader in the middle of an epoch; 7 and 8: the workers of its loaders, both alive all the time.
+ */
+enum { TRAINS = 1, WORKER_0, WORKER_1, LOOKS, OTHER, MIXES, MIXES_0, MIXES_1, PROCESSES = MIXES_1 };
 
 static struct hr_regions *regions;
 
@@ -35,14 +38,20 @@ static void region(uint64_t proc, uint32_t kind, uint64_t at, uint64_t dur, cons
 	assert_int_equal(hr_regions_add(regions, &g), 0);
 }
 
-static void wait_for(unsigned loader, unsigned workers, unsigned batch, uint64_t at, uint64_t dur,
-		     bool end)
+static void wait_of(uint64_t proc, unsigned loader, unsigned workers, unsigned batch, uint64_t at,
+		    uint64_t dur, bool end)
 {
 	char args[96];
 
 	snprintf(args, sizeof(args), "{\"loader\":%u,\"workers\":%u,\"batch\":%u%s}", loader,
 		 workers, batch, end ? ",\"end\":true" : "");
-	region(TRAINS, HR_REGION_INPUT_WAIT, at, dur, args);
+	region(proc, HR_REGION_INPUT_WAIT, at, dur, args);
+}
+
+static void wait_for(unsigned loader, unsigned workers, unsigned batch, uint64_t at, uint64_t dur,
+		     bool end)
+{
+	wait_of(TRAINS, loader, workers, batch, at, dur, end);
 }
 
 /* A pass of loader 0 over 4 batches, which takes 80 ms and its last wait. */
@@ -51,6 +60,23 @@ static void pass(uint64_t at, uint64_t end_dur)
 	for (unsigned i = 0; i < 4; i++)
 		wait_for(0, 2, i, at + 20ul * i, 10, false);
 	wait_for(0, 2, 4, at + 80, end_dur, true);
+}
+
+/* Four batches of loader 0, a pass of loader 1 that takes 101 ms, and four more. Either worker is busy while its loader is in use. */
+static void mix(void)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		uint64_t at = 10ul * i + (i < 4 ? 0 : 101);
+
+		wait_of(MIXES, 0, 1, i, at, 9, false);
+		region(MIXES_0, HR_REGION_FETCH, at, 10, "{\"loader\":0,\"worker\":0}");
+	}
+	wait_of(MIXES, 0, 1, 8, 181, 1, true);
+	for (unsigned i = 0; i < 10; i++) {
+		wait_of(MIXES, 1, 1, i, 40 + 10ul * i, 9, false);
+		region(MIXES_1, HR_REGION_FETCH, 40 + 10ul * i, 10, "{\"loader\":1,\"worker\":0}");
+	}
+	wait_of(MIXES, 1, 1, 10, 140, 1, true);
 }
 
 static void make_regions(void)
@@ -70,6 +96,7 @@ static void make_regions(void)
 	/* What programs say themselves may be anything. */
 	region(OTHER, HR_REGION_INPUT_WAIT, 0, 10, "batch 1 {");
 	region(OTHER, HR_REGION_INPUT_WAIT, 20, 10, "{\"loader\":\"first\",\"end\":7}");
+	mix();
 }
 
 static void send_regions(struct fixture__stream *s)
@@ -80,20 +107,20 @@ static void send_regions(struct fixture__stream *s)
 
 static void send_processes(struct fixture__stream *s)
 {
-	static const uint32_t worker_plus1[] = {0, 1, 2, 1, 0};
-	Headrace__Process rows[5], *list[5];
+	static const uint32_t worker_plus1[] = {0, 1, 2, 1, 0, 0, 1, 2};
+	Headrace__Process rows[PROCESSES], *list[PROCESSES];
 	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < PROCESSES; i++) {
 		headrace__process__init(&rows[i]);
 		rows[i].proc = i + 1;
 		rows[i].pid = (int32_t)i + 1;
-		rows[i].rank_plus1 = i + 1 == OTHER ? 2 : 1;
+		rows[i].rank_plus1 = i + 1 < OTHER ? 1 : i + 1 == OTHER ? 2 : 3;
 		rows[i].worker_plus1 = worker_plus1[i];
 		list[i] = &rows[i];
 	}
-	processes.n_rows = 5;
+	processes.n_rows = PROCESSES;
 	processes.rows = list;
 	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
 	frame.processes = &processes;
@@ -128,7 +155,7 @@ static void fill(struct fixture__stream *s)
 
 static int setup(void **state)
 {
-	return fixture__one_job(state, 2, fill);
+	return fixture__one_job(state, 3, fill);
 }
 
 static void is_row(const struct answer *r, const char *rank, const char *loader, double waits,
@@ -170,6 +197,13 @@ static void each_loader_has_its_row(void **state)
 
 	assert_true(answer_next(&r));
 	is_row(&r, "1", "", 2, 20, 30);
+
+	/* While loader 1 was in use, loader 0 was not. */
+	assert_true(answer_next(&r));
+	is_row(&r, "2", "0", 8, 73, 182 - 101);
+	answer_near(&r, "busy_percent", 100.0 * 80 / 81);
+	assert_true(answer_next(&r));
+	is_row(&r, "2", "1", 10, 91, 101);
 	assert_false(answer_next(&r));
 }
 
@@ -188,6 +222,22 @@ static void a_rank_has_both(void **state)
 	answer_near(&r, "fetch_io_percent", 100.0 * 89 / 338);
 	answer_near(&r, "fetch_cpu_percent", 100.0 * 242 / 338);
 	answer_near(&r, "major_faults", 10);
+	answer_near(&r, "busy_percent", 100.0 * 338 / (2 * 215 + 22));
+	assert_false(answer_next(&r));
+}
+
+/* Two workers live, one makes batches at a time, and that one is always busy. */
+static void workers_of_a_loader_that_is_not_in_use_are_not_idle(void **state)
+{
+	struct answer r = answer_ask("input-wait", "rank=2", NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	is_row(&r, "2", "", 18, 164, 182);
+	answer_near(&r, "workers", 1);
+	answer_near(&r, "busy_percent", 100.0 * 180 / 182);
+	answer_text(&r, "advice", "more workers");
+	assert_null(strstr(answer_cell(&r, "why"), "more of them would wait, too"));
 	assert_false(answer_next(&r));
 }
 
@@ -196,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_loader_has_its_row),
 	    cmocka_unit_test(a_rank_has_both),
+	    cmocka_unit_test(workers_of_a_loader_that_is_not_in_use_are_not_idle),
 	};
 
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);

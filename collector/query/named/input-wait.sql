@@ -12,9 +12,11 @@
 -- column advice: mapped files, more workers, more cores, bigger reads, another mount: what would help by these numbers; none: waits
 -- are less than 5 % of the time; not known: these numbers do not say
 -- column io_percent: of the wait time, that in which some process of the rank had an operation under way
--- column workers: worker slots that made batches; without recorded fetches, those of the rank
+-- column workers: worker slots that made batches; by rank, where several loaders have workers: how many of them were in use at a time, in
+-- the mean; without recorded fetches, those of the rank
 -- column cores: that its training processes may run on; shared by ranks that may run on the same ones; NULL: not known
--- column busy_percent: time of fetches, of workers * span_s; NULL: no fetches were recorded
+-- column busy_percent: time of fetches, of workers * span_s; by rank, where several loaders have workers: of each one's workers * the time
+-- in which it was in use; NULL: no fetches were recorded
 -- column fetch_io_percent: time in which workers had an operation under way, of the time of fetches, 100 at most
 -- column fetch_cpu_percent: time that fetches had on a processor, of their time, I/O included; NULL: not known
 -- column core_wait_percent: time for which the workers could run and had no core, of the time of fetches, 100 at most; NULL: not known
@@ -24,7 +26,7 @@
 -- column mount, mount_bytes_per_s: where these took most time, and what a reader got from it per second of its reads
 -- column best_mount, best_bytes_per_s: the fastest other one from which this job read a megabyte or more
 -- column span_s: from the first to the last step, epoch or wait of a process, added up over the rank's processes that train; by
--- loader: from the first to the last wait of each of its passes
+-- loader: the time in which it was in use, from the first to the last wait of each pass, less passes of other loaders between two waits
 -- column why: the advice in words
 -- column job, attempt: whose
 WITH told AS MATERIALIZED (
@@ -39,23 +41,40 @@ said AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, coalesce(rank, -1) AS who
     FROM hr_during(kind := 'step, epoch, input_wait', scope := $scope, rank := $rank)),
 asked AS MATERIALIZED (
-    SELECT s.*, coalesce(t.feed, -1) AS feed, t.batch, t.has_workers, coalesce(t.ends, false) AS ends
-    FROM said s LEFT JOIN (SELECT cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns, any_value(feed) AS feed,
+    SELECT s.*, coalesce(t.feed, -1) AS feed, coalesce(t.loader, -1) AS loader, t.batch, t.has_workers, coalesce(t.ends, false) AS ends
+    FROM said s LEFT JOIN (SELECT cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns, any_value(feed) AS feed, any_value(loader) AS loader,
                                   any_value(batch) AS batch, any_value(has_workers) AS has_workers, any_value(ends) AS ends
                            FROM told WHERE kind = 'input_wait' GROUP BY ALL) t
          USING (cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns)
     WHERE kind = 'input_wait'),
 -- A pass over a loader begins with its batch 0.
-passes AS (
-    SELECT *, sum(CASE batch WHEN 0 THEN 1 ELSE 0 END) OVER (PARTITION BY cluster, job, attempt, node, proc, feed ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS pass
-    FROM asked WHERE $by = 'loader'),
+paced AS MATERIALIZED (
+    SELECT *, sum(CASE batch WHEN 0 THEN 1 ELSE 0 END) OVER (PARTITION BY cluster, job, attempt, node, proc, loader ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS pass
+    FROM asked),
+passes AS MATERIALIZED (
+    SELECT cluster, job, attempt, who, node, proc, feed, loader, pass, min(start_ns) AS first_ns, max(end_ns) AS last_ns
+    FROM paced GROUP BY cluster, job, attempt, who, node, proc, feed, loader, pass),
+-- A pass of another loader that lies between two waits of a pass: validation in the middle of an epoch. The pass is not in use meanwhile.
+between_waits AS (
+    SELECT cluster, job, attempt, node, proc, loader, pass, sum(b_last_ns - b_first_ns) AS ns
+    FROM (SELECT w.cluster, w.job, w.attempt, w.node, w.proc, w.loader, w.pass, w.end_ns AS before_ns, b.first_ns AS b_first_ns, b.last_ns AS b_last_ns
+          FROM (SELECT p.cluster, p.job, p.attempt, p.node, p.proc, o.loader, p.first_ns, p.last_ns
+                FROM passes p JOIN (SELECT DISTINCT cluster, job, attempt, node, proc, loader FROM passes) o USING (cluster, job, attempt, node, proc)
+                WHERE o.loader <> p.loader) b
+               ASOF JOIN paced w
+            ON w.cluster = b.cluster AND w.job = b.job AND w.attempt = b.attempt AND w.node = b.node AND w.proc = b.proc AND w.loader = b.loader AND w.start_ns < b.last_ns)
+         JOIN passes USING (cluster, job, attempt, node, proc, loader, pass)
+    WHERE before_ns <= b_first_ns AND last_ns > b_last_ns
+    GROUP BY cluster, job, attempt, node, proc, loader, pass),
+used AS MATERIALIZED (
+    SELECT p.*, last_ns - first_ns - coalesce(ns, 0) AS ns
+    FROM passes p LEFT JOIN between_waits USING (cluster, job, attempt, node, proc, loader, pass)),
 spans AS (
     SELECT cluster, job, attempt, who, feed, sum(ns) AS span_ns
     FROM (SELECT cluster, job, attempt, who, -1 AS feed, max(end_ns) - min(start_ns) AS ns FROM said
           WHERE $by = 'rank' GROUP BY cluster, job, attempt, who, node, proc
           UNION ALL
-          SELECT cluster, job, attempt, who, feed, max(end_ns) - min(start_ns) FROM passes
-          GROUP BY cluster, job, attempt, who, node, proc, feed, pass)
+          SELECT cluster, job, attempt, who, feed, ns FROM used WHERE $by = 'loader')
     GROUP BY cluster, job, attempt, who, feed),
 -- What the waits of a thread cover, each moment once, as in steps.
 outermost AS (
@@ -85,6 +104,22 @@ made AS (
            sum(cpu_ns) AS cpu_ns, sum(dur_ns) FILTER (cpu_ns IS NOT NULL) AS cpu_of_ns,
            sum(core_wait_ns) AS core_wait_ns, coalesce(sum(faults), CASE WHEN count(cpu_ns) > 0 THEN 0 END) AS faults
     FROM told WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, feed),
+-- Where several loaders have workers, those of one are idle while another is in use.
+crews AS (
+    SELECT cluster, job, attempt, who, loader, makers, sum(ns) AS ns
+    FROM (SELECT cluster, job, attempt, who, coalesce(loader, -1) AS loader, count(DISTINCT (node, worker)) AS makers
+          FROM told WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, coalesce(loader, -1))
+         LEFT JOIN used USING (cluster, job, attempt, who, loader)
+    GROUP BY cluster, job, attempt, who, loader, makers),
+covered AS (
+    SELECT cluster, job, attempt, who, sum(greatest(0, last_ns - greatest(first_ns, reached_ns))) AS ns
+    FROM (SELECT *, coalesce(max(last_ns) OVER (PARTITION BY cluster, job, attempt, who, node, proc ORDER BY first_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), first_ns) AS reached_ns
+          FROM passes SEMI JOIN crews USING (cluster, job, attempt, who, loader))
+    GROUP BY cluster, job, attempt, who),
+crewed AS (
+    SELECT cluster, job, attempt, who, sum(makers * c.ns) AS capacity_ns, ceil(sum(makers * c.ns) / nullif(any_value(v.ns), 0))::BIGINT AS at_a_time
+    FROM crews c JOIN covered v USING (cluster, job, attempt, who)
+    WHERE $by = 'rank' GROUP BY cluster, job, attempt, who HAVING count(*) > 1 AND count(c.ns) = count(*)),
 -- Two ranks with as many processors and the same first one are taken for sharing them.
 cores AS (
     SELECT cluster, job, attempt, who, sum(cores) AS cores
@@ -121,15 +156,15 @@ sizes AS (
     SELECT cluster, job, attempt, who, sum(reads) AS reads, sum(bytes) / nullif(sum(reads), 0) AS read_bytes
     FROM reads GROUP BY cluster, job, attempt, who),
 numbers AS (
-    SELECT *, coalesce(makers, has_workers, slots, 0) AS workers, 100.0 * wait_ns / nullif(span_ns, 0) AS wait_percent,
+    SELECT *, coalesce(at_a_time, makers, has_workers, slots, 0) AS workers, 100.0 * wait_ns / nullif(span_ns, 0) AS wait_percent,
            100.0 * wait_io_ns / nullif(placed_ns, 0) AS io_percent,
-           100.0 * fetch_ns / nullif(makers * span_ns, 0) AS busy_percent,
+           100.0 * fetch_ns / nullif(coalesce(capacity_ns, makers * span_ns), 0) AS busy_percent,
            CASE WHEN fetch_ns > 0 THEN least(100.0, 100.0 * coalesce(worker_io_ns, 0) / fetch_ns) END AS fetch_io_percent,
            100.0 * cpu_ns / nullif(cpu_of_ns, 0) AS cpu_percent,
            CASE WHEN fetch_ns > 0 AND core_wait_ns IS NOT NULL THEN least(100.0, 100.0 * core_wait_ns / fetch_ns) END AS core_percent
     FROM waits LEFT JOIN spans USING (cluster, job, attempt, who, feed) LEFT JOIN slots USING (cluster, job, attempt, who)
          LEFT JOIN cores USING (cluster, job, attempt, who)
-         LEFT JOIN made USING (cluster, job, attempt, who, feed) LEFT JOIN busy USING (cluster, job, attempt, who, feed)
+         LEFT JOIN made USING (cluster, job, attempt, who, feed) LEFT JOIN crewed USING (cluster, job, attempt, who) LEFT JOIN busy USING (cluster, job, attempt, who, feed)
          LEFT JOIN most USING (cluster, job, attempt, who) LEFT JOIN others USING (cluster, job, attempt, who)
          LEFT JOIN sizes USING (cluster, job, attempt, who)),
 -- Of the fetches' time: what is no I/O is computing, as far as the processor's time goes, which that of I/O is part of, too.
