@@ -339,6 +339,51 @@ static int by_proc(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
+/* The team that a worker belongs to: its rank, or, without ranks, the children of its parent. */
+static uint64_t team_of(const struct hr_process *p)
+{
+	return p->rank >= 0 ? (uint64_t)p->rank : UINT64_C(1) << 63 | p->msg->parent_proc;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * Where DataLoader workers reported their numbers, other children of the same rank are no workers. The daemon knows that only from the
+ * first report on; processes that ended before it have kept their slots.
+ */
+static int drop_slots(struct hr_process *processes, size_t n)
+{
+	size_t n_teams = 0;
+	uint64_t *teams;
+
+	for (size_t i = 0; i < n; i++)
+		n_teams += processes[i].msg->loader_worker_plus1 != 0;
+	if (n_teams == 0)
+		return 0;
+	teams = malloc(n_teams * sizeof(*teams));
+	if (!teams)
+		return -ENOMEM;
+	n_teams = 0;
+	for (size_t i = 0; i < n; i++)
+		if (processes[i].msg->loader_worker_plus1 != 0)
+			teams[n_teams++] = team_of(&processes[i]);
+	qsort(teams, n_teams, sizeof(*teams), by_number);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t team = team_of(&processes[i]);
+
+		if (processes[i].worker >= 0 && processes[i].msg->loader_worker_plus1 == 0 &&
+		    bsearch(&team, teams, n_teams, sizeof(*teams), by_number))
+			processes[i].worker = -1;
+	}
+	free(teams);
+	return 0;
+}
+
 /* Last row of each process. Takes `rows` (sorts them). */
 static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
 {
@@ -363,7 +408,7 @@ static int merge_processes(struct hr__stream *s, struct process_row *rows, size_
 	}
 	s->view.processes = processes;
 	s->view.n_processes = (uint32_t)used;
-	return 0;
+	return drop_slots(processes, used);
 }
 
 static int load_processes(struct hr_catalog *c, struct hr__stream *s)

@@ -6,6 +6,9 @@
  * of its parent. A worker is a process forked without exec from a rank's process (or from a forkserver that works for
  * one), or one exec'ed by multiprocessing's spawn, that has read a data file. A job without ranks works the same, with rank NULL:
  * the process that forks takes the place of the rank.
+ *
+ * A worker of torch's DataLoader reports its loader's number and its own. It is a worker before it reads, its slot is its own number
+ * where that is free, and the rank's other children (pools, os.fork) are no workers.
  */
 #include "daemon/state.h"
 
@@ -146,13 +149,25 @@ const char *hr__rank_source(const struct hr_proc *p)
 
 /* ---- workers -------------------------------------------------------------------------------------- */
 
+bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	return p->id.base && p->id.env.loader_worker_plus1 &&
+	       !(base && base->id.env.loader_worker_plus1);
+}
+
 static bool wants_slot(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
 
-	if (!p->id.read_data || !p->id.base || own_rank(e, p))
+	if (!p->id.base || own_rank(e, p))
 		return false;
 	if (p->id.kind != HR_PROC_FORK && p->id.kind != HR_PROC_SPAWN)
+		return false;
+	if (hr__loader_worker(e, p))
+		return true;
+	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
 	if (!base) /* ended before its worker: a slot once taken is kept */
 		return p->id.worker_plus1 != 0;
@@ -180,14 +195,47 @@ static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 	return slot;
 }
 
+/* Its own number, unless another loader's worker has that slot. The worker of the same number in an earlier epoch may just be ending. */
+static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_rank *own = &p->id.env;
+
+	for (const struct hr_proc *q = e->first; q; q = q->next)
+		if (q != p && !q->end_ns && q->id.worker_plus1 == own->loader_worker_plus1 &&
+		    same_team(p, q) &&
+		    !(hr__loader_worker(e, q) && q->id.env.loader_plus1 == own->loader_plus1 &&
+		      q->id.env.loader_worker_plus1 == own->loader_worker_plus1))
+			return lowest_free(e, p);
+	return own->loader_worker_plus1;
+}
+
 static void update_worker(struct hr_engine *e, struct hr_proc *p)
 {
 	bool wants = wants_slot(e, p);
 
 	if (wants == (p->id.worker_plus1 != 0))
 		return;
-	p->id.worker_plus1 = wants ? lowest_free(e, p) : 0;
+	p->id.worker_plus1 = !wants		       ? 0
+			     : hr__loader_worker(e, p) ? own_slot(e, p)
+						       : lowest_free(e, p);
 	hr__proc_dirty(e, p);
+}
+
+/* p reported its number: a slot that it had by reading is taken anew, and children of the same process that report none have none. */
+static void take_number(struct hr_engine *e, struct hr_proc *p)
+{
+	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	if (!hr__loader_worker(e, p))
+		return;
+	p->id.worker_plus1 = 0;
+	if (base && !base->id.has_loaders) {
+		base->id.has_loaders = 1;
+		for (struct hr_proc *q = e->first; q; q = q->next)
+			if (q->id.base == p->id.base && !q->end_ns)
+				update_worker(e, q);
+	}
+	update_worker(e, p);
 }
 
 /* p's rank may have changed: so may those that inherit from it, all of which attached later. */
@@ -284,6 +332,7 @@ void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 		p->id.base =
 		    parent->id.kind == HR_PROC_FORKSERVER ? parent->id.parent : parent->id.proc;
 	update_from(e, p);
+	take_number(e, p);
 	if (parent && p->id.kind == HR_PROC_SPAWN) {
 		note_spawned(parent, p);
 		if (p->id.rendezvous)
@@ -302,6 +351,7 @@ void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text,
 	if (!hr_rank_env(&p->id.env, text, bytes))
 		return;
 	update_from(e, p);
+	take_number(e, p);
 	update_worker(e, p);
 }
 

@@ -74,6 +74,8 @@ static void serve(struct hr_drain *d, struct message *m)
 
 	switch (m->kind) {
 	case NEW_SESSION:
+		for (s = d->sessions; s && !m->session->later; s = s->next)
+			m->session->later = s->dead;
 		m->session->next = d->sessions;
 		d->sessions = m->session;
 		welcome(d, m->session);

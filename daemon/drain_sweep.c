@@ -295,19 +295,23 @@ static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *no
 
 uint64_t hr__drain_sweep(struct hr_drain *d)
 {
-	struct hr_session **at = &d->sessions, *s;
+	struct hr_session **at = &d->sessions, *s, *dead = NULL;
 	uint64_t ticks = hr_clock_ticks(d->c.clock), now_ns = hr_boot_ns();
 	uint64_t all = 0;
 
 	hr__drain_catch_up(d);
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
-	/* Everybody's records, then ends: who lived side by side does so for the engine, too (slots of workers). */
+	/*
+	 * Slots of workers depend on who lives at the same time: first the records of processes that lived beside those that died, then
+	 * the ends, then the records of processes that attached after a death.
+	 */
 	d->rings = 0;
 	d->deaf_full = false;
 	for (s = d->sessions; s; s = s->next) {
 		d->rings += hr_session_rings(s);
-		all += sweep_session(d, s, ticks, now_ns);
+		if (!s->later)
+			all += sweep_session(d, s, ticks, now_ns);
 	}
 	sweep_all_excluded(d, now_ns);
 	settle_dead(d, now_ns);
@@ -317,8 +321,19 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 			continue;
 		}
 		*at = s->next;
+		s->next =
+		    dead; /* the newest session is the first of all, and becomes the last of these */
+		dead = s;
+	}
+	while ((s = dead)) {
+		dead = s->next;
 		finish(d, s, now_ns);
 		all++;
+	}
+	for (s = d->sessions; s; s = s->next) {
+		if (s->later)
+			all += sweep_session(d, s, ticks, now_ns);
+		s->later = false;
 	}
 	if (d->feed) {
 		uint64_t told = hr_feed_sweep(d->feed, now_ns, false);

@@ -133,6 +133,10 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	m->restart_plus1 = id->restart_plus1;
 	m->world_size = id->world;
 	m->worker_plus1 = id->worker_plus1;
+	if (id->worker_plus1 && hr__loader_worker(e, p)) {
+		m->loader_plus1 = id->env.loader_plus1;
+		m->loader_worker_plus1 = id->env.loader_worker_plus1;
+	}
 	m->rank_source = hr_arena_text(&o->arena, hr__rank_source(p));
 	m->uid = id->uid;
 	m->cpus = id->cpus;

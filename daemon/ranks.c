@@ -58,6 +58,15 @@ static bool take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
 	return true;
 }
 
+/* A number that has no families. */
+static bool replace(uint32_t *value, uint32_t v)
+{
+	bool changed = *value != v;
+
+	*value = v;
+	return changed;
+}
+
 bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes)
 {
 	const char *equals = memchr(text, '=', bytes);
@@ -69,6 +78,10 @@ bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes)
 	name_bytes = (size_t)(equals - text);
 	if (!parse(equals + 1, bytes - name_bytes - 1, &v))
 		return false;
+	if (named("HEADRACE_LOADER", text, name_bytes))
+		return replace(&r->loader_plus1, v + 1);
+	if (named("HEADRACE_LOADER_WORKER", text, name_bytes))
+		return replace(&r->loader_worker_plus1, v + 1);
 	for (size_t f = 0; f < N_FAMILIES; f++) {
 		if (named(families[f].rank, text, name_bytes))
 			return take(&r->rank_plus1, &r->family, v + 1, f);

@@ -54,7 +54,8 @@ struct hr_session {
 	uint64_t proc;
 	uint64_t token;
 	pid_t pid;
-	bool dead; /* the process is gone */
+	bool dead;  /* the process is gone */
+	bool later; /* attached after the death of a process that has not been finished yet */
 	bool
 	    deaf; /* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
 	bool asleep; /* deselected: its level stays off */

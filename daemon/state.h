@@ -66,6 +66,7 @@ struct hr_identity {
 	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
 	uint8_t probed;	       /* probes have told of it */
 	uint8_t covered;
+	uint8_t has_loaders; /* a child of it has reported that it is a DataLoader's worker */
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
@@ -244,6 +245,8 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
+/* Whether p is a worker of torch's DataLoader that has reported its number. Its own children are not, though they inherit it. */
+bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
 const char *hr__rank_source(const struct hr_proc *p);

@@ -115,6 +115,67 @@ static void forked_workers(void **state)
 	rig_done(&r);
 }
 
+/* Workers of torch's DataLoader report their loader and their number: they are the rank's workers, and pools are not. */
+static void workers_that_report_their_number(void **state)
+{
+	struct rig r;
+	uint64_t rank, pool[2], w[4], helper;
+
+	(void)state;
+	rig_init(&r);
+	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
+	for (int i = 0; i < 2; i++) {
+		pool[i] = rig_attach(
+		    &r,
+		    &(struct rig_hello){.pid = 20 + i, .ppid = 10, .forked = true, .parent = rank});
+		reads(&r, pool[i], false);
+		assert_int_equal(row(&r, pool[i])->worker_plus1, i + 1);
+	}
+	for (int i = 0; i < 3; i++)
+		w[i] = rig_attach(
+		    &r,
+		    &(struct rig_hello){.pid = 30 + i, .ppid = 10, .forked = true, .parent = rank});
+	env(&r, w[1], "HEADRACE_LOADER=0");
+	env(&r, w[1], "HEADRACE_LOADER_WORKER=1");
+	assert_int_equal(row(&r, w[1])->worker_plus1, 2); /* before it reads */
+	assert_int_equal(row(&r, w[1])->loader_plus1, 1);
+	assert_int_equal(row(&r, w[1])->loader_worker_plus1, 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(row(&r, pool[i])->worker_plus1, 0);
+	reads(&r, pool[1], false);
+	assert_int_equal(row(&r, pool[1])->worker_plus1, 0);
+	env(&r, w[0], "HEADRACE_LOADER_WORKER=0");
+	assert_int_equal(row(&r, w[0])->worker_plus1, 1);
+	assert_int_equal(row(&r, w[0])->loader_plus1, 0);
+
+	/* Another loader's worker 1, which lives beside that of loader 0. */
+	env(&r, w[2], "HEADRACE_LOADER=1");
+	env(&r, w[2], "HEADRACE_LOADER_WORKER=1");
+	assert_int_equal(row(&r, w[2])->worker_plus1, 3);
+	assert_int_equal(row(&r, w[2])->loader_worker_plus1, 2);
+
+	/* Loader 0's worker 1 of the next epoch, while the end of the earlier one is not known yet. */
+	w[3] = rig_attach(
+	    &r, &(struct rig_hello){.pid = 40,
+				    .ppid = 10,
+				    .forked = true,
+				    .parent = rank,
+				    .env = {"HEADRACE_LOADER=0", "HEADRACE_LOADER_WORKER=1"}});
+	assert_int_equal(row(&r, w[3])->worker_plus1, 2);
+
+	/* What a worker starts inherits its numbers. */
+	helper = rig_attach(
+	    &r, &(struct rig_hello){.pid = 50,
+				    .ppid = 40,
+				    .forked = true,
+				    .parent = w[3],
+				    .env = {"HEADRACE_LOADER=0", "HEADRACE_LOADER_WORKER=1"}});
+	reads(&r, helper, false);
+	assert_int_equal(row(&r, helper)->worker_plus1, 0);
+	assert_int_equal(row(&r, helper)->loader_worker_plus1, 0);
+	rig_done(&r);
+}
+
 static void spawned_and_forkserver_workers(void **state)
 {
 	struct rig r;
@@ -354,6 +415,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(precedence),
 	    cmocka_unit_test(forked_workers),
+	    cmocka_unit_test(workers_that_report_their_number),
 	    cmocka_unit_test(spawned_and_forkserver_workers),
 	    cmocka_unit_test(a_laptop_run_has_workers_without_rank),
 	    cmocka_unit_test(mp_spawn_ranks_are_inferred),

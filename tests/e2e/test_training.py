@@ -246,6 +246,32 @@ class Spawned(Training):
         self.spawned("forkserver")
 
 
+class Children(Training):
+    """Workers are those of the DataLoader, under torch's numbers; pools and children of os.fork are not."""
+
+    SCRIPT = os.path.join(harness.WORKLOADS, "train_pools.py")
+
+    def test_pools_beside_workers(self):
+        traced = self.headrace([harness.PYTHON, self.SCRIPT, *self.fast(24)], RANK="0")
+        self.assertEqual(traced.sql("""SELECT worker, loader, loader_worker FROM processes WHERE worker IS NOT NULL ORDER BY worker"""),
+                         [{"worker": n, "loader": 0, "loader_worker": n} for n in (0, 1)])
+        self.assertEqual(traced.value("""SELECT count(*) FROM regions WHERE kind = 'fetch'
+            AND loader_worker IS DISTINCT FROM json_extract(args, '$.worker')::INT"""), 0)
+        self.assertEqual({row["worker"] for row in self.ask(traced, "workers")}, {None, 0, 1})
+        # What the others read, twice the files and the first one once for each child, is the rank's own.
+        read = traced.sql(f"""SELECT worker IS NULL AS others, sum(bytes_read) AS bytes FROM file_records
+            WHERE path LIKE '{self.folder.data}/f%' GROUP BY others ORDER BY others""")
+        self.assertEqual([int(row["bytes"]) for row in read], [24 * 30000, (2 * 24 + 20) * 30000])
+        named = {row["what"] for row in self.ask(traced, "blame", "by=worker", "longer=0.000001")}
+        self.assertLessEqual({what for what in named if what.startswith("rank 0 w")}, {"rank 0 worker 0", "rank 0 worker 1"})
+
+    def test_one_child_after_the_other(self):
+        """A child takes the slot of the one before. headraced may accept a child before it sees that the one before has ended."""
+        traced = self.headrace([harness.PYTHON, self.SCRIPT, *self.fast(1)], LOAD="no")
+        self.assertEqual(traced.value("SELECT count(*) FROM processes WHERE worker IS NOT NULL"), 40)
+        self.assertLess(traced.value("SELECT count(DISTINCT worker) FROM processes"), 5)
+
+
 class Checkpoints(Training):
     def test_two_mounts(self):
         """The table of checkpoints is the script's own clock."""

@@ -56,10 +56,9 @@ static void answers_are_right(void **state)
 	       "node,"
 	       "job,attempt\n0,0,7,0,800,0,0.00000105,0.00000105,0,0,2,1,n1,7,2\n");
 	expect("workers", "0", NULL, NULL,
-	       "rank,worker,ops,opens,bytes_read,bytes_written,io_s,read_s,write_s,meta_s,errors,"
-	       "procs,"
-	       "node,"
-	       "job,attempt\n0,,7,0,800,0,0.00000105,0.00000105,0,0,2,1,n1,7,2\n");
+	       "rank,worker,loader,loader_worker,ops,opens,bytes_read,bytes_written,io_s,read_s,"
+	       "write_s,meta_s,errors,procs,node,job,attempt\n0,,,,7,0,800,0,0.00000105,0.00000105,"
+	       "0,0,2,1,n1,7,2\n");
 	expect("mounts", NULL, NULL, NULL,
 	       "mount,fs_type,ops,errors,bytes_read,bytes_written,time_s,slowest_proc_s\n"
 	       "/data,lustre,7,2,800,0,0.00000105,0.00000105\n");
@@ -158,16 +157,15 @@ static void runs_stay_apart(void **state)
 		      "0,1,10,0,1000,0,0.0000015,0.0000015,0,0,4,4,n1,9,0\n"
 		      "0,1,11,0,605,0,0.00000095,0.00000095,0,0,3,2,n1,9,0\n"
 		      "0,1,5,0,500,0,0.00000075,0.00000075,0,0,2,2,n1,9,1\n"},
-	    {"workers", "rank,worker,ops,opens,bytes_read,bytes_written,io_s,read_s,write_s,meta_s,"
-			"errors,procs,"
-			"node,"
-			"job,attempt\n"
-			"0,,4,0,400,0,0.0000006,0.0000006,0,0,2,2,n1,9,0\n0,3,6,0,600,0,0.0000009,"
-			"0.0000009,0,0,2,2,n1,9,0\n"
-			"0,,8,0,305,0,0.0000005,0.0000005,0,0,2,1,n1,9,0\n0,3,3,0,300,0,0.00000045,"
-			"0.00000045,0,0,1,1,n1,9,0\n"
-			"0,,2,0,200,0,0.0000003,0.0000003,0,0,1,1,n1,9,1\n0,3,3,0,300,0,0.00000045,"
-			"0.00000045,0,0,1,1,n1,9,1\n"},
+	    {"workers",
+	     "rank,worker,loader,loader_worker,ops,opens,bytes_read,bytes_written,io_s,"
+	     "read_s,write_s,meta_s,errors,procs,node,job,attempt\n"
+	     "0,,,,4,0,400,0,0.0000006,0.0000006,0,0,2,2,n1,9,0\n0,3,0,5,6,0,600,0,0.0000009,"
+	     "0.0000009,0,0,2,2,n1,9,0\n"
+	     "0,,,,8,0,305,0,0.0000005,0.0000005,0,0,2,1,n1,9,0\n0,3,0,5,3,0,300,0,0.00000045,"
+	     "0.00000045,0,0,1,1,n1,9,0\n"
+	     "0,,,,2,0,200,0,0.0000003,0.0000003,0,0,1,1,n1,9,1\n0,3,0,5,3,0,300,0,0.00000045,"
+	     "0.00000045,0,0,1,1,n1,9,1\n"},
 	    {"io-time",
 	     "rank,io_s,sum_s,span_s,ops,job,attempt\n"
 	     "0,0.0000007,0.0000014,0.0000036,14,9,0\n,0.0000002,0.0000004,0.0000011,4,9,0\n"

@@ -6,8 +6,9 @@
 -- arg scope data|runtime|all data: I/O on Python's own files is runtime
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('no waits for input were recorded of job {}: PyTorch says them under headrace run, and any program may, by ranges of the kind HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
--- column what: path, folder, mount, operation, worker (`rank 0 worker 3`, `rank 0`: its own process) or wait (`rank 0 at 12.5 s`); `(no
--- I/O: a worker made a batch)`: while no I/O of the rank was under way; `(no I/O, no worker made a batch)`: nor was a fetch of a worker
+-- column what: path, folder, mount, operation, worker (`rank 0 worker 3`; `rank 0`: its own process) or wait (`rank 0 at 12.5 s`); `(no
+-- I/O: a worker made a batch)`: while no I/O of the rank was under way; `(no I/O, no worker made a batch)`: nor was a fetch of a worker.
+-- Workers have torch's numbers where these are known, else slots; of a rank with several loaders that have workers: `rank 0 loader 1 worker 3`
 -- column waited_s: time in these waits during which it was under way, added up over operations side by side. By worker: during which
 -- it made a batch or had I/O under way. By wait: its length
 -- column percent: of the length of all of these waits
@@ -31,12 +32,12 @@ pieces AS MATERIALIZED (
                                  list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0])) AS piece
     FROM waits),
 operations AS (
-    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, worker, op, path, mount, bytes, start_ns, end_ns, dur_ns,
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, coalesce(loader_worker, worker) AS worker, coalesce(loader, -1) AS loader, op, path, mount, bytes, start_ns, end_ns, dur_ns,
            CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
     FROM events
     WHERE ($scope = 'all' OR scope = $scope) AND dur_ns > 0),
 fetches AS (
-    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, worker, start_ns, start_ns + dur_ns AS end_ns,
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, coalesce(loader_worker, worker) AS worker, coalesce(loader, -1) AS loader, start_ns, start_ns + dur_ns AS end_ns,
            CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
     FROM regions
     WHERE $by = 'worker' AND kind = 'fetch' AND worker IS NOT NULL AND count = 1 AND dur_ns > 0),
@@ -44,22 +45,25 @@ met AS (
     SELECT CASE $by WHEN 'file' THEN coalesce(path, '(no path)')
                     WHEN 'folder' THEN coalesce(nullif(regexp_replace(path, '/[^/]*$', ''), ''), CASE WHEN path IS NULL THEN '(no path)' ELSE '/' END)
                     WHEN 'mount' THEN coalesce(mount, '(no mount)') WHEN 'op' THEN op WHEN 'wait' THEN p.wait::VARCHAR END AS what,
-           CASE $by WHEN 'worker' THEN coalesce(worker, -1) END AS worker,
+           CASE $by WHEN 'worker' THEN coalesce(worker, -1) END AS worker, o.loader,
            p.wait, o.who, bytes, o.dur_ns, least(o.end_ns, p.end_ns) - greatest(o.start_ns, p.start_ns) AS both_ns
     FROM operations o JOIN pieces p USING (cluster, job, attempt, who, piece)
     WHERE o.start_ns < p.end_ns AND o.end_ns > p.start_ns),
 made AS (
-    SELECT p.wait, f.who, worker, sum(least(f.end_ns, p.end_ns) - greatest(f.start_ns, p.start_ns)) AS made_ns
+    SELECT p.wait, f.who, worker, loader, sum(least(f.end_ns, p.end_ns) - greatest(f.start_ns, p.start_ns)) AS made_ns
     FROM fetches f JOIN pieces p USING (cluster, job, attempt, who, piece)
     WHERE f.start_ns < p.end_ns AND f.end_ns > p.start_ns
-    GROUP BY p.wait, f.who, worker),
+    GROUP BY p.wait, f.who, worker, loader),
+several AS (
+    SELECT coalesce(rank, -1) AS who FROM processes WHERE worker IS NOT NULL AND loader IS NOT NULL GROUP BY cluster, job, attempt, rank HAVING count(DISTINCT loader) > 1),
 -- A worker's I/O lies in its fetches, as a rule.
 by_worker AS (
-    SELECT format('{}{}', CASE who WHEN -1 THEN 'no rank' ELSE format('rank {}', who) END,
+    SELECT format('{}{}{}', CASE who WHEN -1 THEN 'no rank' ELSE format('rank {}', who) END,
+                  CASE WHEN loader >= 0 AND who IN (SELECT who FROM several) THEN format(' loader {}', loader) ELSE '' END,
                   CASE worker WHEN -1 THEN '' ELSE format(' worker {}', worker) END) AS what,
            greatest(coalesce(io_ns, 0), coalesce(made_ns, 0)) AS both_ns, wait, who, coalesce(ops, 0) AS ops, bytes, dur_ns
-    FROM (SELECT wait, who, worker, sum(both_ns) AS io_ns, count(*) AS ops, sum(bytes) AS bytes, sum(dur_ns) AS dur_ns
-          FROM met WHERE $by = 'worker' GROUP BY wait, who, worker) FULL JOIN made USING (wait, who, worker)),
+    FROM (SELECT wait, who, worker, loader, sum(both_ns) AS io_ns, count(*) AS ops, sum(bytes) AS bytes, sum(dur_ns) AS dur_ns
+          FROM met WHERE $by = 'worker' GROUP BY wait, who, worker, loader) FULL JOIN made USING (wait, who, worker, loader)),
 blamed AS (
     SELECT what, sum(both_ns) AS both_ns, count(DISTINCT wait) AS waits, count(*) AS ops,
            coalesce(sum(bytes), 0) AS bytes, sum(dur_ns) AS dur_ns, count(DISTINCT who) AS ranks

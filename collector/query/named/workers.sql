@@ -2,13 +2,14 @@
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column rank, worker: worker is the slot; NULL is the rank's own process
+-- column rank, worker: worker is the slot; NULL is the rank's own process, with its children that are no workers
+-- column loader, loader_worker: torch's numbers of the DataLoader and of its worker; NULL: not known
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
 -- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else
 -- column errors: calls that failed
 -- column procs: processes that filled the slot, one after another
 -- column node, job, attempt: where
-SELECT rank, worker,
+SELECT rank, worker, loader, loader_worker,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,
        coalesce(sum(bytes) FILTER (what = 'read'), 0) AS bytes_read,
@@ -21,5 +22,5 @@ SELECT rank, worker,
 FROM (SELECT *, CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
                      WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what FROM hr_rollups())
 WHERE ($scope = 'all' OR scope = $scope) AND ($rank IS NULL OR rank = $rank)
-GROUP BY cluster, job, attempt, node, rank, worker
-ORDER BY job, attempt, cluster, rank NULLS LAST, node, worker NULLS FIRST
+GROUP BY cluster, job, attempt, node, rank, worker, loader, loader_worker
+ORDER BY job, attempt, cluster, rank NULLS LAST, node, worker NULLS FIRST, loader
