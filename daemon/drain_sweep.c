@@ -303,7 +303,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * Slots of workers depend on who lives at the same time: first the records of processes that lived beside those that died, then
+	 * Slots of workers depend on who lives at the same time: first the records of processes that lived at the same time as those that died, then
 	 * the ends, then the records of processes that attached after a death.
 	 */
 	d->rings = 0;

@@ -148,7 +148,7 @@ static void workers_that_report_their_number(void **state)
 	assert_int_equal(row(&r, w[0])->worker_plus1, 1);
 	assert_int_equal(row(&r, w[0])->loader_plus1, 0);
 
-	/* Another loader's worker 1, which lives beside that of loader 0. */
+	/* Another loader's worker 1, which lives at the same time as that of loader 0. */
 	env(&r, w[2], "HEADRACE_LOADER=1");
 	env(&r, w[2], "HEADRACE_LOADER_WORKER=1");
 	assert_int_equal(row(&r, w[2])->worker_plus1, 3);

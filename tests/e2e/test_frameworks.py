@@ -27,26 +27,26 @@ class Frameworks(harness.Case):
         out = os.path.join(self.folder.log, "out")
         os.mkdir(out)
         traced = self.headrace([PYTHON, SCRIPT, framework, out], timeout=240, **OFFLINE)
-        said = json.loads(traced.result.stdout.splitlines()[-1])  # the framework may print, too
+        report = json.loads(traced.result.stdout.splitlines()[-1])  # the framework may print, too
         for table in ("steps", "epochs"):
-            if table in said:
+            if table in report:
                 numbers = [int(row["n"]) for row in traced.sql(f"SELECT {table[:-1]} AS n FROM regions WHERE kind = '{table[:-1]}' ORDER BY start_ns")]
-                self.assertEqual(numbers, list(range(said[table])))
+                self.assertEqual(numbers, list(range(report[table])))
         done = harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, "checkpoints"], self.folder.environment())
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = json.loads(done.stdout)
-        self.assertEqual(len(rows), len(said["saves"]), rows)
+        self.assertEqual(len(rows), len(report["saves"]), rows)
         self.assertEqual([int(row["checkpoint"]) for row in rows], list(range(1, len(rows) + 1)))
         self.assertEqual({row["source"] for row in rows}, {"regions"} if rows else set())
         for row in rows:
             self.assertIsNotNone(row["name"])
             self.assertIsNotNone(row["mount"])
             self.assertGreater(float(row["dur_s"]), 0)
-        return said, rows
+        return report, rows
 
-    def files(self, said, rows):
+    def files(self, report, rows):
         """Each row is one save: the path of its file or folder, and just its bytes."""
-        for save, row in zip(said["saves"], rows, strict=True):
+        for save, row in zip(report["saves"], rows, strict=True):
             self.assertEqual(row["path"], os.path.commonpath(save))
             self.assertEqual((int(row["files"]), int(row["bytes_written"])), (len(save), sum(save.values())))
 
@@ -70,8 +70,8 @@ class Frameworks(harness.Case):
 
     def test_tensorflow(self):
         """It writes the index twice, and the folder's list of checkpoints."""
-        said, rows = self.train("tensorflow", "tensorflow")
-        for save, row in zip(said["saves"], rows, strict=True):
+        report, rows = self.train("tensorflow", "tensorflow")
+        for save, row in zip(report["saves"], rows, strict=True):
             self.assertEqual(row["path"], os.path.commonprefix(list(save)).removesuffix("."))
             self.assertGreaterEqual(int(row["bytes_written"]), sum(save.values()))
             self.assertLess(int(row["bytes_written"]), sum(save.values()) + 2000)

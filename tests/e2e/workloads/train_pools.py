@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Children that read files and are no DataLoader workers, before and beside those that are.
+"""Children that read files and are no DataLoader workers, before and during the life of those that are.
 
     train_pools.py FILE...
 
