@@ -8,8 +8,9 @@
 
 #include "common/text.h"
 
-#define ARG_LINE "-- arg "
-#define WORDS	 '|' /* between the words of a type */
+#define ARG_LINE  "-- arg "
+#define JSON_LINE "-- json: "
+#define WORDS	  '|' /* between the words of a type */
 
 /* Of SECONDS: a microsecond, some thirty years. */
 #define SECONDS_MIN 1e-6
@@ -110,6 +111,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 	while (r == 0 && strncmp(sql, "--", 2) == 0) {
 		if (strncmp(sql, ARG_LINE, strlen(ARG_LINE)) == 0)
 			r = declare(a, sql + strlen(ARG_LINE));
+		a->sparse |= strncmp(sql, JSON_LINE, strlen(JSON_LINE)) == 0;
 		sql += strcspn(sql, "\n");
 		sql += *sql == '\n';
 	}

@@ -10,6 +10,7 @@
  *               -- known NAME: SELECT the values of that argument that the store has
  *               -- note: SELECT a line of text for each thing that its answer does not know
  *               -- column NAME, NAME: what they hold
+ *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
  *           microsecond on), the words allowed as one|two|three, or PATH, of which a relative one is
@@ -48,6 +49,7 @@ struct hr_named_args {
 	bool given[HR_NAMED_ARGS];	  /* not by default */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
+	bool sparse;			/* the header has a `json` line */
 	char *texts[4 * HR_NAMED_ARGS]; /* what `list` and `types` point to */
 	size_t n_texts;
 };

@@ -30,6 +30,7 @@ struct hr_output {
 	int error;		     /* of writing; all that follows is dropped */
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
 	bool plan;		     /* an EXPLAIN: its second column is printed as it is */
+	bool sparse;		     /* JSON: without members that are NULL */
 	char *problem;
 };
 
@@ -60,6 +61,11 @@ void hr_output_free(struct hr_output *o)
 	free(o->problem);
 	hr_buffer_done(&o->line);
 	free(o);
+}
+
+void hr_output_sparse(struct hr_output *o)
+{
+	o->sparse = true;
 }
 
 const char *hr_output_problem(const struct hr_output *o)
@@ -189,13 +195,20 @@ static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx
 
 static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
+	bool first = true;
+
 	hr_buffer_add(&o->line, o->rows == 0 ? "[\n{" : ",\n{", 3);
 	for (unsigned i = 0; i < o->n_columns; i++) {
-		if (i > 0)
+		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
+
+		if (o->sparse && hr_value_is_null(v, row))
+			continue;
+		if (!first)
 			hr_buffer_add(&o->line, ", ", 2);
+		first = false;
 		hr_value_json_string(&o->line, o->columns[i].name, strlen(o->columns[i].name));
 		hr_buffer_add(&o->line, ": ", 2);
-		json_cell(o, i, hr_duckdb.data_chunk_get_vector(chunk, i), row);
+		json_cell(o, i, v, row);
 	}
 	hr_buffer_add(&o->line, "}", 1);
 }

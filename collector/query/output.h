@@ -24,6 +24,7 @@ struct hr_output;
  * is cut. 0 or -ENOMEM.
  */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
+void hr_output_sparse(struct hr_output *o); /* leaves out members of JSON objects that are NULL */
 void hr_output_free(struct hr_output *o);
 
 /*

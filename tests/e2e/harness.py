@@ -38,6 +38,8 @@ PYTHON = "/usr/bin/python3"
 DUCKDB = os.environ.get("HEADRACE_DUCKDB") or os.path.join(
     HERE, "../../third_party/duckdb/libduckdb.so"
 )
+# What scripts/install-wheels fetched.
+WHEELS = os.environ.get("HEADRACE_WHEELS") or os.path.join(HERE, "../../third_party/wheels")
 LONG = os.environ.get("HEADRACE_LONG") == "1"
 
 # In the environment of all that a Folder starts, so that it can be found again.

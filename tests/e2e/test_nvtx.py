@@ -18,7 +18,6 @@ import unittest
 import harness
 
 COLUMNS = "pid, kind, domain, category, name, open, count, args, dur_ns, tid, start_ns, depth"
-WHEELS = os.environ.get("HEADRACE_WHEELS") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../third_party/wheels")
 SHORTS, THREADS, WORKERS = 20000, 3, 4
 
 
@@ -104,7 +103,7 @@ class Headers(StandIn):
     """The same program with NVTX's own headers."""
 
     def program(self):
-        place = os.path.join(WHEELS, "nvidia/nvtx/include")
+        place = os.path.join(harness.WHEELS, "nvidia/nvtx/include")
         if not os.path.exists(f"{place}/nvtx3/nvToolsExt.h"):
             self.skipTest("NVTX's headers are not there: scripts/install-wheels")
         cc = shutil.which("cc")
@@ -178,7 +177,7 @@ class Python(Regions):
     """Python's nvtx: decorators and context managers, in threads and a forked worker."""
 
     def modules(self, name):
-        env = {"PYTHONPATH": WHEELS}
+        env = {"PYTHONPATH": harness.WHEELS}
         probe = subprocess.run([harness.PYTHON, "-c", f"import {name}"], capture_output=True, check=False, env={**os.environ, **env})
         if probe.returncode != 0:
             self.skipTest(f"{harness.PYTHON} has no module {name}: scripts/install-wheels")

@@ -45,6 +45,9 @@ says out '"n": 15' "SQL"
 says err 'not recorded: ring_full' "notes"
 says err 'its recording was cut short' "notes"
 
+query "$store" --format json $'-- one\n-- json: members that are NULL are left out\nSELECT NULL AS a, 1 AS n, NULL AS z'
+says out '^{"n": 1}$' "the header's json line"
+
 query --format csv "$store" --job 7 ops top=1
 check $? 2 "an argument that ops does not have"
 query --format csv "$store" --job 7 ops mount=/data

@@ -1,54 +1,80 @@
 -- Regions and long operations as Chrome trace events: with --format json for Perfetto or chrome://tracing
--- arg longer SECONDS 0.001: operations that took longer than this, beside all regions
+-- json: members that are NULL are left out
+-- arg longer SECONDS 0.001: operations that took longer than this, in addition to all regions
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: operations on Python's own files are runtime
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column name: of the region, or the operation
 -- column cat: the region's kind; io
--- column ph: X: lasts dur; b, e: a step, epoch or span begins, ends; M: names a process
--- column ts, dur: microseconds, since the first job began; of short regions that were added up the mean
+-- column ph: X: a slice of its thread; b, e: a slice of a line of its own begins, ends; i: a moment, or short regions that were added up; M: names a process or thread
+-- column ts, dur: microseconds, since the first job began; dur: of X
 -- column pid: a number for each process of all nodes, as the format wants it
 -- column tid: thread
--- column id: of b and e: the line that they are drawn in
--- column args: JSON: what the application said, step, epoch, domain; path, bytes of operations; open: it had not ended
-WITH said AS (
-    SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns,
-           dur_ns // count AS dur_ns,
-           CASE kind WHEN 'step' THEN 1 WHEN 'epoch' THEN 2 WHEN 'span' THEN 2 + row_number() OVER () END AS line,
-           -- Members that are null go, and what the application said stays.
-           json_merge_patch(
-               json_merge_patch('{}', json_object(
-                   'step', step, 'epoch', epoch, 'domain', domain, 'category', category,
-                   'count', CASE WHEN count > 1 THEN count END, 'sum_us', CASE WHEN count > 1 THEN dur_ns / 1e3 END,
-                   'open', CASE open WHEN 1 THEN true END)),
-               CASE WHEN json_type(TRY_CAST(args AS JSON)) = 'OBJECT' THEN args ELSE '{}' END) AS args
-    FROM regions WHERE $rank IS NULL OR rank = $rank
-    UNION ALL
-    SELECT cluster, job, attempt, node, proc, tid, op, 'io', start_ns, dur_ns, NULL,
-           json_merge_patch('{}', json_object('path', path, 'bytes', bytes, 'errno', errno))
-    FROM events
-    WHERE dur_ns > $longer * 1e9 AND ($scope = 'all' OR scope = $scope) AND ($rank IS NULL OR rank = $rank)),
+-- column id2: of b and e: the line of its process that they are drawn in
+-- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: it had not ended
+WITH said AS MATERIALIZED (
+    SELECT *, row_number() OVER () AS slice FROM (
+        SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,
+               -- Short regions that were added up have no place in time but the start of the first.
+               count > 1 OR kind IS NOT DISTINCT FROM 'mark' AS moment,
+               CASE WHEN kind IN ('step', 'epoch', 'span') THEN kind ELSE '' END AS line,
+               -- Members that are null go, and what the application reported stays.
+               json_merge_patch(
+                   json_merge_patch('{}', json_object(
+                       'step', step, 'epoch', epoch, 'domain', domain, 'category', category,
+                       'count', CASE WHEN count > 1 THEN count END, 'sum_us', CASE WHEN count > 1 THEN dur_ns / 1e3 END,
+                       'open', CASE open WHEN 1 THEN true END)),
+                   CASE WHEN json_type(TRY_CAST(args AS JSON)) = 'OBJECT' THEN args ELSE '{}' END) AS args
+        FROM regions WHERE $rank IS NULL OR rank = $rank
+        UNION ALL
+        -- What the kernel does asynchronously is no call of the thread: it lasts until its completion.
+        SELECT cluster, job, attempt, node, proc, tid, op, 'io', start_ns, dur_ns, false, CASE WHEN api IN ('aio', 'uring') THEN api ELSE '' END,
+               json_merge_patch('{}', json_object('path', path, 'bytes', bytes, 'errno', errno))
+        FROM events
+        WHERE dur_ns > $longer * 1e9 AND ($scope = 'all' OR scope = $scope) AND ($rank IS NULL OR rank = $rank))),
 known AS (
-    SELECT p.*, row_number() OVER (ORDER BY job, attempt, cluster, rank NULLS LAST, worker NULLS FIRST, node, proc) AS n
+    SELECT cluster, job, attempt, node, proc, pid, exe, rank, worker, row_number() OVER (ORDER BY job, attempt, cluster, rank NULLS LAST, worker NULLS FIRST, node, proc) AS n
     FROM processes p SEMI JOIN said USING (cluster, job, attempt, node, proc)),
--- Each process has a line for its steps and one for its epochs, each span has its own.
-numbered AS (
-    SELECT s.*, CASE WHEN line <= 2 THEN 2 * (n - 1) + line ELSE 2 * (SELECT count(*) FROM known) + line - 2 END AS id,
-           (s.start_ns - (SELECT min(start_ns) FROM jobs)) / 1e3 AS ts, s.dur_ns / 1e3 AS dur, n
-    FROM said s JOIN known k USING (cluster, job, attempt, node, proc)),
--- Of what begins at one moment the longest comes first; an end comes before what begins then, but not before its own beginning.
+-- Both ends of each slice, so that they can be sorted like brackets. Of several at one moment: what ends (the innermost first), what
+-- begins (the longest first), what does not last.
+ends AS MATERIALIZED (
+    SELECT s.*, n, last, s.start_ns + CASE WHEN last THEN dur_ns ELSE 0 END AS ns,
+           CASE WHEN moment OR dur_ns = 0 THEN 2 WHEN last THEN 0 ELSE 1 END AS turn,
+           CASE WHEN moment THEN 0 WHEN last THEN dur_ns ELSE -dur_ns END AS inner_first,
+           CASE WHEN last AND dur_ns > 0 THEN -slice ELSE slice END AS tie,
+           CASE WHEN last THEN -1 ELSE 1 END * hash(slice)::HUGEINT AS weight
+    FROM said s JOIN known k USING (cluster, job, attempt, node, proc) CROSS JOIN (VALUES (false), (true)) AS v(last)
+    WHERE NOT (moment AND last)),
+-- Slices of a line that begin within another one and end after it: viewers drop them. Between the ends of one that nests, the weights add
+-- up to nothing, since each slice that begins there ends there.
+crossing AS (
+    SELECT slice FROM (
+        SELECT slice, last, weight, sum(weight) OVER (
+                   PARTITION BY n, tid, line ORDER BY ns, turn, inner_first, tie, last ROWS UNBOUNDED PRECEDING) AS level
+        FROM ends WHERE NOT moment)
+    GROUP BY slice HAVING sum(CASE WHEN last THEN level ELSE weight - level END) <> 0),
+-- A thread has a line of its own for its steps, one for its epochs and one for each kind of asynchronous operation; a span, and what
+-- crosses another slice, has one alone.
+drawn AS (
+    SELECT e.*, CASE WHEN moment THEN NULL
+                     WHEN c.slice IS NOT NULL OR line = 'span' THEN concat_ws(' ', tid, nullif(line, ''), e.slice)
+                     WHEN line <> '' THEN concat_ws(' ', tid, line) END AS apart
+    FROM ends e LEFT JOIN crossing c USING (slice)),
 rows AS (
-    SELECT name, cat, CASE WHEN id IS NULL THEN 'X' ELSE 'b' END AS ph, ts, CASE WHEN id IS NULL THEN dur END AS dur, n AS pid,
-           tid, id, args, CASE WHEN id IS NULL THEN 2 ELSE 1 END AS turn, dur AS lasts
-    FROM numbered
-    UNION ALL
-    SELECT name, cat, 'e', ts + dur, NULL, n, tid, id, '{}'::JSON, CASE WHEN dur > 0 THEN 0 ELSE 1 END, -1
-    FROM numbered WHERE id IS NOT NULL
+    SELECT name, cat, CASE WHEN moment THEN 'i' WHEN apart IS NULL THEN 'X' WHEN last THEN 'e' ELSE 'b' END AS ph,
+           (ns - (SELECT min(start_ns) FROM jobs)) / 1e3 AS ts, CASE WHEN apart IS NULL AND NOT moment THEN dur_ns / 1e3 END AS dur,
+           n AS pid, tid, CASE WHEN apart IS NOT NULL THEN json_object('local', apart) END AS id2,
+           CASE WHEN last THEN '{}'::JSON ELSE args END AS args, ns, turn, inner_first, tie, last
+    FROM drawn WHERE apart IS NOT NULL OR NOT last
     UNION ALL
     SELECT 'process_name', '__metadata', 'M', 0, NULL, n, pid, NULL,
            json_object('name', concat_ws(' ', 'rank ' || rank, CASE WHEN rank IS NULL THEN parse_filename(exe) END, 'worker ' || worker,
                                          '(' || pid || ')', CASE WHEN (SELECT count(DISTINCT node) FROM known) > 1 THEN 'on ' || node END)),
-           -1, 0
-    FROM known)
-SELECT name, cat, ph, ts, dur, pid, tid, id, args FROM rows
-ORDER BY turn = -1 DESC, ts, turn, lasts DESC, pid, tid, name
+           NULL, -2, 0, 0, false
+    FROM known
+    UNION ALL
+    SELECT DISTINCT 'thread_name', '__metadata', 'M', 0, NULL, n, tid, NULL,
+           json_object('name', CASE WHEN tid = pid THEN 'main' ELSE 'thread' END), NULL, -1, 0, 0, false
+    FROM said s JOIN known k USING (cluster, job, attempt, node, proc))
+SELECT name, cat, ph, ts, dur, pid, tid, id2, args FROM rows
+ORDER BY ns NULLS FIRST, turn, inner_first, tie, last, pid, tid
