@@ -16,8 +16,10 @@
 
 #include "common/host.h"
 
+#define HR_JOB_ID_BYTES 256u
+
 struct hr_job {
-	char id[256];
+	char id[HR_JOB_ID_BYTES];
 	char store[4096]; /* as given, or the default; may be relative */
 	char node[HR_HOST_NAME_BYTES];
 	char boot_id[HR_HOST_BOOT_BYTES];

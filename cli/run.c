@@ -26,6 +26,7 @@
 #include "cli/environment.h"
 #include "cli/filters.h"
 #include "cli/job.h"
+#include "cli/job_reuse.h"
 #include "cli/link.h"
 #include "cli/refusal.h"
 #include "cli/run_options.h"
@@ -157,6 +158,25 @@ static int check_summary(const struct run *run)
 
 	if (r < 0)
 		hr_say("cannot write the summary to %s: %s", file, strerrordesc_np(-r));
+	return r;
+}
+
+/* A store that is used again: unrelated runs are jobs of their own, unless a scheduler or --job names the job. */
+static int settle_job(struct run *run)
+{
+	char former[HR_JOB_ID_BYTES];
+	int r;
+
+	if (run->options.collectors != NULL || run->options.job != NULL || hr_job_scheduled())
+		return 0;
+	r = hr_job_reuse(run->store, &run->job, former);
+	if (r < 0)
+		hr_say("cannot name another job in the store %s: %s; choose a name with --job",
+		       run->job.store, strerrordesc_np(-r));
+	else if (former[0] != '\0' && run->job.rank <= 0)
+		hr_say("the store has a job %s that has ended: this run is job %s (--job %s adds "
+		       "it to the former)",
+		       former, run->job.id, former);
 	return r;
 }
 
@@ -296,6 +316,8 @@ static int prepare(struct run *run)
 		r = make_store(run);
 	if (r == 0)
 		r = check_summary(run);
+	if (r == 0)
+		r = settle_job(run);
 	if (r < 0)
 		return r;
 	configure(run);

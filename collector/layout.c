@@ -387,3 +387,15 @@ bool hr_store_holder(const char *path, char *ret, size_t bytes)
 		close(store_fd);
 	return held;
 }
+
+bool hr_store_has_job(const char *path, const char *job)
+{
+	char name[HR__NAME_BYTES], *folder;
+	bool has;
+
+	if (hr__name_encode(job, name) < 0 || asprintf(&folder, "%s/jobs/%s", path, name) < 0)
+		return false;
+	has = access(folder, F_OK) == 0;
+	free(folder);
+	return has;
+}

@@ -74,6 +74,9 @@ int hr_store_say_holder(const char *path, const char *text);
 /* Does a collector hold it? `ret` gets that line, "" when there is none. */
 bool hr_store_holder(const char *path, char *ret, size_t bytes);
 
+/* Has a run of this job written into it? */
+bool hr_store_has_job(const char *path, const char *job);
+
 struct hr_stream_id {
 	const char *cluster; /* "" allowed */
 	const char *job;

@@ -91,7 +91,7 @@ for pid in children:
         first = self.run_it("--", "sh", "-c", f"echo x >{self.data}/a; sleep 0.5; exit 2")
         self.assertNotIn("earlier run", first.stderr)
         self.wait_no_daemon()
-        second = self.run_it("--", "sh", "-c", f"echo x >{self.data}/b")
+        second = self.run_it("--job", "store", "--", "sh", "-c", f"echo x >{self.data}/b")
         summary = self.summary()
         self.assertIn("  with      1 earlier run of this job in the same store", second.stderr)
         self.assertRegex(second.stderr, r"\Aheadrace: store ended after [^;]*; in 2 runs 2 processes;")

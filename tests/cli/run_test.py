@@ -341,7 +341,7 @@ class Counts(harness.Case):
 
     def test_many_runs_make_many_streams(self):
         for _ in range(3):
-            self.run_it("--", harness.GENERATOR, self.data, "2", "2")
+            self.run_it("--job", "store", "--", harness.GENERATOR, self.data, "2", "2")
         summary = self.summary()
         self.assertEqual(summary["streams"], 3)
         self.assertEqual(summary["data"]["writes"], 6)

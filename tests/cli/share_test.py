@@ -72,12 +72,63 @@ class Shared(harness.Case):
 
     def test_unranked_runs_at_once(self):
         """Started as fast as can be: they race for who starts the daemon, and for who ends it."""
-        processes = [self.start("--", harness.GENERATOR, self.data, "5", "4") for _ in range(RUNS)]
+        processes = [self.start("--job", "store", "--", harness.GENERATOR, self.data, "5", "4") for _ in range(RUNS)]
         out, _ = self.finish(processes)
         self.wait_no_daemon()
-        last = self.start("--", "true")
+        last = self.start("--job", "store", "--", "true")
         last.communicate(timeout=60)
         self.assert_totals(add(out))
+
+    def generate(self, files, *options, **env):
+        """One run to its end: what the generator counted, and what the run printed."""
+        done = self.run_it(*options, "--", harness.GENERATOR, self.data, str(files), "4", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.wait_no_daemon()
+        return json.loads(done.stdout), done.stderr
+
+    def assert_job(self, job, totals, runs=1):
+        summary = self.summary()
+        self.assertEqual((summary["job"], summary["runs"]), (job, runs))
+        self.assert_totals(add(totals), summary)
+
+    def test_unrelated_runs_are_summarised_alone(self):
+        first, err = self.generate(3)
+        self.assert_job("store", [first])
+        self.assertNotIn("--job", err)
+        second, err = self.generate(5)
+        self.assert_job("store.2", [second])
+        self.assertIn("the store has a job store that has ended: this run is job store.2 (--job store adds it to the former)\n", err)
+        self.assertIn("--job store.2 ", err.splitlines()[-1])
+        third, _ = self.generate(2)
+        self.assert_job("store.3", [third])
+        fourth, err = self.generate(1, "--job", "store")
+        self.assert_job("store", [first, fourth], runs=2)
+        self.assertNotIn("this run is job", err)
+
+    def test_runs_of_a_scheduler_job_are_one_job(self):
+        before, _ = self.generate(1)
+        first, _ = self.generate(3, SLURM_JOB_ID="7")
+        second, err = self.generate(5, SLURM_JOB_ID="7")
+        self.assert_job("7", [first, second], runs=2)
+        self.assertNotIn("this run is job", err)
+        after, _ = self.generate(2, SLURM_JOB_ID="8")
+        self.assert_job("8", [after])
+        self.assertEqual(before["opens"], 2)
+
+    def test_ranks_that_start_late_are_of_their_job(self):
+        """Without a scheduler: a rank may begin when the others have ended. A rank that comes again is another job."""
+        ranks = [self.generate(n + 1, RANK=str(n), WORLD_SIZE="3")[0] for n in range(3)]
+        self.assertEqual(os.listdir(os.path.join(self.store, "jobs")), ["store"])
+        _, err = self.generate(4, RANK="1", WORLD_SIZE="3")
+        self.assertEqual(sorted(os.listdir(os.path.join(self.store, "jobs"))), ["store", "store.2"])
+        self.assertNotIn("this run is job", err)  # rank 0 reports it, once
+        self.generate(5, RANK="0", WORLD_SIZE="3")
+        self.assertEqual(sorted(os.listdir(os.path.join(self.store, "jobs"))), ["store", "store.2"])
+        self.run_it("--job", "store", "--", "true")
+        self.assert_totals(add(ranks))
+        self.assertIsNone(self.summary()["missing"]["ranks"])
+        self.generate(1, RANK="3", WORLD_SIZE="4")  # of another number of ranks
+        self.assertIn("store.3", os.listdir(os.path.join(self.store, "jobs")))
 
     def test_who_joins_learns_the_options_in_force(self):
         gate = os.path.join(self.dir, "gate")
