@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small but real training job: distributed data parallel over JPEG files, with forked DataLoader workers.
 
-usage: torchrun --nproc-per-node 2 train.py IMAGES CHECKPOINTS [EPOCHS]
+usage: python3 torchrun.py --standalone --nproc_per_node 2 train.py IMAGES CHECKPOINTS [EPOCHS]
+
+torchrun.py is torchrun, and works with Debian's torch 1.13, too. make_images.py makes IMAGES.
 
 Nothing here knows about headrace. Each rank reads half of the files in 4 worker processes; rank 0 writes a
 checkpoint after each epoch.
