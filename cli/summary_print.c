@@ -400,23 +400,25 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 		print_path(&s->files[i], false, out);
 }
 
-/* A job that is not named like its store may share it with others. */
-static void print_ask(const struct hr_summary *s, const char *store, FILE *out)
+/* "STORE", as `headrace query` takes it; with --job where the job is not named like its store, and may share it. NULL: no memory. */
+static char *query_words(const struct hr_summary *s)
 {
 	const char *slash = strrchr(s->store, '/');
 	bool own = strcmp(s->job, slash != NULL ? slash + 1 : s->store) == 0;
-	char *job = own ? NULL : hr_text_quote(s->job);
+	char *store = hr_text_quote(s->store), *job = hr_text_quote(s->job), *words = NULL;
 
-	fprintf(out, "  stored %s; ask on: headrace query %s%s%s %s\n",
-		hr_text_size(s->stored_bytes).s, store, job != NULL ? " --job " : "",
-		job != NULL ? job : "", s->events > 0 ? "io-time" : "files");
+	if (store != NULL && job != NULL &&
+	    asprintf(&words, "%s%s%s", store, own ? "" : " --job ", own ? "" : job) < 0)
+		words = NULL;
+	free(store);
 	free(job);
+	return words;
 }
 
 void hr_summary_print(const struct hr_summary *s, FILE *out)
 {
-	char *quoted = hr_text_quote(s->store);
-	const char *store = quoted != NULL ? quoted : s->store;
+	char *words = query_words(s);
+	const char *store = words != NULL ? words : s->store;
 
 	print_head(s, out);
 	print_missing(s, out);
@@ -428,7 +430,8 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 	hr_loops_print(s, store, out);
 	print_who(s, store, out);
 	print_paths(s, out);
-	print_ask(s, store, out);
-	free(quoted);
+	fprintf(out, "  stored %s; ask on: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
+		store, s->events > 0 ? "io-time" : "files");
+	free(words);
 	fflush(out);
 }

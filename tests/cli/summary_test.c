@@ -448,6 +448,41 @@ static void test_full_disk(void **state)
 	hr_summary_free(s);
 }
 
+/* Each hint can be pasted: of a job that is not named like its store, it has --job. */
+static void test_hints(void **state)
+{
+	static const char *const jobs[][2] = {{"j 1", "/a/s --job 'j 1'"}, {"s", "/a/s"}};
+	struct hr_summary_who who = {.rank = -1, .worker = -1, .data.ops = 1};
+
+	(void)state;
+	who.loop.waits = 1;
+	for (size_t i = 0; i < 2; i++) {
+		struct hr_summary s = {.job = strdup(jobs[i][0]),
+				       .store = (char[]){"/a/s"},
+				       .state = (char[]){"ended"},
+				       .run_state = (char[]){"ended"},
+				       .command = -1,
+				       .cover = {.count = 2, .missing_count = 1},
+				       .who = &who,
+				       .n_who = 1};
+		static const char *const queries[] = {"coverage", "input-wait", "files"};
+		char *text = NULL, hint[128];
+		size_t bytes = 0;
+		FILE *out = open_memstream(&text, &bytes);
+
+		hr_summary_print(&s, out);
+		fclose(out);
+		for (size_t k = 0; k < 3; k++) {
+			snprintf(hint, sizeof(hint), "headrace query %s %s\n", jobs[i][1],
+				 queries[k]);
+			if (strstr(text, hint) == NULL)
+				fail_msg("no '%s' in %s", hint, text);
+		}
+		free(text);
+		free(s.job);
+	}
+}
+
 /* What is not about operations is not counted as such; a program without ranks has main parts. */
 static void test_words(void **state)
 {
@@ -568,8 +603,9 @@ int main(void)
 	    cmocka_unit_test(test_totals),   cmocka_unit_test(test_ranks),
 	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_missing_is_said_first),
 	    cmocka_unit_test(test_coverage), cmocka_unit_test(test_full_disk),
-	    cmocka_unit_test(test_words),    cmocka_unit_test(test_runs),
-	    cmocka_unit_test(test_json),     cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_hints),    cmocka_unit_test(test_words),
+	    cmocka_unit_test(test_runs),     cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);
