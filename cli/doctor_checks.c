@@ -304,12 +304,23 @@ static void store_place(const char *store, char *out, size_t bytes)
 		slash[slash == out] = '\0';
 }
 
+/* A store that is to be made; a word without a slash may be meant as a host. */
+static void show_absent(const char *store, char *out, size_t bytes)
+{
+	if (strchr(store, '/') != NULL)
+		snprintf(out, bytes, "%s does not exist yet: the folder for it", store);
+	else
+		snprintf(out, bytes,
+			 "%s does not exist yet (a collector is tcp://%s): the folder for it",
+			 store, store);
+}
+
 void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 {
 	const char *store = d->store != NULL ? d->store : "headrace-doctor", *journal;
 	const char *shown = d->store != NULL ? d->store : "a store in this folder";
 	struct hr_fs_kind kind = {.name = "unknown"};
-	char place[PATH_MAX];
+	char place[PATH_MAX], would_be[2 * PATH_MAX];
 	int r = d->no_store ? 0 : hr_store_check(store);
 
 	if (d->no_store)
@@ -320,6 +331,10 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 		return;
 	}
 	store_place(store, place, sizeof(place));
+	if (d->store != NULL && access(store, F_OK) != 0) {
+		show_absent(store, would_be, sizeof(would_be));
+		shown = would_be;
+	}
 	hr_fs_kind(place, &kind);
 	journal = hr_private_journal_dir(place);
 	if (journal != NULL)

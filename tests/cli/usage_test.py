@@ -271,6 +271,14 @@ class Doctor(harness.Case):
         self.assertNotEqual(self.store_check()["health"], "fail")
         self.assertNotEqual(self.store_check(empty)["health"], "fail")  # a store by now
 
+    def test_store_that_does_not_exist(self):
+        self.assertRegex(self.store_check("nosuchhost")["found"],
+                         r"^nosuchhost does not exist yet \(a collector is tcp://nosuchhost\): the folder for it is on \w+")
+        new = os.path.join(self.dir, "new")
+        self.assertRegex(self.store_check(new)["found"], rf"^{new} does not exist yet: the folder for it is on \w+")
+        self.run_it("--", "true")
+        self.assertRegex(self.store_check(self.store)["found"], rf"^{self.store} is on \w+")
+
     def test_broken_library(self):
         broken = os.path.join(self.dir, "libheadrace.so")
         with open(broken, "w", encoding="utf-8") as f:
