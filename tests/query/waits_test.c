@@ -94,7 +94,7 @@ static void waits_of_ranks(void **state)
 	answer_near(&r, "busy_percent", 50.0 * (double)fetch_ns / (double)span_of(TRAIN_0));
 	answer_near(&r, "fetch_io_percent", 100.0 * (double)io_ns / (double)fetch_ns);
 	answer_near(&r, "reads", (double)data.ops);
-	answer_near(&r, "read_bytes", (double)data.bytes_read / (double)data.ops);
+	answer_near(&r, "mean_read_bytes", (double)data.bytes_read / (double)data.ops);
 	answer_text(&r, "mount", "/data");
 	answer_near(&r, "mount_bytes_per_s", 1e9 * (double)data.bytes_read / (double)data.io_ns);
 	answer_text(&r, "advice", "bigger reads");

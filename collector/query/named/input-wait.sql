@@ -22,7 +22,7 @@
 -- column core_wait_percent: time for which the workers could run and had no core, of the time of fetches, 100 at most; NULL: not known
 -- column major_faults: how often fetches waited for a page of a mapped file (or of swap) to be read; NULL: not known
 -- column fetches, fetch_s: of workers: batches made, and in how much time
--- column reads, read_bytes: calls that read, and their mean size: of the rank's workers, or, where there are none, of the rank
+-- column reads, mean_read_bytes: calls that read, and their mean size: of the rank's workers, or, where there are none, of the rank
 -- column mount, mount_bytes_per_s: where these took most time, and what a reader got from it per second of its reads
 -- column best_mount, best_bytes_per_s: the fastest other one from which this job read a megabyte or more
 -- column span_s: from the first to the last step, epoch or wait of a process, added up over the rank's processes that train; by
@@ -198,7 +198,7 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed EN
                                            CASE WHEN another_mount THEN 'another mount' END), ''), 'not known') END AS advice,
        io_percent, workers, cores, busy_percent, fetch_io_percent, cpu_percent AS fetch_cpu_percent, core_percent AS core_wait_percent, faults AS major_faults,
        coalesce(fetches, 0) AS fetches, coalesce(fetch_ns, 0) / 1e9 AS fetch_s,
-       coalesce(reads, 0) AS reads, read_bytes, mount, rate AS mount_bytes_per_s, best_mount, best_rate AS best_bytes_per_s,
+       coalesce(reads, 0) AS reads, read_bytes AS mean_read_bytes, mount, rate AS mount_bytes_per_s, best_mount, best_rate AS best_bytes_per_s,
        span_ns / 1e9 AS span_s,
        concat_ws('; ', format('waits are {:.1f} % of {:.1f} s', wait_percent, span_ns / 1e9),
            CASE WHEN NOT matters THEN 'less than 5 %: there is little to win'
