@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "collector/store.h"
 #include "common/text.h"
 
 enum {
@@ -87,7 +88,7 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 	return false;
 }
 
-/* The first operand is a store; later ones are while they look like one and are no named query. */
+/* The first operand is a store; later ones are while they are addresses or paths that exist, and no named query. */
 static bool is_store(const char *text, size_t index)
 {
 	struct stat st;
@@ -98,7 +99,7 @@ static bool is_store(const char *text, size_t index)
 		return false;
 	if (hr_address_is(text))
 		return true;
-	return stat(text, &st) == 0 && S_ISDIR(st.st_mode);
+	return stat(text, &st) == 0;
 }
 
 static void take_operand(struct hr_request *r, char *text)
@@ -183,6 +184,24 @@ static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
 	}
 }
 
+/* What a pattern such as ./headrace-* matched in addition to stores: summaries, folders of sources. */
+static void skip_others(struct hr_request *r)
+{
+	size_t kept = 0, stores = 0;
+
+	for (size_t i = 0; i < r->n_stores; i++)
+		stores += hr_store_is(r->stores[i]);
+	if (stores == 0)
+		return; /* the catalogue explains what the first one is */
+	for (size_t i = 0; i < r->n_stores; i++) {
+		if (hr_store_is(r->stores[i]))
+			r->stores[kept++] = r->stores[i];
+		else
+			hr_say("note: %s is skipped: it is not a headrace store", r->stores[i]);
+	}
+	r->n_stores = kept;
+}
+
 /* A collector has all that is to be known, or is asked by itself. */
 static bool check_collector(struct hr_request *r)
 {
@@ -191,8 +210,10 @@ static bool check_collector(struct hr_request *r)
 
 	for (size_t i = 0; i < r->n_stores && !r->remote; i++)
 		r->remote = hr_address_is(r->stores[i]);
-	if (!r->remote)
+	if (!r->remote) {
+		skip_others(r);
 		return true;
+	}
 	if (r->n_stores > 1) {
 		hr_say("one collector at a time, and no folders beside it: ask each by itself");
 		return false;

@@ -388,14 +388,31 @@ bool hr_store_holder(const char *path, char *ret, size_t bytes)
 	return held;
 }
 
-bool hr_store_has_job(const char *path, const char *job)
+static bool has_entry(const char *path, const char *name)
 {
-	char name[HR__NAME_BYTES], *folder;
+	char *entry;
 	bool has;
 
-	if (hr__name_encode(job, name) < 0 || asprintf(&folder, "%s/jobs/%s", path, name) < 0)
+	if (asprintf(&entry, "%s/%s", path, name) < 0)
+		return true;
+	has = access(entry, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+	free(entry);
+	return has;
+}
+
+bool hr_store_is(const char *path)
+{
+	return has_entry(path, HR__STORE_FILE) || has_entry(path, "jobs");
+}
+
+bool hr_store_has_job(const char *path, const char *job)
+{
+	char name[HR__NAME_BYTES], *jobs;
+	bool has;
+
+	if (hr__name_encode(job, name) < 0 || asprintf(&jobs, "%s/jobs", path) < 0)
 		return false;
-	has = access(folder, F_OK) == 0;
-	free(folder);
+	has = has_entry(jobs, name);
+	free(jobs);
 	return has;
 }

@@ -74,6 +74,9 @@ int hr_store_say_holder(const char *path, const char *text);
 /* Does a collector hold it? `ret` gets that line, "" when there is none. */
 bool hr_store_holder(const char *path, char *ret, size_t bytes);
 
+/* Is there a store, as far as can be seen? True for one that is damaged or unreadable, too. */
+bool hr_store_is(const char *path);
+
 /* Has a run of this job written into it? */
 bool hr_store_has_job(const char *path, const char *job);
 

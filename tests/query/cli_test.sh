@@ -68,6 +68,24 @@ says err "typo-of-a-store' is no named query, and no folder" "the second store i
 query "$store" "./headrace.typo" summary
 check $? 2 "the second store is mistyped"
 says err "no named query, no folder, and no SQL; the named queries are: blame, checkpoints, coverage, epochs, file, files" "the second store is mistyped"
+# What ./headrace-* matches in addition to stores: a summary, a folder of something else.
+mkdir "$tmp/glob" "$tmp/glob/headrace-sources"
+echo '{}' | tee "$tmp/glob/headrace-a.json" >"$tmp/glob/headrace-sources/file"
+ln -s "$store" "$tmp/glob/headrace-store"
+query "$tmp"/glob/headrace-* --format csv 'SELECT count(*) FROM events'
+check $? 0 "a pattern that matches more than stores"
+says out '^15' "a pattern that matches more than stores"
+says err "note: $tmp/glob/headrace-a.json is skipped: it is not a headrace store" "a pattern that matches more than stores"
+says err "note: $tmp/glob/headrace-sources is skipped: it is not a headrace store" "a pattern that matches more than stores"
+query "$store" "$tmp/glob/headrace-a.json" summary
+check $? 0 "a file after the store"
+query "$tmp/glob/headrace-a.json" "$tmp/glob/headrace-sources" summary
+check $? 66 "no store at all"
+says err 'headrace-a.json: no headrace store, which is a folder' "no store at all"
+mkdir "$tmp/damaged" && echo "what" >"$tmp/damaged/headrace.store"
+query "$store" "$tmp/damaged" summary
+check $? 66 "a damaged store is not skipped"
+
 query "$store" slow rank=77
 check $? 0 "a rank that is not there"
 says err 'note: there is no rank 77 here; there is: 0, 2' "a rank that is not there"
