@@ -4,8 +4,8 @@
 #include <string.h>
 
 const char *const hr_unseen_names[] = {
-    "libcufile",	"libaws-cpp-sdk-", "libaws-c-s3", "libgoogle_cloud_cpp_storage",
-    "libazure-storage", "libdaos",	   "libdfs",	  NULL,
+    "libaws-cpp-sdk-", "libaws-c-s3", "libgoogle_cloud_cpp_storage", "libazure-storage", "libdaos",
+    "libdfs",	       NULL,
 };
 
 bool hr_unseen_library(const char *path, size_t bytes)

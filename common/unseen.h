@@ -2,7 +2,8 @@
 /*
  * unseen.h - libraries that move data where neither the shim nor the kernel's files see it (docs/probes.md)
  *
- * Known by the names of their files: storage to GPU memory, object stores over the network. Constant data, any thread.
+ * Known by the names of their files: object stores over the network. libcufile (GPUDirect Storage) is none of them: each
+ * program with CUDA's PyTorch loads it, whether it uses it or not. Constant data, any thread.
  */
 #ifndef HEADRACE_COMMON_UNSEEN_H
 #define HEADRACE_COMMON_UNSEEN_H

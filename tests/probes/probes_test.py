@@ -415,13 +415,13 @@ class Probes(Case):
     def test_out_of_sight(self):
         """A library that moves data elsewhere is named, though where it lies is excluded; a semaphore of libc's is no file."""
         with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-            library = shutil.copy(glob.glob("/lib/*/libm.so.6")[0], f"{folder}/libcufile.so.0")
-            lines = "import ctypes, multiprocessing, sys; ctypes.CDLL(sys.argv[1]); multiprocessing.Semaphore()"
-            traced = self.headrace([harness.PYTHON, "-c", lines, library], options=("--probes",))
+            library, loaded = (shutil.copy(glob.glob("/lib/*/libm.so.6")[0], f"{folder}/{name}") for name in ("libaws-c-s3.so.0", "libcufile.so.0"))
+            lines = "import ctypes, multiprocessing, sys; [ctypes.CDLL(path) for path in sys.argv[1:]]; multiprocessing.Semaphore()"
+            traced = self.headrace([harness.PYTHON, "-c", lines, library, loaded], options=("--probes",))
             found = traced.sql(f"SELECT path FROM files WHERE starts_with(path, '{folder}') OR starts_with(path, '/dev/shm')")
             self.assertEqual([row["path"] for row in found], [library])
         done = harness.run([harness.HEADRACE, "query", traced.store, "coverage"], self.folder.environment())
-        self.assertIn("loaded libcufile.so.0: what such a library moves is in no number", done.stderr.decode())
+        self.assertIn("loaded libaws-c-s3.so.0: what such a library moves is in no number", done.stderr.decode())
 
     def test_shim_without_pread64(self):
         """Probes record in its place, and the audit says how much that is."""

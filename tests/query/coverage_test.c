@@ -140,7 +140,7 @@ static void what_is_not_known_is_said(void **state)
 			    "probes did not run for job 12 on n2, or saw no I/O on files: what "
 			    "the kernel saw there is not known (headrace run --probes)");
 	assert_string_equal(said[1],
-			    "job 12 loaded libcufile.so.0: what such a library moves is in no "
+			    "job 12 loaded libaws-c-s3.so.0: what such a library moves is in no "
 			    "number, neither the shim nor the kernel's files see it");
 	text = fixture_named(&f, "coverage", "by=job", NULL, NULL);
 	assert_non_null(strstr(text, ",61,29476,23,14168,28,14788,12,720,2,80.32,34.42,"));
@@ -152,8 +152,9 @@ static void what_is_not_known_is_said(void **state)
 /* Two lists, of which one is in SQL. */
 static void libraries_are_those_of_the_daemon(void **state)
 {
-	static const char *const others[] = {"/usr/lib/libaws.so", "/a/libcufile.so.0/x",
-					     "/a/libcufile.h", "/a/mylibcufile.so"};
+	static const char *const others[] = {"/usr/lib/libaws.so", "/a/libdaos.so.0/x",
+					     "/a/libdaos.h", "/a/mylibdaos.so",
+					     "/usr/lib/libcufile.so.0"};
 	const char *sql = strstr(hr_named_find("coverage")->sql, "regexp_matches(name, ");
 	int n = (int)(strchr(sql, ')') - sql);
 	char *ask, path[128];
@@ -170,6 +171,11 @@ static void libraries_are_those_of_the_daemon(void **state)
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_false(hr_unseen_library(others[i], strlen(others[i])));
+	/* Loaded by each program with CUDA's PyTorch, used by few. */
+	assert_true(asprintf(&ask, "SELECT %.*s') FROM (SELECT 'libcufile.so.0' AS name)", n, sql) >
+		    0);
+	fixture_expect(&fix, ask, "false\n");
+	free(ask);
 }
 
 static void without_probes_there_is_no_answer(void **state)

@@ -110,7 +110,7 @@ static void send_library(struct fixture__stream *s)
 
 	row.id = 6;
 	row.hash = 2000;
-	row.path = FIX_BYTES("/usr/local/cuda/lib64/libcufile.so.0");
+	row.path = FIX_BYTES("/usr/local/lib/libaws-c-s3.so.0");
 	row.scope = 1;
 	paths.n_rows = 1;
 	paths.rows = list;

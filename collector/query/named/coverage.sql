@@ -3,7 +3,7 @@
 -- arg scope data|runtime|all data: Python's own files are runtime
 -- arg top COUNT 50: how many rows
 -- note: SELECT format('probes did not run for {}{}, or saw no I/O on files: what the kernel saw there is not known (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
--- note: SELECT format('job {} loaded {}: what such a library moves is in no number, neither the shim nor the kernel''s files see it', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(cufile|aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
+-- note: SELECT format('job {} loaded {}: what such a library moves is in no number, neither the shim nor the kernel''s files see it', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
 -- column path: as opened; NULL: the kernel could not tell, or not by file
 -- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; not those of excluded files
 -- column shim_count, shim_bytes: of these, what the shim recorded. Under stdio and POSIX aio, whose calls are not the kernel's: all that the
