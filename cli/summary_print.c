@@ -222,14 +222,21 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		      out);
 }
 
-/* Processes that a signal ended: by signal, and who the first were. */
+/*
+ * Processes that a signal ended: by signal, and who the first were. Programs that end normally stop
+ * their helpers so: Ray does.
+ */
 static void print_killed(const struct hr_summary *s, FILE *out)
 {
+	bool well = strcmp(s->state, "ended") == 0;
+
 	for (size_t i = 0; i < s->n_killed; i++) {
 		const struct hr_summary_killed *killed = &s->killed[i];
 
-		fprintf(out, "  killed    %u process%s by %s:", killed->processes,
-			killed->processes == 1 ? "" : "es", killed->signal);
+		fprintf(out,
+			well ? "  signals   %u process%s ended by %s, while CMD ended normally:"
+			     : "  killed    %u process%s by %s:",
+			killed->processes, killed->processes == 1 ? "" : "es", killed->signal);
 		for (uint32_t k = 0; k < killed->processes && k < HR_KILLED_NAMED; k++) {
 			fputs(k > 0 ? "; " : " ", out);
 			if (killed->first[k].rank >= 0)

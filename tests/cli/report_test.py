@@ -13,10 +13,10 @@ PYTHON = "/usr/bin/python3"
 
 
 class Report(harness.Case):
-    def python(self, text):
+    def python(self, text, status=0):
         """A program that does this, recorded; the folder that it writes to is `data`."""
         done = self.run_it("--", PYTHON, "-S", "-c", f"import mmap, os\ndata = {self.data!r}\n{text}")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr
 
     def test_mapped_files(self):
@@ -67,8 +67,8 @@ os.write(os.memfd_create("m"), b"x" * 500)
 
     def test_processes_that_signals_killed(self):
         """They stay zombies until the daemon has looked."""
-        said = self.python("""
-import time
+        killers = """
+import sys, time
 children = []
 for number in 9, 9, 15, 9, 9:
     pid = os.fork()
@@ -79,8 +79,15 @@ for number in 9, 9, 15, 9, 9:
 time.sleep(1)
 for pid in children:
     os.waitpid(pid, 0)
-""")
+sys.exit(STATUS)
+"""
         pid = r"(worker \d, )?pid \d+"
+        # Programs that end normally stop their helpers so.
+        said = self.python(killers.replace("STATUS", "0"))
+        self.assertRegex(said, rf"  signals   4 processes ended by SIGKILL, while CMD ended normally: {pid}; {pid}; {pid}; \.\.\.\n")
+        self.assertRegex(said, rf"  signals   1 process ended by SIGTERM, while CMD ended normally: {pid}\n")
+        self.assertNotIn("  killed  ", said)
+        said = self.python(killers.replace("STATUS", "3"), status=3)
         self.assertRegex(said, rf"  killed    4 processes by SIGKILL: {pid}; {pid}; {pid}; \.\.\.\n")
         self.assertRegex(said, rf"  killed    1 process by SIGTERM: {pid}\n")
         killed = {row["signal"]: row for row in self.summary()["killed"]}
