@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "collector/layout.h"
+#include "common/fnv.h"
 
 #define HR__NODE_JOB "_node" /* what a node says of itself and of no job */
+#define BUCKETS_MIN  64u
 
 void hr__problem(struct hr_catalog *c, const char *format, ...)
 {
@@ -84,6 +86,63 @@ static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *
 		(strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cluster, b->cluster) == 0));
 }
 
+static struct hr__stream **bucket(const struct hr_catalog *c, const char *job, const char *node,
+				  uint32_t attempt, uint64_t instance)
+{
+	uint64_t hash = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
+
+	hash = hr_fnv(hash, node, strlen(node) + 1);
+	hash = hr_fnv(hash, &attempt, sizeof(attempt));
+	hash = hr_fnv(hash, &instance, sizeof(instance));
+	return &c->buckets[hash % c->n_buckets];
+}
+
+static struct hr__stream *find_stream(const struct hr_catalog *c,
+				      const Headrace__StreamStart *start)
+{
+	struct hr__stream *s;
+
+	if (c->n_buckets == 0)
+		return NULL;
+	s = *bucket(c, start->job, start->node, start->attempt, start->instance);
+	while (s && !same_stream(&s->view, start))
+		s = s->next;
+	return s;
+}
+
+/* At the end of its bucket: the first store's copy is the one that find_stream returns. */
+static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
+{
+	const struct hr_stream *v = &s->view;
+	struct hr__stream **at = bucket(c, v->job, v->node, v->attempt, v->instance);
+
+	while (*at)
+		at = &(*at)->next;
+	s->next = NULL;
+	*at = s;
+}
+
+/* The catalogue's last stream is new. */
+static int index_stream(struct hr_catalog *c)
+{
+	size_t n = c->n_buckets ? 2 * c->n_buckets : BUCKETS_MIN;
+	struct hr__stream **buckets;
+
+	if (c->n_streams <= c->n_buckets) {
+		add_to_bucket(c, c->streams[c->n_streams - 1]);
+		return 0;
+	}
+	buckets = calloc(n, sizeof(*buckets));
+	if (!buckets)
+		return -ENOMEM;
+	free(c->buckets);
+	c->buckets = buckets;
+	c->n_buckets = n;
+	for (size_t i = 0; i < c->n_streams; i++)
+		add_to_bucket(c, c->streams[i]);
+	return 0;
+}
+
 static int new_stream(const struct opening *o, const Headrace__StreamStart *start,
 		      struct hr__stream **ret)
 {
@@ -108,7 +167,9 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	v->node = hr__arena_text(&s->memory, start->node);
 	v->boot_id = hr__arena_text(&s->memory, start->boot_id);
 	*ret = s;
-	return v->store && v->cluster && v->job && v->node && v->boot_id ? 0 : -ENOMEM;
+	if (!v->store || !v->cluster || !v->job || !v->node || !v->boot_id)
+		return -ENOMEM;
+	return index_stream(c);
 }
 
 /* Another store's copy knows what a damaged one did not. */
@@ -242,7 +303,7 @@ static int visit_stream(void *context, int fd, const char *name)
 	Headrace__StreamStart guess;
 	const Headrace__StreamStart *start = &guess;
 	Headrace__Frame *msg;
-	struct hr__stream *s = NULL;
+	struct hr__stream *s;
 	char *dir;
 	int r;
 
@@ -257,9 +318,7 @@ static int visit_stream(void *context, int fd, const char *name)
 		return r;
 	if (msg)
 		start = msg->stream_start;
-	for (size_t i = 0; i < c->n_streams && !s; i++)
-		if (same_stream(&c->streams[i]->view, start))
-			s = c->streams[i];
+	s = find_stream(c, start);
 	r = s ? learn_start(s, start) : new_stream(o, start, &s);
 	headrace__frame__free_unpacked(msg, NULL);
 	if (r < 0)
@@ -333,6 +392,8 @@ static int by_job_and_node(const void *a, const void *b)
 	const struct hr_stream *y = &(*(struct hr__stream *const *)b)->view;
 	int r = strcmp(x->job, y->job);
 
+	if (r == 0)
+		r = strcmp(x->cluster, y->cluster);
 	if (r == 0)
 		r = x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
 	if (r == 0)
@@ -465,6 +526,7 @@ void hr_catalog_free(struct hr_catalog *c)
 	for (size_t i = 0; i < c->n_problems; i++)
 		free(c->problems[i].text);
 	free(c->streams);
+	free(c->buckets);
 	free(c->views);
 	for (size_t i = 0; i < c->n_retired; i++)
 		free(c->retired[i].job);

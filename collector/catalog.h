@@ -31,7 +31,8 @@ struct hr__segment {
 };
 
 struct hr__stream {
-	struct hr_stream view; /* what callers see; they hand back a pointer to it */
+	struct hr_stream view;	 /* what callers see; they hand back a pointer to it */
+	struct hr__stream *next; /* in its bucket of hr_catalog.buckets */
 	struct hr__segment *segments;
 	size_t n_segments, segments_room;
 	Headrace__Frame **kept; /* frames that `view` points into */
@@ -45,6 +46,8 @@ struct hr__stream {
 struct hr_catalog {
 	struct hr__stream **streams;
 	size_t n_streams, streams_room;
+	struct hr__stream **buckets; /* by job, node, attempt and instance; used while opening */
+	size_t n_buckets;
 	struct hr_stream *views; /* what hr_catalog_streams returns */
 	struct hr_problem *problems;
 	size_t n_problems, problems_room;

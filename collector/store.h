@@ -271,6 +271,8 @@ struct hr_catalog_filter {
 int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
 		    struct hr_catalog **ret, char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
+
+/* In the order of job, cluster, attempt, node and instance. */
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
 

@@ -15,7 +15,8 @@
 #define STATE_ENDED   "ended"
 
 struct job {
-	const struct hr_qstream *st; /* its first stream, for the names */
+	const struct hr_qstream *st; /* its streams follow one another */
+	size_t n_streams;
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
 	int64_t start_ns, end_ns; /* wall clock; 0: not known */
 	bool uid_known;
@@ -119,22 +120,16 @@ static int compare_int(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Distinct ranks and nodes over the streams of a job. */
-static int count_parts(struct hr_query *q, struct job *job)
+/* Distinct ranks and nodes over the streams of a job; the streams of a node follow one another. */
+static int count_parts(struct job *job)
 {
 	int32_t *ranks = NULL;
 	size_t n = 0, size = 0;
 
-	for (size_t i = 0; i < q->n_streams; i++) {
-		const struct hr_qstream *st = &q->streams[i];
-		bool again = false;
+	for (size_t i = 0; i < job->n_streams; i++) {
+		const struct hr_qstream *st = &job->st[i];
 
-		if (!same_job(st, job->st))
-			continue;
-		for (size_t k = 0; k < i && !again; k++)
-			again = same_job(&q->streams[k], job->st) &&
-				same(&q->streams[k].node, &st->node);
-		job->nodes += !again;
+		job->nodes += i == 0 || !same(&st[-1].node, &st->node);
 		for (uint32_t p = 0; p < st->s->n_processes; p++) {
 			if (st->s->processes[p].rank < 0)
 				continue;
@@ -153,7 +148,7 @@ static int count_parts(struct hr_query *q, struct job *job)
 	return 0;
 }
 
-static int finish(struct hr_query *q, struct job *job)
+static int finish(struct job *job)
 {
 	const char *state = STATE_ENDED;
 
@@ -166,7 +161,7 @@ static int finish(struct hr_query *q, struct job *job)
 	else if (job->failed)
 		state = STATE_FAILED;
 	job->state = hr__string(state, (uint32_t)strlen(state));
-	return count_parts(q, job);
+	return count_parts(job);
 }
 
 static int jobs_gather(struct hr_rows *rows, uint64_t want)
@@ -180,20 +175,21 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 	if (jobs == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < q->n_streams; i++) {
-		size_t k = 0;
+		const struct hr_qstream *st = &q->streams[i];
+		struct job *job;
 
-		while (k < jobs->n && !same_job(jobs->list[k].st, &q->streams[i]))
-			k++;
-		if (k == jobs->n) {
-			r = hr__grow(&jobs->list, k, &jobs->size, sizeof(struct job));
+		if (i == 0 || !same_job(st - 1, st)) {
+			r = hr__grow(&jobs->list, jobs->n, &jobs->size, sizeof(struct job));
 			if (r < 0)
 				return r;
-			jobs->list[jobs->n++] = (struct job){.st = &q->streams[i]};
+			jobs->list[jobs->n++] = (struct job){.st = st};
 		}
-		r = take_stream(q, &jobs->list[k], &q->streams[i]);
+		job = &jobs->list[jobs->n - 1];
+		job->n_streams++;
+		r = take_stream(q, job, st);
 	}
 	for (size_t k = 0; r == 0 && k < jobs->n; k++)
-		r = finish(q, &jobs->list[k]);
+		r = finish(&jobs->list[k]);
 	rows->n = jobs->n;
 	return r;
 }

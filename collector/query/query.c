@@ -148,21 +148,17 @@ out:
 }
 
 /*
- * Whether some (cluster, job, attempt, node) has more than one stream: a daemon that was started
- * anew.
+ * Whether some (cluster, job, attempt, node) has more than one stream, because its daemon restarted.
+ * The catalogue's order puts such streams next to each other.
  */
 static bool node_streams_repeat(const struct hr_query *q)
 {
-	for (size_t i = 0; i < q->n_streams; i++) {
-		const struct hr_stream *a = q->streams[i].s;
+	for (size_t i = 1; i < q->n_streams; i++) {
+		const struct hr_stream *a = q->streams[i - 1].s, *b = q->streams[i].s;
 
-		for (size_t k = 0; k < i; k++) {
-			const struct hr_stream *b = q->streams[k].s;
-
-			if (a->attempt == b->attempt && strcmp(a->node, b->node) == 0 &&
-			    strcmp(a->job, b->job) == 0 && strcmp(a->cluster, b->cluster) == 0)
-				return true;
-		}
+		if (a->attempt == b->attempt && strcmp(a->node, b->node) == 0 &&
+		    strcmp(a->job, b->job) == 0 && strcmp(a->cluster, b->cluster) == 0)
+			return true;
 	}
 	return false;
 }
