@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES 65536u
-#define ALIGNMENT   16u
+/* A catalogue of many small streams has some arenas for each: blocks start small and double. */
+#define FIRST_BLOCK_BYTES 1024u
+#define BLOCK_BYTES	  65536u
+#define ALIGNMENT	  16u
 
 struct hr__arena_block {
 	struct hr__arena_block *previous;
@@ -21,8 +23,10 @@ void *hr__arena_get(struct hr__arena *a, size_t bytes)
 	void *ret;
 
 	if (!b || b->room - b->used < need) {
-		size_t room = need > BLOCK_BYTES ? need : BLOCK_BYTES;
+		size_t room = b ? 2 * b->room : FIRST_BLOCK_BYTES;
 
+		room = room < BLOCK_BYTES ? room : BLOCK_BYTES;
+		room = room > need ? room : need;
 		b = malloc(sizeof(*b) + room);
 		if (!b)
 			return NULL;

@@ -22,6 +22,7 @@ struct hr__segment {
 	char *path;	    /* to open */
 	const char *name;   /* "jobs/7/n1.ab/000003.seg": to show */
 	uint64_t bytes;	    /* when the catalogue was opened */
+	uint8_t *content;   /* all of a small segment; NULL: read from the file */
 	uint64_t first_seq; /* of its header */
 	struct hr__index
 	    index; /* emptied once the stream is put together, but for `memory` and mounts */
@@ -53,6 +54,7 @@ struct hr_catalog {
 	size_t n_problems, problems_room;
 	struct hr_retired *retired;
 	size_t n_retired, retired_room;
+	uint64_t content_bytes; /* of all segments that are kept in memory */
 };
 
 /* Adds a line for people. Loses it silently when memory is short: then the open fails elsewhere. */
@@ -72,6 +74,9 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid);
 /* All folders are in: sorts and joins the frames, loads the small ones, reports what is missing. */
 int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);
 void hr__stream_free(struct hr__stream *s);
+
+/* Where to read a segment: its content, or its file, which the caller closes where *ret has a descriptor. 0 or -EIO. */
+int hr__segment_source(const struct hr__segment *g, struct hr__source *ret);
 
 /* hr_stream_read with the memory of `allocator`. The frame's kind is that of its reference. */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,

@@ -71,7 +71,7 @@ static void lose_frame(const struct hr__stream *s, const struct hr__segment *g,
 		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
 }
 
-/* The paths of a segment out of its Paths frames, into a zero index. */
+/* The paths of a segment out of its Paths frames, into a zero index. `source` NULL: it cannot be opened. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
 			     const struct hr__source *source, struct hr__files *f,
 			     struct hr__index *ret)
@@ -84,8 +84,7 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 
 		if (e->kind != HEADRACE__FRAME__BODY_PATHS)
 			continue;
-		r = source->fd < 0 ? -EIO
-				   : hr__source_frame(source, e->offset, e->bytes, NULL, &msg);
+		r = source ? hr__source_frame(source, e->offset, e->bytes, NULL, &msg) : -EIO;
 		ret->n_frames = i; /* rows name their frame by this */
 		if (r == 0 && msg->body_case == HEADRACE__FRAME__BODY_PATHS)
 			r = hr__index_paths(ret, msg->paths);
@@ -105,9 +104,9 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
 		      struct hr__index *ret)
 {
-	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
+	struct hr__source source;
 	Headrace__Frame *msg;
-	int r = source.fd < 0 ? -EIO : 0;
+	int opened = hr__segment_source(g, &source), r = opened;
 
 	if (r == 0)
 		r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, NULL, &msg);
@@ -117,9 +116,9 @@ static int read_paths(const struct hr__stream *s, const struct hr__segment *g, s
 	}
 	if (r < 0 && r != -ENOMEM) {
 		hr__index_done(ret);
-		r = read_paths_frames(s, g, &source, f, ret);
+		r = read_paths_frames(s, g, opened == 0 ? &source : NULL, f, ret);
 	}
-	if (source.fd >= 0)
+	if (opened == 0 && source.fd >= 0)
 		close(source.fd);
 	return r;
 }

@@ -6,8 +6,21 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
+{
+	struct hr__source source = {.fd = -1, .memory = g->content, .bytes = g->bytes};
+
+	if (!source.memory) {
+		source.fd = open(g->path, O_RDONLY | O_CLOEXEC);
+		if (source.fd < 0)
+			return -EIO;
+	}
+	*ret = source;
+	return 0;
+}
+
 /*
- * The segment is opened for each frame: that costs microseconds beside a frame of hundreds of KiB,
+ * A segment that is not in memory is opened for each frame: that costs microseconds per frame of hundreds of KiB,
  * and a catalogue of thousands of segments holds no descriptors.
  */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
@@ -23,11 +36,12 @@ int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocato
 		return -EBADMSG;
 	ref = &s->frames[frame];
 	g = &s->own->segments[ref->segment];
-	source = (struct hr__source){.fd = open(g->path, O_RDONLY | O_CLOEXEC), .bytes = g->bytes};
-	if (source.fd < 0)
-		return -EIO;
+	r = hr__segment_source(g, &source);
+	if (r < 0)
+		return r;
 	r = hr__source_frame(&source, ref->offset, ref->bytes, allocator, &msg);
-	close(source.fd);
+	if (source.fd >= 0)
+		close(source.fd);
 	if (r < 0)
 		return r == -EBADMSG || r == -ENOMEM ? r : -EIO;
 	if (msg->body_case != ref->kind || msg->seq != ref->seq) {

@@ -17,6 +17,13 @@
 
 #define MOUNT_MAX 65536u /* highest mount id that is believed */
 
+/*
+ * Small segments are read once and kept in memory: opening a file for each frame is most of what a query of
+ * many small jobs costs.
+ */
+#define CONTENT_BYTES	  (16u << 10)  /* of a segment */
+#define CONTENT_BYTES_ALL (128u << 20) /* of a catalogue */
+
 /* ---- segments -------------------------------------------------------------------------------- */
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
@@ -104,8 +111,30 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 	return r < 0 ? r : 1;
 }
 
+/* Reads a small segment whole. -ESTALE: its writer cut it meanwhile. */
+static int take_content(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
+			struct hr__source *source)
+{
+	uint8_t *content;
+	int r;
+
+	if (source->bytes > CONTENT_BYTES || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
+		return 0;
+	content = hr__arena_get(&s->memory, source->bytes);
+	if (!content)
+		return -ENOMEM;
+	r = hr__source_read(source, 0, content, source->bytes);
+	if (r < 0)
+		return r;
+	c->content_bytes += source->bytes;
+	g->content = content;
+	source->memory = content;
+	return 0;
+}
+
 /* A file that its writer cuts while it is read is looked at once more. */
-static int open_segment(struct hr_catalog *c, struct hr__segment *g, bool growing)
+static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
+			bool growing)
 {
 	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC)};
 	int r = source.fd < 0 ? -errno : -ESTALE;
@@ -118,7 +147,9 @@ static int open_segment(struct hr_catalog *c, struct hr__segment *g, bool growin
 			break;
 		}
 		g->bytes = source.bytes = (uint64_t)st.st_size;
-		r = load_segment(c, g, &source, growing);
+		r = take_content(c, s, g, &source);
+		if (r == 0)
+			r = load_segment(c, g, &source, growing);
 	}
 	if (source.fd >= 0)
 		close(source.fd);
@@ -150,7 +181,7 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, const char *d
 				  .name = hr__arena_text(&s->memory, shown)};
 	if (!g->path || !g->name)
 		return -ENOMEM;
-	r = open_segment(c, g, growing);
+	r = open_segment(c, s, g, growing);
 	if (r == 1)
 		s->n_segments++;
 	s->view.bytes += g->bytes;

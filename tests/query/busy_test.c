@@ -191,16 +191,20 @@ static void a_damaged_batch_is_noted_and_left_out(void **state)
 {
 	char *store = busy_store_make(7, false), *pattern;
 	const struct hr_stream *s;
+	struct hr_frame_ref batch;
 	const char *first;
 	struct fixture f;
 
 	(void)state;
 	fixture_open(&f, store, NULL);
 	hr_catalog_streams(f.catalog, &s);
+	batch = s->frames[s->batches[s->n_batches / 2].frame];
 	pattern = text("%s/jobs/%s/%s.%016llx-%u/000001.seg", store, s->job, s->node,
 		       (unsigned long long)s->instance, s->attempt);
-	flip(pattern, &s->frames[s->batches[s->n_batches / 2].frame]);
+	fixture_close(&f);
+	flip(pattern, &batch);
 	free(pattern);
+	fixture_open(&f, store, NULL);
 	free(ask_busy(&f, "rank", ", rank", "all"));
 	assert_int_equal(hr_query_damaged(f.q, &first), 1);
 	compare(&f, "damaged");

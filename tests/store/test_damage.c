@@ -53,13 +53,17 @@ static void damage_in_a_sealed_segment(void **state)
 	Headrace__Frame *msg;
 	uint8_t *data;
 	size_t n, bytes;
+	uint64_t offset;
 
 	help_append_small(w);
 	assert_int_equal(hr_writer_close(w), 0);
 	c = help_open(store, &s, &n);
+	offset = s->frames[4].offset;
+	hr_catalog_free(c);
 	bytes = help_read(path, &data);
-	data[s->frames[4].offset + 20] ^= 0x40;
+	data[offset + 20] ^= 0x40;
 	help_write(path, data, bytes);
+	c = help_open(store, &s, &n);
 	assert_int_equal(hr_stream_read(s, 4, &msg), -EBADMSG);
 	assert_int_equal(hr_stream_read(s, 6, &msg), 0);
 	headrace__frame__free_unpacked(msg, NULL);
