@@ -14,10 +14,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
+import debian_root  # pylint: disable=wrong-import-position
 import harness
 from test_host import Daemon
 
@@ -88,19 +91,6 @@ int main(void)
 	return 17;
 }
 """
-
-
-def mirror():
-    """The mirror that this machine's apt uses: the first of its sources."""
-    done = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if not done.stdout:
-        raise unittest.SkipTest("no mirror: apt has no source of packages")
-    return done.stdout.split()[0]
 
 
 class Container(harness.Case):
@@ -177,38 +167,14 @@ class Container(harness.Case):
         return harness.Traced(self.folder, daemon.store)
 
     def test_older_glibc(self):
-        cache = os.environ.get("HEADRACE_CACHE", os.path.expanduser("~/.cache/headrace"))
-        self.root = os.path.join(cache, f"root-{OLD_SUITE}")
-        if not os.path.exists(f"{self.root}/bin/bash"):
-            self.unpack(harness.need_program("mmdebstrap"))
+        self.root = debian_root.cached(
+            f"root-{OLD_SUITE}", OLD_SUITE, "--variant=extract", f"--include={OLD_PACKAGES}"
+        )
         traced = self.compare(["/bin/bash", "-c", OLD_SCRIPT], 21)
         rows = traced.sql(
             "SELECT sum(bytes) AS b FROM events WHERE path = '/work/n3' AND class = 'write'"
         )
         self.assertEqual(int(rows[0]["b"]), 13893)
-
-    def unpack(self, mmdebstrap):
-        os.makedirs(os.path.dirname(self.root), exist_ok=True)
-        shutil.rmtree(self.root + ".new", ignore_errors=True)
-        done = subprocess.run(
-            [
-                mmdebstrap,
-                "--variant=extract",
-                "--mode=root",
-                f"--include={OLD_PACKAGES}",
-                OLD_SUITE,
-                self.root + ".new",
-                mirror(),
-            ],
-            capture_output=True,
-            timeout=200,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise unittest.SkipTest(
-                f"no {OLD_SUITE} root: {done.stderr.decode(errors='replace').strip()[-300:]}"
-            )
-        os.rename(self.root + ".new", self.root)
 
     def program(self, compiler, libraries=()):
         """A root with nothing in it but C_PROGRAM, and busybox for env."""
