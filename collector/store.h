@@ -68,6 +68,12 @@ int hr_store_check(const char *path);
  */
 int hr_store_hold(const char *path, int *ret_fd);
 
+/*
+ * The same while the store's file system is read-only: *ret_fd keeps others out as that of hr_store_hold does. Once the file system can
+ * be written, close it and call hr_store_hold. -ENOENT: no store there; -EBUSY: another collector has it.
+ */
+int hr_store_hold_read_only(const char *path, int *ret_fd);
+
 /* Leaves a line about the holder for those who are refused: "tcp://127.0.0.1:4747 (pid 17 on n1)\n". */
 int hr_store_say_holder(const char *path, const char *text);
 

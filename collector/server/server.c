@@ -2,6 +2,7 @@
 #include "collector/server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,7 +42,10 @@ struct server {
 	char store[PATH_MAX];	/* absolute: children have another working folder */
 	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* the store is ours */
-	unsigned max_files;	/* half for streams, the rest for connections and all else */
+	bool read_only; /* and its file system read-only: hold_fd is of hr_store_hold_read_only */
+	bool unsaid;	/* the store does not have its holder's line yet */
+	bool unmade;	/* nor the folder `spill` */
+	unsigned max_files; /* half for streams, the rest for connections and all else */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
@@ -122,12 +126,67 @@ static void on_answers(uv_async_t *handle)
 		go_on_stopping(s);
 }
 
+/* ---- a store that cannot be written ---------------------------------------------------------- */
+
+static bool is_unwritable(int error)
+{
+	return error == -EROFS || error == -ENOSPC || error == -EDQUOT;
+}
+
+static int say_holder(const struct server *s)
+{
+	char host[HR_HOST_NAME_BYTES], *line;
+	int r;
+
+	hr_host_name(host);
+	if (asprintf(&line, "%s (pid %ld on %s)\n", hr_listeners_first(s->listeners),
+		     (long)getpid(), host) < 0)
+		return -ENOMEM;
+	r = hr_store_say_holder(s->store, line);
+	free(line);
+	return r;
+}
+
+/* False: the file system is still read-only, or the store was lost meanwhile. */
+static bool hold_for_writing(struct server *s)
+{
+	int r;
+
+	if (faccessat(AT_FDCWD, s->store, W_OK, AT_EACCESS) < 0)
+		return false;
+	close(s->hold_fd); /* its lock excludes the new one */
+	s->hold_fd = -1;
+	r = hr_store_hold(s->store, &s->hold_fd);
+	if (r == 0) {
+		s->read_only = false;
+		hr_log(HR_LOG_INFO, "the store %s can be written again", s->store);
+		return true;
+	}
+	if (r != -EROFS || hr_store_hold_read_only(s->store, &s->hold_fd) < 0) {
+		hr_log(HR_LOG_ERROR, "cannot take the store %s: %s", s->store, strerrordesc_np(-r));
+		s->status = HR_EXIT_STORE;
+		begin_to_stop(s);
+	}
+	return false;
+}
+
+/* Does what a read-only or full disk did not allow at the start. */
+static void settle_store(struct server *s)
+{
+	if (s->read_only && !hold_for_writing(s))
+		return;
+	s->unsaid = s->unsaid && say_holder(s) < 0;
+	s->unmade = s->unmade && mkdir(s->spill, 0700) < 0 && errno != EEXIST;
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
 	if (!s->stopping)
 		hr_peers_tick(s->peers);
+	if (!s->stopping)
+		settle_store(s);
 }
 
 /* While it stops, each round of the loop may have been the last that was waited for. */
@@ -260,6 +319,14 @@ static int take_store(struct server *s)
 	char holder[512];
 	int r = hr_store_hold(store, &s->hold_fd);
 
+	if (r == -EROFS && hr_store_hold_read_only(store, &s->hold_fd) == 0) {
+		s->read_only = true;
+		r = 0;
+		hr_log(HR_LOG_WARNING,
+		       "the store %s is on a read-only file system: queries are answered, and "
+		       "nodes keep what they record until it can be written",
+		       store);
+	}
 	if (r == -EBUSY) {
 		if (!hr_store_holder(store, holder, sizeof(holder)) || !*holder)
 			snprintf(holder, sizeof(holder), "another collector");
@@ -270,20 +337,6 @@ static int take_store(struct server *s)
 		r = -errno;
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "cannot make the store %s: %s", store, strerrordesc_np(-r));
-	return r;
-}
-
-static int say_holder(const struct server *s)
-{
-	char host[HR_HOST_NAME_BYTES], *line;
-	int r;
-
-	hr_host_name(host);
-	if (asprintf(&line, "%s (pid %ld on %s)\n", hr_listeners_first(s->listeners),
-		     (long)getpid(), host) < 0)
-		return -ENOMEM;
-	r = hr_store_say_holder(s->store, line);
-	free(line);
 	return r;
 }
 
@@ -299,7 +352,13 @@ static int make_spill(struct server *s)
 	if (asprintf(&folder, "%s%s", set && *set ? set : s->store, set && *set ? "" : "/spill") <
 	    0)
 		return -ENOMEM;
-	if ((mkdir(folder, 0700) < 0 && errno != EEXIST) || !realpath(folder, s->spill)) {
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (is_unwritable(r) && folder[0] == '/') { /* settle_store tries again */
+		snprintf(s->spill, sizeof(s->spill), "%s", folder);
+		s->unmade = true;
+		r = 0;
+	} else if (r < 0 || !realpath(folder, s->spill)) {
 		r = -errno;
 		hr_log(HR_LOG_ERROR, "cannot make the folder %s (query_spill): %s", folder,
 		       strerrordesc_np(errno));
@@ -415,11 +474,14 @@ static int start(struct server *s)
 	r = make_parts(s);
 	if (r == 0)
 		r = hr_listeners_open(&s->loop, s->config, s->tls, s->peers, &s->listeners);
-	if (r == 0) {
+	s->unsaid = s->read_only;
+	if (r == 0 && !s->unsaid) {
 		r = say_holder(s);
+		s->unsaid = is_unwritable(r);
 		if (r < 0)
-			hr_log(HR_LOG_ERROR, "cannot write into the store: %s",
-			       strerrordesc_np(-r));
+			hr_log(s->unsaid ? HR_LOG_WARNING : HR_LOG_ERROR,
+			       "cannot write into the store: %s", strerrordesc_np(-r));
+		r = s->unsaid ? 0 : r;
 	}
 	if (r == 0 && s->config->plain == HR_PLAIN_YES)
 		hr_log(HR_LOG_WARNING, "plain = yes: whoever can connect can stream, and who they "

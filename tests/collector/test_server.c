@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A real headrace-collector over loopback: what a daemon and an administrator see of it. */
 #include "tests/collector/client.h"
+#include "tests/collector/disk.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -294,25 +293,6 @@ static void test_mistakes(void **state)
 
 /* ---- a full disk ----------------------------------------------------------------------------- */
 
-static bool mount_small(const char *at)
-{
-	assert_int_equal(mkdir(at, 0700), 0);
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("none", at, "tmpfs", 0, "size=1m,mode=700") == 0;
-}
-
-static void fill(const char *path)
-{
-	static const uint8_t block[4096];
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	while (write(fd, block, sizeof(block)) > 0)
-		;
-	close(fd);
-}
-
 static void test_full_disk(void **state)
 {
 	char disk[2048], ballast[2100];
@@ -323,7 +303,7 @@ static void test_full_disk(void **state)
 
 	snprintf(disk, sizeof(disk), "%s", help_path(state, "disk"));
 	snprintf(ballast, sizeof(ballast), "%s/ballast", disk);
-	if (!mount_small(disk)) {
+	if (!disk_mount(disk)) {
 		printf("SKIPPED full disk: no right to mount\n");
 		skip();
 	}
@@ -335,7 +315,7 @@ static void test_full_disk(void **state)
 	client_use(&d, 1);
 	client_losses(&d, 2, 3);
 	client_acked(&d, 1, 3);
-	fill(ballast);
+	disk_fill(ballast);
 	client_losses(&d, 4, 2000); /* beyond the room that was taken ahead */
 	for (mark = 3; (msg = client_next(&d))->body_case == HEADRACE__WIRE__BODY_ACK;) {
 		mark = msg->ack->seq;
@@ -361,7 +341,7 @@ static void test_full_disk(void **state)
 	assert_int_equal(collector_stop(&c), 0);
 	assert_true(collector_said(&c, "full"));
 	frames_check(store_path, "7", "n1", 2000);
-	umount2(disk, MNT_DETACH);
+	disk_unmount(disk);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
