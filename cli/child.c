@@ -11,9 +11,14 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "daemon/procfs.h"
+
+#define LOOK_NS	    20000000L
+#define PAUSE_LOOKS 10 /* a stop that ends sooner is a pause: cpulimit makes ten each second */
 
 /* Signals that somebody may send to `headrace run` meaning CMD. */
 static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -132,6 +137,56 @@ static int wait_for(pid_t pid, int what, siginfo_t *ret)
 	return waitid(P_PID, (id_t)pid, ret, what | WNOHANG) == 0 && ret->si_pid == pid;
 }
 
+static void wait_a_moment(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+}
+
+/* CMD has stopped. True when it continues or ends within 0.2 s: then no shell needs to see the stop. */
+static bool only_paused(pid_t pid)
+{
+	siginfo_t info;
+
+	for (int i = 0; i < PAUSE_LOOKS; i++) {
+		wait_a_moment();
+		if (wait_for(pid, WCONTINUED | WSTOPPED | WEXITED | WNOWAIT, &info))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * In a process of its own, because the one that waits for CMD is stopped: continues it when CMD is continued.
+ * Until it is killed, since its first SIGCONT may come before run has stopped.
+ */
+static void guard(pid_t run, pid_t pid)
+{
+	struct hr_procstat stat;
+
+	setpgid(0, 0); /* what stops run's group does not stop this */
+	while (getppid() == run) {
+		if (hr_procstat_read(pid, &stat) != 0 || stat.state != 'T')
+			kill(run, SIGCONT);
+		wait_a_moment();
+	}
+	_exit(0);
+}
+
+/* Stops as CMD did, until a shell continues us or somebody continues CMD. */
+static void stop_with(pid_t pid)
+{
+	pid_t run = getpid(), guarding = fork();
+
+	if (guarding == 0)
+		guard(run, pid);
+	raise(SIGSTOP);
+	if (guarding > 0) {
+		kill(guarding, SIGKILL);
+		waitpid(guarding, NULL, 0);
+	}
+	kill(pid, SIGCONT);
+}
+
 /*
  * CMD ended, or stopped by itself: stop as it did, and let it go on when we do. It stays a zombie until hr_child_done, so
  * that the daemon can read its exit status.
@@ -143,8 +198,8 @@ static void look(struct hr_child *child)
 	while (!wait_for(child->pid, WEXITED | WNOWAIT, &info)) {
 		if (!wait_for(child->pid, WSTOPPED, &info))
 			return;
-		raise(SIGSTOP);
-		kill(child->pid, SIGCONT);
+		if (!only_paused(child->pid))
+			stop_with(child->pid);
 	}
 	child->status = wait_status(&info);
 	child->ended = true;

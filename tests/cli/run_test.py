@@ -218,6 +218,25 @@ class Signals(harness.Case):
         out, _ = process.communicate(timeout=20)
         self.assertEqual((process.returncode, out), (0, b"on\n"))
 
+    def stopped_for(self, seconds):
+        """Stops and continues the command alone; returns what run did meanwhile, as `waitpid` reports it."""
+        script = "import os, time; print(os.getpid()); time.sleep(0.5); print('on')"
+        process = self.start("--", PYTHON, "-u", "-c", script)
+        command = int(process.stdout.readline())
+        os.kill(command, signal.SIGSTOP)
+        time.sleep(seconds)
+        _, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
+        os.kill(command, signal.SIGCONT)
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, out), (0, b"on\n"))
+        return status
+
+    def test_continues_with_the_command(self):
+        self.assertTrue(os.WIFSTOPPED(self.stopped_for(1)))
+
+    def test_does_not_stop_for_a_pause(self):
+        self.assertEqual(self.stopped_for(0.1), 0)
+
 
 class Terminal(harness.Case):
     def in_terminal(self, script):
