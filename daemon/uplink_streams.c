@@ -204,6 +204,12 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
+/* Its daemon was killed before it had made the secret: all that there is is the StreamStart. */
+static bool is_unborn(const struct hr_spool_stream *st)
+{
+	return !st->has_secret && st->last_seq <= 1;
+}
+
 static int see(void *arg, const char *folder, int dir_fd)
 {
 	struct hr_uplink *u = arg;
@@ -232,6 +238,11 @@ static int see(void *arg, const char *folder, int dir_fd)
 		return 0;
 	}
 	if ((!u->c.any_node && strcmp(st->id->node, u->node) != 0) || !take_over(u, st)) {
+		hr_spool_stream_free(st);
+		return 0;
+	}
+	if (is_unborn(st)) {
+		(void)hr_spool_stream_remove(st);
 		hr_spool_stream_free(st);
 		return 0;
 	}

@@ -136,6 +136,33 @@ static void a_stream_without_its_secret_is_set_aside(void **state)
 	rig_done(&rig);
 }
 
+/* Its daemon was killed between the StreamStart and the secret: nothing was recorded, and nothing is sent. */
+static void a_stream_that_never_began_is_removed(void **state)
+{
+	struct hr_stream_id id = {
+	    .cluster = "c", .job = "job", .node = "n1", .boot_id = "b", .instance = 7};
+	struct hr_writer *w;
+	struct fake_seen seen;
+	struct fake *f;
+	struct rig rig;
+	char folder[800];
+
+	assert_int_equal(hr_writer_open(*state, &id, &w, NULL), 0);
+	snprintf(folder, sizeof(folder), "%s", hr_writer_dir(w));
+	hr_writer_abandon(w);
+	assert_int_equal(access(folder, F_OK), 0);
+	rig_init(&rig, state);
+	f = rig_collector(&rig, (struct fake_options){.store = rig_store(&rig, "a")});
+	rig_start(&rig);
+	WAIT_FOR(&rig, ALL_SENT);
+	assert_int_equal(rig_stats(&rig).aside, 0);
+	assert_int_equal(access(folder, F_OK), -1);
+	fake_look(f, &seen);
+	assert_int_equal(seen.opens, 0);
+	fake_stop(f);
+	rig_done(&rig);
+}
+
 /* A journal without a daemon: somebody may come back to it. */
 static void a_journal_is_waited_for(void **state)
 {
@@ -266,6 +293,7 @@ int main(void)
 	    CASE(a_stream_behind_its_mark_is_set_aside),
 	    CASE(an_ended_stream_behind_its_mark_is_done_with),
 	    CASE(a_stream_without_its_secret_is_set_aside),
+	    CASE(a_stream_that_never_began_is_removed),
 	    CASE(a_journal_is_waited_for),
 	    CASE(a_silent_collector_is_left),
 	    CASE(a_collector_that_acknowledges_nothing_is_left),
