@@ -130,13 +130,17 @@ static void journal_lost(struct hr_drain *d, const struct hr_session *s, uint32_
 	hr__drain_commit(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
 }
 
-static void sweep_lost(struct hr_drain *d, struct hr_session *s)
+static void sweep_lost(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 {
 	struct hr_lost_row rows[HR_OP_MAX];
+	uint32_t n;
 
-	for (uint32_t i = 0; i < hr_session_rings(s); i++)
-		journal_lost(d, s, i, rows, hr_ring_lost(&s->rings[i], rows));
-	journal_lost(d, s, 0, rows, hr_session_strays(s, rows));
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		n = hr_ring_lost(&s->rings[i], rows);
+		journal_lost(d, s, i, rows, hr_session_check_lost(s, rows, n, now_ns));
+	}
+	n = hr_session_strays(s, rows);
+	journal_lost(d, s, 0, rows, hr_session_check_lost(s, rows, n, now_ns));
 }
 
 static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
@@ -169,7 +173,7 @@ static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t
 {
 	uint32_t all = sweep_rings(d, s, ticks, now_ns);
 
-	sweep_lost(d, s);
+	sweep_lost(d, s, now_ns);
 	return all;
 }
 

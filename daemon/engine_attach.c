@@ -10,19 +10,36 @@
 #define UNKNOWN_AGE_NS                                                                             \
 	UINT64_C(3600000000000) /* of a process that was gone before anybody looked */
 
-/* Operations and regions that the process made while no daemon was there. */
-static void take_counters(struct hr_engine *e, uint64_t proc, const struct hr_hello_item *item)
+static uint64_t age_ns(const struct hr_entry_attach *in)
 {
+	uint64_t started_ns = hr_procstat_ns(in->start_time);
+
+	if (!in->start_time)
+		return UNKNOWN_AGE_NS + AGE_SLACK_NS;
+	return (in->now_ns > started_ns ? in->now_ns - started_ns : 0) + AGE_SLACK_NS;
+}
+
+/* Operations and regions that the process made while no daemon was there. */
+static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
+			  const struct hr_hello_item *item)
+{
+	uint64_t proc = in->proc, left = hr_count_most(in->cpus, age_ns(in));
+
 	for (uint32_t i = 0; i + sizeof(struct hr_counter) <= item->bytes;
 	     i += sizeof(struct hr_counter)) {
 		struct hr_counter c;
 
 		memcpy(&c, item->value + i, sizeof(c));
-		if (c.op == HR_CTL_REGION && c.total.count <= HR_COUNT_MOST)
+		if (c.total.count > left) {
+			e->stats.hostile++;
+			hr__loss(e, proc, HR_LOSS_HOSTILE, 0, 1);
+			return;
+		}
+		left -= c.total.count;
+		if (c.op == HR_CTL_REGION)
 			hr__loss(e, proc, HR_LOSS_REGIONS, 0, c.total.count);
 		if (c.op >= HR_OP_MAX || !e->trait[c.op].class || !c.total.count ||
-		    c.total.count > HR_COUNT_MOST || c.total.bytes > HR_COUNT_MOST ||
-		    c.total.ticks > HR_COUNT_MOST)
+		    c.total.bytes > HR_COUNT_MOST || c.total.ticks > HR_COUNT_MOST)
 			continue;
 		e->stats.lost += c.total.count;
 		e->stats.detached += c.total.count;
@@ -130,7 +147,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			take_cover(&p->id, &item);
 			break;
 		case HR_ITEM_COUNTERS:
-			take_counters(e, p->id.proc, &item);
+			take_counters(e, in, &item);
 			break;
 		default:
 			break;
@@ -150,11 +167,8 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
  */
 static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
 {
-	uint64_t age_ns = UNKNOWN_AGE_NS, started_ns = hr_procstat_ns(in->start_time), age;
+	uint64_t age = hr_ns_ticks(&e->line, age_ns(in));
 
-	if (in->start_time)
-		age_ns = in->now_ns > started_ns ? in->now_ns - started_ns : 0;
-	age = hr_ns_ticks(&e->line, age_ns + AGE_SLACK_NS);
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 

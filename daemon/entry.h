@@ -123,6 +123,15 @@ struct hr_entry_records {
 	struct hr_run runs[];
 };
 
+/*
+ * The most operations that `cpus` processors can have made in so much time: none takes less than 10 ns. What a client counts
+ * beyond is forged.
+ */
+static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
+{
+	return (cpus ? cpus : 1) * (age_ns / 10);
+}
+
 struct hr_lost_row {
 	uint64_t op; /* HR_LOST_STRAYS + op: from the strays of map 0, told with its ring 0 */
 	struct hr_lost total; /* since the ring, or the map, was made */

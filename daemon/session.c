@@ -12,7 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TEXT_MOST 8192u
+#include "daemon/procfs.h"
+
+#define TEXT_MOST      8192u
+#define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 #define FUTURE_TICKS                                                                               \
 	(UINT64_C(1) << 33) /* a few seconds of any clock: an end beyond it is no waiting matter */
 
@@ -25,6 +28,7 @@ int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session *
 	s->proc = proc;
 	s->token = token;
 	s->pid = pid;
+	s->since_ns = hr_boot_ns();
 	*ret = s;
 	return 0;
 }
@@ -258,9 +262,14 @@ void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
 		syscall(SYS_futex, &r->hdr->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+static uint64_t add_up(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* Rows of a table, as ops from `base` on, if *total is not what was *seen of it. */
 static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, uint64_t *seen,
-			  uint64_t base, struct hr_lost_row *rows)
+			  uint64_t base, struct hr_lost_row *rows, uint64_t *ret_count)
 {
 	/* Pairs with the release add behind an addition to the table. */
 	uint64_t now = __atomic_load_n(total, __ATOMIC_ACQUIRE);
@@ -269,38 +278,73 @@ static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, ui
 	if (now == *seen)
 		return 0;
 	*seen = now;
+	*ret_count = 0;
 	for (uint32_t op = 0; op < HR_OP_MAX; op++) {
 		struct hr_lost_row row = {.op = base + op, .total = table[op]};
 
 		if (row.total.count)
 			rows[n++] = row;
+		*ret_count = add_up(*ret_count, row.total.count);
 	}
 	return n;
 }
 
 uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows)
 {
-	return lost_rows(r->hdr->lost, &r->hdr->lost_total, &r->lost_seen, 0, rows);
+	return lost_rows(r->hdr->lost, &r->hdr->lost_total, &r->lost_seen, 0, rows, &r->lost_count);
 }
 
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 {
 	const struct hr_map_hdr *map = s->maps[0].hdr;
 
-	return lost_rows(map->strays, &map->stray_total, &s->strays_seen, HR_LOST_STRAYS, rows);
+	return lost_rows(map->strays, &map->stray_total, &s->strays_seen, HR_LOST_STRAYS, rows,
+			 &s->strays_count);
+}
+
+/* When the process is gone, its start is unknown: assume an hour before the session. */
+static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
+{
+	uint64_t started_ns = s->since_ns > UNKNOWN_AGE_NS ? s->since_ns - UNKNOWN_AGE_NS : 0;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct hr_procstat stat;
+
+	if (!s->started_ns && hr_procstat_read(s->pid, &stat) == 0)
+		s->started_ns = hr_procstat_ns(stat.start_time);
+	if (s->started_ns &&
+	    s->started_ns <= s->since_ns) /* else the pid is another process's by now */
+		started_ns = s->started_ns;
+	return hr_count_most(cpus > 0 ? (uint32_t)cpus : 1, now_ns - started_ns);
+}
+
+uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
+			       uint64_t now_ns)
+{
+	uint64_t sum = s->strays_count;
+
+	if (n == 0)
+		return 0;
+	for (uint32_t i = 0; i < hr_session_rings(s); i++)
+		sum = add_up(sum, s->rings[i].lost_count);
+	if (sum <= count_most(s, now_ns))
+		return n;
+	rows[0].total.count = UINT64_MAX;
+	return 1;
 }
 
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS])
 {
 	const struct hr_map_hdr *map = s->maps[0].hdr;
-	uint64_t total[HR_EXCLUDED_KINDS];
+	uint64_t total[HR_EXCLUDED_KINDS], most;
 
 	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
 		total[kind] = __atomic_load_n(&map->excluded[kind], __ATOMIC_RELAXED);
 	if (memcmp(total, s->excluded_seen, sizeof(total)) == 0)
 		return false;
+	most = count_most(s, hr_boot_ns());
 	memcpy(s->excluded_seen, total, sizeof(total));
-	memcpy(ret_total, total, sizeof(total));
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
+		ret_total[kind] = total[kind] <= most ? total[kind] : UINT64_MAX;
 	return true;
 }
 

@@ -28,6 +28,7 @@ struct hr_ring_view {
 	uint64_t stalled_ns; /* since when; 0: not */
 	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
 	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
+	uint64_t lost_count; /* the sum of the counters then */
 };
 
 /* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */
@@ -61,7 +62,10 @@ struct hr_session {
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
 	struct hr_probed probed;
+	uint64_t since_ns;    /* hr_boot_ns() when it was made */
+	uint64_t started_ns;  /* of the process, on that clock; 0: not looked up yet */
 	uint64_t strays_seen; /* stray_total when they were last journaled */
+	uint64_t strays_count;
 	uint64_t excluded_seen[HR_EXCLUDED_KINDS];
 	uint32_t n_maps;
 	struct hr_map maps[HR_SESSION_MAPS];
@@ -117,7 +121,14 @@ uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 /* The same of the strays: ops from HR_LOST_STRAYS on. */
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
-/* What default excludes left out so far; false when that has not changed since the last call. */
+/*
+ * Looks at such rows, the latest of the session: where a client counts more than the node can have done since the process began, one
+ * row is left, which the engine refuses as hostile. Returns how many rows there are.
+ */
+uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
+			       uint64_t now_ns);
+
+/* What default excludes left out so far, with forged numbers as above; false when that has not changed since the last call. */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,

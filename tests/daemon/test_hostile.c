@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/ops.h"
 #include "client.h"
 #include "nodes.h"
 
@@ -114,6 +115,47 @@ static void random_shared_memory(void **state)
 	scribble(&c, now_ns() + 400000000);
 	finish(&n, daemon, honest, &sums);
 	assert_true(sums.hostile > 100);
+	client_detach(&c);
+	client_fdstore_clear();
+	nodes_done(&n);
+}
+
+static void count_forged(struct hr_lost *row, uint64_t *total, uint64_t count)
+{
+	row->count += count;
+	__atomic_fetch_add(total, 1, __ATOMIC_RELEASE);
+}
+
+/* Counts that no machine reaches in the life of a process change no sum; those of others, and what it counted before, stay. */
+static void forged_counts(void **state)
+{
+	const uint16_t read = hr_op_by_name("read"), write = hr_op_by_name("write");
+	struct hr_map_hdr *map;
+	struct hr_ring_hdr *ring;
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon, honest;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	honest = honest_client(&n);
+	map = (struct hr_map_hdr *)c.maps[0];
+	ring = client_ring(&c, 0, 3);
+	count_forged(&ring->lost[read], &ring->lost_total, 40);
+	usleep(300000);
+	count_forged(&ring->lost[read], &ring->lost_total, UINT64_C(1) << 50);
+	count_forged(&ring->lost[write], &ring->lost_total, UINT64_C(1) << 55);
+	usleep(300000);
+	count_forged(&map->strays[read], &map->stray_total, UINT64_C(1) << 54);
+	map->excluded[0] = UINT64_C(1) << 50;
+	usleep(600000);
+	finish(&n, daemon, honest, &sums);
+	assert_int_equal(sums.lost, 40);
+	assert_in_range(sums.hostile, 3, 6);
+	assert_int_equal(sums.excluded, 0);
 	client_detach(&c);
 	client_fdstore_clear();
 	nodes_done(&n);
@@ -258,9 +300,8 @@ static void garbage_hellos(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(random_shared_memory),
-	    cmocka_unit_test(pages_taken_away),
-	    cmocka_unit_test(thousand_silent_connections),
+	    cmocka_unit_test(random_shared_memory), cmocka_unit_test(forged_counts),
+	    cmocka_unit_test(pages_taken_away),	    cmocka_unit_test(thousand_silent_connections),
 	    cmocka_unit_test(garbage_hellos),
 	};
 
