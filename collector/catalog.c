@@ -43,30 +43,6 @@ static int not_hidden(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Calls `visit` for each folder in `fd`, in the order of their names. */
-typedef int visit_folder(void *context, int fd, const char *name);
-
-static int each_folder(int fd, visit_folder *visit, void *context)
-{
-	struct dirent **entries;
-	int n = scandirat(fd, ".", &entries, not_hidden, alphasort), r = 0;
-
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		int inner =
-		    r < 0 ? -1 : openat(fd, entries[i]->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (inner >= 0) {
-			r = visit(context, inner, entries[i]->d_name);
-			close(inner);
-		}
-		free(entries[i]);
-	}
-	free(entries);
-	return r;
-}
-
 struct opening {
 	struct hr_catalog *catalog;
 	const char *store;
@@ -74,6 +50,44 @@ struct opening {
 	const char *job; /* the filter's, encoded; NULL: all */
 	const char *job_folder;
 };
+
+/* Calls `visit` for each folder in `fd`, in the order of their names. */
+typedef int visit_folder(struct opening *o, int fd, const char *name);
+
+/* A folder that was moved elsewhere and left a link: its streams would be missing without a note. */
+static void report_link(const struct opening *o, const char *name)
+{
+	bool asked = !o->job || o->job_folder || strcmp(o->job, name) == 0;
+
+	if (asked && !o->filter->one_user)
+		hr__problem(
+		    o->catalog,
+		    "%s%s/%s is a symbolic link, which headrace does not follow in a store; "
+		    "left out",
+		    o->job_folder ? "jobs/" : "jobs", o->job_folder ? o->job_folder : "", name);
+}
+
+static int each_folder(struct opening *o, int fd, visit_folder *visit)
+{
+	struct dirent **entries;
+	int n = scandirat(fd, ".", &entries, not_hidden, alphasort), r = 0;
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		int inner = r < 0 ? r : hr_store_open_folder(fd, entries[i]->d_name);
+
+		if (inner >= 0) {
+			r = visit(o, inner, entries[i]->d_name);
+			close(inner);
+		} else if (inner == -ELOOP && r == 0) {
+			report_link(o, entries[i]->d_name);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
 
 /* Of a copy whose StreamStart is damaged neither boot nor cluster is known. */
 static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
@@ -185,7 +199,7 @@ static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
 /* The StreamStart at the head of a segment; NULL: none yet, or (*damaged) it cannot be read. */
 static Headrace__Frame *read_start(int dir_fd, const char *name, bool *damaged)
 {
-	struct hr__source source = {.fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC)};
+	struct hr__source source = {.fd = hr_store_open_file(dir_fd, name, O_RDONLY)};
 	const uint64_t at = sizeof(struct hr_segment_hdr);
 	uint8_t header[HR_FRAME_HDR_BYTES];
 	Headrace__Frame *msg = NULL;
@@ -295,16 +309,14 @@ static int take_retired(struct hr_catalog *c, int fd, const char *job)
 	return 0;
 }
 
-static int visit_stream(void *context, int fd, const char *name)
+static int visit_stream(struct opening *o, int fd, const char *name)
 {
-	struct opening *o = context;
 	struct hr_catalog *c = o->catalog;
 	char job[HR__NAME_BYTES], node[HR__NAME_BYTES], shown[2 * HR__NAME_BYTES + 8];
 	Headrace__StreamStart guess;
 	const Headrace__StreamStart *start = &guess;
 	Headrace__Frame *msg;
-	struct hr__stream *s;
-	char *dir;
+	struct hr__stream *s = NULL;
 	int r;
 
 	if (!visible(o, fd))
@@ -324,21 +336,19 @@ static int visit_stream(void *context, int fd, const char *name)
 	if (r < 0)
 		return r;
 	snprintf(shown, sizeof(shown), "jobs/%s/%s", o->job_folder, name);
-	if (asprintf(&dir, "%s/%s", o->store, shown) < 0)
-		return -ENOMEM;
-	r = hr__stream_add_folder(c, s, fd, dir, shown);
-	free(dir);
-	return r;
+	return hr__stream_add_folder(c, s, fd, o->store, shown);
 }
 
-static int visit_job(void *context, int fd, const char *name)
+static int visit_job(struct opening *o, int fd, const char *name)
 {
-	struct opening *o = context;
+	int r;
 
 	if (o->job && strcmp(o->job, name) != 0)
 		return 0;
 	o->job_folder = name;
-	return each_folder(fd, visit_stream, o);
+	r = each_folder(o, fd, visit_stream);
+	o->job_folder = NULL;
+	return r;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -359,6 +369,10 @@ static int explain(int error, const char *store, char **ret_error)
 		    "this version it is the line \"headrace store 1\"";
 	else if (error == -EPROTONOSUPPORT)
 		what = "written by a newer headrace; read it with that version";
+	else if (error == -ELOOP)
+		what =
+		    HR__STORE_FILE " or jobs in it is a symbolic link, a FIFO or a device, which "
+				   "headrace does not open in a store";
 	else if (error == -EACCES)
 		what = "belongs to someone else (stores are mode 0700)";
 	if (asprintf(ret_error, "%s: %s", store, what) < 0)
@@ -375,12 +389,12 @@ static int open_store(struct opening *o)
 	r = hr__store_version(fd);
 	if (r == -EAGAIN) /* being made at this moment: still empty */
 		r = 0;
-	jobs = r < 0 ? -1 : openat(fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
-		r = each_folder(jobs, visit_job, o);
+		r = each_folder(o, jobs, visit_job);
 		close(jobs);
-	} else if (r == 0 && errno != ENOENT) {
-		r = -errno;
+	} else if (r == 0 && jobs != -ENOENT) {
+		r = jobs;
 	}
 	close(fd);
 	return r;

@@ -19,8 +19,8 @@
 struct hr__files;
 
 struct hr__segment {
-	char *path;	    /* to open */
-	const char *name;   /* "jobs/7/n1.ab/000003.seg": to show */
+	const char *store;  /* the folder that `name` is below */
+	const char *name;   /* "jobs/7/n1.ab/000003.seg" */
 	uint64_t bytes;	    /* when the catalogue was opened */
 	uint8_t *content;   /* all of a small segment; NULL: read from the file */
 	uint64_t first_seq; /* of its header */
@@ -61,8 +61,11 @@ struct hr_catalog {
 __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
 						       ...);
 
-/* Adds one folder of segments to a stream that may already have others (another store's copy). */
-int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *dir,
+/*
+ * Adds one folder of segments to a stream that may already have others (another store's copy). `name` is the folder's place in
+ * the store: "jobs/7/n1.ab".
+ */
+int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *store,
 			  const char *name);
 
 /*

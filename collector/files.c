@@ -9,7 +9,6 @@
 #include "collector/catalog.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

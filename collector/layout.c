@@ -94,6 +94,69 @@ uint32_t hr__segment_number(const char *name)
 	return strcmp(name, ".seg") == 0 ? n : 0;
 }
 
+/* ---- opening --------------------------------------------------------------------------------- */
+
+int hr_store_open_file(int dir_fd, const char *name, int flags)
+{
+	struct stat st;
+	int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), r;
+
+	if (fd < 0)
+		return errno == ENXIO ? -ELOOP : -errno; /* a socket, or a FIFO without a reader */
+	r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -ELOOP;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+int hr_store_open_folder(int dir_fd, const char *name)
+{
+	struct stat st;
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+
+	if (fd >= 0)
+		return fd;
+	r = -errno;
+	if (r == -ENOTDIR && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode))
+		r = -ELOOP;
+	return r;
+}
+
+bool hr_store_is_own(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
+}
+
+int hr__store_open(const char *store, const char *path)
+{
+	char part[HR__NAME_BYTES];
+	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	fd = fd < 0 ? -errno : fd;
+	while (fd >= 0) {
+		size_t n = strcspn(path, "/");
+		int outer = fd;
+
+		if (n >= sizeof(part)) {
+			fd = -ENAMETOOLONG;
+		} else if (path[n] == '\0') {
+			fd = hr_store_open_file(outer, path, O_RDONLY);
+		} else {
+			snprintf(part, sizeof(part), "%.*s", (int)n, path);
+			fd = hr_store_open_folder(outer, part);
+		}
+		close(outer);
+		if (path[n] == '\0')
+			break;
+		path += n + 1;
+	}
+	return fd;
+}
+
 /* ---- the store's own file -------------------------------------------------------------------- */
 
 int hr__store_version(int dir_fd)
@@ -102,10 +165,10 @@ int hr__store_version(int dir_fd)
 	char text[64], *end;
 	unsigned long version;
 	ssize_t n;
-	int fd = openat(dir_fd, HR__STORE_FILE, O_RDONLY | O_CLOEXEC);
+	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (n < 0)
@@ -125,12 +188,12 @@ static int write_store_file(int dir_fd, int flags)
 {
 	char text[64];
 	int n = snprintf(text, sizeof(text), "headrace store %u\n", HR_STORE_VERSION);
-	int fd = openat(dir_fd, HR__STORE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_WRONLY | O_CREAT | flags);
 	ssize_t written;
 	int r = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	written = write(fd, text, (size_t)n);
 	if (written != n) {
 		r = written < 0 ? -errno : -ENOSPC;
@@ -256,9 +319,9 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 
 	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = hr_store_open_folder(dir_fd, name);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret_fd = fd;
 	return 0;
 }
@@ -278,7 +341,7 @@ static struct flock whole_file(short type)
 static bool file_locked(int dir_fd, const char *name)
 {
 	struct flock lock = whole_file(F_WRLCK);
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	int fd = hr_store_open_file(dir_fd, name, O_RDONLY);
 	bool locked;
 
 	if (fd < 0)
@@ -291,10 +354,10 @@ static bool file_locked(int dir_fd, const char *name)
 static int lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 {
 	struct flock lock = whole_file(F_WRLCK);
-	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | flags, 0600);
+	int fd = hr_store_open_file(dir_fd, name, O_RDWR | flags);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
 		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 
@@ -325,12 +388,12 @@ bool hr__store_held(int store_fd)
 static int write_holder(int store_fd, const char *text)
 {
 	static const char new_file[] = HR__HOLDER_FILE ".new";
-	int fd = openat(store_fd, new_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r = 0;
+	int fd = hr_store_open_file(store_fd, new_file, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
 	size_t bytes = strlen(text);
 	ssize_t n;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = write(fd, text, bytes);
 	if (n != (ssize_t)bytes)
 		r = n < 0 ? -errno : -ENOSPC;
@@ -397,7 +460,7 @@ bool hr_store_holder(const char *path, char *ret, size_t bytes)
 
 	ret[0] = '\0';
 	if (held) {
-		fd = openat(store_fd, HR__HOLDER_FILE, O_RDONLY | O_CLOEXEC);
+		fd = hr_store_open_file(store_fd, HR__HOLDER_FILE, O_RDONLY);
 		if (fd >= 0) {
 			n = read(fd, ret, bytes - 1);
 			close(fd);

@@ -30,9 +30,15 @@ uint32_t hr__segment_number(const char *name);
 
 /*
  * Reads headrace.store: 0, -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (not its text), -EAGAIN (being
- * written).
+ * written), -ELOOP (no regular file).
  */
 int hr__store_version(int dir_fd);
+
+/*
+ * Opens the file `path` below a store, "jobs/7/n1.ab/000003.seg", for reading, each part by hr_store_open_folder and
+ * hr_store_open_file. A descriptor or -errno.
+ */
+int hr__store_open(const char *store, const char *path);
 
 /* Opens the folder `name` in dir_fd, making it (0700) when absent. */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);

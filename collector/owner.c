@@ -35,7 +35,7 @@ static int look(void *context, uint64_t offset, uint32_t bytes, const Headrace__
 
 static void search_segment(int dir_fd, const char *name, struct search *s)
 {
-	struct hr__source source = {.fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC)};
+	struct hr__source source = {.fd = hr_store_open_file(dir_fd, name, O_RDONLY)};
 	struct hr__scan scan = {0};
 	struct stat st;
 

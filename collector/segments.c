@@ -32,7 +32,7 @@ static bool look_at(int dir_fd, const char *name, struct hr_segment_file *ret)
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, name, &st, 0) < 0) /* removed meanwhile */
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed meanwhile */
 		return false;
 	*ret = (struct hr_segment_file){.number = hr__segment_number(name),
 					.bytes = (uint64_t)st.st_size,
@@ -71,9 +71,9 @@ static int open_source(int dir_fd, uint32_t number, struct hr__source *ret)
 	int fd, r;
 
 	hr__segment_name(number, name);
-	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	fd = hr_store_open_file(dir_fd, name, O_RDONLY);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) < 0) {
 		r = -errno;
 		close(fd);
@@ -296,9 +296,9 @@ static int replace_file(int dir_fd, const struct rewrite *w, const char *name)
 	int fd, r;
 
 	snprintf(other, sizeof(other), "%s" NEW_SUFFIX, name);
-	fd = openat(dir_fd, other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = hr_store_open_file(dir_fd, other, O_WRONLY | O_CREAT | O_TRUNC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = write_all(fd, w->buf, w->bytes);
 	if (r == 0 && fstat(w->source->fd, &st) == 0)
 		(void)!futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim});

@@ -50,6 +50,19 @@ struct hr_segment_trailer {
 };
 _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/*
+ * The owner of a store decides what its names stand for. So every file in a store is opened by these two: no symbolic link is
+ * followed, no FIFO or device is opened, no open waits. Both return a descriptor or -errno; -ELOOP means that the name is a
+ * symbolic link, a FIFO, a socket or a device. O_CREAT makes the file with mode 0600.
+ */
+int hr_store_open_file(int dir_fd, const char *name, int flags);
+int hr_store_open_folder(int dir_fd, const char *name);
+
+/* Does what is open belong to the user of this process? */
+bool hr_store_is_own(int fd);
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /*
@@ -106,12 +119,20 @@ struct hr_writer;
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes);
 
+/*
+ * The same in a store folder that is open already, and only where all folders down to the stream exist and belong to the
+ * caller's user. -EPERM: another user owns one of them.
+ */
+int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
+		       struct hr_writer **ret);
+
 /* The same for the collector that holds the store. */
 int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 			uint64_t *ret_cut_bytes);
 
-/* Directory of the stream, for the journal beside it; valid while the writer lives. */
+/* Folder of the stream, as a path and as a descriptor; both are valid while the writer lives. */
 const char *hr_writer_dir(const struct hr_writer *w);
+int hr_writer_dir_fd(const struct hr_writer *w);
 
 /* Seq of the last frame appended or found, 0 for a new stream. */
 uint64_t hr_writer_mark(const struct hr_writer *w);

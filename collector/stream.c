@@ -3,15 +3,16 @@
 #include "collector/catalog.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
+
+#include "collector/layout.h"
 
 int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
 {
 	struct hr__source source = {.fd = -1, .memory = g->content, .bytes = g->bytes};
 
 	if (!source.memory) {
-		source.fd = open(g->path, O_RDONLY | O_CLOEXEC);
+		source.fd = hr__store_open(g->store, g->name);
 		if (source.fd < 0)
 			return -EIO;
 	}

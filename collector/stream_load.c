@@ -134,10 +134,10 @@ static int take_content(struct hr_catalog *c, struct hr__stream *s, struct hr__s
 
 /* A file that its writer cuts while it is read is looked at once more. */
 static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
-			bool growing)
+			int dir_fd, const char *file, bool growing)
 {
-	struct hr__source source = {.fd = open(g->path, O_RDONLY | O_CLOEXEC)};
-	int r = source.fd < 0 ? -errno : -ESTALE;
+	struct hr__source source = {.fd = hr_store_open_file(dir_fd, file, O_RDONLY)};
+	int r = source.fd < 0 ? source.fd : -ESTALE;
 
 	for (int tries = 0; tries < 3 && r == -ESTALE; tries++) {
 		struct stat st;
@@ -155,7 +155,8 @@ static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__s
 		close(source.fd);
 	if (r >= 0 || r == -ENOMEM)
 		return r;
-	hr__problem(c, "%s: cannot be read (%s); left out", g->name, strerrordesc_np(-r));
+	hr__problem(c, "%s: cannot be read (%s); left out", g->name,
+		    r == -ELOOP ? "it is no regular file" : strerrordesc_np(-r));
 	return 0;
 }
 
@@ -164,24 +165,21 @@ static int is_segment(const struct dirent *entry)
 	return hr__segment_number(entry->d_name) > 0;
 }
 
-static int add_segment(struct hr_catalog *c, struct hr__stream *s, const char *dir,
+static int add_segment(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *store,
 		       const char *name, const char *file, bool growing)
 {
 	struct hr__segment *g;
-	char path[4096], shown[3 * HR__NAME_BYTES];
+	char path[3 * HR__NAME_BYTES];
 	int r;
 
 	if (hr__grow(&s->segments, s->n_segments, &s->segments_room, sizeof(*s->segments)) < 0)
 		return -ENOMEM;
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
-		return -ENAMETOOLONG;
-	snprintf(shown, sizeof(shown), "%s/%s", name, file);
+	snprintf(path, sizeof(path), "%s/%s", name, file);
 	g = &s->segments[s->n_segments];
-	*g = (struct hr__segment){.path = hr__arena_text(&s->memory, path),
-				  .name = hr__arena_text(&s->memory, shown)};
-	if (!g->path || !g->name)
+	*g = (struct hr__segment){.store = store, .name = hr__arena_text(&s->memory, path)};
+	if (!g->name)
 		return -ENOMEM;
-	r = open_segment(c, s, g, growing);
+	r = open_segment(c, s, g, dir_fd, file, growing);
 	if (r == 1)
 		s->n_segments++;
 	s->view.bytes += g->bytes;
@@ -212,21 +210,24 @@ static void take_state(struct hr_stream *s, int dir_fd)
 	s->clock_offset_error_ns = state.clock_error_ns;
 }
 
-int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *dir,
+int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *store,
 			  const char *name)
 {
 	/* Before the listing: what an unlocked folder holds is all that there will be. */
 	bool locked = hr__stream_locked(dir_fd);
 	struct dirent **entries;
-	int n = scandirat(dir_fd, ".", &entries, is_segment, alphasort), r = 0;
+	int n = scandirat(dir_fd, ".", &entries, is_segment, alphasort), r;
 
 	if (n < 0)
 		return -errno;
+	store = hr__arena_text(&s->memory, store); /* the caller's does not stay */
+	r = store ? 0 : -ENOMEM;
 	for (int i = 0; i < n; i++) {
 		bool last = i == n - 1;
 
 		if (r == 0)
-			r = add_segment(c, s, dir, name, entries[i]->d_name, locked && last);
+			r = add_segment(c, s, dir_fd, store, name, entries[i]->d_name,
+					locked && last);
 		free(entries[i]);
 	}
 	free(entries);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/store.h"
 #include "common/frame.h"
 
 #define STATE_MAX_BYTES 4096u
@@ -19,11 +20,10 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	Headrace__Frame *msg;
 	size_t bytes;
 	ssize_t n;
-	/* Not blocking: should it be no file (a FIFO), nobody waits for its writer. */
-	int r, fd = openat(stream_dir_fd, HR_STREAM_STATE_FILE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int r, fd = hr_store_open_file(stream_dir_fd, HR_STREAM_STATE_FILE, O_RDONLY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = pread(fd, buf, sizeof(buf), 0);
 	r = n < 0 ? -errno : 0;
 	close(fd);
@@ -59,13 +59,13 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 
 static int write_file(int stream_dir_fd, const uint8_t *buf, size_t bytes, bool sync)
 {
-	int fd = openat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE,
-			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = hr_store_open_file(stream_dir_fd, HR_STREAM_STATE_NEW_FILE,
+				    O_WRONLY | O_CREAT | O_TRUNC);
 	ssize_t n;
 	int r = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = pwrite(fd, buf, bytes, 0);
 	if (n != (ssize_t)bytes)
 		r = n < 0 ? -errno : -ENOSPC;

@@ -167,9 +167,9 @@ static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, 
 	if (w->number == HR__SEGMENT_MAX)
 		return -EFBIG;
 	hr__segment_name(w->number + 1, name);
-	fd = openat(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = hr_store_open_file(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = write_at(fd, head, bytes, 0);
 	if (r == 0)
 		r = take_room(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
@@ -222,31 +222,34 @@ int hr__writer_start_segment(struct hr_writer *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int open_folder(struct hr_writer *w, const char *store, const struct hr_stream_id *id)
+/* `own`: makes no folder, and all of them must be the user's. */
+static int open_folder(struct hr_writer *w, int store_fd, const char *store, bool own,
+		       const struct hr_stream_id *id)
 {
 	const char *names[3] = {"jobs"};
 	char job[HR__NAME_BYTES], stream[HR__NAME_BYTES];
-	int fd, r = hr__name_encode(id->job, job);
+	int r = hr__name_encode(id->job, job);
 
 	if (r == 0)
 		r = hr__stream_name(id, stream);
 	if (r < 0)
 		return r;
-	fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
 	names[1] = job;
 	names[2] = stream;
 	for (int i = 0; i < 3; i++) {
-		int inner;
+		int fd, above = i == 0 ? store_fd : w->dir_fd;
 
-		r = hr__folder_open(fd, names[i], &inner);
-		close(fd);
+		r = own ? hr_store_open_folder(above, names[i])
+			: hr__folder_open(above, names[i], &fd);
 		if (r < 0)
 			return r;
-		fd = inner;
+		fd = own ? r : fd;
+		if (w->dir_fd >= 0)
+			close(w->dir_fd);
+		w->dir_fd = fd;
+		if (own && !hr_store_is_own(fd))
+			return -EPERM;
 	}
-	w->dir_fd = fd;
 	w->dir = hr__arena_get(&w->memory, strlen(store) + strlen(job) + strlen(stream) + 16);
 	if (!w->dir)
 		return -ENOMEM;
@@ -282,8 +285,8 @@ static void writer_free(struct hr_writer *w)
 	free(w);
 }
 
-static int open_stream(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
-		       uint64_t *ret_cut_bytes)
+static int open_stream(int store_fd, const char *store, bool own, const struct hr_stream_id *id,
+		       struct hr_writer **ret, uint64_t *ret_cut_bytes)
 {
 	struct hr_writer *w = calloc(1, sizeof(*w));
 	uint64_t cut_bytes = 0;
@@ -296,7 +299,7 @@ static int open_stream(const char *store, const struct hr_stream_id *id, struct 
 	w->index_bytes = SIZE_MAX;
 	r = copy_id(w, id);
 	if (r == 0)
-		r = open_folder(w, store, id);
+		r = open_folder(w, store_fd, store, own, id);
 	if (r == 0)
 		r = hr__stream_lock(w->dir_fd, &w->lock_fd);
 	if (r == 0)
@@ -311,12 +314,34 @@ static int open_stream(const char *store, const struct hr_stream_id *id, struct 
 	return 0;
 }
 
+static int open_in(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
+		   uint64_t *ret_cut_bytes)
+{
+	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = open_stream(fd, store, false, id, ret, ret_cut_bytes);
+	close(fd);
+	return r;
+}
+
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes)
 {
 	int r = hr_store_create(store);
 
-	return r < 0 ? r : open_stream(store, id, ret, ret_cut_bytes);
+	return r < 0 ? r : open_in(store, id, ret, ret_cut_bytes);
+}
+
+int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
+		       struct hr_writer **ret)
+{
+	if (!hr_store_is_own(store_fd))
+		return -EPERM;
+	if (hr__store_held(store_fd))
+		return -EBUSY;
+	return open_stream(store_fd, store, true, id, ret, NULL);
 }
 
 int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
@@ -324,7 +349,7 @@ int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct
 {
 	int r = hr__store_make(store);
 
-	return r < 0 ? r : open_stream(store, id, ret, ret_cut_bytes);
+	return r < 0 ? r : open_in(store, id, ret, ret_cut_bytes);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
@@ -332,6 +357,11 @@ int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct
 const char *hr_writer_dir(const struct hr_writer *w)
 {
 	return w->dir;
+}
+
+int hr_writer_dir_fd(const struct hr_writer *w)
+{
+	return w->dir_fd;
 }
 
 uint64_t hr_writer_mark(const struct hr_writer *w)
@@ -483,9 +513,9 @@ static int sync_segment(const struct hr_writer *w, uint32_t number)
 	if (number == w->number && w->fd >= 0)
 		return fdatasync(w->fd) < 0 ? -errno : 0;
 	hr__segment_name(number, name);
-	fd = openat(w->dir_fd, name, O_RDONLY | O_CLOEXEC);
+	fd = hr_store_open_file(w->dir_fd, name, O_RDONLY);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = fdatasync(fd) < 0 ? -errno : 0;
 	close(fd);
 	return r;

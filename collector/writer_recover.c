@@ -95,9 +95,9 @@ static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 	int r;
 
 	hr__segment_name(w->number, name);
-	source.fd = openat(w->dir_fd, name, O_RDWR | O_CLOEXEC);
+	source.fd = hr_store_open_file(w->dir_fd, name, O_RDWR);
 	if (source.fd < 0)
-		return -errno;
+		return source.fd;
 	r = fstat(source.fd, &st) < 0 ? -errno : 0;
 	if (r == 0) {
 		source.bytes = (uint64_t)st.st_size;
@@ -136,7 +136,7 @@ static int last_segment(int dir_fd, uint32_t *ret_number, uint64_t *ret_bytes)
 
 		if (number > *ret_number)
 			*ret_number = number;
-		if (number && fstatat(fd, entry->d_name, &st, 0) == 0)
+		if (number && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			*ret_bytes += (uint64_t)st.st_size;
 	}
 	closedir(dir);
@@ -191,9 +191,9 @@ static int undo(struct hr_writer *w)
 	if (w->number == 0)
 		return 0;
 	hr__segment_name(w->number, name);
-	fd = openat(w->dir_fd, name, O_RDWR | O_CLOEXEC);
+	fd = hr_store_open_file(w->dir_fd, name, O_RDWR);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (w->synced_offset != HR__WRITER_WHOLE && ftruncate(fd, (off_t)w->synced_offset) < 0)
 		r = -errno;
 	/* So that recovery reads what the disk has. */

@@ -2,6 +2,8 @@
 #include "daemon/jobfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -10,6 +12,9 @@
 #include <unistd.h>
 
 #include "daemon/arena.h"
+
+#define JOURNAL_NAME "journal"
+#define TARGET_BYTES 48 /* of "headrace-<instance>.journal" */
 
 /* The first of these variables that is set, or "". */
 static char *env_of(const char *const *names)
@@ -108,33 +113,75 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 	return packed ? 0 : -ENOMEM;
 }
 
-char *hr_journal_path(const struct hr_writer *w)
+static void target_name(uint64_t instance, char ret[TARGET_BYTES])
 {
-	char *path = NULL;
-
-	return asprintf(&path, "%s/journal", hr_writer_dir(w)) < 0 ? NULL : path;
+	snprintf(ret, TARGET_BYTES, "headrace-%016" PRIx64 ".journal", instance);
 }
 
-int hr_journal_redirect(const char *path, const char *dir, const struct hr_stream_id *id)
+/* Opens the folder that the journal's link leads to. -ELOOP: no link of ours. */
+static int target_folder(int stream_dir_fd, uint64_t instance, char ret_name[TARGET_BYTES])
 {
-	char target[PATH_MAX];
+	char target[PATH_MAX], *slash;
+	ssize_t n = readlinkat(stream_dir_fd, JOURNAL_NAME, target, sizeof(target) - 1);
+	int fd;
 
-	if (snprintf(target, sizeof(target), "%s/headrace-%016llx.journal", dir,
-		     (unsigned long long)id->instance) >= (int)sizeof(target))
+	if (n < 0)
+		return errno == EINVAL ? -ELOOP : -errno;
+	target[n] = '\0';
+	target_name(instance, ret_name);
+	slash = strrchr(target, '/');
+	if (target[0] != '/' || strcmp(slash + 1, ret_name) != 0)
+		return -ELOOP;
+	slash[1] = '\0';
+	fd = open(target, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_journal(int stream_dir_fd, uint64_t instance, int flags)
+{
+	char name[TARGET_BYTES];
+	int folder, fd = hr_store_open_file(stream_dir_fd, JOURNAL_NAME, O_RDWR | flags);
+
+	if (fd != -ELOOP)
+		return fd;
+	folder = target_folder(stream_dir_fd, instance, name);
+	if (folder < 0)
+		return folder;
+	fd = hr_store_open_file(folder, name, O_RDWR | flags);
+	close(folder);
+	return fd;
+}
+
+int hr_journal_file(int stream_dir_fd, uint64_t instance)
+{
+	return open_journal(stream_dir_fd, instance, 0);
+}
+
+static int make_link(int stream_dir_fd, uint64_t instance, const char *dir)
+{
+	char name[TARGET_BYTES], target[PATH_MAX];
+
+	target_name(instance, name);
+	if (snprintf(target, sizeof(target), "%s/%s", dir, name) >= (int)sizeof(target))
 		return -ENAMETOOLONG;
-	if (symlink(target, path) < 0 && errno != EEXIST)
-		return -errno;
-	return 0;
+	return symlinkat(target, stream_dir_fd, JOURNAL_NAME) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-void hr_journal_unlink(const char *path)
+int hr_journal_make(int stream_dir_fd, uint64_t instance, const char *dir)
 {
-	char target[PATH_MAX];
-	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	int r = dir ? make_link(stream_dir_fd, instance, dir) : 0;
 
-	if (n > 0) {
-		target[n] = 0;
-		unlink(target);
+	return r < 0 ? r : open_journal(stream_dir_fd, instance, O_CREAT);
+}
+
+void hr_journal_unlink(int stream_dir_fd, uint64_t instance)
+{
+	char name[TARGET_BYTES];
+	int folder = target_folder(stream_dir_fd, instance, name);
+
+	if (folder >= 0) {
+		unlinkat(folder, name, 0);
+		close(folder);
 	}
-	unlink(path);
+	unlinkat(stream_dir_fd, JOURNAL_NAME, 0);
 }

@@ -13,16 +13,16 @@
 int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t **ret,
 		size_t *ret_bytes);
 
-/* "journal" in the stream's folder; malloc'ed, NULL when memory is out. */
-char *hr_journal_path(const struct hr_writer *w);
-
 /*
- * Makes that name a symbolic link to a file in `dir` (when the store lies on a network file system), unless it exists
- * already. 0 or -errno.
+ * The journal is the file "journal" in the stream's folder. When the store lies on a network file system, that name is a
+ * symbolic link to "<dir>/headrace-<instance>.journal" instead, and no link to any other name is followed. Both open it for
+ * reading and writing: a descriptor or -errno; -ELOOP: neither a regular file nor such a link. hr_journal_make makes it when it is
+ * absent, with a link into `dir` unless that is NULL.
  */
-int hr_journal_redirect(const char *path, const char *dir, const struct hr_stream_id *id);
+int hr_journal_file(int stream_dir_fd, uint64_t instance);
+int hr_journal_make(int stream_dir_fd, uint64_t instance, const char *dir);
 
-/* Removes the journal, and what it links to. */
-void hr_journal_unlink(const char *path);
+/* Removes the journal, and what its link leads to. */
+void hr_journal_unlink(int stream_dir_fd, uint64_t instance);
 
 #endif

@@ -37,14 +37,6 @@ static uint64_t file_bytes(uint64_t half_bytes)
 	return HR_PAGE_BYTES + 2 * half_bytes;
 }
 
-static int open_file(const char *path)
-{
-	int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
-		      : memfd_create("headrace-journal", MFD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static void find_halves(struct hr_journal *j)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -163,26 +155,23 @@ static int open_found(struct hr_journal *j, int fd)
 	return 1;
 }
 
-int hr_journal_open(const char *path, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found)
+int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found)
 {
 	struct hr_journal *j = calloc(1, sizeof(*j));
-	int fd, r;
+	int r = j ? 0 : -ENOMEM;
 
-	if (!j)
-		return -ENOMEM;
-	fd = open_file(path);
-	if (fd < 0) {
-		free(j);
-		return fd;
+	if (fd < 0 && r == 0) {
+		fd = memfd_create("headrace-journal", MFD_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
 	}
-	j->half_bytes = (half_bytes + HR_PAGE_BYTES - 1) & ~(uint64_t)(HR_PAGE_BYTES - 1);
-	r = path ? open_found(j, fd) : 0;
 	if (r == 0) {
-		r = make(j, fd);
-		if (r && path)
-			unlink(path);
+		j->half_bytes = (half_bytes + HR_PAGE_BYTES - 1) & ~(uint64_t)(HR_PAGE_BYTES - 1);
+		r = open_found(j, fd);
 	}
-	close(fd);
+	if (r == 0)
+		r = make(j, fd);
+	if (fd >= 0)
+		close(fd);
 	if (r < 0) {
 		hr_journal_close(j);
 		return r;
@@ -461,30 +450,25 @@ uint64_t hr_journal_end_seq(const struct hr_journal *j)
 	return j->end_seq;
 }
 
-int hr_journal_note_end(const char *path, uint64_t seq)
+int hr_journal_note_end(int fd, uint64_t seq)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC), r = 0;
+	ssize_t n = pwrite(fd, &seq, sizeof(seq), offsetof(struct hr_journal_hdr, end_seq));
 
-	if (fd < 0)
+	if (n < 0)
 		return -errno;
-	if (pwrite(fd, &seq, sizeof(seq), offsetof(struct hr_journal_hdr, end_seq)) !=
-	    (ssize_t)sizeof(seq))
-		r = errno ? -errno : -EIO;
-	close(fd);
-	return r;
+	return n == (ssize_t)sizeof(seq) ? 0 : -EIO;
 }
 
-int hr_journal_read(const char *path, struct hr_journal **ret)
+int hr_journal_read(int fd, struct hr_journal **ret)
 {
 	struct hr_journal *j = calloc(1, sizeof(*j));
 	struct hr_journal_hdr hdr = {0};
 	uint64_t bytes_there = 0;
-	int fd, r;
+	int r;
 
 	if (!j)
 		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	r = fd < 0 ? -errno : read_header(fd, &hdr, &bytes_there);
+	r = read_header(fd, &hdr, &bytes_there);
 	if (r == 0)
 		r = -ENODATA;
 	j->half_bytes = hdr.half_bytes;
@@ -492,8 +476,6 @@ int hr_journal_read(const char *path, struct hr_journal **ret)
 		r = map_copy(j, fd, bytes_there);
 	if (r == 0 && !was_used(j))
 		r = -ENODATA;
-	if (fd >= 0)
-		close(fd);
 	if (r < 0) {
 		hr_journal_close(j);
 		return r;

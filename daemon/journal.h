@@ -75,23 +75,24 @@ _Static_assert(sizeof(struct hr_half) == 64, "journal half");
 struct hr_journal;
 
 /*
- * Opens the journal at `path`, or makes it with two free halves; NULL makes one in memory. *ret_found: there was one,
- * and it holds entries. Errors: -EPROTONOSUPPORT (another version's), -EBADMSG (not a journal), -ENOSPC...
+ * Opens the journal in the file `fd`, which it closes in any case, or makes it with two free halves; -1 makes one in memory.
+ * *ret_found: there was one, and it holds entries. Errors: -EPROTONOSUPPORT (another version's), -EBADMSG (not a journal),
+ * -ENOSPC...
  */
-int hr_journal_open(const char *path, uint64_t half_bytes, struct hr_journal **ret,
-		    bool *ret_found);
+int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found);
 
 /*
- * For replay only: a private copy of the journal at `path`, of this version or the one before. The file is not changed.
- * Errors as of hr_journal_open, -ENOENT, and -ENODATA: no entry was ever committed.
+ * For replay only: a private copy of the journal in the file `fd`, of this version or the one before. The file is not changed, and
+ * `fd` stays open. Errors as of hr_journal_open, and -ENODATA: no entry was ever committed.
  */
-int hr_journal_read(const char *path, struct hr_journal **ret);
+int hr_journal_read(int fd, struct hr_journal **ret);
 
 /*
  * Recovery ends the stream with frames that no entry made, from `seq` on, and is about to store them. Should it be killed, the next
- * one finds frames in the store that the journal does not account for, and needs this number to know where they come from.
+ * one finds frames in the store that the journal in the file `fd` does not account for, and needs this number to know where they
+ * come from.
  */
-int hr_journal_note_end(const char *path, uint64_t seq);
+int hr_journal_note_end(int fd, uint64_t seq);
 uint64_t hr_journal_end_seq(const struct hr_journal *j);
 
 void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */

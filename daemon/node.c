@@ -83,7 +83,7 @@ static int make_threads(struct hr_node *n, bool continued)
 	    .max_bytes = n->c.max_bytes,
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
-	    .journal_in_memory = n->journal_path == NULL,
+	    .journal_in_memory = n->journal_folder < 0,
 	    .continued = continued,
 	    .probes = n->prober.probes,
 	    .last_proc = &n->last_proc,
@@ -144,6 +144,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (!n)
 		return -ENOMEM;
 	n->c = *config;
+	n->journal_folder = -1;
 	hr_page_init(&n->page);
 	hr_prober_init(&n->prober);
 	hr_clock_init(&n->clock);
@@ -348,7 +349,7 @@ void hr_node_free(struct hr_node *n)
 	hr_journal_close(n->journal);
 	hr_writer_close(n->writer);
 	hr_page_done(&n->page);
-	free(n->journal_path);
+	hr__node_leave_folder(n, false);
 	hr_prober_done(&n->prober);
 	free(n);
 }

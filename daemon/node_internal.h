@@ -19,7 +19,7 @@ struct hr_node {
 	struct hr_writer *writer;
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
-	char *journal_path; /* NULL: it is in memory */
+	int journal_folder; /* that the journal lies in; -1: it is in memory */
 	struct hr_engine *engine;
 	struct hr_appender *appender;
 	struct hr_page page;
@@ -46,6 +46,9 @@ int hr__node_open_stream(struct hr_node *n, bool *ret_found);
  */
 int hr__node_start_stream(struct hr_node *n, bool *found, const struct hr_inherited *inherited,
 			  size_t n_inherited);
+
+/* Closes the folder of the journal; `unlink`: removes the journal first. */
+void hr__node_leave_folder(struct hr_node *n, bool unlink);
 
 /* Removes the journal, if it is open: another version's stays. */
 void hr__node_drop_journal(struct hr_node *n);

@@ -3,6 +3,7 @@
 #include "daemon/node_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,23 +33,31 @@ static uint64_t half_bytes(const struct hr_node *n)
 	return n->c.journal_half_bytes ? n->c.journal_half_bytes : HR_JOURNAL_HALF_BYTES;
 }
 
+void hr__node_leave_folder(struct hr_node *n, bool unlink)
+{
+	if (n->journal_folder < 0)
+		return;
+	if (unlink)
+		hr_journal_unlink(n->journal_folder, n->c.id.instance);
+	close(n->journal_folder);
+	n->journal_folder = -1;
+}
+
 static int open_journal(struct hr_node *n, bool *ret_found)
 {
-	int r;
+	int r, fd;
 
-	n->journal_path = hr_journal_path(n->writer);
-	if (!n->journal_path)
-		return -ENOMEM;
-	r = n->c.journal_dir ? hr_journal_redirect(n->journal_path, n->c.journal_dir, &n->c.id) : 0;
-	if (!r)
-		r = hr_journal_open(n->journal_path, half_bytes(n), &n->journal, ret_found);
+	n->journal_folder = fcntl(hr_writer_dir_fd(n->writer), F_DUPFD_CLOEXEC, 0);
+	if (n->journal_folder < 0)
+		return -errno;
+	r = fd = hr_journal_make(n->journal_folder, n->c.id.instance, n->c.journal_dir);
+	if (fd >= 0)
+		r = hr_journal_open(fd, half_bytes(n), &n->journal, ret_found);
 	if (!hr__node_disk_full(r))
 		return r;
 	/* No room on disk: better a journal that a kill of this daemon loses than no daemon. */
-	hr_journal_unlink(n->journal_path);
-	free(n->journal_path);
-	n->journal_path = NULL;
-	return hr_journal_open(NULL, half_bytes(n), &n->journal, ret_found);
+	hr__node_leave_folder(n, true);
+	return hr_journal_open(-1, half_bytes(n), &n->journal, ret_found);
 }
 
 static int open_writer(struct hr_node *n)
@@ -59,12 +68,9 @@ static int open_writer(struct hr_node *n)
 
 void hr__node_drop_journal(struct hr_node *n)
 {
-	if (n->journal && n->journal_path)
-		hr_journal_unlink(n->journal_path);
+	hr__node_leave_folder(n, n->journal != NULL);
 	hr_journal_close(n->journal);
 	n->journal = NULL;
-	free(n->journal_path);
-	n->journal_path = NULL;
 }
 
 static void leave_stream(struct hr_node *n)
@@ -97,7 +103,7 @@ static void give_up_stream(struct hr_node *n)
 {
 	if (!stream_ended(n)) {
 		n->given_up = true;
-		if (hr_writer_recover(n->writer)) {
+		if (hr_writer_recover(n->writer, n->c.id.instance)) {
 			hr_journal_close(n->journal);
 			n->journal = NULL;
 		}
@@ -222,7 +228,7 @@ static int begin_stream(struct hr_node *n)
 		hr_journal_commit(n->journal, HR_ENTRY_MOUNTS, sizeof(*mounts) + used);
 		free(text);
 	}
-	if (!n->journal_path)
+	if (n->journal_folder < 0)
 		note(n, HR_LOSS_JOURNAL_MEMORY, 0);
 	if (n->other_version)
 		note(n, HR_LOSS_JOURNAL_DAMAGED, 0);

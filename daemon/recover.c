@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/recover.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/segments.h"
 #include "collector/store.h"
 #include "daemon/appender.h"
 #include "daemon/engine.h"
@@ -23,7 +26,7 @@ static void give(void *arg, struct hr_out_list *out)
 
 struct recovered {
 	struct hr_journal *j; /* NULL: there is none, or nothing of it can be read */
-	const char *path;     /* its */
+	int fd;		      /* of its file; valid with j */
 	bool damaged;
 	struct hr_loss lost;
 };
@@ -59,7 +62,7 @@ static int replay(struct recovered *ret, struct hr_engine *e, struct hr_appender
 	if (r && !ret->damaged)
 		return r;
 	r = ret->j && hr_engine_next_seq(e) > mark
-		? hr_journal_note_end(ret->path, hr_engine_next_seq(e))
+		? hr_journal_note_end(ret->fd, hr_engine_next_seq(e))
 		: 0;
 	if (!ret->damaged || r)
 		return r;
@@ -99,42 +102,42 @@ static int finish(struct recovered *ret, struct hr_writer *w)
 	return r ? r : stored;
 }
 
-/* The stream's writer is ours. 1: recovered; 0: there is no journal. */
-static int recover_stream(struct hr_writer *w, struct recovered *ret)
+/* The stream's writer is ours; `own`: its journal must be the user's. 1: recovered; 0: there is no journal. */
+static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
-	char *path = hr_journal_path(w);
-	int r;
+	int fd = hr_journal_file(hr_writer_dir_fd(w), instance), r;
 
-	if (!path)
-		return -ENOMEM;
-	*ret = (struct recovered){.path = path, .lost = {.reason = HR_LOSS_JOURNAL_DAMAGED}};
-	r = hr_journal_read(path, &ret->j);
-	if (r == -ENOENT) {
-		ret->path = NULL;
-		free(path);
-		return 0;
-	}
+	*ret = (struct recovered){.fd = fd, .lost = {.reason = HR_LOSS_JOURNAL_DAMAGED}};
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = own && !hr_store_is_own(fd) ? -EPERM : hr_journal_read(fd, &ret->j);
 	if (r == -ENODATA && hr_writer_mark(w) <= 1)
 		r = 0; /* killed before it began */
 	else if (!r || r == -ENODATA || r == -EBADMSG)
 		r = finish(ret, w);
 	hr_journal_close(ret->j);
 	ret->j = NULL;
-	ret->path = NULL;
+	close(fd);
 	if (!r)
-		hr_journal_unlink(path);
-	free(path);
+		hr_journal_unlink(hr_writer_dir_fd(w), instance);
 	return r ? r : 1;
 }
 
-int hr_writer_recover(struct hr_writer *w)
+int hr_writer_recover(struct hr_writer *w, uint64_t instance)
 {
 	struct recovered recovered;
-	int r = recover_stream(w, &recovered);
+	int r = recover_stream(w, instance, false, &recovered);
 
 	if (r == 0)
 		r = finish(&recovered, w);
 	return r < 0 ? r : 0;
+}
+
+static const char *why(int r)
+{
+	return r == -EPERM   ? "it belongs to another user"
+	       : r == -ELOOP ? "it is no regular file, but a symbolic link, a FIFO or a device"
+			     : strerrordesc_np(-r);
 }
 
 static void add_line(char **note, const struct hr_stream *s, const char *what)
@@ -155,8 +158,7 @@ static void add_note(char **note, const struct hr_stream *s, int r, uint64_t fra
 	char what[256];
 
 	if (r < 0)
-		snprintf(what, sizeof(what), "its journal cannot be replayed: %s",
-			 strerrordesc_np(-r));
+		snprintf(what, sizeof(what), "its journal cannot be replayed: %s", why(r));
 	else if (!recovered->damaged)
 		snprintf(what, sizeof(what), "%llu frames were recovered from its journal", n);
 	else if (lost)
@@ -172,40 +174,54 @@ static void add_note(char **note, const struct hr_stream *s, int r, uint64_t fra
 	add_line(note, s, what);
 }
 
-static int recover_one(const char *store, const struct hr_stream *s, char **note)
+static int recover_one(int store_fd, const char *store, const struct hr_stream *s, char **note)
 {
 	struct hr_stream_id id = {s->cluster, s->job, s->attempt, s->node, s->boot_id, s->instance};
 	struct hr_writer *w = NULL;
 	struct recovered recovered = {0};
-	int r = hr_writer_open(store, &id, &w, NULL), closed;
+	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	if (r == -EBUSY)
+	/* Of another user's stream in this store the journal stays. */
+	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
 		add_note(note, s, r, 0, &recovered);
 		return r;
 	}
 	before = hr_writer_mark(w);
-	r = recover_stream(w, &recovered);
+	r = recover_stream(w, id.instance, true, &recovered);
 	if (r)
 		add_note(note, s, r, hr_writer_mark(w) - before, &recovered);
 	closed = hr_writer_close(w);
 	return r < 0 ? r : closed;
 }
 
-static bool any_journal(const char *store)
+/* Is there a journal whose stream has no writer, in a folder `levels` below `fd`? */
+static bool any_journal(int fd, unsigned levels)
 {
-	glob_t found = {0};
-	char *pattern = NULL;
-	bool any;
+	struct dirent **entries;
+	struct stat st;
+	bool any = false;
+	int n;
 
-	if (asprintf(&pattern, "%s/jobs/*/*/journal", store) < 0)
-		return false;
-	/* Its one shared state is the environment (~ is not expanded). NOLINTNEXTLINE(concurrency-mt-unsafe) */
-	any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 && found.gl_pathc > 0;
-	globfree(&found);
-	free(pattern);
+	if (levels == 0)
+		return fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       !hr_segments_taken(fd);
+	n = scandirat(fd, ".", &entries, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		int inner = any || entries[i]->d_name[0] == '.'
+				? -1
+				: hr_store_open_folder(fd, entries[i]->d_name);
+
+		if (inner >= 0) {
+			any = any_journal(inner, levels - 1);
+			close(inner);
+		}
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
 	return any;
 }
 
@@ -217,33 +233,51 @@ int hr_stream_recover(const char *store, const struct hr_stream_id *id)
 
 	if (r)
 		return r;
-	r = recover_stream(w, &recovered);
+	r = recover_stream(w, id->instance, false, &recovered);
 	closed = hr_writer_close(w);
 	return r < 0 ? r : closed;
 }
 
-int hr_store_recover(const char *store, char **ret_note)
+static int recover_all(int store_fd, const char *store, char **note)
 {
 	const struct hr_stream *streams;
 	struct hr_catalog *c = NULL;
-	char *error = NULL, *note = NULL;
-	int r, last = 0;
+	char *error = NULL;
+	int r = hr_catalog_open(&store, 1, NULL, &c, &error), last = 0;
 
-	*ret_note = NULL;
-	if (!any_journal(store))
-		return 0;
-	r = hr_catalog_open(&store, 1, NULL, &c, &error);
 	free(error);
 	if (r)
 		return r;
 	for (size_t n = hr_catalog_streams(c, &streams), i = 0; i < n; i++) {
 		if (streams[i].live)
 			continue;
-		r = recover_one(store, &streams[i], &note);
+		r = recover_one(store_fd, store, &streams[i], note);
 		if (r < 0)
 			last = r;
 	}
 	hr_catalog_free(c);
-	*ret_note = note;
 	return last;
+}
+
+int hr_store_recover(const char *store, char **ret_note)
+{
+	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0, jobs;
+	char *note = NULL;
+
+	*ret_note = NULL;
+	jobs = fd < 0 ? -1 : hr_store_open_folder(fd, "jobs");
+	if (jobs >= 0 && any_journal(jobs, 2))
+		r = hr_store_is_own(fd) ? recover_all(fd, store, &note) : -EPERM;
+	if (r == -EPERM && !note &&
+	    asprintf(&note,
+		     "%s: a daemon was killed, and its journal is not replayed: the store "
+		     "belongs to another user\n",
+		     store) < 0)
+		note = NULL;
+	if (jobs >= 0)
+		close(jobs);
+	if (fd >= 0)
+		close(fd);
+	*ret_note = note;
+	return r;
 }

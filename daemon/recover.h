@@ -7,11 +7,14 @@
 #ifndef HEADRACE_DAEMON_RECOVER_H
 #define HEADRACE_DAEMON_RECOVER_H
 
+#include <stdint.h>
+
 /*
  * For every stream of the store whose daemon is gone and left a journal: replays it, ends the job with state "killed", seals
  * the stream, removes the journal. Of a damaged journal it replays what comes before the damage, and stores a Loss row
  * (journal_damaged). *ret_note: what was done, one line per stream, malloc'ed; NULL when there was nothing.
  * Returns 0, or the last error (what could not be stored stays in its journal, and so does another version's; the note has it).
+ * -EPERM: the store, or a folder or journal in it, belongs to another user: nothing in there was written.
  */
 int hr_store_recover(const char *store, char **ret_note);
 
@@ -20,10 +23,10 @@ struct hr_stream_id;
 int hr_stream_recover(const char *store, const struct hr_stream_id *id);
 
 /*
- * The same for a stream whose writer is the caller's, and which has not ended. Where its journal is gone (it was in memory), the
+ * The same for a stream whose writer is the caller's, and which has not ended (`instance`: of its hr_stream_id). Where its journal is gone (it was in memory), the
  * stream ends with a Loss row alone.
  */
 struct hr_writer;
-int hr_writer_recover(struct hr_writer *w);
+int hr_writer_recover(struct hr_writer *w, uint64_t instance);
 
 #endif

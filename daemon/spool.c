@@ -74,10 +74,10 @@ const char *hr_spool_path(const struct hr_spool *s)
 int hr_spool_lock(struct hr_spool *s, int *ret_fd)
 {
 	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = openat(s->dir_fd, HR__SPOOL_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = hr_store_open_file(s->dir_fd, HR__SPOOL_LOCK, O_RDWR | O_CREAT);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while (fcntl(fd, F_OFD_SETLKW, &whole) < 0) {
 		int r = -errno;
 
@@ -108,7 +108,7 @@ static int each_folder(int fd, const char *above, hr_spool_see *see, void *arg)
 		if (entry->d_name[0] == '.' || snprintf(folder, sizeof(folder), "%s/%s", above,
 							entry->d_name) >= (int)sizeof(folder))
 			continue;
-		inner = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		inner = hr_store_open_folder(fd, entry->d_name);
 		if (inner < 0)
 			continue;
 		r = see(arg, folder, inner);
@@ -144,7 +144,7 @@ int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg)
 uint64_t hr__spool_acked(int stream_dir_fd)
 {
 	char text[32];
-	int fd = openat(stream_dir_fd, HR__SPOOL_ACKED, O_RDONLY | O_CLOEXEC);
+	int fd = hr_store_open_file(stream_dir_fd, HR__SPOOL_ACKED, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	if (fd >= 0)
@@ -160,10 +160,10 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 /* Whole or not at all. */
 static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
 {
-	int fd = openat(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r = 0;
+	int fd = hr_store_open_file(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (write(fd, content, bytes) != (ssize_t)bytes)
 		r = -ENOSPC;
 	if (!r && fdatasync(fd) < 0)

@@ -36,10 +36,10 @@ struct hr__spool_reader {
 static int lock_sender(int dir_fd, int *ret_fd)
 {
 	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = openat(dir_fd, HR__SPOOL_SENDER, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SENDER, O_RDWR | O_CREAT);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
 		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 
@@ -52,7 +52,7 @@ static int lock_sender(int dir_fd, int *ret_fd)
 
 static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
 {
-	int fd = openat(dir_fd, HR__SPOOL_SECRET, O_RDONLY | O_CLOEXEC);
+	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SECRET, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, ret, HR_SPOOL_SECRET_BYTES);
 
 	if (fd >= 0)
@@ -64,7 +64,7 @@ static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
 static char *read_aim(int dir_fd)
 {
 	char text[4096];
-	int fd = openat(dir_fd, HR__SPOOL_AIM, O_RDONLY | O_CLOEXEC);
+	int fd = hr_store_open_file(dir_fd, HR__SPOOL_AIM, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	if (fd >= 0)
@@ -262,9 +262,9 @@ static int open_part(struct hr__spool_reader *o, size_t at)
 	if (o->fd >= 0)
 		close(o->fd);
 	hr_segments_name(o->parts[at].number, name);
-	o->fd = openat(o->dir_fd, name, O_RDONLY | O_CLOEXEC);
+	o->fd = hr_store_open_file(o->dir_fd, name, O_RDONLY);
 	if (o->fd < 0)
-		return -errno;
+		return o->fd;
 	o->at = at;
 	o->offset = sizeof(struct hr_segment_hdr);
 	o->next_seq = o->parts[at].first_seq == 1 ? 1 : o->parts[at].first_seq - 1;
@@ -336,9 +336,9 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", seq);
-	int fd = openat(o->dir_fd, HR__SPOOL_ACKED ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-			0600);
-	int r = fd < 0 ? -errno : write(fd, text, (size_t)n) == n ? 0 : -ENOSPC;
+	int fd =
+	    hr_store_open_file(o->dir_fd, HR__SPOOL_ACKED ".new", O_WRONLY | O_CREAT | O_TRUNC);
+	int r = fd < 0 ? fd : write(fd, text, (size_t)n) == n ? 0 : -ENOSPC;
 
 	if (fd >= 0)
 		close(fd);

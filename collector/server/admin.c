@@ -56,9 +56,9 @@ static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_B
 		r = hr__store_version(fd);
 	if (r == 0)
 		r = hr__name_encode(job, encoded);
-	*ret_fd = r == 0 ? openat(fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	*ret_fd = r == 0 ? hr_store_open_folder(fd, "jobs") : -1;
 	if (r == 0 && *ret_fd < 0)
-		r = -errno;
+		r = *ret_fd;
 	close(fd);
 	return r;
 }

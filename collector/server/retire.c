@@ -15,12 +15,12 @@
 
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context)
 {
-	int fd = openat(jobs_fd, job, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	int fd = hr_store_open_folder(jobs_fd, job), r = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
 	if (!dir) {
-		r = -errno;
+		r = fd < 0 ? fd : -errno;
 		if (fd >= 0)
 			close(fd);
 		return r;
@@ -31,7 +31,7 @@ int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void 
 
 		if (entry->d_name[0] == '.')
 			continue;
-		f.fd = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		f.fd = hr_store_open_folder(fd, entry->d_name);
 		if (f.fd < 0)
 			continue;
 		error = visit(&f, context);
@@ -105,12 +105,12 @@ static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Head
 /* Its index, from the footer, or by reading what has none. */
 static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 {
-	struct hr__source source = {.fd = openat(stream_fd, name, O_RDONLY | O_CLOEXEC)};
+	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
 	struct hr_segment_hdr h;
 	struct hr__frame_entry paths;
 	struct hr__scan scan = {0};
 	struct stat st = {0};
-	int r = source.fd < 0 || fstat(source.fd, &st) < 0 ? -errno : 0;
+	int r = source.fd < 0 ? source.fd : fstat(source.fd, &st) < 0 ? -errno : 0;
 
 	if (r == 0) {
 		source.bytes = (uint64_t)st.st_size;

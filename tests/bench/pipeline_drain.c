@@ -303,7 +303,7 @@ static int drain_at(const struct hr_bench *bench, uint32_t level)
 	if (!r)
 		r = hr_batch_pool_new(8, &d.pool);
 	if (!r)
-		r = hr_journal_open(NULL, HR_JOURNAL_HALF_BYTES, &d.journal, &found);
+		r = hr_journal_open(-1, HR_JOURNAL_HALF_BYTES, &d.journal, &found);
 	if (!r)
 		r = hr_engine_new(d.pool, &d.engine);
 	if (r)

@@ -82,7 +82,7 @@ void rig_init(struct rig *r)
 	r->now = RIG_START;
 	r->next_proc = 1;
 	must(hr_batch_pool_new(1024, &r->pool) == 0, "pool");
-	must(hr_journal_open(NULL, 16u << 20, &r->journal, &found) == 0, "journal");
+	must(hr_journal_open(-1, 16u << 20, &r->journal, &found) == 0, "journal");
 	must(hr_engine_new(r->pool, &r->engine) == 0, "engine");
 	must(hr_journal_begin(r->journal) == 0, "begin");
 	hr_journal_begun(r->journal);

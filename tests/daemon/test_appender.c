@@ -189,7 +189,7 @@ static void a_half_is_kept_as_long_as_possible(void **state)
 
 	(void)state;
 	assert_int_equal(hr_appender_free(appender), 0);
-	assert_int_equal(hr_journal_open(NULL, 1u << 20, &j, &found), 0);
+	assert_int_equal(hr_journal_open(-1, 1u << 20, &j, &found), 0);
 	assert_int_equal(hr_appender_new(writer, pool, j, NULL, &appender), 0);
 	journal_half(j);
 	give_levels();

@@ -147,7 +147,7 @@ static void a_journal_is_two_halves(void **state)
 	bool found;
 
 	(void)state;
-	assert_int_equal(hr_journal_open(NULL, 1 << 16, &j, &found), 0);
+	assert_int_equal(hr_journal_open(-1, 1 << 16, &j, &found), 0);
 	assert_false(found);
 	assert_null(hr_journal_reserve(j, 64, 0)); /* no half is active yet */
 	assert_int_equal(hr_journal_begin(j), 0);

@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	bool found;
 
 	if (!pool &&
-	    (hr_batch_pool_new(16, &pool) || hr_journal_open(NULL, HALF_BYTES, &journal, &found)))
+	    (hr_batch_pool_new(16, &pool) || hr_journal_open(-1, HALF_BYTES, &journal, &found)))
 		abort();
 	apply(in);
 	half(in);

@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Queries of a store whose owner prepared it: nothing outside of it changes, no open waits, and a message names the cause."""
+
+import fcntl
+import glob
+import hashlib
+import os
+import stat
+import struct
+import subprocess
+
+import harness
+
+NOBODY = 65534
+F_OFD_SETLK = 37
+ASK = "SELECT count(*) FROM nodes"
+
+
+def picture(folder):
+    """Every name below `folder`, with what lstat and its content show."""
+    seen = {}
+    for where, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(where, name)
+            st = os.lstat(path)
+            content = None
+            if stat.S_ISREG(st.st_mode):
+                with open(path, "rb") as f:
+                    content = hashlib.sha256(f.read()).hexdigest()
+            elif stat.S_ISLNK(st.st_mode):
+                content = os.readlink(path)
+            seen[path] = (st.st_ino, st.st_mode, st.st_uid, st.st_nlink, st.st_mtime_ns, content)
+    return seen
+
+
+class HostileStore(harness.Case):
+    owner = NOBODY
+
+    def setUp(self):
+        super().setUp()
+        if os.getuid() != 0:
+            self.skipTest("a store of another user needs root")
+        self.assertEqual(self.run_it("--include", self.data, "--", harness.GENERATOR, self.data, "2", "10").returncode, 0)
+        self.stream = os.path.dirname(glob.glob(f"{self.store}/jobs/*/*/000001.seg")[0])
+        self.precious = os.path.join(self.dir, "precious.txt")
+        with open(self.precious, "w", encoding="utf-8") as f:
+            f.write("the only copy\n")
+        self.spills = os.path.join(self.dir, "tmp")
+        os.mkdir(self.spills)
+
+    def give_away(self):
+        os.chmod(self.dir, 0o755)
+        for where, folders, files in os.walk(self.store):
+            for name in [where] + [os.path.join(where, n) for n in folders + files]:
+                os.chown(name, self.owner, self.owner, follow_symlinks=False)
+
+    def ask(self, *expected, status=(0, 69)):
+        """Asks as root; `expected` is in the messages, and no file has changed. 69: DuckDB is not installed."""
+        self.give_away()
+        before = picture(self.dir)
+        try:
+            done = self.headrace("query", self.store, ASK, timeout=20, env={"TMPDIR": self.spills})
+        except subprocess.TimeoutExpired:
+            self.fail("the query waits for ever")
+        after = picture(self.dir)
+        changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+        self.assertEqual(changed - {self.spills}, set(), done.stderr)
+        self.assertIn(done.returncode, status, done.stderr)
+        for text in expected:
+            self.assertIn(text, done.stderr)
+        return done
+
+    def place(self, name):
+        return os.path.join(self.stream, name)
+
+    def replace_by_fifo(self, path):
+        if os.path.lexists(path):
+            os.unlink(path)
+        os.mkfifo(path, 0o666)
+
+    def test_a_journal_that_links_to_a_file(self):
+        os.symlink(self.precious, self.place("journal"))
+        self.ask("the store belongs to another user", "run once by the store's owner (nobody)")
+
+    def test_a_journal_that_links_to_a_journal(self):
+        """One that would be replayed, were it this store's."""
+        image = os.path.join(self.dir, "image")
+        with open(image, "wb") as f:
+            f.truncate(1 << 20)
+        os.symlink(image, self.place("journal"))
+        self.ask("the store belongs to another user")
+
+    def test_a_journal_of_a_daemon_that_runs(self):
+        """Its lock is held: nothing is to be replayed, and the answer has no note of it."""
+        with open(self.place("journal"), "wb"), open(self.place("lock"), "r+b") as lock:
+            fcntl.fcntl(lock, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+            done = self.ask()
+        self.assertNotIn("journal", done.stderr)
+
+    def test_a_lock_that_links_to_a_new_file(self):
+        with open(self.place("journal"), "wb"):
+            pass
+        if os.path.exists(self.place("lock")):
+            os.unlink(self.place("lock"))
+        os.symlink(os.path.join(self.dir, "new"), self.place("lock"))
+        self.ask("the store belongs to another user")
+
+    def test_fifos(self):
+        for name in ("journal", "lock", "state"):
+            with self.subTest(name):
+                self.replace_by_fifo(self.place(name))
+                self.ask()
+                os.unlink(self.place(name))
+
+    def test_a_segment_that_is_a_fifo(self):
+        self.replace_by_fifo(self.place("000002.seg"))
+        self.ask("000002.seg: cannot be read (it is no regular file)", status=(0,) if self.has_duckdb() else (69,))
+
+    def test_a_segment_that_is_a_link(self):
+        os.rename(self.place("000001.seg"), os.path.join(self.dir, "elsewhere.seg"))
+        os.symlink(os.path.join(self.dir, "elsewhere.seg"), self.place("000001.seg"))
+        self.ask("000001.seg: cannot be read (it is no regular file)", status=(0,) if self.has_duckdb() else (69,))
+
+    def has_duckdb(self):
+        if self.headrace("query", self.store, "SELECT 1").returncode == 69:
+            self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+        return True
+
+    def test_a_folder_that_is_a_link(self):
+        self.has_duckdb()
+        job = os.path.dirname(self.stream)
+        os.rename(job, os.path.join(self.dir, "elsewhere"))
+        os.symlink(os.path.join(self.dir, "elsewhere"), job)
+        self.ask(f"jobs/{os.path.basename(job)} is a symbolic link, which headrace does not follow")
+
+    def test_a_store_file_that_is_a_fifo(self):
+        self.replace_by_fifo(os.path.join(self.store, "headrace.store"))
+        self.ask("headrace.store or jobs in it is a symbolic link, a FIFO or a device", status=(66,))
+
+
+class OwnStore(HostileStore):
+    """An archive that was unpacked: all of it belongs to who asks, and its links still lead nowhere."""
+
+    owner = 0
+
+    def test_a_journal_that_links_to_a_file(self):
+        os.symlink(self.precious, self.place("journal"))
+        self.ask("cannot be replayed: it is no regular file, but a symbolic link")
+
+    def test_a_journal_that_links_to_a_journal(self):
+        image = os.path.join(self.dir, "image")
+        with open(image, "wb") as f:
+            f.truncate(1 << 20)
+        os.symlink(image, self.place("journal"))
+        self.ask("cannot be replayed: it is no regular file")
+
+    def test_a_lock_that_links_to_a_new_file(self):
+        with open(self.place("journal"), "wb"):
+            pass
+        if os.path.exists(self.place("lock")):
+            os.unlink(self.place("lock"))
+        os.symlink(os.path.join(self.dir, "new"), self.place("lock"))
+        self.ask("cannot be replayed: it is no regular file")
+
+
+if __name__ == "__main__":
+    harness.main()
