@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,19 +36,19 @@ int (*hr_query_recover)(const char *store, char **ret_note);
 /* ---- Ctrl-C, progress, time limit ------------------------------------------------------------- */
 
 /*
- * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB looks for it between
- * vectors, and nobody does while the answer is written to a reader who does not read: the second
- * one ends the process, and leaves nothing behind.
+ * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB checks for it between
+ * vectors, and no code does while the stores are opened or while the reader of the answer does not
+ * read: then the first or the second one ends the process and removes its temporary files.
  */
 struct watcher {
 	pthread_t thread;
 	bool started;
 	bool late; /* it was the time limit; read when the thread is gone */
-	struct hr_asking *asking;
+	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
 	struct hr_progress *progress;
 	const struct hr_outfile *file;
 	uint64_t limit_ns; /* 0: none */
-	char *spill;	   /* the folder that DuckDB spills to, when there is one */
+	char *spill;	   /* the folder that DuckDB spills to; NULL: none */
 	sigset_t set;
 };
 
@@ -59,19 +60,25 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
+static void remove_spill(const char *spill)
+{
+	if (spill != NULL)
+		nftw(spill, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+}
+
 static void end_at_once(struct watcher *w, int signal)
 {
-	nftw(w->spill, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+	remove_spill(w->spill);
 	if (w->file->partial != NULL)
 		unlink(w->file->partial);
 	_exit(HR_EXIT_SIGNAL + signal);
 }
 
-static void show_progress(struct watcher *w)
+static void show_progress(struct watcher *w, struct hr_asking *asking)
 {
 	struct hr_query_scan scan;
 
-	hr_asking_scan(w->asking, &scan);
+	hr_asking_scan(asking, &scan);
 	hr_progress_show(w->progress, scan.batches_read + scan.batches_pruned, scan.batches, NULL);
 }
 
@@ -83,11 +90,14 @@ static void *watch(void *arg)
 
 	for (;;) {
 		int signal = sigtimedwait(&w->set, NULL, &(struct timespec){.tv_nsec = LOOK_NS});
+		struct hr_asking *asking = atomic_load(&w->asking);
 
 		if (signal == SIGUSR1)
 			return NULL;
-		if (signal > 0 && interrupted && !w->late)
+		if (signal > 0 && (asking == NULL || (interrupted && !w->late)))
 			end_at_once(w, signal);
+		if (asking == NULL)
+			continue;
 		interrupted |= signal > 0;
 		if (signal > 0)
 			w->late = false;
@@ -95,9 +105,9 @@ static void *watch(void *arg)
 		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
 		if (interrupted) /* again and again: a statement that was about to begin has missed it */
-			hr_asking_interrupt(w->asking);
+			hr_asking_interrupt(asking);
 		else
-			show_progress(w);
+			show_progress(w, asking);
 	}
 }
 
@@ -111,9 +121,8 @@ static void watcher_block(struct watcher *w)
 	pthread_sigmask(SIG_BLOCK, &w->set, NULL);
 }
 
-static void watcher_start(struct watcher *w, struct hr_asking *asking)
+static void watcher_start(struct watcher *w)
 {
-	w->asking = asking;
 	w->started = pthread_create(&w->thread, NULL, watch, w) == 0;
 }
 
@@ -177,12 +186,13 @@ static int answer(struct hr_asking *s, const struct hr_request *r, const struct 
 static int run_watched(struct hr_ask *a, const struct hr_request *r, struct watcher *w)
 {
 	struct hr_asking *asking;
-	int status = hr_ask_open(a, &asking);
+	int status;
 
-	if (status != HR_ASK_ANSWERED)
-		return status;
-	watcher_start(w, asking);
-	status = answer(asking, r, w->file, w->progress);
+	watcher_start(w);
+	status = hr_ask_open(a, &asking);
+	atomic_store(&w->asking, asking);
+	if (status == HR_ASK_ANSWERED)
+		status = answer(asking, r, w->file, w->progress);
 	watcher_stop(w);
 	hr_asking_close(asking);
 	if (!w->late || status != HR_ASK_INTERRUPTED)
@@ -191,11 +201,30 @@ static int run_watched(struct hr_ask *a, const struct hr_request *r, struct watc
 	return HR_ASK_FAILED;
 }
 
-static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
+/* A private folder for what does not fit into memory; NULL: none, and such a query fails. */
+static char *make_spill(void)
 {
 	const char *tmp = getenv("TMPDIR");
+	char *path;
+
+	tmp = hr_text_given(tmp) ? tmp : "/tmp";
+	if (asprintf(&path, "%s/headrace-query-XXXXXX", tmp) < 0)
+		return NULL;
+	if (mkdtemp(path) != NULL)
+		return path;
+	hr_say(
+	    "cannot make a folder for temporary files in %s: %s; a query that needs more than its "
+	    "memory will fail: set TMPDIR to a folder that you can write to",
+	    tmp, strerrordesc_np(errno));
+	free(path);
+	return NULL;
+}
+
+static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
+{
 	struct hr_progress progress;
-	struct watcher watcher = {.file = file, .limit_ns = r->limit_ns, .progress = &progress};
+	struct watcher watcher = {
+	    .file = file, .limit_ns = r->limit_ns, .progress = &progress, .spill = make_spill()};
 	struct hr_ask a = {.stores = r->stores,
 			   .n_stores = r->n_stores,
 			   .filter = {.job = r->job},
@@ -208,15 +237,13 @@ static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
 			   .recover = hr_query_recover};
 	int status;
 
-	if (asprintf(&watcher.spill, "%s/headrace-query-%d", tmp != NULL ? tmp : "/tmp",
-		     (int)getpid()) < 0)
-		return HR_ASK_FAILED;
 	hr_progress_init(&progress, r->progress);
 	a.spill = watcher.spill;
 	a.voice = hr_progress_voice(&progress);
 	watcher_block(&watcher);
 	status = run_watched(&a, r, &watcher);
 	hr_progress_done(&progress);
+	remove_spill(watcher.spill);
 	free(watcher.spill);
 	return status;
 }

@@ -211,6 +211,33 @@ wait $pid
 check $? 143 "a second Ctrl-C"
 exec 9>&-
 
+# What does not fit into memory goes to a folder of the user's own, with a name that cannot be foreseen, and is removed.
+mkdir "$tmp/spill"
+spilling='SELECT sum(r) FROM (SELECT r, row_number() OVER (ORDER BY hash(r)) AS n FROM range(8000000) t(r)) WHERE n % 7 = 0'
+TMPDIR=$tmp/spill "$headrace" query "$store" --memory 60M "$spilling" >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+seen=
+for _ in $(seq 100); do
+	seen=$(find "$tmp/spill" -type f -printf '%h\n' 2>/dev/null | head -1)
+	[ -n "$seen" ] && break
+	sleep 0.05
+done
+mode=$(stat -c %a "$seen" 2>/dev/null)
+wait $pid
+check $? 0 "a query that spills"
+case "$(basename "$seen") $mode" in
+headrace-query-$pid*) echo "FAIL: the spill folder is named after the process" && failed=1 ;;
+headrace-query-??????" 700") ;;
+*) echo "FAIL: the spill folder is '$seen' with mode '$mode'" && failed=1 ;;
+esac
+[ -z "$(ls "$tmp/spill")" ] || {
+	echo "FAIL: a query left $(ls "$tmp/spill")"
+	failed=1
+}
+TMPDIR=$tmp/nowhere query "$store" 'SELECT 1 AS n'
+check $? 0 "TMPDIR is not there"
+says err "cannot make a folder for temporary files in $tmp/nowhere: No such file" "TMPDIR is not there"
+
 HEADRACE_DUCKDB=/nowhere/libduckdb.so query "$store" summary
 check $? 69 "DuckDB absent"
 says err '/nowhere/libduckdb.so' "DuckDB absent"
