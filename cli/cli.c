@@ -7,19 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 void hr_say(const char *format, ...)
 {
-	char *text = NULL, *line = NULL;
+	char *text = NULL;
 	va_list args;
 
 	va_start(args, format);
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
 	va_end(args);
-	if (text != NULL && asprintf(&line, "headrace: %s\n", text) > 0)
-		fputs(line, stderr);
+	if (text != NULL)
+		hr_text_print(stderr, "headrace: %s\n", text);
 	fflush(stderr);
-	free(line);
 	free(text);
 }
 

@@ -74,10 +74,10 @@ void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, co
 static void print_text(const struct report *report)
 {
 	for (const struct row *row = report->rows; row < report->rows + report->n; row++) {
-		printf("%-4s  %-10s  %s\n", health_names[row->result.health], row->name,
-		       row->result.found);
+		hr_text_print(stdout, "%-4s  %-10s  %s\n", health_names[row->result.health],
+			      row->name, row->result.found);
 		if (row->result.fix[0] != '\0')
-			printf("%18s%s\n", "-> ", row->result.fix);
+			hr_text_print(stdout, "%18s%s\n", "-> ", row->result.fix);
 	}
 }
 

@@ -278,8 +278,9 @@ static void list_one(void *arg, const struct hr_message *m)
 		return;
 	hr_message_get(m, "id", id, sizeof(id));
 	hr_message_get(m, "state", state, sizeof(state));
-	printf("%s\t%lld\t%lld\t%s\n", id, (long long)hr_message_get_int(m, "attempt", 0),
-	       (long long)hr_message_get_int(m, "uid", 0), state);
+	hr_text_print(stdout, "%s\t%lld\t%lld\t%s\n", id,
+		      (long long)hr_message_get_int(m, "attempt", 0),
+		      (long long)hr_message_get_int(m, "uid", 0), state);
 }
 
 static int list(const struct request *q)

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "common/now.h"
+#include "common/text.h"
 
 #define FIRST_MS UINT64_C(1000)
 #define LINES_MS UINT64_C(5000) /* between lines that cannot be rewritten */
@@ -44,7 +45,7 @@ static void print(struct hr_progress *p, uint64_t done, uint64_t total, const ch
 	erase(p);
 	fputs("headrace: ", stderr);
 	if (text != NULL && text[0] != '\0')
-		fprintf(stderr, "%s", text);
+		hr_text_print(stderr, "%s", text);
 	else if (total > 0)
 		fprintf(stderr, "%3.0f %% of %" PRIu64 " batches of events",
 			100.0 * (double)(done < total ? done : total) / (double)total, total);

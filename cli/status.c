@@ -184,10 +184,11 @@ static const char *user_name(int64_t uid, char *ret, size_t bytes)
 static void print_run(const struct job_row *j)
 {
 	const char *to = j->collectors[0] != '\0' ? j->collectors : j->store;
+
 	char text[4 * sizeof(j->store)];
 
 	hr_text_escape(text, sizeof(text), to, strlen(to));
-	printf("    headrace run, into %s\n", text);
+	hr_text_print(stdout, "    headrace run, into %s\n", text);
 }
 
 static void print_job(const struct job_row *j)
@@ -196,36 +197,40 @@ static void print_job(const struct job_row *j)
 
 	hr_text_escape(id, sizeof(id), j->id, strlen(j->id));
 	snprintf(rate, sizeof(rate), "%s/s", hr_text_size((uint64_t)j->bytes_per_s).s);
-	printf("%-14.32s %-9.9s %-8s %-8s %5lld %11s %11s %8s\n", id,
-	       user_name(j->uid, user, sizeof(user)), j->state, hr_level_name((uint32_t)j->level),
-	       (long long)j->processes, hr_text_count((uint64_t)j->events_per_s).s, rate,
-	       hr_text_count((uint64_t)(j->lost + j->refused)).s);
+	hr_text_print(stdout, "%-14.32s %-9.9s %-8s %-8s %5lld %11s %11s %8s\n", id,
+		      user_name(j->uid, user, sizeof(user)), j->state,
+		      hr_level_name((uint32_t)j->level), (long long)j->processes,
+		      hr_text_count((uint64_t)j->events_per_s).s, rate,
+		      hr_text_count((uint64_t)(j->lost + j->refused)).s);
 	if (j->run)
 		print_run(j);
 	if (j->input_wait >= 0)
-		printf("    input wait %.1f %% of the time, %s step%s\n",
-		       (double)j->input_wait / 10, hr_text_count((uint64_t)j->steps).s,
-		       j->steps == 1 ? "" : "s");
+		hr_text_print(stdout, "    input wait %.1f %% of the time, %s step%s\n",
+			      (double)j->input_wait / 10, hr_text_count((uint64_t)j->steps).s,
+			      j->steps == 1 ? "" : "s");
 	if (j->kernel_ops > 0)
-		printf("    coverage: of %s operations that the kernel saw, probes added %s; not "
-		       "recorded %s\n",
-		       hr_text_count((uint64_t)j->kernel_ops).s,
-		       hr_text_count((uint64_t)j->kernel_added).s,
-		       hr_text_count((uint64_t)j->kernel_lost).s);
+		hr_text_print(
+		    stdout,
+		    "    coverage: of %s operations that the kernel saw, probes added %s; not "
+		    "recorded %s\n",
+		    hr_text_count((uint64_t)j->kernel_ops).s,
+		    hr_text_count((uint64_t)j->kernel_added).s,
+		    hr_text_count((uint64_t)j->kernel_lost).s);
 	if (j->level_for_ms > 0)
-		printf("    level %s for another %s\n", hr_level_name((uint32_t)j->level),
-		       hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
+		hr_text_print(stdout, "    level %s for another %s\n",
+			      hr_level_name((uint32_t)j->level),
+			      hr_text_duration((uint64_t)j->level_for_ms * 1000000).s);
 	if (j->failing[0] != '\0')
-		printf("    not recorded: its process failed: %s\n", j->failing);
+		hr_text_print(stdout, "    not recorded: its process failed: %s\n", j->failing);
 	if (j->no_probes[0] != '\0')
-		printf("    without probes: %s\n", j->no_probes);
+		hr_text_print(stdout, "    without probes: %s\n", j->no_probes);
 	if (j->store_error < 0)
-		printf("    cannot write to the spool: %s\n",
-		       strerrordesc_np((int)-j->store_error));
+		hr_text_print(stdout, "    cannot write to the spool: %s\n",
+			      strerrordesc_np((int)-j->store_error));
 	if (j->unsent_ms >= 10000)
-		printf("    %s frames wait for a collector, the oldest for %s\n",
-		       hr_text_count((uint64_t)j->unsent_frames).s,
-		       hr_text_duration((uint64_t)j->unsent_ms * 1000000).s);
+		hr_text_print(stdout, "    %s frames wait for a collector, the oldest for %s\n",
+			      hr_text_count((uint64_t)j->unsent_frames).s,
+			      hr_text_duration((uint64_t)j->unsent_ms * 1000000).s);
 }
 
 static void print_service(const struct status *s)
@@ -234,17 +239,20 @@ static void print_service(const struct status *s)
 
 	for (size_t i = 0; i < s->n; i++)
 		jobs += !s->jobs[i].run;
-	printf("node %s: headraced %lld, up %s, %zu job%s\n", s->node, (long long)s->pid,
-	       hr_text_duration((uint64_t)s->uptime_ms * 1000000).s, jobs, jobs == 1 ? "" : "s");
-	printf("spool %s, %s of %s; %s%s\n", s->spool, hr_text_size((uint64_t)s->spool_bytes).s,
-	       hr_text_size((uint64_t)s->spool_limit_bytes).s,
-	       s->collectors[0] != '\0' ? "collectors " : "no collector is configured",
-	       s->collectors);
+	hr_text_print(stdout, "node %s: headraced %lld, up %s, %zu job%s\n", s->node,
+		      (long long)s->pid, hr_text_duration((uint64_t)s->uptime_ms * 1000000).s, jobs,
+		      jobs == 1 ? "" : "s");
+	hr_text_print(stdout, "spool %s, %s of %s; %s%s\n", s->spool,
+		      hr_text_size((uint64_t)s->spool_bytes).s,
+		      hr_text_size((uint64_t)s->spool_limit_bytes).s,
+		      s->collectors[0] != '\0' ? "collectors " : "no collector is configured",
+		      s->collectors);
 	if (s->refused > 0)
-		printf("%s processes were refused, %s of them by a limit: the log of headraced "
-		       "says whose\n",
-		       hr_text_count((uint64_t)s->refused).s,
-		       hr_text_count((uint64_t)s->limited).s);
+		hr_text_print(
+		    stdout,
+		    "%s processes were refused, %s of them by a limit: the log of headraced "
+		    "says whose\n",
+		    hr_text_count((uint64_t)s->refused).s, hr_text_count((uint64_t)s->limited).s);
 }
 
 static void print_text(const struct status *s)
@@ -252,12 +260,13 @@ static void print_text(const struct status *s)
 	if (s->service)
 		print_service(s);
 	else
-		printf("no service records on this node; %zu run%s of yours (headrace run):\n",
-		       s->n, s->n == 1 ? "" : "s");
+		hr_text_print(
+		    stdout, "no service records on this node; %zu run%s of yours (headrace run):\n",
+		    s->n, s->n == 1 ? "" : "s");
 	if (s->n == 0)
 		return;
-	printf("\n%-14s %-9s %-8s %-8s %5s %11s %11s %8s\n", "JOB", "USER", "STATE", "LEVEL",
-	       "PROCS", "EVENTS/S", "BYTES", "LOST");
+	hr_text_print(stdout, "\n%-14s %-9s %-8s %-8s %5s %11s %11s %8s\n", "JOB", "USER", "STATE",
+		      "LEVEL", "PROCS", "EVENTS/S", "BYTES", "LOST");
 	for (size_t i = 0; i < s->n; i++)
 		print_job(&s->jobs[i]);
 }

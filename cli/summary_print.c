@@ -422,7 +422,7 @@ static char *query_words(const struct hr_summary *s)
 	return words;
 }
 
-void hr_summary_print(const struct hr_summary *s, FILE *out)
+static void print_all(const struct hr_summary *s, FILE *out)
 {
 	char *words = query_words(s);
 	const char *store = words != NULL ? words : s->store;
@@ -440,5 +440,19 @@ void hr_summary_print(const struct hr_summary *s, FILE *out)
 	fprintf(out, "  stored %s; ask on: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
 		store, s->events > 0 ? "io-time" : "files");
 	free(words);
+}
+
+void hr_summary_print(const struct hr_summary *s, FILE *out)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to != NULL) {
+		print_all(s, to);
+		if (fclose(to) == 0)
+			hr_text_print(out, "%s", text);
+	}
+	free(text);
 	fflush(out);
 }

@@ -14,6 +14,7 @@
 
 #include "collector/layout.h"
 #include "common/fnv.h"
+#include "common/text.h"
 
 #define HR__NODE_JOB "_node" /* what a node says of itself and of no job */
 #define BUCKETS_MIN  64u
@@ -21,13 +22,17 @@
 void hr__problem(struct hr_catalog *c, const char *format, ...)
 {
 	va_list args;
-	char *text;
+	char *raw, *text;
 	int n;
 
 	va_start(args, format);
-	n = vasprintf(&text, format, args);
+	n = vasprintf(&raw, format, args);
 	va_end(args);
 	if (n < 0)
+		return;
+	text = hr_text_line(raw);
+	free(raw);
+	if (!text)
 		return;
 	if (hr__grow(&c->problems, c->n_problems, &c->problems_room, sizeof(*c->problems)) < 0) {
 		free(text);

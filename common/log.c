@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/fnv.h"
+#include "common/text.h"
 
 #define QUIET_S	   60
 #define KEYS	   256u /* two keys of one slot push one another out: more lines, never fewer */
@@ -24,9 +25,11 @@ static struct {
 } keys[KEYS];
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void say(enum hr_log_level level, const char *text, unsigned left_out)
+/* What comes from peers must neither forge lines nor steer a terminal. */
+static void say(enum hr_log_level level, const char *raw, unsigned left_out)
 {
-	char more[64] = "";
+	char more[64] = "", *line = hr_text_line(raw);
+	const char *text = line ? line : "out of memory";
 
 	if (left_out > 0)
 		snprintf(more, sizeof(more), " (%u more like it were left out)", left_out);
@@ -34,19 +37,7 @@ static void say(enum hr_log_level level, const char *text, unsigned left_out)
 		fprintf(stderr, "<%d>%s%s\n", (int)level, text, more);
 	else
 		fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, text, more);
-}
-
-/* What comes from peers must not forge lines. */
-static void format_line(char line[LINE_BYTES], const char *format, va_list args)
-{
-	vsnprintf(line, LINE_BYTES, format, args);
-	for (char *c = line; *c; c++) {
-		bool c1 = (unsigned char)c[0] == 0xc2 && (unsigned char)c[1] >= 0x80 &&
-			  (unsigned char)c[1] < 0xa0; /* controls, too: U+009B begins colours */
-
-		if ((unsigned char)*c < ' ' || *c == 127 || c1)
-			*c = '?';
-	}
+	free(line);
 }
 
 void hr_log(enum hr_log_level level, const char *format, ...)
@@ -55,7 +46,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	format_line(line, format, args);
+	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	say(level, line, 0);
 }
@@ -93,7 +84,7 @@ void hr_log_about(enum hr_log_level level, const char *key, const char *format, 
 	if (!may_say(hash, &left_out))
 		return;
 	va_start(args, format);
-	format_line(line, format, args);
+	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	say(level, line, left_out);
 }

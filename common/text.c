@@ -50,31 +50,41 @@ static bool is_printable(const uint8_t *s, size_t length)
 	return length > 2 || s[0] != 0xc2 || s[1] > 0x9f;
 }
 
-size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
+/*
+ * One character as it is shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many bytes of
+ * s[0..n) it stands for.
+ */
+static size_t show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
 	static const char hex[] = "0123456789ABCDEF";
+	size_t length = utf8_length(s, n);
+
+	if (length > 0 && is_printable(s, length)) {
+		memcpy(piece, s, length);
+		*ret_unit = length;
+		return length;
+	}
+	piece[0] = '\\';
+	piece[1] = 'x';
+	piece[2] = hex[s[0] >> 4];
+	piece[3] = hex[s[0] & 15];
+	*ret_unit = 4;
+	return 1;
+}
+
+size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
+{
 	const uint8_t *s = in;
 	size_t total = 0, written = 0;
 	bool full = false;
 
 	for (size_t i = 0; i < n;) {
-		size_t length = utf8_length(s + i, n - i), unit;
 		char piece[4];
+		size_t unit, length = show(s + i, n - i, piece, &unit);
 
 		if (s[i] == '\\') {
-			piece[0] = piece[1] = '\\';
-			length = 1;
+			piece[1] = '\\';
 			unit = 2;
-		} else if (length > 0 && is_printable(s + i, length)) {
-			memcpy(piece, s + i, length);
-			unit = length;
-		} else {
-			piece[0] = '\\';
-			piece[1] = 'x';
-			piece[2] = hex[s[i] >> 4];
-			piece[3] = hex[s[i] & 15];
-			length = 1;
-			unit = 4;
 		}
 		full = full || written + unit >= out_bytes;
 		if (!full) {
@@ -87,6 +97,51 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
 	if (out_bytes > 0)
 		out[written] = '\0';
 	return total;
+}
+
+void hr_text_print(FILE *out, const char *format, ...)
+{
+	const uint8_t *s;
+	va_list args;
+	char *text;
+	int bytes;
+
+	va_start(args, format);
+	bytes = vasprintf(&text, format, args);
+	va_end(args);
+	if (bytes < 0)
+		return;
+	s = (const uint8_t *)text;
+	for (size_t n = (size_t)bytes; n > 0;) {
+		char piece[4];
+		size_t unit, length = show(s, n, piece, &unit);
+
+		if (*s == '\n' || *s == '\t')
+			fputc(*s, out);
+		else
+			fwrite(piece, 1, unit, out);
+		s += length;
+		n -= length;
+	}
+	free(text);
+}
+
+char *hr_text_line(const char *text)
+{
+	size_t n = strlen(text), used = 0;
+	char *line = malloc(4 * n + 1);
+
+	for (size_t i = 0; line && i < n;) {
+		char piece[4];
+		size_t unit;
+
+		i += show((const uint8_t *)text + i, n - i, piece, &unit);
+		memcpy(line + used, piece, unit);
+		used += unit;
+	}
+	if (line)
+		line[used] = '\0';
+	return line;
 }
 
 static int hex_digit(char c)

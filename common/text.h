@@ -39,6 +39,20 @@ static inline bool hr_text_given(const char *text)
 	return text && text[0] != '\0';
 }
 
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/*
+ * A message may quote what another user or another machine sent: a job's id, a folder's name, an error. These two show control
+ * bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so that a quoted text cannot steer a terminal. Nothing is
+ * doubled: a path in the message may be escaped already.
+ *
+ * hr_text_print writes a message and leaves its line ends and tabs; everything that headrace prints and that may quote foreign
+ * data goes through it.
+ * hr_text_line returns one line, in which line ends are escaped, too: malloc'ed, NULL when memory is out.
+ */
+__attribute__((format(printf, 2, 3))) void hr_text_print(FILE *out, const char *format, ...);
+char *hr_text_line(const char *text);
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Puts a formatted text, malloc'ed (NULL: out of memory), into *ret_error, and returns `r`: for the end of what failed. */

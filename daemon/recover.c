@@ -12,6 +12,7 @@
 
 #include "collector/segments.h"
 #include "collector/store.h"
+#include "common/text.h"
 #include "daemon/appender.h"
 #include "daemon/engine.h"
 #include "daemon/jobfile.h"
@@ -142,13 +143,17 @@ static const char *why(int r)
 
 static void add_line(char **note, const struct hr_stream *s, const char *what)
 {
-	char *line = NULL;
+	char *line = NULL, *text;
 
-	if (asprintf(&line, "%sjob %s on %s: headraced was killed; %s\n", *note ? *note : "",
-		     s->job, s->node, what) < 0)
+	if (asprintf(&line, "job %s on %s: headraced was killed; %s", s->job, s->node, what) < 0)
 		return;
-	free(*note);
-	*note = line;
+	text = hr_text_line(line); /* the note is split into lines */
+	free(line);
+	if (text && asprintf(&line, "%s%s\n", *note ? *note : "", text) >= 0) {
+		free(*note);
+		*note = line;
+	}
+	free(text);
 }
 
 static void add_note(char **note, const struct hr_stream *s, int r, uint64_t frames,

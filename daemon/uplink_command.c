@@ -37,12 +37,12 @@ static int open_spool(const char *path, struct hr_spool **ret)
 	int r;
 
 	if (hr_store_check(path) < 0 || access(path, F_OK) < 0) {
-		fprintf(stderr, "headraced: there is no spool at %s\n", path);
+		hr_text_print(stderr, "headraced: there is no spool at %s\n", path);
 		return EXIT_NO_SPOOL;
 	}
 	r = hr_spool_new(path, 0, ret);
 	if (r)
-		fprintf(stderr, "headraced: %s: %s\n", path, strerrordesc_np(-r));
+		hr_text_print(stderr, "headraced: %s: %s\n", path, strerrordesc_np(-r));
 	return r ? EXIT_NO_SPOOL : 0;
 }
 
@@ -53,22 +53,24 @@ static int discard(const char *job, struct hr_spool *spool)
 	int r = hr_spool_discard(spool, job, &done, &error);
 
 	if (r < 0) {
-		fprintf(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
+		hr_text_print(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
 		free(error);
 		return EXIT_FAILURE;
 	}
 	if (done.streams + done.kept == 0) {
-		fprintf(stderr, "headraced: there is no job %s in %s\n", job, hr_spool_path(spool));
+		hr_text_print(stderr, "headraced: there is no job %s in %s\n", job,
+			      hr_spool_path(spool));
 		return EXIT_NO_SPOOL;
 	}
 	if (done.streams > 0)
-		fprintf(stderr, "headraced: given up of job %s: %s frames with %s events\n", job,
-			hr_text_count(done.frames).s, hr_text_count(done.events).s);
+		hr_text_print(stderr, "headraced: given up of job %s: %s frames with %s events\n",
+			      job, hr_text_count(done.frames).s, hr_text_count(done.events).s);
 	if (done.kept > 0)
-		fprintf(stderr,
-			"headraced: of job %s, %u stream%s kept: written or sent just now, or with "
-			"a journal that `headraced uplink` has to replay first\n",
-			job, done.kept, done.kept == 1 ? " is" : "s are");
+		hr_text_print(
+		    stderr,
+		    "headraced: of job %s, %u stream%s kept: written or sent just now, or with "
+		    "a journal that `headraced uplink` has to replay first\n",
+		    job, done.kept, done.kept == 1 ? " is" : "s are");
 	return done.kept > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -78,11 +80,11 @@ static int discard(const char *job, struct hr_spool *spool)
 static void say_news(const struct hr_uplink_stats *s, struct hr_uplink_stats *told)
 {
 	if (s->connected && !told->connected)
-		fprintf(stderr, "headraced: sending to %s\n", s->collector);
+		hr_text_print(stderr, "headraced: sending to %s\n", s->collector);
 	else if (!s->connected && *s->error && strcmp(s->error, told->error) != 0)
-		fprintf(stderr, "headraced: %s; trying again\n", s->error);
+		hr_text_print(stderr, "headraced: %s; trying again\n", s->error);
 	if (s->aside && strcmp(s->aside_text, told->aside_text) != 0)
-		fprintf(stderr, "headraced: %s\n", s->aside_text);
+		hr_text_print(stderr, "headraced: %s\n", s->aside_text);
 	*told = *s;
 }
 
@@ -96,17 +98,18 @@ static int say_end(const struct hr_uplink_stats *s)
 	bool all = all_sent(s) && s->aside == 0 && s->waiting_journals == 0 && s->elsewhere == 0;
 
 	if (*s->collector)
-		fprintf(stderr, "headraced: sent to %s: %s frames\n", s->collector,
-			hr_text_count(s->sent_frames).s);
+		hr_text_print(stderr, "headraced: sent to %s: %s frames\n", s->collector,
+			      hr_text_count(s->sent_frames).s);
 	if (s->frames)
-		fprintf(stderr, "headraced: %s frames are not sent\n", hr_text_count(s->frames).s);
+		hr_text_print(stderr, "headraced: %s frames are not sent\n",
+			      hr_text_count(s->frames).s);
 	if (s->waiting_journals)
-		fprintf(stderr, "headraced: %u journal%s cannot be replayed\n", s->waiting_journals,
-			s->waiting_journals == 1 ? "" : "s");
+		hr_text_print(stderr, "headraced: %u journal%s cannot be replayed\n",
+			      s->waiting_journals, s->waiting_journals == 1 ? "" : "s");
 	if (s->elsewhere)
-		fprintf(stderr, "headraced: %u stream%s %s left to the daemon that has it\n",
-			s->elsewhere, s->elsewhere == 1 ? "" : "s",
-			s->elsewhere == 1 ? "is" : "are");
+		hr_text_print(stderr, "headraced: %u stream%s %s left to the daemon that has it\n",
+			      s->elsewhere, s->elsewhere == 1 ? "" : "s",
+			      s->elsewhere == 1 ? "is" : "are");
 	return all ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -146,7 +149,7 @@ static int run(const struct hr_uplink_options *o, struct hr_spool *spool)
 	hr_host_boot_id(boot_id);
 	r = hr_uplink_new(&c, &u, &error);
 	if (r) {
-		fprintf(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
+		hr_text_print(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
 		free(error);
 		return EXIT_FAILURE;
 	}

@@ -23,8 +23,11 @@ struct notes {
 
 static void add(struct notes *notes, const char *text)
 {
-	if (notes->n++ < notes->max)
-		notes->voice->say(notes->voice->self, text);
+	char *line = notes->n++ < notes->max ? hr_text_line(text) : NULL;
+
+	if (line != NULL)
+		notes->voice->say(notes->voice->self, line);
+	free(line);
 }
 
 static int begin(void *self, duckdb_result *result)

@@ -22,13 +22,15 @@
 
 __attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
 {
+	char *text = NULL;
 	va_list args;
 
-	fputs("headrace-collector: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
 	va_end(args);
-	fputc('\n', stderr);
+	hr_text_print(stderr, "headrace-collector: %s\n", text ? text : "out of memory");
+	free(text);
 	return EXIT_FAILURE;
 }
 
@@ -105,8 +107,8 @@ static void close_stream(const struct hr__stream_folder *f, struct closing *c, c
 			   r == -EBUSY ? IN_USE : strerrordesc_np(-r));
 	} else {
 		c->closed++;
-		printf("job %s, node %s: closed; last heard of on %s\n", c->job, node,
-		       hr_text_date(state.heard_ns).s);
+		hr_text_print(stdout, "job %s, node %s: closed; last heard of on %s\n", c->job,
+			      node, hr_text_date(state.heard_ns).s);
 	}
 }
 
@@ -144,8 +146,9 @@ int hr_admin_close_job(const char *store, const char *job, const char *node)
 		return fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
 			    store);
 	if (c.closed == 0 && c.failed == 0)
-		printf("job %s%s%s: nothing to close: each stream has ended or is closed\n", job,
-		       node ? ", node " : "", node ? node : "");
+		hr_text_print(stdout,
+			      "job %s%s%s: nothing to close: each stream has ended or is closed\n",
+			      job, node ? ", node " : "", node ? node : "");
 	return c.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -166,7 +169,7 @@ int hr_admin_remove_job(const char *store, const char *job)
 		r = hr__retire_job(fd, encoded, hr_now_ns(CLOCK_REALTIME), &bytes);
 	close_jobs(fd);
 	if (bytes > 0 || r == 0)
-		printf("job %s: %s removed\n", job, hr_text_size(bytes).s);
+		hr_text_print(stdout, "job %s: %s removed\n", job, hr_text_size(bytes).s);
 	if (r == -EBUSY)
 		return fail("job %s stays%s: %s", job, bytes > 0 ? " in part" : "", IN_USE);
 	return r < 0 ? say_absent(store, job, r) : EXIT_SUCCESS;

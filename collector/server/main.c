@@ -30,7 +30,7 @@ struct options {
 
 static void say(const char *text)
 {
-	fprintf(stderr, "headrace-collector: %s\n", text);
+	hr_text_print(stderr, "headrace-collector: %s\n", text);
 }
 
 static int do_what_was_asked(struct options *o, const struct hr_config_source *from)

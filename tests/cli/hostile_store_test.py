@@ -134,6 +134,19 @@ class HostileStore(harness.Case):
         os.symlink(os.path.join(self.dir, "elsewhere"), job)
         self.ask(f"jobs/{os.path.basename(job)} is a symbolic link, which headrace does not follow")
 
+    def test_names_that_steer_a_terminal(self):
+        """A folder's name is in a note when the frames do not tell whose they are: without its escape sequence and line end."""
+        self.has_duckdb()
+        with open(self.place("000001.seg"), "r+b") as f:
+            f.seek(70)
+            f.write(b"damage")
+        name = "a\x1b[31m\nheadrace: all is well"
+        job = os.path.dirname(self.stream)
+        os.rename(job, os.path.join(os.path.dirname(job), name))
+        done = self.ask("a\\x1B[31m\\x0Aheadrace: all is well")
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertNotIn("\nheadrace: all is well", done.stderr)
+
     def test_a_store_file_that_is_a_fifo(self):
         self.replace_by_fifo(os.path.join(self.store, "headrace.store"))
         self.ask("headrace.store or jobs in it is a symbolic link, a FIFO or a device", status=(66,))

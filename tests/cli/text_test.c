@@ -38,6 +38,35 @@ static void test_escape(void **state)
 	assert_escaped("", 0, "");
 }
 
+static void assert_printed(const char *in, const char *want)
+{
+	char *out = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&out, &bytes);
+
+	hr_text_print(to, "%s", in);
+	assert_int_equal(fclose(to), 0);
+	assert_string_equal(out, want);
+	free(out);
+}
+
+static void test_print(void **state)
+{
+	char *line = hr_text_line("a\n\x1b]0;b\a\\");
+
+	(void)state;
+	assert_string_equal(line, "a\\x0A\\x1B]0;b\\x07\\");
+	free(line);
+	assert_printed("two\nlines,\ttab, \\x41", "two\nlines,\ttab, \\x41");
+	assert_printed("\x1b[2J\r\x7f", "\\x1B[2J\\x0D\\x7F");
+	assert_printed("\xc2\x9b"
+		       "31m \x9b"
+		       "31m",
+		       "\\xC2\\x9B31m \\x9B31m"); /* CSI as a C1 control */
+	assert_printed("na\xc3\xafve \xe2", "na\xc3\xafve \\xE2");
+	assert_printed("", "");
+}
+
 static void test_escape_never_splits(void **state)
 {
 	char out[8];
@@ -174,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_quote),
 	    cmocka_unit_test(test_escape),
+	    cmocka_unit_test(test_print),
 	    cmocka_unit_test(test_escape_never_splits),
 	    cmocka_unit_test(test_unescape_refuses),
 	    cmocka_unit_test(test_sizes),

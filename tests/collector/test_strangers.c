@@ -129,7 +129,7 @@ static void test_log(void **state)
 	client_connect(&d, c.address);
 	assert_string_equal(client_hello(&d, 9, 9, "n1"), "version");
 	client_done(&d);
-	assert_true(collector_said(&c, "job ?<0>forged on n1: channels count from 1"));
+	assert_true(collector_said(&c, "job \\x0A<0>forged on n1: channels count from 1"));
 	assert_true(collector_said(&c, "a stream has a job, a node and an instance"));
 	assert_true(collector_said(&c, ": a test speaks protocol 9 to 9"));
 	assert_int_equal(collector_stop(&c), 0);
