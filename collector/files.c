@@ -138,6 +138,8 @@ static int add_rows(struct table *t, const struct hr_stream *v, const struct hr_
 	for (size_t i = 0; i < rows->n_paths; i++) {
 		const struct hr__path_row *p = &rows->paths[i];
 
+		if (p->id == 0) /* stands for no file */
+			continue;
 		if (p->frame != segment_frame) {
 			segment_frame = p->frame;
 			frame = p->frame < g->index.n_frames
@@ -238,7 +240,7 @@ static int load_table(const struct hr__stream *s, struct hr__files **ret)
 	f->entries = t.entries;
 	f->n_entries = t.n;
 	f->n_texts = s->view.n_frames;
-	if (index_hashes(f) < 0) {
+	if (t.n >= UINT32_MAX || index_hashes(f) < 0) {
 		hr__files_free(f);
 		return -ENOMEM;
 	}
@@ -394,20 +396,14 @@ static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t fr
 	return t == &unreadable ? -EBADMSG : 0;
 }
 
-int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
+static int file_info(const struct hr_stream *s, struct hr__files *f, const struct entry *e,
+		     bool want_path, struct hr_file_info *ret)
 {
-	struct hr_file_info info;
-	const struct entry *e;
+	struct hr_file_info info = {
+	    .id = e->id, .hash = e->hash, .mount = e->mount, .scope = e->scope};
 	const struct text *text;
-	struct hr__files *f;
-	int r = get_files(s->own, &f);
+	int r;
 
-	if (r < 0)
-		return r;
-	e = find(f, id);
-	if (!e)
-		return -ENOENT;
-	info = (struct hr_file_info){.hash = e->hash, .mount = e->mount, .scope = e->scope};
 	if (want_path) {
 		e = find_text(f, e);
 		if (!e)
@@ -422,6 +418,51 @@ int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struc
 	}
 	*ret = info;
 	return 0;
+}
+
+int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
+{
+	const struct entry *e;
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r < 0)
+		return r;
+	e = find(f, id);
+	return e ? file_info(s, f, e, want_path, ret) : -ENOENT;
+}
+
+int hr_stream_files(const struct hr_stream *s, uint32_t *ret_n)
+{
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r == 0)
+		*ret_n = (uint32_t)f->n_entries;
+	return r;
+}
+
+uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id)
+{
+	const struct entry *e = NULL;
+	struct hr__files *f;
+
+	if (get_files(s->own, &f) == 0)
+		e = find(f, id);
+	return e ? (uint32_t)(e - f->entries) + 1 : 0;
+}
+
+int hr_stream_file_at(const struct hr_stream *s, uint32_t number, bool want_path,
+		      struct hr_file_info *ret)
+{
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r < 0)
+		return r;
+	if (number == 0 || number > f->n_entries)
+		return -ENOENT;
+	return file_info(s, f, &f->entries[number - 1], want_path, ret);
 }
 
 bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame)

@@ -256,9 +256,8 @@ struct hr_stream {
 	uint32_t n_processes;
 	const Headrace__Mount *const *mounts; /* index = id; [0] NULL */
 	uint32_t n_mounts;
-	uint32_t max_file; /* highest stream file id */
-	bool ended;	   /* a StreamEnd was seen */
-	bool live;	   /* its lock is held now */
+	bool ended; /* a StreamEnd was seen */
+	bool live;  /* its lock is held now */
 	/* What a collector knows of it (collector/stream_state.h); all zero when it came from none. */
 	bool collected;
 	bool uid_known; /* of the job's owner, noted when the stream was opened */
@@ -335,6 +334,7 @@ const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t p
  * NUL-terminated and may hold any byte. -ENOENT: unknown id (its Paths frame was lost).
  */
 struct hr_file_info {
+	uint32_t id;
 	uint64_t hash;
 	const uint8_t *path;
 	uint32_t path_bytes;
@@ -343,6 +343,15 @@ struct hr_file_info {
 };
 int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path,
 		   struct hr_file_info *ret);
+
+/*
+ * The ids of a stream's files are what its writer chose: any of 1 to UINT32_MAX. For tables by file, its files have the numbers
+ * 1 to *ret_n, in the order of their ids. -ENOMEM.
+ */
+int hr_stream_files(const struct hr_stream *s, uint32_t *ret_n);
+uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id); /* 0: unknown id */
+int hr_stream_file_at(const struct hr_stream *s, uint32_t number, bool want_path,
+		      struct hr_file_info *ret); /* as hr_stream_file */
 
 /*
  * Whether hr_stream_file has met this frame and could not read it: what it knew of some files is

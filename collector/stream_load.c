@@ -416,6 +416,12 @@ static int drop_slots(struct hr_process *processes, size_t n)
 	return 0;
 }
 
+/* -1: not known, or a number that no process can have. */
+static int32_t less_one(uint32_t plus1)
+{
+	return plus1 > INT32_MAX ? -1 : (int32_t)plus1 - 1;
+}
+
 /* Last row of each process. Takes `rows` (sorts them). */
 static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
 {
@@ -433,9 +439,9 @@ static int merge_processes(struct hr__stream *s, struct process_row *rows, size_
 			used++;
 		processes[used - 1] = (struct hr_process){
 		    .msg = p,
-		    .rank = (int32_t)p->rank_plus1 - 1,
-		    .local_rank = (int32_t)p->local_rank_plus1 - 1,
-		    .worker = (int32_t)p->worker_plus1 - 1,
+		    .rank = less_one(p->rank_plus1),
+		    .local_rank = less_one(p->local_rank_plus1),
+		    .worker = less_one(p->worker_plus1),
 		};
 	}
 	s->view.processes = processes;
@@ -527,8 +533,6 @@ static void sum_up(struct hr__stream *s)
 	for (size_t i = 0; i < s->n_segments; i++) {
 		const struct hr__index *ix = &s->segments[i].index;
 
-		if (ix->max_file > s->view.max_file)
-			s->view.max_file = ix->max_file;
 		if (!ix->has_clock || ix->last_seq < clock_seq)
 			continue;
 		clock_seq = ix->last_seq;

@@ -291,21 +291,13 @@ static void emit_dur_ns(const struct job *j)
 
 /* ---- of the file -------------------------------------------------------------------- */
 
-/* Index of a file in the name arrays: 0, whose names are empty, for none and for what is out of
- * range. */
-static inline uint32_t file_index(uint32_t n_names, uint32_t file)
-{
-	return file < n_names ? file : 0;
-}
-
 static void emit_name(const struct job *j, const duckdb_string_t *text, const uint32_t *file)
 {
-	uint32_t n_names = j->e->st->names.n;
 	const uint32_t *rows = j->rows;
 	duckdb_string_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = text[file_index(n_names, file[rows[k]])];
+		to[k] = text[file[rows[k]]];
 		if (to[k].value.inlined.length == 0)
 			hr__out_null(j->out, k);
 	}
@@ -331,11 +323,10 @@ static void emit_pattern(const struct job *j)
 	const struct hr_names *names = &j->e->st->names;
 	const uint32_t *rows = j->rows, *file = j->e->c.file, *patterns = names->pattern;
 	const duckdb_string_t *texts = names->patterns;
-	uint32_t n_names = names->n;
 	duckdb_string_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		uint32_t pattern = patterns[file_index(n_names, file[rows[k]])];
+		uint32_t pattern = patterns[file[rows[k]]];
 
 		if (pattern == 0)
 			hr__out_null(j->out, k);
@@ -348,11 +339,10 @@ static void emit_mount_text(const struct job *j, size_t member)
 {
 	const char *base = (const char *)j->e->st->mounts + member;
 	const uint32_t *rows = j->rows, *file = j->e->c.file, *mounts = j->e->st->names.mount;
-	uint32_t n_names = j->e->st->names.n;
 	duckdb_string_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		uint32_t mount = mounts[file_index(n_names, file[rows[k]])];
+		uint32_t mount = mounts[file[rows[k]]];
 
 		if (mount == 0)
 			hr__out_null(j->out, k);
@@ -375,11 +365,10 @@ static void emit_file_id(const struct job *j)
 {
 	const uint64_t *hash = j->e->st->names.hash;
 	const uint32_t *rows = j->rows, *file = j->e->c.file;
-	uint32_t n_names = j->e->st->names.n;
 	uint64_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = hash[file_index(n_names, file[rows[k]])];
+		to[k] = hash[file[rows[k]]];
 		if (to[k] == 0)
 			hr__out_null(j->out, k);
 	}
@@ -493,9 +482,56 @@ int hr__emit_tasks(struct hr_emit *e)
 	return 0;
 }
 
+static int number_files(const struct hr_emit *e, bool by_id, uint32_t n_files,
+			const uint32_t **file, uint32_t **room)
+{
+	uint32_t count = e->c.count, highest = 0, id = 0, number = 0;
+	const uint32_t *ids = *file;
+
+	if (ids == NULL)
+		return 0;
+	for (uint32_t i = 0; i < count; i++)
+		highest = ids[i] > highest ? ids[i] : highest;
+	if (by_id && highest <= n_files)
+		return 0;
+	if (*room == NULL)
+		*room = malloc(HR_BATCH_EVENTS * sizeof(**room));
+	if (*room == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		if (ids[i] != id) {
+			id = ids[i];
+			number = hr_stream_file_number(e->st->s, id);
+		}
+		(*room)[i] = number;
+	}
+	*file = *room;
+	return 0;
+}
+
+int hr__emit_files(struct hr_emit *e)
+{
+	struct hr_file_info last;
+	uint32_t n_files;
+	bool by_id;
+	int r;
+
+	if (e->c.file == NULL && e->c.file2 == NULL)
+		return 0;
+	r = hr_stream_files(e->st->s, &n_files);
+	if (r < 0)
+		return r;
+	/* Mostly the ids are 1, 2, 3...: then they are the numbers, too. */
+	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
+	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
+	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);
+}
+
 void hr__emit_done(struct hr_emit *e)
 {
 	free(e->tasks);
+	free(e->numbers[0]);
+	free(e->numbers[1]);
 }
 
 void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,

@@ -22,9 +22,10 @@ struct hr_task_values {
 /* One decoded batch of one stream. */
 struct hr_emit {
 	struct hr_qstream *st;
-	struct hr_columns c;
+	struct hr_columns c;	      /* file and file2 are file numbers, after hr__emit_files */
 	struct hr_task_values *tasks; /* c.n_tasks entries */
 	uint32_t tasks_size;
+	uint32_t *numbers[2]; /* room for file and file2 */
 };
 
 /* Adds what a column needs decoded (HR_COL_BIT()) and named (HR_NAMES_*). HR_EVENTS_END needs
@@ -57,6 +58,9 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 
 /* Whether a batch holds an op whose bytes are items of `flags` bytes. An empty bitmap: it may. */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
+
+/* Replaces the stream's file ids by file numbers; 0: no file, or one that is not known. 0 or -ENOMEM. */
+int hr__emit_files(struct hr_emit *e);
 
 /* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */
 int hr__emit_tasks(struct hr_emit *e);

@@ -11,14 +11,10 @@
 static void file_keys(const struct hr_emit *e, const uint32_t *key_of_file, const uint32_t *rows,
 		      uint32_t n, uint32_t *values)
 {
-	uint32_t n_names = e->st->names.n;
 	const uint32_t *file_of = e->c.file;
 
-	for (uint32_t k = 0; k < n; k++) {
-		uint32_t file = file_of[rows[k]];
-
-		values[k] = key_of_file[file < n_names ? file : 0];
-	}
+	for (uint32_t k = 0; k < n; k++)
+		values[k] = key_of_file[file_of[rows[k]]];
 }
 
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,

@@ -23,7 +23,7 @@ struct unit {
 struct file_filter {
 	pthread_mutex_t lock;
 	_Atomic(uint8_t *)
-	    bits; /* by file id; release after it is filled, acquire before it is read */
+	    bits; /* by file number; release after it is filled, acquire before it is read */
 };
 
 /* One use of hr_events() in a running plan; read-only but for `next` and `files`. */
@@ -33,7 +33,8 @@ struct scan {
 	size_t n_units;
 	_Atomic size_t next;
 	struct file_filter *files; /* of each stream; NULL: all files */
-	_Atomic uint64_t **seen; /* of each stream, by file id; NULL: rows of a file count singly */
+	_Atomic(_Atomic uint64_t *) *
+	    seen; /* of each stream, by file number, made when a thread first needs it; NULL: rows of a file count singly */
 	bool filter_ops;
 	bool shows_flags;
 	bool distinct;
@@ -65,7 +66,7 @@ static void scan_free(void *data)
 		free(atomic_load(&s->files[i].bits));
 	}
 	for (size_t i = 0; s->seen != NULL && i < s->q->n_streams; i++)
-		free(s->seen[i]);
+		free(atomic_load(&s->seen[i]));
 	free(s->seen);
 	free(s->files);
 	free(s->units);
@@ -158,11 +159,6 @@ static int make_seen(struct scan *s)
 	if (!s->distinct || (s->keys & ~of_file) != 0 || !(s->want & HR_COL_BIT(HR_COL_FILE)))
 		return 0;
 	s->seen = calloc(s->q->n_streams + 1, sizeof(*s->seen));
-	for (size_t i = 0; s->seen != NULL && i < s->q->n_streams; i++) {
-		s->seen[i] = calloc(s->q->streams[i].s->max_file / 64 + 1, sizeof(**s->seen));
-		if (s->seen[i] == NULL)
-			return -ENOMEM;
-	}
 	return s->seen != NULL ? 0 : -ENOMEM;
 }
 
@@ -229,7 +225,7 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 			    uint32_t *rows)
 {
 	const uint64_t *ops = s->filter_ops ? s->q->prune.ops : NULL;
-	uint32_t count = e->c.count, max_file = e->st->s->max_file, n = 0;
+	uint32_t count = e->c.count, n = 0;
 	const uint32_t *file = e->c.file;
 	const uint16_t *op = e->c.op;
 
@@ -238,26 +234,42 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 		if (ops != NULL &&
 		    (op[i] >= HR_PRUNE_OPS || !(ops[op[i] / 64] >> (op[i] % 64) & 1)))
 			continue;
-		if (files != NULL && (file[i] > max_file || !has_bit(files, file[i])))
+		if (files != NULL && !has_bit(files, file[i]))
 			continue;
 		n++;
 	}
 	return n;
 }
 
+/* The bitmap of a stream's files that were handed out; NULL: out of memory. */
+static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
+{
+	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
+	_Atomic uint64_t *other = NULL;
+	uint32_t n_files;
+
+	if (bits != NULL || hr_stream_files(s->q->streams[stream].s, &n_files) < 0)
+		return bits;
+	bits = calloc(n_files / 64 + 1, sizeof(*bits));
+	if (bits == NULL ||
+	    atomic_compare_exchange_strong_explicit(&s->seen[stream], &other, bits,
+						    memory_order_acq_rel, memory_order_acquire))
+		return bits;
+	free(bits); /* another thread was faster */
+	return other;
+}
+
 /* Of the selected rows, the first of each file that no thread has handed out so far. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
-	uint32_t max_file = e->st->s->max_file, n = 0;
+	uint32_t n = 0;
 	const uint32_t *file_of = e->c.file;
 
 	for (uint32_t k = 0; k < n_rows; k++) {
 		uint32_t file = file_of[rows[k]];
-		uint64_t bit;
+		uint64_t bit = UINT64_C(1) << (file % 64);
 
-		file = file <= max_file ? file : 0;
-		bit = UINT64_C(1) << (file % 64);
 		if (atomic_load_explicit(&seen[file / 64], memory_order_relaxed) & bit)
 			continue;
 		if (atomic_fetch_or_explicit(&seen[file / 64], bit, memory_order_relaxed) & bit)
@@ -275,7 +287,7 @@ static int leave_distinct(const struct scan *s, struct worker *w)
 	unsigned loose = s->keys & ~w->constant;
 
 	if (loose == 1u << HR_KEY_FILE)
-		return hr__groups_distinct(g, w->emit.c.file, w->emit.st->s->max_file + 1);
+		return hr__groups_distinct(g, w->emit.c.file, w->emit.st->names.n);
 	for (uint32_t i = 0; loose == 0 && i < g->n_groups; i++)
 		g->groups[i].n = 1;
 	return 0;
@@ -286,9 +298,14 @@ static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, c
 {
 	struct hr_groups *g = w->groups;
 	uint32_t n = select_rows(s, &w->emit, files, g->unordered);
+	_Atomic uint64_t *seen;
 
-	if (s->seen != NULL)
-		n = leave_unseen(&w->emit, s->seen[stream], g->unordered, n);
+	if (s->seen != NULL) {
+		seen = seen_files(s, stream);
+		if (seen == NULL)
+			return -ENOMEM;
+		n = leave_unseen(&w->emit, seen, g->unordered, n);
+	}
 	hr__groups_start(g, n, s->most_groups);
 	w->constant = 1u << HR_KEY_STREAM;
 	for (unsigned key = HR_KEY_STREAM + 1; key < HR_KEY_FILE; key++) {
@@ -325,13 +342,14 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 /*
  * Whether a batch names one of the files: its list holds differences of stream ids, zigzag coded.
  */
-static bool names_file(const Headrace__EventBatch *b, const uint8_t *files, uint32_t max_file)
+static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
+		       const uint8_t *files)
 {
 	uint32_t id = 0;
 
 	for (size_t i = 0; files != NULL && i < b->n_files; i++) {
 		id += b->files[i] >> 1 ^ -(b->files[i] & 1);
-		if (id <= max_file && has_bit(files, id))
+		if (has_bit(files, hr_stream_file_number(s, id)))
 			return true;
 	}
 	return files == NULL;
@@ -355,6 +373,10 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 
 	w->group = w->at = w->groups->n_groups = 0;
 	w->emit.st = st;
+	if (ref->count > HR_BATCH_EVENTS) { /* a segment's index may claim any count */
+		hr__query_damage(s->q, st, ref->frame, -EBADMSG);
+		return 0;
+	}
 	if (s->want == 0 && s->keys == 0) { /* only counted: nothing to read */
 		w->groups->n_groups = 1;
 		w->groups->groups[0] = (struct hr_group){.n = ref->count};
@@ -369,7 +391,7 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 	r = hr_stream_read(st->s, ref->frame, &w->frame);
 	if (r == 0 && w->frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
 		r = -EBADMSG;
-	if (r == 0 && !names_file(w->frame->events, files, st->s->max_file))
+	if (r == 0 && !names_file(st->s, w->frame->events, files))
 		return 0;
 	if (r == 0)
 		r = hr_batch_decode(w->decoder, w->frame->events, needed(s, ref), &w->emit.c);
@@ -382,6 +404,8 @@ static int load(const struct scan *s, struct worker *w, struct unit unit)
 		return 0;
 	}
 	r = hr__names_need(s->q, st, s->names);
+	if (r == 0)
+		r = hr__emit_files(&w->emit);
 	if (r == 0)
 		r = hr__emit_tasks(&w->emit);
 	if (r == 0)

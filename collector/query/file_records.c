@@ -40,13 +40,11 @@ static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
 	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
 }
 
-static void file_cell(const struct hr_qstream *st, uint32_t file, unsigned column,
-		      struct hr_cell *c)
+static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column, struct hr_cell *c)
 {
 	const struct hr_names *names = &st->names;
+	uint32_t file = hr_stream_file_number(st->s, id);
 
-	if (file >= names->n)
-		file = 0;
 	switch (column) {
 	case HR_FILE_RECORDS_path:
 		hr__cell_text(c, names->path[file]);

@@ -10,8 +10,8 @@
 #include "collector/query/rows.h"
 
 struct files {
-	uint32_t *ids;		      /* of row i */
-	uint64_t *first_ns, *last_ns; /* by id; NULL when not wanted */
+	uint32_t *numbers;	      /* of the file in row i */
+	uint64_t *first_ns, *last_ns; /* by number; NULL when not wanted */
 };
 
 static void done(struct hr_rows *rows)
@@ -20,21 +20,21 @@ static void done(struct hr_rows *rows)
 
 	if (f == NULL)
 		return;
-	free(f->ids);
+	free(f->numbers);
 	free(f->first_ns);
 	free(f->last_ns);
 	free(f);
 	rows->data = NULL;
 }
 
-static void note(struct files *f, const Headrace__FileRecord *r, uint32_t n)
+static void note(struct files *f, const struct hr_stream *s, const Headrace__FileRecord *r)
 {
-	if (r->file >= n)
-		return;
-	if (r->first_ns != 0 && (f->first_ns[r->file] == 0 || r->first_ns < f->first_ns[r->file]))
-		f->first_ns[r->file] = r->first_ns;
-	if (r->last_ns > f->last_ns[r->file])
-		f->last_ns[r->file] = r->last_ns;
+	uint32_t i = hr_stream_file_number(s, r->file);
+
+	if (r->first_ns != 0 && (f->first_ns[i] == 0 || r->first_ns < f->first_ns[i]))
+		f->first_ns[i] = r->first_ns;
+	if (r->last_ns > f->last_ns[i])
+		f->last_ns[i] = r->last_ns;
 }
 
 static int read_times(struct hr_rows *rows, struct files *f)
@@ -54,7 +54,7 @@ static int read_times(struct hr_rows *rows, struct files *f)
 		const Headrace__FileRecords *batch = frames.list[i]->file_records;
 
 		for (size_t k = 0; k < batch->n_rows; k++)
-			note(f, batch->rows[k], n);
+			note(f, rows->st->s, batch->rows[k]);
 	}
 	hr__frames_free(&frames);
 	return 0;
@@ -77,12 +77,12 @@ static int gather(struct hr_rows *rows, uint64_t want)
 		r = read_times(rows, f);
 	if (r < 0)
 		return r;
-	f->ids = malloc(names->n * sizeof(*f->ids));
-	if (f->ids == NULL)
+	f->numbers = malloc(names->n * sizeof(*f->numbers));
+	if (f->numbers == NULL)
 		return -ENOMEM;
-	for (uint32_t id = 1; id < names->n; id++) {
-		if (names->hash[id] != 0)
-			f->ids[rows->n++] = id;
+	for (uint32_t i = 1; i < names->n; i++) {
+		if (names->hash[i] != 0)
+			f->numbers[rows->n++] = i;
 	}
 	return 0;
 }
@@ -97,27 +97,27 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 {
 	const struct files *f = rows->data;
 	const struct hr_names *names = &rows->st->names;
-	uint32_t id = f->ids[row];
+	uint32_t i = f->numbers[row];
 
 	switch (column) {
 	case HR_FILES_path:
-		hr__cell_text(c, names->path[id]);
+		hr__cell_text(c, names->path[i]);
 		break;
 	case HR_FILES_mount:
 	case HR_FILES_fs_type:
-		hr__cell_mount(rows->st, names->mount[id], column == HR_FILES_fs_type, c);
+		hr__cell_mount(rows->st, names->mount[i], column == HR_FILES_fs_type, c);
 		break;
 	case HR_FILES_first_ns:
-		hr__cell_wall(c, rows->st, f->first_ns[id]);
+		hr__cell_wall(c, rows->st, f->first_ns[i]);
 		break;
 	case HR_FILES_last_ns:
-		hr__cell_wall(c, rows->st, f->last_ns[id]);
+		hr__cell_wall(c, rows->st, f->last_ns[i]);
 		break;
 	case HR_FILES_scope:
-		hr__cell_constant(c, names->scope[id] != 0 ? "runtime" : "data");
+		hr__cell_constant(c, names->scope[i] != 0 ? "runtime" : "data");
 		break;
 	default:
-		c->u = names->hash[id];
+		c->u = names->hash[i];
 	}
 }
 

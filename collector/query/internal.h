@@ -71,8 +71,8 @@ duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ------------------------------------------------------------------------ */
 
-/* What a stream's file ids stand for, as arrays by id, each made when a scan first asks for it
- * (names.c). */
+/* The names of a stream's files, as arrays by file number (hr_stream_files; 0 is no file and has no
+ * name), each made when a scan first asks for it (names.c). */
 enum hr_names_part {
 	HR_NAMES_INFO = 1,    /* hash, mount, scope */
 	HR_NAMES_PATH = 2,    /* path */
@@ -83,10 +83,10 @@ enum hr_names_part {
 struct hr_names {
 	pthread_mutex_t lock;	/* held while parts are made */
 	_Atomic unsigned ready; /* HR_NAMES_*; release after the arrays, acquire before them */
-	uint32_t n;		/* entries of each array: highest id + 1 */
-	uint64_t *hash;		/* 0: unknown id */
-	uint32_t *mount;	/* index into hr_qstream.mounts */
-	uint8_t *scope;		/* 1: runtime */
+	uint32_t n;		/* entries of each array: files + 1 */
+	uint64_t *hash;
+	uint32_t *mount; /* index into hr_qstream.mounts */
+	uint8_t *scope;	 /* 1: runtime */
 	duckdb_string_t *path;
 	duckdb_string_t *base;
 	uint32_t *pattern;	   /* index into patterns; 0: none */
@@ -120,8 +120,8 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_names *names);
 
 /*
- * Which file ids have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) of max_file +
- * 1 bits, malloc'ed. Reads the stream's path text without making the arrays above. Any thread. 0
+ * Which files have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) by file number,
+ * malloc'ed. Reads the stream's path text without making the arrays above. Any thread. 0
  * or -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,

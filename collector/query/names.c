@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a stream's files as arrays by file id, so that a scan spends one load and one
- * store on a name. Made in one pass over the ids when first asked for: a query that never
+ * The names of a stream's files as arrays by file number, so that a scan spends one load and one
+ * store on a name. Made in one pass over the files when first asked for: a query that never
  * mentions a path never reads path text.
  */
 #include <errno.h>
@@ -127,20 +127,20 @@ static int make_info(struct hr_qstream *st)
 	names->scope = calloc(names->n, sizeof(*names->scope));
 	if (names->hash == NULL || names->mount == NULL || names->scope == NULL)
 		return -ENOMEM;
-	for (uint32_t id = 1; id < names->n; id++) {
+	for (uint32_t i = 1; i < names->n; i++) {
 		struct hr_file_info info;
 
-		if (hr_stream_file(st->s, id, false, &info) < 0)
+		if (hr_stream_file_at(st->s, i, false, &info) < 0)
 			continue;
-		names->hash[id] = info.hash;
-		names->scope[id] = info.scope != 0;
+		names->hash[i] = info.hash;
+		names->scope[i] = info.scope != 0;
 		if (info.mount < st->s->n_mounts && st->mount_known[info.mount])
-			names->mount[id] = info.mount;
+			names->mount[i] = info.mount;
 	}
 	return 0;
 }
 
-/* An id whose Paths frame was lost has no name: its length stays 0, which scans show as NULL. */
+/* A file whose Paths frame was lost has no name: its length stays 0, which scans show as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_names *names = &st->names;
@@ -148,11 +148,11 @@ static int make_paths(struct hr_query *q, struct hr_qstream *st)
 	names->path = calloc(names->n, sizeof(*names->path));
 	if (names->path == NULL)
 		return -ENOMEM;
-	for (uint32_t id = 1; id < names->n; id++) {
+	for (uint32_t i = 1; i < names->n; i++) {
 		struct hr_file_info info;
 
-		if (hr_stream_file(st->s, id, true, &info) == 0)
-			names->path[id] = hr__string_of(&q->pool, info.path, info.path_bytes);
+		if (hr_stream_file_at(st->s, i, true, &info) == 0)
+			names->path[i] = hr__string_of(&q->pool, info.path, info.path_bytes);
 	}
 	return 0;
 }
@@ -162,12 +162,12 @@ static int make_bases(struct hr_names *names)
 	names->base = calloc(names->n, sizeof(*names->base));
 	if (names->base == NULL)
 		return -ENOMEM;
-	for (uint32_t id = 1; id < names->n; id++) {
-		const duckdb_string_t *path = &names->path[id];
+	for (uint32_t i = 1; i < names->n; i++) {
+		const duckdb_string_t *path = &names->path[i];
 		size_t n;
 		const char *base = base_of(hr__string_text(path), path->value.inlined.length, &n);
 
-		names->base[id] = hr__string(base, n);
+		names->base[i] = hr__string(base, n);
 	}
 	return 0;
 }
@@ -181,17 +181,17 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	int64_t index = 0;
 
 	names->pattern = calloc(names->n, sizeof(*names->pattern));
-	for (uint32_t id = 1; id < names->n && names->pattern != NULL && index >= 0; id++) {
+	for (uint32_t i = 1; i < names->n && names->pattern != NULL && index >= 0; i++) {
 		struct hr_file_info info;
 		const char *base;
 		size_t n;
 
-		if (hr_stream_file(st->s, id, true, &info) < 0 || info.path_bytes == 0)
+		if (hr_stream_file_at(st->s, i, true, &info) < 0 || info.path_bytes == 0)
 			continue;
 		base = base_of((const char *)info.path, info.path_bytes, &n);
 		n = n < sizeof(stripped) ? n : sizeof(stripped);
 		index = intern(&t, &q->pool, stripped, strip_digits(stripped, base, n));
-		names->pattern[id] = index < 0 ? 0 : (uint32_t)index;
+		names->pattern[i] = index < 0 ? 0 : (uint32_t)index;
 	}
 	for (uint32_t i = 1; i < t.n; i++) {
 		const duckdb_string_t *raw = &t.list[i];
@@ -223,7 +223,8 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 {
 	struct hr_names *names = &st->names;
 	unsigned ready = atomic_load_explicit(&names->ready, memory_order_acquire);
-	int r = 0;
+	uint32_t n = 0;
+	int r;
 
 	if (parts & HR_NAMES_BASE)
 		parts |= HR_NAMES_PATH;
@@ -231,7 +232,8 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 		return 0;
 	pthread_mutex_lock(&names->lock);
 	parts &= ~atomic_load_explicit(&names->ready, memory_order_relaxed);
-	names->n = st->s->max_file + 1;
+	r = hr_stream_files(st->s, &n);
+	names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)
 			continue;
@@ -264,11 +266,14 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits)
 {
 	struct wanted wanted[HR_PRUNE_VALUES];
-	uint8_t *bits = calloc((size_t)st->s->max_file / 8 + 1, 1);
+	uint8_t *bits = NULL;
 	struct hr_file_info info;
+	uint32_t files = 0;
 	unsigned n = 0;
 	bool done = false;
 
+	if (hr_stream_files(st->s, &files) == 0)
+		bits = calloc((size_t)files / 8 + 1, 1);
 	for (; bits != NULL && n < paths->n; n++) {
 		wanted[n].bytes = strdup(paths->text[n]);
 		if (wanted[n].bytes == NULL)
@@ -276,10 +281,10 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		wanted[n].n = hr_text_unescape(wanted[n].bytes);
 	}
 	if (bits != NULL && n == paths->n) {
-		for (uint32_t id = 1; id <= st->s->max_file; id++) {
-			if (hr_stream_file(st->s, id, true, &info) == 0 &&
+		for (uint32_t i = 1; i <= files; i++) {
+			if (hr_stream_file_at(st->s, i, true, &info) == 0 &&
 			    is_wanted(wanted, n, &info))
-				bits[id / 8] |= (uint8_t)(1u << (id % 8));
+				bits[i / 8] |= (uint8_t)(1u << (i % 8));
 		}
 		note_lost(q, st);
 		*ret_bits = bits;

@@ -105,6 +105,7 @@ int hr_bench_open(const struct hr_bench *bench)
 {
 	const struct hr_stream *streams;
 	struct hr_file_info info;
+	uint32_t n_files;
 	struct hr_catalog *c;
 	double start = hr_bench_wall_s(), open_s, table_s, text_s;
 	uint64_t files = 0;
@@ -119,9 +120,11 @@ int hr_bench_open(const struct hr_bench *bench)
 		r = hr_stream_file(&streams[i], 1, false, &info);
 	table_s = hr_bench_wall_s() - start;
 	start = hr_bench_wall_s();
-	for (size_t i = 0; i < n && r == 0; i++)
-		for (uint32_t id = 1; id <= streams[i].max_file && r == 0; id++, files++)
-			r = hr_stream_file(&streams[i], id, true, &info);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = hr_stream_files(&streams[i], &n_files);
+		for (uint32_t file = 1; file <= n_files && r == 0; file++, files++)
+			r = hr_stream_file_at(&streams[i], file, true, &info);
+	}
 	text_s = hr_bench_wall_s() - start;
 	hr_bench_row("open", open_s * 1e3, "ms");
 	hr_bench_row("files", (double)files / 1e6, "M");

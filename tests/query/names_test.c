@@ -48,7 +48,7 @@ static void *use_names(void *arg)
 			const struct hr_names *names = &st->names;
 
 			wrong += hr__names_need(q, st, order[i]) != 0;
-			if (st->s->max_file == 0)
+			if (names->n <= 1)
 				continue;
 			if (order[i] == HR_NAMES_INFO)
 				wrong += names->hash[2] != 1001;

@@ -238,6 +238,7 @@ void help_append_small(struct hr_writer *w)
 void help_check_small(const struct hr_stream *s)
 {
 	struct hr_file_info info;
+	uint32_t files;
 
 	assert_string_equal(s->job, "7");
 	assert_string_equal(s->node, "n1");
@@ -266,7 +267,8 @@ void help_check_small(const struct hr_stream *s)
 	assert_int_equal(s->n_mounts, 3);
 	assert_null(s->mounts[1]);
 	assert_memory_equal(s->mounts[2]->path.data, "/data", 5);
-	assert_int_equal(s->max_file, 5);
+	assert_int_equal(hr_stream_files(s, &files), 0);
+	assert_int_equal(files, 5);
 	assert_int_equal(hr_stream_file(s, 4, true, &info), 0);
 	assert_int_equal(info.hash, 32);
 	assert_int_equal(info.mount, 1);

@@ -185,8 +185,10 @@ static void *read_files(void *context)
 	const struct hr_stream *s = context;
 	struct hr_file_info info;
 	uintptr_t wrong = 0;
+	uint32_t n = 0;
 
-	for (uint32_t id = 1; id <= s->max_file; id++)
+	wrong += hr_stream_files(s, &n) < 0;
+	for (uint32_t id = 1; id <= n; id++)
 		wrong += hr_stream_file(s, id, true, &info) < 0 || info.path_bytes < 7 ||
 			 info.hash != id * 8;
 	for (uint32_t b = 0; b < s->n_batches; b++) {
@@ -275,6 +277,7 @@ static void generated_store(void **state)
 	struct hr_gen_config config = HR_GEN_CONFIG(200000);
 	const struct hr_stream *s;
 	struct hr_file_info info;
+	uint32_t files;
 	struct hr_catalog *c;
 	uint64_t events = 0;
 	size_t n;
@@ -292,7 +295,9 @@ static void generated_store(void **state)
 		assert_int_equal(s[i].real_minus_boot_ns, HR_GEN_REAL_NS - HR_GEN_BOOT_NS);
 		for (uint32_t b = 0; b < s[i].n_batches; b++)
 			events += s[i].batches[b].count;
-		for (uint32_t id = 1; id <= s[i].max_file; id++)
+		assert_int_equal(hr_stream_files(&s[i], &files), 0);
+		assert_true(files > 0);
+		for (uint32_t id = 1; id <= files; id++)
 			assert_int_equal(hr_stream_file(&s[i], id, true, &info), 0);
 	}
 	assert_int_equal(events, 200000);
