@@ -16,16 +16,16 @@
 #include "common/fnv.h"
 
 #define FOLDER_MOST 80 /* characters of a socket's path: the rest is for its name */
+#define FOLDERS	    4  /* that may be the runtime folder */
+#define LAST	    (FOLDERS - 1)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Makes `dir` when absent; it must be a folder of ours that nobody else can enter. */
-static int own_folder(const char *dir)
+/* A folder of ours that no other user can enter? */
+static int check_own(const char *dir)
 {
 	struct stat st;
 
-	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-		return -errno;
 	if (lstat(dir, &st) != 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
@@ -33,16 +33,65 @@ static int own_folder(const char *dir)
 	return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
+/* The same, made when absent. */
+static int own_folder(const char *dir)
+{
+	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	return check_own(dir);
+}
+
+/*
+ * Another user may have made /tmp/headrace-UID. Then the folder is one of ours in /tmp with a random name: the first in the
+ * order of the names, so that runs find each other's daemon. "": there is none yet.
+ */
+static void find_last(char name[HR_PRIVATE_PATH])
+{
+	char start[32], path[HR_PRIVATE_PATH];
+	DIR *dir = opendir("/tmp");
+	const struct dirent *entry;
+	size_t n = (size_t)snprintf(start, sizeof(start), "headrace-%u.", geteuid());
+
+	name[0] = '\0';
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of our own */
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		if (strncmp(entry->d_name, start, n) != 0 ||
+		    snprintf(path, sizeof(path), "/tmp/%s", entry->d_name) > FOLDER_MOST ||
+		    (name[0] != '\0' && strcmp(name, path) < 0) || check_own(path) < 0)
+			continue;
+		snprintf(name, HR_PRIVATE_PATH, "%s", path);
+	}
+	if (dir != NULL)
+		closedir(dir);
+}
+
+/* Finds that folder, or makes it. */
+static int make_last(char name[HR_PRIVATE_PATH])
+{
+	char made[HR_PRIVATE_PATH];
+
+	find_last(name);
+	if (name[0] != '\0')
+		return 0;
+	snprintf(made, sizeof(made), "/tmp/headrace-%u.XXXXXX", geteuid());
+	if (mkdtemp(made) == NULL)
+		return -errno;
+	find_last(name);
+	if (strcmp(name, made) != 0) /* another run made one at the same time */
+		rmdir(made);
+	return name[0] != '\0' ? 0 : -ENOENT;
+}
+
 /* Where the folder may be, in order; "" where that is too long, or nowhere. XDG's goes first, unless it is not usable (under su, in
  * a batch job). */
-static void folder_names(char names[3][HR_PRIVATE_PATH])
+static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
 	const char *only = getenv("HEADRACE_RUNTIME");
 	unsigned uid = geteuid();
 	int n[3] = {0};
 
-	memset(names, 0, 3 * sizeof(*names));
+	memset(names, 0, FOLDERS * sizeof(*names));
 	if (only != NULL && only[0] == '/') {
 		n[0] = snprintf(names[0], HR_PRIVATE_PATH, "%s", only);
 		if (n[0] > FOLDER_MOST)
@@ -54,7 +103,7 @@ static void folder_names(char names[3][HR_PRIVATE_PATH])
 	if (tmp != NULL && tmp[0] == '/')
 		n[1] = snprintf(names[1], HR_PRIVATE_PATH, "%s/headrace-%u", tmp, uid);
 	snprintf(names[2], HR_PRIVATE_PATH, "/tmp/headrace-%u", uid);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < LAST; i++)
 		if (n[i] < 0 || n[i] > FOLDER_MOST)
 			names[i][0] = '\0';
 }
@@ -62,25 +111,31 @@ static void folder_names(char names[3][HR_PRIVATE_PATH])
 /* The folder, made and checked. */
 static int runtime_folder(char *out, size_t bytes)
 {
-	char names[3][HR_PRIVATE_PATH];
+	char names[FOLDERS][HR_PRIVATE_PATH];
 	int r = -ENOENT;
 
 	folder_names(names);
-	for (size_t i = 0; i < 3 && r < 0; i++) {
+	for (size_t i = 0; i < LAST && r < 0; i++) {
 		if (names[i][0] == '\0')
 			continue;
 		snprintf(out, bytes, "%.*s", FOLDER_MOST, names[i]);
 		r = own_folder(out);
+	}
+	if (r < 0 && names[LAST - 1][0] != '\0' && make_last(names[LAST]) == 0) {
+		snprintf(out, bytes, "%.*s", FOLDER_MOST, names[LAST]);
+		r = 0;
 	}
 	return r;
 }
 
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
 {
-	char names[3][HR_PRIVATE_PATH], path[HR_PRIVATE_PATH];
+	char names[FOLDERS][HR_PRIVATE_PATH], path[HR_PRIVATE_PATH];
 
 	folder_names(names);
-	for (size_t i = 0; i < 3; i++) {
+	if (names[LAST - 1][0] != '\0')
+		find_last(names[LAST]);
+	for (size_t i = 0; i < FOLDERS; i++) {
 		DIR *dir = names[i][0] != '\0' ? opendir(names[i]) : NULL;
 		const struct dirent *entry;
 		struct stat st;

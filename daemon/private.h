@@ -5,7 +5,8 @@
  * Purpose   `headrace run` starts a headraced of its own, or joins the one that another run of the
  *           same job started on this node. Both sides agree here on names and configuration.
  *
- *      $XDG_RUNTIME_DIR/headrace/  or  $TMPDIR/headrace-UID/  or  /tmp/headrace-UID/   0700, ours (HEADRACE_RUNTIME: that one alone)
+ *      $XDG_RUNTIME_DIR/headrace/, $TMPDIR/headrace-UID/, /tmp/headrace-UID/ or /tmp/headrace-UID.XXXXXX/: the first that is ours,
+ *      mode 0700 (HEADRACE_RUNTIME: that one alone)
  *          <key>.lock      held (flock) by who starts or joins a daemon, and by one about to end
  *          <key>.control   control socket, daemon/control.h
  *          <key>.shim      shim socket, proto/abi.h

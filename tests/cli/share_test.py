@@ -5,8 +5,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
+import tempfile
 import time
 
 import harness
@@ -192,6 +195,42 @@ class Shared(harness.Case):
         self.assertIn(b"999", answer)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
+
+
+class RuntimeFolder(harness.Case):
+    SCRIPT = """
+mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir -m 755 /tmp/headrace-0 && chown nobody /tmp/headrace-0 || exit 77
+run() { "$PROGRAM" run -o "$WHERE/store" -- "$@" & }
+run sh -c 'echo $HEADRACE_SOCKET >"$WHERE/one"; until [ -e "$WHERE/end" ]; do sleep 0.05; done'
+first=$!
+until [ -s "$WHERE/one" ]; do sleep 0.05; done
+run sh -c 'echo $HEADRACE_SOCKET >"$WHERE/two"; "$PROGRAM" status >"$WHERE/status"; stat -c "%a %u" "${HEADRACE_SOCKET%/*}" >"$WHERE/mode"; touch "$WHERE/end"'
+wait $! && wait $first
+"""
+
+    def test_another_user_has_its_name(self):
+        """/tmp/headrace-UID belongs to another user: the runs make a folder of their own there, and find each other in it."""
+        if os.getuid() != 0:
+            self.skipTest("a folder of another user needs root")
+        where = tempfile.mkdtemp(dir="/var/tmp", prefix="headrace-cli-")
+        self.addCleanup(shutil.rmtree, where)
+        env = harness.clean_environment(PROGRAM=harness.HEADRACE, WHERE=where)
+        for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
+            env.pop(name, None)
+        done = subprocess.run(["unshare", "-m", "bash", "-c", self.SCRIPT], env=env, capture_output=True, text=True,
+                              timeout=60, check=False)
+        if done.returncode == 77 or "unshare" in done.stderr:
+            self.skipTest("no mount namespace can be made here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        def text(name):
+            with open(os.path.join(where, name), encoding="utf-8") as f:
+                return f.read().strip()
+
+        self.assertRegex(text("one"), r"^/tmp/headrace-0\.\w{6}/")
+        self.assertEqual(text("one"), text("two"))
+        self.assertEqual(text("mode"), "700 0")
+        self.assertIn(f"into {where}/store", text("status"))
 
 
 if __name__ == "__main__":
