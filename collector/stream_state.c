@@ -41,6 +41,7 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 		memcpy(s.secret, msg->stream_state->secret.data, HR_STREAM_SECRET_BYTES);
 	s.uid_known = msg->stream_state->uid_plus1 != 0;
 	s.uid = msg->stream_state->uid_plus1 - 1;
+	s.by_node = msg->stream_state->by_node;
 	snprintf(s.peer, sizeof(s.peer), "%s", msg->stream_state->peer);
 	s.mark = msg->stream_state->mark;
 	s.connected = msg->stream_state->connected;
@@ -95,6 +96,7 @@ int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bo
 		state.secret.len = HR_STREAM_SECRET_BYTES;
 	}
 	state.uid_plus1 = s->uid_known ? s->uid + 1 : 0;
+	state.by_node = s->by_node;
 	state.peer = (char *)s->peer;
 	state.mark = s->mark;
 	state.connected = s->connected;

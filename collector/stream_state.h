@@ -20,6 +20,7 @@
 struct hr_stream_state {
 	bool has_secret;
 	uint8_t secret[HR_STREAM_SECRET_BYTES];
+	bool by_node; /* a node began the stream, not a user */
 	bool uid_known;
 	uint32_t uid;			 /* of the job's owner */
 	char peer[HR_STREAM_PEER_BYTES]; /* "node n1", for people */

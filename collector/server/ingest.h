@@ -55,6 +55,7 @@ extern const struct hr_ingest_config hr_ingest_defaults;
 /* What the peer may do with the stream that it opens. */
 struct hr_ingest_right {
 	bool own_jobs; /* only streams of jobs of user `uid` */
+	bool node;     /* a node, root or the collector's user: knows whose a job's id is */
 	uint32_t uid;
 	char peer[HR_STREAM_PEER_BYTES]; /* for `state` and messages */
 };

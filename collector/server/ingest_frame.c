@@ -116,6 +116,8 @@ static bool may_say(struct hr__worker *w, struct hr_channel *ch, const Headrace_
 		state->uid_known = true;
 		state->uid = job->uid;
 		ch->stream->state_late = true;
+		if (state->by_node) /* from now on the id is that user's: see job_of_another */
+			(void)hr__state_write(ch->stream, false);
 	}
 	return true;
 }

@@ -144,34 +144,49 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 	return false;
 }
 
-/* Of the stream folders beside it: does one belong to somebody else than user `uid`? */
+struct owners {
+	bool node_same, node_other; /* a node has named this user, or another one */
+	bool user_other;	    /* another user streams a job of this id */
+};
+
+static void add_owner(struct owners *o, const struct hr_stream_state *state, uint32_t uid)
+{
+	if (!state->uid_known)
+		return;
+	o->node_same |= state->by_node && state->uid == uid;
+	o->node_other |= state->by_node && state->uid != uid;
+	o->user_other |= !state->by_node && state->uid != uid;
+}
+
+/*
+ * Does the job belong to somebody else than user `uid`? A node knows to whom its scheduler gave the id. If no node has named a user,
+ * the id belongs to the user who streamed it first.
+ */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
 	int fd = openat(job_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct owners o = {0};
 	struct dirent *entry;
-	bool another = false;
 
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
 		return false;
 	}
-	while (!another &&
+	while (!o.node_same &&
 	       (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
 		struct hr_stream_state state;
-		int stream = entry->d_name[0] == '.'
-				 ? -1
-				 : openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int stream = entry->d_name[0] == '.' ? -1 : hr_store_open_folder(fd, entry->d_name);
 
 		if (stream < 0)
 			continue;
-		another = hr_stream_state_read(stream, &state) == 0 && state.uid_known &&
-			  state.uid != uid;
+		if (hr_stream_state_read(stream, &state) == 0)
+			add_owner(&o, &state, uid);
 		close(stream);
 	}
 	closedir(dir);
-	return another;
+	return !o.node_same && (o.node_other || o.user_other);
 }
 
 /* ---- what is there already ------------------------------------------------------------------- */
@@ -252,6 +267,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__s
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
 	s->state.retired = false; /* it has a segment again, which knows the mark */
 	s->state.closed_ns = 0;	  /* who closed it was wrong: its node is back */
+	if (s->begins)
+		s->state.by_node = ch->right.node;
 	if (ch->right.own_jobs) {
 		s->state.uid_known = true;
 		s->state.uid = ch->right.uid;

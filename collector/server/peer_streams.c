@@ -191,8 +191,10 @@ static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 
 void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 {
-	struct hr_ingest_right right = {
-	    .own_jobs = p->who.user && !p->who.any_node && !p->who.one_node, .uid = p->who.uid};
+	struct hr_ingest_right right = {.own_jobs =
+					    p->who.user && !p->who.any_node && !p->who.one_node,
+					.node = p->who.any_node || p->who.one_node,
+					.uid = p->who.uid};
 	const char *why = refusal(p, o);
 	struct hr__chan *chan;
 

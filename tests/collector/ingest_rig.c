@@ -104,7 +104,7 @@ void ingest_stop(struct rig *rig)
 	close(rig->bell);
 }
 
-const struct hr_ingest_right ingest_anything = {.peer = "node n1"};
+const struct hr_ingest_right ingest_anything = {.node = true, .peer = "node n1"};
 
 struct hr_stream_id ingest_stream(const char *node)
 {

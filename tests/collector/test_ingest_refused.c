@@ -133,6 +133,35 @@ static void test_uid_of_a_node(void **state)
 	assert_int_equal(s.uid, 1234);
 }
 
+/* Bob takes the id of a coming job. The node's JobEvent names Ada: from then on the id is hers. */
+static void test_id_of_a_scheduler(void **state)
+{
+	const struct hr_ingest_right ada = {.own_jobs = true, .uid = 1000, .peer = "user ada"};
+	const struct hr_ingest_right bob = {.own_jobs = true, .uid = 1001, .peer = "user bob"};
+	struct end taken, early, node, late, again;
+	struct rig rig;
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	end_open_as(&rig, &taken, "n7", 6, &bob, 0, 0);
+	assert_int_equal(taken.opened, 1);
+	end_open_as(&rig, &early, "n2", 5, &ada, 0, 0); /* no node has named a user yet */
+	end_nacked(&early, 1, "denied");
+	end_open(&rig, &node, "n1", 1);
+	end_send(&node, frame_job(2, 1000));
+	end_marked(&node, 2);
+	end_open_as(&rig, &late, "n2", 5, &ada, 0, 0);
+	assert_int_equal(late.opened, 1);
+	end_open_as(&rig, &again, "n8", 6, &bob, 0, 0);
+	end_nacked(&again, 1, "denied");
+	assert_non_null(strstr(again.text, "choose another name"));
+	hr_ingest_close(taken.channel);
+	hr_ingest_close(early.channel);
+	hr_ingest_close(node.channel);
+	hr_ingest_close(late.channel);
+	hr_ingest_close(again.channel);
+	ingest_stop(&rig);
+}
+
 /* ---- hostile --------------------------------------------------------------------------------- */
 
 static void test_malformed(void **state)
@@ -244,9 +273,10 @@ static void test_newer_kinds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(test_takeover),  T(test_denied_later),	T(test_denied_of_a_run),
-	    T(test_users),     T(test_uid_of_a_node),	T(test_malformed),
-	    T(test_odd_opens), T(test_begun_elsewhere), T(test_newer_kinds),
+	    T(test_takeover),	 T(test_denied_later),	    T(test_denied_of_a_run),
+	    T(test_users),	 T(test_id_of_a_scheduler), T(test_uid_of_a_node),
+	    T(test_malformed),	 T(test_odd_opens),	    T(test_begun_elsewhere),
+	    T(test_newer_kinds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
