@@ -149,7 +149,10 @@ static int open_journal(int stream_dir_fd, uint64_t instance, int flags)
 		return folder;
 	fd = hr_store_open_file(folder, name, O_RDWR | flags);
 	close(folder);
-	return fd;
+	if (fd < 0 || hr_store_is_own(fd))
+		return fd;
+	close(fd);
+	return -EPERM;
 }
 
 int hr_journal_file(int stream_dir_fd, uint64_t instance)

@@ -18,10 +18,12 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "daemon/recover.h"
 #include "nodes.h"
 
 #define HALF_BYTES (8u << 20)
 #define EACH	   1000u
+#define NOBODY	   65534
 
 static void reads(const struct client *c, uint64_t from, uint64_t to)
 {
@@ -159,6 +161,63 @@ static void a_journal_elsewhere(void **state)
 	assert_int_equal(files_in(folder), 0);
 	client_detach(&c);
 	check(&n, 2 * EACH, &sums);
+}
+
+/* Recovery fails, names the cause, and leaves the file alone. */
+static void refuses(const struct nodes *n, int error, const char *cause, const char *file)
+{
+	char *note = NULL;
+	struct stat before, after;
+
+	assert_int_equal(lstat(file, &before), 0);
+	assert_int_equal(hr_store_recover(n->store, &note), error);
+	assert_non_null(strstr(note, cause));
+	free(note);
+	assert_int_equal(lstat(file, &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+	assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+}
+
+/* The journal's link leads to the right name, but not to a file of headraced. */
+static void a_journal_elsewhere_is_another_file(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	pid_t daemon;
+	char folder[96], journal[160], moved[96], *note = NULL;
+	uint8_t seen[1] = {0};
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	snprintf(folder, sizeof(folder), "%s/journals", n.folder);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	n.journal_dir = folder;
+	daemon = nodes_start(&n);
+	nodes_kill(daemon);
+	snprintf(journal, sizeof(journal), "%s/headrace-%016llx.journal", folder,
+		 (unsigned long long)n.instance);
+	snprintf(moved, sizeof(moved), "%s/moved", n.folder);
+	assert_int_equal(rename(journal, moved), 0);
+	assert_int_equal(symlink(moved, journal), 0);
+	refuses(&n, -ELOOP, "it is no regular file", moved);
+	assert_int_equal(unlink(journal), 0);
+	assert_int_equal(mkfifo(journal, 0600), 0);
+	refuses(&n, -ELOOP, "it is no regular file", journal);
+	assert_int_equal(rename(moved, journal), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(journal, NOBODY, NOBODY), 0);
+		refuses(&n, -EPERM, "it belongs to another user", journal);
+		assert_int_equal(chown(journal, 0, 0), 0);
+	}
+	assert_int_equal(hr_store_recover(n.store, &note), 0);
+	assert_non_null(strstr(note, "frames were recovered"));
+	free(note);
+	assert_int_equal(files_in(folder), 0);
+	nodes_read(&n, seen, 0, &sums);
+	assert_true(sums.stream_ended);
+	client_fdstore_clear();
+	nodes_done(&n);
 }
 
 static void no_room_for_a_journal(void **state)
@@ -323,6 +382,7 @@ int main(void)
 	    cmocka_unit_test(bell_and_beat_outlive_the_daemon),
 	    cmocka_unit_test(clients_cannot_write_the_node_page),
 	    cmocka_unit_test(a_journal_elsewhere),
+	    cmocka_unit_test(a_journal_elsewhere_is_another_file),
 	    cmocka_unit_test(no_room_for_a_journal),
 	    cmocka_unit_test(a_kill_with_the_journal_in_memory),
 	    cmocka_unit_test(past_max_bytes_only_counters),
