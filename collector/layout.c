@@ -128,7 +128,8 @@ bool hr_store_is_own(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	       (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 int hr__store_open(const char *store, const char *path)

@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 int hr_store_open_file(int dir_fd, const char *name, int flags);
 int hr_store_open_folder(int dir_fd, const char *name);
 
-/* Does what is open belong to the user of this process? */
+/* Does the open file or folder belong to the user of this process, and may no other user write to it? */
 bool hr_store_is_own(int fd);
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -120,8 +120,8 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 		   uint64_t *ret_cut_bytes);
 
 /*
- * The same in a store folder that is open already, and only where all folders down to the stream exist and belong to the
- * caller's user. -EPERM: another user owns one of them.
+ * The same in a store folder that is open already, and only where the stream's folder exists and passes hr_store_is_own, else
+ * -EPERM. The folders above may belong to other users: these can rename the stream's folder, but not change what is in it.
  */
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
 		       struct hr_writer **ret);

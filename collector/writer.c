@@ -222,7 +222,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* `own`: makes no folder, and all of them must be the user's. */
+/* `own`: makes no folder, and the stream's must be the user's alone. */
 static int open_folder(struct hr_writer *w, int store_fd, const char *store, bool own,
 		       const struct hr_stream_id *id)
 {
@@ -247,9 +247,9 @@ static int open_folder(struct hr_writer *w, int store_fd, const char *store, boo
 		if (w->dir_fd >= 0)
 			close(w->dir_fd);
 		w->dir_fd = fd;
-		if (own && !hr_store_is_own(fd))
-			return -EPERM;
 	}
+	if (own && !hr_store_is_own(w->dir_fd))
+		return -EPERM;
 	w->dir = hr__arena_get(&w->memory, strlen(store) + strlen(job) + strlen(stream) + 16);
 	if (!w->dir)
 		return -ENOMEM;
@@ -337,8 +337,6 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
 		       struct hr_writer **ret)
 {
-	if (!hr_store_is_own(store_fd))
-		return -EPERM;
 	if (hr__store_held(store_fd))
 		return -EBUSY;
 	return open_stream(store_fd, store, true, id, ret, NULL);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +137,7 @@ int hr_writer_recover(struct hr_writer *w, uint64_t instance)
 
 static const char *why(int r)
 {
-	return r == -EPERM   ? "it belongs to another user"
+	return r == -EPERM   ? "it belongs to another user, or other users may write to it"
 	       : r == -ELOOP ? "it is no regular file, but a symbolic link, a FIFO or a device"
 			     : strerrordesc_np(-r);
 }
@@ -202,32 +203,51 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	return r < 0 ? r : closed;
 }
 
-/* Is there a journal whose stream has no writer, in a folder `levels` below `fd`? */
-static bool any_journal(int fd, unsigned levels)
+/* Journals whose streams have no writer, by the folder that they are in. */
+struct journals {
+	bool own;     /* one is in a folder of the user */
+	bool foreign; /* one is not */
+	uid_t owner;  /* of that folder */
+};
+
+static void find_in_stream(int fd, struct journals *ret)
+{
+	struct stat st;
+
+	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_segments_taken(fd))
+		return;
+	if (hr_store_is_own(fd)) {
+		ret->own = true;
+	} else if (fstat(fd, &st) == 0) {
+		ret->foreign = true;
+		ret->owner = st.st_uid;
+	}
+}
+
+/* In folders `levels` below `fd`. */
+static void find_journals(int fd, unsigned levels, struct journals *ret)
 {
 	struct dirent **entries;
-	struct stat st;
-	bool any = false;
 	int n;
 
-	if (levels == 0)
-		return fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		       !hr_segments_taken(fd);
+	if (levels == 0) {
+		find_in_stream(fd, ret);
+		return;
+	}
 	n = scandirat(fd, ".", &entries, NULL, NULL);
 	for (int i = 0; i < n; i++) {
-		int inner = any || entries[i]->d_name[0] == '.'
+		int inner = entries[i]->d_name[0] == '.'
 				? -1
 				: hr_store_open_folder(fd, entries[i]->d_name);
 
 		if (inner >= 0) {
-			any = any_journal(inner, levels - 1);
+			find_journals(inner, levels - 1, ret);
 			close(inner);
 		}
 		free(entries[i]);
 	}
 	if (n >= 0)
 		free(entries);
-	return any;
 }
 
 int hr_stream_recover(const char *store, const struct hr_stream_id *id)
@@ -264,25 +284,52 @@ static int recover_all(int store_fd, const char *store, char **note)
 	return last;
 }
 
+static void add_foreign(char **note, const char *store, uid_t owner)
+{
+	struct passwd entry, *found = NULL;
+	char *text = NULL, names[1024];
+	int n;
+
+	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
+		snprintf(names, sizeof(names), "%u", (unsigned)owner);
+	if (owner == geteuid())
+		n = asprintf(
+		    &text,
+		    "%s%s: headraced was killed, and a journal is not replayed: other "
+		    "users may write to its folder; check what it holds, then run `chmod -R "
+		    "go-w %s/jobs/*/*`\n",
+		    *note ? *note : "", store, store);
+	else
+		n = asprintf(&text,
+			     "%s%s: headraced was killed, and a journal is not replayed: it is in "
+			     "a folder of another user\n"
+			     "the answer lacks what that journal holds; `headrace query %s "
+			     "summary`, run once by its owner (%s), replays it\n",
+			     *note ? *note : "", store, store, found ? found->pw_name : names);
+	if (n < 0)
+		return;
+	free(*note);
+	*note = text;
+}
+
 int hr_store_recover(const char *store, char **ret_note)
 {
 	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0, jobs;
-	char *note = NULL;
+	struct journals found = {0};
 
 	*ret_note = NULL;
 	jobs = fd < 0 ? -1 : hr_store_open_folder(fd, "jobs");
-	if (jobs >= 0 && any_journal(jobs, 2))
-		r = hr_store_is_own(fd) ? recover_all(fd, store, &note) : -EPERM;
-	if (r == -EPERM && !note &&
-	    asprintf(&note,
-		     "%s: a daemon was killed, and its journal is not replayed: the store "
-		     "belongs to another user\n",
-		     store) < 0)
-		note = NULL;
-	if (jobs >= 0)
+	if (jobs >= 0) {
+		find_journals(jobs, 2, &found);
 		close(jobs);
+	}
+	if (found.own)
+		r = recover_all(fd, store, ret_note);
+	if (found.foreign) {
+		add_foreign(ret_note, store, found.owner);
+		r = r ? r : -EPERM;
+	}
 	if (fd >= 0)
 		close(fd);
-	*ret_note = note;
 	return r;
 }

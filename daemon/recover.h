@@ -14,7 +14,7 @@
  * the stream, removes the journal. Of a damaged journal it replays what comes before the damage, and stores a Loss row
  * (journal_damaged). *ret_note: what was done, one line per stream, malloc'ed; NULL when there was nothing.
  * Returns 0, or the last error (what could not be stored stays in its journal, and so does another version's; the note has it).
- * -EPERM: the store, or a folder or journal in it, belongs to another user: nothing in there was written.
+ * -EPERM: a stream's folder or journal belongs to another user, or other users may write to it: recovery writes nothing there.
  */
 int hr_store_recover(const char *store, char **ret_note);
 

@@ -2,11 +2,9 @@
 #include "collector/query/ask.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "collector/query/notes.h"
 #include "collector/query/output.h"
@@ -43,23 +41,6 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Who may write to a store that we may not: its owner, by name where there is one. */
-static void say_owner(const struct hr_ask *a, const char *store)
-{
-	struct passwd entry, *found = NULL;
-	char names[1024];
-	struct stat st;
-
-	if (stat(store, &st) < 0)
-		return;
-	if (getpwuid_r(st.st_uid, &entry, names, sizeof(names), &found) != 0 || found == NULL)
-		snprintf(names, sizeof(names), "%u", (unsigned)st.st_uid);
-	hr_voice_say(&a->voice,
-		     "the answer lacks what that journal holds; `headrace query %s summary`, run "
-		     "once by the store's owner (%s), takes it over",
-		     store, found != NULL ? found->pw_name : names);
-}
-
 /* What became of journals that killed daemons left: `text` has a line for each, or is NULL. */
 static void say_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
@@ -77,8 +58,6 @@ static void say_recovered(const struct hr_ask *a, const char *store, char *text,
 			     "the answer lacks what that journal holds: copy %s to a file system "
 			     "that can be written and ask the copy",
 			     store);
-	else if (err == -EACCES || err == -EPERM)
-		say_owner(a, store);
 }
 
 static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,

@@ -81,7 +81,7 @@ class HostileStore(harness.Case):
 
     def test_a_journal_that_links_to_a_file(self):
         os.symlink(self.precious, self.place("journal"))
-        self.ask("the store belongs to another user", "run once by the store's owner (nobody)")
+        self.ask("a folder of another user", "run once by its owner (nobody)")
 
     def test_a_journal_that_links_to_a_journal(self):
         """One that would be replayed, were it this store's."""
@@ -89,7 +89,7 @@ class HostileStore(harness.Case):
         with open(image, "wb") as f:
             f.truncate(1 << 20)
         os.symlink(image, self.place("journal"))
-        self.ask("the store belongs to another user")
+        self.ask("a folder of another user")
 
     def test_a_journal_of_a_daemon_that_runs(self):
         """Its lock is held: nothing is to be replayed, and the answer has no note of it."""
@@ -104,7 +104,7 @@ class HostileStore(harness.Case):
         if os.path.exists(self.place("lock")):
             os.unlink(self.place("lock"))
         os.symlink(os.path.join(self.dir, "new"), self.place("lock"))
-        self.ask("the store belongs to another user")
+        self.ask("a folder of another user")
 
     def test_fifos(self):
         for name in ("journal", "lock", "state"):

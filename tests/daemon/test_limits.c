@@ -220,6 +220,56 @@ static void a_journal_elsewhere_is_another_file(void **state)
 	nodes_done(&n);
 }
 
+static void give(const char *path, uid_t owner, mode_t mode)
+{
+	assert_int_equal(chown(path, owner, owner), 0);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
+/* A store of several users: each recovers what only that user can write to. */
+static void a_stream_in_the_store_of_another_user(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	char path[128], folder[128], journal[160], *note = NULL;
+	uint8_t seen[1] = {0};
+	glob_t found;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	nodes_init(&n, HALF_BYTES);
+	nodes_kill(nodes_start(&n));
+	snprintf(path, sizeof(path), "%s/jobs/job/*", n.store);
+	assert_int_equal(glob(path, 0, NULL, &found), 0);
+	snprintf(folder, sizeof(folder), "%s", found.gl_pathv[0]);
+	globfree(&found);
+	snprintf(journal, sizeof(journal), "%s/journal", folder);
+	give(n.store, NOBODY, 0755);
+	snprintf(path, sizeof(path), "%s/jobs", n.store);
+	give(path, NOBODY, 0777);
+	snprintf(path, sizeof(path), "%s/jobs/job", n.store);
+	give(path, NOBODY, 0755);
+	give(folder, NOBODY, 0700);
+	refuses(&n, -EPERM, "a folder of another user", journal);
+	give(folder, 0, 0770);
+	refuses(&n, -EPERM, "other users may write to its folder", journal);
+	give(folder, 0, 0700);
+	give(journal, NOBODY, 0600);
+	refuses(&n, -EPERM, "it belongs to another user", journal);
+	give(journal, 0, 0602);
+	refuses(&n, -EPERM, "other users may write to it", journal);
+	give(journal, 0, 0600);
+	assert_int_equal(hr_store_recover(n.store, &note), 0);
+	assert_non_null(strstr(note, "frames were recovered"));
+	free(note);
+	assert_int_equal(access(journal, F_OK), -1);
+	nodes_read(&n, seen, 0, &sums);
+	assert_true(sums.stream_ended);
+	client_fdstore_clear();
+	nodes_done(&n);
+}
+
 static void no_room_for_a_journal(void **state)
 {
 	struct nodes n;
@@ -383,6 +433,7 @@ int main(void)
 	    cmocka_unit_test(clients_cannot_write_the_node_page),
 	    cmocka_unit_test(a_journal_elsewhere),
 	    cmocka_unit_test(a_journal_elsewhere_is_another_file),
+	    cmocka_unit_test(a_stream_in_the_store_of_another_user),
 	    cmocka_unit_test(no_room_for_a_journal),
 	    cmocka_unit_test(a_kill_with_the_journal_in_memory),
 	    cmocka_unit_test(past_max_bytes_only_counters),
