@@ -116,11 +116,10 @@ static int read_header(int fd, struct hr_journal_hdr *hdr, uint64_t *ret_file_by
 		return 0;
 	if (hdr->magic != HR_JOURNAL_MAGIC || n < (ssize_t)sizeof(*hdr))
 		return -EBADMSG;
-	if (hdr->version != HR_JOURNAL_VERSION && hdr->version != HR_JOURNAL_VERSION_PLAIN)
+	if (hdr->version != HR_JOURNAL_VERSION)
 		return -EPROTONOSUPPORT;
 	if (hdr->half_bytes % HR_PAGE_BYTES || hdr->half_bytes < HR_PAGE_BYTES ||
-	    hdr->half_bytes > HALF_MOST ||
-	    (hdr->version == HR_JOURNAL_VERSION && hdr->crc != geometry_crc(hdr->half_bytes)))
+	    hdr->half_bytes > HALF_MOST || hdr->crc != geometry_crc(hdr->half_bytes))
 		return -EBADMSG;
 	return 1;
 }
@@ -139,8 +138,6 @@ static int open_found(struct hr_journal *j, int fd)
 
 	if (r <= 0)
 		return r;
-	if (hdr.version != HR_JOURNAL_VERSION)
-		return -EPROTONOSUPPORT;
 	/* Cut short: what is missing reads as zeros, which no entry is made of. */
 	r = file_bytes(hdr.half_bytes) > bytes_there
 		? posix_fallocate(fd, 0, (off_t)file_bytes(hdr.half_bytes))
@@ -419,32 +416,6 @@ const struct hr_entry *hr_journal_salvage(struct hr_journal *j, uint64_t gen, ui
 
 /* ---- a private copy -------------------------------------------------------------------------------- */
 
-struct plain_entry {
-	uint32_t bytes;
-	uint32_t kind;
-};
-
-/* Gives the entries of the version before, as far as they follow one another, the header of ours. */
-static void convert_half(struct hr_journal *j, unsigned i)
-{
-	struct hr_half *half = j->halves[i];
-	uint64_t left, at = 0;
-
-	while (half->head <= hr_journal_capacity(j) && (left = half->head - at) > 0) {
-		struct hr_entry *e = (struct hr_entry *)(half->entries + at);
-		struct plain_entry plain;
-
-		memcpy(&plain, e, sizeof(plain));
-		if (plain.bytes < sizeof(*e) || plain.bytes % 8 || plain.bytes > left ||
-		    plain.bytes > HR_ENTRY_MOST || plain.kind >= HR_ENTRY_KINDS)
-			return;
-		e->bytes = plain.bytes & HR_ENTRY_MOST;
-		e->kind = plain.kind & (HR_ENTRY_KINDS_MOST - 1);
-		e->crc = entry_crc(e, half->gen, at);
-		at += plain.bytes;
-	}
-}
-
 uint64_t hr_journal_end_seq(const struct hr_journal *j)
 {
 	return j->end_seq;
@@ -482,8 +453,6 @@ int hr_journal_read(int fd, struct hr_journal **ret)
 	}
 	j->end_seq = hdr.end_seq;
 	pthread_mutex_init(&j->lock, NULL);
-	for (unsigned i = 0; i < 2 && hdr.version == HR_JOURNAL_VERSION_PLAIN; i++)
-		convert_half(j, i);
 	*ret = j;
 	return 0;
 }

@@ -43,11 +43,9 @@
 
 #include "daemon/entry.h"
 
-#define HR_JOURNAL_MAGIC   UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
-#define HR_JOURNAL_VERSION 9u /* of entries, and of which frames are made of them */
-/* The version before: entries are the same, but for `bytes` and `kind` of 32 bits each and no checksum. */
-#define HR_JOURNAL_VERSION_PLAIN 8u
-#define HR_JOURNAL_HALF_BYTES	 (16u << 20)
+#define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
+#define HR_JOURNAL_VERSION    9u /* of entries, and of which frames are made of them */
+#define HR_JOURNAL_HALF_BYTES (16u << 20)
 #define HR_JOURNAL_SLACK                                                                           \
 	(UINT64_C(4) *                                                                             \
 	 (HR_HELLO_MAX_BYTES + 512u)) /* the drain thread leaves it to ATTACH entries */
@@ -82,7 +80,7 @@ struct hr_journal;
 int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found);
 
 /*
- * For replay only: a private copy of the journal in the file `fd`, of this version or the one before. The file is not changed, and
+ * For replay only: a private copy of the journal in the file `fd`, of this version. The file is not changed, and
  * `fd` stays open. Errors as of hr_journal_open, and -ENODATA: no entry was ever committed.
  */
 int hr_journal_read(int fd, struct hr_journal **ret);

@@ -467,52 +467,6 @@ static void a_restart_on_a_damaged_journal(void **state)
 	wreck_done(&w);
 }
 
-/* A journal of the version before has no checksums, and headers of another form. */
-static void the_version_before_is_replayed(void **state)
-{
-	static struct wreck w;
-	struct hr_journal_hdr *hdr;
-	struct nodes_sums sums;
-	uint8_t *seen;
-	char *note;
-
-	(void)state;
-	wreck_init(&w, MANY);
-	hdr = (struct hr_journal_hdr *)w.file;
-	hdr->version = 8;
-	hdr->crc = 0;
-	hdr->last_gen = 0;
-	for (unsigned i = 0; i < 2; i++) {
-		uint64_t head = half_of(&w, i)->head;
-
-		for (uint64_t at = 0; at < head;) {
-			uint8_t *to = w.file + HR_PAGE_BYTES + i * (uint64_t)HALF_BYTES + 64 + at;
-			struct hr_entry e;
-			uint32_t plain[2];
-
-			memcpy(&e, to, sizeof(e));
-			plain[0] = e.bytes;
-			plain[1] = e.kind;
-			memcpy(to, plain, sizeof(plain));
-			at += e.bytes;
-		}
-	}
-	mend(&w, 0, w.used_bytes);
-	assert_int_equal(hr_store_recover(w.nodes.store, &note), 0);
-	assert_non_null(note);
-	free(note);
-	seen = calloc(1, w.n);
-	nodes_read(&w.nodes, seen, w.n, &sums);
-	numbered_each_once(seen, w.n, 0);
-	assert_int_equal(sums.events, w.n);
-	assert_int_equal(sums.rollup_count, w.n);
-	assert_int_equal(sums.file_reads, w.n);
-	assert_int_equal(sums.lost + sums.torn + sums.hostile + sums.other_loss, 0);
-	assert_int_equal(sums.journal_damaged, 0);
-	free(seen);
-	wreck_done(&w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,7 +478,6 @@ int main(void)
 	    cmocka_unit_test(a_restart_on_a_damaged_journal),
 	    cmocka_unit_test(a_killed_recovery),
 	    cmocka_unit_test(restarts_on_a_store_without_its_end),
-	    cmocka_unit_test(the_version_before_is_replayed),
 	};
 
 	client_fdstore_init();
