@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "collector/store.h"
 #include "daemon/recover.h"
 #include "nodes.h"
 
@@ -182,6 +183,7 @@ static void refuses(const struct nodes *n, int error, const char *cause, const c
 /* The journal's link leads to the right name, but not to a file of headraced. */
 static void a_journal_elsewhere_is_another_file(void **state)
 {
+	struct hr_stream_id id = {.cluster = "", .job = "job", .node = "node", .boot_id = "boot"};
 	struct nodes n;
 	struct nodes_sums sums;
 	pid_t daemon;
@@ -193,6 +195,7 @@ static void a_journal_elsewhere_is_another_file(void **state)
 	snprintf(folder, sizeof(folder), "%s/journals", n.folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
 	n.journal_dir = folder;
+	id.instance = n.instance;
 	daemon = nodes_start(&n);
 	nodes_kill(daemon);
 	snprintf(journal, sizeof(journal), "%s/headrace-%016llx.journal", folder,
@@ -208,6 +211,7 @@ static void a_journal_elsewhere_is_another_file(void **state)
 	if (geteuid() == 0) {
 		assert_int_equal(chown(journal, NOBODY, NOBODY), 0);
 		refuses(&n, -EPERM, "it belongs to another user", journal);
+		assert_int_equal(hr_stream_recover(n.store, &id), -EPERM);
 		assert_int_equal(chown(journal, 0, 0), 0);
 	}
 	assert_int_equal(hr_store_recover(n.store, &note), 0);
