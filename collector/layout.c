@@ -424,15 +424,18 @@ int hr_store_hold_read_only(const char *path, int *ret_fd)
 {
 	struct flock lock =
 	    whole_file(F_RDLCK); /* a lock for writing needs a file that is open for writing */
-	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd, r;
+	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, r;
 
 	if (dir_fd < 0)
 		return -errno;
 	r = hr__store_version(dir_fd);
 	if (r == 0 && hr__store_held(dir_fd))
 		r = -EBUSY;
-	fd = r < 0 ? -1 : openat(dir_fd, HR__STORE_FILE, O_RDONLY | O_CLOEXEC);
-	if (r == 0 && (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) < 0))
+	if (r == 0) {
+		fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
+		r = fd < 0 ? fd : 0;
+	}
+	if (r == 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0)
 		r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 	close(dir_fd);
 	if (r == 0)
