@@ -113,7 +113,7 @@ static struct hr__stream **bucket(const struct hr_catalog *c, const char *job, c
 	hash = hr_fnv(hash, node, strlen(node) + 1);
 	hash = hr_fnv(hash, &attempt, sizeof(attempt));
 	hash = hr_fnv(hash, &instance, sizeof(instance));
-	return &c->buckets[hash % c->n_buckets];
+	return &c->buckets[hash & (c->n_buckets - 1)];
 }
 
 static struct hr__stream *find_stream(const struct hr_catalog *c,

@@ -48,8 +48,8 @@ struct hr_catalog {
 	struct hr__stream **streams;
 	size_t n_streams, streams_room;
 	struct hr__stream **buckets; /* by job, node, attempt and instance; used while opening */
-	size_t n_buckets;
-	struct hr_stream *views; /* what hr_catalog_streams returns */
+	size_t n_buckets;	     /* a power of two */
+	struct hr_stream *views;     /* what hr_catalog_streams returns */
 	struct hr_problem *problems;
 	size_t n_problems, problems_room;
 	struct hr_retired *retired;

@@ -44,7 +44,7 @@ static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
  * The instruction takes three cycles and the CPU can begin one in each, so three lanes of a long input are summed side by side.
  * Joining them moves a sum past the bytes of later lanes: a product with x^(8 * bytes - 33) modulo the polynomial.
  */
-#define LANE_BYTES     512u
+#define LANE_BYTES     ((size_t)512)
 #define PAST_ONE_LANE  UINT32_C(0xdd7e3b0c)
 #define PAST_TWO_LANES UINT32_C(0x170076fa)
 
@@ -80,7 +80,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t crc_instruction(uint32_
 		for (const uint8_t *end = p + LANE_BYTES; p < end; p += 8) {
 			first = _mm_crc32_u64(first, word_at(p));
 			second = _mm_crc32_u64(second, word_at(p + LANE_BYTES));
-			third = _mm_crc32_u64(third, word_at(p + (size_t)2 * LANE_BYTES));
+			third = _mm_crc32_u64(third, word_at(p + 2 * LANE_BYTES));
 		}
 		first = move_past(first, PAST_TWO_LANES) ^ move_past(second, PAST_ONE_LANE) ^ third;
 	}

@@ -146,8 +146,8 @@ static int open_found(struct hr_journal *j, int fd)
 		return -r;
 	j->half_bytes = hdr.half_bytes;
 	r = map_file(j, fd);
-	if (r)
-		return r;
+	if (r || !j->map)
+		return r ? r : -ENOMEM;
 	j->map->end_seq = 0; /* the stream continues */
 	return 1;
 }
@@ -445,7 +445,7 @@ int hr_journal_read(int fd, struct hr_journal **ret)
 	j->half_bytes = hdr.half_bytes;
 	if (r > 0)
 		r = map_copy(j, fd, bytes_there);
-	if (r == 0 && !was_used(j))
+	if (r == 0 && (!j->halves[0] || !j->halves[1] || !was_used(j)))
 		r = -ENODATA;
 	if (r < 0) {
 		hr_journal_close(j);

@@ -231,9 +231,11 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	if ((parts & ~ready) == 0)
 		return 0;
 	pthread_mutex_lock(&names->lock);
-	parts &= ~atomic_load_explicit(&names->ready, memory_order_relaxed);
+	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
+	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	names->n = n + 1;
+	if (ready == 0) /* else other threads may read it now */
+		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)
 			continue;

@@ -341,6 +341,8 @@ static void damage_at_the_end_is_counted(void **state)
 			last = e;
 	}
 	assert_non_null(last);
+	if (!last)
+		return; /* not reached: the analyzer does not know that the assertion jumps */
 	at = (uint64_t)((const uint8_t *)last - w.file);
 	assert_int_equal(pwrite(w.fd, zeros, 8, (off_t)(at + last->bytes - 8)), 8);
 	assert_int_equal(hr_store_recover(w.nodes.store, &note), 0);
@@ -401,7 +403,7 @@ static void restarts_on_a_store_without_its_end(void **state)
 	(void)state;
 	wreck_init(&w, MANY);
 	for (unsigned i = 1; i < 8; i++) {
-		seen = calloc(1, w.n);
+		seen = calloc(w.n + 1, 1);
 		assert_int_equal(ftruncate(w.fd, w.used_bytes), 0);
 		assert_int_equal(ftruncate(w.fd, w.file_bytes), 0);
 		mend(&w, 0, w.used_bytes);
