@@ -251,7 +251,8 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
  * while one is under way. The operation is then not recorded.
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
-bool hr__count_reentered(enum hr_op_id id, int fd, hr_file file); /* the same for hr_count */
+/* The same for hr_count; `ring` is the thread's own, or NULL. */
+bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file);
 
 /*
  * The common ring, for a thread that looked for a ring of its own in vain. NULL: it has one, never looked, or there is no

@@ -513,9 +513,16 @@ static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64
 		hr__lost_add(ring, head.op, 1, bytes, 0);
 }
 
+/* Is an operation of this thread under way? */
+static inline bool under_way(const struct hr_ring_hdr *ring)
+{
+	return ring != NULL ? ring->inflight.op != HR_OP_NONE
+			    : hr__self.slow.why[HR__SLOW_BARE] == HR_BARE_CALL;
+}
+
 void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 {
-	struct hr_ring_hdr *ring;
+	struct hr_ring_hdr *ring, *any;
 	struct hr_aggregate *a;
 	bool off;
 
@@ -525,15 +532,15 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 			return;
 	}
 	ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
-	if (off || hr__count_reentered(id, fd, file))
+	if (off || (hr_unlikely(under_way(ring)) && hr__count_reentered(ring, id, fd, file)))
 		return;
-	if (hr__ring_any() == NULL) {
+	any = ring != NULL ? ring : hr__ring_common();
+	if (hr_unlikely(any == NULL)) {
 		hr__counters_add((uint16_t)id, (int64_t)bytes, HR_ASKED_NONE, 1, 0);
 		return;
 	}
 	if (ring == NULL || hr__shared()) {
-		ring = hr__ring_any();
-		count_one(ring, id, fd, bytes, hr__fd_announce(fd, file & ~HR__FD_ANNOUNCED));
+		count_one(any, id, fd, bytes, hr__fd_announce(fd, file & ~HR__FD_ANNOUNCED));
 		return;
 	}
 	a = &ring->aggregate;

@@ -31,14 +31,11 @@ bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uin
 			       (op->path == NULL || op->path == hr__self.path));
 }
 
-bool hr__count_reentered(enum hr_op_id id, int fd, hr_file file)
+bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file)
 {
 	const struct hr_op op = {.id = (uint16_t)id, .fd = fd, .file = file};
-	const struct hr_ring_hdr *ring = hr__ring_current();
 
 	if (ring == NULL)
-		return hr__self.slow.why[HR__SLOW_BARE] == HR_BARE_CALL &&
-		       hr__reentered(&op, hr__self.bare_op, hr__self.bare_fd, hr__self.bare_file);
-	return ring->inflight.op != HR_OP_NONE &&
-	       hr__reentered(&op, ring->inflight.op, ring->inflight.fd, ring->inflight.file);
+		return hr__reentered(&op, hr__self.bare_op, hr__self.bare_fd, hr__self.bare_file);
+	return hr__reentered(&op, ring->inflight.op, ring->inflight.fd, ring->inflight.file);
 }
