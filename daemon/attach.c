@@ -16,8 +16,10 @@
 #include "daemon/hello.h"
 #include "daemon/passfd.h"
 
-#define BACKLOG	      4096    /* connections that wait for accept */
-#define HEARD_MOST    64      /* of those who speak while others come */
+#define BACKLOG	   4096 /* connections that wait for accept */
+#define HEARD_MOST 64	/* of those who speak while others come */
+#define REFILL_MS                                                                                  \
+	2 /* without events, before maps are made: the process that was answered may need this CPU */
 #define DEPARTED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
 
 /* ---- connections ----------------------------------------------------------------------------------- */
@@ -207,11 +209,13 @@ static void *run(void *arg)
 			expire_guests(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
-		/* One map per idle turn, so that a process that knocks meanwhile does not wait. */
+		/* One map per idle turn: a process that connects meanwhile does not wait for more. */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
+		else if (n > 0)
+			wait_ms = hr_ringpool_low(&a->pool) ? 0 : REFILL_MS;
 		else
-			wait_ms = n > 0 ? 0 : a->n_guests || a->n_orphans ? 100 : -1;
+			wait_ms = a->n_guests || a->n_orphans ? 100 : -1;
 	}
 }
 
@@ -254,7 +258,7 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 		a->guests[i].fd = -1;
 	hr__orphans_find(a);
 	pthread_mutex_init(&a->lock, NULL);
-	hr_ringpool_init(&a->pool, hr_ns_ticks(&a->line, HR_SHORT_NS));
+	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
 	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us

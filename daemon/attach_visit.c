@@ -96,18 +96,24 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
 		    struct hr_map *ret, int *ret_fd)
 {
-	int fd, r;
+	struct hr_map_hdr hdr = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = abi,
+	    .index = index,
+	    .session = token,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = HR_RING_SLOTS_LOG2,
+	    .level = hr_drain_level(a->c.drain),
+	    .short_ticks = (uint32_t)hr_ns_ticks(&a->line, HR_SHORT_NS),
+	};
+	int fd;
 
 	if (a->ring_bytes + MAP_BYTES > a->c.max_ring_bytes)
 		return -ENOSPC;
-	fd = hr_ringpool_take(&a->pool, abi, token, index, hr_drain_level(a->c.drain));
+	fd = hr_ringpool_take(&a->pool, ret);
 	if (fd < 0)
 		return fd;
-	r = hr_map_open(fd, ret);
-	if (r) {
-		close(fd);
-		return r;
-	}
+	memcpy(ret->hdr, &hdr, HR_MAP_HEAD_BYTES);
 	*ret_fd = fd;
 	return 0;
 }
@@ -250,7 +256,6 @@ static void look_back(struct hr_attach *a, struct visit *v)
 	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
 	struct departed *gone = v->pidfd < 0 ? hr__departed_by_pid(a, v->cred.pid) : NULL;
 
-	v->replaces = UINT32_MAX;
 	if (gone) {
 		v->exec_of = gone->was.proc;
 		gone->replaced = true;
@@ -307,10 +312,7 @@ static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct h
 		r = journal_attach(a, v, next_proc(a), new_token(), true);
 		return r ? r : -ECANCELED;
 	}
-	r = new_session(a, v, ack, ret_fd);
-	if (!r && v->replaces != UINT32_MAX)
-		hr__client_gone(a, v->replaces, "exec");
-	return r;
+	return new_session(a, v, ack, ret_fd);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------- */
@@ -392,8 +394,12 @@ static void count_refusal(struct hr_attach *a, const struct visit *v, int status
 
 void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 {
-	struct visit v = {
-	    .guest = g, .message = a->message, .bytes = bytes, .pidfd = -1, .offer.fd = -1};
+	struct visit v = {.guest = g,
+			  .message = a->message,
+			  .bytes = bytes,
+			  .pidfd = -1,
+			  .offer.fd = -1,
+			  .replaces = UINT32_MAX};
 	struct hr_ack ack = {
 	    .magic = HR_ABI_MAGIC,
 	    .abi = HR_ABI_VERSION,
@@ -413,6 +419,9 @@ void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 	/* What is no hello gets no answer, and who made an offer, or was let in by a daemon before us, waits for none. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
+	/* After the answer: the process waits for that, and nobody for this. */
+	if (!ack.status && v.replaces != UINT32_MAX)
+		hr__client_gone(a, v.replaces, "exec");
 	hr__offer_refuse(&v.offer);
 	if (map_fd >= 0)
 		close(map_fd);

@@ -358,9 +358,12 @@ int hr_drain_start(struct hr_drain *d)
 static void send(struct hr_drain *d, struct message message)
 {
 	struct message *m = malloc(sizeof(*m));
-	/* What a new session has to say can wait until we wake or it rings the bell; a deaf one cannot ring. */
-	bool wake = message.kind == ENDED || message.kind == LEVEL ||
-		    (message.session && message.session->deaf);
+	/*
+	 * A new session's records can wait until the drain thread wakes or the session rings the bell, and so can the end of the image
+	 * that it replaced. A deaf session cannot ring.
+	 */
+	bool wake = (message.kind == ENDED && strcmp(message.exit, "exec") != 0) ||
+		    message.kind == LEVEL || (message.session && message.session->deaf);
 
 	if (!m) { /* the session stays unread: its client drops and counts */
 		hr_session_free(message.session);

@@ -26,7 +26,8 @@ static int allocate(int fd)
 	return 0;
 }
 
-static int make(void)
+/* A descriptor of a sealed map, mapped at *ret; -errno. */
+static int make(struct hr_map *ret)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
@@ -39,6 +40,8 @@ static int make(void)
 		r = allocate(fd);
 	if (!r && fcntl(fd, F_ADD_SEALS, HR_SIZE_SEALS) < 0)
 		r = -errno;
+	if (!r)
+		r = hr_map_open(fd, ret);
 	if (r) {
 		close(fd);
 		return r;
@@ -46,44 +49,35 @@ static int make(void)
 	return fd;
 }
 
-void hr_ringpool_init(struct hr_ringpool *p, uint64_t short_ticks)
+void hr_ringpool_init(struct hr_ringpool *p)
 {
 	p->n = 0;
 	p->target = FIRST_TARGET;
-	p->short_ticks = (uint32_t)short_ticks;
 }
 
 void hr_ringpool_done(struct hr_ringpool *p)
 {
-	while (p->n)
-		close(p->fds[--p->n]);
+	while (p->n) {
+		p->n--;
+		hr_map_close(&p->maps[p->n]);
+		close(p->fds[p->n]);
+	}
 }
 
-int hr_ringpool_take(struct hr_ringpool *p, uint32_t abi, uint64_t session, uint32_t index,
-		     uint32_t level)
+int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret)
 {
-	struct hr_map_hdr hdr = {
-	    .magic = HR_ABI_MAGIC,
-	    .abi = abi,
-	    .index = index,
-	    .session = session,
-	    .ring_count = HR_MAP_RINGS,
-	    .slots_log2 = HR_RING_SLOTS_LOG2,
-	    .level = level,
-	    .short_ticks = p->short_ticks,
-	};
-	int fd;
-
 	if (p->n == 0 && p->target < MOST)
 		p->target *= 2;
-	fd = p->n ? p->fds[--p->n] : make();
-	if (fd < 0)
-		return fd;
-	if (pwrite(fd, &hdr, HR_MAP_HEAD_BYTES, 0) != (ssize_t)HR_MAP_HEAD_BYTES) {
-		close(fd);
-		return -EIO;
-	}
-	return fd;
+	if (p->n == 0)
+		return make(ret);
+	p->n--;
+	*ret = p->maps[p->n];
+	return p->fds[p->n];
+}
+
+bool hr_ringpool_low(const struct hr_ringpool *p)
+{
+	return p->n < p->target / 2;
 }
 
 bool hr_ringpool_refill(struct hr_ringpool *p)
@@ -92,7 +86,7 @@ bool hr_ringpool_refill(struct hr_ringpool *p)
 
 	if (p->n >= p->target)
 		return false;
-	fd = make();
+	fd = make(&p->maps[p->n]);
 	if (fd < 0)
 		return false;
 	p->fds[p->n++] = fd;

@@ -125,6 +125,14 @@ static int add_lane(struct drain *d, size_t i)
 {
 	struct hr_hello hello = {.magic = HR_ABI_MAGIC, .abi = HR_ABI_VERSION, .word_bytes = 8};
 	struct hr_entry_attach *in = reserve(d, sizeof(*in) + sizeof(hello));
+	const struct hr_map_hdr head = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .session = i + 1,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = HR_RING_SLOTS_LOG2,
+	    .level = d->level,
+	};
 	struct hr_ringpool pool;
 	struct hr_map map;
 	int fd, r;
@@ -138,14 +146,13 @@ static int add_lane(struct drain *d, size_t i)
 	in->hello_bytes = sizeof(hello);
 	memcpy(in->hello, &hello, sizeof(hello));
 	commit(d, HR_ENTRY_ATTACH, sizeof(*in) + sizeof(hello));
-	hr_ringpool_init(&pool, 0);
-	fd = hr_ringpool_take(&pool, HR_ABI_VERSION, i + 1, 0, d->level);
+	hr_ringpool_init(&pool);
+	fd = hr_ringpool_take(&pool, &map);
 	if (fd < 0)
 		return fd;
-	r = hr_map_open(fd, &map);
 	close(fd);
-	if (!r)
-		r = hr_session_new(i + 1, i + 1, (pid_t)i + 1, &d->lanes[i].session);
+	memcpy(map.hdr, &head, HR_MAP_HEAD_BYTES);
+	r = hr_session_new(i + 1, i + 1, (pid_t)i + 1, &d->lanes[i].session);
 	return r ? r : hr_session_add_map(d->lanes[i].session, &map);
 }
 
