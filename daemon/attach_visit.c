@@ -193,6 +193,8 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 	if (r)
 		return r;
 	s->deaf = v->offered;
+	if (v->pidfd >= 0)
+		s->started_ns = hr_procstat_ns(v->stat.start_time);
 	tell_probes(a, v, &s->probed);
 	r = next_map(a, v, &c, &map, ret_fd);
 	if (!r) {

@@ -302,11 +302,25 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 			 &s->strays_count);
 }
 
+/* Read once: sysconf() opens and reads a file on every call. */
+static uint32_t cpus_online(void)
+{
+	static uint32_t known;
+	uint32_t cpus = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (cpus == 0) {
+		long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+		cpus = n > 0 ? (uint32_t)n : 1;
+		__atomic_store_n(&known, cpus, __ATOMIC_RELAXED);
+	}
+	return cpus;
+}
+
 /* When the process is gone, its start is unknown: assume an hour before the session. */
 static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t started_ns = s->since_ns > UNKNOWN_AGE_NS ? s->since_ns - UNKNOWN_AGE_NS : 0;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct hr_procstat stat;
 
 	if (!s->started_ns && hr_procstat_read(s->pid, &stat) == 0)
@@ -314,7 +328,7 @@ static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 	if (s->started_ns &&
 	    s->started_ns <= s->since_ns) /* else the pid is another process's by now */
 		started_ns = s->started_ns;
-	return hr_count_most(cpus > 0 ? (uint32_t)cpus : 1, now_ns - started_ns);
+	return hr_count_most(cpus_online(), now_ns - started_ns);
 }
 
 uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
