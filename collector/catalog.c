@@ -2,14 +2,12 @@
 /* catalog.c - finds the streams of one or more stores */
 #include "collector/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/layout.h"
@@ -43,17 +41,13 @@ void hr__problem(struct hr_catalog *c, const char *format, ...)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-static int not_hidden(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
 struct opening {
 	struct hr_catalog *catalog;
 	const char *store;
 	const struct hr_catalog_filter *filter;
 	const char *job; /* the filter's, encoded; NULL: all */
 	const char *job_folder;
+	struct hr__stream_folder folder; /* visit_stream's */
 };
 
 /* Calls `visit` for each folder in `fd`, in the order of their names. */
@@ -62,9 +56,7 @@ typedef int visit_folder(struct opening *o, int fd, const char *name);
 /* A folder that was moved elsewhere and left a link: its streams would be missing without a note. */
 static void report_link(const struct opening *o, const char *name)
 {
-	bool asked = !o->job || o->job_folder || strcmp(o->job, name) == 0;
-
-	if (asked && !o->filter->one_user)
+	if (!o->filter->one_user)
 		hr__problem(
 		    o->catalog,
 		    "%s%s/%s is a symbolic link, which headrace does not follow in a store; "
@@ -72,25 +64,29 @@ static void report_link(const struct opening *o, const char *name)
 		    o->job_folder ? "jobs/" : "jobs", o->job_folder ? o->job_folder : "", name);
 }
 
+static int one_folder(struct opening *o, int fd, const char *name, visit_folder *visit)
+{
+	int inner = hr_store_open_folder(fd, name), r = 0;
+
+	if (inner == -ELOOP)
+		report_link(o, name);
+	if (inner < 0)
+		return 0;
+	r = visit(o, inner, name);
+	close(inner);
+	return r;
+}
+
 static int each_folder(struct opening *o, int fd, visit_folder *visit)
 {
-	struct dirent **entries;
-	int n = scandirat(fd, ".", &entries, not_hidden, alphasort), r = 0;
+	struct hr__folder folder;
+	int r = hr__folder_read(fd, &folder);
 
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		int inner = r < 0 ? r : hr_store_open_folder(fd, entries[i]->d_name);
-
-		if (inner >= 0) {
-			r = visit(o, inner, entries[i]->d_name);
-			close(inner);
-		} else if (inner == -ELOOP && r == 0) {
-			report_link(o, entries[i]->d_name);
-		}
-		free(entries[i]);
-	}
-	free(entries);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < folder.n && r == 0; i++)
+		r = one_folder(o, fd, folder.names[i], visit);
+	hr__folder_done(&folder);
 	return r;
 }
 
@@ -202,24 +198,19 @@ static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
 }
 
 /* The StreamStart at the head of a segment; NULL: none yet, or (*damaged) it cannot be read. */
-static Headrace__Frame *read_start(int dir_fd, const char *name, bool *damaged)
+static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
 {
-	struct hr__source source = {.fd = hr_store_open_file(dir_fd, name, O_RDONLY)};
 	const uint64_t at = sizeof(struct hr_segment_hdr);
 	uint8_t header[HR_FRAME_HDR_BYTES];
 	Headrace__Frame *msg = NULL;
-	struct stat st;
+	struct hr__source source;
 	size_t bytes;
 
-	if (source.fd < 0)
+	if (hr__stream_folder_segment(f, name, &source) < 0)
 		return NULL;
-	if (fstat(source.fd, &st) == 0) {
-		source.bytes = (uint64_t)st.st_size;
-		if (hr__source_read(&source, at, header, sizeof(header)) == 0 &&
-		    hr_frame_check(header, sizeof(header), &bytes) == -EAGAIN)
-			(void)hr__source_frame(&source, at, (uint32_t)bytes, NULL, &msg);
-	}
-	close(source.fd);
+	if (hr__source_read(&source, at, header, sizeof(header)) == 0 &&
+	    hr_frame_check(header, sizeof(header), &bytes) == -EAGAIN)
+		(void)hr__source_frame(&source, at, (uint32_t)bytes, NULL, &msg);
 	*damaged |= source.bytes > at + sizeof(header);
 	if (msg && msg->body_case != HEADRACE__FRAME__BODY_STREAM_START) {
 		headrace__frame__free_unpacked(msg, NULL);
@@ -228,36 +219,28 @@ static Headrace__Frame *read_start(int dir_fd, const char *name, bool *damaged)
 	return msg;
 }
 
-static int is_segment(const struct dirent *entry)
-{
-	return hr__segment_number(entry->d_name) > 0;
-}
-
 /*
  * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name
  * does, as far as it goes: *ret_guess, which points into `job` and `node`. *ret_msg is NULL then; the
  * caller frees it.
  */
-static int identify(const struct opening *o, int fd, const char *name, Headrace__Frame **ret_msg,
+static int identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
 		    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
 		    char node[HR__NAME_BYTES])
 {
-	struct dirent **entries;
-	int n = scandirat(fd, ".", &entries, is_segment, alphasort);
-	bool damaged = false;
+	const struct hr__folder *names = &o->folder.names;
+	bool damaged = false, segments = false;
 	char *dot, *end;
 
 	*ret_msg = NULL;
 	headrace__stream_start__init(ret_guess);
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		if (!*ret_msg)
-			*ret_msg = read_start(fd, entries[i]->d_name, &damaged);
-		free(entries[i]);
+	for (size_t i = 0; i < names->n && !*ret_msg; i++) {
+		if (hr__segment_number(names->names[i]) == 0)
+			continue;
+		segments = true;
+		*ret_msg = read_start(&o->folder, names->names[i], &damaged);
 	}
-	free(entries);
-	if (n == 0)
+	if (!segments)
 		return -ENOENT;
 	hr__name_decode(o->job_folder, job);
 	hr__name_decode(name, node);
@@ -314,22 +297,20 @@ static int take_retired(struct hr_catalog *c, int fd, const char *job)
 	return 0;
 }
 
-static int visit_stream(struct opening *o, int fd, const char *name)
+static int add_folder(struct opening *o, const char *name)
 {
 	struct hr_catalog *c = o->catalog;
-	char job[HR__NAME_BYTES], node[HR__NAME_BYTES], shown[2 * HR__NAME_BYTES + 8];
+	char job[HR__NAME_BYTES], node[HR__NAME_BYTES];
 	Headrace__StreamStart guess;
 	const Headrace__StreamStart *start = &guess;
 	Headrace__Frame *msg;
 	struct hr__stream *s = NULL;
 	int r;
 
-	if (!visible(o, fd))
-		return 0;
-	r = identify(o, fd, name, &msg, &guess, job, node);
+	r = identify(o, name, &msg, &guess, job, node);
 	if (r == -ENOENT) {
 		hr__name_decode(o->job_folder, job);
-		return take_retired(c, fd, job);
+		return take_retired(c, o->folder.fd, job);
 	}
 	if (r < 0)
 		return r;
@@ -338,18 +319,37 @@ static int visit_stream(struct opening *o, int fd, const char *name)
 	s = find_stream(c, start);
 	r = s ? learn_start(s, start) : new_stream(o, start, &s);
 	headrace__frame__free_unpacked(msg, NULL);
+	return r < 0 ? r : hr__stream_add_folder(c, s, &o->folder);
+}
+
+static int visit_stream(struct opening *o, int fd, const char *name)
+{
+	struct hr__stream_folder *f = &o->folder;
+	char shown[2 * HR__NAME_BYTES + 8];
+	int r;
+
+	if (!visible(o, fd))
+		return 0;
+	snprintf(shown, sizeof(shown), "jobs/%s/%s", o->job_folder, name);
+	f->fd = fd;
+	f->store = o->store;
+	f->name = shown;
+	f->segment.fd = -1;
+	f->locked = hr__stream_locked(fd);
+	r = hr__folder_read(fd, &f->names);
 	if (r < 0)
 		return r;
-	snprintf(shown, sizeof(shown), "jobs/%s/%s", o->job_folder, name);
-	return hr__stream_add_folder(c, s, fd, o->store, shown);
+	o->catalog->journals |= !f->locked && hr__folder_has(&f->names, HR__JOURNAL_FILE);
+	r = add_folder(o, name);
+	hr__stream_folder_close(f);
+	hr__folder_done(&f->names);
+	return r;
 }
 
 static int visit_job(struct opening *o, int fd, const char *name)
 {
 	int r;
 
-	if (o->job && strcmp(o->job, name) != 0)
-		return 0;
 	o->job_folder = name;
 	r = each_folder(o, fd, visit_stream);
 	o->job_folder = NULL;
@@ -396,7 +396,8 @@ static int open_store(struct opening *o)
 		r = 0;
 	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
-		r = each_folder(o, jobs, visit_job);
+		r = o->job ? one_folder(o, jobs, o->job, visit_job)
+			   : each_folder(o, jobs, visit_job);
 		close(jobs);
 	} else if (r == 0 && jobs != -ENOENT) {
 		r = jobs;
@@ -564,6 +565,11 @@ size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem *
 {
 	*ret = c->problems;
 	return c->n_problems;
+}
+
+bool hr_catalog_journals(const struct hr_catalog *c)
+{
+	return c->journals;
 }
 
 size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **ret)

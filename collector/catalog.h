@@ -12,11 +12,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "collector/folder.h"
 #include "collector/index.h"
 #include "collector/segment.h"
 #include "collector/stream_state.h"
 
 struct hr__files;
+
+/*
+ * Small segments are read once and kept in memory: opening a file for each frame is most of what a query of
+ * many small jobs costs.
+ */
+#define HR__CONTENT_BYTES (16u << 10) /* of a segment */
 
 struct hr__segment {
 	const char *store;  /* the folder that `name` is below */
@@ -55,18 +62,43 @@ struct hr_catalog {
 	struct hr_retired *retired;
 	size_t n_retired, retired_room;
 	uint64_t content_bytes; /* of all segments that are kept in memory */
+	bool journals;		/* see hr_catalog_journals */
+};
+
+/* A segment while its folder is read. */
+struct hr__segment_file {
+	char name[16];
+	int fd; /* -1: none is open */
+	uint64_t bytes;
+	bool whole; /* `content` has all of it */
+	uint8_t content[HR__CONTENT_BYTES];
+};
+
+/* The folder of a stream while it is read. */
+struct hr__stream_folder {
+	int fd;
+	const char *store;
+	const char *name; /* its place in the store: "jobs/7/n1.ab" */
+	/* Tested before the names are read: no writer adds to the names of an unlocked folder. */
+	bool locked;
+	struct hr__folder names;
+	struct hr__segment_file segment; /* the one that was opened last */
 };
 
 /* Adds a line for people. Loses it silently when memory is short: then the open fails elsewhere. */
 __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
 						       ...);
 
+/* Adds one folder of segments to a stream that may already have others (another store's copy). */
+int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f);
+
 /*
- * Adds one folder of segments to a stream that may already have others (another store's copy). `name` is the folder's place in
- * the store: "jobs/7/n1.ab".
+ * Opens a segment of the folder and reads it if it is small. *ret is valid until the next call with another name. A further call with
+ * the same name returns what the first one read, unless hr__stream_folder_close came between.
  */
-int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *store,
-			  const char *name);
+int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name,
+			      struct hr__source *ret);
+void hr__stream_folder_close(struct hr__stream_folder *f);
 
 /*
  * Whose job it is: what the collector's file `state` says, else the first JobEvent. -ENODATA: neither says, or the file is

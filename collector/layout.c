@@ -96,18 +96,24 @@ uint32_t hr__segment_number(const char *name)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-int hr_store_open_file(int dir_fd, const char *name, int flags)
+int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret)
 {
-	struct stat st;
 	int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), r;
 
 	if (fd < 0)
 		return errno == ENXIO ? -ELOOP : -errno; /* a socket, or a FIFO without a reader */
-	r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -ELOOP;
+	r = fstat(fd, ret) < 0 ? -errno : S_ISREG(ret->st_mode) ? 0 : -ELOOP;
 	if (r == 0)
 		return fd;
 	close(fd);
 	return r;
+}
+
+int hr_store_open_file(int dir_fd, const char *name, int flags)
+{
+	struct stat st;
+
+	return hr__store_open_stat(dir_fd, name, flags, &st);
 }
 
 int hr_store_open_folder(int dir_fd, const char *name)

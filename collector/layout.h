@@ -7,13 +7,16 @@
 #ifndef HEADRACE_COLLECTOR_LAYOUT_H
 #define HEADRACE_COLLECTOR_LAYOUT_H
 
+#include <sys/stat.h>
+
 #include "collector/store.h"
 
-#define HR__STORE_FILE	"headrace.store"
-#define HR__LOCK_FILE	"lock"
-#define HR__HOLDER_FILE "collector"
-#define HR__NAME_BYTES	256 /* of a folder: NAME_MAX and NUL */
-#define HR__SEGMENT_MAX 999999u
+#define HR__STORE_FILE	 "headrace.store"
+#define HR__LOCK_FILE	 "lock"
+#define HR__JOURNAL_FILE "journal"
+#define HR__HOLDER_FILE	 "collector"
+#define HR__NAME_BYTES	 256 /* of a folder: NAME_MAX and NUL */
+#define HR__SEGMENT_MAX	 999999u
 
 /* Encodes a job or node name as a folder name; -ENAMETOOLONG, -EINVAL when empty. */
 int hr__name_encode(const char *name, char ret[HR__NAME_BYTES]);
@@ -39,6 +42,9 @@ int hr__store_version(int dir_fd);
  * hr_store_open_file. A descriptor or -errno.
  */
 int hr__store_open(const char *store, const char *path);
+
+/* hr_store_open_file for a caller that needs the file's attributes, too. */
+int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
 /* Opens the folder `name` in dir_fd, making it (0700) when absent. */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);

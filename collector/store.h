@@ -302,6 +302,9 @@ void hr_catalog_free(struct hr_catalog *c);
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
 
+/* True if the folder of an opened stream has a journal and no writer: hr_store_recover (daemon/recover.h) replays it. */
+bool hr_catalog_journals(const struct hr_catalog *c);
+
 /* A job of which streams were removed whole, by age, by size or by hand: what is left of them is this. */
 struct hr_retired {
 	char *job;

@@ -2,7 +2,6 @@
 /* stream_load.c - one stream out of the segments of its folders */
 #include "collector/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,12 +16,7 @@
 
 #define MOUNT_MAX 65536u /* highest mount id that is believed */
 
-/*
- * Small segments are read once and kept in memory: opening a file for each frame is most of what a query of
- * many small jobs costs.
- */
-#define CONTENT_BYTES	  (16u << 10)  /* of a segment */
-#define CONTENT_BYTES_ALL (128u << 20) /* of a catalogue */
+#define CONTENT_BYTES_ALL (128u << 20) /* of segments that a catalogue keeps in memory */
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
@@ -111,48 +105,74 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 	return r < 0 ? r : 1;
 }
 
-/* Reads a small segment whole. -ESTALE: its writer cut it meanwhile. */
-static int take_content(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
-			struct hr__source *source)
+void hr__stream_folder_close(struct hr__stream_folder *f)
 {
-	uint8_t *content;
+	if (f->segment.fd >= 0)
+		close(f->segment.fd);
+	f->segment.fd = -1;
+}
+
+int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, struct hr__source *ret)
+{
+	struct hr__segment_file *g = &f->segment;
+	struct hr__source file;
+	struct stat st;
 	int r;
 
-	if (source->bytes > CONTENT_BYTES || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
-		return 0;
-	content = hr__arena_get(&s->memory, source->bytes);
-	if (!content)
-		return -ENOMEM;
-	r = hr__source_read(source, 0, content, source->bytes);
-	if (r < 0)
-		return r;
-	c->content_bytes += source->bytes;
-	g->content = content;
-	source->memory = content;
+	if (g->fd < 0 || strcmp(g->name, name) != 0) {
+		hr__stream_folder_close(f);
+		r = hr__store_open_stat(f->fd, name, O_RDONLY, &st);
+		if (r < 0)
+			return r;
+		g->fd = r;
+		g->bytes = (uint64_t)st.st_size;
+		g->whole = false;
+		snprintf(g->name, sizeof(g->name), "%s", name);
+	}
+	file = (struct hr__source){.fd = g->fd, .bytes = g->bytes};
+	if (!g->whole && g->bytes <= sizeof(g->content)) {
+		r = hr__source_read(&file, 0, g->content, g->bytes);
+		if (r < 0)
+			return r;
+		g->whole = true;
+	}
+	file.memory = g->whole ? g->content : NULL;
+	*ret = file;
 	return 0;
 }
 
-/* A file that its writer cuts while it is read is looked at once more. */
-static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
-			int dir_fd, const char *file, bool growing)
+/* Keeps a small segment in memory. */
+static int take_content(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
+			const struct hr__source *source)
 {
-	struct hr__source source = {.fd = hr_store_open_file(dir_fd, file, O_RDONLY)};
-	int r = source.fd < 0 ? source.fd : -ESTALE;
+	if (!source->memory || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
+		return 0;
+	g->content = hr__arena_copy(&s->memory, source->memory, source->bytes);
+	if (!g->content)
+		return -ENOMEM;
+	c->content_bytes += source->bytes;
+	return 0;
+}
+
+/* -ESTALE: its writer cut the file while it was read, which is then read again. */
+static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
+			struct hr__stream_folder *f, const char *file, bool growing)
+{
+	int r = -ESTALE;
 
 	for (int tries = 0; tries < 3 && r == -ESTALE; tries++) {
-		struct stat st;
+		struct hr__source source;
 
-		if (fstat(source.fd, &st) < 0) {
-			r = -errno;
-			break;
-		}
-		g->bytes = source.bytes = (uint64_t)st.st_size;
-		r = take_content(c, s, g, &source);
-		if (r == 0)
+		r = hr__stream_folder_segment(f, file, &source);
+		if (r == 0) {
+			g->bytes = source.bytes;
 			r = load_segment(c, g, &source, growing);
+		}
+		if (r >= 0 && take_content(c, s, g, &source) < 0)
+			r = -ENOMEM;
+		if (r == -ESTALE)
+			hr__stream_folder_close(f);
 	}
-	if (source.fd >= 0)
-		close(source.fd);
 	if (r >= 0 || r == -ENOMEM)
 		return r;
 	hr__problem(c, "%s: cannot be read (%s); left out", g->name,
@@ -160,13 +180,8 @@ static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__s
 	return 0;
 }
 
-static int is_segment(const struct dirent *entry)
-{
-	return hr__segment_number(entry->d_name) > 0;
-}
-
-static int add_segment(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *store,
-		       const char *name, const char *file, bool growing)
+static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f,
+		       const char *store, const char *file, bool growing)
 {
 	struct hr__segment *g;
 	char path[3 * HR__NAME_BYTES];
@@ -174,12 +189,12 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, int dir_fd, c
 
 	if (hr__grow(&s->segments, s->n_segments, &s->segments_room, sizeof(*s->segments)) < 0)
 		return -ENOMEM;
-	snprintf(path, sizeof(path), "%s/%s", name, file);
+	snprintf(path, sizeof(path), "%s/%s", f->name, file);
 	g = &s->segments[s->n_segments];
 	*g = (struct hr__segment){.store = store, .name = hr__arena_text(&s->memory, path)};
 	if (!g->name)
 		return -ENOMEM;
-	r = open_segment(c, s, g, dir_fd, file, growing);
+	r = open_segment(c, s, g, f, file, growing);
 	if (r == 1)
 		s->n_segments++;
 	s->view.bytes += g->bytes;
@@ -210,29 +225,24 @@ static void take_state(struct hr_stream *s, int dir_fd)
 	s->clock_offset_error_ns = state.clock_error_ns;
 }
 
-int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, int dir_fd, const char *store,
-			  const char *name)
+int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f)
 {
-	/* Before the listing: what an unlocked folder holds is all that there will be. */
-	bool locked = hr__stream_locked(dir_fd);
-	struct dirent **entries;
-	int n = scandirat(dir_fd, ".", &entries, is_segment, alphasort), r;
+	const char *store = hr__arena_text(&s->memory, f->store); /* the caller's does not stay */
+	const char *segment = NULL;
+	int r = store ? 0 : -ENOMEM;
 
-	if (n < 0)
-		return -errno;
-	store = hr__arena_text(&s->memory, store); /* the caller's does not stay */
-	r = store ? 0 : -ENOMEM;
-	for (int i = 0; i < n; i++) {
-		bool last = i == n - 1;
+	for (size_t i = 0; i <= f->names.n && r == 0; i++) {
+		bool last = i == f->names.n;
 
-		if (r == 0)
-			r = add_segment(c, s, dir_fd, store, name, entries[i]->d_name,
-					locked && last);
-		free(entries[i]);
+		if (!last && hr__segment_number(f->names.names[i]) == 0)
+			continue;
+		if (segment)
+			r = add_segment(c, s, f, store, segment, f->locked && last);
+		segment = last ? NULL : f->names.names[i];
 	}
-	free(entries);
-	s->locked |= locked;
-	take_state(&s->view, dir_fd);
+	s->locked |= f->locked;
+	if (hr__folder_has(&f->names, HR_STREAM_STATE_FILE))
+		take_state(&s->view, f->fd);
 	return r;
 }
 

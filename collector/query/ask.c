@@ -156,7 +156,7 @@ static enum hr_ask_status say_empty(const struct hr_ask *a)
 
 static void recover_all(const struct hr_ask *a)
 {
-	for (size_t i = 0; a->recover != NULL && i < a->n_stores; i++) {
+	for (size_t i = 0; i < a->n_stores; i++) {
 		char *text = NULL;
 		int err = a->recover(a->stores[i], &text);
 
@@ -195,8 +195,13 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret)
 	if (s == NULL)
 		return HR_ASK_FAILED;
 	s->a = a;
-	recover_all(a);
 	status = open_catalog(a, a->filter.job, &s->catalog);
+	if (status == HR_ASK_ANSWERED && a->recover != NULL && hr_catalog_journals(s->catalog)) {
+		recover_all(a);
+		hr_catalog_free(s->catalog);
+		s->catalog = NULL;
+		status = open_catalog(a, a->filter.job, &s->catalog);
+	}
 	if (status == HR_ASK_ANSWERED && hr_catalog_streams(s->catalog, &streams) == 0)
 		status = say_empty(a);
 	if (status == HR_ASK_ANSWERED)

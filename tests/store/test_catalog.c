@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "collector/writer.h"
 #include "common/batch.h"
@@ -149,6 +152,104 @@ static void jobs_are_selected(void **state)
 	assert_int_equal(hr_catalog_open(&store, 1, NULL, &c, NULL), 0);
 	assert_int_equal(hr_catalog_streams(c, &s), 3);
 	hr_catalog_free(c);
+}
+
+/* How often the folder itself and each file in it was opened since `watch` began; ends it. */
+static unsigned count_opens(int watch)
+{
+	_Alignas(struct inotify_event) char buf[4096];
+	unsigned opens = 0;
+	ssize_t n;
+
+	while ((n = read(watch, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < n; opens++)
+			at += (ssize_t)sizeof(struct inotify_event) +
+			      ((const struct inotify_event *)(const void *)(buf + at))->len;
+	close(watch);
+	return opens;
+}
+
+static int watch_opens(const char *folder)
+{
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	assert_true(watch >= 0);
+	assert_true(inotify_add_watch(watch, folder, IN_OPEN | IN_MASK_CREATE) >= 0);
+	return watch;
+}
+
+/* A query of many jobs costs what these system calls cost: it opens the folder, the lock and the segment once each. */
+static void each_file_is_opened_once(void **state)
+{
+	const char *store = help_path(state, "s");
+	const char *folder = help_path(state, "s/jobs/7/n1.0000000000000001-0");
+	struct hr_writer *w = help_writer(store, "n1");
+	const struct hr_stream *s;
+	struct hr_catalog *c;
+	size_t n;
+	int watch;
+
+	help_append_small(w);
+	assert_int_equal(hr_writer_close(w), 0);
+	watch = watch_opens(folder);
+	c = help_open(store, &s, &n);
+	help_check_small(s);
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		Headrace__Frame *msg;
+
+		assert_int_equal(hr_stream_read(s, i, &msg), 0);
+		headrace__frame__free_unpacked(msg, NULL);
+	}
+	hr_catalog_free(c);
+	assert_int_equal(count_opens(watch), 3);
+}
+
+static void other_jobs_are_not_opened(void **state)
+{
+	const char *store = help_path(state, "s");
+	struct hr_stream_id id = help_id("n1");
+	struct hr_catalog *c;
+	struct hr_writer *w;
+	int watch;
+
+	id.job = "8";
+	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_int_equal(hr_writer_close(help_writer(store, "n1")), 0);
+	watch = watch_opens(help_path(state, "s/jobs/8"));
+	assert_int_equal(
+	    hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = "7"}, &c, NULL), 0);
+	hr_catalog_free(c);
+	assert_int_equal(count_opens(watch), 0);
+}
+
+static bool has_journals(const char *store, const char *job)
+{
+	struct hr_catalog *c;
+	bool has;
+
+	assert_int_equal(
+	    hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = job}, &c, NULL), 0);
+	has = hr_catalog_journals(c);
+	hr_catalog_free(c);
+	return has;
+}
+
+/* A journal waits for its replay once its writer is gone. It concerns the queries of its own job. */
+static void journals_of_killed_daemons_are_found(void **state)
+{
+	const char *store = help_path(state, "s");
+	struct hr_writer *w = help_writer(store, "n1");
+
+	help_append_small(w);
+	assert_false(has_journals(store, NULL));
+	help_write(help_path(state, "s/jobs/7/n1.0000000000000001-0/journal"), (const uint8_t *)"",
+		   0);
+	assert_false(has_journals(store, NULL));
+	assert_int_equal(hr_writer_close(w), 0);
+	assert_true(has_journals(store, NULL));
+	assert_true(has_journals(store, "7"));
+	assert_false(has_journals(store, "8"));
 }
 
 /* Two stores that each got a part of a stream, and some frames both: every frame once. */
@@ -313,6 +414,9 @@ int main(void)
 	    TEST(batches_come_back),
 	    TEST(text_that_comes_elsewhere),
 	    TEST(jobs_are_selected),
+	    TEST(each_file_is_opened_once),
+	    TEST(other_jobs_are_not_opened),
+	    TEST(journals_of_killed_daemons_are_found),
 	    TEST(streams_of_two_stores_are_one),
 	    TEST(many_threads),
 	    TEST(beside_a_writer),
