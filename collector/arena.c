@@ -9,6 +9,7 @@
 #define FIRST_BLOCK_BYTES 1024u
 #define BLOCK_BYTES	  65536u
 #define ALIGNMENT	  16u
+#define FIRST_ARRAY_BYTES 256u
 
 struct hr__arena_block {
 	struct hr__arena_block *previous;
@@ -65,7 +66,7 @@ void hr__arena_done(struct hr__arena *a)
 int hr__reserve(void *array, size_t need, size_t *room, size_t size)
 {
 	void *old, *grown;
-	size_t n = *room ? *room * 2 : 16;
+	size_t n = *room ? *room * 2 : FIRST_ARRAY_BYTES / size;
 
 	if (need <= *room)
 		return 0;

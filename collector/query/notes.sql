@@ -1,11 +1,16 @@
 -- What an answer does not know: one line of text each
-WITH seen AS (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL),
+-- Each table is scanned once: a scan reads frames of every stream.
+WITH every_job AS MATERIALIZED (SELECT cluster, job, attempt, nodes, ranks_expected, nodes_expected FROM hr_jobs()),
+every_node AS MATERIALIZED (
+    SELECT cluster, job, attempt, node, state, heard_ns, closed_ns, silent_ns, clock_offset_ns, clock_error_ns FROM hr_nodes()),
+lost AS MATERIALIZED (SELECT job, reason, count, bytes FROM losses),
+seen AS (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL),
 -- The world size is what an environment said: the ranks looked at are as many as were seen, and some more.
 some_ranks AS (
     SELECT *, unnest(range(least(ranks_expected, n_seen + 17))) AS rank
     FROM (SELECT cluster, job, attempt, any_value(ranks_expected) AS ranks_expected,
                  count(*) FILTER (s.rank < ranks_expected) AS n_seen
-          FROM jobs LEFT JOIN seen s USING (cluster, job, attempt)
+          FROM every_job LEFT JOIN seen s USING (cluster, job, attempt)
           WHERE ranks_expected IS NOT NULL GROUP BY cluster, job, attempt)),
 notes AS (
     SELECT 1 AS part, job, CASE reason
@@ -20,11 +25,11 @@ notes AS (
             THEN format('job {}: at least {} operations ({} bytes) are lost: headraced was killed, and its journal is damaged', job, sum(count), sum(bytes))
             ELSE format('job {}: what headraced had not stored when it was killed is lost: its journal was damaged, or in memory; how much is not known', job) END
         ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
-    FROM losses WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0 OR reason IN ('probe_restart', 'journal_damaged')
+    FROM lost WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0 OR reason IN ('probe_restart', 'journal_damaged')
     UNION ALL
     SELECT DISTINCT 1, job, format('job {}: what headraced had not stored when it was killed is lost: its journal was in memory', job)
-    FROM losses SEMI JOIN (SELECT job FROM hr_nodes() WHERE state = 'killed') USING (job)
-    WHERE reason = 'journal_memory' AND job NOT IN (SELECT job FROM losses WHERE reason = 'journal_damaged')
+    FROM lost SEMI JOIN (SELECT job FROM every_node WHERE state = 'killed') USING (job)
+    WHERE reason = 'journal_memory' AND job NOT IN (SELECT job FROM lost WHERE reason = 'journal_damaged')
     UNION ALL
     SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'
@@ -34,19 +39,19 @@ notes AS (
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
         WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
         ELSE 'its recording was cut short (headraced was killed, or told to stop): what its processes did after that is missing' END)
-    FROM hr_nodes() WHERE state NOT IN ('ended', 'silent') AND closed_ns IS NULL
+    FROM every_node WHERE state NOT IN ('ended', 'silent') AND closed_ns IS NULL
     UNION ALL
     SELECT 3, job, format('job {}, node {}: closed by an operator on {} UTC, last heard of on {} UTC: what it recorded after that is missing',
                           job, node, strftime(make_timestamp_ns(closed_ns), '%Y-%m-%d %H:%M'),
                           coalesce(strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M'), '?'))
-    FROM hr_nodes() WHERE state = 'killed' AND closed_ns IS NOT NULL
+    FROM every_node WHERE state = 'killed' AND closed_ns IS NOT NULL
     UNION ALL
     SELECT 3, job, format('job {}, node {}: nothing heard since {} UTC ({} s): what it recorded since is missing here (totals, as in ranks, workers, files and summary, also of some time before: events have more); it may lie in that node''s spool',
                           job, node, CASE WHEN heard_ns IS NULL THEN 'its beginning,'
                                      WHEN silent_ns < 43200000000000 THEN strftime(make_timestamp_ns(heard_ns), '%H:%M:%S')
                                      ELSE strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M:%S') END,
                           silent_ns // 1000000000)
-    FROM hr_nodes() WHERE state = 'silent'
+    FROM every_node WHERE state = 'silent'
     UNION ALL
     SELECT 3, job, format('job {}: times of node {} and {} differ by {}', job, low, high,
                           CASE WHEN apart_ns < 1e9 THEN format('{:.1f} ms', apart_ns / 1e6) ELSE format('{:.1f} s', apart_ns / 1e9) END)
@@ -54,7 +59,7 @@ notes AS (
                  arg_max(node, clock_offset_ns - clock_error_ns) AS high,
                  arg_max(clock_offset_ns, clock_offset_ns - clock_error_ns)
                  - arg_min(clock_offset_ns, clock_offset_ns + clock_error_ns) AS apart_ns
-          FROM nodes WHERE clock_offset_ns IS NOT NULL
+          FROM every_node WHERE clock_offset_ns IS NOT NULL
           GROUP BY cluster, job, attempt
           HAVING max(clock_offset_ns - clock_error_ns) - min(clock_offset_ns + clock_error_ns) > 1000000)
     UNION ALL
@@ -65,7 +70,7 @@ notes AS (
     GROUP BY cluster, job, attempt, ranks_expected, n_seen
     UNION ALL
     SELECT 4, job, format('job {}: nothing is here of {} of its {} nodes', job, nodes_expected - nodes, nodes_expected)
-    FROM hr_jobs() WHERE nodes_expected > nodes
+    FROM every_job WHERE nodes_expected > nodes
     UNION ALL
     SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',
                           job, count(*))

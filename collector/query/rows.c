@@ -169,7 +169,9 @@ static void put(const struct hr_cell *c, enum hr_sql_type type, size_t k, struct
 	}
 }
 
-static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector)
+/* Rows of the unit, to the rows of `vector` from `first` on. */
+static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector,
+		 size_t first)
 {
 	const struct hr_row_kind *kind = w->kind;
 	enum hr_sql_type type = hr__tables[kind->table].columns[column].type;
@@ -179,6 +181,7 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 
 	if (type == HR_SQL_HIST) {
 		hists = hr_duckdb.vector_get_data(hr_duckdb.array_vector_get_child(vector));
+		hists += first * HR_HIST_BINS;
 		memset(hists, 0, n * HR_HIST_BINS * sizeof(*hists));
 	}
 	for (size_t k = 0; k < n; k++) {
@@ -192,7 +195,7 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			kind->cell(&w->rows, w->at + k, column, &c);
 		}
-		put(&c, type, k, &out);
+		put(&c, type, first + k, &out);
 	}
 }
 
@@ -220,25 +223,29 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 {
 	struct scan *s = hr_duckdb.function_get_init_data(info);
 	struct worker *w = hr_duckdb.function_get_local_init_data(info);
-	size_t n = hr_duckdb.vector_size();
+	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	while (!w->loaded || w->at == w->rows.n) {
-		if (next_unit(s, w, &r))
+	/* A chunk costs DuckDB microseconds, however few rows it has: those of many small units share one. */
+	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
+		size_t n = w->loaded ? w->rows.n - w->at : 0;
+
+		if (n == 0 && next_unit(s, w, &r))
 			continue;
-		if (r < 0)
-			hr_duckdb.function_set_error(info, "out of memory while gathering rows");
-		hr_duckdb.data_chunk_set_size(output, 0);
-		return;
+		if (n == 0)
+			break;
+		n = n < room - used ? n : room - used;
+		for (unsigned i = 0; i < s->n_columns; i++) {
+			if (s->columns[i] != UINT16_MAX)
+				emit(w, s->columns[i], n,
+				     hr_duckdb.data_chunk_get_vector(output, i), used);
+		}
+		w->at += n;
+		used += n;
 	}
-	if (n > w->rows.n - w->at)
-		n = w->rows.n - w->at;
-	for (unsigned i = 0; i < s->n_columns; i++) {
-		if (s->columns[i] != UINT16_MAX)
-			emit(w, s->columns[i], n, hr_duckdb.data_chunk_get_vector(output, i));
-	}
-	w->at += n;
-	hr_duckdb.data_chunk_set_size(output, n);
+	if (r < 0)
+		hr_duckdb.function_set_error(info, "out of memory while gathering rows");
+	hr_duckdb.data_chunk_set_size(output, r < 0 ? 0 : used);
 }
 
 static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)

@@ -69,6 +69,47 @@ static void five_times_the_jobs_cost_five_times_the_time(void **state)
 	fixture_remove(store);
 }
 
+static int take_begin(void *self, duckdb_result *result)
+{
+	(void)self;
+	(void)result;
+	return 0;
+}
+
+static int count_chunk(void *self, duckdb_data_chunk chunk)
+{
+	(void)chunk;
+	++*(unsigned *)self;
+	return 0;
+}
+
+static int take_end(void *self)
+{
+	(void)self;
+	return 0;
+}
+
+/* DuckDB handles rows by the chunk. A scan that gives it one chunk for each stream costs many times as much. */
+static void rows_of_many_streams_share_a_chunk(void **state)
+{
+	char *store = make_empty();
+	unsigned chunks = 0;
+	const struct hr_query_sink sink = {take_begin, count_chunk, take_end, &chunks};
+	struct fixture f;
+
+	(void)state;
+	assert_int_equal(hr_many_jobs(store, 1, FEW), 0);
+	fixture_open(&f, store, &(const struct hr_query_options){.threads = 1});
+	assert_int_equal(
+	    hr_query_run(f.q, "SELECT job, proc, pid FROM processes", NULL, 0, &sink, NULL), 0);
+	assert_in_range(chunks, 1, 2);
+	fixture_expect(
+	    &f, "SELECT count(*), count(DISTINCT job), sum(job::INT), min(exe) FROM processes",
+	    "1000,1000,500500,/usr/bin/python3\n");
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
 /* One job id in two clusters and in two attempts: their streams are counted apart, and each node once. */
 static void streams_are_counted_for_their_own_job(void **state)
 {
@@ -87,6 +128,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(five_times_the_jobs_cost_five_times_the_time),
+	    cmocka_unit_test(rows_of_many_streams_share_a_chunk),
 	    cmocka_unit_test(streams_are_counted_for_their_own_job),
 	};
 
