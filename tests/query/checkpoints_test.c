@@ -205,7 +205,7 @@ static int setup(void **state)
 	return fixture__one_job(state, 2, fill);
 }
 
-static void a_row_for_each_save(void **state)
+static void expect_all_saves(struct answer r)
 {
 	static const struct {
 		const char *checkpoint, *rank, *step, *name, *path, *source;
@@ -222,9 +222,7 @@ static void a_row_for_each_save(void **state)
 	    {"7", "0", "5", "torch.save", "/out/e2.pt", "regions", 5, 0, 0},
 	    {"8", "0", "5", "", "/out/dump.bin", "writes", 1, 1, 2 * MIB},
 	};
-	struct answer r = answer_ask("checkpoints", NULL, NULL, NULL);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		assert_true(answer_next(&r));
 		answer_text(&r, "checkpoint", rows[i].checkpoint);
@@ -239,6 +237,19 @@ static void a_row_for_each_save(void **state)
 		answer_near(&r, "bytes_written", rows[i].bytes);
 	}
 	assert_false(answer_next(&r));
+}
+
+static void a_row_for_each_save(void **state)
+{
+	(void)state;
+	expect_all_saves(answer_ask("checkpoints", NULL, NULL, NULL));
+}
+
+/* The query divides time into slots of this length. The loop resumes 30 ms after the first save, in the next slot. */
+static void the_loop_resumes_in_another_time_slot(void **state)
+{
+	(void)state;
+	expect_all_saves(answer_ask("checkpoints", "gap=0.045", NULL, NULL));
 }
 
 static void saves_of_one_name(void **state)
@@ -256,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_row_for_each_save),
+	    cmocka_unit_test(the_loop_resumes_in_another_time_slot),
 	    cmocka_unit_test(saves_of_one_name),
 	};
 

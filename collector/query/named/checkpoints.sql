@@ -39,14 +39,20 @@ rounds AS (
                                                                                            ROWS UNBOUNDED PRECEDING) AS round
     FROM (SELECT * EXCLUDE outermost, first_value(name) OVER (PARTITION BY cluster, job, attempt, who, lane, node, proc, saved_path ORDER BY start_ns) AS first_name
           FROM named WHERE outermost)),
-pieces AS (
+pieces AS MATERIALIZED (
     SELECT *, lead(start_ns) OVER (PARTITION BY cluster, job, attempt, node, proc ORDER BY start_ns) AS further_ns
     FROM (SELECT cluster, job, attempt, node, proc, rank, who, lane, saved_path, round, arg_min(tid, start_ns) AS tid, arg_min(name, start_ns) AS name,
                  min(start_ns) AS start_ns, max(end_ns) AS end_ns
           FROM rounds GROUP BY cluster, job, attempt, node, proc, rank, who, lane, saved_path, round)),
--- The training loop resumes when it waits for input, steps an optimizer or begins a step.
+-- The training loop resumes when it waits for input, steps an optimizer or begins a step. Later than $gap after a piece it does not matter when.
+-- An ASOF join sorts its right side. So hash joins first keep the few of these regions that begin in the time slots of that gap.
 loop AS MATERIALIZED (
-    SELECT cluster, job, attempt, node, proc, start_ns FROM regions WHERE kind IN ('step', 'input_wait', 'optimizer')),
+    SELECT cluster, job, attempt, node, proc, start_ns
+    FROM (SELECT cluster, job, attempt, node, proc, start_ns, start_ns // (greatest($gap, 0.001) * 1e9)::BIGINT AS slot
+          FROM regions WHERE kind IN ('step', 'input_wait', 'optimizer'))
+         SEMI JOIN (SELECT cluster, job, attempt, node, proc, unnest([first_slot, first_slot + 1, first_slot + 2]) AS slot
+                    FROM (SELECT *, end_ns // (greatest($gap, 0.001) * 1e9)::BIGINT AS first_slot FROM pieces))
+         USING (cluster, job, attempt, node, proc, slot)),
 resumed AS (
     SELECT p.*, l.start_ns AS loop_ns
     FROM pieces p ASOF LEFT JOIN loop l
@@ -135,8 +141,14 @@ islands AS (
     SELECT *, count(*) FILTER (apart) OVER (PARTITION BY cluster, job, attempt ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS island
     FROM (SELECT *, coalesce(start_ns > max(end_ns) OVER (PARTITION BY cluster, job, attempt ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), true) AS apart
           FROM spans)),
-steps AS MATERIALIZED (
-    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, step, start_ns FROM regions WHERE kind = 'step' AND step IS NOT NULL),
+every_step AS MATERIALIZED (
+    SELECT cluster, job, attempt, coalesce(rank, -1) AS who, step, start_ns, start_ns // 1000000000 AS second
+    FROM regions WHERE kind = 'step' AND step IS NOT NULL),
+-- The last step before a span began is in the same second, or it is the last step of its own second: few rows for the ASOF join to sort.
+steps AS (
+    FROM every_step SEMI JOIN (SELECT *, start_ns // 1000000000 AS second FROM spans) USING (cluster, job, attempt, who, second)
+    UNION ALL
+    SELECT cluster, job, attempt, who, arg_max(step, start_ns), max(start_ns), second FROM every_step GROUP BY cluster, job, attempt, who, second),
 stepped AS (
     SELECT s.*, l.step
     FROM islands s ASOF LEFT JOIN steps l
