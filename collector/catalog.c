@@ -552,6 +552,7 @@ void hr_catalog_free(struct hr_catalog *c)
 		free(c->retired[i].job);
 	free(c->retired);
 	free(c->problems);
+	hr__arena_done(&c->contents);
 	free(c);
 }
 

@@ -61,8 +61,9 @@ struct hr_catalog {
 	size_t n_problems, problems_room;
 	struct hr_retired *retired;
 	size_t n_retired, retired_room;
-	uint64_t content_bytes; /* of all segments that are kept in memory */
-	bool journals;		/* see hr_catalog_journals */
+	struct hr__arena contents; /* of the segments that are kept in memory */
+	uint64_t content_bytes;
+	bool journals; /* see hr_catalog_journals */
 };
 
 /* A segment while its folder is read. */

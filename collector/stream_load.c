@@ -142,12 +142,12 @@ int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, str
 }
 
 /* Keeps a small segment in memory. */
-static int take_content(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
+static int take_content(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source)
 {
 	if (!source->memory || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
 		return 0;
-	g->content = hr__arena_copy(&s->memory, source->memory, source->bytes);
+	g->content = hr__arena_copy(&c->contents, source->memory, source->bytes);
 	if (!g->content)
 		return -ENOMEM;
 	c->content_bytes += source->bytes;
@@ -155,8 +155,8 @@ static int take_content(struct hr_catalog *c, struct hr__stream *s, struct hr__s
 }
 
 /* -ESTALE: its writer cut the file while it was read, which is then read again. */
-static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__segment *g,
-			struct hr__stream_folder *f, const char *file, bool growing)
+static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__stream_folder *f,
+			const char *file, bool growing)
 {
 	int r = -ESTALE;
 
@@ -168,7 +168,7 @@ static int open_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__s
 			g->bytes = source.bytes;
 			r = load_segment(c, g, &source, growing);
 		}
-		if (r >= 0 && take_content(c, s, g, &source) < 0)
+		if (r >= 0 && take_content(c, g, &source) < 0)
 			r = -ENOMEM;
 		if (r == -ESTALE)
 			hr__stream_folder_close(f);
@@ -194,7 +194,7 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	*g = (struct hr__segment){.store = store, .name = hr__arena_text(&s->memory, path)};
 	if (!g->name)
 		return -ENOMEM;
-	r = open_segment(c, s, g, f, file, growing);
+	r = open_segment(c, g, f, file, growing);
 	if (r == 1)
 		s->n_segments++;
 	s->view.bytes += g->bytes;
