@@ -31,19 +31,30 @@ static void guest_leave(struct hr_attach *a, struct guest *g)
 		  NULL); /* which knows connections, and others may hold this one */
 	close(g->fd);
 	g->fd = -1;
+	free(g->notice);
+	g->notice = NULL;
 	hr__guest_forget(a, g);
 	a->n_guests--;
 }
 
-static void guest_speaks(struct hr_attach *a, struct guest *g)
+/* False: the first message has not come yet. */
+static bool hear_first(struct hr_attach *a, struct guest *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n > 0)
+		return false;
+	if (n > 0 && !hr__notice_keep(a, g, (uint32_t)n))
 		hr__visit(a, g, (uint32_t)n);
-	guest_leave(a, g);
+	return true;
+}
+
+static void guest_speaks(struct hr_attach *a, struct guest *g)
+{
+	if (!g->notice && !hear_first(a, g))
+		return;
+	if (!g->notice || hr__notice_over(a, g))
+		guest_leave(a, g);
 }
 
 static int by_arrival(const void *a, const void *b)
@@ -77,7 +88,7 @@ static void hear_earlier(struct hr_attach *a)
 /* A hello that is there already needs no second turn of the loop: the usual case. */
 static void guest_enter(struct hr_attach *a, struct guest *g, int fd)
 {
-	*g = (struct guest){fd, hr_boot_ns()};
+	*g = (struct guest){.fd = fd, .since_ns = hr_boot_ns()};
 	if (a->n_guests++)
 		hear_earlier(a);
 	guest_speaks(a, g);
@@ -148,6 +159,12 @@ static void accept_all(struct hr_attach *a)
 		hr__departed_end(a);
 }
 
+static void guest_expire(struct hr_attach *a, struct guest *g)
+{
+	hr__notice_count(a, g);
+	guest_leave(a, g);
+}
+
 /* Closes connections that stay silent: all that are late, or the oldest when there is no room. */
 static void expire_guests(struct hr_attach *a)
 {
@@ -160,12 +177,12 @@ static void expire_guests(struct hr_attach *a)
 		if (g->fd < 0)
 			continue;
 		if (now_ns - g->since_ns > GUEST_NS)
-			guest_leave(a, g);
+			guest_expire(a, g);
 		else if (!oldest || g->since_ns < oldest->since_ns)
 			oldest = g;
 	}
 	if (a->n_guests + a->n_orphans == GUESTS_MOST && oldest)
-		guest_leave(a, oldest);
+		guest_expire(a, oldest);
 }
 
 static bool handle(struct hr_attach *a, uint64_t data)
@@ -187,6 +204,8 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	default:
 		accept_all(a); /* who knocked before the end belongs to it */
+		for (unsigned g = 0; g < GUESTS_MOST; g++)
+			hr__notice_count(a, &a->guests[g]);
 		hr__orphans_missed(a);
 		return false;
 	}
@@ -327,8 +346,10 @@ void hr_attach_free(struct hr_attach *a)
 		if (a->clients[i].pidfd >= 0)
 			close(a->clients[i].pidfd);
 	for (unsigned i = 0; i < GUESTS_MOST; i++)
-		if (a->guests[i].fd >= 0)
+		if (a->guests[i].fd >= 0) {
 			close(a->guests[i].fd);
+			free(a->guests[i].notice);
+		}
 	hr_ringpool_done(&a->pool);
 	if (a->listen_fd >= 0)
 		close(a->listen_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_visit.c (hellos and answers),
- * attach_offer.c (maps that clients made), attach_client.c (who is in) and attach_orphan.c (who a kill left without an answer)
+ * attach_offer.c (maps that clients made), attach_notice.c (programs without the shim), attach_client.c (who is in) and attach_orphan.c (who a kill left without an answer)
  */
 #ifndef HEADRACE_DAEMON_ATTACH_INTERNAL_H
 #define HEADRACE_DAEMON_ATTACH_INTERNAL_H
@@ -44,6 +44,8 @@ struct departed {
 struct guest {
 	int fd; /* -1: unused slot */
 	uint64_t since_ns;
+	uint8_t *notice; /* of a program without the shim, until it has started; NULL: none */
+	uint32_t notice_bytes;
 };
 
 struct hr_attach {
@@ -101,6 +103,16 @@ static inline int hr__attach_read_flags(const struct hr_attach *a)
 
 /* attach_visit.c: `bytes` of a->message came from the guest. Answers. */
 void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes);
+
+/*
+ * attach_notice.c: notices (HR_HELLO_EXEC). Each waits at its connection until the kernel closes that at the exec.
+ */
+/* False: the `bytes` of a->message are no notice. Takes the message out of the connection. */
+bool hr__notice_keep(struct hr_attach *a, struct guest *g, uint32_t bytes);
+/* Whether the guest's notice is done with: counted, or taken back because the exec failed. */
+bool hr__notice_over(struct hr_attach *a, struct guest *g);
+/* Counts the guest's notice, if it has one: nobody waits for its exec any longer. */
+void hr__notice_count(struct hr_attach *a, struct guest *g);
 
 /*
  * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They are gone, and with them the offer of

@@ -56,9 +56,10 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 	uint64_t give_up_ns = hr_boot_ns() + (v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
 	struct hr_entry_attach *in = NULL;
 	int32_t ancestors[HR_ANCESTORS];
-	struct hr_affinity affinity;
+	struct hr_affinity affinity = {0};
 
-	hr_affinity_read(v->cred.pid, &affinity);
+	if (v->cred.pid > 0)
+		hr_affinity_read(v->cred.pid, &affinity);
 	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
 	for (;;) {
 		hr_journal_lock(a->c.journal);
@@ -317,6 +318,33 @@ static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct h
 	return new_session(a, v, ack, ret_fd);
 }
 
+/*
+ * A program was started without the shim: a process of its own, of which nothing is recorded but that. Probes record what it
+ * does. Not even its pid is known where libc made it.
+ */
+static void note_unrecorded(struct hr_attach *a, struct visit *v)
+{
+	struct client *old = NULL;
+
+	if (__atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE) || deselected(a, v))
+		return;
+	v->ticks = hr_clock_ticks(a->c.clock);
+	if (v->hello.flags & HR_HELLO_SPAWNED) {
+		v->stat.ppid = v->cred.pid;
+		v->cred.pid = 0;
+	} else {
+		if (identify(a, v, false))
+			v->stat.ppid = v->hello.pid == v->cred.pid ? v->hello.ppid : 0;
+		old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	}
+	if (old)
+		v->exec_of = old->proc;
+	if (journal_attach(a, v, next_proc(a), new_token(), false))
+		hr_drain_missed(a->c.drain);
+	else if (old)
+		hr__client_gone(a, (uint32_t)(old - a->clients), "exec");
+}
+
 /* ---- the answer ------------------------------------------------------------------------------------- */
 
 /* Answers with the map and, for a new session, the node page. */
@@ -365,6 +393,11 @@ static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *a
 		return -EBADMSG;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
 		return -EACCES;
+	if (v->hello.kind == HR_HELLO_EXEC) {
+		if (v->cred.uid == a->c.uid || v->cred.uid == 0)
+			note_unrecorded(a, v);
+		return -EALREADY; /* it waits for no answer */
+	}
 	hr__orphan_came(a, v->cred.pid);
 	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
 		return -EALREADY;

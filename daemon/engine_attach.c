@@ -172,6 +172,15 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 
+/* It runs without the shim: all that is known of it is its start. */
+static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
+{
+	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);
+	p->end_ns = now_ns;
+	hr__proc_forget(e, p);
+	e->stats.processes--;
+}
+
 int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 {
 	struct hr_identity id = {0};
@@ -204,5 +213,7 @@ int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	hr__proc_dirty(e, p);
 	if (in->deselected)
 		p->end_ns = in->now_ns;
+	if (hello.kind == HR_HELLO_EXEC)
+		end_unrecorded(e, p, in->now_ns);
 	return 0;
 }

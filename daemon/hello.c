@@ -29,7 +29,7 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 	/* The fields up to here are the same in every version: an unknown one is told so. */
 	if (!hr_served(ret->abi) || (ret->word_bytes != 4 && ret->word_bytes != 8))
 		return -EPROTO;
-	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_OFFER ||
+	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_EXEC ||
 	    !cover_sane(msg, bytes))
 		return -EBADMSG;
 	return 0;

@@ -9,6 +9,7 @@ static const char *const names[HR_LOSS_REASONS] = {
     "store_full", "max_size",	"restart",	"limit",	 "journal_memory",
     "unattached", "stray",	"rollups_full", "files_full",	 "journal_damaged",
     "spool_full", "probe_full", "regions",	"probe_restart", "32bit",
+    "no_preload",
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)

@@ -32,6 +32,7 @@ enum hr_loss_reason {
 	HR_LOSS_REGIONS, /* regions: nested too deep, too many open at once, no room in a ring or a store */
 	HR_LOSS_PROBE_RESTART, /* what probes saw around a restart of the daemon: not known */
 	HR_LOSS_32BIT, /* processes of 32-bit programs that probes saw: nothing of them is recorded */
+	HR_LOSS_NO_PRELOAD, /* processes that were started without the shim: nothing of them is recorded */
 	HR_LOSS_REASONS
 };
 

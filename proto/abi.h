@@ -367,12 +367,15 @@ struct hr_node_page {
 enum hr_hello_kind {
 	HR_HELLO_ATTACH = 1,
 	HR_HELLO_MORE_RINGS = 2,
-	HR_HELLO_OFFER = 3 /* second message behind one of these, with one descriptor, of a map */
+	HR_HELLO_OFFER = 3, /* second message behind one of these, with one descriptor, of a map */
+	HR_HELLO_EXEC = 4   /* a notice: the process starts a program without the shim */
 };
 
 /* hr_hello.flags */
 #define HR_HELLO_FORKED	   UINT32_C(1) /* same image as its parent: parent_session is valid */
 #define HR_HELLO_TICKS_TSC UINT32_C(2) /* counters and start_ticks were taken with the TSC */
+#define HR_HELLO_SPAWNED                                                                           \
+	UINT32_C(4) /* EXEC: the program runs in a child of the sender, of unknown pid */
 
 #define HR_HELLO_MAX_BYTES 65536u
 
@@ -398,6 +401,12 @@ struct hr_hello {
  * header's session the token. Behind an ATTACH: 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, a token which the shim draws by lot; the
  * session has no node page, so it rings no bell, and waits for room only once the daemon has taken something. Behind a
  * MORE_RINGS: 2^HR_RING_SLOTS_LOG2 slots, level and token as the session's first map has them.
+ */
+
+/*
+ * A notice (EXEC) has the items EXE, as the program is named in the call, and ENV. The client keeps the connection until its exec,
+ * where the kernel closes it: then the notice counts. A second message, of any bytes, takes it back: the exec failed. It gets no
+ * answer. parent_session is the sender's own session (of a vfork child, its parent's), or that of its parent, or 0.
  */
 
 enum hr_item_kind {

@@ -189,6 +189,14 @@ void hr_before_leaving(
     void); /* attach now: the socket may soon be out of reach (chroot, setuid...) */
 /* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */
 void hr_before_longjmp(const void *env);
+/*
+ * A program is about to be started in place of this one, or (spawn) was in a child of libc's. Where it will not have this library, by
+ * its environment or as a set-user-id program, the daemon gets a notice. It counts once the kernel closes the connection at the
+ * exec: hr_exec_failed takes it back. For vfork children, too.
+ */
+int hr_before_exec(const char *path, char *const envp[]); /* -1: no notice */
+void hr_exec_failed(int notice);
+void hr_after_spawn(const char *path, char *const envp[]);
 void hr_env_set(const char *name, const char *value); /* setenv/putenv: announces rank variables */
 void hr_env_add(const char *name, const char *value); /* only one that has not been known before */
 

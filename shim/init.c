@@ -17,7 +17,7 @@ struct hr__image hr__image;
 struct hr__wiped hr__wiped;
 struct hr__filter hr__filter;
 
-static const char *value_of(char **envp, const char *name)
+const char *hr__env_value(char *const envp[], const char *name)
 {
 	size_t n = strlen(name);
 
@@ -64,10 +64,10 @@ static void read_hint(const char *value)
 static void read_filter(char **envp)
 {
 	const struct hr__filter_config config = {
-	    .exclude = value_of(envp, "HEADRACE_EXCLUDE"),
-	    .include = value_of(envp, "HEADRACE_INCLUDE"),
-	    .defaults = value_of(envp, "HEADRACE_DEFAULT_EXCLUDE"),
-	    .store = value_of(envp, "HEADRACE_STORE"),
+	    .exclude = hr__env_value(envp, "HEADRACE_EXCLUDE"),
+	    .include = hr__env_value(envp, "HEADRACE_INCLUDE"),
+	    .defaults = hr__env_value(envp, "HEADRACE_DEFAULT_EXCLUDE"),
+	    .store = hr__env_value(envp, "HEADRACE_STORE"),
 	};
 
 	hr__filter_init(&hr__filter, &config);
@@ -75,10 +75,10 @@ static void read_filter(char **envp)
 
 static void read_environment(char **envp)
 {
-	const char *socket = value_of(envp, "HEADRACE_SOCKET");
-	const char *seccomp = value_of(envp, "HEADRACE_SECCOMP");
-	const char *cmdline = value_of(envp, "HEADRACE_CMDLINE");
-	const char *nvtx = value_of(envp, "HEADRACE_NVTX");
+	const char *socket = hr__env_value(envp, "HEADRACE_SOCKET");
+	const char *seccomp = hr__env_value(envp, "HEADRACE_SECCOMP");
+	const char *cmdline = hr__env_value(envp, "HEADRACE_CMDLINE");
+	const char *nvtx = hr__env_value(envp, "HEADRACE_NVTX");
 	size_t n;
 
 	if (socket == NULL)
@@ -89,9 +89,10 @@ static void read_environment(char **envp)
 	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
 	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
 	hr__image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
-	read_on_full(value_of(envp, "HEADRACE_ON_FULL"));
-	read_hint(value_of(envp, HINT_NAME));
+	read_on_full(hr__env_value(envp, "HEADRACE_ON_FULL"));
+	read_hint(hr__env_value(envp, HINT_NAME));
 	read_filter(envp);
+	hr__exec_init(envp);
 	for (; envp != NULL && *envp != NULL; envp++) {
 		const char *equals = strchr(*envp, '=');
 
@@ -102,7 +103,7 @@ static void read_environment(char **envp)
 
 void hr__init(char **envp)
 {
-	const char *off = value_of(envp, "HEADRACE");
+	const char *off = hr__env_value(envp, "HEADRACE");
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return;

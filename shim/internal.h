@@ -31,6 +31,8 @@ struct hr__image {
 	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
 	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
 	bool nvtx_off;	       /* HEADRACE_NVTX=off: neither that nor ITT */
+	bool by_preload;       /* LD_PRELOAD of our initial environment names this library */
+	bool by_socket;	       /* and HEADRACE_SOCKET was in it */
 	bool clock_switched;   /* operations begun before the attach have ticks of another clock */
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
@@ -289,6 +291,8 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
  */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
+/* A seccomp filter was there before us: any system call of ours might kill the program. `text` is scratch memory. */
+bool hr__seccomp_forbids(char *text, size_t bytes);
 /* A descriptor number is about to be closed by the program: if it is one of ours in mid-attach, it
  * is not any more. */
 void hr__session_fd_taken(unsigned first, unsigned last);
@@ -349,7 +353,10 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 /* Makes the shim ready from an environment (NULL-terminated, may be NULL). Once, before other
  * threads. */
 void hr__init(char **envp);
+const char *hr__env_value(char *const envp[], const char *name); /* NULL: not set */
 void hr__real_init(void);
+/* exec.c: how this program got the library, and so what others need. */
+void hr__exec_init(char *const envp[]);
 
 /* Rank and job variables (env_names.def) and HEADRACE_*; `text` is NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);

@@ -132,13 +132,14 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 
 /* ---- the conversation ------------------------------------------------------------------------- */
 
-/* A filter was there before us: any system call of ours might kill the program. */
-static bool under_seccomp(void)
+bool hr__seccomp_forbids(char *text, size_t bytes)
 {
-	char *text = hr__hello_scratch();
-	long n = hr__sys_slurp("/proc/self/status", text, HR_HELLO_MAX_BYTES - 1);
 	const char *line;
+	long n;
 
+	if (hr__image.seccomp_allowed || __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED) != 0)
+		return false;
+	n = hr__sys_slurp("/proc/self/status", text, bytes - 1);
 	if (n < 0)
 		return false;
 	text[n] = '\0';
@@ -332,7 +333,7 @@ static void attach_locked(void)
 	int r;
 
 	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
-	if (!hr__image.seccomp_allowed && under_seccomp()) {
+	if (hr__seccomp_forbids(hr__hello_scratch(), HR_HELLO_MAX_BYTES)) {
 		hr__image.quiet = true;
 		return;
 	}

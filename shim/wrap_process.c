@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_process.c - hooks: process life, environment, non-local jumps
- *
- * exec needs none: the new image starts anew. posix_spawn, system and popen need none: their children run
- * inside libc until they exec, and never meet a wrapper.
+ * wrap_process.c - hooks: process life, environment, non-local jumps (programs that are started: wrap_exec.c)
  */
 #include <grp.h>
 #include <sched.h>

@@ -72,7 +72,8 @@ SIBLING = {
     "aio_return": "aio_return64((struct aiocb64 *)cb)", "fork": "_Fork()",
 }
 # vfork's caller and its child share a stack: no C function can be in between. Jumps do not come back, clone's child does not either.
-LEFT_OUT = {"vfork", "clone", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "syscall", "fileno", "dirfd"}
+# The list of execl has no va_list function.
+LEFT_OUT = {"execl", "execlp", "execle", "vfork", "clone", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "syscall", "fileno", "dirfd"}
 
 HEAD = """
 #define _GNU_SOURCE

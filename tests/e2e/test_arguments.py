@@ -18,10 +18,10 @@ import harness
 
 ROOT = os.path.dirname(os.path.dirname(harness.HERE))
 
-# They leave, change the whole process for good, wait for the whole machine, or take no arguments.
+# They leave, change the whole process for good, wait for the whole machine, take no arguments, or take a list that must have an end.
 LEFT_OUT = set(
     "fork _Fork vfork clone daemon longjmp _longjmp siglongjmp __longjmp_chk syscall sync syncfs"
-    " setenv putenv prctl unshare setns chroot".split()
+    " setenv putenv prctl unshare setns chroot execl execlp execle".split()
 )
 POINTERS = ["0", "8", "room", "edge", "-1"]
 NAMES = ['"f"', '"d"', '"none"', '""', "0", "8", "edge_name", "room", "far", "template"]

@@ -124,6 +124,102 @@ void drive_prctl(void)
 	want_hook("hr_before_seccomp");
 }
 
+/* ---- programs that are started ----------------------------------------------------------------- */
+
+static char *const one_variable[] = {"HR_ONE=1", NULL};
+static char *const words[] = {"missing", "word", NULL};
+static char *const shell_words[] = {"sh", "-c", "exit 7", NULL};
+
+/* One that cannot be started: the notice is taken back. `variable`: the first that the program would get. */
+static void want_failed_exec(const char *program, const char *variable)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s %s", program, variable);
+	assert_string_equal(want_hook("hr_before_exec")->text, text);
+	assert_int_equal(want_hook("hr_exec_failed")->ret, STUB_NOTICE);
+}
+
+#define EXEC_FAILS(name, variable, args)                                                           \
+	void drive_##name(void)                                                                    \
+	{                                                                                          \
+		assert_failed(ON(hr_wrap_##name args), ENOENT);                                    \
+		want_failed_exec(P("missing"), variable);                                          \
+	}
+
+EXEC_FAILS(execve, "HR_ONE=1", (P("missing"), words, one_variable))
+EXEC_FAILS(execv, environ[0], (P("missing"), words))
+EXEC_FAILS(execvp, environ[0], (P("missing"), words))
+EXEC_FAILS(execvpe, "HR_ONE=1", (P("missing"), words, one_variable))
+
+/* What the program gets, of a list: its shell counts the words, and has the variable or not. */
+#define EXEC_LIST(name, variable, status, ...)                                                     \
+	void drive_##name(void)                                                                    \
+	{                                                                                          \
+		pid_t pid = fork();                                                                \
+                                                                                                   \
+		if (pid == 0) {                                                                    \
+			hr_wrap_##name("/bin/sh", "sh", "-c", "exit $(($# * 10 + ${HR_ONE:-0}))",  \
+				       "sh", "a", "b", NULL, ##__VA_ARGS__);                       \
+			_exit(1);                                                                  \
+		}                                                                                  \
+		assert_int_equal(exit_status(pid), status);                                        \
+		assert_failed(ON(hr_wrap_##name(P("missing"), "word", NULL, ##__VA_ARGS__)),       \
+			      ENOENT);                                                             \
+		want_failed_exec(P("missing"), variable);                                          \
+		assert_failed(ON(hr_wrap_##name(P("missing"), NULL, ##__VA_ARGS__)), ENOENT);      \
+		want_failed_exec(P("missing"), variable);                                          \
+	}
+
+EXEC_LIST(execl, environ[0], 20)
+EXEC_LIST(execlp, environ[0], 20)
+EXEC_LIST(execle, "HR_ONE=1", 21, one_variable)
+
+#define SPAWN(name)                                                                                \
+	void drive_##name(void)                                                                    \
+	{                                                                                          \
+		pid_t pid;                                                                         \
+                                                                                                   \
+		assert_int_equal(                                                                  \
+		    ON(hr_wrap_##name(&pid, "/bin/sh", NULL, NULL, shell_words, one_variable)),    \
+		    0);                                                                            \
+		assert_int_equal(exit_status(pid), 7);                                             \
+		assert_string_equal(want_hook("hr_after_spawn")->text, "/bin/sh HR_ONE=1");        \
+		assert_int_equal(                                                                  \
+		    ON(hr_wrap_##name(&pid, P("missing"), NULL, NULL, shell_words, one_variable)), \
+		    ENOENT);                                                                       \
+	}
+
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
+
+static void want_shell(void)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "/bin/sh %s", environ[0]);
+	assert_string_equal(want_hook("hr_after_spawn")->text, text);
+}
+
+void drive_system(void)
+{
+	int status = ON(hr_wrap_system("exit 7"));
+
+	assert_int_equal(WEXITSTATUS(status), 7);
+	want_shell();
+	assert_int_not_equal(ON(hr_wrap_system(NULL)), 0);
+}
+
+void drive_popen(void)
+{
+	FILE *fp = ON(hr_wrap_popen("exit 7", "r"));
+
+	assert_non_null(fp);
+	want_shell();
+	assert_int_equal(WEXITSTATUS(pclose(fp)), 7);
+	assert_null(ON(hr_wrap_popen("exit 7", "x")));
+}
+
 /* ---- ways out -------------------------------------------------------------------------------- */
 
 /* In a child: some of them change it. */

@@ -419,6 +419,34 @@ void hr_env_add(const char *name, const char *value)
 	note_env("hr_env_add", name, value);
 }
 
+/* The program and the first variable of its environment. */
+static void note_program(const char *hook, const char *path, char *const envp[])
+{
+	struct stub_event *e = note_hook(hook);
+
+	snprintf(e->text, sizeof(e->text), "%s %s", path,
+		 envp != NULL && envp[0] != NULL ? envp[0] : "");
+}
+
+int hr_before_exec(const char *path, char *const envp[])
+{
+	if (on)
+		note_program("hr_before_exec", path, envp);
+	return STUB_NOTICE;
+}
+
+void hr_exec_failed(int notice)
+{
+	if (on)
+		note_hook("hr_exec_failed")->ret = notice;
+}
+
+void hr_after_spawn(const char *path, char *const envp[])
+{
+	if (on)
+		note_program("hr_after_spawn", path, envp);
+}
+
 int64_t hr_fd_position(int fd)
 {
 	return ((off_t(*)(int, off_t, int))hr_real_get(HR_OP_lseek))(fd, 0, SEEK_CUR);

@@ -32,8 +32,9 @@ struct stub_event {
 	int64_t ret;
 	uint32_t flags;
 	const char *hook; /* name of the core's function */
-	char text[128];	  /* hr_env_set: NAME=VALUE */
+	char text[128];	  /* hr_env_set: NAME=VALUE; programs: path and first variable */
 };
+#define STUB_NOTICE 1234 /* of hr_before_exec */
 
 extern char stub_root[PATH_MAX];
 extern unsigned stub_buffers; /* hr_begin_buffer, since the reset */
