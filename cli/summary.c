@@ -193,9 +193,9 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 
 static bool counts_operations(const char *reason)
 {
-	static const char *const others[] = {"limit",	       "restart",	"unattached",
-					     "journal_memory", "rollups_full",	"files_full",
-					     "regions",	       "probe_restart", "32bit"};
+	static const char *const others[] = {
+	    "limit",	  "restart", "unattached",    "journal_memory", "rollups_full",
+	    "files_full", "regions", "probe_restart", "32bit",		"no_preload"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(reason, others[i]) == 0)
@@ -228,15 +228,40 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	return 0;
 }
 
-static int fold_losses(struct loader *l, const Headrace__Loss *loss)
+/* A process of which only the start is recorded: the first one's program is kept. */
+static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
+			   const Headrace__LossRow *row)
+{
+	const struct hr_process *process = hr_stream_process(stream, row->proc);
+
+	s->processes -= process != NULL;
+	for (size_t i = 0; i < s->n_losses; i++) {
+		struct hr_summary_loss *loss = &s->losses[i];
+
+		if (strcmp(loss->reason, "no_preload") != 0 || loss->program != NULL ||
+		    process == NULL)
+			continue;
+		loss->program =
+		    strndup((const char *)process->msg->exe.data, process->msg->exe.len);
+		if (loss->program == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int fold_losses(struct loader *l, const struct hr_stream *stream, const Headrace__Loss *loss)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < loss->n_rows && r == 0; i++)
-		if (strcmp(loss->rows[i]->reason, "collision") !=
-		    0) /* a second id, nothing is missing */
-			r = hr_summary_add_loss(l->s, loss->rows[i]->reason, loss->rows[i]->count,
-						loss->rows[i]->bytes);
+	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
+		const Headrace__LossRow *row = loss->rows[i];
+
+		if (strcmp(row->reason, "collision") == 0) /* a second id, nothing is missing */
+			continue;
+		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
+		if (r == 0 && strcmp(row->reason, "no_preload") == 0)
+			r = take_unrecorded(l->s, stream, row);
+	}
 	return r;
 }
 
@@ -276,7 +301,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	case HEADRACE__FRAME__BODY_FILE_RECORDS:
 		return fold_files(l, stream, frame->file_records);
 	case HEADRACE__FRAME__BODY_LOSS:
-		return fold_losses(l, frame->loss);
+		return fold_losses(l, stream, frame->loss);
 	case HEADRACE__FRAME__BODY_JOB:
 		fold_job(l, stream, frame->job);
 		return 0;
@@ -462,8 +487,10 @@ void hr_summary_free(struct hr_summary *s)
 		return;
 	free_paths(s->files, s->n_files);
 	free_paths(s->folders, s->n_folders);
-	for (size_t i = 0; i < s->n_losses; i++)
+	for (size_t i = 0; i < s->n_losses; i++) {
 		free(s->losses[i].reason);
+		free(s->losses[i].program);
+	}
 	for (size_t i = 0; i < s->n_problems; i++)
 		free(s->problems[i]);
 	hr_ends_free(s);

@@ -174,6 +174,8 @@ static void put_missing(struct hr_json *j, const struct hr_summary *s)
 		hr_json_string(j, "reason", s->losses[i].reason);
 		hr_json_uint(j, "count", s->losses[i].count);
 		hr_json_uint(j, "lost_bytes", s->losses[i].bytes);
+		if (s->losses[i].program != NULL)
+			hr_json_string(j, "program", s->losses[i].program);
 		hr_json_end(j);
 	}
 	hr_json_end(j);

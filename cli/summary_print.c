@@ -43,6 +43,19 @@ static const char *full_place(const struct hr_summary *s)
 	return find_loss(s, "spool_full") != NULL ? "spool" : "disk";
 }
 
+static void print_no_preload(const struct hr_summary_loss *loss, FILE *out)
+{
+	bool one = loss->count == 1;
+
+	fprintf(out, "the I/O of %s process%s", hr_text_count(loss->count).s, one ? "" : "es");
+	if (loss->program != NULL)
+		fprintf(out, " (%s%s)", one ? "" : "first: ", loss->program);
+	fprintf(out,
+		" started without headrace's library, and of %s children: keep LD_PRELOAD and "
+		"HEADRACE_SOCKET in the environment, or use --probes\n",
+		one ? "its" : "their");
+}
+
 static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
 {
 	const char *processes = loss->count == 1 ? "process" : "processes";
@@ -59,6 +72,8 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 	else if (strcmp(loss->reason, "32bit") == 0)
 		fprintf(out, "%s %s, all of it: headrace does not record 32-bit programs\n",
 			count.s, processes);
+	else if (strcmp(loss->reason, "no_preload") == 0)
+		print_no_preload(loss, out);
 	else if (strcmp(loss->reason, "regions") == 0)
 		fprintf(out, "%s region%s: nested too deep, too many open at once, or no room\n",
 			count.s, plural(loss->count));
@@ -215,7 +230,7 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		    "last: all figures here are of the %u together (--job NAME keeps runs "
 		    "apart)\n",
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
-	if (s->processes == 0)
+	if (s->processes == 0 && find_loss(s, "no_preload") == NULL)
 		fputs("  note      nothing was there to record: no I/O on files that the filters "
 		      "(--include, --exclude) let through, a static or 32-bit program, or one "
 		      "started without LD_PRELOAD\n",

@@ -19,6 +19,8 @@ notes AS (
         WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
         WHEN 'unattached' THEN format('job {}: {} processes were not recorded at all: gone before headraced could answer', job, sum(count))
         WHEN '32bit' THEN format('job {}: {} processes were not recorded at all: headrace does not record 32-bit programs', job, sum(count))
+        WHEN 'no_preload' THEN format('job {}: the I/O of {} processes that were started without headrace''s library, and of their children, was not recorded: keep LD_PRELOAD and HEADRACE_SOCKET in the environment, or use --probes (which programs: SELECT exe FROM losses JOIN processes USING (job, node, proc) WHERE reason = ''no_preload'')',
+                                      job, sum(count))
         WHEN 'regions' THEN format('job {}: {} regions were not recorded: nested too deep, too many open at once, or no room', job, sum(count))
         WHEN 'probe_restart' THEN format('job {}: what only probes saw around a restart of headraced was not recorded', job)
         WHEN 'journal_damaged' THEN CASE WHEN sum(count) > 0

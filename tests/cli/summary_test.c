@@ -486,9 +486,11 @@ static void test_hints(void **state)
 /* What is not about operations is not counted as such; a program without ranks has main parts. */
 static void test_words(void **state)
 {
-	struct hr_summary_loss losses[] = {{.reason = (char[]){"limit"}, .count = 2},
-					   {.reason = (char[]){"restart"}, .count = 1},
-					   {.reason = (char[]){"journal_memory"}, .count = 1}};
+	struct hr_summary_loss losses[] = {
+	    {.reason = (char[]){"limit"}, .count = 2},
+	    {.reason = (char[]){"restart"}, .count = 1},
+	    {.reason = (char[]){"journal_memory"}, .count = 1},
+	    {.reason = (char[]){"no_preload"}, .count = 2, .program = (char[]){"/bin/su"}}};
 	struct hr_summary_who who[] = {{.rank = -1, .worker = -1, .processes = 1, .data.ops = 1},
 				       {.rank = -1, .worker = 1, .processes = 1, .data.ops = 1}};
 	struct hr_summary s = {.job = (char[]){"j"},
@@ -498,7 +500,7 @@ static void test_words(void **state)
 			       .command = -1,
 			       .ranks_deselected = (char[]){"2-3"},
 			       .losses = losses,
-			       .n_losses = 3,
+			       .n_losses = 4,
 			       .who = who,
 			       .n_who = 2};
 	char *text = NULL;
@@ -512,6 +514,8 @@ static void test_words(void **state)
 				     "  missing   2 processes or threads: too many"));
 	assert_non_null(strstr(text, "  missing   1 process, from a restart of headraced on\n"
 				     "  missing   nothing, but the journal had no room on disk"));
+	assert_non_null(strstr(text, "  missing   the I/O of 2 processes (first: /bin/su) started "
+				     "without headrace's library, and of their children: "));
 	assert_non_null(strstr(text, "  main; "));
 	assert_non_null(strstr(text, "  worker 1; "));
 	assert_null(strstr(text, "Python's own"));

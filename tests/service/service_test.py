@@ -125,6 +125,21 @@ class Jobs(Service):
         self.assertEqual(rows, [{"n": 8000}])
         self.assertEqual(self.query("SELECT * FROM losses")[0], [])
 
+    def test_programs_without_the_shim(self):
+        """Their notice names the job as a hello does, and goes the same way to the job's process."""
+        self.manage("--level", "trace")
+        self.begin("460", OTHER)
+        self.begin("461")
+        script = "import subprocess\nfor _ in range(3): subprocess.run(['/bin/true'], env={})"
+        for job, uid in (("460", OTHER), ("461", 0)):
+            process = self.preloaded("/usr/bin/python3", "-c", script, job=job, uid=uid)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0)
+            self.end(job, "--linger", "5s")
+        rows, _ = self.query("SELECT job, reason, exe, sum(count) AS n FROM losses JOIN processes USING (job, node, proc) GROUP BY ALL ORDER BY job")
+        self.assertEqual([(row["job"], row["reason"], row["exe"], int(row["n"])) for row in rows],
+                         [(job, "no_preload", "/bin/true", 3) for job in ("460", "461")])
+
     def test_followed_by_probes(self):
         """A static program of which no ancestor has a shim: its starter has asked for it, as Slurm's plugin does."""
         checks = json.loads(self.headrace("doctor", "--json").stdout)["checks"]
