@@ -11,6 +11,8 @@
 
 #include "daemon/exit.h"
 
+#define ENDS_MOST 64 /* looked at when a session begins */
+
 struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
 {
 	uint32_t i = hr_map64_get(map, key);
@@ -101,6 +103,20 @@ void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
 	}
 	client_remove(a, i);
 	hr_drain_ended(a->c.drain, proc, exit);
+}
+
+void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced)
+{
+	struct epoll_event events[ENDS_MOST];
+	int ready = epoll_wait(a->epoll_fd, events, ENDS_MOST, 0);
+
+	for (int k = 0; k < ready; k++) {
+		uint32_t i = (uint32_t)events[k].data.u64;
+
+		if (EV_KIND(events[k].data.u64) == EV_PIDFD && i != replaced &&
+		    a->clients[i].proc != proc)
+			hr__client_gone(a, i, NULL);
+	}
 }
 
 /* ---- those who are gone already ------------------------------------------------------------------------ */

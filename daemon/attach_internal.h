@@ -92,6 +92,8 @@ struct visit {
 	int pidfd;	/* -1: gone (with an offer, or nothing comes of the visit) */
 	uint64_t ticks; /* when it said hello; now, unless an offer waited */
 	uint64_t exec_of;
+	/* For the drain thread, once the client has its answer; NULL: none. */
+	struct hr_session *session;
 	uint32_t replaces; /* index of the client that it was before exec; UINT32_MAX: none */
 };
 
@@ -153,6 +155,9 @@ struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, ui
 int hr__client_add(struct hr_attach *a, const struct client *c);
 
 bool hr__client_dead(const struct client *c);
+
+/* Forgets the clients that have died, but not `proc` and not client `replaced`, and passes their ends to the drain thread. */
+void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced);
 
 /* Forgets client i and tells the drain thread; `exit` NULL: it is dead, so find out how it ended. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);

@@ -178,6 +178,14 @@ static void tell_probes(const struct hr_attach *a, const struct visit *v, struct
 	ret->offered = v->offered;
 }
 
+/* Ticks of another clock than ours cannot be compared. */
+static uint64_t hello_ticks(const struct hr_attach *a, const struct visit *v)
+{
+	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
+
+	return same ? hr__offer_ticks(a, &v->hello) : v->ticks;
+}
+
 static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
 {
 	struct client c = {.token = v->offered ? v->offer.token : new_token(),
@@ -196,6 +204,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 	s->deaf = v->offered;
 	if (v->pidfd >= 0)
 		s->started_ns = hr_procstat_ns(v->stat.start_time);
+	s->hello_ticks = hello_ticks(a, v);
 	tell_probes(a, v, &s->probed);
 	r = next_map(a, v, &c, &map, ret_fd);
 	if (!r) {
@@ -212,7 +221,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 		hr_session_free(s);
 		return r;
 	}
-	hr_drain_add_session(a->c.drain, s);
+	v->session = s;
 	if (v->pidfd < 0)
 		hr__departed_add(a, &c);
 	v->pidfd = -1;
@@ -427,6 +436,18 @@ static void count_refusal(struct hr_attach *a, const struct visit *v, int status
 		hr_drain_missed(a->c.drain);
 }
 
+/*
+ * The drain thread gets the session together with the ends of those that died before it: which worker's slot is free depends on
+ * both. The ATTACH entry is journaled before an end: the engine still finds a parent that has ended.
+ */
+static void hand_over(struct hr_attach *a, const struct visit *v)
+{
+	hr_drain_hold(a->c.drain);
+	hr__clients_end(a, v->session->proc, v->replaces);
+	hr_drain_add_session(a->c.drain, v->session);
+	hr_drain_release(a->c.drain);
+}
+
 void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 {
 	struct visit v = {.guest = g,
@@ -455,6 +476,8 @@ void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
 	/* After the answer: the process waits for that, and nobody for this. */
+	if (v.session)
+		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)
 		hr__client_gone(a, v.replaces, "exec");
 	hr__offer_refuse(&v.offer);

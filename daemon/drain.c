@@ -114,9 +114,11 @@ static void take_inbox(struct hr_drain *d)
 	struct message *m;
 
 	pthread_mutex_lock(&d->lock);
-	m = d->inbox;
-	d->inbox = NULL;
-	d->inbox_last = &d->inbox;
+	m = d->held ? NULL : d->inbox;
+	if (m) {
+		d->inbox = NULL;
+		d->inbox_last = &d->inbox;
+	}
 	pthread_mutex_unlock(&d->lock);
 	if (m)
 		hr__drain_catch_up(d); /* their ATTACH entries come first */
@@ -240,7 +242,8 @@ static bool asked(struct hr_drain *d)
 	bool yes;
 
 	pthread_mutex_lock(&d->lock);
-	yes = d->inbox || d->flush_wanted > d->flush_done || d->end != NULL || d->live != NULL;
+	yes = (d->inbox && !d->held) || d->flush_wanted > d->flush_done || d->end != NULL ||
+	      d->live != NULL;
 	pthread_mutex_unlock(&d->lock);
 	return yes;
 }
@@ -364,6 +367,7 @@ static void send(struct hr_drain *d, struct message message)
 	 */
 	bool wake = (message.kind == ENDED && strcmp(message.exit, "exec") != 0) ||
 		    message.kind == LEVEL || (message.session && message.session->deaf);
+	bool held;
 
 	if (!m) { /* the session stays unread: its client drops and counts */
 		hr_session_free(message.session);
@@ -374,8 +378,10 @@ static void send(struct hr_drain *d, struct message message)
 	pthread_mutex_lock(&d->lock);
 	*d->inbox_last = m;
 	d->inbox_last = &m->next;
+	held = d->held;
+	d->wake_held |= held && wake;
 	pthread_mutex_unlock(&d->lock);
-	if (wake)
+	if (wake && !held)
 		ring_bell(d);
 }
 
@@ -387,6 +393,26 @@ void hr_drain_add_session(struct hr_drain *d, struct hr_session *s)
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map)
 {
 	send(d, (struct message){.kind = NEW_MAP, .proc = proc, .map = *map});
+}
+
+void hr_drain_hold(struct hr_drain *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->held = true;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void hr_drain_release(struct hr_drain *d)
+{
+	bool wake;
+
+	pthread_mutex_lock(&d->lock);
+	d->held = false;
+	wake = d->wake_held;
+	d->wake_held = false;
+	pthread_mutex_unlock(&d->lock);
+	if (wake)
+		ring_bell(d);
 }
 
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)

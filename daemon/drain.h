@@ -45,6 +45,9 @@ void hr_drain_add_session(struct hr_drain *d, struct hr_session *s);
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc,
 		      const struct hr_map *map); /* takes it over */
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
+/* From the hold to the release the thread takes no message: it gets them together. */
+void hr_drain_hold(struct hr_drain *d);
+void hr_drain_release(struct hr_drain *d);
 
 /* Probes are there now; once, and not where hr_drain_new got them. They live longer than the drain. */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);

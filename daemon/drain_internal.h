@@ -37,6 +37,8 @@ struct hr_drain {
 	struct hr_drain_config c;
 	pthread_t thread;
 	bool running;
+	bool held;	/* the inbox is not taken: more messages belong to it; under the lock */
+	bool wake_held; /* the release wakes the thread; likewise */
 	pthread_mutex_t lock; /* inbox, requests, stats */
 	pthread_cond_t served;
 	struct message *inbox, **inbox_last;

@@ -297,26 +297,52 @@ static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *no
 	*noted = now;
 }
 
+/* The daemon was late: a process that is dead now was still active after the later one's hello. */
+static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
+{
+	for (const struct hr_session *s = d->sessions; s; s = s->next)
+		if (s->dead && s != later && hr_session_active_after(s, later->hello_ticks))
+			return true;
+	return false;
+}
+
+/* Records of all sessions but those that attached after a death. Returns slots taken. */
+static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
+{
+	uint64_t all = 0;
+	bool any_later = false;
+
+	d->rings = 0;
+	for (struct hr_session *s = d->sessions; s; s = s->next) {
+		d->rings += hr_session_rings(s);
+		any_later |= s->later;
+		if (!s->later)
+			all += sweep_session(d, s, ticks, now_ns);
+	}
+	for (struct hr_session *s = d->sessions; s && any_later; s = s->next) {
+		if (!s->later || !met_dead(d, s))
+			continue;
+		s->later = false;
+		all += sweep_session(d, s, ticks, now_ns);
+	}
+	return all;
+}
+
 uint64_t hr__drain_sweep(struct hr_drain *d)
 {
 	struct hr_session **at = &d->sessions, *s, *dead = NULL;
 	uint64_t ticks = hr_clock_ticks(d->c.clock), now_ns = hr_boot_ns();
-	uint64_t all = 0;
+	uint64_t all;
 
 	hr__drain_catch_up(d);
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * Slots of workers depend on who lives at the same time: first the records of processes that lived at the same time as those that died, then
-	 * the ends, then the records of processes that attached after a death.
+	 * Slots of workers depend on which processes live at the same time: first the records of processes that lived at the same time as
+	 * those that died, then the ends, then the records of processes that attached after a death.
 	 */
-	d->rings = 0;
 	d->deaf_full = false;
-	for (s = d->sessions; s; s = s->next) {
-		d->rings += hr_session_rings(s);
-		if (!s->later)
-			all += sweep_session(d, s, ticks, now_ns);
-	}
+	all = sweep_living(d, ticks, now_ns);
 	sweep_all_excluded(d, now_ns);
 	settle_dead(d, now_ns);
 	while ((s = *at)) {

@@ -230,8 +230,10 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 			for (uint32_t i = 1; i < size && !gone; i++)
 				if (n + i >= all || !committed(r, r->tail + n + i))
 					return n;
-			if (end > last_end && end <= limit)
+			if (end > last_end && end <= limit) {
 				last_end = end;
+				r->last_end = end > r->last_end ? end : r->last_end;
+			}
 		}
 		if (n && n + size > most) {
 			*ret_end = last_end;
@@ -240,6 +242,14 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 		n += size;
 	}
 	return n < r->n_slots ? n : (uint32_t)r->n_slots;
+}
+
+bool hr_session_active_after(const struct hr_session *s, uint64_t ticks)
+{
+	for (uint32_t i = 0; i < hr_session_rings(s); i++)
+		if (s->rings[i].last_end > ticks || hr_ring_stirs(&s->rings[i]))
+			return true;
+	return false;
 }
 
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to)

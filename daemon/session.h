@@ -29,6 +29,7 @@ struct hr_ring_view {
 	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
 	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
 	uint64_t lost_count; /* the sum of the counters then */
+	uint64_t last_end;   /* ticks: when the last operation ended that was looked at */
 };
 
 /* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */
@@ -63,6 +64,7 @@ struct hr_session {
 	char exit[16];
 	struct hr_probed probed;
 	uint64_t since_ns;    /* hr_boot_ns() when it was made */
+	uint64_t hello_ticks; /* when the process sent its hello, by its own word */
 	uint64_t started_ns;  /* of the process, on that clock; 0: not looked up yet */
 	uint64_t strays_seen; /* stray_total when they were last journaled */
 	uint64_t strays_count;
@@ -108,6 +110,9 @@ bool hr_ring_pressed(const struct hr_ring_view *r);
  */
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end);
+
+/* Whether the process ended an operation after that moment, as far as its rings are read. Where they are not read to the end: true. */
+bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 
 /* Copies slots from tail on; an uncommitted one becomes all zero. */
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);

@@ -284,6 +284,69 @@ class Terminal(harness.Case):
         os.close(master)
 
 
+# Two children that read DATA/input; steps and permissions are files in FOLDER. With "together" both live at the same time.
+TWO_CHILDREN = r"""
+import os, sys, time
+folder, data, together = sys.argv[1], sys.argv[2], sys.argv[3] == "together"
+def step(name):
+    open(f"{folder}/{name}", "w").close()
+def wait(name):
+    while not os.path.exists(f"{folder}/{name}"):
+        time.sleep(0.005)
+def read():
+    open(f"{data}/input").read()
+def child(*parts):
+    pid = os.fork()
+    if pid == 0:
+        for part in parts:
+            part()
+        os._exit(0)
+    return pid
+read()
+first = child(read, lambda: step("first"), lambda: wait("go"), *([lambda: wait("second"), read] if together else []))
+wait("go")
+if not together:
+    os.waitpid(first, 0)
+second = child(read, lambda: step("second"))
+for pid in (second, *([first] if together else [])):
+    os.waitpid(pid, 0)
+step("over")
+wait("end")
+"""
+
+
+class Workers(harness.Case):
+    """A slot is free once its process has died, whatever the daemon reads first: here it reads all when both children are gone."""
+
+    def workers(self, mode):
+        with open(f"{self.data}/input", "wb") as f:
+            f.write(bytes(100))
+        run = self.start("--include", self.data, "--", PYTHON, "-c", TWO_CHILDREN, self.dir, self.data, mode)
+        self.addCleanup(run.kill)
+        self.wait_for("the first child", lambda: os.path.exists(f"{self.dir}/first"))
+        time.sleep(0.5)  # its records are in the journal
+        worker = self.daemons("worker")[0]
+        os.kill(worker, signal.SIGSTOP)
+        self.touch("go")
+        self.wait_for("both children", lambda: os.path.exists(f"{self.dir}/over"))
+        os.kill(worker, signal.SIGCONT)
+        self.touch("end")
+        _, errors = run.communicate(timeout=30)
+        self.assertEqual(run.returncode, 0, errors)
+        self.assertEqual(self.summary()["data"]["read_bytes"], (4 if mode == "together" else 3) * 100)
+        return self.summary()["workers"]
+
+    def touch(self, name):
+        with open(f"{self.dir}/{name}", "w", encoding="utf-8"):
+            pass
+
+    def test_one_after_the_other(self):
+        self.assertEqual(self.workers("alone"), 1)
+
+    def test_at_the_same_time(self):
+        self.assertEqual(self.workers("together"), 2)
+
+
 class Counts(harness.Case):
     def test_totals(self):
         done = self.run_it("--", harness.GENERATOR, self.data, "25", "40")
