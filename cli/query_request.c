@@ -187,18 +187,20 @@ static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
 /* What a pattern such as ./headrace-* matched in addition to stores: summaries, folders of sources. */
 static void skip_others(struct hr_request *r)
 {
-	size_t kept = 0, stores = 0;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < r->n_stores; i++)
-		stores += hr_store_is(r->stores[i]);
-	if (stores == 0)
-		return; /* the catalogue explains what the first one is */
 	for (size_t i = 0; i < r->n_stores; i++) {
-		if (hr_store_is(r->stores[i]))
-			r->stores[kept++] = r->stores[i];
-		else
-			hr_say("note: %s is skipped: it is not a headrace store", r->stores[i]);
+		const char *store = r->stores[i];
+
+		if (!hr_store_is(store))
+			continue;
+		r->stores[i] = r->stores[kept];
+		r->stores[kept++] = store;
 	}
+	if (kept == 0)
+		return; /* the catalogue explains what the first one is */
+	for (size_t i = kept; i < r->n_stores; i++)
+		hr_say("note: %s is skipped: it is not a headrace store", r->stores[i]);
 	r->n_stores = kept;
 }
 
