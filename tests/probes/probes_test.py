@@ -403,6 +403,14 @@ class Probes(Case):
         done = harness.run([harness.HEADRACE, "query", traced.store, "coverage"], self.folder.environment())
         self.assertIn("2 processes were not recorded at all: headrace does not record 32-bit programs", os.fsdecode(done.stderr))
 
+    def test_without_the_library(self):
+        """A program that starts without LD_PRELOAD is recorded, so it is no loss."""
+        path = self.new_file("x")
+        traced = self.headrace(["env", "-i", "cat", path], options=("--probes",))
+        rows = traced.sql(f"SELECT DISTINCT source FROM events WHERE path = '{path}' AND class = 'read'")
+        self.assertEqual(rows, [{"source": "bpf"}])
+        self.assertEqual(traced.sql("SELECT * FROM losses"), [])
+
     def test_loader(self):
         """Its files are the shim's alone."""
         harness.need_torch()
