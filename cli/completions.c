@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "collector/query/named.h"
+#include "query/named.h"
 
 static void put_options(const struct hr_option *options, bool with_value)
 {

@@ -3,7 +3,7 @@
  * completions.h - what the shells offer when the tabulator key is pressed, from the command table
  *
  * Purpose   Each prints a script for its shell on standard output. The arguments of named queries come
- *           from their headers (collector/query/named.h).
+ *           from their headers (query/named.h).
  * Threads   One.
  */
 #ifndef HEADRACE_CLI_COMPLETIONS_H

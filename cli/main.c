@@ -6,9 +6,9 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/query.h"
-#include "collector/query/named.h"
-#include "daemon/recover.h"
+#include "cli/query/query.h"
+#include "query/named.h"
+#include "daemon/node/recover.h"
 
 static int print_help(void)
 {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How the names begin, ended by NULL. collector/query/named/coverage.sql has the same. */
+/* How the names begin, ended by NULL. query/named/coverage.sql has the same. */
 extern const char *const hr_unseen_names[];
 
 /* Whether a path, without terminator, is one of theirs. */

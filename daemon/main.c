@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "daemon/keeper.h"
+#include "daemon/private/keeper.h"
 #include "daemon/manual.h"
-#include "daemon/private.h"
-#include "daemon/private_worker.h"
+#include "daemon/control/private.h"
+#include "daemon/private/private_worker.h"
 #include "daemon/service/service.h"
 #include "daemon/service/worker.h"
-#include "daemon/uplink_command.h"
+#include "daemon/uplink/uplink_command.h"
 
 #define EXIT_USAGE 2
 

@@ -2,7 +2,7 @@
 #include "daemon/manual.h"
 
 #include "daemon/service/config.h"
-#include "daemon/uplink_options.h"
+#include "daemon/uplink/uplink_options.h"
 
 void hr_headraced_man(FILE *to)
 {

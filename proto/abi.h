@@ -64,7 +64,7 @@
 #include <stdint.h>
 
 #define HR_ABI_MAGIC UINT64_C(0x3145434152445248) /* "HRDRACE1" */
-#ifndef HR_ABI_VERSION /* a test builds what comes after this one (tests/service/upgrade_test.py) */
+#ifndef HR_ABI_VERSION /* a test builds what comes after this one (tests/service/test_upgrade.py) */
 #define HR_ABI_VERSION 1u
 #endif
 

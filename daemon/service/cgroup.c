@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
-#include "daemon/cgroup.h"
+#include "daemon/base/cgroup.h"
 #include "daemon/service/internal.h"
 
 /* ---- of a process ----------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #include "common/text.h"
 #include "common/users.h"
-#include "daemon/privacy.h"
+#include "daemon/base/privacy.h"
 #include "daemon/service/config.h"
 #include "daemon/service/policy.h"
 #include "net/tls.h"

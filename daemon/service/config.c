@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "daemon/privacy.h"
+#include "daemon/base/privacy.h"
 #include "daemon/service/policy.h"
 #include "net/address.h"
 

@@ -27,7 +27,7 @@ struct hr_service_config {
 	unsigned unregistered;
 	unsigned policy; /* policy.h */
 	char *policy_partitions, *policy_users;
-	unsigned paths, command_lines; /* daemon/privacy.h */
+	unsigned paths, command_lines; /* daemon/base/privacy.h */
 	uint64_t paths_keep;
 	char *privacy_key;
 	char *operators;

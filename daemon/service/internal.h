@@ -11,9 +11,9 @@
 #include <uv.h>
 
 #include "common/host.h"
-#include "daemon/fdstore.h"
-#include "daemon/kept.h"
-#include "daemon/private.h"
+#include "common/fdstore.h"
+#include "daemon/private/kept.h"
+#include "daemon/control/private.h"
 #include "daemon/service/config.h"
 #include "daemon/service/policy.h"
 #include "daemon/service/worker.h"

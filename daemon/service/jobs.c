@@ -15,7 +15,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
-#include "daemon/fdstore.h"
+#include "common/fdstore.h"
 #include "daemon/service/internal.h"
 
 #define IDLE_LINGER_MS 0u

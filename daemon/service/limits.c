@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "daemon/passfd.h"
+#include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
 #define MAP_BYTES hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)

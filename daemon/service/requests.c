@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/service/requests.h"
+#include "daemon/control/requests.h"
 
 #include <errno.h>
 #include <stdio.h>

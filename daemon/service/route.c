@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "daemon/hello.h"
-#include "daemon/passfd.h"
+#include "daemon/base/hello.h"
+#include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
 #define ACCEPT_MOST 256u /* in one turn of the loop */

@@ -14,8 +14,8 @@
 #include "common/host.h"
 #include "common/log.h"
 #include "common/text.h"
-#include "daemon/fdstore.h"
-#include "daemon/passfd.h"
+#include "common/fdstore.h"
+#include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
 #define TICK_MS		1000u

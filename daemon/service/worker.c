@@ -12,14 +12,14 @@
 #include <uv.h>
 
 #include "common/log.h"
-#include "daemon/attach.h"
-#include "daemon/cgroup.h"
-#include "daemon/fdstore.h"
-#include "daemon/live_link.h"
-#include "daemon/private.h"
-#include "daemon/private_uplink.h"
-#include "daemon/spool.h"
-#include "daemon/uplink.h"
+#include "daemon/attach/attach.h"
+#include "daemon/base/cgroup.h"
+#include "common/fdstore.h"
+#include "daemon/node/live_link.h"
+#include "daemon/control/private.h"
+#include "daemon/private/private_uplink.h"
+#include "daemon/spool/spool.h"
+#include "daemon/uplink/uplink.h"
 #include "proto/abi.h"
 
 #define TICK_MS	  1000u

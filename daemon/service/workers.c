@@ -14,9 +14,9 @@
 #include "common/log.h"
 #include "common/now.h"
 #include "common/text.h"
-#include "daemon/fdstore.h"
-#include "daemon/hello.h"
-#include "daemon/passfd.h"
+#include "common/fdstore.h"
+#include "daemon/base/hello.h"
+#include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
 

@@ -26,8 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/control.h"
-#include "daemon/service/requests.h"
+#include "daemon/control/control.h"
+#include "daemon/control/requests.h"
 #include "proto/abi.h"
 
 #define PRELOAD_BYTES 8192u

@@ -7,7 +7,7 @@
 #ifndef HEADRACE_TESTS_BENCH_GENERATE_STREAM_H
 #define HEADRACE_TESTS_BENCH_GENERATE_STREAM_H
 
-#include "collector/store.h"
+#include "store/store.h"
 #include "common/batch.h"
 #include "tests/bench/generate_rollups.h"
 

@@ -22,7 +22,7 @@ HOOKS = os.path.join(HERE, "..", "..", "hooks", "slurm")
 
 
 def start_collector(build, folder):
-    collector = subprocess.Popen([f"{build}/collector/server/headrace-collector", "--store", f"{folder}/collected", "--listen",
+    collector = subprocess.Popen([f"{build}/collector/headrace-collector", "--store", f"{folder}/collected", "--listen",
                                   "tcp://127.0.0.1:0"], stderr=subprocess.PIPE)
     for line in collector.stderr:
         found = re.search(rb"tcp://[0-9.]+:[0-9]+", line)

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/arena.h"
+#include "store/arena.h"
 #include "tests/bench/generate.h"
 
 struct gathered {

@@ -6,7 +6,7 @@
  *               [--rounds N] [--ops N] [--short N] [--dir DIR]
  *
  * Variants: the program alone; under `PROGRAM run` as a user has it; with LIBHEADRACE alone, no daemon there;
- * with it and a stub of a daemon that throws records away (tests/shim_core/fake_headraced), which is the shim's
+ * with it and a stub of a daemon that throws records away (tests/shim/core/fake_headraced), which is the shim's
  * own cost; with any other preload library. One run alternates them, so that a noisy machine is as noisy for
  * each. It prints minimum and median of the rounds, in ns per operation: wall time, and CPU time of the program
  * itself (on few cores the daemon shares them). Then attach: the time that a short process's first open takes

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/engine.h"
-#include "daemon/ringpool.h"
-#include "daemon/session.h"
+#include "daemon/engine/engine.h"
+#include "daemon/session/ringpool.h"
+#include "daemon/session/session.h"
 #include "tests/bench/pipeline.h"
 
 #define ROUND_EVENTS 40000u

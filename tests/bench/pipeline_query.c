@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "collector/query/named.h"
-#include "collector/query/query.h"
+#include "query/named.h"
+#include "query/query.h"
 
 static const struct {
 	const char *what;

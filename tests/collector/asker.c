@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "collector/query/duckdb_api.h"
+#include "query/duckdb/duckdb_api.h"
 #include "common/frame.h"
 #include "net/wire.h"
 

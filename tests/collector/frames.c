@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/stream_state.h"
+#include "store/stream_state.h"
 
 struct frame frame_pack(Headrace__Frame *msg, uint64_t seq)
 {

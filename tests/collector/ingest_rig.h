@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "collector/server/ingest.h"
+#include "collector/ingest.h"
 #include "tests/collector/frames.h"
 
 /* The next syncs of data that fail, as they do once when a disk does. */

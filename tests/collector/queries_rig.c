@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "collector/stream_state.h"
+#include "store/stream_state.h"
 #include "tests/query/fixture.h"
 
 char rig_spill[] = "/tmp/headrace-queries-XXXXXX"; /* where queries spill */

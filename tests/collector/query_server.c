@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "collector/server/queries.h"
+#include "collector/queries.h"
 #include "common/frame.h"
 #include "net/munge.h"
 #include "net/wire.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collector/stream_state.h"
+#include "store/stream_state.h"
 
 static char folder[2048], store_path[2100];
 static char log_path[2100], running_path[2100]; /* of what is run, and of the collector beside it */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "collector/server/node_clock.h"
+#include "collector/node_clock.h"
 
 #define NOW UINT64_C(1700000000000000000)
 #define MS  UINT64_C(1000000)

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/server/retention.h"
-#include "collector/server/retire.h"
-#include "collector/stream_state.h"
-#include "collector/writer.h"
+#include "collector/retention.h"
+#include "collector/retire.h"
+#include "store/stream_state.h"
+#include "store/writer.h"
 #include "common/now.h"
 
 #define HOUR_NS UINT64_C(3600000000000)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collector/stream_state.h"
+#include "store/stream_state.h"
 
 #define STORE help_path(state, "store")
 #define LOG   help_path(state, "log")

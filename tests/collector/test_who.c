@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/server/who.h"
+#include "collector/who.h"
 #include "net/munge.h"
 
 #define NOBODY 65534u

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/ops.h"
-#include "daemon/clock.h"
-#include "daemon/fdstore.h"
+#include "daemon/base/clock.h"
+#include "common/fdstore.h"
 
 #define STORED 256u
 

@@ -2,7 +2,7 @@
 /*
  * client.h - the shim's side of a session, for tests; and a store for descriptors that survives the daemon
  *
- * client_fdstore_* stand in for daemon/fdstore.c: a daemon (a child of the test) sends descriptors to the test, which gives
+ * client_fdstore_* stand in for common/fdstore.c: a daemon (a child of the test) sends descriptors to the test, which gives
  * them to the next daemon.
  */
 #ifndef HEADRACE_TESTS_DAEMON_CLIENT_H

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/batch.h"
-#include "daemon/node.h"
+#include "daemon/node/node.h"
 
 void nodes_init(struct nodes *n, uint64_t half_bytes)
 {

@@ -7,7 +7,7 @@
 #ifndef HEADRACE_TESTS_DAEMON_RIG_H
 #define HEADRACE_TESTS_DAEMON_RIG_H
 
-#include "daemon/engine.h"
+#include "daemon/engine/engine.h"
 
 #define RIG_FRAMES 4096u
 #define RIG_SECOND UINT64_C(1000000000)

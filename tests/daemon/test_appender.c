@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/ops.h"
-#include "daemon/appender.h"
+#include "daemon/spool/appender.h"
 
 static char folder[64];
 static struct hr_batch_pool *pool;

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/entry.h"
-#include "daemon/ranks.h"
+#include "daemon/journal/entry.h"
+#include "common/ranks.h"
 #include "rig.h"
 
 #define NONE HR_OFFSET_NONE

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/clock.h"
+#include "daemon/base/clock.h"
 
 #define ONE  (UINT64_C(1) << 32)		  /* ns per tick */
 #define YEAR (UINT64_C(365) * 86400 * 1000000000) /* in ns */

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "daemon/journal.h"
-#include "daemon/recover.h"
+#include "daemon/journal/journal.h"
+#include "daemon/node/recover.h"
 #include "nodes.h"
 #include "numbered.h"
 #include "tests/seeds.h"

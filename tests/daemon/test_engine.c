@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "daemon/losses.h"
+#include "daemon/engine/losses.h"
 #include "rig.h"
 
 #define FILE_A "/data/train/a.jpg"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/ops.h"
-#include "daemon/filerec.h"
+#include "daemon/engine/filerec.h"
 
 #define PROC 7u
 #define DUE  128u

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 #include "client.h"
-#include "daemon/journal.h"
-#include "daemon/recover.h"
+#include "daemon/journal/journal.h"
+#include "daemon/node/recover.h"
 #include "nodes.h"
 #include "numbered.h"
 #include "tests/seeds.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "collector/store.h"
-#include "daemon/recover.h"
+#include "store/store.h"
+#include "daemon/node/recover.h"
 #include "nodes.h"
 
 #define HALF_BYTES (8u << 20)

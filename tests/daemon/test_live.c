@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/live.h"
+#include "daemon/engine/live.h"
 #include "rig.h"
 
 #define NONE HR_OFFSET_NONE

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "collector/store.h"
+#include "store/store.h"
 #include "nodes.h"
 
 static uint64_t now_ns(void)

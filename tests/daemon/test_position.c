@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "daemon/position.h"
+#include "daemon/engine/position.h"
 #include "rig.h"
 
 #define F     "/data/f"

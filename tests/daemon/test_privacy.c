@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/privacy.h"
+#include "daemon/base/privacy.h"
 
 static const struct hr_privacy_rules hashed = {.paths = HR_PATHS_HASH, .keep = 2, .key = "one"};
 static const struct hr_privacy_rules other = {.paths = HR_PATHS_HASH, .keep = 2, .key = "other"};

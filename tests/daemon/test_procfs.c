@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/procfs.h"
+#include "daemon/base/clock.h"
+#include "common/procfs.h"
 
 /* A child that does nothing until it is reaped. */
 static pid_t begin(void)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/regions.h"
+#include "daemon/engine/regions.h"
 #include "rig.h"
 
 #define NONE HR_REGION_NONE

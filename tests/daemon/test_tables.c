@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/paths.h"
+#include "daemon/engine/paths.h"
 
 #define FILES 200000u /* rows of 6 MiB, cells of 8 */
 

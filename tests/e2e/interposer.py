@@ -80,7 +80,7 @@ HEAD = """
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/syscall.h>
-#include "shim/wrap.h"
+#include "shim/wrap/wrap.h"
 
 static void *next(void **place, const char *name)
 {

@@ -21,8 +21,8 @@
 
 #include "common/batch.h"
 #include "common/frame.h"
-#include "daemon/spool.h"
-#include "daemon/uplink.h"
+#include "daemon/spool/spool.h"
+#include "daemon/uplink/uplink.h"
 
 #define FIRST_NS UINT64_C(1000000000000) /* of the node's boot clock */
 

@@ -131,7 +131,7 @@ class World:
         return releases
 
     def collector_program(self):
-        return self.args.build + self.random.choice(["/collector/server/headrace-collector", "/tests/faults/collector_newer"])
+        return self.args.build + self.random.choice(["/collector/headrace-collector", "/tests/faults/collector_newer"])
 
     def feed_program(self, release):
         return f"{self.args.build}/tests/faults/feed{'' if release == 'this' else '_' + release}"

@@ -2,7 +2,7 @@
 /*
  * version.h - the protocol versions of another release
  *
- * Included before all else (-include) in those files that judge versions, daemon/uplink_link.c and collector/server/peer_hello.c,
+ * Included before all else (-include) in those files that judge versions, daemon/uplink/uplink_link.c and collector/peer_hello.c,
  * with HR_SPEAKS_MIN and HR_SPEAKS_MAX: the rest of such a program is this release's.
  */
 #include "net/wire.h"

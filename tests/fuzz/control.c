@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/control.h"
-#include "daemon/private.h"
+#include "daemon/control/control.h"
+#include "daemon/control/private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hello.h"
+#include "daemon/base/hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -3,7 +3,7 @@
  * A journal that a killed daemon left behind, as `headrace query` and the next daemon replay it: from a file that others may have
  * written.
  *
- *      | kind u8 | bytes u16 | body | ...      entries (daemon/entry.h) without their headers
+ *      | kind u8 | bytes u16 | body | ...      entries (daemon/journal/entry.h) without their headers
  *
  * Each entry is applied from memory of its own size first, so that the sanitizer sees a byte read behind it; then all of them
  * are replayed from a journal, their KNOWN entries first, a snapshot is taken, and that is replayed, too.
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine.h"
-#include "daemon/journal.h"
-#include "daemon/losses.h"
+#include "daemon/engine/engine.h"
+#include "daemon/journal/journal.h"
+#include "daemon/engine/losses.h"
 
 #define HALF_BYTES (UINT64_C(4) << 20)
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/engine.h"
-#include "daemon/session.h"
+#include "daemon/engine/engine.h"
+#include "daemon/session/session.h"
 
 #define NOW   UINT64_C(100000000000)
 #define SLOTS (1u << HR_RING_SLOTS_LOG2)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/segment.h"
+#include "store/segment.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

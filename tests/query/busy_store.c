@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "collector/store.h"
+#include "store/store.h"
 #include "common/batch.h"
 
 #define BOOT_NS UINT64_C(5000000000)

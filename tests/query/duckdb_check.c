@@ -5,12 +5,12 @@
  *
  * Built only where scripts/install-duckdb has put a duckdb.h; nothing here runs.
  */
-#include "collector/query/duckdb_api.h"
+#include "query/duckdb/duckdb_api.h"
 
 #define HR_DUCKDB(ret, name, params)                                                               \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(duckdb_##name), ret params),        \
 		       "duckdb_" #name);
-#include "collector/query/duckdb_api.def"
+#include "query/duckdb/duckdb_api.def"
 
 #define X(name, value) _Static_assert((int)(name) == (value), #name);
 HR_DUCKDB_CONSTANTS(X)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "collector/query/named.h"
-#include "collector/query/output.h"
+#include "query/named.h"
+#include "query/duckdb/output.h"
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {

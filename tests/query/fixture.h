@@ -9,7 +9,7 @@
 #ifndef HEADRACE_TESTS_QUERY_FIXTURE_H
 #define HEADRACE_TESTS_QUERY_FIXTURE_H
 
-#include "collector/query/query.h"
+#include "query/query.h"
 
 #define FIX_BOOT_NS UINT64_C(5000000000)	  /* first event, CLOCK_BOOTTIME */
 #define FIX_REAL_NS UINT64_C(1700000000000000000) /* the same moment, wall clock */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of which probes tell; tests/query/coverage_test.c holds the same numbers. */
+/* The store of which probes tell; tests/query/test_coverage.c holds the same numbers. */
 #include "tests/query/fixture_frames.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixture_store.c - the frames of the small store; tests/query/answers_test.c holds the same
+ * fixture_store.c - the frames of the small store; tests/query/test_answers.c holds the same
  * numbers
  */
 #include "tests/query/fixture_frames.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_store.c - makes the small store of fixture_store.c and prints its folder, for cli_test.sh */
+/* make_store.c - makes the small store of fixture_store.c and prints its folder, for test_cli.sh */
 #include <stdio.h>
 #include <stdlib.h>
 

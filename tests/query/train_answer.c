@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "collector/query/notes.h"
+#include "query/notes.h"
 
 struct train *job;
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "collector/store.h"
+#include "store/store.h"
 
 /* A fresh folder; cmocka setup and teardown that put its path into *state. */
 int help_setup(void **state);

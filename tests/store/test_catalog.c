@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/writer.h"
+#include "store/writer.h"
 #include "common/batch.h"
 #include "tests/bench/generate.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/writer.h"
+#include "store/writer.h"
 
 static void flipped_byte_costs_one_frame(void **state)
 {

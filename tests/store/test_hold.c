@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/stream_state.h"
-#include "collector/writer.h"
+#include "store/stream_state.h"
+#include "store/writer.h"
 
 static void test_hold(void **state)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/segments.h"
+#include "store/segments.h"
 
 #define FOLDER "s/jobs/7/n1.0000000000000001-0"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collector/writer.h"
+#include "store/writer.h"
 
 static struct hr_writer *writer(const char *store, const char *node)
 {

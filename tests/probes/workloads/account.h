@@ -3,7 +3,7 @@
  * account.h - what a generator has done to its files, by its own count
  *
  * Purpose   One row per file and source: who records it, a shim if there is one, or probes alone. account_end() writes them as a list of
- *           {"path", "source", "opens", "reads", "bytes_read", "writes", "bytes_written", "filled", "major_faults"}, which probes_test.py holds against what
+ *           {"path", "source", "opens", "reads", "bytes_read", "writes", "bytes_written", "filled", "major_faults"}, which test_probes.py holds against what
  *           was recorded. An operation that failed is one of 0 bytes, a failed open is none; a copy is a read of one file and a write of
  *           the other.
  * Threads   Any, and forked children: the rows are shared memory. All files are named by one thread.

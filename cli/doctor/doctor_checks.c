@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/run/environment.h"
+#include "cli/run/refusal.h"
+#include "query/duckdb/duckdb_api.h"
+#include "store/store.h"
+#include "common/tsc.h"
+#include "daemon/control/private.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+#define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it"
+
+/* The first line of a file in `out`, without its newline; false when it cannot be read. */
+static bool read_line(const char *path, char *out, size_t bytes)
+{
+	FILE *f = fopen(path, "re");
+	bool read = f != NULL && fgets(out, (int)bytes, f) != NULL;
+
+	if (f != NULL)
+		fclose(f);
+	if (read)
+		out[strcspn(out, "\n")] = '\0';
+	return read;
+}
+
+/* The value of a "Name:\tvalue" line of /proc/self/status. */
+static bool read_status(const char *name, char *out, size_t bytes)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	size_t n = strlen(name);
+	char line[256];
+	bool found = false;
+
+	while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL) {
+		found = strncmp(line, name, n) == 0 && line[n] == ':';
+		if (found)
+			snprintf(out, bytes, "%s", line + n + 1 + strspn(line + n + 1, " \t"));
+	}
+	if (f != NULL)
+		fclose(f);
+	out[found ? strcspn(out, "\n") : 0] = '\0';
+	return found;
+}
+
+/* ---- what run needs -------------------------------------------------------------------------- */
+
+/* Runs a shell with the library preloaded: what ld.so says about it comes back in `said`. */
+static int run_preloaded(const char *library, char *said, size_t bytes)
+{
+	int out[2], status = -1;
+	size_t used = 0;
+	ssize_t n;
+	pid_t child;
+
+	if (pipe2(out, O_CLOEXEC) != 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		dup2(out[1], STDERR_FILENO);
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+		/* NOLINTBEGIN(concurrency-mt-unsafe): doctor has one thread */
+		setenv("LD_PRELOAD", library, 1);
+		unsetenv("HEADRACE");
+		/* NOLINTEND(concurrency-mt-unsafe) */
+		execl("/bin/sh", "sh", "-c", ":", (char *)NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	while (used + 1 < bytes && (n = read(out[0], said + used, bytes - 1 - used)) > 0)
+		used += (size_t)n;
+	said[used] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	close(out[0]);
+	return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+void hr_check_preload(const struct hr_doctor *d, struct hr_check *c)
+{
+	char said[200] = "";
+	int status;
+
+	if (d->library == NULL) {
+		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "libheadrace.so was not found");
+		return;
+	}
+	status = run_preloaded(d->library, said, sizeof(said));
+	if (status == 0 && said[0] == '\0')
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->library);
+	else
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "the library must be readable, and built for this machine's libc",
+			     "%s does not load: %s", d->library, said);
+}
+
+void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
+{
+	if (d->headraced != NULL && access(d->headraced, X_OK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->headraced);
+	else
+		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "headraced was not found");
+}
+
+void hr_check_python(const struct hr_doctor *d, struct hr_check *c)
+{
+	char path[PATH_MAX];
+	bool readable;
+
+	snprintf(path, sizeof(path), "%s/sitecustomize.py", d->python != NULL ? d->python : "");
+	readable = d->python != NULL && access(path, R_OK) == 0;
+	switch (hr_environment_python(readable ? d->python : NULL)) {
+	case HR_PYTHON_USED:
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->python);
+		break;
+	case HR_PYTHON_OFF:
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "off (HEADRACE_PYTHON): PyTorch's waits and steps are not told");
+		break;
+	case HR_PYTHON_ABSENT:
+		hr_check_set(
+		    c, HR_HEALTH_WARN, REINSTALL,
+		    "PyTorch's waits and steps are not told: python/startup was not found");
+		break;
+	default:
+		hr_check_set(c, HR_HEALTH_WARN, "install headrace where no path has a colon",
+			     "PyTorch's waits and steps are not told: PYTHONPATH cannot have %s",
+			     d->python);
+	}
+}
+
+void hr_check_socket(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct hr_private_names names;
+	char *error = NULL;
+
+	(void)d;
+	if (hr_private_names("/", "doctor", &names, &error) == 0) {
+		*strrchr(names.control, '/') = '\0';
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", names.control);
+	} else {
+		hr_check_set(c, HR_HEALTH_FAIL, "set TMPDIR to a short path to a folder of yours",
+			     "%s", error != NULL ? error : "no folder for sockets");
+	}
+	free(error);
+}
+
+void hr_check_memfd(const struct hr_doctor *d, struct hr_check *c)
+{
+	int fd = memfd_create("headrace-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)d;
+	if (fd < 0 || ftruncate(fd, 4096) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "a kernel from 3.17 on is needed, and no filter on memfd_create",
+			     "memfd_create and its seals: %s", strerrordesc_np(errno));
+	else if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 5.1 on keeps clients from writing the node page",
+			     "no F_SEAL_FUTURE_WRITE");
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "memfds with all seals");
+	if (fd >= 0)
+		close(fd);
+}
+
+void hr_check_wipeonfork(const struct hr_doctor *d, struct hr_check *c)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)d;
+	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "MADV_WIPEONFORK");
+	else
+		hr_check_set(
+		    c, HR_HEALTH_FAIL,
+		    "a kernel from 4.14 on is needed: forked workers would not be told apart",
+		    "MADV_WIPEONFORK: %s", strerrordesc_np(errno));
+	if (page != MAP_FAILED)
+		munmap(page, 4096);
+}
+
+void hr_check_statx(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct statx stx;
+
+	(void)d;
+	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stx) != 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 4.11 on knows it; mounts are found by device here",
+			     "statx: %s", strerrordesc_np(errno));
+	else if ((stx.stx_mask & STATX_MNT_ID) == 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 5.8 on knows them; mounts are found by device here",
+			     "statx without mount ids");
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "statx with mount ids");
+}
+
+void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	(void)d;
+	if (fd >= 0) {
+		close(fd);
+		hr_check_set(c, HR_HEALTH_OK, NULL, "pidfd_open");
+	} else {
+		hr_check_set(
+		    c, HR_HEALTH_FAIL,
+		    "a kernel from 5.3 on is needed: the end of a process would not be seen",
+		    "pidfd_open: %s", strerrordesc_np(errno));
+	}
+}
+
+void hr_check_clock(const struct hr_doctor *d, struct hr_check *c)
+{
+	char source[64] = "unknown";
+
+	(void)d;
+	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+		  sizeof(source));
+	if (!hr_tsc_is_invariant()) {
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "nothing to fix: an operation costs some 25 ns more to record",
+			     "no invariant TSC; clock source %s", source);
+		return;
+	}
+#ifdef __x86_64__
+	if (strcmp(source, "tsc") != 0 && strcmp(source, "kvm-clock") != 0 &&
+	    strcmp(source, "hyperv_clocksource_tsc_page") != 0) {
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "the kernel does not trust the TSC: see `dmesg | grep -i tsc`",
+			     "invariant TSC, but the clock source is %s", source);
+		return;
+	}
+#endif
+	hr_check_set(c, HR_HEALTH_OK, NULL, "clock source %s", source);
+}
+
+void hr_check_seccomp(const struct hr_doctor *d, struct hr_check *c)
+{
+	char mode[16] = "";
+
+	(void)d;
+	if (!read_status("Seccomp", mode, sizeof(mode)) || strcmp(mode, "0") == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "no filter");
+	else
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "if the filter allows socket, connect and mmap (as containers' do): "
+		    "HEADRACE_SECCOMP=allow",
+		    "a seccomp filter is in force: programs will not be recorded under it");
+}
+
+void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
+{
+	struct rlimit limit;
+
+	(void)d;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max >= 4096)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "up to %llu open files",
+			     (unsigned long long)limit.rlim_max);
+	else
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "raise the hard limit (ulimit -Hn, limits.conf) to 4096 or more",
+		    "only %llu open files: a daemon needs one or two for each process of a job",
+		    (unsigned long long)limit.rlim_max);
+}
+
+/* The store where it is there, else the folder that it would be made in. */
+static void store_place(const char *store, char *out, size_t bytes)
+{
+	char *slash;
+
+	snprintf(out, bytes, "%s", store);
+	if (access(out, F_OK) == 0)
+		return;
+	slash = strrchr(out, '/');
+	if (slash == NULL)
+		snprintf(out, bytes, ".");
+	else
+		slash[slash == out] = '\0';
+}
+
+/* A store that is to be made; a word without a slash may be meant as a host. */
+static void show_absent(const char *store, char *out, size_t bytes)
+{
+	if (strchr(store, '/') != NULL)
+		snprintf(out, bytes, "%s does not exist yet: the folder for it", store);
+	else
+		snprintf(out, bytes,
+			 "%s does not exist yet (a collector is tcp://%s): the folder for it",
+			 store, store);
+}
+
+void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
+{
+	const char *store = d->store != NULL ? d->store : "headrace-doctor", *journal;
+	const char *shown = d->store != NULL ? d->store : "a store in this folder";
+	struct hr_fs_kind kind = {.name = "unknown"};
+	char place[PATH_MAX], would_be[2 * PATH_MAX];
+	int r = d->no_store ? 0 : hr_store_check(store);
+
+	if (d->no_store)
+		return;
+	if (r < 0) {
+		hr_check_set(c, HR_HEALTH_FAIL, hr_refusal_fix(r), "%s: %s", shown,
+			     hr_refusal_reason(r));
+		return;
+	}
+	store_place(store, place, sizeof(place));
+	if (d->store != NULL && access(store, F_OK) != 0) {
+		show_absent(store, would_be, sizeof(would_be));
+		shown = would_be;
+	}
+	hr_fs_kind(place, &kind);
+	journal = hr_private_journal_dir(place);
+	if (journal != NULL)
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "fine for a store; what was not yet written is lost if the node itself dies",
+		    "%s is on %s, over the network: the journal will lie in %s", shown, kind.name,
+		    journal);
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
+}
+
+/* ---- what is nice to have -------------------------------------------------------------------- */
+
+void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)
+{
+	(void)d;
+	if (access("/sys/fs/cgroup/cgroup.controllers", R_OK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "version 2");
+	else if (access("/sys/fs/cgroup/unified/cgroup.procs", R_OK) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "version 1, with version 2 at /sys/fs/cgroup/unified");
+	else
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "nothing to fix: jobs are told apart by process tree",
+			     "no version 2 hierarchy");
+}
+
+void hr_check_duckdb(const struct hr_doctor *d, struct hr_check *c)
+{
+	char *error = NULL;
+
+	(void)d;
+	if (hr_duckdb_load(&error) == 0)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "DuckDB %s", hr_duckdb.library_version());
+	else
+		hr_check_set(c, HR_HEALTH_WARN, error, "`headrace query` has no usable DuckDB");
+	free(error);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Could `headrace run --probes` load its programs here? Asked of the kernel itself, without libbpf. */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cli/doctor/doctor.h"
+
+#define BTF	 "/sys/kernel/btf/vmlinux"
+#define LOCKDOWN "/sys/kernel/security/lockdown"
+
+#ifdef HEADRACE_BPF
+#define BUILT true
+#else
+#define BUILT false
+#endif
+
+/* Loads a program that does nothing, of a kind that takes CAP_BPF and CAP_PERFMON. 0 or -errno. */
+static int load_nothing(void)
+{
+	static const struct bpf_insn insns[] = {
+	    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	    {.code = BPF_JMP | BPF_EXIT},
+	};
+	union bpf_attr program = {
+	    .prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT,
+	    .insns = (uint64_t)(uintptr_t)insns,
+	    .insn_cnt = sizeof(insns) / sizeof(insns[0]),
+	    .license = (uint64_t)(uintptr_t) "GPL",
+	};
+	int fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &program, sizeof(program));
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* The kernel keeps its memory from everybody: "none integrity [confidentiality]". */
+static bool is_confidential(void)
+{
+	FILE *f = fopen(LOCKDOWN, "re");
+	char line[128] = "";
+	bool found =
+	    f != NULL && fgets(line, sizeof(line), f) != NULL && strstr(line, "[conf") != NULL;
+
+	if (f != NULL)
+		fclose(f);
+	return found;
+}
+
+void hr_check_probes(const struct hr_doctor *d, struct hr_check *c)
+{
+	int r = load_nothing();
+
+	(void)d;
+	if (!BUILT)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "build headrace where libbpf, clang, llvm-strip and bpftool are",
+			     "this headrace was built without them");
+	else if (access(BTF, R_OK) != 0)
+		hr_check_set(c, HR_HEALTH_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF is needed",
+			     "%s: %s", BTF, strerrordesc_np(errno));
+	else if (r == -EPERM)
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "be root, or have CAP_BPF and CAP_PERFMON, and neither in a user namespace nor "
+		    "under a filter",
+		    "this user may not load BPF programs: `run --probes` would be refused");
+	else if (r < 0)
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "a kernel from 5.8 on with CONFIG_BPF_SYSCALL is needed",
+			     "a BPF program cannot be loaded: %s", strerrordesc_np(-r));
+	else if (is_confidential())
+		hr_check_set(c, HR_HEALTH_WARN, "boot without lockdown=confidentiality",
+			     "%s keeps BPF programs from reading what they need", LOCKDOWN);
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "BPF programs can be loaded: `headrace run --probes`");
+}

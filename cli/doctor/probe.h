@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probe.h - one try to reach a collector, and all that was seen on the way: for `headrace doctor`
+ *
+ * Purpose   Resolves, connects and says Hello as `headrace query` does, with the certificate that it would show and a MUNGE
+ *           credential where that is understood; then hangs up. What it means is doctor_collector.c's.
+ * Owner     The caller; hr_probe_done frees.
+ * Threads   One, with a loop of its own; some 20 s at most for each collector.
+ */
+#ifndef HEADRACE_CLI_DOCTOR_PROBE_H
+#define HEADRACE_CLI_DOCTOR_PROBE_H
+
+#include "cli/query/query_identity.h"
+#include "net/conn.h"
+
+enum hr_probe_end {
+	HR_PROBE_NO_ADDRESS,	 /* `error` of the resolver */
+	HR_PROBE_NO_CERTIFICATE, /* `why`: what is wrong with ours */
+	HR_PROBE_CLOSED,	 /* `error`, `why` */
+	HR_PROBE_REFUSED,	 /* `reason`, `why` */
+	HR_PROBE_WELCOME,	 /* `software`, `version`, `who` */
+};
+
+struct hr_probe {
+	struct hr_address to;
+	char shown[HR_ADDRESS_HOST_BYTES + 32];
+	char addresses[256]; /* "10.0.0.5:4747, [::1]:4747" */
+	struct hr_identity identity;
+	struct hr_conn_peer peer; /* as far as it came to a connection */
+	enum hr_probe_end end;
+	int error;
+	char why[1200], reason[32], software[64], who[320];
+	uint32_t version;
+};
+
+void hr_probe_run(const struct hr_address *to, struct hr_probe *ret);
+void hr_probe_done(struct hr_probe *p);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * headrace query: SQL or a named query over stores; the answer on standard output, what is
+ * missing on standard error.
+ */
+#include "cli/query/query.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/query/progress.h"
+#include "cli/query/query_remote.h"
+#include "cli/query/query_request.h"
+#include "query/ask.h"
+#include "common/outfile.h"
+#include "common/text.h"
+#include "common/now.h"
+
+#define LOOK_NS 100000000L /* between looks at the progress */
+
+int (*hr_query_recover)(const char *store, char **ret_note);
+
+/* ---- Ctrl-C, progress, time limit ------------------------------------------------------------- */
+
+/*
+ * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB checks for it between
+ * vectors, and no code does while the stores are opened or while the reader of the answer does not
+ * read: then the first or the second one ends the process and removes its temporary files.
+ */
+struct watcher {
+	pthread_t thread;
+	bool started;
+	bool late; /* it was the time limit; read when the thread is gone */
+	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
+	struct hr_progress *progress;
+	const struct hr_outfile *file;
+	uint64_t limit_ns; /* 0: none */
+	char *spill;	   /* the folder that DuckDB spills to; NULL: none */
+	sigset_t set;
+};
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+static void remove_spill(const char *spill)
+{
+	if (spill != NULL)
+		nftw(spill, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+}
+
+static void end_at_once(struct watcher *w, int signal)
+{
+	remove_spill(w->spill);
+	if (w->file->partial != NULL)
+		unlink(w->file->partial);
+	_exit(HR_EXIT_SIGNAL + signal);
+}
+
+static void show_progress(struct watcher *w, struct hr_asking *asking)
+{
+	struct hr_query_scan scan;
+
+	hr_asking_scan(asking, &scan);
+	hr_progress_show(w->progress, scan.batches_read + scan.batches_pruned, scan.batches, NULL);
+}
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	uint64_t started = hr_now_ns(CLOCK_MONOTONIC);
+	bool interrupted = false;
+
+	for (;;) {
+		int signal = sigtimedwait(&w->set, NULL, &(struct timespec){.tv_nsec = LOOK_NS});
+		struct hr_asking *asking = atomic_load(&w->asking);
+
+		if (signal == SIGUSR1)
+			return NULL;
+		if (signal > 0 && (asking == NULL || (interrupted && !w->late)))
+			end_at_once(w, signal);
+		if (asking == NULL)
+			continue;
+		interrupted |= signal > 0;
+		if (signal > 0)
+			w->late = false;
+		if (!interrupted && w->limit_ns != 0 &&
+		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
+			interrupted = w->late = true;
+		if (interrupted) /* again and again: a statement that was about to begin has missed it */
+			hr_asking_interrupt(asking);
+		else
+			show_progress(w, asking);
+	}
+}
+
+/* Signals must be blocked before DuckDB makes threads, which inherit the mask. */
+static void watcher_block(struct watcher *w)
+{
+	sigemptyset(&w->set);
+	sigaddset(&w->set, SIGINT);
+	sigaddset(&w->set, SIGTERM);
+	sigaddset(&w->set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &w->set, NULL);
+}
+
+static void watcher_start(struct watcher *w)
+{
+	w->started = pthread_create(&w->thread, NULL, watch, w) == 0;
+}
+
+static void watcher_stop(struct watcher *w)
+{
+	if (!w->started)
+		return;
+	pthread_kill(w->thread, SIGUSR1);
+	pthread_join(w->thread, NULL);
+}
+
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+/* Of the terminal that the answer goes to; 0: none. */
+static unsigned width(const struct hr_request *r)
+{
+	struct winsize size;
+
+	if (r->output != NULL || !isatty(STDOUT_FILENO) ||
+	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		return 0;
+	return size.ws_col;
+}
+
+/* The answer's way out; NULL after saying why there is none. */
+static FILE *open_output(const struct hr_request *r, const struct hr_outfile *file,
+			 struct hr_progress *progress)
+{
+	FILE *to =
+	    r->output != NULL ? fopen(hr_outfile_name(file), "we") : hr_progress_stdout(progress);
+
+	if (to == NULL)
+		hr_say("%s: %s", r->output != NULL ? r->output : "standard output",
+		       strerrordesc_np(errno));
+	return to;
+}
+
+/* A file appears under its name when it is whole. */
+static int answer(struct hr_asking *s, const struct hr_request *r, const struct hr_outfile *file,
+		  struct hr_progress *progress)
+{
+	bool text = r->format != HR_FORMAT_PARQUET;
+	FILE *to = text ? open_output(r, file, progress) : NULL;
+	int status, err = 0;
+
+	if (text && to == NULL)
+		return HR_ASK_FAILED;
+	status = hr_asking_answer(s, to);
+	if (to != NULL && fclose(to) != 0 && status == HR_ASK_ANSWERED && errno != EPIPE)
+		err = -errno;
+	if (r->output != NULL && err == 0)
+		err = hr_outfile_end(file, status == HR_ASK_ANSWERED);
+	else if (r->output != NULL)
+		hr_outfile_end(file, false);
+	if (err == 0)
+		return status;
+	hr_say("the answer could not be written: %s", strerrordesc_np(-err));
+	return HR_ASK_FAILED;
+}
+
+static int run_watched(struct hr_ask *a, const struct hr_request *r, struct watcher *w)
+{
+	struct hr_asking *asking;
+	int status;
+
+	watcher_start(w);
+	status = hr_ask_open(a, &asking);
+	atomic_store(&w->asking, asking);
+	if (status == HR_ASK_ANSWERED)
+		status = answer(asking, r, w->file, w->progress);
+	watcher_stop(w);
+	hr_asking_close(asking);
+	if (!w->late || status != HR_ASK_INTERRUPTED)
+		return status;
+	hr_progress_say(w->progress, "its time limit (--time) was over");
+	return HR_ASK_FAILED;
+}
+
+/* A private folder for what does not fit into memory; NULL: none, and such a query fails. */
+static char *make_spill(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *path;
+
+	tmp = hr_text_given(tmp) ? tmp : "/tmp";
+	if (asprintf(&path, "%s/headrace-query-XXXXXX", tmp) < 0)
+		return NULL;
+	if (mkdtemp(path) != NULL)
+		return path;
+	hr_say(
+	    "cannot make a folder for temporary files in %s: %s; a query that needs more than its "
+	    "memory will fail: set TMPDIR to a folder that you can write to",
+	    tmp, strerrordesc_np(errno));
+	free(path);
+	return NULL;
+}
+
+static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
+{
+	struct hr_progress progress;
+	struct watcher watcher = {
+	    .file = file, .limit_ns = r->limit_ns, .progress = &progress, .spill = make_spill()};
+	struct hr_ask a = {.stores = r->stores,
+			   .n_stores = r->n_stores,
+			   .filter = {.job = r->job},
+			   .question = &r->question,
+			   .format = r->format,
+			   .width = width(r),
+			   .parquet = r->output != NULL ? hr_outfile_name(file) : NULL,
+			   .memory_bytes = r->memory_bytes,
+			   .threads = r->threads,
+			   .recover = hr_query_recover};
+	int status;
+
+	hr_progress_init(&progress, r->progress);
+	a.spill = watcher.spill;
+	a.voice = hr_progress_voice(&progress);
+	watcher_block(&watcher);
+	status = run_watched(&a, r, &watcher);
+	hr_progress_done(&progress);
+	remove_spill(watcher.spill);
+	free(watcher.spill);
+	return status;
+}
+
+static int plan_output(const struct hr_request *r, struct hr_outfile *file)
+{
+	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
+
+	if (err < 0) {
+		hr_say("%s: %s", r->output, strerrordesc_np(-err));
+		return HR_ASK_FAILED;
+	}
+	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
+		hr_say("%s is no regular file: parquet cannot be written there", r->output);
+		return HR_EXIT_USAGE;
+	}
+	return 0;
+}
+
+int hr_query_main(int argc, char **argv)
+{
+	struct hr_request request;
+	struct hr_outfile file = {0};
+	int status;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (hr_request_parse(argc, argv, &request, &status) == 0) {
+		status = plan_output(&request, &file);
+		if (status == 0 && request.remote)
+			status = hr_query_remote(&request, width(&request), &file);
+		else if (status == 0)
+			status = ask_stores(&request, &file);
+	}
+	hr_outfile_done(&file);
+	hr_request_done(&request);
+	return status;
+}

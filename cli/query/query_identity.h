@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_identity.h - how a person who asks a collector says who they are
+ *
+ *      TLS      where there is a certificate (net/tls_find.h); the collector's is checked in any case
+ *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know. munged is
+ *               asked at its usual socket, or HEADRACE_MUNGE_SOCKET.
+ *      neither  a plain connection: on one machine the kernel says who is at its other end
+ */
+#ifndef HEADRACE_CLI_QUERY_QUERY_IDENTITY_H
+#define HEADRACE_CLI_QUERY_QUERY_IDENTITY_H
+
+#include <stdbool.h>
+
+#include "net/address.h"
+#include "net/tls.h"
+
+struct hr_identity {
+	struct hr_tls *tls; /* NULL: plain */
+	char *munge;	    /* NULL: none (yet) */
+};
+
+/* -errno with *ret_error, malloc'ed: what is wrong with the certificates. */
+int hr_identity_init(struct hr_identity *i, const struct hr_address *to, char **ret_error);
+
+/* Makes a credential; false when there is no MUNGE here. */
+bool hr_identity_credential(struct hr_identity *i);
+void hr_identity_done(struct hr_identity *i);
+
+#endif

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/query/query_remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "cli/cli.h"
+#include "cli/query/progress.h"
+#include "cli/query/query_identity.h"
+#include "net/conn.h"
+#include "net/wire.h"
+
+#define TICK_MS	     100
+#define UNWRITTEN    (4u << 20) /* of the answer, held here: beyond, the collector waits */
+#define GREETING_MS  10000	/* for the answer to Hello */
+#define SILENT_PINGS 3		/* as in wire.proto */
+
+/* A piece of the answer that is to be written. */
+struct piece {
+	struct piece *next;
+	Headrace__Wire *msg;
+};
+
+struct remote {
+	const struct hr_request *request;
+	const struct hr_outfile *file;
+	struct hr_identity identity;
+	unsigned width;
+	char shown[HR_ADDRESS_HOST_BYTES + 32];
+	struct hr_progress progress;
+	uv_loop_t loop;
+	uv_timer_t tick;
+	uv_signal_t signals[2];
+	struct hr_conn *conn;
+	bool welcome; /* HelloAck has come */
+	bool again;   /* goes on with a connection that says who asks */
+	bool interrupted, answered, over;
+	uint32_t ping_ms;
+	uint64_t told_ms; /* uv_now of our last message; 0: none on this connection */
+	uint64_t done, total;
+	char *text; /* of Progress */
+	int status;
+	int out;
+	struct piece *first, **last;
+	size_t unwritten, at; /* bytes; `at` within the first piece */
+	uv_fs_t write;
+	bool writing;
+};
+
+static void tell(struct remote *r, const Headrace__Wire *msg)
+{
+	r->told_ms = uv_now(&r->loop);
+	if (r->conn != NULL)
+		hr_conn_tell(r->conn, msg);
+}
+
+static void pong(struct remote *r, uint64_t id)
+{
+	r->told_ms = uv_now(&r->loop);
+	if (r->conn != NULL)
+		hr_conn_pong(r->conn, id);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+static void close_handles(struct remote *r)
+{
+	uv_close((uv_handle_t *)&r->tick, NULL);
+	for (size_t i = 0; i < 2; i++)
+		uv_close((uv_handle_t *)&r->signals[i], NULL);
+}
+
+/* The loop ends when the connection has gone and the last write has come back. */
+static void finish(struct remote *r, int status)
+{
+	if (r->over)
+		return;
+	r->over = true;
+	r->status = status;
+	close_handles(r);
+	if (r->conn != NULL)
+		hr_conn_close(r->conn, true);
+}
+
+/* ---- the answer -------------------------------------------------------------------------------- */
+
+static void write_on(struct remote *r);
+
+static void drop_first(struct remote *r)
+{
+	struct piece *p = r->first;
+
+	r->first = p->next;
+	if (r->first == NULL)
+		r->last = &r->first;
+	r->at = 0;
+	headrace__wire__free_unpacked(p->msg, NULL);
+	free(p);
+}
+
+static void written(uv_fs_t *write)
+{
+	struct remote *r = write->data;
+	ssize_t n = write->result;
+
+	uv_fs_req_cleanup(write);
+	r->writing = false;
+	if (n < 0 && n != UV_EAGAIN) {
+		if (n != UV_EPIPE) /* the reader has seen enough */
+			hr_say("the answer could not be written: %s", uv_strerror((int)n));
+		finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
+		return;
+	}
+	r->at += n > 0 ? (size_t)n : 0;
+	r->unwritten -= n > 0 ? (size_t)n : 0;
+	if (r->at == r->first->msg->output->data.len)
+		drop_first(r);
+	if (r->conn != NULL && r->unwritten < UNWRITTEN)
+		hr_conn_pause(r->conn, false);
+	write_on(r);
+}
+
+static void write_on(struct remote *r)
+{
+	uv_buf_t buf;
+
+	if (r->writing || r->over)
+		return;
+	if (r->first == NULL) {
+		if (r->answered)
+			finish(r, r->status);
+		return;
+	}
+	if (r->request->output == NULL)
+		hr_progress_answer(&r->progress);
+	buf = uv_buf_init((char *)r->first->msg->output->data.data + r->at,
+			  (unsigned)(r->first->msg->output->data.len - r->at));
+	r->write.data = r;
+	r->writing = uv_fs_write(&r->loop, &r->write, r->out, &buf, 1, -1, written) == 0;
+	if (!r->writing)
+		finish(r, HR_ASK_FAILED);
+}
+
+/* Takes the message. */
+static int take_output(struct remote *r, Headrace__Wire *msg)
+{
+	struct piece *p = calloc(1, sizeof(*p));
+
+	if (p == NULL || msg->output->data.len == 0) {
+		headrace__wire__free_unpacked(msg, NULL);
+		free(p);
+		return p == NULL ? -ENOMEM : 0;
+	}
+	p->msg = msg;
+	*r->last = p;
+	r->last = &p->next;
+	r->unwritten += msg->output->data.len;
+	if (r->unwritten >= UNWRITTEN)
+		hr_conn_pause(r->conn, true);
+	write_on(r);
+	return 0;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------- */
+
+/* A line of somebody else's: what would move the cursor is shown as "?". */
+static void say(struct remote *r, char *text)
+{
+	for (char *c = text; *c != '\0'; c++)
+		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
+			*c = '?';
+	hr_progress_say(&r->progress, text);
+}
+
+static void hello(void *self)
+{
+	Headrace__Hello body = HEADRACE__HELLO__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	struct remote *r = self;
+
+	body.min_version = HR_WIRE_VERSION_MIN;
+	body.max_version = HR_WIRE_VERSION;
+	body.software = "headrace " HEADRACE_VERSION;
+	body.munge = r->identity.munge != NULL ? r->identity.munge : "";
+	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
+	msg.hello = &body;
+	tell(r, &msg);
+}
+
+/* The words, with arguments as they were understood here: a relative path is one of this folder. malloc'ed; NULL: no memory. */
+static char **words(const struct hr_request *request, size_t *ret_n)
+{
+	const struct hr_named_args *args = &request->question.args;
+	bool understood = request->question.named.sql != NULL;
+	char **list = calloc(request->n_words + HR_NAMED_ARGS + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (list == NULL)
+		return NULL;
+	for (size_t i = 0; i < (understood ? 1 : request->n_words); i++)
+		list[n++] = strdup(request->words[i]);
+	for (size_t i = 0; understood && i < args->n; i++)
+		if (args->given[i] &&
+		    asprintf(&list[n], "%s=%s", args->list[i].name, args->list[i].text) >= 0)
+			n++;
+	*ret_n = n;
+	return list;
+}
+
+static void ask(struct remote *r)
+{
+	Headrace__Query body = HEADRACE__QUERY__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	body.words = words(r->request, &body.n_words);
+	body.job = r->request->job != NULL ? (char *)r->request->job : "";
+	body.format = (char *)hr_ask_format_name(r->request->format);
+	body.width = r->width;
+	body.memory_bytes = r->request->memory_bytes;
+	body.threads = r->request->threads;
+	body.time_ms = (uint32_t)(r->request->limit_ns / 1000000);
+	body.progress = r->progress.on;
+	msg.body_case = HEADRACE__WIRE__BODY_QUERY;
+	msg.query = &body;
+	if (body.words != NULL)
+		tell(r, &msg);
+	for (size_t i = 0; body.words != NULL && i < body.n_words; i++)
+		free(body.words[i]);
+	free(body.words);
+}
+
+/* A connection that says who asks, where the collector understands it and did not know. */
+static bool try_again(struct remote *r)
+{
+	if (r->again || !hr_identity_credential(&r->identity))
+		return false;
+	r->again = true;
+	hr_conn_close(r->conn, true);
+	return true;
+}
+
+static void take_welcome(struct remote *r, const Headrace__HelloAck *ack)
+{
+	if (r->welcome || (ack->munge != 0 && r->identity.munge == NULL && try_again(r)))
+		return;
+	r->welcome = true;
+	r->ping_ms = ack->ping_ms;
+	hr_conn_limit(r->conn, HR_WIRE_MAX_BYTES + HR_FRAME_HDR_BYTES);
+	ask(r);
+}
+
+static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
+{
+	char *text;
+
+	if (strcmp(refusal->reason, "identity") == 0 && try_again(r))
+		return;
+	hr_wire_tame(refusal->text, false);
+	if (asprintf(&text, "%s refuses: %s", r->shown, refusal->text) >= 0) {
+		say(r, text);
+		free(text);
+	}
+	finish(r, strcmp(refusal->reason, "busy") == 0 ? HR_ASK_UNAVAILABLE : HR_ASK_FAILED);
+}
+
+static void take_progress(struct remote *r, Headrace__Progress *p)
+{
+	r->done = p->done;
+	r->total = p->total;
+	free(r->text);
+	hr_wire_tame(p->text, false);
+	r->text = strdup(p->text);
+}
+
+static int take(struct remote *r, Headrace__Wire *msg)
+{
+	switch (msg->body_case) {
+	case HEADRACE__WIRE__BODY_HELLO_ACK:
+		take_welcome(r, msg->hello_ack);
+		break;
+	case HEADRACE__WIRE__BODY_REFUSAL:
+		take_refusal(r, msg->refusal);
+		break;
+	case HEADRACE__WIRE__BODY_PING:
+		pong(r, msg->ping->id);
+		break;
+	case HEADRACE__WIRE__BODY_PROGRESS:
+		take_progress(r, msg->progress);
+		break;
+	case HEADRACE__WIRE__BODY_NOTE:
+		hr_wire_tame(msg->note->text, true);
+		say(r, msg->note->text);
+		break;
+	case HEADRACE__WIRE__BODY_OUTPUT:
+		return take_output(r, msg);
+	case HEADRACE__WIRE__BODY_DONE:
+		r->answered = true;
+		r->status = (int)(msg->done->status & 0xff);
+		write_on(r);
+		break;
+	default: /* of a later version */
+		break;
+	}
+	headrace__wire__free_unpacked(msg, NULL);
+	return 0;
+}
+
+static int frame(void *self, uint8_t *buf, size_t bytes, bool control)
+{
+	struct remote *r = self;
+	Headrace__Wire *msg;
+	int err = control ? hr_wire_unpack(buf, bytes, &msg) : -EBADMSG;
+
+	free(buf);
+	if (err < 0 || r->over || r->answered) {
+		if (err == 0)
+			headrace__wire__free_unpacked(msg, NULL);
+		return err;
+	}
+	return take(r, msg);
+}
+
+/* ---- the connection ---------------------------------------------------------------------------- */
+
+static void closed(void *self, int error, const char *why);
+
+static const struct hr_conn_events events = {.ready = hello, .frame = frame, .closed = closed};
+
+static void connect_to(struct remote *r)
+{
+	int err = hr_conn_connect(&r->loop, &r->request->collector, r->identity.tls, &events, r,
+				  &r->conn);
+
+	r->told_ms = 0;
+	if (err == 0)
+		return;
+	r->conn = NULL;
+	hr_say("%s: %s", r->shown, strerrordesc_np(-err));
+	finish(r, HR_ASK_UNAVAILABLE);
+}
+
+/* "tcp://h:4747: why; what to do" */
+static void say_closed(struct remote *r, int error, const char *why)
+{
+	const char *advice = hr_conn_advice(&r->request->collector, r->identity.tls != NULL, error);
+	bool named = strstr(why, r->shown) != NULL;
+	char *text;
+
+	if (error == 0)
+		why = "it has closed the connection";
+	if (r->welcome)
+		advice = "the answer is not whole";
+	if (asprintf(&text, "%s%s%s%s%s", named ? "" : r->shown, named ? "" : ": ", why,
+		     advice[0] != '\0' ? "; " : "", advice) < 0)
+		return;
+	say(r, text);
+	free(text);
+}
+
+static void closed(void *self, int error, const char *why)
+{
+	struct remote *r = self;
+	bool again = r->again && !r->welcome;
+
+	r->conn = NULL;
+	if (r->over || r->answered)
+		return;
+	if (again && error == 0) {
+		connect_to(r);
+		return;
+	}
+	say_closed(r, error, why);
+	finish(r, r->welcome ? HR_ASK_FAILED : HR_ASK_UNAVAILABLE);
+}
+
+static void look(uv_timer_t *tick)
+{
+	struct remote *r = tick->data;
+	uint64_t now = uv_now(&r->loop);
+
+	hr_progress_show(&r->progress, r->done, r->total, r->welcome ? r->text : "connecting");
+	if (!r->welcome && r->told_ms > 0 && now - r->told_ms > GREETING_MS) {
+		say_closed(r, -ETIMEDOUT,
+			   "connected, but nothing answers there as a collector does");
+		finish(r, HR_ASK_UNAVAILABLE);
+		return;
+	}
+	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
+		return;
+	if (now - r->told_ms >=
+	    r->ping_ms) /* while the answer waits to be written, pings are not read */
+		pong(r, 0);
+	if (r->unwritten < UNWRITTEN &&
+	    now - hr_conn_heard_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
+		hr_progress_say(&r->progress, "the collector says nothing any more: is it, or the "
+					      "network, down?");
+		finish(r, HR_ASK_FAILED);
+	}
+}
+
+static void interrupted(uv_signal_t *handle, int signal)
+{
+	Headrace__Cancel body = HEADRACE__CANCEL__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	struct remote *r = handle->data;
+
+	if (r->interrupted) { /* what does not heed the first ends at once */
+		if (r->file->partial != NULL)
+			unlink(r->file->partial);
+		_exit(HR_EXIT_SIGNAL + signal);
+	}
+	r->interrupted = true;
+	if (!r->welcome) {
+		finish(r, HR_EXIT_SIGNAL + signal);
+		return;
+	}
+	msg.body_case = HEADRACE__WIRE__BODY_CANCEL;
+	msg.cancel = &body;
+	tell(r, &msg);
+}
+
+static void begin(struct remote *r)
+{
+	static const int caught[] = {SIGINT, SIGTERM};
+
+	uv_timer_init(&r->loop, &r->tick);
+	r->tick.data = r;
+	uv_timer_start(&r->tick, look, TICK_MS, TICK_MS);
+	for (size_t i = 0; i < 2; i++) {
+		uv_signal_init(&r->loop, &r->signals[i]);
+		r->signals[i].data = r;
+		uv_signal_start(&r->signals[i], interrupted, caught[i]);
+	}
+	connect_to(r);
+}
+
+static int open_out(struct remote *r)
+{
+	if (r->request->output == NULL)
+		return STDOUT_FILENO;
+	return open(hr_outfile_name(r->file), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+/* A file appears under its name when it is whole. */
+static int close_out(struct remote *r)
+{
+	int err = 0;
+
+	if (r->request->output == NULL)
+		return r->status;
+	if (close(r->out) < 0)
+		err = -errno;
+	if (err == 0)
+		err = hr_outfile_end(r->file, r->status == HR_ASK_ANSWERED);
+	if (err == 0)
+		return r->status;
+	hr_say("%s: %s", r->request->output, strerrordesc_np(-err));
+	return HR_ASK_FAILED;
+}
+
+int hr_query_remote(const struct hr_request *request, unsigned width, const struct hr_outfile *file)
+{
+	struct remote r = {.request = request, .file = file, .width = width};
+	char *error = NULL;
+
+	r.last = &r.first;
+	hr_address_text(&request->collector, r.shown, sizeof(r.shown));
+	if (hr_identity_init(&r.identity, &request->collector, &error) < 0) {
+		hr_say("%s", error != NULL ? error : "out of memory");
+		free(error);
+		return HR_ASK_FAILED;
+	}
+	r.out = open_out(&r);
+	if (r.out < 0) {
+		hr_say("%s: %s", request->output, strerrordesc_np(errno));
+		hr_identity_done(&r.identity);
+		return HR_ASK_FAILED;
+	}
+	hr_progress_init(&r.progress, request->progress);
+	uv_loop_init(&r.loop);
+	begin(&r);
+	uv_run(&r.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&r.loop);
+	while (r.first != NULL)
+		drop_first(&r);
+	hr_progress_done(&r.progress);
+	hr_identity_done(&r.identity);
+	free(r.text);
+	return close_out(&r);
+}

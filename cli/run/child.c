@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/procfs.h"
+
+#define LOOK_NS	    20000000L
+#define PAUSE_LOOKS 10 /* a stop that ends sooner is a pause: cpulimit makes ten each second */
+
+/* Signals that somebody may send to `headrace run` meaning CMD. */
+static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+
+static int executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+int hr_child_find(const char *name)
+{
+	const char *path = getenv("PATH");
+	char candidate[PATH_MAX];
+	int r, worst = -ENOENT;
+
+	if (strchr(name, '/') != NULL)
+		return executable(name);
+	if (path == NULL)
+		path = "/bin:/usr/bin"; /* as execvp */
+	for (;; path++) {
+		size_t n = strcspn(path, ":");
+
+		snprintf(candidate, sizeof(candidate), "%.*s%s%s", (int)n, path, n > 0 ? "/" : "",
+			 name);
+		r = name[0] != '\0' ? executable(candidate) : -ENOENT;
+		if (r == 0)
+			return 0;
+		if (r == -EACCES)
+			worst = r;
+		path += n;
+		if (*path == '\0')
+			return worst;
+	}
+}
+
+int hr_child_init(struct hr_child *child)
+{
+	sigset_t set;
+
+	*child = (struct hr_child){.signal_fd = -1};
+	/* A parent that ignores SIGCHLD would take CMD's exit status from us. */
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->sigchld);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+		sigaddset(&set, passed_on[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &child->before);
+	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return child->signal_fd < 0 ? -errno : 0;
+}
+
+int hr_child_start(struct hr_child *child, char *const argv[], char *const environment[])
+{
+	int report[2], error = 0;
+	ssize_t n;
+
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return -errno;
+	child->pid = fork();
+	if (child->pid < 0) {
+		error = errno;
+		close(report[0]);
+		close(report[1]);
+		return -error;
+	}
+	if (child->pid == 0) {
+		sigaction(SIGCHLD, &child->sigchld, NULL);
+		pthread_sigmask(SIG_SETMASK, &child->before, NULL);
+		execvpe(argv[0], argv, environment);
+		error = errno;
+		n = write(report[1], &error, sizeof(error));
+		_exit(n < 0 ? HR_EXIT_NOT_EXECUTABLE : HR_EXIT_NOT_FOUND);
+	}
+	close(report[1]);
+	while ((n = read(report[0], &error, sizeof(error))) < 0 && errno == EINTR)
+		;
+	close(report[0]);
+	if (n <= 0)
+		return 0;
+	waitpid(child->pid, &child->status, 0);
+	child->ended = true;
+	return -error;
+}
+
+/* From now on only what asks run itself to hurry makes signal_fd readable. */
+static void watch_interrupts(struct hr_child *child)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	signalfd(child->signal_fd, &set, 0);
+}
+
+static int wait_status(const siginfo_t *info)
+{
+	if (info->si_code == CLD_EXITED)
+		return (info->si_status & 0xff) << 8;
+	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+}
+
+/* 1: something is there; 0: nothing is. */
+static int wait_for(pid_t pid, int what, siginfo_t *ret)
+{
+	*ret = (siginfo_t){0};
+	return waitid(P_PID, (id_t)pid, ret, what | WNOHANG) == 0 && ret->si_pid == pid;
+}
+
+static void wait_a_moment(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+}
+
+/* CMD has stopped. True when it continues or ends within 0.2 s: then no shell needs to see the stop. */
+static bool only_paused(pid_t pid)
+{
+	siginfo_t info;
+
+	for (int i = 0; i < PAUSE_LOOKS; i++) {
+		wait_a_moment();
+		if (wait_for(pid, WCONTINUED | WSTOPPED | WEXITED | WNOWAIT, &info))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * In a process of its own, because the one that waits for CMD is stopped: continues it when CMD is continued.
+ * Until it is killed, since its first SIGCONT may come before run has stopped.
+ */
+static void guard(pid_t run, pid_t pid)
+{
+	struct hr_procstat stat;
+
+	setpgid(0, 0); /* what stops run's group does not stop this */
+	while (getppid() == run) {
+		if (hr_procstat_read(pid, &stat) != 0 || stat.state != 'T')
+			kill(run, SIGCONT);
+		wait_a_moment();
+	}
+	_exit(0);
+}
+
+/* Stops as CMD did, until a shell continues us or somebody continues CMD. */
+static void stop_with(pid_t pid)
+{
+	pid_t run = getpid(), guarding = fork();
+
+	if (guarding == 0)
+		guard(run, pid);
+	raise(SIGSTOP);
+	if (guarding > 0) {
+		kill(guarding, SIGKILL);
+		waitpid(guarding, NULL, 0);
+	}
+	kill(pid, SIGCONT);
+}
+
+/*
+ * CMD ended, or stopped by itself: stop as it did, and let it go on when we do. It stays a zombie until hr_child_done, so
+ * that the daemon can read its exit status.
+ */
+static void look(struct hr_child *child)
+{
+	siginfo_t info;
+
+	while (!wait_for(child->pid, WEXITED | WNOWAIT, &info)) {
+		if (!wait_for(child->pid, WSTOPPED, &info))
+			return;
+		if (!only_paused(child->pid))
+			stop_with(child->pid);
+	}
+	child->status = wait_status(&info);
+	child->ended = true;
+	watch_interrupts(child);
+}
+
+void hr_child_signals(struct hr_child *child)
+{
+	struct signalfd_siginfo info;
+
+	while (read(child->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		int signum = (int)info.ssi_signo;
+
+		if (signum == SIGCHLD)
+			continue;
+		/* The terminal's went to the whole group, CMD included; CMD's own are answers, not
+		 * orders. */
+		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
+			kill(child->pid, signum);
+	}
+	if (!child->ended)
+		look(child);
+}
+
+int hr_child_exit_status(const struct hr_child *child)
+{
+	if (WIFSIGNALED(child->status))
+		return HR_EXIT_SIGNAL + WTERMSIG(child->status);
+	return WEXITSTATUS(child->status);
+}
+
+int hr_child_exec_status(const char *name, int error)
+{
+	hr_say("%s: %s", name, error == ENOENT ? "command not found" : strerrordesc_np(error));
+	return error == ENOENT || error == ENOTDIR ? HR_EXIT_NOT_FOUND : HR_EXIT_NOT_EXECUTABLE;
+}
+
+int hr_child_exec(char *const argv[])
+{
+	execvp(argv[0], argv);
+	return hr_child_exec_status(argv[0], errno);
+}
+
+void hr_child_done(struct hr_child *child)
+{
+	if (child->ended)
+		waitpid(child->pid, NULL, WNOHANG);
+	if (child->signal_fd >= 0)
+		close(child->signal_fd);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - what job this is: id, store, node, rank, from options and the scheduler's variables
+ *
+ * Purpose   The defaults of `headrace run`: STORE is ./headrace-<job> inside a scheduler's job,
+ *           else ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array
+ *           task), else the name of the store.
+ * Owner     struct hr_job owns nothing outside itself.
+ * Threads   One: reads the environment.
+ */
+#ifndef HEADRACE_CLI_RUN_JOB_H
+#define HEADRACE_CLI_RUN_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/host.h"
+
+#define HR_JOB_ID_BYTES 256u
+
+struct hr_job {
+	char id[HR_JOB_ID_BYTES];
+	char store[4096]; /* as given, or the default; may be relative */
+	char node[HR_HOST_NAME_BYTES];
+	char boot_id[HR_HOST_BOOT_BYTES];
+	uint32_t attempt;	 /* requeues of a scheduler's job */
+	uint32_t ranks_expected; /* 0: not known */
+	int rank;		 /* of this run, when it runs as one rank: else -1 */
+};
+
+/* store and id may be NULL: defaults. */
+void hr_job_find(const char *store, const char *id, struct hr_job *ret);
+
+/* Whether a scheduler's variables say that this is a job. */
+bool hr_job_scheduled(void);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/job_reuse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "daemon/control/control.h"
+#include "daemon/control/private.h"
+
+/* "NAME" is number 1, "NAME.2" number 2. */
+static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES])
+{
+	int n = number == 1 ? snprintf(ret, HR_JOB_ID_BYTES, "%s", name)
+			    : snprintf(ret, HR_JOB_ID_BYTES, "%s.%u", name, number);
+
+	return n < (int)HR_JOB_ID_BYTES ? 0 : -ENAMETOOLONG;
+}
+
+/* Whether the streams are of other ranks of as many, and none of this one. */
+static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct hr_job *job)
+{
+	bool others = false;
+
+	for (size_t i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < streams[i].n_processes; k++) {
+			const struct hr_process *p = &streams[i].processes[k];
+
+			if (p->rank == job->rank)
+				return false;
+			others =
+			    others || (p->rank >= 0 && p->msg->world_size == job->ranks_expected);
+		}
+	}
+	return others;
+}
+
+static bool is_open(const char *store, const char *id, const struct hr_job *job)
+{
+	const struct hr_stream *streams;
+	struct hr_catalog *catalog;
+	char *error = NULL;
+	bool open = false;
+	size_t n;
+
+	if (hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = id}, &catalog,
+			    &error) < 0) {
+		free(error);
+		return false;
+	}
+	n = hr_catalog_streams(catalog, &streams);
+	for (size_t i = 0; i < n; i++)
+		open = open || (streams[i].live && !streams[i].ended);
+	open = open || (job->rank >= 0 && lacks_rank(streams, n, job));
+	hr_catalog_free(catalog);
+	return open;
+}
+
+/* The lock waits for a daemon of the job that is about to start or to end: what the store has is true afterwards. */
+static bool is_running(const char *store, const char *id, const struct hr_job *job)
+{
+	struct hr_private_names names;
+	char *error = NULL;
+	int lock = -1, fd = -1, r = hr_private_names(store, id, &names, &error);
+	bool open;
+
+	free(error); /* joining the daemon reports it */
+	if (r == 0)
+		r = hr_private_lock(&names, &lock);
+	if (r < 0)
+		return is_open(store, id, job);
+	r = hr_control_connect(names.control, &fd);
+	open = r != -ENOENT && r != -ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	if (!open) {
+		open = is_open(store, id, job);
+		hr_private_remove(&names);
+	}
+	close(lock);
+	return open;
+}
+
+int hr_job_reuse(const char *store, struct hr_job *job, char ret_former[HR_JOB_ID_BYTES])
+{
+	char last[HR_JOB_ID_BYTES] = "", next[HR_JOB_ID_BYTES];
+	unsigned number = 1;
+	int r;
+
+	ret_former[0] = '\0';
+	r = number_id(job->id, number, next);
+	while (r == 0 && hr_store_has_job(store, next)) {
+		memcpy(last, next, sizeof(last));
+		r = number_id(job->id, ++number, next);
+	}
+	if (r < 0 || number == 1)
+		return r;
+	if (is_running(store, last, job)) {
+		memcpy(job->id, last, sizeof(job->id));
+		return 0;
+	}
+	memcpy(job->id, next, sizeof(job->id));
+	memcpy(ret_former, last, sizeof(last));
+	return 0;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define JOIN_TIMEOUT_MS	  30000 /* replaying a journal may take its time */
+#define ANSWER_TIMEOUT_MS 60000 /* to write what is left, on a slow file system */
+#define MAX_REJOINS	  32u
+
+/* ---- starting the daemon --------------------------------------------------------------------- */
+
+/* The shim is for the user's program: neither of the daemon's processes may record itself. */
+static void become_daemon(const char *headraced, int config_fd, int ready_fd, char *const argv[])
+{
+	int null;
+
+	setsid();
+	if (fork() != 0)
+		_exit(0);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(config_fd, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(ready_fd, STDERR_FILENO);
+	/* NOLINTBEGIN(concurrency-mt-unsafe): `headrace run` has one thread */
+	setenv("HEADRACE", "off", 1);
+	unsetenv("LD_PRELOAD");
+	/* NOLINTEND(concurrency-mt-unsafe) */
+	if (chdir("/") != 0)
+		_exit(1);
+	execv(headraced, argv);
+	dprintf(STDERR_FILENO, "%s: %s\n", headraced, strerrordesc_np(errno));
+	_exit(1);
+}
+
+/* The configuration as a file that keeper and workers read from its start. */
+static int config_file(const struct hr_private_config *config, struct hr_message *scratch,
+		       int *ret_fd)
+{
+	int r = hr_private_config_pack(config, scratch);
+	int fd = r == 0 ? memfd_create("headraced-config", MFD_CLOEXEC) : -1;
+
+	if (r < 0)
+		return r;
+	if (fd < 0)
+		return -errno;
+	if (write(fd, scratch->text, scratch->bytes) != (ssize_t)scratch->bytes) {
+		close(fd);
+		return -EIO;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Reads until "ready\n" or the end; what else was said goes to *ret_error. */
+static int await_ready(int fd, char **ret_error)
+{
+	char text[4096];
+	size_t used = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + used, sizeof(text) - 1 - used)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		used += (size_t)n;
+		text[used] = '\0';
+		if (used >= 6 && strcmp(text + used - 6, "ready\n") == 0)
+			return 0;
+		if (used == sizeof(text) - 1)
+			break;
+	}
+	while (used > 0 && text[used - 1] == '\n')
+		used--;
+	*ret_error = used > 0 ? strndup(text, used) : strdup("headraced ended before it was ready");
+	return -ECHILD;
+}
+
+static int start_daemon(const char *headraced, const struct hr_private_config *config,
+			struct hr_message *scratch, char **ret_error)
+{
+	char *argv[] = {(char[]){"headraced"}, (char[]){"private"}, strdup(config->node.store),
+			strdup(config->node.id.job), NULL};
+	int config_fd = -1, ready[2] = {-1, -1}, r = config_file(config, scratch, &config_fd);
+	pid_t child;
+
+	if (r == 0 && (argv[2] == NULL || argv[3] == NULL))
+		r = -ENOMEM;
+	if (r == 0 && pipe2(ready, O_CLOEXEC) != 0)
+		r = -errno;
+	if (r == 0) {
+		child = fork();
+		if (child == 0)
+			become_daemon(headraced, config_fd, ready[1], argv);
+		if (child < 0)
+			r = -errno;
+		else
+			waitpid(child, NULL, 0);
+	}
+	close(ready[1]);
+	if (r == 0)
+		r = await_ready(ready[0], ret_error);
+	close(ready[0]);
+	close(config_fd);
+	free(argv[2]);
+	free(argv[3]);
+	return r;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static int send_join(struct hr_link *link, char **ret_error)
+{
+	(void)ret_error;
+	hr_message_init(&link->message, "join");
+	hr_message_add_int(&link->message, "version", HR_CONTROL_VERSION);
+	hr_message_add_int(&link->message, "pid", getpid());
+	hr_message_add_int(&link->message, "rank", link->rank);
+	hr_message_add_int(&link->message, "again", link->rejoins > 0);
+	return hr_control_send(link->fd, &link->message);
+}
+
+static int await_welcome(struct hr_link *link, char **ret_error)
+{
+	char text[1024] = "unexpected answer from headraced";
+	int r = hr_control_wait(link->fd, JOIN_TIMEOUT_MS, &link->message);
+
+	if (r < 0)
+		return r;
+	if (hr_message_is(&link->message, "ready") &&
+	    hr_message_get_int(&link->message, "version", -1) == HR_CONTROL_VERSION)
+		return 0;
+	hr_message_get(&link->message, "text", text, sizeof(text));
+	*ret_error = strdup(text);
+	return -EPROTO;
+}
+
+static int join(struct hr_link *link, char **ret_error)
+{
+	int r = send_join(link, ret_error);
+
+	return r < 0 ? r : await_welcome(link, ret_error);
+}
+
+static bool hung_up(int r)
+{
+	return r == -ECONNRESET || r == -EPIPE;
+}
+
+/* While workers die under us (`r`): the keeper's socket takes us at once, the next worker answers. */
+static int join_next(struct hr_link *link, int r, int (*greet)(struct hr_link *, char **),
+		     char **ret_error)
+{
+	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
+		if (link->fd >= 0)
+			close(link->fd);
+		link->fd = -1;
+		r = hr_control_connect(link->names.control, &link->fd);
+		if (r == 0)
+			r = greet(link, ret_error);
+	}
+	return r;
+}
+
+/* With the lock held: nobody starts or ends this daemon meanwhile. */
+static int join_or_start(struct hr_link *link, const struct hr_private_config *config,
+			 const char *headraced, char **ret_error)
+{
+	int r = hr_control_connect(config->names.control, &link->fd);
+
+	if (r == -ENOENT || r == -ECONNREFUSED) {
+		r = start_daemon(headraced, config, &link->message, ret_error);
+		if (r == 0)
+			r = hr_control_connect(config->names.control, &link->fd);
+		if (r < 0)
+			hr_private_remove(&config->names);
+	}
+	if (r == 0)
+		r = join(link, ret_error);
+	return join_next(link, r, join, ret_error);
+}
+
+int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
+		 const char *headraced, char **ret_error)
+{
+	int lock = -1, r;
+
+	*link = (struct hr_link){.fd = -1, .rank = rank};
+	r = hr_private_names(config->node.store, config->node.id.job, &config->names, ret_error);
+	if (r == 0)
+		r = hr_private_lock(&config->names, &lock);
+	if (r < 0)
+		return r;
+	link->names = config->names;
+	r = join_or_start(link, config, headraced, ret_error);
+	close(lock);
+	if (r < 0) {
+		hr_link_close(link);
+		return r;
+	}
+	link->state = HR_LINK_LINKED;
+	return 0;
+}
+
+/* ---- while CMD runs -------------------------------------------------------------------------- */
+
+static void send_started(struct hr_link *link)
+{
+	hr_message_init(&link->message, "started");
+	hr_message_add_int(&link->message, "pid", link->cmd);
+	hr_control_send(link->fd, &link->message);
+}
+
+void hr_link_started(struct hr_link *link, pid_t cmd)
+{
+	link->cmd = cmd;
+	if (link->state == HR_LINK_LINKED)
+		send_started(link);
+}
+
+/* The worker died. Nobody waits here for the answer of the next. */
+static void rejoin(struct hr_link *link)
+{
+	link->state = HR_LINK_REJOINING;
+	if (join_next(link, -EPIPE, send_join, NULL) == 0)
+		return;
+	hr_link_close(link);
+	link->state = HR_LINK_GONE;
+	if (link->leaving) /* CMD has ended: whoever asks us to leave says what became of the store */
+		return;
+	hr_say("headraced is gone and was not restarted: CMD goes on, what it does from here on is "
+	       "not recorded");
+}
+
+static void say_notice(struct hr_link *link)
+{
+	char text[2048];
+
+	if (hr_message_get(&link->message, "text", text, sizeof(text)) == 0)
+		hr_say("%s", text);
+}
+
+/* One message or the end of the connection. False when there was nothing (more) to read. */
+static bool read_one(struct hr_link *link)
+{
+	int r = hr_control_wait(link->fd, 0, &link->message);
+
+	if (r == -ETIMEDOUT || r == -EAGAIN || r == -EINTR)
+		return false;
+	if (r < 0) {
+		rejoin(link);
+		return false;
+	}
+	if (hr_message_is(&link->message, "notice")) {
+		say_notice(link);
+	} else if (link->state == HR_LINK_REJOINING && hr_message_is(&link->message, "ready")) {
+		link->state = HR_LINK_LINKED;
+		if (link->cmd > 0)
+			send_started(link);
+	}
+	return true;
+}
+
+void hr_link_read(struct hr_link *link)
+{
+	while (link->fd >= 0 && read_one(link) && !hr_message_is(&link->message, "done"))
+		;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static int send_leave(struct hr_link *link, uint64_t linger_ns, int status)
+{
+	hr_message_init(&link->message, "leave");
+	hr_message_add_int(&link->message, "linger_ns", (int64_t)linger_ns);
+	hr_message_add_int(&link->message, "signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	hr_message_add_int(&link->message, "status", WIFSIGNALED(status) ? 0 : WEXITSTATUS(status));
+	return hr_control_send(link->fd, &link->message);
+}
+
+/* Takes what made interrupt_fd (a signalfd) readable. */
+static void take_interrupts(int interrupt_fd)
+{
+	struct signalfd_siginfo info;
+
+	while (read(interrupt_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		;
+}
+
+/*
+ * One step of leaving: says `leave` where that has not been said (*asked_fd: where it has), waits
+ * for the daemon or an interrupt. The first interrupt ends the lingering, the second one all
+ * waiting. 1 when `done` has come.
+ */
+static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int interrupt_fd,
+		      int *asked_fd)
+{
+	struct pollfd fds[] = {{.events = POLLIN}, {.fd = interrupt_fd, .events = POLLIN}};
+	int n, before = link->fd;
+
+	if (link->state == HR_LINK_LINKED && *asked_fd != link->fd) {
+		*asked_fd = link->fd;
+		send_leave(link, *linger_ns, status);
+	}
+	fds[0].fd = link->fd;
+	n = poll(fds, 2, (int)(*linger_ns / 1000000u) + ANSWER_TIMEOUT_MS);
+	if (n == 0)
+		return -ETIMEDOUT;
+	if (n > 0 && fds[1].revents != 0) {
+		take_interrupts(interrupt_fd);
+		if (*linger_ns == 0)
+			return -EINTR;
+		*linger_ns = 0;
+		*asked_fd = -1; /* say it again, without lingering */
+	}
+	if (n > 0 && fds[0].revents != 0) {
+		hr_link_read(link);
+		if (link->fd == before && hr_message_is(&link->message, "done"))
+			return 1;
+		if (link->state == HR_LINK_REJOINING)
+			*asked_fd = -1;
+	}
+	return 0;
+}
+
+int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd)
+{
+	int asked_fd = -1, r = 0;
+
+	link->leaving = true;
+	while (r == 0)
+		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &asked_fd)
+				  : -ECONNRESET;
+	/* A daemon that drains has more to say: run_uplink.h. */
+	if (r < 0 || hr_message_get_int(&link->message, "drains", 0) == 0)
+		hr_link_close(link);
+	return r < 0 ? r : 0;
+}
+
+void hr_link_close(struct hr_link *link)
+{
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+	link->state = HR_LINK_CLOSED;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/refusal.h"
+
+#include <errno.h>
+#include <string.h>
+
+const char *hr_refusal_reason(int error)
+{
+	switch (error) {
+	case -ENOTEMPTY:
+		return "it holds other files and is no store";
+	case -EPROTONOSUPPORT:
+		return "it was written by a newer headrace";
+	case -EBUSY:
+		return "a collector writes here";
+	default:
+		return strerrordesc_np(-error);
+	}
+}
+
+const char *hr_refusal_fix(int error)
+{
+	switch (error) {
+	case -EROFS:
+		return "choose a folder on a writable file system with -o";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "free some space, or choose another file system with -o";
+	case -ENOTEMPTY:
+	case -ENOTDIR:
+		return "choose a new folder with -o";
+	case -ENOENT:
+		return "make the folder that it is to lie in, or choose another with -o";
+	case -EBUSY:
+		return "give its address instead: -o tcp://HOST:PORT";
+	case -EPROTONOSUPPORT:
+		return "use that one, or another folder with -o";
+	default:
+		return "choose another folder with -o";
+	}
+}

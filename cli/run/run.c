@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * headrace run - records CMD
+ *
+ *      store, job ──▶ private daemon (link.h) ──▶ CMD (child.h) ──▶ leave ──▶ summary
+ *
+ * Until CMD is started every failure is ours: exit status 125, or CMD alone with --best-effort.
+ * From then on the exit status is CMD's, whatever happens to the recording.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/run/child.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/run/environment.h"
+#include "cli/run/filters.h"
+#include "cli/run/job.h"
+#include "cli/run/job_reuse.h"
+#include "cli/run/link.h"
+#include "cli/run/refusal.h"
+#include "cli/run/run_options.h"
+#include "cli/run/run_uplink.h"
+#include "cli/summary/summary.h"
+#include "store/store.h"
+#include "common/level.h"
+#include "common/text.h"
+#include "daemon/control/private.h"
+#include "daemon/node/recover.h"
+#include "proto/abi.h"
+
+#define FILES_LEAST 48u /* of RLIMIT_NOFILE */
+
+struct run {
+	struct hr_run_options options;
+	struct hr_job job;
+	struct hr_private_config config;
+	struct hr_link link;
+	struct hr_child child;
+	char store[PATH_MAX]; /* absolute; the spool when there are collectors */
+	struct hr_run_uplink uplink;
+	char *library, *headraced;
+	char *python; /* NULL: there is none */
+	char **environment;
+	char *exclude[HR_RUN_FILTERS + 1],
+	    *include[HR_RUN_FILTERS + 1]; /* the options', absolute */
+};
+
+/* ---- before CMD ------------------------------------------------------------------------------ */
+
+static int find_parts(struct run *run)
+{
+	const char *problem;
+
+	run->library = hr_part_find("libheadrace.so");
+	run->headraced = hr_part_find("headraced");
+	run->python = hr_part_find("python/startup");
+	if (run->library == NULL || run->headraced == NULL) {
+		hr_say("%s is not installed beside headrace: install it again, or set "
+		       "HEADRACE_LIBEXEC to its folder",
+		       run->library == NULL ? "libheadrace.so" : "headraced");
+		return -ENOENT;
+	}
+	problem = hr_environment_problem(run->library);
+	if (problem != NULL) {
+		hr_say("%s: %s", run->library, problem);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int make_absolute(const char *option, const char *const *lists, char **ret)
+{
+	for (; *lists != NULL; lists++) {
+		int r = hr_filter_absolute(*lists, ret++);
+
+		if (r < 0) {
+			hr_say("%s %s: %s", option, *lists,
+			       r == -EINVAL
+				   ? "it is relative, and the working directory's name has "
+				     "a comma or a wildcard: give whole paths"
+				   : strerrordesc_np(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* Paths are compared as absolute ones, and what the shim has no room for it could only drop. */
+static int make_filters(struct run *run)
+{
+	const struct hr_run_options *o = &run->options;
+	int r = make_absolute("--exclude", o->exclude, run->exclude);
+
+	if (r == 0)
+		r = make_absolute("--include", o->include, run->include);
+	if (r == 0)
+		r = hr_filter_check("--exclude", "HEADRACE_EXCLUDE",
+				    (const char *const *)run->exclude);
+	return r < 0 ? r
+		     : hr_filter_check("--include", "HEADRACE_INCLUDE",
+				       (const char *const *)run->include);
+}
+
+/* headraced and its keeper hold some files, and two for each process that is recorded. */
+static int check_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= FILES_LEAST)
+		return 0;
+	hr_say("only %llu files may be open at once here (ulimit -n); recording needs %u at least",
+	       (unsigned long long)files.rlim_max, FILES_LEAST);
+	return -EMFILE;
+}
+
+static int make_store(struct run *run)
+{
+	char holder[512];
+	int r;
+
+	if (run->options.collectors != NULL) {
+		r = hr_run_uplink_init(run->options.collectors, run->job.node, &run->uplink);
+		if (r == 0)
+			snprintf(run->store, sizeof(run->store), "%s", run->uplink.spool);
+		return r;
+	}
+	r = hr_store_create(run->job.store);
+
+	if (r == 0 && realpath(run->job.store, run->store) == NULL)
+		r = -errno;
+	if (r == -EBUSY && hr_store_holder(run->job.store, holder, sizeof(holder)) &&
+	    holder[0] != '\0')
+		hr_say("cannot write into the store %s: a collector writes here, %s; give its "
+		       "address instead: -o %.*s",
+		       run->job.store, holder, (int)strcspn(holder, " "), holder);
+	else if (r < 0)
+		hr_say("cannot make the store %s: %s; %s", run->job.store, hr_refusal_reason(r),
+		       hr_refusal_fix(r));
+	return r;
+}
+
+/* Before CMD has worked for days: the summary is written at its end. May lie in the store. */
+static int check_summary(const struct run *run)
+{
+	const char *file = run->options.summary;
+	int r = file != NULL ? hr_summary_check(file) : 0;
+
+	if (r < 0)
+		hr_say("cannot write the summary to %s: %s", file, strerrordesc_np(-r));
+	return r;
+}
+
+/* A store that is used again: unrelated runs are jobs of their own, unless a scheduler or --job names the job. */
+static int settle_job(struct run *run)
+{
+	char former[HR_JOB_ID_BYTES];
+	int r;
+
+	if (run->options.collectors != NULL || run->options.job != NULL || hr_job_scheduled())
+		return 0;
+	r = hr_job_reuse(run->store, &run->job, former);
+	if (r < 0)
+		hr_say("cannot name another job in the store %s: %s; choose a name with --job",
+		       run->job.store, strerrordesc_np(-r));
+	else if (former[0] != '\0' && run->job.rank <= 0)
+		hr_say("the store has a job %s that has ended: this run is job %s (--job %s adds "
+		       "it to the former)",
+		       former, run->job.id, former);
+	return r;
+}
+
+static void configure(struct run *run)
+{
+	const struct hr_run_options *o = &run->options;
+	uint64_t instance = 0;
+
+	if (getrandom(&instance, sizeof(instance), 0) != (ssize_t)sizeof(instance))
+		instance = (uint64_t)getpid();
+	run->config.node = (struct hr_node_config){
+	    .store = run->store,
+	    .journal_dir = hr_private_journal_dir(run->store),
+	    .id = {.cluster = "",
+		   .job = run->job.id,
+		   .attempt = run->job.attempt,
+		   .node = run->job.node,
+		   .boot_id = run->job.boot_id,
+		   .instance = instance},
+	    .uid = geteuid(),
+	    .job_name = basename(o->command[0]),
+	    .labels = o->labels,
+	    .level = o->level,
+	    .max_bytes = o->max_bytes,
+	    .ranks = o->ranks,
+	    .local_ranks = o->local_ranks,
+	    .ranks_expected = run->job.ranks_expected,
+	    .probes = o->probes,
+	};
+	run->config.collectors = run->uplink.collectors;
+	run->config.tls_cert = run->uplink.tls.cert;
+	run->config.tls_key = run->uplink.tls.key;
+	run->config.tls_ca = run->uplink.tls.ca;
+	run->config.spool_bytes = run->uplink.spool_bytes;
+	run->config.drain_ms = o->drain_ns / 1000000u;
+}
+
+/* What the daemon says under `key`; `asked` when that is the same, NULL for no such option. */
+static const char *in_force(const struct run *run, const char *key, const char *asked, char *text,
+			    size_t bytes)
+{
+	if (hr_message_get(&run->link.message, key, text, bytes) < 0)
+		return NULL;
+	return asked != NULL && strcmp(asked, text) == 0 ? asked : text;
+}
+
+static void say_probes(const struct hr_message *ready)
+{
+	char text[HR_CONTROL_BYTES / 4];
+
+	if (hr_message_get(ready, "no_probes", text, sizeof(text)) >= 0)
+		hr_say("recording without probes: %s", text);
+	if (hr_message_get(ready, "probes_lack", text, sizeof(text)) >= 0)
+		hr_say("probes: %s", text);
+}
+
+static void say_collectors_in_force(const struct run *run)
+{
+	char text[1024];
+	const char *asked = run->uplink.collectors;
+	const char *collectors = in_force(run, "collectors", asked, text, sizeof(text));
+
+	if (collectors != NULL && collectors != asked)
+		hr_say("another run of this job on this node sends to %s, and so does this one",
+		       collectors);
+}
+
+/* Runs of one job on a node share a daemon: it keeps the options of the run that started it. */
+static void say_options_in_force(const struct run *run)
+{
+	const struct hr_run_options *o = &run->options;
+	const struct hr_message *ready = &run->link.message;
+	char text[2][HR_CONTROL_BYTES / 4];
+	const char *ranks = in_force(run, "ranks", o->ranks, text[0], sizeof(text[0]));
+	const char *local = in_force(run, "local_ranks", o->local_ranks, text[1], sizeof(text[1]));
+	uint64_t max_bytes = (uint64_t)hr_message_get_int(ready, "max_bytes", 0);
+	int level = (int)hr_message_get_int(ready, "level", o->level);
+	int64_t labels = hr_private_labels_id(o->labels);
+
+	if (o->labels[0] != NULL && hr_message_get_int(ready, "labels", labels) != labels)
+		hr_say("another run of this job on this node has labelled it; the --label of this "
+		       "one are not stored (--job NAME makes it a job of its own)");
+	say_collectors_in_force(run);
+	say_probes(ready);
+	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
+	    local == o->local_ranks)
+		return;
+	hr_say("another run of this job on this node has set the options of the recording; in "
+	       "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
+	       hr_level_name((uint32_t)level), max_bytes > 0 ? hr_text_size(max_bytes).s : "none",
+	       ranks != NULL ? ranks : "all", local != NULL ? local : "all");
+}
+
+static int join_daemon(struct run *run)
+{
+	char *error = NULL;
+	int r = hr_link_open(&run->link, &run->config, run->job.rank, run->headraced, &error);
+
+	if (r < 0)
+		hr_say("cannot start recording: %s", error != NULL ? error : strerrordesc_np(-r));
+	else
+		say_options_in_force(run);
+	free(error);
+	return r;
+}
+
+static int make_environment(struct run *run)
+{
+	struct hr_environment e = {
+	    .library = run->library,
+	    .python = run->python,
+	    .socket = run->config.names.shim,
+	    .store = run->store,
+	    .job = run->job.id,
+	    .exclude = (const char *const *)run->exclude,
+	    .include = (const char *const *)run->include,
+	    .full_cmdline = run->options.full_cmdline,
+	};
+
+	run->environment = hr_environment_new(&e);
+	if (run->environment != NULL)
+		return 0;
+	hr_say("out of memory");
+	return -ENOMEM;
+}
+
+static int prepare(struct run *run)
+{
+	int r = find_parts(run);
+
+	hr_job_find(run->options.store, run->options.job, &run->job);
+	if (r == 0)
+		r = make_filters(run);
+	if (r == 0)
+		r = check_limits();
+	if (r == 0)
+		r = make_store(run);
+	if (r == 0)
+		r = check_summary(run);
+	if (r == 0)
+		r = settle_job(run);
+	if (r < 0)
+		return r;
+	configure(run);
+	r = join_daemon(run);
+	return r < 0 ? r : make_environment(run);
+}
+
+/* ---- CMD ------------------------------------------------------------------------------------- */
+
+static void wait_for_command(struct run *run)
+{
+	while (!run->child.ended) {
+		struct pollfd fds[] = {{.fd = run->child.signal_fd, .events = POLLIN},
+				       {.fd = run->link.fd, .events = POLLIN}};
+
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents != 0)
+			hr_link_read(&run->link);
+		if (fds[0].revents != 0)
+			hr_child_signals(&run->child);
+	}
+}
+
+/* ---- after CMD ------------------------------------------------------------------------------- */
+
+/* The daemon's own word on a store that did not take everything. */
+static void say_store_error(const struct run *run, int error)
+{
+	const struct hr_message *done = &run->link.message;
+	uint64_t given_up = (uint64_t)hr_message_get_int(done, "given_up", 0);
+	bool untold = hr_message_get_int(done, "untold", 0) != 0;
+
+	if (hr_message_get_int(done, "runs", 0) > 0)
+		hr_say("the store cannot be written at the moment: %s", strerrordesc_np(-error));
+	else if (given_up > 0 || untold)
+		hr_say("the store could not be written to its end: %s; %s of %s operations are "
+		       "missing in it%s",
+		       strerrordesc_np(-error), hr_text_count(given_up).s,
+		       hr_text_count((uint64_t)hr_message_get_int(done, "events", 0)).s,
+		       untold ? ", and it has no room to say so" : ", its `losses` count them");
+	else
+		hr_say("the store could not be written to its end: %s; what is missing is in its "
+		       "journal, which the next `headrace query` takes over",
+		       strerrordesc_np(-error));
+}
+
+static void say_problems(struct run *run)
+{
+	const struct hr_message *done = &run->link.message;
+	int64_t open = hr_message_get_int(done, "attached_count", 0);
+	int64_t error = hr_message_get_int(done, "store_error", 0);
+	int64_t others = hr_message_get_int(done, "runs", 0);
+	char pids[1024] = "";
+
+	hr_message_get(done, "attached", pids, sizeof(pids));
+	if (open > 0)
+		hr_say("%lld process%s outlived CMD by more than --linger %s and %s not recorded "
+		       "any more: pid %s",
+		       (long long)open, open == 1 ? "" : "es",
+		       hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are", pids);
+	if (error != 0)
+		say_store_error(run, (int)error);
+	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)
+		hr_say("%lld other run%s of this job go%s on on this node", (long long)others,
+		       others == 1 ? "" : "s", others == 1 ? "es" : "");
+}
+
+static void summarise(struct run *run)
+{
+	const struct hr_message *done = &run->link.message;
+	struct hr_summary *summary;
+	char *error = NULL;
+	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
+
+	if (r < 0) {
+		hr_say("no summary: %s", error != NULL ? error : strerrordesc_np(-r));
+		free(error);
+		return;
+	}
+	summary->untold = hr_message_get_int(done, "untold", 0) != 0;
+	if (summary->untold &&
+	    hr_summary_add_loss(summary, "store_full",
+				(uint64_t)hr_message_get_int(done, "given_up", 0),
+				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
+		hr_say("out of memory");
+	summary->command = run->child.status;
+	if (run->uplink.collectors != NULL)
+		hr_run_uplink_fit(&run->uplink, summary);
+	hr_summary_print(summary, stderr);
+	if (run->options.summary != NULL) {
+		r = hr_summary_write(summary, run->options.summary);
+		if (r < 0)
+			hr_say("cannot write the summary to %s: %s", run->options.summary,
+			       strerrordesc_np(-r));
+	}
+	hr_summary_free(summary);
+}
+
+/* Where no rank 0 prints, whoever is not the last has to be told. */
+static void say_who_prints(const struct run *run)
+{
+	long long others = hr_message_get_int(&run->link.message, "runs", 0);
+
+	if (others > 0 && run->job.rank < 0)
+		hr_say("recorded into %s; %lld other run%s of this job go%s on there, and one of "
+		       "them prints the summary of all",
+		       run->uplink.collectors != NULL ? run->uplink.collectors : run->store, others,
+		       others == 1 ? "" : "s", others == 1 ? "es" : "");
+}
+
+#define TAKEOVER_TRIES	  50
+#define TAKEOVER_PAUSE_NS 100000000
+
+/* Has some stream of the job still a writer? A worker that ends, or was started a moment ago and is about to. */
+static bool stream_live(const struct run *run)
+{
+	struct hr_catalog *catalog = NULL;
+	const struct hr_stream *streams;
+	const char *store = run->store;
+	char *error = NULL;
+	bool live = false;
+
+	if (hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = run->job.id},
+			    &catalog, &error) == 0) {
+		size_t n = hr_catalog_streams(catalog, &streams);
+
+		for (size_t i = 0; i < n; i++)
+			live = live || (streams[i].live && !streams[i].ended &&
+					strcmp(streams[i].node, run->job.node) == 0);
+		hr_catalog_free(catalog);
+	}
+	free(error);
+	return live;
+}
+
+/* The daemon died for good: what its journal holds goes into the store here. */
+static void recover(struct run *run)
+{
+	const struct timespec pause = {.tv_nsec = TAKEOVER_PAUSE_NS};
+	char *note = NULL;
+	int r;
+
+	for (int i = 0; i < TAKEOVER_TRIES && stream_live(run); i++)
+		nanosleep(&pause, NULL);
+	r = hr_store_recover(run->store, &note);
+	if (note != NULL)
+		hr_say("headraced did not finish the job; its journal was taken over");
+	if (r < 0)
+		hr_say("the journal could not be taken over: %s; the next `headrace query` tries "
+		       "again",
+		       strerrordesc_np(-r));
+	free(note);
+	hr_private_sweep(&run->config.names);
+}
+
+static void finish(struct run *run)
+{
+	int r = hr_link_leave(&run->link, run->options.linger_ns, run->child.status,
+			      run->child.signal_fd);
+
+	if (r == 0) {
+		say_problems(run);
+		if (hr_message_get_int(&run->link.message, "print", 0) != 0)
+			summarise(run);
+		else
+			say_who_prints(run);
+		if (run->uplink.collectors != NULL && run->link.fd >= 0)
+			hr_run_uplink_drain(&run->uplink, &run->link, run->child.signal_fd,
+					    run->headraced);
+		return;
+	}
+	if (r == -ECONNRESET) {
+		recover(run);
+	} else {
+		hr_say("headraced does not answer (%s); what follows is what it has stored so far",
+		       strerrordesc_np(-r));
+	}
+	summarise(run);
+	if (run->uplink.collectors != NULL)
+		hr_run_uplink_say_unsent(&run->uplink, run->headraced);
+}
+
+static int run_recorded(struct run *run)
+{
+	int r = hr_child_init(&run->child);
+
+	if (r == 0)
+		r = hr_child_start(&run->child, run->options.command, run->environment);
+	if (r < 0) {
+		hr_link_leave(&run->link, 0, 0, -1);
+		return hr_child_exec_status(run->options.command[0], -r);
+	}
+	signal(SIGPIPE, SIG_IGN); /* whoever reads the summary may go: the status stays CMD's own */
+	hr_link_started(&run->link, run->child.pid);
+	wait_for_command(run);
+	finish(run);
+	return hr_child_exit_status(&run->child);
+}
+
+static void run_done(struct run *run)
+{
+	hr_link_close(&run->link);
+	hr_child_done(&run->child);
+	hr_environment_free(run->environment);
+	for (size_t i = 0; i < HR_RUN_FILTERS; i++) {
+		free(run->exclude[i]);
+		free(run->include[i]);
+	}
+	hr_run_uplink_done(&run->uplink);
+	free(run->library);
+	free(run->headraced);
+	free(run->python);
+	free(run);
+}
+
+static int run_or_exec(struct run *run)
+{
+	const char *off = getenv("HEADRACE");
+	char **command = run->options.command;
+	int r;
+
+	if (off != NULL && strcmp(off, "off") == 0)
+		return hr_child_exec(command);
+	r = hr_child_find(command[0]);
+	if (r < 0) /* before there is a store to leave behind */
+		return hr_child_exec_status(command[0], -r);
+	if (prepare(run) < 0) {
+		if (!run->options.best_effort)
+			return HR_EXIT_STORE_FAILED;
+		hr_say("--best-effort: running %s unrecorded", command[0]);
+		hr_link_close(&run->link);
+		return hr_child_exec(command);
+	}
+	return run_recorded(run);
+}
+
+int hr_run_main(int argc, char **argv)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	int r, status;
+
+	if (run == NULL)
+		return HR_EXIT_STORE_FAILED;
+	run->link.fd = -1;
+	run->child.signal_fd = -1;
+	r = hr_run_options_parse(argc, argv, &run->options);
+	if (r == 0)
+		status = run_or_exec(run);
+	else
+		status = r > 0 ? EXIT_SUCCESS : HR_EXIT_USAGE;
+	run_done(run);
+	return status;
+}

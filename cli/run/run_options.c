@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/run/run_uplink.h"
+#include "common/level.h"
+#include "common/text.h"
+#include "common/ranks.h"
+#include "proto/abi.h"
+
+enum {
+	OPT_JOB = 256,
+	OPT_LABEL,
+	OPT_LEVEL,
+	OPT_EXCLUDE,
+	OPT_INCLUDE,
+	OPT_RANKS,
+	OPT_LOCAL_RANKS,
+	OPT_MAX_SIZE,
+	OPT_LINGER,
+	OPT_DRAIN,
+	OPT_SUMMARY,
+	OPT_PROBES,
+	OPT_BEST_EFFORT,
+	OPT_FULL_CMDLINE,
+};
+
+const struct hr_option hr_run_option_table[] = {
+    {"store", 'o', "STORE", "folder (./headrace-<job or time-pid>), or tcp://HOST[:PORT],...",
+     NULL},
+    {"job", OPT_JOB, "NAME", "job id (the scheduler's, or the name of the store)", HR_VALUES_OTHER},
+    {"label", OPT_LABEL, "K=V", "remember K=V with the job; repeatable", HR_VALUES_OTHER},
+    {"level", OPT_LEVEL, "LEVEL", "trace: every operation (default); counters: totals only",
+     "trace counters"},
+    {"exclude", OPT_EXCLUDE, "PATHS",
+     "prefixes and globs not to record, comma-separated; repeatable", NULL},
+    {"include", OPT_INCLUDE, "PATHS", "record only these; repeatable", NULL},
+    {"ranks", OPT_RANKS, "LIST", "record only these ranks, as 0-47,64", HR_VALUES_OTHER},
+    {"local-ranks", OPT_LOCAL_RANKS, "LIST", "record only these ranks of each node",
+     HR_VALUES_OTHER},
+    {"max-size", OPT_MAX_SIZE, "SIZE",
+     "keep only counters once this node has written SIZE (no limit)", HR_VALUES_OTHER},
+    {"linger", OPT_LINGER, "TIME", "wait at most TIME for processes that outlive CMD (5s)",
+     HR_VALUES_OTHER},
+    {"drain", OPT_DRAIN, "TIME", "wait at most TIME until a collector has all (30s)",
+     HR_VALUES_OTHER},
+    {"summary", OPT_SUMMARY, "FILE", "write the summary to FILE too, as JSON", NULL},
+    {"probes", OPT_PROBES, NULL, "record what the shim cannot see, by BPF (root; docs/probes.md)",
+     NULL},
+    {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
+    {"full-cmdline", OPT_FULL_CMDLINE, NULL,
+     "store all arguments of commands, not program and script only", NULL},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static int add_to(const char **list, unsigned max, const char *value, const char *option)
+{
+	for (unsigned i = 0; i < max; i++) {
+		if (list[i] == NULL) {
+			list[i] = value;
+			return 0;
+		}
+	}
+	hr_say("at most %u %s", max, option);
+	return -1;
+}
+
+static int bad_value(const char *option, const char *value, const char *want)
+{
+	hr_say("--%s %s: %s", option, value, want);
+	return -1;
+}
+
+static int set_level(struct hr_run_options *o, const char *value)
+{
+	int level = hr_level_parse(value);
+
+	if (level < 0)
+		return bad_value("level", value, "trace or counters");
+	o->level = level;
+	return 0;
+}
+
+static int set_store(struct hr_run_options *o, const char *value)
+{
+	int r = hr_run_uplink_is(value);
+
+	if (value[0] == '\0')
+		return bad_value("store", "''", "a folder's name is needed");
+	if (r < 0)
+		return r;
+	o->store = r > 0 ? value : NULL;
+	o->collectors = r > 0 ? NULL : value;
+	return 0;
+}
+
+static int set_time(const char *option, const char *value, uint64_t *ret_ns)
+{
+	return hr_text_parse_duration(value, ret_ns) == 0
+		   ? 0
+		   : bad_value(option, value, "a time, as 5s, 500ms or 0");
+}
+
+static int set_option(struct hr_run_options *o, int id, const char *value)
+{
+	switch (id) {
+	case 'o':
+		return set_store(o, value);
+	case OPT_JOB:
+		o->job = value;
+		return value[0] != '\0' && strlen(value) < 200
+			   ? 0
+			   : bad_value("job", value, "1 to 199 characters");
+	case OPT_LABEL:
+		if (strchr(value, '=') == NULL || value[0] == '=')
+			return bad_value("label", value, "must be K=V");
+		return add_to(o->labels, HR_PRIVATE_LABELS, value, "labels");
+	case OPT_LEVEL:
+		return set_level(o, value);
+	case OPT_EXCLUDE:
+		return add_to(o->exclude, HR_RUN_FILTERS, value, "--exclude");
+	case OPT_INCLUDE:
+		return add_to(o->include, HR_RUN_FILTERS, value, "--include");
+	case OPT_RANKS:
+		o->ranks = value;
+		return hr_ranks_valid(value)
+			   ? 0
+			   : bad_value("ranks", value, "ranks and ranges, as 0-47,64");
+	case OPT_LOCAL_RANKS:
+		o->local_ranks = value;
+		return hr_ranks_valid(value)
+			   ? 0
+			   : bad_value("local-ranks", value, "ranks and ranges, as 0-3");
+	case OPT_MAX_SIZE:
+		return hr_text_parse_size(value, &o->max_bytes) == 0 && o->max_bytes > 0
+			   ? 0
+			   : bad_value("max-size", value, "a size, as 10GiB or 500M");
+	case OPT_LINGER:
+		return set_time("linger", value, &o->linger_ns);
+	case OPT_DRAIN:
+		return set_time("drain", value, &o->drain_ns);
+	case OPT_SUMMARY:
+		o->summary = value;
+		return value[0] != '\0' && strcmp(value, "-") != 0
+			   ? 0
+			   : bad_value("summary", value,
+				       "a file; standard output is CMD's (./- is a file, too)");
+	case OPT_PROBES:
+		o->probes = true;
+		return 0;
+	case OPT_FULL_CMDLINE:
+		o->full_cmdline = true;
+		return 0;
+	default:
+		o->best_effort = true;
+		return 0;
+	}
+}
+
+int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
+{
+	struct hr_options options = {
+	    .table = hr_run_option_table, .argv = argv, .argc = argc, .next = 1};
+	int id, r = 0;
+
+	*ret = (struct hr_run_options){.level = HR_LEVEL_TRACE,
+				       .linger_ns = UINT64_C(5000000000),
+				       .drain_ns = UINT64_C(30000000000)};
+	while (r == 0 && (id = hr_option_next(&options)) != HR_OPTION_END) {
+		if (id == 'h') {
+			hr_command_help("run");
+			return 1;
+		}
+		r = id == HR_OPTION_BAD ? -1 : set_option(ret, id, options.value);
+	}
+	ret->command = argv + options.next;
+	if (r == 0 && ret->command[0] == NULL) {
+		hr_say("run what? `headrace run [OPTION...] -- CMD [ARG...]`");
+		r = -1;
+	}
+	return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_options.h - the options of `headrace run`, parsed and checked
+ *
+ * Purpose   From argv to a struct of checked values; mistakes are said here.
+ * Owner     Strings point into argv.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_RUN_RUN_OPTIONS_H
+#define HEADRACE_CLI_RUN_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/control/private.h"
+
+#define HR_RUN_FILTERS 256u
+
+struct hr_run_options {
+	const char *store, *job, *summary;
+	const char *collectors; /* instead of `store`: -o tcp://... */
+	const char *ranks, *local_ranks;
+	const char *labels[HR_PRIVATE_LABELS + 1];
+	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
+	int level; /* enum hr_level */
+	uint64_t max_bytes, linger_ns, drain_ns;
+	bool best_effort, full_cmdline, probes;
+	char **command; /* CMD and its arguments */
+};
+
+/* 0; -1 after a usage error has been said; 1 after --help was printed. */
+int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret);
+
+#endif

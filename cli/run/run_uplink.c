@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/run_uplink.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/text.h"
+#include "common/now.h"
+#include "daemon/spool/spool.h"
+#include "net/address.h"
+
+#define SPOOL_LEAST_BYTES (UINT64_C(16) << 20)
+#define ANSWER_MS	  10000 /* the daemon says something several times a second */
+#define PROGRESS_FIRST_NS UINT64_C(1000000000)
+#define PROGRESS_NS	  UINT64_C(5000000000)
+
+/* ---- where it goes --------------------------------------------------------------------------- */
+
+int hr_run_uplink_is(const char *store)
+{
+	struct hr_address to[HR_ADDRESSES_MAX];
+	char *error = NULL;
+	size_t n;
+	int r;
+
+	if (store == NULL || (!hr_address_is(store) && strstr(store, "://") == NULL))
+		return 1;
+	r = hr_address_parse_targets(store, to, HR_ADDRESSES_MAX, &n, &error);
+	if (r < 0)
+		hr_say("--store %s", error != NULL ? error : "out of memory");
+	free(error);
+	return r;
+}
+
+/* Makes a folder and those above it. */
+static int make_folders(const char *path)
+{
+	char above[PATH_MAX];
+	size_t n = strlen(path);
+
+	if (n == 0 || n >= sizeof(above))
+		return -ENAMETOOLONG;
+	memcpy(above, path, n + 1);
+	for (char *slash = strchr(above + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(above, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(above, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* The user's folder for state: $XDG_STATE_HOME, ~/.local/state. */
+static int state_folder(char *ret, size_t bytes)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (state != NULL && state[0] != '\0' && state[0] != '/')
+		hr_say("XDG_STATE_HOME=%s is no absolute path, and is ignored", state);
+	if (state != NULL && state[0] == '/')
+		n = snprintf(ret, bytes, "%s/headrace", state);
+	else if (home != NULL && home[0] == '/')
+		n = snprintf(ret, bytes, "%s/.local/state/headrace", home);
+	else
+		return -ENOENT;
+	return (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+}
+
+/*
+ * One for all jobs of the user; where the home folder is shared by nodes, one for each of these. On failure *ret is as far as it
+ * was found.
+ */
+static int spool_path(const char *node, char *ret, size_t bytes)
+{
+	const char *given = getenv("HEADRACE_SPOOL");
+	struct hr_fs_kind kind;
+	size_t used;
+	int n, r;
+
+	if (given != NULL && given[0] != '\0') {
+		n = snprintf(ret, bytes, "%s", given);
+		return (size_t)n < bytes ? make_folders(ret) : -ENAMETOOLONG;
+	}
+	r = state_folder(ret, bytes);
+	if (r == 0)
+		r = make_folders(ret);
+	if (r < 0)
+		return r;
+	used = strlen(ret);
+	if (hr_fs_kind(ret, &kind) == 0 && kind.network)
+		n = snprintf(ret + used, bytes - used, "/spool.%s", node);
+	else
+		n = snprintf(ret + used, bytes - used, "/spool");
+	return (size_t)n < bytes - used ? 0 : -ENAMETOOLONG;
+}
+
+static int make_spool(struct hr_run_uplink *u, const char *node)
+{
+	char path[PATH_MAX] = "";
+	int r = spool_path(node, path, sizeof(path));
+
+	if (r == 0)
+		r = hr_store_create(path);
+	if (r == 0) {
+		u->spool = realpath(path, NULL);
+		r = u->spool != NULL ? 0 : -errno;
+	}
+	if (r < 0)
+		hr_say("cannot make the spool %s: %s; set HEADRACE_SPOOL to a folder of yours",
+		       path[0] != '\0' ? path : "(HOME is not set)", strerrordesc_np(-r));
+	return r;
+}
+
+static int read_size(struct hr_run_uplink *u)
+{
+	const char *size = getenv("HEADRACE_SPOOL_SIZE");
+
+	u->spool_bytes = HR_SPOOL_LIMIT_BYTES;
+	if (size == NULL || size[0] == '\0' ||
+	    (hr_text_parse_size(size, &u->spool_bytes) == 0 && u->spool_bytes >= SPOOL_LEAST_BYTES))
+		return 0;
+	hr_say("HEADRACE_SPOOL_SIZE=%s: a size of %s at least, as 256MiB", size,
+	       hr_text_size(SPOOL_LEAST_BYTES).s);
+	return -EINVAL;
+}
+
+/* unix:// needs no certificate. */
+static int find_certificate(struct hr_run_uplink *u)
+{
+	const struct hr_tls_files none = {0};
+	char *error = NULL;
+	int r = strstr(u->collectors, "tcp://") != NULL ? hr_tls_find(&none, &u->tls, &error) : 0;
+
+	if (r < 0)
+		hr_say("%s", error != NULL ? error : "out of memory");
+	free(error);
+	return r;
+}
+
+int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret)
+{
+	int r;
+
+	*ret = (struct hr_run_uplink){.collectors = collectors};
+	snprintf(ret->first, sizeof(ret->first), "%.*s", (int)strcspn(collectors, ","), collectors);
+	r = read_size(ret);
+	if (r == 0)
+		r = find_certificate(ret);
+	return r < 0 ? r : make_spool(ret, node);
+}
+
+void hr_run_uplink_done(struct hr_run_uplink *u)
+{
+	free(u->spool);
+	hr_tls_paths_done(&u->tls);
+	*u = (struct hr_run_uplink){0};
+}
+
+/* ---- the summary ----------------------------------------------------------------------------- */
+
+void hr_run_uplink_fit(const struct hr_run_uplink *u, struct hr_summary *s)
+{
+	char *first = strdup(u->first);
+
+	if (first != NULL) {
+		free(s->store);
+		s->store = first;
+	}
+	if (s->partial)
+		hr_say("the summary lacks what left the full spool while the job ran: %s has it",
+		       u->first);
+	if (s->ranks_missing != NULL)
+		hr_say("the summary is of this node; ranks %s are on others, or missing: %s knows",
+		       s->ranks_missing, u->first);
+	free(s->ranks_missing);
+	s->ranks_missing = NULL;
+}
+
+/* ---- what was sent --------------------------------------------------------------------------- */
+
+/* "--tls-cert FILE" and the like, or nothing. */
+static int add_option(FILE *out, const char *option, const char *path)
+{
+	char *quoted = path != NULL ? hr_text_quote(path) : NULL;
+	int r = path == NULL || quoted != NULL ? 0 : -ENOMEM;
+
+	if (quoted != NULL)
+		fprintf(out, " %s %s", option, quoted);
+	free(quoted);
+	return r;
+}
+
+void hr_run_uplink_say_unsent(const struct hr_run_uplink *u, const char *headraced)
+{
+	char *command = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&command, &bytes);
+	int r = out != NULL ? 0 : -ENOMEM;
+
+	if (out != NULL) {
+		char *program = hr_text_quote(headraced), *spool = hr_text_quote(u->spool);
+
+		if (program == NULL || spool == NULL)
+			r = -ENOMEM;
+		else
+			fprintf(out, "%s uplink %s --collector %s", program, spool, u->collectors);
+		r = r == 0 ? add_option(out, "--tls-cert", u->tls.cert) : r;
+		r = r == 0 ? add_option(out, "--tls-key", u->tls.key) : r;
+		r = r == 0 ? add_option(out, "--tls-ca", u->tls.ca) : r;
+		free(program);
+		free(spool);
+		fclose(out);
+	}
+	if (r == 0)
+		hr_say("the next `headrace run -o %s` on this node sends it, or this command: %s",
+		       u->collectors, command);
+	free(command);
+}
+
+struct drain {
+	uint64_t frames, left;
+	char collector[300], error[600], aside[1600];
+	bool over;
+	uint64_t said_ns; /* when progress was said next */
+};
+
+static void take(struct drain *d, const struct hr_message *m)
+{
+	d->frames = (uint64_t)hr_message_get_int(m, "frames", 0);
+	d->left = (uint64_t)hr_message_get_int(m, "left", 0);
+	d->error[0] = d->aside[0] = '\0';
+	hr_message_get(m, "collector", d->collector, sizeof(d->collector));
+	hr_message_get(m, "error", d->error, sizeof(d->error));
+	hr_message_get(m, "aside", d->aside, sizeof(d->aside));
+	d->over = hr_message_is(m, "sent");
+}
+
+static void say_progress(struct drain *d)
+{
+	if (hr_now_ns(CLOCK_MONOTONIC) < d->said_ns)
+		return;
+	d->said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_NS;
+	hr_say("sending to %s: %s of %s frames left%s%s", d->collector, hr_text_count(d->left).s,
+	       hr_text_count(d->frames).s, d->error[0] != '\0' ? "; " : "", d->error);
+}
+
+/* One word of the daemon, or an interrupt. 0, or why there will be no more. */
+static int drain_step(struct hr_link *link, struct drain *d, int interrupt_fd)
+{
+	struct pollfd fds[] = {{.fd = link->fd, .events = POLLIN},
+			       {.fd = interrupt_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	int r, n = poll(fds, 2, ANSWER_MS);
+
+	if (n == 0)
+		return -ETIMEDOUT;
+	if (n > 0 && fds[1].revents != 0 && read(interrupt_fd, &info, sizeof(info)) > 0)
+		return -EINTR;
+	r = n > 0 && fds[0].revents != 0 ? hr_control_wait(link->fd, 0, &link->message) : -EAGAIN;
+	if (r == -EAGAIN || r == -ETIMEDOUT || r == -EINTR)
+		return 0;
+	if (r < 0)
+		return r;
+	if (hr_message_is(&link->message, "sending") || hr_message_is(&link->message, "sent")) {
+		take(d, &link->message);
+		if (!d->over)
+			say_progress(d);
+	}
+	return 0;
+}
+
+void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
+			 const char *headraced)
+{
+	struct drain d = {.left = 1, .said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_FIRST_NS};
+	int r = 0;
+
+	snprintf(d.collector, sizeof(d.collector), "%s", u->collectors);
+	hr_message_init(&link->message, "released");
+	hr_control_send(link->fd, &link->message);
+	while (r == 0 && !d.over)
+		r = drain_step(link, &d, interrupt_fd);
+	if (d.over && d.left == 0) {
+		hr_say("sent to %s: %s frames", d.collector, hr_text_count(d.frames).s);
+		return;
+	}
+	if (d.aside[0] != '\0') { /* to send it again is of no use */
+		hr_say("%s", d.aside);
+		return;
+	}
+	hr_say("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
+	       hr_text_count(d.left).s, hr_text_count(d.frames).s, d.error[0] != '\0' ? " (" : "",
+	       d.error, d.error[0] != '\0' ? ")" : "", u->spool);
+	hr_run_uplink_say_unsent(u, headraced);
+}

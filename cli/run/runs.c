@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/runs.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/control/private.h"
+
+#define ANSWER_MS 3000
+
+struct asking {
+	hr_run_answer *answer;
+	void *arg;
+	const char *socket;
+	struct hr_message m;
+};
+
+static void take(void *arg, const struct hr_message *m)
+{
+	struct asking *a = arg;
+
+	if (hr_message_is(m, "job"))
+		a->answer(a->arg, a->socket, m);
+}
+
+/* One that was killed leaves its socket, and nobody answers there. */
+static void ask(void *arg, const char *control)
+{
+	struct asking *a = arg;
+	int fd = -1;
+
+	if (hr_control_connect(control, &fd) < 0)
+		return;
+	a->socket = control;
+	hr_message_init(&a->m, "status");
+	hr_control_ask(fd, ANSWER_MS, &a->m, take, a);
+	close(fd);
+}
+
+void hr_runs_ask(hr_run_answer *answer, void *arg)
+{
+	struct asking *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return;
+	a->answer = answer;
+	a->arg = arg;
+	hr_private_each(ask, a);
+	free(a);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace job - what prolog and epilog tell the headraced of their node, and a list of its jobs. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/run/job.h"
+#include "cli/service/service_link.h"
+#include "common/level.h"
+#include "common/text.h"
+#include "proto/abi.h"
+
+enum {
+	OPT_JOB = 256,
+	OPT_UID,
+	OPT_ATTEMPT,
+	OPT_SCHEDULER,
+	OPT_NAME,
+	OPT_PARTITION,
+	OPT_LEVEL,
+	OPT_PROBES,
+	OPT_CGROUP,
+	OPT_RANKS,
+	OPT_LOCAL_RANKS,
+	OPT_EXPECTED,
+	OPT_NODES,
+	OPT_STATE,
+	OPT_LINGER,
+	OPT_DRAIN,
+	OPT_WAIT,
+	OPT_SOCKET
+};
+
+const struct hr_option hr_job_option_table[] = {
+    {"job", OPT_JOB, "ID", "the job (the scheduler's variables say which)", HR_VALUES_OTHER},
+    {"uid", OPT_UID, "UID", "its owner ($SLURM_JOB_UID)", HR_VALUES_OTHER},
+    {"attempt", OPT_ATTEMPT, "N", "restarts so far ($SLURM_JOB_RESTART_COUNT; end: of the latest)",
+     HR_VALUES_OTHER},
+    {"scheduler-id", OPT_SCHEDULER, "ID", "begin: as its processes know it ($SLURM_JOB_ID)",
+     HR_VALUES_OTHER},
+    {"name", OPT_NAME, "NAME", "begin: shown as its name", HR_VALUES_OTHER},
+    {"partition", OPT_PARTITION, "NAME", "begin: whose policy counts ($SLURM_JOB_PARTITION)",
+     HR_VALUES_OTHER},
+    {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace ($SPANK_HEADRACE_LEVEL)",
+     "counters trace"},
+    {"probes", OPT_PROBES, "WORD", "begin: on or off, whatever the configuration says", "on off"},
+    {"cgroup", OPT_CGROUP, "PATH",
+     "begin: its processes are those of this cgroup (version 2), for probes", NULL},
+    {"ranks", OPT_RANKS, "LIST", "begin: record these ranks only: 0-47,64", HR_VALUES_OTHER},
+    {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: and of each node these", HR_VALUES_OTHER},
+    {"ranks-expected", OPT_EXPECTED, "N", "begin: ranks in all", HR_VALUES_OTHER},
+    {"nodes", OPT_NODES, "N", "begin: its nodes in all ($SLURM_JOB_NUM_NODES)", HR_VALUES_OTHER},
+    {"state", OPT_STATE, "STATE", "end: ended, failed or killed (by $SLURM_JOB_EXIT_CODE)",
+     "ended failed killed"},
+    {"linger", OPT_LINGER, "TIME", "end: wait at most so long for its processes (0)",
+     HR_VALUES_OTHER},
+    {"drain", OPT_DRAIN, "TIME", "end: wait at most so long for the collector (0)",
+     HR_VALUES_OTHER},
+    {"wait", OPT_WAIT, "TIME", "give up when headraced has not answered after so long (never)",
+     HR_VALUES_OTHER},
+    {"socket", OPT_SOCKET, "PATH", "of headraced (/run/headrace/control.sock)", NULL},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+struct request {
+	const char *job, *scheduler, *name, *partition, *ranks, *local_ranks, *state, *socket;
+	const char *cgroup;
+	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns, wait_ns;
+	bool has_uid, has_attempt;
+	int level, probes; /* -1: the service's default */
+};
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] != '\0' ? value : NULL;
+}
+
+static int take_number(const char *name, const char *value, uint64_t most, uint64_t *ret)
+{
+	if (hr_text_parse_uint(value, most, ret) == 0)
+		return 0;
+	hr_say("--%s takes a number, not %s", name, value);
+	return -EINVAL;
+}
+
+static int take_time(const char *name, const char *value, uint64_t *ret)
+{
+	if (hr_text_parse_duration(value, ret) == 0)
+		return 0;
+	hr_say("--%s takes a time like 30s, not %s", name, value);
+	return -EINVAL;
+}
+
+static int take_level(const char *value, int *ret)
+{
+	*ret = hr_level_parse(value);
+	if (*ret >= 0)
+		return 0;
+	hr_say("--level is counters or trace, not %s", value);
+	return -EINVAL;
+}
+
+static int take_option(struct request *q, int id, const char *value)
+{
+	switch (id) {
+	case OPT_JOB:
+		q->job = value;
+		return 0;
+	case OPT_UID:
+		q->has_uid = true;
+		return take_number("uid", value, UINT32_MAX - 1, &q->uid);
+	case OPT_ATTEMPT:
+		q->has_attempt = true;
+		return take_number("attempt", value, UINT32_MAX, &q->attempt);
+	case OPT_SCHEDULER:
+		q->scheduler = value;
+		return 0;
+	case OPT_NAME:
+		q->name = value;
+		return 0;
+	case OPT_PARTITION:
+		q->partition = value;
+		return 0;
+	case OPT_LEVEL:
+		return take_level(value, &q->level);
+	case OPT_PROBES:
+		q->probes = strcmp(value, "on") == 0;
+		if (q->probes || strcmp(value, "off") == 0)
+			return 0;
+		hr_say("--probes %s: on or off", value);
+		return -1;
+	case OPT_CGROUP:
+		q->cgroup = value;
+		return 0;
+	case OPT_RANKS:
+		q->ranks = value;
+		return 0;
+	case OPT_LOCAL_RANKS:
+		q->local_ranks = value;
+		return 0;
+	case OPT_EXPECTED:
+		return take_number("ranks-expected", value, UINT32_MAX, &q->expected);
+	case OPT_NODES:
+		return take_number("nodes", value, UINT32_MAX, &q->nodes);
+	case OPT_STATE:
+		q->state = value;
+		return 0;
+	case OPT_LINGER:
+		return take_time("linger", value, &q->linger_ns);
+	case OPT_DRAIN:
+		return take_time("drain", value, &q->drain_ns);
+	case OPT_WAIT:
+		return take_time("wait", value, &q->wait_ns);
+	default:
+		q->socket = value;
+		return 0;
+	}
+}
+
+/* What the environment of a prolog or epilog says, where no option did. False: there is no job. */
+static bool fill_in(struct request *q, struct hr_job *job)
+{
+	const char *uid = variable("SLURM_JOB_UID"), *code = variable("SLURM_JOB_EXIT_CODE");
+	const char *nodes = variable("SLURM_JOB_NUM_NODES");
+	/* hooks/slurm/spank_headrace.c */
+	const char *level = variable("SPANK_HEADRACE_LEVEL");
+
+	hr_job_find(NULL, q->job, job);
+	if (!q->job && !hr_job_scheduled())
+		return false;
+	q->job = job->id;
+	if (!q->scheduler)
+		q->scheduler = variable("SLURM_JOB_ID") ? variable("SLURM_JOB_ID") : q->job;
+	if (q->nodes == 0 && nodes && hr_text_parse_uint(nodes, UINT32_MAX, &q->nodes) < 0)
+		q->nodes = 0;
+	if (!q->name)
+		q->name = variable("SLURM_JOB_NAME");
+	if (!q->partition)
+		q->partition = variable("SLURM_JOB_PARTITION");
+	if (!q->has_attempt)
+		q->attempt = job->attempt;
+	if (!q->has_uid && uid && hr_text_parse_uint(uid, UINT32_MAX - 1, &q->uid) == 0)
+		q->has_uid = true;
+	if (!q->state && code && strcmp(code, "0") != 0)
+		q->state = "failed";
+	if (q->level < 0 && level)
+		q->level =
+		    hr_level_parse(level) == HR_LEVEL_TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS;
+	return true;
+}
+
+static void add_text(struct hr_message *m, const char *key, const char *value)
+{
+	if (value)
+		hr_message_add(m, key, value);
+}
+
+/* Words about the end, as the worker tells of it. */
+static void tell(void *arg, const struct hr_message *m)
+{
+	const char *job = arg;
+	int64_t left = hr_message_get_int(m, "left", 0);
+
+	if (hr_message_is(m, "ended") && hr_message_get_int(m, "attached", 0) > 0)
+		hr_say("job %s: %lld processes were still there: what they do now is not recorded",
+		       job, (long long)hr_message_get_int(m, "attached", 0));
+	if (hr_message_is(m, "sent") && left > 0)
+		hr_say("job %s: %lld frames remain in the spool: headraced goes on sending them",
+		       job, (long long)left);
+}
+
+static int begin(struct request *q)
+{
+	static struct hr_message m;
+	char folder[PATH_MAX];
+
+	if (!q->has_uid) {
+		hr_say("whose job? --uid UID, or SLURM_JOB_UID in the environment");
+		return HR_EXIT_USAGE;
+	}
+	if (q->cgroup && !realpath(q->cgroup, folder)) {
+		hr_say("--cgroup %s: %s", q->cgroup, strerrordesc_np(errno));
+		return EXIT_FAILURE;
+	}
+	hr_message_init(&m, "begin");
+	hr_message_add(&m, "job", q->job);
+	add_text(&m, "scheduler", q->scheduler);
+	add_text(&m, "name", q->name);
+	add_text(&m, "account", variable("SLURM_JOB_ACCOUNT"));
+	add_text(&m, "partition", q->partition);
+	add_text(&m, "ranks", q->ranks);
+	add_text(&m, "local_ranks", q->local_ranks);
+	add_text(&m, "cgroup", q->cgroup ? folder : NULL);
+	hr_message_add_int(&m, "uid", (int64_t)q->uid);
+	hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
+	hr_message_add_int(&m, "ranks_expected", (int64_t)q->expected);
+	hr_message_add_int(&m, "nodes_expected", (int64_t)q->nodes);
+	if (q->level >= 0)
+		hr_message_add_int(&m, "level", q->level);
+	if (q->probes >= 0)
+		hr_message_add_int(&m, "probes", q->probes);
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, tell, NULL));
+}
+
+static int end(struct request *q)
+{
+	static struct hr_message m;
+
+	hr_message_init(&m, "end");
+	hr_message_add(&m, "job", q->job);
+	if (q->has_attempt)
+		hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
+	if (q->has_uid)
+		hr_message_add_int(&m, "uid", (int64_t)q->uid);
+	add_text(&m, "state", q->state);
+	hr_message_add_int(&m, "linger_ms", (int64_t)(q->linger_ns / 1000000));
+	hr_message_add_int(&m, "drain_ms", (int64_t)(q->drain_ns / 1000000));
+	return hr_service_exit(
+	    hr_service_ask(hr_service_socket(q->socket), &m, tell, (void *)(uintptr_t)q->job));
+}
+
+static void list_one(void *arg, const struct hr_message *m)
+{
+	char id[256] = "", state[16] = "";
+
+	(void)arg;
+	if (!hr_message_is(m, "job"))
+		return;
+	hr_message_get(m, "id", id, sizeof(id));
+	hr_message_get(m, "state", state, sizeof(state));
+	hr_text_print(stdout, "%s\t%lld\t%lld\t%s\n", id,
+		      (long long)hr_message_get_int(m, "attempt", 0),
+		      (long long)hr_message_get_int(m, "uid", 0), state);
+}
+
+static int list(const struct request *q)
+{
+	static struct hr_message m;
+
+	hr_message_init(&m, "status");
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, list_one, NULL));
+}
+
+static void give_up(int signum)
+{
+	static const char text[] = "headrace: headraced has not answered in time\n";
+
+	(void)signum;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(HR_EXIT_NO_SERVICE);
+}
+
+/* Whatever it is that takes so long. */
+static void give_up_after(uint64_t ns)
+{
+	const struct itimerval timer = {
+	    .it_value = {(time_t)(ns / 1000000000), (suseconds_t)(ns % 1000000000 / 1000)}};
+
+	signal(SIGALRM, give_up);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+int hr_job_main(int argc, char **argv)
+{
+	struct hr_options o = {.table = hr_job_option_table, .argc = argc, .argv = argv, .next = 1};
+	struct request q = {.level = -1, .probes = -1};
+	const char *verb = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+	struct hr_job job;
+	int id;
+
+	o.next = verb ? 2 : 1;
+	while ((id = hr_option_next(&o)) >= 0) {
+		if (id == 'h')
+			return hr_command_help("job");
+		if (take_option(&q, id, o.value) < 0)
+			return HR_EXIT_USAGE;
+	}
+	if (id == HR_OPTION_BAD)
+		return HR_EXIT_USAGE;
+	if (!verb || o.next < argc) {
+		hr_say("headrace job begin|end|list [OPTION...]: see headrace job --help");
+		return HR_EXIT_USAGE;
+	}
+	give_up_after(q.wait_ns);
+	if (strcmp(verb, "list") == 0)
+		return list(&q);
+	if (strcmp(verb, "begin") != 0 && strcmp(verb, "end") != 0) {
+		hr_say("headrace job begin, end or list, not %s", verb);
+		return HR_EXIT_USAGE;
+	}
+	if (!fill_in(&q, &job)) {
+		hr_say("which job? --job ID, or a scheduler's variables in the environment");
+		return HR_EXIT_USAGE;
+	}
+	return strcmp(verb, "begin") == 0 ? begin(&q) : end(&q);
+}

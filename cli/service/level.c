@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace level - changes what is recorded of a job of this node's service, while it runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/service/service_link.h"
+#include "common/level.h"
+#include "common/text.h"
+
+enum { OPT_FOR = 256, OPT_SOCKET };
+
+const struct hr_option hr_level_option_table[] = {
+    {"for", OPT_FOR, "TIME", "then back to the level before (for good)", HR_VALUES_OTHER},
+    {"socket", OPT_SOCKET, "PATH", "of headraced (/run/headrace/control.sock)", NULL},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static int set_level(const char *job, const char *level, uint64_t for_ns, const char *socket)
+{
+	static struct hr_message m;
+
+	int to = hr_level_parse(level);
+
+	if (to < 0) {
+		hr_say("level is counters or trace, not %s", level);
+		return HR_EXIT_USAGE;
+	}
+	hr_message_init(&m, "level");
+	hr_message_add(&m, "job", job);
+	hr_message_add_int(&m, "level", to);
+	hr_message_add_int(&m, "for_ms", (int64_t)(for_ns / 1000000));
+	return hr_service_exit(hr_service_ask(hr_service_socket(socket), &m, NULL, NULL));
+}
+
+int hr_level_main(int argc, char **argv)
+{
+	struct hr_options o = {
+	    .table = hr_level_option_table, .argc = argc, .argv = argv, .next = 1};
+	const char *words[2] = {NULL, NULL}, *socket = NULL;
+	uint64_t for_ns = 0;
+	int n = 0, id;
+
+	while (o.next <
+	       argc) { /* options may stand behind the words, as in `level 7 trace --for 60s` */
+		id = hr_option_next(&o);
+		if (id == HR_OPTION_BAD)
+			return HR_EXIT_USAGE;
+		if (id == 'h')
+			return hr_command_help("level");
+		if (id == OPT_SOCKET) {
+			socket = o.value;
+		} else if (id == OPT_FOR && hr_text_parse_duration(o.value, &for_ns) < 0) {
+			hr_say("--for takes a time like 60s or 5m, not %s", o.value);
+			return HR_EXIT_USAGE;
+		} else if (id == HR_OPTION_END && o.next < argc) {
+			if (n == 2) {
+				hr_say("too many words: headrace level JOB counters|trace");
+				return HR_EXIT_USAGE;
+			}
+			words[n++] = argv[o.next++];
+		}
+	}
+	if (n < 2) {
+		hr_say(
+		    "headrace level JOB counters|trace [--for TIME]: `headrace status` lists jobs");
+		return HR_EXIT_USAGE;
+	}
+	return set_level(words[0], words[1], for_ns, socket);
+}

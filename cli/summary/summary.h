@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary.h - what a run prints at its end, computed from rollups and file records
+ *
+ * Purpose   The answer to "where did my I/O time go?" without DuckDB: reads the small frames of a
+ *           job's streams (never its events), so it takes a moment even for long jobs.
+ * Owner     hr_summary_load makes it, the caller frees it; strings belong to it.
+ * Threads   One.
+ * Times     `io_ns` sums durations over threads: it can exceed the wall clock. `span_ns` is wall
+ *           time.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_SUMMARY_H
+#define HEADRACE_CLI_SUMMARY_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "store/left_out.h"
+#include "common/cause.h"
+
+#define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
+
+struct hr_totals {
+	uint64_t ops, errors, io_ns; /* a copy is one operation, one read and one write */
+	uint64_t reads, read_bytes, read_ns;
+	uint64_t writes, written_bytes, write_ns;
+	uint64_t others, opens,
+	    meta_ns; /* all that is neither read nor write; opens that succeeded */
+	uint64_t small_reads;
+};
+
+struct hr_summary_loop { /* of training: 0 where nobody says */
+	uint64_t waits, wait_ns;
+	uint64_t steps, step_ns;
+	uint64_t from_ns, to_ns; /* boot time: the first of its waits, steps and epochs, the last */
+};
+
+struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
+	int rank, worker; /* -1: none */
+	bool deselected;
+	uint32_t processes;
+	uint64_t life_ns; /* in which at least one of them was alive */
+	struct hr_totals data;
+	struct hr_summary_loop loop;
+};
+
+struct hr_sums { /* of files */
+	uint64_t files, io_ns, read_bytes, written_bytes, opens;
+};
+
+struct hr_summary_path { /* a file, or a folder with all below it that has no row of its own */
+	char *path;	 /* escaped (common/text.h) */
+	struct hr_sums sums;
+};
+
+struct hr_summary_mapped {
+	uint64_t files, files_in_memory; /* of the files: on tmpfs or as memfd */
+	uint64_t maps;			 /* calls of mmap */
+};
+
+#define HR_KILLED_NAMED 3u
+struct hr_summary_killed { /* processes that a signal ended */
+	char *signal;	   /* "SIGKILL" */
+	uint32_t processes;
+	struct {
+		int rank, worker, pid; /* -1: none */
+	} first[HR_KILLED_NAMED];
+};
+
+struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes ran */
+	uint64_t count, bytes;	       /* that the kernel saw */
+	uint64_t bpf_count, bpf_bytes; /* of these: recorded by probes, or fetched by a mapping */
+	uint64_t missing_count, missing_bytes; /* recorded by nobody */
+	uint64_t unrecorded;		       /* of these: not for a full buffer */
+	uint64_t by_cause[HR_CAUSE_END];
+};
+
+struct hr_summary_loss {
+	char *reason;
+	uint64_t count,
+	    bytes;     /* of operations; of processes when the reason is "limit" or "restart" */
+	char *program; /* of the first process whose reason is "no_preload"; else NULL */
+};
+
+struct hr_summary {
+	char *store, *job;
+	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
+	uint32_t streams, nodes, ranks, workers;
+	uint32_t processes, processes_open;
+	uint64_t span_ns; /* of the job, as in table jobs: start_ns to end_ns */
+	uint32_t runs;	  /* of the job, one after the other */
+	char *run_state;  /* of the last of them, as `state` */
+	uint64_t run_span_ns;
+	int command; /* wait status of the CMD whose run asks; -1: not known */
+	uint64_t stored_bytes;
+	uint32_t ranks_expected;
+	char *ranks_missing;	/* "3 7-9"; NULL when none is, or nothing is known */
+	char *ranks_deselected; /* the same for those that --ranks and --local-ranks leave out */
+	/* recorded one by one; operations of level counters are only in the totals */
+	uint64_t events;
+	uint64_t regions;		/* each of those that were added up, too */
+	struct hr_totals data, runtime; /* by scope */
+	struct hr_sums memory;		/* of `data`: files on tmpfs and the like */
+	struct hr_summary_mapped mapped;
+	struct hr_summary_cover cover;
+	struct hr_summary_killed *killed; /* a row per signal */
+	size_t n_killed;
+	bool counters_only;	   /* at least for a while */
+	uint64_t counters_from_ns; /* since the job's start, the first time */
+	struct hr_summary_who *who;
+	size_t n_who;
+	struct hr_summary_path *files, *folders; /* by io_ns, a few each */
+	size_t n_files, n_folders;
+	struct hr_summary_loss *losses;
+	size_t n_losses, losses_room;
+	uint64_t lost; /* operations */
+	struct hr_left_out left_out;
+	uint32_t cut_short; /* streams: headraced was killed, or told to stop */
+	bool partial;	    /* a stream's beginning is not here: a collector has it */
+	bool untold;	    /* the store had no room to say what is missing */
+	char **problems;    /* of the catalogue */
+	size_t n_problems;
+};
+
+/* On failure *ret_error (malloc'ed, may be NULL) says why. */
+int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
+void hr_summary_free(struct hr_summary *s);
+
+/* Adds what the store itself does not say. -ENOMEM. */
+int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
+
+/* At most some 30 lines; what is missing comes first. */
+void hr_summary_print(const struct hr_summary *s, FILE *out);
+
+/* As JSON (docs/run.md), replacing `file` atomically. 0 or -errno. */
+int hr_summary_write(const struct hr_summary *s, const char *file);
+
+/* Would hr_summary_write be able to? 0 or its error; leaves nothing behind. */
+int hr_summary_check(const char *file);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_cover.h - what the kernel saw of reads and writes, against what was recorded (docs/probes.md)
+ *
+ * Purpose   The summary's line of what `headrace query STORE coverage` says file by file. Compared here are processes: what
+ *           the shim recorded too much of one file hides what it lacks of another.
+ * Owner     The caller; hr_covers_done frees.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_SUMMARY_COVER_H
+#define HEADRACE_CLI_SUMMARY_SUMMARY_COVER_H
+
+#include "cli/summary/summary.h"
+#include "store/store.h"
+
+struct hr_cover_cell;
+
+struct hr_covers { /* of the stream that is being read; zeroed memory is a beginning */
+	struct hr_cover_cell *cells;
+	bool probed;
+};
+
+/* 0 or -ENOMEM. */
+int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
+		     const Headrace__Rollup *row);
+int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
+		     const Headrace__KernelRecord *row, struct hr_summary_cover *sum);
+
+/* The stream is read: adds what was unrecorded where probes ran, and begins anew. */
+void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
+		    struct hr_summary_cover *sum);
+void hr_covers_done(struct hr_covers *c);
+
+/* Nothing where no probes ran. `store`: quoted. */
+void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out);
+
+#endif

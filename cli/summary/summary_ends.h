@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_ends.h - processes that a signal ended
+ *
+ * Owner     The summary has the list; hr_ends_free frees it.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_SUMMARY_ENDS_H
+#define HEADRACE_CLI_SUMMARY_SUMMARY_ENDS_H
+
+#include "cli/summary/summary.h"
+#include "store/store.h"
+
+/* Takes note of one that a signal ended, and of no other. 0 or -ENOMEM. */
+int hr_ends_add(struct hr_summary *s, const struct hr_process *process);
+void hr_ends_free(struct hr_summary *s);
+
+/* "SIGKILL", as in processes.exit; "SIG40" of one without a name. Returns `out`. */
+const char *hr_ends_signal(int number, char *out, size_t bytes);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_paths.h - file records summed per path, and folded into the folders that matter
+ *
+ * Purpose   The same file read by many processes, on many nodes, is one row here (by the hash of
+ *           its path). Folders are heavy hitters: a folder has a row when what lies below it, less
+ *           what has a row of its own, and less its greatest file, is a fifth of all I/O time or
+ *           bytes; the rest counts for its parent. So ImageNet's thousand class folders show as one `train`, and a checkpoint
+ *           folder beside it shows too. Folders of unrelated things, as / and /tmp, have no row.
+ * Owner     hr_paths_new .. hr_paths_free.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
+#define HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
+
+#include "cli/summary/summary.h"
+#include "store/store.h"
+
+struct hr_paths;
+
+struct hr_paths *hr_paths_new(void); /* NULL: out of memory */
+void hr_paths_free(struct hr_paths *p);
+
+/* Adds one row of a stream. 0, -ENOMEM. Rows of unknown files are summed under no path. */
+int hr_paths_add(struct hr_paths *p, const struct hr_stream *s, const Headrace__FileRecord *row);
+
+/* The first `max` files by I/O time; strings belong to the caller. Fewer when memory is short. */
+size_t hr_paths_files(struct hr_paths *p, struct hr_summary_path *ret, size_t max);
+size_t hr_paths_folders(const struct hr_paths *p, struct hr_summary_path *ret, size_t max);
+
+/* Calls `visit` for each file whose path is known. */
+typedef void hr_paths_visit(void *self, const char *path, size_t n, const struct hr_sums *sums);
+void hr_paths_each(const struct hr_paths *p, hr_paths_visit *visit, void *self);
+
+/* Adds up the files that lie in memory (on tmpfs, in memfds), and counts those that are mapped. */
+void hr_paths_special(const struct hr_paths *p, struct hr_sums *ret_memory,
+		      struct hr_summary_mapped *ret_mapped);
+
+/*
+ * Puts a row into a list of at most max rows that is sorted by io_ns, and frees the path that drops
+ * out. Returns how many rows there are. `path` is as in the store, not escaped.
+ */
+size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
+			      size_t bytes, const struct hr_sums *sums);
+
+static inline void hr_sums_add(struct hr_sums *to, const struct hr_sums *from)
+{
+	to->files += from->files;
+	to->opens += from->opens;
+	to->io_ns += from->io_ns;
+	to->read_bytes += from->read_bytes;
+	to->written_bytes += from->written_bytes;
+}
+
+#endif

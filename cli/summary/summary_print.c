@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The summary as people read it: what is missing, totals, ranks and workers, folders, files, how to
+ * ask on.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli/summary/summary.h"
+#include "cli/summary/summary_cover.h"
+#include "cli/summary/summary_ends.h"
+#include "cli/summary/summary_loops.h"
+#include "common/text.h"
+
+#define WHO_LINES  12u
+#define PATH_WIDTH 60
+#define FILE_LINES 3u
+
+static uint64_t per_second(uint64_t bytes, uint64_t ns)
+{
+	return ns > 0 ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0;
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+static const struct hr_summary_loss *find_loss(const struct hr_summary *s, const char *reason)
+{
+	for (size_t i = 0; i < s->n_losses; i++)
+		if (strcmp(s->losses[i].reason, reason) == 0)
+			return &s->losses[i];
+	return NULL;
+}
+
+static const char *full_place(const struct hr_summary *s)
+{
+	return find_loss(s, "spool_full") != NULL ? "spool" : "disk";
+}
+
+static void print_no_preload(const struct hr_summary_loss *loss, FILE *out)
+{
+	bool one = loss->count == 1;
+
+	fprintf(out, "the I/O of %s process%s", hr_text_count(loss->count).s, one ? "" : "es");
+	if (loss->program != NULL)
+		fprintf(out, " (%s%s)", one ? "" : "first: ", loss->program);
+	fprintf(out,
+		" started without headrace's library, and of %s children: keep LD_PRELOAD and "
+		"HEADRACE_SOCKET in the environment, or use --probes\n",
+		one ? "its" : "their");
+}
+
+static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
+{
+	const char *processes = loss->count == 1 ? "process" : "processes";
+	struct hr_human count = hr_text_count(loss->count);
+
+	if (strcmp(loss->reason, "limit") == 0)
+		fprintf(out, "%s %s or threads: too many, or no memory for their rings\n", count.s,
+			processes);
+	else if (strcmp(loss->reason, "restart") == 0)
+		fprintf(out, "%s %s, from a restart of headraced on\n", count.s, processes);
+	else if (strcmp(loss->reason, "unattached") == 0)
+		fprintf(out, "%s %s, all of it: gone before headraced could answer\n", count.s,
+			processes);
+	else if (strcmp(loss->reason, "32bit") == 0)
+		fprintf(out, "%s %s, all of it: headrace does not record 32-bit programs\n",
+			count.s, processes);
+	else if (strcmp(loss->reason, "no_preload") == 0)
+		print_no_preload(loss, out);
+	else if (strcmp(loss->reason, "regions") == 0)
+		fprintf(out, "%s region%s: nested too deep, too many open at once, or no room\n",
+			count.s, plural(loss->count));
+	else if (strcmp(loss->reason, "journal_memory") == 0)
+		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
+		      "what it had not stored would be\n",
+		      out);
+	else if (strcmp(loss->reason, "journal_damaged") == 0 && loss->count > 0)
+		fprintf(out,
+			"at least %s operation%s, %s: headraced was killed, and its journal is "
+			"damaged\n",
+			count.s, plural(loss->count), hr_text_size(loss->bytes).s);
+	else if (strcmp(loss->reason, "journal_damaged") == 0)
+		fputs("what headraced had not stored when it was killed: its journal was damaged, "
+		      "or in memory; how much is not known\n",
+		      out);
+	else if (strcmp(loss->reason, "probe_restart") == 0)
+		fputs("what only probes saw around a restart of headraced\n", out);
+	else if (strcmp(loss->reason, "store_full") == 0)
+		fprintf(out, "%s event%s: the disk was full%s\n", count.s, plural(loss->count),
+			find_loss(s, "rollups_full") == NULL && !s->untold
+			    ? "; the totals below have these operations"
+			    : "");
+	else if (strcmp(loss->reason, "spool_full") == 0)
+		fprintf(out, "%s event%s: the spool was full before a collector took them%s\n",
+			count.s, plural(loss->count),
+			find_loss(s, "rollups_full") == NULL
+			    ? "; the totals below have these operations"
+			    : "");
+	else if (strcmp(loss->reason, "rollups_full") == 0)
+		fprintf(out, "%s operation%s in the totals below: the %s was full\n", count.s,
+			plural(loss->count), full_place(s));
+	else if (strcmp(loss->reason, "files_full") == 0)
+		fprintf(out, "%s record%s in the table of files: the %s was full\n", count.s,
+			plural(loss->count), full_place(s));
+	else
+		fprintf(out, "%s operation%s (%s), %s\n", count.s, plural(loss->count),
+			loss->reason, hr_text_size(loss->bytes).s);
+}
+
+/* By --level or --max-size. */
+static void print_counters_only(const struct hr_summary *s, FILE *out)
+{
+	bool full = find_loss(s, "max_size") != NULL;
+
+	if (s->events == 0)
+		fputs("  missing   all events: ", out);
+	else if (full)
+		fprintf(out,
+			"  missing   events from %s on: ", hr_text_duration(s->counters_from_ns).s);
+	else
+		fputs("  missing   events of a part of the job: ", out);
+	fprintf(out, "%sonly counters were kept; totals are complete\n",
+		full ? "the store had reached --max-size, and " : "");
+}
+
+static void print_left_out(const struct hr_summary *s, FILE *out)
+{
+	char *text = hr_left_out_text(&s->left_out, s->data.opens);
+
+	if (s->ranks_deselected != NULL)
+		fprintf(out, "  left out  ranks %s, by --ranks or --local-ranks\n",
+			s->ranks_deselected);
+	if (text != NULL)
+		fprintf(out, "  left out  %s\n", text);
+	free(text);
+}
+
+static void print_missing(const struct hr_summary *s, FILE *out)
+{
+	if (s->ranks_missing != NULL)
+		fprintf(out, "  missing   ranks %s of %u were not seen\n", s->ranks_missing,
+			s->ranks_expected);
+	print_left_out(s, out);
+	for (size_t i = 0; i < s->n_losses; i++) {
+		if (strcmp(s->losses[i].reason, "max_size") == 0 ||
+		    (strcmp(s->losses[i].reason, "journal_memory") == 0 &&
+		     find_loss(s, "journal_damaged") != NULL))
+			continue;
+		fputs("  missing   ", out);
+		print_loss(s, &s->losses[i], out);
+	}
+	if (s->counters_only)
+		print_counters_only(s, out);
+	if (s->cut_short > 0)
+		fputs("  missing   what processes did after headraced was killed, or told to stop: "
+		      "the recording was cut short\n",
+		      out);
+	if (strcmp(s->state, "unfinished") == 0)
+		fprintf(
+		    out,
+		    "  missing   a stream ended without a word: `headrace query` recovers what its "
+		    "journal holds\n");
+	for (size_t i = 0; i < s->n_problems && i < 3; i++)
+		fprintf(out, "  damaged   %s\n", s->problems[i]);
+	if (s->n_problems > 3)
+		fprintf(out, "  damaged   and %zu more\n", s->n_problems - 3);
+}
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+/* "failed (exit status 3)": the state of the last run, and why where this is known. */
+static void print_state(const struct hr_summary *s, FILE *out)
+{
+	char signal[16];
+	bool bad = strcmp(s->run_state, "failed") == 0 || strcmp(s->run_state, "killed") == 0;
+
+	fputs(s->run_state, out);
+	if (bad && s->command >= 0 && WIFSIGNALED(s->command))
+		fprintf(out, " (%s)", hr_ends_signal(WTERMSIG(s->command), signal, sizeof(signal)));
+	else if (bad && s->command >= 0 && WEXITSTATUS(s->command) != 0)
+		fprintf(out, " (exit status %d)", WEXITSTATUS(s->command));
+	else if (strcmp(s->run_state, "failed") == 0 && s->command == 0)
+		fputs(" (the CMD of another run at the same time)", out);
+}
+
+static void print_regions(const struct hr_summary *s, FILE *out)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < s->n_losses; i++)
+		if (strcmp(s->losses[i].reason, "regions") == 0)
+			lost = s->losses[i].count;
+	if (s->regions > 0 || lost > 0)
+		fprintf(out, "; %s region%s, %s lost", hr_text_count(s->regions).s,
+			plural(s->regions), hr_text_count(lost).s);
+}
+
+static void print_head(const struct hr_summary *s, FILE *out)
+{
+	fprintf(out, "headrace: %s ", s->job);
+	print_state(s, out);
+	fprintf(out, " %s %s; ", strcmp(s->run_state, "running") == 0 ? "for" : "after",
+		hr_text_duration(s->run_span_ns).s);
+	if (s->runs > 1)
+		fprintf(out, "in %u runs ", s->runs);
+	fprintf(out, "%u process%s", s->processes, s->processes == 1 ? "" : "es");
+	if (s->processes_open > 0)
+		fprintf(out, " (%u still open)", s->processes_open);
+	if (s->ranks > 0)
+		fprintf(out, ", %u rank%s", s->ranks, plural(s->ranks));
+	if (s->workers > 0)
+		fprintf(out, ", %u worker%s", s->workers, plural(s->workers));
+	if (s->nodes > 1)
+		fprintf(out, ", %u nodes", s->nodes);
+	fprintf(out, "; %s event%s, %s lost", hr_text_count(s->events).s, plural(s->events),
+		hr_text_count(s->lost).s);
+	print_regions(s, out);
+	putc('\n', out);
+	if (s->runs > 1)
+		fprintf(
+		    out,
+		    "  with      %u earlier run%s of this job in the same store, %s from first to "
+		    "last: all figures here are of the %u together (--job NAME keeps runs "
+		    "apart)\n",
+		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
+	if (s->processes == 0 && find_loss(s, "no_preload") == NULL)
+		fputs("  note      nothing was there to record: no I/O on files that the filters "
+		      "(--include, --exclude) let through, a static or 32-bit program, or one "
+		      "started without LD_PRELOAD\n",
+		      out);
+}
+
+/*
+ * Processes that a signal ended: by signal, and who the first were. Programs that end normally stop
+ * their helpers so: Ray does.
+ */
+static void print_killed(const struct hr_summary *s, FILE *out)
+{
+	bool well = strcmp(s->state, "ended") == 0;
+
+	for (size_t i = 0; i < s->n_killed; i++) {
+		const struct hr_summary_killed *killed = &s->killed[i];
+
+		fprintf(out,
+			well ? "  signals   %u process%s ended by %s, while CMD ended normally:"
+			     : "  killed    %u process%s by %s:",
+			killed->processes, killed->processes == 1 ? "" : "es", killed->signal);
+		for (uint32_t k = 0; k < killed->processes && k < HR_KILLED_NAMED; k++) {
+			fputs(k > 0 ? "; " : " ", out);
+			if (killed->first[k].rank >= 0)
+				fprintf(out, "rank %d, ", killed->first[k].rank);
+			if (killed->first[k].worker >= 0)
+				fprintf(out, "worker %d, ", killed->first[k].worker);
+			fprintf(out, "pid %d", killed->first[k].pid);
+		}
+		fputs(killed->processes > HR_KILLED_NAMED ? "; ...\n" : "\n", out);
+	}
+}
+
+/* Times, counts and bytes; the rates of what moved bytes. The label is left to the caller. */
+static void print_row(uint64_t ns, uint64_t ops, uint64_t bytes, uint64_t span_ns, FILE *out)
+{
+	fprintf(out, "  %10s %12s %12s ", hr_text_duration(ns).s,
+		ops > 0 ? hr_text_count(ops).s : "-", bytes > 0 ? hr_text_size(bytes).s : "-");
+	if (bytes > 0 && span_ns > 0)
+		fprintf(out, "%11s/s %11s/s  ", hr_text_size(per_second(bytes, ns)).s,
+			hr_text_size(per_second(bytes, span_ns)).s);
+	else
+		fprintf(out, "%13s %13s  ", "-", "-");
+}
+
+static void print_totals(const struct hr_summary *s, FILE *out)
+{
+	const struct hr_totals *d = &s->data, *own = &s->runtime;
+
+	fprintf(out, "  %10s %12s %12s %13s %13s\n", "I/O time", "operations", "bytes",
+		"while at it", "over the run");
+	print_row(d->io_ns, d->ops, d->read_bytes + d->written_bytes, s->span_ns, out);
+	fputs("all, summed over threads", out);
+	if (d->errors > 0)
+		fprintf(out, "; %s failed", hr_text_count(d->errors).s);
+	fputc('\n', out);
+	print_row(d->read_ns, d->reads, d->read_bytes, s->span_ns, out);
+	fputs("read", out);
+	if (d->reads > 0)
+		fprintf(out, ", %s of them under %u KiB",
+			hr_text_percent(d->small_reads, d->reads).s, HR_SUMMARY_SMALL_BYTES / 1024);
+	fputc('\n', out);
+	print_row(d->write_ns, d->writes, d->written_bytes, s->span_ns, out);
+	fputs("written\n", out);
+	print_row(d->meta_ns, d->others, 0, 0, out);
+	fputs("other: open, stat, seek, sync, close, ...\n", out);
+	if (s->memory.files > 0) {
+		print_row(s->memory.io_ns, 0, s->memory.read_bytes + s->memory.written_bytes,
+			  s->span_ns, out);
+		fprintf(out, "of all this, in memory: %s file%s of tmpfs and the like\n",
+			hr_text_count(s->memory.files).s, plural(s->memory.files));
+	}
+	if (own->ops > 0) {
+		print_row(own->io_ns, own->ops, own->read_bytes + own->written_bytes, 0, out);
+		fputs("Python's own files, not in the lines above\n", out);
+	}
+}
+
+/* What is read of a mapped file is read by page faults, which no call tells of. */
+static void print_mapped(const struct hr_summary *s, FILE *out)
+{
+	const struct hr_summary_mapped *mapped = &s->mapped;
+	uint64_t on_disk = mapped->files - mapped->files_in_memory;
+
+	if (mapped->files == 0)
+		return;
+	fputs("  mapped    ", out);
+	if (on_disk > 0)
+		fprintf(out, "%s file%s", hr_text_count(on_disk).s, plural(on_disk));
+	if (mapped->files_in_memory > 0)
+		fprintf(out, "%s%s in memory", on_disk > 0 ? " and " : "",
+			hr_text_count(mapped->files_in_memory).s);
+	fprintf(out, ", by %s call%s of mmap: what page faults move is not in these lines\n",
+		hr_text_count(mapped->maps).s, plural(mapped->maps));
+}
+
+/* ---- ranks and workers ----------------------------------------------------------------------- */
+
+/* A program without ranks, a laptop's, has one main part and perhaps workers. */
+static void name_who(const struct hr_summary *s, const struct hr_summary_who *who, char *out,
+		     size_t bytes)
+{
+	char rank[24] = "no rank";
+
+	if (who->rank >= 0)
+		snprintf(rank, sizeof(rank), "rank %d", who->rank);
+	if (s->ranks == 0 && who->worker < 0)
+		snprintf(out, bytes, "main%s", who->processes > 1 ? " and its children" : "");
+	else if (s->ranks == 0)
+		snprintf(out, bytes, "worker %d", who->worker);
+	else if (who->worker < 0)
+		snprintf(out, bytes, "%s", rank);
+	else
+		snprintf(out, bytes, "%s, worker %d", rank, who->worker);
+}
+
+static void print_parts_head(const char *of, FILE *out)
+{
+	fprintf(out, "  %10s %12s %12s %10s  %s\n", "I/O time", "read", "written", "opens", of);
+}
+
+static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_bytes, uint64_t opens,
+		       FILE *out)
+{
+	fprintf(out, "  %10s %12s %12s %10s  ", hr_text_duration(io_ns).s,
+		hr_text_size(read_bytes).s, hr_text_size(written_bytes).s, hr_text_count(opens).s);
+}
+
+/* Nothing where one row would repeat the totals. */
+static void print_who(const struct hr_summary *s, const char *store, FILE *out)
+{
+	size_t active = 0, printed = 0;
+
+	for (size_t i = 0; i < s->n_who; i++)
+		active += s->who[i].data.ops > 0;
+	if (active < 2)
+		return;
+	print_parts_head("by rank and worker", out);
+	for (size_t i = 0; i < s->n_who && printed < WHO_LINES; i++) {
+		const struct hr_summary_who *who = &s->who[i];
+		char name[64];
+
+		if (who->data.ops == 0)
+			continue;
+		printed++;
+		name_who(s, who, name, sizeof(name));
+		print_part(who->data.io_ns, who->data.read_bytes, who->data.written_bytes,
+			   who->data.opens, out);
+		fprintf(out, "%s; %s of its time\n", name,
+			hr_text_percent(who->data.io_ns, who->life_ns).s);
+	}
+	if (active > printed)
+		fprintf(out, "  ... and %zu more: headrace query %s workers\n", active - printed,
+			store);
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+/* The end of a long path says more than its beginning. */
+static void print_path(const struct hr_summary_path *row, bool folder, FILE *out)
+{
+	size_t n = strlen(row->path), width = PATH_WIDTH - folder;
+	const char *shown = row->path;
+
+	if (n > width) {
+		shown += n - width + 3;
+		while (((uint8_t)*shown & 0xc0) == 0x80)
+			shown++; /* not in the middle of a character */
+	}
+	print_part(row->sums.io_ns, row->sums.read_bytes, row->sums.written_bytes, row->sums.opens,
+		   out);
+	fprintf(out, "%s%s%s", n > width ? "..." : "", shown, folder ? "/" : "");
+	if (folder)
+		fprintf(out, "  (%s file%s)", hr_text_count(row->sums.files).s,
+			plural(row->sums.files));
+	fputc('\n', out);
+}
+
+/* The folders and files with most I/O time. */
+static void print_paths(const struct hr_summary *s, FILE *out)
+{
+	if (s->n_folders > 0)
+		print_parts_head("by folder, with all below it", out);
+	for (size_t i = 0; i < s->n_folders; i++)
+		print_path(&s->folders[i], true, out);
+	if (s->n_files > 0)
+		print_parts_head("by file", out);
+	for (size_t i = 0; i < s->n_files && i < FILE_LINES; i++)
+		print_path(&s->files[i], false, out);
+}
+
+/* "STORE", as `headrace query` takes it; with --job where the job is not named like its store, and may share it. NULL: no memory. */
+static char *query_words(const struct hr_summary *s)
+{
+	const char *slash = strrchr(s->store, '/');
+	bool own = strcmp(s->job, slash != NULL ? slash + 1 : s->store) == 0;
+	char *store = hr_text_quote(s->store), *job = hr_text_quote(s->job), *words = NULL;
+
+	if (store != NULL && job != NULL &&
+	    asprintf(&words, "%s%s%s", store, own ? "" : " --job ", own ? "" : job) < 0)
+		words = NULL;
+	free(store);
+	free(job);
+	return words;
+}
+
+static void print_all(const struct hr_summary *s, FILE *out)
+{
+	char *words = query_words(s);
+	const char *store = words != NULL ? words : s->store;
+
+	print_head(s, out);
+	print_missing(s, out);
+	print_killed(s, out);
+	if (s->processes > 0)
+		print_totals(s, out);
+	print_mapped(s, out);
+	hr_cover_print(&s->cover, store, out);
+	hr_loops_print(s, store, out);
+	print_who(s, store, out);
+	print_paths(s, out);
+	fprintf(out, "  stored %s; ask on: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
+		store, s->events > 0 ? "io-time" : "files");
+	free(words);
+}
+
+void hr_summary_print(const struct hr_summary *s, FILE *out)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to != NULL) {
+		print_all(s, to);
+		if (fclose(to) == 0)
+			hr_text_print(out, "%s", text);
+	}
+	free(text);
+	fflush(out);
+}

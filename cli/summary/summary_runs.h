@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary_runs.h - a job's streams as runs, one after the other
+ *
+ * Purpose   Streams of several nodes that overlap in time are one run; what begins after all that was
+ *           there has ended is another run of the same job in the same store, or another attempt.
+ *           The summary adds them all up, and says so.
+ * Owner     hr_runs_done frees the list.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_SUMMARY_SUMMARY_RUNS_H
+#define HEADRACE_CLI_SUMMARY_SUMMARY_RUNS_H
+
+#include "cli/summary/summary.h"
+
+/* A stream, or several. Times are of the wall clock, 0: not known. */
+struct hr_run_part {
+	uint64_t start_ns, end_ns;  /* as the daemon said */
+	uint64_t first_ns, last_ns; /* seen of processes and operations */
+	bool running, unfinished, killed, failed;
+};
+
+struct hr_runs {
+	struct hr_run_part *list;
+	size_t n, room;
+};
+
+void hr_run_part_see(struct hr_run_part *part, uint64_t wall_ns);
+void hr_run_part_join(struct hr_run_part *to, const struct hr_run_part *from);
+
+/* From start to end; as far as is known, where it has not ended or nobody said when. */
+uint64_t hr_run_part_start(const struct hr_run_part *part);
+uint64_t hr_run_part_end(const struct hr_run_part *part);
+
+int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream); /* 0 or -ENOMEM */
+
+/* Fills in the summary's state and span, and those of the last run; *ret_job: all of them. -ENOMEM. */
+int hr_runs_take(struct hr_runs *runs, struct hr_summary *s, struct hr_run_part *ret_job);
+void hr_runs_done(struct hr_runs *runs);
+
+#endif

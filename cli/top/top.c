@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace top - a job of this machine while it runs: what it waits for, and who does. Options, and the loop. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/service/service_link.h"
+#include "cli/top/top.h"
+#include "cli/top/top_cells.h"
+#include "common/now.h"
+#include "common/text.h"
+
+#define SECOND_NS   UINT64_C(1000000000)
+#define EVERY_LEAST (SECOND_NS / 10)
+#define EVERY_MOST  (30 * SECOND_NS) /* who ends meanwhile is told apart for as long: live.h */
+#define ANSWER_NS   (3 * SECOND_NS)
+#define PATIENCE_NS (10 * SECOND_NS)
+
+enum { OPT_SOCKET = 256 };
+
+const struct hr_option hr_top_option_table[] = {
+    {"by", 'b', "WHAT", "rank (or process), worker, process, file, mount, class or op",
+     "rank worker process file mount class op"},
+    {"sort", 's', "KEY", "time, bytes, ops or latency, as of the last interval (time)",
+     "time bytes ops latency"},
+    {"interval", 'i', "TIME", "between two looks, 100ms to 30s (1s)", HR_VALUES_OTHER},
+    {"count", 'n', "N", "end after N looks", HR_VALUES_OTHER},
+    {"json", 'j', NULL, "an object on a line for each look", NULL},
+    {"socket", OPT_SOCKET, "PATH", "of headraced (its service, then your own runs)", NULL},
+    {"help", 'h', NULL, "this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+enum output { NOT_YET, SCREEN, LINES, JSON };
+
+struct top {
+	const char *job, *socket;
+	enum output output;
+	bool has_view, json;
+	uint64_t count; /* 0: for ever */
+	struct hr_top_source source;
+	struct hr_top_ask ask;
+	struct hr_top_look look;
+	Headrace__LiveJob *before, *picture;
+	struct hr_top_table table;
+	uint64_t looks;
+	uint64_t next_ns, asked_ns; /* when to ask again; when it was */
+	uint64_t failing_ns;	    /* since when; 0: it answers */
+	char trouble[600];
+	int signals; /* descriptor, -1: none */
+	bool over;
+	int status, signal;
+};
+
+static uint64_t now_ns(void)
+{
+	return hr_now_ns(CLOCK_MONOTONIC);
+}
+
+/* ---- showing ---------------------------------------------------------------------------------------- */
+
+static void draw(struct top *t)
+{
+	struct hr_top_text text = {0};
+	unsigned columns, rows;
+
+	hr_top_screen_size(&columns, &rows);
+	hr_top_draw(&text, &t->look, columns, rows);
+	hr_top_screen_put(&text);
+	hr_top_text_done(&text);
+}
+
+/* What is known in the view that is wanted. */
+static void show(struct top *t)
+{
+	if (!t->picture || t->output == NOT_YET)
+		return;
+	hr_top_table_done(&t->table);
+	if (hr_top_sums(t->before, t->picture, t->look.view, t->look.sort, &t->table) < 0)
+		return;
+	t->look.job = t->picture;
+	t->look.table = &t->table;
+	if (t->output == SCREEN)
+		draw(t);
+	else if (t->output == JSON)
+		hr_top_json(stdout, &t->look);
+	else
+		hr_top_print(stdout, &t->look);
+}
+
+static void end(struct top *t, int status, const char *text)
+{
+	t->over = true;
+	t->status = status;
+	hr_top_screen_close();
+	if (text)
+		hr_say("%s", text);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------- */
+
+static void take(struct top *t, Headrace__LiveJob *picture)
+{
+	if (t->before)
+		headrace__live_job__free_unpacked(t->before, NULL);
+	t->before = t->picture;
+	t->picture = picture;
+	t->failing_ns = 0;
+	t->look.trouble = NULL;
+	if (!t->has_view) {
+		t->has_view = true;
+		t->look.view = hr_top_has_ranks(picture) ? HR_TOP_RANK : HR_TOP_PROCESS;
+	}
+	show(t);
+	if (++t->looks == t->count)
+		end(t, EXIT_SUCCESS, NULL);
+	else if (ferror(stdout))
+		end(t, EXIT_FAILURE, NULL);
+}
+
+/* Whether the answer is final: there is no such job any more, or it is not for us. */
+static bool final(const struct top *t, int r, bool connected)
+{
+	if (connected)
+		return r == -ENOENT || r == -ESHUTDOWN || r == -EPERM || r == -ENOSYS;
+	return t->source.private && (r == -ENOENT || r == -ECONNREFUSED);
+}
+
+/* `connected`: it was headraced that said so. */
+static void failed(struct top *t, int r, bool connected)
+{
+	uint64_t now = now_ns();
+
+	if (t->failing_ns == 0)
+		t->failing_ns = now;
+	if (r == -ENOENT || r == -ESHUTDOWN) {
+		snprintf(t->trouble, sizeof(t->trouble), "job %s has ended", t->source.job);
+		if (final(t, r, connected)) {
+			end(t, t->looks ? EXIT_SUCCESS : EXIT_FAILURE, t->trouble);
+			return;
+		}
+	}
+	if (t->ask.refusal[0] != '\0')
+		snprintf(t->trouble, sizeof(t->trouble), "headraced: %s", t->ask.refusal);
+	else
+		snprintf(t->trouble, sizeof(t->trouble), "headraced does not answer: %s",
+			 strerrordesc_np(-r));
+	if (final(t, r, connected) || now - t->failing_ns > PATIENCE_NS)
+		end(t, connected && r != -ETIMEDOUT ? EXIT_FAILURE : HR_EXIT_NO_SERVICE,
+		    t->trouble);
+	else if (t->output == SCREEN && t->picture) {
+		t->look.trouble = t->trouble;
+		draw(t);
+	}
+}
+
+static void ask(struct top *t)
+{
+	int r = hr_top_ask_begin(&t->ask, &t->source);
+
+	t->asked_ns = now_ns();
+	t->next_ns = t->asked_ns + t->look.every_ns;
+	if (r < 0)
+		failed(t, r, false);
+}
+
+static void answer(struct top *t)
+{
+	Headrace__LiveJob *picture = NULL;
+	int r = hr_top_ask_step(&t->ask, &picture);
+
+	if (r > 0)
+		take(t, picture);
+	else if (r < 0)
+		failed(t, r, true);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------- */
+
+static void press(struct top *t, char key)
+{
+	static const char sorts[] = "tbol", views[] = "rwpfmcn";
+	const char *sort = strchr(sorts, key), *view = strchr(views, key);
+
+	if (key == 'q') {
+		end(t, EXIT_SUCCESS, NULL);
+		return;
+	}
+	if (key == ' ')
+		t->look.paused = !t->look.paused;
+	else if (key == '?' || key == 'h')
+		t->look.help = !t->look.help;
+	else if (key != '\0' && sort)
+		t->look.sort = (enum hr_top_sort)(sort - sorts);
+	else if (key != '\0' && view)
+		t->look.view = (enum hr_top_view)(view - views);
+	else
+		return;
+	show(t);
+}
+
+/* Keys that mean more than one byte (arrows) begin with an escape, and mean nothing here. */
+static void read_keys(struct top *t)
+{
+	char keys[64];
+	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
+
+	if (n == 0)
+		end(t, EXIT_SUCCESS, NULL);
+	if (n > 0 && keys[0] == '\033')
+		return;
+	for (ssize_t i = 0; i < n && !t->over; i++)
+		press(t, keys[i]);
+}
+
+/* ---- the loop --------------------------------------------------------------------------------------- */
+
+static int until(const struct top *t)
+{
+	uint64_t now = now_ns();
+	uint64_t at = t->ask.fd >= 0 ? t->asked_ns + ANSWER_NS : t->next_ns;
+
+	if (t->ask.fd < 0 && t->look.paused)
+		return -1;
+	return at > now ? (int)((at - now) / 1000000) + 1 : 0;
+}
+
+static void step(struct top *t)
+{
+	bool keys = t->output == SCREEN && isatty(STDIN_FILENO);
+	struct pollfd fds[] = {{.fd = t->ask.fd, .events = POLLIN},
+			       {.fd = keys ? STDIN_FILENO : -1, .events = POLLIN},
+			       {.fd = t->signals, .events = POLLIN}};
+
+	if (poll(fds, 3, until(t)) < 0)
+		return;
+	if (fds[2].revents) {
+		enum hr_top_event event = hr_top_screen_signals(&t->signal);
+
+		if (event == HR_TOP_END)
+			end(t, EXIT_SUCCESS, NULL);
+		else if (event == HR_TOP_REDRAW && t->picture)
+			draw(t);
+	}
+	if (!t->over && fds[1].revents)
+		read_keys(t);
+	if (!t->over && fds[0].revents)
+		answer(t);
+	else if (!t->over && t->ask.fd >= 0 && now_ns() - t->asked_ns >= ANSWER_NS) {
+		hr_top_ask_done(&t->ask);
+		failed(t, -ETIMEDOUT, true);
+	}
+	if (!t->over && t->ask.fd < 0 && !t->look.paused && now_ns() >= t->next_ns)
+		ask(t);
+}
+
+/* Before the terminal is taken: what goes wrong at once is said as other commands do. */
+static void first(struct top *t)
+{
+	ask(t);
+	while (!t->over && t->looks == 0)
+		step(t);
+}
+
+static int run(struct top *t)
+{
+	enum output output = t->json ? JSON : t->count || !hr_top_screen_usable() ? LINES : SCREEN;
+
+	t->signals = -1;
+	hr_top_ask_init(&t->ask);
+	if (output == SCREEN) {
+		first(t);
+		if (!t->over && hr_top_screen_open(&t->signals) < 0)
+			output = LINES;
+	}
+	t->output = output;
+	if (!t->over)
+		show(t);
+	while (!t->over)
+		step(t);
+	hr_top_screen_close();
+	hr_top_ask_done(&t->ask);
+	hr_top_table_done(&t->table);
+	if (t->before)
+		headrace__live_job__free_unpacked(t->before, NULL);
+	if (t->picture)
+		headrace__live_job__free_unpacked(t->picture, NULL);
+	if (t->signal)
+		raise(t->signal); /* as if nobody had caught it: the shell sees why */
+	return t->status;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------- */
+
+static int one_of(const char *const *names, int n, const char *value, const char *option)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], value) == 0)
+			return i;
+	hr_say("--%s: not %s; see headrace top --help", option, value);
+	return -1;
+}
+
+/* False: said what is wrong. */
+static bool take_option(struct top *t, int id, const char *value)
+{
+	int i = 0;
+
+	switch (id) {
+	case 'b':
+		i = one_of(hr_top_view_names, HR_TOP_VIEWS, value, "by");
+		t->look.view = (enum hr_top_view)(i < 0 ? 0 : i);
+		t->has_view = true;
+		break;
+	case 's':
+		i = one_of(hr_top_sort_names, HR_TOP_SORTS, value, "sort");
+		t->look.sort = (enum hr_top_sort)(i < 0 ? 0 : i);
+		break;
+	case 'i':
+		if (hr_text_parse_duration(value, &t->look.every_ns) < 0 ||
+		    t->look.every_ns < EVERY_LEAST || t->look.every_ns > EVERY_MOST) {
+			hr_say("--interval takes a time from 100ms to 30s, not %s", value);
+			i = -1;
+		}
+		break;
+	case 'n':
+		if (hr_text_parse_uint(value, UINT32_MAX, &t->count) < 0 || t->count == 0) {
+			hr_say("--count takes a number above 0, not %s", value);
+			i = -1;
+		}
+		break;
+	case 'j':
+		t->json = true;
+		break;
+	default:
+		t->socket = value;
+		break;
+	}
+	return i >= 0;
+}
+
+int hr_top_main(int argc, char **argv)
+{
+	struct hr_options o = {.table = hr_top_option_table, .argc = argc, .argv = argv, .next = 1};
+	struct top t = {.look.every_ns = SECOND_NS};
+	int id, status;
+
+	while (o.next < argc) { /* options may stand behind the job */
+		id = hr_option_next(&o);
+		if (id == 'h')
+			return hr_command_help("top");
+		if (id == HR_OPTION_BAD || (id >= 0 && !take_option(&t, id, o.value)))
+			return HR_EXIT_USAGE;
+		if (id == HR_OPTION_END && o.next < argc) {
+			if (t.job) {
+				hr_say("one job at a time: headrace top [OPTION...] [JOB]");
+				return HR_EXIT_USAGE;
+			}
+			t.job = argv[o.next++];
+		}
+	}
+	status = hr_top_find(t.job, t.socket, &t.source);
+	return status == EXIT_SUCCESS ? run(&t) : status;
+}

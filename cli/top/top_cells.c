@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top/top_cells.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+void hr_top_text_put(struct hr_top_text *t, const char *bytes, size_t n)
+{
+	if (n == 0)
+		return;
+	if (t->bytes + n > t->room) {
+		size_t more = (t->bytes + n) * 2 + 1024;
+		char *s = realloc(t->s, more);
+
+		if (!s) {
+			t->failed = true;
+			return;
+		}
+		t->s = s;
+		t->room = more;
+	}
+	memcpy(t->s + t->bytes, bytes, n);
+	t->bytes += n;
+}
+
+void hr_top_text_done(struct hr_top_text *t)
+{
+	free(t->s);
+	*t = (struct hr_top_text){0};
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------ */
+
+/* The locale that knows how wide characters are; 0 where the terminal's is not UTF-8. Made once. */
+static locale_t wide_locale(void)
+{
+	static bool made;
+	static locale_t wide;
+	locale_t own;
+
+	if (made)
+		return wide;
+	made = true;
+	own = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	if (own && strcmp(nl_langinfo_l(CODESET, own), "UTF-8") == 0)
+		wide = own;
+	else if (own)
+		freelocale(own);
+	return wide;
+}
+
+static bool formats(wchar_t c)
+{
+	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
+}
+
+/* One character: its bytes, and its cells. False: a `?` stands for it. */
+static bool next(const char *text, size_t *ret_bytes, unsigned *ret_cells)
+{
+	mbstate_t state = {0};
+	wchar_t c;
+	size_t n;
+	int cells;
+
+	*ret_bytes = *ret_cells = 1;
+	if ((unsigned char)*text < 0x80)
+		return *text >= 0x20 && *text != 0x7f;
+	while (((unsigned char)text[*ret_bytes] & 0xc0) == 0x80)
+		(*ret_bytes)++;
+	if (!wide_locale())
+		return false;
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the state is our own */
+	n = mbrtowc(&c, text, *ret_bytes, &state);
+	if (n != *ret_bytes || formats(c) || (cells = wcwidth(c)) < 0)
+		return false;
+	*ret_cells = (unsigned)cells;
+	return true;
+}
+
+static unsigned width(const char *text)
+{
+	unsigned all = 0, cells;
+
+	for (size_t n; *text; text += n) {
+		next(text, &n, &cells);
+		all += cells;
+	}
+	return all;
+}
+
+/* Characters of at most `cells`; returns the cells put. */
+static unsigned put(struct hr_top_text *t, const char *text, unsigned cells)
+{
+	unsigned used = 0, wide;
+
+	for (size_t n; *text; text += n) {
+		bool plain = next(text, &n, &wide);
+
+		if (used + wide > cells)
+			break;
+		if (plain)
+			hr_top_text_put(t, text, n);
+		else
+			hr_top_text_put(t, "?", 1);
+		used += wide;
+	}
+	return used;
+}
+
+static unsigned fit(struct hr_top_text *t, const char *text, unsigned cells, enum hr_top_cut cut)
+{
+	unsigned all = width(text), dots = cells > 3 ? 3 : 0, wide;
+
+	if (all <= cells)
+		return put(t, text, cells);
+	if (cut == HR_TOP_CUT_END) {
+		wide = put(t, text, cells - dots);
+		hr_top_text_put(t, "...", dots);
+		return wide + dots;
+	}
+	for (size_t n; *text && all > cells - dots; text += n) {
+		next(text, &n, &wide);
+		all -= wide;
+	}
+	hr_top_text_put(t, "...", dots);
+	return dots + put(t, text, cells - dots);
+}
+
+void hr_top_text_fit(struct hr_top_text *t, const char *text, unsigned cells, enum hr_top_cut cut,
+		     bool padded)
+{
+	locale_t wide = wide_locale(), before = wide ? uselocale(wide) : (locale_t)0;
+	unsigned used = fit(t, text, cells, cut);
+
+	for (; padded && used < cells; used++)
+		hr_top_text_put(t, " ", 1);
+	if (wide)
+		uselocale(before);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which job `headrace top` is about: of the service of this node, and of this user's own runs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/run/runs.h"
+#include "cli/service/service_link.h"
+#include "cli/top/top.h"
+#include "common/text.h"
+#include "daemon/control/requests.h"
+
+#define FOUND_MOST 256u
+#define ANSWER_MS  3000
+
+struct found {
+	struct hr_top_source source;
+	char name[256], state[16];
+	int64_t uid, processes;
+};
+
+struct search {
+	const char *job; /* NULL: the caller's */
+	const char *socket;
+	bool private;
+	struct found *v;
+	size_t n;
+	struct hr_message m;
+};
+
+static bool is_there(const struct search *s, const struct found *f)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->v[i].source.socket, f->source.socket) == 0 &&
+		    strcmp(s->v[i].source.job, f->source.job) == 0 &&
+		    s->v[i].source.attempt == f->source.attempt)
+			return true;
+	return false;
+}
+
+static void take(void *arg, const struct hr_message *m)
+{
+	struct search *s = arg;
+	struct found f = {.source.private = s->private};
+
+	if (!hr_message_is(m, "job"))
+		return;
+	snprintf(f.source.socket, sizeof(f.source.socket), "%s", s->socket);
+	hr_message_get(m, "id", f.source.job, sizeof(f.source.job));
+	hr_message_get(m, "name", f.name, sizeof(f.name));
+	hr_message_get(m, "state", f.state, sizeof(f.state));
+	f.source.attempt = hr_message_get_int(m, "attempt", 0);
+	f.uid = hr_message_get_int(m, "uid", -1);
+	f.processes = hr_message_get_int(m, "processes", 0);
+	if (s->job ? strcmp(s->job, f.source.job) != 0 && strcmp(s->job, f.name) != 0
+		   : f.uid != (int64_t)geteuid())
+		return;
+	if (strcmp(f.state, "draining") == 0 || s->n == FOUND_MOST || is_there(s, &f))
+		return;
+	s->v[s->n++] = f;
+}
+
+/* Its jobs. 0, or -errno: nobody answers there. */
+static int ask(struct search *s, const char *socket)
+{
+	int fd = -1, r = hr_control_connect(socket, &fd);
+
+	if (r < 0)
+		return r;
+	s->socket = socket;
+	hr_message_init(&s->m, "status");
+	r = hr_control_ask(fd, ANSWER_MS, &s->m, take, s);
+	close(fd);
+	return r == -EREMOTEIO ? 0 : r;
+}
+
+static void take_run(void *arg, const char *socket, const struct hr_message *m)
+{
+	struct search *s = arg;
+
+	s->socket = socket;
+	take(s, m);
+}
+
+/* Attempts of one job: the latest comes last. */
+static bool same_job(const struct search *s)
+{
+	for (size_t i = 1; i < s->n; i++)
+		if (strcmp(s->v[i].source.socket, s->v[0].source.socket) != 0 ||
+		    strcmp(s->v[i].source.job, s->v[0].source.job) != 0)
+			return false;
+	return true;
+}
+
+static void say_which(const struct search *s)
+{
+	hr_say("%zu jobs%s run here: which? headrace top %s", s->n, s->job ? " of that name" : "",
+	       s->job ? "--socket PATH JOB" : "JOB");
+	for (size_t i = 0; i < s->n; i++) {
+		const struct found *f = &s->v[i];
+		char id[4 * sizeof(f->source.job)];
+
+		hr_text_escape(id, sizeof(id), f->source.job, strlen(f->source.job));
+		hr_say("  %s (%s%lld process%s)%s%s", id, f->source.private ? "headrace run, " : "",
+		       (long long)f->processes, f->processes == 1 ? "" : "es", s->job ? " at " : "",
+		       s->job ? f->source.socket : "");
+	}
+}
+
+static int none(const struct search *s, const char *socket, int r)
+{
+	if (s->job)
+		hr_say("no job %s of yours is recorded on this machine: `headrace status` lists "
+		       "those of its service",
+		       s->job);
+	else
+		hr_say("no job of yours is recorded on this machine: `headrace run -- CMD` records "
+		       "CMD, `headrace top` in "
+		       "another terminal shows it");
+	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
+		hr_say("headraced at %s: %s", socket, strerrordesc_np(-r));
+	return r < 0 ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
+}
+
+int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
+{
+	struct search *s = calloc(1, sizeof(*s));
+	const char *service = hr_service_socket(socket);
+	int status = EXIT_SUCCESS, r;
+
+	if (s)
+		s->v = calloc(FOUND_MOST, sizeof(*s->v));
+	if (!s || !s->v) {
+		free(s);
+		return EXIT_FAILURE;
+	}
+	s->job = job;
+	r = ask(s, service);
+	s->private = true;
+	if (!socket)
+		hr_runs_ask(take_run, s);
+	if (s->n == 0) {
+		status = none(s, service, r);
+	} else if (same_job(s)) {
+		*ret = s->v[s->n - 1].source;
+	} else {
+		say_which(s);
+		status = HR_EXIT_USAGE;
+	}
+	free(s->v);
+	free(s);
+	return status;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `headrace top` shows people: a screen, or lines. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/top/top.h"
+#include "cli/top/top_cells.h"
+#include "common/ops.h"
+#include "common/text.h"
+
+#define LABEL_BYTES 4200u
+#define PRINT_ROWS  10u
+
+/* ---- words ------------------------------------------------------------------------------------------ */
+
+static size_t append(char *ret, size_t bytes, size_t at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static size_t append(char *ret, size_t bytes, size_t at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(ret + at, bytes - at, format, args);
+	va_end(args);
+	return n < 0 || (size_t)n >= bytes - at ? bytes - 1 : at + (size_t)n;
+}
+
+static size_t add_rank(const Headrace__LiveProcess *p, char *ret, size_t bytes, size_t at)
+{
+	if (p && p->rank_plus1)
+		return append(ret, bytes, at, "rank %u", p->rank_plus1 - 1);
+	return append(ret, bytes, at, "no rank");
+}
+
+static size_t add_worker(const Headrace__LiveProcess *p, char *ret, size_t bytes, size_t at)
+{
+	at = add_rank(p, ret, bytes, at);
+	if (p && p->worker_plus1)
+		return append(ret, bytes, at, " worker %u", p->worker_plus1 - 1);
+	return append(ret, bytes, at, " main");
+}
+
+static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t bytes, size_t at)
+{
+	const ProtobufCBinaryData *text = p->cmdline.len ? &p->cmdline : &p->name;
+	const uint8_t *blank = text->len ? memchr(text->data, ' ', text->len) : NULL;
+	size_t program = blank ? (size_t)(blank - text->data) : text->len;
+	const uint8_t *slash = program ? memrchr(text->data, '/', program) : NULL;
+	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* its folder */
+
+	at = append(ret, bytes, at, "%u ", p->pid);
+	if (p->rank_plus1 || p->worker_plus1)
+		at = add_worker(p, ret, bytes, at);
+	return append(ret, bytes, at, "%s%s%.*s", p->rank_plus1 || p->worker_plus1 ? " " : "",
+		      p->end_ns ? "(ended) " : "", (int)(text->len - skipped),
+		      (const char *)text->data + skipped);
+}
+
+static void op_label(uint16_t op, char *ret, size_t bytes)
+{
+	const struct hr_op_info *info = hr_op_info(op);
+
+	if (info->name)
+		snprintf(ret, bytes, "%s (%s)", info->name, hr_class_name(info->class));
+	else
+		snprintf(ret, bytes, "operation %u", op);
+}
+
+static void file_label(const Headrace__LiveFile *f, uint64_t number, char *ret, size_t bytes)
+{
+	if (f && f->path.len)
+		snprintf(ret, bytes, "%.*s", (int)f->path.len, (const char *)f->path.data);
+	else
+		snprintf(ret, bytes, "(file %llu: name not known)", (unsigned long long)number);
+}
+
+void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
+{
+	const char *class;
+
+	ret[0] = '\0';
+	switch (view) {
+	case HR_TOP_RANK:
+		add_rank(row->process, ret, bytes, 0);
+		break;
+	case HR_TOP_WORKER:
+		add_worker(row->process, ret, bytes, 0);
+		break;
+	case HR_TOP_PROCESS:
+		add_process(row->process, ret, bytes, 0);
+		break;
+	case HR_TOP_FILE:
+		file_label(row->file, row->key, ret, bytes);
+		break;
+	case HR_TOP_MOUNT:
+		if (row->mount)
+			snprintf(ret, bytes, "%.*s (%s)", (int)row->mount->path.len,
+				 (const char *)row->mount->path.data, row->mount->fs_type);
+		else
+			snprintf(ret, bytes, "(not known)");
+		break;
+	case HR_TOP_CLASS:
+		class = hr_class_name((unsigned)row->key);
+		snprintf(ret, bytes, "%s", class ? class : "other");
+		break;
+	default:
+		op_label(row->op, ret, bytes);
+		break;
+	}
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------- */
+
+static double seconds(const struct hr_top_table *t)
+{
+	return t->interval_ns ? (double)t->interval_ns / 1e9 : 1;
+}
+
+static struct hr_human decimal(double v)
+{
+	struct hr_human h;
+
+	if (v >= 1000)
+		return hr_text_count((uint64_t)v);
+	snprintf(h.s, sizeof(h.s), "%.*f", v >= 100 || v == 0 ? 0 : v >= 10 ? 1 : 2, v);
+	return h;
+}
+
+static struct hr_human nothing(void)
+{
+	return (struct hr_human){"-"};
+}
+
+static struct hr_human in_io(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	return decimal((double)r->now.dur_ns / 1e9 / seconds(t));
+}
+
+static struct hr_human ops(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	return decimal((double)r->now.ops / seconds(t));
+}
+
+static struct hr_human bytes(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	return hr_text_size((uint64_t)((double)r->now.bytes / seconds(t)));
+}
+
+static struct hr_human mean(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	(void)t;
+	return r->now.ops ? hr_text_duration(r->now.dur_ns / r->now.ops) : nothing();
+}
+
+static struct hr_human p99(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	uint64_t ns = hr_top_quantile(&r->now, 0.99);
+
+	(void)t;
+	return ns ? hr_text_duration(ns) : nothing();
+}
+
+static struct hr_human longest(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	(void)t;
+	return r->all.max_ns ? hr_text_duration(r->all.max_ns) : nothing();
+}
+
+static struct hr_human errors(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	(void)t;
+	return hr_text_count(r->all.errors);
+}
+
+static struct hr_human all_bytes(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	(void)t;
+	return hr_text_size(r->all.bytes);
+}
+
+static struct hr_human all_time(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	(void)t;
+	return hr_text_duration(r->all.dur_ns);
+}
+
+static struct hr_human wait(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	double share = hr_top_wait(&r->now, r->waiters, t->interval_ns);
+	struct hr_human h;
+
+	if (share < 0)
+		return nothing();
+	snprintf(h.s, sizeof(h.s), "%.0f %%", share * 100);
+	return h;
+}
+
+static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_table *t)
+{
+	return decimal((double)r->now.steps / seconds(t));
+}
+
+static const struct column {
+	const char *title;
+	int width;
+	unsigned from; /* columns of the terminal where it has room */
+	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
+} columns_table[] = {
+    {"WAIT", 6, 0, wait}, /* shown where there are waiters */
+    {"IN I/O", 7, 0, in_io},
+    {"OPS/S", 9, 36, ops},
+    {"BYTES/S", 10, 48, bytes},
+    {"MEAN", 10, 64, mean},
+    {"P99", 10, 78, p99},
+    {"LONGEST", 10, 100, longest},
+    {"ALL TIME", 10, 116, all_time},
+    {"ALL BYTES", 10, 130, all_bytes},
+    {"ERRORS", 8, 144, errors},
+};
+#define COLUMNS (sizeof(columns_table) / sizeof(columns_table[0]))
+
+static bool has_room(const struct column *c, unsigned columns, const struct hr_top_table *t)
+{
+	return columns >= c->from && (c->value != wait || t->waiters);
+}
+
+/* ---- a screen --------------------------------------------------------------------------------------- */
+
+struct page {
+	struct hr_top_text *to;
+	unsigned columns, rows, used;
+	unsigned last; /* row of the screen */
+};
+
+/* One line, cut to the width. `text` holds no control bytes. */
+static void put_line(struct page *p, const char *style, const char *text)
+{
+	if (p->used == p->rows)
+		return;
+	if (p->used++ > 0)
+		hr_top_text_put(p->to, "\r\n", 2);
+	/* Before the text: behind a full line it would take the last cell, where the cursor still is. */
+	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
+	hr_top_text_put(p->to, style, strlen(style));
+	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
+	hr_top_text_put(p->to, "\033[0m", 4);
+}
+
+/* A label of at most `cells`, escaped, and what stands to its right. */
+static void put_row(struct page *p, const char *style, const char *label, const char *right,
+		    enum hr_top_cut cut)
+{
+	char escaped[4 * LABEL_BYTES];
+	struct hr_top_text line = {0};
+	unsigned rest = (unsigned)strlen(right);
+
+	hr_text_escape(escaped, sizeof(escaped), label, strlen(label));
+	hr_top_text_fit(&line, escaped, p->columns > rest ? p->columns - rest : 0, cut, true);
+	hr_top_text_put(&line, right, rest + 1);
+	if (!line.failed)
+		put_line(p, style, line.s);
+	hr_top_text_done(&line);
+}
+
+static void put_head(struct page *p, const struct hr_top_look *k)
+{
+	const Headrace__LiveJob *m = k->job;
+	const struct hr_top_table *t = k->table;
+	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
+	char text[512], label[LABEL_BYTES], clock[16], ranks[32] = "", waits[64] = "";
+	time_t now = (time_t)(m->real_ns / 1000000000);
+	struct tm local;
+
+	localtime_r(&now, &local);
+	strftime(clock, sizeof(clock), " %H:%M:%S", &local);
+	snprintf(label, sizeof(label), "headrace top - job %s%s%s%s on %s, level %s, %s%s", m->job,
+		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "", m->node, m->level,
+		 m->whole ? "begun " : "headraced restarted ",
+		 hr_text_duration(m->boot_ns - m->since_ns).s);
+	append(label, sizeof(label), strlen(label), " ago");
+	put_row(p, "\033[1m", label, clock, HR_TOP_CUT_END);
+	if (t->ranks)
+		snprintf(ranks, sizeof(ranks), "%u rank%s, ", t->ranks, t->ranks == 1 ? "" : "s");
+	if (t->waiters)
+		snprintf(waits, sizeof(waits), "%s input wait, %s steps/s, ", wait(&all, t).s,
+			 steps(&all, t).s);
+	snprintf(text, sizeof(text), "%s%u process%s: %s%s in I/O, %s ops/s, %s/s, %s lost%s",
+		 ranks, t->processes, t->processes == 1 ? "" : "es", waits, in_io(&all, t).s,
+		 ops(&all, t).s, bytes(&all, t).s, hr_text_count(m->lost).s,
+		 m->refused ? "; some processes were refused" : "");
+	put_line(p, "", text);
+	snprintf(label, sizeof(label), "by %s, sorted by %s, every %s%s%s%s",
+		 hr_top_view_names[k->view], hr_top_sort_names[k->sort],
+		 hr_text_duration(k->every_ns).s, k->paused ? ", PAUSED" : "",
+		 k->trouble ? ": " : "", k->trouble ? k->trouble : "");
+	put_row(p, "", label, "", HR_TOP_CUT_END);
+	put_line(p, "", "");
+}
+
+static void put_table(struct page *p, const struct hr_top_look *k, unsigned most)
+{
+	char right[256], label[LABEL_BYTES];
+	size_t at = 0;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (has_room(&columns_table[i], p->columns, k->table))
+			at = append(right, sizeof(right), at, " %*s", columns_table[i].width,
+				    columns_table[i].title);
+	snprintf(label, sizeof(label), "%s", hr_top_view_names[k->view]);
+	put_row(p, "\033[7m", label, right, HR_TOP_CUT_END);
+	for (size_t i = 0; i < k->table->n && i + 1 < most; i++) {
+		const struct hr_top_row *r = &k->table->rows[i];
+
+		at = 0;
+		for (size_t c = 0; c < COLUMNS; c++)
+			if (has_room(&columns_table[c], p->columns, k->table))
+				at =
+				    append(right, sizeof(right), at, " %*s", columns_table[c].width,
+					   columns_table[c].value(r, k->table).s);
+		hr_top_label(r, k->view, label, sizeof(label));
+		put_row(p, "", label, right,
+			k->view == HR_TOP_FILE ? HR_TOP_CUT_BEGIN : HR_TOP_CUT_END);
+	}
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const Headrace__LiveInFlight *x = *(Headrace__LiveInFlight *const *)a;
+	const Headrace__LiveInFlight *y = *(Headrace__LiveInFlight *const *)b;
+
+	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
+}
+
+/* "10 min 03 s pread64 /data/x" and who. */
+static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFlight *f, char *ret,
+			 size_t n)
+{
+	const Headrace__LiveProcess *who = hr_top_process(m, f->proc);
+	const char *op = hr_op_info((uint16_t)f->op)->name;
+	size_t at = append(ret, n, 0, "%10s ", hr_text_duration(m->boot_ns - f->since_ns).s);
+
+	at = add_worker(who, ret, n, at);
+	at = append(ret, n, at, " pid %u: %s ", who ? who->pid : 0, op ? op : "?");
+	if (f->file)
+		file_label(hr_top_file(m, f->file), f->file, ret + at, n - at);
+	else if (f->fd >= 0)
+		append(ret, n, at, "(descriptor %d)", f->fd);
+}
+
+static void put_in_flight(struct page *p, const Headrace__LiveJob *m, unsigned most)
+{
+	char label[LABEL_BYTES];
+
+	if (most < 2)
+		return;
+	snprintf(label, sizeof(label), "in flight for more than 1 s: %zu",
+		 m->n_in_flight + m->in_flight_cut);
+	put_row(p, "\033[7m", label, "", HR_TOP_CUT_END);
+	for (size_t i = 0; i < m->n_in_flight && i + 1 < most; i++) {
+		flight_label(m, m->in_flight[i], label, sizeof(label));
+		put_row(p, "", label, "", HR_TOP_CUT_END);
+	}
+}
+
+static void put_help(struct page *p)
+{
+	static const char *const lines[] = {
+	    "keys",
+	    "  t b o l        sort by time, bytes, ops, latency (mean), as of the last interval",
+	    "  r w p          by rank, by worker of a rank, by process",
+	    "  f m c n        by file in use, by mount, by class of operation, by operation",
+	    "  space          pause; again: go on",
+	    "  ? q            this text; quit",
+	    "",
+	    "columns, of the last interval",
+	    "  WAIT           part of the time in which the training loop waited for a batch",
+	    "  IN I/O         threads inside an operation, on average: 1.00 is one all the time",
+	    "  OPS/S BYTES/S  operations that returned, and what they moved",
+	    "  MEAN P99       of their durations (p99 within its power of two)",
+	    "and since the job began: LONGEST, ALL TIME, ALL BYTES, ERRORS (wider screens)",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		put_line(p, "", lines[i]);
+}
+
+void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigned columns,
+		 unsigned rows)
+{
+	const Headrace__LiveJob *m = look->job;
+	bool keys = rows >= 10;
+	struct page p = {to, columns, keys ? rows - 1 : rows, 0, rows};
+	unsigned flights = 0, left;
+
+	if (m->n_in_flight) {
+		qsort(m->in_flight, m->n_in_flight, sizeof(*m->in_flight), by_age);
+		flights = m->n_in_flight < rows / 4 ? (unsigned)m->n_in_flight : rows / 4;
+		flights = flights ? flights + 1 : 0;
+	}
+	hr_top_text_put(to, "\033[H", 3);
+	put_head(&p, look);
+	left = p.rows > p.used ? p.rows - p.used : 0;
+	if (look->help)
+		put_help(&p);
+	else
+		put_table(&p, look, left > flights ? left - flights : 0);
+	while (p.used + (look->help ? 0 : flights) < p.rows)
+		put_line(&p, "", "");
+	if (!look->help)
+		put_in_flight(&p, m, flights);
+	p.rows = rows;
+	if (keys)
+		put_line(&p, "", "q quit  sort: t b o l  by: r w p f m c n  space pause  ? help");
+	if (p.used < p.last)
+		hr_top_text_put(to, "\033[J", 3);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------ */
+
+static void print_escaped(FILE *out, const char *text)
+{
+	char escaped[4 * LABEL_BYTES];
+
+	hr_text_escape(escaped, sizeof(escaped), text, strlen(text));
+	fputs(escaped, out);
+}
+
+void hr_top_print(FILE *out, const struct hr_top_look *k)
+{
+	const Headrace__LiveJob *m = k->job;
+	const struct hr_top_table *t = k->table;
+	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
+	char label[LABEL_BYTES], clock[16];
+	time_t now = (time_t)(m->real_ns / 1000000000);
+	struct tm local;
+
+	localtime_r(&now, &local);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
+	fprintf(out, "%s job ", clock);
+	print_escaped(out, m->job);
+	fprintf(out, ": %u process%s, ", t->processes, t->processes == 1 ? "" : "es");
+	if (t->waiters)
+		fprintf(out, "%s input wait, %s steps/s, ", wait(&all, t).s, steps(&all, t).s);
+	fprintf(out, "%s in I/O, %s ops/s, %s/s, %s lost\n", in_io(&all, t).s, ops(&all, t).s,
+		bytes(&all, t).s, hr_text_count(m->lost).s);
+	for (size_t i = 0; i < t->n && i < PRINT_ROWS; i++) {
+		const struct hr_top_row *r = &t->rows[i];
+
+		hr_top_label(r, k->view, label, sizeof(label));
+		fprintf(out, "%s   ", clock);
+		if (t->waiters && k->view <= HR_TOP_PROCESS)
+			fprintf(out, "%6s input wait ", wait(r, t).s);
+		fprintf(out, "%7s in I/O %9s ops/s %10s/s  mean %10s  p99 %10s  ", in_io(r, t).s,
+			ops(r, t).s, bytes(r, t).s, mean(r, t).s, p99(r, t).s);
+		print_escaped(out, label);
+		putc('\n', out);
+	}
+	if (t->n > PRINT_ROWS)
+		fprintf(out, "%s   and %zu more\n", clock, t->n - PRINT_ROWS);
+	if (m->n_in_flight)
+		qsort(m->in_flight, m->n_in_flight, sizeof(*m->in_flight), by_age);
+	for (size_t i = 0; i < m->n_in_flight && i < PRINT_ROWS; i++) {
+		flight_label(m, m->in_flight[i], label, sizeof(label));
+		fprintf(out, "%s   in flight for ", clock);
+		print_escaped(out, label);
+		putc('\n', out);
+	}
+	fflush(out);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The terminal of `headrace top`. There is one, so its state is this file's. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli/top/top.h"
+
+/* The other screen, no cursor, no wrapping; and back. */
+#define TAKE  "\033[?1049h\033[?25l\033[?7l\033[2J"
+#define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
+
+static struct {
+	bool open, keys; /* keys: standard input is a terminal, whose modes were `before` */
+	struct termios before;
+	sigset_t signals, blocked_before;
+	int fd;
+} screen = {.fd = -1};
+
+bool hr_top_screen_usable(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && term && term[0] != '\0' && strcmp(term, "dumb") != 0;
+}
+
+static void put(const char *bytes, size_t n)
+{
+	while (n > 0) {
+		ssize_t put = write(STDOUT_FILENO, bytes, n);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0) /* it has hung up: SIGHUP says so, too */
+			return;
+		bytes += put;
+		n -= (size_t)put;
+	}
+}
+
+static void take(void)
+{
+	struct termios raw = screen.before;
+
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	raw.c_cc[VMIN] = 1;
+	raw.c_cc[VTIME] = 0;
+	if (screen.keys)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+	put(TAKE, strlen(TAKE));
+	screen.open = true;
+}
+
+static void leave(void)
+{
+	if (!screen.open)
+		return;
+	put(LEAVE, strlen(LEAVE));
+	if (screen.keys)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
+	screen.open = false;
+}
+
+/* As the terminal's own ^Z: ignored, as it should be, where no shell is there to continue us. */
+static void stop(void)
+{
+	struct sigaction before;
+	sigset_t tstp;
+
+	sigaction(SIGTSTP, &(struct sigaction){.sa_handler = SIG_DFL}, &before);
+	sigemptyset(&tstp);
+	sigaddset(&tstp, SIGTSTP);
+	(void)raise(SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &tstp, NULL); /* here we stop */
+	pthread_sigmask(SIG_BLOCK, &tstp, NULL);
+	sigaction(SIGTSTP, &before, NULL);
+}
+
+int hr_top_screen_open(int *ret_fd)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
+
+	sigemptyset(&screen.signals);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&screen.signals, numbers[i]);
+	screen.fd = signalfd(-1, &screen.signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (screen.fd < 0)
+		return -errno;
+	pthread_sigmask(SIG_BLOCK, &screen.signals, &screen.blocked_before);
+	screen.keys = tcgetattr(STDIN_FILENO, &screen.before) == 0;
+	take();
+	*ret_fd = screen.fd;
+	return 0;
+}
+
+void hr_top_screen_close(void)
+{
+	leave();
+	if (screen.fd < 0)
+		return;
+	close(screen.fd);
+	screen.fd = -1;
+	pthread_sigmask(SIG_SETMASK, &screen.blocked_before, NULL);
+}
+
+enum hr_top_event hr_top_screen_signals(int *ret_signal)
+{
+	enum hr_top_event event = HR_TOP_NOTHING;
+	struct signalfd_siginfo info;
+
+	*ret_signal = 0;
+	while (read(screen.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		switch (info.ssi_signo) {
+		case SIGTSTP: /* the shell's turn, until it continues us */
+			leave();
+			stop();
+			take();
+			event = HR_TOP_REDRAW;
+			break;
+		case SIGCONT:
+			take();
+			event = HR_TOP_REDRAW;
+			break;
+		case SIGWINCH:
+			event = HR_TOP_REDRAW;
+			break;
+		default:
+			*ret_signal = (int)info.ssi_signo;
+			return HR_TOP_END;
+		}
+	}
+	return event;
+}
+
+void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows)
+{
+	struct winsize w = {0};
+
+	*ret_columns = 80;
+	*ret_rows = 24;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_row == 0)
+		return;
+	*ret_columns = w.ws_col;
+	*ret_rows = w.ws_row;
+}
+
+void hr_top_screen_put(const struct hr_top_text *text)
+{
+	if (!text->failed)
+		put(text->s, text->bytes);
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From pictures to rows. What was done between two pictures is told row by row of the pictures, then summed up: a process whose
+ * rank is learnt late takes all that it did to its rank, and that is not what the rank did just now.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/top/top.h"
+#include "common/ops.h"
+#include "daemon/engine/live.h"
+#include "common/map64.h"
+
+const char *const hr_top_view_names[] = {"rank",  "worker", "process", "file",
+					 "mount", "class",  "op"};
+const char *const hr_top_sort_names[] = {"time", "bytes", "ops", "latency"};
+
+/* ---- finding in pictures ---------------------------------------------------------------------------- */
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_key(const Headrace__LiveRow *a, const Headrace__LiveRow *b)
+{
+	int r = compare(a->proc, b->proc);
+
+	r = r ? r : compare(a->op, b->op);
+	return r ? r : compare(a->mount, b->mount);
+}
+
+static int rows_by_key(const void *a, const void *b)
+{
+	return by_key(*(Headrace__LiveRow *const *)a, *(Headrace__LiveRow *const *)b);
+}
+
+static int by_file(const Headrace__LiveUse *a, const Headrace__LiveUse *b)
+{
+	int r = compare(a->proc, b->proc);
+
+	r = r ? r : compare(a->file, b->file);
+	return r ? r : compare(a->api, b->api);
+}
+
+static int uses_by_file(const void *a, const void *b)
+{
+	return by_file(*(Headrace__LiveUse *const *)a, *(Headrace__LiveUse *const *)b);
+}
+
+static int processes_by_number(const void *a, const void *b)
+{
+	return compare((*(Headrace__LiveProcess *const *)a)->proc,
+		       (*(Headrace__LiveProcess *const *)b)->proc);
+}
+
+static int files_by_number(const void *a, const void *b)
+{
+	return compare((*(Headrace__LiveFile *const *)a)->id,
+		       (*(Headrace__LiveFile *const *)b)->id);
+}
+
+static void put_in_order(Headrace__LiveJob *m)
+{
+	if (m->n_rows)
+		qsort(m->rows, m->n_rows, sizeof(*m->rows), rows_by_key);
+	if (m->n_uses)
+		qsort(m->uses, m->n_uses, sizeof(*m->uses), uses_by_file);
+	if (m->n_processes)
+		qsort(m->processes, m->n_processes, sizeof(*m->processes), processes_by_number);
+	if (m->n_files)
+		qsort(m->files, m->n_files, sizeof(*m->files), files_by_number);
+}
+
+const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc)
+{
+	const Headrace__LiveProcess wanted = {.proc = proc}, *p = &wanted;
+	Headrace__LiveProcess **found = m->n_processes
+					    ? bsearch(&p, m->processes, m->n_processes,
+						      sizeof(*m->processes), processes_by_number)
+					    : NULL;
+
+	return found ? *found : NULL;
+}
+
+const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file)
+{
+	const Headrace__LiveFile wanted = {.id = file}, *p = &wanted;
+	Headrace__LiveFile **found =
+	    m->n_files ? bsearch(&p, m->files, m->n_files, sizeof(*m->files), files_by_number)
+		       : NULL;
+
+	return found ? *found : NULL;
+}
+
+static const Headrace__LiveMount *mount_of(const Headrace__LiveJob *m, uint32_t id)
+{
+	for (size_t i = 0; i < m->n_mounts; i++)
+		if (m->mounts[i]->id == id)
+			return m->mounts[i];
+	return NULL;
+}
+
+bool hr_top_has_ranks(const Headrace__LiveJob *m)
+{
+	for (size_t i = 0; i < m->n_processes; i++)
+		if (m->processes[i]->rank_plus1)
+			return true;
+	return false;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------- */
+
+struct making {
+	const Headrace__LiveJob *m;
+	enum hr_top_view view;
+	struct hr_top_table *t;
+	size_t room;
+	struct hr_map64 by_key;
+};
+
+static struct hr_top_row *row_of(struct making *k, uint64_t key)
+{
+	uint32_t i = hr_map64_get(&k->by_key, key);
+
+	if (i != HR_MAP64_NONE)
+		return &k->t->rows[i];
+	if (k->t->n == k->room) {
+		size_t more = k->room ? k->room * 2 : 64;
+		struct hr_top_row *v = realloc(k->t->rows, more * sizeof(*v));
+
+		if (!v)
+			return NULL;
+		k->t->rows = v;
+		k->room = more;
+	}
+	if (hr_map64_set(&k->by_key, key, (uint32_t)k->t->n))
+		return NULL;
+	k->t->rows[k->t->n] = (struct hr_top_row){.key = key};
+	return &k->t->rows[k->t->n++];
+}
+
+static uint64_t rise(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+static void add(struct hr_top_sum *s, const Headrace__LiveRow *before, const Headrace__LiveRow *r)
+{
+	static const Headrace__LiveRow nothing;
+
+	before = before ? before : &nothing;
+	s->ops += rise(before->count, r->count);
+	s->bytes += rise(before->bytes, r->bytes);
+	s->errors += rise(before->errors, r->errors);
+	s->dur_ns += rise(before->dur_ns, r->dur_ns);
+	if (r->max_dur_ns > s->max_ns)
+		s->max_ns = r->max_dur_ns;
+	for (size_t i = 0; i + 1 < r->n_dur_hist; i += 2)
+		s->hist[r->dur_hist[i] % HR_TOP_BINS] += r->dur_hist[i + 1];
+	for (size_t i = 0; i + 1 < before->n_dur_hist; i += 2)
+		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
+}
+
+/* The row of a process in the views of who. False: it has none. */
+static bool who_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
+{
+	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
+
+	if (view == HR_TOP_PROCESS) {
+		*ret = p ? p->proc : 0;
+		return p && p->pid != 0;
+	}
+	*ret = view == HR_TOP_RANK ? rank : rank << 32 | worker;
+	return true;
+}
+
+/* Where a row of the picture goes. False: the view leaves it out. */
+static bool place(struct making *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
+{
+	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
+	uint64_t key = 0;
+
+	switch (k->view) {
+	case HR_TOP_RANK:
+	case HR_TOP_WORKER:
+	case HR_TOP_PROCESS:
+		if (!who_key(k->view, p, &key))
+			return false;
+		break;
+	case HR_TOP_MOUNT:
+		key = r->mount;
+		break;
+	case HR_TOP_CLASS:
+		key = hr_op_info((uint16_t)r->op)->class;
+		break;
+	default:
+		key = r->op;
+		break;
+	}
+	*ret = row_of(k, key);
+	if (!*ret)
+		return true;
+	(*ret)->process = k->view <= HR_TOP_PROCESS ? p : NULL;
+	(*ret)->mount = k->view == HR_TOP_MOUNT ? mount_of(k->m, r->mount) : NULL;
+	(*ret)->op = (uint16_t)r->op;
+	return true;
+}
+
+/*
+ * Earlier processes of a (rank, worker) do nothing any more: what their row has gained since are processes that went there,
+ * whose ends are longer ago than any two pictures are apart.
+ */
+static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
+					   const Headrace__LiveRow *r)
+{
+	while (before && *at < before->n_rows && by_key(before->rows[*at], r) < 0)
+		(*at)++;
+	if (r->proc & HR_LIVE_GROUP)
+		return r;
+	return before && *at < before->n_rows && by_key(before->rows[*at], r) == 0
+		   ? before->rows[*at]
+		   : NULL;
+}
+
+static int add_rows(struct making *k, const Headrace__LiveJob *before)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < k->m->n_rows; i++) {
+		const Headrace__LiveRow *r = k->m->rows[i],
+					*b = before ? row_before(before, &at, r) : NULL;
+		struct hr_top_row *row = NULL;
+
+		add(&k->t->all, NULL, r);
+		add(&k->t->now, b, r);
+		if (k->view == HR_TOP_FILE || !place(k, r, &row))
+			continue;
+		if (!row)
+			return -ENOMEM;
+		add(&row->all, NULL, r);
+		add(&row->now, b, r);
+	}
+	return 0;
+}
+
+static void add_wait(struct hr_top_sum *all, struct hr_top_sum *now,
+		     const Headrace__LiveProcess *before, const Headrace__LiveProcess *p)
+{
+	static const Headrace__LiveProcess nothing;
+
+	/* As in row_before: what many have done in all is not of now. */
+	before = p->pid == 0 ? p : before ? before : &nothing;
+	all->wait_ns += p->wait_ns;
+	all->steps += p->steps;
+	now->wait_ns += rise(before->wait_ns, p->wait_ns);
+	now->steps += rise(before->steps, p->steps);
+}
+
+static int add_waits(struct making *k, const Headrace__LiveJob *before)
+{
+	for (size_t i = 0; i < k->m->n_processes; i++) {
+		const Headrace__LiveProcess *p = k->m->processes[i];
+		const Headrace__LiveProcess *b = before ? hr_top_process(before, p->proc) : NULL;
+		bool lives = p->pid != 0 && p->end_ns == 0;
+		struct hr_top_row *row;
+		uint64_t key;
+
+		if (!p->wait_ns && !p->steps)
+			continue;
+		add_wait(&k->t->all, &k->t->now, b, p);
+		k->t->waiters += lives;
+		if (k->view > HR_TOP_PROCESS || !who_key(k->view, p, &key))
+			continue;
+		row = row_of(k, key);
+		if (!row)
+			return -ENOMEM;
+		row->process = p;
+		row->waiters += lives;
+		add_wait(&row->all, &row->now, b, p);
+	}
+	return 0;
+}
+
+double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns)
+{
+	if (waiters == 0 || interval_ns == 0)
+		return -1;
+	return (double)now->wait_ns / (double)interval_ns / waiters;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------ */
+
+/* A record that was forgotten meanwhile, and made again, has counted from 0. */
+static void add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
+		    const Headrace__LiveUse *u)
+{
+	static const Headrace__LiveUse nothing;
+
+	if (!before || before->ops > u->ops)
+		before = &nothing;
+	s->ops += rise(before->ops, u->ops);
+	s->bytes +=
+	    rise(before->bytes_read + before->bytes_written, u->bytes_read + u->bytes_written);
+	s->dur_ns += rise(before->dur_ns, u->dur_ns);
+	if (u->max_dur_ns > s->max_ns)
+		s->max_ns = u->max_dur_ns;
+}
+
+static int add_uses(struct making *k, const Headrace__LiveJob *before)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < k->m->n_uses; i++) {
+		const Headrace__LiveUse *u = k->m->uses[i];
+		struct hr_top_row *row = row_of(k, u->file);
+
+		if (!row)
+			return -ENOMEM;
+		while (before && at < before->n_uses && by_file(before->uses[at], u) < 0)
+			at++;
+		add_use(&row->all, NULL, u);
+		add_use(&row->now,
+			before && at < before->n_uses && by_file(before->uses[at], u) == 0
+			    ? before->uses[at]
+			    : NULL,
+			u);
+		row->file = hr_top_file(k->m, u->file);
+		row->mount = row->file ? mount_of(k->m, row->file->mount) : NULL;
+		row->open = row->open || u->open;
+	}
+	return 0;
+}
+
+/* ---- order ------------------------------------------------------------------------------------------ */
+
+static double weight(const struct hr_top_sum *s, enum hr_top_sort sort)
+{
+	switch (sort) {
+	case HR_TOP_TIME:
+		return (double)s->dur_ns;
+	case HR_TOP_BYTES:
+		return (double)s->bytes;
+	case HR_TOP_OPS:
+		return (double)s->ops;
+	default:
+		return s->ops ? (double)s->dur_ns / (double)s->ops : 0;
+	}
+}
+
+/* By what was done now; what did nothing, by all that it did. */
+static int by_weight(const void *a, const void *b, void *sort)
+{
+	const struct hr_top_row *x = a, *y = b;
+	enum hr_top_sort s = *(enum hr_top_sort *)sort;
+	double now[] = {weight(&x->now, s), weight(&y->now, s)};
+	double all[] = {weight(&x->all, s), weight(&y->all, s)};
+
+	if (now[0] != now[1])
+		return now[0] > now[1] ? -1 : 1;
+	if (all[0] != all[1])
+		return all[0] > all[1] ? -1 : 1;
+	return compare(x->key, y->key);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------- */
+
+static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
+{
+	struct hr_map64 ranks = {0};
+
+	for (size_t i = 0; i < m->n_processes; i++) {
+		t->processes += m->processes[i]->pid != 0 && m->processes[i]->end_ns == 0;
+		if (m->processes[i]->rank_plus1)
+			(void)hr_map64_set(&ranks, m->processes[i]->rank_plus1, 0);
+	}
+	t->processes += m->processes_cut;
+	t->ranks = ranks.used;
+	hr_map64_done(&ranks);
+}
+
+int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
+		enum hr_top_sort sort, struct hr_top_table *ret)
+{
+	struct making k = {.m = picture, .view = view, .t = ret};
+	int r;
+
+	/* Another headraced counts from somewhere else; and who ended long ago has been summed up (a pause). */
+	if (before &&
+	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
+	     before->boot_ns >= picture->boot_ns ||
+	     picture->boot_ns - before->boot_ns > HR_LIVE_KEPT_NS))
+		before = NULL;
+	*ret = (struct hr_top_table){
+	    .interval_ns = rise(before ? before->boot_ns : picture->since_ns, picture->boot_ns)};
+	put_in_order(picture);
+	if (before)
+		put_in_order(before);
+	count_processes(picture, ret);
+	r = add_rows(&k, before);
+	if (r == 0)
+		r = add_waits(&k, before);
+	if (r == 0 && view == HR_TOP_FILE)
+		r = add_uses(&k, before);
+	hr_map64_done(&k.by_key);
+	if (r < 0) {
+		hr_top_table_done(ret);
+		return r;
+	}
+	if (ret->n)
+		qsort_r(ret->rows, ret->n, sizeof(*ret->rows), by_weight, &sort);
+	return 0;
+}
+
+void hr_top_table_done(struct hr_top_table *t)
+{
+	free(t->rows);
+	*t = (struct hr_top_table){0};
+}
+
+uint64_t hr_top_quantile(const struct hr_top_sum *s, double part)
+{
+	uint64_t all = 0, below = 0, ns;
+
+	for (unsigned i = 0; i < HR_TOP_BINS; i++)
+		all += s->hist[i];
+	for (unsigned i = 0; i < HR_TOP_BINS && all; i++) {
+		double rest = part * (double)all - (double)below;
+
+		if (rest > (double)s->hist[i]) {
+			below += s->hist[i];
+			continue;
+		}
+		ns = (uint64_t)((double)(UINT64_C(1) << i) *
+				(1 + (s->hist[i] ? rest / (double)s->hist[i] : 0)));
+		return ns < s->max_ns ? ns : s->max_ns;
+	}
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/admin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/layout.h"
+#include "collector/retire.h"
+#include "store/stream_state.h"
+#include "common/now.h"
+#include "common/text.h"
+
+#define IN_USE "a daemon has it open, or had within the last minute: end it there first"
+
+__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	hr_text_print(stderr, "headrace-collector: %s\n", text ? text : "out of memory");
+	free(text);
+	return EXIT_FAILURE;
+}
+
+/* What root would write nobody else could read. */
+static int become_owner(int store_fd)
+{
+	struct stat st;
+
+	if (fstat(store_fd, &st) < 0)
+		return -errno;
+	if (geteuid() != 0 || st.st_uid == 0)
+		return 0;
+	return setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0 ? -errno : 0;
+}
+
+/* The folder `jobs`, and the job's name in it. */
+static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_BYTES], int *ret_fd)
+{
+	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = become_owner(fd);
+	if (r == 0)
+		r = hr__store_version(fd);
+	if (r == 0)
+		r = hr__name_encode(job, encoded);
+	*ret_fd = r == 0 ? hr_store_open_folder(fd, "jobs") : -1;
+	if (r == 0 && *ret_fd < 0)
+		r = *ret_fd;
+	close(fd);
+	return r;
+}
+
+/* `fd` -1: it could not be opened. */
+static void close_jobs(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+	if (geteuid() != getuid() && (seteuid(getuid()) < 0 || setegid(getgid()) < 0))
+		abort(); /* nobody is left in another's skin */
+}
+
+static int say_absent(const char *store, const char *job, int error)
+{
+	if (error == -ENOENT)
+		return fail("there is no job '%s' in the store %s", job, store);
+	return fail("job '%s' in the store %s: %s", job, store, strerrordesc_np(-error));
+}
+
+/* ---- close-job ------------------------------------------------------------------------------- */
+
+struct closing {
+	const char *job, *node;
+	unsigned seen, closed, failed;
+};
+
+static void close_stream(const struct hr__stream_folder *f, struct closing *c, const char *node)
+{
+	struct hr_stream_state state = {0};
+	int lock = -1, r = hr__stream_lock(f->fd, &lock);
+
+	if (r == 0) {
+		r = hr_stream_state_read(f->fd, &state);
+		state.closed_ns = hr_now_ns(CLOCK_REALTIME);
+		state.connected = false;
+		if (r == 0)
+			r = hr_stream_state_write(f->fd, &state, true);
+		close(lock);
+	}
+	if (r < 0) {
+		c->failed++;
+		(void)fail("job %s, node %s: not closed: %s", c->job, node,
+			   r == -EBUSY ? IN_USE : strerrordesc_np(-r));
+	} else {
+		c->closed++;
+		hr_text_print(stdout, "job %s, node %s: closed; last heard of on %s\n", c->job,
+			      node, hr_text_date(state.heard_ns).s);
+	}
+}
+
+static int visit_to_close(const struct hr__stream_folder *f, void *context)
+{
+	struct closing *c = context;
+	struct hr_stream_state state;
+	char node[HR__NAME_BYTES], *dot;
+
+	hr__name_decode(f->name, node);
+	dot = strrchr(node, '.');
+	if (dot)
+		*dot = '\0';
+	if (c->node && strcmp(c->node, node) != 0)
+		return 0;
+	c->seen++;
+	/* Without `state` no collector has it, and nobody waits for more. */
+	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
+		close_stream(f, c, node);
+	return 0;
+}
+
+int hr_admin_close_job(const char *store, const char *job, const char *node)
+{
+	struct closing c = {.job = job, .node = node};
+	char encoded[HR__NAME_BYTES];
+	int fd = -1, r = open_jobs(store, job, encoded, &fd);
+
+	if (r == 0)
+		r = hr__each_stream(fd, encoded, visit_to_close, &c);
+	close_jobs(fd);
+	if (r < 0)
+		return say_absent(store, job, r);
+	if (node && c.seen == 0)
+		return fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
+			    store);
+	if (c.closed == 0 && c.failed == 0)
+		hr_text_print(stdout,
+			      "job %s%s%s: nothing to close: each stream has ended or is closed\n",
+			      job, node ? ", node " : "", node ? node : "");
+	return c.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- remove-job ------------------------------------------------------------------------------ */
+
+int hr_admin_remove_job(const char *store, const char *job)
+{
+	struct hr__retire_job found = {0};
+	char encoded[HR__NAME_BYTES];
+	uint64_t bytes = 0;
+	int fd = -1, r = open_jobs(store, job, encoded, &fd);
+
+	if (r == 0)
+		r = hr__retire_look(fd, encoded, &found);
+	if (r == 0 && found.in_use)
+		r = -EBUSY;
+	if (r == 0)
+		r = hr__retire_job(fd, encoded, hr_now_ns(CLOCK_REALTIME), &bytes);
+	close_jobs(fd);
+	if (bytes > 0 || r == 0)
+		hr_text_print(stdout, "job %s: %s removed\n", job, hr_text_size(bytes).s);
+	if (r == -EBUSY)
+		return fail("job %s stays%s: %s", job, bytes > 0 ? " in part" : "", IN_USE);
+	return r < 0 ? say_absent(store, job, r) : EXIT_SUCCESS;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "common/text.h"
+#include "common/users.h"
+#include "net/address.h"
+#include "net/munge.h"
+#include "net/tls.h"
+
+struct check {
+	const struct hr_collector_config *c;
+	void (*say)(const char *text);
+	bool bad;
+};
+
+__attribute__((format(printf, 2, 3))) static void mistake(struct check *k, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	k->bad = true;
+	k->say(n < 0 ? "out of memory" : text);
+	if (n >= 0)
+		free(text);
+}
+
+/* ---- certificates ---------------------------------------------------------------------------- */
+
+static bool readable(struct check *k, const char *key, const char *path)
+{
+	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
+		return true;
+	mistake(k, "%s: cannot read %s: %s", key, path, strerrordesc_np(errno));
+	return false;
+}
+
+static void check_tls(struct check *k)
+{
+	const struct hr_tls_files files = {
+	    .cert = k->c->tls_cert, .key = k->c->tls_key, .ca = k->c->tls_ca};
+	bool all = hr_text_given(files.cert) && readable(k, "tls_cert", files.cert);
+	struct hr_tls *tls = NULL;
+	char *error = NULL;
+
+	all = hr_text_given(files.key) && readable(k, "tls_key", files.key) && all;
+	all = hr_text_given(files.ca) && readable(k, "tls_ca", files.ca) && all;
+	if (all && hr_tls_new(&files, true, &tls, &error) < 0)
+		mistake(k, "%s", error ? error : "the certificates cannot be loaded");
+	free(error);
+	hr_tls_unref(tls);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* Is it this machine's? Asked with a port that nobody has, lest a collector that runs be in the way. */
+static int bind_any_port(struct sockaddr_storage *s)
+{
+	bool six = s->ss_family == AF_INET6;
+	int fd = socket(s->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return -errno;
+	if (six)
+		((struct sockaddr_in6 *)s)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)s)->sin_port = 0;
+	r = bind(fd, (const struct sockaddr *)s,
+		 six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) < 0
+		? -errno
+		: 0;
+	close(fd);
+	return r;
+}
+
+static int check_tcp(const struct hr_address *a)
+{
+	struct sockaddr_storage found[HR_ADDRESSES_MAX];
+	size_t n = 0;
+	int r = hr_address_resolve(a, true, found, HR_ADDRESSES_MAX, &n);
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = bind_any_port(&found[i]);
+	return r;
+}
+
+/* A folder for the socket, in which we may make it. */
+static int check_local(const struct hr_address *a)
+{
+	const char *name = strrchr(a->host, '/');
+	char folder[HR_ADDRESS_HOST_BYTES];
+
+	snprintf(folder, sizeof(folder), "%.*s", name ? (int)(name - a->host) + 1 : 0, a->host);
+	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+static void check_address(struct check *k, const char *key, const struct hr_address *a)
+{
+	char text[HR_ADDRESS_HOST_BYTES + 32];
+	int r = a->local ? check_local(a) : check_tcp(a);
+
+	hr_address_text(a, text, sizeof(text));
+	if (r == -ENOENT && !a->local)
+		mistake(k, "%s: %s: there is no such host", key, text);
+	else if (r == -EADDRNOTAVAIL)
+		mistake(k, "%s: %s is no address of this machine", key, text);
+	else if (r < 0)
+		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
+}
+
+/* What is no address hr_collector_config_check has said. */
+static void check_addresses(struct check *k)
+{
+	struct hr_address addresses[HR_ADDRESSES_MAX];
+	size_t n = 0;
+
+	if (hr_text_given(k->c->listen) &&
+	    hr_address_parse_list(k->c->listen, addresses, HR_ADDRESSES_MAX, &n) == 0)
+		for (size_t i = 0; i < n; i++)
+			check_address(k, "listen", &addresses[i]);
+	if (hr_text_given(k->c->metrics) && hr_address_parse(k->c->metrics, addresses) == 0)
+		check_address(k, "metrics", addresses);
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Can it be made, or written into? Leaves nothing behind. */
+static int check_folder(const char *path)
+{
+	int fd, r;
+
+	if (mkdir(path, 0700) == 0)
+		return rmdir(path) < 0 ? -errno : 0;
+	if (errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static void check_folders(struct check *k)
+{
+	const char *spill = k->c->query_spill;
+	int r = hr_text_given(k->c->store) ? hr_store_check(k->c->store) : 0;
+
+	if (r == -ENOTEMPTY)
+		mistake(k, "store: the folder %s holds something else", k->c->store);
+	else if (r == -EPROTONOSUPPORT)
+		mistake(k, "store: %s was written by a newer headrace", k->c->store);
+	else if (r < 0 && r != -EBUSY) /* held by the collector that it is for, most likely */
+		mistake(k, "store: cannot make or use %s: %s", k->c->store, strerrordesc_np(-r));
+	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;
+	if (r < 0)
+		mistake(k, "query_spill: cannot make or use %s: %s", spill, strerrordesc_np(-r));
+}
+
+/* ---- who may what ---------------------------------------------------------------------------- */
+
+static void check_people(struct check *k)
+{
+	const char *socket = hr_text_given(k->c->munge_socket) ? k->c->munge_socket : NULL;
+	char *credential = NULL, *error = NULL;
+	gid_t group;
+
+	if (hr_text_given(k->c->operators) && !hr_group_by_name(k->c->operators, &group))
+		mistake(k, "operators: there is no group %s", k->c->operators);
+	if (k->c->munge && hr_munge_encode(socket, &credential, &error) < 0)
+		mistake(k, "munge: %s", error ? error : "munged cannot be asked");
+	free(credential);
+	free(error);
+}
+
+bool hr_collector_check(const struct hr_collector_config *c, void (*say)(const char *text))
+{
+	struct check k = {.c = c, .say = say};
+
+	check_tls(&k);
+	check_addresses(&k);
+	check_folders(&k);
+	check_people(&k);
+	return !k.bad;
+}

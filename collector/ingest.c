@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest.c - queues between the loop and the store threads */
+#include "collector/ingest_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/fnv.h"
+#include "common/now.h"
+
+#define TICK_MS 500u
+
+static uint64_t real_ns(void)
+{
+	return hr_now_ns(CLOCK_REALTIME);
+}
+
+uint64_t hr__now_ms(void)
+{
+	return hr_now_ms(CLOCK_MONOTONIC);
+}
+
+const struct hr_ingest_config hr_ingest_defaults = {
+    .threads = 2,
+    .sync_each = 8,
+    .idle_ms = 60000,
+    .state_ms = 10000,
+    .retry_ms = 1000,
+    .index_bytes = 16u << 20,
+    .unpack_bytes = 256u << 20,
+    .real_ns = real_ns,
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void put_answer(struct hr__worker *w, struct hr__answer *a)
+{
+	*w->answers_last = a;
+	w->answers_last = &a->next;
+}
+
+static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch,
+				     enum hr_answer_kind kind)
+{
+	struct hr__answer *a = calloc(1, sizeof(*a));
+
+	/* An answer that is lost for want of memory is a daemon that sends again: nothing is lost. */
+	if (!a)
+		return NULL;
+	a->channel = ch;
+	a->view.kind = kind;
+	put_answer(w, a);
+	return a;
+}
+
+void hr__answer(struct hr__worker *w, struct hr_channel *ch, enum hr_answer_kind kind,
+		uint64_t mark)
+{
+	struct hr__answer *a = add_answer(w, ch, kind);
+
+	if (a)
+		a->view.mark = mark;
+}
+
+void hr__nack(struct hr__worker *w, struct hr_channel *ch, const struct hr__nack *n,
+	      const char *format, ...)
+{
+	struct hr__answer *a = add_answer(w, ch, HR_ANSWER_NACK);
+	va_list args;
+
+	w->stats.nacks++;
+	if (!a)
+		return;
+	va_start(args, format);
+	if (vasprintf(&a->text, format, args) < 0)
+		a->text = NULL;
+	va_end(args);
+	a->view.text = a->text ? a->text : "";
+	a->view.reason = n->reason;
+	a->view.mark = n->mark;
+	a->view.retry_ms = n->retry_ms;
+	a->view.closed = n->closed;
+	a->view.alarm = n->alarm;
+}
+
+void hr__answers_flush(struct hr__worker *w)
+{
+	struct hr_ingest *in = w->ingest;
+
+	for (struct hr_channel *ch = w->released; ch; ch = ch->next_released) {
+		struct hr__answer *a = add_answer(w, ch, HR_ANSWER_RELEASED);
+
+		if (a)
+			a->view.bytes = ch->released;
+		ch->released = 0;
+		ch->in_released = false;
+	}
+	w->released = NULL;
+	if (!w->answers)
+		return;
+	pthread_mutex_lock(&in->lock);
+	*in->answers_last = w->answers;
+	in->answers_last = w->answers_last;
+	pthread_mutex_unlock(&in->lock);
+	w->answers = NULL;
+	w->answers_last = &w->answers;
+	in->config.wake(in->config.self);
+}
+
+static void channel_free(struct hr_channel *ch)
+{
+	if (ch->open)
+		headrace__open__free_unpacked(ch->open, NULL);
+	free(ch);
+}
+
+void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
+		       void *context)
+{
+	struct hr__answer *a, *next;
+
+	pthread_mutex_lock(&in->lock);
+	a = in->answers;
+	in->answers = NULL;
+	in->answers_last = &in->answers;
+	pthread_mutex_unlock(&in->lock);
+	for (; a; a = next) {
+		bool gone = a->view.kind == HR_ANSWER_GONE;
+
+		next = a->next;
+		a->view.self = a->channel->self;
+		if (gone || !a->channel->detached)
+			take(context, &a->view);
+		if (gone) { /* it is a part of the channel */
+			channel_free(a->channel);
+			continue;
+		}
+		free(a->text);
+		free(a);
+	}
+}
+
+/* ---- store threads --------------------------------------------------------------------------- */
+
+static void item_free(struct hr__item *item)
+{
+	if (item->kind == HR__ITEM_CLOSE) /* the channel's own */
+		return;
+	free(item->frame);
+	free(item);
+}
+
+static void heard(struct hr__stream *s, const struct hr__item *item, uint64_t now_ns)
+{
+	s->state.heard_ns = now_ns;
+	if (item->clock.known) {
+		s->state.clock_known = true;
+		s->state.clock_offset_ns = item->clock.offset_ns;
+		s->state.clock_error_ns = item->clock.error_ns;
+	}
+	s->state_late = true;
+}
+
+static void release(struct hr__worker *w, struct hr_channel *ch, size_t bytes)
+{
+	ch->released += bytes;
+	if (ch->in_released)
+		return;
+	ch->in_released = true;
+	ch->next_released = w->released;
+	w->released = ch;
+}
+
+static void work_on(struct hr__worker *w, struct hr__item *item)
+{
+	struct hr_channel *ch = item->channel;
+
+	switch (item->kind) {
+	case HR__ITEM_OPEN:
+		hr__channel_open(w, ch);
+		break;
+	case HR__ITEM_FRAME:
+		if (ch->stream)
+			hr__channel_frame(w, ch, item->frame, item->bytes);
+		release(w, ch, item->bytes);
+		break;
+	case HR__ITEM_HEARD:
+		if (ch->stream)
+			heard(ch->stream, item, w->ingest->config.real_ns());
+		break;
+	case HR__ITEM_CLOSE:
+		hr__channel_close(w, ch);
+		break;
+	}
+}
+
+/* The channel's last answer, behind all others of this round. */
+static void bury(struct hr__worker *w, struct hr_channel *ch)
+{
+	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
+	put_answer(w, &ch->gone);
+}
+
+/* One round: all that has come, then one commit for it. */
+static void round_of(struct hr__worker *w, struct hr__item *items)
+{
+	struct hr__item *next, *closed = NULL;
+
+	for (struct hr__item *i = items; i; i = next) {
+		next = i->next;
+		work_on(w, i);
+		if (i->kind == HR__ITEM_CLOSE) {
+			i->next = closed;
+			closed = i;
+		}
+		item_free(i);
+	}
+	hr__answers_flush(w);
+	hr__commit(w);
+	for (struct hr__item *i = closed; i; i = next) {
+		next = i->next;
+		bury(w, i->channel);
+	}
+	hr__answers_flush(w);
+}
+
+/* Waits for items, or a tick. NULL and *ret_stop at the end. */
+static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
+{
+	struct hr__item *items;
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)TICK_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&w->lock);
+	while (!w->first && !w->stop) {
+		if (w->n_streams == 0 && !w->waiting)
+			pthread_cond_wait(&w->there, &w->lock);
+		else if (pthread_cond_timedwait(&w->there, &w->lock, &until) == ETIMEDOUT)
+			break;
+	}
+	items = w->first;
+	w->first = NULL;
+	w->last = &w->first;
+	*ret_stop = w->stop && !items;
+	pthread_mutex_unlock(&w->lock);
+	return items;
+}
+
+static void *store_thread(void *self)
+{
+	struct hr__worker *w = self;
+	struct hr_ingest *in = w->ingest;
+	bool stop, due;
+
+	for (;;) {
+		struct hr__item *items = take_items(w, &stop);
+
+		if (stop)
+			break;
+		round_of(w, items);
+		due = hr__now_ms() - w->ticked_ms >= TICK_MS;
+		if (due) {
+			hr__tick(w);
+			w->ticked_ms = hr__now_ms();
+		}
+		if (due || w->n_streams == 0) /* nothing wakes it for the next tick */
+			hr__stats_tell(w);
+	}
+	hr__seal_all(w);
+	hr__answers_flush(w);
+	pthread_mutex_lock(&in->lock);
+	in->running--;
+	pthread_mutex_unlock(&in->lock);
+	in->config.wake(in->config.self);
+	return NULL;
+}
+
+/* ---- the loop's side ------------------------------------------------------------------------- */
+
+static void queue_item(struct hr_channel *ch, struct hr__item *item)
+{
+	struct hr__worker *w = ch->worker;
+
+	pthread_mutex_lock(&w->lock);
+	*w->last = item;
+	w->last = &item->next;
+	pthread_cond_signal(&w->there);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static int push(struct hr_channel *ch, const struct hr__item *filled)
+{
+	struct hr__item *item = malloc(sizeof(*item));
+
+	if (!item)
+		return -ENOMEM;
+	*item = *filled;
+	item->channel = ch;
+	queue_item(ch, item);
+	return 0;
+}
+
+static struct hr__worker *worker_of(struct hr_ingest *in, const Headrace__Open *o)
+{
+	uint64_t h = hr_fnv(HR_FNV_BASIS, o->job, strlen(o->job) + 1);
+
+	h = hr_fnv(h, o->node, strlen(o->node) + 1);
+	h = hr_fnv(h, &o->instance, sizeof(o->instance));
+	return &in->workers[h % in->config.threads];
+}
+
+/* protobuf-c has no copy: through the packed form. */
+static Headrace__Open *copy_open(const Headrace__Open *o)
+{
+	size_t bytes = headrace__open__get_packed_size(o);
+	uint8_t *buf = malloc(bytes ? bytes : 1);
+	Headrace__Open *copy = NULL;
+
+	if (buf)
+		copy = headrace__open__unpack(NULL, headrace__open__pack(o, buf), buf);
+	free(buf);
+	return copy;
+}
+
+int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
+		   const struct hr_ingest_right *right, struct hr_channel **ret)
+{
+	struct hr_channel *ch = calloc(1, sizeof(*ch));
+	int r = -ENOMEM;
+
+	if (!ch)
+		return -ENOMEM;
+	ch->ingest = in;
+	ch->worker = worker_of(in, open);
+	ch->self = self;
+	ch->right = *right;
+	ch->open = copy_open(open);
+	if (ch->open)
+		r = push(ch, &(struct hr__item){.kind = HR__ITEM_OPEN});
+	if (r < 0)
+		channel_free(ch);
+	else
+		*ret = ch;
+	return r;
+}
+
+int hr_ingest_frame(struct hr_channel *ch, uint8_t *buf, size_t bytes)
+{
+	int r = push(ch, &(struct hr__item){.kind = HR__ITEM_FRAME, .frame = buf, .bytes = bytes});
+
+	if (r < 0)
+		free(buf);
+	return r;
+}
+
+int hr_ingest_heard(struct hr_channel *ch, const struct hr_node_clock *clock)
+{
+	return push(ch, &(struct hr__item){.kind = HR__ITEM_HEARD, .clock = *clock});
+}
+
+void hr_ingest_close(struct hr_channel *ch)
+{
+	if (!ch)
+		return;
+	ch->detached = true;
+	ch->close = (struct hr__item){.kind = HR__ITEM_CLOSE, .channel = ch};
+	queue_item(ch, &ch->close);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static int start_worker(struct hr_ingest *in, struct hr__worker *w)
+{
+	pthread_condattr_t attr;
+	int r;
+
+	w->ingest = in;
+	w->max_streams = in->config.max_streams / in->config.threads;
+	w->last = &w->first;
+	w->answers_last = &w->answers;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->there, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_mutex_lock(&in->lock);
+	in->running++;
+	pthread_mutex_unlock(&in->lock);
+	r = -pthread_create(&w->thread, NULL, store_thread, w);
+	w->started = r == 0;
+	if (r < 0) {
+		pthread_mutex_lock(&in->lock);
+		in->running--;
+		pthread_mutex_unlock(&in->lock);
+	}
+	return r;
+}
+
+int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret)
+{
+	unsigned threads = config->threads ? config->threads : 1;
+	struct hr_ingest *in = calloc(1, sizeof(*in) + threads * sizeof(in->workers[0]));
+	int r = 0;
+
+	if (!in)
+		return -ENOMEM;
+	in->config = *config;
+	in->config.threads = threads;
+	in->answers_last = &in->answers;
+	pthread_mutex_init(&in->lock, NULL);
+	pthread_mutex_init(&in->begun_lock, NULL);
+	in->store = strdup(config->store);
+	in->store_fd = open(config->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!in->store)
+		r = -ENOMEM;
+	else if (in->store_fd < 0)
+		r = -errno;
+	for (unsigned i = 0; i < threads && r == 0; i++)
+		r = start_worker(in, &in->workers[i]);
+	if (r < 0)
+		hr_ingest_free(in);
+	else
+		*ret = in;
+	return r;
+}
+
+void hr_ingest_stop(struct hr_ingest *in)
+{
+	for (unsigned i = 0; i < in->config.threads; i++) {
+		struct hr__worker *w = &in->workers[i];
+
+		if (!w->started)
+			continue;
+		pthread_mutex_lock(&w->lock);
+		w->stop = true;
+		pthread_cond_signal(&w->there);
+		pthread_mutex_unlock(&w->lock);
+	}
+}
+
+bool hr_ingest_stopped(struct hr_ingest *in)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&in->lock);
+	stopped = in->running == 0;
+	pthread_mutex_unlock(&in->lock);
+	return stopped;
+}
+
+static void drop_answer(void *context, const struct hr_answer *a)
+{
+	(void)context;
+	(void)a;
+}
+
+/* What was queued when the thread had ended: closes, whose channels are freed here. */
+static void worker_done(struct hr__worker *w)
+{
+	struct hr__item *next;
+
+	for (struct hr__item *i = w->first; i; i = next) {
+		next = i->next;
+		if (i->kind == HR__ITEM_CLOSE)
+			channel_free(i->channel);
+		else
+			item_free(i);
+	}
+	free(w->silent);
+	pthread_mutex_destroy(&w->lock);
+	pthread_cond_destroy(&w->there);
+}
+
+void hr_ingest_free(struct hr_ingest *in)
+{
+	if (!in)
+		return;
+	hr_ingest_stop(in);
+	for (unsigned i = 0; i < in->config.threads; i++)
+		if (in->workers[i].started)
+			pthread_join(in->workers[i].thread, NULL);
+	hr_ingest_answers(in, drop_answer, NULL);
+	for (unsigned i = 0; i < in->config.threads; i++)
+		if (in->workers[i].started)
+			worker_done(&in->workers[i]);
+	pthread_mutex_destroy(&in->lock);
+	pthread_mutex_destroy(&in->begun_lock);
+	free(in->begun);
+	if (in->store_fd >= 0)
+		close(in->store_fd);
+	free(in->store);
+	free(in);
+}

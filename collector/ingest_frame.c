@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest_frame.c - one frame of a stream: checked as what a stranger sent, then appended, or not */
+#include "collector/ingest_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/batch.h"
+
+void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *reason, bool alarm,
+		     const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	hr__nack(w, ch,
+		 &(struct hr__nack){.reason = reason,
+				    .mark = ch->stream ? ch->stream->durable : 0,
+				    .closed = true,
+				    .alarm = alarm},
+		 "%s", text);
+	if (ch->stream)
+		hr__stream_leave(ch->stream);
+}
+
+/* ---- unpacking ------------------------------------------------------------------------------- */
+
+/* A frame of 64 KiB may be made to unpack to gigabytes: its memory is counted. */
+static void *get(void *self, size_t bytes)
+{
+	struct hr__worker *w = self;
+
+	if (bytes > w->ingest->config.unpack_bytes - w->unpacked_bytes)
+		return NULL;
+	w->unpacked_bytes += bytes;
+	return hr__arena_get(&w->unpacked, bytes);
+}
+
+static void give(void *self, void *memory)
+{
+	(void)self;
+	(void)memory; /* all at once, by unpack_done() */
+}
+
+static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_t bytes)
+{
+	ProtobufCAllocator allocator = {.alloc = get, .free = give, .allocator_data = w};
+	Headrace__Frame *msg;
+
+	w->unpacked_bytes = 0;
+	return hr__frame_unpack(frame, bytes, &allocator, &msg) == 0 ? msg : NULL;
+}
+
+static void unpack_done(struct hr__worker *w)
+{
+	hr__arena_done(&w->unpacked);
+}
+
+/* ---- what may not come ----------------------------------------------------------------------- */
+
+/* The StreamStart is the writer's own. A daemon that sends its own, or the copy at the head of a segment, means the same one. */
+static bool same_start(const struct hr__stream *s, const Headrace__Frame *msg)
+{
+	const Headrace__StreamStart *a = msg->stream_start;
+
+	return msg->seq <= hr_writer_mark(s->writer) && a->version <= HR_STORE_VERSION &&
+	       a->incompatible == 0 && a->attempt == s->id.attempt &&
+	       a->instance == s->id.instance && strcmp(a->cluster, s->cluster) == 0 &&
+	       strcmp(a->job, s->job) == 0 && strcmp(a->node, s->node) == 0 &&
+	       strcmp(a->boot_id, s->boot_id) == 0;
+}
+
+/* What a decoder would refuse, and an index would pay for. */
+static bool sound_batch(const Headrace__EventBatch *b)
+{
+	return b->count <= HR_BATCH_EVENTS && b->n_task_proc <= b->count &&
+	       b->n_files <= 2 * (size_t)HR_BATCH_EVENTS && b->ops.len <= HR_BATCH_EVENTS / 8;
+}
+
+static const char *wrong(const struct hr__stream *s, const Headrace__Frame *msg)
+{
+	if (!msg)
+		return "a frame cannot be unpacked";
+	if (msg->seq == 0)
+		return "a frame without number";
+	switch (msg->body_case) {
+	case HEADRACE__FRAME__BODY_INDEX:
+	case HEADRACE__FRAME__BODY_STREAM_STATE:
+		return "a frame of a kind that is no part of a stream";
+	case HEADRACE__FRAME__BODY_STREAM_START:
+		return same_start(s, msg) ? NULL : "the StreamStart of another stream";
+	case HEADRACE__FRAME__BODY_EVENTS:
+		return sound_batch(msg->events) ? NULL : "a batch that cannot be";
+	default:
+		return NULL;
+	}
+}
+
+/* Is it this peer's job? The first JobEvent says whose the stream is. */
+static bool may_say(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
+{
+	struct hr_stream_state *state = &ch->stream->state;
+
+	if (ch->right.own_jobs && job->uid != ch->right.uid) {
+		hr__channel_end(w, ch, "denied", true, "a job of user %u, streamed by user %u",
+				job->uid, ch->right.uid);
+		return false;
+	}
+	if (!state->uid_known) {
+		state->uid_known = true;
+		state->uid = job->uid;
+		ch->stream->state_late = true;
+		if (state->by_node) /* from now on the id is that user's: see job_of_another */
+			(void)hr__state_write(ch->stream, false);
+	}
+	return true;
+}
+
+/* ---- appending ------------------------------------------------------------------------------- */
+
+/* The daemon has left out some. It is told once, and again only when it has gone back and is still wrong. */
+static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
+{
+	uint64_t mark = hr_writer_mark(ch->stream->writer);
+
+	if (!ch->nacked || seq <= ch->last_seq)
+		hr__nack(w, ch, &(struct hr__nack){.reason = "gap", .mark = mark},
+			 "frame %llu came, %llu is next", (unsigned long long)seq,
+			 (unsigned long long)mark + 1);
+	ch->nacked = true;
+	ch->last_seq = seq;
+}
+
+static bool is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT;
+}
+
+static void refuse(struct hr__worker *w, struct hr_channel *ch, uint64_t seq, int error)
+{
+	ch->nacked = true;
+	ch->last_seq = seq;
+	hr__nack(w, ch,
+		 &(struct hr__nack){.reason = "full",
+				    .mark = hr_writer_mark(ch->stream->writer),
+				    .retry_ms = w->ingest->config.retry_ms,
+				    .alarm = true},
+		 "%s: %s", hr_writer_dir(ch->stream->writer),
+		 is_full(error) ? "no space left" : strerrordesc_np(-error));
+}
+
+static void append(struct hr__worker *w, struct hr_channel *ch, const Headrace__Frame *msg,
+		   const uint8_t *frame, size_t bytes)
+{
+	struct hr__stream *s = ch->stream;
+	int r = hr_writer_append_packed(s->writer, msg, frame, bytes);
+
+	if (r == -ERANGE) {
+		gap(w, ch, msg->seq);
+		return;
+	}
+	if (r < 0 && r != -EALREADY) {
+		refuse(w, ch, msg->seq, r);
+		return;
+	}
+	ch->nacked = false;
+	ch->last_seq = msg->seq;
+	s->ack_due = true;
+	if (r == 0) {
+		s->ended = msg->body_case == HEADRACE__FRAME__BODY_STREAM_END;
+		w->stats.frames++;
+		w->stats.bytes += bytes;
+	} else {
+		w->stats.repeated++;
+	}
+	hr__stream_changed(w, s);
+}
+
+void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_t *frame,
+		       size_t bytes)
+{
+	struct hr__stream *s = ch->stream;
+	Headrace__Frame *msg = unpack(w, frame, bytes);
+	const char *what = wrong(s, msg);
+
+	s->state.heard_ns = w->ingest->config.real_ns();
+	s->state_late = true;
+	if (what)
+		hr__channel_end(w, ch, "malformed", true, "job %s on %s: %s", s->job, s->node,
+				what);
+	else if (msg->body_case != HEADRACE__FRAME__BODY_JOB || may_say(w, ch, msg->job))
+		append(w, ch, msg, frame, bytes);
+	unpack_done(w);
+}

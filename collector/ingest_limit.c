@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ingest_limit.c - how many streams a user begins
+ *
+ * Each is a folder, three files and some syncs, and stays for as long as retention says: without a limit one user could use up the
+ * store's inodes. Users are few and new streams are rare, so that a list is searched.
+ */
+#include "collector/ingest_internal.h"
+
+#define DAY_MS UINT64_C(86400000)
+
+/* NULL: none so far. */
+static struct hr__begun *find(struct hr_ingest *in, uint32_t uid)
+{
+	for (size_t i = 0; i < in->n_begun; i++)
+		if (in->begun[i].uid == uid)
+			return &in->begun[i];
+	return NULL;
+}
+
+bool hr__may_begin(struct hr_ingest *in, uint32_t uid)
+{
+	const struct hr__begun *b;
+	bool may;
+
+	if (in->config.max_new == 0)
+		return true;
+	pthread_mutex_lock(&in->begun_lock);
+	b = find(in, uid);
+	may = !b || b->n < in->config.max_new || hr__now_ms() - b->since_ms >= DAY_MS;
+	pthread_mutex_unlock(&in->begun_lock);
+	return may;
+}
+
+void hr__has_begun(struct hr_ingest *in, uint32_t uid)
+{
+	struct hr__begun *b;
+
+	pthread_mutex_lock(&in->begun_lock);
+	b = find(in, uid);
+	/* Without memory it is not counted: the limit is not worth a stream. */
+	if (!b && hr__grow(&in->begun, in->n_begun, &in->begun_room, sizeof(*b)) == 0) {
+		b = &in->begun[in->n_begun++];
+		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};
+	}
+	if (b && hr__now_ms() - b->since_ms >= DAY_MS)
+		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};
+	if (b)
+		b->n++;
+	pthread_mutex_unlock(&in->begun_lock);
+}

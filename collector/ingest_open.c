@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ingest_open.c - who may have a stream, and who had it before
+ *
+ * A stream is its owner's: whoever opens it first shows a secret, and later only who knows that may open it again. The secret lies
+ * in `state`, which is on disk before OPENED is said.
+ */
+#include "collector/ingest_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/layout.h"
+#include "common/fnv.h"
+
+#define USER_DIVIDE 4u	   /* of max_streams */
+#define RETRIES_MAX 512u   /* in a tick */
+#define LIMIT_MS    60000u /* Nack.retry_ms of who has begun too many */
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
+{
+	uint64_t h = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
+
+	h = hr_fnv(h, node, strlen(node) + 1);
+	h = hr_fnv(h, &instance, sizeof(instance));
+	h = hr_fnv(h, &attempt, sizeof(attempt));
+	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
+}
+
+static struct hr__stream *find(struct hr__worker *w, const Headrace__Open *o)
+{
+	struct hr__stream *s = w->buckets[bucket_of(o->job, o->node, o->instance, o->attempt)];
+
+	while (s && (s->id.instance != o->instance || s->id.attempt != o->attempt ||
+		     strcmp(s->job, o->job) != 0 || strcmp(s->node, o->node) != 0))
+		s = s->next;
+	return s;
+}
+
+static void stream_free(struct hr__stream *s)
+{
+	free(s->cluster);
+	free(s->job);
+	free(s->node);
+	free(s->boot_id);
+	free(s);
+}
+
+static struct hr__stream *stream_new(const Headrace__Open *o)
+{
+	struct hr__stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->cluster = strdup(o->cluster);
+	s->job = strdup(o->job);
+	s->node = strdup(o->node);
+	s->boot_id = strdup(o->boot_id);
+	if (!s->cluster || !s->job || !s->node || !s->boot_id) {
+		stream_free(s);
+		return NULL;
+	}
+	s->id = (struct hr_stream_id){.cluster = s->cluster,
+				      .job = s->job,
+				      .attempt = o->attempt,
+				      .node = s->node,
+				      .boot_id = s->boot_id,
+				      .instance = o->instance};
+	return s;
+}
+
+static void put(struct hr__worker *w, struct hr__stream *s)
+{
+	unsigned b = bucket_of(s->job, s->node, s->id.instance, s->id.attempt);
+
+	s->next = w->buckets[b];
+	w->buckets[b] = s;
+	w->n_streams++;
+	hr__stats_back(w, s);
+}
+
+void hr__stream_drop(struct hr__worker *w, struct hr__stream *s, bool seal)
+{
+	struct hr__stream **at =
+	    &w->buckets[bucket_of(s->job, s->node, s->id.instance, s->id.attempt)];
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	w->n_streams--;
+	hr__stats_silent(w, s);
+	if (s->owner)
+		s->owner->stream = NULL;
+	if (seal)
+		(void)hr_writer_close(s->writer); /* without a footer it is read, too */
+	else
+		hr_writer_abandon(s->writer);
+	stream_free(s);
+}
+
+void hr__stream_leave(struct hr__stream *s)
+{
+	s->owner->stream = NULL;
+	s->owner = NULL;
+	s->opening = s->ack_due = false;
+	s->idle_since_ms = hr__now_ms();
+	s->state.connected = false;
+	(void)hr__state_write(s, false);
+}
+
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
+{
+	uint8_t difference = 0; /* of all bytes: time tells nothing */
+
+	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
+		difference |= state->secret[i] ^ o->secret.data[i];
+	return state->has_secret && difference == 0;
+}
+
+static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_stream_state *state)
+{
+	const struct hr_ingest_right *right = &ch->right;
+
+	if (!same_secret(state, ch->open)) {
+		hr__channel_end(w, ch, "denied", true,
+				"the stream of job %s on %s belongs to another daemon",
+				ch->open->job, ch->open->node);
+		return true;
+	}
+	if (right->own_jobs && state->uid_known && state->uid != right->uid) {
+		hr__channel_end(w, ch, "denied", true, "job %s belongs to another user",
+				ch->open->job);
+		return true;
+	}
+	return false;
+}
+
+struct owners {
+	bool node_same, node_other; /* a node has named this user, or another one */
+	bool user_other;	    /* another user streams a job of this id */
+};
+
+static void add_owner(struct owners *o, const struct hr_stream_state *state, uint32_t uid)
+{
+	if (!state->uid_known)
+		return;
+	o->node_same |= state->by_node && state->uid == uid;
+	o->node_other |= state->by_node && state->uid != uid;
+	o->user_other |= !state->by_node && state->uid != uid;
+}
+
+/*
+ * Does the job belong to somebody else than user `uid`? A node knows to whom its scheduler gave the id. If no node has named a user,
+ * the id belongs to the user who streamed it first.
+ */
+static bool job_of_another(int job_fd, uint32_t uid)
+{
+	int fd = openat(job_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct owners o = {0};
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!o.node_same &&
+	       (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
+		struct hr_stream_state state;
+		int stream = entry->d_name[0] == '.' ? -1 : hr_store_open_folder(fd, entry->d_name);
+
+		if (stream < 0)
+			continue;
+		if (hr_stream_state_read(stream, &state) == 0)
+			add_owner(&o, &state, uid);
+		close(stream);
+	}
+	closedir(dir);
+	return !o.node_same && (o.node_other || o.user_other);
+}
+
+/* ---- what is there already ------------------------------------------------------------------- */
+
+/* 0 and *ret_fd; -ENOENT: it is new. */
+static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
+			int *ret_stream)
+{
+	char job[HR__NAME_BYTES], stream[HR__NAME_BYTES], path[2 * HR__NAME_BYTES];
+	int r = hr__name_encode(id->job, job);
+
+	if (r == 0)
+		r = hr__stream_name(id, stream);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "jobs/%s", job);
+	*ret_job = openat(w->ingest->store_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_job < 0)
+		return -errno;
+	*ret_stream = openat(*ret_job, stream, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret_stream < 0 ? -errno : 0;
+}
+
+static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
+{
+	hr__nack(w, ch,
+		 &(struct hr__nack){
+		     .reason = "limit", .retry_ms = LIMIT_MS, .closed = true, .alarm = true},
+		 "user %u has begun %llu streams within 24 hours, and no more are taken from one "
+		 "user (new_streams_per_user): that of job %s waits",
+		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
+}
+
+/* Its state, and whether this peer may go on with it; -ECANCELED: no, and it has been told so. */
+static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+{
+	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
+
+	if (r == 0)
+		r = hr_stream_state_read(stream, &s->state);
+	if (r == 0 && denied(w, ch, &s->state))
+		r = -ECANCELED;
+	if (r == -ENOENT) {
+		s->begins = true;
+		r = 0;
+	}
+	if (r == 0 && s->begins && ch->right.own_jobs && !hr__may_begin(w->ingest, ch->right.uid)) {
+		too_many_begun(w, ch);
+		r = -ECANCELED;
+	}
+	if (r == 0 && ch->right.own_jobs && job >= 0 && job_of_another(job, ch->right.uid)) {
+		hr__channel_end(w, ch, "denied", true,
+				"job %s belongs to another user: choose another name", s->job);
+		r = -ECANCELED;
+	}
+	if (stream >= 0)
+		close(stream);
+	if (job >= 0)
+		close(job);
+	return r;
+}
+
+static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+{
+	int r = hr_writer_open_held(w->ingest->store, &s->id, &s->writer, NULL);
+
+	if (r < 0)
+		return r;
+	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
+	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
+		/* Of a run that wrote here itself, or its `state` is gone: nobody can show that it is theirs. */
+		hr__channel_end(w, ch, "denied", true,
+				"the stream of job %s on %s was not written by a collector", s->job,
+				s->node);
+		return -ECANCELED;
+	}
+	s->state.has_secret = true;
+	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
+	s->state.retired = false; /* it has a segment again, which knows the mark */
+	s->state.closed_ns = 0;	  /* who closed it was wrong: its node is back */
+	if (s->begins)
+		s->state.by_node = ch->right.node;
+	if (ch->right.own_jobs) {
+		s->state.uid_known = true;
+		s->state.uid = ch->right.uid;
+	}
+	return 0;
+}
+
+/* Of all open streams, or of those of the peer's user: how many, and the one that was left first. */
+static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
+			    struct hr__stream **ret_idle)
+{
+	size_t n = 0;
+
+	*ret_idle = NULL;
+	for (unsigned b = 0; b < HR__BUCKETS; b++) {
+		for (struct hr__stream *s = w->buckets[b]; s; s = s->next) {
+			if (of && (!s->state.uid_known || s->state.uid != of->uid))
+				continue;
+			n++;
+			if (!s->owner && !s->changed &&
+			    (!*ret_idle || s->idle_since_ms < (*ret_idle)->idle_since_ms))
+				*ret_idle = s;
+		}
+	}
+	return n;
+}
+
+/* A user may have a quarter of them, lest the others' find no descriptor. What nobody uses goes first. */
+static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
+{
+	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
+	struct hr__stream *idle;
+
+	if (w->max_streams == 0 ||
+	    (w->n_streams < w->max_streams &&
+	     (!of || count_streams(w, of, &idle) < w->max_streams / USER_DIVIDE + 1)))
+		return 0;
+	(void)count_streams(w, w->n_streams < w->max_streams ? of : NULL, &idle);
+	if (!idle)
+		return -EMFILE;
+	hr__stream_drop(w, idle, true);
+	return 0;
+}
+
+static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__stream **ret)
+{
+	struct hr__stream *s = stream_new(ch->open);
+	int r = s ? look(w, ch, s) : -ENOMEM;
+
+	if (r == 0)
+		r = room_for_one(w, &ch->right);
+	if (r == 0)
+		r = open_writer(w, ch, s);
+	if (r == 0) {
+		if (s->begins && ch->right.own_jobs)
+			hr__has_begun(w->ingest, ch->right.uid);
+		put(w, s);
+		*ret = s;
+	} else if (s) {
+		hr_writer_abandon(s->writer);
+		stream_free(s);
+	}
+	return r;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__stream *s)
+{
+	const Headrace__Open *o = ch->open;
+
+	if (o->secret.len != HR_STREAM_SECRET_BYTES)
+		hr__channel_end(w, ch, "malformed", true, "a secret has %u bytes",
+				HR_STREAM_SECRET_BYTES);
+	else if (o->job[0] == '\0' || o->node[0] == '\0' || o->instance == 0)
+		hr__channel_end(w, ch, "malformed", true,
+				"a stream has a job, a node and an instance");
+	else if (s && (strcmp(s->boot_id, o->boot_id) != 0 || strcmp(s->cluster, o->cluster) != 0))
+		hr__channel_end(w, ch, "malformed", true,
+				"the stream of job %s on %s has another boot or cluster", o->job,
+				o->node);
+	else
+		return true;
+	return false;
+}
+
+/*
+ * Do the daemon's frames join those of the store? 0; -ECANCELED: no, and it has been told so. What another collector has
+ * acknowledged and the daemon has forgotten is left out: that one's store has it.
+ */
+static int join(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+{
+	const Headrace__Open *o = ch->open;
+	uint64_t mark = hr_writer_mark(s->writer);
+	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark; /* mark + 1 may be 0 */
+	uint32_t crc;
+
+	if (ahead && o->first_seq - 1 <= o->last_seq)
+		return hr_writer_skip(s->writer, o->first_seq - 1);
+	if (ahead || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
+		hr__channel_end(w, ch, "behind", true,
+				"the store has frames up to %llu, the daemon %llu to %llu",
+				(unsigned long long)mark, (unsigned long long)o->first_seq,
+				(unsigned long long)o->last_seq);
+	else if (o->last_seq == mark && o->frame_crc32c != 0 && mark > 1 &&
+		 hr_writer_last_crc(s->writer, &crc) && crc != o->frame_crc32c)
+		hr__channel_end(w, ch, "behind", true, "the store's frame %llu is not the daemon's",
+				(unsigned long long)mark);
+	else
+		return 0;
+	return -ECANCELED;
+}
+
+void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
+{
+	if (!ch->waiting) {
+		ch->waiting = true;
+		ch->next_waiting = w->waiting;
+		w->waiting = ch;
+	}
+	if (ch->told_full)
+		return;
+	ch->told_full = true;
+	hr__nack(w, ch,
+		 &(struct hr__nack){
+		     .reason = "full", .retry_ms = w->ingest->config.retry_ms, .alarm = true},
+		 "the stream of job %s on %s cannot be opened: %s", ch->open->job, ch->open->node,
+		 error == -EBUSY ? "another process writes it" : strerrordesc_np(-error));
+}
+
+static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__stream *s)
+{
+	hr__channel_end(w, ch, "in_use", false,
+			"the stream of job %s on %s was opened by another connection", s->job,
+			s->node);
+}
+
+/* The newer connection wins: it has shown the secret, and the older one may be a dead machine's. */
+static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+{
+	struct hr_channel *older = s->owner;
+
+	if (older && older != ch)
+		in_use(w, older, s);
+	s->owner = ch;
+	ch->stream = s;
+	ch->nacked = false;
+	ch->last_seq = 0;
+	s->opening = true;
+	s->state.connected = true;
+	s->state.heard_ns = w->ingest->config.real_ns();
+	snprintf(s->state.peer, sizeof(s->state.peer), "%s", ch->right.peer);
+	hr__stream_changed(w, s);
+}
+
+void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
+{
+	struct hr__stream *s = find(w, ch->open);
+	int r = 0;
+
+	if (ch->order == 0)
+		ch->order = ++w->opens;
+	if (!sound(w, ch, s))
+		return;
+	if (s && s->owner &&
+	    s->owner->order > ch->order) { /* it has waited for room, and is the older one now */
+		in_use(w, ch, s);
+		return;
+	}
+	if (!s)
+		r = load(w, ch, &s);
+	else if (denied(w, ch, &s->state))
+		r = -ECANCELED;
+	if (r == 0)
+		r = join(w, ch, s);
+	if (r == 0)
+		take_over(w, ch, s);
+	else if (r == -EINVAL || r == -ENAMETOOLONG)
+		hr__channel_end(w, ch, "malformed", true, "the names of job and node are too long");
+	else if (r < 0 && r != -ECANCELED && r != -EBADMSG)
+		hr__wait_for_room(w, ch, r);
+	else if (r == -EBADMSG)
+		hr__channel_end(w, ch, "error", true,
+				"the file `state` of job %s on %s is damaged: an operator has to "
+				"look at it",
+				ch->open->job, ch->open->node);
+	if (s && !s->owner && s->idle_since_ms == 0)
+		s->idle_since_ms = hr__now_ms();
+}
+
+static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
+{
+	struct hr_channel **at = &w->waiting;
+
+	while (*at && *at != ch)
+		at = &(*at)->next_waiting;
+	if (*at)
+		*at = ch->next_waiting;
+	ch->waiting = false;
+}
+
+/* Some of them, and next time others: each costs a look at the disk. */
+void hr__waiting_retry(struct hr__worker *w)
+{
+	struct hr_channel *ch = w->waiting, *next, **end;
+
+	w->waiting = NULL;
+	for (unsigned n = 0; ch && n < RETRIES_MAX; n++, ch = next) {
+		next = ch->next_waiting;
+		ch->waiting = false;
+		hr__channel_open(w, ch);
+	}
+	if (!ch)
+		return;
+	for (end = &ch; *end; end = &(*end)->next_waiting)
+		;
+	*end = w->waiting;
+	w->waiting = ch;
+}
+
+void hr__channel_close(struct hr__worker *w, struct hr_channel *ch)
+{
+	if (ch->waiting)
+		stop_waiting(w, ch);
+	if (ch->stream)
+		hr__stream_leave(ch->stream);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics.h - what Prometheus reads of a collector: docs/metrics.md
+ *
+ * Threads   The loop's.
+ */
+#ifndef HEADRACE_COLLECTOR_METRICS_H
+#define HEADRACE_COLLECTOR_METRICS_H
+
+#include <stdio.h>
+
+#include "collector/peers.h"
+#include "collector/retention.h"
+#include "net/metrics.h"
+
+struct hr_collector_parts {
+	struct hr_ingest *ingest;
+	const struct hr_peers *peers;
+	const struct hr_queries *queries;
+	struct hr_retention *retention; /* NULL: nothing looks at the store */
+};
+
+void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *out);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_streams.c - channels of a connection, frames on their way to ingest, answers on their way back */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collector/peers_internal.h"
+
+#include "common/now.h"
+
+#define CHANNELS_MAX 4096u
+#define BUSY_MAX     256u    /* being opened or closed: the next ones wait in the peer's socket */
+#define OPEN_BYTES   4096u   /* of an Open: its names are file names */
+#define NODE_JOB     "_node" /* what concerns a node and no job */
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t senders(const struct hr_peers *peers)
+{
+	size_t n = 0;
+
+	for (const struct hr__peer *p = peers->first; p; p = p->next)
+		n += p->in_flight > 0;
+	return n > 0 ? n : 1;
+}
+
+/* After a frame: does this one have to wait? */
+static bool takes_too_much(const struct hr__peer *p)
+{
+	const struct hr_peers_config *c = &p->peers->config;
+
+	if (p->in_flight > 2 * c->window_bytes) /* more than it was told */
+		return true;
+	if (p->n_busy > BUSY_MAX)
+		return true;
+	if (p->peers->in_flight <= c->memory_bytes)
+		return false;
+	return p->in_flight >= c->memory_bytes / senders(p->peers) ||
+	       p->peers->in_flight > c->memory_bytes + c->memory_bytes / 4;
+}
+
+static void pause_peer(struct hr__peer *p, bool paused)
+{
+	if (p->paused == paused || !p->conn)
+		return;
+	p->paused = paused;
+	if (paused)
+		p->peers->n_paused++;
+	else
+		p->peers->n_paused--;
+	p->resumed_ms = uv_now(p->peers->loop);
+	if (!p->peers->stopping)
+		hr_conn_pause(p->conn, paused);
+}
+
+static void resume_peers(struct hr_peers *peers)
+{
+	if (peers->n_paused == 0 || peers->in_flight > peers->config.memory_bytes / 2)
+		return;
+	for (struct hr__peer *p = peers->first; p; p = p->next)
+		if (p->paused && p->in_flight <= peers->config.window_bytes &&
+		    p->n_busy <= BUSY_MAX / 2)
+			pause_peer(p, false);
+}
+
+static void release(struct hr__chan *chan, size_t bytes)
+{
+	chan->in_flight -= bytes;
+	if (chan->peer)
+		chan->peer->in_flight -= bytes;
+	chan->peers->in_flight -= bytes;
+}
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+static void put(struct hr__chan *chan, struct hr__chan **list)
+{
+	chan->next = *list;
+	chan->at = list;
+	if (chan->next)
+		chan->next->at = &chan->next;
+	*list = chan;
+}
+
+static void take_out(struct hr__chan *chan)
+{
+	*chan->at = chan->next;
+	if (chan->next)
+		chan->next->at = chan->at;
+}
+
+/* Where the channel of this number hangs, or would. */
+static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
+{
+	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next_number;
+	return at;
+}
+
+static struct hr__chan *find(struct hr__peer *p, uint32_t number)
+{
+	return p->by_number ? *place_of(p, number) : NULL;
+}
+
+static void opened(struct hr__chan *chan)
+{
+	chan->peer->n_busy -= chan->opening;
+	chan->opening = false;
+}
+
+/* Its number may be used again; ingest says when it has gone. */
+static void drop(struct hr__chan *chan)
+{
+	struct hr__peer *p = chan->peer;
+
+	if (p->current == chan)
+		p->current = NULL;
+	opened(chan);
+	*place_of(p, chan->number) = chan->next_number;
+	chan->next_number = NULL;
+	chan->number = 0;
+	p->n_busy++;
+	hr_ingest_close(chan->channel);
+}
+
+static void gone(struct hr__chan *chan)
+{
+	release(chan, chan->in_flight);
+	take_out(chan);
+	if (chan->peer) {
+		chan->peer->n_chans--;
+		chan->peer->n_busy--;
+	}
+	free(chan);
+}
+
+void hr__peer_close_chan(struct hr__peer *p, uint32_t number)
+{
+	struct hr__chan *chan = find(p, number);
+
+	if (chan)
+		drop(chan);
+}
+
+void hr__peer_close_chans(struct hr__peer *p)
+{
+	struct hr__chan *chan;
+
+	while ((chan = p->chans) != NULL) {
+		if (chan->number)
+			drop(chan);
+		take_out(chan);
+		put(chan, &p->peers->orphans);
+		chan->peer = NULL;
+	}
+	p->in_flight = p->n_chans = p->n_busy = 0;
+}
+
+void hr__peer_use(struct hr__peer *p, uint32_t number)
+{
+	p->current = find(p, number); /* none: it was closed by a Nack that is on its way */
+}
+
+static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
+{
+	Headrace__Nack msg = HEADRACE__NACK__INIT;
+
+	msg.channel = number;
+	msg.reason = (char *)reason;
+	msg.text = (char *)text;
+	hr__peer_tell(p, HEADRACE__WIRE__BODY_NACK, &msg);
+}
+
+/* Whose streams it may open. NULL: this one, else why not. */
+static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
+{
+	const struct hr_who *w = &p->who;
+
+	if (w->any_node || w->nobody)
+		return NULL;
+	if (w->one_node)
+		return hr_who_is_node(w, o->node) ? NULL : "the certificate is of another node";
+	if (!w->user)
+		return "this connection may not stream";
+	return strcmp(o->job, NODE_JOB) == 0 ? "a user streams jobs, and nothing about nodes"
+					     : NULL;
+}
+
+void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
+{
+	struct hr_ingest_right right = {.own_jobs =
+					    p->who.user && !p->who.any_node && !p->who.one_node,
+					.node = p->who.any_node || p->who.one_node,
+					.uid = p->who.uid};
+	const char *why = refusal(p, o);
+	struct hr__chan *chan;
+
+	hr__peer_close_chan(p, o->channel);
+	if (!why && o->channel == 0)
+		why = "channels count from 1";
+	if (!why && p->n_chans >= CHANNELS_MAX)
+		why = "too many channels on one connection";
+	if (!why && headrace__open__get_packed_size(o) > OPEN_BYTES)
+		why = "its names are too long";
+	if (why) {
+		hr__peer_complain(p, why, "job %s on %s: %s", o->job, o->node, why);
+		nack(p, o->channel, "denied", why);
+		return;
+	}
+	snprintf(right.peer, sizeof(right.peer), "%.*s", (int)sizeof(right.peer) - 1, p->who.text);
+	if (!p->by_number)
+		p->by_number = calloc(HR__CHAN_BUCKETS, sizeof(struct hr__chan *));
+	chan = p->by_number ? calloc(1, sizeof(*chan)) : NULL;
+	if (chan) {
+		chan->peers = p->peers;
+		chan->peer = p;
+		chan->number = o->channel;
+		chan->opening = true;
+	}
+	if (!chan || hr_ingest_open(p->peers->ingest, chan, o, &right, &chan->channel) < 0) {
+		free(chan);
+		nack(p, o->channel, "error", "out of memory");
+		return;
+	}
+	put(chan, &p->chans);
+	*place_of(p, o->channel) = chan;
+	p->n_chans++;
+	p->n_busy++;
+	if (p->clock.best.known) /* a short job would be over before the next Pong */
+		(void)hr_ingest_heard(chan->channel, &p->clock.best);
+	if (takes_too_much(p))
+		pause_peer(p, true);
+}
+
+int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
+{
+	struct hr__chan *chan = p->current;
+	int r;
+
+	if (!chan) { /* behind a Nack that it has not read yet */
+		free(frame);
+		return 0;
+	}
+	r = hr_ingest_frame(chan->channel, frame, bytes);
+	if (r < 0)
+		return r;
+	chan->in_flight += bytes;
+	p->in_flight += bytes;
+	p->peers->in_flight += bytes;
+	if (takes_too_much(p))
+		pause_peer(p, true);
+	return 0;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
+{
+	Headrace__Nack msg = HEADRACE__NACK__INIT;
+	struct hr__peer *p = chan->peer;
+
+	opened(chan); /* also when it waits for room */
+	if (a->alarm)
+		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
+	msg.channel = chan->number;
+	msg.reason = (char *)a->reason;
+	msg.text = (char *)a->text;
+	msg.mark = a->mark;
+	msg.retry_ms = a->retry_ms;
+	hr__peer_tell(p, HEADRACE__WIRE__BODY_NACK, &msg);
+	if (a->closed)
+		drop(chan);
+}
+
+static void take(void *context, const struct hr_answer *a)
+{
+	Headrace__Opened words = HEADRACE__OPENED__INIT;
+	Headrace__Ack ack = HEADRACE__ACK__INIT;
+	struct hr__chan *chan = a->self;
+
+	(void)context;
+	switch (a->kind) {
+	case HR_ANSWER_RELEASED:
+		release(chan, a->bytes);
+		break;
+	case HR_ANSWER_OPENED:
+		opened(chan);
+		words.channel = chan->number;
+		words.mark = a->mark;
+		hr__peer_tell(chan->peer, HEADRACE__WIRE__BODY_OPENED, &words);
+		break;
+	case HR_ANSWER_ACK:
+		ack.channel = chan->number;
+		ack.seq = a->mark;
+		hr__peer_tell(chan->peer, HEADRACE__WIRE__BODY_ACK, &ack);
+		break;
+	case HR_ANSWER_NACK:
+		take_nack(chan, a);
+		break;
+	case HR_ANSWER_GONE:
+		gone(chan);
+		break;
+	}
+}
+
+void hr_peers_answers(struct hr_peers *peers)
+{
+	hr_ingest_answers(peers->ingest, take, NULL);
+	resume_peers(peers);
+}
+
+/* ---- signs of life --------------------------------------------------------------------------- */
+
+void hr__peer_ping(struct hr__peer *p)
+{
+	Headrace__Ping ping = HEADRACE__PING__INIT;
+
+	ping.id = ++p->ping_id;
+	p->ping_open = true;
+	p->pinged_ms = uv_now(p->peers->loop);
+	p->ping_real_ns = hr_now_ns(CLOCK_REALTIME);
+	hr__peer_tell(p, HEADRACE__WIRE__BODY_PING, &ping);
+}
+
+void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
+{
+	uint64_t now_ns = hr_now_ns(CLOCK_MONOTONIC);
+
+	if (!p->ping_open || pong->id != p->ping_id)
+		return;
+	p->ping_open = false;
+	hr_node_clock_add(&p->clock, p->ping_real_ns, hr_now_ns(CLOCK_REALTIME), now_ns,
+			  pong->real_ns);
+	for (struct hr__chan *chan = p->chans; chan; chan = chan->next)
+		if (chan->number)
+			(void)hr_ingest_heard(chan->channel, &p->clock.best);
+}

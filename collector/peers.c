@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/peers.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/peers_internal.h"
+#include "common/log.h"
+#include "net/wire.h"
+
+#define HELLO_MS     10000u
+#define FRAME_MS     300000u /* for one frame of whatever size */
+#define SILENT_PINGS 3u
+#define IDLE_PINGS   12u /* that a client stays which has read its answer, and asks nothing more */
+#define UNREAD_MS    3600000u	/* that it has for reading it */
+#define UNREAD_BYTES (4u << 20) /* of answers: a query's own is held back at less */
+
+/* ---- talking --------------------------------------------------------------------------------- */
+
+void hr__peer_tell(struct hr__peer *p, int body_case, void *body)
+{
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	msg.body_case = (Headrace__Wire__BodyCase)body_case;
+	msg.hello = body; /* all of them are pointers in one union */
+	/* On failure the connection is closing, or memory is short: then the peer finds out by itself. */
+	(void)hr_conn_tell(p->conn, &msg);
+}
+
+static void frame_done(struct hr__peer *p)
+{
+	p->peers->begun -= p->begun;
+	p->begun = 0;
+}
+
+/* Nothing that it sends counts any more. */
+static void leave(struct hr__peer *p, bool now)
+{
+	if (p->state == HR__PEER_STRANGE)
+		p->peers->n_strange--;
+	frame_done(p);
+	p->state = HR__PEER_LEAVING;
+	hr__peer_close_chans(p);
+	hr_queries_drop(p->peers->queries, p->conn);
+	hr_conn_close(p->conn, now);
+}
+
+void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format, ...)
+{
+	Headrace__Refusal refusal = HEADRACE__REFUSAL__INIT;
+	char text[512];
+	va_list args;
+
+	if (p->state == HR__PEER_LEAVING)
+		return;
+	p->peers->n_refused++;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	refusal.reason = (char *)reason;
+	refusal.text = text;
+	hr__peer_tell(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
+	leave(p, false);
+}
+
+void hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...)
+{
+	char key[256], text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(key, sizeof(key), "%s %s", p->host, about);
+	hr_log_about(HR_LOG_WARNING, key, "%s%s%s: %s", p->address, p->who.text[0] ? " " : "",
+		     p->who.text, text);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void ask(struct hr__peer *p, const Headrace__Query *query)
+{
+	int r = hr_queries_begin(p->peers->queries, p->conn, &p->who, query);
+
+	p->asks = true;
+	p->asked_ms = uv_now(p->peers->loop);
+	p->asked_ping = p->ping_id;
+	if (r == -EBUSY)
+		hr__peer_refuse(p, "malformed", "one query at a time on a connection");
+	else if (r < 0 && r != -EACCES)
+		hr__peer_refuse(p, "busy", "the query cannot be started: %s", strerrordesc_np(-r));
+}
+
+static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
+{
+	switch (msg->body_case) {
+	case HEADRACE__WIRE__BODY_OPEN:
+		hr__peer_open(p, msg->open);
+		break;
+	case HEADRACE__WIRE__BODY_USE:
+		hr__peer_use(p, msg->use->channel);
+		break;
+	case HEADRACE__WIRE__BODY_CLOSE:
+		hr__peer_close_chan(p, msg->close->channel);
+		break;
+	case HEADRACE__WIRE__BODY_PONG:
+		hr__peer_pong(p, msg->pong);
+		break;
+	case HEADRACE__WIRE__BODY_QUERY:
+		ask(p, msg->query);
+		break;
+	case HEADRACE__WIRE__BODY_CANCEL:
+		hr_queries_cancel(p->peers->queries, p->conn);
+		break;
+	case HEADRACE__WIRE__BODY_HELLO:
+	case HEADRACE__WIRE__BODY_QUERY_ORDER:
+		hr__peer_refuse(p, "malformed", "a message that has no place here");
+		break;
+	default: /* of a newer version */
+		break;
+	}
+}
+
+static void take_control(struct hr__peer *p, const Headrace__Wire *msg)
+{
+	if (p->state == HR__PEER_KNOWN)
+		take_known(p, msg);
+	else if (p->state == HR__PEER_STRANGE && msg->body_case == HEADRACE__WIRE__BODY_HELLO)
+		hr__peer_hello(p, msg->hello);
+	else
+		hr__peer_refuse(p, "malformed", "the first message is Hello");
+}
+
+/* ---- events of a connection ------------------------------------------------------------------ */
+
+static void on_ready(void *self)
+{
+	struct hr__peer *p = self;
+	char *colon;
+
+	hr_conn_peer(p->conn, &p->about);
+	hr_sockaddr_text(&p->about.address, p->address, sizeof(p->address));
+	snprintf(p->host, sizeof(p->host), "%s", p->address);
+	colon = strrchr(p->host, ':');
+	if (colon)
+		*colon = '\0';
+	if (p->about.loopback) /* it has millions of addresses, and is one host */
+		snprintf(p->host, sizeof(p->host), "this machine");
+}
+
+/* Who has begun a frame first, among those who have not ended it. */
+static struct hr__peer *slowest(struct hr_peers *peers)
+{
+	struct hr__peer *found = NULL;
+
+	for (struct hr__peer *p = peers->first; p; p = p->next)
+		if (p->begun > 0 && (!found || p->begun_ms < found->begun_ms))
+			found = p;
+	return found;
+}
+
+static void send_away(struct hr__peer *p, const char *why)
+{
+	hr__peer_complain(p, why, "%s: closed", why);
+	leave(p, true);
+}
+
+static void on_begun(void *self, size_t bytes)
+{
+	struct hr__peer *p = self, *victim;
+	struct hr_peers *peers = p->peers;
+
+	if (p->state == HR__PEER_LEAVING)
+		return;
+	p->begun = bytes;
+	p->begun_ms = uv_now(peers->loop);
+	peers->begun += bytes;
+	while (peers->begun > peers->config.memory_bytes && (victim = slowest(peers)) != p)
+		send_away(victim, "a frame that does not come to its end");
+}
+
+static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+{
+	struct hr__peer *p = self;
+	Headrace__Wire *msg;
+	int r;
+
+	frame_done(p);
+	p->frame_ms = uv_now(p->peers->loop);
+	if (p->state != HR__PEER_LEAVING && hr_conn_queued(p->conn) > UNREAD_BYTES)
+		send_away(p, "it asks, and does not read the answers");
+	if (p->state == HR__PEER_LEAVING || p->peers->stopping) {
+		free(frame);
+		return 0;
+	}
+	if (!control && p->state == HR__PEER_KNOWN)
+		return hr__peer_data(p, frame, bytes);
+	r = control ? hr_wire_unpack(frame, bytes, &msg) : -EBADMSG;
+	free(frame);
+	if (r < 0) {
+		hr__peer_refuse(p, "malformed", "what came is no message");
+		return 0;
+	}
+	take_control(p, msg);
+	headrace__wire__free_unpacked(msg, NULL);
+	return 0;
+}
+
+static void on_drained(void *self)
+{
+	struct hr__peer *p = self;
+
+	if (p->state == HR__PEER_KNOWN)
+		hr_queries_drained(p->peers->queries, p->conn);
+}
+
+static void unlink_peer(struct hr__peer *p)
+{
+	struct hr_peers *peers = p->peers;
+
+	*p->at = p->next;
+	if (p->next)
+		p->next->at = p->at;
+	else
+		peers->last = p->at;
+	peers->n--;
+}
+
+void hr__peer_free(struct hr__peer *p)
+{
+	unlink_peer(p);
+	free(p->by_number);
+	free(p);
+}
+
+static void on_closed(void *self, int error, const char *why)
+{
+	struct hr__peer *p = self;
+
+	if (p->state != HR__PEER_LEAVING) {
+		if (error < 0)
+			hr__peer_complain(p, why, "%s", why);
+		if (p->state == HR__PEER_STRANGE)
+			p->peers->n_strange--;
+		frame_done(p);
+		hr__peer_close_chans(p);
+		hr_queries_drop(p->peers->queries, p->conn);
+	}
+	if (p->paused)
+		p->peers->n_paused--;
+	p->state = HR__PEER_LEAVING;
+	p->conn = NULL;
+	if (!p->asking)
+		hr__peer_free(p);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* The one that has been a stranger for longest: of one address, or of any. */
+static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
+{
+	for (struct hr__peer *p = peers->first; p; p = p->next)
+		if (p->state == HR__PEER_STRANGE && (!host || strcmp(p->host, host) == 0))
+			return p;
+	return NULL;
+}
+
+static size_t strangers_of(const struct hr_peers *peers, const char *host)
+{
+	size_t n = 0;
+
+	for (const struct hr__peer *p = peers->first; p; p = p->next)
+		n += p->state == HR__PEER_STRANGE && strcmp(p->host, host) == 0;
+	return n;
+}
+
+static void make_room(struct hr_peers *peers, struct hr__peer *newest)
+{
+	size_t max = peers->config.max_connections, share = HR__SHARE(max);
+	struct hr__peer *victim = NULL;
+
+	/* Counting costs a walk: only when there may be too many. */
+	if (peers->n_strange > share && strangers_of(peers, newest->host) > share)
+		victim = oldest_stranger(peers, newest->host);
+	else if (peers->n > max)
+		victim = oldest_stranger(peers, NULL);
+	if (!victim)
+		return;
+	hr_log_about(HR_LOG_WARNING, "limit", "%s: too many connections (max_connections = %zu)",
+		     victim->address, max);
+	hr__peer_refuse(victim, "limit", "too many connections; try again later");
+}
+
+static const struct hr_conn_events peer_events = {.ready = on_ready,
+						  .frame = on_frame,
+						  .begun = on_begun,
+						  .drained = on_drained,
+						  .closed = on_closed};
+
+void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tls *tls, bool plain)
+{
+	struct hr__peer *p = calloc(1, sizeof(*p));
+	int r = -ENOMEM;
+
+	if (p) {
+		p->peers = peers;
+		p->came_ms = p->frame_ms = p->resumed_ms = p->pinged_ms = uv_now(peers->loop);
+		r = tls && plain ? hr_conn_accept_either(listener, tls, &peer_events, p, &p->conn)
+				 : hr_conn_accept(listener, tls, &peer_events, p, &p->conn);
+	}
+	if (r < 0) {
+		hr_log_about(HR_LOG_WARNING, "accept", "a connection cannot be taken: %s",
+			     strerrordesc_np(-r));
+		free(p);
+		return;
+	}
+	on_ready(p); /* as much as is known before a handshake: its address */
+	p->at = peers->last;
+	*peers->last = p;
+	peers->last = &p->next;
+	peers->n++;
+	peers->n_strange++;
+	make_room(peers, p);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static bool is_being_answered(const struct hr__peer *p)
+{
+	return hr_queries_has(p->peers->queries, p->conn) || hr_conn_queued(p->conn) > 0;
+}
+
+/*
+ * Who asks is not held to its Pongs: while a pager holds it up it reads nothing. That it has read its answer is known from the Pong
+ * to a Ping that was sent behind it. The kernel's keepalive tells when its machine is gone.
+ */
+static void tick_asking(struct hr__peer *p, uint64_t now_ms)
+{
+	bool read = !p->ping_open && p->ping_id > p->asked_ping;
+
+	if (is_being_answered(p)) {
+		p->asked_ms = now_ms;
+		p->asked_ping = p->ping_id + 1; /* the one that this tick sends */
+	} else if (now_ms - p->asked_ms >=
+		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
+		hr__peer_refuse(p, "limit", "nothing was asked for a while");
+	}
+}
+
+static void tick(struct hr__peer *p, uint64_t now_ms)
+{
+	const struct hr_peers_config *c = &p->peers->config;
+	uint64_t heard_ms = hr_conn_heard_ms(p->conn);
+
+	if (p->paused || p->state == HR__PEER_LEAVING || p->state == HR__PEER_ASKED)
+		return;
+	if (heard_ms < p->resumed_ms)
+		heard_ms = p->resumed_ms;
+	if (p->state == HR__PEER_STRANGE) {
+		if (now_ms - p->came_ms >= HELLO_MS)
+			hr__peer_refuse(p, "identity", "no Hello within %u s", HELLO_MS / 1000);
+		return;
+	}
+	if (p->asks && (!p->chans || is_being_answered(p)))
+		tick_asking(p, now_ms);
+	else if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
+		 (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms))
+		send_away(p, "silent, or too slow");
+	if (p->state == HR__PEER_KNOWN && now_ms - p->pinged_ms >= c->ping_ms)
+		hr__peer_ping(p);
+}
+
+void hr_peers_tick(struct hr_peers *peers)
+{
+	uint64_t now_ms = uv_now(peers->loop);
+	struct hr__peer *next;
+
+	for (struct hr__peer *p = peers->first; p; p = next) {
+		next = p->next;
+		if (p->conn)
+			tick(p, now_ms);
+	}
+}
+
+void hr_peers_pause(struct hr_peers *peers)
+{
+	peers->stopping = true;
+	for (struct hr__peer *p = peers->first; p; p = p->next)
+		if (p->conn)
+			hr_conn_pause(p->conn, true);
+}
+
+void hr_peers_dismiss(struct hr_peers *peers)
+{
+	struct hr__peer *next;
+
+	for (struct hr__peer *p = peers->first; p; p = next) {
+		next = p->next;
+		if (p->conn)
+			hr__peer_refuse(p, "shutdown", "the collector is being stopped");
+	}
+}
+
+void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules)
+{
+	p->config.rules = *rules;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,
+		 struct hr_queries *queries, struct hr_peers **ret)
+{
+	struct hr_peers *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->loop = loop;
+	p->config = *config;
+	p->ingest = ingest;
+	p->queries = queries;
+	p->last = &p->first;
+	*ret = p;
+	return 0;
+}
+
+void hr_peers_free(struct hr_peers *p)
+{
+	struct hr__chan *next;
+
+	for (struct hr__chan *chan = p ? p->orphans : NULL; chan; chan = next) {
+		next = chan->next;
+		free(chan);
+	}
+	free(p);
+}
+
+size_t hr_peers_count(const struct hr_peers *p)
+{
+	return p->n;
+}
+
+void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret)
+{
+	*ret = (struct hr_peers_stats){.strangers = p->n_strange,
+				       .known = p->n - p->n_strange,
+				       .paused = p->n_paused,
+				       .in_flight_bytes = p->in_flight,
+				       .refused = p->n_refused};
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peers_internal.h - the inside of peers
+ *
+ * peers.c life of a connection, limits, pings; peer_hello.c who it is; peer_streams.c channels and frames.
+ */
+#ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
+#define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
+
+#include "collector/node_clock.h"
+#include "collector/peers.h"
+
+/* Of max_connections: those without Hello from one address, and those of one user or node. */
+#define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
+
+#define HR__CHAN_BUCKETS 256u
+
+struct hr__peer;
+
+/* A channel of a connection. It counts until ingest has done with it: closing it is no way to have more under way. */
+struct hr__chan {
+	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
+	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
+	struct hr_peers *peers;
+	struct hr__peer *peer; /* NULL: the connection has ended */
+	uint32_t number;       /* 0: closed */
+	bool opening;
+	struct hr_channel *channel;
+	size_t in_flight; /* bytes given to ingest and not yet released */
+};
+
+enum hr__peer_state {
+	HR__PEER_STRANGE, /* no Hello so far */
+	HR__PEER_ASKED,	  /* the user database is asked about it */
+	HR__PEER_KNOWN,
+	HR__PEER_LEAVING, /* what is queued for it is sent; nothing that it sends counts */
+};
+
+struct hr__peer {
+	struct hr__peer *next, **at; /* all of them, oldest first */
+	struct hr_peers *peers;
+	struct hr_conn *conn; /* NULL: closed, and kept for `asking` alone */
+	enum hr__peer_state state;
+	bool asking;
+	struct hr_conn_peer about;
+	char address[64], host[64]; /* with and without port */
+	struct hr_who who;
+	char node[256]; /* as Hello says: for messages */
+	bool asks;	/* it has sent a Query */
+	uint64_t asked_ms,
+	    asked_ping; /* its last one was still being answered, and the last Ping then */
+	struct hr__chan *chans, *current;
+	struct hr__chan *
+	    *by_number; /* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
+	size_t n_chans; /* closed ones, too */
+	size_t n_busy;	/* of them being opened or closed by ingest */
+	size_t in_flight;
+	size_t begun; /* bytes of memory for the frame of which a part has come */
+	uint64_t begun_ms;
+	bool paused;
+	uint64_t came_ms, frame_ms, resumed_ms; /* connected, last whole frame, reading goes on */
+	uint64_t pinged_ms, ping_id, ping_real_ns;
+	bool ping_open; /* not answered so far */
+	struct hr_node_clock_samples clock;
+};
+
+struct hr_peers {
+	uv_loop_t *loop;
+	struct hr_peers_config config;
+	struct hr_ingest *ingest;
+	struct hr_queries *queries;
+	struct hr__peer *first, **last;
+	size_t n, n_strange, n_paused;
+	uint64_t n_refused; /* since the start */
+	size_t in_flight;
+	size_t begun;
+	struct hr__chan *orphans; /* channels whose connection has ended before them */
+	bool stopping;
+};
+
+/* ---- peers.c ----------------------------------------------------------------------------------- */
+
+/* Refusal, and the end. */
+__attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
+							   const char *format, ...);
+/* A line in the log; of one host `about` one thing, one a minute: what one does often hides nothing else. */
+__attribute__((format(printf, 3, 4))) void
+hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
+void hr__peer_free(struct hr__peer *p); /* closed, and nobody asks any more */
+void hr__peer_tell(struct hr__peer *p, int body_case, void *body);
+
+/* ---- peer_hello.c ------------------------------------------------------------------------------ */
+
+void hr__peer_hello(struct hr__peer *p, const Headrace__Hello *hello);
+
+/* ---- peer_streams.c ---------------------------------------------------------------------------- */
+
+void hr__peer_open(struct hr__peer *p, const Headrace__Open *open);
+void hr__peer_use(struct hr__peer *p, uint32_t number);
+void hr__peer_close_chan(struct hr__peer *p, uint32_t number);
+void hr__peer_close_chans(struct hr__peer *p);
+int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes);
+void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong);
+void hr__peer_ping(struct hr__peer *p);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_worker.c - the child of a collector that runs one query: `headrace-collector query-worker FD`
+ *
+ * It gets one QueryOrder and answers with Progress, Output, Note and, last, Done. SIGINT ends its statement. While it runs, one
+ * thread waits for that signal and says how far the other one has come.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "query/ask.h"
+#include "collector/queries.h"
+#include "collector/query_cage.h"
+#include "net/wire.h"
+#include "common/now.h"
+
+#define PROGRESS_MS 250
+#define ARENAS                                                                                     \
+	2 /* of malloc: each reserves 64 MiB of addresses, and DuckDB has an allocator of its own */
+#define PARQUET "answer.parquet"
+
+struct worker {
+	int fd;
+	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
+	Headrace__Wire *message; /* that `order` is part of */
+	Headrace__QueryOrder *order;
+	struct hr_asking *asking;
+	pthread_t control;
+	sigset_t signals;
+	uint64_t started_ms;
+};
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static int write_all(int fd, const uint8_t *buf, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = send(fd, buf, bytes, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		buf += n > 0 ? n : 0;
+		bytes -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int tell(struct worker *w, const Headrace__Wire *msg)
+{
+	uint8_t *buf;
+	size_t bytes;
+	int r = hr_wire_pack(msg, &buf, &bytes);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&w->lock);
+	r = write_all(w->fd, buf, bytes);
+	pthread_mutex_unlock(&w->lock);
+	free(buf);
+	return r;
+}
+
+static void note(void *self, const char *text)
+{
+	Headrace__Note body = HEADRACE__NOTE__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	body.text = (char *)text;
+	msg.body_case = HEADRACE__WIRE__BODY_NOTE;
+	msg.note = &body;
+	tell(self, &msg);
+}
+
+static void done(struct worker *w, uint32_t status, uint64_t rows)
+{
+	Headrace__Done body = HEADRACE__DONE__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	body.status = status;
+	body.rows = rows;
+	msg.body_case = HEADRACE__WIRE__BODY_DONE;
+	msg.done = &body;
+	tell(w, &msg);
+}
+
+static int output(struct worker *w, const void *data, size_t bytes)
+{
+	Headrace__Output body = HEADRACE__OUTPUT__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	body.data.data = (uint8_t *)data;
+	body.data.len = bytes;
+	msg.body_case = HEADRACE__WIRE__BODY_OUTPUT;
+	msg.output = &body;
+	return tell(w, &msg);
+}
+
+/* When the pipe is full nobody waits for news of progress: left out. A message so short goes whole or not at all. */
+static void progress(struct worker *w, uint64_t now_ms)
+{
+	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	struct hr_query_scan scan;
+	uint8_t *buf;
+	size_t bytes;
+
+	hr_asking_scan(w->asking, &scan);
+	body.done = scan.batches_read + scan.batches_pruned;
+	body.total = scan.batches;
+	body.elapsed_ms = now_ms - w->started_ms;
+	msg.body_case = HEADRACE__WIRE__BODY_PROGRESS;
+	msg.progress = &body;
+	if (hr_wire_pack(&msg, &buf, &bytes) < 0)
+		return;
+	if (pthread_mutex_trylock(&w->lock) == 0) {
+		(void)!send(w->fd, buf, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+		pthread_mutex_unlock(&w->lock);
+	}
+	free(buf);
+}
+
+static int read_all(int fd, uint8_t *buf, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = read(fd, buf, bytes);
+
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return n == 0 ? -EPIPE : -errno;
+		buf += n > 0 ? n : 0;
+		bytes -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int read_order(struct worker *w)
+{
+	uint8_t header[HR_FRAME_HDR_BYTES], *frame;
+	Headrace__Wire *msg = NULL;
+	size_t bytes = 0, whole;
+	uint32_t flags;
+	int r = read_all(w->fd, header, sizeof(header));
+
+	if (r < 0)
+		return r;
+	r = hr_frame_check_any(header, sizeof(header), HR_FRAME_HDR_BYTES + HR_WIRE_MAX_BYTES,
+			       &bytes, &flags);
+	if (r != -EAGAIN)
+		return r < 0 ? r : -EBADMSG;
+	frame = malloc(bytes);
+	if (frame == NULL)
+		return -ENOMEM;
+	memcpy(frame, header, sizeof(header));
+	r = read_all(w->fd, frame + sizeof(header), bytes - sizeof(header));
+	if (r == 0)
+		r = hr_frame_check_any(frame, bytes, bytes, &whole, &flags);
+	if (r == 0)
+		r = hr_wire_unpack(frame, bytes, &msg);
+	free(frame);
+	if (r < 0 || msg == NULL)
+		return r;
+	w->message = msg;
+	if (msg->body_case != HEADRACE__WIRE__BODY_QUERY_ORDER || msg->query_order->query == NULL)
+		return -EBADMSG;
+	w->order = msg->query_order;
+	return 0;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void *control(void *arg)
+{
+	const struct timespec wait = {.tv_nsec = PROGRESS_MS * 1000000L};
+	struct worker *w = arg;
+	bool interrupted = false;
+
+	for (;;) {
+		int signal = sigtimedwait(&w->signals, NULL, &wait);
+
+		if (signal == SIGUSR1)
+			return NULL;
+		interrupted |= signal > 0;
+		if (interrupted) /* again and again: a statement that was about to begin has missed it */
+			hr_asking_interrupt(w->asking);
+		else if (w->order->query->progress)
+			progress(w, hr_now_ms(CLOCK_MONOTONIC));
+	}
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += HR_WIRE_OUTPUT_BYTES) {
+		size_t n = bytes - at < HR_WIRE_OUTPUT_BYTES ? bytes - at : HR_WIRE_OUTPUT_BYTES;
+		int r = output(cookie, buf + at, n);
+
+		if (r < 0) {
+			errno = -r;
+			return 0;
+		}
+	}
+	return (ssize_t)bytes;
+}
+
+static enum hr_ask_status answer_text(struct worker *w)
+{
+	FILE *to = fopencookie(w, "w", (cookie_io_functions_t){.write = write_out});
+	enum hr_ask_status status;
+
+	if (to == NULL)
+		return HR_ASK_FAILED;
+	setvbuf(to, NULL, _IOFBF, HR_WIRE_OUTPUT_BYTES);
+	status = hr_asking_answer(w->asking, to);
+	return fclose(to) == 0 || status != HR_ASK_ANSWERED ? status : HR_ASK_FAILED;
+}
+
+static enum hr_ask_status send_file(struct worker *w, const char *path)
+{
+	char *buf = malloc(HR_WIRE_OUTPUT_BYTES);
+	FILE *from = fopen(path, "re");
+	int r = buf == NULL || from == NULL ? -errno : 0;
+	size_t n;
+
+	while (r == 0 && (n = fread(buf, 1, HR_WIRE_OUTPUT_BYTES, from)) > 0)
+		r = output(w, buf, n);
+	if (from != NULL)
+		fclose(from);
+	unlink(path);
+	free(buf);
+	return r == 0 ? HR_ASK_ANSWERED : HR_ASK_FAILED;
+}
+
+static enum hr_ask_status answer(struct worker *w, const struct hr_ask *a)
+{
+	enum hr_ask_status status;
+
+	if (a->format != HR_FORMAT_PARQUET)
+		return answer_text(w);
+	status = hr_asking_answer(w->asking, NULL);
+	return status == HR_ASK_ANSWERED ? send_file(w, a->parquet) : status;
+}
+
+/* The store is open: from here on memory counts, and the statement may run. */
+static enum hr_ask_status run(struct worker *w, const struct hr_ask *a, struct hr_cage *cage)
+{
+	enum hr_ask_status status = hr_ask_open(a, &w->asking);
+
+	if (status != HR_ASK_ANSWERED)
+		return status;
+	if (hr_cage_memory(cage, a->memory_bytes) < 0 ||
+	    pthread_create(&w->control, NULL, control, w) != 0) {
+		note(w, "the limits of this query could not be set: it was not run");
+		return HR_ASK_FAILED;
+	}
+	status = answer(w, a);
+	pthread_kill(w->control, SIGUSR1);
+	pthread_join(w->control, NULL);
+	return status;
+}
+
+/* What the order comes to; false after saying what is wrong with it. */
+static bool understand(struct worker *w, const char *const *store, struct hr_ask *a,
+		       struct hr_question *question, char **ret_parquet)
+{
+	const Headrace__QueryOrder *o = w->order;
+	const Headrace__Query *query = o->query;
+
+	*a = (struct hr_ask){
+	    .stores = store,
+	    .n_stores = 1,
+	    .where = "this collector's store",
+	    .filter = {.job = query->job[0] != '\0' ? query->job : NULL,
+		       .one_user = !o->all_jobs,
+		       .uid = o->uid},
+	    .question = question,
+	    .width = query->width,
+	    .memory_bytes = o->memory_bytes,
+	    .threads = o->threads,
+	    .spill = o->spill[0] != '\0' ? o->spill : NULL,
+	    .spill_bytes = o->spill_bytes,
+	    .now_ns = o->now_ns,
+	    .silent_ns = (uint64_t)o->silent_ms * 1000000,
+	    .voice = {note, w},
+	};
+	if (query->n_words == 0 || !hr_ask_format(query->format, &a->format)) {
+		note(w, "this collector does not understand the question: is it older than the "
+			"headrace that asks?");
+		return false;
+	}
+	if (!hr_question_init(question, query->words, query->n_words, &a->voice))
+		return false;
+	if (a->format != HR_FORMAT_PARQUET)
+		return true;
+	if (a->spill == NULL) {
+		note(w, "this collector has no folder for Parquet files (query_spill = none); ask "
+			"for csv "
+			"or json");
+		return false;
+	}
+	a->parquet = asprintf(ret_parquet, "%s/" PARQUET, a->spill) < 0 ? NULL : *ret_parquet;
+	return a->parquet != NULL;
+}
+
+static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
+{
+	const char *store = w->order->store;
+	struct hr_cage cage = {.store = store,
+			       .spill = w->order->spill[0] != '\0' ? w->order->spill : NULL,
+			       .spill_bytes = w->order->spill_bytes,
+			       .time_ms = w->order->time_ms,
+			       .threads = w->order->threads};
+	struct hr_question question = {0};
+	char *parquet = NULL, *error = NULL;
+	enum hr_ask_status status = HR_ASK_USAGE;
+	struct hr_ask a;
+
+	if (hr_duckdb_load(&error) < 0) {
+		note(w, error != NULL ? error : "the collector has no DuckDB");
+		free(error);
+		return HR_ASK_NO_DUCKDB;
+	}
+	if (hr_cage_enter(&cage) < 0) {
+		note(w, "the limits of this query could not be set: it was not run");
+		return HR_ASK_FAILED;
+	}
+	if (understand(w, &store, &a, &question, &parquet))
+		status = run(w, &a, &cage);
+	*ret_rows = w->asking != NULL ? hr_asking_rows(w->asking) : 0;
+	hr_asking_close(w->asking);
+	hr_question_done(&question);
+	free(parquet);
+	return status;
+}
+
+/* One that died before this process could follow it into death has closed its end; the order may be here all the same. */
+static bool parent_gone(int fd)
+{
+	struct pollfd end = {.fd = fd};
+
+	return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+int hr_query_worker(int fd)
+{
+	struct worker w = {
+	    .fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER, .started_ms = hr_now_ms(CLOCK_MONOTONIC)};
+	enum hr_ask_status status;
+	uint64_t rows = 0;
+
+	if (hr_cage_begin() < 0 || parent_gone(fd))
+		return EXIT_FAILURE;
+	mallopt(M_ARENA_MAX, ARENAS); // NOLINT(concurrency-mt-unsafe): one thread so far
+	signal(SIGPIPE, SIG_IGN);
+	/* Blocked before DuckDB makes threads, which inherit the mask. */
+	sigemptyset(&w.signals);
+	sigaddset(&w.signals, SIGINT);
+	sigaddset(&w.signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &w.signals, NULL);
+	if (read_order(&w) < 0)
+		return EXIT_FAILURE;
+	status = serve(&w, &rows);
+	done(&w, status, rows);
+	headrace__wire__free_unpacked(w.message, NULL);
+	return (int)status;
+}

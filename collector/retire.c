@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/retire.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/layout.h"
+#include "store/segment.h"
+#include "store/stream_state.h"
+
+int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context)
+{
+	int fd = hr_store_open_folder(jobs_fd, job), r = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		r = fd < 0 ? fd : -errno;
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
+		struct hr__stream_folder f = {.job_fd = fd, .name = entry->d_name};
+		int error;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		f.fd = hr_store_open_folder(fd, entry->d_name);
+		if (f.fd < 0)
+			continue;
+		error = visit(&f, context);
+		if (r == 0)
+			r = error;
+		close(f.fd);
+	}
+	closedir(dir);
+	return r;
+}
+
+static int is_segment(const struct dirent *entry)
+{
+	return hr__segment_number(entry->d_name) > 0;
+}
+
+static void free_names(struct dirent **names, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+}
+
+static int look(const struct hr__stream_folder *f, void *context)
+{
+	struct hr__retire_job *job = context;
+	struct hr_stream_state state;
+	struct dirent **names;
+	int n = scandirat(f->fd, ".", &names, is_segment, alphasort);
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		struct stat st;
+
+		if (fstatat(f->fd, names[i]->d_name, &st, 0) < 0)
+			continue;
+		job->bytes += (uint64_t)st.st_size;
+		if (ns_of(&st.st_mtim) > job->heard_ns)
+			job->heard_ns = ns_of(&st.st_mtim);
+	}
+	free_names(names, n);
+	if (hr_stream_state_read(f->fd, &state) == 0 && state.heard_ns > job->heard_ns)
+		job->heard_ns = state.heard_ns;
+	job->in_use |= hr__stream_locked(f->fd);
+	return 0;
+}
+
+int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret)
+{
+	*ret = (struct hr__retire_job){0};
+	return hr__each_stream(jobs_fd, job, look, ret);
+}
+
+/* ---- the last segment ------------------------------------------------------------------------ */
+
+static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+{
+	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
+		return 0;
+	return hr__index_add(context, offset, bytes, msg);
+}
+
+/* Its index, from the footer, or by reading what has none. */
+static int index_of(int stream_fd, const char *name, struct hr__index *ix)
+{
+	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
+	struct hr_segment_hdr h;
+	struct hr__frame_entry paths;
+	struct hr__scan scan = {0};
+	struct stat st = {0};
+	int r = source.fd < 0 ? source.fd : fstat(source.fd, &st) < 0 ? -errno : 0;
+
+	if (r == 0) {
+		source.bytes = (uint64_t)st.st_size;
+		r = hr__segment_header(&source, &h);
+	}
+	if (r == 0)
+		r = hr__segment_footer(&source, &h, ix, &paths);
+	if (r == -ENODATA || r == -EBADMSG) {
+		hr__index_done(ix);
+		r = hr__segment_scan(&source, note_frame, ix, &scan);
+		free(scan.holes);
+	}
+	if (source.fd >= 0)
+		close(source.fd);
+	return r;
+}
+
+/* The last frame of the last segment that has one. -ENODATA: none has. */
+static int last_frame(int stream_fd, struct hr__frame_entry *ret)
+{
+	struct dirent **names;
+	int n = scandirat(stream_fd, ".", &names, is_segment, alphasort), r = -ENODATA;
+
+	if (n < 0)
+		return -errno;
+	for (int i = n - 1; i >= 0 && r == -ENODATA; i--) {
+		struct hr__index ix = {0};
+
+		r = index_of(stream_fd, names[i]->d_name, &ix);
+		if (r == 0)
+			r = -ENODATA;
+		for (size_t f = 0; r == -ENODATA && f < ix.n_frames; f++) {
+			const struct hr__frame_entry *e = &ix.frames[ix.n_frames - 1 - f];
+
+			if (e->seq == 0)
+				continue;
+			*ret = *e;
+			r = 0;
+		}
+		hr__index_done(&ix);
+	}
+	free_names(names, n);
+	return r;
+}
+
+bool hr__stream_over(int stream_fd)
+{
+	struct hr_stream_state state;
+	struct hr__frame_entry last;
+	int r;
+
+	if (hr_stream_state_read(stream_fd, &state) == 0 && state.closed_ns > 0)
+		return true;
+	r = last_frame(stream_fd, &last);
+	return r == -ENODATA || (r == 0 && last.kind == HEADRACE__FRAME__BODY_STREAM_END);
+}
+
+static int check_over(const struct hr__stream_folder *f, void *context)
+{
+	bool *over = context;
+
+	*over &= hr__stream_over(f->fd);
+	return 0;
+}
+
+bool hr__retire_ended(int jobs_fd, const char *job)
+{
+	bool over = true;
+
+	return hr__each_stream(jobs_fd, job, check_over, &over) == 0 && over;
+}
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+/* Oldest first: whoever finds some of them finds the one that knows the mark. */
+static int remove_segments(int stream_fd, uint64_t *ret_bytes)
+{
+	struct dirent **names;
+	int n = scandirat(stream_fd, ".", &names, is_segment, alphasort), r = 0;
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n && r == 0; i++) {
+		struct stat st;
+		bool known = fstatat(stream_fd, names[i]->d_name, &st, 0) == 0;
+
+		if (unlinkat(stream_fd, names[i]->d_name, 0) < 0)
+			r = -errno;
+		else if (known)
+			*ret_bytes += (uint64_t)st.st_size;
+	}
+	free_names(names, n);
+	return r;
+}
+
+struct retiring {
+	uint64_t now_ns;
+	uint64_t bytes;
+};
+
+/* The mark is on disk before the segments that told it go. */
+static int retire_locked(int stream_fd, struct retiring *what)
+{
+	struct hr_stream_state state = {0};
+	struct hr__frame_entry last = {0};
+	int r = hr_stream_state_read(stream_fd, &state);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = last_frame(stream_fd, &last);
+	if (r == -ENODATA)
+		return 0;
+	if (r < 0)
+		return r;
+	/* Of one that came back and brought nothing there is the copy of its StreamStart. */
+	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
+		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
+	state.retired = true;
+	state.retired_ns = what->now_ns;
+	state.connected = false;
+	state.mark = last.seq;
+	r = hr_stream_state_write(stream_fd, &state, true);
+	return r < 0 ? r : remove_segments(stream_fd, &what->bytes);
+}
+
+static int retire(const struct hr__stream_folder *f, void *context)
+{
+	int lock, r = hr__stream_lock(f->fd, &lock);
+
+	if (r < 0)
+		return r;
+	r = retire_locked(f->fd, context);
+	close(lock);
+	return r;
+}
+
+int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes)
+{
+	struct retiring what = {.now_ns = now_ns};
+	int r = hr__each_stream(jobs_fd, job, retire, &what);
+
+	*ret_bytes = what.bytes;
+	return r;
+}
+
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
+struct forgetting {
+	uint64_t ended_before_ns, silent_before_ns;
+	unsigned n;
+};
+
+static int is_something(const struct dirent *entry)
+{
+	static const char *const nothing[] = {".", "..", HR__LOCK_FILE, HR_STREAM_STATE_FILE,
+					      HR_STREAM_STATE_NEW_FILE};
+
+	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+		if (strcmp(entry->d_name, nothing[i]) == 0)
+			return 0;
+	return 1;
+}
+
+/* Nothing is there but the mark, which nobody will ask for any more. */
+static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
+{
+	struct hr_stream_state state = {0};
+	struct dirent **names;
+	struct stat st;
+	uint64_t last_ns;
+	int n = scandirat(stream_fd, ".", &names, is_something, NULL), r;
+
+	if (n < 0 || fstat(stream_fd, &st) < 0)
+		return false;
+	free_names(names, n);
+	if (n > 0)
+		return false;
+	r = hr_stream_state_read(stream_fd, &state);
+	if (r < 0 && r != -ENOENT)
+		return false;
+	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
+	if (r == -ENOENT) /* a writer that was killed before its first frame, or we were here */
+		last_ns = ns_of(&st.st_mtim);
+	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
+}
+
+/* Whoever wants to write into it meanwhile finds no folder, and makes it anew. */
+static int forget(const struct hr__stream_folder *f, void *context)
+{
+	struct forgetting *when = context;
+	int lock;
+
+	if (!may_be_forgotten(f->fd, when) || hr__stream_lock(f->fd, &lock) < 0)
+		return 0;
+	if (may_be_forgotten(f->fd, when)) {
+		(void)unlinkat(f->fd, HR_STREAM_STATE_NEW_FILE, 0);
+		(void)unlinkat(f->fd, HR_STREAM_STATE_FILE, 0);
+		(void)unlinkat(f->fd, HR__LOCK_FILE, 0);
+		when->n += unlinkat(f->job_fd, f->name, AT_REMOVEDIR) == 0;
+	}
+	close(lock);
+	return 0;
+}
+
+unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
+			   uint64_t silent_before_ns)
+{
+	struct forgetting when = {.ended_before_ns = ended_before_ns,
+				  .silent_before_ns = silent_before_ns};
+
+	(void)hr__each_stream(jobs_fd, job, forget, &when);
+	if (when.n > 0)
+		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless others are left in it */
+	return when.n;
+}

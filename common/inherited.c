@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of its own, so that tests which put another store in the place of fdstore.c share it. */
+#include "common/fdstore.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].name);
+		if (list[i].fd >= 0)
+			close(list[i].fd);
+	}
+	free(list);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * path_filter.h - which paths are recorded
+ *
+ * Purpose   Verdict on an absolute path, in this order: below the store, explicit exclude, include
+ *           (when given, all that is traced), Python's own files, default excludes. Pure.
+ * Threads   hr__filter_init once; hr__filter_verdict then from anywhere.
+ * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes (proto/abi.h); what
+ *           is behind holds for nothing and is counted. `headrace run` refuses such a list.
+ *
+ * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, `/` too; `?` one
+ * byte); one without is a path prefix on component borders. Lists are separated by commas; there is
+ * no escape.
+ */
+#ifndef HEADRACE_COMMON_PATH_FILTER_H
+#define HEADRACE_COMMON_PATH_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/abi.h"
+
+/* LEFT_OUT: by a default exclude, which nobody asked for, so that it is counted (counters.c). */
+enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
+
+/* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */
+struct hr__filter_config {
+	const char *exclude;
+	const char *include;
+	const char *defaults;
+	const char *store; /* a folder */
+};
+#define HR__DEFAULT_EXCLUDE "/etc,/dev,/usr,/bin,/boot,/lib,/lib64,/opt,/sbin,/sys,/proc,/run,/var"
+
+#define HR__FILTER_LISTS 3u /* exclude, include, defaults */
+#define HR__STORE_BYTES	 4096u
+
+struct hr__pattern {
+	const char *text;
+	uint32_t bytes; /* of a prefix without its trailing slashes */
+	bool glob;
+};
+
+/* A list cut into its patterns, so that an open does not look for commas. */
+struct hr__patterns {
+	const struct hr__pattern *v;
+	uint32_t n;
+};
+
+/* Big, but only what the lists need is ever touched. Text is copied: programs overwrite their environment. */
+struct hr__filter {
+	uint32_t used, text_used;
+	uint32_t dropped; /* patterns that did not fit */
+	struct hr__patterns exclude, include, defaults;
+	struct hr__patterns store; /* one prefix, or none */
+	uint32_t kinds; /* default excludes that are counted one by one: the first ones */
+	bool has_include;
+	bool shm; /* the default excludes hold, and /dev/shm is not one of them */
+	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
+	char text[HR__FILTER_LISTS * HR_FILTER_BYTES + HR__STORE_BYTES];
+};
+
+void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);
+/* *ret_kind: of what is LEFT_OUT, where it counts in hr_map_hdr.excluded; else untouched. */
+enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
+				    uint32_t *ret_kind);
+
+/* The two kinds of pattern, for tests. */
+bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes);
+bool hr__prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes);
+
+#endif

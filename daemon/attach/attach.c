@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/attach/attach_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/base/hello.h"
+#include "daemon/base/passfd.h"
+
+#define BACKLOG	   4096 /* connections that wait for accept */
+#define HEARD_MOST 64	/* of those who speak while others come */
+#define REFILL_MS                                                                                  \
+	2 /* without events, before maps are made: the process that was answered may need this CPU */
+#define DEPARTED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
+
+/* ---- connections ----------------------------------------------------------------------------------- */
+
+static void guest_leave(struct hr_attach *a, struct guest *g)
+{
+	hr_hello_discard(g->fd);
+	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd,
+		  NULL); /* which knows connections, and others may hold this one */
+	close(g->fd);
+	g->fd = -1;
+	free(g->notice);
+	g->notice = NULL;
+	hr__guest_forget(a, g);
+	a->n_guests--;
+}
+
+/* False: the first message has not come yet. */
+static bool hear_first(struct hr_attach *a, struct guest *g)
+{
+	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n > 0 && !hr__notice_keep(a, g, (uint32_t)n))
+		hr__visit(a, g, (uint32_t)n);
+	return true;
+}
+
+static void guest_speaks(struct hr_attach *a, struct guest *g)
+{
+	if (!g->notice && !hear_first(a, g))
+		return;
+	if (!g->notice || hr__notice_over(a, g))
+		guest_leave(a, g);
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+	const struct guest *const *g = a, *const *h = b;
+
+	return (*g)->since_ns < (*h)->since_ns ? -1 : (*g)->since_ns > (*h)->since_ns;
+}
+
+/*
+ * Those who were here before and have spoken since: what a process says in its second connection is about its first, and a
+ * child's hello names its parent's. The kernel knows who they are; of the silent it costs nothing that they are many.
+ */
+static void hear_earlier(struct hr_attach *a)
+{
+	struct epoll_event events[HEARD_MOST];
+	struct guest *heard[HEARD_MOST];
+	unsigned n = 0;
+	int ready = epoll_wait(a->epoll_fd, events, HEARD_MOST, 0);
+
+	for (int i = 0; i < ready; i++)
+		if (EV_KIND(events[i].data.u64) == EV_GUEST)
+			heard[n++] = &a->guests[(uint32_t)events[i].data.u64];
+	if (n)
+		qsort(heard, n, sizeof(heard[0]), by_arrival);
+	for (unsigned i = 0; i < n; i++)
+		if (heard[i]->fd >= 0)
+			guest_speaks(a, heard[i]);
+}
+
+/* A hello that is there already needs no second turn of the loop: the usual case. */
+static void guest_enter(struct hr_attach *a, struct guest *g, int fd)
+{
+	*g = (struct guest){.fd = fd, .since_ns = hr_boot_ns()};
+	if (a->n_guests++)
+		hear_earlier(a);
+	guest_speaks(a, g);
+	if (g->fd >= 0 && hr__attach_watch(a, fd, EV_GUEST | (uint64_t)(g - a->guests)))
+		guest_leave(a, g);
+}
+
+/*
+ * The connection at the door's head, -1: none. It stays there, and its messages in it, until it has been served, refused, or counted:
+ * should we be killed meanwhile, the next daemon finds it as it came. An end of the door is not heard of again.
+ */
+static int peek_at_door(struct hr_attach *a)
+{
+	uint32_t word;
+	int fd = -1, r = hr_passfd_peek(a->listen_fd, &word, &fd);
+
+	if (r == -EPIPE)
+		epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, a->listen_fd, NULL);
+	return fd;
+}
+
+static int accept_one(struct hr_attach *a, const struct guest *g)
+{
+	struct pollfd p = {.fd = a->listen_fd, .events = POLLIN};
+	int fd;
+
+	if (poll(&p, 1, 0) <= 0)
+		return -1;
+	hr__guest_expect(a, g);
+	fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		hr__guest_forget(a, g);
+	else
+		hr__guest_note(a, g, fd);
+	return fd;
+}
+
+/* A place for a connection that comes: there is one. */
+static struct guest *free_guest(struct hr_attach *a)
+{
+	struct guest *g = a->guests;
+
+	while (g->fd >= 0 || hr__orphan_has(a, g))
+		g++;
+	return g;
+}
+
+/* Everybody who knocks, in the order in which they came: parents before children. */
+static void accept_all(struct hr_attach *a)
+{
+	int fd = -1;
+
+	while (a->n_guests + a->n_orphans < GUESTS_MOST && a->n_departed < DEPARTED_MOST) {
+		struct guest *g = free_guest(a);
+
+		fd = a->c.door_fd > 0 ? peek_at_door(a) : accept_one(a, g);
+		if (fd < 0)
+			break;
+		guest_enter(a, g, fd);
+		if (a->c.door_fd > 0) {
+			hr_passfd_drop(a->listen_fd);
+			/* Release: pairs with hr_attach_use, which looks at clients behind it. */
+			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
+			a->heir = false;
+		}
+	}
+	if (fd < 0 || a->n_departed == DEPARTED_MOST)
+		hr__departed_end(a);
+}
+
+static void guest_expire(struct hr_attach *a, struct guest *g)
+{
+	hr__notice_count(a, g);
+	guest_leave(a, g);
+}
+
+/* Closes connections that stay silent: all that are late, or the oldest when there is no room. */
+static void expire_guests(struct hr_attach *a)
+{
+	uint64_t now_ns = hr_boot_ns();
+	struct guest *oldest = NULL;
+
+	for (unsigned i = 0; i < GUESTS_MOST && a->n_guests; i++) {
+		struct guest *g = &a->guests[i];
+
+		if (g->fd < 0)
+			continue;
+		if (now_ns - g->since_ns > GUEST_NS)
+			guest_expire(a, g);
+		else if (!oldest || g->since_ns < oldest->since_ns)
+			oldest = g;
+	}
+	if (a->n_guests + a->n_orphans == GUESTS_MOST && oldest)
+		guest_expire(a, oldest);
+}
+
+static bool handle(struct hr_attach *a, uint64_t data)
+{
+	uint32_t i = (uint32_t)data;
+
+	switch (EV_KIND(data)) {
+	case EV_LISTEN:
+		accept_all(a);
+		return true;
+	case EV_GUEST:
+		if (a->guests[i].fd >= 0)
+			guest_speaks(a, &a->guests[i]);
+		return true;
+	case EV_PIDFD:
+		accept_all(a); /* children that knocked while it lived shall find their parent */
+		if (a->clients[i].pidfd >= 0 && hr__client_dead(&a->clients[i]))
+			hr__client_gone(a, i, NULL);
+		return true;
+	default:
+		accept_all(a); /* who knocked before the end belongs to it */
+		for (unsigned g = 0; g < GUESTS_MOST; g++)
+			hr__notice_count(a, &a->guests[g]);
+		hr__orphans_missed(a);
+		return false;
+	}
+}
+
+static void *run(void *arg)
+{
+	struct hr_attach *a = arg;
+	struct epoll_event events[32];
+	int wait_ms = 0;
+
+	accept_all(a);
+	for (;;) {
+		int n = epoll_wait(a->epoll_fd, events, 32, wait_ms);
+
+		for (int i = 0; i < n; i++)
+			if (!handle(a, events[i].data.u64))
+				return NULL;
+		if (a->n_guests)
+			expire_guests(a);
+		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
+			hr__orphans_missed(a);
+		/* One map per idle turn: a process that connects meanwhile does not wait for more. */
+		if (n <= 0 && hr_ringpool_refill(&a->pool))
+			wait_ms = 0;
+		else if (n > 0)
+			wait_ms = hr_ringpool_low(&a->pool) ? 0 : REFILL_MS;
+		else
+			wait_ms = a->n_guests || a->n_orphans ? 100 : -1;
+	}
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd, r = 0;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0666) < 0 ||
+	    listen(fd, BACKLOG) < 0)
+		r = -errno;
+	if (r) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
+{
+	struct hr_attach *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->c = *config;
+	a->line = config->clock->line;
+	a->heir = config->heir;
+	a->epoll_fd = a->stop_fd = -1;
+	for (unsigned i = 0; i < GUESTS_MOST; i++)
+		a->guests[i].fd = -1;
+	hr__orphans_find(a);
+	pthread_mutex_init(&a->lock, NULL);
+	hr_ringpool_init(&a->pool);
+	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
+	/*
+	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us
+	 * the peer that they see: a shim asks whether that process is stopped (shim/core/session.c).
+	 */
+	if (config->door_fd > 0) {
+		a->listen_fd = fcntl(config->door_fd, F_DUPFD_CLOEXEC, 3);
+		r = a->listen_fd < 0 ? -errno : 0;
+	} else if (config->listen_fd > 0) {
+		a->listen_fd = fcntl(config->listen_fd, F_DUPFD_CLOEXEC, 3);
+		r = a->listen_fd < 0 || listen(a->listen_fd, BACKLOG) < 0 ? -errno : 0;
+	} else {
+		a->listen_fd = listen_at(config->socket);
+		r = a->listen_fd < 0 ? a->listen_fd : 0;
+	}
+	if (!r) {
+		a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		a->stop_fd = eventfd(0, EFD_CLOEXEC);
+		r = a->epoll_fd < 0 || a->stop_fd < 0 ? -errno : 0;
+	}
+	if (!r)
+		r = hr__attach_watch(a, a->listen_fd, EV_LISTEN);
+	if (!r)
+		r = hr__attach_watch(a, a->stop_fd, EV_STOP);
+	if (r || !a->message) {
+		hr_attach_free(a);
+		return r ? r : -ENOMEM;
+	}
+	hr_ringpool_refill(&a->pool);
+	*ret = a;
+	return 0;
+}
+
+void hr_attach_probes(struct hr_attach *a, struct hr_probes *probes)
+{
+	__atomic_store_n(&a->c.probes, probes, __ATOMIC_RELEASE);
+}
+
+int hr_attach_start(struct hr_attach *a)
+{
+	int r = pthread_create(&a->thread, NULL, run, a);
+
+	a->running = r == 0;
+	return -r;
+}
+
+void hr_attach_stop(struct hr_attach *a)
+{
+	uint64_t one = 1;
+
+	if (!a || !a->running)
+		return;
+	if (write(a->stop_fd, &one, sizeof(one)) < 0)
+		return;
+	pthread_join(a->thread, NULL);
+	a->running = false;
+	if (a->c.door_fd <= 0)
+		unlink(a->c.socket);
+}
+
+void hr_attach_free(struct hr_attach *a)
+{
+	if (!a)
+		return;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->clients[i].pidfd >= 0)
+			close(a->clients[i].pidfd);
+	for (unsigned i = 0; i < GUESTS_MOST; i++)
+		if (a->guests[i].fd >= 0) {
+			close(a->guests[i].fd);
+			free(a->guests[i].notice);
+		}
+	hr_ringpool_done(&a->pool);
+	if (a->listen_fd >= 0)
+		close(a->listen_fd);
+	if (a->epoll_fd >= 0)
+		close(a->epoll_fd);
+	if (a->stop_fd >= 0)
+		close(a->stop_fd);
+	hr_map64_done(&a->by_pid);
+	hr_map64_done(&a->by_token);
+	free(a->departed);
+	pthread_mutex_destroy(&a->lock);
+	free(a->clients);
+	free(a->message);
+	free(a);
+}

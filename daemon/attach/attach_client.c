@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is attached: by pid and token, with a pidfd each that tells when they die. And who was, for a moment. */
+#include "daemon/attach/attach_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/base/exit.h"
+
+#define ENDS_MOST 64 /* looked at when a session begins */
+
+struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
+{
+	uint32_t i = hr_map64_get(map, key);
+
+	return i == HR_MAP64_NONE ? NULL : &a->clients[i];
+}
+
+int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = data};
+
+	return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static uint32_t client_slot(struct hr_attach *a)
+{
+	struct client *v;
+	uint32_t more;
+
+	for (uint32_t i = 0; i < a->n && a->live < a->n; i++)
+		if (a->clients[i].pidfd < 0)
+			return i;
+	if (a->n < a->room)
+		return a->n++;
+	more = a->room ? a->room * 2 : 64;
+	v = realloc(a->clients, more * sizeof(*v));
+	if (!v)
+		return UINT32_MAX;
+	a->clients = v;
+	a->room = more;
+	return a->n++;
+}
+
+int hr__client_add(struct hr_attach *a, const struct client *c)
+{
+	uint32_t i;
+	int r = -ENOMEM;
+
+	pthread_mutex_lock(&a->lock);
+	i = client_slot(a);
+	if (i != UINT32_MAX) {
+		a->clients[i].pidfd = -1;
+		r = hr__attach_watch(a, c->pidfd, EV_PIDFD | i);
+	}
+	if (!r && (hr_map64_set(&a->by_pid, (uint32_t)c->pid, i) ||
+		   hr_map64_set(&a->by_token, c->token, i)))
+		r = -ENOMEM;
+	if (!r) {
+		a->clients[i] = *c;
+		a->live++;
+		a->ring_bytes += c->bytes;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+static void client_remove(struct hr_attach *a, uint32_t i)
+{
+	struct client *c = &a->clients[i];
+
+	pthread_mutex_lock(&a->lock);
+	if (hr__client_by(a, &a->by_pid, (uint32_t)c->pid) == c)
+		hr_map64_remove(&a->by_pid, (uint32_t)c->pid);
+	hr_map64_remove(&a->by_token, c->token);
+	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, c->pidfd, NULL);
+	close(c->pidfd);
+	c->pidfd = -1;
+	a->live--;
+	a->ring_bytes -= c->bytes;
+	pthread_mutex_unlock(&a->lock);
+}
+
+bool hr__client_dead(const struct client *c)
+{
+	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
+{
+	uint64_t proc = a->clients[i].proc;
+	char text[HR_EXIT_TEXT];
+
+	if (!exit) {
+		hr_exit_read(a->clients[i].pidfd, a->clients[i].pid, text);
+		exit = text;
+	}
+	client_remove(a, i);
+	hr_drain_ended(a->c.drain, proc, exit);
+}
+
+void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced)
+{
+	struct epoll_event events[ENDS_MOST];
+	int ready = epoll_wait(a->epoll_fd, events, ENDS_MOST, 0);
+
+	for (int k = 0; k < ready; k++) {
+		uint32_t i = (uint32_t)events[k].data.u64;
+
+		if (EV_KIND(events[k].data.u64) == EV_PIDFD && i != replaced &&
+		    a->clients[i].proc != proc)
+			hr__client_gone(a, i, NULL);
+	}
+}
+
+/* ---- those who are gone already ------------------------------------------------------------------------ */
+
+void hr__departed_add(struct hr_attach *a, const struct client *was)
+{
+	if (a->n_departed == a->room_departed) {
+		uint32_t more = a->room_departed ? a->room_departed * 2 : 64;
+		struct departed *v = realloc(a->departed, more * sizeof(*v));
+
+		if (!v) {
+			hr_drain_ended(a->c.drain, was->proc, "");
+			return;
+		}
+		a->departed = v;
+		a->room_departed = more;
+	}
+	a->departed[a->n_departed] = (struct departed){.was = *was};
+	a->departed[a->n_departed++].was.pidfd = -1;
+}
+
+struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid)
+{
+	for (uint32_t i = a->n_departed; i-- > 0;)
+		if (a->departed[i].was.pid == pid)
+			return &a->departed[i];
+	return NULL;
+}
+
+struct client *hr__token_owner(struct hr_attach *a, uint64_t token)
+{
+	struct client *c = hr__client_by(a, &a->by_token, token);
+
+	for (uint32_t i = 0; i < a->n_departed && !c; i++)
+		if (a->departed[i].was.token == token)
+			c = &a->departed[i].was;
+	return c;
+}
+
+void hr__departed_end(struct hr_attach *a)
+{
+	for (uint32_t i = 0; i < a->n_departed; i++)
+		hr_drain_ended(a->c.drain, a->departed[i].was.proc,
+			       a->departed[i].replaced ? "exec" : "");
+	a->n_departed = 0;
+}
+
+/* ---- from before a restart ------------------------------------------------------------------------------ */
+
+int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time)
+{
+	struct client c = {.proc = s->proc,
+			   .token = s->token,
+			   .bytes = hr_session_bytes(s),
+			   .pid = s->pid,
+			   .n_maps = s->n_maps,
+			   .last_inode = s->n_maps ? s->maps[s->n_maps - 1].inode : 0};
+	struct hr_procstat stat;
+	int r;
+
+	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
+	/* Looked at after the pidfd is held: the pid cannot be reused any more. */
+	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
+											   : 0;
+	if (!r)
+		r = hr__client_add(a, &c);
+	if (r && c.pidfd >= 0)
+		close(c.pidfd);
+	/* Its children, or itself with an offer because nobody answered its hello, may wait behind the door. */
+	if (r)
+		hr__departed_add(a, &c);
+	return r;
+}
+
+void hr_attach_use(struct hr_attach *a, struct hr_attach_use *ret)
+{
+	ret->served = __atomic_load_n(&a->served, __ATOMIC_ACQUIRE);
+	pthread_mutex_lock(&a->lock);
+	ret->sessions = a->live;
+	ret->ring_bytes = a->ring_bytes;
+	pthread_mutex_unlock(&a->lock);
+}
+
+size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&a->lock);
+	for (uint32_t i = 0; i < a->n; i++) {
+		if (a->clients[i].pidfd < 0)
+			continue;
+		if (n < max)
+			pids[n] = a->clients[i].pid;
+		n++;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}

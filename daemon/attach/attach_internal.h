@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_visit.c (hellos and answers),
+ * attach_offer.c (maps that clients made), attach_notice.c (programs without the shim), attach_client.c (who is in) and attach_orphan.c (who a kill left without an answer)
+ */
+#ifndef HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
+#define HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "daemon/attach/attach.h"
+#include "common/map64.h"
+#include "common/procfs.h"
+#include "daemon/session/ringpool.h"
+
+#define GUESTS_MOST HR_PAGE_GUESTS /* connections that have not said hello */
+#define GUEST_NS    UINT64_C(1000000000)
+#define MAP_BYTES   hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
+
+/* epoll data: a kind in the upper bits, then a descriptor or an index. */
+#define EV_LISTEN  (UINT64_C(1) << 32)
+#define EV_STOP	   (UINT64_C(2) << 32)
+#define EV_GUEST   (UINT64_C(3) << 32)
+#define EV_PIDFD   (UINT64_C(4) << 32)
+#define EV_KIND(d) ((d) & ~UINT64_C(0xffffffff))
+
+struct client {
+	uint64_t proc;
+	uint64_t token;
+	uint64_t bytes; /* of its maps */
+	pid_t pid;
+	int pidfd; /* -1: unused slot */
+	uint32_t n_maps;
+	uint64_t last_inode; /* of the latest one */
+};
+
+/* A process that was gone before its offer was read. Its session ends when nobody can come any more who knows it as a parent. */
+struct departed {
+	struct client was; /* pidfd -1 */
+	bool replaced;	   /* by another image of the same process */
+};
+
+struct guest {
+	int fd; /* -1: unused slot */
+	uint64_t since_ns;
+	uint8_t *notice; /* of a program without the shim, until it has started; NULL: none */
+	uint32_t notice_bytes;
+};
+
+struct hr_attach {
+	struct hr_attach_config c;
+	struct hr_clock_line line; /* of the start: the drain thread moves the clock's own */
+	pthread_t thread;
+	bool running;
+	int listen_fd; /* or the door */
+	int epoll_fd, stop_fd;
+	struct hr_ringpool pool;
+	bool heir;	     /* still: nobody has come from the door yet */
+	uint64_t ring_bytes; /* under the lock, as are clients */
+	uint64_t served;     /* connections of the door; atomic */
+	struct guest guests[GUESTS_MOST];
+	unsigned n_guests;
+	unsigned n_orphans;	   /* attach_orphan.c */
+	uint64_t orphans_until_ns; /* time for them to connect again */
+	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
+	pthread_mutex_t lock;	   /* clients, for hr_attach_pids */
+	struct client *clients;
+	uint32_t n, room, live;
+	struct hr_map64 by_pid, by_token;
+	struct departed *departed; /* in order of arrival */
+	uint32_t n_departed, room_departed;
+};
+
+/* A map that a client made. */
+struct offer {
+	int fd; /* -1: none */
+	uint64_t token;
+	struct hr_map map;
+};
+
+/* One hello on its way. */
+struct visit {
+	const struct guest *guest;
+	struct ucred cred;
+	struct hr_hello hello;
+	const uint8_t *message;
+	uint32_t bytes;
+	bool offered;
+	struct offer offer; /* until its map has become a session's */
+	struct hr_procstat stat;
+	int pidfd;	/* -1: gone (with an offer, or nothing comes of the visit) */
+	uint64_t ticks; /* when it said hello; now, unless an offer waited */
+	uint64_t exec_of;
+	/* For the drain thread, once the client has its answer; NULL: none. */
+	struct hr_session *session;
+	uint32_t replaces; /* index of the client that it was before exec; UINT32_MAX: none */
+};
+
+/* How messages of a connection are read: behind a door they stay where they are until it is done with. */
+static inline int hr__attach_read_flags(const struct hr_attach *a)
+{
+	return a->c.door_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
+}
+
+/* attach_visit.c: `bytes` of a->message came from the guest. Answers. */
+void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes);
+
+/*
+ * attach_notice.c: notices (HR_HELLO_EXEC). Each waits at its connection until the kernel closes that at the exec.
+ */
+/* False: the `bytes` of a->message are no notice. Takes the message out of the connection. */
+bool hr__notice_keep(struct hr_attach *a, struct guest *g, uint32_t bytes);
+/* Whether the guest's notice is done with: counted, or taken back because the exec failed. */
+bool hr__notice_over(struct hr_attach *a, struct guest *g);
+/* Counts the guest's notice, if it has one: nobody waits for its exec any longer. */
+void hr__notice_count(struct hr_attach *a, struct guest *g);
+
+/*
+ * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They are gone, and with them the offer of
+ * a client that did not wait. A client that waited connects again within a second; each other one is counted as missed.
+ */
+/* A guest is about to enter here; it has, with its connection. */
+void hr__guest_expect(struct hr_attach *a, const struct guest *g);
+void hr__guest_note(struct hr_attach *a, const struct guest *g, int fd);
+/* The guest is journaled, or has left. */
+void hr__guest_forget(struct hr_attach *a, const struct guest *g);
+/* Whether the slot is an orphan's: no guest enters there. */
+bool hr__orphan_has(const struct hr_attach *a, const struct guest *g);
+/* Of the daemon before this one, before the first guest enters. */
+void hr__orphans_find(struct hr_attach *a);
+/* The process has connected again. */
+void hr__orphan_came(struct hr_attach *a, pid_t pid);
+/* Counts those that have not connected in time. */
+void hr__orphans_missed(struct hr_attach *a);
+
+/*
+ * attach_offer.c: shuts fd for reading, and takes an offer that came before. 0: there is one, or there is none and an answer is
+ * waited for (ret->fd tells); -ECONNABORTED: none, and the client has left; -EINVAL: what came is no offer.
+ */
+int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
+/* Nobody will read it: its owner shall not go on filling it. Accepts what hr__offer_take left. */
+void hr__offer_refuse(struct offer *o);
+/* It is a session's already. */
+void hr__offer_drop(struct offer *o);
+/* When it was made, as far as its maker can be believed. */
+uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
+/* Whether the process that /proc knows under the offer's pid began later than the offer: it is another one. */
+bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
+
+/* attach_client.c. By pid or token; NULL: not attached. */
+struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
+
+/* Takes pidfd over on success. */
+int hr__client_add(struct hr_attach *a, const struct client *c);
+
+bool hr__client_dead(const struct client *c);
+
+/* Forgets the clients that have died, but not `proc` and not client `replaced`, and passes their ends to the drain thread. */
+void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced);
+
+/* Forgets client i and tells the drain thread; `exit` NULL: it is dead, so find out how it ended. */
+void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
+
+/* Adds to the departed; where there is no memory, its session ends at once. */
+void hr__departed_add(struct hr_attach *a, const struct client *was);
+struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
+struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if departed; or NULL */
+void hr__departed_end(struct hr_attach *a);			     /* of all of them */
+
+/* Adds a descriptor to the epoll set; `data`: EV_*. */
+int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);
+
+#endif

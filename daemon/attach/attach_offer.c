@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps that clients made because we did not answer: anything may have been sent in their place. */
+#include "daemon/attach/attach_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/hello.h"
+
+#define DESCRIPTORS_MOST 2u		    /* looked at in one message: two are one too many */
+#define SLACK_NS	 UINT64_C(20000000) /* of a start time, which counts in 10 ms */
+#define SLACK_SHARE	 1000u		    /* of an age, by the clock's first calibration */
+
+/* Takes the descriptors of a message over, closes all but the first. -1: none, or not exactly one. */
+static int only_descriptor(struct msghdr *msg)
+{
+	unsigned n = 0;
+	int only = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, (uint8_t *)c + at, sizeof(fd));
+			if (n++ == 0)
+				only = fd;
+			else
+				close(fd);
+		}
+	}
+	if (only >= 0 && (n != 1 || msg->msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
+		close(only);
+		only = -1;
+	}
+	return only;
+}
+
+/* One message, if there is one. Bytes, 0: none; *ret_fd: its only descriptor, or -1. */
+static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
+{
+	union {
+		char bytes[CMSG_SPACE(DESCRIPTORS_MOST * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {message, sizeof(*message)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &msg, flags | MSG_CMSG_CLOEXEC);
+
+	*ret_fd = n > 0 ? only_descriptor(&msg) : -1;
+	return n > 0 ? n : 0;
+}
+
+/* The header as the client made it: read once, and never again. */
+static bool header_valid(const struct offer *o, uint32_t abi)
+{
+	struct hr_map_hdr hdr;
+
+	memcpy(&hdr, o->map.hdr, HR_MAP_HEAD_BYTES);
+	return hdr.magic == HR_ABI_MAGIC && hdr.abi == abi && hdr.index == 0 &&
+	       hdr.session == o->token && hdr.ring_count == HR_MAP_RINGS &&
+	       hdr.slots_log2 == o->map.slots_log2;
+}
+
+static int check(struct hr_attach *a, const struct hr_hello *hello, const struct hr_hello *message,
+		 size_t bytes, struct offer *o)
+{
+	struct hr_hello copy;
+
+	if (o->fd < 0 || hr_hello_check((const uint8_t *)message, bytes, &copy) ||
+	    copy.kind != HR_HELLO_OFFER || copy.abi != hello->abi || bytes != sizeof(copy) ||
+	    copy.session == 0)
+		return -EINVAL;
+	/* A new session's token is drawn by its client; a further map is for the session that the hello names. */
+	if (hello->kind == HR_HELLO_ATTACH ? hr__token_owner(a, copy.session) != NULL
+					   : copy.session != hello->session)
+		return -EINVAL;
+	o->token = copy.session;
+	if (hr_map_open(o->fd, &o->map) || !header_valid(o, hello->abi))
+		return -EINVAL;
+	/* Ticks of another clock than ours tell nothing. */
+	if (!(hello->flags & HR_HELLO_TICKS_TSC) != !a->c.clock->tsc ||
+	    (copy.flags ^ hello->flags) & HR_HELLO_TICKS_TSC)
+		return -EINVAL;
+	return 0;
+}
+
+int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret)
+{
+	struct pollfd p = {.fd = fd};
+	struct hr_hello message;
+	ssize_t n;
+	int r;
+
+	/* From here on the client's send fails: what it has sent is here, or it waits for our answer. */
+	shutdown(fd, SHUT_RD);
+	n = receive(fd, hr__attach_read_flags(a), &message, &ret->fd);
+	if (n == 0) /* its own end closed, too: nobody waits */
+		return poll(&p, 1, 0) > 0 && p.revents & POLLHUP ? -ECONNABORTED : 0;
+	r = check(a, hello, &message, (size_t)n, ret);
+	if (r)
+		hr__offer_refuse(ret);
+	return r;
+}
+
+void hr__offer_refuse(struct offer *o)
+{
+	if (o->map.hdr)
+		__atomic_store_n(&o->map.hdr->level, HR_LEVEL_OFF, __ATOMIC_RELAXED);
+	hr__offer_drop(o);
+}
+
+void hr__offer_drop(struct offer *o)
+{
+	hr_map_close(&o->map);
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
+}
+
+uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello)
+{
+	uint64_t now = hr_clock_ticks(a->c.clock), then = hello->start_ticks;
+
+	if (then > now || hr_ticks_span_ns(&a->line, now - then) > hr_boot_ns())
+		return now;
+	return then;
+}
+
+bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time)
+{
+	uint64_t now_ns = hr_boot_ns();
+	uint64_t age_ns = hr_ticks_span_ns(&a->line, hr_clock_ticks(a->c.clock) - offer_ticks);
+
+	return hr_procstat_ns(start_time) > now_ns - age_ns + SLACK_NS + age_ns / SLACK_SHARE;
+}

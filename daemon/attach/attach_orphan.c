@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients whose connection a daemon had accepted when it was killed: the node page names them. */
+#include "daemon/attach/attach_internal.h"
+
+#define EXPECTED (-1) /* a connection is being accepted: whose is not known yet */
+
+/*
+ * A client makes its offer if the daemon is stopped. If the daemon is killed without a stop while it
+ * accepts a connection, that client still waits, and connects again: the next daemon starts sooner
+ * than this.
+ */
+#define STOPPED_NS UINT64_C(300000000)
+
+static int32_t *slot(const struct hr_attach *a, const struct guest *g)
+{
+	return &a->c.page->guests[g - a->guests];
+}
+
+void hr__guest_expect(struct hr_attach *a, const struct guest *g)
+{
+	if (!a->c.page)
+		return;
+	__atomic_store_n(&a->c.page->accept_ns, hr_boot_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(slot(a, g), EXPECTED, __ATOMIC_RELEASE);
+}
+
+void hr__guest_note(struct hr_attach *a, const struct guest *g, int fd)
+{
+	struct ucred cred = {0};
+	socklen_t bytes = sizeof(cred);
+
+	if (a->c.page && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) == 0)
+		__atomic_store_n(slot(a, g), cred.pid, __ATOMIC_RELAXED);
+}
+
+void hr__guest_forget(struct hr_attach *a, const struct guest *g)
+{
+	if (a->c.page)
+		__atomic_store_n(slot(a, g), 0, __ATOMIC_RELAXED);
+}
+
+bool hr__orphan_has(const struct hr_attach *a, const struct guest *g)
+{
+	return a->n_orphans > 0 && g->fd < 0 && *slot(a, g) != 0;
+}
+
+void hr__orphans_find(struct hr_attach *a)
+{
+	uint64_t now_ns = hr_boot_ns();
+
+	for (unsigned i = 0; i < GUESTS_MOST && a->c.page; i++) {
+		const struct guest *g = &a->guests[i];
+
+		if (*slot(a, g) == EXPECTED && now_ns - a->c.page->accept_ns < STOPPED_NS)
+			hr__guest_forget(a, g);
+		a->n_orphans += *slot(a, g) != 0;
+	}
+	a->orphans_until_ns = now_ns + GUEST_NS;
+}
+
+void hr__orphan_came(struct hr_attach *a, pid_t pid)
+{
+	for (unsigned i = 0; i < GUESTS_MOST && a->n_orphans > 0; i++) {
+		const struct guest *g = &a->guests[i];
+
+		if (!hr__orphan_has(a, g) || *slot(a, g) != pid)
+			continue;
+		hr__guest_forget(a, g);
+		a->n_orphans--;
+	}
+}
+
+void hr__orphans_missed(struct hr_attach *a)
+{
+	for (unsigned i = 0; i < GUESTS_MOST && a->n_orphans > 0; i++) {
+		const struct guest *g = &a->guests[i];
+
+		if (!hr__orphan_has(a, g))
+			continue;
+		hr_drain_missed(a->c.drain);
+		hr__guest_forget(a, g);
+		a->n_orphans--;
+	}
+}

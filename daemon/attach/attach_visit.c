@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One hello: who it is, whether it may come in, the session that it gets, and the answer. */
+#include "daemon/attach/attach_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/fdstore.h"
+#include "daemon/base/hello.h"
+#include "daemon/probes/probes.h"
+#include "common/ranks.h"
+#include "daemon/base/served.h"
+
+#define JOURNAL_WAIT_NS UINT64_C(20000000)
+#define JOURNAL_WAIT_OFFER_NS                                                                      \
+	UINT64_C(1000000000) /* nobody waits for us, and it cannot come again */
+
+static uint64_t next_proc(struct hr_attach *a)
+{
+	return __atomic_add_fetch(a->c.last_proc, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- who it is -------------------------------------------------------------------------------------- */
+
+/* Ranks that the environment names and nobody asked for. Late ones are the drain thread's (drain.c). */
+static bool deselected(const struct hr_attach *a, const struct visit *v)
+{
+	struct hr_rank rank = {0};
+	struct hr_hello_item item;
+	size_t at = 0;
+
+	if (!a->c.ranks && !a->c.local_ranks)
+		return false;
+	while (hr_hello_next(v->message, v->bytes, &at, &item))
+		if (item.kind == HR_ITEM_ENV)
+			hr_rank_env(&rank, (const char *)item.value, item.bytes);
+	return hr_rank_left_out(&rank, a->c.ranks, a->c.local_ranks);
+}
+
+static bool attached(void *arg, pid_t pid)
+{
+	struct hr_attach *a = arg;
+
+	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
+}
+
+/* Journals who came, in time order with everything else. -EAGAIN: the journal is full for now. */
+static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t proc, uint64_t token,
+			  bool out)
+{
+	uint64_t give_up_ns = hr_boot_ns() + (v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
+	struct hr_entry_attach *in = NULL;
+	int32_t ancestors[HR_ANCESTORS];
+	struct hr_affinity affinity = {0};
+
+	if (v->cred.pid > 0)
+		hr_affinity_read(v->cred.pid, &affinity);
+	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
+	for (;;) {
+		hr_journal_lock(a->c.journal);
+		in = hr_journal_reserve(a->c.journal, sizeof(*in) + v->bytes, HR_KNOWN_SLACK);
+		if (in)
+			break;
+		hr_journal_unlock(a->c.journal);
+		if (hr_boot_ns() > give_up_ns)
+			return -EAGAIN;
+		usleep(500);
+	}
+	in->proc = proc;
+	in->token = token;
+	in->now_ns = hr_boot_ns();
+	in->now_ticks = v->ticks;
+	in->start_time = v->stat.start_time;
+	in->exec_of = v->exec_of;
+	in->pid = v->cred.pid;
+	in->uid = v->cred.uid;
+	in->deselected = out;
+	in->hello_bytes = v->bytes;
+	in->cpus = affinity.cpus;
+	in->first_cpu = affinity.first;
+	memcpy(in->ancestors, ancestors, sizeof(ancestors));
+	memcpy(in->hello, v->message, v->bytes);
+	hr_journal_commit(a->c.journal, HR_ENTRY_ATTACH, sizeof(*in) + v->bytes);
+	hr__guest_forget(a, v->guest);
+	hr_journal_unlock(a->c.journal);
+	return 0;
+}
+
+/* ---- a session -------------------------------------------------------------------------------------- */
+
+/* A map of ours for the session: mapped here; *ret_fd is for the client. */
+static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
+		    struct hr_map *ret, int *ret_fd)
+{
+	struct hr_map_hdr hdr = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = abi,
+	    .index = index,
+	    .session = token,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = HR_RING_SLOTS_LOG2,
+	    .level = hr_drain_level(a->c.drain),
+	    .short_ticks = (uint32_t)hr_ns_ticks(&a->line, HR_SHORT_NS),
+	};
+	int fd;
+
+	if (a->ring_bytes + MAP_BYTES > a->c.max_ring_bytes)
+		return -ENOSPC;
+	fd = hr_ringpool_take(&a->pool, ret);
+	if (fd < 0)
+		return fd;
+	memcpy(ret->hdr, &hdr, HR_MAP_HEAD_BYTES);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The descriptor outlives us: the next daemon reads on where we were. */
+static void keep(uint64_t proc, uint32_t index, int fd)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)proc, index);
+	hr_fdstore_push(name, fd);
+}
+
+static uint64_t new_token(void)
+{
+	uint64_t token = 0;
+
+	while (token == 0)
+		if (getrandom(&token, sizeof(token), 0) != sizeof(token))
+			token = 0;
+	return token;
+}
+
+/* That of its offer, or one of ours. *ret_fd: to be closed by the caller. */
+static int next_map(struct hr_attach *a, struct visit *v, const struct client *c,
+		    struct hr_map *ret, int *ret_fd)
+{
+	if (!v->offered)
+		return make_map(a, v->hello.abi, c->token, c->n_maps, ret, ret_fd);
+	if (a->ring_bytes + hr_map_size(&v->offer.map) > a->c.max_ring_bytes)
+		return -ENOSPC;
+	*ret = v->offer.map;
+	*ret_fd = v->offer.fd;
+	v->offer = (struct offer){.fd = -1};
+	return 0;
+}
+
+/* Before the answer: from then on the shim's cells say what is its own. */
+static void tell_probes(const struct hr_attach *a, const struct visit *v, struct hr_probed *ret)
+{
+	struct hr_probes *probes = __atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE);
+	struct hr_item_cover cover;
+	struct hr_hello_item item;
+	bool covered = false;
+	size_t at = 0;
+
+	if (!probes)
+		return;
+	while (hr_hello_next(v->message, v->bytes, &at, &item)) {
+		if (item.kind != HR_ITEM_COVER)
+			continue;
+		memcpy(&cover, item.value, sizeof(cover));
+		covered = true;
+	}
+	if (hr_probes_cover(probes, v->cred.pid, covered ? &cover.thread : NULL))
+		return;
+	ret->image = hr_probes_image(probes, v->cred.pid);
+	ret->began_ticks = v->offered ? v->ticks : covered ? cover.began_ticks : 0;
+	ret->covered_ticks = hr_clock_ticks(a->c.clock);
+	ret->tid = v->hello.tid;
+	ret->offered = v->offered;
+}
+
+/* Ticks of another clock than ours cannot be compared. */
+static uint64_t hello_ticks(const struct hr_attach *a, const struct visit *v)
+{
+	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
+
+	return same ? hr__offer_ticks(a, &v->hello) : v->ticks;
+}
+
+static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
+{
+	struct client c = {.token = v->offered ? v->offer.token : new_token(),
+			   .pid = v->cred.pid,
+			   .pidfd = v->pidfd};
+	struct hr_session *s = NULL;
+	struct hr_map map;
+	int r;
+
+	if (a->live >= a->c.max_sessions)
+		return -ENOSPC;
+	c.proc = next_proc(a);
+	r = hr_session_new(c.proc, c.token, c.pid, &s);
+	if (r)
+		return r;
+	s->deaf = v->offered;
+	if (v->pidfd >= 0)
+		s->started_ns = hr_procstat_ns(v->stat.start_time);
+	s->hello_ticks = hello_ticks(a, v);
+	tell_probes(a, v, &s->probed);
+	r = next_map(a, v, &c, &map, ret_fd);
+	if (!r) {
+		hr_session_add_map(s, &map);
+		c.bytes = hr_map_size(&map);
+		c.last_inode = map.inode;
+		keep(c.proc, c.n_maps++, *ret_fd);
+		r = journal_attach(a, v, c.proc, c.token, false);
+	}
+	if (!r && v->pidfd >= 0)
+		r = hr__client_add(a, &c);
+	if (r) {
+		hr_session_set_level(s, HR_LEVEL_OFF);
+		hr_session_free(s);
+		return r;
+	}
+	v->session = s;
+	if (v->pidfd < 0)
+		hr__departed_add(a, &c);
+	v->pidfd = -1;
+	ack->session = c.token;
+	return 0;
+}
+
+static int more_rings(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
+{
+	struct client *c = hr__token_owner(a, v->hello.session);
+	struct hr_map map;
+	int r;
+
+	if (!c || c->pid != v->cred.pid)
+		return -EACCES;
+	if (v->offered && v->offer.map.inode == c->last_inode) { /* by a daemon before us */
+		hr__offer_drop(&v->offer);
+		return -EALREADY;
+	}
+	if (c->n_maps >= HR_SESSION_MAPS)
+		return -ENOSPC;
+	r = next_map(a, v, c, &map, ret_fd);
+	if (r)
+		return r;
+	keep(c->proc, c->n_maps, *ret_fd);
+	c->last_inode = map.inode;
+	ack->session = c->token;
+	ack->index = c->n_maps++;
+	pthread_mutex_lock(&a->lock);
+	c->bytes += hr_map_size(&map);
+	if (c->pidfd >= 0)
+		a->ring_bytes += hr_map_size(&map);
+	pthread_mutex_unlock(&a->lock);
+	hr_drain_add_map(a->c.drain, c->proc, &map);
+	return 0;
+}
+
+/*
+ * The same pid again: exec when it is the same process, else a number reused before its death was seen. Of processes
+ * that are gone by now it can only be guessed, and numbers are not reused that soon.
+ */
+static void look_back(struct hr_attach *a, struct visit *v)
+{
+	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	struct departed *gone = v->pidfd < 0 ? hr__departed_by_pid(a, v->cred.pid) : NULL;
+
+	if (gone) {
+		v->exec_of = gone->was.proc;
+		gone->replaced = true;
+	} else if (old && v->pidfd >= 0 && hr__client_dead(old)) {
+		hr__client_gone(a, (uint32_t)(old - a->clients), NULL);
+	} else if (old) {
+		v->exec_of = old->proc;
+		v->replaces = (uint32_t)(old - a->clients);
+	}
+}
+
+static bool running(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 0;
+}
+
+/*
+ * Finds the process. It may be gone: -ESRCH, unless it left an offer. Then its word is all there is, and its parent's
+ * number means something to us where its own does: in our pid namespace.
+ */
+static int identify(struct hr_attach *a, struct visit *v, bool abandoned)
+{
+	v->pidfd = (int)syscall(SYS_pidfd_open, v->cred.pid, 0);
+	if (v->pidfd >= 0 && hr_procstat_read(v->cred.pid, &v->stat) == 0 &&
+	    (!v->offered || !hr__offer_outlived(a, v->ticks, v->stat.start_time))) {
+		if (abandoned)
+			return running(v->pidfd) ? -ECONNABORTED : -ESRCH;
+		return 0;
+	}
+	if (v->pidfd >= 0)
+		close(v->pidfd);
+	v->pidfd = -1;
+	if (!v->offered)
+		return -ESRCH;
+	v->stat = (struct hr_procstat){
+	    .ppid = v->hello.pid == v->cred.pid ? v->hello.ppid : 0,
+	};
+	return 0;
+}
+
+static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct hr_ack *ack,
+		  int *ret_fd)
+{
+	int r;
+
+	v->ticks = v->offered ? hr__offer_ticks(a, &v->hello) : hr_clock_ticks(a->c.clock);
+	r = identify(a, v, abandoned);
+	if (r)
+		return r;
+	look_back(a, v);
+	if (deselected(a, v)) {
+		r = journal_attach(a, v, next_proc(a), new_token(), true);
+		return r ? r : -ECANCELED;
+	}
+	return new_session(a, v, ack, ret_fd);
+}
+
+/*
+ * A program was started without the shim: a process of its own, of which nothing is recorded but that. Probes record what it
+ * does. Not even its pid is known where libc made it.
+ */
+static void note_unrecorded(struct hr_attach *a, struct visit *v)
+{
+	struct client *old = NULL;
+
+	if (__atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE) || deselected(a, v))
+		return;
+	v->ticks = hr_clock_ticks(a->c.clock);
+	if (v->hello.flags & HR_HELLO_SPAWNED) {
+		v->stat.ppid = v->cred.pid;
+		v->cred.pid = 0;
+	} else {
+		if (identify(a, v, false))
+			v->stat.ppid = v->hello.pid == v->cred.pid ? v->hello.ppid : 0;
+		old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	}
+	if (old)
+		v->exec_of = old->proc;
+	if (journal_attach(a, v, next_proc(a), new_token(), false))
+		hr_drain_missed(a->c.drain);
+	else if (old)
+		hr__client_gone(a, (uint32_t)(old - a->clients), "exec");
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------- */
+
+/* Answers with the map and, for a new session, the node page. */
+static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map_fd, bool with_page)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {(void *)(uintptr_t)ack, sizeof(*ack)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	int fds[2] = {map_fd, a->c.page_fd};
+	size_t n = with_page ? 2 : 1;
+
+	if (map_fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Has the client closed its end? */
+static bool hung_up(int fd)
+{
+	struct pollfd p = {.fd = fd};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
+}
+
+static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *ack, int *ret_fd)
+{
+	socklen_t len = sizeof(v->cred);
+	int r = hr_hello_check(v->message, v->bytes, &v->hello);
+	bool left;
+
+	if (r)
+		return r;
+	if (v->hello.kind == HR_HELLO_OFFER) /* without a hello */
+		return -EBADMSG;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
+		return -EACCES;
+	if (v->hello.kind == HR_HELLO_EXEC) {
+		if (v->cred.uid == a->c.uid || v->cred.uid == 0)
+			note_unrecorded(a, v);
+		return -EALREADY; /* it waits for no answer */
+	}
+	hr__orphan_came(a, v->cred.pid);
+	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
+		return -EALREADY;
+	r = hr__offer_take(a, fd, &v->hello, &v->offer);
+	if (r == -EINVAL)
+		return r;
+	v->offered = v->offer.fd >= 0;
+	if (v->cred.uid != a->c.uid && v->cred.uid != 0)
+		return -EACCES;
+	left = r == -ECONNABORTED || (!v->offered && hung_up(fd));
+	if (v->hello.kind == HR_HELLO_ATTACH)
+		return attach(a, v, left, ack, ret_fd);
+	return left ? -ECONNABORTED : more_rings(a, v, ack, ret_fd);
+}
+
+/*
+ * A process that is not recorded and could be missed. One that has left without an offer comes again; so did one that a daemon
+ * before us shut out when it read the hello, and then died.
+ */
+static void count_refusal(struct hr_attach *a, const struct visit *v, int status)
+{
+	if (status == -ENOSPC)
+		hr_drain_refused(a->c.drain, 1);
+	else if (status == -EPROTO ||
+		 (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->heir) ||
+		 status == -EINVAL || (v->offered && status != -ECANCELED))
+		hr_drain_missed(a->c.drain);
+}
+
+/*
+ * The drain thread gets the session together with the ends of those that died before it: which worker's slot is free depends on
+ * both. The ATTACH entry is journaled before an end: the engine still finds a parent that has ended.
+ */
+static void hand_over(struct hr_attach *a, const struct visit *v)
+{
+	hr_drain_hold(a->c.drain);
+	hr__clients_end(a, v->session->proc, v->replaces);
+	hr_drain_add_session(a->c.drain, v->session);
+	hr_drain_release(a->c.drain);
+}
+
+void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
+{
+	struct visit v = {.guest = g,
+			  .message = a->message,
+			  .bytes = bytes,
+			  .pidfd = -1,
+			  .offer.fd = -1,
+			  .replaces = UINT32_MAX};
+	struct hr_ack ack = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .flags = a->c.clock->tsc ? HR_ACK_CLOCK_TSC : 0,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = HR_RING_SLOTS_LOG2,
+	    .level = hr_drain_level(a->c.drain),
+	    .map_bytes = MAP_BYTES,
+	};
+	int map_fd = -1;
+
+	ack.status = answer(a, g->fd, &v, &ack, &map_fd);
+	if (hr_served(v.hello.abi)) /* in its own words */
+		ack.abi = v.hello.abi;
+	if (ack.status)
+		count_refusal(a, &v, ack.status);
+	/* What is no hello gets no answer, and who made an offer, or was let in by a daemon before us, waits for none. */
+	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
+		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
+	/* After the answer: the process waits for that, and nobody for this. */
+	if (v.session)
+		hand_over(a, &v);
+	if (!ack.status && v.replaces != UINT32_MAX)
+		hr__client_gone(a, v.replaces, "exec");
+	hr__offer_refuse(&v.offer);
+	if (map_fd >= 0)
+		close(map_fd);
+	if (v.pidfd >= 0)
+		close(v.pidfd);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backoff.h - how long to wait before the next attempt: at random between 0 and a bound that doubles (full jitter), so that
+ * a thousand daemons whose collector comes back do not come at once
+ */
+#ifndef HEADRACE_DAEMON_BASE_BACKOFF_H
+#define HEADRACE_DAEMON_BASE_BACKOFF_H
+
+#include <stdint.h>
+
+#define HR_BACKOFF_LEAST_MS 200u
+#define HR_BACKOFF_MOST_MS  30000u
+
+struct hr_backoff {
+	uint64_t random; /* its state; any seed but 0 */
+	uint32_t failed; /* attempts since the last success */
+};
+
+static inline uint32_t hr_backoff_bound_ms(uint32_t failed)
+{
+	return failed < 8 ? HR_BACKOFF_LEAST_MS << failed : HR_BACKOFF_MOST_MS;
+}
+
+/* One more attempt has failed: how long to wait. */
+static inline uint32_t hr_backoff_next_ms(struct hr_backoff *b)
+{
+	uint32_t bound = hr_backoff_bound_ms(b->failed);
+
+	if (bound > HR_BACKOFF_MOST_MS)
+		bound = HR_BACKOFF_MOST_MS;
+	b->failed += b->failed < 8;
+	b->random ^= b->random << 13;
+	b->random ^= b->random >> 7;
+	b->random ^= b->random << 17;
+	return (uint32_t)((b->random >> 32) * (bound + 1) >> 32);
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clock.h - from session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to nanoseconds of CLOCK_BOOTTIME
+ *
+ * Owner     The node; one clock for all its sessions.
+ * Threads   hr_clock_ticks from any thread; the rest from the drain thread.
+ * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. An update moves the line forward
+ * to the truth when it is behind (a suspend, too) and slows it when it is ahead: converted times never step back. The line in use is
+ * journaled with every tick: replay converts with the numbers that the first run used.
+ */
+#ifndef HEADRACE_DAEMON_BASE_CLOCK_H
+#define HEADRACE_DAEMON_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hr_clock_line {
+	uint64_t ticks0;
+	uint64_t ns0;  /* CLOCK_BOOTTIME at ticks0 */
+	uint64_t mult; /* ns per tick, 32.32 fixed point */
+};
+
+/* boot_ns and real_ns were read together, within error_ns of one another. */
+struct hr_clock_sample {
+	uint64_t boot_ns;
+	uint64_t real_ns;
+	uint64_t error_ns;
+};
+
+struct hr_clock {
+	bool tsc;
+	struct hr_clock_line line;
+	uint64_t seen_ticks; /* the last measured pair */
+	uint64_t seen_ns;
+};
+
+/*
+ * Reads the clocks once. The line is right after hr_clock_settle, which reads them again 5 ms later: it waits for what is left of
+ * them.
+ */
+void hr_clock_init(struct hr_clock *c);
+void hr_clock_settle(struct hr_clock *c);
+
+/* Measures again and bends the line; call about once a second. */
+void hr_clock_update(struct hr_clock *c);
+
+void hr_clock_sample(struct hr_clock_sample *ret);
+uint64_t hr_clock_ticks(const struct hr_clock *c);
+uint64_t hr_boot_ns(void);
+
+/* Between nothing and 256 ns per tick: what a journal may claim. */
+static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
+{
+	return l->mult > 0 && l->mult >> 40 == 0;
+}
+
+static inline uint64_t hr_ticks_span_ns(const struct hr_clock_line *l, uint64_t ticks)
+{
+	return (uint64_t)(((unsigned __int128)ticks * l->mult) >> 32);
+}
+
+static inline uint64_t hr_ticks_ns(const struct hr_clock_line *l, uint64_t ticks)
+{
+	int64_t away = (int64_t)(ticks - l->ticks0);
+
+	return l->ns0 + (uint64_t)(int64_t)(((__int128)away * l->mult) >> 32);
+}
+
+/* The ticks at that boot time, cut off towards ticks0: hr_ticks_ns of them is ns, but for a tick and a ns. */
+static inline uint64_t hr_clock_ticks_at(const struct hr_clock_line *l, uint64_t ns)
+{
+	int64_t away = (int64_t)(ns - l->ns0);
+
+	return l->ticks0 + (uint64_t)(int64_t)((__int128)away * (INT64_C(1) << 32) / l->mult);
+}
+
+static inline uint64_t hr_ns_ticks(const struct hr_clock_line *l, uint64_t span_ns)
+{
+	return (uint64_t)(((unsigned __int128)span_ns << 32) / l->mult);
+}
+
+#endif

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The drain thread: its requests, its sleep, and what others may ask of it. */
+#include "common/now.h"
+#include "daemon/drain/drain_internal.h"
+#include "daemon/drain/feed.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLEEP_MIN_NS  UINT64_C(1000000)
+#define SLEEP_BUSY_NS UINT64_C(20000000) /* most while there is traffic */
+#define SLEEP_RING_NS UINT64_C(20000) /* more for each ring: a look at it costs two cache misses */
+#define SLEEP_DEAF_NS                                                                              \
+	UINT64_C(2000000) /* the same, when a ring fills whose owner cannot ring the bell */
+#define SLEEP_IDLE_NS UINT64_C(100000000)
+/* When nothing comes: so many times what the last look at all rings has cost, half a thousandth of a core. */
+#define REST_TIMES    2000u
+#define SLEEP_REST_NS UINT64_C(2000000000)
+#define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no bell */
+/* Found by one sweep: no time to sleep. Many rings have much to say, and none of them is in a hurry before it rings the bell. */
+#define BUSY_SLOTS	1024u
+#define BUSY_RING_SLOTS 32u
+
+/* ---- requests --------------------------------------------------------------------------------------- */
+
+static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
+{
+	struct hr_session *s = d->sessions;
+
+	while (s && s->proc != proc)
+		s = s->next;
+	return s;
+}
+
+/* A session that the attach thread has let in before it knew of probes is told to them here. */
+static void follow(struct hr_drain *d, struct hr_session *s)
+{
+	struct hr_engine_proc p = {0};
+	const void *at = NULL;
+
+	while (!s->probed.image && (at = hr_engine_next_proc(d->c.engine, at, &p))) {
+		if (p.proc != s->proc)
+			continue;
+		if (hr_probes_cover(d->c.probes, p.pid, p.covered ? &p.cover : NULL) == 0)
+			s->probed.image = hr_probes_image(d->c.probes, p.pid);
+		break;
+	}
+	hr_feed_session(d->feed, s);
+}
+
+static void take_probes(struct hr_drain *d, struct hr_probes *probes)
+{
+	if (d->feed || hr_feed_new(d, probes, &d->feed))
+		return;
+	d->c.probes = probes;
+	for (struct hr_session *s = d->sessions; s; s = s->next)
+		follow(d, s);
+}
+
+/* What shims read in the heads of maps, where there is a new one. */
+static void welcome(struct hr_drain *d, struct hr_session *s)
+{
+	hr_session_set_level(s, d->level);
+	hr_session_set_short(s, hr_ns_ticks(&d->c.clock->line, HR_SHORT_NS));
+}
+
+static void serve(struct hr_drain *d, struct message *m)
+{
+	struct hr_session *s;
+
+	switch (m->kind) {
+	case NEW_SESSION:
+		for (s = d->sessions; s && !m->session->later; s = s->next)
+			m->session->later = s->dead;
+		m->session->next = d->sessions;
+		d->sessions = m->session;
+		welcome(d, m->session);
+		if (d->feed)
+			follow(d, m->session);
+		break;
+	case NEW_MAP:
+		s = session_of(d, m->proc);
+		if (!s || hr_session_add_map(s, &m->map))
+			hr_map_close(&m->map);
+		else
+			welcome(d, s);
+		break;
+	case ENDED:
+		s = session_of(d, m->proc);
+		if (s) {
+			s->dead = true;
+			memcpy(s->exit, m->exit, sizeof(s->exit));
+		} else {
+			hr__drain_end(d, m->proc, m->exit);
+		}
+		break;
+	case PROBES:
+		take_probes(d, m->probes);
+		break;
+	case LEVEL: /* past max_bytes there is no way back to a trace */
+		if (m->level != d->level && !(d->counters_only && m->level == HR_LEVEL_TRACE))
+			hr__drain_set_level(d, m->level, false);
+		break;
+	}
+	free(m);
+}
+
+static void take_inbox(struct hr_drain *d)
+{
+	struct message *m;
+
+	pthread_mutex_lock(&d->lock);
+	m = d->held ? NULL : d->inbox;
+	if (m) {
+		d->inbox = NULL;
+		d->inbox_last = &d->inbox;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (m)
+		hr__drain_catch_up(d); /* their ATTACH entries come first */
+	while (m) {
+		struct message *next = m->next;
+
+		serve(d, m);
+		m = next;
+	}
+}
+
+/* Of the time since each of them waited for the first time, 1/1000; -1: nobody has. */
+static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
+{
+	uint64_t lived = e->waiters * now_ns, all;
+
+	if (lived <= e->waiting_since_ns)
+		return -1;
+	all = lived - e->waiting_since_ns;
+	return e->waited_ns < all ? (int)(e->waited_ns * 1000 / all) : 1000;
+}
+
+static void publish(struct hr_drain *d)
+{
+	struct hr_engine_stats e;
+
+	hr_engine_stats_get(d->c.engine, &e);
+	pthread_mutex_lock(&d->lock);
+	d->stats.events = e.records;
+	d->stats.records_in = e.records;
+	d->stats.bytes_moved = e.bytes_moved;
+	d->stats.read_bytes = e.read_bytes;
+	d->stats.written_bytes = e.written_bytes;
+	d->stats.lost = e.lost;
+	d->stats.input_wait = input_wait(&e, hr_engine_now(d->c.engine));
+	d->stats.steps = e.steps;
+	d->stats.kernel_ops = e.kernel_ops;
+	d->stats.kernel_added = e.kernel_added;
+	d->stats.kernel_lost = e.kernel_lost;
+	d->stats.stray = e.stray;
+	d->stats.detached = e.detached;
+	d->stats.torn = e.torn;
+	d->stats.hostile = e.hostile;
+	d->stats.batches = e.batches;
+	d->stats.sessions = e.processes;
+	d->stats.sessions_total = e.processes_total;
+	d->stats.sweeps = d->sweeps;
+	d->stats.counters_only = d->counters_only;
+	d->stats.refused = d->refused_noted;
+	d->stats.journal_in_memory = d->c.journal_in_memory;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void flush(struct hr_drain *d, uint64_t wanted)
+{
+	hr__drain_sweep_out(d);
+	hr__drain_tick(d, hr_boot_ns());
+	hr__drain_seal(d);
+	publish(d);
+	pthread_mutex_lock(&d->lock);
+	d->flush_done = wanted;
+	pthread_cond_broadcast(&d->served);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void show(struct hr_drain *d, struct live_request *live)
+{
+	live->r = hr__drain_live(d, live->in_flight_ns, &live->picture);
+	pthread_mutex_lock(&d->lock);
+	d->live = NULL;
+	pthread_cond_broadcast(&d->served);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void stop(struct hr_drain *d, const struct hr_job_end *end)
+{
+	struct hr_entry_stop *in;
+	struct hr_session *s;
+
+	hr__drain_sweep_out(d);
+	for (s = d->sessions; s; s = s->next) {
+		hr_session_set_level(s, HR_LEVEL_OFF);
+		hr__drain_leave_cells(d, s, hr_clock_ticks(d->c.clock));
+	}
+	hr__drain_tick(d, hr_boot_ns());
+	in = hr__drain_begin(d, sizeof(*in));
+	if (in) {
+		in->now_ns = hr_boot_ns();
+		memset(in->state, 0, sizeof(in->state));
+		memcpy(in->state, end->state, strnlen(end->state, sizeof(in->state) - 1));
+		in->cut_short = end->cut_short;
+		hr__drain_commit(d, HR_ENTRY_STOP, sizeof(*in));
+	}
+	publish(d);
+}
+
+/* Past max_bytes only counters are kept; it says so, in levels and stats. */
+static void check_size(struct hr_drain *d)
+{
+	if (d->counters_only || !d->c.max_bytes ||
+	    hr_appender_stored_bytes(d->c.appender) < d->c.max_bytes)
+		return;
+	d->counters_only = true;
+	if (hr_engine_level(d->c.engine) == HR_LEVEL_TRACE)
+		hr__drain_set_level(d, HR_LEVEL_COUNTERS, true);
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------------------- */
+
+static bool pressed(const struct hr_drain *d)
+{
+	for (const struct hr_session *s = d->sessions; s; s = s->next)
+		for (uint32_t i = 0; i < hr_session_rings(s); i++)
+			if (hr_ring_pressed(&s->rings[i]))
+				return true;
+	return false;
+}
+
+static bool asked(struct hr_drain *d)
+{
+	bool yes;
+
+	pthread_mutex_lock(&d->lock);
+	yes = (d->inbox && !d->held) || d->flush_wanted > d->flush_done || d->end != NULL ||
+	      d->live != NULL;
+	pthread_mutex_unlock(&d->lock);
+	return yes;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A look costs all that this thread has done since it last rested, waking up and falling asleep included. */
+static uint64_t rest_of(struct hr_drain *d)
+{
+	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
+	uint64_t cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t ns = least((cpu_ns - d->rested_cpu_ns) * REST_TIMES, most);
+
+	d->rested_cpu_ns = cpu_ns;
+	return ns > SLEEP_IDLE_NS ? ns : SLEEP_IDLE_NS;
+}
+
+/* Sleeps until the bell, or for a time that follows the traffic, or what a look without any has cost. */
+static void sleep_a_while(struct hr_drain *d, uint64_t found)
+{
+	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
+	uint64_t busy_ns = d->deaf_full ? SLEEP_DEAF_NS : SLEEP_BUSY_NS + d->rings * SLEEP_RING_NS;
+	struct timespec t = {0};
+
+	if (found > BUSY_SLOTS + (uint64_t)d->rings * BUSY_RING_SLOTS)
+		d->sleep_ns = SLEEP_MIN_NS;
+	else if (found)
+		d->sleep_ns = least(d->sleep_ns * 3 / 2, least(busy_ns, SLEEP_IDLE_NS));
+	else
+		d->sleep_ns = least(d->sleep_ns * 2, rest_of(d));
+	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
+	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
+	if (!asked(d) && !pressed(d)) {
+		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
+		t.tv_nsec = (long)(d->sleep_ns % 1000000000);
+		syscall(SYS_futex, &d->c.page->bell, FUTEX_WAIT, bell, &t, NULL, 0);
+	}
+	__atomic_store_n(&d->c.page->sleeping, 0, __ATOMIC_RELEASE);
+}
+
+static void ring_bell(struct hr_drain *d)
+{
+	__atomic_add_fetch(&d->c.page->bell, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &d->c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void *run(void *arg)
+{
+	struct hr_drain *d = arg;
+
+	for (;;) {
+		const struct hr_job_end *end;
+		struct live_request *live;
+		uint64_t wanted, found;
+
+		take_inbox(d);
+		found = hr__drain_sweep(d);
+		check_size(d);
+		publish(d);
+		pthread_mutex_lock(&d->lock);
+		wanted = d->flush_wanted > d->flush_done ? d->flush_wanted : 0;
+		end = d->end;
+		live = d->live;
+		pthread_mutex_unlock(&d->lock);
+		if (wanted)
+			flush(d, wanted);
+		if (live)
+			show(d, live);
+		if (end) {
+			take_inbox(d);
+			stop(d, end);
+			return NULL;
+		}
+		sleep_a_while(d, found);
+	}
+}
+
+/* ---- from other threads ------------------------------------------------------------------------------ */
+
+int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
+{
+	struct hr_drain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->c = *config;
+	d->inbox_last = &d->inbox;
+	d->sleep_ns = SLEEP_MIN_NS;
+	d->level = hr_engine_level(config->engine);
+	d->counters_only = config->counters_only;
+	d->applied = hr_journal_head(config->journal);
+	d->last_clock_ns = hr_boot_ns();
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->served, NULL);
+	if (config->probes && hr_feed_new(d, config->probes, &d->feed)) {
+		hr_drain_free(d);
+		return -ENOMEM;
+	}
+	publish(d);
+	*ret = d;
+	return 0;
+}
+
+int hr_drain_start(struct hr_drain *d)
+{
+	int r = pthread_create(&d->thread, NULL, run, d);
+
+	d->running = r == 0;
+	return -r;
+}
+
+static void send(struct hr_drain *d, struct message message)
+{
+	struct message *m = malloc(sizeof(*m));
+	/*
+	 * A new session's records can wait until the drain thread wakes or the session rings the bell, and so can the end of the image
+	 * that it replaced. A deaf session cannot ring.
+	 */
+	bool wake = (message.kind == ENDED && strcmp(message.exit, "exec") != 0) ||
+		    message.kind == LEVEL || (message.session && message.session->deaf);
+	bool held;
+
+	if (!m) { /* the session stays unread: its client drops and counts */
+		hr_session_free(message.session);
+		hr_map_close(&message.map);
+		return;
+	}
+	*m = message;
+	pthread_mutex_lock(&d->lock);
+	*d->inbox_last = m;
+	d->inbox_last = &m->next;
+	held = d->held;
+	d->wake_held |= held && wake;
+	pthread_mutex_unlock(&d->lock);
+	if (wake && !held)
+		ring_bell(d);
+}
+
+void hr_drain_add_session(struct hr_drain *d, struct hr_session *s)
+{
+	send(d, (struct message){.kind = NEW_SESSION, .session = s});
+}
+
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map)
+{
+	send(d, (struct message){.kind = NEW_MAP, .proc = proc, .map = *map});
+}
+
+void hr_drain_hold(struct hr_drain *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->held = true;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void hr_drain_release(struct hr_drain *d)
+{
+	bool wake;
+
+	pthread_mutex_lock(&d->lock);
+	d->held = false;
+	wake = d->wake_held;
+	d->wake_held = false;
+	pthread_mutex_unlock(&d->lock);
+	if (wake)
+		ring_bell(d);
+}
+
+void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
+{
+	struct message m = {.kind = ENDED, .proc = proc};
+
+	memcpy(m.exit, exit, strnlen(exit, sizeof(m.exit) - 1));
+	send(d, m);
+}
+
+void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes)
+{
+	send(d, (struct message){.kind = PROBES, .probes = probes});
+}
+
+void hr_drain_set_level(struct hr_drain *d, uint32_t level)
+{
+	send(d, (struct message){.kind = LEVEL, .level = level});
+}
+
+void hr_drain_refused(struct hr_drain *d, uint64_t n)
+{
+	__atomic_add_fetch(&d->refused, n, __ATOMIC_RELAXED);
+}
+
+void hr_drain_bereft(struct hr_drain *d, uint64_t n)
+{
+	__atomic_add_fetch(&d->bereft, n, __ATOMIC_RELAXED);
+}
+
+void hr_drain_missed(struct hr_drain *d)
+{
+	__atomic_add_fetch(&d->missed, 1, __ATOMIC_RELAXED);
+}
+
+void hr_drain_flush(struct hr_drain *d)
+{
+	uint64_t wanted;
+
+	pthread_mutex_lock(&d->lock);
+	wanted = ++d->flush_wanted;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+	pthread_mutex_lock(&d->lock);
+	while (d->running && d->flush_done < wanted)
+		pthread_cond_wait(&d->served, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+}
+
+int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret)
+{
+	struct live_request live = {.in_flight_ns = in_flight_ns};
+
+	if (!d->running)
+		return -ESHUTDOWN;
+	pthread_mutex_lock(&d->lock);
+	d->live = &live;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+	pthread_mutex_lock(&d->lock);
+	while (d->live)
+		pthread_cond_wait(&d->served, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+	*ret = live.picture;
+	return live.r;
+}
+
+void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end)
+{
+	if (!d->running)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->end = end;
+	pthread_mutex_unlock(&d->lock);
+	ring_bell(d);
+	pthread_join(d->thread, NULL);
+	d->running = false;
+}
+
+void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret)
+{
+	pthread_mutex_lock(&d->lock);
+	*ret = d->stats;
+	pthread_mutex_unlock(&d->lock);
+	ret->stored_bytes = hr_appender_stored_bytes(d->c.appender);
+	ret->store_error = hr_appender_error(d->c.appender);
+}
+
+uint32_t hr_drain_level(const struct hr_drain *d)
+{
+	return __atomic_load_n(&d->level, __ATOMIC_RELAXED);
+}
+
+void hr_drain_free(struct hr_drain *d)
+{
+	if (!d)
+		return;
+	while (d->inbox) {
+		struct message *next = d->inbox->next;
+
+		hr_session_free(d->inbox->session);
+		hr_map_close(&d->inbox->map);
+		free(d->inbox);
+		d->inbox = next;
+	}
+	while (d->sessions) {
+		struct hr_session *next = d->sessions->next;
+
+		hr_session_free(d->sessions);
+		d->sessions = next;
+	}
+	hr_feed_free(d->feed);
+	pthread_cond_destroy(&d->served);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}

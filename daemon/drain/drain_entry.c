@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The drain thread's journal entries: room for them, what applying them brings about, and the small ones. */
+#include "daemon/drain/drain_internal.h"
+
+#include <stdlib.h>
+
+#include "daemon/engine/mounts.h"
+#include "common/ranks.h"
+
+#define CLOCK_NS    UINT64_C(1000000000)
+#define MOUNTS_NS   UINT64_C(1000000000) /* between two readings of mountinfo */
+#define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
+#define MOUNT_BYTES (256u << 10)
+
+/* ---- journal and engine ---------------------------------------------------------------------------- */
+
+static void hand_on(struct hr_drain *d)
+{
+	struct hr_out_list out;
+
+	hr_out_list_init(&out);
+	hr_engine_take(d->c.engine, &out);
+	hr_appender_give(d->c.appender, &out);
+}
+
+/* Under the journal's lock: names the files from before the checkpoint that the engine has just used again. */
+static void journal_known(struct hr_drain *d, uint32_t n)
+{
+	struct hr_entry_known *in =
+	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
+
+	if (!in) /* cannot be: all others leave HR_KNOWN_SLACK */
+		return;
+	in->n = n;
+	hr_engine_known_rows(d->c.engine, in->rows);
+	hr_journal_commit(d->c.journal, HR_ENTRY_KNOWN, sizeof(*in) + n * sizeof(in->rows[0]));
+}
+
+/* Applies what was committed, the attach thread's entries included, in order. `locked`: the journal is. */
+static void apply_committed(struct hr_drain *d, bool locked)
+{
+	const struct hr_entry *entry;
+
+	while ((entry = hr_journal_next(d->c.journal, hr_journal_gen(d->c.journal), &d->applied))) {
+		uint32_t known;
+
+		hr_engine_apply(d->c.engine, entry);
+		known = hr_engine_known(d->c.engine);
+		if (!known)
+			continue;
+		if (!locked)
+			hr_journal_lock(d->c.journal);
+		journal_known(d, known);
+		if (!locked)
+			hr_journal_unlock(d->c.journal);
+	}
+}
+
+/* Under the journal's lock, which is let go meanwhile: continues in the other half. */
+static void checkpoint(struct hr_drain *d)
+{
+	uint64_t full = hr_journal_gen(d->c.journal);
+
+	while (!hr_journal_spare_free(d->c.journal)) {
+		hr_journal_unlock(d->c.journal);
+		hr_appender_make_room(d->c.appender);
+		hr_journal_lock(d->c.journal);
+	}
+	apply_committed(d, true);
+	hr_engine_checkpoint(d->c.engine);
+	hr_journal_begin(d->c.journal);
+	/* What does not fit is lost to a restart, not to the store; the snapshot itself says so. */
+	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
+	hr_journal_begun(d->c.journal);
+	d->applied = hr_journal_head(d->c.journal);
+	hand_on(d);
+	hr_appender_retire(d->c.appender, full);
+}
+
+/* Locks the journal and returns room for an entry of at most `bytes`. */
+void *hr__drain_begin(struct hr_drain *d, uint64_t bytes)
+{
+	void *entry;
+
+	hr_journal_lock(d->c.journal);
+	entry = hr_journal_reserve(d->c.journal, bytes, ENTRY_SLACK);
+	if (!entry) {
+		checkpoint(d);
+		entry = hr_journal_reserve(d->c.journal, bytes, ENTRY_SLACK);
+	}
+	if (!entry)
+		hr_journal_unlock(d->c.journal);
+	return entry;
+}
+
+void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes)
+{
+	hr_journal_commit(d->c.journal, kind, bytes);
+	hr_journal_unlock(d->c.journal);
+	apply_committed(d, false);
+	hand_on(d);
+}
+
+void hr__drain_catch_up(struct hr_drain *d)
+{
+	apply_committed(d, false);
+	hand_on(d);
+}
+
+/* ---- small entries --------------------------------------------------------------------------------- */
+
+void hr__drain_tick(struct hr_drain *d, uint64_t now_ns)
+{
+	struct hr_entry_tick *in;
+
+	if (now_ns - d->last_clock_ns >= CLOCK_NS) {
+		hr_clock_update(d->c.clock);
+		d->last_clock_ns = now_ns;
+	}
+	d->last_tick_ns = now_ns;
+	in = hr__drain_begin(d, sizeof(*in));
+	if (!in)
+		return;
+	in->line = d->c.clock->line;
+	hr_clock_sample(&in->now);
+	hr__drain_commit(d, HR_ENTRY_TICK, sizeof(*in));
+}
+
+void hr__drain_seal(struct hr_drain *d)
+{
+	struct hr_entry_seal *in = hr__drain_begin(d, sizeof(*in));
+
+	if (in)
+		hr__drain_commit(d, HR_ENTRY_SEAL, sizeof(*in));
+}
+
+void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full)
+{
+	struct hr_entry_level *in = hr__drain_begin(d, sizeof(*in));
+
+	if (!in)
+		return;
+	in->now_ns = hr_boot_ns();
+	in->level = level;
+	in->full = full;
+	hr__drain_commit(d, HR_ENTRY_LEVEL, sizeof(*in));
+	__atomic_store_n(&d->level, level, __ATOMIC_RELAXED);
+	for (struct hr_session *s = d->sessions; s; s = s->next)
+		hr_session_set_level(s, level);
+}
+
+void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns)
+{
+	struct hr_entry_mounts *in;
+	uint64_t used;
+	char *text;
+
+	if (!pid || now_ns - d->last_mounts_ns < MOUNTS_NS)
+		return;
+	d->last_mounts_ns = now_ns;
+	if (hr_mountinfo_read(pid, &text))
+		return;
+	in = hr__drain_begin(d, sizeof(*in) + MOUNT_BYTES);
+	if (in) {
+		used = hr_mountinfo_rows(hr_engine_mounts(d->c.engine), text, in->rows, MOUNT_BYTES,
+					 &in->n);
+		hr__drain_commit(d, HR_ENTRY_MOUNTS, sizeof(*in) + used);
+	}
+	free(text);
+}
+
+uint64_t hr__drain_number(struct hr_drain *d)
+{
+	return __atomic_add_fetch(d->c.last_proc, 1, __ATOMIC_RELAXED);
+}
+
+void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count)
+{
+	struct hr_entry_note *in = hr__drain_begin(d, sizeof(*in));
+
+	if (!in)
+		return;
+	in->reason = reason;
+	in->snapshot = 0;
+	in->count = count;
+	hr__drain_commit(d, HR_ENTRY_NOTE, sizeof(*in));
+}
+
+static void put_to_sleep(struct hr_drain *d, uint64_t proc)
+{
+	for (struct hr_session *s = d->sessions; s; s = s->next) {
+		if (s->proc != proc)
+			continue;
+		s->asleep = true;
+		hr_session_set_level(s, HR_LEVEL_OFF);
+	}
+}
+
+/* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
+void hr__drain_deselect(struct hr_drain *d)
+{
+	struct hr_engine_proc p;
+	const void *at = NULL;
+
+	if (!hr_engine_ranks_changed(d->c.engine) || (!d->c.ranks && !d->c.local_ranks))
+		return;
+	while ((at = hr_engine_next_proc(d->c.engine, at, &p))) {
+		struct hr_entry_deselect *in;
+		struct hr_rank rank = {.rank_plus1 = (uint32_t)(p.rank + 1),
+				       .local_plus1 = (uint32_t)(p.local_rank + 1)};
+
+		if (p.deselected || !hr_rank_left_out(&rank, d->c.ranks, d->c.local_ranks))
+			continue;
+		in = hr__drain_begin(d, sizeof(*in));
+		if (!in)
+			continue;
+		in->proc = p.proc;
+		hr__drain_commit(d, HR_ENTRY_DESELECT, sizeof(*in));
+		put_to_sleep(d, p.proc);
+	}
+}

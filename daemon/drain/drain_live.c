@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A picture of the running job, on the drain thread between two sweeps. */
+#include "daemon/drain/drain_internal.h"
+
+#define CELLS_MOST 1024u
+
+/*
+ * What a ring's owner has been in the middle of for at least that long: then the cell has not changed for as long, and two looks
+ * agree. It may change while it is copied, and a start of long ago stand beside an operation of now.
+ */
+static bool look(const struct hr_drain *d, const struct hr_ring_view *r, uint64_t least_ns,
+		 struct hr_live_cell *ret)
+{
+	struct hr_aggregate aggregate;
+	struct hr_inflight again;
+	uint64_t now = hr_clock_ticks(d->c.clock);
+
+	hr_ring_cells(r, &ret->cell, &aggregate);
+	if (ret->cell.op == 0 || ret->cell.start_ticks > now)
+		return false;
+	ret->age_ns = hr_ticks_span_ns(&d->c.clock->line, now - ret->cell.start_ticks);
+	if (ret->age_ns < least_ns)
+		return false;
+	hr_ring_cells(r, &again, &aggregate);
+	return again.op == ret->cell.op && again.start_ticks == ret->cell.start_ticks;
+}
+
+static size_t look_at_all(const struct hr_drain *d, uint64_t least_ns, struct hr_live_cell *cells,
+			  uint32_t *ret_cut)
+{
+	size_t n = 0;
+
+	for (const struct hr_session *s = d->sessions; s; s = s->next) {
+		for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+			struct hr_live_cell c = {
+			    s->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS, 0, {0}};
+
+			if (s->dead || !look(d, &s->rings[i], least_ns, &c))
+				continue;
+			if (n < CELLS_MOST)
+				cells[n++] = c;
+			else
+				(*ret_cut)++;
+		}
+	}
+	return n;
+}
+
+static int by_proc(const void *a, const void *b)
+{
+	const Headrace__LiveProcess *const *p = a, *const *q = b;
+
+	return (*p)->proc < (*q)->proc ? -1 : (*p)->proc > (*q)->proc;
+}
+
+/* A wait for a batch counts while it lasts. */
+static void add_waits(const struct hr_drain *d, const struct hr_session *s,
+		      Headrace__LiveProcess *ret)
+{
+	struct hr_region_cell cells[HR_REGION_DEPTH];
+	uint64_t now = hr_clock_ticks(d->c.clock);
+
+	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
+		uint32_t n = hr_ring_regions(&s->rings[i], cells);
+
+		for (uint32_t k = 0; k < n; k++)
+			if (cells[k].flags >> HR_REGION_KIND_SHIFT == HR_REGION_INPUT_WAIT &&
+			    cells[k].start_ticks < now)
+				ret->wait_ns +=
+				    hr_ticks_span_ns(&d->c.clock->line, now - cells[k].start_ticks);
+	}
+}
+
+static void add_all_waits(const struct hr_drain *d, Headrace__LiveJob *m)
+{
+	for (const struct hr_session *s = d->sessions; s && m->n_processes; s = s->next) {
+		const Headrace__LiveProcess wanted = {.proc = s->proc}, *key = &wanted;
+		Headrace__LiveProcess **found =
+		    s->dead ? NULL
+			    : bsearch(&key, m->processes, m->n_processes, sizeof(key), by_proc);
+
+		if (found)
+			add_waits(d, s, *found);
+	}
+}
+
+int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret)
+{
+	struct hr_live_cell *cells = calloc(CELLS_MOST, sizeof(*cells));
+	struct hr_clock_sample now;
+	uint32_t cut = 0;
+	size_t n;
+	int r;
+
+	if (!cells)
+		return -ENOMEM;
+	n = look_at_all(d, in_flight_ns, cells, &cut);
+	hr_clock_sample(&now);
+	r = hr_engine_live(d->c.engine, &now, cells, n, ret);
+	if (r == 0) {
+		(*ret)->m.in_flight_cut = cut;
+		(*ret)->m.refused = d->refused_noted;
+		if ((*ret)->m.n_processes)
+			qsort((*ret)->m.processes, (*ret)->m.n_processes,
+			      sizeof(*(*ret)->m.processes), by_proc);
+		add_all_waits(d, &(*ret)->m);
+	}
+	free(cells);
+	return r;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of probes: their paths, and whether they are recorded. */
+#include "daemon/drain/feed_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/pathid.h"
+#include "common/unseen.h"
+
+#define TMPFILE "/#tmpfile"
+
+size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
+{
+	size_t n = 0;
+
+	/* From the last component to the first. */
+	while (bytes > 0) {
+		size_t end = bytes - 1, start = end;
+
+		if (text[end] != '\0')
+			return 0;
+		while (start > 0 && text[start - 1] != '\0')
+			start--;
+		if (n + 1 + (end - start) > room)
+			return 0;
+		if (end - start == 1 && text[start] == '/' &&
+		    n == 0) { /* a root that is its own parent */
+			bytes = start;
+			continue;
+		}
+		to[n++] = '/';
+		memcpy(to + n, text + start, end - start);
+		n += end - start;
+		bytes = start;
+	}
+	return n;
+}
+
+/* As the shim writes them: no empty components, no "."; ".." stays. */
+static size_t tidy(char *path, size_t bytes)
+{
+	size_t to = 0;
+
+	for (size_t at = 0; at < bytes;) {
+		size_t end;
+
+		while (at < bytes && path[at] == '/')
+			at++;
+		for (end = at; end < bytes && path[end] != '/'; end++)
+			;
+		if (end > at && !(end - at == 1 && path[at] == '.')) {
+			path[to++] = '/';
+			memmove(path + to, path + at, end - at);
+			to += end - at;
+		}
+		at = end;
+	}
+	if (to == 0)
+		path[to++] = '/';
+	return to;
+}
+
+struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name)
+{
+	struct feed_name *n = &f->names[name % HR_PROBE_NAMES];
+
+	return name && n->name == name ? n : NULL;
+}
+
+static bool begins(const char *path, size_t bytes, const char *with)
+{
+	return bytes >= strlen(with) && memcmp(path, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *path, size_t bytes, const char *with)
+{
+	return bytes >= strlen(with) &&
+	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
+}
+
+/* A file of O_TMPFILE is "#" and its inode to the kernel, and so it would be one of its own each time: named as the shim does it. */
+static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t bytes)
+{
+	char leaf[32];
+	size_t n = (size_t)snprintf(leaf, sizeof(leaf), "/#%" PRIu64, r->ino);
+
+	if (r->given_bytes || !ends(path, bytes, leaf))
+		return bytes;
+	memcpy(path + bytes - n, TMPFILE, sizeof(TMPFILE) - 1);
+	return bytes - n + sizeof(TMPFILE) - 1;
+}
+
+/* The path of a NAME; 0: it has none. */
+static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, size_t room)
+{
+	const char *walked = (const char *)(r + 1), *given = walked + r->walked_bytes;
+	size_t n;
+
+	if (bytes < sizeof(*r) || r->walked_bytes > bytes - sizeof(*r) ||
+	    r->given_bytes > bytes - sizeof(*r) - r->walked_bytes)
+		return 0;
+	if (r->walked_bytes > 6 && !r->given_bytes && memcmp(walked, "memfd:", 6) == 0) {
+		n = strnlen(walked, r->walked_bytes);
+		memcpy(path, walked, n);
+		return n;
+	}
+	n = hr__feed_unwalk(walked, r->walked_bytes, path, room);
+	n = name_tmpfile(r, path, n);
+	if (r->walked_bytes && !n)
+		return 0;
+	if (r->given_bytes) {
+		if (n + 1 + r->given_bytes > room)
+			return 0;
+		path[n++] = '/';
+		memcpy(path + n, given, r->given_bytes);
+		n += r->given_bytes;
+	}
+	return tidy(path, n);
+}
+
+/*
+ * What is ours is nobody's: the library that the dynamic loader reads, rings. Other memfds are recorded. Of a library whose work is in
+ * no number it is told that it was loaded. A semaphore is a file to libc alone.
+ */
+static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
+{
+	enum hr__verdict verdict;
+	uint32_t kind;
+
+	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/" HR_SHIM_NAME) ||
+	    begins(path, bytes, "/dev/shm/sem."))
+		return HR__EXCLUDED;
+	if (path[0] != '/')
+		return HR__TRACED;
+	verdict = hr__filter_verdict(f->filter, path, bytes, &kind);
+	return verdict == HR__LEFT_OUT && hr_unseen_library(path, bytes) ? HR__TRACED_RUNTIME
+									 : verdict;
+}
+
+void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes)
+{
+	struct feed_name *n = &f->names[r->name % HR_PROBE_NAMES];
+	char path[3 * HR_PROBE_PATH];
+	size_t length = path_of(r, bytes, path, sizeof(path));
+
+	free(n->path);
+	memset(n, 0, sizeof(*n));
+	n->name = f->last_name = r->name;
+	n->verdict = HR__EXCLUDED;
+	if (!length)
+		return;
+	n->hash = hr_path_id(path, length);
+	n->device = r->dev ? (int64_t)((uint64_t)(r->dev >> 20) << 32 | (r->dev & 0xfffff))
+			   : HR_OFFSET_NONE;
+	n->mount = r->mount;
+	n->mode = r->mode & S_IFMT;
+	n->bytes = (uint32_t)(length < HR_PROBE_PATH ? length : HR_PROBE_PATH);
+	n->verdict = verdict_of(f, path, length);
+	if (!hr__feed_recorded(n))
+		return;
+	n->path = malloc(n->bytes);
+	if (n->path)
+		memcpy(n->path, path, n->bytes);
+	else
+		n->verdict = HR__EXCLUDED;
+}
+
+/* ---- which paths are recorded ------------------------------------------------------------------------- */
+
+static const char *value_of(const char *env, size_t bytes, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t at = 0; at < bytes;) {
+		size_t length = strnlen(env + at, bytes - at);
+
+		if (length > n && memcmp(env + at, name, n) == 0 && env[at + n] == '=' &&
+		    at + length < bytes)
+			return env + at + n + 1;
+		at += length + 1;
+	}
+	return NULL;
+}
+
+/* The lists are those of the job's processes: the first that has headrace's variables says them for all. */
+void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
+{
+	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;
+	struct hr__filter_config config;
+
+	if (f->filter_known || !value_of(env, r->env_bytes, "HEADRACE_SOCKET"))
+		return;
+	config = (struct hr__filter_config){
+	    .exclude = value_of(env, r->env_bytes, "HEADRACE_EXCLUDE"),
+	    .include = value_of(env, r->env_bytes, "HEADRACE_INCLUDE"),
+	    .defaults = value_of(env, r->env_bytes, "HEADRACE_DEFAULT_EXCLUDE"),
+	    .store = value_of(env, r->env_bytes, "HEADRACE_STORE"),
+	};
+	hr__filter_init(f->filter, &config);
+	f->filter_known = true;
+}

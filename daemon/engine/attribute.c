@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who a process is: its rank, and whether it is a worker of one.
+ *
+ * A process has the rank that its own environment names; else the one inferred for it; else that of the image it replaced, or
+ * of its parent. A worker is a process forked without exec from a rank's process (or from a forkserver that works for
+ * one), or one exec'ed by multiprocessing's spawn, that has read a data file. A job without ranks works the same, with rank NULL:
+ * the process that forks takes the place of the rank.
+ *
+ * A worker of torch's DataLoader reports its loader's number and its own. It is a worker before it reads, its slot is its own number
+ * where that is free, and the rank's other children (pools, os.fork) are no workers.
+ */
+#include "daemon/engine/state.h"
+
+static bool ends_in(const char *text, size_t bytes, const char *name)
+{
+	size_t n = strlen(name);
+
+	return text && bytes >= n && memcmp(text + bytes - n, name, n) == 0 &&
+	       (bytes == n || text[bytes - n - 1] == '/');
+}
+
+/* Shells and launchers fork for reasons of their own. */
+static bool is_wrapper(const struct hr_proc *p)
+{
+	static const char *const names[] = {
+	    "sh",
+	    "bash",
+	    "dash",
+	    "zsh",
+	    "ksh",
+	    "csh",
+	    "tcsh",
+	    "busybox",
+	    "env",
+	    "time",
+	    "timeout",
+	    "nice",
+	    "make",
+	    "xargs",
+	    "parallel",
+	    "nohup",
+	    "srun",
+	    "slurmstepd",
+	    "orted",
+	    "prted",
+	    "prterun",
+	    "mpirun",
+	    "mpiexec",
+	    "orterun",
+	    "mpiexec.hydra",
+	    "hydra_pmi_proxy",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (ends_in(p->exe, p->exe_bytes, names[i]))
+			return true;
+	return false;
+}
+
+static bool mentions(const struct hr_proc *p, const char *text)
+{
+	return p->cmdline && memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
+}
+
+/* What multiprocessing's exec'ed children are, by the code they are given. */
+static enum hr_proc_kind exec_kind(const struct hr_proc *p)
+{
+	if (mentions(p, "multiprocessing.resource_tracker") ||
+	    mentions(p, "multiprocessing.semaphore_tracker"))
+		return HR_PROC_TOOL;
+	if (mentions(p, "multiprocessing.forkserver"))
+		return HR_PROC_FORKSERVER;
+	if (mentions(p, "multiprocessing.spawn") || mentions(p, "--multiprocessing-fork"))
+		return HR_PROC_SPAWN;
+	return HR_PROC_MAIN;
+}
+
+static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc *p)
+{
+	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
+}
+
+/* Whether the process has a rank of its own, rather than the environment of the one it works for. */
+static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	if (p->id.inferred_plus1)
+		return true;
+	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
+}
+
+/* Families that are set together by one launcher: a local rank of one completes a rank of the other. */
+static bool same_launcher(unsigned a, unsigned b)
+{
+	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);
+}
+
+static bool set_rank(struct hr_proc *p, uint32_t rank, uint32_t local, uint32_t world,
+		     enum hr_rank_from from)
+{
+	struct hr_identity *id = &p->id;
+	bool changed = id->rank_plus1 != rank || id->local_plus1 != local || id->world != world ||
+		       id->source != from;
+
+	id->rank_plus1 = rank;
+	id->local_plus1 = local;
+	id->world = world;
+	id->source = from;
+	return changed;
+}
+
+static bool resolve_rank(const struct hr_engine *e, struct hr_proc *p)
+{
+	const struct hr_rank *env = &p->id.env;
+	const struct hr_proc *from;
+
+	if (env->rank_plus1)
+		return set_rank(
+		    p, env->rank_plus1,
+		    same_launcher(env->local_family, env->family) ? env->local_plus1 : 0,
+		    same_launcher(env->world_family, env->family) ? env->world : 0, HR_RANK_ENV);
+	if (p->id.inferred_plus1)
+		return set_rank(p, p->id.inferred_plus1, p->id.inferred_plus1, 0, HR_RANK_INFERRED);
+	from = p->id.exec_of ? hr__proc_find(e, p->id.exec_of) : NULL;
+	if (!from)
+		from = parent_of(e, p);
+	if (!from) /* its parent is gone: what was inherited stays */
+		return p->id.source == HR_RANK_INHERITED ? false
+							 : set_rank(p, 0, 0, 0, HR_RANK_NONE);
+	return set_rank(p, from->id.rank_plus1, from->id.local_plus1, from->id.world,
+			from->id.rank_plus1 ? HR_RANK_INHERITED : HR_RANK_NONE);
+}
+
+const char *hr__rank_source(const struct hr_proc *p)
+{
+	switch (p->id.source) {
+	case HR_RANK_ENV:
+		return hr_rank_source(p->id.env.family);
+	case HR_RANK_INFERRED:
+		return "inferred";
+	case HR_RANK_INHERITED:
+		return "inherited";
+	default:
+		return "";
+	}
+}
+
+/* ---- workers -------------------------------------------------------------------------------------- */
+
+bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	return p->id.base && p->id.env.loader_worker_plus1 &&
+	       !(base && base->id.env.loader_worker_plus1);
+}
+
+static bool wants_slot(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	if (!p->id.base || own_rank(e, p))
+		return false;
+	if (p->id.kind != HR_PROC_FORK && p->id.kind != HR_PROC_SPAWN)
+		return false;
+	if (hr__loader_worker(e, p))
+		return true;
+	if (!p->id.read_data || (base && base->id.has_loaders))
+		return false;
+	if (!base) /* ended before its worker: a slot once taken is kept */
+		return p->id.worker_plus1 != 0;
+	/* A helper of a worker is not one. */
+	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
+}
+
+static bool same_team(const struct hr_proc *a, const struct hr_proc *b)
+{
+	return a->id.rank_plus1 ? a->id.rank_plus1 == b->id.rank_plus1 : a->id.base == b->id.base;
+}
+
+static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
+{
+	uint32_t slot = 1;
+	bool taken;
+
+	do {
+		taken = false;
+		for (const struct hr_proc *q = e->first; q && !taken; q = q->next)
+			taken =
+			    q != p && !q->end_ns && q->id.worker_plus1 == slot && same_team(p, q);
+		slot += taken;
+	} while (taken);
+	return slot;
+}
+
+/* Its own number, unless another loader's worker has that slot. The worker of the same number in an earlier epoch may just be ending. */
+static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_rank *own = &p->id.env;
+
+	for (const struct hr_proc *q = e->first; q; q = q->next)
+		if (q != p && !q->end_ns && q->id.worker_plus1 == own->loader_worker_plus1 &&
+		    same_team(p, q) &&
+		    !(hr__loader_worker(e, q) && q->id.env.loader_plus1 == own->loader_plus1 &&
+		      q->id.env.loader_worker_plus1 == own->loader_worker_plus1))
+			return lowest_free(e, p);
+	return own->loader_worker_plus1;
+}
+
+static void update_worker(struct hr_engine *e, struct hr_proc *p)
+{
+	bool wants = wants_slot(e, p);
+
+	if (wants == (p->id.worker_plus1 != 0))
+		return;
+	p->id.worker_plus1 = !wants		       ? 0
+			     : hr__loader_worker(e, p) ? own_slot(e, p)
+						       : lowest_free(e, p);
+	hr__proc_dirty(e, p);
+}
+
+/* p reported its number: a slot that it had by reading is taken anew, and children of the same process that report none have none. */
+static void take_number(struct hr_engine *e, struct hr_proc *p)
+{
+	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	if (!hr__loader_worker(e, p))
+		return;
+	p->id.worker_plus1 = 0;
+	if (base && !base->id.has_loaders) {
+		base->id.has_loaders = 1;
+		for (struct hr_proc *q = e->first; q; q = q->next)
+			if (q->id.base == p->id.base && !q->end_ns)
+				update_worker(e, q);
+	}
+	update_worker(e, p);
+}
+
+/* p's rank may have changed: so may those that inherit from it, all of which attached later. */
+static void update_from(struct hr_engine *e, struct hr_proc *p)
+{
+	for (struct hr_proc *q = p; q; q = q->next) {
+		if (q->end_ns || !resolve_rank(e, q))
+			continue;
+		e->ranks_changed = true;
+		if (q->id.world > e->job->ranks_expected)
+			e->job->ranks_expected = q->id.world;
+		/* A slot is counted within the rank: take a new one in the new rank. */
+		q->id.worker_plus1 = 0;
+		hr__proc_dirty(e, q);
+		update_worker(e, q);
+	}
+}
+
+/* ---- ranks that no variable names ------------------------------------------------------------------ */
+
+static int spawned_order(const struct hr_spawned *a, const struct hr_spawned *b)
+{
+	if (a->start_time != b->start_time)
+		return a->start_time < b->start_time ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
+{
+	struct hr_spawned s = {child->id.start_time, child->id.proc, child->id.pid}, *v;
+	uint32_t at = parent->n_spawned;
+
+	if (at >= HR_PROC_SPAWNED)
+		return;
+	v = realloc(parent->spawned, (at + 1) * sizeof(*v));
+	if (!v)
+		return;
+	for (; at > 0 && spawned_order(&s, &v[at - 1]) < 0; at--)
+		v[at] = v[at - 1];
+	v[at] = s;
+	parent->spawned = v;
+	parent->n_spawned++;
+}
+
+/* Inferred ranks are places in the order of starts, so a sibling that attaches late may move them. */
+static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
+{
+	for (uint32_t i = 0; i < parent->n_spawned; i++) {
+		struct hr_proc *q = hr__proc_find(e, parent->spawned[i].proc);
+
+		if (!q || (q != infer && !q->id.inferred_plus1) || q->id.inferred_plus1 == i + 1)
+			continue;
+		q->id.inferred_plus1 = i + 1;
+		update_from(e, q);
+		update_worker(e, q);
+	}
+}
+
+/* mp.spawn without variables: a spawned child of an unranked process that acts like a rank is one. */
+static void infer_rank(struct hr_engine *e, struct hr_proc *p)
+{
+	struct hr_proc *parent = parent_of(e, p);
+
+	if (p->id.kind != HR_PROC_SPAWN || p->id.inferred_plus1 || p->id.env.rank_plus1 ||
+	    !parent || parent->id.rank_plus1)
+		return;
+	renumber(e, parent, p);
+}
+
+/* ---- what happens --------------------------------------------------------------------------------- */
+
+static struct hr_proc *find_parent(const struct hr_engine *e, const struct hr_proc *p,
+				   uint64_t token, const int32_t *ancestors)
+{
+	struct hr_proc *parent = token ? hr__proc_by(e, &e->by_token, token) : NULL;
+	struct hr_proc *old = p->id.exec_of ? hr__proc_find(e, p->id.exec_of) : NULL;
+
+	if (old)
+		return parent_of(e, old);
+	for (uint32_t i = 0; !parent && i < HR_ANCESTORS && ancestors[i] > 0; i++)
+		parent = hr__proc_by(e, &e->by_pid, (uint32_t)ancestors[i]);
+	return parent == p ? NULL : parent;
+}
+
+void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
+			  uint64_t parent_token, const int32_t *ancestors)
+{
+	struct hr_proc *parent = find_parent(e, p, parent_token, ancestors);
+
+	p->id.parent = parent ? parent->id.proc : 0;
+	p->id.wrapper = is_wrapper(p);
+	p->id.kind = forked && parent ? HR_PROC_FORK : exec_kind(p);
+	if (parent && (p->id.kind == HR_PROC_FORK || p->id.kind == HR_PROC_SPAWN))
+		p->id.base =
+		    parent->id.kind == HR_PROC_FORKSERVER ? parent->id.parent : parent->id.proc;
+	update_from(e, p);
+	take_number(e, p);
+	if (parent && p->id.kind == HR_PROC_SPAWN) {
+		note_spawned(parent, p);
+		if (p->id.rendezvous)
+			infer_rank(e, p);
+		renumber(e, parent, NULL);
+	}
+}
+
+void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes)
+{
+	if ((bytes > 12 && memcmp(text, "MASTER_ADDR=", 12) == 0) ||
+	    (bytes > 12 && memcmp(text, "MASTER_PORT=", 12) == 0)) {
+		p->id.rendezvous = 1;
+		infer_rank(e, p);
+	}
+	if (!hr_rank_env(&p->id.env, text, bytes))
+		return;
+	update_from(e, p);
+	take_number(e, p);
+	update_worker(e, p);
+}
+
+void hr__attribute_read(struct hr_engine *e, struct hr_proc *p)
+{
+	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	p->id.read_data = 1;
+	if (base && base->id.base && !own_rank(e, base))
+		infer_rank(e, base);
+	update_worker(e, p);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What clients count in shared memory, as totals: operations that no ring took, and opens that default excludes left out.
+ *
+ * Totals that shrink, or jump by what no machine does, are hostile and change nothing.
+ */
+#include <errno.h>
+
+#include "daemon/engine/state.h"
+
+/* ---- lost operations, and strays ------------------------------------------------------------------ */
+
+static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
+{
+	struct hr_lost_row *v;
+
+	for (uint32_t i = 0; i < ring->n_lost; i++)
+		if (ring->lost[i].op == op)
+			return &ring->lost[i];
+	v = realloc(ring->lost, (ring->n_lost + 1) * sizeof(*v));
+	if (!v)
+		return NULL;
+	ring->lost = v;
+	v[ring->n_lost] = (struct hr_lost_row){.op = op};
+	return &v[ring->n_lost++];
+}
+
+/* The row of an op's totals, for strays too; NULL: there is no such op. */
+static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
+				     uint64_t op)
+{
+	if (op != HR_CTL_REGION && op != HR_LOST_STRAYS + HR_CTL_REGION &&
+	    (op >= HR_LOST_STRAYS + HR_OP_MAX || !e->trait[op % HR_OP_MAX].class))
+		return NULL;
+	return lost_row(ring, (uint32_t)op);
+}
+
+int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+	struct hr_ring_state *ring = p ? hr__ring(p, in->map, in->ring) : NULL;
+
+	if (!ring || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < in->n; i++) {
+		const struct hr_lost_row *row = &in->rows[i];
+		struct hr_lost_row *seen = lost_seen(e, ring, row->op);
+		struct hr_lost more = row->total;
+		bool stray = row->op >= HR_LOST_STRAYS;
+
+		if (seen) {
+			more.count -= seen->total.count;
+			more.bytes -= seen->total.bytes;
+			more.ticks -= seen->total.ticks;
+		}
+		if (!seen || more.count > HR_COUNT_MOST || more.bytes > HR_COUNT_MOST ||
+		    more.ticks > HR_COUNT_MOST) {
+			e->stats.hostile++;
+			hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
+			continue;
+		}
+		seen->total = row->total;
+		if (row->op % HR_OP_MAX == HR_CTL_REGION) {
+			hr__loss(e, in->proc, HR_LOSS_REGIONS, 0, more.count);
+			continue;
+		}
+		e->stats.lost += more.count;
+		e->stats.stray += stray ? more.count : 0;
+		hr_losses_add(&e->losses, &(struct hr_loss){
+					      in->proc, stray ? HR_LOSS_STRAY : HR_LOSS_RING_FULL,
+					      (uint32_t)(row->op % HR_OP_MAX), more.count,
+					      more.bytes, hr_ticks_span_ns(&e->line, more.ticks)});
+	}
+	return 0;
+}
+
+/* ---- excluded opens -------------------------------------------------------------------------------- */
+
+int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in)
+{
+	struct hr_proc *p = hr__proc_find(e, in->proc);
+
+	if (!p || p->end_ns)
+		return -EBADMSG;
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++) {
+		uint64_t more = in->total[kind] - p->id.excluded[kind];
+
+		if (more > HR_COUNT_MOST) {
+			e->stats.hostile++;
+			hr__loss(e, in->proc, HR_LOSS_HOSTILE, 0, 1);
+			continue;
+		}
+		if (!more)
+			continue;
+		p->id.excluded[kind] = in->total[kind];
+		p->excluded_unsent = e->excluded_unsent = true;
+	}
+	return 0;
+}
+
+void hr__excluded_due(struct hr_engine *e)
+{
+	for (struct hr_proc *p = e->first; p && e->excluded_unsent; p = p->next)
+		if (p->excluded_unsent)
+			hr__proc_dirty(e, p);
+	e->excluded_unsent = false;
+}
+
+const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes)
+{
+	const char *at = p->defaults ? p->defaults : "", *end = at + p->defaults_bytes;
+
+	while (kind-- && at < end)
+		at += strnlen(at, (size_t)(end - at)) + 1;
+	*ret_bytes = at < end ? strnlen(at, (size_t)(end - at)) : 0;
+	return at;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operations do to descriptors: opens, closes, copies, and where in their file they stand (position.h). */
+#include "daemon/engine/fold.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+static enum hr_fd_effect effect_of(const struct hr_op_info *info)
+{
+	switch (info->class) {
+	case HR_CLASS_OPEN:
+		return HR_FD_OPEN;
+	case HR_CLASS_CLOSE:
+		return HR_FD_CLOSE;
+	case HR_CLASS_READ:
+	case HR_CLASS_WRITE:
+		return HR_FD_MOVE;
+	case HR_CLASS_SEEK:
+		return info->api == HR_API_POSIX || strncmp(info->name, "ftell", 5) == 0
+			   ? HR_FD_LSEEK
+			   : HR_FD_FSEEK;
+	case HR_CLASS_META:
+		if (strncmp(info->name, "dup", 3) == 0)
+			return HR_FD_DUP;
+		return strncmp(info->name, "fcntl", 5) == 0 ? HR_FD_FCNTL : HR_FD_NONE;
+	default:
+		return HR_FD_NONE;
+	}
+}
+
+void hr__traits_init(struct hr_engine *e)
+{
+	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
+		const struct hr_op_info *info = hr_op_info(op);
+
+		if (!info->name || info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK)
+			continue;
+		e->trait[op] = (struct hr_op_trait){info->class, info->api, info->bytes_rule,
+						    (uint8_t)effect_of(info)};
+	}
+}
+
+static void move_refs(struct fold *f, uint32_t file, uint32_t api, int change)
+{
+	struct hr_filerecs *recs = &f->e->filerecs;
+	uint32_t i =
+	    file ? hr_filerec_find(recs, f->p->id.proc, file, api, f->p->last_filerec) : UINT32_MAX;
+
+	if (i != UINT32_MAX)
+		hr_filerec_refs(recs, i, change);
+}
+
+static void fd_closed(struct fold *f, int32_t fd)
+{
+	struct hr_place last;
+
+	if (hr_position_close(&f->p->positions, fd, &last))
+		move_refs(f, last.file, last.api, -1);
+}
+
+static void fd_opened(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+	int32_t fd = r->fd >= 0 ? r->fd : (int32_t)r->ret;
+	uint32_t file = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].id;
+
+	fd_closed(f, fd);
+	if (file &&
+	    hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags & O_APPEND))
+		move_refs(f, file, op->trait.api, 1);
+}
+
+static void fd_duplicated(struct fold *f, int32_t from, int64_t to)
+{
+	if (from == to || to < 0 || to > INT32_MAX)
+		return;
+	fd_closed(f, (int32_t)to);
+	hr_position_dup(&f->p->positions, from, (int32_t)to);
+}
+
+static void fd_sought(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+	struct hr_place *place = hr_position_get(&f->p->positions, r->fd);
+
+	if (!place && op->path != UINT32_MAX)
+		place = hr_position_open(&f->p->positions, r->fd, f->e->paths.v[op->path].id,
+					 op->trait.api, -1, false);
+	if (!place || place->append)
+		return;
+	if (op->trait.effect == HR_FD_LSEEK)
+		place->at = r->ret;
+	else if (r->flags == SEEK_SET)
+		place->at = r->offset >= 0 ? r->offset : -1;
+	else if (r->flags != SEEK_CUR || r->offset < -place->at)
+		place->at = -1;
+	else if (place->at >= 0)
+		place->at += r->offset;
+	if (place->at > INT64_MAX / 2)
+		place->at = -1;
+}
+
+/*
+ * A read or write without offset happens where the descriptor stands, and moves it. One that is another file now was closed
+ * and taken again out of sight (close_range, a descriptor received): nobody knows where it stands.
+ */
+static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, fd);
+	int64_t at;
+
+	if (place && path != UINT32_MAX && place->file != f->e->paths.v[path].id) {
+		fd_closed(f, fd);
+		return offset;
+	}
+	if (offset != HR_OFFSET_NONE || !place || place->at < 0)
+		return offset;
+	at = place->at;
+	place->at = at <= INT64_MAX / 2 ? at + (int64_t)bytes : -1;
+	return at;
+}
+
+/*
+ * The kernel names all offsets. A plain read or write has left the descriptor behind its bytes; of other calls it is not
+ * known which form they had where they happened at the place, and they leave it unknown.
+ */
+static void kernel_moved(struct fold *f, const struct operation *op)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);
+
+	if (!place || place->append || op->of.failed || op->path == UINT32_MAX ||
+	    place->file != f->e->paths.v[op->path].id)
+		return;
+	switch (op->r->op) {
+	case HR_OP_read:
+	case HR_OP_readv:
+	case HR_OP_write:
+	case HR_OP_writev:
+		place->at = op->of.offset < 0 ? -1 : op->of.offset + (int64_t)op->of.bytes;
+		break;
+	case HR_OP_pread64:
+	case HR_OP_preadv:
+	case HR_OP_pwrite64:
+	case HR_OP_pwritev:
+		break;
+	default:
+		if (place->at == op->of.offset)
+			place->at = -1;
+	}
+}
+
+void hr__fd_move(struct fold *f, struct operation *op)
+{
+	if (f->ring->source) {
+		kernel_moved(f, op);
+		return;
+	}
+	op->of.offset = fd_moved(f, op->r->fd, op->path, op->of.offset, op->of.bytes);
+	if (op->pair)
+		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
+}
+
+/* What the kernel tells may come late: a descriptor that was closed may be another file's by now, which stays. */
+static bool is_reopened(const struct fold *f, const struct operation *op)
+{
+	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);
+
+	return f->ring->source && place && op->path != UINT32_MAX &&
+	       place->file != f->e->paths.v[op->path].id;
+}
+
+void hr__fd_effects(struct fold *f, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+
+	/* A vfork child's descriptors are not this process's. */
+	if (r->ret < 0 || r->bits & HR_REC_VFORK)
+		return;
+	switch (op->trait.effect) {
+	case HR_FD_OPEN:
+		fd_opened(f, op);
+		break;
+	case HR_FD_CLOSE:
+		if (!is_reopened(f, op))
+			fd_closed(f, r->fd);
+		break;
+	case HR_FD_DUP:
+		fd_duplicated(f, r->fd, r->ret);
+		break;
+	case HR_FD_FCNTL:
+		if (r->flags == F_DUPFD || r->flags == F_DUPFD_CLOEXEC)
+			fd_duplicated(f, r->fd, r->ret);
+		break;
+	case HR_FD_LSEEK:
+	case HR_FD_FSEEK:
+		fd_sought(f, op);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames out of the engine's state: each takes the next number and leaves through hr_engine_take. */
+#include "common/level.h"
+#include "daemon/engine/state.h"
+
+#define ROWS_MOST	 4096u /* rows in one frame: far below HR_FRAME_MAX_BYTES, whatever the paths */
+#define PATHS_MOST_BYTES (4u << 20)
+#define EMIT_AHEAD	 4u /* file records */
+
+struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
+{
+	struct hr_out *o = hr_out_new();
+
+	if (!o) {
+		e->failed = true;
+		return NULL;
+	}
+	o->frame.body_case = body;
+	o->clock.boot_ns = e->now.boot_ns;
+	o->clock.real_ns = e->now.real_ns;
+	o->clock.error_ns = e->now.error_ns;
+	if (!e->job) /* of a journal without a beginning: it has no clock */
+		o->frame.clock = NULL;
+	return o;
+}
+
+void hr__out_end(struct hr_engine *e, struct hr_out *o)
+{
+	if (o->arena.failed) {
+		e->failed = true;
+		hr_out_free(o, e->pool);
+		return;
+	}
+	o->frame.seq = e->next_seq++;
+	hr_out_list_push(&e->out, o);
+}
+
+void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers)
+{
+	uint8_t *rows = n ? hr_arena_alloc(a, n * size) : NULL;
+	void **pointers = rows ? hr_arena_alloc(a, n * sizeof(void *)) : NULL;
+
+	for (size_t i = 0; i < n && pointers; i++)
+		pointers[i] = rows + i * size;
+	*(void **)ret_pointers = pointers;
+	return pointers ? rows : NULL;
+}
+
+ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes)
+{
+	ProtobufCBinaryData d = {bytes, hr_arena_copy(a, data, bytes)};
+
+	if (!d.data)
+		d.len = 0;
+	return d;
+}
+
+ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
+				  size_t bytes)
+{
+	ProtobufCBinaryData d = {0};
+
+	if (!e->privacy)
+		return hr__bytes_in(a, path, bytes);
+	d.data = bytes ? hr_arena_alloc(a, hr_privacy_room(bytes)) : NULL;
+	if (d.data)
+		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
+	return d;
+}
+
+/* Its first word may be a path. */
+ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
+				     const void *line, size_t bytes)
+{
+	if (e->privacy && bytes > 0)
+		bytes = hr_privacy_command(e->privacy, line, bytes);
+	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
+		return hr__kept_path(e, a, line, bytes);
+	return hr__bytes_in(a, line, bytes);
+}
+
+static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t **ret)
+{
+	uint64_t pairs[2 * HR_HIST_BINS];
+	size_t used = hr_hist_sparse(bins, n, pairs);
+
+	*ret = used ? hr_arena_copy(&o->arena, pairs, used * sizeof(*pairs)) : NULL;
+	return *ret ? used : 0;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
+{
+	Headrace__Excluded *rows;
+	size_t n = 0, bytes;
+
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
+		n += p->id.excluded[kind] != 0;
+	rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->excluded);
+	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS && rows; kind++) {
+		Headrace__Excluded *row;
+		const char *pattern;
+
+		if (!p->id.excluded[kind])
+			continue;
+		row = &rows[m->n_excluded++];
+		headrace__excluded__init(row);
+		pattern = hr__excluded_pattern(p, kind, &bytes);
+		row->pattern = hr__bytes_in(&o->arena, pattern, bytes);
+		row->opens = p->id.excluded[kind];
+	}
+}
+
+static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__Process *m,
+			 const struct hr_proc *p)
+{
+	const struct hr_identity *id = &p->id;
+
+	headrace__process__init(m);
+	m->proc = id->proc;
+	m->pid = id->pid;
+	m->ppid = id->ppid;
+	m->parent_proc = id->parent;
+	m->exe = hr__kept_path(e, &o->arena, p->exe, p->exe_bytes);
+	m->cmdline = hr__kept_command(e, &o->arena, p->cmdline, p->cmdline_bytes);
+	m->exec_of = id->exec_of;
+	m->start_ns = id->start_ns;
+	m->end_ns = p->end_ns;
+	m->exit = hr_arena_text(&o->arena, p->exit);
+	m->rank_plus1 = id->rank_plus1;
+	m->local_rank_plus1 = id->local_plus1;
+	m->restart_plus1 = id->restart_plus1;
+	m->world_size = id->world;
+	m->worker_plus1 = id->worker_plus1;
+	if (id->worker_plus1 && hr__loader_worker(e, p)) {
+		m->loader_plus1 = id->env.loader_plus1;
+		m->loader_worker_plus1 = id->env.loader_worker_plus1;
+	}
+	m->rank_source = hr_arena_text(&o->arena, hr__rank_source(p));
+	m->uid = id->uid;
+	m->cpus = id->cpus;
+	m->first_cpu = id->first_cpu;
+	m->deselected = id->deselected;
+	fill_excluded(o, m, p);
+}
+
+/* Those that are dirty: a look at all would cost as much as there are, at every file record that leaves. */
+static void emit_processes(struct hr_engine *e)
+{
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
+	Headrace__Processes *m;
+	Headrace__Process *rows;
+
+	if (!o)
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__processes__init(m);
+		rows = hr__rows_in(&o->arena, e->n_dirty, sizeof(*rows), &m->rows);
+		for (const struct hr_proc *p = e->dirty; p && rows; p = p->next_dirty)
+			fill_process(e, o, &rows[m->n_rows++], p);
+		o->frame.processes = m;
+	}
+	hr__out_end(e, o);
+	hr__procs_sent(e);
+}
+
+static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *m)
+{
+	Headrace__Mount *rows;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < e->mounts.n; i++)
+		n += e->mounts.v[i].id && e->mounts.v[i].path && !e->mounts.v[i].sent;
+	e->mounts.unsent = false;
+	if (!n)
+		return;
+	rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->mounts);
+	for (uint32_t i = 0; i < e->mounts.n && rows; i++) {
+		struct hr_mount *c = &e->mounts.v[i];
+		Headrace__Mount *row;
+
+		if (!c->id || !c->path || c->sent)
+			continue;
+		row = &rows[m->n_mounts++];
+		headrace__mount__init(row);
+		row->id = c->id;
+		row->path = hr__kept_path(e, &o->arena, c->path, strlen(c->path));
+		row->fs_type = hr_arena_text(&o->arena, c->fs_type);
+		c->sent = true;
+	}
+}
+
+/* One Paths frame from fresh[from] on; returns where the next one starts. */
+static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
+{
+	struct hr_paths *paths = &e->paths;
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PATHS);
+	Headrace__Paths *m;
+	Headrace__Path *rows;
+	uint32_t to = from;
+	uint64_t bytes = 0;
+
+	if (!o)
+		return paths->n_fresh;
+	for (; to < paths->n_fresh && bytes < PATHS_MOST_BYTES; to++)
+		bytes += paths->fresh[to].bytes + 32;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__paths__init(m);
+		rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+		for (uint32_t i = from; i < to && rows; i++) {
+			const struct hr_fresh_path *f = &paths->fresh[i];
+			const struct hr_path *path = &paths->v[f->path];
+			Headrace__Path *row = &rows[m->n_rows++];
+
+			headrace__path__init(row);
+			row->id = path->id;
+			row->hash =
+			    e->privacy ? hr_privacy_hash(e->privacy, path->hash) : path->hash;
+			row->path = hr__kept_path(e, &o->arena, f->text, f->bytes);
+			row->mount = path->mount;
+			row->scope = path->scope;
+		}
+		if (from == 0)
+			fill_mounts(e, o, m);
+		o->frame.paths = m;
+	}
+	hr__out_end(e, o);
+	return to;
+}
+
+void hr__emit_names(struct hr_engine *e)
+{
+	uint32_t done = 0;
+
+	if (e->n_dirty)
+		emit_processes(e);
+	if (!e->paths.n_fresh && !e->mounts.unsent)
+		return;
+	do
+		done = emit_paths(e, done);
+	while (done < e->paths.n_fresh);
+	hr_names_take(&e->names, &e->paths, &e->filerecs);
+	hr_names_tidy(&e->names, &e->filerecs);
+	hr_paths_fresh_sent(&e->paths);
+}
+
+/* ---- events --------------------------------------------------------------------------------------- */
+
+void hr__emit_batch(struct hr_engine *e)
+{
+	struct hr_out *o;
+
+	if (!e->batch || e->batch->n == 0)
+		return;
+	hr__emit_names(e);
+	o = hr__out_begin(e, HEADRACE__FRAME__BODY_EVENTS);
+	if (!o)
+		return;
+	o->batch = e->batch;
+	o->absence = (struct hr_loss){
+	    .reason = HR_LOSS_STORE_FULL, .count = e->batch->n, .bytes = e->batch->bytes_moved};
+	e->batch = NULL;
+	e->batch_number++;
+	e->stats.batches++;
+	hr__out_end(e, o);
+}
+
+/* ---- aggregates ----------------------------------------------------------------------------------- */
+
+static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_rollup *r)
+{
+	headrace__rollup__init(m);
+	m->proc = r->proc;
+	m->op = r->op;
+	m->mount = r->mount;
+	m->scope = r->scope;
+	m->count = r->count;
+	m->bytes = r->bytes;
+	m->errors = r->errors;
+	m->dur_ns = r->dur_ns;
+	m->max_dur_ns = r->max_dur_ns;
+	m->n_size_hist = sparse(o, r->size_hist, HR_HIST_BINS, &m->size_hist);
+	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
+}
+
+/* Without events the rollups are all that is known of an operation. */
+static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
+{
+	struct hr_loss l = {.reason = m->alone ? HR_LOSS_STORE_FULL : HR_LOSS_ROLLUPS_FULL};
+
+	for (size_t i = 0; i < m->n_rows; i++) {
+		l.count += m->rows[i]->count;
+		l.bytes += m->rows[i]->bytes;
+	}
+	return l;
+}
+
+/* The window's rows of t->v[from..to): operations, or (op below HR_OP_FIRST) sides. Returns how many. */
+static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
+			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
+{
+	Headrace__Rollup *rows;
+	size_t n = 0, used = 0;
+
+	for (uint32_t k = from; k < to; k++)
+		n += t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides;
+	rows = hr__rows_in(&o->arena, n, sizeof(*rows), ret);
+	for (uint32_t k = from; k < to && rows; k++)
+		if (t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides)
+			fill_rollup(o, &rows[used++], &t->v[k]);
+	return used;
+}
+
+/* One frame of a window's rows from row `from` on; returns where the next one starts, t->n at the end. */
+static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
+{
+	struct hr_rollups *t = &e->rollups;
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_ROLLUPS);
+	Headrace__RollupBatch *m;
+	uint32_t i = from, n = 0;
+
+	if (!o)
+		return t->n;
+	for (; i < t->n && n < ROWS_MOST; i++)
+		n += t->v[i].window == window;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__rollup_batch__init(m);
+		m->window_start_ns = window * HR_WINDOW_NS;
+		m->window_ns = HR_WINDOW_NS;
+		m->n_rows = fill_rollups(o, t, window, from, i, false, &m->rows);
+		m->n_sides = fill_rollups(o, t, window, from, i, true, &m->sides);
+		m->alone = e->level != HR_LEVEL_TRACE;
+		o->frame.rollups = m;
+		o->absence = absence_of_rollups(m);
+	}
+	hr__out_end(e, o);
+	while (i < t->n && t->v[i].window != window)
+		i++;
+	return i;
+}
+
+void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window)
+{
+	struct hr_rollups *t = &e->rollups;
+
+	if (!t->n || t->oldest > up_to_window)
+		return;
+	hr__emit_names(e);
+	while (t->n && t->oldest <= up_to_window) {
+		uint64_t window = t->oldest;
+		uint32_t from = 0;
+
+		while (from < t->n)
+			from = emit_window(e, window, from);
+		hr__live_window(e, window);
+		hr_rollups_drop(t, window);
+	}
+}
+
+static size_t few(struct hr_out *o, const struct hr_few_hist *h, uint64_t **ret)
+{
+	uint64_t pairs[2 * HR_FILE_BINS];
+	size_t used = hr_few_hist_pairs(h, pairs);
+
+	*ret = used ? hr_arena_copy(&o->arena, pairs, used * sizeof(*pairs)) : NULL;
+	return *ret ? used : 0;
+}
+
+static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct hr_filerec *r)
+{
+	headrace__file_record__init(m);
+	m->proc = r->t.proc;
+	m->file = r->t.file;
+	m->api = r->t.api;
+	m->opens = r->ops[HR_FILE_OPENS];
+	m->reads = r->ops[HR_FILE_READS];
+	m->writes = r->ops[HR_FILE_WRITES];
+	m->seeks = r->ops[HR_FILE_SEEKS];
+	m->stats = r->ops[HR_FILE_STATS];
+	m->syncs = r->ops[HR_FILE_SYNCS];
+	m->meta_ops = r->ops[HR_FILE_META];
+	m->bytes_read = r->bytes_read;
+	m->bytes_written = r->bytes_written;
+	m->read_ns = r->read_ns;
+	m->write_ns = r->write_ns;
+	m->meta_ns = r->meta_ns;
+	m->max_read_ns = r->max_read_ns;
+	m->max_write_ns = r->max_write_ns;
+	m->first_ns = r->first_ns;
+	m->last_ns = r->last_ns;
+	m->seq_reads = r->seq_reads;
+	m->consec_reads = r->consec_reads;
+	m->seq_writes = r->seq_writes;
+	m->consec_writes = r->consec_writes;
+	m->rw_switches = r->rw_switches;
+	m->unaligned = r->unaligned;
+	m->n_read_size_hist = few(o, &r->read_hist, &m->read_size_hist);
+	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
+}
+
+/* They were last used long ago: their lines are on their way while others are written. */
+static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
+{
+	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
+
+	for (size_t at = 0; r && at < sizeof(struct hr_filerec); at += 64)
+		__builtin_prefetch(r + at);
+}
+
+void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
+{
+	while (n) {
+		size_t some = n < ROWS_MOST ? n : ROWS_MOST;
+		Headrace__FileRecords *m;
+		Headrace__FileRecord *rows;
+		struct hr_out *o;
+
+		hr__emit_names(e);
+		o = hr__out_begin(e, HEADRACE__FRAME__BODY_FILE_RECORDS);
+		if (!o)
+			return;
+		m = hr_arena_alloc(&o->arena, sizeof(*m));
+		if (m) {
+			headrace__file_records__init(m);
+			rows = hr__rows_in(&o->arena, some, sizeof(*rows), &m->rows);
+			for (size_t i = 0; i < some && rows; i++) {
+				prefetch_filerec(e, indexes, n, i + EMIT_AHEAD);
+				fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
+			}
+			o->frame.file_records = m;
+			o->absence = (struct hr_loss){.reason = HR_LOSS_FILES_FULL, .count = some};
+		}
+		hr__out_end(e, o);
+		indexes += some;
+		n -= some;
+	}
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------- */
+
+void hr__emit_losses(struct hr_engine *e)
+{
+	struct hr_losses *l = &e->losses;
+	Headrace__Loss *m;
+	Headrace__LossRow *rows;
+	struct hr_out *o;
+
+	if (!l->n || !(o = hr__out_begin(e, HEADRACE__FRAME__BODY_LOSS)))
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__loss__init(m);
+		rows = hr__rows_in(&o->arena, l->n, sizeof(*rows), &m->rows);
+		for (uint32_t i = 0; i < l->n && rows; i++) {
+			Headrace__LossRow *row = &rows[m->n_rows++];
+
+			headrace__loss_row__init(row);
+			row->proc = l->v[i].proc;
+			row->reason = hr_arena_text(&o->arena, hr_loss_name(l->v[i].reason));
+			row->op = l->v[i].op;
+			row->count = l->v[i].count;
+			row->bytes = l->v[i].bytes;
+			row->dur_ns = l->v[i].dur_ns;
+		}
+		o->frame.loss = m;
+	}
+	hr_losses_clear(l);
+	hr__out_end(e, o);
+}
+
+static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
+						     const Headrace__JobEvent *job)
+{
+	Headrace__JobEvent__LabelsEntry **labels =
+	    hr_arena_alloc(arena, job->n_labels * sizeof(*labels));
+
+	for (size_t i = 0; i < job->n_labels && labels; i++) {
+		labels[i] = hr_arena_copy(arena, job->labels[i], sizeof(*labels[i]));
+		if (!labels[i])
+			return NULL;
+		labels[i]->key = hr_arena_text(arena, job->labels[i]->key);
+		labels[i]->value = hr_arena_text(arena, job->labels[i]->value);
+	}
+	return labels;
+}
+
+/* The frame's own: the engine's job is replaced when a snapshot is read while the appender still packs. */
+static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
+{
+	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));
+
+	if (!m)
+		return NULL;
+	m->user = hr_arena_text(arena, job->user);
+	m->account = hr_arena_text(arena, job->account);
+	m->partition = hr_arena_text(arena, job->partition);
+	m->name = hr_arena_text(arena, job->name);
+	m->array_job = hr_arena_text(arena, job->array_job);
+	m->array_task = hr_arena_text(arena, job->array_task);
+	m->labels = copy_labels(arena, job);
+	if (!m->labels)
+		m->n_labels = 0;
+	return m;
+}
+
+void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
+{
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_JOB);
+	Headrace__JobEvent *m;
+
+	if (!o)
+		return;
+	m = copy_job(&o->arena, e->job);
+	if (m) {
+		m->state = hr_arena_text(&o->arena, state);
+		m->end_ns = end_ns;
+		o->frame.job = m;
+	}
+	hr__out_end(e, o);
+}
+
+void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
+{
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_LEVELS);
+	Headrace__Levels *m;
+
+	if (!o)
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__levels__init(m);
+		m->level = hr_arena_text(&o->arena, hr_level_name(e->level));
+		m->start_ns = e->level_since_ns;
+		m->end_ns = end_ns;
+		o->frame.levels = m;
+	}
+	hr__out_end(e, o);
+}
+
+void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short)
+{
+	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_STREAM_END);
+	Headrace__StreamEnd *m;
+
+	if (!o)
+		return;
+	m = hr_arena_alloc(&o->arena, sizeof(*m));
+	if (m) {
+		headrace__stream_end__init(m);
+		m->state = hr_arena_text(&o->arena, state);
+		m->cut_short = cut_short;
+		o->frame.stream_end = m;
+	}
+	hr__out_end(e, o);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process said hello: who it is, and what it did before. */
+#include <errno.h>
+
+#include "daemon/base/hello.h"
+#include "common/procfs.h"
+#include "daemon/engine/state.h"
+
+#define AGE_SLACK_NS UINT64_C(1000000000)
+#define UNKNOWN_AGE_NS                                                                             \
+	UINT64_C(3600000000000) /* of a process that was gone before anybody looked */
+
+static uint64_t age_ns(const struct hr_entry_attach *in)
+{
+	uint64_t started_ns = hr_procstat_ns(in->start_time);
+
+	if (!in->start_time)
+		return UNKNOWN_AGE_NS + AGE_SLACK_NS;
+	return (in->now_ns > started_ns ? in->now_ns - started_ns : 0) + AGE_SLACK_NS;
+}
+
+/* Operations and regions that the process made while no daemon was there. */
+static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
+			  const struct hr_hello_item *item)
+{
+	uint64_t proc = in->proc, left = hr_count_most(in->cpus, age_ns(in));
+
+	for (uint32_t i = 0; i + sizeof(struct hr_counter) <= item->bytes;
+	     i += sizeof(struct hr_counter)) {
+		struct hr_counter c;
+
+		memcpy(&c, item->value + i, sizeof(c));
+		if (c.total.count > left) {
+			e->stats.hostile++;
+			hr__loss(e, proc, HR_LOSS_HOSTILE, 0, 1);
+			return;
+		}
+		left -= c.total.count;
+		if (c.op == HR_CTL_REGION)
+			hr__loss(e, proc, HR_LOSS_REGIONS, 0, c.total.count);
+		if (c.op >= HR_OP_MAX || !e->trait[c.op].class || !c.total.count ||
+		    c.total.bytes > HR_COUNT_MOST || c.total.ticks > HR_COUNT_MOST)
+			continue;
+		e->stats.lost += c.total.count;
+		e->stats.detached += c.total.count;
+		hr_losses_add(&e->losses,
+			      &(struct hr_loss){proc, HR_LOSS_DETACHED, c.op, c.total.count,
+						c.total.bytes,
+						hr_ticks_span_ns(&e->line, c.total.ticks)});
+	}
+}
+
+static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *item)
+{
+	size_t n = item->bytes < HR_PROC_TEXT ? item->bytes : HR_PROC_TEXT;
+
+	if (*text)
+		return;
+	*text = malloc(n + 1);
+	if (!*text)
+		return;
+	memcpy(*text, item->value, n);
+	*bytes = n;
+}
+
+/* A number that a variable "NAME=VALUE" says, where nobody has said it before. False: another one, or no number. */
+static bool take_number(const char *text, size_t bytes, const char *name, char **ret)
+{
+	size_t skip = strlen(name), digits = 0;
+	char *copy;
+
+	if (bytes <= skip || bytes - skip > 20 || memcmp(text, name, skip) != 0 ||
+	    (*ret)[0] != '\0')
+		return false;
+	while (skip + digits < bytes && text[skip + digits] >= '0' && text[skip + digits] <= '9')
+		digits++;
+	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
+	if (!copy)
+		return false;
+	*ret = copy; /* was protobuf-c's own empty text */
+	return true;
+}
+
+/* A prolog of Slurm does not hear of the array that a job is of; its processes do. */
+static void take_array(struct hr_engine *e, const char *text, size_t bytes)
+{
+	bool job = take_number(text, bytes, "SLURM_ARRAY_JOB_ID=", &e->job->array_job);
+	bool task = take_number(text, bytes, "SLURM_ARRAY_TASK_ID=", &e->job->array_task);
+
+	if ((job || task) && e->job->array_job[0] != '\0' && e->job->array_task[0] != '\0')
+		hr__emit_job(e, "running", 0);
+}
+
+/* torchrun counts how often it has started its ranks again. */
+static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
+{
+	static const char name[] = "TORCHELASTIC_RESTART_COUNT=";
+	unsigned n = 0;
+
+	if (bytes <= sizeof(name) - 1 || memcmp(text, name, sizeof(name) - 1) != 0)
+		return;
+	for (size_t i = sizeof(name) - 1; i < bytes; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return;
+		n = n * 10 + (unsigned)(text[i] - '0');
+		if (n > UINT8_MAX - 1)
+			n = UINT8_MAX - 1;
+	}
+	id->restart_plus1 = (uint8_t)(n + 1);
+}
+
+/* For probes of a daemon that comes after this one. hr_hello_check has seen to its length. */
+static void take_cover(struct hr_identity *id, const struct hr_hello_item *item)
+{
+	struct hr_item_cover cover;
+
+	memcpy(&cover, item->value, sizeof(cover));
+	id->cover = cover.thread;
+	id->covered = 1;
+}
+
+static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_entry_attach *in)
+{
+	struct hr_hello_item item;
+	size_t at = 0;
+
+	while (hr_hello_next(in->hello, in->hello_bytes, &at, &item)) {
+		switch (item.kind) {
+		case HR_ITEM_EXE:
+			keep_text(&p->exe, &p->exe_bytes, &item);
+			break;
+		case HR_ITEM_ARGV:
+			keep_text(&p->cmdline, &p->cmdline_bytes, &item);
+			break;
+		case HR_ITEM_ENV:
+			hr_rank_env(&p->id.env, (const char *)item.value, item.bytes);
+			take_array(e, (const char *)item.value, item.bytes);
+			take_restart(&p->id, (const char *)item.value, item.bytes);
+			if (item.bytes > 12 && memcmp(item.value, "MASTER_ADDR=", 12) == 0)
+				p->id.rendezvous = 1;
+			break;
+		case HR_ITEM_DEFAULTS:
+			if (item.bytes <= HR_EXCLUDED_TEXT)
+				keep_text(&p->defaults, &p->defaults_bytes, &item);
+			break;
+		case HR_ITEM_COVER:
+			take_cover(&p->id, &item);
+			break;
+		case HR_ITEM_COUNTERS:
+			take_counters(e, in, &item);
+			break;
+		default:
+			break;
+		}
+	}
+	/* The last argument's terminator is no part of the line; the others separate words. */
+	while (p->cmdline_bytes && p->cmdline[p->cmdline_bytes - 1] == 0)
+		p->cmdline_bytes--;
+	for (size_t i = 0; i < p->cmdline_bytes; i++)
+		if (p->cmdline[i] == 0)
+			p->cmdline[i] = ' ';
+}
+
+/*
+ * No operation began before its process. The first may well have begun long before the attach: an open that waits for
+ * an automounter attaches at its end.
+ */
+static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
+{
+	uint64_t age = hr_ns_ticks(&e->line, age_ns(in));
+
+	return in->now_ticks > age ? in->now_ticks - age : 0;
+}
+
+/* It runs without the shim: all that is known of it is its start. */
+static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
+{
+	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);
+	p->end_ns = now_ns;
+	hr__proc_forget(e, p);
+	e->stats.processes--;
+}
+
+int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
+{
+	struct hr_identity id = {0};
+	struct hr_hello hello;
+	struct hr_proc *p;
+
+	if (in->hello_bytes > in->h.bytes - sizeof(*in) ||
+	    hr_hello_check(in->hello, in->hello_bytes, &hello))
+		return -EBADMSG;
+	id.proc = in->proc;
+	id.token = in->token;
+	id.exec_of = in->exec_of;
+	id.start_ns = hr_ticks_ns(&e->line, in->now_ticks);
+	id.start_time = in->start_time;
+	id.min_ticks = min_ticks(e, in);
+	id.pid = in->pid;
+	id.ppid = in->ancestors[0];
+	id.uid = in->uid;
+	id.cpus = in->cpus;
+	id.first_cpu = in->first_cpu;
+	id.deselected = in->deselected != 0;
+	e->last_knock = (struct hr_knock){.ticks = hello.start_ticks, .pid = in->pid};
+	p = hr__proc_new(e, &id);
+	if (!p)
+		return -ENOMEM;
+	e->stats.processes_total++;
+	take_items(e, p, in);
+	hr__attribute_attach(e, p, hello.flags & HR_HELLO_FORKED, hello.parent_session,
+			     in->ancestors);
+	hr__proc_dirty(e, p);
+	if (in->deselected)
+		p->end_ns = in->now_ns;
+	if (hello.kind == HR_HELLO_EXEC)
+		end_unrecorded(e, p, in->now_ns);
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel.h - what the kernel saw, added up (docs/probes.md)
+ *
+ * Owner: the engine, until the next KernelRecords frame; the feed of the probes, until the next KERNEL entry. Drain thread. Rows of equal
+ * (proc, file, op, cause) add up here and again in readers.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_KERNEL_H
+#define HEADRACE_DAEMON_ENGINE_KERNEL_H
+
+#include <stdint.h>
+
+#include "common/map64.h"
+
+struct hr_kernel_sum {
+	uint64_t proc;
+	uint64_t
+	    file; /* the engine's: stream file id; the feed's: hash of the path; 0: not known */
+	uint16_t op;
+	uint16_t cause;	    /* enum hr_cause */
+	uint32_t by_kernel; /* the feed's: as in struct hr_kernel_row */
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+};
+
+struct hr_kernel_sums {
+	struct hr_kernel_sum *v; /* in order of their first */
+	uint32_t n, room;
+	struct hr_map64 by_key; /* of key hash; `v` decides */
+};
+
+/* 0 or -ENOMEM. */
+int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row);
+void hr_kernel_sums_clear(struct hr_kernel_sums *t);
+void hr_kernel_sums_done(struct hr_kernel_sums *t);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live.h - what a job has done so far, for who looks at it while it runs (proto/live.proto, `headrace top`)
+ *
+ * Purpose   Windows of rollups are sent and forgotten; here they are added up. A picture is these sums, the windows that are
+ *           still open, the file records in use, and what is in flight.
+ * Owner     The engine; drain thread. Nothing that reaches the store depends on it, so a restart may begin with less: the sums
+ *           go back to where the journal does, and say so.
+ * Cost      An addition for each row of a window, when it is sent (every 10 s). A picture is made by the drain thread between
+ *           two sweeps, packed by who asked.
+ *
+ *      row of a window --sent--> row of (proc, op, mount)
+ *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS, with the next many, its rows are added to those
+ *                                of its (rank, worker), and it is one more of those that have ended
+ *      too many rows   --------> those of further processes are nobody's (proc 0)
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_LIVE_H
+#define HEADRACE_DAEMON_ENGINE_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/arena.h"
+#include "common/map64.h"
+#include "daemon/engine/rollup.h"
+#include "proto/abi.h"
+#include "proto/live.pb-c.h"
+
+#define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
+#define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
+#define HR_LIVE_ENDED_MOST                                                                         \
+	4096u			/* processes that have ended, and (rank, worker)s of earlier ones */
+#define HR_LIVE_ENDED_MANY 256u /* that are to be summed up at a time */
+#define HR_LIVE_KEPT_NS                                                                            \
+	UINT64_C(40000000000) /* longer than a window, and than who looks may look away */
+#define HR_LIVE_GROUP (UINT64_C(1) << 63) /* in proc: a (rank, worker) */
+
+struct hr_live_row {
+	uint64_t proc;
+	uint16_t op;
+	uint16_t mount;
+	uint64_t count, bytes, errors, dur_ns, max_dur_ns;
+	uint64_t dur_hist[HR_LIVE_BINS];
+};
+
+/* A process that has ended, or (pid 0) `ended` of them. */
+struct hr_live_ended {
+	uint64_t proc;
+	uint64_t start_ns, end_ns;
+	int32_t pid;
+	uint32_t rank_plus1, local_plus1, worker_plus1;
+	uint32_t ended;
+	uint64_t wait_ns, steps;
+	char name[32]; /* of the executable */
+};
+
+struct hr_live {
+	struct hr_live_row *v;
+	uint32_t n, room;
+	struct hr_map64 by_key; /* of key hash; `v` decides */
+	struct hr_live_ended *ended;
+	uint32_t n_ended, n_groups; /* groups come first */
+	struct hr_map64 by_ended;   /* by proc */
+	uint64_t since_ns;	    /* 0: not begun */
+	bool whole;		    /* since the job's begin */
+	bool cut;		    /* rows are nobody's */
+	bool failed;		    /* memory was out: the sums are too small */
+};
+
+/* The row of a key, made when absent: nobody's (0) where there are too many. UINT32_MAX: memory is out. */
+uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
+
+void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);
+
+/* Keeps who it was; sums up earlier ones when they are many. */
+void hr_live_end(struct hr_live *l, const struct hr_live_ended *who);
+
+/* Whether `proc` is one that has ended, and not too long ago. */
+bool hr_live_knows(const struct hr_live *l, uint64_t proc);
+
+void hr_live_done(struct hr_live *l);
+
+/* An operation that has not returned: the cell of a ring. */
+struct hr_live_cell {
+	uint64_t proc;
+	uint32_t map, ring;
+	uint64_t age_ns;
+	struct hr_inflight cell;
+};
+
+/* A picture: a message with all that it points at. */
+struct hr_live_picture {
+	struct hr_arena arena;
+	Headrace__LiveJob m;
+};
+
+void hr_live_free(struct hr_live_picture *p); /* accepts NULL */
+
+/* As bytes, malloc'ed. 0 or -ENOMEM. */
+int hr_live_pack(const struct hr_live_picture *p, uint8_t **ret, size_t *ret_bytes);
+
+#endif

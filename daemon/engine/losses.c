@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/engine/losses.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const names[HR_LOSS_REASONS] = {
+    "ring_full",  "detached",	"torn",		"hostile",	 "collision",
+    "store_full", "max_size",	"restart",	"limit",	 "journal_memory",
+    "unattached", "stray",	"rollups_full", "files_full",	 "journal_damaged",
+    "spool_full", "probe_full", "regions",	"probe_restart", "32bit",
+    "no_preload",
+};
+
+const char *hr_loss_name(enum hr_loss_reason reason)
+{
+	return names[reason];
+}
+
+int hr_loss_by_name(const char *name)
+{
+	for (int i = 0; i < HR_LOSS_REASONS; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -ENOENT;
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+_Static_assert(HR_LOSS_REASONS <= 32, "five bits of the key");
+
+/* Procs are numbered from 1 and op ids are below 512: this key is exact up to 2^50 processes. */
+static uint64_t key(const struct hr_loss *l)
+{
+	return l->proc << 14 | (uint64_t)l->reason << 9 | (l->op & 511);
+}
+
+void hr_losses_add(struct hr_losses *l, const struct hr_loss *row)
+{
+	uint32_t i = hr_map64_get(&l->by_key, key(row));
+
+	if (i == HR_MAP64_NONE) {
+		if (l->n == l->room) {
+			uint32_t more = l->room ? l->room * 2 : 32;
+			struct hr_loss *v = realloc(l->v, more * sizeof(*v));
+
+			if (!v)
+				return;
+			l->v = v;
+			l->room = more;
+		}
+		if (hr_map64_set(&l->by_key, key(row), l->n))
+			return;
+		l->v[l->n++] = *row;
+		return;
+	}
+	l->v[i].count = sum(l->v[i].count, row->count);
+	l->v[i].bytes = sum(l->v[i].bytes, row->bytes);
+	l->v[i].dur_ns = sum(l->v[i].dur_ns, row->dur_ns);
+}
+
+void hr_losses_clear(struct hr_losses *l)
+{
+	l->n = 0;
+	hr_map64_done(&l->by_key);
+}
+
+void hr_losses_done(struct hr_losses *l)
+{
+	free(l->v);
+	hr_map64_done(&l->by_key);
+	*l = (struct hr_losses){0};
+}

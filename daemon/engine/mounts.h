@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mounts.h - which mount a file lies on
+ *
+ * Purpose   The kernel's mount ids (mountinfo, statx) are unique on the node while the mount lives, in every
+ *           mount namespace: one table serves all processes. A mount gets an id of the stream, small and for good, when
+ *           a file on it is first seen; its row is sent with the next Paths frame once its text is known.
+ * Owner     The engine; drain thread. hr_mountinfo_read is a pure reader for the drain thread.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_MOUNTS_H
+#define HEADRACE_DAEMON_ENGINE_MOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/journal/entry.h"
+
+#define HR_MOUNTS_MOST 4096u
+
+struct hr_mount {
+	uint64_t dev;
+	uint32_t kernel_id;
+	uint32_t id; /* of the stream, 0: no file on it yet */
+	char *path;  /* NULL: not known yet */
+	char *fs_type;
+	bool gone; /* its kernel id belongs to another mount now */
+	bool sent;
+};
+
+struct hr_mounts {
+	struct hr_mount *v;
+	uint32_t n, room;
+	uint32_t next_id; /* ids given */
+	uint32_t last;	  /* index found last */
+	bool unsent;	  /* some mount with id and text is not sent */
+};
+
+/*
+ * Stream id of the mount of a file: by kernel id (-1: none), else by device (dev < 0: none), else by the longest mount
+ * point that is a prefix of the path. 0: unknown. *ret_missing is set when a mountinfo should be read.
+ */
+uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, const uint8_t *path,
+			uint32_t bytes, bool *ret_missing);
+
+/* Takes one row of a MOUNTS entry. -EBADMSG when it does not fit into `bytes`; *ret_used: its size. */
+int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t bytes,
+		   uint64_t *ret_used);
+
+/* Writes mount i as such a row to `to` (NULL: only sizes). Returns its size. */
+uint64_t hr_mounts_row(const struct hr_mounts *m, uint32_t i, uint8_t *to);
+
+void hr_mounts_done(struct hr_mounts *m);
+
+/*
+ * Rows of /proc/PID/mountinfo text (hostile: mount points hold any byte, \ooo escapes) that differ from what `m` has, written
+ * to `to`; rows that do not fit are left out. Returns bytes used, *ret_n rows.
+ */
+uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, uint64_t room,
+			   uint64_t *ret_n);
+
+/* Reads /proc/PID/mountinfo; malloc'ed, NUL-terminated. 0 or -errno. */
+int hr_mountinfo_read(int pid, char **ret);
+
+#endif

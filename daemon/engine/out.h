@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * out.h - a frame on its way from the engine to the store
+ *
+ * Purpose   What the engine produces: a numbered Frame whose messages live in the frame's own arena, or a buffer of
+ *           events still to be encoded, or the word that a journal half is done with.
+ * Owner     Made by the engine (drain thread), handed to the appender, which frees it.
+ * Threads   One at a time; the batch pool is locked.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_OUT_H
+#define HEADRACE_DAEMON_ENGINE_OUT_H
+
+#include "common/batch.h"
+#include "common/frame.h"
+#include "common/region.h"
+#include "daemon/base/arena.h"
+#include "daemon/engine/losses.h"
+
+/* Events of one batch before encoding: 4.5 MiB, so there are few and they are reused. */
+struct hr_batch {
+	struct hr_batch *next;
+	uint32_t n;
+	uint32_t n_tasks;
+	uint64_t first_ns; /* when the first event was added */
+	uint64_t bytes_moved;
+	struct hr_task tasks[HR_BATCH_TASKS];
+	struct hr_event events[HR_BATCH_EVENTS];
+};
+
+struct hr_batch_pool;
+
+/* At most `max` batches exist; hr_batch_get waits for one when all are taken. */
+int hr_batch_pool_new(unsigned max, struct hr_batch_pool **ret);
+void hr_batch_pool_free(struct hr_batch_pool *p); /* accepts NULL; every batch is back */
+struct hr_batch *hr_batch_get(struct hr_batch_pool *p);
+void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* b may be NULL */
+
+struct hr_out {
+	struct hr_out *next;
+	uint64_t retire_gen; /* not 0: no frame; the half may go once all before it is stored */
+	Headrace__Frame frame;
+	Headrace__Clock clock;
+	struct hr_arena arena;
+	struct hr_batch *batch;	    /* frame.events is filled by the encoder */
+	struct hr_regions *regions; /* whose memory frame.regions is */
+	uint8_t *packed;	    /* appender: the frame's bytes; the arena is empty then */
+	size_t packed_bytes;
+	struct hr_loss
+	    absence; /* what is missing when it must be given up; count 0: nothing that counts */
+};
+
+struct hr_out_list {
+	struct hr_out *first;
+	struct hr_out **last;
+};
+
+static inline void hr_out_list_init(struct hr_out_list *l)
+{
+	l->first = NULL;
+	l->last = &l->first;
+}
+
+static inline void hr_out_list_push(struct hr_out_list *l, struct hr_out *o)
+{
+	o->next = NULL;
+	*l->last = o;
+	l->last = &o->next;
+}
+
+/* NULL when empty. */
+struct hr_out *hr_out_list_pop(struct hr_out_list *l);
+
+/* Appends all of `from`, which is empty then. */
+void hr_out_list_join(struct hr_out_list *l, struct hr_out_list *from);
+
+struct hr_out *hr_out_new(void); /* NULL: out of memory */
+void hr_out_free(struct hr_out *o, struct hr_batch_pool *pool);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * paths.h - the stream's files: path hash to file id
+ *
+ * Owner     The engine; drain thread. Texts are not kept: a second hash of the text tells whether two texts that
+ *           share a path hash are the same. New files and late texts wait in `fresh` until the next Paths frame.
+ * Lifetime  Indexes are stable until hr_paths_clear. A file known from before a checkpoint and used again is noted in
+ *           `known`, to be journaled: replay, which starts at the checkpoint, must give it the same id.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_PATHS_H
+#define HEADRACE_DAEMON_ENGINE_PATHS_H
+
+#include "daemon/base/arena.h"
+#include "daemon/journal/entry.h"
+#include "common/map64.h"
+
+#define HR_PATHS_MOST (8u << 20) /* forgotten at the next checkpoint past this */
+
+struct hr_path {
+	uint64_t hash;
+	uint64_t check; /* hash of the text; 0: no text seen */
+	uint32_t id;	/* stream file id */
+	uint32_t epoch; /* checkpoints made when it was last used */
+	uint16_t mount; /* stream mount id, 0: unknown */
+	uint16_t scope; /* 0 data, 1 runtime */
+	uint32_t fresh; /* its row in `fresh` + 1, 0: none */
+};
+
+struct hr_fresh_path {
+	uint32_t path; /* index */
+	uint32_t bytes;
+	const uint8_t *text; /* NULL: not known */
+};
+
+struct hr_paths {
+	struct hr_path *v;
+	uint32_t n, room;
+	struct hr_map64 by_hash;
+	uint32_t epoch;
+	uint32_t next_id;
+	struct hr_fresh_path *fresh;
+	uint32_t n_fresh, room_fresh;
+	struct hr_arena texts;
+	uint32_t *known;
+	uint32_t n_known, room_known;
+};
+
+/* Index of the file with this hash, made when new; UINT32_MAX when memory is out. */
+uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope);
+
+/*
+ * A path text came for `hash`. *ret_index: its file. Returns 0; 1 when the hash belongs to another text already and
+ * a second file was made, which the hash does not lead to; -ENOMEM.
+ */
+int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32_t bytes,
+		  uint16_t mount, uint16_t scope, uint32_t *ret_index);
+
+/* A file from a KNOWN row. */
+int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);
+
+/* Marks a file from before the checkpoint as used in this half: hr_paths_use does it for its own. */
+void hr__paths_note(struct hr_paths *p, uint32_t index);
+
+static inline struct hr_path *hr_paths_at(struct hr_paths *p, uint32_t index)
+{
+	struct hr_path *f = &p->v[index];
+
+	if (__builtin_expect(f->epoch != p->epoch, 0))
+		hr__paths_note(p, index);
+	return f;
+}
+
+void hr_paths_fresh_sent(struct hr_paths *p);
+void hr_paths_clear(struct hr_paths *p); /* forgets all files; ids go on */
+void hr_paths_done(struct hr_paths *p);
+
+#endif

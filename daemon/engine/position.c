@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/engine/position.h"
+
+struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd)
+{
+	uint32_t i = fd < 0 ? HR_MAP64_NONE : hr_map64_get(&t->by_fd, (uint32_t)fd);
+
+	return i == HR_MAP64_NONE ? NULL : &t->v[i];
+}
+
+static uint32_t take_slot(struct hr_positions *t)
+{
+	uint32_t i = t->unused;
+
+	if (i) {
+		t->unused = t->v[i - 1].file;
+		return i - 1;
+	}
+	if (t->n == t->room) {
+		uint32_t more = t->room ? t->room * 2 : 16;
+		struct hr_place *v = realloc(t->v, more * sizeof(*v));
+
+		if (!v)
+			return HR_MAP64_NONE;
+		t->v = v;
+		t->room = more;
+	}
+	return t->n++;
+}
+
+static void give_slot(struct hr_positions *t, uint32_t i)
+{
+	t->v[i].file = t->unused;
+	t->unused = i + 1;
+}
+
+struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
+				  int64_t at, bool append)
+{
+	struct hr_place last;
+	uint32_t i;
+
+	if (fd < 0)
+		return NULL;
+	hr_position_close(t, fd, &last);
+	if (t->by_fd.used >= HR_POSITION_FDS)
+		return NULL;
+	i = take_slot(t);
+	if (i == HR_MAP64_NONE)
+		return NULL;
+	t->v[i] = (struct hr_place){append ? -1 : at, file, api, append, 1};
+	if (hr_map64_set(&t->by_fd, (uint32_t)fd, i)) {
+		t->v[i].refs = 0;
+		give_slot(t, i);
+		return NULL;
+	}
+	return &t->v[i];
+}
+
+void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to)
+{
+	uint32_t i = from < 0 ? HR_MAP64_NONE : hr_map64_get(&t->by_fd, (uint32_t)from);
+	struct hr_place last;
+
+	if (from == to || to < 0)
+		return;
+	hr_position_close(t, to, &last);
+	if (i == HR_MAP64_NONE || t->by_fd.used >= HR_POSITION_FDS)
+		return;
+	if (!hr_map64_set(&t->by_fd, (uint32_t)to, i))
+		t->v[i].refs++;
+}
+
+bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last)
+{
+	uint32_t i = fd < 0 ? HR_MAP64_NONE : hr_map64_get(&t->by_fd, (uint32_t)fd);
+
+	if (i == HR_MAP64_NONE)
+		return false;
+	hr_map64_remove(&t->by_fd, (uint32_t)fd);
+	if (--t->v[i].refs)
+		return false;
+	*ret_last = t->v[i];
+	give_slot(t, i);
+	return true;
+}
+
+void hr_positions_done(struct hr_positions *t)
+{
+	hr_map64_done(&t->by_fd);
+	free(t->v);
+	*t = (struct hr_positions){0};
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions: what they are called, and one that is over, or was left open, into the open frame. Every byte comes from a client.
+ */
+#include "daemon/engine/regions.h"
+
+#include <errno.h>
+
+#include "daemon/engine/fold.h"
+
+#define COUNT_MOST (UINT64_C(1) << 40) /* added up in one record */
+#define FRAME_NS   UINT64_C(1000000000)
+#define NAMELESS   "(more names than are kept)"
+
+/* KEYS, in a snapshot: all rows, then all texts. */
+struct entry_keys {
+	struct hr_entry h;
+	uint32_t n;
+	uint32_t n_bytes;
+	struct hr_region_key rows[];
+};
+
+void hr_region_state_done(struct hr_region_state *s)
+{
+	hr_map64_done(&s->by_id);
+	free(s->keys);
+	free(s->texts);
+	hr_regions_free(s->open);
+	*s = (struct hr_region_state){0};
+}
+
+/* ---- keys ----------------------------------------------------------------------------------------- */
+
+/* All the room that there will be, at once: pages that nobody uses are not there. */
+static int room_for(struct hr_region_state *s, size_t bytes)
+{
+	if (!s->keys)
+		s->keys = malloc(HR_REGION_KEYS * sizeof(*s->keys));
+	if (!s->texts)
+		s->texts = malloc(HR_REGION_KEY_BYTES);
+	if (!s->keys || !s->texts)
+		return -ENOMEM;
+	return s->n >= HR_REGION_KEYS || s->n_bytes + bytes > HR_REGION_KEY_BYTES ? -ENOSPC : 0;
+}
+
+static int key_keep(struct hr_region_state *s, const struct hr_region_key *key, const void *texts)
+{
+	size_t bytes = (size_t)key->domain_bytes + key->category_bytes + key->name_bytes;
+	int r = room_for(s, bytes);
+
+	if (!r)
+		r = hr_map64_set(&s->by_id, key->id, s->n);
+	if (r)
+		return r;
+	memcpy(s->texts + s->n_bytes, texts, bytes);
+	s->keys[s->n] = *key;
+	s->keys[s->n++].at = (uint32_t)s->n_bytes;
+	s->n_bytes += bytes;
+	return 0;
+}
+
+int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes)
+{
+	const char *domain = (const char *)text + 2, *end = (const char *)text + bytes;
+	const char *category = bytes > 2 ? memchr(domain, 0, (size_t)(end - domain)) : NULL;
+	const char *name = category ? memchr(category + 1, 0, (size_t)(end - category - 1)) : NULL;
+	char texts[HR_REGION_TEXT];
+	struct hr_region_key key;
+
+	if (!name || bytes > HR_REGION_TEXT)
+		return -EBADMSG;
+	key = (struct hr_region_key){
+	    .id = id,
+	    .kind = (uint16_t)(domain[-1] - 'A'),
+	    .domain_bytes = (uint16_t)(category - domain),
+	    .category_bytes = (uint16_t)(name - category - 1),
+	    .name_bytes = (uint16_t)(end - name - 1),
+	};
+	if (!hr_region_kind_name(key.kind))
+		return -EBADMSG;
+	if (hr_map64_get(&s->by_id, id) != HR_MAP64_NONE)
+		return 0;
+	memcpy(texts, domain, key.domain_bytes);
+	memcpy(texts + key.domain_bytes, category + 1, key.category_bytes);
+	memcpy(texts + key.domain_bytes + key.category_bytes, name + 1, key.name_bytes);
+	return key_keep(s, &key, texts);
+}
+
+const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id)
+{
+	uint32_t i = hr_map64_get(&s->by_id, id);
+
+	return i == HR_MAP64_NONE ? NULL : &s->keys[i];
+}
+
+int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j)
+{
+	uint64_t bytes = sizeof(struct entry_keys) + s->n * sizeof(*s->keys) + s->n_bytes;
+	struct entry_keys *in;
+
+	if (!s->n)
+		return 0;
+	in = hr_journal_reserve(j, bytes, HR_JOURNAL_SLACK);
+	if (!in)
+		return -ENOSPC;
+	in->n = s->n;
+	in->n_bytes = (uint32_t)s->n_bytes;
+	memcpy(in->rows, s->keys, s->n * sizeof(*s->keys));
+	memcpy(in->rows + s->n, s->texts, s->n_bytes);
+	hr_journal_commit(j, HR_ENTRY_REGION_KEYS, bytes);
+	return 0;
+}
+
+int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry)
+{
+	const struct entry_keys *in = (const struct entry_keys *)entry;
+	uint64_t left;
+
+	if (in->h.bytes < sizeof(*in) || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->rows[0]))
+		return -EBADMSG;
+	left = in->h.bytes - sizeof(*in) - in->n * sizeof(in->rows[0]);
+	hr_region_state_done(s);
+	for (uint32_t i = 0; i < in->n; i++) {
+		const struct hr_region_key *k = &in->rows[i];
+		uint64_t bytes = (uint64_t)k->domain_bytes + k->category_bytes + k->name_bytes;
+		int r;
+
+		if (k->at > left || bytes > left - k->at || !hr_region_kind_name(k->kind))
+			return -EBADMSG;
+		r = key_keep(s, k, (const char *)(in->rows + in->n) + k->at);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- regions -------------------------------------------------------------------------------------- */
+
+/* Its texts get numbers in the open frame. */
+static int key_texts(const struct hr_region_state *s, const struct hr_region_key *k,
+		     struct hr_region *g)
+{
+	const char *at = k ? s->texts + k->at : NULL;
+	int r;
+
+	if (!k)
+		return hr_regions_text(s->open, NAMELESS, strlen(NAMELESS), &g->name);
+	r = hr_regions_text(s->open, at, k->domain_bytes, &g->domain);
+	at += k->domain_bytes;
+	if (!r)
+		r = hr_regions_text(s->open, at, k->category_bytes, &g->category);
+	at += k->category_bytes;
+	return r ? r : hr_regions_text(s->open, at, k->name_bytes, &g->name);
+}
+
+/* A process tells a key once, in the ring of one thread; that of another one who uses it may be read before. */
+static int untold(struct hr_region_state *s, uint64_t id, struct hr_region *g)
+{
+	uint8_t text[1 + sizeof(id)] = {0};
+	int r;
+
+	for (uint32_t i = 0; i < s->n_untold; i++) {
+		if (s->untold[i].id == id) {
+			g->name = s->untold[i].text;
+			return 0;
+		}
+	}
+	if (s->n == HR_REGION_KEYS || s->n_untold == HR_REGION_UNTOLD)
+		return key_texts(s, NULL, g);
+	memcpy(text + 1, &id, sizeof(id));
+	r = hr_regions_text(s->open, text, sizeof(text), &g->name);
+	if (!r) {
+		s->untold[s->n_untold].id = id;
+		s->untold[s->n_untold++].text = g->name;
+	}
+	return r;
+}
+
+/* Those who use it are sent: what has been told meanwhile gets its name. Texts that do not fit leave none. */
+static void name_untold(struct hr_region_state *s)
+{
+	for (uint32_t i = 0; i < s->n_untold; i++) {
+		struct hr_region to = {0};
+
+		if (key_texts(s, hr_region_key_find(s, s->untold[i].id), &to))
+			to = (struct hr_region){0};
+		hr_regions_rename(s->open, s->untold[i].text, &to);
+	}
+	s->n_untold = 0;
+}
+
+void hr__emit_regions(struct hr_engine *e)
+{
+	struct hr_regions *open = e->regions.open;
+	size_t n = open ? hr_regions_count(open) : 0;
+	struct hr_out *o;
+
+	if (!n)
+		return;
+	hr__emit_names(e);
+	o = hr__out_begin(e, HEADRACE__FRAME__BODY_REGIONS);
+	if (!o)
+		return;
+	name_untold(&e->regions);
+	o->regions = open;
+	o->frame.regions = (Headrace__Regions *)(uintptr_t)hr_regions_message(open);
+	o->absence = (struct hr_loss){.reason = HR_LOSS_REGIONS, .count = n};
+	e->regions.open = NULL;
+	hr__out_end(e, o);
+}
+
+static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
+		struct hr_region *g)
+{
+	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
+	int r = k ? key_texts(&e->regions, k, g) : untold(&e->regions, id, g);
+
+	/* Which may speak of paths. */
+	return r ? r
+		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
+}
+
+static int add(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
+	       struct hr_region *g)
+{
+	int r = 0;
+
+	if (!e->regions.open) {
+		r = hr_regions_new(&e->regions.open);
+		e->regions.first_ns = e->now_ns;
+	}
+	if (!r)
+		r = name(e, id, args, args_bytes, g);
+	return r ? r : hr_regions_add(e->regions.open, g);
+}
+
+static uint64_t number(int64_t n)
+{
+	return n < 0 ? HR_REGION_UNKNOWN : (uint64_t)n;
+}
+
+/* What a thread began at one tick under one name is one region. */
+static uint64_t seen_key(uint64_t key, uint64_t start_ticks)
+{
+	return key ^ start_ticks << 8;
+}
+
+/* For who looks while it runs. */
+static void note_loop(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g)
+{
+	if (g->kind == HR_REGION_STEP) {
+		p->steps += g->count;
+		e->stats.steps += g->count;
+	}
+	if (g->kind != HR_REGION_INPUT_WAIT)
+		return;
+	if (!p->waiting_since_ns) {
+		p->waiting_since_ns = g->start_ns;
+		e->stats.waiting_since_ns += g->start_ns;
+		e->stats.waiters++;
+	}
+	p->wait_ns += g->dur_ns;
+	e->stats.waited_ns += g->dur_ns;
+}
+
+void hr__regions_end(struct hr_engine *e, const struct hr_proc *p)
+{
+	if (!p->waiting_since_ns)
+		return;
+	e->stats.waiters--;
+	e->stats.waiting_since_ns -= p->waiting_since_ns;
+	e->stats.waited_ns -= p->wait_ns;
+}
+
+void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *text)
+{
+	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
+	uint64_t count = r->flags & HR_REGION_HAS_ARGS ? 1 : r->asked;
+	struct hr_engine *e = f->e;
+	struct hr_region g = {
+	    .proc = f->p->id.proc,
+	    .tid = r->flags & HR_REGION_IS_SPAN ? (uint32_t)r->fd : f->ring->tid,
+	    .kind = r->flags >> HR_REGION_KIND_SHIFT,
+	    .depth = r->flags & HR_REGION_IS_SPAN ? 0 : (uint32_t)r->fd,
+	    .open = r->flags & HR_REGION_IS_OPEN,
+	    .count = count,
+	    .step = number(r->offset),
+	    .epoch = number(r->ret),
+	};
+	int res;
+
+	if (r->start_ticks < f->p->id.min_ticks || r->start_ticks > f->max_ticks ||
+	    dur > f->max_ticks - r->start_ticks || count < 1 || count > COUNT_MOST || r->fd < 0 ||
+	    g.depth > HR_REGION_DEPTH || !hr_region_kind_name(g.kind)) {
+		hr__fold_hostile(f, 0);
+		return;
+	}
+	f->ring->last_region = seen_key(r->file, r->start_ticks);
+	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
+	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
+	note_loop(e, f->p, &g);
+	res = add(e, r->file, text, text ? r->asked : 0, &g);
+	if (res == -ENOSPC) {
+		hr__emit_regions(e);
+		g.domain = g.category = g.name = g.args = 0;
+		res = add(e, r->file, text, text ? r->asked : 0, &g);
+	}
+	if (res)
+		e->failed = true;
+}
+
+void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text)
+{
+	int res = hr_region_key_add(&f->e->regions, r->file, text, r->asked);
+
+	if (res == -EBADMSG)
+		hr__fold_hostile(f, 0);
+	else if (res == -ENOMEM)
+		f->e->failed = true;
+}
+
+void hr__regions_due(struct hr_engine *e)
+{
+	if (e->regions.open && e->regions.first_ns + FRAME_NS <= e->now_ns)
+		hr__emit_regions(e);
+}
+
+/* ---- left open ------------------------------------------------------------------------------------ */
+
+/* Ended, and its thread died before the cell went. */
+static bool seen(const struct hr_proc *p, const struct hr_record *r)
+{
+	for (uint32_t i = 0; i < p->n_rings; i++)
+		if (p->rings[i].last_region == seen_key(r->file, r->start_ticks))
+			return true;
+	return false;
+}
+
+/* Open until now. */
+static struct hr_record record_of_open(const struct hr_region_cell *c, uint64_t now_ticks,
+				       bool span, uint32_t depth)
+{
+	uint64_t dur = now_ticks > c->start_ticks ? now_ticks - c->start_ticks : 0;
+
+	return (struct hr_record){
+	    .start_ticks = c->start_ticks,
+	    .file = c->key,
+	    .offset = c->step,
+	    .ret = c->epoch,
+	    .asked = 1,
+	    .dur_lo = (uint32_t)dur,
+	    .dur_hi = dur >> 48 ? UINT16_MAX : (uint16_t)(dur >> 32),
+	    .fd = span ? (int32_t)c->tid : (int32_t)depth,
+	    .flags = (c->flags & ~(HR_REGION_HAS_ARGS | HR_REGION_IS_SPAN)) | HR_REGION_IS_OPEN |
+		     (span ? HR_REGION_IS_SPAN : 0),
+	};
+}
+
+static struct hr_record record_of_sum(const struct hr_region_short *s)
+{
+	return (struct hr_record){
+	    .start_ticks = s->start_ticks,
+	    .file = s->key,
+	    .offset = s->step,
+	    .ret = s->epoch,
+	    .asked = s->count,
+	    .dur_lo = (uint32_t)s->ticks,
+	    .dur_hi = s->ticks >> 48 ? UINT16_MAX : (uint16_t)(s->ticks >> 32),
+	    .fd = (int32_t)s->depth,
+	    .flags = s->flags & ~(HR_REGION_HAS_ARGS | HR_REGION_IS_SPAN | HR_REGION_IS_OPEN),
+	};
+}
+
+int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in)
+{
+	struct fold f = {.e = e, .p = hr__proc_find(e, in->proc), .max_ticks = in->now_ticks};
+	uint64_t last;
+
+	f.ring = f.p && !f.p->end_ns ? hr__ring(f.p, in->map, in->ring) : NULL;
+	if (!f.ring || in->n > (in->h.bytes - sizeof(*in)) / sizeof(in->cells[0]))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < in->n; i++) {
+		struct hr_record r = in->what == HR_LEFT_SHORTS
+					 ? record_of_sum(&in->cells[i].sum)
+					 : record_of_open(&in->cells[i].cell, in->now_ticks,
+							  in->what == HR_LEFT_SPANS, i);
+
+		last = f.ring->last_region;
+		if (r.file != 0 && !seen(f.p, &r)) /* 0: it was about to begin, or to end */
+			hr__region_take(&f, &r, NULL);
+		f.ring->last_region = last; /* what was left is no record */
+	}
+	if (in->deeper > HR_REGION_DEEPEST)
+		hr__fold_hostile(&f, 0);
+	else if (in->deeper)
+		hr__loss(e, in->proc, HR_LOSS_REGIONS, 0, in->deeper);
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * regions.h - what clients call their regions, and the open frame of regions
+ *
+ * Purpose   Part of the engine's state (state.h). A key is told once by each process that uses it; it is a hash of its texts, so that
+ *           processes agree.
+ * Limits    HR_REGION_KEYS keys, HR_REGION_KEY_BYTES of text. What is called otherwise after that is recorded without a name, and
+ *           counted (docs/daemon.md).
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_REGIONS_H
+#define HEADRACE_DAEMON_ENGINE_REGIONS_H
+
+#include "common/region.h"
+#include "daemon/journal/journal.h"
+#include "common/map64.h"
+#include "proto/abi.h"
+
+#define HR_REGION_KEYS	    16384u
+#define HR_REGION_KEY_BYTES (UINT64_C(1) << 20)
+#define HR_REGION_UNTOLD    256u /* in a frame */
+
+struct hr_region_key {
+	uint64_t id;
+	uint32_t at; /* in texts */
+	uint16_t domain_bytes, category_bytes, name_bytes;
+	uint16_t kind;
+};
+
+struct hr_region_state {
+	struct hr_map64 by_id;
+	struct hr_region_key *keys;
+	uint32_t n;
+	char *texts;
+	uint64_t n_bytes;
+	struct hr_regions *open; /* frame; NULL: none */
+	/* In it: texts that stand for keys that may yet be told, by a ring that is read later. */
+	struct {
+		uint64_t id;
+		uint32_t text;
+	} untold[HR_REGION_UNTOLD];
+	uint32_t n_untold;
+	uint64_t first_ns; /* when the first one of it came */
+};
+
+void hr_region_state_done(struct hr_region_state *s);
+
+/*
+ * Takes the text of a HR_CTL_REGION_KEY. 0, also when it is known; -EBADMSG: no such text; -ENOSPC: a limit;
+ * -ENOMEM.
+ */
+int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
+
+/* NULL: not known. */
+const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
+
+/* All keys as one entry, and back; they stay known. */
+int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
+int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);
+
+#endif

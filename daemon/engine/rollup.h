@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rollup.h - sums per window and (process, op, mount, scope)
+ *
+ * Owner     The engine; drain thread. Rows live from their first event until their window is over, or a checkpoint;
+ *           what is flushed early is a partial row, and readers add rows of equal key.
+ * Cost      A row is found through the process's own cache by op; the map is for the first event of a row.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_ROLLUP_H
+#define HEADRACE_DAEMON_ENGINE_ROLLUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/hist.h"
+#include "common/map64.h"
+
+#define HR_WINDOW_NS UINT64_C(10000000000)
+
+struct hr_rollup {
+	uint64_t window; /* start_ns / HR_WINDOW_NS */
+	uint64_t proc;
+	uint16_t op;
+	uint16_t mount;
+	uint16_t scope;
+	uint16_t spare;
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+	uint64_t max_dur_ns;
+	uint32_t size_hist[HR_HIST_BINS];
+	uint32_t dur_hist[HR_HIST_BINS];
+};
+
+struct hr_rollups {
+	struct hr_rollup *v; /* in order of first event */
+	uint32_t n, room;
+	struct hr_map64 by_key; /* of key hash; `v` decides */
+	uint64_t oldest;	/* window of the oldest row, UINT64_MAX: none */
+};
+
+/*
+ * The row of a key. *cached: index that the caller remembers for this (process, op), any value at first. NULL when memory
+ * is out.
+ */
+struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
+				  uint16_t mount, uint16_t scope, uint32_t *cached);
+
+static inline struct hr_rollup *hr_rollup_row(struct hr_rollups *t, uint64_t window, uint64_t proc,
+					      uint16_t op, uint16_t mount, uint16_t scope,
+					      uint32_t *cached)
+{
+	if (__builtin_expect(*cached < t->n, 1)) {
+		struct hr_rollup *r = &t->v[*cached];
+
+		if (r->window == window && r->proc == proc && r->op == op && r->mount == mount &&
+		    r->scope == scope)
+			return r;
+	}
+	return hr__rollup_find(t, window, proc, op, mount, scope, cached);
+}
+
+/* Removes the rows of windows up to and with `window`, after the caller has sent them. */
+void hr_rollups_drop(struct hr_rollups *t, uint64_t window);
+void hr_rollups_done(struct hr_rollups *t);
+
+#endif

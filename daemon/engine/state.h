@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.h - the engine's state, shared by the files that make up the engine
+ *
+ * Purpose   engine.c (entries, frames), records.c (one record), attribute.c (who a process is), snapshot.c (checkpoints), replay.c work
+ *           on these structures; nobody else includes this header.
+ * Owner     struct hr_engine; one thread at a time.
+ */
+#ifndef HEADRACE_DAEMON_ENGINE_STATE_H
+#define HEADRACE_DAEMON_ENGINE_STATE_H
+
+#include "daemon/base/clock.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/filerec.h"
+#include "daemon/engine/kernel.h"
+#include "daemon/engine/live.h"
+#include "daemon/engine/losses.h"
+#include "daemon/engine/mounts.h"
+#include "daemon/engine/names.h"
+#include "daemon/engine/paths.h"
+#include "daemon/engine/position.h"
+#include "common/ranks.h"
+#include "daemon/engine/regions.h"
+#include "daemon/engine/rollup.h"
+
+#define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
+#define HR_PROC_TEXT	   4096u /* exe and command line kept, each */
+#define HR_PROC_COLLISIONS 16u
+#define HR_PROC_SPAWNED	   4096u
+#define HR_RING_SEEN	   4u
+#define HR_COUNT_MOST	   (UINT64_C(1) << 56) /* by which a client's total may grow between two looks */
+
+enum hr_proc_kind {
+	HR_PROC_MAIN,	    /* exec'ed */
+	HR_PROC_FORK,	    /* forked from a traced process, same image */
+	HR_PROC_SPAWN,	    /* exec'ed by multiprocessing: spawn */
+	HR_PROC_FORKSERVER, /* exec'ed by multiprocessing: its children work for its parent */
+	HR_PROC_TOOL	    /* exec'ed by multiprocessing: resource_tracker */
+};
+
+/* What a process is: the part of it that a snapshot copies as it stands. */
+struct hr_identity {
+	uint64_t proc;
+	uint64_t token;
+	uint64_t parent; /* proc, 0: not traced */
+	uint64_t base;	 /* proc whose worker it would be, 0: none */
+	uint64_t exec_of;
+	uint64_t start_ns;
+	uint64_t start_time;		      /* /proc/PID/stat */
+	int64_t cover;			      /* struct hr_item_cover.thread, while `covered` */
+	uint64_t min_ticks;		      /* records that began earlier are hostile */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
+	int32_t pid, ppid;
+	uint32_t uid;
+	uint32_t kind; /* enum hr_proc_kind */
+	struct hr_rank env;
+	uint32_t inferred_plus1;
+	uint32_t rank_plus1, local_plus1, world;
+	uint32_t worker_plus1;
+	uint32_t cpus, first_cpu; /* struct hr_affinity */
+	uint8_t source;		  /* enum hr_rank_from */
+	uint8_t wrapper;	  /* a shell or launcher: its children are not its workers */
+	uint8_t read_data;
+	uint8_t rendezvous; /* set MASTER_ADDR or MASTER_PORT */
+	uint8_t deselected;
+	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
+	uint8_t probed;	       /* probes have told of it */
+	uint8_t covered;
+	uint8_t has_loaders; /* a child of it has reported that it is a DataLoader's worker */
+};
+
+enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
+
+struct hr_ring_state {
+	uint64_t next; /* absolute index of the slot to come */
+	uint32_t tid;
+	uint32_t source; /* HR_EV_BPF: probes made its records */
+	uint32_t task;	 /* index in the open batch, while task_batch is its number */
+	uint64_t task_batch;
+	uint32_t aggregate_gen;
+	uint32_t n_lost;
+	uint32_t n_seen;
+	uint64_t last_region;	     /* which the cell of a dead owner may repeat; regions.c */
+	uint64_t seen[HR_RING_SEEN]; /* its last operations: what a dead owner's cell may repeat */
+	struct hr_lost_row *lost;    /* totals seen, per op */
+};
+
+/* A spawned child of a process without a rank: the order of starts numbers inferred ranks. */
+struct hr_spawned {
+	uint64_t start_time;
+	uint64_t proc;
+	int64_t pid;
+};
+
+struct hr_proc {
+	struct hr_identity id;
+	struct hr_proc *next, *prev; /* in order of attaching */
+	char *exe, *cmdline;
+	size_t exe_bytes, cmdline_bytes;
+	char *defaults; /* the patterns of id.excluded, each ended by NUL; as the client says */
+	size_t defaults_bytes;
+	struct hr_ring_state *rings; /* index: map * HR_MAP_RINGS + ring */
+	uint32_t n_rings;
+	struct hr_positions positions;
+	struct {
+		uint64_t hash;
+		uint32_t path;
+	} collisions[HR_PROC_COLLISIONS]; /* hashes that mean another file here than elsewhere */
+	uint32_t n_collisions;
+	struct hr_spawned *spawned;
+	uint32_t n_spawned;
+	uint64_t last_hash; /* cache: the file of the last record */
+	uint32_t last_path;
+	uint32_t last_filerec;
+	uint32_t slot;
+	bool dirty;		    /* its row is to be sent */
+	struct hr_proc *next_dirty; /* while it is */
+	bool excluded_unsent;
+	uint64_t end_ns;
+	char exit[16];
+	uint32_t rollup_of[HR_OP_MAX];
+	/* For who looks (live.h): the store does not depend on it. */
+	uint64_t wait_ns, steps, waiting_since_ns;
+};
+
+/* What an op does to descriptors, beyond its class. */
+enum hr_fd_effect {
+	HR_FD_NONE,
+	HR_FD_MOVE, /* read, write: moves the position unless an offset is named */
+	HR_FD_OPEN,
+	HR_FD_CLOSE,
+	HR_FD_DUP,   /* new descriptor in ret */
+	HR_FD_FCNTL, /* a dup when flags is F_DUPFD... */
+	HR_FD_LSEEK, /* ret is the position */
+	HR_FD_FSEEK  /* offset and whence; ret 0 */
+};
+
+/* What the engine needs to know of an op, in one load. */
+struct hr_op_trait {
+	uint8_t class; /* enum hr_class; NONE: such a record is hostile */
+	uint8_t api;
+	uint8_t bytes_rule;
+	uint8_t effect; /* enum hr_fd_effect */
+};
+
+struct hr_engine {
+	struct hr_batch_pool *pool;
+	struct hr_out_list out;
+	struct hr_engine_stats stats;
+	Headrace__JobEvent *job;
+	uint32_t level;
+	uint32_t ranks_seen_world;
+	uint64_t level_since_ns;
+	uint64_t next_seq;
+	uint64_t last_proc; /* highest number seen */
+	struct hr_knock last_knock;
+	struct hr_clock_line line;
+	struct hr_clock_sample now;
+	uint64_t now_ns; /* of the entry in work */
+	/* processes */
+	struct hr_proc *first, *last;
+	struct hr_proc **slots;
+	uint32_t n_slots, room_slots;
+	uint32_t *unused; /* slots below n_slots; there is room for all */
+	uint32_t n_unused;
+	struct hr_map64 by_proc, by_token, by_pid;
+	struct hr_proc *dirty, *last_dirty; /* in the order in which they became so */
+	uint32_t n_dirty;
+	bool excluded_unsent; /* of some process */
+	bool ranks_changed;
+	/* what is being summed up */
+	struct hr_paths paths;
+	struct hr_mounts mounts;
+	uint64_t mounts_wanted; /* proc with a mount that nobody knows, 0: none */
+	struct hr_rollups rollups;
+	struct hr_filerecs filerecs;
+	struct hr_names names;
+	struct hr_live live;
+	struct hr_kernel_sums kernel;
+	struct hr_region_state regions;
+	struct hr_losses losses;
+	struct hr_batch *batch;
+	uint64_t batch_number;
+	struct hr_op_trait trait[HR_OP_MAX];
+	struct hr_privacy_rules privacy_rules;
+	struct hr_privacy *privacy; /* NULL: nothing is hidden */
+	uint64_t left_out;	    /* hr_engine_left_out */
+	bool stopped;
+	bool failed; /* memory ran out: state no longer follows the entries */
+};
+
+/* engine_attach.c */
+int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in);
+
+/* process.c */
+struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
+struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
+struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
+void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
+/* The rows of those that were dirty are out: processes that have ended are forgotten with that. */
+void hr__procs_sent(struct hr_engine *e);
+/* It was there before it attached: its first operation began then. */
+void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
+/* From now on its pid and token mean nothing; its number does until its last row is sent. */
+void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
+void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
+struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
+/* engine.c */
+void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
+	      uint64_t count);
+
+void hr__flush_idle(struct hr_engine *e);
+
+/* emit.c: frames out of state */
+void hr__emit_batch(struct hr_engine *e); /* seals the open batch; names first */
+void hr__emit_names(struct hr_engine *e); /* Processes, Paths */
+void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window);
+void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n);
+void hr__emit_losses(struct hr_engine *e);
+void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
+void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
+void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
+
+/* emit.c: a frame with the clock of now, and its way out, by which it gets its number. NULL: no memory. */
+struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
+void hr__out_end(struct hr_engine *e, struct hr_out *o);
+
+/*
+ * emit.c: n messages and the array of pointers to them, as protobuf-c wants it. Returns the messages; NULL: there are none, or no
+ * memory.
+ */
+void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
+ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
+
+/* What is to be kept of a path, of a command line (privacy.h), in memory of the arena's. */
+ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
+				  size_t bytes);
+ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
+				     const void *line, size_t bytes);
+
+/* live_make.c: a window is about to go, a process is about to be forgotten */
+void hr__live_window(struct hr_engine *e, uint64_t window);
+void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
+
+/* attribute.c */
+void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
+			  uint64_t parent_token, const int32_t *ancestors);
+/* Whether p is a worker of torch's DataLoader that has reported its number. Its own children are not, though they inherit it. */
+bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
+void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
+void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
+const char *hr__rank_source(const struct hr_proc *p);
+
+/* regions.c */
+struct fold;
+void hr__region_take(struct fold *f, const struct hr_record *r,
+		     const uint8_t *text); /* NULL: none */
+void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text);
+int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in);
+void hr__emit_regions(struct hr_engine *e);
+void hr__regions_due(struct hr_engine *e);			    /* time has passed */
+void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the process is over */
+
+/* counts.c */
+int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
+int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
+/* What is unsent leaves with the next names: at the end of a window, and whenever all is flushed. */
+void hr__excluded_due(struct hr_engine *e);
+/* The pattern that excluded[kind] counts; of those without a count of their own: no text. */
+const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
+
+/* kernel.c */
+void hr__emit_kernel(struct hr_engine *e);
+int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in);
+int hr__apply_tally(struct hr_engine *e, const struct hr_entry_tally *in);
+
+/* records.c */
+void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);
+void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in);
+void hr__traits_init(struct hr_engine *e);
+void hr__filerecs_end(struct hr_engine *e,
+		      uint64_t proc); /* sends and forgets those of a process */
+
+/* snapshot.c */
+int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
+int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
+int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
+void hr__procs_clear(struct hr_engine *e);
+/* Of a SNAP entry: the number of the frame to come, and the epoch of the file table. False: it is none. */
+bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * entry.h - what the journal holds: the inputs of the engine, in order
+ *
+ * Purpose   Everything that the engine's state depends on is one of these entries, so that applying the entries
+ *           of a journal again gives the same frames with the same numbers (engine.h).
+ * Owner     Plain data in the journal's memory; written by the attach thread (ATTACH) and the drain thread
+ *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LOST, LEFT, LEFT_REGIONS, EXCLUDED and the hello
+ *           in ATTACH carry bytes that clients wrote: the engine checks every field of them.
+ *
+ *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
+ *
+ * A journal starts with START, or after a checkpoint with a snapshot: SNAP, MOUNTS, one PROC per live process,
+ * FILERECS (snapshot.c knows their layout).
+ */
+#ifndef HEADRACE_DAEMON_JOURNAL_ENTRY_H
+#define HEADRACE_DAEMON_JOURNAL_ENTRY_H
+
+#include <stdint.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/privacy.h"
+#include "proto/abi.h"
+
+enum hr_entry_kind {
+	HR_ENTRY_NONE,
+	HR_ENTRY_START,	   /* a new stream */
+	HR_ENTRY_ATTACH,   /* a process said hello */
+	HR_ENTRY_RECORDS,  /* slots from the rings of one session */
+	HR_ENTRY_LOST,	   /* what a ring could not take, what strays did */
+	HR_ENTRY_LEFT,	   /* the cells that a dead owner left in a ring */
+	HR_ENTRY_END,	   /* a process is gone */
+	HR_ENTRY_TICK,	   /* time passes */
+	HR_ENTRY_MOUNTS,   /* rows of a mountinfo */
+	HR_ENTRY_LEVEL,	   /* level of the job */
+	HR_ENTRY_KNOWN,	   /* file ids from before the checkpoint that this half uses */
+	HR_ENTRY_SEAL,	   /* a flush was asked for */
+	HR_ENTRY_STOP,	   /* end of the job */
+	HR_ENTRY_SNAP,	   /* snapshot: the engine's own numbers */
+	HR_ENTRY_PROC,	   /* snapshot: one process */
+	HR_ENTRY_FILERECS, /* snapshot: file records that go on, least recently used first */
+	HR_ENTRY_NOTE,	   /* a loss that the daemon noticed by itself */
+	HR_ENTRY_DESELECT, /* a process turned out to be of a rank that nobody asked for */
+	HR_ENTRY_EXCLUDED, /* opens that default excludes left out */
+	HR_ENTRY_PRIVACY,  /* what is hidden from here on; behind START, and in a snapshot */
+	HR_ENTRY_KERNEL,   /* what the kernel has seen of one process, added up: the audit */
+	HR_ENTRY_TALLY, /* operations of one process that the kernel has added up in place of records */
+	HR_ENTRY_LEFT_REGIONS, /* regions that are open in a thread, or in the process, that is gone */
+	HR_ENTRY_REGION_KEYS, /* snapshot: what regions are called (regions.c) */
+	HR_ENTRY_KINDS
+};
+
+#define HR_ENTRY_MOST	    ((UINT32_C(1) << 26) - 8) /* bytes of an entry */
+#define HR_ENTRY_KINDS_MOST 64u
+
+struct hr_entry {
+	uint32_t bytes : 26; /* with this header and padding; a multiple of 8 */
+	uint32_t kind : 6;
+	uint32_t crc; /* journal.h */
+};
+_Static_assert(sizeof(struct hr_entry) == 8 && HR_ENTRY_KINDS <= HR_ENTRY_KINDS_MOST,
+	       "entry header");
+
+/* START: the packed JobEvent follows. */
+struct hr_entry_start {
+	struct hr_entry h;
+	uint64_t next_seq;
+	struct hr_clock_line line;
+	struct hr_clock_sample now;
+	uint32_t level;
+	uint32_t job_bytes;
+	uint8_t job[];
+};
+
+/* PRIVACY */
+struct hr_entry_privacy {
+	struct hr_entry h;
+	struct hr_privacy_rules rules;
+};
+
+#define HR_ANCESTORS 8u
+
+/* ATTACH: the hello follows as it came. */
+struct hr_entry_attach {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t token;
+	uint64_t now_ns;
+	uint64_t now_ticks; /* when it said hello: before now_ns, where an offer has waited */
+	uint64_t
+	    start_time;	  /* field 22 of /proc/PID/stat: tells a reused pid apart; 0: gone before */
+	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
+	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
+	uint32_t uid;
+	uint32_t deselected; /* refused: a rank that nobody asked for */
+	uint32_t hello_bytes;
+	uint32_t cpus, first_cpu;	 /* struct hr_affinity */
+	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends */
+	uint8_t hello[];
+};
+
+struct hr_run {
+	uint16_t map;
+	uint16_t ring;
+	uint32_t count; /* slots; a torn one is all zero */
+	uint64_t first; /* absolute index of the first */
+};
+
+/*
+ * hr_run.map of records that probes made (docs/probes.md), not a client. At most one such run in an entry, best beside those of
+ * the process's rings: runs are merged by time. It begins with HR_CTL_THREAD; nothing is remembered from an earlier one.
+ * Offsets are named, and descriptors are those of the process; where they are not (io_uring's own), HR_REC_VFORK says so.
+ */
+#define HR_MAP_KERNEL UINT16_MAX
+
+/* RECORDS: runs, then all their slots in the same order. */
+struct hr_entry_records {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t sweep_ticks;
+	uint32_t n_runs;
+	uint32_t spare;
+	struct hr_run runs[];
+};
+
+/*
+ * The most operations that `cpus` processors can have made in so much time: none takes less than 10 ns. What a client counts
+ * beyond is forged.
+ */
+static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
+{
+	return (cpus ? cpus : 1) * (age_ns / 10);
+}
+
+struct hr_lost_row {
+	uint64_t op; /* HR_LOST_STRAYS + op: from the strays of map 0, told with its ring 0 */
+	struct hr_lost total; /* since the ring, or the map, was made */
+};
+#define HR_LOST_STRAYS HR_OP_MAX
+
+struct hr_entry_lost {
+	struct hr_entry h;
+	uint64_t proc;
+	uint16_t map;
+	uint16_t ring;
+	uint32_t n;
+	struct hr_lost_row rows[];
+};
+
+struct hr_entry_left {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t now_ticks;
+	uint32_t map;
+	uint32_t ring;
+	struct hr_inflight inflight;
+	struct hr_aggregate aggregate;
+};
+
+enum hr_left_regions {
+	HR_LEFT_RANGES, /* of a thread, outermost first */
+	HR_LEFT_SPANS,	/* of the process, as of ring 0 of map 0 */
+	HR_LEFT_SHORTS	/* short ones of a thread, added up: `shorts` */
+};
+
+struct hr_entry_left_regions {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t now_ticks;
+	uint16_t map;
+	uint16_t ring;
+	uint32_t what; /* enum hr_left_regions */
+	uint32_t n;
+	uint32_t deeper; /* HR_LEFT_RANGES: open, too, but without a cell */
+	union {
+		struct hr_region_cell cell;
+		struct hr_region_short sum;
+	} cells[];
+};
+
+struct hr_entry_end {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t now_ns;
+	char exit[16]; /* NUL-terminated; "": not known */
+};
+
+struct hr_entry_tick {
+	struct hr_entry h;
+	struct hr_clock_line line;
+	struct hr_clock_sample now;
+};
+
+/* MOUNTS: rows, each followed by its two texts, without terminators, padded to 8. */
+struct hr_mount_row {
+	uint64_t dev; /* major << 32 | minor */
+	uint32_t kernel_id;
+	uint32_t id; /* of the stream; 0 in rows fresh from a mountinfo */
+	uint32_t path_bytes;
+	uint32_t type_bytes;
+	uint8_t texts[];
+};
+
+struct hr_entry_mounts {
+	struct hr_entry h;
+	uint64_t n;
+	uint8_t rows[];
+};
+
+struct hr_entry_level {
+	struct hr_entry h;
+	uint64_t now_ns;
+	uint32_t level;
+	uint32_t full; /* because max_bytes was reached */
+};
+
+struct hr_known_row {
+	uint64_t hash;
+	uint64_t check;
+	uint32_t id;
+	uint16_t mount;
+	uint16_t scope;
+};
+
+struct hr_entry_known {
+	struct hr_entry h;
+	uint64_t n;
+	struct hr_known_row rows[];
+};
+
+struct hr_entry_note {
+	struct hr_entry h;
+	uint32_t reason; /* enum hr_loss_reason */
+	uint32_t
+	    snapshot; /* of one: `count` processes did not fit. No loss until a daemon continues from it */
+	uint64_t count;
+};
+
+struct hr_entry_deselect {
+	struct hr_entry h;
+	uint64_t proc;
+};
+
+struct hr_entry_excluded {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
+};
+
+#define HR_TALLY_BINS 48u /* durations of 2^47 ns and more share the last bin */
+
+/*
+ * KERNEL: of a process that has ended, too. `file`: the hash of a path that a record of this process has named, 0: none. `op` and
+ * `file` may be what the cell of a client says. `by_kernel`: 1 where `file` is the kernel's name of what the shim has recorded, perhaps
+ * by another name; then it counts only if a record of this stream has it.
+ */
+struct hr_kernel_row {
+	uint64_t file;
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+	uint16_t op;
+	uint16_t cause; /* enum hr_cause */
+	uint32_t by_kernel;
+};
+
+struct hr_entry_kernel {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t n;
+	struct hr_kernel_row rows[];
+};
+
+/* TALLY: operations alike in file, op and size (the power of two below their bytes), as the kernel's clock has them. */
+struct hr_tally_row {
+	uint64_t file; /* as of a KERNEL row */
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t dur_ns;
+	uint64_t max_dur_ns;
+	uint64_t first_ns; /* start of the first, CLOCK_BOOTTIME */
+	uint64_t last_ns;  /* end of the last */
+	uint16_t op;
+	uint16_t runtime; /* scope */
+	uint32_t spare;
+	uint32_t dur_hist[HR_TALLY_BINS];
+};
+
+struct hr_entry_tally {
+	struct hr_entry h;
+	uint64_t proc;
+	uint64_t n;
+	struct hr_tally_row rows[];
+};
+
+struct hr_entry_seal {
+	struct hr_entry h;
+};
+
+struct hr_entry_stop {
+	struct hr_entry h;
+	uint64_t now_ns;
+	char state[15];
+	uint8_t cut_short; /* not bool: a damaged journal may say anything */
+};
+
+static inline uint64_t hr_entry_round(uint64_t bytes)
+{
+	return (bytes + 7) & ~UINT64_C(7);
+}
+
+/* The fixed part of a kind of entry: no entry of that kind is shorter. Those of a snapshot are snapshot.c's. */
+static inline uint64_t hr_entry_least(uint32_t kind)
+{
+	static const uint16_t least[] = {
+	    [HR_ENTRY_START] = sizeof(struct hr_entry_start),
+	    [HR_ENTRY_ATTACH] = sizeof(struct hr_entry_attach),
+	    [HR_ENTRY_RECORDS] = sizeof(struct hr_entry_records),
+	    [HR_ENTRY_LOST] = sizeof(struct hr_entry_lost),
+	    [HR_ENTRY_LEFT] = sizeof(struct hr_entry_left),
+	    [HR_ENTRY_END] = sizeof(struct hr_entry_end),
+	    [HR_ENTRY_TICK] = sizeof(struct hr_entry_tick),
+	    [HR_ENTRY_MOUNTS] = sizeof(struct hr_entry_mounts),
+	    [HR_ENTRY_LEVEL] = sizeof(struct hr_entry_level),
+	    [HR_ENTRY_KNOWN] = sizeof(struct hr_entry_known),
+	    [HR_ENTRY_STOP] = sizeof(struct hr_entry_stop),
+	    [HR_ENTRY_NOTE] = sizeof(struct hr_entry_note),
+	    [HR_ENTRY_DESELECT] = sizeof(struct hr_entry_deselect),
+	    [HR_ENTRY_EXCLUDED] = sizeof(struct hr_entry_excluded),
+	    [HR_ENTRY_PRIVACY] = sizeof(struct hr_entry_privacy),
+	    [HR_ENTRY_KERNEL] = sizeof(struct hr_entry_kernel),
+	    [HR_ENTRY_TALLY] = sizeof(struct hr_entry_tally),
+	    [HR_ENTRY_LEFT_REGIONS] = sizeof(struct hr_entry_left_regions),
+	};
+
+	return kind < sizeof(least) / sizeof(least[0]) ? least[kind] : 0;
+}
+
+#endif

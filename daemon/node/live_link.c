@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/node/live_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct hr_live_bytes {
+	unsigned refs;
+	uint8_t *data;
+	size_t bytes;
+};
+
+struct hr_live_asker {
+	struct hr_live_asker *next;
+	struct hr_live_link *link;
+	uv_poll_t poll;
+	int fd;
+	struct hr_live_bytes *picture;
+	size_t sent;
+};
+
+/* ---- pictures --------------------------------------------------------------------------------------- */
+
+static void unref(struct hr_live_bytes *b)
+{
+	if (!b || --b->refs > 0)
+		return;
+	free(b->data);
+	free(b);
+}
+
+/* A reference of the caller's. */
+static int picture(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight_ns,
+		   struct hr_live_bytes **ret)
+{
+	uint64_t now = uv_hrtime() / 1000000;
+	struct hr_live_bytes *b;
+	int r;
+
+	if (!l->last || now - l->last_ms > HR_LIVE_FRESH_MS || in_flight_ns != l->in_flight_ns) {
+		b = calloc(1, sizeof(*b));
+		r = b ? hr_node_live(n, in_flight_ns, &b->data, &b->bytes) : -ENOMEM;
+		if (r < 0) {
+			free(b);
+			return r;
+		}
+		b->refs = 1;
+		unref(l->last);
+		l->last = b;
+		l->last_ms = now;
+		l->in_flight_ns = in_flight_ns;
+	}
+	l->last->refs++;
+	*ret = l->last;
+	return 0;
+}
+
+/* ---- askers ----------------------------------------------------------------------------------------- */
+
+static void freed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void leave(struct hr_live_asker *a)
+{
+	struct hr_live_asker **at = &a->link->askers;
+
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	unref(a->picture);
+	uv_poll_stop(&a->poll);
+	close(a->fd);
+	uv_close((uv_handle_t *)&a->poll, freed);
+}
+
+/* As much as the socket takes. False: it is over, all sent or nobody there. */
+static bool go_on(struct hr_live_asker *a)
+{
+	while (a->sent < a->picture->bytes) {
+		size_t left = a->picture->bytes - a->sent;
+		ssize_t n = send(a->fd, a->picture->data + a->sent,
+				 left < HR_CONTROL_BYTES ? left : HR_CONTROL_BYTES,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN;
+		a->sent += (size_t)n;
+	}
+	return false;
+}
+
+static void on_room(uv_poll_t *poll, int status, int events)
+{
+	struct hr_live_asker *a = poll->data;
+
+	if (status < 0 || (events & UV_DISCONNECT) || !go_on(a))
+		leave(a);
+}
+
+static void make_room(struct hr_live_link *l)
+{
+	struct hr_live_asker *oldest = NULL;
+	unsigned n = 0;
+
+	for (struct hr_live_asker *a = l->askers; a; a = a->next, n++)
+		oldest = a;
+	if (n >= HR_LIVE_ASKERS)
+		leave(oldest);
+}
+
+static void refuse(int fd, int r)
+{
+	struct hr_message *m = malloc(sizeof(*m));
+
+	if (m) {
+		hr_message_init(m, "error");
+		hr_message_add_int(m, "code", -r);
+		hr_message_add(m, "text",
+			       r == -ESHUTDOWN ? "the job has ended" : strerrordesc_np(-r));
+		hr_control_send(fd, m);
+	}
+	free(m);
+	close(fd);
+}
+
+static int announce(int fd, const struct hr_live_bytes *b)
+{
+	struct hr_message *m = malloc(sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	hr_message_init(m, "live");
+	hr_message_add_int(m, "bytes", (int64_t)b->bytes);
+	r = hr_control_send(fd, m);
+	free(m);
+	return r;
+}
+
+void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop)
+{
+	*l = (struct hr_live_link){.loop = loop};
+}
+
+void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct hr_message *request,
+		       int fd)
+{
+	int64_t in_flight_ns = hr_message_get_int(request, "in_flight_ns", 1000000000);
+	struct hr_live_asker *a = calloc(1, sizeof(*a));
+	struct hr_live_bytes *b = NULL;
+	int r = a ? picture(l, n, in_flight_ns > 0 ? (uint64_t)in_flight_ns : 0, &b) : -ENOMEM;
+
+	if (r == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		r = -errno;
+	if (r == 0)
+		r = announce(fd, b);
+	if (r < 0) {
+		refuse(fd, r);
+		unref(b);
+		free(a);
+		return;
+	}
+	make_room(l);
+	*a = (struct hr_live_asker){.next = l->askers, .link = l, .fd = fd, .picture = b};
+	a->poll.data = a;
+	l->askers = a;
+	uv_poll_init(l->loop, &a->poll, fd);
+	uv_poll_start(&a->poll, UV_WRITABLE | UV_DISCONNECT, on_room);
+}
+
+void hr_live_link_done(struct hr_live_link *l)
+{
+	while (l->askers)
+		leave(l->askers);
+	unref(l->last);
+	l->last = NULL;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/private/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LISTEN_FDS_START 3
+
+int hr_kept_find(const struct hr_kept *k, const char *name)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (strcmp(k->list[i].name, name) == 0)
+			return k->list[i].fd;
+	return -1;
+}
+
+void hr_kept_remove(struct hr_kept *k, const char *name)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		if (strcmp(k->list[i].name, name) != 0)
+			continue;
+		close(k->list[i].fd);
+		free(k->list[i].name);
+		k->list[i] = k->list[--k->n];
+		return;
+	}
+}
+
+void hr_kept_add(struct hr_kept *k, const char *name, int fd)
+{
+	char *copy;
+
+	hr_kept_remove(k, name);
+	if (k->n == k->room && k->n < HR_KEPT_MOST) {
+		size_t room = k->room == 0 ? 64 : 2 * k->room;
+		struct hr_kept_fd *grown = realloc(k->list, room * sizeof(*grown));
+
+		if (grown != NULL) {
+			k->list = grown;
+			k->room = room;
+		}
+	}
+	copy = k->n < k->room ? strdup(name) : NULL;
+	if (copy == NULL) {
+		close(fd);
+		return;
+	}
+	k->list[k->n++] = (struct hr_kept_fd){.name = copy, .fd = fd};
+}
+
+void hr_kept_done(struct hr_kept *k)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		free(k->list[i].name);
+		close(k->list[i].fd);
+	}
+	free(k->list);
+	*k = (struct hr_kept){0};
+}
+
+/* ---- notifications --------------------------------------------------------------------------- */
+
+int hr_notify_open(struct hr_notify *n)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	socklen_t bytes = sizeof(address);
+	int on = 1;
+
+	n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (n->fd < 0 || setsockopt(n->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
+	    bind(n->fd, (struct sockaddr *)&address, sizeof(sa_family_t)) != 0 ||
+	    getsockname(n->fd, (struct sockaddr *)&address, &bytes) != 0)
+		return -errno;
+	snprintf(n->name, sizeof(n->name), "@%.*s",
+		 (int)(bytes - offsetof(struct sockaddr_un, sun_path) - 1), address.sun_path + 1);
+	return 0;
+}
+
+void hr_notify_close(struct hr_notify *n)
+{
+	if (n->fd >= 0)
+		close(n->fd);
+	n->fd = -1;
+}
+
+/* The last descriptor of those that came is kept. */
+static void take_rights(const struct cmsghdr *c, int *fd)
+{
+	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+	for (size_t i = 0; i < count; i++) {
+		if (*fd >= 0)
+			close(*fd);
+		memcpy(fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+	}
+}
+
+bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
+{
+	union {
+		struct cmsghdr hdr;
+		char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = ret->text, .iov_len = sizeof(ret->text) - 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
+	ssize_t bytes;
+
+	do
+		bytes = recvmsg(n->fd, &msg, MSG_CMSG_CLOEXEC);
+	while (bytes < 0 && errno == EINTR);
+	if (bytes < 0)
+		return false;
+	ret->text[bytes] = '\0';
+	ret->from = 0;
+	ret->fd = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_CREDENTIALS)
+			ret->from = ((struct ucred *)CMSG_DATA(c))->pid;
+		else if (c->cmsg_type == SCM_RIGHTS)
+			take_rights(c, &ret->fd);
+	}
+	return true;
+}
+
+char *hr_notice_value(const struct hr_notice *notice, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (const char *line = notice->text; line != NULL; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, n) == 0 && line[n] == '=')
+			return strndup(line + n + 1, strcspn(line + n + 1, "\n"));
+	}
+	return NULL;
+}
+
+bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value)
+{
+	char *found = hr_notice_value(notice, key);
+	bool has = found != NULL && strcmp(found, value) == 0;
+
+	free(found);
+	return has;
+}
+
+char *hr_kept_take(struct hr_kept *k, struct hr_notice *notice, bool *ret_added)
+{
+	char *name = hr_notice_value(notice, "FDNAME");
+
+	*ret_added = notice->fd >= 0 && name != NULL && hr_notice_has(notice, "FDSTORE", "1");
+	if (*ret_added) {
+		hr_kept_add(k, name, notice->fd);
+		notice->fd = -1;
+		return name;
+	}
+	if (notice->fd >= 0)
+		close(notice->fd);
+	notice->fd = -1;
+	if (name != NULL && hr_notice_has(notice, "FDSTOREREMOVE", "1")) {
+		hr_kept_remove(k, name);
+		return name;
+	}
+	free(name);
+	return NULL;
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+/*
+ * Kept descriptors to 3, 4, ... and the sockets behind them; returns the number of the first of these. All are moved out of
+ * the way first, for any number may be one of those that are to be taken.
+ */
+static int pass_descriptors(struct hr_kept *k, const int *sockets, size_t n_sockets)
+{
+	int first = LISTEN_FDS_START + (int)k->n, above = first + (int)n_sockets;
+	int moved[HR_KEPT_SOCKETS];
+
+	for (size_t i = 0; i < k->n; i++) {
+		k->list[i].fd = fcntl(k->list[i].fd, F_DUPFD_CLOEXEC, above);
+		if (k->list[i].fd < 0)
+			_exit(HR_KEPT_FAILED);
+	}
+	for (size_t i = 0; i < n_sockets; i++)
+		moved[i] = fcntl(sockets[i], F_DUPFD_CLOEXEC, above);
+	for (size_t i = 0; i < k->n; i++)
+		if (dup2(k->list[i].fd, LISTEN_FDS_START + (int)i) < 0)
+			_exit(HR_KEPT_FAILED);
+	for (size_t i = 0; i < n_sockets; i++)
+		if (moved[i] < 0 || dup2(moved[i], first + (int)i) < 0)
+			_exit(HR_KEPT_FAILED);
+	return first;
+}
+
+static void set_variables(struct hr_kept *k, const struct hr_notify *notify)
+{
+	size_t bytes = 1;
+	char number[24], *names, *to;
+
+	for (size_t i = 0; i < k->n; i++)
+		bytes += strlen(k->list[i].name) + 1;
+	names = to = calloc(1, bytes);
+	if (names == NULL)
+		_exit(HR_KEPT_FAILED);
+	for (size_t i = 0; i < k->n; i++) {
+		size_t n = strlen(k->list[i].name);
+
+		if (i > 0)
+			*to++ = ':';
+		memcpy(to, k->list[i].name, n);
+		to += n;
+	}
+	snprintf(number, sizeof(number), "%zu", k->n);
+	/* NOLINTBEGIN(concurrency-mt-unsafe): the parent has one thread, this child no other either */
+	setenv("LISTEN_FDS", number, 1);
+	snprintf(number, sizeof(number), "%d", getpid());
+	setenv("LISTEN_PID", number, 1);
+	setenv("LISTEN_FDNAMES", names, 1);
+	setenv("NOTIFY_SOCKET", notify->name, 1);
+	/* NOLINTEND(concurrency-mt-unsafe) */
+	free(names);
+}
+
+void hr_kept_exec(struct hr_kept *k, const struct hr_notify *notify, const char *exe,
+		  char *const *argv, const int *sockets, size_t n_sockets)
+{
+	size_t n = 0;
+	char number[12], **with_number;
+	sigset_t none;
+
+	while (argv[n] != NULL)
+		n++;
+	with_number = calloc(n + 2, sizeof(*with_number));
+	if (with_number == NULL || n_sockets > HR_KEPT_SOCKETS)
+		_exit(HR_KEPT_FAILED);
+	set_variables(k, notify);
+	snprintf(number, sizeof(number), "%d", pass_descriptors(k, sockets, n_sockets));
+	memcpy(with_number, argv, n * sizeof(*argv));
+	with_number[n] = number;
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	execv(exe, with_number);
+	_exit(HR_KEPT_FAILED);
+}

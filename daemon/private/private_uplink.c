@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/private/private_uplink.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/spool/spool.h"
+#include "daemon/uplink/uplink.h"
+
+#define RECOVER_MS 60000u /* after which nobody comes back to a journal */
+#define TELL_MS	   250u	  /* between words about progress */
+
+struct hr_private_uplink {
+	struct hr_spool *spool;
+	struct hr_uplink *uplink;
+	const char *collectors;
+	uint64_t until_ms, told_ms;
+	bool released;
+	/* told to the runs */
+	bool unreachable;
+	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
+};
+
+static int start(struct hr_private_uplink *p, const struct hr_private_config *config,
+		 char **ret_error)
+{
+	struct hr_address to[HR_ADDRESSES_MAX];
+	const struct hr_tls_files tls = {config->tls_cert, config->tls_key, config->tls_ca};
+	struct hr_uplink_config c = {
+	    .spool = p->spool,
+	    .collectors = to,
+	    .tls = config->tls_cert ? &tls : NULL,
+	    .software = "headraced " HEADRACE_VERSION,
+	    .node = config->node.id.node,
+	    .boot_id = config->node.id.boot_id,
+	    .tls_later = config->tls_later,
+	    .keep = true,
+	    .recover_ms = RECOVER_MS,
+	};
+	int r = hr_address_parse_list(config->collectors, to, HR_ADDRESSES_MAX, &c.n_collectors);
+
+	return r ? r : hr_uplink_new(&c, &p->uplink, ret_error);
+}
+
+int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
+			   char **ret_error)
+{
+	struct hr_private_uplink *p;
+	int r;
+
+	*ret = NULL;
+	*ret_error = NULL;
+	if (!config->collectors)
+		return 0;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->collectors = config->collectors;
+	r = hr_spool_new(config->node.store, config->spool_bytes, &p->spool);
+	if (!r)
+		r = hr_spool_aim(p->spool, config->collectors);
+	if (!r)
+		r = start(p, config, ret_error);
+	if (r) {
+		if (!*ret_error && asprintf(ret_error, "cannot spool in %s: %s", config->node.store,
+					    strerrordesc_np(-r)) < 0)
+			*ret_error = NULL;
+		hr_private_uplink_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p)
+{
+	return p ? p->spool : NULL;
+}
+
+void hr_private_uplink_free(struct hr_private_uplink *p)
+{
+	if (!p)
+		return;
+	hr_uplink_free(p->uplink);
+	hr_spool_free(p->spool);
+	free(p);
+}
+
+void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret)
+{
+	hr_uplink_stats(p->uplink, ret);
+}
+
+bool hr_private_uplink_ended(const struct hr_private_config *config)
+{
+	const struct hr_stream *streams;
+	struct hr_catalog *c;
+	char *error = NULL;
+	const struct hr_catalog_filter filter = {.job = config->node.id.job};
+	bool ended = false;
+
+	if (!config->collectors ||
+	    hr_catalog_open(&config->node.store, 1, &filter, &c, &error) < 0) {
+		free(error);
+		return false;
+	}
+	for (size_t n = hr_catalog_streams(c, &streams), i = 0; i < n; i++)
+		ended |= streams[i].ended && streams[i].instance == config->node.id.instance;
+	hr_catalog_free(c);
+	return ended;
+}
+
+/* ---- what runs hear --------------------------------------------------------------------------------- */
+
+bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes)
+{
+	struct hr_uplink_stats s;
+
+	if (!p)
+		return false;
+	hr_uplink_stats(p->uplink, &s);
+	if (s.failed_rounds > 0 && !s.connected && !p->unreachable) {
+		p->unreachable = true;
+		snprintf(
+		    ret, bytes,
+		    "no collector can be reached (%s): recording into the spool %s, trying again",
+		    s.error, hr_spool_path(p->spool));
+		return true;
+	}
+	if (s.connected && p->unreachable) {
+		p->unreachable = false;
+		snprintf(ret, bytes, "connected to the collector %s", s.collector);
+		return true;
+	}
+	if (s.aside && strcmp(s.aside_text, p->aside) != 0) {
+		snprintf(p->aside, sizeof(p->aside), "%s", s.aside_text);
+		snprintf(ret, bytes, "%s", s.aside_text);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------- */
+
+void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms)
+{
+	p->until_ms = until_ms;
+}
+
+void hr_private_uplink_release(struct hr_private_uplink *p)
+{
+	p->released = true;
+	hr_uplink_release(p->uplink);
+}
+
+static void describe(const struct hr_private_uplink *p, const struct hr_uplink_stats *s, bool over,
+		     struct hr_message *ret)
+{
+	hr_message_init(ret, over ? "sent" : "sending");
+	hr_message_add(ret, "collector", *s->collector ? s->collector : p->collectors);
+	hr_message_add_int(ret, "frames", (int64_t)s->own_frames);
+	hr_message_add_int(ret, "left", (int64_t)(s->own_frames - s->own_acked));
+	hr_message_add_int(ret, "connected", s->connected);
+	if (!s->connected && *s->error)
+		hr_message_add(ret, "error", s->error);
+	if (s->own_aside)
+		hr_message_add(ret, "aside", s->aside_text);
+}
+
+bool hr_private_uplink_drained(struct hr_private_uplink *p, uint64_t now_ms, struct hr_message *ret)
+{
+	struct hr_spool_live live;
+	struct hr_uplink_stats s;
+	bool over;
+
+	hr_uplink_stats(p->uplink, &s);
+	/* The uplink's thread may not have looked since the last frame was written. */
+	if (hr_spool_live(p->spool, &live) && s.own_frames < live.mark)
+		s.own_frames = live.mark;
+	over = ((s.own_gone || s.own_aside) && p->released) || now_ms >= p->until_ms;
+	ret->bytes = 0;
+	if (over || now_ms - p->told_ms >= TELL_MS) {
+		p->told_ms = now_ms;
+		describe(p, &s, over, ret);
+	}
+	return over;
+}

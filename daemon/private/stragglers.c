@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/private/stragglers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENVIRON_MAX (256u << 10) /* bytes of an environment looked at; ours is put near its end */
+
+/* Reads all of /proc/PID/environ into buf; 0 for kernel threads, zombies and other people's. */
+static size_t read_environ(pid_t pid, char *buf, size_t room)
+{
+	char path[64];
+	size_t n = 0;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	while (n < room && (got = read(fd, buf + n, room - n)) > 0)
+		n += (size_t)got;
+	close(fd);
+	return n;
+}
+
+static bool says(const char *environment, size_t bytes, const char *variable, size_t n)
+{
+	for (size_t at = 0; at < bytes;) {
+		size_t length = strnlen(environment + at, bytes - at);
+
+		if (length == n && memcmp(environment + at, variable, n) == 0)
+			return true;
+		at += length + 1;
+	}
+	return false;
+}
+
+size_t hr_stragglers(const char *socket, pid_t *pids, size_t max)
+{
+	char *buf = malloc(ENVIRON_MAX);
+	char variable[256];
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	size_t n = 0;
+	int bytes = snprintf(variable, sizeof(variable), "HEADRACE_SOCKET=%s", socket);
+
+	while (buf != NULL && proc != NULL && (entry = readdir(proc)) != NULL) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || pid == getpid() ||
+		    !says(buf, read_environ(pid, buf, ENVIRON_MAX), variable, (size_t)bytes))
+			continue;
+		if (n < max)
+			pids[n] = pid;
+		n++;
+	}
+	if (proc != NULL)
+		closedir(proc);
+	free(buf);
+	return n;
+}

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/probes/probes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/io_uring.h>
+
+#include "common/ops.h"
+#include "probe.skel.h"
+
+#define AT_ONCE		256u   /* entries of a map */
+#define ITERATIONS_MOST 64     /* generations of descendants that a root has already */
+#define LOG_BYTES	65536u /* of libbpf's words and the verifier's */
+#define SAID_BYTES	1500u  /* of them are said: the last ones count */
+#define FILES		56u    /* descriptors of programs, maps and links, and of loading them */
+#define FILES_LEFT	40u    /* for what else headraced opens */
+#define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
+
+struct hr_probes {
+	struct probe_bpf *skel;
+	struct ring_buffer *ring;
+	pthread_mutex_t lock; /* roots and covers */
+	hr_probes_taken *taken;
+	void *arg;
+	size_t left;	 /* of this poll */
+	uint32_t turned; /* the side that programs do not add to */
+	uint64_t
+	    marked; /* of skel's `unmarked`: of so many threads and children have been looked for */
+	struct hr_tally tallies[AT_ONCE];
+	char lacks[256]; /* "": they do without nothing */
+};
+
+/* ---- libbpf's words ----------------------------------------------------------------------------------- */
+
+/* Its callback takes no argument of ours; programs are loaded by one thread at a time. */
+static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
+static char words[LOG_BYTES];
+static size_t words_used;
+
+static __attribute__((format(printf, 2, 0))) int keep_words(enum libbpf_print_level level,
+							    const char *format, va_list ap)
+{
+	int n;
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	n = vsnprintf(words + words_used, sizeof(words) - words_used, format, ap);
+	if (n > 0)
+		words_used += (size_t)n;
+	if (words_used >= sizeof(words))
+		words_used = sizeof(words) - 1;
+	return n;
+}
+
+static int fail(char **ret_error, int r, const char *what)
+{
+	const char *last = words_used > SAID_BYTES ? words + words_used - SAID_BYTES : words;
+	char *text = NULL;
+	int n =
+	    asprintf(&text, "%s: %s%s%s", what, strerrordesc_np(-r), words_used ? "\n" : "", last);
+
+	*ret_error = n < 0 ? NULL : text;
+	return r;
+}
+
+/* ---- what this kernel has ------------------------------------------------------------------------------ */
+
+/* Parameters of a tracepoint's functions, their own first one left out; -1: there is no such tracepoint. */
+static int tracepoint_words(const struct btf *kernel, const char *name)
+{
+	char type[128];
+	const struct btf_type *t;
+	int id;
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	id = btf__find_by_name_kind(kernel, type, BTF_KIND_TYPEDEF);
+	if (id < 0)
+		return -1;
+	t = btf__type_by_id(kernel, btf__type_by_id(kernel, (uint32_t)id)->type); /* a pointer */
+	t = t ? btf__type_by_id(kernel, t->type) : NULL;
+	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
+}
+
+/* One more thing that they do without: a clause. */
+static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, const char *format, ...)
+{
+	size_t used = strlen(p->lacks);
+	va_list args;
+
+	if (used > 0 && used < sizeof(p->lacks) - 2)
+		memcpy(p->lacks + used, "; ", sizeof("; "));
+	used = strlen(p->lacks);
+	va_start(args, format);
+	vsnprintf(p->lacks + used, sizeof(p->lacks) - used, format, args);
+	va_end(args);
+}
+
+/* Of programs that stand for one another, the one that this kernel has. io_uring is left out where none fits. */
+static void choose(struct hr_probes *p, const struct btf *kernel)
+{
+	struct probe_bpf *skel = p->skel;
+	int submit = tracepoint_words(kernel, "io_uring_submit_req");
+	int submit_sqe = tracepoint_words(kernel, "io_uring_submit_sqe");
+	int complete = tracepoint_words(kernel, "io_uring_complete");
+	bool uring = (submit == 1 || submit_sqe == 2) && complete >= 3;
+	bool pages = tracepoint_words(kernel, "mm_filemap_add_to_page_cache") == 1;
+
+	bpf_program__set_autoload(skel->progs.uring_submits, uring && submit == 1);
+	bpf_program__set_autoload(skel->progs.uring_submits_sqe, uring && submit != 1);
+	bpf_program__set_autoload(skel->progs.uring_completes, uring && complete == 3);
+	bpf_program__set_autoload(skel->progs.uring_completes_words, uring && complete > 3);
+	bpf_program__set_autoload(skel->progs.task_moves,
+				  tracepoint_words(kernel, "cgroup_attach_task") == 4);
+	bpf_program__set_autoload(skel->progs.page_comes, pages);
+	if (!uring)
+		lack(p, "io_uring is not seen: it takes Linux 6.0");
+	skel->rodata->faults_told = tracepoint_words(kernel, "mm_filemap_fault") == 2;
+	bpf_program__set_autoload(skel->progs.page_faults, skel->rodata->faults_told);
+	if (!pages)
+		lack(p, "pages that are fetched are not seen on this kernel");
+	if (!skel->rodata->faults_told && !pages)
+		lack(p, "nor are major faults");
+	else if (!skel->rodata->faults_told)
+		lack(p, "major faults are counted of those who fetch a page, not of those who wait "
+			"for another's: that takes Linux 6.12");
+}
+
+static int check_kernel(char **ret_error)
+{
+	struct stat st;
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+		return fail(ret_error, -ENOTSUP,
+			    "this kernel has no type information (/sys/kernel/btf/vmlinux)");
+	/* The programs know processes by their numbers there. */
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NS_INIT)
+		return fail(ret_error, -ENOTSUP, "not in the initial pid namespace");
+	return 0;
+}
+
+static unsigned open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (d && readdir(d)) /* this thread's own. NOLINT(concurrency-mt-unsafe) */
+		n++;
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+/* Where programs and maps leave too few for it, the recording itself would fail. */
+static int check_room(char **ret_error)
+{
+	unsigned needed = open_files() + FILES + FILES_LEFT;
+	struct rlimit files;
+	char what[160];
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= needed)
+		return 0;
+	snprintf(what, sizeof(what),
+		 "only %llu files may be open at once here (ulimit -n); probes need %u",
+		 (unsigned long long)files.rlim_cur, needed);
+	return fail(ret_error, -EMFILE, what);
+}
+
+/* ---- what the programs are told ------------------------------------------------------------------------ */
+
+enum how {
+	FD,
+	VECTOR,
+	OPEN,
+	PATH,
+	TWO,
+	COPY,
+	SENDFILE,
+	CLOSE,
+	DUP,
+	DUP_TO,
+	FCNTL,
+	CHDIR,
+	FCHDIR,
+	MMAP,
+	MUNMAP,
+	MREMAP,
+	MAP
+};
+
+static uint8_t how_of(enum how how)
+{
+	switch (how) {
+	case VECTOR:
+		return HR_CALL_VECTOR;
+	case OPEN:
+		return HR_CALL_OPEN;
+	case PATH:
+		return HR_CALL_PATH;
+	case TWO:
+		return HR_CALL_TWO;
+	case COPY:
+		return HR_CALL_COPY;
+	case SENDFILE:
+		return HR_CALL_SENDFILE;
+	case MMAP:
+		return HR_CALL_MAP;
+	case CHDIR:
+	case FCHDIR:
+	case MUNMAP:
+	case MREMAP:
+	case MAP:
+		return HR_CALL_NONE;
+	default:
+		return HR_CALL_FD;
+	}
+}
+
+static uint8_t moves(uint16_t op)
+{
+	switch (hr_op_info(op)->class) {
+	case HR_CLASS_READ:
+		return HR_MOVES_IN;
+	case HR_CLASS_WRITE:
+		return HR_MOVES_OUT;
+	default:
+		return 0;
+	}
+}
+
+static int tell_calls(struct probe_bpf *skel)
+{
+	static const struct {
+		uint32_t number;
+		enum how how;
+		struct hr_call call;
+	} rows[] = {
+#define ROW(number, function, how, file, asked, offset, flags, at)                                 \
+	{SYS_##number, how, {HR_OP_##function, 0, file, asked, offset, flags, at, 0, {0}}},
+#include "proto/syscalls.def"
+#undef ROW
+	};
+	int map = bpf_map__fd(skel->maps.calls), r = 0;
+
+	_Static_assert(HR_OP_AIO_FIRST == HR_OP_aio_read && HR_OP_AIO_LAST == HR_OP_lio_listio64,
+		       "the programs know the calls of POSIX AIO");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
+		struct hr_call call = rows[i].call;
+
+		call.how = how_of(rows[i].how);
+		call.moves = moves(call.op);
+		/* isatty and the like, inside libc, at each open of a stream: no data moves, and nobody asks. */
+		if (call.op == HR_OP_ioctl)
+			continue;
+		if (call.how != HR_CALL_NONE && rows[i].number < HR_PROBE_CALLS)
+			r = bpf_map_update_elem(map, &rows[i].number, &call, BPF_ANY);
+	}
+	return r;
+}
+
+/* Linux 6.15 and later: not in the headers here. */
+#define URING_READV_FIXED  60
+#define URING_WRITEV_FIXED 61
+
+static int tell_uring(struct probe_bpf *skel)
+{
+	static const struct {
+		uint32_t opcode;
+		struct hr_call call;
+	} rows[] = {
+	    {IORING_OP_READ, {.op = HR_OP_io_uring_read, .how = HR_CALL_FD, .asked = 1}},
+	    {IORING_OP_READV, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
+	    {IORING_OP_READ_FIXED,
+	     {.op = HR_OP_io_uring_read_fixed, .how = HR_CALL_FD, .asked = 1}},
+	    {IORING_OP_WRITE, {.op = HR_OP_io_uring_write, .how = HR_CALL_FD, .asked = 1}},
+	    {IORING_OP_WRITEV, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
+	    {IORING_OP_WRITE_FIXED,
+	     {.op = HR_OP_io_uring_write_fixed, .how = HR_CALL_FD, .asked = 1}},
+	    {URING_READV_FIXED, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
+	    {URING_WRITEV_FIXED, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
+	    {IORING_OP_FSYNC, {.op = HR_OP_io_uring_fsync, .how = HR_CALL_FD}},
+	    {IORING_OP_OPENAT, {.op = HR_OP_io_uring_openat, .how = HR_CALL_OPEN}},
+	    {IORING_OP_OPENAT2, {.op = HR_OP_io_uring_openat2, .how = HR_CALL_OPEN}},
+	    {IORING_OP_CLOSE, {.op = HR_OP_io_uring_close, .how = HR_CALL_FD}},
+	};
+	int map = bpf_map__fd(skel->maps.uring), r = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
+		struct hr_call call = rows[i].call;
+
+		call.moves = moves(call.op);
+		r = bpf_map_update_elem(map, &rows[i].opcode, &call, BPF_ANY);
+	}
+	return r;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static int take(void *arg, void *data, size_t bytes)
+{
+	struct hr_probes *p = arg;
+
+	p->taken(p->arg, data, bytes);
+	return --p->left == 0 ? -ECANCELED : 0; /* ends the poll; this record is consumed */
+}
+
+/* Under words_lock. */
+static int load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
+{
+	int r;
+
+	p->skel = probe_bpf__open();
+	if (!p->skel)
+		return fail(ret_error, -errno, "cannot open the programs");
+	choose(p, kernel);
+	r = probe_bpf__load(p->skel);
+	if (r)
+		return fail(ret_error, r,
+			    r == -EPERM ? "probes need CAP_BPF and CAP_PERFMON (or root)"
+					: "the kernel refuses the programs");
+	r = tell_calls(p->skel);
+	if (!r)
+		r = tell_uring(p->skel);
+	p->ring = r ? NULL : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), take, p, NULL);
+	if (!r && !p->ring)
+		r = -errno;
+	if (!r)
+		r = probe_bpf__attach(p->skel);
+	return r ? fail(ret_error, r, "cannot attach the programs") : 0;
+}
+
+int hr_probes_new(struct hr_probes **ret, char **ret_error)
+{
+	struct hr_probes *p;
+	struct btf *kernel;
+	libbpf_print_fn_t before;
+	int r;
+
+	*ret_error = NULL;
+	r = check_kernel(ret_error);
+	if (!r)
+		r = check_room(ret_error);
+	if (r)
+		return r;
+	p = calloc(1, sizeof(*p));
+	kernel = p ? btf__load_vmlinux_btf() : NULL;
+	if (!kernel) {
+		free(p);
+		return fail(ret_error, -ENOTSUP, "cannot read the kernel's type information");
+	}
+	pthread_mutex_init(&p->lock, NULL);
+	p->turned = 1;
+	pthread_mutex_lock(&words_lock);
+	words_used = 0;
+	words[0] = '\0';
+	before = libbpf_set_print(keep_words);
+	r = load(p, kernel, ret_error);
+	libbpf_set_print(before);
+	pthread_mutex_unlock(&words_lock);
+	btf__free(kernel);
+	if (r) {
+		hr_probes_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void hr_probes_free(struct hr_probes *p)
+{
+	if (!p)
+		return;
+	ring_buffer__free(p->ring);
+	probe_bpf__destroy(p->skel);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* ---- whom to follow ------------------------------------------------------------------------------------- */
+
+/* One pass over all tasks; returns how many it has marked. */
+static uint64_t list_tasks(struct hr_probes *p)
+{
+	int fd = bpf_iter_create(bpf_link__fd(p->skel->links.list_tasks));
+	char buf[64];
+
+	if (fd < 0)
+		return 0;
+	p->skel->bss->marked = 0;
+	while (read(fd, buf, sizeof(buf)) > 0)
+		;
+	close(fd);
+	return p->skel->bss->marked;
+}
+
+/* Whoever belongs by now. Under the lock. */
+static void mark_all(struct hr_probes *p)
+{
+	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
+		;
+}
+
+/* Under the lock. */
+static int add_root(struct hr_probes *p, pid_t pid, const struct hr_image *root)
+{
+	uint32_t tgid = (uint32_t)pid;
+	struct hr_image image = *root;
+
+	image.id = __atomic_add_fetch(&p->skel->bss->last_image, 1, __ATOMIC_RELAXED);
+	if (bpf_map_update_elem(bpf_map__fd(p->skel->maps.images), &tgid, &image, BPF_NOEXIST))
+		return errno == EEXIST ? 0 : -errno;
+	mark_all(p);
+	return 0;
+}
+
+int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
+{
+	const uint32_t one = 1;
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
+		/* From here on forks and execs look: who is there already is found by the pass behind it. */
+		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
+		mark_all(p);
+	} else if (errno != EEXIST) {
+		r = -errno;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* Of processes that programs have met in a cgroup. */
+static void mark_rest(struct hr_probes *p)
+{
+	uint64_t now = __atomic_load_n(&p->skel->bss->unmarked, __ATOMIC_RELAXED);
+
+	if (now == p->marked)
+		return;
+	p->marked = now;
+	pthread_mutex_lock(&p->lock);
+	mark_all(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
+{
+	const struct hr_image root = {.flags = quiet ? HR_IMAGE_QUIET : 0};
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = add_root(p, pid, &root);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
+{
+	const struct hr_image root = {.cover = thread ? *thread : 0,
+				      .covered = thread != NULL,
+				      .flags = thread ? 0 : HR_IMAGE_QUIET};
+	int map = bpf_map__fd(p->skel->maps.images), r = 0;
+	uint32_t tgid = (uint32_t)pid;
+	struct hr_image image;
+
+	pthread_mutex_lock(&p->lock);
+	if (bpf_map_lookup_elem(map, &tgid, &image)) {
+		r = add_root(p, pid, &root);
+	} else {
+		/* It waits for our answer, so nothing else changes its image. */
+		image.cover = root.cover;
+		image.covered = root.covered;
+		image.flags |= root.flags;
+		if (bpf_map_update_elem(map, &tgid, &image, BPF_EXIST))
+			r = -errno;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+uint64_t hr_probes_image(struct hr_probes *p, pid_t pid)
+{
+	uint32_t tgid = (uint32_t)pid;
+	struct hr_image image;
+
+	return bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.images), &tgid, &image) ? 0 : image.id;
+}
+
+const char *hr_probes_lacks(const struct hr_probes *p)
+{
+	return p->lacks[0] != '\0' ? p->lacks : NULL;
+}
+
+/* ---- what they say -------------------------------------------------------------------------------------- */
+
+size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg)
+{
+	p->taken = taken;
+	p->arg = arg;
+	p->left = most;
+	mark_rest(p);
+	ring_buffer__consume(p->ring);
+	return most - p->left;
+}
+
+/* Empties a map that no program adds to any more: hands `values` of value_bytes each on. */
+static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
+		  void (*found)(void *arg, const void *key, const void *value), void *arg)
+{
+	char at[64]; /* of a key */
+	void *from = NULL;
+	int r;
+
+	do {
+		uint32_t n = AT_ONCE;
+
+		r = bpf_map_lookup_and_delete_batch(map, from, at, keys, values, &n, NULL);
+		if (r && errno != ENOENT)
+			return;
+		for (uint32_t i = 0; i < n; i++)
+			found(arg, (char *)keys + i * key_bytes, (char *)values + i * value_bytes);
+		from = at;
+	} while (!r);
+}
+
+struct reader {
+	hr_probes_summed *summed;
+	hr_probes_tallied *tallied;
+	void *arg;
+};
+
+static void found_sum(void *arg, const void *key, const void *value)
+{
+	const struct reader *r = arg;
+
+	r->summed(r->arg, key, value);
+}
+
+static void found_tally(void *arg, const void *key, const void *value)
+{
+	const struct reader *r = arg;
+
+	r->tallied(r->arg, key, value);
+}
+
+void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+		    void *arg)
+{
+	struct probe_bpf *skel = p->skel;
+	struct reader r = {summed, tallied, arg};
+	struct hr_sum_key sum_keys[AT_ONCE];
+	struct hr_sum sums[AT_ONCE];
+	struct hr_tally_key tally_keys[AT_ONCE];
+
+	empty(bpf_map__fd(p->turned ? skel->maps.tallies_b : skel->maps.tallies_a), tally_keys,
+	      sizeof(tally_keys[0]), p->tallies, sizeof(p->tallies[0]), found_tally, &r);
+	empty(bpf_map__fd(p->turned ? skel->maps.sums_b : skel->maps.sums_a), sum_keys,
+	      sizeof(sum_keys[0]), sums, sizeof(sums[0]), found_sum, &r);
+	skel->bss->filled[p->turned] = skel->bss->summed[p->turned] = 0;
+	p->turned = !p->turned;
+	__atomic_store_n(&skel->bss->side, !p->turned, __ATOMIC_RELEASE);
+}
+
+bool hr_probes_full(const struct hr_probes *p)
+{
+	return __atomic_load_n(&p->skel->bss->filled[!p->turned], __ATOMIC_RELAXED) >
+	       HR_PROBE_TALLIES / 2;
+}
+
+void hr_probes_events(struct hr_probes *p, bool wanted)
+{
+	__atomic_store_n(&p->skel->bss->events, wanted, __ATOMIC_RELAXED);
+}
+
+void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret)
+{
+	ret->calls = __atomic_load_n(&p->skel->bss->unsummed, __ATOMIC_RELAXED);
+	ret->processes = __atomic_load_n(&p->skel->bss->unlisted, __ATOMIC_RELAXED);
+	ret->compat = __atomic_load_n(&p->skel->bss->compat, __ATOMIC_RELAXED);
+}

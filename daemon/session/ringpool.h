@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ringpool.h - maps made in advance, so that attaching does not wait for memory
+ *
+ * Owner: the attach thread. A map in the pool is a sealed memfd, mapped; the pages that its clients touch first are allocated.
+ */
+#ifndef HEADRACE_DAEMON_SESSION_RINGPOOL_H
+#define HEADRACE_DAEMON_SESSION_RINGPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/session/session.h"
+
+struct hr_ringpool {
+	int fds[64];
+	struct hr_map maps[64];
+	unsigned n;
+	unsigned target; /* maps to keep: doubled when the pool runs dry */
+};
+
+void hr_ringpool_init(struct hr_ringpool *p);
+void hr_ringpool_done(struct hr_ringpool *p);
+
+/* A descriptor and its map, now the caller's, all zeros: the caller writes the header. -errno. */
+int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret);
+
+/* Whether fewer than half of the maps that it keeps are left. */
+bool hr_ringpool_low(const struct hr_ringpool *p);
+
+/* Makes one more map if the pool wants one; false when it is full (or memory is out). */
+bool hr_ringpool_refill(struct hr_ringpool *p);
+
+#endif

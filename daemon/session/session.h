@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.h - one attached process: its maps, and reading its rings
+ *
+ * Purpose   The only code that reads what clients write. Positions are the daemon's own; whatever lies in shared memory (slots,
+ *           head, cells, counters) is copied and bounded, and may change or turn to zeros between two looks.
+ * Owner     Made by the attach thread (or at recovery), then the drain thread's.
+ * Lifetime  Until the process is gone and its rings are read to the end, or the job ends.
+ */
+#ifndef HEADRACE_DAEMON_SESSION_SESSION_H
+#define HEADRACE_DAEMON_SESSION_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/journal/entry.h"
+#include "proto/abi.h"
+
+#define HR_SESSION_RINGS (HR_SESSION_MAPS * HR_MAP_RINGS)
+
+struct hr_ring_view {
+	struct hr_ring_hdr *hdr;
+	struct hr_record *slots;
+	uint64_t n_slots;
+	uint64_t tail;	     /* ours; hdr->tail is for the client */
+	uint64_t stalled_at; /* index of an uncommitted slot that is in the way */
+	uint64_t stalled_ns; /* since when; 0: not */
+	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
+	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
+	uint64_t lost_count; /* the sum of the counters then */
+	uint64_t last_end;   /* ticks: when the last operation ended that was looked at */
+};
+
+/* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */
+struct hr_map {
+	struct hr_map_hdr *hdr; /* NULL: none */
+	uint64_t inode;		/* of its memfd */
+	uint32_t slots_log2;
+};
+
+/*
+ * What probes need to know of its hello (feed.h): what its shim records although no cell showed it. Between the two times, by thread
+ * `tid`; of an offer, by all threads.
+ */
+struct hr_probed {
+	uint64_t image;	      /* of bpf/probe.h; 0: no probes */
+	uint64_t began_ticks; /* 0: nothing */
+	uint64_t covered_ticks;
+	int32_t tid;
+	bool offered;
+};
+
+struct hr_session {
+	struct hr_session *next;
+	uint64_t proc;
+	uint64_t token;
+	pid_t pid;
+	bool dead;  /* the process is gone */
+	bool later; /* attached after the death of a process that has not been finished yet */
+	bool
+	    deaf; /* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
+	bool asleep; /* deselected: its level stays off */
+	char exit[16];
+	struct hr_probed probed;
+	uint64_t since_ns;    /* hr_boot_ns() when it was made */
+	uint64_t hello_ticks; /* when the process sent its hello, by its own word */
+	uint64_t started_ns;  /* of the process, on that clock; 0: not looked up yet */
+	uint64_t strays_seen; /* stray_total when they were last journaled */
+	uint64_t strays_count;
+	uint64_t excluded_seen[HR_EXCLUDED_KINDS];
+	uint32_t n_maps;
+	struct hr_map maps[HR_SESSION_MAPS];
+	struct hr_ring_view rings[HR_SESSION_RINGS]; /* index: map * HR_MAP_RINGS + ring */
+};
+
+int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret);
+void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
+
+/*
+ * Maps a memfd of HR_MAP_RINGS rings, of HR_RING_SLOTS_LOG2 to HR_OFFER_SLOTS_LOG2 slots, whose size nobody can change
+ * any more. The descriptor stays the caller's and may be anything. -EINVAL: not such a map.
+ */
+int hr_map_open(int fd, struct hr_map *ret);
+void hr_map_close(struct hr_map *map); /* accepts one that was never opened */
+
+static inline uint64_t hr_map_size(const struct hr_map *map)
+{
+	return hr_map_bytes(HR_MAP_RINGS, map->slots_log2);
+}
+
+/* Takes over a map with all its rings at position 0; -ENOSPC when there are too many. */
+int hr_session_add_map(struct hr_session *s, const struct hr_map *map);
+
+static inline uint32_t hr_session_rings(const struct hr_session *s)
+{
+	return s->n_maps * HR_MAP_RINGS;
+}
+
+/* Whether there is something to look at: slots committed, or reserved. */
+bool hr_ring_stirs(const struct hr_ring_view *r);
+
+/* Whether a ring is past its half mark: no time to sleep. */
+bool hr_ring_pressed(const struct hr_ring_view *r);
+
+/*
+ * Slots that can be taken now: committed (or torn), of operations that ended by `limit`, `most` at most, but at least one
+ * record: a control record or a pair is never split. `gone`: the owner is dead, so nothing uncommitted will come. *ret_end: when the last
+ * operation counted ended, if the count was cut short by `most`; else UINT64_MAX.
+ */
+uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
+		       uint64_t now_ns, uint64_t *ret_end);
+
+/* Whether the process ended an operation after that moment, as far as its rings are read. Where they are not read to the end: true. */
+bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
+
+/* Copies slots from tail on; an uncommitted one becomes all zero. */
+void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);
+
+/* n slots are safe in the journal: gives them back to the client, and wakes it if it waits. */
+void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
+
+/* Rows of lost[] that are not zero, when they have changed since the last call; at most HR_OP_MAX. */
+uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
+
+/* The same of the strays: ops from HR_LOST_STRAYS on. */
+uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
+
+/*
+ * Looks at such rows, the latest of the session: where a client counts more than the node can have done since the process began, one
+ * row is left, which the engine refuses as hostile. Returns how many rows there are.
+ */
+uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
+			       uint64_t now_ns);
+
+/* What default excludes left out so far, with forged numbers as above; false when that has not changed since the last call. */
+bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
+
+void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
+		   struct hr_aggregate *ret_aggregate);
+
+/* Regions that are open: in the ring's thread, outermost first; in the process. Returns how many. */
+uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
+uint32_t hr_ring_deeper(const struct hr_ring_view *r); /* those that found no cell */
+uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
+/* Short ones of its thread that no record has yet. */
+uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells);
+
+/* Slots of all its rings, bytes of all its maps. */
+uint64_t hr_session_slots(const struct hr_session *s);
+uint64_t hr_session_bytes(const struct hr_session *s);
+
+/* Of all its maps; off while it is asleep. */
+void hr_session_set_level(struct hr_session *s, uint32_t level);
+/* What its threads may add up (abi.h), in all its maps. */
+void hr_session_set_short(struct hr_session *s, uint64_t ticks);
+
+#endif

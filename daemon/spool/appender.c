@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spool/appender_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define COMPRESS_FROM_BYTES 512u /* of unpacked messages: smaller frames gain nothing */
+
+/* ---- packing -------------------------------------------------------------------------------------- */
+
+/* Makes o's bytes. The message stays; that of events, until the next ones are encoded. */
+static int pack(struct hr_appender *a, struct hr_out *o)
+{
+	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
+	int r = 0;
+
+	if (o->batch) {
+		r = hr_batch_encode(a->encoder, o->batch->events, o->batch->n, o->batch->tasks,
+				    o->batch->n_tasks, &a->events);
+		o->frame.events = &a->events;
+	}
+	if (!r) /* an event batch is compressed plane by plane already */
+		r = hr_frame_pack_with(&o->frame, compress ? a->zstd : NULL, &o->packed,
+				       &o->packed_bytes);
+	if (r && o->batch)
+		o->frame.events = NULL;
+	return r;
+}
+
+/* Its bytes are all that is left of the message. */
+static void keep_bytes(struct hr_appender *a, struct hr_out *o)
+{
+	o->frame.events = NULL; /* or whichever message it is: they share the place */
+	hr_batch_put(a->pool, o->batch);
+	o->batch = NULL;
+	hr_arena_reset(&o->arena);
+	a->kept_bytes += o->packed_bytes;
+}
+
+int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
+{
+	int r;
+
+	if (o->packed || o->retire_gen)
+		return 0;
+	r = pack(a, o);
+	if (!r)
+		keep_bytes(a, o);
+	return r;
+}
+
+/* Puts a Loss frame of the same number in o's place. */
+static int replace(struct hr_appender *a, struct hr_out *o)
+{
+	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *rows[] = {&row};
+	Headrace__Loss loss = HEADRACE__LOSS__INIT;
+	uint8_t *packed;
+	size_t bytes;
+	int r;
+
+	row.reason = (char *)hr_loss_name(o->absence.reason);
+	row.count = o->absence.count;
+	row.bytes = o->absence.bytes;
+	loss.n_rows = 1;
+	loss.rows = rows;
+	o->frame.body_case = HEADRACE__FRAME__BODY_LOSS;
+	o->frame.loss = &loss;
+	r = hr_frame_pack(&o->frame, 0, &packed, &bytes);
+	if (r)
+		return r;
+	hr_batch_put(a->pool, o->batch);
+	o->batch = NULL;
+	hr_arena_reset(&o->arena);
+	a->kept_bytes -= o->packed_bytes;
+	free(o->packed);
+	o->packed = packed;
+	o->packed_bytes = bytes;
+	a->kept_bytes += bytes;
+	return 0;
+}
+
+/* Gives up frames until what is kept fits. */
+static void give_up(struct hr_appender *a)
+{
+	static const Headrace__Frame__BodyCase order[] = {
+	    HEADRACE__FRAME__BODY_EVENTS,
+	    HEADRACE__FRAME__BODY_FILE_RECORDS,
+	    HEADRACE__FRAME__BODY_ROLLUPS,
+	};
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		for (struct hr_out *o = a->kept.first; o && a->kept_bytes > HR_KEPT_BYTES;
+		     o = o->next)
+			if (!o->retire_gen && o->frame.body_case == order[i])
+				replace(a, o);
+}
+
+/* ---- storing -------------------------------------------------------------------------------------- */
+
+static void note_done(struct hr_appender *a, uint64_t n, int error)
+{
+	pthread_mutex_lock(&a->lock);
+	a->done += n;
+	__atomic_store_n(&a->error, error, __ATOMIC_RELAXED);
+	__atomic_store_n(&a->stored_bytes, hr_writer_bytes(a->writer), __ATOMIC_RELAXED);
+	if (a->spool)
+		hr_spool_appended(a->spool, hr_writer_mark(a->writer));
+	pthread_cond_broadcast(&a->done_some);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static int make_room(struct hr_appender *a, const struct hr_out *o)
+{
+	return a->spool ? hr_spool_make_room(a->spool, a->writer, o->packed_bytes) : 0;
+}
+
+int hr__appender_append(struct hr_appender *a, const struct hr_out *o)
+{
+	int r = make_room(a, o);
+
+	return r ? r : hr_writer_append(a->writer, o->packed, o->packed_bytes);
+}
+
+static int store(struct hr_appender *a, struct hr_out *o)
+{
+	int r;
+
+	if (o->packed)
+		return hr__appender_append(a, o);
+	r = pack(a, o);
+	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or our own mistake */
+		r = replace(a, o);
+		return r ? r : hr__appender_append(a, o);
+	}
+	if (r)
+		return r;
+	r = make_room(a, o);
+	/* The message is still there, so that the writer need not unpack it for its index. */
+	if (!r)
+		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
+	keep_bytes(a, o);
+	return r;
+}
+
+/* Appends from the head of what is kept, as far as the store goes along. */
+static int append_kept(struct hr_appender *a)
+{
+	uint64_t n = 0;
+	int r = 0;
+
+	while (a->kept.first) {
+		struct hr_out *o = a->kept.first;
+
+		if (o->retire_gen) {
+			if (a->journal)
+				hr_journal_retire(a->journal, o->retire_gen);
+		} else {
+			r = store(a, o);
+			if (r && r != -EALREADY)
+				break;
+			r = 0;
+			a->kept_bytes -= o->packed_bytes;
+		}
+		hr_out_free(hr_out_list_pop(&a->kept), a->pool);
+		n++;
+	}
+	note_done(a, n, r);
+	return r;
+}
+
+static bool take_cornered(struct hr_appender *a)
+{
+	bool cornered;
+
+	pthread_mutex_lock(&a->lock);
+	cornered = a->cornered;
+	a->cornered = false;
+	pthread_mutex_unlock(&a->lock);
+	return cornered;
+}
+
+/*
+ * The store takes nothing: encode what waits, so that batches are free again. The journal keeps what a kill would take,
+ * until both its halves are full: the drain thread must go on, so the older one is let go then.
+ */
+static void keep(struct hr_appender *a)
+{
+	bool cornered = take_cornered(a);
+
+	for (struct hr_out *o = a->kept.first; o; o = o->next) {
+		if (o->retire_gen && a->journal && cornered)
+			hr_journal_retire(a->journal, o->retire_gen);
+		if (hr__appender_pack(a, o))
+			replace(a, o);
+	}
+	give_up(a);
+}
+
+/* Waits for frames, or a second when some are kept. Returns false when it is time to end. */
+static bool take_inbox(struct hr_appender *a)
+{
+	struct timespec until;
+	bool go_on;
+
+	pthread_mutex_lock(&a->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	while (!a->inbox.first && !a->stop && !(a->cornered && a->error)) {
+		if (!a->kept.first)
+			pthread_cond_wait(&a->given_some, &a->lock);
+		else if (pthread_cond_timedwait(&a->given_some, &a->lock, &until) == ETIMEDOUT)
+			break;
+	}
+	hr_out_list_join(&a->kept, &a->inbox);
+	go_on = !a->stop;
+	pthread_mutex_unlock(&a->lock);
+	return go_on;
+}
+
+static void *run(void *arg)
+{
+	struct hr_appender *a = arg;
+	bool go_on = true;
+
+	while (go_on) {
+		go_on = take_inbox(a);
+		if (append_kept(a))
+			keep(a);
+	}
+	return NULL;
+}
+
+/* ---- from other threads ---------------------------------------------------------------------------- */
+
+int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
+		    struct hr_spool *spool, struct hr_appender **ret)
+{
+	struct hr_appender *a = calloc(1, sizeof(*a));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	r = hr_encoder_new(&a->encoder);
+	if (r) {
+		free(a);
+		return r;
+	}
+	a->zstd = ZSTD_createCCtx(); /* NULL: frames stay plain */
+	a->writer = w;
+	a->pool = pool;
+	a->journal = journal;
+	a->spool = spool;
+	a->stored_bytes = hr_writer_bytes(w);
+	hr_out_list_init(&a->inbox);
+	hr_out_list_init(&a->kept);
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&a->given_some, &attr);
+	pthread_cond_init(&a->done_some, &attr);
+	pthread_condattr_destroy(&attr);
+	r = pthread_create(&a->thread, NULL, run, a);
+	if (r) {
+		ZSTD_freeCCtx(a->zstd);
+		hr_encoder_free(a->encoder);
+		free(a);
+		return -r;
+	}
+	*ret = a;
+	return 0;
+}
+
+void hr_appender_give(struct hr_appender *a, struct hr_out_list *list)
+{
+	uint64_t n = 0;
+
+	for (struct hr_out *o = list->first; o; o = o->next)
+		n++;
+	if (!n)
+		return;
+	pthread_mutex_lock(&a->lock);
+	hr_out_list_join(&a->inbox, list);
+	a->given += n;
+	pthread_cond_signal(&a->given_some);
+	pthread_mutex_unlock(&a->lock);
+}
+
+int hr_appender_retire(struct hr_appender *a, uint64_t gen)
+{
+	struct hr_out *o = hr_out_new();
+	struct hr_out_list list;
+
+	if (!o)
+		return -ENOMEM;
+	o->retire_gen = gen;
+	hr_out_list_init(&list);
+	hr_out_list_push(&list, o);
+	hr_appender_give(a, &list);
+	return 0;
+}
+
+int hr_appender_wait(struct hr_appender *a)
+{
+	uint64_t target;
+	int r;
+
+	pthread_mutex_lock(&a->lock);
+	target = a->given;
+	while (a->done < target && !a->error)
+		pthread_cond_wait(&a->done_some, &a->lock);
+	r = a->done < target ? a->error : 0;
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+void hr_appender_make_room(struct hr_appender *a)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += 20000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&a->lock);
+	a->cornered = true;
+	pthread_cond_signal(&a->given_some);
+	if (a->progress_seen == a->done)
+		pthread_cond_timedwait(&a->done_some, &a->lock, &until);
+	a->progress_seen = a->done;
+	a->cornered = false;
+	pthread_mutex_unlock(&a->lock);
+}
+
+int hr_appender_error(const struct hr_appender *a)
+{
+	return __atomic_load_n(&a->error, __ATOMIC_RELAXED);
+}
+
+uint64_t hr_appender_stored_bytes(const struct hr_appender *a)
+{
+	return __atomic_load_n(&a->stored_bytes, __ATOMIC_RELAXED);
+}
+
+int hr_appender_stop(struct hr_appender *a)
+{
+	if (!a->joined) {
+		pthread_mutex_lock(&a->lock);
+		a->stop = true;
+		pthread_cond_signal(&a->given_some);
+		pthread_mutex_unlock(&a->lock);
+		pthread_join(a->thread, NULL);
+		a->joined = true;
+	}
+	return a->kept.first ? a->error : 0;
+}
+
+int hr_appender_free(struct hr_appender *a)
+{
+	struct hr_out *o;
+	int r;
+
+	if (!a)
+		return 0;
+	r = hr_appender_stop(a);
+	while ((o = hr_out_list_pop(&a->kept)))
+		hr_out_free(o, a->pool);
+	ZSTD_freeCCtx(a->zstd);
+	hr_encoder_free(a->encoder);
+	pthread_cond_destroy(&a->given_some);
+	pthread_cond_destroy(&a->done_some);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+	return r;
+}

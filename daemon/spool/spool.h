@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spool.h - a store of this node that holds frames until a collector has them
+ *
+ * Purpose   Keeps all streams of a folder, of any number of daemons, within one size limit, and says of each frame that has to
+ *           go what is missing. What is sent and acknowledged: spool_stream.h, uplink.h.
+ *
+ *      SPOOL/                                    a store: store/store.h
+ *          spool.lock                            F_OFD_SETLK: held by who changes or removes segments
+ *          jobs/<job>/<node>.<stream>/
+ *              secret                            16 random bytes, made with the stream, which prove to a collector whose it is
+ *              sender                            F_OFD_SETLK: held by the uplink that sends it
+ *              collectors                        where it is to go, as it was typed; whoever asks for other ones leaves it
+ *              acked                             last seq that a collector has, where its segments stay all the same
+ *
+ * A frame that must go is replaced in its place by a Loss frame of its number: event batches first, then file records, then
+ * rollups, each time the oldest; the segment is written as another file that then takes its name. A kill leaves the old one or
+ * the new one, and sequence numbers decide for the rest. Other frames (names, processes, the job) stay until they are sent.
+ *
+ * Owner     The worker, or the command `headraced uplink`.
+ * Threads   The appender's: room, appended. The uplink's: the rest. hr_spool_stats: any.
+ */
+#ifndef HEADRACE_DAEMON_SPOOL_SPOOL_H
+#define HEADRACE_DAEMON_SPOOL_SPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+#define HR_SPOOL_LIMIT_BYTES   (UINT64_C(4) << 30) /* unless a site says another */
+#define HR_SPOOL_SEGMENT_LEAST (UINT64_C(256) << 10)
+#define HR_SPOOL_SEGMENT_MOST  (UINT64_C(8) << 20)
+#define HR_SPOOL_SECRET_BYTES  16u
+
+struct hr_spool;
+
+/* Makes the folder when absent. `limit_bytes` 0: nothing is given up. As hr_store_create. */
+int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret);
+void hr_spool_free(struct hr_spool *s); /* accepts NULL; no writer is left */
+const char *hr_spool_path(const struct hr_spool *s);
+
+/* Waits for the spool's lock; closing *ret_fd gives it back. */
+int hr_spool_lock(struct hr_spool *s, int *ret_fd);
+
+/* ---- the stream that this process writes, one at most ------------------------------------------ */
+
+/* For streams that are made from now on: "tcp://A,tcp://B". -ENOMEM. */
+int hr_spool_aim(struct hr_spool *s, const char *collectors);
+
+/* As hr_writer_open, with the spool's size of segments and the stream's secret. Waits some seconds for another writer's end. */
+int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
+
+/*
+ * Before `bytes` are appended: gives up what must be for them. -ENOSPC: what is left are names and other daemons' open
+ * segments. Waits for the disk now and then.
+ */
+int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes);
+
+/* All up to `mark` lies in the spool's files. */
+void hr_spool_appended(struct hr_spool *s, uint64_t mark);
+
+/* Its writer is closed: nothing will be added. */
+void hr_spool_closed(struct hr_spool *s);
+
+/* ---- for the uplink ---------------------------------------------------------------------------- */
+
+/* Calls `changed` from the appender's thread after each of the last two; NULL: no more. */
+void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
+
+/* The folder of that stream below the spool ("jobs/7/n1.17-0"), its mark, whether it is being written. False: there is none. */
+struct hr_spool_live {
+	char folder[600];
+	uint64_t mark;
+	bool open;
+};
+bool hr_spool_live(struct hr_spool *s, struct hr_spool_live *ret);
+
+/* Calls `see` for each stream's folder, open at `dir_fd`, until one returns something negative. 0 or that, or -errno. */
+typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
+int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
+
+struct hr_spool_stats {
+	uint64_t limit_bytes;
+	uint64_t bytes;		  /* of all segments, as of the last look */
+	uint64_t given_up_frames; /* by this process */
+	uint64_t given_up,
+	    given_up_bytes; /* operations whose events are gone, and what they moved */
+};
+void hr_spool_stats(struct hr_spool *s, struct hr_spool_stats *ret);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spool_internal.h - the spool's state, shared by spool.c (streams, what is told) and spool_room.c (what is given up)
+ */
+#ifndef HEADRACE_DAEMON_SPOOL_SPOOL_INTERNAL_H
+#define HEADRACE_DAEMON_SPOOL_SPOOL_INTERNAL_H
+
+#include <pthread.h>
+
+#include "daemon/spool/spool.h"
+
+#define HR__SPOOL_LOCK	  "spool.lock"
+#define HR__SPOOL_SECRET  "secret"
+#define HR__SPOOL_SENDER  "sender"
+#define HR__SPOOL_AIM	  "collectors"
+#define HR__SPOOL_ACKED	  "acked"
+#define HR__SPOOL_JOURNAL "journal"
+
+struct hr_spool {
+	char *path;
+	int dir_fd;
+	uint64_t limit_bytes, segment_bytes;
+	/* the appender's thread: the last look at all streams */
+	uint64_t seen_bytes, seen_own_bytes; /* of all, and of the own stream's writer then */
+	uint64_t seen_ms;		     /* 0: none yet */
+	pthread_mutex_t lock;		     /* of what follows */
+	bool has_live;
+	struct hr_spool_live live;
+	struct hr_spool_stats stats;
+	void (*changed)(void *arg);
+	void *changed_arg;
+	char *aim; /* NULL: streams are made for whoever sends them */
+};
+
+/* The number in the stream's file `acked`, 0: none. */
+uint64_t hr__spool_acked(int stream_dir_fd);
+
+#endif

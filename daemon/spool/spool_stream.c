@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/spool/spool_stream.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/segments.h"
+#include "daemon/spool/spool_internal.h"
+
+struct part { /* a segment */
+	uint32_t number;
+	uint64_t first_seq; /* of its frames behind the StreamStart */
+};
+
+struct hr__spool_reader {
+	struct hr_spool *spool;
+	int dir_fd, sender_fd;
+	Headrace__Frame *start;
+	struct part *parts;
+	size_t n_parts, parts_room;
+	/* where the next frame lies */
+	int fd; /* -1: nowhere */
+	size_t at;
+	uint64_t offset, next_seq;
+	uint64_t noted; /* what the file `acked` says, rounded down to a segment's end */
+};
+
+/* ---- opening ------------------------------------------------------------------------------------- */
+
+static int lock_sender(int dir_fd, int *ret_fd)
+{
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SENDER, O_RDWR | O_CREAT);
+
+	if (fd < 0)
+		return fd;
+	if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
+		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
+{
+	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SECRET, O_RDONLY);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, HR_SPOOL_SECRET_BYTES);
+
+	if (fd >= 0)
+		close(fd);
+	return n == (ssize_t)HR_SPOOL_SECRET_BYTES;
+}
+
+/* NULL: no memory. */
+static char *read_aim(int dir_fd)
+{
+	char text[4096];
+	int fd = hr_store_open_file(dir_fd, HR__SPOOL_AIM, O_RDONLY);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return strdup(text);
+}
+
+static int identify(struct hr_spool_stream *st)
+{
+	struct hr__spool_reader *o = st->own;
+	struct hr_segment_file *files;
+	size_t n;
+	int r = hr_segments_list(o->dir_fd, &files, &n);
+
+	if (r)
+		return r;
+	r = n ? -EBADMSG : -ENOENT;
+	for (size_t i = 0; i < n && r; i++)
+		r = hr_segment_start(o->dir_fd, files[i].number, &o->start);
+	free(files);
+	if (r)
+		return r;
+	st->id = o->start->stream_start;
+	st->acked = hr__spool_acked(o->dir_fd);
+	st->has_secret = read_secret(o->dir_fd, st->secret);
+	st->aim = read_aim(o->dir_fd);
+	return st->aim ? 0 : -ENOMEM;
+}
+
+int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret)
+{
+	struct hr_spool_stream *st = calloc(1, sizeof(*st));
+	struct hr__spool_reader *o = calloc(1, sizeof(*o));
+	int r = st && o ? 0 : -ENOMEM;
+
+	if (r) {
+		free(st);
+		free(o);
+		return r;
+	}
+	st->own = o;
+	o->spool = s;
+	o->dir_fd = o->sender_fd = o->fd = -1;
+	st->folder = strdup(folder);
+	o->dir_fd = openat(s->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!st->folder || o->dir_fd < 0)
+		r = st->folder ? -errno : -ENOMEM;
+	if (!r)
+		r = lock_sender(o->dir_fd, &o->sender_fd);
+	if (!r)
+		r = identify(st);
+	if (!r)
+		r = hr_spool_stream_refresh(st, false);
+	if (r) {
+		hr_spool_stream_free(st);
+		return r;
+	}
+	*ret = st;
+	return 0;
+}
+
+void hr_spool_stream_free(struct hr_spool_stream *st)
+{
+	struct hr__spool_reader *o = st ? st->own : NULL;
+
+	if (!st)
+		return;
+	hr_spool_stream_rest(st);
+	if (o->sender_fd >= 0)
+		close(o->sender_fd);
+	if (o->dir_fd >= 0)
+		close(o->dir_fd);
+	if (o->start)
+		headrace__frame__free_unpacked(o->start, NULL);
+	free(o->parts);
+	free(o);
+	free(st->folder);
+	free(st->aim);
+	free(st);
+}
+
+/* ---- segments ------------------------------------------------------------------------------------ */
+
+static int add_part(struct hr__spool_reader *o, uint32_t number)
+{
+	uint64_t first_seq;
+	int r = hr_segment_first_seq(o->dir_fd, number, &first_seq);
+
+	if (r)
+		return r;
+	if (o->n_parts == o->parts_room) {
+		size_t room = o->parts_room ? o->parts_room * 2 : 16;
+		struct part *parts = realloc(o->parts, room * sizeof(*parts));
+
+		if (!parts)
+			return -ENOMEM;
+		o->parts = parts;
+		o->parts_room = room;
+	}
+	o->parts[o->n_parts++] = (struct part){number, first_seq};
+	return 0;
+}
+
+int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
+{
+	struct hr__spool_reader *o = st->own;
+	struct hr_segment_file *files;
+	struct hr_segment_info info;
+	size_t n;
+	int r = hr_segments_list(o->dir_fd, &files, &n);
+
+	if (r)
+		return r;
+	hr_spool_stream_rest(st);
+	o->n_parts = 0;
+	st->bytes = 0;
+	for (size_t i = 0; i < n && !r; i++) {
+		r = add_part(o, files[i].number);
+		if (r == -EBADMSG && i + 1 == n)
+			r = 0; /* torn when it was made: its writer drops it */
+		st->bytes += files[i].bytes;
+		st->time_ns = files[i].time_ns;
+	}
+	free(files);
+	if (!r && !o->n_parts)
+		r = -ENOENT;
+	if (!r)
+		st->first_seq = o->parts[0].first_seq;
+	if (!r && newest) {
+		r = hr_segment_info(o->dir_fd, o->parts[o->n_parts - 1].number, &info);
+		if (!r)
+			st->last_seq = info.last_seq;
+	}
+	return r;
+}
+
+/* The index of the segment that has `seq`; a writer may have begun the next ones meanwhile. */
+static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
+{
+	size_t i;
+	int r;
+
+	do
+		r = o->n_parts ? add_part(o, o->parts[o->n_parts - 1].number + 1) : -ENOENT;
+	while (!r);
+	if (r != -ENOENT && r != -EBADMSG) /* it has no header yet, and so no frame */
+		return r;
+	i = o->n_parts;
+	while (i > 0 && o->parts[i - 1].first_seq > seq)
+		i--;
+	if (!i)
+		return -ENOENT;
+	*ret = i - 1;
+	return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+static int read_at(int fd, uint64_t offset, void *buf, size_t bytes)
+{
+	uint8_t *to = buf;
+
+	while (bytes > 0) {
+		ssize_t n = pread(fd, to, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		to += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *ret)
+{
+	int r = read_at(o->fd, o->offset, ret, sizeof(*ret));
+
+	if (!r && (ret->magic != HR_FRAME_MAGIC || ret->length > HR_FRAME_MAX_BYTES))
+		r = -EBADMSG;
+	return r;
+}
+
+/*
+ * To the beginning of segment `at`. Frames have consecutive numbers there: the first segment begins with the StreamStart, which
+ * is number 1, each further one with a copy that has the number of the frame before.
+ */
+static int open_part(struct hr__spool_reader *o, size_t at)
+{
+	char name[16];
+
+	if (o->fd >= 0)
+		close(o->fd);
+	hr_segments_name(o->parts[at].number, name);
+	o->fd = hr_store_open_file(o->dir_fd, name, O_RDONLY);
+	if (o->fd < 0)
+		return o->fd;
+	o->at = at;
+	o->offset = sizeof(struct hr_segment_hdr);
+	o->next_seq = o->parts[at].first_seq == 1 ? 1 : o->parts[at].first_seq - 1;
+	return 0;
+}
+
+static int go_to(struct hr__spool_reader *o, uint64_t seq)
+{
+	struct hr_frame_hdr h;
+	size_t at;
+	int r = find_part(o, seq, &at);
+
+	if (r)
+		return r;
+	if (o->fd < 0 || o->at != at || o->next_seq > seq)
+		r = open_part(o, at);
+	while (!r && o->next_seq < seq) {
+		r = read_header(o, &h);
+		if (!r) {
+			o->offset += sizeof(h) + h.length;
+			o->next_seq++;
+		}
+	}
+	return r;
+}
+
+int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret, size_t *ret_bytes)
+{
+	struct hr__spool_reader *o = st->own;
+	struct hr_frame_hdr h;
+	size_t bytes, whole;
+	uint8_t *buf;
+	int r = go_to(o, seq);
+
+	if (!r)
+		r = read_header(o, &h);
+	if (r)
+		return r;
+	bytes = sizeof(h) + h.length;
+	buf = malloc(bytes);
+	if (!buf)
+		return -ENOMEM;
+	r = read_at(o->fd, o->offset, buf, bytes);
+	if (!r && (hr_frame_check(buf, bytes, &whole) || whole != bytes))
+		r = -EBADMSG;
+	if (r) {
+		free(buf);
+		return r;
+	}
+	o->offset += bytes;
+	o->next_seq++;
+	*ret = buf;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+void hr_spool_stream_rest(struct hr_spool_stream *st)
+{
+	struct hr__spool_reader *o = st->own;
+
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
+}
+
+/* ---- what is done with ---------------------------------------------------------------------------- */
+
+static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", seq);
+	int fd =
+	    hr_store_open_file(o->dir_fd, HR__SPOOL_ACKED ".new", O_WRONLY | O_CREAT | O_TRUNC);
+	int r = fd < 0 ? fd : write(fd, text, (size_t)n) == n ? 0 : -ENOSPC;
+
+	if (fd >= 0)
+		close(fd);
+	if (!r && renameat(o->dir_fd, HR__SPOOL_ACKED ".new", o->dir_fd, HR__SPOOL_ACKED) < 0)
+		r = -errno;
+	return r;
+}
+
+/* How many segments, from the first on, hold nothing behind `seq`. */
+static size_t done_with(const struct hr__spool_reader *o, uint64_t seq)
+{
+	size_t n = 0;
+
+	while (n + 1 < o->n_parts && o->parts[n + 1].first_seq <= seq + 1)
+		n++;
+	return n;
+}
+
+static uint64_t remove_parts(struct hr__spool_reader *o, size_t n)
+{
+	uint64_t removed = 0;
+	struct hr_segment_file *files;
+	size_t n_files;
+
+	if (hr_segments_list(o->dir_fd, &files, &n_files))
+		return 0;
+	for (size_t i = 0; i < n_files && files[i].number <= o->parts[n - 1].number; i++) {
+		char name[16];
+
+		hr_segments_name(files[i].number, name);
+		if (unlinkat(o->dir_fd, name, 0) == 0)
+			removed += files[i].bytes;
+	}
+	free(files);
+	o->n_parts -= n;
+	memmove(o->parts, o->parts + n, o->n_parts * sizeof(*o->parts));
+	return removed;
+}
+
+int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
+				uint64_t *ret_removed)
+{
+	struct hr__spool_reader *o = st->own;
+	size_t at, n;
+	int lock, r;
+
+	*ret_removed = 0;
+	r = find_part(o, seq + 1, &at); /* of which the writer may have made more */
+	n = r ? 0 : done_with(o, seq);
+	if (!n || (keep && o->noted == o->parts[n].first_seq))
+		return r == -ENOENT ? 0 : r;
+	/* Who makes room in the spool may be writing one of them anew. */
+	r = hr_spool_lock(o->spool, &lock);
+	if (r)
+		return r;
+	if (keep) {
+		r = note_acknowledged(o, seq);
+		if (!r)
+			o->noted = o->parts[n].first_seq;
+	} else {
+		*ret_removed = remove_parts(o, n);
+		if (o->fd >= 0 && o->at < n)
+			hr_spool_stream_rest(st);
+		o->at -= o->fd >= 0 ? n : 0;
+		st->first_seq = o->parts[0].first_seq;
+		st->bytes -= *ret_removed < st->bytes ? *ret_removed : st->bytes;
+	}
+	close(lock);
+	return r;
+}
+
+int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq)
+{
+	int lock, r = hr_spool_lock(st->own->spool, &lock);
+
+	if (r)
+		return r;
+	r = note_acknowledged(st->own, seq);
+	close(lock);
+	return r;
+}
+
+enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st)
+{
+	int dir_fd = st->own->dir_fd;
+
+	if (hr_segments_taken(dir_fd))
+		return HR_SPOOL_WRITTEN;
+	return faccessat(dir_fd, HR__SPOOL_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0
+		   ? HR_SPOOL_JOURNAL
+		   : HR_SPOOL_ENDED;
+}
+
+static void remove_files(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(dir)) != NULL) // NOLINT(concurrency-mt-unsafe): own DIR
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			unlinkat(fd, entry->d_name, 0);
+	closedir(dir);
+}
+
+static int remove_folder(struct hr_spool_stream *st)
+{
+	struct hr__spool_reader *o = st->own;
+	char *slash;
+	int r;
+
+	remove_files(o->dir_fd);
+	r = unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR) < 0 ? -errno : 0;
+	slash = strrchr(st->folder, '/');
+	*slash = '\0'; /* the job's folder, when that was its last stream */
+	(void)!unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR);
+	*slash = '/';
+	return r;
+}
+
+int hr_spool_stream_remove(struct hr_spool_stream *st)
+{
+	struct hr__spool_reader *o = st->own;
+	int lock, writer = -1, r = hr_spool_lock(o->spool, &lock);
+
+	if (r)
+		return r;
+	r = hr_segments_take(o->dir_fd, &writer);
+	if (!r && hr_spool_stream_end(st) == HR_SPOOL_JOURNAL)
+		r = -EBUSY;
+	hr_spool_stream_rest(st);
+	if (!r)
+		r = remove_folder(st);
+	if (writer >= 0)
+		close(writer);
+	close(lock);
+	return r;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uplink.h - sends what lies in a spool to a collector, until it is acknowledged
+ *
+ * Purpose   The daemon's side of proto/wire.proto. A frame is sent after it is in the spool's file, never before; it leaves
+ *           the spool after a collector has said that it is on its disk.
+ *
+ *      connection   waiting --(back-off is over)--> dialling --> greeting --HelloAck--> up --(silence, end, error)--> waiting
+ *                                                     +--(fails: the next collector; after the last one)--^
+ *
+ *      stream       known --Open--> opening --Opened--> sending --(all acknowledged, nothing will be added)--> removed
+ *                     ^                |                  |  +--Nack full: rests, then goes on
+ *                     +---(connection lost, Nack error, in_use)---+--(Nack denied malformed version behind retired)--> aside
+ *
+ *      A stream that is aside stays in the spool; it is tried again at another collector, and by the next uplink.
+ *
+ * Which streams   That of this process, as it grows (spool.h), and those whose daemons are gone. What another uplink sends, or
+ *                 a daemon writes, is left to them.
+ * Owner     The worker, or the command `headraced uplink`. Threads: its own, with a libuv loop; the functions are for any.
+ */
+#ifndef HEADRACE_DAEMON_UPLINK_UPLINK_H
+#define HEADRACE_DAEMON_UPLINK_UPLINK_H
+
+#include "daemon/spool/spool.h"
+#include "net/address.h"
+#include "net/tls.h"
+
+#define HR_UPLINK_NEVER UINT64_MAX
+
+struct hr_uplink_config {
+	struct hr_spool *spool; /* outlives the uplink */
+	const struct hr_address *collectors;
+	size_t n_collectors; /* in order of preference */
+	const struct hr_tls_files
+	    *tls; /* NULL: plain TCP; read anew for each connection, so that they can be renewed */
+	bool tls_later; /* files that cannot be read fail connections, and not hr_uplink_new */
+	const char *software, *node, *boot_id;
+	bool any_node; /* also streams of other nodes that lie there */
+	bool any_aim;  /* also those that are meant for other collectors */
+	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
+	uint64_t
+	    recover_ms; /* a stream without a daemon whose journal waits for so long is ended here; HR_UPLINK_NEVER */
+	/* 0: the usual; tests are in a hurry */
+	uint64_t better_ms; /* before a better collector is tried again */
+	uint64_t scan_ms;   /* between looks for streams */
+	uint64_t
+	    owed_ms; /* without any answer, though the collector is there: then it is connected anew */
+};
+
+struct hr_uplink;
+
+/* Starts it. On failure (certificates) *ret_error, malloc'ed, says what is wrong. */
+int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
+
+/* The kept segments may go. */
+void hr_uplink_release(struct hr_uplink *u);
+
+/* Ends the thread: what is not acknowledged stays in the spool. Accepts NULL. */
+void hr_uplink_free(struct hr_uplink *u);
+
+struct hr_uplink_stats {
+	bool connected;
+	char collector[HR_ADDRESS_HOST_BYTES + 32]; /* the last that took us in; "" none so far */
+	unsigned failed_rounds;	   /* attempts at all collectors since the last success */
+	unsigned looks;		   /* for streams, so far: before the first nothing is known */
+	unsigned streams;	   /* that are sent here and not done with, those aside left out */
+	unsigned unseen;	   /* that wait until some of these are done with */
+	unsigned elsewhere;	   /* that other daemons write or send */
+	unsigned aimed_elsewhere;  /* that are meant for other collectors */
+	unsigned waiting_journals; /* streams without a daemon that have a journal: recover_ms */
+	uint64_t frames;	   /* not yet acknowledged */
+	uint64_t bytes;		   /* of segments of these streams */
+	uint64_t oldest_ns;	   /* for how long the oldest of them has been waiting */
+	uint64_t sent_frames;	   /* acknowledged, by this uplink */
+	bool own;		   /* there is a stream of this process: */
+	uint64_t own_frames, own_acked;
+	bool own_aside;
+	bool own_gone;	/* all of it is acknowledged, and its folder was removed */
+	unsigned aside; /* streams, and about the last of them: */
+	char aside_text[1536];
+	char error[512]; /* of the last connection that failed; "" none so far */
+};
+void hr_uplink_stats(struct hr_uplink *u, struct hr_uplink_stats *ret);
+
+#endif

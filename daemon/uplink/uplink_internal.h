@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uplink_internal.h - the uplink's state, in its thread
+ *
+ * uplink.c          the thread, what others ask of it, the clock tick
+ * uplink_link.c     the connection: which collector, when, and what is said before frames flow
+ * uplink_streams.c  which streams there are, and when they are done with
+ * uplink_send.c     channels: Open, frames, Ack, Nack
+ */
+#ifndef HEADRACE_DAEMON_UPLINK_UPLINK_INTERNAL_H
+#define HEADRACE_DAEMON_UPLINK_UPLINK_INTERNAL_H
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "daemon/base/backoff.h"
+#include "daemon/spool/spool_stream.h"
+#include "daemon/uplink/uplink.h"
+#include "net/conn.h"
+#include "net/wire.h"
+
+#define HR__UPLINK_CHANNELS 64u	 /* open at once: each may hold a descriptor */
+#define HR__UPLINK_STREAMS  200u /* known at once: each holds two descriptors */
+#define HR__UPLINK_POINTS   16u
+
+enum hr__sending_state {
+	HR__SENDING_KNOWN, /* no channel */
+	HR__SENDING_OPENING,
+	HR__SENDING_OPEN,
+	HR__SENDING_RESTING, /* the collector is full: until retry_ms */
+	HR__SENDING_ASIDE,
+};
+
+struct hr__flight {
+	uint64_t seq;
+	size_t bytes;
+};
+
+struct hr__sending { /* a stream */
+	struct hr__sending *next;
+	struct hr_spool_stream *stream;
+	enum hr__sending_state state;
+	bool own;   /* this process's */
+	bool ends;  /* nothing will be added */
+	bool noted; /* the folder, which is kept, says that all is acknowledged */
+	uint32_t channel;
+	uint64_t acked;		   /* all up to here is on some collector's disk */
+	uint64_t sent;		   /* on this connection, or before it */
+	uint64_t newest;	   /* in the spool */
+	uint64_t retry_ms;	   /* KNOWN, RESTING: not before */
+	uint64_t gap_mark, gap_ms; /* of the last Nack gap */
+	bool gap_again;		   /* it was said again since */
+	size_t aside_at;	   /* the collector that does not take it */
+	uint8_t *held;		   /* frame sent + 1, read, for which the window has no room */
+	size_t held_bytes;
+	struct hr__flight *flights; /* sent and not acknowledged, in order */
+	size_t first_flight, n_flights, flights_room;
+	/* When `newest` was what: how long the oldest frame has been waiting. */
+	struct {
+		uint64_t seq, ms;
+	} points[HR__UPLINK_POINTS];
+	unsigned n_points;
+};
+
+enum hr__link_state {
+	HR__LINK_WAITING,
+	HR__LINK_DIALLING,
+	HR__LINK_GREETING,
+	HR__LINK_UP,
+	HR__LINK_CLOSING,
+};
+
+struct hr__orphan {	 /* a stream without a daemon, with a journal */
+	uint64_t folder; /* hash */
+	uint64_t since_ms;
+};
+#define HR__UPLINK_ORPHANS 256u
+
+struct hr_uplink {
+	struct hr_uplink_config c;
+	struct hr_address *collectors;
+	char *software, *node, *boot_id;
+	struct hr_tls *tls;		   /* as last read; NULL: plain TCP, or never */
+	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
+	pthread_t thread;
+	uv_loop_t loop;
+	uv_async_t wake;
+	uv_timer_t tick, redial;
+	/* the connection */
+	enum hr__link_state link;
+	struct hr_conn *conn;
+	size_t at, next; /* collector: connected to, tried next */
+	struct hr_backoff backoff;
+	uint64_t link_ms;      /* since when in this state */
+	uint64_t answer_ms;    /* the last Opened, Ack or Nack, or since when none is owed */
+	bool moving;	       /* it is closed for a better one */
+	bool ending;	       /* for good */
+	uint64_t better_at_ms; /* when a better collector may be tried */
+	uint64_t ping_ms, window_bytes, max_frame_bytes;
+	uint64_t in_flight; /* bytes */
+	uint32_t last_channel, used_channel;
+	unsigned channels;
+	/* streams */
+	struct hr__sending *streams;
+	struct hr__sending *turn; /* who sends next */
+	uint64_t scan_at_ms;
+	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
+	unsigned n_orphans;
+	unsigned known; /* streams in the list */
+	/* as of the last look for streams, or of the one that is going on */
+	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
+	unsigned looks; /* that are over */
+	/* shared with other threads */
+	pthread_mutex_t lock;
+	bool stop, release;
+	struct hr_uplink_stats stats;
+};
+
+static inline uint64_t hr__uplink_now(const struct hr_uplink *u)
+{
+	return uv_now(&u->loop);
+}
+
+/* ---- uplink_link.c ---- */
+void hr__link_start(struct hr_uplink *u);
+void hr__link_tick(struct hr_uplink *u);
+void hr__link_close(struct hr_uplink *u); /* for good */
+void hr__link_broken(struct hr_uplink *u, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* the collector does what it must not */
+void hr__link_good(struct hr_uplink *u);   /* it has acknowledged something */
+
+/* ---- uplink_streams.c ---- */
+void hr__streams_scan(struct hr_uplink *u);
+void hr__streams_wake(struct hr_uplink *u); /* this process's stream has grown */
+void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s); /* after an Ack; may free s */
+void hr__streams_free(struct hr_uplink *u);
+void hr__streams_publish(struct hr_uplink *u);
+struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel);
+
+/* ---- uplink_send.c ---- */
+void hr__send_connected(struct hr_uplink *u); /* streams may be opened */
+void hr__send_disconnected(struct hr_uplink *u);
+void hr__send_tick(struct hr_uplink *u);
+void hr__send_pump(struct hr_uplink *u); /* opens and sends what may be */
+int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
+int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
+int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);
+void hr__send_close(struct hr_uplink *u, struct hr__sending *s); /* its channel */
+void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
+		    const char *text);
+
+#endif

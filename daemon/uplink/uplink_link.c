@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/uplink/uplink_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/munge.h"
+
+#define GREETING_MS  10000u /* for HelloAck */
+#define PING_MS	     10000u /* where the collector does not say */
+#define SILENT_PINGS 3u
+#define WINDOW_BYTES (32u << 20) /* where the collector does not say */
+#define OWED_MS                                                                                    \
+	600000u /* without an answer to what was sent, though it is there; a slow link takes its time */
+#define STEADY_MS 10000u /* a connection that stands so long was a good one */
+
+static void dial(struct hr_uplink *u);
+
+/* ---- what went wrong ----------------------------------------------------------------------------- */
+
+static void set_state(struct hr_uplink *u, enum hr__link_state state)
+{
+	u->link = state;
+	u->link_ms = hr__uplink_now(u);
+}
+
+/* `advice`: what to do about it, "" where the text says that. */
+static void note_error(struct hr_uplink *u, const char *text, const char *advice)
+{
+	char name[HR_ADDRESS_HOST_BYTES + 32];
+
+	hr_address_text(&u->collectors[u->at], name, sizeof(name));
+	pthread_mutex_lock(&u->lock);
+	snprintf(u->stats.error, sizeof(u->stats.error), "%s%s%s%s%s",
+		 strstr(text, name) ? "" : name, strstr(text, name) ? "" : ": ", text,
+		 *advice ? "; " : "", advice);
+	pthread_mutex_unlock(&u->lock);
+}
+
+void hr__link_broken(struct hr_uplink *u, const char *format, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	note_error(u, text, "");
+	if (u->conn && u->link != HR__LINK_CLOSING) {
+		set_state(u, HR__LINK_CLOSING);
+		hr_conn_close(u->conn, true);
+	}
+}
+
+void hr__link_good(struct hr_uplink *u)
+{
+	u->backoff.failed = 0;
+	if (u->stats.failed_rounds == 0)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->stats.failed_rounds = 0;
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- when the next attempt is made ---------------------------------------------------------------- */
+
+static void on_redial(uv_timer_t *timer)
+{
+	dial(timer->data);
+}
+
+static void round_failed(struct hr_uplink *u)
+{
+	u->next = 0;
+	pthread_mutex_lock(&u->lock);
+	u->stats.failed_rounds++;
+	pthread_mutex_unlock(&u->lock);
+	uv_timer_start(&u->redial, on_redial, hr_backoff_next_ms(&u->backoff), 0);
+}
+
+/* The others in turn, then a pause; after a connection that stood, from the best one on. */
+static void try_again(struct hr_uplink *u, bool stood)
+{
+	set_state(u, HR__LINK_WAITING);
+	if (!stood && u->next < u->c.n_collectors)
+		uv_timer_start(&u->redial, on_redial, 0, 0);
+	else
+		round_failed(u);
+}
+
+static void on_closed(void *self, int error, const char *why)
+{
+	struct hr_uplink *u = self;
+	bool stood = u->stats.connected, ours = u->link == HR__LINK_CLOSING;
+
+	u->conn = NULL;
+	hr__send_disconnected(u);
+	pthread_mutex_lock(&u->lock);
+	u->stats.connected = false;
+	pthread_mutex_unlock(&u->lock);
+	if (!ours && stood)
+		note_error(u, error ? why : "the collector ended the connection", "");
+	else if (!ours)
+		note_error(u, why, hr_conn_advice(&u->collectors[u->at], u->tls != NULL, error));
+	if (u->ending)
+		return;
+	if (u->moving)
+		u->next = 0;
+	try_again(u, stood && !u->moving);
+	u->moving = false;
+}
+
+/* ---- greeting ------------------------------------------------------------------------------------ */
+
+/* Where it is not the kernel that tells whose connection it is. Never an obstacle: the collector says what it needs. */
+static char *credential(struct hr_uplink *u)
+{
+	struct hr_conn_peer peer;
+	char *text = NULL, *error = NULL;
+
+	hr_conn_peer(u->conn, &peer);
+	if (!peer.loopback && hr_munge_encode(getenv("HEADRACE_MUNGE_SOCKET"), &text, &error) < 0)
+		text = NULL;
+	free(error);
+	return text;
+}
+
+static void on_ready(void *self)
+{
+	struct hr_uplink *u = self;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	Headrace__Hello hello = HEADRACE__HELLO__INIT;
+	char *munge = credential(u);
+
+	set_state(u, HR__LINK_GREETING);
+	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
+	msg.hello = &hello;
+	hello.min_version = HR_WIRE_VERSION_MIN;
+	hello.max_version = HR_WIRE_VERSION;
+	hello.software = u->software;
+	hello.node = u->node;
+	hello.boot_id = u->boot_id;
+	if (munge)
+		hello.munge = munge;
+	if (hr_conn_tell(u->conn, &msg) < 0)
+		hr__link_broken(u, "cannot send");
+	free(munge);
+}
+
+static int on_hello_ack(struct hr_uplink *u, const Headrace__HelloAck *m)
+{
+	if (u->link != HR__LINK_GREETING)
+		return -EPROTO;
+	if (m->version < HR_WIRE_VERSION_MIN || m->version > HR_WIRE_VERSION) {
+		hr__link_broken(u,
+				"it speaks version %u of the protocol, and this headraced %u to %u",
+				m->version, HR_WIRE_VERSION_MIN, HR_WIRE_VERSION);
+		return 0;
+	}
+	u->ping_ms = m->ping_ms ? m->ping_ms : PING_MS;
+	u->window_bytes = m->window_bytes ? m->window_bytes : WINDOW_BYTES;
+	u->max_frame_bytes =
+	    m->max_frame_bytes ? m->max_frame_bytes : HR_FRAME_HDR_BYTES + HR_FRAME_MAX_BYTES;
+	u->better_at_ms = hr__uplink_now(u) + u->c.better_ms;
+	u->next = 0;
+	set_state(u, HR__LINK_UP);
+	pthread_mutex_lock(&u->lock);
+	u->stats.connected = true;
+	hr_address_text(&u->collectors[u->at], u->stats.collector, sizeof(u->stats.collector));
+	pthread_mutex_unlock(&u->lock);
+	hr__send_connected(u);
+	return 0;
+}
+
+static int on_ack(struct hr_uplink *u, const Headrace__Ack *m)
+{
+	int r = hr__send_ack(u, m);
+
+	hr__streams_publish(u); /* somebody may be waiting for just this one */
+	return r;
+}
+
+static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
+{
+	switch (m->body_case) {
+	case HEADRACE__WIRE__BODY_HELLO_ACK:
+		return on_hello_ack(u, m->hello_ack);
+	case HEADRACE__WIRE__BODY_REFUSAL:
+		hr_wire_tame(m->refusal->reason, false);
+		hr_wire_tame(m->refusal->text, false);
+		hr__link_broken(u, "it refuses (%s): %s", m->refusal->reason, m->refusal->text);
+		return 0;
+	case HEADRACE__WIRE__BODY_PING:
+		return hr_conn_pong(u->conn, m->ping->id);
+	case HEADRACE__WIRE__BODY_OPENED:
+		u->answer_ms = hr__uplink_now(u);
+		return hr__send_opened(u, m->opened);
+	case HEADRACE__WIRE__BODY_ACK:
+		u->answer_ms = hr__uplink_now(u);
+		return on_ack(u, m->ack);
+	case HEADRACE__WIRE__BODY_NACK:
+		u->answer_ms = hr__uplink_now(u);
+		hr_wire_tame(m->nack->reason, false);
+		hr_wire_tame(m->nack->text, false);
+		return hr__send_nack(u, m->nack);
+	default:
+		return 0; /* of a newer collector */
+	}
+}
+
+static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+{
+	struct hr_uplink *u = self;
+	Headrace__Wire *msg;
+	int r = control ? hr_wire_unpack(frame, bytes, &msg) : -EPROTO;
+
+	free(frame);
+	if (r)
+		return r;
+	r = u->link == HR__LINK_CLOSING ? 0 : on_message(u, msg);
+	headrace__wire__free_unpacked(msg, NULL);
+	if (!r && u->link == HR__LINK_UP)
+		hr__send_pump(u);
+	return r;
+}
+
+static void on_drained(void *self)
+{
+	hr__send_pump(self);
+}
+
+static const struct hr_conn_events events = {
+    .ready = on_ready, .frame = on_frame, .drained = on_drained, .closed = on_closed};
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+/* Certificates are renewed while we run. Where the new ones cannot be read, those before serve as long as they are good. */
+static bool read_certificates(struct hr_uplink *u)
+{
+	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
+	struct hr_tls *tls;
+	char *error = NULL;
+	int r = u->tls_cert ? hr_tls_new(&files, false, &tls, &error) : 0;
+
+	if (u->tls_cert && r == 0) {
+		hr_tls_unref(u->tls);
+		u->tls = tls;
+	} else if (r < 0) {
+		note_error(u, error ? error : strerrordesc_np(-r), "");
+	}
+	free(error);
+	return r == 0 || u->tls;
+}
+
+static void dial(struct hr_uplink *u)
+{
+	int r;
+
+	u->at = u->next++;
+	set_state(u, HR__LINK_DIALLING);
+	if (!read_certificates(u)) {
+		try_again(u, false);
+		return;
+	}
+	r = hr_conn_connect(&u->loop, &u->collectors[u->at], u->tls, &events, u, &u->conn);
+	if (!r)
+		return;
+	u->conn = NULL;
+	note_error(u, strerrordesc_np(-r), "");
+	try_again(u, false);
+}
+
+void hr__link_start(struct hr_uplink *u)
+{
+	u->next = 0;
+	dial(u);
+}
+
+/* A better collector may be there again: only where nothing is under way does a change cost nothing. */
+static bool wants_better(const struct hr_uplink *u)
+{
+	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;
+}
+
+static uint64_t owed_ms(const struct hr_uplink *u)
+{
+	return u->c.owed_ms ? u->c.owed_ms : OWED_MS;
+}
+
+/* Does the collector owe an answer to anything? */
+static bool owed(const struct hr_uplink *u)
+{
+	bool opening = false;
+
+	for (const struct hr__sending *s = u->streams; s && !opening; s = s->next)
+		opening = s->state == HR__SENDING_OPENING;
+	return opening || u->in_flight > 0;
+}
+
+void hr__link_tick(struct hr_uplink *u)
+{
+	uint64_t now = hr__uplink_now(u);
+
+	if (u->link == HR__LINK_GREETING && now - u->link_ms > GREETING_MS) {
+		hr__link_broken(u, "connected, but nothing answers there as a collector does");
+	} else if (u->link == HR__LINK_UP) {
+		if (now - u->link_ms > STEADY_MS)
+			hr__link_good(u);
+		if (u->answer_ms < u->link_ms || !owed(u))
+			u->answer_ms = now;
+		if (now - hr_conn_heard_ms(u->conn) > SILENT_PINGS * u->ping_ms) {
+			hr__link_broken(u, "nothing was heard of it for %llu s",
+					(unsigned long long)(SILENT_PINGS * u->ping_ms / 1000));
+		} else if (now - u->answer_ms > owed_ms(u)) {
+			hr__link_broken(u, "it is there, but has acknowledged nothing for %llu s",
+					(unsigned long long)(owed_ms(u) / 1000));
+		} else if (wants_better(u)) {
+			u->moving = true;
+			set_state(u, HR__LINK_CLOSING);
+			hr_conn_close(u->conn, false);
+		}
+	}
+}
+
+void hr__link_close(struct hr_uplink *u)
+{
+	u->ending = true;
+	uv_close((uv_handle_t *)&u->redial, NULL);
+	if (u->conn)
+		hr_conn_close(u->conn, false);
+}

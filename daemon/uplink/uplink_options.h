@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uplink_options.h - the command line of `headraced uplink`, from one table with its --help and its part of headraced(8)
+ *
+ * Owner     The caller, of the structure; hr_uplink_options_done frees what it holds.
+ * Threads   One.
+ */
+#ifndef HEADRACE_DAEMON_UPLINK_UPLINK_OPTIONS_H
+#define HEADRACE_DAEMON_UPLINK_UPLINK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "net/address.h"
+#include "net/tls_find.h"
+
+struct hr_uplink_options {
+	const char *spool;
+	char *collectors; /* as typed */
+	struct hr_address to[HR_ADDRESSES_MAX];
+	size_t n_to;
+	char *tls_cert, *tls_key, *tls_ca; /* as typed */
+	struct hr_tls_paths tls;	   /* as found */
+	char *discard; /* job to give up; NULL: none, and there are collectors */
+	uint64_t recover_ms;
+	bool follow, help;
+};
+
+/* 0 or -errno after saying on standard error what is wrong. With `help` nothing else is looked at. */
+int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret);
+void hr_uplink_options_done(struct hr_uplink_options *o);
+
+void hr_uplink_help(FILE *to);
+void hr_uplink_man(FILE *to); /* the options, for headraced(8) */
+
+#endif

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/uplink/uplink_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
+
+#define TURN_BYTES   (256u << 10) /* of one stream, then the next has its turn */
+#define QUEUE_BYTES  (2u << 20)	  /* that the kernel has not taken: more would only lie in memory */
+#define GAP_MS	     300u	  /* in which the same gap is the same complaint */
+#define REST_MS	     1000u	  /* where the collector does not say */
+#define REST_MOST_MS 30000u
+#define LATER_MS                                                                                   \
+	10000u /* before a stream is opened again that another connection took, or that failed */
+
+/* ---- frames under way ------------------------------------------------------------------------------ */
+
+static int push_flight(struct hr__sending *s, uint64_t seq, size_t bytes)
+{
+	size_t used = s->first_flight + s->n_flights;
+
+	if (used == s->flights_room && s->first_flight > 0) {
+		memmove(s->flights, s->flights + s->first_flight,
+			s->n_flights * sizeof(*s->flights));
+		s->first_flight = 0;
+		used = s->n_flights;
+	}
+	if (used == s->flights_room) {
+		size_t room = s->flights_room ? s->flights_room * 2 : 64;
+		struct hr__flight *flights = realloc(s->flights, room * sizeof(*flights));
+
+		if (!flights)
+			return -ENOMEM;
+		s->flights = flights;
+		s->flights_room = room;
+	}
+	s->flights[used] = (struct hr__flight){seq, bytes};
+	s->n_flights++;
+	return 0;
+}
+
+static void land_flights(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
+{
+	while (s->n_flights && s->flights[s->first_flight].seq <= seq) {
+		u->in_flight -= s->flights[s->first_flight].bytes;
+		s->first_flight++;
+		s->n_flights--;
+	}
+	if (!s->n_flights)
+		s->first_flight = 0;
+}
+
+/* Goes on with seq + 1. */
+static void rewind_to(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
+{
+	land_flights(u, s, UINT64_MAX);
+	free(s->held);
+	s->held = NULL;
+	s->sent = seq;
+}
+
+static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
+{
+	rewind_to(u, s, s->acked);
+	hr_spool_stream_rest(s->stream);
+	if (s->channel) {
+		if (u->used_channel == s->channel)
+			u->used_channel = 0;
+		u->channels--;
+	}
+	s->channel = 0;
+}
+
+/* What can be done about a job that no collector takes, as commands that work as typed; "" without memory. */
+static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
+{
+	char program[4096] = "headraced"; /* it is not on PATH */
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *p, *s = hr_text_quote(spool), *j = hr_text_quote(job);
+
+	if (n > 0)
+		program[n] = '\0';
+	p = hr_text_quote(program);
+	*ret = '\0';
+	if (p && s && j)
+		snprintf(
+		    ret, bytes,
+		    ". This reads it: headrace query %s --job %s summary. This gives it up: %s "
+		    "uplink %s --discard %s",
+		    s, j, p, s, j);
+	free(p);
+	free(s);
+	free(j);
+}
+
+void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
+		    const char *text)
+{
+	const Headrace__StreamStart *id = s->stream->id;
+	char commands[1024];
+
+	hr__send_close(u, s);
+	s->state = HR__SENDING_ASIDE;
+	s->aside_at = u->at;
+	put_commands(hr_spool_path(u->c.spool), id->job, commands, sizeof(commands));
+	pthread_mutex_lock(&u->lock);
+	snprintf(u->stats.aside_text, sizeof(u->stats.aside_text),
+		 "job %s of %s is not sent (%s): %s; it stays in the spool%s", id->job, id->node,
+		 reason, text, commands);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- channels -------------------------------------------------------------------------------------- */
+
+static void tell(struct hr_uplink *u, const Headrace__Wire *msg)
+{
+	if (u->link == HR__LINK_UP && hr_conn_tell(u->conn, msg) < 0)
+		hr__link_broken(u, "cannot send");
+}
+
+void hr__send_close(struct hr_uplink *u, struct hr__sending *s)
+{
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	Headrace__Close close = HEADRACE__CLOSE__INIT;
+
+	if (!s->channel)
+		return;
+	msg.body_case = HEADRACE__WIRE__BODY_CLOSE;
+	msg.close = &close;
+	close.channel = s->channel;
+	tell(u, &msg);
+	lose_channel(u, s);
+}
+
+static void open_channel(struct hr_uplink *u, struct hr__sending *s)
+{
+	const Headrace__StreamStart *id = s->stream->id;
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	Headrace__Open open = HEADRACE__OPEN__INIT;
+
+	/* What there is to read may have changed since: segments that were kept, or given up. */
+	if (hr_spool_stream_refresh(s->stream, false) < 0) {
+		s->retry_ms = hr__uplink_now(u) + LATER_MS;
+		return;
+	}
+	if (++u->last_channel == 0)
+		u->last_channel = 1;
+	s->channel = u->last_channel;
+	s->state = HR__SENDING_OPENING;
+	u->channels++;
+	msg.body_case = HEADRACE__WIRE__BODY_OPEN;
+	msg.open = &open;
+	open.channel = s->channel;
+	open.cluster = id->cluster;
+	open.job = id->job;
+	open.attempt = id->attempt;
+	open.node = id->node;
+	open.boot_id = id->boot_id;
+	open.instance = id->instance;
+	open.secret.data = s->stream->secret;
+	open.secret.len = sizeof(s->stream->secret);
+	open.first_seq = s->stream->first_seq;
+	open.last_seq = s->newest;
+	tell(u, &msg);
+}
+
+static bool wants_channel(const struct hr_uplink *u, const struct hr__sending *s)
+{
+	return s->state == HR__SENDING_KNOWN && s->newest > s->acked &&
+	       hr__uplink_now(u) >= s->retry_ms;
+}
+
+/* This process's stream first: somebody may be waiting for it. */
+static void open_channels(struct hr_uplink *u)
+{
+	for (int own = 1; own >= 0; own--)
+		for (struct hr__sending *s = u->streams; s; s = s->next)
+			if (s->own == own && u->channels < HR__UPLINK_CHANNELS &&
+			    wants_channel(u, s))
+				open_channel(u, s);
+}
+
+/* ---- sending --------------------------------------------------------------------------------------- */
+
+static bool fits(const struct hr_uplink *u, size_t bytes)
+{
+	/* One frame that is larger than the window alone must go, too. */
+	return u->in_flight == 0 || u->in_flight + bytes <= u->window_bytes;
+}
+
+/* Reads the next frame into `held`. */
+static bool hold(struct hr_uplink *u, struct hr__sending *s)
+{
+	int r;
+
+	if (s->held)
+		return true;
+	r = hr_spool_stream_read(s->stream, s->sent + 1, &s->held, &s->held_bytes);
+	if (r == 0 && s->held_bytes <= u->max_frame_bytes)
+		return true;
+	if (r == 0) {
+		hr__send_aside(u, s, "too large", "the collector takes no frame of this size");
+		return false;
+	}
+	s->held = NULL;
+	if (r == -EBADMSG || r == -ENOENT)
+		hr__send_aside(u, s, "damaged", "a frame in the spool cannot be read");
+	else {
+		hr__send_close(u, s);
+		s->state = HR__SENDING_KNOWN;
+		s->retry_ms = hr__uplink_now(u) + LATER_MS;
+	}
+	return false;
+}
+
+static void use(struct hr_uplink *u, const struct hr__sending *s)
+{
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+	Headrace__Use m = HEADRACE__USE__INIT;
+
+	if (u->used_channel == s->channel)
+		return;
+	u->used_channel = s->channel;
+	msg.body_case = HEADRACE__WIRE__BODY_USE;
+	msg.use = &m;
+	m.channel = s->channel;
+	tell(u, &msg);
+}
+
+static bool send_held(struct hr_uplink *u, struct hr__sending *s)
+{
+	uint8_t *frame = s->held;
+
+	use(u, s);
+	if (u->link != HR__LINK_UP || push_flight(s, s->sent + 1, s->held_bytes) < 0)
+		return false;
+	s->held = NULL;
+	s->sent++;
+	u->in_flight += s->held_bytes;
+	if (hr_conn_send(u->conn, frame, s->held_bytes) < 0) {
+		hr__link_broken(u, "cannot send");
+		return false;
+	}
+	return true;
+}
+
+/* One turn of one stream: false when it, or all, have to wait. */
+static bool take_turn(struct hr_uplink *u, struct hr__sending *s)
+{
+	size_t bytes = 0;
+
+	while (s->state == HR__SENDING_OPEN && s->sent < s->newest && bytes < TURN_BYTES) {
+		if (hr_conn_queued(u->conn) > QUEUE_BYTES || !hold(u, s) ||
+		    !fits(u, s->held_bytes) || !send_held(u, s))
+			break;
+		bytes += s->held_bytes;
+	}
+	return bytes > 0;
+}
+
+void hr__send_pump(struct hr_uplink *u)
+{
+	unsigned idle = 0, n = 0;
+
+	if (u->link != HR__LINK_UP)
+		return;
+	open_channels(u);
+	for (struct hr__sending *s = u->streams; s; s = s->next)
+		n++;
+	/* Round and round, until nobody has anything that may go. */
+	while (u->link == HR__LINK_UP && idle < n) {
+		struct hr__sending *s = u->turn ? u->turn : u->streams;
+
+		u->turn = s->next;
+		idle = take_turn(u, s) ? 0 : idle + 1;
+	}
+}
+
+/* Some collector has all up to `seq`. */
+static void note_acknowledged(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
+{
+	if (seq <= s->acked)
+		return;
+	pthread_mutex_lock(&u->lock);
+	u->stats.sent_frames += seq - s->acked;
+	pthread_mutex_unlock(&u->lock);
+	s->acked = seq;
+}
+
+/* ---- what the collector says ------------------------------------------------------------------------ */
+
+int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
+{
+	struct hr__sending *s = hr__streams_by_channel(u, m->channel);
+	uint64_t oldest;
+
+	if (!s || s->state != HR__SENDING_OPENING)
+		return s ? -EPROTO : 0;
+	s->state = HR__SENDING_OPEN;
+	oldest = s->stream->first_seq - 1;
+	if (m->mark > s->newest && !s->ends) {
+		hr__send_aside(
+		    u, s, "behind",
+		    "the collector has more of it than the spool (whose tail was lost?), "
+		    "and the numbers would be used again for other frames");
+		return 0;
+	}
+	if (m->mark > s->acked)
+		hr__link_good(u);
+	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
+	/* Below what is left here: a collector that goes on there has said so, one that does not says `gap`. */
+	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
+	hr__streams_settle(u, s);
+	return 0;
+}
+
+int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m)
+{
+	struct hr__sending *s = hr__streams_by_channel(u, m->channel);
+
+	if (!s || (s->state != HR__SENDING_OPEN && s->state != HR__SENDING_RESTING))
+		return 0; /* it was closed meanwhile */
+	if (m->seq > s->sent && m->seq > s->acked)
+		return -EPROTO; /* nobody has sent that */
+	land_flights(u, s, m->seq);
+	hr__link_good(u);
+	if (m->seq > s->acked) {
+		note_acknowledged(u, s, m->seq);
+		hr__streams_settle(u, s);
+	}
+	return 0;
+}
+
+static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
+{
+	uint64_t now = hr__uplink_now(u);
+
+	if (mark + 1 < s->stream->first_seq) {
+		hr__send_aside(
+		    u, s, "gap",
+		    "the collector lacks frames that another one has acknowledged, and does "
+		    "not go on behind them");
+		return;
+	}
+	/* Each frame that was under way when the gap was seen gets the same answer. */
+	s->gap_again = mark == s->gap_mark && now - s->gap_ms < GAP_MS;
+	if (s->gap_again) /* the tick looks whether that was all */
+		return;
+	s->gap_mark = mark;
+	s->gap_ms = now;
+	rewind_to(u, s, mark);
+}
+
+static void on_full(struct hr_uplink *u, struct hr__sending *s, const Headrace__Nack *m)
+{
+	uint32_t ms = m->retry_ms ? m->retry_ms : REST_MS;
+
+	rewind_to(u, s, m->mark >= s->stream->first_seq - 1 ? m->mark : s->acked);
+	s->state = HR__SENDING_RESTING;
+	s->retry_ms = hr__uplink_now(u) + (ms < REST_MOST_MS ? ms : REST_MOST_MS);
+}
+
+static bool is_final(const char *reason)
+{
+	static const char *const reasons[] = {"denied", "malformed", "version", "behind",
+					      "retired"};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (strcmp(reasons[i], reason) == 0)
+			return true;
+	return false;
+}
+
+/* Why nothing moves, for whoever asks. */
+static void note_wait(struct hr_uplink *u, const char *what, const char *why)
+{
+	pthread_mutex_lock(&u->lock);
+	snprintf(u->stats.error, sizeof(u->stats.error), "%s: %s", what, why);
+	pthread_mutex_unlock(&u->lock);
+}
+
+int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
+{
+	struct hr__sending *s = hr__streams_by_channel(u, m->channel);
+
+	if (!s)
+		return 0;
+	if (m->mark > s->sent && m->mark > s->acked && s->state != HR__SENDING_OPENING)
+		return -EPROTO; /* nobody has sent that */
+	if (strcmp(m->reason, "gap") == 0 && s->state != HR__SENDING_OPENING) {
+		on_gap(u, s, m->mark);
+	} else if (strcmp(m->reason, "full") == 0) {
+		note_wait(u, "the collector's store takes nothing", m->text);
+		/* Of one that is being opened the collector says Opened as soon as there is room. */
+		if (s->state != HR__SENDING_OPENING)
+			on_full(u, s, m);
+	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
+		lose_channel(u, s); /* nothing will be added: it has all of it, and more */
+		s->state = HR__SENDING_KNOWN;
+		note_acknowledged(u, s, s->newest);
+		hr__streams_settle(u, s);
+	} else if (is_final(m->reason)) {
+		lose_channel(u, s); /* the collector has closed it */
+		hr__send_aside(u, s, m->reason, m->text);
+	} else {
+		if (strcmp(m->reason, "limit") == 0)
+			note_wait(u, "the collector takes no new stream now", m->text);
+		lose_channel(u, s);
+		s->state = HR__SENDING_KNOWN;
+		s->retry_ms = hr__uplink_now(u) + (m->retry_ms ? m->retry_ms : LATER_MS);
+	}
+	return 0;
+}
+
+/* ---- the connection comes and goes ------------------------------------------------------------------- */
+
+void hr__send_connected(struct hr_uplink *u)
+{
+	u->last_channel = u->used_channel = 0;
+	for (struct hr__sending *s = u->streams; s; s = s->next)
+		if (s->state == HR__SENDING_ASIDE && s->aside_at != u->at && s->stream->has_secret)
+			s->state = HR__SENDING_KNOWN;
+}
+
+void hr__send_disconnected(struct hr_uplink *u)
+{
+	for (struct hr__sending *s = u->streams; s; s = s->next) {
+		lose_channel(u, s);
+		s->gap_mark = s->gap_ms = 0;
+		s->gap_again = false;
+		s->retry_ms = 0;
+		if (s->state != HR__SENDING_ASIDE)
+			s->state = HR__SENDING_KNOWN;
+	}
+}
+
+/* What was sent again did not arrive either: once more. */
+static void close_gap(struct hr_uplink *u, struct hr__sending *s)
+{
+	if (!s->gap_again || hr__uplink_now(u) - s->gap_ms < GAP_MS)
+		return;
+	s->gap_again = false;
+	s->gap_ms = hr__uplink_now(u);
+	if (s->state == HR__SENDING_OPEN && s->acked <= s->gap_mark)
+		rewind_to(u, s, s->gap_mark);
+}
+
+void hr__send_tick(struct hr_uplink *u)
+{
+	for (struct hr__sending *s = u->streams; s; s = s->next) {
+		if (s->state == HR__SENDING_RESTING && hr__uplink_now(u) >= s->retry_ms)
+			s->state = HR__SENDING_OPEN;
+		close_gap(u, s);
+	}
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/ask.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/notes.h"
+#include "query/duckdb/output.h"
+#include "common/text.h"
+
+#define MAX_NOTES 20
+#define MAX_JOBS  12 /* that a message names */
+
+struct hr_asking {
+	const struct hr_ask *a;
+	struct hr_catalog *catalog;
+	struct hr_query *q;
+	uint64_t rows;
+	atomic_bool interrupted;
+};
+
+static const char *const format_names[] = {"table", "list", "json", "csv", "parquet"};
+
+const char *hr_ask_format_name(enum hr_ask_format format)
+{
+	return format_names[format];
+}
+
+bool hr_ask_format(const char *name, enum hr_ask_format *ret)
+{
+	for (unsigned i = 0; i < sizeof(format_names) / sizeof(format_names[0]); i++) {
+		if (strcmp(name, format_names[i]) == 0) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* What became of journals that killed daemons left: `text` has a line for each, or is NULL. */
+static void say_recovered(const struct hr_ask *a, const char *store, char *text, int err)
+{
+	char *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (line[0] != '\0')
+			hr_voice_say(&a->voice, "%s", line);
+	if (err < 0 && text == NULL)
+		hr_voice_say(&a->voice,
+			     "%s: what a killed run left behind could not be recovered: %s", store,
+			     strerrordesc_np(-err));
+	if (err == -EROFS)
+		hr_voice_say(&a->voice,
+			     "the answer lacks what that journal holds: copy %s to a file system "
+			     "that can be written and ask the copy",
+			     store);
+}
+
+static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
+				       struct hr_catalog **ret)
+{
+	struct hr_catalog_filter filter = a->filter;
+	char *error = NULL;
+	int err;
+
+	filter.job = job;
+	err = hr_catalog_open(a->stores, a->n_stores, &filter, ret, &error);
+	if (err == 0)
+		return HR_ASK_ANSWERED;
+	if (error != NULL)
+		hr_voice_say(&a->voice, "%s", error);
+	else
+		hr_voice_say(&a->voice, "%s: cannot be read as a store: %s", a->stores[0],
+			     strerrordesc_np(-err));
+	free(error);
+	return HR_ASK_NO_STORE;
+}
+
+/* "a, b and 3 more": the jobs of streams that stand in their order. malloc'ed, NULL without memory. */
+static char *job_list(const struct hr_stream *streams, size_t n)
+{
+	char *text = NULL;
+	size_t bytes, jobs = 0;
+	char id[1024];
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to == NULL)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && strcmp(streams[i].job, streams[i - 1].job) == 0)
+			continue;
+		hr_text_escape(id, sizeof(id), streams[i].job, strlen(streams[i].job));
+		if (jobs++ < MAX_JOBS)
+			fprintf(to, "%s%s", jobs > 1 ? ", " : "", id);
+	}
+	if (jobs > MAX_JOBS)
+		fprintf(to, " and %zu more", jobs - MAX_JOBS);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Where nothing is, of any job: what was there before, or that nothing ever was. */
+static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *all,
+			      const char *where, const char *more)
+{
+	char *gone = hr_notes_retired(all, NULL);
+
+	if (gone == NULL)
+		hr_voice_say(&a->voice,
+			     a->filter.one_user ? "note: no job of yours is in %s%s yet"
+						: "note: no job has been recorded into %s%s yet",
+			     where, more);
+	else if (a->filter.job != NULL) /* else the answer's notes say so */
+		hr_voice_say(&a->voice, "note: %s", gone);
+	free(gone);
+}
+
+/* No stream is there: of the job that was asked for, or none at all. */
+static enum hr_ask_status say_empty(const struct hr_ask *a)
+{
+	const char *where = a->where != NULL ? a->where : a->stores[0];
+	const char *more = a->where == NULL && a->n_stores > 1 ? " and the other stores" : "";
+	const char *job = a->filter.job;
+	const struct hr_stream *streams;
+	struct hr_catalog *all = NULL;
+	enum hr_ask_status status = open_catalog(a, NULL, &all);
+	char *gone, *jobs = NULL;
+	size_t n;
+
+	if (status != HR_ASK_ANSWERED)
+		return status;
+	n = hr_catalog_streams(all, &streams);
+	gone = job != NULL ? hr_notes_retired(all, job) : NULL;
+	if (gone != NULL) {
+		hr_voice_say(&a->voice, "nothing is left in %s%s: %s", where, more, gone);
+		status = HR_ASK_NO_STORE;
+	} else if (n > 0) {
+		jobs = job_list(streams, n);
+		hr_voice_say(&a->voice, "no job '%s' in %s%s; there is: %s", job, where, more,
+			     jobs != NULL ? jobs : "");
+		status = HR_ASK_NO_STORE;
+	} else {
+		say_nothing_there(a, all, where, more);
+	}
+	free(gone);
+	free(jobs);
+	hr_catalog_free(all);
+	return status;
+}
+
+static void recover_all(const struct hr_ask *a)
+{
+	for (size_t i = 0; i < a->n_stores; i++) {
+		char *text = NULL;
+		int err = a->recover(a->stores[i], &text);
+
+		say_recovered(a, a->stores[i], text, err);
+		free(text);
+	}
+}
+
+static enum hr_ask_status open_query(struct hr_asking *s)
+{
+	const struct hr_ask *a = s->a;
+	struct hr_query_options o = {.memory_bytes = a->memory_bytes,
+				     .threads = a->threads,
+				     .spill = a->spill,
+				     .spill_bytes = a->spill_bytes,
+				     .parquet = a->format == HR_FORMAT_PARQUET ? a->parquet : NULL,
+				     .now_ns = a->now_ns,
+				     .silent_ns = a->silent_ns};
+	char *error = NULL;
+	int err = hr_query_new(s->catalog, &o, &s->q, &error);
+
+	if (err == 0)
+		return HR_ASK_ANSWERED;
+	hr_voice_say(&a->voice, "%s", error != NULL ? error : strerrordesc_np(-err));
+	free(error);
+	return err == -ENOENT || err == -ELIBACC ? HR_ASK_NO_DUCKDB : HR_ASK_FAILED;
+}
+
+enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret)
+{
+	struct hr_asking *s = calloc(1, sizeof(*s));
+	const struct hr_stream *streams;
+	enum hr_ask_status status;
+
+	*ret = NULL;
+	if (s == NULL)
+		return HR_ASK_FAILED;
+	s->a = a;
+	status = open_catalog(a, a->filter.job, &s->catalog);
+	if (status == HR_ASK_ANSWERED && a->recover != NULL && hr_catalog_journals(s->catalog)) {
+		recover_all(a);
+		hr_catalog_free(s->catalog);
+		s->catalog = NULL;
+		status = open_catalog(a, a->filter.job, &s->catalog);
+	}
+	if (status == HR_ASK_ANSWERED && hr_catalog_streams(s->catalog, &streams) == 0)
+		status = say_empty(a);
+	if (status == HR_ASK_ANSWERED)
+		status = open_query(s);
+	if (status != HR_ASK_ANSWERED) {
+		hr_asking_close(s);
+		return status;
+	}
+	*ret = s;
+	return HR_ASK_ANSWERED;
+}
+
+/* ---- answering ------------------------------------------------------------------------------- */
+
+static void say_note(void *self, const char *text)
+{
+	const struct hr_asking *s = self;
+
+	hr_voice_say(&s->a->voice, "note: %s", text);
+}
+
+static enum hr_ask_status failed(const struct hr_asking *s, int err, char *error,
+				 const struct hr_output *out)
+{
+	const char *problem = out != NULL ? hr_output_problem(out) : NULL;
+
+	if (err == -EPIPE) { /* the reader has seen enough */
+		free(error);
+		return HR_ASK_ANSWERED;
+	}
+	if (problem != NULL)
+		hr_voice_say(&s->a->voice, "%s", problem);
+	else if (error != NULL)
+		hr_voice_say(&s->a->voice, "%s", error);
+	else
+		hr_voice_say(&s->a->voice, "the answer could not be written: %s",
+			     strerrordesc_np(-err));
+	free(error);
+	return err == -EINTR ? HR_ASK_INTERRUPTED : HR_ASK_FAILED;
+}
+
+static enum hr_ask_status answer_parquet(struct hr_asking *s)
+{
+	const struct hr_question *question = s->a->question;
+	char *error = NULL;
+	int err = hr_query_parquet(s->q, question->named.sql, question->args.list, question->args.n,
+				   &error);
+
+	return err == 0 ? HR_ASK_ANSWERED : failed(s, err, error, NULL);
+}
+
+static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
+{
+	const struct hr_question *question = s->a->question;
+	static const enum hr_output_format formats[] = {
+	    [HR_FORMAT_TABLE] = HR_OUTPUT_TABLE,
+	    [HR_FORMAT_LIST] = HR_OUTPUT_LIST,
+	    [HR_FORMAT_JSON] = HR_OUTPUT_JSON,
+	    [HR_FORMAT_CSV] = HR_OUTPUT_CSV,
+	};
+	enum hr_ask_status status = HR_ASK_ANSWERED;
+	struct hr_query_sink sink;
+	struct hr_output *out;
+	char *error = NULL;
+	int err = hr_output_new(formats[s->a->format], to, s->a->width, &out);
+
+	if (err < 0)
+		return failed(s, err, NULL, NULL);
+	if (question->args.sparse)
+		hr_output_sparse(out);
+	sink = hr_output_sink(out);
+	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
+			   &error);
+	s->rows = hr_output_rows(out);
+	if (err < 0)
+		status = failed(s, err, error, out);
+	hr_output_free(out);
+	return status;
+}
+
+/* What the answer lacks, and why it is empty if it is. */
+static void say_notes(struct hr_asking *s)
+{
+	const struct hr_voice notes = {say_note, s};
+	const struct hr_named_args *args = &s->a->question->args;
+
+	if (s->rows == 0 && s->a->format != HR_FORMAT_PARQUET && args->n > 0)
+		hr_named_absent(s->q, args, &notes);
+	hr_named_notes(s->q, args, &notes);
+	hr_query_notes(s->q, MAX_NOTES, &notes);
+}
+
+enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to)
+{
+	enum hr_ask_status status;
+
+	status = s->a->format == HR_FORMAT_PARQUET ? answer_parquet(s) : answer_text(s, to);
+	if (status == HR_ASK_ANSWERED && !atomic_load(&s->interrupted))
+		say_notes(s);
+	return status;
+}
+
+void hr_asking_interrupt(struct hr_asking *s)
+{
+	atomic_store(&s->interrupted, true);
+	hr_query_interrupt(s->q);
+}
+
+void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret)
+{
+	hr_query_scan(s->q, ret);
+}
+
+uint64_t hr_asking_rows(const struct hr_asking *s)
+{
+	return s->rows;
+}
+
+void hr_asking_close(struct hr_asking *s)
+{
+	if (s == NULL)
+		return;
+	hr_query_free(s->q);
+	hr_catalog_free(s->catalog);
+	free(s);
+}

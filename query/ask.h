@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ask.h - one question to stores, from opening them to the answer and what it lacks
+ *
+ * Purpose   What `headrace query` does with store folders, and what a collector's child does for a client: the same streams, the
+ *           same statement, the same bytes, the same words about what is missing, the same exit status.
+ * Owner     The caller owns the request and all that it points to, which must outlive the asking.
+ * Threads   One opens, answers and closes. hr_asking_interrupt and hr_asking_scan are for any other, in between.
+ *
+ *      hr_ask_open --> hr_asking_answer --> hr_asking_close
+ *                          |    ^
+ *                   FILE <-+    +-- hr_asking_interrupt
+ */
+#ifndef HEADRACE_QUERY_ASK_H
+#define HEADRACE_QUERY_ASK_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "query/question.h"
+#include "query/voice.h"
+#include "store/store.h"
+
+/* Exit statuses of `headrace query`. */
+enum hr_ask_status {
+	HR_ASK_ANSWERED = 0,
+	HR_ASK_FAILED = 1,
+	HR_ASK_USAGE = 2,
+	HR_ASK_NO_STORE = 66,	 /* or no such job */
+	HR_ASK_NO_DUCKDB = 69,	 /* EX_UNAVAILABLE */
+	HR_ASK_UNAVAILABLE = 69, /* no collector there */
+	HR_ASK_INTERRUPTED = 130
+};
+
+enum hr_ask_format {
+	HR_FORMAT_TABLE,
+	HR_FORMAT_LIST,
+	HR_FORMAT_JSON,
+	HR_FORMAT_CSV,
+	HR_FORMAT_PARQUET
+};
+
+/* "table", "list"...; false: none of them. */
+bool hr_ask_format(const char *name, enum hr_ask_format *ret);
+const char *hr_ask_format_name(enum hr_ask_format format);
+
+struct hr_ask {
+	const char *const *stores;
+	size_t n_stores;
+	const char *where; /* what messages call them; NULL: as they are given */
+	struct hr_catalog_filter filter;
+	const struct hr_question *question;
+	enum hr_ask_format format;
+	unsigned width;	     /* of the terminal, for a table; 0: none */
+	const char *parquet; /* the file for that format */
+	uint64_t memory_bytes;
+	unsigned threads;
+	const char *spill; /* folder, made when needed; NULL: none */
+	uint64_t spill_bytes;
+	uint64_t now_ns, silent_ns; /* as in struct hr_query_options */
+	/*
+	 * Takes what the journal of a killed private daemon still holds into a store, before it is opened. *ret_note (malloc'ed, may
+	 * stay NULL) is told to the user. Negative errno: could not. NULL: no store has such.
+	 */
+	int (*recover)(const char *store, char **ret_note);
+	struct hr_voice voice;
+};
+
+struct hr_asking;
+
+/* HR_ASK_ANSWERED and *ret, else the status, after saying why. */
+enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
+
+/* Runs it, writes the answer to `to` (not for parquet) and says what it lacks. */
+enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
+
+/* Ends the answer soon. A statement that is just about to begin may miss it: say it again until the answer has ended. */
+void hr_asking_interrupt(struct hr_asking *s);
+void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
+uint64_t hr_asking_rows(const struct hr_asking *s); /* of the answer; 0 for parquet */
+void hr_asking_close(struct hr_asking *s);	    /* accepts NULL */
+
+#endif

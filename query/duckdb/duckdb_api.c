@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/duckdb/duckdb_api.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIBRARY "libduckdb.so"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct hr_duckdb hr_duckdb;
+
+struct symbol {
+	size_t slot; /* offset of the member in struct hr_duckdb */
+	const char *name;
+};
+
+static const struct symbol symbols[] = {
+#define HR_DUCKDB(ret, name, params) {offsetof(struct hr_duckdb, name), "duckdb_" #name},
+#include "query/duckdb/duckdb_api.def"
+#undef HR_DUCKDB
+};
+
+/* Fills the table from an opened library; *ret_missing is the first name it lacks, NULL when it
+ * fits. */
+static void resolve(void *handle, const char **ret_missing)
+{
+	*ret_missing = NULL;
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		void *fn = dlsym(handle, symbols[i].name);
+
+		if (fn == NULL) {
+			*ret_missing = symbols[i].name;
+			return;
+		}
+		memcpy((char *)&hr_duckdb + symbols[i].slot, &fn, sizeof(fn));
+	}
+}
+
+static int use(void *handle, const char *path, char **ret_error)
+{
+	const char *missing;
+
+	resolve(handle, &missing);
+	if (missing != NULL) {
+		if (asprintf(ret_error,
+			     "%s is not a DuckDB that headrace can use: it lacks %s; run "
+			     "scripts/install-duckdb to get the version that was tested",
+			     path, missing) < 0)
+			*ret_error = NULL;
+		dlclose(handle);
+		return -ELIBACC;
+	}
+	hr_duckdb.handle = handle;
+	return 0;
+}
+
+/* 0: loaded. -ENOENT: nothing there. Else: a file is there and does not load. */
+static int try_file(const char *path, char **ret_error)
+{
+	void *handle;
+
+	if (access(path, F_OK) < 0)
+		return -ENOENT;
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (handle == NULL) {
+		if (asprintf(ret_error, "cannot load DuckDB: %s", dlerror()) < 0)
+			*ret_error = NULL;
+		return -ELIBACC;
+	}
+	return use(handle, path, ret_error);
+}
+
+static int try_folder(const char *folder, const char *below, char **ret_error)
+{
+	char path[PATH_MAX];
+
+	if ((size_t)snprintf(path, sizeof(path), "%s%s/" LIBRARY, folder, below) >= sizeof(path))
+		return -ENOENT;
+	return try_file(path, ret_error);
+}
+
+/* HEADRACE_DUCKDB: the library, or the folder that holds it. */
+static int try_named(const char *named, char **ret_error)
+{
+	struct stat st;
+	bool folder = stat(named, &st) == 0 && S_ISDIR(st.st_mode);
+	int r = folder ? try_folder(named, "", ret_error) : try_file(named, ret_error);
+
+	if (r == -ENOENT && asprintf(ret_error,
+				     folder ? "HEADRACE_DUCKDB names %s, a folder without " LIBRARY
+					    : "HEADRACE_DUCKDB names %s, which does not exist",
+				     named) < 0)
+		*ret_error = NULL;
+	return r;
+}
+
+static int try_program_folder(char **ret_error)
+{
+	static const char *const below[] = {"", "/../lib/headrace", "/../third_party/duckdb",
+					    "/../../third_party/duckdb"};
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+	int r = -ENOENT;
+
+	if (n <= 0)
+		return -ENOENT;
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
+	if (slash == NULL)
+		return -ENOENT;
+	*slash = '\0';
+	for (size_t i = 0; r == -ENOENT && i < sizeof(below) / sizeof(below[0]); i++)
+		r = try_folder(exe, below[i], ret_error);
+	return r;
+}
+
+static int try_user_folder(char **ret_error)
+{
+	const char *data = getenv("XDG_DATA_HOME");
+	const char *home = getenv("HOME");
+
+	if (data != NULL && data[0] == '/')
+		return try_folder(data, "/headrace", ret_error);
+	if (home != NULL && home[0] == '/')
+		return try_folder(home, "/.local/share/headrace", ret_error);
+	return -ENOENT;
+}
+
+static int search(char **ret_error)
+{
+	const char *named = getenv("HEADRACE_DUCKDB");
+	void *handle;
+	int r;
+
+	if (named != NULL && named[0] != '\0')
+		return try_named(named, ret_error);
+	r = try_program_folder(ret_error);
+	if (r == -ENOENT)
+		r = try_user_folder(ret_error);
+	if (r == -ENOENT)
+		r = try_folder("/usr/lib/headrace", "", ret_error);
+	if (r != -ENOENT)
+		return r;
+	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (handle != NULL)
+		return use(handle, LIBRARY, ret_error);
+	if (asprintf(ret_error,
+		     "SQL needs DuckDB (" LIBRARY "): `install-duckdb --user` fetches it (it is in "
+		     "libexec/headrace, or in scripts of the sources), or HEADRACE_DUCKDB names "
+		     "the library or its folder; recording and summaries do without") < 0)
+		*ret_error = NULL;
+	return -ENOENT;
+}
+
+int hr_duckdb_load(char **ret_error)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	if (hr_duckdb.handle == NULL)
+		r = search(ret_error);
+	pthread_mutex_unlock(&lock);
+	return r;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/duckdb/output.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/duckdb/text_table.h"
+#include "query/duckdb/value.h"
+
+/* What is gathered before it is written: a text may be larger than memory allows a copy to be. */
+#define LINE_BYTES  (1u << 20)
+#define PIECE_BYTES (1u << 16) /* of a text that grows sixfold at most when it is escaped */
+
+struct column {
+	char *name;
+	struct hr_shape shape;
+	duckdb_logical_type type;
+};
+
+struct hr_output {
+	enum hr_output_format format;
+	FILE *to;
+	unsigned terminal;
+	struct column *columns;
+	unsigned n_columns;
+	uint64_t rows;
+	struct hr_buffer line;
+	int error;		     /* of writing; all that follows is dropped */
+	struct hr_text_table *table; /* NULL in other formats, and for a plan */
+	bool plan;		     /* an EXPLAIN: its second column is printed as it is */
+	bool sparse;		     /* JSON: without members that are NULL */
+	char *problem;
+};
+
+int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret)
+{
+	struct hr_output *o = calloc(1, sizeof(*o));
+
+	if (o == NULL)
+		return -ENOMEM;
+	o->format = format;
+	o->to = to;
+	o->terminal = width;
+	*ret = o;
+	return 0;
+}
+
+void hr_output_free(struct hr_output *o)
+{
+	if (o == NULL)
+		return;
+	for (unsigned i = 0; i < o->n_columns; i++) {
+		hr_shape_done(&o->columns[i].shape);
+		hr_duckdb.destroy_logical_type(&o->columns[i].type);
+		free(o->columns[i].name);
+	}
+	hr_text_table_free(o->table);
+	free(o->columns);
+	free(o->problem);
+	hr_buffer_done(&o->line);
+	free(o);
+}
+
+void hr_output_sparse(struct hr_output *o)
+{
+	o->sparse = true;
+}
+
+const char *hr_output_problem(const struct hr_output *o)
+{
+	return o->problem;
+}
+
+uint64_t hr_output_rows(const struct hr_output *o)
+{
+	return o->rows;
+}
+
+static int flush_line(struct hr_output *o)
+{
+	if (o->error == 0 && o->line.failed)
+		o->error = -ENOMEM;
+	if (o->error == 0 && o->line.n > 0 && fwrite(o->line.data, 1, o->line.n, o->to) < o->line.n)
+		o->error = -(errno != 0 ? errno : EIO);
+	o->line.n = 0;
+	o->line.failed = false;
+	return o->error;
+}
+
+static void flush_much(struct hr_output *o)
+{
+	if (o->line.n >= LINE_BYTES)
+		flush_line(o);
+}
+
+/* A text of any length, piece by piece as `put` writes it. */
+static void add_as(struct hr_output *o, const char *text, size_t n,
+		   void (*put)(struct hr_buffer *to, const char *text, size_t n))
+{
+	while (n > 0 && o->error == 0) {
+		size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
+
+		put(&o->line, text, piece);
+		flush_much(o);
+		text += piece;
+		n -= piece;
+	}
+}
+
+static void add(struct hr_output *o, const char *text, size_t n)
+{
+	add_as(o, text, n, hr_buffer_add);
+}
+
+/* ---- CSV (RFC 4180) and JSON -------------------------------------------------------- */
+
+static void csv_field(struct hr_output *o, const char *text, size_t n)
+{
+	bool quote = n == 0;
+
+	for (size_t i = 0; i < n && !quote; i++)
+		quote = strchr(",\"\r\n", text[i]) != NULL;
+	if (!quote) {
+		add(o, text, n);
+		return;
+	}
+	add(o, "\"", 1);
+	while (n > 0) {
+		const char *mark = memchr(text, '"', n);
+		size_t span = mark != NULL ? (size_t)(mark - text) + 1 : n;
+
+		add(o, text, span);
+		if (mark != NULL)
+			add(o, "\"", 1);
+		text += span;
+		n -= span;
+	}
+	add(o, "\"", 1);
+}
+
+static void csv_header(struct hr_output *o)
+{
+	for (unsigned i = 0; i < o->n_columns; i++) {
+		if (i > 0)
+			hr_buffer_add(&o->line, ",", 1);
+		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begin() named all
+		csv_field(o, o->columns[i].name, strlen(o->columns[i].name));
+	}
+	hr_buffer_add(&o->line, "\r\n", 2);
+}
+
+/* NULL is an empty field, an empty text is "". */
+static void csv_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
+{
+	struct hr_buffer cell = {0};
+	const char *text;
+	size_t n;
+
+	for (unsigned i = 0; i < o->n_columns; i++) {
+		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
+
+		if (i > 0)
+			hr_buffer_add(&o->line, ",", 1);
+		if (hr_value_is_null(v, row))
+			continue;
+		cell.n = 0;
+		if (!hr_value_plain(&o->columns[i].shape, v, row, &text, &n)) {
+			hr_value_text(&cell, &o->columns[i].shape, v, row);
+			text = cell.data;
+			n = cell.n;
+		}
+		csv_field(o, text, n);
+	}
+	hr_buffer_add(&o->line, "\r\n", 2);
+	o->line.failed |= cell.failed;
+	hr_buffer_done(&cell);
+}
+
+static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx_t row)
+{
+	const struct hr_shape *shape = &o->columns[column].shape;
+	const char *text;
+	size_t n;
+
+	if (hr_value_is_null(v, row) || shape->json || !hr_value_plain(shape, v, row, &text, &n)) {
+		hr_value_json(&o->line, shape, v, row);
+		return;
+	}
+	add(o, "\"", 1);
+	add_as(o, text, n, hr_value_json_escape);
+	add(o, "\"", 1);
+}
+
+static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
+{
+	bool first = true;
+
+	hr_buffer_add(&o->line, o->rows == 0 ? "[\n{" : ",\n{", 3);
+	for (unsigned i = 0; i < o->n_columns; i++) {
+		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
+
+		if (o->sparse && hr_value_is_null(v, row))
+			continue;
+		if (!first)
+			hr_buffer_add(&o->line, ", ", 2);
+		first = false;
+		hr_value_json_string(&o->line, o->columns[i].name, strlen(o->columns[i].name));
+		hr_buffer_add(&o->line, ": ", 2);
+		json_cell(o, i, v, row);
+	}
+	hr_buffer_add(&o->line, "}", 1);
+}
+
+/* ---- tables ------------------------------------------------------------------------- */
+
+#define SHORT_MIN     1e-9 /* a nanosecond: what is less keeps its exponent */
+#define SHORT_MAX     1e15
+#define SHORT_DIGITS  100 /* the least number with as many digits as are significant */
+#define SECOND_DIGITS 3	  /* of a moment */
+
+/*
+ * A number as people compare it: three significant digits, and whatever else stands before the
+ * point.
+ */
+static void add_short(struct hr_buffer *b, double v)
+{
+	double size = fabs(v);
+	char text[64];
+	int decimals = 0, n;
+
+	for (; size < SHORT_DIGITS; decimals++)
+		size *= 10;
+	n = snprintf(text, sizeof(text), "%.*f", decimals, v);
+	while (decimals > 0 && (text[n - 1] == '0' || text[n - 1] == '.')) {
+		if (text[--n] == '.')
+			break;
+	}
+	hr_buffer_add(b, text, (size_t)n);
+}
+
+/* Moments to the millisecond. */
+static void cut_fraction(struct hr_buffer *b)
+{
+	const char *point = memchr(b->data, '.', b->n);
+
+	if (point != NULL && b->n > (size_t)(point - b->data) + 1 + SECOND_DIGITS)
+		b->n = (size_t)(point - b->data) + 1 + SECOND_DIGITS;
+}
+
+static void raw_cell(const struct column *c, duckdb_vector v, idx_t row, struct hr_buffer *raw)
+{
+	double number = 0;
+
+	if (c->shape.type == DUCKDB_TYPE_DOUBLE)
+		number = ((const double *)hr_duckdb.vector_get_data(v))[row];
+	if (fabs(number) >= SHORT_MIN && fabs(number) < SHORT_MAX) {
+		add_short(raw, number);
+		return;
+	}
+	hr_value_text(raw, &c->shape, v, row);
+	if (c->shape.type == DUCKDB_TYPE_TIMESTAMP || c->shape.type == DUCKDB_TYPE_TIMESTAMP_NS)
+		cut_fraction(raw);
+}
+
+/* A cell as one line: control characters would break the table and can drive a terminal. */
+static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
+{
+	struct hr_buffer raw = {0}, cell = {0};
+	const char *text;
+	size_t n;
+
+	if (hr_value_is_null(v, row))
+		return strdup("NULL");
+	if (!hr_value_plain(&c->shape, v, row, &text, &n)) {
+		raw_cell(c, v, row, &raw);
+		text = raw.data;
+		n = raw.n;
+	}
+	for (size_t i = 0; i < n; i++) {
+		unsigned char byte = (unsigned char)text[i];
+
+		if (byte < 0x20 || byte == 0x7f)
+			hr_buffer_print(&cell, "\\x%02X", byte);
+		else
+			hr_buffer_add(&cell, text + i, 1);
+	}
+	hr_buffer_add(&cell, "", 1);
+	hr_buffer_done(&raw);
+	if (raw.failed || cell.failed) {
+		hr_buffer_done(&cell);
+		return NULL;
+	}
+	return cell.data;
+}
+
+static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
+{
+	for (unsigned i = 0; i < o->n_columns; i++) {
+		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
+		char *cell = table_cell(&o->columns[i], v, row);
+
+		if (cell == NULL)
+			return -ENOMEM;
+		hr_text_table_cell(o->table, cell, &o->line);
+	}
+	return 0;
+}
+
+static int table_begin(struct hr_output *o)
+{
+	int r = hr_text_table_new(o->n_columns, o->terminal, &o->table);
+
+	for (unsigned i = 0; r == 0 && i < o->n_columns; i++)
+		r = hr_text_table_column(o->table, i, o->columns[i].name,
+					 hr_shape_is_number(&o->columns[i].shape));
+	if (r == 0 && o->format == HR_OUTPUT_LIST)
+		hr_text_table_list(o->table);
+	return r;
+}
+
+/* ---- names of members -------------------------------------------------------------- */
+
+static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
+{
+	for (unsigned i = 0; i < n; i++) {
+		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begin() named all
+		if (strcmp(o->columns[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* An object has each name once: columns of one name become `rank`, `rank_1`, as DuckDB's own do. */
+static int name_apart(struct hr_output *o)
+{
+	for (unsigned i = 1; i < o->n_columns; i++) {
+		char *plain = o->columns[i].name, *name = NULL;
+
+		if (!is_taken(o, i, plain))
+			continue;
+		for (unsigned n = 1; name == NULL || is_taken(o, o->n_columns, name); n++) {
+			free(name);
+			if (asprintf(&name, "%s_%u", plain, n) < 0)
+				return -ENOMEM;
+		}
+		free(plain);
+		o->columns[i].name = name;
+	}
+	return 0;
+}
+
+/* ---- the sink ----------------------------------------------------------------------- */
+
+static bool for_people(const struct hr_output *o)
+{
+	return o->format == HR_OUTPUT_TABLE || o->format == HR_OUTPUT_LIST;
+}
+
+static int begin(void *self, duckdb_result *result)
+{
+	struct hr_output *o = self;
+	idx_t n = hr_duckdb.column_count(result);
+
+	o->columns = calloc(n, sizeof(*o->columns));
+	if (o->columns == NULL)
+		return -ENOMEM;
+	for (; o->n_columns < n; o->n_columns++) {
+		struct column *c = &o->columns[o->n_columns];
+		int r;
+
+		c->type = hr_duckdb.column_logical_type(result, o->n_columns);
+		c->name = strdup(hr_duckdb.column_name(result, o->n_columns));
+		if (c->name == NULL)
+			return -ENOMEM;
+		r = hr_shape_init(&c->shape, c->type);
+		if (r == 0)
+			continue;
+		if (r == -ENOTSUP &&
+		    asprintf(&o->problem,
+			     "column %s has a type that cannot be printed: cast it to "
+			     "VARCHAR",
+			     c->name) < 0)
+			o->problem = NULL;
+		o->n_columns++;
+		return r;
+	}
+	o->plan = for_people(o) && n == 2 &&
+		  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n == 2
+		  strcmp(o->columns[1].name, "explain_value") == 0;
+	if (o->format == HR_OUTPUT_CSV)
+		csv_header(o);
+	if (o->format == HR_OUTPUT_JSON)
+		return name_apart(o);
+	return for_people(o) && !o->plan ? table_begin(o) : 0;
+}
+
+static int chunk_in(void *self, duckdb_data_chunk chunk)
+{
+	struct hr_output *o = self;
+	idx_t n = hr_duckdb.data_chunk_get_size(chunk);
+	int r = 0;
+
+	for (idx_t row = 0; r == 0 && row < n; row++, o->rows++) {
+		if (o->plan)
+			hr_value_text(&o->line, &o->columns[1].shape,
+				      hr_duckdb.data_chunk_get_vector(chunk, 1), row);
+		else if (o->format == HR_OUTPUT_CSV)
+			csv_row(o, chunk, row);
+		else if (o->format == HR_OUTPUT_JSON)
+			json_row(o, chunk, row);
+		else
+			r = table_row(o, chunk, row);
+		flush_much(o);
+	}
+	return r == 0 ? flush_line(o) : r;
+}
+
+static int end(void *self)
+{
+	struct hr_output *o = self;
+	int r;
+
+	if (o->format == HR_OUTPUT_JSON)
+		hr_buffer_add(&o->line, o->rows == 0 ? "[]\n" : "\n]\n", 3);
+	if (o->table != NULL)
+		hr_text_table_end(o->table, &o->line);
+	r = flush_line(o);
+	if (r == 0 && fflush(o->to) != 0)
+		r = -errno;
+	return r;
+}
+
+struct hr_query_sink hr_output_sink(struct hr_output *o)
+{
+	return (struct hr_query_sink){begin, chunk_in, end, o};
+}

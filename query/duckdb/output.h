@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.h - answers as a table or a list for people, JSON, or CSV
+ *
+ * Purpose   A sink (query.h) that writes to a FILE as rows come. A table is for people
+ *           (text_table.h): it has three significant digits of a DOUBLE and milliseconds of a
+ *           moment, and so has a list; JSON and CSV have all.
+ * Owner     The caller owns the FILE and the output.
+ * Threads   One.
+ */
+#ifndef HEADRACE_QUERY_DUCKDB_OUTPUT_H
+#define HEADRACE_QUERY_DUCKDB_OUTPUT_H
+
+#include <stdio.h>
+
+#include "query/query.h"
+
+enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTPUT_CSV };
+
+struct hr_output;
+
+/*
+ * `width`: characters of the terminal, into which a table is made to fit; 0: no terminal, nothing
+ * is cut. 0 or -ENOMEM.
+ */
+int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
+void hr_output_sparse(struct hr_output *o); /* leaves out members of JSON objects that are NULL */
+void hr_output_free(struct hr_output *o);
+
+/*
+ * Errors of the sink: -ENOTSUP (hr_output_problem() says which column), -ENOMEM, and what writing
+ * gave: -EPIPE...
+ */
+struct hr_query_sink hr_output_sink(struct hr_output *o);
+const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
+uint64_t hr_output_rows(const struct hr_output *o);	  /* so far */
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/duckdb/text_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT_ROWS      1000u /* rows that decide the widths */
+#define MIN_TEXT       8u    /* a cut text keeps this much */
+#define MIN_PATH       24u   /* a path more, where the terminal is not narrow */
+#define GAP	       2u    /* between columns */
+#define DOTS	       "..."
+#define DOTS_WIDTH     (sizeof(DOTS) - 1)
+#define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
+#define LIST_ROWS      5u  /* as many may be a list without being asked for */
+#define LIST_RULE      16u /* of a line between rows, below the values */
+
+struct column {
+	char *name;
+	bool number;
+	bool path;	/* some cell looks like one */
+	unsigned whole; /* the widest cell, in characters */
+	unsigned width; /* as shown */
+};
+
+struct hr_text_table {
+	unsigned terminal;
+	unsigned n_columns, n_shown;
+	unsigned widest_name;
+	struct column *columns;
+	char **cells; /* of the rows kept; NULL once the widths are known */
+	size_t n_cells;
+	uint64_t rows;
+	unsigned at; /* the column of the next cell */
+	bool list;
+};
+
+int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret)
+{
+	struct hr_text_table *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return -ENOMEM;
+	t->terminal = terminal;
+	t->n_columns = t->n_shown = n_columns;
+	t->columns = calloc(n_columns, sizeof(*t->columns));
+	t->cells = malloc((size_t)KEPT_ROWS * n_columns * sizeof(*t->cells));
+	if (t->columns == NULL || t->cells == NULL) {
+		hr_text_table_free(t);
+		return -ENOMEM;
+	}
+	*ret = t;
+	return 0;
+}
+
+void hr_text_table_free(struct hr_text_table *t)
+{
+	if (t == NULL)
+		return;
+	for (unsigned i = 0; t->columns != NULL && i < t->n_columns; i++)
+		free(t->columns[i].name);
+	for (size_t i = 0; i < t->n_cells; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	free(t->columns);
+	free(t);
+}
+
+/* Characters of a UTF-8 text: bytes that do not continue one. */
+static unsigned characters(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text != '\0'; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number)
+{
+	t->columns[i].name = strdup(name);
+	t->columns[i].number = number;
+	t->columns[i].whole = characters(name);
+	if (t->columns[i].whole > t->widest_name)
+		t->widest_name = t->columns[i].whole;
+	return t->columns[i].name != NULL ? 0 : -ENOMEM;
+}
+
+/* ---- fields ------------------------------------------------------------------------- */
+
+static void repeat(struct hr_buffer *out, const char *character, unsigned n)
+{
+	while (n-- > 0)
+		hr_buffer_add(out, character, 1);
+}
+
+/* Characters [from, to) of a UTF-8 text. */
+static void add_part(struct hr_buffer *out, const char *text, unsigned from, unsigned to)
+{
+	unsigned before = 0;
+
+	for (; *text != '\0'; text++) {
+		bool continues = ((unsigned char)*text & 0xc0) == 0x80;
+		unsigned index = before - continues;
+
+		before += !continues;
+		if (index >= from && index < to)
+			hr_buffer_add(out, text, 1);
+	}
+}
+
+/* Where a path begins and how it ends tells more than its middle; of other texts the end goes. */
+static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
+{
+	unsigned keep = width - DOTS_WIDTH, head = keep;
+
+	if (strchr(text, '/') != NULL)
+		head = keep / 3;
+	add_part(out, text, 0, head);
+	hr_buffer_add(out, DOTS, DOTS_WIDTH);
+	add_part(out, text, have - (keep - head), have);
+}
+
+static void add_field(const struct hr_text_table *t, unsigned i, const char *text,
+		      struct hr_buffer *out)
+{
+	const struct column *c = &t->columns[i];
+	unsigned have = characters(text), room = have < c->width ? c->width - have : 0;
+
+	if (i > 0)
+		repeat(out, " ", GAP);
+	if (have > c->width && t->terminal != 0) {
+		add_cut(out, text, have, c->width);
+		return;
+	}
+	if (c->number)
+		repeat(out, " ", room);
+	hr_buffer_add(out, text, strlen(text));
+	if (!c->number && i + 1 < t->n_shown)
+		repeat(out, " ", room);
+}
+
+/* ---- widths ------------------------------------------------------------------------- */
+
+/* The least that a column can be shown in. */
+static unsigned least(const struct hr_text_table *t, const struct column *c)
+{
+	unsigned n = MIN_TEXT;
+
+	if (c->path && t->terminal / 3 > n)
+		n = t->terminal / 3 < MIN_PATH ? t->terminal / 3 : MIN_PATH;
+	return c->number || c->whole < n ? c->whole : n;
+}
+
+static unsigned total(const struct hr_text_table *t)
+{
+	unsigned n = GAP * (t->n_shown - 1);
+
+	for (unsigned i = 0; i < t->n_shown; i++)
+		n += t->columns[i].width;
+	return n;
+}
+
+/* Leaves out the last columns while even their least widths are too much, then cuts the widest. */
+static void fit(struct hr_text_table *t)
+{
+	for (unsigned i = 0; i < t->n_columns; i++)
+		t->columns[i].width = least(t, &t->columns[i]);
+	while (t->n_shown > 1 && total(t) > t->terminal)
+		t->n_shown--;
+	for (unsigned i = 0; i < t->n_columns; i++)
+		t->columns[i].width = t->columns[i].whole;
+	while (total(t) > t->terminal) {
+		struct column *widest = NULL;
+
+		for (unsigned i = 0; i < t->n_shown; i++) {
+			struct column *c = &t->columns[i];
+
+			if (c->width > least(t, c) && (widest == NULL || c->width > widest->width))
+				widest = c;
+		}
+		if (widest == NULL)
+			return;
+		widest->width--;
+	}
+}
+
+static void measure(struct hr_text_table *t)
+{
+	for (size_t k = 0; k < t->n_cells; k++) {
+		struct column *c = &t->columns[k % t->n_columns];
+		unsigned have = characters(t->cells[k]);
+
+		if (have > c->whole)
+			c->whole = have;
+		c->path = c->path || strchr(t->cells[k], '/') != NULL;
+	}
+	for (unsigned i = 0; i < t->n_columns; i++)
+		t->columns[i].width = t->columns[i].whole;
+	if (t->terminal == 0 || total(t) <= t->terminal)
+		return;
+	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* then all rows are kept */
+	if (!t->list)
+		fit(t);
+}
+
+/* ---- lines -------------------------------------------------------------------------- */
+
+static void add_header(const struct hr_text_table *t, struct hr_buffer *out)
+{
+	for (unsigned i = 0; i < t->n_shown; i++)
+		add_field(t, i, t->columns[i].name, out);
+	hr_buffer_add(out, "\n", 1);
+	for (unsigned i = 0; i < t->n_shown; i++) {
+		if (i > 0)
+			repeat(out, " ", GAP);
+		repeat(out, "-", t->columns[i].width);
+	}
+	hr_buffer_add(out, "\n", 1);
+}
+
+/* A cell of a row that is being printed. */
+static void add_cell(const struct hr_text_table *t, unsigned i, const char *text,
+		     struct hr_buffer *out)
+{
+	if (i < t->n_shown)
+		add_field(t, i, text, out);
+	if (i + 1 == t->n_columns)
+		hr_buffer_add(out, "\n", 1);
+}
+
+/* ---- lists -------------------------------------------------------------------------- */
+
+/* A cell's line; before a row's first one what parts it from the row before. */
+static void add_line(const struct hr_text_table *t, unsigned i, const char *text, bool first,
+		     struct hr_buffer *out)
+{
+	const char *name = t->columns[i].name;
+
+	if (i == 0 && !first) {
+		repeat(out, "-", t->widest_name + GAP + LIST_RULE);
+		hr_buffer_add(out, "\n", 1);
+	}
+	hr_buffer_add(out, name, strlen(name));
+	repeat(out, " ", t->widest_name - characters(name) + GAP);
+	hr_buffer_add(out, text, strlen(text));
+	hr_buffer_add(out, "\n", 1);
+}
+
+void hr_text_table_list(struct hr_text_table *t)
+{
+	t->list = true;
+	free(t->cells);
+	t->cells = NULL;
+}
+
+/* ---- cells -------------------------------------------------------------------------- */
+
+static void add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
+		struct hr_buffer *out)
+{
+	if (t->list)
+		add_line(t, i, text, first, out);
+	else
+		add_cell(t, i, text, out);
+}
+
+/* The widths are known now: prints what was kept. */
+static void start(struct hr_text_table *t, struct hr_buffer *out)
+{
+	measure(t);
+	if (!t->list)
+		add_header(t, out);
+	for (size_t k = 0; k < t->n_cells; k++) {
+		add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
+		free(t->cells[k]);
+	}
+	t->n_cells = 0;
+	free(t->cells);
+	t->cells = NULL;
+}
+
+void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *out)
+{
+	unsigned i = t->at;
+
+	t->at = (i + 1) % t->n_columns;
+	t->rows += t->at == 0;
+	if (t->cells != NULL) {
+		t->cells[t->n_cells++] = text;
+		if (t->n_cells == (size_t)KEPT_ROWS * t->n_columns)
+			start(t, out);
+		return;
+	}
+	add(t, i, text, t->rows == (t->at == 0), out);
+	free(text);
+}
+
+void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
+{
+	static const char none[] = "(no rows)\n";
+
+	if (t->cells != NULL)
+		start(t, out);
+	if (t->rows == 0)
+		hr_buffer_add(out, none, sizeof(none) - 1);
+	for (unsigned i = t->n_shown; i < t->n_columns; i++) {
+		const char *before = i == t->n_shown ? "(no room for " : ", ";
+
+		hr_buffer_add(out, before, strlen(before));
+		hr_buffer_add(out, t->columns[i].name, strlen(t->columns[i].name));
+	}
+	if (t->n_shown < t->n_columns)
+		hr_buffer_print(out, ": %s)\n", ELSEWHERE_NOTE);
+}

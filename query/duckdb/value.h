@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * value.h - a value of any SQL type as text
+ *
+ * Purpose   Answers hold whatever a statement computes. A shape is a column's type, taken apart
+ *           once; printing a cell then costs no look-up.
+ * Owner     The caller, of shapes and buffers.
+ * Threads   One.
+ */
+#ifndef HEADRACE_QUERY_DUCKDB_VALUE_H
+#define HEADRACE_QUERY_DUCKDB_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "query/duckdb/duckdb_api.h"
+
+/* Text that grows. `failed`: memory ran out, and what was appended since is missing. */
+struct hr_buffer {
+	char *data;
+	size_t n, size;
+	bool failed;
+};
+void hr_buffer_add(struct hr_buffer *b, const char *text, size_t n);
+__attribute__((format(printf, 2, 3))) void hr_buffer_print(struct hr_buffer *b, const char *format,
+							   ...);
+void hr_buffer_done(struct hr_buffer *b);
+
+struct hr_shape {
+	duckdb_type type;     /* an enum has VARCHAR's place taken by `texts` */
+	bool json;	      /* a VARCHAR of type JSON: whole values, as they are */
+	duckdb_type internal; /* of DECIMAL and ENUM: the integer that holds it */
+	unsigned scale;	      /* of DECIMAL */
+	uint64_t array;	      /* elements of an ARRAY */
+	struct hr_shape *children;
+	char **names; /* of a STRUCT's children */
+	unsigned n_children;
+	duckdb_logical_type logical; /* of an ENUM, to look texts up; else NULL */
+};
+
+/* Errors: -ENOTSUP a type that cannot be printed (cast it to VARCHAR), -ENOMEM. */
+int hr_shape_init(struct hr_shape *s, duckdb_logical_type type);
+void hr_shape_done(struct hr_shape *s);
+
+/* Whether values are numbers: aligned to the right, unquoted in JSON. */
+bool hr_shape_is_number(const struct hr_shape *s);
+
+bool hr_value_is_null(duckdb_vector vector, idx_t row);
+
+/* Appends a cell that is not NULL, as people read it: texts bare, nested values as JSON. */
+void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
+
+/* Appends a cell as JSON; NULL, NaN and infinities are null. */
+void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
+
+/* A cell that is not NULL and a text, where it lies; false: of another type. */
+bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
+		    const char **ret_text, size_t *ret_n);
+
+/* Appends a part of a JSON string; a whole one. */
+void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n);
+void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One batch, from its frame to united intervals of each lane. Rows of a task lie together and end in
+ * order; so each task's are a sorted list already, and those of a lane are merged.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/intervals/during.h"
+#include "query/tables/emit.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* A task's rows of one lane. */
+struct run {
+	uint32_t lane;
+	uint32_t first, n; /* in hr_busy_worker.spans: sorted, none of them empty */
+	struct hr_busy_sums sums;
+};
+
+struct hr_busy_worker {
+	struct hr_decoder *decoder;
+	struct hr_span *spans, *room[2]; /* HR_BUSY_SPANS each */
+	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
+	const uint8_t *counted;		 /* these; NULL: of the batch that was read all rows are */
+	struct run *runs;
+	size_t n_runs, runs_room;
+	struct hr_span_run *merge; /* runs of one lane */
+	size_t merge_room;
+};
+
+struct hr_busy_worker *hr__busy_worker_new(void)
+{
+	struct hr_busy_worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		return NULL;
+	w->spans = malloc(HR_BUSY_SPANS * sizeof(*w->spans));
+	w->room[0] = malloc(HR_BUSY_SPANS * sizeof(*w->room[0]));
+	w->room[1] = malloc(HR_BUSY_SPANS * sizeof(*w->room[1]));
+	w->classes = malloc(HR_BATCH_EVENTS);
+	if (w->spans != NULL && w->room[0] != NULL && w->room[1] != NULL && w->classes != NULL &&
+	    hr_decoder_new(&w->decoder) == 0)
+		return w;
+	hr__busy_worker_free(w);
+	return NULL;
+}
+
+void hr__busy_worker_free(struct hr_busy_worker *w)
+{
+	if (w == NULL)
+		return;
+	hr_decoder_free(w->decoder);
+	free(w->spans);
+	free(w->room[0]);
+	free(w->room[1]);
+	free(w->classes);
+	free(w->runs);
+	free(w->merge);
+	free(w);
+}
+
+void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
+{
+	to->count += from->count;
+	to->dur_ns += from->dur_ns;
+	to->first_ns = from->first_ns < to->first_ns ? from->first_ns : to->first_ns;
+	to->last_ns = from->last_ns > to->last_ns ? from->last_ns : to->last_ns;
+}
+
+/* ---- which rows --------------------------------------------------------------------- */
+
+/* The class of each row, or HR_BUSY_NO_LANE; NULL when its task alone says whose it is. */
+static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
+			       struct hr_busy_worker *w)
+{
+	uint16_t want = l->scope == HR_BUSY_RUNTIME ? HR_EV_SCOPE_RUNTIME : 0, differ = 0;
+	uint8_t *classes = w->classes;
+
+	for (uint32_t i = 0; c->bits != NULL && i < c->count; i++)
+		differ |= c->bits[i] ^ want;
+	differ &= HR_EV_SCOPE_RUNTIME;
+	if (differ == 0 && (l->classes == 1 || l->during != NULL))
+		return NULL;
+	for (uint32_t i = 0; i < c->count; i++)
+		classes[i] = l->classes == HR_BUSY_CLASSES ? l->class_of_op[c->op[i]] : 0;
+	for (uint32_t i = 0; differ != 0 && i < c->count; i++) {
+		if ((c->bits[i] ^ want) & HR_EV_SCOPE_RUNTIME)
+			classes[i] = HR_BUSY_NO_LANE;
+	}
+	return classes;
+}
+
+/* Rows [first, end) of one class, or (NULL) all of them, to spans. Twice in the code: without classes it is much faster. */
+ALWAYS_INLINE struct run take(const struct hr_columns *c, uint64_t offset_ns, uint32_t first,
+			      uint32_t end, const uint8_t *classes, uint8_t class,
+			      struct hr_span *to)
+{
+	const uint64_t *start_ns = c->start_ns, *dur_ns = c->dur_ns;
+	struct hr_busy_sums sums = HR_BUSY_NO_SUMS;
+	uint32_t n = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		uint64_t start = start_ns[i] + offset_ns, dur = dur_ns[i];
+		struct hr_span span = {(int64_t)start, (int64_t)(start + dur)};
+
+		if (classes != NULL && classes[i] != class)
+			continue;
+		sums.count++;
+		sums.dur_ns += dur;
+		sums.first_ns = span.start < sums.first_ns ? span.start : sums.first_ns;
+		sums.last_ns = span.end > sums.last_ns ? span.end : sums.last_ns;
+		to[n] = span;
+		n += span.end > span.start;
+	}
+	return (struct run){.n = n, .sums = sums};
+}
+
+static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
+{
+	int r;
+
+	if (run.sums.count == 0)
+		return 0;
+	r = hr__grow(&w->runs, w->n_runs, &w->runs_room, sizeof(*w->runs));
+	if (r < 0)
+		return r;
+	hr_spans_sort(w->spans + *used, run.n);
+	run.lane = lane;
+	run.first = *used;
+	*used += run.n;
+	w->runs[w->n_runs++] = run;
+	return 0;
+}
+
+/* The end of a task's rows. */
+static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
+{
+	uint32_t task = c->task[first], low = first + 1, high = c->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (c->task[middle] == task)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A task's rows in the lane of its rank, and in that of the training threads when it is one. */
+static int add_trained(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
+{
+	uint32_t first = *used;
+	int r = add_run(w, lane, used, run);
+
+	if (r < 0)
+		return r;
+	memcpy(w->spans + *used, w->spans + first, run.n * sizeof(*w->spans));
+	return add_run(w, lane + 1, used, run);
+}
+
+static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,
+		     const struct hr_columns *c, struct hr_busy_worker *w)
+{
+	uint64_t offset_ns = (uint64_t)q->streams[stream].s->real_minus_boot_ns;
+	const uint8_t *classes = classify(l, c, w);
+	uint32_t used = 0;
+	int r = 0;
+
+	w->counted = classes;
+	w->n_runs = 0;
+	for (uint32_t first = 0, end; r == 0 && first < c->count; first = end) {
+		const struct hr_task *task = &c->tasks[c->task[first]];
+		uint32_t lane = hr__busy_key(l->keys, q, stream, task->proc) * l->classes;
+		struct hr_span *to = w->spans + used;
+		uint32_t present = 0;
+
+		end = rows_end(c, first);
+		if (l->during != NULL || classes == NULL) {
+			struct run run = classes == NULL
+					     ? take(c, offset_ns, first, end, NULL, 0, to)
+					     : take(c, offset_ns, first, end, classes, 0, to);
+
+			r = l->during != NULL && hr__during_trains(l->during, stream, task)
+				? add_trained(w, lane, &used, run)
+				: add_run(w, lane, &used, run);
+			continue;
+		}
+		for (uint32_t i = first; i < end; i++)
+			present |= classes[i] != HR_BUSY_NO_LANE ? 1u << classes[i] : 0;
+		for (unsigned k = 0; r == 0 && k < l->classes; k++) {
+			if (present >> k & 1)
+				r = add_run(w, lane + k, &used,
+					    take(c, offset_ns, first, end, classes, (uint8_t)k,
+						 w->spans + used));
+		}
+	}
+	return r;
+}
+
+/* ---- lanes -------------------------------------------------------------------------- */
+
+static int by_lane(const void *a, const void *b)
+{
+	const struct run *x = a, *y = b;
+
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+/* The runs of one lane, to a piece. */
+static int make_piece(struct hr_busy_worker *w, const struct run *runs, size_t n,
+		      struct hr_busy_part *to)
+{
+	size_t done = to->n_pieces > 0
+			  ? to->pieces[to->n_pieces - 1].first + to->pieces[to->n_pieces - 1].n
+			  : 0;
+	struct hr_busy_piece piece = {runs[0].lane, (uint32_t)done, 0, HR_BUSY_NO_SUMS};
+
+	if (hr__grow(&to->pieces, to->n_pieces, &to->room, sizeof(*to->pieces)) < 0 ||
+	    hr__reserve(&w->merge, n, &w->merge_room, sizeof(*w->merge)) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		w->merge[i] = (struct hr_span_run){w->spans + runs[i].first, runs[i].n};
+		hr__busy_sums_add(&piece.sums, &runs[i].sums);
+	}
+	piece.n = (uint32_t)hr_spans_unite(hr_spans_merge(w->merge, n, w->room), to->spans + done);
+	to->pieces[to->n_pieces++] = piece;
+	return 0;
+}
+
+static int make_pieces(struct hr_busy_worker *w, struct hr_busy_part *to)
+{
+	int r = 0;
+
+	if (w->n_runs > 0)
+		qsort(w->runs, w->n_runs, sizeof(*w->runs), by_lane);
+	for (size_t i = 0, n; r == 0 && i < w->n_runs; i += n) {
+		n = 1;
+		while (i + n < w->n_runs && w->runs[i + n].lane == w->runs[i].lane)
+			n++;
+		r = make_piece(w, w->runs + i, n, to);
+	}
+	return r;
+}
+
+/* ---- the batch ---------------------------------------------------------------------- */
+
+static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_ref *batch)
+{
+	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
+
+	if (l->classes > 1)
+		want |= HR_COL_BIT(HR_COL_OP);
+	if (l->scope != HR_BUSY_ALL)
+		want |= HR_COL_BIT(HR_COL_BITS);
+	if (l->during != NULL)
+		want |= HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_ASKED);
+	if (l->during != NULL && hr__emit_has_items(batch->ops, batch->ops_bytes))
+		want |= HR_COL_BIT(HR_COL_FLAGS);
+	return want;
+}
+
+/* Operations during regions, of a batch that is as it should be. */
+static void count(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,
+		  const struct hr_columns *c, const struct hr_busy_worker *w)
+{
+	uint64_t offset_ns = (uint64_t)q->streams[stream].s->real_minus_boot_ns;
+
+	for (uint32_t first = 0, end; first < c->count; first = end) {
+		uint32_t key = hr__busy_key(l->keys, q, stream, c->tasks[c->task[first]].proc);
+
+		end = rows_end(c, first);
+		hr__during_ops(l->during, key, c, offset_ns, first, end, w->counted);
+	}
+}
+
+static int check_ends(const struct hr_busy_worker *w, int64_t last_ns)
+{
+	for (size_t i = 0; i < w->n_runs; i++) {
+		if (w->runs[i].sums.last_ns > last_ns)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int read_batch(struct hr_query *q, const struct hr_busy_lanes *l,
+		      const struct hr_busy_batch *batch, uint32_t frame_index,
+		      struct hr_busy_worker *w)
+{
+	Headrace__Frame *frame = NULL;
+	const struct hr_stream *s = q->streams[batch->stream].s;
+	uint32_t want = columns_of(l, &s->batches[batch->batch]);
+	struct hr_columns c;
+	int r = hr_stream_read(s, frame_index, &frame);
+
+	if (r < 0)
+		return r;
+	r = frame->body_case == HEADRACE__FRAME__BODY_EVENTS
+		? hr_batch_decode(w->decoder, frame->events, want, &c)
+		: -EBADMSG;
+	headrace__frame__free_unpacked(frame, NULL);
+	if (r == 0)
+		r = find_runs(l, q, batch->stream, &c, w);
+	if (r == 0)
+		r = check_ends(w, batch->last_ns);
+	if (r == 0 && l->during != NULL)
+		count(l, q, batch->stream, &c, w);
+	return r;
+}
+
+int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
+			const struct hr_busy_batch *batch, struct hr_busy_worker *w,
+			struct hr_busy_part *ret)
+{
+	const struct hr_qstream *st = &q->streams[batch->stream];
+	uint32_t frame = st->s->batches[batch->batch].frame;
+	int r;
+
+	ret->n_pieces = 0;
+	if (ret->spans == NULL &&
+	    (ret->spans = malloc(HR_BUSY_SPANS * sizeof(*ret->spans))) == NULL)
+		return -ENOMEM;
+	r = read_batch(q, lanes, batch, frame, w);
+	if (r == 0)
+		return make_pieces(w, ret);
+	if (r == -ENOMEM)
+		return r;
+	hr__query_damage(q, st, frame, r);
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * busy_internal.h - what the parts of busy.h share: keys (busy_keys.c), one batch (busy_batch.c), and
+ * the order of batches (busy.c)
+ *
+ * A lane is a key together with a class: what has a row of its own. Without HR_BUSY_CLASS each key
+ * has one.
+ */
+#ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
+#define HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
+
+#include "query/intervals/busy.h"
+#include "query/intervals/spans.h"
+#include "common/batch.h"
+
+#define HR_BUSY_CLASSES ((unsigned)HR_CLASS_HOOK)
+#define HR_BUSY_NO_LANE UINT8_MAX /* class of a row: the scope leaves it out */
+
+/* ---- keys --------------------------------------------------------------------------- */
+
+#define HR_BUSY_OTHER_RANK (-2) /* of those that were not asked for: no row */
+
+struct hr_busy_key {
+	const struct hr_qstream *st;
+	uint64_t proc;
+	int32_t rank, worker;
+	uint32_t first_stream, n_streams; /* in hr_busy_keys.streams: where it has processes */
+};
+
+struct hr_busy_keys {
+	struct hr_busy_key *list;
+	size_t n;
+	uint32_t *streams;
+	size_t *first_process; /* of each stream, in key_of */
+	uint32_t *key_of;      /* of each process, and of those that the stream does not know */
+};
+
+/* Whether there can be processes of the rank, or of HR_BUSY_ANY_RANK. */
+bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
+bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
+
+/* Of the streams that have a bit in `used`. -ENOMEM. */
+int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
+		       const struct hr_busy_asked *asked, const bool *used);
+void hr__busy_keys_done(struct hr_busy_keys *k);
+
+/* The key of a process in events of a stream. */
+uint32_t hr__busy_key(const struct hr_busy_keys *k, const struct hr_query *q, uint32_t stream,
+		      uint64_t proc);
+
+/* ---- one batch ---------------------------------------------------------------------- */
+
+struct hr_busy_sums {
+	uint64_t count, dur_ns;
+	int64_t first_ns, last_ns;
+};
+
+/* What a batch says of one lane. */
+struct hr_busy_piece {
+	uint32_t lane;
+	uint32_t first, n; /* in hr_busy_part.spans: united */
+	struct hr_busy_sums sums;
+};
+
+#define HR_BUSY_SPANS ((size_t)2 * HR_BATCH_EVENTS) /* an event is in two lanes at most */
+struct hr_busy_part {
+	struct hr_span *spans; /* HR_BUSY_SPANS of them */
+	struct hr_busy_piece *pieces;
+	size_t n_pieces, room;
+	bool ready;
+};
+
+struct hr_busy_batch {
+	uint32_t stream, batch;
+	int64_t last_ns;      /* wall clock: no event of it ends later */
+	int64_t next_last_ns; /* of the stream's next one; INT64_MIN: there is none */
+};
+
+/* What rows belong to which lane. */
+struct hr_busy_lanes {
+	const struct hr_busy_keys *keys;
+	unsigned
+	    classes; /* lanes of a key: one for each class, for training threads beside all, or one */
+	struct hr_during *during; /* NULL: hr_busy() */
+	enum hr_busy_scope scope;
+	uint8_t class_of_op[HR_OP_MAX];
+};
+
+/*
+ * Reads, decodes and unites a batch. A damaged one has no pieces and is noted: so is one with an event
+ * that ends after last_ns, which would come too late. -ENOMEM.
+ */
+int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
+			const struct hr_busy_batch *batch, struct hr_busy_worker *w,
+			struct hr_busy_part *ret);
+
+void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from);
+#define HR_BUSY_NO_SUMS ((struct hr_busy_sums){.first_ns = INT64_MAX, .last_ns = INT64_MIN})
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/intervals/during.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/tables/rows.h"
+
+#define TRAINING (1u << HR_REGION_STEP | 1u << HR_REGION_EPOCH | 1u << HR_REGION_INPUT_WAIT)
+
+/* The points of a rank, and what lies between them: sums[i] before points[i], the last behind all. */
+struct place {
+	int64_t *points;
+	size_t n;
+	struct hr_during_sums *sums;
+};
+
+struct thread {
+	uint32_t stream, tid;
+	uint64_t proc;
+};
+
+/* A worker makes a batch. */
+struct fetch {
+	uint32_t stream, key;
+	uint64_t proc;
+	int64_t start_ns, end_ns;
+};
+
+struct hr_during {
+	struct hr_during_row *rows;
+	size_t n_rows, rows_room;
+	struct fetch *fetches; /* none where nobody asks for them */
+	size_t n_fetches, fetches_room;
+	struct thread *threads; /* that train: sorted, none twice */
+	size_t n_threads, threads_room;
+	struct place *places; /* by key */
+	size_t n_places;
+};
+
+void hr__during_free(struct hr_during *d)
+{
+	if (d == NULL)
+		return;
+	for (size_t i = 0; d->places != NULL && i < d->n_places; i++) {
+		free(d->places[i].points);
+		free(d->places[i].sums);
+	}
+	free(d->places);
+	free(d->threads);
+	free(d->fetches);
+	free(d->rows);
+	free(d);
+}
+
+/* ---- regions ------------------------------------------------------------------------ */
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct thread *x = a, *y = b;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	if (x->proc != y->proc)
+		return x->proc < y->proc ? -1 : 1;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* As regions of one thread follow one another, most are known by the one before. */
+static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_region *region)
+{
+	struct thread thread = {stream, region->tid, region->proc};
+	int r;
+
+	if (d->n_threads > 0 && by_thread(&d->threads[d->n_threads - 1], &thread) == 0)
+		return 0;
+	r = hr__grow(&d->threads, d->n_threads, &d->threads_room, sizeof(*d->threads));
+	if (r == 0)
+		d->threads[d->n_threads++] = thread;
+	return r;
+}
+
+static int64_t end_of(int64_t start, const struct hr_region *region)
+{
+	int64_t end;
+
+	return __builtin_add_overflow(start, region->dur_ns, &end) ? INT64_MAX : end;
+}
+
+static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
+		      const struct hr_region *region)
+{
+	int64_t start = hr__wall_ns(st, region->start_ns);
+	int r = hr__grow(&d->rows, d->n_rows, &d->rows_room, sizeof(*d->rows));
+
+	if (r < 0)
+		return r;
+	d->rows[d->n_rows++] =
+	    (struct hr_during_row){stream, 0, *region, start, end_of(start, region), 0, 0};
+	return 0;
+}
+
+/* Several that were added up have no place in time. */
+static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
+		     const struct hr_region *region)
+{
+	int64_t start = hr__wall_ns(st, region->start_ns);
+	int r = 0;
+
+	if (region->count <= 1)
+		r = hr__grow(&d->fetches, d->n_fetches, &d->fetches_room, sizeof(*d->fetches));
+	if (region->count <= 1 && r == 0)
+		d->fetches[d->n_fetches++] =
+		    (struct fetch){stream, 0, region->proc, start, end_of(start, region)};
+	return r;
+}
+
+static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
+		       const struct hr_during_asked *asked)
+{
+	const uint32_t fetches = asked->made ? 1u << HR_REGION_FETCH : 0;
+	struct hr_qstream *st = &q->streams[stream];
+	struct hr_frames frames;
+	int r;
+
+	if (!hr__busy_stream_has(st->s, asked->rank))
+		return 0;
+	r = hr__regions_read(q, st, &frames);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < frames.n; i++) {
+		const Headrace__Regions *m = frames.list[i]->regions;
+
+		for (size_t k = 0; r == 0 && k < m->n_key; k++) {
+			const struct hr_process *p;
+			struct hr_region region;
+			uint32_t bit;
+
+			hr_regions_get(m, k, &region);
+			bit = region.kind < 32 ? 1u << region.kind : 0;
+			if (!(bit & (TRAINING | asked->kinds | fetches)))
+				continue;
+			p = hr_stream_process(st->s, region.proc);
+			if (asked->rank != HR_BUSY_ANY_RANK &&
+			    (p == NULL || p->rank != asked->rank))
+				continue;
+			if (bit & TRAINING && (p == NULL || p->worker < 0))
+				r = add_thread(d, stream, &region);
+			else if (bit & fetches && p != NULL && p->worker >= 0)
+				r = add_fetch(d, st, stream, &region);
+			if (r == 0 && bit & asked->kinds)
+				r = add_region(d, st, stream, &region);
+		}
+	}
+	hr__frames_free(&frames);
+	return r;
+}
+
+int hr__during_new(struct hr_query *q, const struct hr_during_asked *asked, struct hr_during **ret)
+{
+	struct hr_during *d = calloc(1, sizeof(*d));
+	size_t n = 0;
+	int r = d != NULL ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; r == 0 && i < q->n_streams; i++)
+		r = read_stream(d, q, i, asked);
+	if (r < 0) {
+		hr__during_free(d);
+		return r;
+	}
+	if (d->n_threads > 0)
+		qsort(d->threads, d->n_threads, sizeof(*d->threads), by_thread);
+	for (size_t i = 0; i < d->n_threads; i++)
+		if (n == 0 || by_thread(&d->threads[n - 1], &d->threads[i]) != 0)
+			d->threads[n++] = d->threads[i];
+	d->n_threads = n;
+	*ret = d;
+	return 0;
+}
+
+bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct hr_task *task)
+{
+	struct thread thread = {stream, task->tid, task->proc};
+
+	return d->n_threads > 0 &&
+	       bsearch(&thread, d->threads, d->n_threads, sizeof(thread), by_thread) != NULL;
+}
+
+/* ---- points ------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* How many points are not after `time`: the number of the sums that it falls in. */
+static size_t sums_at(const struct place *p, int64_t time)
+{
+	size_t low = 0, high = p->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->points[middle] <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Several that were added up have no place of their own. */
+static bool has_place(const struct hr_during_row *row)
+{
+	return row->region.count <= 1;
+}
+
+static int make_points(struct hr_during *d)
+{
+	for (size_t i = 0; i < d->n_places; i++) {
+		struct place *p = &d->places[i];
+
+		p->points = malloc((p->n + 1) * sizeof(*p->points));
+		if (p->points == NULL)
+			return -ENOMEM;
+		p->n = 0;
+	}
+	for (size_t i = 0; i < d->n_rows; i++) {
+		struct place *p = &d->places[d->rows[i].key];
+
+		if (!has_place(&d->rows[i]))
+			continue;
+		p->points[p->n++] = d->rows[i].start_ns;
+		p->points[p->n++] = d->rows[i].end_ns;
+	}
+	for (size_t i = 0; i < d->n_fetches; i++) {
+		struct place *p = &d->places[d->fetches[i].key];
+
+		p->points[p->n++] = d->fetches[i].start_ns;
+		p->points[p->n++] = d->fetches[i].end_ns;
+	}
+	for (size_t i = 0; i < d->n_places; i++) {
+		struct place *p = &d->places[i];
+		size_t n = 0;
+
+		if (p->n > 0)
+			qsort(p->points, p->n, sizeof(*p->points), by_time);
+		for (size_t k = 0; k < p->n; k++)
+			if (n == 0 || p->points[n - 1] != p->points[k])
+				p->points[n++] = p->points[k];
+		p->n = n;
+		p->sums = calloc(n + 1, sizeof(*p->sums));
+		if (p->sums == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int hr__during_place(struct hr_during *d, const struct hr_query *q, const struct hr_busy_keys *keys)
+{
+	int r;
+
+	d->places = calloc(keys->n + 1, sizeof(*d->places));
+	if (d->places == NULL)
+		return -ENOMEM;
+	d->n_places = keys->n;
+	for (size_t i = 0; i < d->n_rows; i++) {
+		struct hr_during_row *row = &d->rows[i];
+
+		row->key = hr__busy_key(keys, q, row->stream, row->region.proc);
+		d->places[row->key].n += has_place(row) ? 2 : 0;
+	}
+	for (size_t i = 0; i < d->n_fetches; i++) {
+		struct fetch *f = &d->fetches[i];
+
+		f->key = hr__busy_key(keys, q, f->stream, f->proc);
+		d->places[f->key].n += 2;
+	}
+	r = make_points(d);
+	for (size_t i = 0; r == 0 && i < d->n_fetches; i++) {
+		const struct fetch *f = &d->fetches[i];
+		const struct place *p = &d->places[f->key];
+
+		p->sums[sums_at(p, f->start_ns)].makers++;
+		p->sums[sums_at(p, f->end_ns)].makers--;
+	}
+	for (size_t i = 0; r == 0 && i < d->n_rows; i++) {
+		struct hr_during_row *row = &d->rows[i];
+		const struct place *p = &d->places[row->key];
+
+		row->from = has_place(row) ? sums_at(p, row->start_ns) - 1 : 0;
+		row->to = has_place(row) ? sums_at(p, row->end_ns) - 1 : 0;
+	}
+	return r;
+}
+
+/* ---- what lies between them --------------------------------------------------------- */
+
+struct moved {
+	uint64_t ops, read, written, io_ns;
+};
+
+static void flush(struct hr_during_sums *to, struct moved *from)
+{
+	if (from->ops == 0)
+		return;
+	atomic_fetch_add_explicit(&to->ops, from->ops, memory_order_relaxed);
+	atomic_fetch_add_explicit(&to->bytes_read, from->read, memory_order_relaxed);
+	atomic_fetch_add_explicit(&to->bytes_written, from->written, memory_order_relaxed);
+	atomic_fetch_add_explicit(&to->io_ns, from->io_ns, memory_order_relaxed);
+	*from = (struct moved){0};
+}
+
+static uint64_t bytes_of(const struct hr_columns *c, uint32_t i, const struct hr_op_info *op)
+{
+	if (op->bytes_rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE)
+		return 0;
+	return hr_bytes_moved(op->bytes_rule, c->ret[i], c->asked[i],
+			      c->flags != NULL ? c->flags[i] : 0);
+}
+
+void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
+		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes)
+{
+	const struct place *p = &d->places[key];
+	int64_t low = INT64_MAX, high = INT64_MIN; /* of the sums at `at` */
+	struct moved moved = {0};
+	size_t at = 0;
+
+	if (p->n == 0)
+		return;
+	for (uint32_t i = first; i < end; i++) {
+		int64_t start = (int64_t)(c->start_ns[i] + offset_ns);
+		const struct hr_op_info *op = hr_op_info(c->op[i]);
+
+		if (classes != NULL && classes[i] == HR_BUSY_NO_LANE)
+			continue;
+		if (start < low || start >= high) {
+			flush(&p->sums[at], &moved);
+			at = sums_at(p, start);
+			low = at > 0 ? p->points[at - 1] : INT64_MIN;
+			high = at < p->n ? p->points[at] : INT64_MAX;
+		}
+		moved.ops++;
+		moved.io_ns += c->dur_ns[i];
+		if (op->class == HR_CLASS_READ)
+			moved.read += bytes_of(c, i, op);
+		else if (op->class == HR_CLASS_WRITE)
+			moved.written += bytes_of(c, i, op);
+	}
+	flush(&p->sums[at], &moved);
+}
+
+void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struct hr_span *spans,
+		     size_t n, int64_t cut)
+{
+	const struct place *p = &d->places[key];
+	size_t first = hr_spans_before(spans, n, cut), at;
+
+	if (p->n == 0 || first == n)
+		return;
+	at = sums_at(p, spans[first].start > cut ? spans[first].start : cut);
+	for (size_t i = first; i < n; i++) {
+		int64_t from = spans[i].start > cut ? spans[i].start : cut;
+
+		while (from < spans[i].end) {
+			int64_t to = spans[i].end;
+
+			while (at < p->n && p->points[at] <= from)
+				at++;
+			if (at < p->n && p->points[at] < to)
+				to = p->points[at];
+			p->sums[at].busy_ns[trains] += (uint64_t)to - (uint64_t)from;
+			from = to;
+		}
+	}
+}
+
+/* Where fetches are under way between two points, all that lies between them is of that time. */
+static void sum_made(const struct place *p)
+{
+	int64_t makers = 0;
+
+	for (size_t k = 1; k < p->n; k++) {
+		struct hr_during_sums *s = &p->sums[k];
+
+		makers += s->makers;
+		if (makers > 0) {
+			s->made_ns = (uint64_t)p->points[k] - (uint64_t)p->points[k - 1];
+			s->made_busy_ns = s->busy_ns[0];
+		}
+	}
+}
+
+void hr__during_sum(struct hr_during *d)
+{
+	for (size_t i = 0; i < d->n_places; i++) {
+		struct hr_during_sums *s = d->places[i].sums;
+
+		sum_made(&d->places[i]);
+		for (size_t k = 1; k <= d->places[i].n; k++) {
+			s[k].ops += s[k - 1].ops;
+			s[k].bytes_read += s[k - 1].bytes_read;
+			s[k].bytes_written += s[k - 1].bytes_written;
+			s[k].io_ns += s[k - 1].io_ns;
+			s[k].busy_ns[0] += s[k - 1].busy_ns[0];
+			s[k].busy_ns[1] += s[k - 1].busy_ns[1];
+			s[k].made_ns += s[k - 1].made_ns;
+			s[k].made_busy_ns += s[k - 1].made_busy_ns;
+		}
+	}
+}
+
+size_t hr__during_rows(const struct hr_during *d, const struct hr_during_row **ret)
+{
+	*ret = d->rows;
+	return d->n_rows;
+}
+
+const struct hr_during_sums *hr__during_sums(const struct hr_during *d, uint32_t key)
+{
+	return d->places[key].sums;
+}

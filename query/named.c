@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/named.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/text.h"
+
+#define ARG_LINE  "-- arg "
+#define JSON_LINE "-- json: "
+#define WORDS	  '|' /* between the words of a type */
+
+/* Of SECONDS: a microsecond, some thirty years. */
+#define SECONDS_MIN 1e-6
+#define SECONDS_MAX 1e9
+
+const struct hr_named *hr_named_find(const char *name)
+{
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+		if (strcmp(q->name, name) == 0)
+			return q;
+	}
+	return NULL;
+}
+
+void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n)
+{
+	const char *text = q->sql + strspn(q->sql, "- ");
+
+	*ret_text = text;
+	*ret_n = strcspn(text, "\n");
+}
+
+/* ---- the header --------------------------------------------------------------------- */
+
+/* Keeps a copy of text[0..n). NULL: out of memory. */
+static char *keep(struct hr_named_args *a, const char *text, size_t n)
+{
+	char *copy = strndup(text, n);
+
+	if (copy != NULL)
+		a->texts[a->n_texts++] = copy;
+	return copy;
+}
+
+static bool is(const char *text, size_t n, const char *word)
+{
+	return strlen(word) == n && memcmp(text, word, n) == 0;
+}
+
+/* One word of a header line; moves behind it. */
+static size_t word(const char **at, const char **ret)
+{
+	size_t n;
+
+	*at += strspn(*at, " ");
+	n = strcspn(*at, " :\n");
+	*ret = *at;
+	*at += n;
+	return n;
+}
+
+static bool is_whole(const char *type)
+{
+	return strcmp(type, "BIGINT") == 0 || strcmp(type, "COUNT") == 0;
+}
+
+static bool is_real(const char *type)
+{
+	return strcmp(type, "DOUBLE") == 0 || strcmp(type, "SECONDS") == 0;
+}
+
+/* "NAME TYPE DEFAULT: ..." */
+static int declare(struct hr_named_args *a, const char *line)
+{
+	struct hr_query_arg *arg = &a->list[a->n];
+	const char *name, *type, *value;
+	size_t name_n, type_n, value_n;
+
+	if (a->n == HR_NAMED_ARGS)
+		return -EINVAL;
+	name_n = word(&line, &name);
+	type_n = word(&line, &type);
+	value_n = word(&line, &value);
+	arg->name = keep(a, name, name_n);
+	a->types[a->n] = keep(a, type, type_n);
+	if (arg->name == NULL || a->types[a->n] == NULL)
+		return -ENOMEM;
+	arg->type = HR_ARG_VARCHAR;
+	if (is_whole(a->types[a->n]))
+		arg->type = HR_ARG_BIGINT;
+	else if (is_real(a->types[a->n]))
+		arg->type = HR_ARG_DOUBLE;
+	arg->text = NULL;
+	a->required[a->n] = is(value, value_n, "REQUIRED");
+	if (!a->required[a->n] && !is(value, value_n, "NULL")) {
+		arg->text = keep(a, value, value_n);
+		if (arg->text == NULL)
+			return -ENOMEM;
+	}
+	a->n++;
+	return 0;
+}
+
+static int declare_all(struct hr_named_args *a, const char *sql)
+{
+	int r = 0;
+
+	while (r == 0 && strncmp(sql, "--", 2) == 0) {
+		if (strncmp(sql, ARG_LINE, strlen(ARG_LINE)) == 0)
+			r = declare(a, sql + strlen(ARG_LINE));
+		a->sparse |= strncmp(sql, JSON_LINE, strlen(JSON_LINE)) == 0;
+		sql += strcspn(sql, "\n");
+		sql += *sql == '\n';
+	}
+	return r;
+}
+
+/* ---- what the user gave ------------------------------------------------------------- */
+
+/* What a number of `type` must be, in words, when `text` is none; NULL: it is one. */
+static const char *misfit(const char *type, const char *text)
+{
+	bool whole = is_whole(type), number;
+	long long n = 0;
+	double x = 0;
+	char *end;
+
+	errno = 0;
+	if (whole)
+		n = strtoll(text, &end, 10);
+	else
+		x = strtod(text, &end);
+	number = errno == 0 && end != text && *end == '\0';
+	if (strcmp(type, "COUNT") == 0)
+		return number && n >= 1 ? NULL : "a whole number, 1 or more";
+	if (strcmp(type, "SECONDS") == 0)
+		return number && x >= SECONDS_MIN && x <= SECONDS_MAX
+			   ? NULL
+			   : "a number of seconds from 0.000001 to 1000000000";
+	if (whole)
+		return number ? NULL : "a whole number";
+	return number ? NULL : "a number";
+}
+
+/* Is `text` one of the words of `type`? */
+static bool is_word(const char *type, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || strchr(text, WORDS) != NULL)
+		return false;
+	for (const char *at = type; at != NULL; at = strchr(at, WORDS)) {
+		at += *at == WORDS;
+		if (strncmp(at, text, n) == 0 && (at[n] == WORDS || at[n] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* Appends the components of `path`, of which there may be none, to the absolute path in `out`. */
+static void walk(char *out, const char *path)
+{
+	while (*path != '\0') {
+		size_t n = strcspn(path, "/"), have = strlen(out);
+
+		if (n == 2 && memcmp(path, "..", 2) == 0) {
+			char *last = strrchr(out, '/');
+
+			if (last != NULL)
+				*last = '\0';
+		} else if (n > 1 || (n == 1 && path[0] != '.')) {
+			out[have] = '/';
+			memcpy(out + have + 1, path, n);
+			out[have + 1 + n] = '\0';
+		}
+		path += n + (path[n] == '/');
+	}
+}
+
+/* Relative to the working folder, whose name is escaped as the store's paths are. NULL: no memory. */
+static char *absolute(const char *text)
+{
+	char *folder = getcwd(NULL, 0), *path = NULL;
+	size_t n = folder != NULL ? strlen(folder) : 0;
+
+	if (folder != NULL)
+		path = malloc(4 * n + strlen(text) + 3);
+	if (path != NULL) {
+		hr_text_escape(path, 4 * n + 1, folder, n);
+		if (n == 1)
+			path[0] = '\0'; /* "/": walk() begins each component with one */
+		walk(path, text);
+	}
+	free(folder);
+	return path;
+}
+
+static int set_path(struct hr_named_args *a, struct hr_query_arg *arg, const char *text)
+{
+	char *path = text[0] == '/' ? strdup(text) : absolute(text);
+
+	if (path == NULL)
+		return -ENOMEM;
+	a->texts[a->n_texts++] = path;
+	arg->text = path;
+	return 0;
+}
+
+static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *text,
+	       char **ret_error)
+{
+	const char *type = a->types[arg - a->list], *must = NULL;
+
+	if (a->given[arg - a->list])
+		return hr_text_fail(-EINVAL, ret_error, "%s is given twice", arg->name);
+	a->given[arg - a->list] = true;
+	if (arg->type != HR_ARG_VARCHAR)
+		must = misfit(type, text);
+	if (must != NULL)
+		return hr_text_fail(-EINVAL, ret_error, "%s must be %s, not \"%s\"", arg->name,
+				    must, text);
+	if (strchr(type, WORDS) != NULL && !is_word(type, text))
+		return hr_text_fail(-EINVAL, ret_error, "%s must be one of %s, not \"%s\"",
+				    arg->name, type, text);
+	if (strcmp(type, "PATH") == 0)
+		return set_path(a, arg, text);
+	arg->text = keep(a, text, strlen(text));
+	return arg->text != NULL ? 0 : -ENOMEM;
+}
+
+/* The argument that `name=value` names; NULL when what stands before `=` is none. */
+static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
+{
+	size_t n = strcspn(text, "=");
+
+	for (size_t i = 0; text[n] == '=' && i < a->n; i++) {
+		if (strlen(a->list[i].name) == n && memcmp(a->list[i].name, text, n) == 0)
+			return &a->list[i];
+	}
+	return NULL;
+}
+
+/* Whether a word can only be meant as `name=value`: a path or a pattern may hold a `=` too. */
+static bool looks_named(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+
+	return n > 0 && text[n] == '=';
+}
+
+/* "slow has no argument "x"; it has: top, class, ..." */
+static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
+		       char **ret_error)
+{
+	char names[256] = "none";
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? ", " : "",
+				      a->list[i].name);
+	return hr_text_fail(-EINVAL, ret_error,
+			    "%s has no argument \"%s\"; it has: %s (headrace query --explain %s)",
+			    q->name, text, names, q->name);
+}
+
+static int take(struct hr_named_args *a, const struct hr_named *q, char *const *words, size_t n,
+		char **ret_error)
+{
+	size_t next = 0;
+	int r = 0;
+
+	if (n > HR_NAMED_ARGS)
+		return hr_text_fail(-EINVAL, ret_error, "too many arguments");
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct hr_query_arg *arg = named_arg(a, words[i]);
+
+		if (arg != NULL)
+			r = set(a, arg, strchr(words[i], '=') + 1, ret_error);
+		else if (looks_named(words[i]) || next == a->n)
+			r = refuse_word(a, q, words[i], ret_error);
+		else
+			r = set(a, &a->list[next++], words[i], ret_error);
+	}
+	for (size_t i = 0; r == 0 && i < a->n; i++) {
+		if (a->required[i] && !a->given[i])
+			r = hr_text_fail(-EINVAL, ret_error,
+					 "%s needs %s: see headrace query --explain %s", q->name,
+					 a->list[i].name, q->name);
+	}
+	return r;
+}
+
+int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
+		       struct hr_named_args *ret, char **ret_error)
+{
+	int r;
+
+	*ret = (struct hr_named_args){.query = q};
+	r = declare_all(ret, q->sql);
+	if (r == 0)
+		r = take(ret, q, words, n_words, ret_error);
+	if (r < 0)
+		hr_named_args_done(ret);
+	return r;
+}
+
+void hr_named_args_done(struct hr_named_args *a)
+{
+	for (size_t i = 0; i < a->n_texts; i++)
+		free(a->texts[i]);
+	*a = (struct hr_named_args){0};
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * named.h - queries that have a name: query/named/NAME.sql, embedded when built
+ *
+ * Purpose   Each is plain SQL with a header that says what it answers, its arguments and its
+ *           columns:
+ *
+ *               -- what it answers, in one line
+ *               -- arg NAME TYPE DEFAULT: what it means
+ *               -- known NAME: SELECT the values of that argument that the store has
+ *               -- note: SELECT a line of text for each thing that its answer does not know
+ *               -- column NAME, NAME: what they hold
+ *               -- json: members that are NULL are left out       (for a format that does not allow null)
+ *
+ *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
+ *           microsecond on), the words allowed as one|two|three, or PATH, of which a relative one is
+ *           made absolute. DEFAULT may be NULL, or REQUIRED: there is none.
+ *           `known` is asked when an answer is empty. Arguments are bound as parameters ($NAME),
+ *           never pasted into the text.
+ * Threads   Constant data; struct hr_named_args belongs to its caller.
+ */
+#ifndef HEADRACE_QUERY_NAMED_H
+#define HEADRACE_QUERY_NAMED_H
+
+#include "query/query.h"
+#include "query/voice.h"
+
+struct hr_named {
+	const char *name;
+	const char *sql;
+};
+
+/* In the order of their names, ended by a NULL name. */
+extern const struct hr_named hr_named_list[];
+
+/* The query behind hr_query_notes(). */
+extern const struct hr_named hr__notes_list[];
+
+const struct hr_named *hr_named_find(const char *name); /* NULL: there is none */
+
+/* The first line of its header. */
+void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n);
+
+#define HR_NAMED_ARGS 16u
+struct hr_named_args {
+	const struct hr_named *query;
+	struct hr_query_arg list[HR_NAMED_ARGS];
+	const char *types[HR_NAMED_ARGS]; /* TYPE of each, as in the header */
+	bool given[HR_NAMED_ARGS];	  /* not by default */
+	bool required[HR_NAMED_ARGS];
+	size_t n;
+	bool sparse;			/* the header has a `json` line */
+	char *texts[4 * HR_NAMED_ARGS]; /* what `list` and `types` point to */
+	size_t n_texts;
+};
+
+/*
+ * The arguments of a query: its defaults, overridden by words, each `name=value` or the value of
+ * the next argument in the header's order. Errors: -EINVAL with *ret_error (malloc'ed), -ENOMEM.
+ */
+int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
+		       struct hr_named_args *ret, char **ret_error);
+void hr_named_args_done(struct hr_named_args *a);
+
+/*
+ * For an answer without rows: says a line for each given argument whose value the store does not
+ * have, naming some that it has. 0 or hr_query_run's error.
+ */
+int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
+		    const struct hr_voice *voice);
+
+#endif

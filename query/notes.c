@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/notes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/tables/internal.h"
+#include "query/duckdb/value.h"
+#include "store/left_out.h"
+#include "common/text.h"
+
+#define NOTE_LINE   "-- note: "
+#define MAX_RETIRED 12u /* jobs that the note names */
+
+struct notes {
+	const struct hr_voice *voice;
+	unsigned max;
+	uint64_t n;
+};
+
+static void add(struct notes *notes, const char *text)
+{
+	char *line = notes->n++ < notes->max ? hr_text_line(text) : NULL;
+
+	if (line != NULL)
+		notes->voice->say(notes->voice->self, line);
+	free(line);
+}
+
+static int begin(void *self, duckdb_result *result)
+{
+	(void)self;
+	(void)result;
+	return 0;
+}
+
+static int chunk_in(void *self, duckdb_data_chunk chunk)
+{
+	static const struct hr_shape text = {.type = DUCKDB_TYPE_VARCHAR};
+	duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
+	struct hr_buffer line = {0};
+
+	for (idx_t row = 0; row < hr_duckdb.data_chunk_get_size(chunk); row++) {
+		line.n = 0;
+		hr_value_text(&line, &text, v, row);
+		hr_buffer_add(&line, "", 1);
+		if (!line.failed)
+			add(self, line.data);
+	}
+	hr_buffer_done(&line);
+	return 0;
+}
+
+static int end(void *self)
+{
+	(void)self;
+	return 0;
+}
+
+static void add_damage(struct hr_query *q, struct notes *notes)
+{
+	const char *first;
+	uint64_t n = hr_query_damaged(q, &first);
+	char *text;
+
+	if (n == 0 ||
+	    asprintf(&text, "%" PRIu64 " frames could not be read and are left out; the first: %s",
+		     n, first != NULL ? first : "") < 0)
+		return;
+	add(notes, text);
+	free(text);
+}
+
+static int opens_in(void *self, duckdb_data_chunk chunk)
+{
+	duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
+
+	if (hr_duckdb.data_chunk_get_size(chunk) > 0)
+		*(uint64_t *)self = *(const uint64_t *)hr_duckdb.vector_get_data(v);
+	return 0;
+}
+
+/* Opens of data that were recorded, as the summary counts them; 0 where that cannot be told. */
+static uint64_t recorded_opens(struct hr_query *q, const char *job)
+{
+	static const char sql[] =
+	    "SELECT CAST(coalesce(sum(count - errors), 0) AS UBIGINT) FROM rollups "
+	    "WHERE job = $job AND class = 'open' AND scope = 'data'";
+	const struct hr_query_arg arg = {.name = "job", .text = job, .type = HR_ARG_VARCHAR};
+	uint64_t opens = 0;
+	const struct hr_query_sink sink = {begin, opens_in, end, &opens};
+	char *error = NULL;
+
+	hr_query_run(q, sql, &arg, 1, &sink, &error);
+	free(error);
+	return opens;
+}
+
+static void say_left_out(struct hr_query *q, struct notes *notes, const char *job,
+			 const struct hr_left_out *left_out)
+{
+	char *text = hr_left_out_text(left_out, 0), *line;
+
+	if (text == NULL) /* mostly: then nobody waits for the rollups to be read */
+		return;
+	free(text);
+	text = hr_left_out_text(left_out, recorded_opens(q, job));
+	if (text != NULL && asprintf(&line, "job %s left out %s", job, text) >= 0) {
+		add(notes, line);
+		free(line);
+	}
+	free(text);
+}
+
+/* The streams of a job follow one another. */
+static void add_left_out(struct hr_query *q, struct notes *notes)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(q->catalog, &streams);
+	struct hr_left_out left_out = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		for (uint32_t p = 0; p < streams[i].n_processes; p++)
+			(void)hr_left_out_take(&left_out, &streams[i].processes[p]);
+		if (i + 1 < n && strcmp(streams[i].job, streams[i + 1].job) == 0)
+			continue;
+		say_left_out(q, notes, streams[i].job, &left_out);
+		hr_left_out_done(&left_out);
+	}
+}
+
+static void say_retired(FILE *to, const struct hr_retired *r)
+{
+	fprintf(to, "job %s: %u stream%s removed", r->job, r->streams,
+		r->streams == 1 ? " was" : "s were");
+	if (r->retired_ns > 0)
+		fprintf(to, " on %s", hr_text_date(r->retired_ns).s);
+	fputs(" (by age, size or an operator)", to);
+	if (r->heard_ns > 0)
+		fprintf(to, ", last heard of on %s", hr_text_date(r->heard_ns).s);
+}
+
+static void say_all_retired(FILE *to, const struct hr_retired *list, size_t n)
+{
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].retired_ns > last_ns)
+			last_ns = list[i].retired_ns;
+	fprintf(to,
+		"streams of %zu jobs were removed (by age, size or an operator), the last on %s: ",
+		n, hr_text_date(last_ns).s);
+	for (size_t i = 0; i < n && i < MAX_RETIRED; i++)
+		fprintf(to, "%s%s", i > 0 ? ", " : "", list[i].job);
+	if (n > MAX_RETIRED)
+		fprintf(to, " and %zu more", n - MAX_RETIRED);
+}
+
+char *hr_notes_retired(const struct hr_catalog *c, const char *job)
+{
+	const struct hr_retired *list;
+	size_t n = hr_catalog_retired(c, &list), at = 0, bytes;
+	char *text = NULL;
+	FILE *to;
+
+	while (job != NULL && at < n && strcmp(list[at].job, job) != 0)
+		at++;
+	if (at == n)
+		return NULL;
+	to = open_memstream(&text, &bytes);
+	if (to == NULL)
+		return NULL;
+	if (job != NULL || n == 1)
+		say_retired(to, &list[at]);
+	else
+		say_all_retired(to, list, n);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void add_retired(struct hr_query *q, struct notes *notes)
+{
+	char *text = hr_notes_retired(q->catalog, NULL);
+
+	if (text != NULL)
+		add(notes, text);
+	free(text);
+}
+
+int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice)
+{
+	struct notes notes = {voice, max, 0};
+	const struct hr_query_sink sink = {begin, chunk_in, end, &notes};
+	const struct hr_problem *problems;
+	size_t n = hr_catalog_problems(q->catalog, &problems);
+	char *error = NULL;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		add(&notes, problems[i].text);
+	r = hr_query_run(q, hr__notes_list[0].sql, NULL, 0, &sink, &error);
+	if (r < 0 && error != NULL)
+		add(&notes, error);
+	free(error);
+	add_retired(q, &notes);
+	add_left_out(q, &notes);
+	add_damage(q, &notes);
+	if (notes.n > max)
+		hr_voice_say(voice, "and %" PRIu64 " more notes of this kind", notes.n - max);
+	return r;
+}
+
+int hr_named_notes(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice)
+{
+	struct notes notes = {voice, UINT_MAX, 0};
+	const struct hr_query_sink sink = {begin, chunk_in, end, &notes};
+	const char *line = a->query->sql;
+	int r = 0;
+
+	for (; r == 0 && strncmp(line, "--", 2) == 0; line += strcspn(line, "\n") + 1) {
+		char *sql, *error = NULL;
+
+		if (strncmp(line, NOTE_LINE, strlen(NOTE_LINE)) != 0)
+			continue;
+		line += strlen(NOTE_LINE);
+		sql = strndup(line, strcspn(line, "\n"));
+		r = sql != NULL ? hr_query_run(q, sql, a->list, a->n, &sink, &error) : -ENOMEM;
+		free(error);
+		free(sql);
+	}
+	return r;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the answer of a SELECT depends only on which rows there are, not on how many of each: it
+ * counts DISTINCT values, takes minima and maxima, or is DISTINCT itself. Then a scan may leave out
+ * rows that look like one that it has handed out. Every doubt means no.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "query/prune/prune_parse.h"
+
+static bool is_one_of(const char *text, const char *const *list)
+{
+	for (; text != NULL && *list != NULL; list++) {
+		if (strcasecmp(text, *list) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Functions of the values of one row, the same whenever they are called. */
+static bool is_plain_function(const char *name)
+{
+	static const char *const known[] = {
+	    "~~",
+	    "!~~",
+	    "~~*",
+	    "!~~*",
+	    "+",
+	    "-",
+	    "*",
+	    "/",
+	    "//",
+	    "%",
+	    "||",
+	    "lower",
+	    "upper",
+	    "length",
+	    "concat",
+	    "starts_with",
+	    "ends_with",
+	    "prefix",
+	    "suffix",
+	    "contains",
+	    "substr",
+	    "substring",
+	    "split_part",
+	    "regexp_matches",
+	    "regexp_extract",
+	    "replace",
+	    "regexp_replace",
+	    "regexp_full_match",
+	    "abs",
+	    NULL,
+	};
+
+	return is_one_of(name, known);
+}
+
+/* What the walk over a SELECT has met. */
+struct walk {
+	bool aggregates;
+	bool unsure;
+};
+
+static void take_function(struct walk *w, const struct hr_json_tree *e)
+{
+	static const char *const sets[] = {"min", "max", "bool_and", "bool_or", NULL};
+	const char *name = hr_json_tree_text(e, "function_name");
+	const struct hr_json_tree *distinct = hr_json_tree_get(e, "distinct");
+	const struct hr_json_tree *args = hr_json_tree_get(e, "children");
+	bool one = args != NULL && args->child != NULL && args->child->next == NULL;
+	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
+		      distinct->type == HR_JSON_TREE_BOOL && distinct->truth;
+
+	if (one && (counts || is_one_of(name, sets))) /* max(x, 3) is a list of three */
+		w->aggregates = true;
+	else if (!is_plain_function(name))
+		w->unsure = true;
+}
+
+static void take_tree(struct walk *w, const struct hr_json_tree *n)
+{
+	static const char *const plain[] = {"COLUMN_REF",  "CONSTANT", "PARAMETER", "COMPARISON",
+					    "CONJUNCTION", "BETWEEN",  "OPERATOR",  "CAST",
+					    "CASE",	   NULL};
+	const char *class = hr_json_tree_text(n, "class");
+
+	if (class != NULL && strcmp(class, "FUNCTION") == 0)
+		take_function(w, n);
+	else if (class != NULL && !is_one_of(class, plain))
+		w->unsure = true;
+	for (const struct hr_json_tree *c = n->child; c != NULL && !w->unsure; c = c->next)
+		take_tree(w, c);
+}
+
+/* Whether a SELECT is DISTINCT as a whole. ON would choose among rows. */
+static bool has_distinct(const struct hr_json_tree *select)
+{
+	const struct hr_json_tree *modifiers = hr_json_tree_get(select, "modifiers");
+
+	for (const struct hr_json_tree *m = modifiers != NULL ? modifiers->child : NULL; m != NULL;
+	     m = m->next) {
+		const struct hr_json_tree *on = hr_json_tree_get(m, "distinct_on_targets");
+
+		if (hr_json_tree_is(m, "type", "DISTINCT_MODIFIER"))
+			return on != NULL && on->child == NULL;
+	}
+	return false;
+}
+
+bool hr__prune_distinct(const struct hr_json_tree *select)
+{
+	const struct hr_json_tree *groups = hr_json_tree_get(select, "group_expressions");
+	struct walk w = {0};
+
+	for (const struct hr_json_tree *c = select->child; c != NULL && !w.unsure; c = c->next) {
+		if (c->key == NULL || strcmp(c->key, "from_table") != 0)
+			take_tree(&w, c);
+	}
+	return !w.unsure &&
+	       (w.aggregates || has_distinct(select) || (groups != NULL && groups->child != NULL));
+}

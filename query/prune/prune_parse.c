@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the predicates out of a parse tree. Every doubt makes the result wider.
+ */
+#include "query/prune/prune.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "query/prune/prune_parse.h"
+#include "query/query.h"
+#include "common/ops.h"
+
+#define TABLE	 "events"
+#define FUNCTION "hr_events"
+#define BUSY	 "hr_busy" /* its rows are of the events that their columns name */
+
+/* ---- columns that prune ------------------------------------------------------------- */
+
+enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
+
+static const struct column {
+	const char *name;
+	enum target target;
+	size_t member; /* in struct hr_prune */
+} columns[] = {
+    {"cluster", TEXT_SET, offsetof(struct hr_prune, cluster)},
+    {"job", TEXT_SET, offsetof(struct hr_prune, job)},
+    {"node", TEXT_SET, offsetof(struct hr_prune, node)},
+    {"path", TEXT_SET, offsetof(struct hr_prune, path)},
+    {"proc", NUMBER_SET, offsetof(struct hr_prune, proc)},
+    {"pid", NUMBER_SET, offsetof(struct hr_prune, pid)},
+    {"rank", NUMBER_SET, offsetof(struct hr_prune, rank)},
+    {"local_rank", NUMBER_SET, offsetof(struct hr_prune, local_rank)},
+    {"worker", NUMBER_SET, offsetof(struct hr_prune, worker)},
+    {"start_ns", RANGE, offsetof(struct hr_prune, start_ns)},
+    {"end_ns", RANGE, offsetof(struct hr_prune, end_ns)},
+    {"op", OP, 0},
+    {"class", CLASS, 0},
+};
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static const struct column *column_by_name(const char *name)
+{
+	for (size_t i = 0; i < N_COLUMNS; i++) {
+		if (strcasecmp(columns[i].name, name) == 0)
+			return &columns[i];
+	}
+	return NULL;
+}
+
+/* ---- finding the one mention of events ---------------------------------------------- */
+
+/* What is being looked through. */
+struct look {
+	struct hr_prune *p;
+	const struct hr_query_arg *args;
+	size_t n_args;
+	unsigned mentions; /* of events, anywhere */
+	int64_t mentioned; /* where in the statement the last of them is */
+	bool unsure;	   /* something that could mention events, or change what a name means */
+	const char *alias; /* of events in the SELECT at hand */
+	bool alone;	   /* events is all of its FROM: unqualified names are its own */
+};
+
+/* The name under which a FROM has the events, without an alias; NULL: it is something else. */
+static const char *events_name(const struct hr_json_tree *n)
+{
+	static const char *const names[] = {TABLE, FUNCTION, BUSY};
+	const char *name;
+
+	if (hr_json_tree_is(n, "type", "BASE_TABLE"))
+		name = hr_json_tree_text(n, "table_name");
+	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
+		name = hr_json_tree_text(hr_json_tree_get(n, "function"), "function_name");
+	else
+		return NULL;
+	for (size_t i = 0; name != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcasecmp(name, names[i]) == 0)
+			return names[i];
+	}
+	return NULL;
+}
+
+/* Table functions that certainly do not run SQL of their own, as query() and query_table() do. */
+static bool harmless_function(const char *name)
+{
+	static const char *const known[] = {"range", "generate_series", "unnest"};
+
+	if (name == NULL)
+		return false;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcasecmp(known[i], name) == 0)
+			return true;
+	}
+	return strncasecmp(name, "hr_", 3) == 0;
+}
+
+/* A tree holds the text of a CTE that is MATERIALIZED three times: what lies at one place is one mention. */
+static void mention(struct look *l, const struct hr_json_tree *n)
+{
+	int64_t at;
+
+	if (l->mentions > 0 && hr_json_tree_int(hr_json_tree_get(n, "query_location"), &at) &&
+	    at == l->mentioned)
+		return;
+	if (!hr_json_tree_int(hr_json_tree_get(n, "query_location"), &l->mentioned))
+		l->mentioned = -1;
+	l->mentions++;
+}
+
+static void survey(struct look *l, const struct hr_json_tree *n)
+{
+	if (n->key != NULL && strcmp(n->key, "cte_map") == 0) {
+		const struct hr_json_tree *map = hr_json_tree_get(n, "map");
+
+		for (const struct hr_json_tree *c = map != NULL ? map->child : NULL; c != NULL;
+		     c = c->next) {
+			const char *name = hr_json_tree_text(c, "key");
+
+			l->unsure |= name == NULL || strcasecmp(name, TABLE) == 0;
+		}
+	}
+	if (events_name(n) != NULL)
+		mention(l, n);
+	else if (hr_json_tree_is(n, "type", "TABLE_FUNCTION"))
+		l->unsure |= !harmless_function(
+		    hr_json_tree_text(hr_json_tree_get(n, "function"), "function_name"));
+	for (const struct hr_json_tree *c = n->child; c != NULL; c = c->next)
+		survey(l, c);
+}
+
+static bool absent(const struct hr_json_tree *n, const char *key)
+{
+	const struct hr_json_tree *c = hr_json_tree_get(n, key);
+
+	return c == NULL || c->type == HR_JSON_TREE_NULL ||
+	       (c->type == HR_JSON_TREE_ARRAY && c->child == NULL);
+}
+
+/* Looks for events in a FROM: itself, or below inner joins by condition. */
+static bool find_events(struct look *l, const struct hr_json_tree *from)
+{
+	if (from == NULL)
+		return false;
+	if (events_name(from) != NULL) {
+		const char *alias = hr_json_tree_text(from, "alias");
+
+		if (!absent(from, "sample") || !absent(from, "column_name_alias"))
+			return false;
+		if (alias == NULL || alias[0] == '\0')
+			alias = events_name(from);
+		l->alias = alias;
+		return true;
+	}
+	l->alone = false;
+	if (!hr_json_tree_is(from, "type", "JOIN") ||
+	    !hr_json_tree_is(from, "join_type", "INNER") ||
+	    (!hr_json_tree_is(from, "ref_type", "REGULAR") &&
+	     !hr_json_tree_is(from, "ref_type", "CROSS")))
+		return false;
+	return find_events(l, hr_json_tree_get(from, "left")) ||
+	       find_events(l, hr_json_tree_get(from, "right"));
+}
+
+/* ---- expressions -------------------------------------------------------------------- */
+
+static const struct column *column_of(const struct look *l, const struct hr_json_tree *e)
+{
+	const struct hr_json_tree *names = hr_json_tree_get(e, "column_names"), *first;
+
+	if (!hr_json_tree_is(e, "class", "COLUMN_REF") || names == NULL || names->child == NULL)
+		return NULL;
+	first = names->child;
+	if (first->text == NULL)
+		return NULL;
+	if (first->next == NULL)
+		return l->alone ? column_by_name(first->text) : NULL;
+	if (first->next->next != NULL || first->next->text == NULL ||
+	    strcasecmp(first->text, l->alias) != 0)
+		return NULL;
+	return column_by_name(first->next->text);
+}
+
+struct value {
+	bool is_text;
+	const char *text;
+	int64_t number;
+};
+
+static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_json_tree *e)
+{
+	const char *name = hr_json_tree_text(e, "identifier");
+
+	if (!hr_json_tree_is(e, "class", "PARAMETER") || name == NULL)
+		return NULL;
+	for (size_t i = 0; i < l->n_args; i++) {
+		if (strcmp(l->args[i].name, name) == 0)
+			return &l->args[i];
+	}
+	return NULL;
+}
+
+/* A text or whole number that is known now. NULL and all other types are not. */
+static bool value_of(const struct look *l, const struct hr_json_tree *e, struct value *ret)
+{
+	const struct hr_query_arg *arg = arg_of(l, e);
+	const struct hr_json_tree *value = hr_json_tree_get(e, "value");
+	const char *id = hr_json_tree_text(hr_json_tree_get(value, "type"), "id");
+
+	if (arg != NULL) {
+		if (arg->text == NULL || arg->type == HR_ARG_DOUBLE)
+			return false;
+		ret->is_text = arg->type == HR_ARG_VARCHAR;
+		ret->text = arg->text;
+		ret->number = ret->is_text ? 0 : strtoll(arg->text, NULL, 10);
+		return true;
+	}
+	if (!hr_json_tree_is(e, "class", "CONSTANT") || id == NULL)
+		return false;
+	value = hr_json_tree_get(value, "value");
+	ret->is_text = strcmp(id, "VARCHAR") == 0;
+	if (ret->is_text) {
+		ret->text =
+		    value != NULL && value->type == HR_JSON_TREE_STRING ? value->text : NULL;
+		return ret->text != NULL;
+	}
+	if (strcmp(id, "INTEGER") != 0 && strcmp(id, "BIGINT") != 0)
+		return false;
+	return hr_json_tree_int(value, &ret->number);
+}
+
+/* ---- narrowing ---------------------------------------------------------------------- */
+
+static void narrow_ops(struct hr_prune *p, enum target target, const struct value *values,
+		       unsigned n)
+{
+	uint64_t can[HR_PRUNE_OPS / 64] = {0};
+
+	for (unsigned op = 0; op < HR_PRUNE_OPS; op++) {
+		const struct hr_op_info *info = hr_op_info((uint16_t)op);
+		const char *name = target == OP ? info->name : hr_class_name(info->class);
+
+		for (unsigned i = 0; i < n; i++) {
+			if (name != NULL && strcmp(name, values[i].text) == 0)
+				can[op / 64] |= UINT64_C(1) << (op % 64);
+		}
+	}
+	for (unsigned i = 0; i < HR_PRUNE_OPS / 64; i++)
+		p->ops[i] &= can[i];
+	p->ops_known = true;
+}
+
+/* `column IN (values)`: all of the column's type, at least one. */
+static int narrow_set(struct hr_prune *p, const struct column *column, const struct value *values,
+		      unsigned n)
+{
+	struct hr_prune_set *set = (struct hr_prune_set *)((char *)p + column->member);
+	bool text = column->target != NUMBER_SET;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (values[i].is_text != text)
+			return 0;
+	}
+	if (column->target == OP || column->target == CLASS) {
+		narrow_ops(p, column->target, values, n);
+		return 0;
+	}
+	if (column->target == RANGE || set->known)
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		set->number[i] = values[i].number;
+		if (text && (set->text[i] = strdup(values[i].text)) == NULL)
+			return -ENOMEM;
+		set->n++;
+	}
+	set->known = true;
+	return 0;
+}
+
+static void narrow_range(struct hr_prune *p, const struct column *column, int64_t min, int64_t max)
+{
+	struct hr_prune_range *range = (struct hr_prune_range *)((char *)p + column->member);
+
+	range->min = min > range->min ? min : range->min;
+	range->max = max < range->max ? max : range->max;
+}
+
+/* `column <type> value`, with the column on the left. */
+static int narrow_comparison(struct hr_prune *p, const struct column *column, const char *type,
+			     const struct value *value)
+{
+	int64_t v = value->number;
+
+	if (strcmp(type, "COMPARE_EQUAL") == 0 && column->target != RANGE)
+		return narrow_set(p, column, value, 1);
+	if (column->target != RANGE || value->is_text || v == INT64_MIN || v == INT64_MAX)
+		return 0;
+	if (strcmp(type, "COMPARE_EQUAL") == 0)
+		narrow_range(p, column, v, v);
+	else if (strcmp(type, "COMPARE_GREATERTHANOREQUALTO") == 0)
+		narrow_range(p, column, v, INT64_MAX);
+	else if (strcmp(type, "COMPARE_GREATERTHAN") == 0)
+		narrow_range(p, column, v + 1, INT64_MAX);
+	else if (strcmp(type, "COMPARE_LESSTHANOREQUALTO") == 0)
+		narrow_range(p, column, INT64_MIN, v);
+	else if (strcmp(type, "COMPARE_LESSTHAN") == 0)
+		narrow_range(p, column, INT64_MIN, v - 1);
+	return 0;
+}
+
+static const char *mirrored(const char *type)
+{
+	static const char *const pairs[][2] = {
+	    {"COMPARE_EQUAL", "COMPARE_EQUAL"},
+	    {"COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHANOREQUALTO"},
+	    {"COMPARE_GREATERTHAN", "COMPARE_LESSTHAN"},
+	    {"COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO"},
+	    {"COMPARE_LESSTHAN", "COMPARE_GREATERTHAN"},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		if (strcmp(pairs[i][0], type) == 0)
+			return pairs[i][1];
+	}
+	return "";
+}
+
+static int take_comparison(struct look *l, const struct hr_json_tree *e)
+{
+	const struct hr_json_tree *left = hr_json_tree_get(e, "left"),
+				  *right = hr_json_tree_get(e, "right");
+	const char *type = hr_json_tree_text(e, "type");
+	const struct column *column;
+	struct value value = {0};
+
+	if (type == NULL || left == NULL || right == NULL)
+		return 0;
+	column = column_of(l, left);
+	if (column != NULL && value_of(l, right, &value))
+		return narrow_comparison(l->p, column, type, &value);
+	column = column_of(l, right);
+	if (column != NULL && value_of(l, left, &value))
+		return narrow_comparison(l->p, column, mirrored(type), &value);
+	return 0;
+}
+
+static int take_between(struct look *l, const struct hr_json_tree *e)
+{
+	const struct column *column = column_of(l, hr_json_tree_get(e, "input"));
+	struct value low = {0}, high = {0};
+
+	if (column == NULL || column->target != RANGE)
+		return 0;
+	if (value_of(l, hr_json_tree_get(e, "lower"), &low) && !low.is_text)
+		narrow_range(l->p, column, low.number, INT64_MAX);
+	if (value_of(l, hr_json_tree_get(e, "upper"), &high) && !high.is_text)
+		narrow_range(l->p, column, INT64_MIN, high.number);
+	return 0;
+}
+
+static int take_in(struct look *l, const struct hr_json_tree *e)
+{
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *item;
+	struct value values[HR_PRUNE_VALUES] = {{0}};
+	const struct column *column;
+	unsigned n = 0;
+
+	item = children != NULL ? children->child : NULL;
+	column = item != NULL ? column_of(l, item) : NULL;
+	if (column == NULL)
+		return 0;
+	for (item = item->next; item != NULL; item = item->next) {
+		if (n == HR_PRUNE_VALUES || !value_of(l, item, &values[n]))
+			return 0;
+		n++;
+	}
+	return n > 0 ? narrow_set(l->p, column, values, n) : 0;
+}
+
+/* `$x IS NULL` of a parameter that has a value: the usual way to make an argument optional. */
+static bool is_false(const struct look *l, const struct hr_json_tree *e)
+{
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
+	const struct hr_query_arg *arg;
+
+	if (!hr_json_tree_is(e, "type", "OPERATOR_IS_NULL") || children == NULL)
+		return false;
+	arg = children->child != NULL ? arg_of(l, children->child) : NULL;
+	return arg != NULL && arg->text != NULL;
+}
+
+/* The one side of an OR that can be true; NULL when there are more. */
+static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
+{
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
+
+	for (const struct hr_json_tree *c = children != NULL ? children->child : NULL; c != NULL;
+	     c = c->next) {
+		if (is_false(l, c))
+			continue;
+		if (choice != NULL)
+			return NULL;
+		choice = c;
+	}
+	return choice;
+}
+
+/* An expression that must be true of every row that counts. */
+static int take_condition(struct look *l, const struct hr_json_tree *e)
+{
+	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
+	int r = 0;
+
+	if (hr_json_tree_is(e, "type", "CONJUNCTION_AND")) {
+		for (const struct hr_json_tree *c = children != NULL ? children->child : NULL;
+		     r == 0 && c != NULL; c = c->next)
+			r = take_condition(l, c);
+		return r;
+	}
+	if (hr_json_tree_is(e, "type", "CONJUNCTION_OR")) {
+		e = only_choice(l, e);
+		return e != NULL ? take_condition(l, e) : 0;
+	}
+	if (hr_json_tree_is(e, "class", "COMPARISON"))
+		return take_comparison(l, e);
+	if (hr_json_tree_is(e, "type", "COMPARE_BETWEEN"))
+		return take_between(l, e);
+	if (hr_json_tree_is(e, "type", "COMPARE_IN"))
+		return take_in(l, e);
+	return 0;
+}
+
+/* Whether a name that prunes is given to something else in the SELECT list. */
+static bool shadowed(const struct hr_json_tree *select)
+{
+	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");
+
+	for (const struct hr_json_tree *c = list != NULL ? list->child : NULL; c != NULL;
+	     c = c->next) {
+		const char *alias = hr_json_tree_text(c, "alias");
+
+		if (alias != NULL && column_by_name(alias) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static int take_select(struct look *l, const struct hr_json_tree *n)
+{
+	int r = 0;
+
+	if (hr_json_tree_is(n, "type", "SELECT_NODE") && absent(n, "sample")) {
+		const struct hr_json_tree *where = hr_json_tree_get(n, "where_clause");
+
+		l->alone = true;
+		if (find_events(l, hr_json_tree_get(n, "from_table"))) {
+			l->p->distinct = l->alone && hr__prune_distinct(n);
+			return where != NULL && !shadowed(n) ? take_condition(l, where) : 0;
+		}
+	}
+	for (const struct hr_json_tree *c = n->child; r == 0 && c != NULL; c = c->next)
+		r = take_select(l, c);
+	return r;
+}
+
+int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_arg *args,
+		   size_t n_args)
+{
+	struct look l = {.p = p, .args = args, .n_args = n_args};
+	struct hr__arena arena = {0};
+	const struct hr_json_tree *root;
+	int r = hr_json_tree_parse(&arena, json, &root);
+
+	if (r == 0) {
+		survey(&l, root);
+		if (l.mentions == 1 && !l.unsure)
+			r = take_select(&l, root);
+	}
+	hr__arena_done(&arena);
+	return r == -ENOMEM ? r : 0;
+}

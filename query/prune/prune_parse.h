@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prune_parse.h - what the files that read a statement's parse tree share
+ *
+ * Threads   Pure functions over the tree.
+ */
+#ifndef HEADRACE_QUERY_PRUNE_PRUNE_PARSE_H
+#define HEADRACE_QUERY_PRUNE_PRUNE_PARSE_H
+
+#include "query/prune/json_tree.h"
+
+/* Whether a SELECT answers the same when each different row of its FROM is there once. */
+bool hr__prune_distinct(const struct hr_json_tree *select);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/query.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "query/tables/internal.h"
+#include "common/now.h"
+#include "common/text.h"
+
+#define DUCKDB_MIN_BYTES (256ull << 20)
+
+/* ---- set up ------------------------------------------------------------------------- */
+
+static unsigned usable_cpus(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
+}
+
+static uint64_t half_of_memory(void)
+{
+	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+
+	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
+}
+
+/* A writer's lock says nothing of a stream that comes from elsewhere: its daemon must be heard of. */
+static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
+{
+	if (s->ended)
+		return HR_STREAM_ENDED;
+	if (!s->collected)
+		return s->live ? HR_STREAM_RUNNING : HR_STREAM_CUT;
+	if (s->closed_ns > 0)
+		return HR_STREAM_CUT;
+	if (!s->connected || (q->now_ns > s->heard_ns && q->now_ns - s->heard_ns > q->silent_ns))
+		return HR_STREAM_SILENT;
+	return HR_STREAM_RUNNING;
+}
+
+static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct hr_stream *s)
+{
+	to->s = s;
+	to->state = life(q, s);
+	to->cluster = hr__string_ofz(&q->pool, s->cluster);
+	to->job = hr__string_ofz(&q->pool, s->job);
+	to->node = hr__string_ofz(&q->pool, s->node);
+	to->boot = hr__string_ofz(&q->pool, s->boot_id);
+	pthread_mutex_init(&to->names.lock, NULL);
+	to->mounts = calloc(s->n_mounts + 1, sizeof(*to->mounts));
+	to->mount_known = calloc(s->n_mounts + 1, sizeof(*to->mount_known));
+	to->damaged = calloc((size_t)s->n_frames / 8 + 1, 1);
+	if (to->mounts == NULL || to->mount_known == NULL || to->damaged == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < s->n_mounts; i++) {
+		const Headrace__Mount *m = s->mounts[i];
+
+		if (m == NULL)
+			continue;
+		to->mounts[i].path = hr__string_of(&q->pool, m->path.data, m->path.len);
+		to->mounts[i].fs_type = hr__string_ofz(&q->pool, m->fs_type);
+		to->mount_known[i] = true;
+	}
+	return 0;
+}
+
+static int make_streams(struct hr_query *q)
+{
+	const struct hr_stream *list;
+	size_t n = hr_catalog_streams(q->catalog, &list);
+	int r = 0;
+
+	q->streams = calloc(n + 1, sizeof(*q->streams));
+	if (q->streams == NULL)
+		return -ENOMEM;
+	for (; r == 0 && q->n_streams < n; q->n_streams++)
+		r = make_stream(q, &q->streams[q->n_streams], &list[q->n_streams]);
+	return r;
+}
+
+/* Runs SQL of our own. */
+static int run_own(struct hr_query *q, const char *sql, char **ret_error)
+{
+	duckdb_result result;
+	int r = 0;
+
+	if (hr_duckdb.query(q->connection, sql, &result) != DuckDBSuccess) {
+		(void)hr_text_fail(0, ret_error, "DuckDB refused to be set up: %s",
+				   hr_duckdb.result_error(&result));
+		r = -EIO;
+	}
+	hr_duckdb.destroy_result(&result);
+	return r;
+}
+
+static int open_database(struct hr_query *q, const struct hr_query_options *o, char **ret_error)
+{
+	char threads[16], memory[32], spill[32];
+	const char *const settings[][2] = {
+	    {"threads", threads},
+	    {"memory_limit", memory},
+	    {"temp_directory", o->spill != NULL ? o->spill : ""},
+	    {"max_temp_directory_size", o->spill_bytes != 0 ? spill : NULL},
+	    {"preserve_insertion_order", "false"}, /* else scans run on one thread */
+	    {"autoinstall_known_extensions", "false"},
+	    {"autoload_known_extensions", "false"},
+	    {"allow_community_extensions", "false"},
+	};
+	duckdb_config config = NULL;
+	char *error = NULL;
+	int r = -EIO;
+
+	snprintf(threads, sizeof(threads), "%u", q->threads);
+	snprintf(memory, sizeof(memory), "%lluKiB",
+		 (unsigned long long)(o->memory_bytes != 0 ? o->memory_bytes : half_of_memory()) >>
+		     10);
+	snprintf(spill, sizeof(spill), "%lluKiB", (unsigned long long)o->spill_bytes >> 10);
+	if (hr_duckdb.create_config(&config) != DuckDBSuccess)
+		return -ENOMEM;
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (settings[i][1] == NULL)
+			continue;
+		if (hr_duckdb.set_config(config, settings[i][0], settings[i][1]) != DuckDBSuccess) {
+			(void)hr_text_fail(0, ret_error,
+					   "this DuckDB (%s) does not know the setting %s",
+					   hr_duckdb.library_version(), settings[i][0]);
+			goto out;
+		}
+	}
+	if (hr_duckdb.open_ext(NULL, &q->database, config, &error) != DuckDBSuccess) {
+		(void)hr_text_fail(0, ret_error, "cannot start DuckDB: %s",
+				   error != NULL ? error : "");
+		hr_duckdb.free(error);
+		goto out;
+	}
+	if (hr_duckdb.connect(q->database, &q->connection) == DuckDBSuccess)
+		r = 0;
+out:
+	hr_duckdb.destroy_config(&config);
+	return r;
+}
+
+/*
+ * Whether some (cluster, job, attempt, node) has more than one stream, because its daemon restarted.
+ * The catalogue's order puts such streams next to each other.
+ */
+static bool node_streams_repeat(const struct hr_query *q)
+{
+	for (size_t i = 1; i < q->n_streams; i++) {
+		const struct hr_stream *a = q->streams[i - 1].s, *b = q->streams[i].s;
+
+		if (a->attempt == b->attempt && strcmp(a->node, b->node) == 0 &&
+		    strcmp(a->job, b->job) == 0 && strcmp(a->cluster, b->cluster) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The text of one view's columns. `times` of a file seen by several streams: the earliest and
+ * latest.
+ */
+static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
+{
+	for (unsigned i = 0; i < t->n_visible; i++) {
+		const char *name = t->columns[i].name;
+		const char *comma = i == 0 ? "" : ", ";
+
+		if (merge_times && strcmp(name, "first_ns") == 0)
+			fprintf(to, "%smin(\"%s\") AS \"%s\"", comma, name, name);
+		else if (merge_times && strcmp(name, "last_ns") == 0)
+			fprintf(to, "%smax(\"%s\") AS \"%s\"", comma, name, name);
+		else
+			fprintf(to, "%s\"%s\"", comma, name);
+	}
+}
+
+static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_error)
+{
+	const struct hr_sql_table *t = &hr__tables[id];
+	bool merge = id == HR_TABLE_FILES && node_streams_repeat(q);
+	char *sql = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&sql, &bytes);
+	int r;
+
+	if (to == NULL)
+		return -ENOMEM;
+	fprintf(to, "CREATE VIEW \"%s\" AS SELECT %s", t->name,
+		id == HR_TABLE_LABELS ? "DISTINCT " : "");
+	print_columns(to, t, merge);
+	fprintf(to, " FROM hr_%s()%s", t->name, merge ? " GROUP BY ALL" : "");
+	if (fclose(to) != 0) {
+		free(sql);
+		return -ENOMEM;
+	}
+	r = run_own(q, sql, ret_error);
+	free(sql);
+	return r;
+}
+
+/* Closes every door: files but the one to be written, extensions, settings. */
+static int lock_down(struct hr_query *q, char **ret_error)
+{
+	char *sql = NULL;
+	size_t bytes;
+	FILE *to;
+	int r;
+
+	if (q->parquet != NULL) {
+		to = open_memstream(&sql, &bytes);
+		if (to == NULL)
+			return -ENOMEM;
+		fputs("SET allowed_paths = ['", to);
+		for (const char *p = q->parquet; *p != '\0'; p++)
+			fprintf(to, *p == '\'' ? "''" : "%c", *p);
+		fputs("']", to);
+		r = fclose(to) == 0 ? run_own(q, sql, ret_error) : -ENOMEM;
+		free(sql);
+		if (r < 0)
+			return r;
+	}
+	return run_own(q, "SET enable_external_access = false; SET lock_configuration = true",
+		       ret_error);
+}
+
+int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
+		 struct hr_query **ret, char **ret_error)
+{
+	struct hr_query *q;
+	int r = hr_duckdb_load(ret_error);
+
+	if (r < 0)
+		return r;
+	q = calloc(1, sizeof(*q));
+	if (q == NULL)
+		return -ENOMEM;
+	q->catalog = catalog;
+	q->no_prune = options->no_prune;
+	q->threads = options->threads != 0 ? options->threads : usable_cpus();
+	hr__pool_init(&q->pool);
+	hr_prune_init(&q->prune);
+	pthread_mutex_init(&q->damage_lock, NULL);
+	if (options->parquet != NULL)
+		q->parquet = strdup(options->parquet);
+	q->now_ns = options->now_ns != 0 ? options->now_ns : hr_now_ns(CLOCK_REALTIME);
+	q->silent_ns = options->silent_ns != 0 ? options->silent_ns : HR_SILENT_NS;
+	r = make_streams(q);
+	if (r == 0)
+		r = open_database(q, options, ret_error);
+	if (r == 0)
+		r = hr__events_register(q);
+	if (r == 0)
+		r = hr__busy_register(q);
+	if (r == 0)
+		r = hr__during_register(q);
+	if (r == 0)
+		r = hr__rows_register(q);
+	for (unsigned i = 0; r == 0 && i < HR_TABLE_END; i++)
+		r = create_view(q, i, ret_error);
+	if (r == 0)
+		r = lock_down(q, ret_error);
+	if (r < 0)
+		hr_query_free(q);
+	else
+		*ret = q;
+	return r;
+}
+
+void hr_query_free(struct hr_query *q)
+{
+	if (q == NULL)
+		return;
+	if (q->connection != NULL)
+		hr_duckdb.disconnect(&q->connection);
+	if (q->database != NULL)
+		hr_duckdb.close(&q->database);
+	for (size_t i = 0; i < q->n_streams; i++) {
+		hr__names_done(&q->streams[i].names);
+		free(q->streams[i].mounts);
+		free(q->streams[i].mount_known);
+		free(q->streams[i].damaged);
+	}
+	free(q->streams);
+	free(q->parquet);
+	free(q->first_damage);
+	hr_prune_done(&q->prune);
+	hr__pool_done(&q->pool);
+	pthread_mutex_destroy(&q->damage_lock);
+	free(q);
+}
+
+/* ---- what a scan notes -------------------------------------------------------------- */
+
+void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
+{
+	uint8_t bit = (uint8_t)(1u << (frame % 8));
+	bool again;
+
+	pthread_mutex_lock(&q->damage_lock);
+	again = st->damaged[frame / 8] & bit;
+	st->damaged[frame / 8] |= bit;
+	q->damaged += !again;
+	if (q->first_damage == NULL)
+		(void)hr_text_fail(0, &q->first_damage, "job %s, node %s: frame with seq %llu: %s",
+				   st->s->job, st->s->node,
+				   (unsigned long long)st->s->frames[frame].seq,
+				   error == -EBADMSG ? "damaged" : strerrordesc_np(-error));
+	pthread_mutex_unlock(&q->damage_lock);
+}
+
+uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&q->damage_lock);
+	n = q->damaged;
+	*ret_first = q->first_damage;
+	pthread_mutex_unlock(&q->damage_lock);
+	return n;
+}
+
+void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret)
+{
+	ret->batches_read = atomic_load(&q->batches_read);
+	ret->batches_pruned = atomic_load(&q->batches_pruned);
+	ret->batches = atomic_load(&q->batches);
+}
+
+void hr_query_interrupt(struct hr_query *q)
+{
+	atomic_store(&q->interrupted, true);
+	hr_duckdb.interrupt(q->connection);
+}

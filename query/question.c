@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/question.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "files, jobs, ..." malloc'ed; NULL without memory. */
+static char *names(void)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to == NULL)
+		return NULL;
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++)
+		fprintf(to, "%s%s", q == hr_named_list ? "" : ", ", q->name);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+void hr_question_no_name(const char *name, const char *what, const struct hr_voice *voice)
+{
+	char *all = names();
+
+	hr_voice_say(voice, "'%s' is no named query%s; the named queries are: %s", name, what,
+		     all != NULL ? all : "");
+	free(all);
+}
+
+bool hr_question_is_name(const char *word)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t n = strspn(word, letters);
+
+	if (n == 0)
+		return false;
+	for (; word[n] != '\0'; n++) {
+		if (strchr("0123456789_-", word[n]) == NULL && strchr(letters, word[n]) == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* SQL, or a NAME's. */
+static bool resolve(struct hr_question *q, char *const *words, size_t n_words,
+		    const struct hr_voice *voice)
+{
+	const struct hr_named *named;
+
+	if (!hr_question_is_name(words[0])) {
+		q->named = (struct hr_named){"this statement", words[0]};
+		if (strpbrk(words[0], " \t\n(;") == NULL) {
+			hr_question_no_name(words[0], ", no folder, and no SQL", voice);
+			return false;
+		}
+		if (n_words == 1 || strncmp(words[0], "--", 2) == 0)
+			return true;
+		hr_voice_say(voice, "SQL is one argument; what is '%s'? Quote the whole statement",
+			     words[1]);
+		return false;
+	}
+	named = hr_named_find(words[0]);
+	if (named == NULL) {
+		hr_question_no_name(words[0], ", and no folder", voice);
+		return false;
+	}
+	q->named = *named;
+	return true;
+}
+
+bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
+		      const struct hr_voice *voice)
+{
+	char *error = NULL;
+
+	*q = (struct hr_question){0};
+	if (!resolve(q, words, n_words, voice))
+		return false;
+	if (hr_named_args_init(&q->named, words + 1, n_words - 1, &q->args, &error) == 0)
+		return true;
+	hr_voice_say(voice, "%s", error != NULL ? error : "out of memory");
+	free(error);
+	return false;
+}
+
+void hr_question_done(struct hr_question *q)
+{
+	hr_named_args_done(&q->args);
+}

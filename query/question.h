@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * question.h - the words of a question: SQL, or a NAME and its arguments
+ *
+ * Purpose   From what a person typed behind the stores to a statement and its parameters; says what is wrong with it.
+ * Owner     hr_question_done() frees; the words must outlive the question.
+ * Threads   One.
+ */
+#ifndef HEADRACE_QUERY_QUESTION_H
+#define HEADRACE_QUERY_QUESTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "query/named.h"
+#include "query/voice.h"
+
+struct hr_question {
+	struct hr_named named;	   /* what the first word comes to */
+	struct hr_named_args args; /* of a NAME, or of SQL with such a header (named.h) */
+};
+
+/* A lone identifier is a NAME. */
+bool hr_question_is_name(const char *word);
+
+/* `words` has one at least. False after saying what is wrong: a mistake in usage. */
+bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
+		      const struct hr_voice *voice);
+void hr_question_done(struct hr_question *q); /* accepts a zeroed one */
+
+/* Says that `name` is no named query, and which there are. `what`: what it could have been instead, "nor ..." or nothing. */
+void hr_question_no_name(const char *name, const char *what, const struct hr_voice *voice);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One statement, from text to chunks. Four fences keep it read-only, each enough by itself for
+ * what it is about: the kind of statement, a read-only transaction, no access to files, and
+ * settings that are locked (query.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "query/tables/internal.h"
+#include "common/text.h"
+
+/* Behind its first line DuckDB advises to change settings, which are locked: ours instead. */
+static int failed(char **ret_error, const char *text)
+{
+	static const char memory[] = "Out of Memory Error";
+
+	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
+		hr_text_fail(-EINVAL, ret_error, "%.*s: more --memory helps, or fewer --threads",
+			     (int)strcspn(text, "\n"), text);
+	else
+		hr_text_fail(-EINVAL, ret_error, "%s",
+			     text != NULL ? text : "DuckDB failed without a reason");
+	return -EBADMSG;
+}
+
+static void plain_statement(struct hr_query *q, const char *sql)
+{
+	duckdb_result result;
+
+	hr_duckdb.query(q->connection, sql, &result);
+	hr_duckdb.destroy_result(&result);
+}
+
+/* ---- pruning ------------------------------------------------------------------------ */
+
+/*
+ * The statement's parse tree as JSON, malloc'ed; NULL when DuckDB gives none (no SELECT, no
+ * memory).
+ */
+static char *parse_tree(struct hr_query *q, const char *sql)
+{
+	duckdb_prepared_statement statement = NULL;
+	duckdb_pending_result pending = NULL;
+	duckdb_result result = {0};
+	duckdb_data_chunk chunk = NULL;
+	char *json = NULL;
+
+	if (hr_duckdb.prepare(q->connection, "SELECT json_serialize_sql($1::VARCHAR)",
+			      &statement) == DuckDBSuccess &&
+	    hr_duckdb.bind_varchar(statement, 1, sql) == DuckDBSuccess &&
+	    hr_duckdb.pending_prepared_streaming(statement, &pending) == DuckDBSuccess &&
+	    hr_duckdb.execute_pending(pending, &result) == DuckDBSuccess)
+		chunk = hr_duckdb.fetch_chunk(result);
+	if (chunk != NULL && hr_duckdb.data_chunk_get_size(chunk) == 1) {
+		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
+		const duckdb_string_t *s = hr_duckdb.vector_get_data(v);
+		uint32_t n = s->value.inlined.length;
+
+		if (n > sizeof(s->value.inlined.inlined))
+			json = strndup(s->value.pointer.ptr, n);
+	}
+	hr_duckdb.destroy_data_chunk(&chunk);
+	hr_duckdb.destroy_result(&result);
+	hr_duckdb.destroy_pending(&pending);
+	hr_duckdb.destroy_prepare(&statement);
+	return json;
+}
+
+static int prune(struct hr_query *q, const char *sql, const struct hr_query_arg *args, size_t n)
+{
+	char *json;
+	int r;
+
+	hr_prune_done(&q->prune);
+	hr_prune_init(&q->prune);
+	atomic_store(&q->batches_read, 0);
+	atomic_store(&q->batches_pruned, 0);
+	atomic_store(&q->batches, 0);
+	atomic_store(&q->interrupted, false);
+	json = parse_tree(q, sql);
+	if (json == NULL)
+		return 0;
+	r = hr_prune_parse(&q->prune, json, args, n);
+	free(json);
+	return r;
+}
+
+/* ---- preparing ---------------------------------------------------------------------- */
+
+/* Behind the blanks and comments in front of a statement. */
+static const char *first_word(const char *sql)
+{
+	for (;;) {
+		const char *end;
+
+		sql += strspn(sql, " \t\r\n");
+		if (strncmp(sql, "--", 2) == 0)
+			end = strchr(sql, '\n');
+		else if (strncmp(sql, "/*", 2) == 0)
+			end = strstr(sql + 2, "*/");
+		else
+			return sql;
+		if (end == NULL)
+			return "";
+		sql = end + (*end == '*' ? 2 : 1);
+	}
+}
+
+/* Whether it would change a table: of a view, DuckDB says so in its own words. */
+static bool changes_table(const char *sql)
+{
+	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
+	const char *word = first_word(sql);
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t n = strlen(words[i]);
+
+		if (strncasecmp(words[i], word, n) == 0 && strchr(" \t\r\n", word[n]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static int not_allowed(char **ret_error)
+{
+	return hr_text_fail(-EINVAL, ret_error,
+			    "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are allowed: a "
+			    "query never changes anything");
+}
+
+static int too_many(const char *sql, idx_t n, char **ret_error)
+{
+	return hr_text_fail(
+	    -EINVAL, ret_error, "one statement at a time: this is %llu%s", (unsigned long long)n,
+	    strcasestr(sql, "PIVOT") == NULL
+		? ""
+		: " (a PIVOT counts as two unless its values are named, as in ON op IN "
+		  "('read', 'write'))");
+}
+
+/* Prepares the one statement that `sql` must be. */
+static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
+		   char **ret_error)
+{
+	duckdb_extracted_statements list = NULL;
+	idx_t n = hr_duckdb.extract_statements(q->connection, sql, &list);
+	int r = 0;
+
+	if (n == 0) {
+		const char *error = hr_duckdb.extract_statements_error(list);
+
+		r = error != NULL && error[0] != '\0'
+			? failed(ret_error, error)
+			: hr_text_fail(-EINVAL, ret_error, "there is no SQL to run");
+	} else if (n > 1) {
+		r = too_many(sql, n, ret_error);
+	} else if (hr_duckdb.prepare_extracted_statement(q->connection, list, 0, ret) !=
+		   DuckDBSuccess) {
+		r = changes_table(sql) ? not_allowed(ret_error)
+				       : failed(ret_error, hr_duckdb.prepare_error(*ret));
+	}
+	hr_duckdb.destroy_extracted(&list);
+	return r;
+}
+
+/* The kind of one statement that can be prepared; INVALID of any other text. */
+static duckdb_statement_type kind_of(struct hr_query *q, const char *sql)
+{
+	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
+	duckdb_prepared_statement statement = NULL;
+	char *error = NULL;
+
+	if (prepare(q, sql, &statement, &error) == 0)
+		kind = hr_duckdb.prepared_statement_type(statement);
+	hr_duckdb.destroy_prepare(&statement);
+	free(error);
+	return kind;
+}
+
+/*
+ * Whether what an EXPLAIN explains is a SELECT: with ANALYZE it is run, and COPY would write. What follows the word is the
+ * statement, or options (a word, or some in parentheses) and the statement.
+ */
+static bool explains_select(struct hr_query *q, const char *sql)
+{
+	sql = first_word(sql) + strlen("EXPLAIN");
+	for (int options = 0; options < 3; options++) {
+		duckdb_statement_type kind;
+		const char *end;
+
+		sql = first_word(sql);
+		kind = kind_of(q, sql);
+		if (kind != DUCKDB_STATEMENT_TYPE_INVALID)
+			return kind == DUCKDB_STATEMENT_TYPE_SELECT;
+		end = *sql == '(' ? strchr(sql, ')') : sql + strcspn(sql, " \t\r\n(-/");
+		if (end == NULL || *end == '\0')
+			return false;
+		sql = end + (*end == ')');
+	}
+	return false;
+}
+
+static int check_kind(struct hr_query *q, const char *sql, duckdb_prepared_statement statement,
+		      bool select_only, char **ret_error)
+{
+	duckdb_statement_type kind = hr_duckdb.prepared_statement_type(statement);
+
+	if (kind == DUCKDB_STATEMENT_TYPE_SELECT)
+		return 0;
+	if (kind == DUCKDB_STATEMENT_TYPE_EXPLAIN && !select_only && explains_select(q, sql))
+		return 0;
+	if (select_only)
+		return hr_text_fail(-EINVAL, ret_error,
+				    "only the answer of a SELECT can be written as Parquet");
+	return not_allowed(ret_error);
+}
+
+static const struct hr_query_arg *find_arg(const struct hr_query_arg *args, size_t n,
+					   const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(args[i].name, name) == 0)
+			return &args[i];
+	}
+	return NULL;
+}
+
+static duckdb_state bind_arg(duckdb_prepared_statement statement, idx_t index,
+			     const struct hr_query_arg *arg)
+{
+	if (arg->text == NULL)
+		return hr_duckdb.bind_null(statement, index);
+	switch (arg->type) {
+	case HR_ARG_BIGINT:
+		return hr_duckdb.bind_int64(statement, index, strtoll(arg->text, NULL, 10));
+	case HR_ARG_DOUBLE:
+		return hr_duckdb.bind_double(statement, index, strtod(arg->text, NULL));
+	default:
+		return hr_duckdb.bind_varchar(statement, index, arg->text);
+	}
+}
+
+static int bind(duckdb_prepared_statement statement, const struct hr_query_arg *args, size_t n,
+		char **ret_error)
+{
+	idx_t count = hr_duckdb.nparams(statement);
+	int r = 0;
+
+	for (idx_t i = 1; r == 0 && i <= count; i++) {
+		const char *name = hr_duckdb.parameter_name(statement, i);
+		const struct hr_query_arg *arg = find_arg(args, n, name != NULL ? name : "");
+
+		if (arg == NULL)
+			r = hr_text_fail(-EINVAL, ret_error, "the parameter $%s has no value",
+					 name);
+		else if (bind_arg(statement, i, arg) != DuckDBSuccess)
+			r = hr_text_fail(-EINVAL, ret_error, "the value of $%s does not fit", name);
+		hr_duckdb.free((void *)name);
+	}
+	return r;
+}
+
+/* ---- running ------------------------------------------------------------------------ */
+
+static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_error)
+{
+	if (hr_duckdb.result_error_type(result) == DUCKDB_ERROR_INTERRUPT ||
+	    atomic_load(&q->interrupted)) {
+		hr_text_fail(-EINVAL, ret_error, "interrupted");
+		return -EINTR;
+	}
+	return failed(ret_error, hr_duckdb.result_error(result));
+}
+
+static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
+		 char **ret_error)
+{
+	int r = sink != NULL ? sink->begin(sink->self, result) : 0;
+
+	while (r == 0) {
+		duckdb_data_chunk chunk = hr_duckdb.fetch_chunk(*result);
+
+		if (chunk == NULL)
+			break;
+		if (sink != NULL)
+			r = sink->chunk(sink->self, chunk);
+		hr_duckdb.destroy_data_chunk(&chunk);
+	}
+	if (r == 0 && hr_duckdb.result_error(result) != NULL)
+		return result_failed(q, result, ret_error);
+	return r == 0 && sink != NULL ? sink->end(sink->self) : r;
+}
+
+static int execute(struct hr_query *q, duckdb_prepared_statement statement,
+		   const struct hr_query_sink *sink, char **ret_error)
+{
+	duckdb_pending_result pending = NULL;
+	duckdb_result result = {0};
+	int r;
+
+	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess)
+		r = failed(ret_error, hr_duckdb.pending_error(pending));
+	else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
+		r = result_failed(q, &result, ret_error);
+	else
+		r = drain(q, &result, sink, ret_error);
+	hr_duckdb.destroy_result(&result);
+	hr_duckdb.destroy_pending(&pending);
+	return r;
+}
+
+/*
+ * Opens the transaction and prepares `sql` in it, once it is known to be of an allowed kind. Whatever
+ * comes of it, end() follows.
+ */
+static int begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		 size_t n_args, bool select_only, duckdb_prepared_statement *ret, char **ret_error)
+{
+	int r = prune(q, sql, args, n_args);
+
+	plain_statement(q, "BEGIN TRANSACTION READ ONLY");
+	if (r < 0)
+		return failed(ret_error, "out of memory");
+	r = prepare(q, sql, ret, ret_error);
+	return r == 0 ? check_kind(q, sql, *ret, select_only, ret_error) : r;
+}
+
+static void end(struct hr_query *q, duckdb_prepared_statement *statement)
+{
+	hr_duckdb.destroy_prepare(statement);
+	plain_statement(q, "ROLLBACK");
+}
+
+int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		 size_t n_args, const struct hr_query_sink *sink, char **ret_error)
+{
+	duckdb_prepared_statement statement = NULL;
+	int r = begin(q, sql, args, n_args, false, &statement, ret_error);
+
+	if (r == 0)
+		r = bind(statement, args, n_args, ret_error);
+	if (r == 0)
+		r = execute(q, statement, sink, ret_error);
+	end(q, &statement);
+	return r;
+}
+
+/* COPY around a statement that was found to be one whole SELECT by itself. */
+static char *copy_statement(const char *sql, const char *path)
+{
+	char *text = NULL;
+	size_t bytes, n = strlen(sql);
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to == NULL)
+		return NULL;
+	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
+		n--;
+	/* The line end keeps a trailing comment from eating the parenthesis. */
+	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
+	for (; *path != '\0'; path++)
+		fprintf(to, *path == '\'' ? "''" : "%c", *path);
+	fputs("' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)", to);
+	if (fclose(to) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		     size_t n_args, char **ret_error)
+{
+	duckdb_prepared_statement statement = NULL, copy = NULL;
+	char *text = NULL;
+	int r = begin(q, sql, args, n_args, true, &statement, ret_error);
+
+	if (r == 0 && (text = copy_statement(sql, q->parquet)) == NULL)
+		r = failed(ret_error, "out of memory");
+	if (r == 0)
+		r = prepare(q, text, &copy, ret_error);
+	if (r == 0 && hr_duckdb.prepared_statement_type(copy) != DUCKDB_STATEMENT_TYPE_COPY)
+		r = hr_text_fail(-EINVAL, ret_error, "this statement cannot be written as Parquet");
+	if (r == 0)
+		r = bind(copy, args, n_args, ret_error);
+	if (r == 0)
+		r = execute(q, copy, NULL, ret_error);
+	hr_duckdb.destroy_prepare(&copy);
+	end(q, &statement);
+	free(text);
+	return r;
+}

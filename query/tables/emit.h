@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emit.h - decoded events to DuckDB vectors, column by column
+ *
+ * Purpose   Every column of `events` is one function over an array of row numbers; the scan
+ *           (events.c) decides which batch and which rows.
+ * Threads   A struct hr_emit belongs to one scanning thread.
+ */
+#ifndef HEADRACE_QUERY_TABLES_EMIT_H
+#define HEADRACE_QUERY_TABLES_EMIT_H
+
+#include "query/tables/internal.h"
+#include "common/batch.h"
+
+/* What a task's process says, by row; HR_TASK_NULL where nothing is known. */
+#define HR_TASK_NULL INT64_MIN
+struct hr_task_values {
+	uint64_t proc;
+	int64_t tid, pid, rank, local_rank, worker, loader, loader_worker;
+};
+
+/* One decoded batch of one stream. */
+struct hr_emit {
+	struct hr_qstream *st;
+	struct hr_columns c;	      /* file and file2 are file numbers, after hr__emit_files */
+	struct hr_task_values *tasks; /* c.n_tasks entries */
+	uint32_t tasks_size;
+	uint32_t *numbers[2]; /* room for file and file2 */
+};
+
+/* Adds what a column needs decoded (HR_COL_BIT()) and named (HR_NAMES_*). HR_EVENTS_END needs
+ * nothing. */
+void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
+
+/*
+ * What a column with few different values in a batch follows from: rows of equal key have equal
+ * values. In the order in which rows are grouped by them, coarse ones first.
+ */
+enum hr_emit_key {
+	HR_KEY_STREAM, /* the same in all rows */
+	HR_KEY_MOUNT,
+	HR_KEY_BITS,
+	HR_KEY_OP,
+	HR_KEY_PATTERN,
+	HR_KEY_TASK,
+	HR_KEY_FILE, /* few rows have the same: none are grouped by it */
+	HR_KEY_NONE, /* has its own value in each row */
+};
+enum hr_emit_key hr__emit_key(unsigned column);
+
+/* The key of rows[0..n), HR_KEY_MOUNT to HR_KEY_TASK. */
+void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
+		   uint32_t *values);
+
+/* Writes a column of n rows that all have the value of `row`. */
+void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
+		       duckdb_vector vector);
+
+/* Whether a batch holds an op whose bytes are items of `flags` bytes. An empty bitmap: it may. */
+bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
+
+/* Replaces the stream's file ids by file numbers; 0: no file, or one that is not known. 0 or -ENOMEM. */
+int hr__emit_files(struct hr_emit *e);
+
+/* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */
+int hr__emit_tasks(struct hr_emit *e);
+void hr__emit_done(struct hr_emit *e);
+
+/* Writes one column of rows[0..n). */
+void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
+		     struct hr_out *out);
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hr_events(): the table function behind `events`. A task is one batch: a thread takes the next
+ * batch that pruning left, decodes the columns that the plan needs, brings rows together that look
+ * the same in some of them (groups.h), and hands them out a vector at a time (emit.h).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/tables/emit.h"
+#include "query/tables/groups.h"
+
+/* Who asks for more columns that differ from row to row wants to see rows, or to export them: those
+ * compress best in the order of time. */
+#define FEW_COLUMNS 4u
+
+struct unit {
+	uint32_t stream;
+	uint32_t batch;
+};
+
+/* The files of a stream that a statement is about, found by the first thread that comes to it. */
+struct file_filter {
+	pthread_mutex_t lock;
+	_Atomic(uint8_t *)
+	    bits; /* by file number; release after it is filled, acquire before it is read */
+};
+
+/* One use of hr_events() in a running plan; read-only but for `next` and `files`. */
+struct scan {
+	struct hr_query *q;
+	struct unit *units;
+	size_t n_units;
+	_Atomic size_t next;
+	struct file_filter *files; /* of each stream; NULL: all files */
+	_Atomic(_Atomic uint64_t *) *
+	    seen; /* of each stream, by file number, made when a thread first needs it; NULL: rows of a file count singly */
+	bool filter_ops;
+	bool shows_flags;
+	bool distinct;
+	uint32_t most_groups; /* 1: rows stay in their order */
+	unsigned keys;	      /* bit k: some column follows from enum hr_emit_key k */
+	uint32_t want;	      /* HR_COL_BIT()s */
+	unsigned names;	      /* HR_NAMES_* */
+	unsigned n_columns;
+	uint16_t columns[];
+};
+
+/* One thread's place in it. */
+struct worker {
+	struct hr_decoder *decoder;
+	Headrace__Frame *frame;
+	struct hr_emit emit;
+	struct hr_groups *groups; /* of the batch's selected rows */
+	uint32_t group, at;	  /* next to hand out: group, and place in it */
+	unsigned constant;	  /* bit k: columns of key k are the same in each group */
+	uint32_t *keys;		  /* of the rows, while they are grouped */
+};
+
+static void scan_free(void *data)
+{
+	struct scan *s = data;
+
+	for (size_t i = 0; s->files != NULL && i < s->q->n_streams; i++) {
+		pthread_mutex_destroy(&s->files[i].lock);
+		free(atomic_load(&s->files[i].bits));
+	}
+	for (size_t i = 0; s->seen != NULL && i < s->q->n_streams; i++)
+		free(atomic_load(&s->seen[i]));
+	free(s->seen);
+	free(s->files);
+	free(s->units);
+	free(s);
+}
+
+static void worker_free(void *data)
+{
+	struct worker *w = data;
+
+	if (w->frame != NULL)
+		headrace__frame__free_unpacked(w->frame, NULL);
+	hr_decoder_free(w->decoder);
+	hr__emit_done(&w->emit);
+	hr__groups_free(w->groups);
+	free(w->keys);
+	free(w);
+}
+
+static void bind(duckdb_bind_info info)
+{
+	struct hr_query *q = hr_duckdb.bind_get_extra_info(info);
+	uint64_t rows = 0;
+
+	hr__table_bind(info, &hr__tables[HR_TABLE_EVENTS]);
+	for (size_t i = 0; i < q->n_streams; i++) {
+		for (uint32_t b = 0; b < q->streams[i].s->n_batches; b++)
+			rows += q->streams[i].s->batches[b].count;
+	}
+	hr_duckdb.bind_set_cardinality(info, rows, false);
+}
+
+static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint32_t batch)
+{
+	return q->no_prune ||
+	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
+}
+
+/*
+ * In turns over the streams, so that threads begin with different ones and make their names side
+ * by side.
+ */
+static int list_units(struct scan *s)
+{
+	struct hr_query *q = s->q;
+	size_t total = 0, pruned = 0;
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < q->n_streams; i++)
+		total += q->streams[i].s->n_batches;
+	s->units = malloc((total + 1) * sizeof(*s->units));
+	if (s->units == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < q->n_streams; i++)
+		most = q->streams[i].s->n_batches > most ? q->streams[i].s->n_batches : most;
+	for (uint32_t b = 0; b < most; b++) {
+		for (uint32_t i = 0; i < q->n_streams; i++) {
+			if (b >= q->streams[i].s->n_batches)
+				continue;
+			if (can_matter(q, q->streams[i].s, b))
+				s->units[s->n_units++] = (struct unit){i, b};
+			else
+				pruned++;
+		}
+	}
+	atomic_fetch_add(&q->batches, total);
+	atomic_fetch_add(&q->batches_pruned, pruned);
+	return 0;
+}
+
+static int make_file_filters(struct scan *s)
+{
+	if (s->q->no_prune || !s->q->prune.path.known)
+		return 0;
+	s->files = calloc(s->q->n_streams + 1, sizeof(*s->files));
+	if (s->files == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->q->n_streams; i++)
+		pthread_mutex_init(&s->files[i].lock, NULL);
+	s->want |= HR_COL_BIT(HR_COL_FILE);
+	return 0;
+}
+
+/* When rows differ by nothing but their file, each file is handed out once in the whole scan. */
+static int make_seen(struct scan *s)
+{
+	const unsigned of_file =
+	    1u << HR_KEY_STREAM | 1u << HR_KEY_MOUNT | 1u << HR_KEY_PATTERN | 1u << HR_KEY_FILE;
+
+	if (!s->distinct || (s->keys & ~of_file) != 0 || !(s->want & HR_COL_BIT(HR_COL_FILE)))
+		return 0;
+	s->seen = calloc(s->q->n_streams + 1, sizeof(*s->seen));
+	return s->seen != NULL ? 0 : -ENOMEM;
+}
+
+static void init(duckdb_init_info info)
+{
+	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
+	idx_t n = hr_duckdb.init_get_column_count(info);
+	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
+	unsigned loose = 0; /* columns that differ from row to row */
+
+	if (s == NULL) {
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	s->q = q;
+	s->filter_ops = !q->no_prune && q->prune.ops_known;
+	s->distinct = !q->no_prune && q->prune.distinct;
+	s->want = s->filter_ops ? HR_COL_BIT(HR_COL_OP) : 0;
+	s->n_columns = (unsigned)n;
+	for (idx_t i = 0; i < n; i++) {
+		idx_t column = hr_duckdb.init_get_column_index(info, i);
+
+		/* count(*) asks for a row number or nothing: neither is a column of ours. */
+		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
+		if (s->columns[i] == HR_EVENTS_END)
+			continue;
+		hr__emit_needs(s->columns[i], &s->want, &s->names);
+		s->shows_flags |= column == HR_EVENTS_flags;
+		s->keys |= 1u << hr__emit_key(s->columns[i]);
+		loose += hr__emit_key(s->columns[i]) >= HR_KEY_FILE;
+	}
+	s->most_groups = loose <= FEW_COLUMNS ? HR_GROUPS_MAX : 1;
+	if (make_file_filters(s) < 0 || make_seen(s) < 0 || list_units(s) < 0) {
+		scan_free(s);
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	hr_duckdb.init_set_max_threads(info, s->n_units < q->threads ? s->n_units + 1 : q->threads);
+	hr_duckdb.init_set_init_data(info, s, scan_free);
+}
+
+static void init_worker(duckdb_init_info info)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL || hr_decoder_new(&w->decoder) < 0 ||
+	    (w->groups = hr__groups_new()) == NULL ||
+	    (w->keys = malloc(HR_BATCH_EVENTS * sizeof(*w->keys))) == NULL) {
+		if (w != NULL)
+			worker_free(w);
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	hr_duckdb.init_set_init_data(info, w, worker_free);
+}
+
+static inline bool has_bit(const uint8_t *bits, uint32_t i)
+{
+	return (bits[i / 8] >> (i % 8) & 1) != 0;
+}
+
+/* Chooses the rows to hand out: all, or those whose op and file can match. */
+static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
+			    uint32_t *rows)
+{
+	const uint64_t *ops = s->filter_ops ? s->q->prune.ops : NULL;
+	uint32_t count = e->c.count, n = 0;
+	const uint32_t *file = e->c.file;
+	const uint16_t *op = e->c.op;
+
+	for (uint32_t i = 0; i < count; i++) {
+		rows[n] = i;
+		if (ops != NULL &&
+		    (op[i] >= HR_PRUNE_OPS || !(ops[op[i] / 64] >> (op[i] % 64) & 1)))
+			continue;
+		if (files != NULL && !has_bit(files, file[i]))
+			continue;
+		n++;
+	}
+	return n;
+}
+
+/* The bitmap of a stream's files that were handed out; NULL: out of memory. */
+static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
+{
+	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
+	_Atomic uint64_t *other = NULL;
+	uint32_t n_files;
+
+	if (bits != NULL || hr_stream_files(s->q->streams[stream].s, &n_files) < 0)
+		return bits;
+	bits = calloc(n_files / 64 + 1, sizeof(*bits));
+	if (bits == NULL ||
+	    atomic_compare_exchange_strong_explicit(&s->seen[stream], &other, bits,
+						    memory_order_acq_rel, memory_order_acquire))
+		return bits;
+	free(bits); /* another thread was faster */
+	return other;
+}
+
+/* Of the selected rows, the first of each file that no thread has handed out so far. */
+static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
+			     uint32_t n_rows)
+{
+	uint32_t n = 0;
+	const uint32_t *file_of = e->c.file;
+
+	for (uint32_t k = 0; k < n_rows; k++) {
+		uint32_t file = file_of[rows[k]];
+		uint64_t bit = UINT64_C(1) << (file % 64);
+
+		if (atomic_load_explicit(&seen[file / 64], memory_order_relaxed) & bit)
+			continue;
+		if (atomic_fetch_or_explicit(&seen[file / 64], bit, memory_order_relaxed) & bit)
+			continue;
+		rows[n++] = rows[k];
+	}
+	return n;
+}
+
+/* Rows that look the same in all columns count as one: leaves one of each group, or of each file in
+ * it. */
+static int leave_distinct(const struct scan *s, struct worker *w)
+{
+	struct hr_groups *g = w->groups;
+	unsigned loose = s->keys & ~w->constant;
+
+	if (loose == 1u << HR_KEY_FILE)
+		return hr__groups_distinct(g, w->emit.c.file, w->emit.st->names.n);
+	for (uint32_t i = 0; loose == 0 && i < g->n_groups; i++)
+		g->groups[i].n = 1;
+	return 0;
+}
+
+/* Puts the selected rows in an order in which as many columns as possible are constant for long. */
+static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, const uint8_t *files)
+{
+	struct hr_groups *g = w->groups;
+	uint32_t n = select_rows(s, &w->emit, files, g->unordered);
+	_Atomic uint64_t *seen;
+
+	if (s->seen != NULL) {
+		seen = seen_files(s, stream);
+		if (seen == NULL)
+			return -ENOMEM;
+		n = leave_unseen(&w->emit, seen, g->unordered, n);
+	}
+	hr__groups_start(g, n, s->most_groups);
+	w->constant = 1u << HR_KEY_STREAM;
+	for (unsigned key = HR_KEY_STREAM + 1; key < HR_KEY_FILE; key++) {
+		if (!(s->keys >> key & 1))
+			continue;
+		hr__emit_keys(&w->emit, key, g->unordered, n, w->keys);
+		if (hr__groups_refine(g, w->keys))
+			w->constant |= 1u << key;
+	}
+	hr__groups_finish(g, (s->keys & ~w->constant) != 0);
+	return s->distinct ? leave_distinct(s, w) : 0;
+}
+
+/* The bitmap of a stream's files that can match; NULL: all. */
+static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **ret)
+{
+	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
+	uint8_t *bits = f != NULL ? atomic_load_explicit(&f->bits, memory_order_acquire) : NULL;
+	int r = 0;
+
+	if (f != NULL && bits == NULL) {
+		pthread_mutex_lock(&f->lock);
+		bits = atomic_load_explicit(&f->bits, memory_order_relaxed);
+		if (bits == NULL)
+			r = hr__names_match(s->q, &s->q->streams[stream], &s->q->prune.path, &bits);
+		if (r == 0)
+			atomic_store_explicit(&f->bits, bits, memory_order_release);
+		pthread_mutex_unlock(&f->lock);
+	}
+	*ret = bits;
+	return r;
+}
+
+/*
+ * Whether a batch names one of the files: its list holds differences of stream ids, zigzag coded.
+ */
+static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
+		       const uint8_t *files)
+{
+	uint32_t id = 0;
+
+	for (size_t i = 0; files != NULL && i < b->n_files; i++) {
+		id += b->files[i] >> 1 ^ -(b->files[i] & 1);
+		if (has_bit(files, hr_stream_file_number(s, id)))
+			return true;
+	}
+	return files == NULL;
+}
+
+/* `bytes` takes flags (item sizes) only where there are fread and its kin: few batches have any. */
+static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
+{
+	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
+		return s->want;
+	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
+}
+
+/* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
+static int load(const struct scan *s, struct worker *w, struct unit unit)
+{
+	struct hr_qstream *st = &s->q->streams[unit.stream];
+	const struct hr_batch_ref *ref = &st->s->batches[unit.batch];
+	const uint8_t *files;
+	int r;
+
+	w->group = w->at = w->groups->n_groups = 0;
+	w->emit.st = st;
+	if (ref->count > HR_BATCH_EVENTS) { /* a segment's index may claim any count */
+		hr__query_damage(s->q, st, ref->frame, -EBADMSG);
+		return 0;
+	}
+	if (s->want == 0 && s->keys == 0) { /* only counted: nothing to read */
+		w->groups->n_groups = 1;
+		w->groups->groups[0] = (struct hr_group){.n = ref->count};
+		return 0;
+	}
+	if (w->frame != NULL)
+		headrace__frame__free_unpacked(w->frame, NULL);
+	w->frame = NULL;
+	r = wanted_files(s, unit.stream, &files);
+	if (r < 0)
+		return r;
+	r = hr_stream_read(st->s, ref->frame, &w->frame);
+	if (r == 0 && w->frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
+		r = -EBADMSG;
+	if (r == 0 && !names_file(st->s, w->frame->events, files))
+		return 0;
+	if (r == 0)
+		r = hr_batch_decode(w->decoder, w->frame->events, needed(s, ref), &w->emit.c);
+	if (r == 0 && w->emit.c.count > HR_BATCH_EVENTS)
+		r = -EBADMSG;
+	if (r < 0) {
+		if (r == -ENOMEM)
+			return r;
+		hr__query_damage(s->q, st, ref->frame, r);
+		return 0;
+	}
+	r = hr__names_need(s->q, st, s->names);
+	if (r == 0)
+		r = hr__emit_files(&w->emit);
+	if (r == 0)
+		r = hr__emit_tasks(&w->emit);
+	if (r == 0)
+		r = group_rows(s, w, unit.stream, files);
+	return r;
+}
+
+static void emit_columns(const struct scan *s, const struct worker *w, uint32_t n,
+			 duckdb_data_chunk output)
+{
+	const struct hr_groups *g = w->groups;
+	const struct hr_group *group = &g->groups[w->group];
+
+	for (unsigned i = 0; i < s->n_columns; i++) {
+		unsigned column = s->columns[i];
+		duckdb_vector vector;
+		struct hr_out out;
+
+		if (column == HR_EVENTS_END)
+			continue;
+		vector = hr_duckdb.data_chunk_get_vector(output, i);
+		if (w->constant >> hr__emit_key(column) & 1) {
+			hr__emit_constant(&w->emit, column, group->row, n, vector);
+			continue;
+		}
+		out = hr__out(vector);
+		hr__emit_column(&w->emit, column, g->rows + group->first + w->at, n, &out);
+	}
+}
+
+static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
+{
+	struct scan *s = hr_duckdb.function_get_init_data(info);
+	struct worker *w = hr_duckdb.function_get_local_init_data(info);
+	uint32_t n = (uint32_t)hr_duckdb.vector_size();
+
+	while (w->group == w->groups->n_groups) {
+		size_t next = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+
+		if (next >= s->n_units) {
+			hr_duckdb.data_chunk_set_size(output, 0);
+			return;
+		}
+		if (load(s, w, s->units[next]) < 0) {
+			hr_duckdb.function_set_error(info, "out of memory while reading events");
+			return;
+		}
+		atomic_fetch_add_explicit(&s->q->batches_read, 1, memory_order_relaxed);
+	}
+	if (n > w->groups->groups[w->group].n - w->at)
+		n = w->groups->groups[w->group].n - w->at;
+	emit_columns(s, w, n, output);
+	hr_duckdb.data_chunk_set_size(output, n);
+	w->at += n;
+	if (w->at == w->groups->groups[w->group].n) {
+		w->group++;
+		w->at = 0;
+	}
+}
+
+int hr__events_register(struct hr_query *q)
+{
+	static const struct hr_table_function events = {bind, init, init_worker, scan_chunk, NULL};
+
+	return hr__table_register(q, "hr_events", q, &events);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files: one row for each file that a stream names. First and last use come from its file
+ * records, which are read only when these columns are asked for: counting files then costs no
+ * more than the stream's table of paths.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/tables/rows.h"
+
+struct files {
+	uint32_t *numbers;	      /* of the file in row i */
+	uint64_t *first_ns, *last_ns; /* by number; NULL when not wanted */
+};
+
+static void done(struct hr_rows *rows)
+{
+	struct files *f = rows->data;
+
+	if (f == NULL)
+		return;
+	free(f->numbers);
+	free(f->first_ns);
+	free(f->last_ns);
+	free(f);
+	rows->data = NULL;
+}
+
+static void note(struct files *f, const struct hr_stream *s, const Headrace__FileRecord *r)
+{
+	uint32_t i = hr_stream_file_number(s, r->file);
+
+	if (r->first_ns != 0 && (f->first_ns[i] == 0 || r->first_ns < f->first_ns[i]))
+		f->first_ns[i] = r->first_ns;
+	if (r->last_ns > f->last_ns[i])
+		f->last_ns[i] = r->last_ns;
+}
+
+static int read_times(struct hr_rows *rows, struct files *f)
+{
+	uint32_t n = rows->st->names.n;
+	struct hr_frames frames;
+	int r;
+
+	f->first_ns = calloc(n, sizeof(*f->first_ns));
+	f->last_ns = calloc(n, sizeof(*f->last_ns));
+	if (f->first_ns == NULL || f->last_ns == NULL)
+		return -ENOMEM;
+	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_FILE_RECORDS, &frames);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < frames.n; i++) {
+		const Headrace__FileRecords *batch = frames.list[i]->file_records;
+
+		for (size_t k = 0; k < batch->n_rows; k++)
+			note(f, rows->st->s, batch->rows[k]);
+	}
+	hr__frames_free(&frames);
+	return 0;
+}
+
+static int gather(struct hr_rows *rows, uint64_t want)
+{
+	const struct hr_names *names = &rows->st->names;
+	struct files *f = calloc(1, sizeof(*f));
+	unsigned parts = HR_NAMES_INFO;
+	int r;
+
+	rows->data = f;
+	if (f == NULL)
+		return -ENOMEM;
+	if (HR_WANTS(want, HR_FILES_path))
+		parts |= HR_NAMES_PATH;
+	r = hr__names_need(rows->q, rows->st, parts);
+	if (r == 0 && (HR_WANTS(want, HR_FILES_first_ns) || HR_WANTS(want, HR_FILES_last_ns)))
+		r = read_times(rows, f);
+	if (r < 0)
+		return r;
+	f->numbers = malloc(names->n * sizeof(*f->numbers));
+	if (f->numbers == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < names->n; i++) {
+		if (names->hash[i] != 0)
+			f->numbers[rows->n++] = i;
+	}
+	return 0;
+}
+
+static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+{
+	(void)row;
+	return (struct hr_row_origin){rows->st, 0, false};
+}
+
+static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct files *f = rows->data;
+	const struct hr_names *names = &rows->st->names;
+	uint32_t i = f->numbers[row];
+
+	switch (column) {
+	case HR_FILES_path:
+		hr__cell_text(c, names->path[i]);
+		break;
+	case HR_FILES_mount:
+	case HR_FILES_fs_type:
+		hr__cell_mount(rows->st, names->mount[i], column == HR_FILES_fs_type, c);
+		break;
+	case HR_FILES_first_ns:
+		hr__cell_wall(c, rows->st, f->first_ns[i]);
+		break;
+	case HR_FILES_last_ns:
+		hr__cell_wall(c, rows->st, f->last_ns[i]);
+		break;
+	case HR_FILES_scope:
+		hr__cell_constant(c, names->scope[i] != 0 ? "runtime" : "data");
+		break;
+	default:
+		c->u = names->hash[i];
+	}
+}
+
+const struct hr_row_kind hr__files_kind = {
+    .table = HR_TABLE_FILES,
+    .gather = gather,
+    .done = done,
+    .origin = origin,
+    .cell = cell,
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - what the files of query share
+ *
+ * Owner     A struct hr_query owns everything here. Strings that scans hand to DuckDB are not
+ *           copied: they live in the catalogue, in constant tables, or in the query's pool, all of
+ *           which outlive every result.
+ * Threads   Built by the driving thread in hr_query_new and constant afterwards, except where a
+ *           lock or an atomic is named. Scans run on DuckDB's threads.
+ */
+#ifndef HEADRACE_QUERY_TABLES_INTERNAL_H
+#define HEADRACE_QUERY_TABLES_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "store/arena.h"
+#include "query/tables/columns.h"
+#include "query/prune/prune.h"
+#include "query/query.h"
+
+/* ---- strings ------------------------------------------------------------------------ */
+
+/* Memory that is freed all at once; any thread. */
+struct hr_pool {
+	pthread_mutex_t lock;
+	struct hr__arena arena;
+};
+void hr__pool_init(struct hr_pool *p);
+void hr__pool_done(struct hr_pool *p);
+void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
+
+/* A string as DuckDB's vectors hold it: up to 12 bytes inside, else a pointer into memory that must
+ * stay. */
+static inline duckdb_string_t hr__string(const char *text, size_t n)
+{
+	duckdb_string_t s = {0};
+
+	s.value.inlined.length = (uint32_t)n;
+	if (n <= sizeof(s.value.inlined.inlined)) {
+		if (n > 0)
+			memcpy(s.value.inlined.inlined, text, n);
+	} else {
+		memcpy(s.value.pointer.prefix, text, sizeof(s.value.pointer.prefix));
+		s.value.pointer.ptr = (char *)text;
+	}
+	return s;
+}
+
+static inline const char *hr__string_text(const duckdb_string_t *s)
+{
+	return s->value.inlined.length <= sizeof(s->value.inlined.inlined)
+		   ? s->value.inlined.inlined
+		   : s->value.pointer.ptr;
+}
+
+/*
+ * Any bytes as text: themselves when they are printable ASCII (then they must stay), else a copy
+ * in the arena, escaped by the rules of common/text.h. Out of memory gives the empty string and
+ * sets nothing else: DuckDB fails first.
+ */
+duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
+static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
+{
+	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
+}
+
+/* As hr__string_of, for text that will not stay. */
+duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
+
+/* ---- streams ------------------------------------------------------------------------ */
+
+/* The names of a stream's files, as arrays by file number (hr_stream_files; 0 is no file and has no
+ * name), each made when a scan first asks for it (names.c). */
+enum hr_names_part {
+	HR_NAMES_INFO = 1,    /* hash, mount, scope */
+	HR_NAMES_PATH = 2,    /* path */
+	HR_NAMES_BASE = 4,    /* base */
+	HR_NAMES_PATTERN = 8, /* pattern */
+};
+
+struct hr_names {
+	pthread_mutex_t lock;	/* held while parts are made */
+	_Atomic unsigned ready; /* HR_NAMES_*; release after the arrays, acquire before them */
+	uint32_t n;		/* entries of each array: files + 1 */
+	uint64_t *hash;
+	uint32_t *mount; /* index into hr_qstream.mounts */
+	uint8_t *scope;	 /* 1: runtime */
+	duckdb_string_t *path;
+	duckdb_string_t *base;
+	uint32_t *pattern;	   /* index into patterns; 0: none */
+	duckdb_string_t *patterns; /* [0] is unused */
+};
+
+struct hr_qmount {
+	duckdb_string_t path;
+	duckdb_string_t fs_type;
+};
+
+enum hr_stream_life {
+	HR_STREAM_RUNNING,
+	HR_STREAM_SILENT, /* a collector waits for more of it, and hears nothing */
+	HR_STREAM_CUT,	  /* stopped without a word, and nobody holds it */
+	HR_STREAM_ENDED
+};
+
+struct hr_qstream {
+	const struct hr_stream *s;
+	enum hr_stream_life state;
+	duckdb_string_t cluster, job, node, boot;
+	struct hr_qmount *mounts; /* s->n_mounts entries; [0] and absent ids: known[] false */
+	bool *mount_known;
+	uint8_t *damaged; /* bit by frame: counted already; under hr_query.damage_lock */
+	struct hr_names names;
+};
+
+/* Makes the parts that are not ready yet. 0 or -ENOMEM. Any thread; others wait. */
+int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
+void hr__names_done(struct hr_names *names);
+
+/*
+ * Which files have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) by file number,
+ * malloc'ed. Reads the stream's path text without making the arrays above. Any thread. 0
+ * or -ENOMEM.
+ */
+int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
+		    const struct hr_prune_set *paths, uint8_t **ret_bits);
+
+static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
+{
+	return hr_stream_real_ns(st->s, boot_ns);
+}
+
+/* ---- tables ------------------------------------------------------------------------- */
+
+enum hr_sql_type { HR_SQL_BIGINT, HR_SQL_UBIGINT, HR_SQL_VARCHAR, HR_SQL_HIST };
+#define HR_HIST_BINS 64u
+
+struct hr_sql_column {
+	const char *name;
+	enum hr_sql_type type;
+};
+
+/* Columns of the table function: the view's, then the hidden ones. */
+struct hr_sql_table {
+	const char *name;
+	const struct hr_sql_column *columns;
+	unsigned n_columns;
+	unsigned n_visible;
+};
+
+/* enum hr_events_column { HR_EVENTS_cluster, ... HR_EVENTS_END }, and so on for each table */
+#define HR__E_EVENTS(name, type)	 HR_EVENTS_##name,
+#define HR__E_ROLLUPS(name, type)	 HR_ROLLUPS_##name,
+#define HR__E_FILE_RECORDS(name, type)	 HR_FILE_RECORDS_##name,
+#define HR__E_PROCESSES(name, type)	 HR_PROCESSES_##name,
+#define HR__E_FILES(name, type)		 HR_FILES_##name,
+#define HR__E_REGIONS(name, type)	 HR_REGIONS_##name,
+#define HR__E_LABELS(name, type)	 HR_LABELS_##name,
+#define HR__E_LEVELS(name, type)	 HR_LEVELS_##name,
+#define HR__E_JOBS(name, type)		 HR_JOBS_##name,
+#define HR__E_NODES(name, type)		 HR_NODES_##name,
+#define HR__E_LOSSES(name, type)	 HR_LOSSES_##name,
+#define HR__E_KERNEL_RECORDS(name, type) HR_KERNEL_RECORDS_##name,
+#define X(table, TABLE)                                                                            \
+	enum {                                                                                     \
+		HR_COLUMNS_##TABLE(HR__E_##TABLE) HR_HIDDEN_##TABLE(HR__E_##TABLE)                 \
+		    HR_##TABLE##_END                                                               \
+	};
+HR_TABLES(X)
+#undef X
+
+enum hr_sql_table_id {
+#define X(table, TABLE) HR_TABLE_##TABLE,
+	HR_TABLES(X)
+#undef X
+	    HR_TABLE_END
+};
+extern const struct hr_sql_table hr__tables[HR_TABLE_END];
+
+/* Where rows begin that all tables share, and those that speak of a process. */
+enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
+
+/* ---- the query ---------------------------------------------------------------------- */
+
+struct hr_query {
+	const struct hr_catalog *catalog;
+	struct hr_qstream *streams;
+	size_t n_streams;
+	struct hr_pool pool;
+	unsigned threads;
+	uint64_t now_ns, silent_ns; /* wall clock by which streams are silent, and after how long */
+	bool no_prune;
+	char *parquet;
+
+	duckdb_database database;
+	duckdb_connection connection;
+
+	/* of the statement that runs: set before it starts */
+	struct hr_prune prune;
+	_Atomic uint64_t batches_read, batches_pruned, batches;
+	_Atomic bool interrupted; /* for scans that hand out nothing for long */
+
+	pthread_mutex_t damage_lock;
+	uint64_t damaged;
+	char *first_damage;
+};
+
+/* Notes a frame that cannot be read, once; the scan goes on without it. Any thread. */
+void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
+
+/*
+ * Registers hr_events() (events.c), hr_busy() (busy_scan.c), hr_during() (during_scan.c), and the table functions of all other
+ * tables (rows.c). 0 or -EIO.
+ */
+int hr__events_register(struct hr_query *q);
+int hr__busy_register(struct hr_query *q);
+int hr__during_register(struct hr_query *q);
+int hr__rows_register(struct hr_query *q);
+
+/* Declares a table's columns in a bind callback. */
+void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
+
+/* The callbacks of a table function; `extra` comes back in bind. 0 or -EIO. */
+struct hr_table_function {
+	duckdb_table_function_bind_t bind;
+	duckdb_table_function_init_t init, init_local;
+	duckdb_table_function_t scan;
+	const char *const *parameters; /* named ones, all texts; ends with NULL. NULL: none */
+};
+int hr__table_register(struct hr_query *q, const char *name, void *extra,
+		       const struct hr_table_function *table);
+
+/* ---- cells -------------------------------------------------------------------------- */
+
+/* An output vector being filled. */
+struct hr_out {
+	duckdb_vector vector;
+	void *data;
+	uint64_t *validity; /* NULL while all are valid */
+};
+
+static inline struct hr_out hr__out(duckdb_vector vector)
+{
+	return (struct hr_out){vector, hr_duckdb.vector_get_data(vector), NULL};
+}
+
+static inline void hr__out_null(struct hr_out *o, size_t row)
+{
+	if (o->validity == NULL) {
+		hr_duckdb.vector_ensure_validity_writable(o->vector);
+		o->validity = hr_duckdb.vector_get_validity(o->vector);
+	}
+	o->validity[row / 64] &= ~(UINT64_C(1) << (row % 64));
+}
+
+static inline void hr__out_text(struct hr_out *o, size_t row, duckdb_string_t text, bool null)
+{
+	((duckdb_string_t *)o->data)[row] = text;
+	if (null)
+		hr__out_null(o, row);
+}
+
+static inline void hr__out_number(struct hr_out *o, size_t row, uint64_t number, bool null)
+{
+	((uint64_t *)o->data)[row] = number;
+	if (null)
+		hr__out_null(o, row);
+}
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jobs. A job is what all streams of one (cluster, job, attempt) say together: each node's
+ * daemon knows only its own part.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/tables/rows.h"
+
+#define STATE_RUNNING "running"
+#define STATE_SILENT  "silent"
+#define STATE_KILLED  "killed"
+#define STATE_FAILED  "failed"
+#define STATE_ENDED   "ended"
+
+struct job {
+	const struct hr_qstream *st; /* its streams follow one another */
+	size_t n_streams;
+	duckdb_string_t array_job, array_task, user, account, partition, name, state;
+	int64_t start_ns, end_ns; /* wall clock; 0: not known */
+	bool uid_known;
+	uint32_t uid, ranks_expected, nodes_expected;
+	uint64_t ranks_seen, nodes;
+	bool live, silent,
+	    unfinished;	     /* some stream goes on, is not heard of, ended without a word */
+	bool killed, failed; /* some stream's last word */
+};
+
+struct jobs {
+	struct job *list;
+	size_t n, size;
+};
+
+static bool same(const duckdb_string_t *a, const duckdb_string_t *b)
+{
+	uint32_t n = a->value.inlined.length;
+
+	if (n != b->value.inlined.length)
+		return false;
+	if (n <= sizeof(a->value.inlined.inlined))
+		return memcmp(a->value.inlined.inlined, b->value.inlined.inlined, n) == 0;
+	return memcmp(a->value.pointer.ptr, b->value.pointer.ptr, n) == 0;
+}
+
+static bool same_job(const struct hr_qstream *a, const struct hr_qstream *b)
+{
+	return same(&a->cluster, &b->cluster) && same(&a->job, &b->job) &&
+	       a->s->attempt == b->s->attempt;
+}
+
+static void take_text(struct hr_query *q, duckdb_string_t *to, const char *text)
+{
+	if (text != NULL && text[0] != '\0')
+		*to = hr__string_copy(&q->pool, text);
+}
+
+static void take_event(struct hr_query *q, struct job *job, const struct hr_qstream *st,
+		       const Headrace__JobEvent *e)
+{
+	int64_t start = e->start_ns != 0 ? hr__wall_ns(st, e->start_ns) : 0;
+	int64_t end = e->end_ns != 0 ? hr__wall_ns(st, e->end_ns) : 0;
+
+	take_text(q, &job->array_job, e->array_job);
+	take_text(q, &job->array_task, e->array_task);
+	take_text(q, &job->user, e->user);
+	take_text(q, &job->account, e->account);
+	take_text(q, &job->partition, e->partition);
+	take_text(q, &job->name, e->name);
+	job->uid = e->uid;
+	job->uid_known = true;
+	if (start != 0 && (job->start_ns == 0 || start < job->start_ns))
+		job->start_ns = start;
+	if (end > job->end_ns)
+		job->end_ns = end;
+	if (e->ranks_expected > job->ranks_expected)
+		job->ranks_expected = e->ranks_expected;
+	if (e->nodes_expected > job->nodes_expected)
+		job->nodes_expected = e->nodes_expected;
+}
+
+static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstream *st)
+{
+	struct hr_frames events, ends;
+	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &events);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < events.n; i++)
+		take_event(q, job, st, events.list[i]->job);
+	hr__frames_free(&events);
+	if (!job->uid_known && st->s->uid_known) { /* no JobEvent has come so far */
+		job->uid = st->s->uid;
+		job->uid_known = true;
+	}
+	r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ends.n; i++) {
+		const char *state = ends.list[i]->stream_end->state;
+
+		job->killed |= strcmp(state, STATE_KILLED) == 0;
+		job->failed |= strcmp(state, STATE_FAILED) == 0;
+	}
+	hr__frames_free(&ends);
+	job->live |= st->state == HR_STREAM_RUNNING;
+	job->silent |= st->state == HR_STREAM_SILENT;
+	job->unfinished |= st->state == HR_STREAM_CUT;
+	for (uint32_t i = 0; i < st->s->n_processes; i++) {
+		if (st->s->processes[i].msg->world_size > job->ranks_expected)
+			job->ranks_expected = st->s->processes[i].msg->world_size;
+	}
+	return 0;
+}
+
+static int compare_int(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Distinct ranks and nodes over the streams of a job; the streams of a node follow one another. */
+static int count_parts(struct job *job)
+{
+	int32_t *ranks = NULL;
+	size_t n = 0, size = 0;
+
+	for (size_t i = 0; i < job->n_streams; i++) {
+		const struct hr_qstream *st = &job->st[i];
+
+		job->nodes += i == 0 || !same(&st[-1].node, &st->node);
+		for (uint32_t p = 0; p < st->s->n_processes; p++) {
+			if (st->s->processes[p].rank < 0)
+				continue;
+			if (hr__grow(&ranks, n, &size, sizeof(*ranks)) < 0) {
+				free(ranks);
+				return -ENOMEM;
+			}
+			ranks[n++] = st->s->processes[p].rank;
+		}
+	}
+	if (n > 0)
+		qsort(ranks, n, sizeof(*ranks), compare_int);
+	for (size_t i = 0; i < n; i++)
+		job->ranks_seen += i == 0 || ranks[i] != ranks[i - 1];
+	free(ranks);
+	return 0;
+}
+
+static int finish(struct job *job)
+{
+	const char *state = STATE_ENDED;
+
+	if (job->live)
+		state = STATE_RUNNING;
+	else if (job->silent)
+		state = STATE_SILENT;
+	else if (job->unfinished || job->killed)
+		state = STATE_KILLED;
+	else if (job->failed)
+		state = STATE_FAILED;
+	job->state = hr__string(state, (uint32_t)strlen(state));
+	return count_parts(job);
+}
+
+static int jobs_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct hr_query *q = rows->q;
+	struct jobs *jobs = calloc(1, sizeof(*jobs));
+	int r = 0;
+
+	(void)want;
+	rows->data = jobs;
+	if (jobs == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < q->n_streams; i++) {
+		const struct hr_qstream *st = &q->streams[i];
+		struct job *job;
+
+		if (i == 0 || !same_job(st - 1, st)) {
+			r = hr__grow(&jobs->list, jobs->n, &jobs->size, sizeof(struct job));
+			if (r < 0)
+				return r;
+			jobs->list[jobs->n++] = (struct job){.st = st};
+		}
+		job = &jobs->list[jobs->n - 1];
+		job->n_streams++;
+		r = take_stream(q, job, st);
+	}
+	for (size_t k = 0; r == 0 && k < jobs->n; k++)
+		r = finish(&jobs->list[k]);
+	rows->n = jobs->n;
+	return r;
+}
+
+static void jobs_done(struct hr_rows *rows)
+{
+	struct jobs *jobs = rows->data;
+
+	if (jobs != NULL)
+		free(jobs->list);
+	free(jobs);
+	rows->data = NULL;
+}
+
+static struct hr_row_origin jobs_origin(const struct hr_rows *rows, size_t row)
+{
+	const struct jobs *jobs = rows->data;
+
+	return (struct hr_row_origin){jobs->list[row].st, 0, true};
+}
+
+static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct jobs *jobs = rows->data;
+	const struct job *job = &jobs->list[row];
+
+	switch (column) {
+	case HR_JOBS_array_job:
+		hr__cell_text(c, job->array_job);
+		break;
+	case HR_JOBS_array_task:
+		hr__cell_text(c, job->array_task);
+		break;
+	case HR_JOBS_uid:
+		c->u = job->uid;
+		c->null = !job->uid_known;
+		break;
+	case HR_JOBS_user:
+		hr__cell_text(c, job->user);
+		break;
+	case HR_JOBS_account:
+		hr__cell_text(c, job->account);
+		break;
+	case HR_JOBS_partition:
+		hr__cell_text(c, job->partition);
+		break;
+	case HR_JOBS_name:
+		hr__cell_text(c, job->name);
+		break;
+	case HR_JOBS_state:
+		hr__cell_text(c, job->state);
+		break;
+	case HR_JOBS_start_ns:
+		hr__cell_nonzero(c, (uint64_t)job->start_ns);
+		break;
+	case HR_JOBS_end_ns:
+		hr__cell_nonzero(c, job->live || job->silent ? 0 : (uint64_t)job->end_ns);
+		break;
+	case HR_JOBS_nodes:
+		c->u = job->nodes;
+		break;
+	case HR_JOBS_ranks_seen:
+		c->u = job->ranks_seen;
+		break;
+	case HR_JOBS_ranks_expected:
+		hr__cell_nonzero(c, job->ranks_expected);
+		break;
+	default:
+		hr__cell_nonzero(c, job->nodes_expected);
+	}
+}
+
+const struct hr_row_kind hr__jobs_kind = {
+    .table = HR_TABLE_JOBS,
+    .whole = true,
+    .gather = jobs_gather,
+    .done = jobs_done,
+    .origin = jobs_origin,
+    .cell = jobs_cell,
+};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_records: what the kernel saw of each process's files, per op and cause.
+ */
+#include "query/tables/sums.h"
+#include "common/cause.h"
+#include "common/ops.h"
+
+/* key: proc, file, then op and cause in one word */
+static int gather(struct hr_rows *rows, uint64_t want)
+{
+	struct hr_sums *s;
+	unsigned names = 0;
+	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_KERNEL_RECORDS, &s);
+
+	for (size_t i = 0; r == 0 && i < s->frames.n; i++) {
+		const Headrace__KernelRecords *batch = s->frames.list[i]->kernel_records;
+
+		for (size_t k = 0; r == 0 && k < batch->n_rows; k++) {
+			const Headrace__KernelRecord *row = batch->rows[k];
+
+			r = hr_sums_add(s, row->proc, row->file,
+					(uint64_t)row->op << 32 | row->cause, row);
+		}
+	}
+	if (HR_WANTS(want, HR_KERNEL_RECORDS_path))
+		names |= HR_NAMES_PATH;
+	if (HR_WANTS(want, HR_KERNEL_RECORDS_file_id) || HR_WANTS(want, HR_KERNEL_RECORDS_scope) ||
+	    HR_WANTS(want, HR_KERNEL_RECORDS_mount) || HR_WANTS(want, HR_KERNEL_RECORDS_fs_type))
+		names |= HR_NAMES_INFO;
+	if (r == 0)
+		r = hr__names_need(rows->q, rows->st, names);
+	return r == 0 ? hr_sums_group(rows) : r;
+}
+
+static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+{
+	size_t n;
+
+	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
+}
+
+static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column, struct hr_cell *c)
+{
+	const struct hr_names *names = &st->names;
+	uint32_t file = hr_stream_file_number(st->s, id);
+
+	switch (column) {
+	case HR_KERNEL_RECORDS_path:
+		hr__cell_text(c, names->path[file]);
+		break;
+	case HR_KERNEL_RECORDS_scope:
+		hr__cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
+		c->null = file == 0;
+		break;
+	case HR_KERNEL_RECORDS_file_id:
+		hr__cell_nonzero(c, names->hash[file]);
+		break;
+	default:
+		hr__cell_mount(st, names->mount[file], column == HR_KERNEL_RECORDS_fs_type, c);
+	}
+}
+
+static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	size_t n;
+	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
+	const Headrace__KernelRecord *first = e->msg;
+	const struct hr_op_info *op = hr_op_info((uint16_t)first->op);
+
+	switch (column) {
+	case HR_KERNEL_RECORDS_op:
+		hr__cell_constant(c, op->name);
+		break;
+	case HR_KERNEL_RECORDS_api:
+		hr__cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
+		break;
+	case HR_KERNEL_RECORDS_class:
+		hr__cell_constant(c, op->name ? hr_class_name(op->class) : NULL);
+		break;
+	case HR_KERNEL_RECORDS_cause:
+		hr__cell_constant(c, hr_cause_name(first->cause));
+		break;
+	case HR_KERNEL_RECORDS_count:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, count));
+		break;
+	case HR_KERNEL_RECORDS_bytes:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, bytes));
+		break;
+	case HR_KERNEL_RECORDS_errors:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, errors));
+		break;
+	case HR_KERNEL_RECORDS_dur_ns:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, dur_ns));
+		break;
+	default:
+		file_cell(rows->st, first->file, column, c);
+	}
+}
+
+const struct hr_row_kind hr__kernel_records_kind = {
+    .table = HR_TABLE_KERNEL_RECORDS,
+    .gather = gather,
+    .done = hr_sums_done,
+    .origin = origin,
+    .cell = cell,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * losses: what was not recorded, and why.
+ */
+#include "query/tables/sums.h"
+#include "common/ops.h"
+
+#define REASONS 64u
+
+/* Reasons are a small vocabulary: an index is part of the key. The last one takes all the rest. */
+static uint64_t reason_index(const char **reasons, unsigned *n, const char *reason)
+{
+	for (unsigned i = 0; i < *n; i++) {
+		if (strcmp(reasons[i], reason) == 0)
+			return i;
+	}
+	if (*n == REASONS)
+		return REASONS - 1;
+	reasons[*n] = reason;
+	return (*n)++;
+}
+
+/* key: proc, op, reason */
+static int gather(struct hr_rows *rows, uint64_t want)
+{
+	const char *reasons[REASONS];
+	unsigned n_reasons = 0;
+	struct hr_sums *s;
+	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_LOSS, &s);
+
+	(void)want;
+	for (size_t i = 0; r == 0 && i < s->frames.n; i++) {
+		const Headrace__Loss *loss = s->frames.list[i]->loss;
+
+		for (size_t k = 0; r == 0 && k < loss->n_rows; k++) {
+			const Headrace__LossRow *row = loss->rows[k];
+
+			r = hr_sums_add(s, row->proc, row->op,
+					reason_index(reasons, &n_reasons, row->reason), row);
+		}
+	}
+	return r == 0 ? hr_sums_group(rows) : r;
+}
+
+static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+{
+	size_t n;
+
+	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
+}
+
+static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	size_t n;
+	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
+	const Headrace__LossRow *first = e->msg;
+
+	switch (column) {
+	case HR_LOSSES_reason:
+		hr__cell_text(c, hr__string_copy(&rows->q->pool, first->reason));
+		break;
+	case HR_LOSSES_op:
+		hr__cell_constant(c, hr_op_info((uint16_t)first->op)->name);
+		break;
+	case HR_LOSSES_count:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, count));
+		break;
+	case HR_LOSSES_bytes:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, bytes));
+		break;
+	default:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, dur_ns));
+	}
+}
+
+const struct hr_row_kind hr__losses_kind = {
+    .table = HR_TABLE_LOSSES,
+    .gather = gather,
+    .done = hr_sums_done,
+    .origin = origin,
+    .cell = cell,
+};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * labels and nodes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/tables/rows.h"
+
+/* ---- labels ------------------------------------------------------------------------- */
+
+/* Every node of a job was told the same labels: the view takes them DISTINCT. */
+
+struct label {
+	duckdb_string_t key, value;
+};
+
+struct labels {
+	struct label *list;
+	size_t size;
+};
+
+static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
+{
+	struct labels *labels = rows->data;
+	struct hr_pool *pool = &rows->q->pool;
+
+	for (size_t i = 0; i < e->n_labels; i++) {
+		struct label new = {hr__string_copy(pool, e->labels[i]->key),
+				    hr__string_copy(pool, e->labels[i]->value)};
+
+		if (hr__grow(&labels->list, rows->n, &labels->size, sizeof(new)) < 0)
+			return -ENOMEM;
+		labels->list[rows->n++] = new;
+	}
+	return 0;
+}
+
+/* A job event repeats all labels: the last one that has any counts. */
+static int labels_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct hr_frames events;
+	size_t last;
+	int r;
+
+	(void)want;
+	rows->data = calloc(1, sizeof(struct labels));
+	if (rows->data == NULL)
+		return -ENOMEM;
+	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_JOB, &events);
+	if (r < 0)
+		return r;
+	last = events.n;
+	while (last > 0 && events.list[last - 1]->job->n_labels == 0)
+		last--;
+	if (last > 0)
+		r = labels_take(rows, events.list[last - 1]->job);
+	hr__frames_free(&events);
+	return r;
+}
+
+static void labels_done(struct hr_rows *rows)
+{
+	struct labels *labels = rows->data;
+
+	if (labels != NULL)
+		free(labels->list);
+	free(labels);
+	rows->data = NULL;
+}
+
+static struct hr_row_origin job_origin(const struct hr_rows *rows, size_t row)
+{
+	(void)row;
+	return (struct hr_row_origin){rows->st, 0, true};
+}
+
+static void labels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct labels *labels = rows->data;
+
+	c->s = column == HR_LABELS_key ? labels->list[row].key : labels->list[row].value;
+}
+
+const struct hr_row_kind hr__labels_kind = {
+    .table = HR_TABLE_LABELS,
+    .gather = labels_gather,
+    .done = labels_done,
+    .origin = job_origin,
+    .cell = labels_cell,
+};
+
+/* ---- nodes -------------------------------------------------------------------------- */
+
+/* What is missing is the same when a daemon had no time for its last word and when that says so: "killed". */
+static int nodes_gather(struct hr_rows *rows, uint64_t want)
+{
+	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
+					     [HR_STREAM_SILENT] = "silent",
+					     [HR_STREAM_CUT] = "killed",
+					     [HR_STREAM_ENDED] = "ended"};
+	const char *state = states[rows->st->state];
+	struct hr_frames ends;
+	int r;
+
+	(void)want;
+	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
+	if (r < 0)
+		return r;
+	if (ends.n > 0 && ends.list[ends.n - 1]->stream_end->cut_short)
+		state = "killed";
+	rows->data = (void *)(uintptr_t)state; /* a constant */
+	hr__frames_free(&ends);
+	rows->n = 1;
+	return 0;
+}
+
+static void nothing_done(struct hr_rows *rows)
+{
+	(void)rows;
+}
+
+static struct hr_row_origin stream_origin(const struct hr_rows *rows, size_t row)
+{
+	(void)row;
+	return (struct hr_row_origin){rows->st, 0, false};
+}
+
+static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct hr_stream *s = rows->st->s;
+
+	(void)row;
+	switch (column) {
+	case HR_NODES_boot:
+		hr__cell_text(c, rows->st->boot);
+		break;
+	case HR_NODES_clock_offset_ns: /* only a collector, which hears from many nodes, can estimate it */
+		c->u = (uint64_t)s->clock_offset_ns;
+		c->null = !s->clock_known;
+		break;
+	case HR_NODES_clock_error_ns:
+		c->u = s->clock_offset_error_ns;
+		c->null = !s->clock_known;
+		break;
+	case HR_NODES_instance:
+		c->u = s->instance;
+		break;
+	case HR_NODES_state:
+		hr__cell_constant(c, rows->data);
+		break;
+	case HR_NODES_events:
+		for (uint32_t i = 0; i < s->n_batches; i++)
+			c->u += s->batches[i].count;
+		break;
+	case HR_NODES_heard_ns:
+		hr__cell_nonzero(c, s->heard_ns);
+		break;
+	case HR_NODES_closed_ns:
+		hr__cell_nonzero(c, s->closed_ns);
+		break;
+	case HR_NODES_silent_ns:
+		c->null = rows->st->state != HR_STREAM_SILENT;
+		c->u = rows->q->now_ns > s->heard_ns ? rows->q->now_ns - s->heard_ns : 0;
+		break;
+	default:
+		c->u = s->bytes;
+	}
+}
+
+const struct hr_row_kind hr__nodes_kind = {
+    .table = HR_TABLE_NODES,
+    .gather = nodes_gather,
+    .done = nothing_done,
+    .origin = stream_origin,
+    .cell = nodes_cell,
+};

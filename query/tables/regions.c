@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * regions: what the application said it was doing.
+ *
+ * A row is an entry of a frame's arrays. Texts are made only where a wanted column has them, and are
+ * copied: a result outlives the frames.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/tables/rows.h"
+#include "common/region.h"
+
+struct regions {
+	struct hr_frames frames;
+	size_t *first; /* of each frame: its first row; one more: their number */
+	duckdb_string_t *
+	    *texts; /* of each frame, by number - 1; those that no wanted column has are empty */
+};
+
+/* The number of a region's text in a column; 0: none, or a column without texts. */
+static uint32_t text_of(const struct hr_region *g, unsigned column)
+{
+	switch (column) {
+	case HR_REGIONS_domain:
+		return g->domain;
+	case HR_REGIONS_category:
+		return g->category;
+	case HR_REGIONS_name:
+		return g->name;
+	case HR_REGIONS_args:
+		return g->args;
+	default:
+		return 0;
+	}
+}
+
+static int copy_text(struct hr_pool *pool, const ProtobufCBinaryData *text, duckdb_string_t *ret)
+{
+	char *copy;
+
+	if (ret->value.inlined.length > 0 || text->len == 0)
+		return 0;
+	copy = hr__pool_get(pool, text->len);
+	if (copy == NULL)
+		return -ENOMEM;
+	memcpy(copy, text->data, text->len);
+	*ret = hr__string_of(pool, copy, text->len);
+	return 0;
+}
+
+static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t want,
+		      duckdb_string_t *texts)
+{
+	int r = 0;
+
+	for (unsigned column = HR_REGIONS_domain; column <= HR_REGIONS_name; column++) {
+		for (size_t i = 0; HR_WANTS(want, column) && r == 0 && i < m->n_keys; i++) {
+			const Headrace__RegionKey *k = m->keys[i];
+			struct hr_region g = {
+			    .domain = k->domain, .category = k->category, .name = k->name};
+			uint32_t text = text_of(&g, column);
+
+			if (text != 0)
+				r = copy_text(&rows->q->pool, &m->texts[text - 1],
+					      &texts[text - 1]);
+		}
+	}
+	for (size_t i = 0; HR_WANTS(want, HR_REGIONS_args) && r == 0 && i < m->n_args; i++) {
+		uint32_t text = m->args[i];
+
+		if (text != 0)
+			r = copy_text(&rows->q->pool, &m->texts[text - 1], &texts[text - 1]);
+	}
+	return r;
+}
+
+/* Leaves out the frames that contradict themselves, and says so. */
+static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		Headrace__Frame *frame = f->list[i];
+		int r = hr_regions_restore(frame->regions);
+
+		if (r == 0) {
+			f->list[kept++] = frame;
+			continue;
+		}
+		for (uint32_t k = 0; k < st->s->n_frames; k++)
+			if (st->s->frames[k].seq == frame->seq &&
+			    st->s->frames[k].kind == HEADRACE__FRAME__BODY_REGIONS)
+				hr__query_damage(q, st, k, r);
+		headrace__frame__free_unpacked(frame, NULL);
+	}
+	f->n = kept;
+}
+
+int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret)
+{
+	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_REGIONS, ret);
+
+	if (r == 0)
+		restore(q, st, ret);
+	return r;
+}
+
+static int gather(struct hr_rows *rows, uint64_t want)
+{
+	struct regions *g = calloc(1, sizeof(*g));
+	int r;
+
+	rows->data = g;
+	if (g == NULL)
+		return -ENOMEM;
+	r = hr__regions_read(rows->q, rows->st, &g->frames);
+	if (r < 0)
+		return r;
+	g->first = calloc(g->frames.n + 1, sizeof(*g->first));
+	g->texts = calloc(g->frames.n + 1, sizeof(*g->texts));
+	if (g->first == NULL || g->texts == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < g->frames.n; i++) {
+		const Headrace__Regions *m = g->frames.list[i]->regions;
+
+		g->first[i + 1] = g->first[i] + m->n_key;
+		g->texts[i] = calloc(m->n_texts + 1, sizeof(*g->texts[i]));
+		r = g->texts[i] != NULL ? make_texts(rows, m, want, g->texts[i]) : -ENOMEM;
+	}
+	rows->n = g->first[g->frames.n];
+	return r;
+}
+
+static void done(struct hr_rows *rows)
+{
+	struct regions *g = rows->data;
+
+	if (g == NULL)
+		return;
+	for (size_t i = 0; g->texts != NULL && i < g->frames.n; i++)
+		free(g->texts[i]);
+	free(g->texts);
+	free(g->first);
+	hr__frames_free(&g->frames);
+	free(g);
+	rows->data = NULL;
+}
+
+/* The frame that holds a row. */
+static size_t find(const struct regions *g, size_t row)
+{
+	size_t low = 0, high = g->frames.n - 1;
+
+	while (low < high) {
+		size_t middle = low + (high - low + 1) / 2;
+
+		if (g->first[middle] <= row)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+{
+	const struct regions *g = rows->data;
+	size_t frame = find(g, row);
+	const Headrace__Regions *m = g->frames.list[frame]->regions;
+
+	return (struct hr_row_origin){rows->st, m->keys[m->key[row - g->first[frame]]]->proc,
+				      false};
+}
+
+static void known(struct hr_cell *c, uint64_t value)
+{
+	c->u = value;
+	c->null = value == HR_REGION_UNKNOWN;
+}
+
+static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct regions *g = rows->data;
+	size_t frame = find(g, row);
+	struct hr_region region;
+	uint32_t text;
+
+	hr_regions_get(g->frames.list[frame]->regions, row - g->first[frame], &region);
+	switch (column) {
+	case HR_REGIONS_tid:
+		hr__cell_nonzero(c, region.tid);
+		break;
+	case HR_REGIONS_kind:
+		hr__cell_constant(c, hr_region_kind_name(region.kind));
+		break;
+	case HR_REGIONS_depth:
+		c->u = region.depth;
+		break;
+	case HR_REGIONS_open:
+		c->u = region.open;
+		break;
+	case HR_REGIONS_count:
+		c->u = region.count;
+		break;
+	case HR_REGIONS_start_ns:
+		hr__cell_wall(c, rows->st, region.start_ns);
+		break;
+	case HR_REGIONS_dur_ns:
+		c->u = region.dur_ns;
+		break;
+	case HR_REGIONS_step:
+		known(c, region.step);
+		break;
+	case HR_REGIONS_epoch:
+		known(c, region.epoch);
+		break;
+	default:
+		text = text_of(&region, column);
+		c->null = text == 0;
+		if (!c->null)
+			c->s = g->texts[frame][text - 1];
+	}
+}
+
+const struct hr_row_kind hr__regions_kind = {
+    .table = HR_TABLE_REGIONS,
+    .gather = gather,
+    .done = done,
+    .origin = origin,
+    .cell = cell,
+};

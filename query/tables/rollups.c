@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rollups: what happened per window, process, op, mount and scope.
+ */
+#include "query/tables/sums.h"
+#include "common/ops.h"
+
+/* key: window start, proc, then op, mount and scope in one word */
+static int add(struct hr_sums *s, const Headrace__RollupBatch *batch, Headrace__Rollup **rows,
+	       size_t n)
+{
+	int r = 0;
+
+	for (size_t k = 0; r == 0 && k < n; k++) {
+		const Headrace__Rollup *row = rows[k];
+		uint64_t rest = (uint64_t)(uint16_t)row->op << 40 | (uint64_t)row->mount << 8 |
+				(uint8_t)row->scope;
+
+		r = hr_sums_add(s, batch->window_start_ns, row->proc, rest, row);
+	}
+	return r;
+}
+
+/* Sides are rows only for who asks for the column that tells them apart. */
+static int gather(struct hr_rows *rows, uint64_t want)
+{
+	struct hr_sums *s;
+	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_ROLLUPS, &s);
+
+	for (size_t i = 0; r == 0 && i < s->frames.n; i++) {
+		const Headrace__RollupBatch *batch = s->frames.list[i]->rollups;
+
+		r = add(s, batch, batch->rows, batch->n_rows);
+		if (r == 0 && HR_WANTS(want, HR_ROLLUPS_side))
+			r = add(s, batch, batch->sides, batch->n_sides);
+	}
+	return r == 0 ? hr_sums_group(rows) : r;
+}
+
+static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+{
+	size_t n;
+
+	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[1], false};
+}
+
+static const char *class_name(uint32_t op)
+{
+	if (op < HR_OP_FIRST)
+		return hr_class_name(hr_side_reads(op) ? HR_CLASS_READ : HR_CLASS_WRITE);
+	return hr_class_name(hr_op_info((uint16_t)op)->class);
+}
+
+static const char *side_name(uint32_t op)
+{
+	if (op >= HR_OP_FIRST)
+		return NULL;
+	return hr_side_single(op) ? "single" : "copy";
+}
+
+static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	size_t n;
+	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
+	const Headrace__Rollup *first = e->msg;
+	const struct hr_op_info *op = hr_op_info((uint16_t)first->op);
+
+	switch (column) {
+	case HR_ROLLUPS_op:
+		hr__cell_constant(c, op->name);
+		break;
+	case HR_ROLLUPS_api:
+		hr__cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
+		break;
+	case HR_ROLLUPS_class:
+		hr__cell_constant(c, class_name(first->op));
+		break;
+	case HR_ROLLUPS_side:
+		hr__cell_constant(c, side_name(first->op));
+		break;
+	case HR_ROLLUPS_scope:
+		hr__cell_constant(c, first->scope != 0 ? "runtime" : "data");
+		break;
+	case HR_ROLLUPS_mount:
+	case HR_ROLLUPS_fs_type:
+		hr__cell_mount(rows->st, first->mount, column == HR_ROLLUPS_fs_type, c);
+		break;
+	case HR_ROLLUPS_window_start_ns:
+		c->i = hr__wall_ns(rows->st, e->key[0]);
+		break;
+	case HR_ROLLUPS_count:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, count));
+		break;
+	case HR_ROLLUPS_bytes:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, bytes));
+		c->null = op->name && op->bytes_rule == HR_BYTES_NONE;
+		break;
+	case HR_ROLLUPS_errors:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, errors));
+		break;
+	case HR_ROLLUPS_dur_ns:
+		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, dur_ns));
+		break;
+	case HR_ROLLUPS_max_dur_ns:
+		c->u = hr_sums_max(e, n, offsetof(Headrace__Rollup, max_dur_ns));
+		break;
+	default:
+		for (size_t i = 0; i < n; i++) {
+			const Headrace__Rollup *m = e[i].msg;
+
+			if (column == HR_ROLLUPS_size_hist)
+				hr__hist_add(c->hist, m->size_hist, m->n_size_hist);
+			else
+				hr__hist_add(c->hist, m->dur_hist, m->n_dur_hist);
+		}
+	}
+}
+
+const struct hr_row_kind hr__rollups_kind = {
+    .table = HR_TABLE_ROLLUPS,
+    .gather = gather,
+    .done = hr_sums_done,
+    .origin = origin,
+    .cell = cell,
+};

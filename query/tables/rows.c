@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/tables/rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct hr_row_kind *const kinds[] = {
+    &hr__rollups_kind, &hr__file_records_kind, &hr__files_kind,		 &hr__processes_kind,
+    &hr__levels_kind,  &hr__losses_kind,       &hr__jobs_kind,		 &hr__labels_kind,
+    &hr__nodes_kind,   &hr__regions_kind,      &hr__kernel_records_kind,
+};
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* What a table function is registered with; lives in the query's arena. */
+struct bound {
+	struct hr_query *q;
+	const struct hr_row_kind *kind;
+};
+
+/* One use of a table function in a running plan. */
+struct scan {
+	struct hr_query *q;
+	const struct hr_row_kind *kind;
+	uint64_t want;
+	size_t n_units;
+	_Atomic size_t next;
+	unsigned n_columns;
+	uint16_t columns[];
+};
+
+struct worker {
+	const struct hr_row_kind *kind;
+	bool loaded;
+	struct hr_rows rows;
+	size_t at;
+};
+
+static void worker_free(void *data)
+{
+	struct worker *w = data;
+
+	if (w->loaded)
+		w->kind->done(&w->rows);
+	free(w);
+}
+
+static void bind(duckdb_bind_info info)
+{
+	const struct bound *b = hr_duckdb.bind_get_extra_info(info);
+
+	hr__table_bind(info, &hr__tables[b->kind->table]);
+}
+
+static void init(duckdb_init_info info)
+{
+	const struct bound *b = hr_duckdb.init_get_extra_info(info);
+	idx_t n = hr_duckdb.init_get_column_count(info);
+	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
+
+	if (s == NULL) {
+		hr_duckdb.init_set_error(info, "out of memory");
+		return;
+	}
+	s->q = b->q;
+	s->kind = b->kind;
+	s->n_units = b->kind->whole ? 1 : b->q->n_streams;
+	s->n_columns = (unsigned)n;
+	for (idx_t i = 0; i < n; i++) {
+		idx_t column = hr_duckdb.init_get_column_index(info, i);
+		unsigned end = hr__tables[b->kind->table].n_columns;
+
+		s->columns[i] = column < end ? (uint16_t)column : UINT16_MAX;
+		if (column < end)
+			s->want |= UINT64_C(1) << column;
+	}
+	hr_duckdb.init_set_max_threads(info,
+				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
+	/* Other threads come by DuckDB's queues, which no sanitizer sees into: see next_unit(). */
+	atomic_store_explicit(&s->next, 0, memory_order_release);
+	hr_duckdb.init_set_init_data(info, s, free);
+}
+
+static void init_worker(duckdb_init_info info)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		hr_duckdb.init_set_error(info, "out of memory");
+	else
+		hr_duckdb.init_set_init_data(info, w, worker_free);
+}
+
+/* ---- cells -------------------------------------------------------------------------- */
+
+static void stream_cell(struct hr_row_origin o, unsigned column, struct hr_cell *c)
+{
+	switch (column) {
+	case HR_EVENTS_cluster:
+		c->s = o.st->cluster;
+		break;
+	case HR_EVENTS_job:
+		c->s = o.st->job;
+		break;
+	case HR_EVENTS_attempt:
+		c->i = o.st->s->attempt;
+		break;
+	default:
+		c->s = o.st->node;
+		c->null = o.no_node;
+		break;
+	}
+}
+
+static void process_cell(struct hr_row_origin o, unsigned column, struct hr_cell *c)
+{
+	const struct hr_process *p = o.proc != 0 ? hr_stream_process(o.st->s, o.proc) : NULL;
+
+	c->null = p == NULL;
+	if (column == HR_EVENTS_proc) {
+		c->u = hr_stream_proc(o.st->s, o.proc);
+		c->null = o.proc == 0;
+		return;
+	}
+	if (p == NULL)
+		return;
+	switch (column) {
+	case HR_EVENTS_pid:
+		c->i = p->msg->pid;
+		return;
+	case HR_EVENTS_rank:
+		c->i = p->rank;
+		break;
+	case HR_EVENTS_local_rank:
+		c->i = p->local_rank;
+		break;
+	case HR_EVENTS_worker:
+		c->i = p->worker;
+		break;
+	case HR_EVENTS_loader:
+		c->i = (int64_t)p->msg->loader_plus1 - 1;
+		break;
+	default:
+		c->i = (int64_t)p->msg->loader_worker_plus1 - 1;
+		break;
+	}
+	c->null = c->i < 0;
+}
+
+static bool of_process(enum hr_sql_table_id table)
+{
+	return strcmp(hr__tables[table].columns[HR_STREAM_COLUMNS].name, "proc") == 0;
+}
+
+static void put(const struct hr_cell *c, enum hr_sql_type type, size_t k, struct hr_out *out)
+{
+	if (c->null)
+		hr__out_null(out, k);
+	switch (type) {
+	case HR_SQL_BIGINT:
+	case HR_SQL_UBIGINT:
+		((uint64_t *)out->data)[k] = c->u;
+		break;
+	case HR_SQL_VARCHAR:
+		((duckdb_string_t *)out->data)[k] = c->s;
+		break;
+	case HR_SQL_HIST:
+		break;
+	}
+}
+
+/* Rows of the unit, to the rows of `vector` from `first` on. */
+static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector,
+		 size_t first)
+{
+	const struct hr_row_kind *kind = w->kind;
+	enum hr_sql_type type = hr__tables[kind->table].columns[column].type;
+	unsigned process_end = of_process(kind->table) ? HR_PROCESS_COLUMNS : HR_STREAM_COLUMNS;
+	struct hr_out out = hr__out(vector);
+	uint64_t *hists = NULL;
+
+	if (type == HR_SQL_HIST) {
+		hists = hr_duckdb.vector_get_data(hr_duckdb.array_vector_get_child(vector));
+		hists += first * HR_HIST_BINS;
+		memset(hists, 0, n * HR_HIST_BINS * sizeof(*hists));
+	}
+	for (size_t k = 0; k < n; k++) {
+		struct hr_cell c = {.u = 0};
+
+		if (column < HR_STREAM_COLUMNS) {
+			stream_cell(kind->origin(&w->rows, w->at + k), column, &c);
+		} else if (column < process_end) {
+			process_cell(kind->origin(&w->rows, w->at + k), column, &c);
+		} else {
+			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
+			kind->cell(&w->rows, w->at + k, column, &c);
+		}
+		put(&c, type, first + k, &out);
+	}
+}
+
+/* ---- the scan ----------------------------------------------------------------------- */
+
+/* Gathers the next unit; false when there is none. */
+static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
+{
+	size_t unit = atomic_fetch_add_explicit(&s->next, 1, memory_order_acquire);
+
+	if (w->loaded)
+		w->kind->done(&w->rows);
+	w->loaded = false;
+	w->at = 0;
+	w->kind = s->kind;
+	if (unit >= s->n_units)
+		return false;
+	w->rows = (struct hr_rows){.q = s->q, .st = s->kind->whole ? NULL : &s->q->streams[unit]};
+	w->loaded = true;
+	*ret_error = s->kind->gather(&w->rows, s->want);
+	return *ret_error == 0;
+}
+
+static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
+{
+	struct scan *s = hr_duckdb.function_get_init_data(info);
+	struct worker *w = hr_duckdb.function_get_local_init_data(info);
+	size_t room = hr_duckdb.vector_size(), used = 0;
+	int r = 0;
+
+	/* A chunk costs DuckDB microseconds, however few rows it has: those of many small units share one. */
+	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
+		size_t n = w->loaded ? w->rows.n - w->at : 0;
+
+		if (n == 0 && next_unit(s, w, &r))
+			continue;
+		if (n == 0)
+			break;
+		n = n < room - used ? n : room - used;
+		for (unsigned i = 0; i < s->n_columns; i++) {
+			if (s->columns[i] != UINT16_MAX)
+				emit(w, s->columns[i], n,
+				     hr_duckdb.data_chunk_get_vector(output, i), used);
+		}
+		w->at += n;
+		used += n;
+	}
+	if (r < 0)
+		hr_duckdb.function_set_error(info, "out of memory while gathering rows");
+	hr_duckdb.data_chunk_set_size(output, r < 0 ? 0 : used);
+}
+
+static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
+{
+	static const struct hr_table_function rows = {bind, init, init_worker, scan_chunk, NULL};
+	struct bound *b = hr__pool_get(&q->pool, sizeof(*b));
+	char name[64];
+
+	if (b == NULL)
+		return -ENOMEM;
+	*b = (struct bound){q, kind};
+	snprintf(name, sizeof(name), "hr_%s", hr__tables[kind->table].name);
+	return hr__table_register(q, name, b, &rows);
+}
+
+int hr__rows_register(struct hr_query *q)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < N_KINDS; i++)
+		r = register_kind(q, kinds[i]);
+	return r;
+}
+
+/* ---- helpers of the kinds ----------------------------------------------------------- */
+
+int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
+		    struct hr_frames *ret)
+{
+	struct hr_frames f = {0};
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < st->s->n_frames; i++) {
+		int r;
+
+		if (st->s->frames[i].kind != (uint32_t)body_case)
+			continue;
+		r = hr__grow(&f.list, f.n, &size, sizeof(*f.list));
+		if (r == 0)
+			r = hr_stream_read(st->s, i, &f.list[f.n]);
+		if (r == -ENOMEM) {
+			hr__frames_free(&f);
+			return r;
+		}
+		if (r == 0 && (int)f.list[f.n]->body_case != body_case) {
+			headrace__frame__free_unpacked(f.list[f.n], NULL);
+			r = -EBADMSG;
+		}
+		if (r < 0)
+			hr__query_damage(q, st, i, r);
+		else
+			f.n++;
+	}
+	*ret = f;
+	return 0;
+}
+
+void hr__frames_free(struct hr_frames *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		headrace__frame__free_unpacked(f->list[i], NULL);
+	free(f->list);
+	*f = (struct hr_frames){0};
+}
+
+void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n)
+{
+	for (size_t i = 0; i + 1 < n; i += 2) {
+		if (pairs[i] < HR_HIST_BINS)
+			hist[pairs[i]] += pairs[i + 1];
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
+ *
+ * Purpose   A kind says how to gather the rows of one unit (a stream, or the whole catalogue)
+ *           and what a cell holds; the table function around it (rows.c) does the rest. Columns
+ *           that tables share are filled by rows.c from the row's stream and process.
+ * Threads   Units of one scan are gathered in parallel; a struct hr_rows belongs to one thread.
+ */
+#ifndef HEADRACE_QUERY_TABLES_ROWS_H
+#define HEADRACE_QUERY_TABLES_ROWS_H
+
+#include "query/tables/internal.h"
+
+/* Where a row comes from. */
+struct hr_row_origin {
+	const struct hr_qstream *st;
+	uint64_t proc; /* 0: not of a process; `proc` and what follows from it is NULL */
+	bool no_node;  /* of a whole job: `node` is NULL */
+};
+
+/* Rows of one unit. `data` is the kind's, freed by its `done`. */
+struct hr_rows {
+	struct hr_query *q;
+	struct hr_qstream *st; /* NULL when the unit is the catalogue */
+	size_t n;
+	void *data;
+};
+
+struct hr_cell {
+	bool null;
+	union {
+		int64_t i;
+		uint64_t u;
+		duckdb_string_t s;
+	};
+	uint64_t *hist; /* where a HIST cell is to be written: HR_HIST_BINS counts, all zero */
+};
+
+struct hr_row_kind {
+	enum hr_sql_table_id table;
+	bool whole; /* one unit for all streams */
+	/* `want`: bit i for column i. 0 or -ENOMEM; damaged frames are noted and left out. */
+	int (*gather)(struct hr_rows *rows, uint64_t want);
+	void (*done)(struct hr_rows *rows);
+	struct hr_row_origin (*origin)(const struct hr_rows *rows, size_t row);
+	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
+};
+
+#define HR_WANTS(want, column) (((want) >> (column)&1) != 0)
+
+extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__files_kind,
+    hr__processes_kind, hr__levels_kind, hr__losses_kind, hr__jobs_kind, hr__labels_kind,
+    hr__nodes_kind, hr__regions_kind, hr__kernel_records_kind;
+
+/* ---- for kinds ---------------------------------------------------------------------- */
+
+/* The unpacked frames of one body case in a stream. */
+struct hr_frames {
+	Headrace__Frame **list;
+	size_t n;
+};
+int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
+		    struct hr_frames *ret);
+void hr__frames_free(struct hr_frames *f);
+
+/* Those with regions, each as hr_regions_get() wants it; damaged ones are noted and left out. */
+int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
+
+static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
+{
+	c->s = s;
+	c->null = s.value.inlined.length == 0;
+}
+
+static inline void hr__cell_constant(struct hr_cell *c, const char *text)
+{
+	hr__cell_text(c, hr__string(text, text != NULL ? strlen(text) : 0));
+}
+
+static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, bool fs_type,
+				  struct hr_cell *c)
+{
+	c->null = mount >= st->s->n_mounts || !st->mount_known[mount];
+	if (!c->null)
+		c->s = fs_type ? st->mounts[mount].fs_type : st->mounts[mount].path;
+}
+
+/* Zero means "not known" in the messages. */
+static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
+{
+	c->u = value;
+	c->null = value == 0;
+}
+
+static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st, uint64_t boot_ns)
+{
+	c->i = hr__wall_ns(st, boot_ns);
+	c->null = boot_ns == 0;
+}
+
+/* Adds a sparse histogram (pairs of bin and count) to a full one; what is out of range is left out.
+ */
+void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * processes and levels: small tables, a stream's own messages.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "query/tables/rows.h"
+
+/* ---- processes ---------------------------------------------------------------------- */
+
+static int processes_gather(struct hr_rows *rows, uint64_t want)
+{
+	(void)want;
+	rows->n = rows->st->s->n_processes;
+	return 0;
+}
+
+static void processes_done(struct hr_rows *rows)
+{
+	(void)rows;
+}
+
+static struct hr_row_origin processes_origin(const struct hr_rows *rows, size_t row)
+{
+	return (struct hr_row_origin){rows->st, rows->st->s->processes[row].msg->proc, false};
+}
+
+/* Arguments end with NUL each; shown with spaces between, as ps does. */
+static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
+{
+	size_t n = p->cmdline.len;
+	char *copy;
+
+	while (n > 0 && p->cmdline.data[n - 1] == '\0')
+		n--;
+	copy = hr__pool_get(&q->pool, n);
+	if (copy == NULL || n == 0)
+		return hr__string(NULL, 0);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = (char)(p->cmdline.data[i] == '\0' ? ' ' : p->cmdline.data[i]);
+	return hr__string_of(&q->pool, copy, n);
+}
+
+/* "PATTERN=OPENS,PATTERN=OPENS": a pattern holds no comma. */
+static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process *p)
+{
+	size_t bytes = 0, n = 0;
+	char *text;
+
+	for (size_t i = 0; i < p->n_excluded; i++)
+		bytes += p->excluded[i]->pattern.len + sizeof("=18446744073709551615,");
+	text = hr__pool_get(&q->pool, bytes);
+	for (size_t i = 0; i < p->n_excluded && text != NULL; i++) {
+		const ProtobufCBinaryData *pattern = &p->excluded[i]->pattern;
+
+		if (i > 0)
+			text[n++] = ',';
+		if (pattern->len > 0)
+			memcpy(text + n, pattern->data, pattern->len);
+		n += pattern->len;
+		n += (size_t)sprintf(text + n, "=%" PRIu64, p->excluded[i]->opens);
+	}
+	return n > 0 ? hr__string_of(&q->pool, text, n) : hr__string(NULL, 0);
+}
+
+static uint64_t excluded_opens(const Headrace__Process *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_excluded; i++)
+		n += p->excluded[i]->opens;
+	return n;
+}
+
+static void processes_cell(const struct hr_rows *rows, size_t row, unsigned column,
+			   struct hr_cell *c)
+{
+	const Headrace__Process *p = rows->st->s->processes[row].msg;
+	struct hr_pool *pool = &rows->q->pool;
+
+	switch (column) {
+	case HR_PROCESSES_ppid:
+		hr__cell_nonzero(c, (uint64_t)p->ppid);
+		break;
+	case HR_PROCESSES_exe:
+		hr__cell_text(c, hr__string_of(pool, p->exe.data, p->exe.len));
+		break;
+	case HR_PROCESSES_cmdline:
+		hr__cell_text(c, command_line(rows->q, p));
+		break;
+	case HR_PROCESSES_exec_of:
+		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->exec_of));
+		break;
+	case HR_PROCESSES_start_ns:
+		hr__cell_wall(c, rows->st, p->start_ns);
+		break;
+	case HR_PROCESSES_end_ns:
+		hr__cell_wall(c, rows->st, p->end_ns);
+		break;
+	case HR_PROCESSES_exit:
+		hr__cell_text(c, hr__string_ofz(pool, p->exit));
+		break;
+	case HR_PROCESSES_restart:
+		hr__cell_nonzero(c, p->restart_plus1);
+		c->u -= p->restart_plus1 > 0;
+		break;
+	case HR_PROCESSES_parent_proc:
+		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->parent_proc));
+		break;
+	case HR_PROCESSES_world_size:
+		hr__cell_nonzero(c, p->world_size);
+		break;
+	case HR_PROCESSES_rank_source:
+		hr__cell_text(c, hr__string_ofz(pool, p->rank_source));
+		break;
+	case HR_PROCESSES_deselected:
+		c->u = p->deselected;
+		break;
+	case HR_PROCESSES_excluded_opens:
+		c->u = excluded_opens(p);
+		break;
+	case HR_PROCESSES_excluded:
+		hr__cell_text(c, excluded_text(rows->q, p));
+		break;
+	case HR_PROCESSES_cpus:
+		hr__cell_nonzero(c, p->cpus);
+		break;
+	case HR_PROCESSES_first_cpu:
+		hr__cell_nonzero(c, p->cpus);
+		c->u = p->first_cpu;
+		break;
+	default:
+		c->u = p->uid;
+	}
+}
+
+const struct hr_row_kind hr__processes_kind = {
+    .table = HR_TABLE_PROCESSES,
+    .gather = processes_gather,
+    .done = processes_done,
+    .origin = processes_origin,
+    .cell = processes_cell,
+};
+
+/* ---- levels ------------------------------------------------------------------------- */
+
+static int frames_new(struct hr_rows *rows, int body_case, struct hr_frames **ret)
+{
+	rows->data = calloc(1, sizeof(struct hr_frames));
+	*ret = rows->data;
+	return *ret == NULL ? -ENOMEM : hr__frames_read(rows->q, rows->st, body_case, *ret);
+}
+
+static void frames_done(struct hr_rows *rows)
+{
+	if (rows->data != NULL)
+		hr__frames_free(rows->data);
+	free(rows->data);
+	rows->data = NULL;
+}
+
+static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
+{
+	return a->start_ns == b->start_ns && strcmp(a->level, b->level) == 0;
+}
+
+/*
+ * A span is sent when it begins, and again when it ends: moves the last message of each to the
+ * front. Returns how many spans there are.
+ */
+static size_t levels_merge(Headrace__Frame **list, size_t n)
+{
+	size_t spans = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		Headrace__Frame *new = list[i];
+		size_t k = 0;
+
+		while (k < spans && !same_span(list[k]->levels, new->levels))
+			k++;
+		list[i] = list[k];
+		list[k] = new;
+		spans += k == spans;
+	}
+	return spans;
+}
+
+static int levels_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct hr_frames *f;
+	int r = frames_new(rows, HEADRACE__FRAME__BODY_LEVELS, &f);
+
+	(void)want;
+	if (r == 0)
+		rows->n = levels_merge(f->list, f->n);
+	return r;
+}
+
+static struct hr_row_origin stream_origin(const struct hr_rows *rows, size_t row)
+{
+	(void)row;
+	return (struct hr_row_origin){rows->st, 0, false};
+}
+
+static void levels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct hr_frames *f = rows->data;
+	const Headrace__Levels *l = f->list[row]->levels;
+
+	switch (column) {
+	case HR_LEVELS_level:
+		hr__cell_text(c, hr__string_copy(&rows->q->pool, l->level));
+		break;
+	case HR_LEVELS_start_ns:
+		hr__cell_wall(c, rows->st, l->start_ns);
+		break;
+	default:
+		hr__cell_wall(c, rows->st, l->end_ns);
+	}
+}
+
+const struct hr_row_kind hr__levels_kind = {
+    .table = HR_TABLE_LEVELS,
+    .gather = levels_gather,
+    .done = frames_done,
+    .origin = stream_origin,
+    .cell = levels_cell,
+};

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/tables/sums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b)
+{
+	const struct hr_sums_entry *x = a, *y = b;
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (x->key[i] != y->key[i])
+			return x->key[i] < y->key[i] ? -1 : 1;
+	}
+	return 0;
+}
+
+int hr_sums_add(struct hr_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg)
+{
+	int r = hr__grow(&s->entries, s->n, &s->size, sizeof(*s->entries));
+
+	if (r == 0)
+		s->entries[s->n++] = (struct hr_sums_entry){{a, b, c}, msg};
+	return r;
+}
+
+int hr_sums_group(struct hr_rows *rows)
+{
+	struct hr_sums *s = rows->data;
+	size_t runs = 0;
+
+	if (s->n > 1)
+		qsort(s->entries, s->n, sizeof(*s->entries), compare);
+	s->starts = malloc((s->n + 1) * sizeof(*s->starts));
+	if (s->starts == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++) {
+		if (i == 0 || compare(&s->entries[i - 1], &s->entries[i]) != 0)
+			s->starts[runs++] = i;
+	}
+	s->starts[runs] = s->n;
+	rows->n = runs;
+	return 0;
+}
+
+int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_sums **ret)
+{
+	struct hr_sums *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (s == NULL)
+		return -ENOMEM;
+	rows->data = s;
+	r = hr__frames_read(rows->q, rows->st, body_case, &s->frames);
+	if (r == 0)
+		*ret = s;
+	return r;
+}
+
+void hr_sums_done(struct hr_rows *rows)
+{
+	struct hr_sums *s = rows->data;
+
+	if (s == NULL)
+		return;
+	hr__frames_free(&s->frames);
+	free(s->entries);
+	free(s->starts);
+	free(s);
+	rows->data = NULL;
+}
+
+const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n)
+{
+	const struct hr_sums *s = rows->data;
+
+	*ret_n = s->starts[row + 1] - s->starts[row];
+	return &s->entries[s->starts[row]];
+}
+
+uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += *(const uint64_t *)((const char *)e[i].msg + member);
+	return sum;
+}
+
+uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member)
+{
+	uint64_t max = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = *(const uint64_t *)((const char *)e[i].msg + member);
+
+		max = v > max ? v : max;
+	}
+	return max;
+}
+
+uint64_t hr_sums_min(const struct hr_sums_entry *e, size_t n, size_t member)
+{
+	uint64_t min = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = *(const uint64_t *)((const char *)e[i].msg + member);
+
+		if (v != 0 && (min == 0 || v < min))
+			min = v;
+	}
+	return min;
+}

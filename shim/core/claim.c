@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim.c - how a thread comes to its ring: free ones, those of dead threads, another map
+ *
+ * There is no destructor: thread-specific ones run user code in an order of their own, and never on _exit. A
+ * thread that needs a ring looks whether the owners of the others still live.
+ */
+#include "shim/core/ring.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "shim/core/clock.h"
+#include "shim/regions/region.h"
+#include "shim/core/sys.h"
+
+#define LOOK_NS	 UINT64_C(1000000000)
+#define SKIP_OPS 16u /* ring-less operations of a thread between two looks at the clock */
+
+/* What a dead owner was in the middle of, before the ring's next owner announces itself. */
+static void bury(struct hr__thread *t)
+{
+	struct hr_inflight cell;
+
+	/* Acquire: pairs with the dead thread's release stores, its last ones of the two words. */
+	__atomic_load_n(&t->ring->aggregate.op, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(hr__cell_word(&t->ring->inflight), __ATOMIC_ACQUIRE) != 0) {
+		cell = t->ring->inflight;
+		if (cell.op != 0)
+			hr__ring_cut(t->ring, &cell, hr__clock_ticks());
+	}
+	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
+	hr__ring_aggregate_flush();
+	hr__regions_bury(t->ring);
+}
+
+/* Slots that there is memory for: those that an earlier owner has used. UINT64_MAX: all. */
+static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
+{
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+
+	if (head <= HR_RING_EARLY)
+		return HR_RING_EARLY;
+	return head >= slots ? UINT64_MAX : head & ~(uint64_t)(HR_RING_EARLY - 1);
+}
+
+/* What hr__ring_reserve needs to know of the ring that the thread will use. */
+static void measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
+{
+	t->map = map;
+	t->mask = (1u << map->slots_log2) - 1;
+	t->limit = 0;
+	t->populate_at = memory_for(ring, t->mask + 1);
+	t->gave_up_tail = UINT64_MAX;
+}
+
+static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring, int tid,
+		 bool used)
+{
+	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
+
+	measure(t, map, ring);
+	t->ring = ring;
+	t->slow.why[HR__SLOW_RING] = 0;
+	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
+	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room looks */
+	t->nonce = hr__wiped.nonce;
+	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
+	if (used)
+		bury(t);
+	head.start_ticks = hr__clock_ticks();
+	hr__ring_control(&head, NULL, 0);
+}
+
+/* Claims a ring that is free, or whose owner is this thread's number (then that one is dead) or is gone. */
+static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
+{
+	struct hr_ring_hdr *ring = hr__map_ring(map, i);
+	uint32_t owner = __atomic_load_n(&ring->owner_tid, __ATOMIC_ACQUIRE);
+
+	if (ring == __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED))
+		return false;
+	if (owner != 0 && owner != (uint32_t)tid) {
+		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
+			return false;
+	}
+	/* Acquire and release: what the dead owner stored is seen, and the daemon sees ours behind the claim. */
+	if (!__atomic_compare_exchange_n(&ring->owner_tid, &owner, (uint32_t)tid, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	take(t, map, ring, tid, owner != 0);
+	return true;
+}
+
+static bool claim_any(struct hr__thread *t, uint32_t maps, int tid, bool dead)
+{
+	for (uint32_t m = 0; m < maps; m++)
+		for (uint32_t i = 0; i < hr__wiped.maps[m]->ring_count; i++)
+			if (claim_one(t, hr__wiped.maps[m], i, tid, dead))
+				return true;
+	return false;
+}
+
+void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring)
+{
+	__atomic_store_n(&ring->owner_tid, (uint32_t)hr__wiped.pid, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->common, 1, __ATOMIC_RELAXED);
+	hr__wiped.common_map = map;
+	__atomic_store_n(&hr__wiped.common, ring, __ATOMIC_RELEASE);
+}
+
+/* Makes a free ring the common one. */
+static bool set_aside(uint32_t maps)
+{
+	for (uint32_t m = maps; m-- > 0;) {
+		struct hr_map_hdr *map = hr__wiped.maps[m];
+
+		for (uint32_t i = map->ring_count; i-- > 0;) {
+			struct hr_ring_hdr *ring = hr__map_ring(map, i);
+			uint32_t free = 0;
+
+			if (!__atomic_compare_exchange_n(&ring->owner_tid, &free,
+							 (uint32_t)hr__wiped.pid, false,
+							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+				continue;
+			hr__ring_common_set(map, ring);
+			return true;
+		}
+	}
+	return false;
+}
+
+void hr__ring_set_aside(void)
+{
+	uint64_t all = ~UINT64_C(0), old;
+	uint32_t maps;
+
+	if (hr__ring_current() == NULL ||
+	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
+		return;
+	/* With signals blocked, as in hr__ring_find. Of two threads that do this at once, one ring too many is set aside. */
+	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	do
+		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
+	while (!set_aside(maps) && hr__session_more_rings(maps));
+	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &old, NULL, sizeof(old));
+}
+
+static void claim(struct hr__thread *t)
+{
+	int tid = hr__sys_gettid();
+	struct hr_ring_hdr *common;
+	uint32_t maps;
+
+	t->ring = NULL;
+	t->slow.why[HR__SLOW_RING] = 1;
+	t->slow.why[HR__SLOW_AGGREGATE] = 0;
+	do {
+		/* Acquire: pairs with the release store behind a map's entry. */
+		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
+		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
+			return;
+	} while (hr__session_more_rings(maps));
+	/* Acquire: pairs with the release store in hr__ring_common_set. */
+	common = __atomic_load_n(&hr__wiped.common, __ATOMIC_ACQUIRE);
+	t->common = common != NULL;
+	if (t->common)
+		measure(t, hr__wiped.common_map, common);
+	t->tid = tid;
+	t->nonce = hr__wiped.nonce;
+	t->skip = SKIP_OPS;
+	t->look_ns = hr__clock_ns() + LOOK_NS;
+}
+
+/* A search costs a system call for each ring. */
+static bool look_again(struct hr__thread *t)
+{
+	if (t->skip > 0) {
+		t->skip--;
+		return false;
+	}
+	t->skip = SKIP_OPS;
+	return hr__clock_ns() >= t->look_ns;
+}
+
+/* Could a search find anything? Cheap, because a detached process asks at every operation. */
+static bool worth_it(struct hr__thread *t, enum hr__seek seek)
+{
+	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
+
+	if (!hr__image.on || hr__image.quiet)
+		return false;
+	if (nonce != 0) {
+		if (t->nonce != nonce)
+			return true;
+		return look_again(t);
+	}
+	if (hr__image.socket[0] == '\0')
+		return false;
+	switch (seek) {
+	case HR__SEEK_FIRST:
+		return __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) == 0 &&
+		       (hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns);
+	case HR__SEEK_RETRY:
+		return hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns;
+	default:
+		return true;
+	}
+}
+
+struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
+{
+	struct hr__thread *t = &hr__self;
+	uint64_t all = ~UINT64_C(0), old;
+
+	if (hr__ring_current() != NULL)
+		return t->ring;
+	if (!worth_it(t, seek) || hr__in_vfork_child())
+		return NULL;
+	/*
+	 * With signals blocked no handler can find a half-made attachment of its own thread, fork in the
+	 * middle of one, or leave it by longjmp. At most 50 ms, once.
+	 */
+	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	if (hr__ring_current() == NULL && hr__session_attach(seek))
+		claim(t);
+	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &old, NULL, sizeof(old));
+	return hr__ring_current();
+}

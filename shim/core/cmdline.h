@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmdline.h - what of a command line is told: the program, and the script or module that it interprets
+ *
+ *      python3 -u train.py --token x     python3 train.py
+ *      python3 -m torch.run --nodes 2    python3 -m torch.run
+ *      python3 -c 'code' 7               python3 -c
+ *      bash -ec 'code'                   bash -ec
+ *      java -Xmx1g -cp a.jar Main x      java Main
+ *      rsync -a /data /backup            rsync
+ *
+ * Arguments may hold what is nobody's business; HEADRACE_CMDLINE=full sends them all the same. The one piece of
+ * code that stays is the import by which Python's multiprocessing starts a process: the daemon knows it by that.
+ *
+ * Threads   A pure function over the caller's memory; async-signal-safe.
+ */
+#ifndef HEADRACE_SHIM_CORE_CMDLINE_H
+#define HEADRACE_SHIM_CORE_CMDLINE_H
+
+#include <stddef.h>
+
+/* Cuts `words`, each ended by a NUL (the last one perhaps not), in place. Returns the new length. */
+size_t hr__cmdline_cut(char *words, size_t bytes);
+
+#endif

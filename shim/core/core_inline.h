@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core_inline.h - the part of core.h that is worth inlining into every wrapper
+ *
+ * Purpose   An operation on an ignored descriptor must cost a load and a compare, so the look at
+ * the fd table is here; everything behind it is out of line. Threads   As core.h. Entries are
+ * single words, loaded and stored relaxed: they carry no other data with them. Lifetime  The table
+ * is made once by the constructor. A limit of 0 (before it, HEADRACE=off, deselected) makes every
+ * descriptor an ignored one.
+ */
+#ifndef HEADRACE_SHIM_CORE_CORE_INLINE_H
+#define HEADRACE_SHIM_CORE_CORE_INLINE_H
+
+#include "shim/core/core.h"
+
+struct hr__fdtab {
+	hr_file *entries;
+	uint32_t limit; /* entries; stored after `entries` */
+};
+extern struct hr__fdtab hr__fdtab;
+
+/* Out-of-line halves; `file` is what the table said. */
+void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset,
+		  hr_file file);
+void hr__end(struct hr_op *op, int64_t ret, uint32_t flags);
+void hr__end_none(struct hr_op *op);
+void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file);
+
+static inline hr_file hr__fd_peek(int fd)
+{
+	if (hr_unlikely((uint32_t)fd >= __atomic_load_n(&hr__fdtab.limit, __ATOMIC_RELAXED)))
+		return HR_FILE_IGNORED;
+	return __atomic_load_n(&hr__fdtab.entries[fd], __ATOMIC_RELAXED);
+}
+
+/*
+ * An operation on fd needs no begin and no end: a wrapper that tests this first and tail-calls the original
+ * leaves no frame across the system call, whose return would be mispredicted (7 ns).
+ */
+static inline bool hr_fd_ignored(int fd)
+{
+	return hr__fd_peek(fd) == HR_FILE_IGNORED;
+}
+
+static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked,
+			       int64_t offset)
+{
+	hr_file file = hr__fd_peek(fd);
+
+	if (file == HR_FILE_IGNORED)
+		op->live = false;
+	else
+		hr__begin_fd(op, id, fd, asked, offset, file);
+}
+
+static inline void hr_end(struct hr_op *op, int64_t ret, uint32_t flags)
+{
+	if (op->live)
+		hr__end(op, ret, flags);
+}
+
+static inline void hr_end_none(struct hr_op *op)
+{
+	if (op->live)
+		hr__end_none(op);
+}
+
+static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes)
+{
+	hr_file file = hr__fd_peek(fd);
+
+	if (file != HR_FILE_IGNORED)
+		hr__count(id, fd, bytes, file);
+}
+
+#endif

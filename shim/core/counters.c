@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * counters.c - totals of what no record tells of: operations, regions, and the opens that default excludes leave out
+ *
+ * In a session they go to a ring's lost[], at once: the thread's own when it was full, the session's first when the
+ * thread has none. A forked child without a session adds to the strays of its parent's (or an ancestor's) first map. Where
+ * there was never a session they are private, and leave with the next hello. Excluded opens go the same ways, but always to the head of
+ * a map: a process that does nothing else would not attach for their sake.
+ */
+#include "shim/core/internal.h"
+
+/* The bytes rule of every op, from the table itself: ops.c would bring names that the shim does not need. */
+#define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
+#define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
+	HR_KERNEL(id, name, class, api, bytes_rule)
+static const uint8_t bytes_rules[HR_OP_MAX] = {
+#include "proto/calls.def"
+#include "proto/kernel.def"
+};
+#undef HR_CALL
+#undef HR_KERNEL
+
+uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags)
+{
+	uint64_t bytes = hr_bytes_moved(bytes_rules[op % HR_OP_MAX], ret, asked, flags);
+
+	return bytes == UINT64_MAX ? 0 : bytes;
+}
+
+static void add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint64_t ticks)
+{
+	__atomic_fetch_add(&l->count, count, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&l->bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
+}
+
+/* Any thread: mostly the ring's owner, and threads without one (hr__counters_add). */
+void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
+		  uint64_t ticks)
+{
+	add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
+	/* Pairs with the daemon's acquire load: it looks at lost[] when the total has moved. */
+	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
+}
+
+/*
+ * The head of the session's first map, in a forked child the one that it keeps of its parent's; NULL: never attached.
+ * Acquire: pairs with the attacher's release store.
+ */
+static struct hr_map_hdr *head(void)
+{
+	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
+}
+
+/* Any process that has the map, any thread. An ancestor whose rank was left out wants none of it. */
+static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
+{
+	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
+		return;
+	add(&map->strays[op % HR_OP_MAX], 1, bytes, ticks);
+	/* Pairs with the daemon's acquire load, as above. */
+	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * The session's first ring, whoever has it: its lost[] is memory of the daemon's, so that what is counted there
+ * outlives the process. Losses are the process's, not the thread's. NULL: no session.
+ */
+static struct hr_ring_hdr *first_ring(void)
+{
+	/* Acquire: pairs with the attacher's release store; maps[0] is there with the nonce. */
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
+		return NULL;
+	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
+}
+_Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring is behind the head");
+
+static void count(uint16_t op, uint64_t bytes, uint64_t ticks)
+{
+	struct hr_ring_hdr *ring = first_ring();
+	struct hr_map_hdr *map;
+
+	if (ring != NULL) {
+		hr__lost_add(ring, op, 1, bytes, ticks);
+		return;
+	}
+	map = head();
+	if (map != NULL) {
+		stray(map, op, bytes, ticks);
+		return;
+	}
+	add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
+	/* Both are sequentially consistent with the attacher's, in the other order: one of us sees the other. */
+	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
+		hr__counters_to_session();
+}
+
+void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
+{
+	count(op, hr__counters_bytes(op, ret, asked, flags), ticks);
+}
+
+void hr__counters_region(void)
+{
+	struct hr_map_hdr *map = head();
+
+	if (hr__image.on &&
+	    (map == NULL || __atomic_load_n(&map->level, __ATOMIC_RELAXED) != HR_LEVEL_OFF))
+		count(HR_CTL_REGION, 0, 0);
+}
+
+void hr__counters_to_session(void)
+{
+	struct hr_ring_hdr *ring = first_ring();
+
+	if (ring == NULL || __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
+		return;
+	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
+		struct hr_lost *c = &hr__wiped.counters[op];
+		uint64_t count = __atomic_exchange_n(&c->count, 0, __ATOMIC_RELAXED);
+		uint64_t bytes = __atomic_exchange_n(&c->bytes, 0, __ATOMIC_RELAXED);
+		uint64_t ticks = __atomic_exchange_n(&c->ticks, 0, __ATOMIC_RELAXED);
+
+		if ((count | bytes | ticks) != 0)
+			hr__lost_add(ring, (uint16_t)op, count, bytes, ticks);
+	}
+}
+
+void hr__excluded_add(uint32_t kind)
+{
+	struct hr_map_hdr *map = head();
+
+	if (map != NULL) {
+		if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) != HR_LEVEL_OFF)
+			__atomic_fetch_add(&map->excluded[kind], 1, __ATOMIC_RELAXED);
+		return;
+	}
+	/* As with counting and nonce above: the attacher takes what we add, or we see that there is a session. */
+	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
+		hr__excluded_to_session();
+}
+
+void hr__excluded_to_session(void)
+{
+	struct hr_map_hdr *map = head();
+
+	for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++) {
+		uint64_t n = __atomic_exchange_n(&hr__wiped.excluded[kind], 0, __ATOMIC_SEQ_CST);
+
+		if (n != 0)
+			__atomic_fetch_add(&map->excluded[kind], n, __ATOMIC_RELAXED);
+	}
+}

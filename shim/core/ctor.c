@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctor.c - the constructor of libheadrace.so, and what runs last; tests call hr__init themselves
+ */
+#include <stddef.h>
+
+#include "shim/core/internal.h"
+
+extern char **environ __attribute__((weak));
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/* atexit() is no symbol of libc's: it passes the dso of whom it is linked into. */
+extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
+
+/*
+ * For probes: what writes from here on is stdio, of its buffers. A vfork child that exits runs this on its parent's
+ * memory, and the parent goes on.
+ */
+static void exiting(void *unused)
+{
+	(void)unused;
+	if (hr__in_vfork_child())
+		return;
+	hr__requests_cut();
+	hr__self.slow.why[HR__SLOW_EXITING] = 1;
+}
+
+/*
+ * glibc passes a constructor main's arguments, and has not set environ yet, because this library is
+ * initialised before libc (-z initfirst). Other libcs pass nothing and have set it.
+ */
+__attribute__((constructor)) static void start(int argc, char **argv, char **envp)
+{
+	(void)argc;
+	(void)argv;
+	hr__real_init();
+	if (gnu_get_libc_version != NULL)
+		hr__init(envp);
+	else
+		hr__init(&environ != NULL ? environ : NULL);
+	/*
+	 * A destructor of ours would run before those of libraries behind us. What exit() runs was registered in the other order,
+	 * and this is before libc registers the running of all destructors: nothing but stdio is left when it runs. No dso, which
+	 * would have it run as a destructor; this library is never unloaded (-z nodelete).
+	 */
+	if (hr__image.on)
+		__cxa_atexit(exiting, NULL, NULL);
+}

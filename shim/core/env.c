@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env.c - the rank and job variables: kept from the initial environment, followed through setenv
+ */
+#include "shim/core/internal.h"
+
+#include <string.h>
+
+#include "shim/core/clock.h"
+
+/* The filters can be long, and nobody downstream needs them. */
+static const char *const not_sent[] = {"HEADRACE_EXCLUDE", "HEADRACE_INCLUDE",
+				       "HEADRACE_DEFAULT_EXCLUDE"};
+
+static size_t name_length(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] != '\0' && text[n] != '=')
+		n++;
+	return n;
+}
+
+static bool is_name(const char *text, size_t n, const char *name)
+{
+	return strlen(name) == n && memcmp(text, name, n) == 0;
+}
+
+bool hr__env_wanted(const char *text)
+{
+	size_t n = name_length(text);
+
+	for (size_t i = 0; i < sizeof(not_sent) / sizeof(not_sent[0]); i++)
+		if (is_name(text, n, not_sent[i]))
+			return false;
+#define HR_ENV_NAME(name)                                                                          \
+	if (is_name(text, n, name))                                                                \
+		return true;
+#define HR_ENV_PREFIX(prefix)                                                                      \
+	if (n >= sizeof(prefix) - 1 && memcmp(text, prefix, sizeof(prefix) - 1) == 0)              \
+		return true;
+#include "proto/env_names.def"
+#undef HR_ENV_NAME
+#undef HR_ENV_PREFIX
+	return false;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------ */
+
+/*
+ * Entries, one behind another up to a head of 0: a head and "NAME=VALUE\0", in whole words. A head changes by compare-and-swap only, and
+ * an entry's length never does. Nobody waits for anybody: who is stopped in the middle (a signal handler that forks is enough) leaves an
+ * entry that stays busy, and the others go around it. Texts are stored with release and loaded with acquire, so
+ * that who has read of an entry's next text sees a head that is not the one he knew.
+ */
+enum { BUSY = 1, KEPT, FREE };
+#define WORDS	      (HR__ENV_BYTES / 8)
+#define STATE(head)   ((head)&3)
+#define LENGTH(head)  ((uint32_t)((head) >> 2) & 0x3fff)
+#define TURN(head)    ((head) >> 16)
+#define ROOM_OF(head) ((LENGTH(head) - UINT64_C(1)) * 8)
+_Static_assert(WORDS <= 0x3fff, "a length has 14 bits");
+
+static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
+{
+	return turn << 16 | (uint64_t)length << 2 | state;
+}
+
+/* 0: behind the last entry. Sequentially consistent, as all of a head: of two that keep one name, one sees the other. */
+static uint64_t head_at(uint32_t at)
+{
+	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
+}
+
+static bool head_change(uint32_t at, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(&hr__image.env[at], &from, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+static char *text_at(uint32_t at)
+{
+	return (char *)&hr__image.env[at + 1];
+}
+
+static bool names(uint32_t at, uint64_t head, const char *name, size_t n)
+{
+	const char *text = text_at(at);
+
+	if (STATE(head) != KEPT || n >= ROOM_OF(head))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (__atomic_load_n(&text[i], __ATOMIC_ACQUIRE) != name[i])
+			return false;
+	return __atomic_load_n(&text[n], __ATOMIC_ACQUIRE) == '=';
+}
+
+/* An entry to be filled: of the free ones the smallest that will do, else one behind the last. */
+static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *ret_head)
+{
+	uint64_t head, found;
+	uint32_t at, best;
+
+	do {
+		found = 0;
+		best = 0;
+		for (at = 0; (head = head_at(at)) != 0; at += LENGTH(head))
+			if (STATE(head) == FREE && LENGTH(head) >= length &&
+			    (found == 0 || LENGTH(head) < LENGTH(found))) {
+				found = head;
+				best = at;
+			}
+		if (found == 0 && length > WORDS - at)
+			return false;
+		best = found != 0 ? best : at;
+		head = head_of(turn, found != 0 ? LENGTH(found) : length, BUSY);
+	} while (!head_change(best, found, head)); /* another one has taken it */
+	*ret_at = best;
+	*ret_head = head;
+	return true;
+}
+
+/* No room for a second one: the entry of that name itself, which nobody sees for a moment. False also: there is a later one. */
+static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
+		       uint64_t *ret_head)
+{
+	uint64_t head, busy;
+
+	for (uint32_t at = 0; (head = head_at(at)) != 0; at += LENGTH(head)) {
+		if (LENGTH(head) < length || TURN(head) > turn || !names(at, head, name, n))
+			continue;
+		busy = head_of(turn, LENGTH(head), BUSY);
+		if (!head_change(at, head, busy))
+			continue;
+		*ret_at = at;
+		*ret_head = busy;
+		return true;
+	}
+	return false;
+}
+
+static char *store(char *to, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		__atomic_store_n(to++, text[i], __ATOMIC_RELEASE);
+	return to;
+}
+
+/* One entry of a name stays: that of the last turn. */
+static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
+{
+	uint64_t head;
+
+	for (uint32_t at = 0; (head = head_at(at)) != 0; at += LENGTH(head)) {
+		if (at == mine || !names(at, head, name, n))
+			continue;
+		if (TURN(head) < TURN(kept))
+			head_change(at, head, head_of(TURN(head), LENGTH(head), FREE));
+		else
+			head_change(mine, kept, head_of(TURN(kept), LENGTH(kept), FREE));
+	}
+}
+
+/* What does not fit leaves what was kept of that name. */
+void hr__env_keep(const char *name, size_t n, const char *value)
+{
+	size_t n_value = strlen(value), bytes = n + n_value + 2;
+	uint64_t turn, head, kept;
+	uint32_t at, length;
+	char *to;
+
+	if (bytes > HR__ENV_BYTES - 8)
+		return;
+	length = 2 * (uint32_t)((bytes + 8 + 15) / 16); /* the next value is often a bit longer */
+	turn = __atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
+	if (!claim(length, turn, &at, &head) && !claim_same(name, n, length, turn, &at, &head))
+		return;
+	to = store(text_at(at), name, n);
+	to = store(to, "=", 1);
+	store(to, value, n_value + 1);
+	kept = head_of(turn, LENGTH(head), KEPT);
+	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
+	/* Before the older one goes: a reader who has missed this one and that one sees that it has to look again. */
+	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
+	overtake(name, n, at, kept);
+}
+
+uint64_t hr__env_turn(void)
+{
+	return __atomic_load_n(&hr__image.env_turn, __ATOMIC_SEQ_CST);
+}
+
+static bool is_overtaken(const char *text, uint64_t kept)
+{
+	size_t n = name_length(text);
+	uint64_t head;
+
+	for (uint32_t at = 0; (head = head_at(at)) != 0; at += LENGTH(head))
+		if (TURN(head) > TURN(kept) && names(at, head, text, n))
+			return true;
+	return false;
+}
+
+/* False: it has changed meanwhile, or does not fit. */
+static bool read_entry(uint32_t at, uint64_t head, char *to, size_t cap)
+{
+	const char *text = text_at(at);
+
+	for (size_t i = 0; i < cap && i < ROOM_OF(head); i++) {
+		to[i] = __atomic_load_n(&text[i], __ATOMIC_ACQUIRE);
+		if (to[i] == '\0')
+			return head_at(at) == head && !is_overtaken(to, head);
+	}
+	return false;
+}
+
+size_t hr__env_next(uint32_t *at, char *to, size_t cap)
+{
+	uint64_t head;
+
+	while ((head = head_at(*at)) != 0) {
+		uint32_t here = *at;
+
+		*at += LENGTH(head);
+		if (STATE(head) == KEPT && read_entry(here, head, to, cap))
+			return strlen(to);
+	}
+	return 0;
+}
+
+/* ---- what the program sets --------------------------------------------------------------------------- */
+
+void hr_env_set(const char *name, const char *value)
+{
+	struct hr_record head = {.op = HR_CTL_ENV, .offset = HR_OFFSET_NONE, .fd = -1};
+	char text[256];
+	size_t n, n_value;
+
+	if (!hr__image.on || name == NULL || value == NULL || !hr__env_wanted(name) ||
+	    hr__in_vfork_child())
+		return;
+	n = name_length(name);
+	n_value = strlen(value);
+	hr__env_keep(name, n, value); /* for the hello of this process or of a child */
+	if (hr__ring_any() == NULL || n + n_value + 1 > sizeof(text))
+		return;
+	memcpy(text, name, n);
+	text[n] = '=';
+	memcpy(text + n + 1, value, n_value);
+	head.asked = n + n_value + 1;
+	head.fd = (int32_t)((head.asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+	head.start_ticks = hr__clock_ticks();
+	hr__ring_control(&head, text, head.asked);
+}
+
+void hr_env_add(const char *name, const char *value)
+{
+	size_t n = name != NULL ? name_length(name) : 0;
+	uint64_t head;
+
+	for (uint32_t at = 0; n > 0 && (head = head_at(at)) != 0; at += LENGTH(head))
+		if (names(at, head, name, n))
+			return;
+	hr_env_set(name, value);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec.c - programs that are started without this library: the daemon counts them
+ *
+ * The notice (HR_HELLO_EXEC) leaves on a connection of its own, not through a ring: the process may have no session, and a
+ * vfork child that execs cannot get one on its parent's memory. No state of the image or the thread changes here.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+
+#include "shim/core/clock.h"
+#include "shim/core/internal.h"
+#include "shim/core/path.h"
+#include "shim/core/sys.h"
+
+#define LIBRARY	      "libheadrace.so"
+#define NOTICE_BYTES  (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
+#define UID_UNMAPPED  65534u /* of files whose owner has no number in this user namespace */
+#define MOUNT_NOSUID  2	     /* ST_NOSUID of statfs.f_flags */
+#define ELF_MAGIC     "\177ELF"
+#define ELF_MAGIC_LEN 4
+
+extern char **environ __attribute__((weak));
+
+static bool preloads_us(char *const envp[])
+{
+	const char *preload = hr__env_value(envp, "LD_PRELOAD");
+
+	return preload != NULL && strstr(preload, LIBRARY) != NULL;
+}
+
+void hr__exec_init(char *const envp[])
+{
+	hr__image.by_preload = preloads_us(envp);
+	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
+}
+
+/* The kernel judges pointers by an error, not by a signal. What libc has as the environment is read by others, too. */
+static bool environment_readable(char *const envp[])
+{
+	if (envp == NULL || (&environ != NULL && envp == environ))
+		return true;
+	for (; hr_readable(envp); envp++) {
+		if (*envp == NULL)
+			return true;
+		if (!hr_readable(*envp))
+			break;
+	}
+	return false;
+}
+
+/* HEADRACE=off: by the user's wish. */
+static bool environment_loses_us(char *const envp[])
+{
+	const char *off = hr__env_value(envp, "HEADRACE");
+
+	if (off != NULL && strcmp(off, "off") == 0)
+		return false;
+	return !preloads_us(envp) ||
+	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
+}
+
+/* The kernel ignores the bits of a script. A file that cannot be read is none: its interpreter could not read it. */
+static bool is_script(const char *path)
+{
+	char magic[ELF_MAGIC_LEN];
+	long n = hr__sys_slurp(path, magic, sizeof(magic));
+
+	return n >= 0 && (n < ELF_MAGIC_LEN || memcmp(magic, ELF_MAGIC, ELF_MAGIC_LEN) != 0);
+}
+
+/* The dynamic loader drops LD_PRELOAD where the program runs as another user or group than who starts it. */
+static bool changes_user(const char *path)
+{
+	struct statfs mount = {0};
+	struct stat st = {0};
+	bool user, group;
+
+	if (HR_SYS4(newfstatat, AT_FDCWD, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	user = (st.st_mode & S_ISUID) != 0 && st.st_uid != UID_UNMAPPED &&
+	       st.st_uid != (uid_t)HR_SYS0(getuid);
+	group = (st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+		st.st_gid != UID_UNMAPPED && st.st_gid != (gid_t)HR_SYS0(getgid);
+	return (user || group) && HR_SYS5(prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0 &&
+	       HR_SYS2(statfs, path, &mount) == 0 && (mount.f_flags & MOUNT_NOSUID) == 0 &&
+	       !is_script(path);
+}
+
+static bool loses_us(const char *path, char *const envp[])
+{
+	uint8_t outer;
+	bool loses;
+
+	/* What was loaded by other means (/etc/ld.so.preload) does not depend on the environment. */
+	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
+		return false;
+	if (!hr__path_readable(path) || !environment_readable(envp))
+		return false;
+	if (environment_loses_us(envp))
+		return true;
+	if (strchr(path, '/') == NULL)
+		return false;
+	outer = hr__bare_enter(HR_BARE_OWN);
+	loses = changes_user(path);
+	hr__bare_leave(outer);
+	return loses;
+}
+
+/* ---- the notice -------------------------------------------------------------------------------- */
+
+static size_t item(uint8_t *to, enum hr_item_kind kind, size_t bytes)
+{
+	const struct hr_item_hdr hdr = {.kind = (uint16_t)kind, .bytes = (uint16_t)bytes};
+
+	memcpy(to, &hdr, sizeof(hdr));
+	return sizeof(hdr) + bytes;
+}
+
+/* The program, and what names the job and the rank. */
+static size_t build(uint8_t *message, const char *path, uint32_t flags)
+{
+	struct hr_hello h = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .word_bytes = sizeof(void *),
+	    .kind = HR_HELLO_EXEC,
+	    .flags = flags | (hr__clock_is_tsc() ? HR_HELLO_TICKS_TSC : 0),
+	    .pid = hr__sys_getpid(),
+	    .ppid = (int32_t)HR_SYS0(getppid),
+	    .parent_session = hr__image.parent_token,
+	    .start_ticks = hr__clock_ticks(),
+	};
+	size_t used = sizeof(h), n = strlen(path);
+	uint32_t at = 0;
+
+	n = n < HR__PATH_MAX ? n : HR__PATH_MAX;
+	memcpy(message + used + sizeof(struct hr_item_hdr), path, n);
+	used += item(message + used, HR_ITEM_EXE, n);
+	while (used + sizeof(struct hr_item_hdr) < NOTICE_BYTES &&
+	       (n = hr__env_next(&at, (char *)message + used + sizeof(struct hr_item_hdr),
+				 NOTICE_BYTES - used - sizeof(struct hr_item_hdr))) > 0)
+		used += item(message + used, HR_ITEM_ENV, n);
+	h.bytes = (uint32_t)used;
+	memcpy(message, &h, sizeof(h));
+	return used;
+}
+
+/* No wait: a connection that the daemon has not accepted keeps its message. */
+static int connect_daemon(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = (int)HR_SYS3(socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	memcpy(addr.sun_path, hr__image.socket, sizeof(addr.sun_path));
+	if (HR_SYS3(connect, fd, &addr, sizeof(addr)) < 0) {
+		HR_SYS1(close, fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The connection, or -1. The message is built in memory of its own: the stack of a signal handler may be small. */
+static int notify(const char *path, uint32_t flags)
+{
+	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);
+	int fd = -1;
+
+	if (message == NULL)
+		return -1;
+	if (!hr__seccomp_forbids((char *)message, NOTICE_BYTES))
+		fd = connect_daemon();
+	if (fd >= 0)
+		HR_SYS6(sendto, fd, message, build(message, path, flags),
+			MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+	HR_SYS2(munmap, message, NOTICE_BYTES);
+	return fd;
+}
+
+int hr_before_exec(const char *path, char *const envp[])
+{
+	return loses_us(path, envp) ? notify(path, 0) : -1;
+}
+
+void hr_exec_failed(int notice)
+{
+	if (notice < 0)
+		return;
+	HR_SYS6(sendto, notice, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+	HR_SYS1(close, notice);
+}
+
+void hr_after_spawn(const char *path, char *const envp[])
+{
+	int fd = loses_us(path, envp) ? notify(path, HR_HELLO_SPAWNED) : -1;
+
+	if (fd >= 0)
+		HR_SYS1(close, fd);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fdtab.c - which file a descriptor is
+ *
+ *      entries[fd]   one word: hr_file, and whether this session has its path. Any fd up to the hard limit.
+ *      texts[fd]     the path as opened, for fds below TEXT_FDS: a forked child and *at calls ask for it again.
+ *                    Readers check that the text hashes to the entry's id, so it needs no lock.
+ */
+#include "shim/core/path.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "common/pathid.h"
+#include "shim/core/linkname.h"
+#include "shim/core/sys.h"
+
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000u
+#endif
+
+#define FDS_MAX	   (UINT32_C(1) << 26)
+#define FDS_MIN	   UINT32_C(1024)
+#define TEXT_FDS   UINT32_C(65536)
+#define TEXT_WORDS 32 /* the first one is the length */
+#define TEXT_BYTES ((TEXT_WORDS - 1) * sizeof(uint64_t))
+
+struct hr__fdtab hr__fdtab;
+static uint64_t (*texts)[TEXT_WORDS];
+static uint32_t high; /* no entry above it was ever set: what a range has to look at */
+
+bool hr__fdtab_init(void)
+{
+	struct rlimit limit = {0};
+	uint64_t fds = FDS_MAX;
+
+	if (HR_SYS4(prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_max < fds)
+		fds = limit.rlim_max < FDS_MIN ? FDS_MIN : limit.rlim_max;
+	for (; fds >= FDS_MIN; fds /= 2) {
+		size_t bytes = fds * sizeof(hr_file) + (size_t)TEXT_FDS * sizeof(texts[0]);
+		void *memory = hr__sys_reserve(bytes);
+
+		if (memory == NULL)
+			continue;
+		/* The first touch would otherwise cost a program two megabytes. */
+		HR_SYS3(madvise, memory, bytes, MADV_NOHUGEPAGE);
+		texts = memory;
+		hr__fdtab.entries = (hr_file *)(void *)(texts + TEXT_FDS);
+		__atomic_store_n(&hr__fdtab.limit, (uint32_t)fds, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
+}
+
+static void raise_high(int fd)
+{
+	uint32_t seen = __atomic_load_n(&high, __ATOMIC_RELAXED);
+
+	while ((uint32_t)fd > seen &&
+	       !__atomic_compare_exchange_n(&high, &seen, (uint32_t)fd, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+static void entry_store(int fd, hr_file file)
+{
+	raise_high(fd);
+	/* Release: whoever acts on the entry finds the text. */
+	__atomic_store_n(&hr__fdtab.entries[fd], file, __ATOMIC_RELEASE);
+}
+
+static bool in_table(int fd)
+{
+	return (uint32_t)fd < __atomic_load_n(&hr__fdtab.limit, __ATOMIC_ACQUIRE);
+}
+
+/* The session has the path of what fd is: known to the entry, if it still says `was`. */
+static void announced_store(int fd, hr_file was, hr_file file)
+{
+	if (in_table(fd) && !hr__in_vfork_child())
+		__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &was, file | HR__FD_ANNOUNCED,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* A child's session starts without any path. */
+void hr__fdtab_forget_announced(void)
+{
+	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
+
+	for (uint32_t fd = 0; fd <= end && in_table((int)fd); fd++) {
+		hr_file file = __atomic_load_n(&hr__fdtab.entries[fd], __ATOMIC_RELAXED);
+
+		if (hr_file_tracked(file) && (file & HR__FD_ANNOUNCED) != 0)
+			__atomic_store_n(&hr__fdtab.entries[fd], file & ~HR__FD_ANNOUNCED,
+					 __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void text_store(int fd, const char *text, size_t bytes)
+{
+	if ((uint32_t)fd >= TEXT_FDS)
+		return;
+	if (bytes > TEXT_BYTES)
+		bytes = 0;
+	__atomic_store_n(&texts[fd][0], bytes, __ATOMIC_RELAXED);
+	for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		memcpy(&word, text + at, bytes - at < sizeof(word) ? bytes - at : sizeof(word));
+		__atomic_store_n(&texts[fd][1 + at / sizeof(word)], word, __ATOMIC_RELAXED);
+	}
+}
+
+/* The text kept for fd, if it is that of `file`; buf has TEXT_BYTES at least. */
+static size_t text_load(int fd, hr_file file, char *buf)
+{
+	size_t bytes;
+
+	if ((uint32_t)fd >= TEXT_FDS)
+		return 0;
+	bytes = __atomic_load_n(&texts[fd][0], __ATOMIC_RELAXED);
+	if (bytes == 0 || bytes > TEXT_BYTES)
+		return 0;
+	for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+		uint64_t word =
+		    __atomic_load_n(&texts[fd][1 + at / sizeof(word)], __ATOMIC_RELAXED);
+
+		memcpy(buf + at, &word, bytes - at < sizeof(word) ? bytes - at : sizeof(word));
+	}
+	return hr_path_id(buf, bytes) == HR_FILE_ID(file) ? bytes : 0;
+}
+
+/* As the kernel names it now; st may be NULL. */
+static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text *text)
+{
+	char link[32];
+	long n;
+
+	if (hr__image.quiet || !hr__text_grow(text))
+		return false;
+	hr__linkname_proc(link, fd);
+	n = HR_SYS4(readlinkat, AT_FDCWD, link, text->bytes, PATH_MAX);
+	if (n <= 0)
+		return false;
+	text->length = hr__linkname_clean(text->bytes, (size_t)n, st != NULL && st->nlink == 0);
+	return text->length > 0;
+}
+
+bool hr__fd_path(int fd, struct hr__text *text)
+{
+	hr_file file = in_table(fd) ? hr__fd_peek(fd) : HR_FILE_UNKNOWN;
+
+	if (hr_file_tracked(file) && !hr__in_vfork_child()) {
+		text->length = text_load(fd, file, text->bytes);
+		if (text->length > 0)
+			return true;
+	}
+	return text_from_kernel(fd, NULL, text) && text->bytes[0] == '/';
+}
+
+/* ---- stat -------------------------------------------------------------------------------------- */
+
+bool hr__stat_fd(int fd, struct hr__stat *ret)
+{
+	struct statx st = {0};
+	uint8_t outer;
+	long r;
+
+	*ret = (struct hr__stat){.nlink = 1, .device = HR_OFFSET_NONE, .mount = -1};
+	if (hr__image.quiet)
+		return false;
+	outer = hr__bare_enter(HR_BARE_OWN);
+	r = HR_SYS5(statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		    STATX_TYPE | STATX_NLINK | STATX_MNT_ID, &st);
+	hr__bare_leave(outer);
+	if (r != 0)
+		return false;
+	/* An anonymous inode has no type at all: 1 tells it from "not known". */
+	ret->mode = (st.stx_mode & S_IFMT) != 0 ? st.stx_mode : 1;
+	ret->nlink = st.stx_nlink;
+	ret->device = (int64_t)((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
+	if ((st.stx_mask & STATX_MNT_ID) != 0)
+		ret->mount = (int64_t)st.stx_mnt_id;
+	return true;
+}
+
+int64_t hr_fd_position(int fd)
+{
+	uint8_t outer;
+	long r;
+
+	if (hr__image.quiet)
+		return -1;
+	outer = hr__bare_enter(HR_BARE_OWN);
+	r = HR_SYS3(lseek, fd, 0, SEEK_CUR);
+	hr__bare_leave(outer);
+	return r;
+}
+
+bool hr__stat_ignored(const struct hr__stat *st)
+{
+	return st->mode != 0 && !S_ISREG(st->mode) && !S_ISDIR(st->mode) && !S_ISBLK(st->mode) &&
+	       !S_ISLNK(st->mode);
+}
+
+/* ---- entries ----------------------------------------------------------------------------------- */
+
+/* The table is the parent's: a child on its memory changes descriptors of its own, which are asked of the kernel then. */
+static bool of_parent(void)
+{
+	if (!hr__in_vfork_child())
+		return false;
+	hr__self.child_fds = true;
+	return true;
+}
+
+void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced)
+{
+	if (!in_table(fd) || of_parent())
+		return;
+	if (hr_file_tracked(file))
+		text_store(fd, text, bytes);
+	entry_store(fd, announced ? file | HR__FD_ANNOUNCED : file);
+}
+
+hr_file hr__fd_resolve(int fd)
+{
+	hr_file file = HR_FILE_IGNORED, unknown = HR_FILE_UNKNOWN;
+	struct hr__stat st;
+	struct hr__text text;
+	bool child = hr__in_vfork_child();
+	uint32_t kind; /* not counted here: an open that nobody saw is no open */
+
+	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
+		return HR_FILE_IGNORED; /* not entered: EBADF today may be a file tomorrow */
+	hr__text_init(&text);
+	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
+		file = hr__path_classify(text.bytes, text.length, &kind);
+		if (hr_file_tracked(file)) {
+			file |= S_ISDIR(st.mode) ? HR_FILE_DIR : 0;
+			if (!child)
+				text_store(fd, text.bytes, text.length);
+		}
+	}
+	hr__text_done(&text);
+	if (child)
+		return file;
+	raise_high(fd);
+	/* Another thread may have opened something there meanwhile: its word stands. */
+	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
+					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		return unknown;
+	return file;
+}
+
+/* The text of `file` as some other low descriptor kept it: this one is a dup. */
+static size_t text_of_twin(hr_file file, char *buf)
+{
+	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
+
+	for (uint32_t fd = 0; fd <= end && fd < 256; fd++) {
+		hr_file other = __atomic_load_n(&hr__fdtab.entries[fd], __ATOMIC_RELAXED);
+		size_t n;
+
+		if (HR_FILE_ID(other) == HR_FILE_ID(file) &&
+		    (n = text_load((int)fd, file, buf)) > 0)
+			return n;
+	}
+	return 0;
+}
+
+/*
+ * A descriptor whose path this session has not sent: inherited through fork, opened while detached, or its
+ * record was dropped. Its text is what the table kept; else what the kernel says, which is another identity
+ * when it was opened through a link or renamed since.
+ */
+hr_file hr__fd_announce(int fd, hr_file file)
+{
+	struct hr__text text;
+	struct hr__stat st;
+	hr_file was = file;
+	bool sent = hr__path_sent(file, false, &file);
+
+	if (sent && fd >= 0)
+		announced_store(fd, was, file);
+	if (sent || fd < 0)
+		return file;
+	hr__text_init(&text);
+	hr__stat_fd(fd, &st);
+	text.length = text_load(fd, file, text.bytes);
+	if (text.length == 0)
+		text.length = text_of_twin(file, text.bytes);
+	if (text.length == 0 && text_from_kernel(fd, &st, &text)) {
+		hr_file now = hr_path_id(text.bytes, text.length) | (file & HR_FILE_RUNTIME);
+
+		if (HR_FILE_ID(now) != HR_FILE_ID(file))
+			hr__fd_open(fd, now, text.bytes, text.length, false);
+		was = file = now;
+	}
+	if (text.length > 0) {
+		file = hr__path_announce(file, text.bytes, text.length, &st, &sent);
+		if (sent)
+			announced_store(fd, was, file);
+	}
+	hr__text_done(&text);
+	return file;
+}
+
+/* ---- core.h ------------------------------------------------------------------------------------ */
+
+void hr_fd_set(int fd, hr_file file)
+{
+	if (!in_table(fd) || of_parent())
+		return;
+	entry_store(fd, file & ~HR__FD_ANNOUNCED);
+}
+
+hr_file hr_fd_get(int fd)
+{
+	hr_file file = hr__fd_peek(fd);
+
+	if (file == HR_FILE_UNKNOWN)
+		return hr__fd_resolve(fd);
+	return hr_file_tracked(file) ? file & ~HR__FD_ANNOUNCED : file;
+}
+
+void hr_fd_clear(int fd)
+{
+	if (!in_table(fd) || of_parent())
+		return;
+	hr__session_fd_taken((unsigned)fd, (unsigned)fd);
+	if (hr__fd_peek(fd) == HR_FILE_UNKNOWN)
+		return;
+	__atomic_store_n(&hr__fdtab.entries[fd], HR_FILE_UNKNOWN, __ATOMIC_RELEASE);
+}
+
+void hr_fd_clear_range(unsigned first, unsigned last)
+{
+	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
+
+	if (first > last || of_parent())
+		return;
+	hr__session_fd_taken(first, last);
+	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++)
+		hr_fd_clear((int)fd);
+}
+
+void hr_fd_forget(int fd)
+{
+	hr_fd_clear(fd);
+}

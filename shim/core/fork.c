@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fork.c - fork, vfork, and what makes an attach impossible
+ *
+ * The kernel wipes hr__wiped in a forked child, so that nothing of the parent's session is ever used there,
+ * even if another thread was attaching at that moment. What the child still needs is to get the parent's
+ * rings out of its memory: a signal handler may have forked in the middle of a store to one.
+ */
+#include "shim/core/internal.h"
+
+#include <sys/mman.h>
+
+#include "shim/core/clock.h"
+#include "shim/core/path.h"
+#include "shim/core/sys.h"
+
+/*
+ * Covers the shared rings in place with private memory: a frame that was interrupted by the forking handler goes on
+ * to store there. They are neither unmapped nor used again. The heads of the maps stay: no frame of the parent's stores
+ * there, and the child counts in the first one's strays while it has no session.
+ */
+static void cover_mappings(void)
+{
+	struct hr__image *im = &hr__image;
+
+	for (uint32_t i = 0; i < im->mapping_count; i++)
+		HR_SYS6(mmap, im->mappings[i].addr, im->mappings[i].bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	im->mapping_count = 0;
+}
+
+void hr__fork_child(void)
+{
+	hr__self.nonce = HR__NONCE_NEVER;
+	hr__self.slow.why[HR__SLOW_RING] = 1;
+	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
+	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
+	hr__self.slow.why[HR__SLOW_BARE] =
+	    HR_BARE_NOT; /* what a handler has forked from was the parent's */
+	hr__self.began = 0;
+	hr__fdtab_forget_announced();
+	hr__image.clock_switched = false;
+	if (!hr__image.quiet) {
+		hr__session_fds_drop();
+		cover_mappings();
+		hr__wiped.pid = hr__sys_getpid();
+	}
+	hr__wiped.born = HR__BORN_FORKED;
+}
+
+void hr_after_fork_child(void)
+{
+	if (hr__image.on && hr__wiped.born == HR__BORN_WIPED)
+		hr__fork_child();
+}
+
+static void announce_child(int pid, uint32_t vforked)
+{
+	struct hr_record head = {
+	    .op = HR_CTL_FORK, .fd = pid, .flags = vforked, .offset = HR_OFFSET_NONE};
+
+	if (hr__ring_any() == NULL)
+		return;
+	head.start_ticks = hr__clock_ticks();
+	hr__ring_control(&head, NULL, 0);
+}
+
+void hr_after_fork_parent(int pid)
+{
+	if (pid > 0)
+		announce_child(pid, 0);
+}
+
+void hr_before_vfork(void)
+{
+	/* A mark of an earlier vfork may still be there: asking clears it, unless this is its child. */
+	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
+		return;
+	/* The child cannot look for a ring on this thread's behalf. */
+	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
+		hr__ring_find(HR__SEEK_FIRST);
+	hr__self.child_fds = false;
+	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
+}
+
+/*
+ * Two processes will run on one thread's state, each interrupting the other anywhere. From here on they take slots by
+ * locked instructions, and leave alone what only one can have: the in-flight cell and the aggregate. Who of them makes an
+ * operation costs a system call each time.
+ */
+void hr_before_sharing(void)
+{
+	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+		return;
+	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
+		hr__ring_aggregate_flush();
+	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
+}
+
+/*
+ * The child runs on our memory and our thread pointer while the parent sleeps in vfork. Who is running now
+ * only the kernel can say; the parent, once it is back, asks no more.
+ */
+bool hr__vfork_child(void)
+{
+	struct hr__thread *t = &hr__self;
+	int pid;
+
+	if (hr__image.quiet)
+		return true;
+	pid = hr__sys_getpid();
+	if (pid == hr__wiped.pid) {
+		if (!hr__shared())
+			t->slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
+		return false;
+	}
+	if (t->slow.why[HR__SLOW_VFORK] == HR__VFORK_MARKED) {
+		t->slow.why[HR__SLOW_VFORK] = HR__VFORK_CHILD;
+		announce_child(pid, 1);
+	}
+	return true;
+}
+
+void hr_before_seccomp(void)
+{
+	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+		return;
+	hr__ring_find(HR__SEEK_FORCE);
+	hr__path_know_cwd(); /* it cannot be asked for afterwards */
+	hr__image.quiet = true;
+}
+
+void hr_before_no_clock(void)
+{
+	hr_before_seccomp();
+	hr__clock_freeze();
+	hr__self.slow.why[HR__SLOW_CLOCK] = 1;
+}
+
+void hr_before_leaving(void)
+{
+	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+		return;
+	hr__ring_find(HR__SEEK_RETRY);
+	hr__ring_set_aside();
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hello.c - what the shim says about its process when it attaches
+ */
+#include "shim/core/hello.h"
+
+#include <string.h>
+
+#include "shim/core/clock.h"
+#include "shim/core/cmdline.h"
+#include "shim/core/path.h"
+#include "shim/core/sys.h"
+
+#define ARGV_BYTES 4096u
+#define ENV_READS  4
+
+/* Built under the attach lock. 64 KiB of bss that most processes touch two pages of. */
+static uint8_t message[HR_HELLO_MAX_BYTES];
+static size_t used;
+static const uint8_t *taken; /* struct hr_counter[n_taken] in `message`, unaligned */
+static size_t n_taken;
+
+char *hr__hello_scratch(void)
+{
+	return (char *)message;
+}
+
+static void item(enum hr_item_kind kind, const void *value, size_t bytes)
+{
+	struct hr_item_hdr hdr = {.kind = (uint16_t)kind, .bytes = (uint16_t)bytes};
+
+	if (bytes > UINT16_MAX || sizeof(message) - used < sizeof(hdr) + bytes)
+		return;
+	memcpy(message + used, &hdr, sizeof(hdr));
+	memcpy(message + used + sizeof(hdr), value, bytes);
+	used += sizeof(hdr) + bytes;
+}
+
+/* An item whose value is read right into its place: the reader gets room and returns bytes or -errno. */
+static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
+{
+	struct hr_item_hdr hdr = {.kind = (uint16_t)kind};
+	long n;
+
+	if (sizeof(message) - used < sizeof(hdr) + cap)
+		return;
+	n = reader((char *)message + used + sizeof(hdr), cap);
+	if (n <= 0)
+		return;
+	hdr.bytes = (uint16_t)n;
+	memcpy(message + used, &hdr, sizeof(hdr));
+	used += sizeof(hdr) + (size_t)n;
+}
+
+static long read_exe(char *buf, size_t cap)
+{
+	return HR_SYS4(readlinkat, AT_FDCWD, "/proc/self/exe", buf, cap);
+}
+
+static long read_argv(char *buf, size_t cap)
+{
+	long n = hr__sys_slurp("/proc/self/cmdline", buf, cap);
+
+	return n > 0 && !hr__image.full_cmdline ? (long)hr__cmdline_cut(buf, (size_t)n) : n;
+}
+
+static long read_cwd(char *buf, size_t cap)
+{
+	long n = HR_SYS2(getcwd, buf, cap);
+
+	return n > 0 ? n - 1 : n; /* the kernel counts the NUL */
+}
+
+/* HR_EXCLUDED_TEXT bytes at most: filter.c sees to that. */
+static long read_defaults(char *buf, size_t cap)
+{
+	const struct hr__patterns *defaults = &hr__filter.defaults;
+	long n = 0;
+
+	(void)cap;
+	for (uint32_t i = 0; i < hr__filter.kinds; i++) {
+		memcpy(buf + n, defaults->v[i].text, defaults->v[i].bytes);
+		n += defaults->v[i].bytes;
+		buf[n++] = '\0';
+	}
+	return n;
+}
+
+static uintptr_t thread_pointer(void)
+{
+#if defined(__x86_64__)
+	uintptr_t tp;
+
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* its first word is its own address */
+	return tp;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
+static void item_cover(void)
+{
+	const struct hr_item_cover cover = {
+	    .thread = (int64_t)((uintptr_t)&hr__self - thread_pointer()),
+	    .began_ticks = hr__self.began,
+	};
+
+	item(HR_ITEM_COVER, &cover, sizeof(cover));
+}
+
+/* Bytes, or 0: there is no more. */
+static size_t item_env(uint32_t *at)
+{
+	struct hr_item_hdr hdr = {.kind = HR_ITEM_ENV};
+	size_t n;
+
+	if (sizeof(message) - used < sizeof(hdr))
+		return 0;
+	n = hr__env_next(at, (char *)message + used + sizeof(hdr),
+			 sizeof(message) - used - sizeof(hdr));
+	hdr.bytes = (uint16_t)n; /* HR__ENV_BYTES at most */
+	if (n > 0) {
+		memcpy(message + used, &hdr, sizeof(hdr));
+		used += sizeof(hdr) + n;
+	}
+	return n;
+}
+
+/* Again, if another thread has just set a variable; one that always does shall not keep us. */
+static void items_env(void)
+{
+	size_t from = used;
+	uint64_t turn;
+
+	for (int i = 0; i < ENV_READS; i++) {
+		uint32_t at = 0;
+
+		used = from;
+		turn = hr__env_turn();
+		while (item_env(&at) > 0)
+			;
+		if (turn == hr__env_turn())
+			return;
+	}
+}
+
+/* Takes the private counters into the message: they are ours alone until the answer. */
+static void item_counters(void)
+{
+	struct hr_item_hdr hdr = {.kind = HR_ITEM_COUNTERS};
+	uint8_t *start = message + used + sizeof(hdr);
+
+	n_taken = 0;
+	taken = start;
+	if (sizeof(message) - used < sizeof(hdr) + HR_OP_MAX * sizeof(struct hr_counter) ||
+	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
+		return;
+	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
+		struct hr_lost *l = &hr__wiped.counters[op];
+		struct hr_counter c = {.op = (uint16_t)op};
+
+		c.total.count = __atomic_exchange_n(&l->count, 0, __ATOMIC_RELAXED);
+		if (c.total.count == 0)
+			continue;
+		c.total.bytes = __atomic_exchange_n(&l->bytes, 0, __ATOMIC_RELAXED);
+		c.total.ticks = __atomic_exchange_n(&l->ticks, 0, __ATOMIC_RELAXED);
+		memcpy(start + n_taken++ * sizeof(c), &c, sizeof(c));
+	}
+	if (n_taken == 0)
+		return;
+	hdr.bytes = (uint16_t)(n_taken * sizeof(struct hr_counter));
+	memcpy(message + used, &hdr, sizeof(hdr));
+	used += sizeof(hdr) + hdr.bytes;
+}
+
+void hr__hello_counters_return(void)
+{
+	for (size_t i = 0; i < n_taken; i++) {
+		struct hr_counter c;
+
+		memcpy(&c, taken + i * sizeof(c), sizeof(c));
+		struct hr_lost *l = &hr__wiped.counters[c.op];
+
+		__atomic_fetch_add(&l->count, c.total.count, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&l->bytes, c.total.bytes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&l->ticks, c.total.ticks, __ATOMIC_RELAXED);
+		__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_RELEASE);
+	}
+	n_taken = 0;
+}
+
+size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message)
+{
+	struct hr_hello h = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .word_bytes = sizeof(void *),
+	    .kind = (uint16_t)kind,
+	    .pid = hr__wiped.pid,
+	    .ppid = (int32_t)HR_SYS0(getppid),
+	    .tid = hr__sys_gettid(),
+	    .session = hr__wiped.token,
+	};
+
+	used = sizeof(h);
+	if (kind == HR_HELLO_ATTACH) {
+		if (forked) {
+			h.flags |= HR_HELLO_FORKED;
+			h.parent_session = hr__image.parent_token;
+		}
+		item_read(HR_ITEM_EXE, read_exe, HR__PATH_MAX);
+		item_read(HR_ITEM_ARGV, read_argv, ARGV_BYTES);
+		item_read(HR_ITEM_CWD, read_cwd, HR__PATH_MAX);
+		item_cover();
+		items_env();
+		item_read(HR_ITEM_DEFAULTS, read_defaults, HR_EXCLUDED_TEXT);
+		item_counters();
+	} else if (kind == HR_HELLO_MORE_RINGS) {
+		items_env(); /* the node service finds the job by them */
+	}
+	if (hr__clock_is_tsc())
+		h.flags |= HR_HELLO_TICKS_TSC;
+	h.start_ticks = hr__clock_ticks();
+	h.bytes = (uint32_t)used;
+	memcpy(message, &h, sizeof(h));
+	*ret_message = message;
+	return used;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init.c - the shim made ready, from the environment
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/core/path.h"
+#include "shim/core/sys.h"
+
+#define NS_PER_S     UINT64_C(1000000000)
+#define HINT_NAME    "HEADRACE_ATTACH_FAILED"
+#define HINT_SECONDS 5 /* that children are as impatient as their parent became */
+#define WAIT_MS	     2
+
+struct hr__image hr__image;
+struct hr__wiped hr__wiped;
+struct hr__filter hr__filter;
+
+const char *hr__env_value(char *const envp[], const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; envp != NULL && *envp != NULL; envp++)
+		if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
+}
+
+static uint64_t parse_number(const char *s)
+{
+	uint64_t n = 0;
+
+	while (*s >= '0' && *s <= '9' && n < UINT64_C(1) << 48)
+		n = n * 10 + (uint64_t)(*s++ - '0');
+	return n;
+}
+
+static void read_on_full(const char *value)
+{
+	struct hr__image *im = &hr__image;
+
+	im->on_full = HR__FULL_WAIT;
+	im->wait_ms = WAIT_MS;
+	if (value != NULL && strcmp(value, "drop") == 0)
+		im->on_full = HR__FULL_DROP;
+	else if (value != NULL && strncmp(value, "wait:", 5) == 0)
+		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
+}
+
+/* A parent that has waited in vain a moment ago says so, so that its children do not each wait. */
+static void read_hint(const char *value)
+{
+	uint64_t failed_s;
+
+	if (value == NULL || strlen(value) != 20)
+		return;
+	hr__image.hint = (char *)value;
+	failed_s = parse_number(value);
+	if (failed_s != 0)
+		hr__image.hasty_until_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
+}
+
+static void read_filter(char **envp)
+{
+	const struct hr__filter_config config = {
+	    .exclude = hr__env_value(envp, "HEADRACE_EXCLUDE"),
+	    .include = hr__env_value(envp, "HEADRACE_INCLUDE"),
+	    .defaults = hr__env_value(envp, "HEADRACE_DEFAULT_EXCLUDE"),
+	    .store = hr__env_value(envp, "HEADRACE_STORE"),
+	};
+
+	hr__filter_init(&hr__filter, &config);
+}
+
+static void read_environment(char **envp)
+{
+	const char *socket = hr__env_value(envp, "HEADRACE_SOCKET");
+	const char *seccomp = hr__env_value(envp, "HEADRACE_SECCOMP");
+	const char *cmdline = hr__env_value(envp, "HEADRACE_CMDLINE");
+	const char *nvtx = hr__env_value(envp, "HEADRACE_NVTX");
+	size_t n;
+
+	if (socket == NULL)
+		socket = "/run/headrace/shim.sock";
+	n = strlen(socket);
+	if (n < sizeof(hr__image.socket)) /* a longer one cannot be connected to: stays detached */
+		memcpy(hr__image.socket, socket, n + 1);
+	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
+	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
+	hr__image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
+	read_on_full(hr__env_value(envp, "HEADRACE_ON_FULL"));
+	read_hint(hr__env_value(envp, HINT_NAME));
+	read_filter(envp);
+	hr__exec_init(envp);
+	for (; envp != NULL && *envp != NULL; envp++) {
+		const char *equals = strchr(*envp, '=');
+
+		if (equals != NULL && hr__env_wanted(*envp))
+			hr__env_keep(*envp, (size_t)(equals - *envp), equals + 1);
+	}
+}
+
+void hr__init(char **envp)
+{
+	const char *off = hr__env_value(envp, "HEADRACE");
+
+	if (off != NULL && strcmp(off, "off") == 0)
+		return;
+	/* Without it a forked child could not tell the parent's session from its own (Linux < 4.14). */
+	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0)
+		return;
+	hr__wiped.pid = hr__sys_getpid();
+	hr__wiped.born = HR__BORN_IMAGE;
+	read_environment(envp);
+	hr__image.on = hr__fdtab_init();
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * linkname.h - what /proc/self/fd/N says, as a path of ours
+ *
+ * Threads   Pure functions over the caller's memory; async-signal-safe.
+ */
+#ifndef HEADRACE_SHIM_CORE_LINKNAME_H
+#define HEADRACE_SHIM_CORE_LINKNAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* "/proc/self/fd/N"; fd >= 0. */
+void hr__linkname_proc(char buf[32], int fd);
+void hr__linkname_stat(char buf[32], int pid); /* "/proc/PID/stat" */
+
+/*
+ * Cleans a link's text in place and returns its new length. `unlinked`: the file has no name left, so that
+ * " (deleted)" is the kernel's word and not part of the name.
+ *      /memfd:cache (deleted)     memfd:cache
+ *      /data/x (deleted)          /data/x
+ *      /tmp/#1234 (deleted)       /tmp/#tmpfile     an O_TMPFILE
+ *      pipe:[99], anon_inode:x    length 0
+ */
+size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * real.c - the originals: symbol tables of the objects behind ours, without dlsym
+ *
+ * dlsym may allocate, and lived in another library before glibc 2.34. The dynamic section of every loaded
+ * object has what it takes: symbols, a hash table (GNU or System V), versions. Of a symbol with several
+ * versions the default one is taken; one that only has hidden ones (kept for old programs) gives the last.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "shim/core/internal.h"
+
+#define VERSION_HIDDEN 0x8000u
+
+#ifndef STT_GNU_IFUNC
+#define STT_GNU_IFUNC 10
+#endif
+
+void *hr_real_table[HR_OP_MAX];
+bool hr_real_foreign[HR_OP_MAX];
+
+#define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...) [id] = #name,
+static const char *const names[HR_OP_MAX] = {
+#include "proto/calls.def"
+};
+#undef HR_CALL
+
+/* What the look-up needs of one object. */
+struct object {
+	ElfW(Addr) base;
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const uint32_t *gnu_hash;
+	const uint32_t *sysv_hash;
+	const ElfW(Half) * versions; /* NULL: it has none */
+	bool foreign;
+};
+
+struct search {
+	bool past_us;
+	uint16_t first, last; /* ids to look for, both included */
+	unsigned missing;
+};
+
+static uint32_t hash_gnu(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name != '\0'; name++)
+		h = h * 33 + (uint8_t)*name;
+	return h;
+}
+
+static uint32_t hash_sysv(const char *name)
+{
+	uint32_t h = 0;
+
+	for (; *name != '\0'; name++) {
+		h = (h << 4) + (uint8_t)*name;
+		h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;
+	}
+	return h;
+}
+
+/* glibc relocates the pointers of a dynamic section in place, musl and the vDSO do not. */
+static const void *pointer(const struct object *o, ElfW(Addr) value)
+{
+	return (const void *)(value < o->base ? o->base + value : value);
+}
+
+/* By file name, as the loader knows it: libc, and what was a library of its own before glibc 2.34. */
+static bool is_libc(const char *path)
+{
+	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
+						    "librt", "libaio.", "ld-"};
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
+
+	for (unsigned i = 0; i < sizeof(names_of_libc) / sizeof(names_of_libc[0]); i++)
+		if (strncmp(name, names_of_libc[i], strlen(names_of_libc[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool object_read(struct object *o, const struct dl_phdr_info *info)
+{
+	const ElfW(Dyn) *d = NULL;
+
+	memset(o, 0, sizeof(*o));
+	o->base = info->dlpi_addr;
+	o->foreign = !is_libc(info->dlpi_name);
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			d = (const void *)(o->base + info->dlpi_phdr[i].p_vaddr);
+	if (d == NULL)
+		return false;
+	for (; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			o->symbols = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_STRTAB)
+			o->strings = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_GNU_HASH)
+			o->gnu_hash = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_HASH)
+			o->sysv_hash = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_VERSYM)
+			o->versions = pointer(o, d->d_un.d_ptr);
+	}
+	return o->symbols != NULL && o->strings != NULL &&
+	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
+}
+
+/* One candidate. *best gets a hidden version, kept until a default one is found. */
+static bool is_default(const struct object *o, uint32_t i, const char *name,
+		       const ElfW(Sym) * *best)
+{
+	const ElfW(Sym) *s = &o->symbols[i];
+	unsigned type = ELF64_ST_TYPE(s->st_info);
+
+	if (s->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC) ||
+	    strcmp(o->strings + s->st_name, name) != 0)
+		return false;
+	*best = s;
+	return o->versions == NULL || (o->versions[i] & VERSION_HIDDEN) == 0;
+}
+
+static const ElfW(Sym) * lookup_gnu(const struct object *o, const char *name, uint32_t h)
+{
+	uint32_t buckets = o->gnu_hash[0], first = o->gnu_hash[1], words = o->gnu_hash[2];
+	const ElfW(Addr) *bloom = (const ElfW(Addr) *)(const void *)(o->gnu_hash + 4);
+	const uint32_t *bucket = (const uint32_t *)(bloom + words);
+	const uint32_t *chain = bucket + buckets;
+	const unsigned bits = sizeof(ElfW(Addr)) * 8;
+	ElfW(Addr) word = bloom[h / bits % words];
+	const ElfW(Sym) *best = NULL;
+	uint32_t i;
+
+	if ((word >> h % bits & word >> (h >> o->gnu_hash[3]) % bits & 1) == 0)
+		return NULL;
+	i = bucket[h % buckets];
+	if (i < first)
+		return NULL;
+	for (;; i++) {
+		if (((chain[i - first] ^ h) >> 1) == 0 && is_default(o, i, name, &best))
+			return best;
+		if ((chain[i - first] & 1) != 0)
+			return best;
+	}
+}
+
+static const ElfW(Sym) * lookup_sysv(const struct object *o, const char *name)
+{
+	uint32_t buckets = o->sysv_hash[0];
+	const uint32_t *chain = o->sysv_hash + 2 + buckets;
+	const ElfW(Sym) *best = NULL;
+
+	for (uint32_t i = o->sysv_hash[2 + hash_sysv(name) % buckets]; i != STN_UNDEF; i = chain[i])
+		if (is_default(o, i, name, &best))
+			break;
+	return best;
+}
+
+static void resolve_one(const struct object *o, uint16_t id, struct search *s)
+{
+	const ElfW(Sym) *sym = o->gnu_hash != NULL ? lookup_gnu(o, names[id], hash_gnu(names[id]))
+						   : lookup_sysv(o, names[id]);
+	void *fn;
+
+	if (sym == NULL)
+		return;
+	fn = (void *)(o->base + sym->st_value);
+	if (ELF64_ST_TYPE(sym->st_info) == STT_GNU_IFUNC)
+		fn = ((void *(*)(void))fn)();
+	hr_real_foreign[id] = o->foreign;
+	__atomic_store_n(&hr_real_table[id], fn, __ATOMIC_RELAXED);
+	s->missing--;
+}
+
+static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && addr - (info->dlpi_addr + p->p_vaddr) < p->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+/* Objects come in link order: the program, the preloaded ones, libraries. Ours and those before it are passed by. */
+static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct search *s = data;
+	struct object o;
+
+	(void)bytes;
+	if (!s->past_us) {
+		s->past_us = contains(info, (uintptr_t)hr_real_table);
+		return 0;
+	}
+	if (!object_read(&o, info))
+		return 0;
+	for (unsigned id = s->first; id <= s->last; id++)
+		if (names[id] != NULL && hr_real_table[id] == NULL)
+			resolve_one(&o, (uint16_t)id, s);
+	return s->missing == 0;
+}
+
+/* An original that this libc lacks: a program found our name and tries it. */
+static long absent(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+static long absent_request(void)
+{
+	return -ENOSYS;
+}
+
+void hr__real_init(void)
+{
+	struct search s = {.first = HR_OP_FIRST, .last = HR_OP_MAX - 1};
+
+	for (unsigned id = HR_OP_FIRST; id < HR_OP_MAX; id++)
+		s.missing += names[id] != NULL && hr_real_table[id] == NULL;
+	dl_iterate_phdr(visit, &s);
+}
+
+void *hr_real_resolve(uint16_t id)
+{
+	struct search s = {.first = id, .last = id, .missing = 1};
+	void *fn;
+
+	dl_iterate_phdr(visit, &s);
+	fn = __atomic_load_n(&hr_real_table[id], __ATOMIC_RELAXED);
+	return fn != NULL ? fn : (void *)absent;
+}
+
+/* The same for all objects: the first will do. */
+static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	(void)bytes;
+	*(uint64_t *)data = info->dlpi_subs;
+	return 1;
+}
+
+void *hr_real_unloadable(uint16_t id)
+{
+	static const uint16_t ids[] = {HR_OP_io_submit, HR_OP_io_getevents, HR_OP_io_pgetevents};
+	static uint64_t seen;
+	uint64_t now = 0;
+	void *fn;
+
+	dl_iterate_phdr(unloads, &now);
+	if (__atomic_exchange_n(&seen, now, __ATOMIC_RELAXED) != now)
+		for (unsigned i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+			__atomic_store_n(&hr_real_table[ids[i]], NULL, __ATOMIC_RELAXED);
+	fn = hr_real_get(id);
+	return fn != (void *)absent ? fn : (void *)absent_request;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.c - asynchronous requests under way (libaio): from their submission to the result that the program is given
+ *
+ * A table of what is under way, known by the address of its control block, in memory that a forked child finds empty:
+ * the kernel's queues are not inherited either. One thread submits and another is given the result, both at once.
+ * A key is 0 (free), 1 (its request is being written or taken) or the address; who puts 1 in its place has the request.
+ */
+#include "shim/core/clock.h"
+#include "shim/core/path.h"
+#include "shim/core/ring.h"
+
+#define FREE   0u
+#define HELD   1u
+#define WINDOW 16u /* places where a key may be, from that of its hash: two cache lines of keys */
+
+static uint64_t *place_of(uint64_t key, unsigned i)
+{
+	uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	return &hr__wiped.request_keys[(hash + i) % HR__REQUESTS];
+}
+
+static struct hr__request *request_at(const uint64_t *place)
+{
+	return &hr__wiped.requests[place - hr__wiped.request_keys];
+}
+
+/* Acquire: what the last holder stored to the request is seen. */
+static bool hold(uint64_t *place, uint64_t key)
+{
+	return __atomic_load_n(place, __ATOMIC_RELAXED) == key &&
+	       __atomic_compare_exchange_n(place, &key, HELD, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+/* Takes a held request out. */
+static void release(uint64_t *place, struct hr__request *ret)
+{
+	*ret = *request_at(place);
+	/* Release: pairs with the acquire of the next holder. */
+	__atomic_store_n(place, FREE, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
+}
+
+static bool take(const void *address, struct hr__request *ret)
+{
+	uint64_t key = (uintptr_t)address;
+
+	if (__atomic_load_n(&hr__wiped.request_count, __ATOMIC_RELAXED) == 0 || key <= HELD)
+		return false;
+	for (unsigned i = 0; i < WINDOW; i++) {
+		uint64_t *place = place_of(key, i);
+
+		if (hold(place, key)) {
+			release(place, ret);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool put(const void *address, const struct hr__request *r)
+{
+	uint64_t key = (uintptr_t)address;
+
+	for (unsigned i = 0; i < WINDOW; i++) {
+		uint64_t *place = place_of(key, i);
+
+		if (!hold(place, FREE))
+			continue;
+		*request_at(place) = *r;
+		__atomic_fetch_add(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
+		/* Release: pairs with the acquire of who takes it. */
+		__atomic_store_n(place, key, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
+}
+
+/* Its event, in the thread that knows what came of it. It has no cell: it was no call of this thread's. */
+static void record(const struct hr__request *r, int64_t ret, uint32_t bits)
+{
+	uint64_t end = hr__clock_ticks();
+	struct hr_op op = {
+	    .id = r->asked.id,
+	    .fd = r->asked.fd,
+	    .file = r->file,
+	    .offset = r->asked.offset,
+	    .asked = r->asked.bytes,
+	    .start = r->start,
+	};
+	bool off;
+
+	op.ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
+	if (off)
+		return;
+	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))
+		op.start = end; /* submitted before the attach: perhaps by another clock */
+	if (op.ring == NULL)
+		op.ring = hr__ring_common();
+	if (op.ring == NULL) {
+		hr__counters_add(op.id, ret, op.asked, r->asked.flags,
+				 end > op.start ? end - op.start : 0);
+		return;
+	}
+	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
+		hr__ring_aggregate_flush();
+	hr__ring_record(&op, end, ret, r->asked.flags, bits, NULL);
+}
+
+void hr_request_begin(const void *address, const struct hr_request *asked)
+{
+	struct hr__request r = {.asked = *asked, .file = hr_fd_get(asked->fd)}, old;
+	bool off;
+
+	if (take(address, &old)) /* it was over: the program reads results where we do not look */
+		record(&old, HR_RET_NONE, HR_REC_CUT);
+	if (!hr_file_tracked(r.file))
+		return;
+	hr__ring_for_op(HR__SEEK_FIRST, &off);
+	if (off)
+		return;
+	if (hr__ring_any() != NULL)
+		r.file = hr__fd_announce(asked->fd, r.file);
+	r.nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED);
+	r.start = hr__clock_ticks();
+	if (!put(address, &r))
+		record(&r, HR_RET_NONE, HR_REC_CUT);
+}
+
+void hr_request_refused(const void *address)
+{
+	struct hr__request r;
+
+	take(address, &r);
+}
+
+void hr_request_end(const void *address, int64_t ret)
+{
+	struct hr__request r;
+
+	if (take(address, &r))
+		record(&r, ret, 0);
+}
+
+void hr__requests_cut(void)
+{
+	struct hr__request r;
+
+	if (__atomic_load_n(&hr__wiped.request_count, __ATOMIC_RELAXED) == 0)
+		return;
+	for (unsigned i = 0; i < HR__REQUESTS; i++) {
+		uint64_t *place = &hr__wiped.request_keys[i];
+		uint64_t key = __atomic_load_n(place, __ATOMIC_RELAXED);
+
+		if (key > HELD && hold(place, key)) {
+			release(place, &r);
+			record(&r, HR_RET_NONE, HR_REC_CUT);
+		}
+	}
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
+ *
+ * Purpose   What every recorded operation runs through; ring.c has what happens now and then.
+ * Threads   The ring's owner and its signal handlers. The reader is the daemon (abi.h has the state machine).
+ */
+#ifndef HEADRACE_SHIM_CORE_RING_H
+#define HEADRACE_SHIM_CORE_RING_H
+
+#include "shim/core/internal.h"
+#include "shim/core/local.h"
+
+/*
+ * Reserved slots. The ring is the one that the caller found, not hr__self.ring again: a signal handler may fork
+ * and its child attach, and the interrupted frame then goes on in the child. What it still stores must go to the
+ * parent's ring, which is private memory there (fork.c), never to the child's.
+ */
+struct hr__place {
+	struct hr_ring_hdr *ring;
+	uint64_t index;
+	uint32_t mask;
+};
+
+static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
+{
+	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;
+}
+
+/* Release: pairs with the daemon's acquire load of seq; the slot's other bytes are there when it shows. */
+static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
+{
+	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
+}
+
+/* Writes the calling thread's number to the first of the slots, and takes that slot off. */
+void hr__ring_name_thread(struct hr__place *place);
+
+/*
+ * Reserves n slots. The check and the add are one step for signal handlers, so that the ring never overflows
+ * however deeply they nest; no slack is needed for them. In the common ring one more slot, in front, names the thread.
+ */
+static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
+{
+	struct hr__thread *t = &hr__self;
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+	bool common = ring == __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED);
+	bool done;
+
+	ret->ring = ring;
+	ret->mask = t->mask;
+	n += common;
+	do {
+		while (hr_unlikely(head + n > t->limit)) {
+			if (!hr__ring_room(ring, n))
+				return false;
+			head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+		}
+		if (common || hr__shared()) /* with other threads, or another process */
+			done = __atomic_compare_exchange_n(&ring->head, &head, head + n, true,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		else
+			done = hr__cas_local(&ring->head, &head, head + n);
+	} while (hr_unlikely(!done));
+	ret->index = head;
+	if (hr_unlikely(common))
+		hr__ring_name_thread(ret);
+	return true;
+}
+
+/* 48 bits of duration, saturating. */
+static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint64_t end)
+{
+	uint64_t ticks = end > start ? end - start : 0;
+
+	if (hr_unlikely(ticks >> 48 != 0))
+		ticks = (UINT64_C(1) << 48) - 1;
+	r->dur_lo = (uint32_t)ticks;
+	r->dur_hi = (uint16_t)(ticks >> 32);
+}
+
+/* All but bits and seq. */
+static inline void hr__record_fill(struct hr_record *r, const struct hr_op *op, uint64_t end,
+				   int64_t ret, uint32_t flags)
+{
+	r->start_ticks = op->start;
+	r->file = HR_FILE_ID(op->file);
+	r->offset = op->offset;
+	r->ret = ret;
+	r->asked = op->asked;
+	hr__record_duration(r, op->start, end);
+	r->op = op->id;
+	r->fd = op->fd;
+	r->flags = flags;
+}
+
+static inline uint32_t hr__file_bits(hr_file file)
+{
+	return (uint32_t)(file & HR_FILE_RUNTIME) * HR_REC_RUNTIME +
+	       (uint32_t)((file & HR_FILE_DIR) / HR_FILE_DIR) * HR_REC_DIR;
+}
+
+/*
+ * The in-flight cell's op and the spare half-word behind it make one 32-bit word, so that one load tells
+ * whether a signal handler interrupts an operation or the writing of a cell.
+ */
+#define HR__CELL_FILLING UINT32_C(0x10000) /* op 0: the daemon takes no notice */
+_Static_assert(offsetof(struct hr_inflight, op) % 4 == 0, "one word with spare");
+_Static_assert(offsetof(struct hr_inflight, spare) == offsetof(struct hr_inflight, op) + 2,
+	       "adjacent");
+
+static inline uint32_t *hr__cell_word(struct hr_inflight *cell)
+{
+	return (uint32_t *)(void *)&cell->op;
+}
+
+static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_inflight *from)
+{
+	uint32_t *word = hr__cell_word(cell);
+
+	__atomic_store_n(word, HR__CELL_FILLING, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&cell->start_ticks, from->start_ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->file, from->file, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->offset, from->offset, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->asked, from->asked, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->fd, from->fd, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->flags, from->flags, __ATOMIC_RELAXED);
+	__atomic_store_n(&cell->bits, from->bits, __ATOMIC_RELAXED);
+	/* Release: pairs with the daemon's acquire load of op. */
+	__atomic_store_n(word, from->op | (uint32_t)from->spare << 16, __ATOMIC_RELEASE);
+}
+
+/*
+ * op->ring's cell holds op from here on; op->outer keeps what it held before. An operation that the one under way
+ * makes itself is not recorded: it is not live any more.
+ */
+static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
+{
+	struct hr_inflight *cell = &op->ring->inflight;
+	struct hr_inflight now = {
+	    .start_ticks = op->start,
+	    .file = HR_FILE_ID(op->file),
+	    .offset = op->offset,
+	    .asked = op->asked,
+	    .fd = op->fd,
+	    .bits = bits,
+	    .op = op->id,
+	};
+
+	op->nested = __atomic_load_n(hr__cell_word(cell), __ATOMIC_RELAXED) != 0;
+	if (hr_unlikely(op->nested)) {
+		if (cell->op != HR_OP_NONE && hr__reentered(op, cell->op, cell->fd, cell->file)) {
+			op->live = false;
+			return;
+		}
+		op->outer = *cell;
+		op->outer_frame = hr__self.frame;
+	}
+	hr__self.frame = (uintptr_t)op;
+	hr__cell_write(cell, &now);
+}
+
+static inline void hr__cell_leave(struct hr_op *op)
+{
+	if (hr_unlikely(op->nested)) {
+		hr__self.frame = op->outer_frame;
+		hr__cell_write(&op->ring->inflight, &op->outer);
+	} else {
+		__atomic_store_n(hr__cell_word(&op->ring->inflight), 0, __ATOMIC_RELEASE);
+	}
+}
+
+#endif

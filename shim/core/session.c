@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.c - attach: one conversation with the daemon, after which no descriptor is left
+ *
+ * One thread at a time talks (the attach lock, all signals blocked); others wait at most as long as it may
+ * take. A daemon that is there but does not answer is offered a map of our own. Every failure leaves the process as it
+ * was, untraced, until the back-off is over.
+ */
+#include "shim/core/hello.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/core/clock.h"
+#include "shim/core/sys.h"
+#include "shim/core/talk.h"
+
+#define NS_PER_S   UINT64_C(1000000000)
+#define PATIENCE   UINT64_C(50000000) /* ns, all steps together, at least */
+#define HASTE_S	   5		      /* without patience after it was in vain */
+#define GRND_NOW   1		      /* getrandom: do not wait for entropy */
+#define HINT_DIGIT 20
+#define REDIALS	   3
+
+/*
+ * How long an attach may take, in ns: as long as a full ring may wait (HEADRACE_ON_FULL; a second under `headrace
+ * run`), because on a busy node a daemon that works is not scheduled for longer than 50 ms, and what it gives is better
+ * than what we make (a bell, room that is waited for). hr__talk_answer() cuts it short where the daemon is stopped.
+ */
+static uint64_t patience(void)
+{
+	uint64_t wait =
+	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(1000000) : 0;
+
+	return wait > PATIENCE ? wait : PATIENCE;
+}
+
+/* ---- the attach lock -------------------------------------------------------------------------- */
+
+/* False: whoever has it takes longer than all patience and an offer behind it. */
+static bool lock(void)
+{
+	uint64_t until = 0, now;
+
+	for (;;) {
+		uint32_t free = 0;
+
+		if (__atomic_compare_exchange_n(&hr__wiped.lock, &free, 1, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return true;
+		now = hr__clock_ns();
+		if (until == 0)
+			until = now + 2 * patience();
+		if (now >= until)
+			return false;
+		hr__sys_futex_wait(&hr__wiped.lock, 1, until - now, 1);
+	}
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&hr__wiped.lock, 0, __ATOMIC_RELEASE);
+	hr__sys_futex_wake(&hr__wiped.lock, 1, 1);
+}
+
+/* ---- maps ------------------------------------------------------------------------------------- */
+
+static void mapping_keep(void *addr, uint64_t bytes)
+{
+	struct hr__image *im = &hr__image;
+
+	im->mappings[im->mapping_count].addr = addr;
+	im->mappings[im->mapping_count].bytes = bytes;
+	im->mapping_count++;
+}
+
+static bool ack_sane(const struct hr_ack *ack)
+{
+	return ack->slots_log2 >= 8 && ack->slots_log2 <= 20 && ack->ring_count >= 1 &&
+	       ack->ring_count <= 256 &&
+	       ack->map_bytes == hr_map_bytes(ack->ring_count, ack->slots_log2);
+}
+
+static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
+{
+	struct hr_map_hdr *map;
+
+	if (!ack_sane(ack))
+		return NULL;
+	map = hr__talk_map(HR__OWN_MAP, ack->map_bytes, PROT_READ | PROT_WRITE);
+	if (map == NULL)
+		return NULL;
+	if (map->magic != HR_ABI_MAGIC || map->abi != HR_ABI_VERSION ||
+	    map->session != ack->session || map->ring_count != ack->ring_count ||
+	    map->slots_log2 != ack->slots_log2) {
+		HR_SYS2(munmap, map, ack->map_bytes);
+		return NULL;
+	}
+	return map;
+}
+
+/* Release: claimers read map_count with acquire and then the entries below it. */
+static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
+{
+	uint32_t n = hr__wiped.map_count;
+
+	mapping_keep(map + 1, bytes - sizeof(*map));
+	if (n == HR_SESSION_MAPS - 1)
+		hr__ring_common_set(map, hr__map_ring(map, map->ring_count - 1));
+	hr__wiped.maps[n] = map;
+	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
+}
+
+/* The process has a session from here on. `node` NULL: its first map is an offer. */
+static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct hr_node_page *node)
+{
+	if (node != NULL)
+		mapping_keep((void *)(uintptr_t)node, HR_PAGE_BYTES);
+	hr__wiped.node = node;
+	hr__wiped.token = map->session;
+	hr__wiped.start_ticks = hr__clock_ticks();
+	hr__image.parent_token = map->session;
+	/* Pairs with hr__excluded_add's load. */
+	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
+	map_publish(map, bytes);
+	/* Time never stands still between a parent's attach and its child's: no two of them have one nonce. */
+	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);
+	hr__counters_to_session();
+	hr__excluded_to_session();
+}
+
+/* ---- the conversation ------------------------------------------------------------------------- */
+
+bool hr__seccomp_forbids(char *text, size_t bytes)
+{
+	const char *line;
+	long n;
+
+	if (hr__image.seccomp_allowed || __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED) != 0)
+		return false;
+	n = hr__sys_slurp("/proc/self/status", text, bytes - 1);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	line = strstr(text, "\nSeccomp:\t");
+	return line != NULL && line[10] != '0';
+}
+
+/* What the daemon gave. */
+static int adopt(const struct hr_ack *ack)
+{
+	struct hr_map_hdr *map = map_rings(ack);
+	const struct hr_node_page *node;
+
+	if (map == NULL)
+		return -EPROTO;
+	node = hr__talk_map(HR__OWN_NODE, HR_PAGE_BYTES, PROT_READ);
+	if (node == NULL || node->magic != HR_ABI_MAGIC) {
+		HR_SYS2(munmap, map, ack->map_bytes);
+		if (node != NULL)
+			HR_SYS2(munmap, node, HR_PAGE_BYTES);
+		return -EPROTO;
+	}
+	if (hr__clock_is_tsc() && (ack->flags & HR_ACK_CLOCK_TSC) == 0) {
+		hr__clock_monotonic();
+		hr__image.clock_switched = true;
+	}
+	session_begin(map, ack->map_bytes, node);
+	return 0;
+}
+
+static int adopt_more(const struct hr_ack *ack)
+{
+	struct hr_map_hdr *map = map_rings(ack);
+
+	if (map == NULL)
+		return -EPROTO;
+	map_publish(map, ack->map_bytes);
+	return 0;
+}
+
+/* Only has to differ from those of other processes; one that is drawn twice is refused by the daemon. */
+static uint64_t token_draw(void)
+{
+	uint64_t token = 0;
+
+	if (HR_SYS3(getrandom, &token, sizeof(token), GRND_NOW) != (long)sizeof(token))
+		token = hr__clock_ticks() << 24 ^ (uint64_t)hr__wiped.pid;
+	return token | 1;
+}
+
+/*
+ * Nobody answers: a map of our own, for the daemon to adopt when it comes to it. The first of a session may have to do for
+ * long; another one is as the daemon would have made it.
+ */
+static int offer(enum hr_hello_kind kind)
+{
+	bool first = kind == HR_HELLO_ATTACH;
+	struct hr_map_hdr head = {
+	    .magic = HR_ABI_MAGIC,
+	    .abi = HR_ABI_VERSION,
+	    .session = first ? token_draw() : hr__wiped.token,
+	    .ring_count = HR_MAP_RINGS,
+	    .slots_log2 = first ? HR_OFFER_SLOTS_LOG2 : HR_RING_SLOTS_LOG2,
+	    .level = first ? HR_LEVEL_TRACE
+			   : __atomic_load_n(&hr__wiped.maps[0]->level, __ATOMIC_RELAXED),
+	};
+	uint64_t bytes = hr_map_bytes(head.ring_count, head.slots_log2);
+	int r = hr__talk_memory(bytes);
+	struct hr_map_hdr *map;
+
+	if (r < 0)
+		return r;
+	map = hr__talk_map(HR__OWN_MAP, bytes, PROT_READ | PROT_WRITE);
+	if (map == NULL)
+		return -ENOMEM;
+	memcpy(map, &head, HR_MAP_HEAD_BYTES);
+	r = hr__talk_offer(head.session);
+	if (r < 0) {
+		HR_SYS2(munmap, map, bytes);
+		return r;
+	}
+	if (first)
+		session_begin(map, bytes, NULL);
+	else
+		map_publish(map, bytes);
+	return 0;
+}
+
+/*
+ * The daemon, stopped a moment ago, has begun with us. One that is stopped again in the middle is given PATIENCE; then
+ * the next call finds a map of ours in its backlog, as -EPIPE asks for.
+ */
+static int talk_late(struct hr_ack *ret_ack)
+{
+	int r = hr__talk_answer(hr__clock_ns() + PATIENCE, false, ret_ack);
+
+	return r == -EAGAIN ? -EPIPE : r;
+}
+
+static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
+{
+	struct hr_ack ack = {0};
+	int r = hr__talk_hello(kind, forked, until);
+
+	if (r == 0)
+		r = hr__talk_answer(until, true, &ack);
+	if (r == -EAGAIN) {
+		r = offer(kind);
+		if (r != -EPIPE)
+			return r;
+		r = talk_late(&ack);
+	}
+	if (r < 0)
+		return r;
+	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
+}
+
+/*
+ * A daemon that dies in the middle hangs up; its keeper's socket takes the next call, and another
+ * worker answers it.
+ */
+static int converse(enum hr_hello_kind kind, bool forked, uint64_t until)
+{
+	int r = -ECONNRESET;
+
+	for (int i = 0; i <= REDIALS && (r == -ECONNRESET || r == -EPIPE); i++) {
+		r = talk(kind, forked, until);
+		if (r < 0 && kind == HR_HELLO_ATTACH)
+			hr__hello_counters_return();
+		hr__session_fds_drop();
+	}
+	return r;
+}
+
+/* ---- patience ---------------------------------------------------------------------------------- */
+
+/*
+ * All patience was in vain: children shall have none, those that fork and those that exec. To the latter the digits
+ * of HEADRACE_ATTACH_FAILED tell, overwritten where they stand in our initial environment. Whoever starts programs under a shim
+ * reserves the room; setenv would allocate.
+ */
+static void patience_lost(uint64_t now_ns)
+{
+	char *at = hr__image.hint;
+	uint64_t s = now_ns / NS_PER_S;
+
+	hr__image.hasty_until_ns = now_ns + HASTE_S * NS_PER_S;
+	if (at == NULL)
+		return;
+	for (int i = 0; i < HINT_DIGIT; i++)
+		if (at[i] < '0' || at[i] > '9')
+			return; /* the program has put something else there */
+	for (int i = HINT_DIGIT - 1; i >= 0; i--, s /= 10)
+		at[i] = (char)('0' + s % 10);
+}
+
+static void attach_failed(int error)
+{
+	struct hr__image *im = &hr__image;
+	uint64_t now = hr__clock_ns();
+	uint64_t wait = NS_PER_S << (im->failures < 6 ? im->failures : 6);
+
+	if (error ==
+	    -ECANCELED) { /* this rank was left out: asleep, and its forked children with it */
+		im->on = false;
+		__atomic_store_n(&hr__fdtab.limit, 0, __ATOMIC_RELAXED);
+		return;
+	}
+	im->failures++;
+	__atomic_store_n(&im->retry_ns, now + (wait < 60 * NS_PER_S ? wait : 60 * NS_PER_S),
+			 __ATOMIC_RELAXED);
+}
+
+/* A conversation with patience, unless that was in vain just now. */
+static int converse_in_time(enum hr_hello_kind kind)
+{
+	bool forked = hr__wiped.born == HR__BORN_FORKED;
+	uint64_t began = hr__clock_ns(), now;
+	bool hasty = began < hr__image.hasty_until_ns;
+	uint64_t until = hasty ? began : began + patience();
+	int r = converse(kind, forked, until);
+
+	now = hr__clock_ns();
+	if (!hasty && now >= until)
+		patience_lost(now);
+	return r;
+}
+
+static void attach_locked(void)
+{
+	int r;
+
+	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
+	if (hr__seccomp_forbids(hr__hello_scratch(), HR_HELLO_MAX_BYTES)) {
+		hr__image.quiet = true;
+		return;
+	}
+	r = converse_in_time(HR_HELLO_ATTACH);
+	if (r < 0)
+		attach_failed(r);
+	else
+		hr__image.failures = 0;
+}
+
+bool hr__session_attach(enum hr__seek seek)
+{
+	bool due;
+
+	if (!lock())
+		return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
+	if (hr__wiped.born == HR__BORN_WIPED)
+		hr__fork_child();
+	due = seek == HR__SEEK_FORCE ||
+	      ((seek == HR__SEEK_RETRY || hr__wiped.attempts == 0) &&
+	       (hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns));
+	if (hr__wiped.nonce == 0 && due)
+		attach_locked();
+	unlock();
+	return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Acquire: pairs with the release store behind a map's entry. */
+static bool maps_beyond(uint32_t have)
+{
+	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
+}
+
+/* A daemon that refuses or does not answer is not asked again for a second: the threads count on lost[]. */
+static void more_locked(void)
+{
+	uint64_t now = hr__clock_ns();
+
+	if (now < hr__wiped.more_after_ns || hr__wiped.map_count >= HR_SESSION_MAPS)
+		return;
+	if (converse_in_time(HR_HELLO_MORE_RINGS) < 0)
+		hr__wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
+}
+
+bool hr__session_more_rings(uint32_t have)
+{
+	if (!lock())
+		return maps_beyond(have);
+	if (!maps_beyond(have)) /* or another thread has asked meanwhile */
+		more_locked();
+	unlock();
+	return maps_beyond(have);
+}

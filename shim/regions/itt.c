@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * itt.c - ITT: this library is what INTEL_LIBITTNOTIFY64 names
+ *
+ * A program has a static part of ITT in each library that uses it, which loads that path at its first call and hands over a list of
+ * its function pointers, under a lock of its own. What is not filled here becomes what it is without a tool: nothing.
+ *
+ * Tasks belong to a thread and a domain, as ranges that NVTX pushes. Overlapped tasks, regions and frames are known by an
+ * id of the program's, and may end in any thread.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "shim/regions/said.h"
+#include "shim/core/sys.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- ITT's binary interface -------------------------------------------------------------------------- */
+
+struct itt_id {
+	uint64_t d1, d2, d3;
+};
+
+struct itt_function {
+	const char *name;
+	void **pointer;
+	void *first; /* what loads a tool */
+	void *nothing;
+	int group;
+};
+
+struct itt_global {
+	uint8_t magic[8];
+	unsigned long version[3];
+	long api_initialized, mutex_initialized, atomic_counter;
+	pthread_mutex_t mutex;
+	void *library;
+	void *error_handler;
+	const char **path;
+	struct itt_function *functions; /* to one without a name */
+};
+
+static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
+
+/* ---- handles ----------------------------------------------------------------------------------------- */
+
+/* One that the static part made before it loaded us has our own noted in it. */
+static struct hr__domain *domain_of(struct hr__itt_domain *d)
+{
+	struct hr__domain *ours;
+
+	if (d == NULL)
+		return hr__said_domain(NULL);
+	ours = __atomic_load_n(&d->ours, __ATOMIC_ACQUIRE);
+	if (ours == NULL) {
+		ours = hr__said_domain(d->name);
+		__atomic_store_n(&d->ours, ours, __ATOMIC_RELEASE);
+	}
+	return ours;
+}
+
+static struct hr__text_said *text_of(struct hr__itt_string *s)
+{
+	struct hr__text_said *ours;
+
+	if (s == NULL || s->text == NULL)
+		return hr__said_text("");
+	ours = __atomic_load_n(&s->ours, __ATOMIC_ACQUIRE);
+	if (ours == NULL) {
+		ours = hr__said_text(s->text);
+		__atomic_store_n(&s->ours, ours, __ATOMIC_RELEASE);
+	}
+	return ours;
+}
+
+static struct headrace_name *name_of(struct hr__itt_domain *d, struct hr__itt_string *s)
+{
+	return hr__said_name_kept(domain_of(d), 0, text_of(s));
+}
+
+static struct hr__itt_domain *domain_create(const char *name)
+{
+	return name != NULL ? &hr__said_domain(name)->itt : NULL;
+}
+
+static struct hr__itt_string *string_handle_create(const char *text)
+{
+	/* `ours` stays NULL, and so does every use of it. */
+	static struct hr__itt_string nameless = {.text = HR__SAID_NAMELESS};
+	struct hr__text_said *said = text != NULL ? hr__said_text(text) : NULL;
+
+	if (text == NULL)
+		return NULL;
+	return said != NULL ? &said->itt : &nameless;
+}
+
+/* ---- what is known by an id -------------------------------------------------------------------------- */
+
+#define TAKEN UINT64_C(1)
+
+static uint64_t key_of(int what, const struct hr__itt_domain *d, const struct itt_id *id)
+{
+	static const struct itt_id none;
+	uint64_t key = (uint64_t)(unsigned)what;
+
+	id = id != NULL ? id : &none;
+	key = (key ^ (uintptr_t)d) * UINT64_C(0x9e3779b97f4a7c15);
+	key = (key ^ key >> 29 ^ id->d1) * UINT64_C(0x9e3779b97f4a7c15);
+	key = (key ^ key >> 29 ^ id->d2) * UINT64_C(0x9e3779b97f4a7c15);
+	key = (key ^ key >> 29 ^ id->d3) * UINT64_C(0x9e3779b97f4a7c15);
+	return key | 2;
+}
+
+static void open_begin(uint64_t key, struct headrace_name *name)
+{
+	uint64_t span = hr__region_start(name, NULL);
+
+	for (uint32_t i = 0; span != 0 && i < HR_REGION_SPANS; i++) {
+		struct hr__opened *o = &hr__wiped.opened[i];
+		uint64_t free = 0;
+
+		if (!__atomic_compare_exchange_n(&o->key, &free, TAKEN, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
+			continue;
+		o->span = span;
+		__atomic_store_n(&o->key, key, __ATOMIC_RELEASE);
+		return;
+	}
+	/* As many as spans; others came and went where we had looked. The span stays open, and is told as such. */
+}
+
+static void open_end(uint64_t key)
+{
+	/* What its parent has begun a child on its memory cannot end. */
+	for (uint32_t i = 0; !hr__in_vfork_child() && i < HR_REGION_SPANS; i++) {
+		struct hr__opened *o = &hr__wiped.opened[i];
+		uint64_t is = key, span;
+
+		if (!__atomic_compare_exchange_n(&o->key, &is, TAKEN, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
+			continue;
+		span = o->span;
+		__atomic_store_n(&o->key, 0, __ATOMIC_RELEASE);
+		hr__region_finish(span, NULL);
+		return;
+	}
+}
+
+enum { TASK, REGION, FRAME };
+
+static void task_begin_overlapped(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
+				  struct hr__itt_string *name)
+{
+	(void)parent;
+	open_begin(key_of(TASK, d, &id), name_of(d, name));
+}
+
+static void task_end_overlapped(struct hr__itt_domain *d, struct itt_id id)
+{
+	open_end(key_of(TASK, d, &id));
+}
+
+static void region_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
+			 struct hr__itt_string *name)
+{
+	(void)parent;
+	open_begin(key_of(REGION, d, &id), name_of(d, name));
+}
+
+static void region_end(struct hr__itt_domain *d, struct itt_id id)
+{
+	open_end(key_of(REGION, d, &id));
+}
+
+static void frame_begin(struct hr__itt_domain *d, const struct itt_id *id)
+{
+	open_begin(key_of(FRAME, d, id), hr__said_name(domain_of(d), 0, "frame"));
+}
+
+static void frame_end(struct hr__itt_domain *d, const struct itt_id *id)
+{
+	open_end(key_of(FRAME, d, id));
+}
+
+/* ---- tasks, marks, threads --------------------------------------------------------------------------- */
+
+static void task_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
+		       struct hr__itt_string *name)
+{
+	(void)id;
+	(void)parent;
+	hr__region_begin(name_of(d, name), domain_of(d)->stack, NULL);
+}
+
+static void task_begin_fn(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
+			  void *function)
+{
+	(void)id;
+	(void)parent;
+	(void)function; /* an address tells nobody anything; its end has to find it */
+	hr__region_begin(hr__said_name(domain_of(d), 0, "(function)"), domain_of(d)->stack, NULL);
+}
+
+static void task_end(struct hr__itt_domain *d)
+{
+	hr__region_end(domain_of(d)->stack, NULL);
+}
+
+static void marker(struct hr__itt_domain *d, struct itt_id id, struct hr__itt_string *name,
+		   int scope)
+{
+	(void)id;
+	(void)scope;
+	hr__region_mark(name_of(d, name), NULL);
+}
+
+static void thread_set_name(const char *name)
+{
+	hr__said_thread(hr__said_domain(NULL), name, (uint64_t)hr__sys_gettid());
+}
+
+/* ---- events: by a number, each with a stack of its own ----------------------------------------------- */
+
+#define EVENTS 1024
+
+static struct hr__text_said *events[EVENTS];
+
+static int event_create(const char *name, int bytes)
+{
+	/* No NUL needs to end it. */
+	struct hr__text_said *said =
+	    name != NULL ? hr__said_text_of(name, bytes > 0 ? (size_t)bytes : 0) : NULL;
+
+	for (int i = 0; said != NULL && i < EVENTS; i++) {
+		struct hr__text_said *none = NULL;
+
+		if (__atomic_compare_exchange_n(&events[i], &none, said, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE) ||
+		    none == said)
+			return i + 1;
+	}
+	return 0;
+}
+
+static uint32_t event_stack(int event)
+{
+	return UINT32_C(0xe0000000) | (uint32_t)event;
+}
+
+static int event_start(int event)
+{
+	if (event > 0 && event <= EVENTS)
+		hr__region_begin(
+		    hr__said_name_kept(hr__said_domain(NULL), 0,
+				       __atomic_load_n(&events[event - 1], __ATOMIC_ACQUIRE)),
+		    event_stack(event), NULL);
+	return 0;
+}
+
+static int event_end(int event)
+{
+	if (event > 0 && event <= EVENTS)
+		hr__region_end(event_stack(event), NULL);
+	return 0;
+}
+
+/* ---- the door ---------------------------------------------------------------------------------------- */
+
+typedef void function(void);
+
+static const struct {
+	const char *name; /* behind "__itt_" */
+	function *ours;
+} functions[] = {
+    {"domain_create", (function *)domain_create},
+    {"string_handle_create", (function *)string_handle_create},
+    {"task_begin", (function *)task_begin},
+    {"task_begin_fn", (function *)task_begin_fn},
+    {"task_end", (function *)task_end},
+    {"task_begin_overlapped", (function *)task_begin_overlapped},
+    {"task_end_overlapped", (function *)task_end_overlapped},
+    {"region_begin", (function *)region_begin},
+    {"region_end", (function *)region_end},
+    {"frame_begin_v3", (function *)frame_begin},
+    {"frame_end_v3", (function *)frame_end},
+    {"marker", (function *)marker},
+    {"thread_set_name", (function *)thread_set_name},
+    {"event_create", (function *)event_create},
+    {"event_start", (function *)event_start},
+    {"event_end", (function *)event_end},
+};
+
+static void *ours(const char *name)
+{
+	static const char prefix[] = "__itt_";
+
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (strcmp(name + sizeof(prefix) - 1, functions[i].name) == 0)
+			return (void *)functions[i].ours;
+	return NULL;
+}
+
+EXPORT void __itt_api_init(struct itt_global *global, int groups);
+
+void __itt_api_init(struct itt_global *global, int groups)
+{
+	bool on = hr__image.on && !hr__image.nvtx_off && hr__said_init();
+
+	(void)groups; /* of sampling tools */
+	if (global == NULL || memcmp(global->magic, magic, sizeof(magic)) != 0 ||
+	    global->functions == NULL)
+		return;
+	for (struct itt_function *f = global->functions; f->name != NULL; f++) {
+		void *fn = on ? ours(f->name) : NULL;
+
+		__atomic_store_n(f->pointer, fn != NULL ? fn : f->nothing, __ATOMIC_RELEASE);
+	}
+}

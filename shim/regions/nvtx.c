@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvtx.c - NVTX version 3: this library is what NVTX_INJECTION64_PATH names
+ *
+ * NVTX is headers: each library that includes them loads that path at its first call, asks for InitializeInjectionNvtx2, and has the
+ * addresses of its function pointers filled. Each has pointers of its own, so this comes once for each, and maybe
+ * for several at once; all it keeps is what said.h keeps. A pointer that is not filled stays a function that does nothing.
+ *
+ * Ranges that are pushed belong to a thread and a domain: a pop ends the innermost of its domain's.
+ */
+#include <string.h>
+
+#include "shim/regions/said.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- NVTX's binary interface ------------------------------------------------------------------------- */
+
+#define TABLE_CALLBACKS 1u
+enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
+enum { MESSAGE_NONE, MESSAGE_ASCII, MESSAGE_WIDE, MESSAGE_REGISTERED };
+#define NO_TRACKING (-2) /* as without a tool: levels are not told */
+
+struct attributes {
+	uint16_t version;
+	uint16_t size;
+	uint32_t category;
+	int32_t color_type;
+	uint32_t color;
+	int32_t payload_type;
+	int32_t reserved0;
+	uint64_t payload;
+	int32_t message_type;
+	const void *message;
+};
+_Static_assert(sizeof(struct attributes) == 48, "as in nvToolsExt.h");
+
+typedef void function(void);
+
+struct callbacks {
+	size_t struct_size;
+	/* An array of the addresses of function pointers, the first of which is none. */
+	int (*module_table)(int module, function ***ret_table, unsigned *ret_n);
+};
+
+/* ---- what calls say ---------------------------------------------------------------------------------- */
+
+static struct hr__domain *domain_of(void *handle)
+{
+	return handle != NULL ? handle : hr__said_domain(NULL);
+}
+
+static struct headrace_name *wide_name(struct hr__domain *d, uint32_t category, const wchar_t *wide)
+{
+	char text[HR__SAID_TEXT + 1];
+
+	return hr__said_name(d, category, hr__said_utf8(wide, text));
+}
+
+static struct headrace_name *name_of(struct hr__domain *d, const struct attributes *a)
+{
+	if (a == NULL || (a->size != 0 && a->size < sizeof(*a)))
+		return &d->nameless;
+	switch (a->message_type) {
+	case MESSAGE_ASCII:
+		return hr__said_name(d, a->category, a->message);
+	case MESSAGE_WIDE:
+		return wide_name(d, a->category, a->message);
+	case MESSAGE_REGISTERED:
+		if (a->message == NULL) /* never registered */
+			return hr__said_name(d, a->category, NULL);
+		return hr__said_name_kept(d, a->category, (void *)(uintptr_t)a->message);
+	default:
+		return hr__said_name(d, a->category, NULL);
+	}
+}
+
+/* NULL: there is none. */
+static const struct hr__payload *payload_of(const struct attributes *a, struct hr__payload *room)
+{
+	if (a == NULL || a->payload_type == 0 || (a->size != 0 && a->size < sizeof(*a)))
+		return NULL;
+	*room = (struct hr__payload){(uint32_t)a->payload_type, a->payload};
+	return room;
+}
+
+static void mark(struct hr__domain *d, const struct attributes *a)
+{
+	char text[HR__PAYLOAD_TEXT];
+	struct hr__payload room;
+	const struct hr__payload *p = payload_of(a, &room);
+
+	hr__region_mark(name_of(d, a), p != NULL && hr__payload_text(p, text) ? text : NULL);
+}
+
+static int push(struct hr__domain *d, struct headrace_name *name, const struct hr__payload *payload)
+{
+	hr__region_begin(name, d->stack, payload);
+	return NO_TRACKING;
+}
+
+/* ---- CORE: without a domain -------------------------------------------------------------------------- */
+
+static void mark_ex(const struct attributes *a)
+{
+	mark(domain_of(NULL), a);
+}
+
+static void mark_a(const char *text)
+{
+	hr__region_mark(hr__said_name(domain_of(NULL), 0, text), NULL);
+}
+
+static void mark_w(const wchar_t *text)
+{
+	hr__region_mark(wide_name(domain_of(NULL), 0, text), NULL);
+}
+
+static uint64_t start_ex(const struct attributes *a)
+{
+	struct hr__payload room;
+
+	return hr__region_start(name_of(domain_of(NULL), a), payload_of(a, &room));
+}
+
+static uint64_t start_a(const char *text)
+{
+	return hr__region_start(hr__said_name(domain_of(NULL), 0, text), NULL);
+}
+
+static uint64_t start_w(const wchar_t *text)
+{
+	return hr__region_start(wide_name(domain_of(NULL), 0, text), NULL);
+}
+
+static void end(uint64_t span)
+{
+	hr__region_finish(span, NULL);
+}
+
+static int push_ex(const struct attributes *a)
+{
+	struct hr__payload room;
+
+	return push(domain_of(NULL), name_of(domain_of(NULL), a), payload_of(a, &room));
+}
+
+static int push_a(const char *text)
+{
+	return push(domain_of(NULL), hr__said_name(domain_of(NULL), 0, text), NULL);
+}
+
+static int push_w(const wchar_t *text)
+{
+	return push(domain_of(NULL), wide_name(domain_of(NULL), 0, text), NULL);
+}
+
+static int pop(void)
+{
+	hr__region_end(domain_of(NULL)->stack, NULL);
+	return NO_TRACKING;
+}
+
+static void name_category_a(uint32_t category, const char *name)
+{
+	hr__said_category(domain_of(NULL), category, name);
+}
+
+static void name_category_w(uint32_t category, const wchar_t *name)
+{
+	char text[HR__SAID_TEXT + 1];
+
+	hr__said_category(domain_of(NULL), category,
+			  name != NULL ? hr__said_utf8(name, text) : NULL);
+}
+
+static void name_thread_a(uint32_t tid, const char *name)
+{
+	hr__said_thread(domain_of(NULL), name, tid);
+}
+
+static void name_thread_w(uint32_t tid, const wchar_t *name)
+{
+	char text[HR__SAID_TEXT + 1];
+
+	hr__said_thread(domain_of(NULL), hr__said_utf8(name, text), tid);
+}
+
+static function *const core[] = {
+    [1] = (function *)mark_ex,
+    [2] = (function *)mark_a,
+    [3] = (function *)mark_w,
+    [4] = (function *)start_ex,
+    [5] = (function *)start_a,
+    [6] = (function *)start_w,
+    [7] = (function *)end,
+    [8] = (function *)push_ex,
+    [9] = (function *)push_a,
+    [10] = (function *)push_w,
+    [11] = (function *)pop,
+    [12] = (function *)name_category_a,
+    [13] = (function *)name_category_w,
+    [14] = (function *)name_thread_a,
+    [15] = (function *)name_thread_w,
+};
+
+/* ---- CORE2: of a domain ------------------------------------------------------------------------------ */
+
+static void domain_mark_ex(void *domain, const struct attributes *a)
+{
+	mark(domain_of(domain), a);
+}
+
+static uint64_t domain_start_ex(void *domain, const struct attributes *a)
+{
+	struct hr__payload room;
+
+	return hr__region_start(name_of(domain_of(domain), a), payload_of(a, &room));
+}
+
+static void domain_end(void *domain, uint64_t span)
+{
+	(void)domain;
+	hr__region_finish(span, NULL);
+}
+
+static int domain_push_ex(void *domain, const struct attributes *a)
+{
+	struct hr__payload room;
+
+	return push(domain_of(domain), name_of(domain_of(domain), a), payload_of(a, &room));
+}
+
+static int domain_pop(void *domain)
+{
+	hr__region_end(domain_of(domain)->stack, NULL);
+	return NO_TRACKING;
+}
+
+static void domain_name_category_a(void *domain, uint32_t category, const char *name)
+{
+	hr__said_category(domain_of(domain), category, name);
+}
+
+static void domain_name_category_w(void *domain, uint32_t category, const wchar_t *name)
+{
+	char text[HR__SAID_TEXT + 1];
+
+	hr__said_category(domain_of(domain), category,
+			  name != NULL ? hr__said_utf8(name, text) : NULL);
+}
+
+static const void *registered(const char *text)
+{
+	/* Of what has no room: it is not NULL, which is the handle of no text. */
+	static struct hr__text_said nameless = {.text = HR__SAID_NAMELESS};
+	const struct hr__text_said *said = hr__said_text(text);
+
+	return said != NULL ? said : &nameless;
+}
+
+static const void *domain_register_a(void *domain, const char *text)
+{
+	(void)domain;
+	return text != NULL ? registered(text) : NULL;
+}
+
+static const void *domain_register_w(void *domain, const wchar_t *wide)
+{
+	char text[HR__SAID_TEXT + 1];
+
+	(void)domain;
+	return wide != NULL ? registered(hr__said_utf8(wide, text)) : NULL;
+}
+
+static void *domain_create_a(const char *name)
+{
+	return hr__said_domain(name);
+}
+
+static void *domain_create_w(const wchar_t *name)
+{
+	char text[HR__SAID_TEXT + 1];
+
+	return hr__said_domain(name != NULL ? hr__said_utf8(name, text) : NULL);
+}
+
+/* Of two with one name the other may go on; its name is kept, as that of every range. */
+static void domain_destroy(void *domain)
+{
+	(void)domain;
+}
+
+static function *const core2[] = {
+    [1] = (function *)domain_mark_ex,
+    [2] = (function *)domain_start_ex,
+    [3] = (function *)domain_end,
+    [4] = (function *)domain_push_ex,
+    [5] = (function *)domain_pop,
+    [8] = (function *)domain_name_category_a,
+    [9] = (function *)domain_name_category_w,
+    [10] = (function *)domain_register_a,
+    [11] = (function *)domain_register_w,
+    [12] = (function *)domain_create_a,
+    [13] = (function *)domain_create_w,
+    [14] = (function *)domain_destroy,
+};
+
+/* ---- the door ---------------------------------------------------------------------------------------- */
+
+static void fill(const struct callbacks *c, int module, function *const *ours, unsigned n)
+{
+	function ***table = NULL;
+	unsigned theirs = 0;
+
+	if (c->module_table(module, (function ***)(void *)&table, &theirs) == 0 || table == NULL)
+		return;
+	for (unsigned i = 1; i < n && i < theirs; i++)
+		if (ours[i] != NULL && table[i] != NULL)
+			__atomic_store_n(table[i], ours[i], __ATOMIC_RELEASE);
+}
+
+EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
+
+/* 0: no, and all of NVTX does nothing in this program. */
+int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
+{
+	const struct callbacks *c;
+
+	if (!hr__image.on || hr__image.nvtx_off || !hr__said_init())
+		return 0;
+	c = export_table(TABLE_CALLBACKS);
+	if (c == NULL || c->struct_size < sizeof(*c) || c->module_table == NULL)
+		return 0;
+	fill(c, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));
+	fill(c, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]));
+	return 1;
+}

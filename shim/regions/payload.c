@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * payload.c - a number as JSON: libc's way is through stdio, and knows locales
+ */
+#include <string.h>
+
+#include "shim/regions/region.h"
+
+/* NVTX's. */
+enum { TYPE_UINT64 = 1, TYPE_INT64, TYPE_DOUBLE, TYPE_UINT32, TYPE_INT32, TYPE_FLOAT };
+
+#define DIGITS_DOUBLE 15
+#define DIGITS_FLOAT  7
+#define WHOLE	      1e15 /* whole numbers below it are written as such */
+
+char *hr__put_digits(char *to, uint64_t n)
+{
+	char digits[20];
+	int count = 0;
+
+	do {
+		digits[count++] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	while (count > 0)
+		*to++ = digits[--count];
+	return to;
+}
+
+static char *put_signed(char *to, int64_t n)
+{
+	if (n < 0)
+		*to++ = '-';
+	return hr__put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
+}
+
+/* 12, or 1.25e-3 of as many digits as the type has for sure. */
+static char *put_real(char *to, double d, int digits)
+{
+	uint64_t unit = 1, n;
+	int exponent = 0;
+
+	if (d < 0) {
+		*to++ = '-';
+		d = -d;
+	}
+	if (d < WHOLE && d == (double)(uint64_t)d)
+		return hr__put_digits(to, (uint64_t)d);
+	for (int i = 1; i < digits; i++)
+		unit *= 10;
+	for (; d >= 10; exponent++)
+		d /= 10;
+	for (; d < 1; exponent--)
+		d *= 10;
+	n = (uint64_t)(d * (double)unit + 0.5);
+	if (n >= 10 * unit) { /* rounded up */
+		n /= 10;
+		exponent++;
+	}
+	for (; unit > 1 && n % 10 == 0; n /= 10)
+		unit /= 10; /* 2.5, not 2.50000 */
+	to = hr__put_digits(to, n / unit);
+	if (unit > 1) {
+		*to++ = '.';
+		n %= unit;
+		for (unit /= 10; unit > 0; unit /= 10)
+			*to++ = (char)('0' + n / unit % 10);
+	}
+	if (exponent != 0) {
+		*to++ = 'e';
+		to = put_signed(to, exponent);
+	}
+	return to;
+}
+
+static double real_of(const struct hr__payload *p)
+{
+	double d;
+	float f;
+
+	if (p->type == TYPE_DOUBLE) {
+		memcpy(&d, &p->bits, sizeof(d));
+		return d;
+	}
+	memcpy(&f, &p->bits, sizeof(f));
+	return (double)f;
+}
+
+bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT])
+{
+	static const char key[] = "{\"payload\":";
+	char *to = out + sizeof(key) - 1;
+	double d;
+
+	memcpy(out, key, sizeof(key) - 1);
+	switch (p->type) {
+	case TYPE_UINT64:
+		to = hr__put_digits(to, p->bits);
+		break;
+	case TYPE_INT64:
+		to = put_signed(to, (int64_t)p->bits);
+		break;
+	case TYPE_UINT32:
+		to = hr__put_digits(to, (uint32_t)p->bits);
+		break;
+	case TYPE_INT32:
+		to = put_signed(to, (int32_t)p->bits);
+		break;
+	case TYPE_DOUBLE:
+	case TYPE_FLOAT:
+		d = real_of(p);
+		if (d - d != 0) /* not finite */
+			return false;
+		to = put_real(to, d, p->type == TYPE_DOUBLE ? DIGITS_DOUBLE : DIGITS_FLOAT);
+		break;
+	default:
+		return false;
+	}
+	*to++ = '}';
+	*to = '\0';
+	return true;
+}

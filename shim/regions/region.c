@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/regions/region.h"
+
+#include <string.h>
+
+#include "common/pathid.h"
+#include "shim/core/clock.h"
+#include "shim/core/path.h"
+#include "shim/core/ring.h"
+#include "shim/core/sys.h"
+
+#define NAME_BYTES 1000u /* of a text; longer ones are cut */
+#define KIND_SPAN  2u
+#define KIND_STEP  4u
+#define KIND_EPOCH 5u
+/*
+ * A handle: its cell's number, its gen, and of whom the process is: one that a forked child has inherited is none of the
+ * child's.
+ */
+#define SPAN_BITS 8
+#define PID_SHIFT 40
+#define PID_MASK  UINT64_C(0xffffff)
+_Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the number");
+
+#define TAKEN UINT64_C(1) /* of a span's cell */
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+/* A NUL, the kind, domain NUL category NUL name: no path is like it. */
+struct text {
+	uint32_t bytes;
+	char at[2 + 3 * (NAME_BYTES + 1)];
+};
+
+static void put(struct text *t, const char *s)
+{
+	size_t n = s != NULL ? strnlen(s, NAME_BYTES) : 0;
+
+	memcpy(t->at + t->bytes, s != NULL ? s : "", n);
+	t->bytes += (uint32_t)n;
+	t->at[t->bytes++] = '\0';
+}
+
+static void text_of(const struct headrace_name *name, uint32_t kind, struct text *ret)
+{
+	ret->at[0] = '\0';
+	ret->at[1] = (char)('A' + kind);
+	ret->bytes = 2;
+	put(ret, name->domain);
+	put(ret, name->category);
+	put(ret, name->name);
+	ret->bytes--; /* no NUL at the end */
+}
+
+/* The kinds that a name can have for itself: what a span, a step or an epoch is, nobody says by a name. */
+static uint32_t kind_of(const struct headrace_name *name)
+{
+	bool has = name->kind == HEADRACE_MARK ||
+		   (name->kind >= HEADRACE_INPUT_WAIT && name->kind <= HEADRACE_RESTORE);
+
+	return has ? name->kind : HEADRACE_RANGE;
+}
+
+/* The key of a name, which is told before it is used. 0: it could not be told. */
+static __attribute__((noinline)) uint64_t key_told(struct headrace_name *name, uint32_t kind)
+{
+	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
+	struct text t;
+
+	text_of(name, kind, &t);
+	head.file = hr_path_id(t.at, t.bytes);
+	if (!hr__sent(head.file)) {
+		head.start_ticks = hr__clock_ticks();
+		head.asked = t.bytes;
+		head.flags = HR_REGION_KIND(kind);
+		if (!hr__ring_control(&head, t.at, t.bytes))
+			return 0;
+		hr__sent_note(head.file);
+	}
+	name->reserved0 = kind;
+	__atomic_store_n(&name->reserved[0], head.file, __ATOMIC_RELEASE);
+	return head.file;
+}
+
+static uint64_t key_of(struct headrace_name *name, uint32_t kind)
+{
+	uint64_t key = __atomic_load_n(&name->reserved[0], __ATOMIC_ACQUIRE);
+
+	if (hr_likely(key != 0 && name->reserved0 == kind && hr__sent(key)))
+		return key;
+	return key_told(name, kind);
+}
+
+/* ---- records -------------------------------------------------------------------------------------- */
+
+static struct hr_ring_hdr *ring_here(void)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+
+	if (hr_unlikely(ring == NULL))
+		ring = hr__ring_find(HR__SEEK_FIRST);
+	/* Of two processes on one thread its stack of ranges, and all spans, are the parent's. */
+	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
+}
+
+/* Where there is none, what should go there is counted. */
+static struct hr_ring_hdr *ring_or_loss(void)
+{
+	struct hr_ring_hdr *ring = ring_here();
+
+	if (hr_unlikely(ring == NULL))
+		hr__counters_region();
+	return ring;
+}
+
+static bool level_off(void)
+{
+	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+}
+
+/* A region that is over, or was left open. */
+static void record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
+		   uint64_t end, uint32_t flags, const char *args)
+{
+	size_t bytes = args != NULL ? strnlen(args, HR_REGION_TEXT) : 0;
+	struct hr_record head = {
+	    .op = HR_CTL_REGION,
+	    .start_ticks = c->start_ticks,
+	    .file = c->key,
+	    .offset = c->step,
+	    .ret = c->epoch,
+	    .fd = fd,
+	    .flags = c->flags | flags,
+	    .asked = 1,
+	};
+
+	if (level_off())
+		return;
+	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* cut JSON is none */
+		head.flags |= HR_REGION_HAS_ARGS;
+		head.asked = bytes;
+	} else {
+		bytes = 0;
+	}
+	hr__record_duration(&head, c->start_ticks, end);
+	if (c->key == 0 || !hr__ring_control(&head, args, bytes))
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+}
+
+/* All but what only the caller knows: key, stack, start_ticks. */
+static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
+{
+	/* 0 is none in memory that a fork wipes. */
+	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
+	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
+	c->flags = HR_REGION_KIND(kind);
+	c->payload_type = 0;
+	if (hr_unlikely(payload != NULL)) {
+		c->payload_type = payload->type;
+		c->payload = payload->bits;
+	}
+}
+
+/* What the end says, else the number that the begin came with. */
+static const char *args_of(const struct hr_region_cell *c, const char *args,
+			   char room[HR__PAYLOAD_TEXT])
+{
+	const struct hr__payload p = {c->payload_type, c->payload};
+
+	if (hr_likely(c->payload_type == 0) || args != NULL || !hr__payload_text(&p, room))
+		return args;
+	return room;
+}
+
+static uint32_t depth_of(const struct hr_ring_hdr *ring)
+{
+	return ring->region_depth < HR_REGION_DEPTH ? ring->region_depth : HR_REGION_DEPTH;
+}
+
+/* ---- ranges: a stack of each thread's ------------------------------------------------------------------ */
+
+void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct hr__payload *payload)
+{
+	struct hr_ring_hdr *ring = ring_or_loss();
+	struct hr_region_cell *c;
+	uint32_t depth, kind = kind_of(name);
+	uint64_t key;
+
+	if (ring == NULL)
+		return;
+	key = key_of(name, kind);
+	/* The cell is ours from here on: a signal handler's ranges lie above it. Its key is 0 (unstack). */
+	depth = ring->region_depth;
+	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		return;
+	}
+	__atomic_store_n(&ring->region_depth, depth + 1, __ATOMIC_RELEASE);
+	if (hr_unlikely(depth >= HR_REGION_DEPTH))
+		return;
+	c = &ring->regions[depth];
+	cell_fill(c, kind, payload);
+	c->stack = stack;
+	c->start_ticks = hr__clock_ticks();
+	/* Release: who reads behind a dead thread finds the whole cell, or a key of 0. */
+	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
+}
+
+/* Takes cell i out: those inside it move up. */
+static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
+{
+	for (; i + 1 < depth; i++)
+		ring->regions[i] = ring->regions[i + 1];
+	__atomic_store_n(&ring->regions[i].key, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
+}
+
+static void range_over(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
+		       uint64_t end, const char *args)
+{
+	char room[HR__PAYLOAD_TEXT];
+
+	args = args_of(c, args, room);
+	if (args == NULL && c->flags == HR_REGION_KIND(HEADRACE_RANGE) && !level_off() &&
+	    hr__region_short(ring, c, depth, end))
+		return;
+	record(ring, c, (int32_t)depth, end, 0, args);
+}
+
+void hr__region_end(uint32_t stack, const char *args)
+{
+	uint64_t end = hr__clock_ticks();
+	struct hr_ring_hdr *ring = hr__ring_current();
+	uint32_t depth = ring != NULL ? ring->region_depth : 0, i;
+
+	if (depth == 0 || hr__in_vfork_child())
+		return;
+	if (depth > HR_REGION_DEPTH) {
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
+		return;
+	}
+	for (i = depth; i-- > 0;) {
+		if (ring->regions[i].stack != stack)
+			continue;
+		range_over(ring, &ring->regions[i], i, end, args);
+		unstack(ring, i, depth);
+		return;
+	}
+}
+
+void hr__regions_bury(struct hr_ring_hdr *ring)
+{
+	/* Acquire: pairs with the dead thread's release store. */
+	uint32_t depth = __atomic_load_n(&ring->region_depth, __ATOMIC_ACQUIRE);
+	uint64_t end = hr__clock_ticks();
+
+	hr__region_shorts_bury(ring);
+	if (depth > HR_REGION_DEPTH) {
+		depth = depth < HR_REGION_DEEPEST ? depth : HR_REGION_DEEPEST;
+		hr__lost_add(ring, HR_CTL_REGION, depth - HR_REGION_DEPTH, 0, 0);
+		depth = HR_REGION_DEPTH;
+	}
+	while (depth-- > 0) {
+		if (ring->regions[depth].key != 0)
+			record(ring, &ring->regions[depth], (int32_t)depth, end, HR_REGION_IS_OPEN,
+			       NULL);
+		__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
+	}
+}
+
+void hr__region_mark(struct headrace_name *name, const char *args)
+{
+	struct hr_ring_hdr *ring = ring_or_loss();
+	struct hr_region_cell c = {0};
+
+	if (ring == NULL)
+		return;
+	cell_fill(&c, HEADRACE_MARK, NULL);
+	c.key = key_of(name, HEADRACE_MARK);
+	c.start_ticks = hr__clock_ticks();
+	record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
+}
+
+/* ---- spans: cells of the process's --------------------------------------------------------------------- */
+
+static struct hr_region_cell *cell_claim(uint32_t *ret)
+{
+	struct hr_region_cell *cells = hr__wiped.maps[0]->spans;
+
+	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
+		uint64_t free = 0;
+
+		if (__atomic_load_n(&cells[i].key, __ATOMIC_RELAXED) == 0 &&
+		    __atomic_compare_exchange_n(&cells[i].key, &free, TAKEN, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			*ret = i;
+			return &cells[i];
+		}
+	}
+	return NULL;
+}
+
+/* `at`: when it began; 0: now. Of `as` what cell_fill() fills. */
+static uint64_t start(struct headrace_name *name, const struct hr_region_cell *as, uint64_t at)
+{
+	struct hr_ring_hdr *ring = ring_or_loss();
+	struct hr_region_cell *c;
+	uint64_t key;
+	uint32_t i;
+
+	if (ring == NULL)
+		return 0;
+	key = key_of(name, as->flags >> HR_REGION_KIND_SHIFT);
+	c = key != 0 ? cell_claim(&i) : NULL;
+	if (c == NULL) {
+		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		return 0;
+	}
+	c->step = as->step;
+	c->epoch = as->epoch;
+	c->flags = as->flags | HR_REGION_IS_SPAN;
+	c->payload = as->payload;
+	c->payload_type = as->payload_type;
+	c->tid = (uint32_t)hr__sys_gettid();
+	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED); /* who ends a stale one looks */
+	c->start_ticks = at != 0 ? at : hr__clock_ticks();
+	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
+	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
+	       (i + 1);
+}
+
+uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *payload)
+{
+	uint32_t kind = kind_of(name);
+	struct hr_region_cell as = {0};
+
+	cell_fill(&as, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload);
+	return start(name, &as, 0);
+}
+
+/*
+ * Takes a span's cell out: it is TAKEN until the caller has made it free. False: there is none, it is another one's, or
+ * its parent's in a child on that one's memory.
+ */
+static bool span_over(uint64_t span, struct hr_region_cell **ret_cell,
+		      struct hr_region_cell *ret_was)
+{
+	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
+	uint32_t gen = (uint32_t)(span >> SPAN_BITS);
+	struct hr_region_cell *c;
+	uint64_t key;
+
+	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
+	    /* Acquire: pairs with the attacher's release store; maps[0] is there with the nonce. */
+	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
+	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
+		return false;
+	*ret_cell = c = &hr__wiped.maps[0]->spans[i];
+	key = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
+	if (key <= TAKEN || __atomic_load_n(&c->gen, __ATOMIC_RELAXED) != gen ||
+	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return false;
+	/* All but the key, at which others look. */
+	memcpy(&ret_was->start_ticks, &c->start_ticks,
+	       sizeof(*c) - offsetof(struct hr_region_cell, start_ticks));
+	ret_was->key = key;
+	if (ret_was->gen == gen)
+		return true;
+	/* Ended by another one just now, and the next of that name has its cell: that one goes on. */
+	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
+	return false;
+}
+
+static void finish(uint64_t span, uint64_t end, const char *args)
+{
+	struct hr_region_cell *c, was;
+	struct hr_ring_hdr *ring;
+	char room[HR__PAYLOAD_TEXT];
+
+	if (!span_over(span, &c, &was))
+		return;
+	end = end > was.start_ticks ? end : was.start_ticks;
+	ring = ring_or_loss();
+	if (ring != NULL)
+		record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
+	__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
+}
+
+void hr__region_finish(uint64_t span, const char *args)
+{
+	finish(span, hr__clock_ticks(), args);
+}
+
+/* ---- steps and epochs: a span at a time ------------------------------------------------------------------ */
+
+static struct headrace_name step_name = {.name = "step"}, epoch_name = {.name = "epoch"};
+
+static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, uint32_t kind,
+		 int64_t to, uint64_t at)
+{
+	uint64_t now = hr__clock_ticks();
+	struct hr_region_cell as = {0};
+
+	if (hr__in_vfork_child()) { /* the number is its parent's */
+		if (to != HEADRACE_NONE)
+			hr__counters_region();
+		return;
+	}
+	at = at != 0 && at < now ? at : now;
+	finish(__atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL), at, NULL);
+	__atomic_store_n(number, to ^ HR_REGION_NONE, __ATOMIC_RELAXED);
+	if (to == HEADRACE_NONE)
+		return;
+	cell_fill(&as, kind, NULL);
+	*(kind == KIND_STEP ? &as.step : &as.epoch) = to;
+	/* What another thread, or a handler, has begun meanwhile ends where this begins. */
+	finish(__atomic_exchange_n(span, start(name, &as, at), __ATOMIC_ACQ_REL), at, NULL);
+}
+
+static void turn_step(int64_t step, uint64_t at)
+{
+	turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, at);
+}
+
+static void turn_epoch(int64_t epoch, uint64_t at)
+{
+	turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch, at);
+}
+
+/* ---- headrace.h ------------------------------------------------------------------------------------ */
+
+static void api_begin(struct headrace_name *name)
+{
+	if (hr__image.on && name != NULL)
+		hr__region_begin(name, HR__REGIONS_API, NULL);
+}
+
+static void api_end(const char *args)
+{
+	if (hr__image.on)
+		hr__region_end(HR__REGIONS_API, args);
+}
+
+static uint64_t api_start(struct headrace_name *name)
+{
+	return hr__image.on && name != NULL ? hr__region_start(name, NULL) : 0;
+}
+
+static void api_finish(uint64_t span, const char *args)
+{
+	if (hr__image.on)
+		hr__region_finish(span, args);
+}
+
+static void api_mark(struct headrace_name *name, const char *args)
+{
+	if (hr__image.on && name != NULL)
+		hr__region_mark(name, args);
+}
+
+static void api_step(int64_t step)
+{
+	if (hr__image.on)
+		turn_step(step, 0);
+}
+
+static void api_epoch(int64_t epoch)
+{
+	if (hr__image.on)
+		turn_epoch(epoch, 0);
+}
+
+static void api_variable(const char *text)
+{
+	const char *is = text != NULL ? strchr(text, '=') : NULL;
+
+	if (is != NULL)
+		hr_env_set(text, is + 1);
+}
+
+static int api_recording(void)
+{
+	return hr__image.on && ring_here() != NULL && !level_off();
+}
+
+static uint64_t api_now(void)
+{
+	return hr__image.on ? hr__clock_ticks() : 0;
+}
+
+static void api_step_at(int64_t step, uint64_t moment)
+{
+	if (hr__image.on)
+		turn_step(step, moment);
+}
+
+static void api_epoch_at(int64_t epoch, uint64_t moment)
+{
+	if (hr__image.on)
+		turn_epoch(epoch, moment);
+}
+
+static void api_step_undo(void)
+{
+	struct hr_region_cell *c, was;
+
+	if (!hr__image.on || hr__in_vfork_child())
+		return;
+	if (span_over(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
+		__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
+}
+
+static const struct headrace_api api = {
+    .version = HEADRACE_API_VERSION,
+    .bytes = sizeof(api),
+    .begin = api_begin,
+    .end = api_end,
+    .start = api_start,
+    .finish = api_finish,
+    .mark = api_mark,
+    .step = api_step,
+    .epoch = api_epoch,
+    .variable = api_variable,
+    .recording = api_recording,
+    .now = api_now,
+    .step_at = api_step_at,
+    .epoch_at = api_epoch_at,
+    .step_undo = api_step_undo,
+};
+
+__attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)
+{
+	return version == HEADRACE_API_VERSION ? &api : NULL;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * region_short.c - ranges of microseconds, added up in shared memory
+ *
+ * A record each would be 64 bytes a microsecond. One sum is sent when another name needs its cell, when its first range began a second
+ * ago, and behind a dead thread; the daemon reads what is left when the process is gone. Of a thread that does
+ * nothing more the sums wait until then.
+ *
+ * Threads   The ring's owner. A signal handler that interrupts this sends records of its own.
+ */
+#include "shim/regions/region.h"
+
+#include "shim/core/ring.h"
+
+#define SHORT_MOST UINT64_C(10000) /* times hr_map_hdr.short_ticks: a second */
+
+static void flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
+{
+	struct hr_record head = {
+	    .op = HR_CTL_REGION,
+	    .start_ticks = s->start_ticks,
+	    .file = s->key,
+	    .offset = s->step,
+	    .ret = s->epoch,
+	    .fd = (int32_t)s->depth,
+	    .flags = s->flags,
+	    .asked = s->count,
+	};
+
+	hr__record_duration(&head, 0, s->ticks);
+	if (!hr__ring_control(&head, NULL, 0))
+		hr__lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
+	/* Release: a reader behind the dead finds the record, and no sum, or both. */
+	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
+}
+
+static bool same(const struct hr_region_short *s, const struct hr_region_cell *c, uint32_t depth)
+{
+	return s->key == c->key && s->depth == depth && s->step == c->step && s->epoch == c->epoch;
+}
+
+/* Its cell; else a free one; else the one that was begun first, sent. */
+static struct hr_region_short *find(struct hr_ring_hdr *ring, const struct hr_region_cell *c,
+				    uint32_t depth)
+{
+	uint32_t home = (uint32_t)(c->key >> 32 ^ c->key >> 8) + depth;
+	struct hr_region_short *best = NULL;
+
+	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++) {
+		struct hr_region_short *s = &ring->shorts[(home + i) % HR_REGION_SHORTS];
+
+		if (s->count == 0) {
+			/* A cell that was sent makes a gap: those behind it are looked at, too. */
+			if (best == NULL || best->count != 0)
+				best = s;
+		} else if (same(s, c, depth)) {
+			return s;
+		} else if (best == NULL ||
+			   (best->count != 0 && s->start_ticks < best->start_ticks)) {
+			best = s;
+		}
+	}
+	if (best->count != 0)
+		flush(ring, best);
+	return best;
+}
+
+static void add(struct hr_region_short *s, const struct hr_region_cell *c, uint32_t depth,
+		uint64_t ticks)
+{
+	if (s->count == 0) {
+		s->key = c->key;
+		s->start_ticks = c->start_ticks;
+		s->step = c->step;
+		s->epoch = c->epoch;
+		s->ticks = 0;
+		s->depth = depth;
+		s->flags = c->flags;
+	}
+	s->ticks += ticks;
+	/* Release: pairs with the daemon's acquire load behind a dead thread. */
+	__atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELEASE);
+}
+
+bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
+		      uint64_t end)
+{
+	uint64_t most = __atomic_load_n(&hr__self.map->short_ticks, __ATOMIC_RELAXED);
+	uint64_t ticks = end > c->start_ticks ? end - c->start_ticks : 0;
+	struct hr_region_short *old;
+
+	if (ticks >= most || c->key == 0 || ring->short_busy != 0)
+		return false;
+	ring->short_busy = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	old = &ring->shorts[ring->short_hand++ % HR_REGION_SHORTS];
+	if (old->count != 0 && end - old->start_ticks > most * SHORT_MOST)
+		flush(ring, old);
+	add(find(ring, c, depth), c, depth, ticks);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ring->short_busy = 0;
+	return true;
+}
+
+void hr__region_shorts_bury(struct hr_ring_hdr *ring)
+{
+	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++)
+		/* Acquire: pairs with the dead thread's release store. */
+		if (__atomic_load_n(&ring->shorts[i].count, __ATOMIC_ACQUIRE) != 0)
+			flush(ring, &ring->shorts[i]);
+	ring->short_busy = 0;
+}

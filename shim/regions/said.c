@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/regions/said.h"
+
+#include <string.h>
+
+#include "shim/core/sys.h"
+
+#define SLOTS	   32768u
+#define SLOTS_USED (SLOTS / 4 * 3)
+#define SEED	   UINT64_C(0x9e3779b97f4a7c15)
+
+enum kind { DOMAIN, TEXT, CATEGORY, NAME };
+
+/* One thing that is kept; which fields count, its kind says. */
+struct node {
+	uint64_t hash;
+	uint32_t kind;
+	uint32_t number;       /* CATEGORY */
+	struct hr__domain *of; /* CATEGORY, NAME */
+	const char
+	    *category; /* CATEGORY: what it is called, may change; NAME: a kept text or NULL */
+	union {
+		struct hr__domain domain;
+		struct hr__text_said said;
+		struct headrace_name name;
+	};
+};
+
+/* Nodes are found from their hash on; a slot, once taken, stays. */
+struct store {
+	struct node *slots[SLOTS];
+	uint32_t used;
+	uint64_t bytes; /* of room[] */
+	uint8_t room[HR__SAID_BYTES] __attribute__((aligned(16)));
+};
+
+static struct store *store; /* set once */
+static struct hr__domain nobody = {
+    .stack = UINT32_C(1) << 31,
+    .nameless = {.name = HR__SAID_NAMELESS},
+    .itt = {.flags = 1, .name = "", .ours = &nobody},
+};
+
+bool hr__said_init(void)
+{
+	struct store *fresh, *none = NULL;
+
+	if (__atomic_load_n(&store, __ATOMIC_ACQUIRE) != NULL)
+		return true;
+	if (hr__image.quiet)
+		return false;
+	fresh = hr__sys_reserve(sizeof(*fresh));
+	if (fresh == NULL)
+		return false;
+	/* Release: pairs with the acquire loads. Of two that come at once, one is in vain. */
+	if (!__atomic_compare_exchange_n(&store, &none, fresh, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		HR_SYS2(munmap, fresh, sizeof(*fresh));
+	return true;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+static void *room_for(struct store *s, size_t bytes)
+{
+	uint64_t at;
+
+	bytes = (bytes + 15) & ~(size_t)15;
+	if (__atomic_load_n(&s->bytes, __ATOMIC_RELAXED) + bytes > sizeof(s->room))
+		return NULL;
+	at = __atomic_fetch_add(&s->bytes, bytes, __ATOMIC_RELAXED);
+	return at + bytes <= sizeof(s->room) ? s->room + at : NULL;
+}
+
+static const char *copy(struct store *s, const char *text, size_t bytes)
+{
+	char *to = room_for(s, bytes + 1);
+
+	if (to != NULL)
+		memcpy(to, text, bytes); /* fresh memory: NUL is there */
+	return to;
+}
+
+/* ---- table ------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t n)
+{
+	h = (h ^ n) * SEED;
+	return h ^ h >> 29;
+}
+
+static uint64_t hash_text(const char *text, size_t bytes)
+{
+	uint64_t h = mix(SEED, bytes), word;
+
+	for (; bytes >= sizeof(word); bytes -= sizeof(word), text += sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		h = mix(h, word);
+	}
+	word = 0;
+	memcpy(&word, text, bytes);
+	return mix(h, word);
+}
+
+static bool text_is(const char *kept, const char *text, size_t bytes)
+{
+	return kept == text || (memcmp(kept, text, bytes) == 0 && kept[bytes] == '\0');
+}
+
+static size_t length(const char *text)
+{
+	return strnlen(text, HR__SAID_TEXT);
+}
+
+struct sought {
+	uint64_t hash;
+	enum kind kind;
+	uint32_t number;
+	struct hr__domain *of;
+	const char *category;
+	const char *text;
+	size_t bytes;
+};
+
+static bool is(const struct node *n, const struct sought *w)
+{
+	if (n->hash != w->hash || n->kind != w->kind || n->of != w->of)
+		return false;
+	switch (w->kind) {
+	case DOMAIN:
+		return text_is(n->domain.name, w->text, w->bytes);
+	case TEXT:
+		return text_is(n->said.text, w->text, w->bytes);
+	case CATEGORY:
+		return n->number == w->number;
+	default:
+		return n->category == w->category && text_is(n->name.name, w->text, w->bytes);
+	}
+}
+
+static const char *kept_text(struct store *s, const char *text, size_t bytes);
+
+static struct node *node_new(struct store *s, const struct sought *w)
+{
+	const char *text = NULL;
+	struct node *n;
+
+	if (w->kind == TEXT || w->kind == DOMAIN)
+		text = copy(s, w->text, w->bytes);
+	else if (w->kind == NAME)
+		text = kept_text(s, w->text, w->bytes);
+	n = room_for(s, sizeof(*n));
+	if (n == NULL || (text == NULL && w->kind != CATEGORY))
+		return NULL;
+	n->hash = w->hash;
+	n->kind = w->kind;
+	n->number = w->number;
+	n->of = w->of;
+	n->category = w->category;
+	if (w->kind == DOMAIN) {
+		n->domain.name = text;
+		n->domain.stack = (uint32_t)(w->hash >> 32) | UINT32_C(1) << 31;
+		n->domain.nameless =
+		    (struct headrace_name){.name = HR__SAID_NAMELESS, .domain = text};
+		n->domain.itt =
+		    (struct hr__itt_domain){.flags = 1, .name = text, .ours = &n->domain};
+	} else if (w->kind == TEXT) {
+		n->said = (struct hr__text_said){
+		    .hash = w->hash, .text = text, .itt = {.text = text, .ours = &n->said}};
+	} else if (w->kind == NAME) {
+		n->name = (struct headrace_name){
+		    .name = text, .domain = w->of->name, .category = w->category};
+	}
+	return n;
+}
+
+/* NULL: it is not there, and there is no room. */
+static struct node *find(const struct sought *w)
+{
+	/* Acquire: pairs with the release that made it, as below. */
+	struct store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
+	struct node *fresh = NULL;
+
+	for (uint32_t i = 0; s != NULL && i < SLOTS; i++) {
+		struct node **slot = &s->slots[(w->hash + i) % SLOTS];
+		struct node *n = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+
+		if (n == NULL) {
+			if (fresh == NULL) {
+				if (__atomic_load_n(&s->used, __ATOMIC_RELAXED) >= SLOTS_USED)
+					return NULL;
+				fresh = node_new(s, w);
+			}
+			if (fresh == NULL)
+				return NULL;
+			/* Release: the node is whole. Who comes second may have brought the same one. */
+			if (__atomic_compare_exchange_n(slot, &n, fresh, false, __ATOMIC_ACQ_REL,
+							__ATOMIC_ACQUIRE)) {
+				__atomic_fetch_add(&s->used, 1, __ATOMIC_RELAXED);
+				return fresh;
+			}
+		}
+		if (is(n, w))
+			return n;
+	}
+	return NULL;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------ */
+
+static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
+{
+	return find(&(struct sought){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
+}
+
+static const char *kept_text(struct store *s, const char *text, size_t bytes)
+{
+	struct node *n = find_text(text, bytes, hash_text(text, bytes));
+
+	(void)s;
+	return n != NULL ? n->said.text : NULL;
+}
+
+struct hr__text_said *hr__said_text_of(const char *text, size_t bytes)
+{
+	struct node *n;
+
+	bytes = strnlen(text, bytes < HR__SAID_TEXT ? bytes : HR__SAID_TEXT);
+	n = find_text(text, bytes, hash_text(text, bytes));
+	return n != NULL ? &n->said : NULL;
+}
+
+struct hr__text_said *hr__said_text(const char *text)
+{
+	return hr__said_text_of(text, HR__SAID_TEXT);
+}
+
+struct hr__domain *hr__said_domain(const char *name)
+{
+	struct node *n;
+	size_t bytes;
+
+	if (name == NULL)
+		return &nobody;
+	bytes = length(name);
+	n = find(&(struct sought){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
+				  .kind = DOMAIN,
+				  .text = name,
+				  .bytes = bytes});
+	return n != NULL ? &n->domain : &nobody;
+}
+
+static struct node *category_node(struct hr__domain *d, uint32_t number)
+{
+	return find(&(struct sought){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
+				     .kind = CATEGORY,
+				     .number = number,
+				     .of = d});
+}
+
+void hr__said_category(struct hr__domain *d, uint32_t category, const char *name)
+{
+	const struct hr__text_said *text = name != NULL ? hr__said_text(name) : NULL;
+	struct node *n = category != 0 && text != NULL ? category_node(d, category) : NULL;
+
+	if (n != NULL)
+		/* Release: pairs with the acquire load below. */
+		__atomic_store_n(&n->category, text->text, __ATOMIC_RELEASE);
+}
+
+/* Its name; without one, the number as a text. */
+static const char *category_of(struct hr__domain *d, uint32_t number)
+{
+	struct node *n = number != 0 ? category_node(d, number) : NULL;
+	char digits[24];
+	const char *name = n != NULL ? __atomic_load_n(&n->category, __ATOMIC_ACQUIRE) : NULL;
+
+	if (name != NULL || n == NULL)
+		return name;
+	*hr__put_digits(digits, number) = '\0';
+	hr__said_category(d, number, digits);
+	return __atomic_load_n(&n->category, __ATOMIC_ACQUIRE);
+}
+
+static struct headrace_name *name_of(struct hr__domain *d, uint32_t category, const char *text,
+				     size_t bytes, uint64_t hash)
+{
+	const char *kept = category_of(d, category);
+	struct node *n =
+	    find(&(struct sought){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
+				  .kind = NAME,
+				  .of = d,
+				  .category = kept,
+				  .text = text,
+				  .bytes = bytes});
+
+	return n != NULL ? &n->name : &d->nameless;
+}
+
+struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, const char *text)
+{
+	size_t bytes = text != NULL ? length(text) : 0;
+
+	text = text != NULL ? text : "";
+	return name_of(d, category, text, bytes, hash_text(text, bytes));
+}
+
+struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category,
+					 struct hr__text_said *text)
+{
+	struct headrace_name *name;
+
+	if (text == NULL)
+		return &d->nameless;
+	/* Acquire: pairs with the release below. */
+	name = __atomic_load_n(&text->last, __ATOMIC_ACQUIRE);
+	if (hr_likely(name != NULL && name->domain == d->name && category == 0))
+		return name;
+	name = name_of(d, category, text->text, strlen(text->text), text->hash);
+	if (category == 0 && name != &d->nameless)
+		__atomic_store_n(&text->last, name, __ATOMIC_RELEASE);
+	return name;
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------- */
+
+const char *hr__said_utf8(const wchar_t *wide, char out[HR__SAID_TEXT + 1])
+{
+	size_t n = 0;
+
+	for (; wide != NULL && *wide != 0; wide++) {
+		uint32_t c = (uint32_t)*wide;
+
+		if (n + 4 > HR__SAID_TEXT)
+			break;
+		if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+			c = 0xfffd; /* no character: the replacement */
+		if (c < 0x80) {
+			out[n++] = (char)c;
+			continue;
+		}
+		if (c >= 0x10000) {
+			out[n++] = (char)(0xf0 | c >> 18);
+			out[n++] = (char)(0x80 | (c >> 12 & 0x3f));
+		} else if (c >= 0x800) {
+			out[n++] = (char)(0xe0 | c >> 12);
+		} else {
+			out[n++] = (char)(0xc0 | c >> 6);
+		}
+		if (c >= 0x800)
+			out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[n++] = (char)(0x80 | (c & 0x3f));
+	}
+	out[n] = '\0';
+	return out;
+}
+
+#define THREAD_CATEGORY UINT32_MAX
+
+void hr__said_thread(struct hr__domain *d, const char *name, uint64_t tid)
+{
+	static const char key[] = "{\"tid\":";
+	char args[sizeof(key) + 24], *to;
+
+	memcpy(args, key, sizeof(key) - 1);
+	to = hr__put_digits(args + sizeof(key) - 1, tid);
+	*to++ = '}';
+	*to = '\0';
+	hr__said_category(d, THREAD_CATEGORY, "thread_name");
+	hr__region_mark(hr__said_name(d, THREAD_CATEGORY, name), args);
+}

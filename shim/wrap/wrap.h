@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap.h - what the wrappers share: their declarations, and how a stream or a pair of paths is begun
+ *
+ * Purpose   A wrapper of `read` is the C function hr_wrap_read with the symbol name read: libc's headers
+ *           make some names macros, inline them, or redirect them to other symbols (getc, fscanf), and
+ *           none of that may decide what this library exports. tests/shim/wrap compares the types of
+ *           the table with the headers'.
+ * Threads   As core.h: any thread, signal handlers, after fork, in a vfork child.
+ * Lifetime  Nothing is held across the original call: it may be cancelled or left by siglongjmp.
+ */
+#ifndef HEADRACE_SHIM_WRAP_WRAP_H
+#define HEADRACE_SHIM_WRAP_WRAP_H
+
+#include <aio.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "shim/core/core.h"
+
+struct iocb;
+struct io_event;
+struct statx; /* unknown to the headers of an old libc */
+struct __jmp_buf_tag;
+
+#define HR_CALL(id, ret, name, params, ...)                                                        \
+	typedef ret hr_fn_##name params;                                                           \
+	extern hr_fn_##name hr_wrap_##name __asm__(#name) __attribute__((visibility("default")));
+#include "proto/calls.def"
+#undef HR_CALL
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/*
+ * glibc's streams carry a magic word first, which no stream of another libc does; of these the descriptor
+ * and the state are read in place, since fileno() sets errno and, elsewhere, takes the stream's lock.
+ */
+#define HR_STREAM_MAGIC	 0xFBAD0000u
+#define HR_STREAM_MASK	 0xFFFF0000u
+#define HR_STREAM_EOF	 0x0010u
+#define HR_STREAM_ERROR	 0x0020u
+#define HR_STREAM_BACKUP 0x0100u /* reads what ungetc pushed back */
+#define HR_STREAM_FILE	 0x2000u /* has a descriptor */
+
+int hr__fileno_slow(FILE *fp); /* by the original; errno kept */
+
+#ifdef __GLIBC__
+static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
+{
+	return ((uint32_t)fp->_flags & (HR_STREAM_MASK | mask)) == (HR_STREAM_MAGIC | want);
+}
+
+/* The stream's descriptor; negative when it has none (in memory, a cookie, NULL). */
+static inline int hr_fileno(FILE *fp)
+{
+	if (hr_unlikely(fp == NULL))
+		return -1;
+	if (hr_likely(hr_stream_is(fp, HR_STREAM_FILE, HR_STREAM_FILE)))
+		return fp->_fileno;
+	return hr__fileno_slow(fp);
+}
+
+/* Bytes that were read and not taken yet, and written and not passed on yet. Zero of another libc's stream. */
+static inline int64_t hr_stream_ahead(const FILE *fp)
+{
+	return hr_stream_is(fp, 0, 0) ? fp->_IO_read_end - fp->_IO_read_ptr : 0;
+}
+
+static inline int64_t hr_stream_pending(const FILE *fp)
+{
+	return hr_stream_is(fp, 0, 0) ? fp->_IO_write_ptr - fp->_IO_write_base : 0;
+}
+
+/* A character more or less is a matter of its buffer alone. Not known of another libc's. */
+static inline bool hr_stream_buffered(const FILE *fp)
+{
+	return hr_stream_is(fp, 0, 0) &&
+	       (fp->_IO_read_ptr < fp->_IO_read_end || fp->_IO_write_ptr < fp->_IO_write_end);
+}
+#else
+static inline bool hr_stream_buffered(const FILE *fp)
+{
+	(void)fp;
+	return false;
+}
+
+static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
+{
+	(void)fp;
+	(void)mask;
+	(void)want;
+	return false;
+}
+
+static inline int64_t hr_stream_ahead(const FILE *fp)
+{
+	(void)fp;
+	return 0;
+}
+
+static inline int64_t hr_stream_pending(const FILE *fp)
+{
+	(void)fp;
+	return 0;
+}
+
+static inline int hr_fileno(FILE *fp)
+{
+	return fp == NULL ? -1 : hr__fileno_slow(fp);
+}
+#endif
+
+/* A reader's negative result: 0 at the end of the file, else -errno. */
+static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
+{
+	if (r < 0 && hr_stream_is(fp, HR_STREAM_EOF | HR_STREAM_ERROR, HR_STREAM_EOF))
+		return 0;
+	return hr_ret(r);
+}
+
+/* fread and fwrite: 0 of some items is an error unless the file ended. */
+static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
+{
+	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
+}
+
+/*
+ * scanf returns how many items it stored, and the bytes that it took lie in the stream's position before and after. Where that
+ * is not known (not glibc's stream, no file) the operation has no size.
+ */
+struct hr_scan {
+	struct hr_op op;
+	int64_t from;
+};
+
+/* Position of the next byte that the program will read or write; negative: not known. */
+static inline int64_t hr_stream_position(FILE *fp)
+{
+	int64_t position = hr_fd_position(hr_fileno(fp));
+
+	if (position < 0 || !hr_stream_is(fp, HR_STREAM_BACKUP, 0))
+		return -1;
+	return position - hr_stream_ahead(fp) + hr_stream_pending(fp);
+}
+
+static inline void hr_begin_scan(struct hr_scan *s, enum hr_op_id id, FILE *fp)
+{
+	int fd = hr_fileno(fp);
+
+	s->op.live = false;
+	if (hr_fd_ignored(fd))
+		return;
+	s->from = hr_stream_position(fp);
+	hr_begin_fd(&s->op, id, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+}
+
+static inline void hr_end_scan(struct hr_scan *s, FILE *fp, int r)
+{
+	int64_t ret = hr_ret_eof(fp, r), to;
+
+	if (!s->op.live)
+		return;
+	to = s->from >= 0 ? hr_stream_position(fp) : -1;
+	if (to >= s->from && s->from >= 0)
+		s->op.asked = (uint64_t)(to - s->from);
+	hr_end(&s->op, ret, 0);
+}
+
+/* A position as fgetpos left it: its first word, in every libc. */
+static inline int64_t hr_fpos(const void *pos)
+{
+	return *(const int64_t *)pos;
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+/* AT_EMPTY_PATH is a promise that the path is readable, kept by all but those who probe with -1 or 1. */
+static inline bool hr_path_is_empty(const char *path)
+{
+	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
+}
+
+/* A call with a dirfd; an empty path (AT_EMPTY_PATH) or none at all (utimensat) means dirfd itself. */
+static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path,
+			       int at_flags, uint64_t asked)
+{
+	if (path == NULL || ((at_flags & AT_EMPTY_PATH) && hr_path_is_empty(path)))
+		hr_begin_fd(op, id, dirfd, asked, HR_OFFSET_NONE);
+	else
+		hr_begin_path(op, id, dirfd, path, asked);
+}
+
+/* The end of a call with two paths: rename, link. */
+static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64_t ret,
+			      uint32_t flags)
+{
+	hr_file second;
+
+	if (!op->live)
+		return;
+	second = hr_path_file(to_fd, to);
+	if (hr_file_tracked(second))
+		hr_end_pair(op, second, -1, HR_OFFSET_NONE, ret, flags);
+	else
+		hr_end(op, ret, flags);
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+/*
+ * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. One that is not tracked
+ * leaves its half of the event empty; with both it is none.
+ */
+hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
+/* The offsets are the caller's, already advanced by the call; NULL: the file position. */
+void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
+		  const off64_t *out_offset, int64_t ret, uint32_t flags);
+
+/* After the call, of an iovec that the kernel found readable. */
+static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < count; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+/* Any other `how` is an error that looks at no control block: it may be a bad pointer. */
+#define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
+
+/* preadv2 and pwritev2 take -1 for the file position. */
+static inline int64_t hr_v2_offset(off64_t offset)
+{
+	return offset == -1 ? HR_OFFSET_NONE : offset;
+}
+
+/*
+ * `to` becomes a copy of `fd`: entered before the call, since afterwards the number may already be another's.
+ * Cleared first, which tells the core that the number is closed, should it be one of its own just now.
+ */
+static inline void hr_before_dup(int fd, int to)
+{
+	hr_file file;
+
+	if (fd == to)
+		return;
+	file = hr_fd_get(fd);
+	hr_fd_clear(to);
+	hr_fd_set(to, file);
+}
+
+static inline void hr_after_dup(int fd, int to, int r)
+{
+	if (r < 0 && fd != to)
+		hr_fd_forget(to);
+}
+
+#define HR_CLOSE_RANGE_CLOEXEC 4u
+
+static inline void hr_before_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	if (first <= last && !(flags & HR_CLOSE_RANGE_CLOEXEC))
+		hr_fd_clear_range(first, last);
+}
+
+static inline bool hr_fcntl_dups(int cmd)
+{
+	return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC;
+}
+
+/* ---- libaio --------------------------------------------------------------------------------- */
+
+/* A call of io_submit, by whatever name it is made. Before it, and after it: r as the kernel gives it. */
+struct hr__submission {
+	struct hr_op op;
+	long looked; /* requests, from the first */
+};
+void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
+void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
+/* The program is given the results of n requests. */
+void hr__requests_over(const struct io_event *events, long n);
+
+/* ---- seccomp -------------------------------------------------------------------------------- */
+
+/*
+ * Strict mode and PR_TSC_SIGSEGV take the time stamp counter from the thread, too. Not the probes of libseccomp, which ask
+ * without a program. Numbers: linux/prctl.h, linux/seccomp.h.
+ */
+static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
+{
+	if ((option == 22 /* PR_SET_SECCOMP */ && mode == 1) ||
+	    (option == 26 /* PR_SET_TSC */ && mode == 2))
+		hr_before_no_clock();
+	else if (option == 22 && mode == 2 && program != 0)
+		hr_before_seccomp();
+}
+
+static inline void hr_before_seccomp_call(long operation, unsigned long program)
+{
+	if (operation == 0) /* strict */
+		hr_before_no_clock();
+	else if (operation == 1 && program != 0)
+		hr_before_seccomp();
+}
+
+/* ---- clone ---------------------------------------------------------------------------------- */
+
+/* A child on our memory and our thread pointer: while we sleep, or beside us. Numbers: linux/sched.h. */
+static inline void hr_before_clone(uint64_t flags)
+{
+	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;
+
+	if ((flags & vm) == 0 || (flags & thread) != 0)
+		return;
+	if ((flags & (vfork | settls)) != 0)
+		hr_before_vfork();
+	else
+		hr_before_sharing();
+}
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+static inline uint32_t hr_map_flags(int prot, int flags)
+{
+	return ((uint32_t)prot & 15) | (uint32_t)flags << 4;
+}
+
+/* A fixed mapping replaces what was there. Anonymous memory is no operation. */
+static inline void hr_begin_mmap(struct hr_op *op, enum hr_op_id id, const void *addr, size_t n,
+				 int flags, int fd, int64_t offset)
+{
+	if (hr_unlikely(flags & MAP_FIXED))
+		hr_map_remove(addr, n);
+	if (flags & MAP_ANONYMOUS)
+		op->live = false;
+	else
+		hr_begin_fd(op, id, fd, n, offset);
+}
+
+static inline void hr_end_mmap(struct hr_op *op, const void *addr, size_t n, uint32_t flags)
+{
+	if (!op->live)
+		return;
+	if (addr != MAP_FAILED)
+		hr_map_add(addr, n, op->file);
+	hr_end(op, addr != MAP_FAILED ? 0 : hr_ret(-1), flags);
+}
+
+/* Forgets the mapping before the call: afterwards the addresses may already belong to another one. */
+static inline void hr_begin_munmap(struct hr_op *op, const void *addr, size_t n)
+{
+	hr_begin_map(op, HR_OP_munmap, addr, n);
+	hr_map_remove(addr, n);
+}
+
+/* `to`: the address that MREMAP_FIXED names, or NULL. Returns the file of the mapping, for the end. */
+static inline hr_file hr_begin_mremap(struct hr_op *op, const void *addr, size_t old, size_t n,
+				      const void *to)
+{
+	hr_file file = hr_map_find(addr);
+
+	if (to != NULL)
+		hr_map_remove(to, n);
+	hr_begin_map(op, HR_OP_mremap, addr, n);
+	if (hr_file_tracked(file))
+		hr_map_remove(addr, old);
+	return file;
+}
+
+static inline void hr_end_mremap(struct hr_op *op, hr_file file, const void *addr, size_t old,
+				 const void *r, size_t n, uint32_t flags)
+{
+	if (hr_file_tracked(file) && r != MAP_FAILED)
+		hr_map_add(r, n, file);
+	else if (hr_file_tracked(file))
+		hr_map_add(addr, old, file);
+	hr_end(op, r != MAP_FAILED ? 0 : hr_ret(-1), flags);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap_aio.c - POSIX asynchronous I/O
+ *
+ * libc does the I/O in threads of its own, out of sight, so the submission stands for the operation: it
+ * holds descriptor, offset and size, and its duration is the submission's (with LIO_WAIT, the whole).
+ */
+#include "shim/wrap/wrap.h"
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
+/* One layout for both, so one function serves both. */
+_Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
+		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
+	       "64-bit only");
+
+#define AIO_RETURN(name, type)                                                                     \
+	ssize_t hr_wrap_##name(struct type *cb)                                                    \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ssize_t r;                                                                         \
+                                                                                                   \
+		hr_begin_fd(&op, HR_OP_##name, cb->aio_fildes, cb->aio_nbytes, cb->aio_offset);    \
+		r = HR_REAL(name)(cb);                                                             \
+		hr_end(&op, hr_ret(r), (uint32_t)cb->aio_lio_opcode);                              \
+		return r;                                                                          \
+	}
+
+AIO_RETURN(aio_return, aiocb)
+AIO_RETURN(aio_return64, aiocb64)
+
+static inline bool moves_data(const struct aiocb64 *cb)
+{
+	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);
+}
+
+/* lio_listio itself: on the first request's file, asking for the sum. */
+static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const list[], int n)
+{
+	uint64_t asked = 0;
+	int fd = -1;
+
+	for (int i = 0; i < n; i++) {
+		if (!moves_data(list[i]))
+			continue;
+		if (fd < 0)
+			fd = list[i]->aio_fildes;
+		asked += list[i]->aio_nbytes;
+	}
+	hr_begin_fd(op, id, fd, asked, HR_OFFSET_NONE);
+}
+
+/*
+ * An operation for each request, so that its bytes count as read or written on its own file. Without
+ * LIO_WAIT that is before the call: a request that is over may be freed by its notification.
+ */
+static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
+			    struct aiocb64 *const list[], int n, int64_t ret)
+{
+	for (int i = 0; i < n; i++) {
+		struct hr_op op;
+
+		if (!moves_data(list[i]))
+			continue;
+		hr_begin_fd(&op, list[i]->aio_lio_opcode == LIO_READ ? read_id : write_id,
+			    list[i]->aio_fildes, list[i]->aio_nbytes, list[i]->aio_offset);
+		hr_end(&op, ret, 0);
+	}
+}
+
+#define LIO_LISTIO(name, type, read_name, write_name)                                              \
+	int hr_wrap_##name(int mode, struct type *const list[], int n, struct sigevent *event)     \
+	{                                                                                          \
+		struct aiocb64 *const *list64 = (struct aiocb64 *const *)list;                     \
+		enum hr_op_id read_id = HR_OP_##read_name, write_id = HR_OP_##write_name;          \
+		struct hr_op op;                                                                   \
+		int r;                                                                             \
+                                                                                                   \
+		if (mode != LIO_WAIT && mode != LIO_NOWAIT)                                        \
+			return HR_REAL(name)(mode, list, n, event); /* looks at no list */         \
+		if (mode != LIO_WAIT)                                                              \
+			record_requests(read_id, write_id, list64, n, 0);                          \
+		begin_list(&op, HR_OP_##name, list64, n);                                          \
+		r = HR_REAL(name)(mode, list, n, event);                                           \
+		hr_end(&op, hr_ret(r), (uint32_t)mode);                                            \
+		if (mode == LIO_WAIT)                                                              \
+			record_requests(read_id, write_id, list64, n, hr_ret(r));                  \
+		return r;                                                                          \
+	}
+
+LIO_LISTIO(lio_listio, aiocb, aio_read, aio_write)
+LIO_LISTIO(lio_listio64, aiocb64, aio_read64, aio_write64)
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap_exec.c - hooks: programs that are started
+ *
+ * The new image starts anew. The hooks only look whether it will have this library. posix_spawn, system and popen exec in a
+ * child inside libc, which never meets a wrapper: their hook is the parent's.
+ */
+#include <alloca.h>
+#include <stdlib.h>
+
+#include "shim/wrap/wrap.h"
+
+#define SHELL "/bin/sh"
+
+extern char **environ __attribute__((weak));
+
+static char *const *environment(void)
+{
+	return &environ != NULL ? environ : NULL;
+}
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and names take none */
+
+#define EXEC(name, params, args, path, envp)                                                       \
+	int hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		int notice = hr_before_exec(path, envp);                                           \
+		int r = HR_REAL(name) args;                                                        \
+                                                                                                   \
+		hr_exec_failed(notice);                                                            \
+		return r;                                                                          \
+	}
+
+EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path,
+     envp)
+EXEC(execv, (const char *path, char *const argv[]), (path, argv), path, environment())
+EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, environment())
+EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file,
+     envp)
+
+/* ---- arguments as a list ------------------------------------------------------------------------ */
+
+/* argv is on the stack, as in libc. `envp` may take a further argument from `ap`. */
+#define EXEC_LIST(name, envp, by, ...)                                                             \
+	int hr_wrap_##name(const char *path, const char *arg, ...)                                 \
+	{                                                                                          \
+		char *const *env;                                                                  \
+		int notice, r;                                                                     \
+		size_t n = 0;                                                                      \
+		char **argv;                                                                       \
+		va_list ap;                                                                        \
+                                                                                                   \
+		va_start(ap, arg);                                                                 \
+		for (const char *word = arg; word != NULL; word = va_arg(ap, const char *))        \
+			n++;                                                                       \
+		va_end(ap);                                                                        \
+		argv = alloca((n + 1) * sizeof(*argv));                                            \
+		n = 0;                                                                             \
+		va_start(ap, arg);                                                                 \
+		for (const char *word = arg; word != NULL; word = va_arg(ap, const char *))        \
+			argv[n++] = (char *)(uintptr_t)word;                                       \
+		argv[n] = NULL;                                                                    \
+		env = envp;                                                                        \
+		va_end(ap);                                                                        \
+		notice = hr_before_exec(path, env);                                                \
+		r = HR_REAL(by)(path, argv, ##__VA_ARGS__);                                        \
+		hr_exec_failed(notice);                                                            \
+		return r;                                                                          \
+	}
+
+EXEC_LIST(execl, environment(), execv)
+EXEC_LIST(execlp, environment(), execvp)
+EXEC_LIST(execle, va_arg(ap, char *const *), execve, env)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/* ---- in a child of libc's own ------------------------------------------------------------------- */
+
+int hr_wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+			const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	int r = HR_REAL(posix_spawn)(pid, path, actions, attributes, argv, envp);
+
+	if (r == 0)
+		hr_after_spawn(path, envp);
+	return r;
+}
+
+int hr_wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+			 const posix_spawnattr_t *attributes, char *const argv[],
+			 char *const envp[])
+{
+	int r = HR_REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
+
+	if (r == 0)
+		hr_after_spawn(file, envp);
+	return r;
+}
+
+int hr_wrap_system(const char *command)
+{
+	int r = HR_REAL(system)(command);
+
+	if (command != NULL && r != -1)
+		hr_after_spawn(SHELL, environment());
+	return r;
+}
+
+FILE *hr_wrap_popen(const char *command, const char *type)
+{
+	FILE *r = HR_REAL(popen)(command, type);
+
+	if (r != NULL)
+		hr_after_spawn(SHELL, environment());
+	return r;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap_process.c - hooks: process life, environment, non-local jumps (programs that are started: wrap_exec.c)
+ */
+#include <grp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+
+#include "shim/wrap/wrap.h"
+#include "shim/wrap/wrap_thunk.h"
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
+/* ---- fork ----------------------------------------------------------------------------------- */
+
+static inline pid_t forked(pid_t pid)
+{
+	if (pid > 0)
+		hr_after_fork_parent(pid);
+	else if (pid == 0)
+		hr_after_fork_child();
+	return pid;
+}
+
+pid_t hr_wrap_fork(void)
+{
+	return forked(HR_REAL(fork)());
+}
+
+pid_t hr_wrap__Fork(void)
+{
+	return forked(HR_REAL(_Fork)());
+}
+
+/* Called by the thunk, in the parent: marks the thread and says where to go on. */
+void *hr__vfork_target(void)
+{
+	hr_before_vfork();
+	return hr_real_get(HR_OP_vfork);
+}
+
+HR_THUNK_VFORK
+
+/* The child of a clone with memory shared is a vfork child to us; it starts in fn, not here. */
+int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+	void *parent_tid, *tls, *child_tid;
+	va_list ap;
+	int r;
+
+	va_start(ap, arg);
+	parent_tid = va_arg(ap, void *);
+	tls = va_arg(ap, void *);
+	child_tid = va_arg(ap, void *);
+	va_end(ap);
+	hr_before_clone((unsigned)flags);
+	r = HR_REAL(clone)(fn, stack, flags, arg, parent_tid, tls, child_tid);
+	if (r > 0 && !(flags & CLONE_VM))
+		hr_after_fork_parent(r);
+	return r;
+}
+
+/* Forks inside libc, returns in the child, and has pointed descriptors 0 to 2 elsewhere. */
+int hr_wrap_daemon(int nochdir, int noclose)
+{
+	int r = HR_REAL(daemon)(nochdir, noclose);
+
+	if (r == 0)
+		hr_after_fork_child();
+	for (int fd = 0; fd <= 2; fd++)
+		hr_fd_forget(fd);
+	hr_cwd_changed();
+	return r;
+}
+
+/* After a filter is on, nobody asks the kernel for anything on our behalf. */
+int hr_wrap_prctl(int option, ...)
+{
+	unsigned long a, b, c, d;
+	va_list ap;
+
+	va_start(ap, option);
+	a = va_arg(ap, unsigned long);
+	b = va_arg(ap, unsigned long);
+	c = va_arg(ap, unsigned long);
+	d = va_arg(ap, unsigned long);
+	va_end(ap);
+	hr_before_prctl(option, a, b);
+	return HR_REAL(prctl)(option, a, b, c, d);
+}
+
+/* ---- ways out: afterwards the daemon's socket may be out of reach --------------------------------- */
+
+#define LEAVING(name, params, args)                                                                \
+	int hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		hr_before_leaving();                                                               \
+		return HR_REAL(name) args;                                                         \
+	}
+
+LEAVING(chroot, (const char *path), (path))
+LEAVING(setuid, (uid_t uid), (uid))
+LEAVING(setgid, (gid_t gid), (gid))
+LEAVING(setreuid, (uid_t real, uid_t effective), (real, effective))
+LEAVING(setregid, (gid_t real, gid_t effective), (real, effective))
+LEAVING(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+LEAVING(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+LEAVING(seteuid, (uid_t uid), (uid))
+LEAVING(setegid, (gid_t gid), (gid))
+LEAVING(setfsuid, (uid_t uid), (uid))
+LEAVING(setfsgid, (gid_t gid), (gid))
+LEAVING(setgroups, (size_t count, const gid_t *groups), (count, groups))
+LEAVING(initgroups, (const char *user, gid_t group), (user, group))
+LEAVING(unshare, (int flags), (flags))
+LEAVING(setns, (int fd, int type), (fd, type))
+
+/* ---- environment: a rank may be set after the start (init_process_group, mp.spawn) ------------ */
+
+int hr_wrap_setenv(const char *name, const char *value, int overwrite)
+{
+	int r = HR_REAL(setenv)(name, value, overwrite);
+
+	/* Which of two values is in force getenv knows, but other threads may set variables now, and it takes no lock. */
+	if (r == 0 && !overwrite)
+		hr_env_add(name, value);
+	else if (r == 0)
+		hr_env_set(name, value);
+	return r;
+}
+
+/* NAME=VALUE in one string; no name that matters is as long as the buffer. */
+int hr_wrap_putenv(char *text)
+{
+	int r = HR_REAL(putenv)(text);
+	char name[64];
+	size_t n = 0;
+
+	while (r == 0 && n < sizeof(name) && text[n] != '\0' && text[n] != '=') {
+		name[n] = text[n];
+		n++;
+	}
+	if (n > 0 && n < sizeof(name) && text[n] == '=') {
+		name[n] = '\0';
+		hr_env_set(name, text + n + 1);
+	}
+	return r;
+}
+
+/* ---- jumps: an operation that a signal handler leaves will never end -------------------------- */
+
+#define JUMP(name)                                                                                 \
+	void hr_wrap_##name(struct __jmp_buf_tag *env, int value)                                  \
+	{                                                                                          \
+		hr_before_longjmp(env);                                                            \
+		HR_REAL(name)(env, value);                                                         \
+	}
+
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)
+
+/* NOLINTEND(bugprone-macro-parentheses) */

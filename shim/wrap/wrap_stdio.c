@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap_stdio.c - calls on streams that the table cannot describe
+ *
+ * A stdio call and the system calls inside it are one event: libc's own calls do not come through the
+ * wrappers. Opening and closing of streams: wrap_open.c and fclose here.
+ */
+#include "shim/wrap/wrap.h"
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
+int hr__fileno_slow(FILE *fp)
+{
+	int saved = errno;
+	int fd = HR_REAL(fileno)(fp);
+
+	errno = saved;
+	return fd;
+}
+
+int hr_wrap_fileno(FILE *fp)
+{
+	return HR_REAL(fileno)(fp);
+}
+
+/* The number is asked for and given up before the call: afterwards the stream is gone. */
+int hr_wrap_fclose(FILE *fp)
+{
+	int fd = hr_fileno(fp);
+	struct hr_op op;
+	int r;
+
+	if (hr_fd_ignored(fd)) {
+		hr_fd_clear(fd);
+		return HR_REAL(fclose)(fp);
+	}
+	hr_begin_fd(&op, HR_OP_fclose, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+	hr_fd_clear(fd);
+	r = HR_REAL(fclose)(fp);
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
+/* popen made the pipe inside libc, so only its number matters here. */
+int hr_wrap_pclose(FILE *fp)
+{
+	hr_fd_clear(hr_fileno(fp));
+	return HR_REAL(pclose)(fp);
+}
+
+/* NULL flushes every stream: an operation without a file. */
+#define FFLUSH(name)                                                                               \
+	int hr_wrap_##name(FILE *fp)                                                               \
+	{                                                                                          \
+		int fd = hr_fileno(fp);                                                            \
+		struct hr_op op;                                                                   \
+		int r;                                                                             \
+                                                                                                   \
+		if (fp != NULL && hr_fd_ignored(fd))                                               \
+			return HR_REAL(name)(fp);                                                  \
+		if (fp != NULL)                                                                    \
+			hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);         \
+		else                                                                               \
+			hr_begin_file(&op, HR_OP_##name, HR_FILE_UNKNOWN, -1, HR_ASKED_NONE,       \
+				      HR_OFFSET_NONE);                                             \
+		r = HR_REAL(name)(fp);                                                             \
+		hr_end(&op, hr_ret(r), 0);                                                         \
+		return r;                                                                          \
+	}
+
+FFLUSH(fflush)
+FFLUSH(fflush_unlocked)
+
+#define FPUTS(name)                                                                                \
+	int hr_wrap_##name(const char *s, FILE *fp)                                                \
+	{                                                                                          \
+		int fd = hr_fileno(fp);                                                            \
+		struct hr_op op;                                                                   \
+		int r;                                                                             \
+                                                                                                   \
+		if (hr_fd_ignored(fd))                                                             \
+			return HR_REAL(name)(s, fp);                                               \
+		hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);                 \
+		if (op.live)                                                                       \
+			op.asked = strlen(s);                                                      \
+		r = HR_REAL(name)(s, fp);                                                          \
+		hr_end(&op, hr_ret(r), 0);                                                         \
+		return r;                                                                          \
+	}
+
+FPUTS(fputs)
+FPUTS(fputs_unlocked)
+
+int hr_wrap_puts(const char *s)
+{
+	int fd = hr_fileno(stdout);
+	struct hr_op op;
+	int r;
+
+	if (hr_fd_ignored(fd))
+		return HR_REAL(puts)(s);
+	hr_begin_fd(&op, HR_OP_puts, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+	if (op.live)
+		op.asked = strlen(s) + 1;
+	r = HR_REAL(puts)(s);
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
+/* EOF is also a word that a file may hold. */
+int hr_wrap_getw(FILE *fp)
+{
+	struct hr_op op;
+	int64_t ret = sizeof(int);
+	int r;
+
+	hr_begin_fd(&op, HR_OP_getw, hr_fileno(fp), sizeof(int), HR_OFFSET_NONE);
+	r = HR_REAL(getw)(fp);
+	if (r == EOF && !hr_stream_is(fp, HR_STREAM_EOF | HR_STREAM_ERROR, 0))
+		ret = hr_ret_eof(fp, r);
+	hr_end(&op, ret, 0);
+	return r;
+}
+
+void hr_wrap_rewind(FILE *fp)
+{
+	struct hr_op op;
+
+	hr_begin_fd(&op, HR_OP_rewind, hr_fileno(fp), HR_ASKED_NONE, 0);
+	HR_REAL(rewind)(fp);
+	hr_end(&op, 0, SEEK_SET);
+}
+
+/* NOLINTEND(bugprone-macro-parentheses) */

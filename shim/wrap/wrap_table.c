@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wrap_table.c - the wrappers that proto/calls.def describes completely
+ *
+ * HR_CALL becomes HR_WRAP_<KIND>, and that a function: begin, call, end. What there is to decide is in
+ * inline functions of wrap.h and core.h.
+ */
+#include "shim/wrap/wrap.h"
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+
+#define NO_SIZE				  HR_ASKED_NONE
+#define NO_POS				  HR_OFFSET_NONE
+#define HR_UNWRAP(...)			  __VA_ARGS__
+#define HR_FROM(from_fd, from, to_fd, to) from_fd, from
+#define HR_TO(from_fd, from, to_fd, to)	  to_fd, to
+
+#define HR_WRAP_HAND(...)
+
+/*
+ * An ignored descriptor: a tail call, no frame of ours in the way. What a traced one needs is a function of its own,
+ * so that the other saves no registers.
+ */
+#define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
+	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
+
+/* `value` is what the record holds of the result r. */
+#define HR_WRAP_ON(ret, name, params, args, file, asked, offset, value, flags)                     \
+	static __attribute__((noinline)) ret traced_##name params                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_fd(&op, HR_OP_##name, file, (uint64_t)(asked), offset);                   \
+		r = HR_REAL(name) args;                                                            \
+		if (op.live)                                                                       \
+			hr_end(&op, value, (uint32_t)(flags));                                     \
+		return r;                                                                          \
+	}                                                                                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		if (hr_fd_ignored(file))                                                           \
+			return HR_REAL(name) args;                                                 \
+		return traced_##name args;                                                         \
+	}
+
+#define HR_WRAP_FDERR(ret, name, params, args, file, asked, offset, flags)                         \
+	HR_WRAP_ON(ret, name, params, args, file, asked, offset, -(int64_t)r, flags)
+
+#define HR_WRAP_FP(ret, name, params, args, file, asked, offset, flags)                            \
+	HR_WRAP_FD(ret, name, params, args, hr_fileno(file), asked, offset, flags)
+
+#define HR_WRAP_DIRP(ret, name, params, args, file, asked, offset, flags)                          \
+	HR_WRAP_FD(ret, name, params, args, HR_REAL(dirfd)(file), asked, offset, flags)
+
+#define HR_WRAP_FPREAD(ret, name, params, args, file, asked, offset, flags)                        \
+	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset, hr_ret_eof(file, r),   \
+		   flags)
+
+#define HR_WRAP_SCAN(ret, name, params, args, file, asked, offset, flags)                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_scan scan;                                                               \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_scan(&scan, HR_OP_##name, file);                                          \
+		r = HR_REAL(name) args;                                                            \
+		hr_end_scan(&scan, file, r);                                                       \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_ITEMS(ret, name, params, args, file, asked, offset, flags)                         \
+	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
+		   hr_ret_items(file, r, asked), flags)
+
+#define HR_WRAP_LINE(ret, name, params, args, file, asked, offset, flags)                          \
+	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
+		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
+
+/*
+ * Probes learn which operation reads or writes the stream's buffer. A function of another library is an operation while it
+ * runs, so that what it calls is not counted as well.
+ */
+#define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
+	static __attribute__((noinline)) ret unbuffered_##name params                              \
+	{                                                                                          \
+		uint8_t outer = hr_begin_buffer();                                                 \
+		ret r = HR_REAL(name) args;                                                        \
+                                                                                                   \
+		hr_end_buffer(outer);                                                              \
+		hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                                 \
+		return r;                                                                          \
+	}                                                                                          \
+	static __attribute__((noinline)) ret foreign_##name params                                 \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_fd(&op, HR_OP_##name, hr_fileno(file), asked, offset);                    \
+		r = HR_REAL(name) args;                                                            \
+		if (op.live) {                                                                     \
+			hr_end_none(&op);                                                          \
+			hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                         \
+		}                                                                                  \
+		return r;                                                                          \
+	}                                                                                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		ret r;                                                                             \
+                                                                                                   \
+		if (hr_unlikely(hr_real_foreign[HR_OP_##name]))                                    \
+			return foreign_##name args;                                                \
+		if (hr_unlikely(!hr_stream_buffered(file)))                                        \
+			return unbuffered_##name args;                                             \
+		r = HR_REAL(name) args;                                                            \
+		hr_count(HR_OP_##name, hr_fileno(file), r != EOF);                                 \
+		return r;                                                                          \
+	}
+
+/* Inlined getc_unlocked refills the buffer by it, and takes all of that without another call. */
+#define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		uint8_t outer = hr_begin_buffer();                                                 \
+		ret r = HR_REAL(name) args;                                                        \
+                                                                                                   \
+		hr_end_buffer(outer);                                                              \
+		hr_count(HR_OP_##name, hr_fileno(file), r != EOF ? 1 + hr_stream_ahead(file) : 0); \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_PATH(ret, name, params, args, file, asked, offset, flags)                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_at(&op, HR_OP_##name, HR_UNWRAP file, (uint64_t)(asked));                 \
+		r = HR_REAL(name) args;                                                            \
+		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_LINK(ret, name, params, args, file, asked, offset, flags)                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_path(&op, HR_OP_##name, HR_FROM file, asked);                             \
+		r = HR_REAL(name) args;                                                            \
+		hr_end_two(&op, HR_TO file, hr_ret(r), (uint32_t)(flags));                         \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_MAP(ret, name, params, args, file, asked, offset, flags)                           \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_map(&op, HR_OP_##name, file, asked);                                      \
+		r = HR_REAL(name) args;                                                            \
+		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
+		return r;                                                                          \
+	}
+
+/* The printf and scanf families call the v-function: one variadic call cannot forward another. */
+#define HR_WRAP_VFD(ret, name, params, args, file, asked, offset, flags, real, last)               \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		va_list ap;                                                                        \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_fd(&op, HR_OP_##name, file, asked, offset);                               \
+		va_start(ap, last);                                                                \
+		r = HR_REAL(real) args;                                                            \
+		va_end(ap);                                                                        \
+		hr_end(&op, hr_ret(r), flags);                                                     \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_VFP(ret, name, params, args, file, asked, offset, flags, real, last)               \
+	HR_WRAP_VFD(ret, name, params, args, hr_fileno(file), asked, offset, flags, real, last)
+
+#define HR_WRAP_VSCAN(ret, name, params, args, file, asked, offset, flags, real, last)             \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_scan scan;                                                               \
+		va_list ap;                                                                        \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_scan(&scan, HR_OP_##name, file);                                          \
+		va_start(ap, last);                                                                \
+		r = HR_REAL(real) args;                                                            \
+		va_end(ap);                                                                        \
+		hr_end_scan(&scan, file, r);                                                       \
+		return r;                                                                          \
+	}
+
+#define HR_CALL(id, ret, name, params, args, class, api, bytes, decl, kind, ...)                   \
+	HR_WRAP_##kind(ret, name, params, args, __VA_ARGS__)
+#include "proto/calls.def"
+
+/* NOLINTEND(bugprone-macro-parentheses) */

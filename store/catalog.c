@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog.c - finds the streams of one or more stores */
+#include "store/catalog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/layout.h"
+#include "common/fnv.h"
+#include "common/text.h"
+
+#define HR__NODE_JOB "_node" /* what a node says of itself and of no job */
+#define BUCKETS_MIN  64u
+
+void hr__problem(struct hr_catalog *c, const char *format, ...)
+{
+	va_list args;
+	char *raw, *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&raw, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	text = hr_text_line(raw);
+	free(raw);
+	if (!text)
+		return;
+	if (hr__grow(&c->problems, c->n_problems, &c->problems_room, sizeof(*c->problems)) < 0) {
+		free(text);
+		return;
+	}
+	c->problems[c->n_problems++].text = text;
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+struct opening {
+	struct hr_catalog *catalog;
+	const char *store;
+	const struct hr_catalog_filter *filter;
+	const char *job; /* the filter's, encoded; NULL: all */
+	const char *job_folder;
+	struct hr__stream_folder folder; /* visit_stream's */
+};
+
+/* Calls `visit` for each folder in `fd`, in the order of their names. */
+typedef int visit_folder(struct opening *o, int fd, const char *name);
+
+/* A folder that was moved elsewhere and left a link: its streams would be missing without a note. */
+static void report_link(const struct opening *o, const char *name)
+{
+	if (!o->filter->one_user)
+		hr__problem(
+		    o->catalog,
+		    "%s%s/%s is a symbolic link, which headrace does not follow in a store; "
+		    "left out",
+		    o->job_folder ? "jobs/" : "jobs", o->job_folder ? o->job_folder : "", name);
+}
+
+static int one_folder(struct opening *o, int fd, const char *name, visit_folder *visit)
+{
+	int inner = hr_store_open_folder(fd, name), r = 0;
+
+	if (inner == -ELOOP)
+		report_link(o, name);
+	if (inner < 0)
+		return 0;
+	r = visit(o, inner, name);
+	close(inner);
+	return r;
+}
+
+static int each_folder(struct opening *o, int fd, visit_folder *visit)
+{
+	struct hr__folder folder;
+	int r = hr__folder_read(fd, &folder);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < folder.n && r == 0; i++)
+		r = one_folder(o, fd, folder.names[i], visit);
+	hr__folder_done(&folder);
+	return r;
+}
+
+/* Of a copy whose StreamStart is damaged neither boot nor cluster is known. */
+static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
+{
+	bool guess = a->boot_id[0] == '\0' || b->boot_id[0] == '\0';
+
+	return a->attempt == b->attempt && a->instance == b->instance &&
+	       strcmp(a->job, b->job) == 0 && strcmp(a->node, b->node) == 0 &&
+	       (guess ||
+		(strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cluster, b->cluster) == 0));
+}
+
+static struct hr__stream **bucket(const struct hr_catalog *c, const char *job, const char *node,
+				  uint32_t attempt, uint64_t instance)
+{
+	uint64_t hash = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
+
+	hash = hr_fnv(hash, node, strlen(node) + 1);
+	hash = hr_fnv(hash, &attempt, sizeof(attempt));
+	hash = hr_fnv(hash, &instance, sizeof(instance));
+	return &c->buckets[hash & (c->n_buckets - 1)];
+}
+
+static struct hr__stream *find_stream(const struct hr_catalog *c,
+				      const Headrace__StreamStart *start)
+{
+	struct hr__stream *s;
+
+	if (c->n_buckets == 0)
+		return NULL;
+	s = *bucket(c, start->job, start->node, start->attempt, start->instance);
+	while (s && !same_stream(&s->view, start))
+		s = s->next;
+	return s;
+}
+
+/* At the end of its bucket: the first store's copy is the one that find_stream returns. */
+static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
+{
+	const struct hr_stream *v = &s->view;
+	struct hr__stream **at = bucket(c, v->job, v->node, v->attempt, v->instance);
+
+	while (*at)
+		at = &(*at)->next;
+	s->next = NULL;
+	*at = s;
+}
+
+/* The catalogue's last stream is new. */
+static int index_stream(struct hr_catalog *c)
+{
+	size_t n = c->n_buckets ? 2 * c->n_buckets : BUCKETS_MIN;
+	struct hr__stream **buckets;
+
+	if (c->n_streams <= c->n_buckets) {
+		add_to_bucket(c, c->streams[c->n_streams - 1]);
+		return 0;
+	}
+	buckets = calloc(n, sizeof(*buckets));
+	if (!buckets)
+		return -ENOMEM;
+	free(c->buckets);
+	c->buckets = buckets;
+	c->n_buckets = n;
+	for (size_t i = 0; i < c->n_streams; i++)
+		add_to_bucket(c, c->streams[i]);
+	return 0;
+}
+
+static int new_stream(const struct opening *o, const Headrace__StreamStart *start,
+		      struct hr__stream **ret)
+{
+	struct hr_catalog *c = o->catalog;
+	struct hr__stream *s;
+	struct hr_stream *v;
+
+	if (hr__grow(&c->streams, c->n_streams, &c->streams_room, sizeof(struct hr__stream *)) < 0)
+		return -ENOMEM;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	pthread_mutex_init(&s->files_lock, NULL);
+	c->streams[c->n_streams++] = s;
+	v = &s->view;
+	v->own = s;
+	v->attempt = start->attempt;
+	v->instance = start->instance;
+	v->store = hr__arena_text(&s->memory, o->store);
+	v->cluster = hr__arena_text(&s->memory, start->cluster);
+	v->job = hr__arena_text(&s->memory, start->job);
+	v->node = hr__arena_text(&s->memory, start->node);
+	v->boot_id = hr__arena_text(&s->memory, start->boot_id);
+	*ret = s;
+	if (!v->store || !v->cluster || !v->job || !v->node || !v->boot_id)
+		return -ENOMEM;
+	return index_stream(c);
+}
+
+/* Another store's copy knows what a damaged one did not. */
+static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
+{
+	if (s->view.boot_id[0] != '\0' || start->boot_id[0] == '\0')
+		return 0;
+	s->view.cluster = hr__arena_text(&s->memory, start->cluster);
+	s->view.boot_id = hr__arena_text(&s->memory, start->boot_id);
+	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
+}
+
+/* The StreamStart at the head of a segment; NULL: none yet, or (*damaged) it cannot be read. */
+static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
+{
+	const uint64_t at = sizeof(struct hr_segment_hdr);
+	uint8_t header[HR_FRAME_HDR_BYTES];
+	Headrace__Frame *msg = NULL;
+	struct hr__source source;
+	size_t bytes;
+
+	if (hr__stream_folder_segment(f, name, &source) < 0)
+		return NULL;
+	if (hr__source_read(&source, at, header, sizeof(header)) == 0 &&
+	    hr_frame_check(header, sizeof(header), &bytes) == -EAGAIN)
+		(void)hr__source_frame(&source, at, (uint32_t)bytes, NULL, &msg);
+	*damaged |= source.bytes > at + sizeof(header);
+	if (msg && msg->body_case != HEADRACE__FRAME__BODY_STREAM_START) {
+		headrace__frame__free_unpacked(msg, NULL);
+		msg = NULL;
+	}
+	return msg;
+}
+
+/*
+ * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name
+ * does, as far as it goes: *ret_guess, which points into `job` and `node`. *ret_msg is NULL then; the
+ * caller frees it.
+ */
+static int identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
+		    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
+		    char node[HR__NAME_BYTES])
+{
+	const struct hr__folder *names = &o->folder.names;
+	bool damaged = false, segments = false;
+	char *dot, *end;
+
+	*ret_msg = NULL;
+	headrace__stream_start__init(ret_guess);
+	for (size_t i = 0; i < names->n && !*ret_msg; i++) {
+		if (hr__segment_number(names->names[i]) == 0)
+			continue;
+		segments = true;
+		*ret_msg = read_start(&o->folder, names->names[i], &damaged);
+	}
+	if (!segments)
+		return -ENOENT;
+	hr__name_decode(o->job_folder, job);
+	hr__name_decode(name, node);
+	dot = strrchr(node, '.');
+	if (dot) {
+		ret_guess->instance = strtoull(dot + 1, &end, 16);
+		ret_guess->attempt = *end == '-' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
+		*dot = '\0';
+	}
+	if (!*ret_msg && damaged)
+		hr__problem(
+		    o->catalog,
+		    "jobs/%s/%s: frame at %zu is damaged: job, node and attempt are those of "
+		    "the folder's name; cluster and boot are not known",
+		    o->job_folder, name, sizeof(struct hr_segment_hdr));
+	ret_guess->job = job;
+	ret_guess->node = node;
+	return 0;
+}
+
+/* Asked before the folder is looked at: what is wrong with one that is left out is nobody's business. */
+static bool visible(const struct opening *o, int fd)
+{
+	uint32_t uid;
+
+	if (!o->filter->one_user)
+		return true;
+	return strcmp(o->job_folder, HR__NODE_JOB) != 0 && hr__folder_owner(fd, &uid) == 0 &&
+	       uid == o->filter->uid;
+}
+
+/* A folder without segments: was there something in it? */
+static int take_retired(struct hr_catalog *c, int fd, const char *job)
+{
+	struct hr_retired *last = c->n_retired > 0 ? &c->retired[c->n_retired - 1] : NULL;
+	struct hr_stream_state state;
+
+	if (hr_stream_state_read(fd, &state) < 0 || !state.retired)
+		return 0;
+	if (!last || strcmp(last->job, job) != 0) {
+		if (hr__grow(&c->retired, c->n_retired, &c->retired_room, sizeof(*last)) < 0)
+			return -ENOMEM;
+		last = &c->retired[c->n_retired];
+		*last = (struct hr_retired){.job = strdup(job)};
+		if (!last->job)
+			return -ENOMEM;
+		c->n_retired++;
+	}
+	last->streams++;
+	if (state.heard_ns > last->heard_ns)
+		last->heard_ns = state.heard_ns;
+	if (state.retired_ns > last->retired_ns)
+		last->retired_ns = state.retired_ns;
+	return 0;
+}
+
+static int add_folder(struct opening *o, const char *name)
+{
+	struct hr_catalog *c = o->catalog;
+	char job[HR__NAME_BYTES], node[HR__NAME_BYTES];
+	Headrace__StreamStart guess;
+	const Headrace__StreamStart *start = &guess;
+	Headrace__Frame *msg;
+	struct hr__stream *s = NULL;
+	int r;
+
+	r = identify(o, name, &msg, &guess, job, node);
+	if (r == -ENOENT) {
+		hr__name_decode(o->job_folder, job);
+		return take_retired(c, o->folder.fd, job);
+	}
+	if (r < 0)
+		return r;
+	if (msg)
+		start = msg->stream_start;
+	s = find_stream(c, start);
+	r = s ? learn_start(s, start) : new_stream(o, start, &s);
+	headrace__frame__free_unpacked(msg, NULL);
+	return r < 0 ? r : hr__stream_add_folder(c, s, &o->folder);
+}
+
+static int visit_stream(struct opening *o, int fd, const char *name)
+{
+	struct hr__stream_folder *f = &o->folder;
+	char shown[2 * HR__NAME_BYTES + 8];
+	int r;
+
+	if (!visible(o, fd))
+		return 0;
+	snprintf(shown, sizeof(shown), "jobs/%s/%s", o->job_folder, name);
+	f->fd = fd;
+	f->store = o->store;
+	f->name = shown;
+	f->segment.fd = -1;
+	f->locked = hr__stream_locked(fd);
+	r = hr__folder_read(fd, &f->names);
+	if (r < 0)
+		return r;
+	o->catalog->journals |= !f->locked && hr__folder_has(&f->names, HR__JOURNAL_FILE);
+	r = add_folder(o, name);
+	hr__stream_folder_close(f);
+	hr__folder_done(&f->names);
+	return r;
+}
+
+static int visit_job(struct opening *o, int fd, const char *name)
+{
+	int r;
+
+	o->job_folder = name;
+	r = each_folder(o, fd, visit_stream);
+	o->job_folder = NULL;
+	return r;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int explain(int error, const char *store, char **ret_error)
+{
+	const char *what = strerrordesc_np(-error);
+
+	if (!ret_error)
+		return error;
+	if (error == -ENOENT)
+		what = "no headrace store there (headrace run -o makes one)";
+	else if (error == -ENOTDIR)
+		what = "no headrace store, which is a folder";
+	else if (error == -ENOTEMPTY)
+		what =
+		    "its file " HR__STORE_FILE " is damaged, or of something else; in a store of "
+		    "this version it is the line \"headrace store 1\"";
+	else if (error == -EPROTONOSUPPORT)
+		what = "written by a newer headrace; read it with that version";
+	else if (error == -ELOOP)
+		what =
+		    HR__STORE_FILE " or jobs in it is a symbolic link, a FIFO or a device, which "
+				   "headrace does not open in a store";
+	else if (error == -EACCES)
+		what = "belongs to someone else (stores are mode 0700)";
+	if (asprintf(ret_error, "%s: %s", store, what) < 0)
+		*ret_error = NULL;
+	return error;
+}
+
+static int open_store(struct opening *o)
+{
+	int fd = open(o->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), jobs, r;
+
+	if (fd < 0)
+		return -errno;
+	r = hr__store_version(fd);
+	if (r == -EAGAIN) /* being made at this moment: still empty */
+		r = 0;
+	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
+	if (jobs >= 0) {
+		r = o->job ? one_folder(o, jobs, o->job, visit_job)
+			   : each_folder(o, jobs, visit_job);
+		close(jobs);
+	} else if (r == 0 && jobs != -ENOENT) {
+		r = jobs;
+	}
+	close(fd);
+	return r;
+}
+
+static int by_job_and_node(const void *a, const void *b)
+{
+	const struct hr_stream *x = &(*(struct hr__stream *const *)a)->view;
+	const struct hr_stream *y = &(*(struct hr__stream *const *)b)->view;
+	int r = strcmp(x->job, y->job);
+
+	if (r == 0)
+		r = strcmp(x->cluster, y->cluster);
+	if (r == 0)
+		r = x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
+	if (r == 0)
+		r = strcmp(x->node, y->node);
+	if (r == 0)
+		r = x->instance < y->instance ? -1 : x->instance > y->instance;
+	return r;
+}
+
+/* When its first process started: real ns. */
+static int64_t started(const struct hr_stream *s)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (uint32_t i = 0; i < s->n_processes; i++)
+		if (s->processes[i].msg->start_ns < first)
+			first = s->processes[i].msg->start_ns;
+	return s->n_processes ? hr_stream_real_ns(s, first) : INT64_MAX;
+}
+
+static int by_place_and_time(const void *a, const void *b)
+{
+	const struct hr_stream *x = &(*(struct hr__stream *const *)a)->view;
+	const struct hr_stream *y = &(*(struct hr__stream *const *)b)->view;
+	int64_t x_start, y_start;
+	int r = strcmp(x->job, y->job);
+
+	if (r == 0)
+		r = strcmp(x->node, y->node);
+	if (r != 0)
+		return r;
+	x_start = started(x);
+	y_start = started(y);
+	if (x_start != y_start)
+		return x_start < y_start ? -1 : 1;
+	return x->instance < y->instance ? -1 : x->instance > y->instance;
+}
+
+/* The highest number in use: events may outlive a damaged row of their process. */
+static uint64_t last_proc(const struct hr_stream *s)
+{
+	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;
+
+	for (uint32_t i = 0; i < s->n_batches; i++) {
+		const struct hr_batch_ref *b = &s->batches[i];
+
+		if (b->n_procs > 0 && b->procs[b->n_procs - 1] > last)
+			last = b->procs[b->n_procs - 1];
+	}
+	return last;
+}
+
+static void number_processes(struct hr_catalog *c)
+{
+	const struct hr_stream *before = NULL;
+
+	if (c->n_streams < 2)
+		return;
+	qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_place_and_time);
+	for (size_t i = 0; i < c->n_streams; i++) {
+		struct hr_stream *s = &c->streams[i]->view;
+
+		if (before && strcmp(before->job, s->job) == 0 &&
+		    strcmp(before->node, s->node) == 0)
+			s->proc_base = before->proc_base + last_proc(before);
+		before = s;
+	}
+}
+
+/* Puts the streams together, in an order that does not depend on the file system. */
+static int finish(struct hr_catalog *c)
+{
+	c->views = calloc(c->n_streams + 1, sizeof(*c->views));
+	if (!c->views)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n_streams; i++) {
+		int r = hr__stream_finish(c, c->streams[i]);
+
+		if (r < 0)
+			return r;
+	}
+	number_processes(c);
+	if (c->n_streams > 0)
+		qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_job_and_node);
+	for (size_t i = 0; i < c->n_streams; i++)
+		c->views[i] = c->streams[i]->view;
+	return 0;
+}
+
+int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
+		    struct hr_catalog **ret, char **ret_error)
+{
+	static const struct hr_catalog_filter all;
+	struct hr_catalog *c = calloc(1, sizeof(*c));
+	char encoded[HR__NAME_BYTES];
+	int r = c ? 0 : -ENOMEM;
+
+	filter = filter ? filter : &all;
+	if (r == 0 && filter->job)
+		r = hr__name_encode(filter->job, encoded);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct opening o = {.catalog = c,
+				    .store = stores[i],
+				    .filter = filter,
+				    .job = filter->job ? encoded : NULL};
+
+		r = open_store(&o);
+		if (r < 0)
+			explain(r, stores[i], ret_error);
+	}
+	if (r == 0) {
+		r = finish(c);
+		if (r < 0)
+			explain(r, stores[0], ret_error);
+	}
+	if (r < 0) {
+		hr_catalog_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void hr_catalog_free(struct hr_catalog *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n_streams; i++)
+		hr__stream_free(c->streams[i]);
+	for (size_t i = 0; i < c->n_problems; i++)
+		free(c->problems[i].text);
+	free(c->streams);
+	free(c->buckets);
+	free(c->views);
+	for (size_t i = 0; i < c->n_retired; i++)
+		free(c->retired[i].job);
+	free(c->retired);
+	free(c->problems);
+	hr__arena_done(&c->contents);
+	free(c);
+}
+
+size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret)
+{
+	*ret = c->views;
+	return c->n_streams;
+}
+
+size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret)
+{
+	*ret = c->problems;
+	return c->n_problems;
+}
+
+bool hr_catalog_journals(const struct hr_catalog *c)
+{
+	return c->journals;
+}
+
+size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **ret)
+{
+	*ret = c->retired;
+	return c->n_retired;
+}

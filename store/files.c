@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.c - the files of a stream: a table by id, made on first use, and text by Paths frame,
+ * loaded when asked for
+ *
+ * Both are published once with a release store and never change afterwards; readers pair it with an
+ * acquire load and take no lock.
+ */
+#include "store/catalog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NO_FRAME UINT32_MAX /* of an entry: no text */
+
+struct entry {
+	uint64_t hash;
+	uint32_t id;
+	uint32_t frame; /* of the stream */
+	uint32_t row;
+	uint32_t mount : 31;
+	uint32_t scope : 1;
+};
+
+/* Paths of one frame: row i is bytes[start[i]..start[i + 1]). */
+struct text {
+	uint32_t n;
+	const uint8_t *bytes;
+	uint32_t start[];
+};
+
+struct hr__files {
+	struct entry *entries; /* sorted by id */
+	size_t n_entries;
+	uint32_t *by_hash; /* entries with text, sorted by hash; only when some have none */
+	size_t n_by_hash;
+	size_t n_texts;
+	_Atomic(struct text *) texts[]; /* by frame of the stream */
+};
+
+/* Stands among the texts for a frame that cannot be read, so that nobody tries again. */
+static struct text unreadable;
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
+{
+	uint32_t low = 0, high = v->n_frames;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (v->frames[middle].seq < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
+}
+
+/* The frame of a segment cannot be read; when it is another store's copy, it need not be. */
+static void lose_frame(const struct hr__stream *s, const struct hr__segment *g,
+		       const struct hr__frame_entry *e, struct hr__files *f)
+{
+	uint32_t frame = frame_by_seq(&s->view, e->seq);
+
+	if (frame != NO_FRAME && &s->segments[s->view.frames[frame].segment] == g)
+		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
+}
+
+/* The paths of a segment out of its Paths frames, into a zero index. `source` NULL: it cannot be opened. */
+static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
+			     const struct hr__source *source, struct hr__files *f,
+			     struct hr__index *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < g->index.n_frames && r == 0; i++) {
+		const struct hr__frame_entry *e = &g->index.frames[i];
+		Headrace__Frame *msg = NULL;
+
+		if (e->kind != HEADRACE__FRAME__BODY_PATHS)
+			continue;
+		r = source ? hr__source_frame(source, e->offset, e->bytes, NULL, &msg) : -EIO;
+		ret->n_frames = i; /* rows name their frame by this */
+		if (r == 0 && msg->body_case == HEADRACE__FRAME__BODY_PATHS)
+			r = hr__index_paths(ret, msg->paths);
+		else if (r != -ENOMEM)
+			lose_frame(s, g, e, f);
+		headrace__frame__free_unpacked(msg, NULL);
+		r = r == -ENOMEM ? r : 0;
+	}
+	ret->n_frames = 0;
+	return r;
+}
+
+/*
+ * The paths of a sealed segment, into a zero index. A damaged footer is made up for from the Paths
+ * frames; what is damaged of these, too, is marked in `f`.
+ */
+static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
+		      struct hr__index *ret)
+{
+	struct hr__source source;
+	Headrace__Frame *msg;
+	int opened = hr__segment_source(g, &source), r = opened;
+
+	if (r == 0)
+		r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, NULL, &msg);
+	if (r == 0) {
+		r = hr__index_take_paths(ret, msg);
+		headrace__frame__free_unpacked(msg, NULL);
+	}
+	if (r < 0 && r != -ENOMEM) {
+		hr__index_done(ret);
+		r = read_paths_frames(s, g, opened == 0 ? &source : NULL, f, ret);
+	}
+	if (opened == 0 && source.fd >= 0)
+		close(source.fd);
+	return r;
+}
+
+struct table {
+	struct entry *entries;
+	size_t n, room;
+	bool sorted;
+};
+
+static int add_rows(struct table *t, const struct hr_stream *v, const struct hr__segment *g,
+		    const struct hr__index *rows)
+{
+	uint32_t segment_frame = UINT32_MAX, frame = NO_FRAME;
+
+	if (hr__reserve(&t->entries, t->n + rows->n_paths, &t->room, sizeof(*t->entries)) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < rows->n_paths; i++) {
+		const struct hr__path_row *p = &rows->paths[i];
+
+		if (p->id == 0) /* stands for no file */
+			continue;
+		if (p->frame != segment_frame) {
+			segment_frame = p->frame;
+			frame = p->frame < g->index.n_frames
+				    ? frame_by_seq(v, g->index.frames[p->frame].seq)
+				    : NO_FRAME;
+		}
+		t->entries[t->n++] = (struct entry){
+		    .hash = p->hash,
+		    .id = p->id,
+		    .frame = p->has_text ? frame : NO_FRAME,
+		    .row = p->row,
+		    .mount = p->mount & INT32_MAX,
+		    .scope = p->scope,
+		};
+		t->sorted &= t->n < 2 || t->entries[t->n - 2].id < p->id;
+	}
+	return 0;
+}
+
+/* Rows with text first, then the newest. */
+static int by_id(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	if ((x->frame == NO_FRAME) != (y->frame == NO_FRAME))
+		return x->frame == NO_FRAME ? 1 : -1;
+	return x->frame > y->frame ? -1 : x->frame < y->frame;
+}
+
+/* One entry per id. */
+static void sort_table(struct table *t)
+{
+	size_t n = 0;
+
+	if (t->sorted)
+		return;
+	qsort(t->entries, t->n, sizeof(*t->entries), by_id);
+	for (size_t i = 0; i < t->n; i++)
+		if (n == 0 || t->entries[n - 1].id != t->entries[i].id)
+			t->entries[n++] = t->entries[i];
+	t->n = n;
+}
+
+static int compare_hashes(const void *a, const void *b, void *entries)
+{
+	const struct entry *x = (struct entry *)entries + *(const uint32_t *)a;
+	const struct entry *y = (struct entry *)entries + *(const uint32_t *)b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* For files that were named without text: their text may stand at another id of the same hash. */
+static int index_hashes(struct hr__files *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_entries; i++)
+		n += f->entries[i].frame != NO_FRAME;
+	if (n == f->n_entries)
+		return 0;
+	f->by_hash = malloc((n + 1) * sizeof(*f->by_hash));
+	if (!f->by_hash)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->n_entries; i++)
+		if (f->entries[i].frame != NO_FRAME)
+			f->by_hash[f->n_by_hash++] = (uint32_t)i;
+	qsort_r(f->by_hash, n, sizeof(*f->by_hash), compare_hashes, f->entries);
+	return 0;
+}
+
+static int load_table(const struct hr__stream *s, struct hr__files **ret)
+{
+	struct table t = {.sorted = true};
+	struct hr__files *f = calloc(1, sizeof(*f) + s->view.n_frames * sizeof(f->texts[0]));
+	int r = f ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < s->n_segments && r == 0; i++) {
+		const struct hr__segment *g = &s->segments[i];
+		struct hr__index rows = {0};
+
+		if (g->paths.offset == 0) {
+			r = add_rows(&t, &s->view, g, &g->index);
+			continue;
+		}
+		r = read_paths(s, g, f, &rows);
+		if (r == 0)
+			r = add_rows(&t, &s->view, g, &rows);
+		hr__index_done(&rows);
+	}
+	if (r < 0) {
+		free(t.entries);
+		free(f);
+		return r;
+	}
+	sort_table(&t);
+	f->entries = t.entries;
+	f->n_entries = t.n;
+	f->n_texts = s->view.n_frames;
+	if (t.n >= UINT32_MAX || index_hashes(f) < 0) {
+		hr__files_free(f);
+		return -ENOMEM;
+	}
+	*ret = f;
+	return 0;
+}
+
+static int get_files(struct hr__stream *s, struct hr__files **ret)
+{
+	struct hr__files *f = atomic_load_explicit(&s->files, memory_order_acquire);
+	int r = 0;
+
+	if (!f) {
+		pthread_mutex_lock(&s->files_lock);
+		f = atomic_load_explicit(&s->files, memory_order_relaxed);
+		if (!f)
+			r = load_table(s, &f);
+		if (r == 0)
+			atomic_store_explicit(&s->files, f, memory_order_release);
+		pthread_mutex_unlock(&s->files_lock);
+	}
+	*ret = f;
+	return r;
+}
+
+/* Ids are mostly 1, 2, 3...: then the entry lies where its id says. */
+static const struct entry *find(const struct hr__files *f, uint32_t id)
+{
+	size_t low = 0, high = f->n_entries, guess;
+
+	if (high == 0 || id < f->entries[0].id)
+		return NULL;
+	guess = id - f->entries[0].id;
+	if (guess < high && f->entries[guess].id == id)
+		return &f->entries[guess];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->entries[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
+}
+
+/* The entry that holds the text of `e`; NULL when nobody sent it. */
+static const struct entry *find_text(const struct hr__files *f, const struct entry *e)
+{
+	size_t low = 0, high = f->n_by_hash;
+
+	if (e->frame != NO_FRAME)
+		return e;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->entries[f->by_hash[middle]].hash < e->hash)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == f->n_by_hash || f->entries[f->by_hash[low]].hash != e->hash)
+		return NULL;
+	return &f->entries[f->by_hash[low]];
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static struct text *pack_text(const Headrace__Paths *paths)
+{
+	size_t bytes = 0;
+	struct text *t;
+	uint8_t *to;
+
+	for (size_t i = 0; i < paths->n_rows; i++)
+		bytes += paths->rows[i]->path.len; /* at most a frame's payload in all */
+	t = malloc(sizeof(*t) + (paths->n_rows + 1) * sizeof(t->start[0]) + bytes);
+	if (!t)
+		return NULL;
+	to = (uint8_t *)&t->start[paths->n_rows + 1];
+	t->n = (uint32_t)paths->n_rows;
+	t->bytes = to;
+	t->start[0] = 0;
+	for (size_t i = 0; i < paths->n_rows; i++) {
+		const ProtobufCBinaryData *path = &paths->rows[i]->path;
+
+		if (path->len)
+			memcpy(to, path->data, path->len);
+		to += path->len;
+		t->start[i + 1] = (uint32_t)(to - t->bytes);
+	}
+	return t;
+}
+
+/*
+ * A Paths frame has thousands of rows, all thrown away once packed: their memory comes and goes in
+ * blocks.
+ */
+static void *take(void *arena, size_t bytes)
+{
+	return hr__arena_get(arena, bytes);
+}
+
+static void leave(void *arena, void *piece)
+{
+	(void)arena;
+	(void)piece;
+}
+
+/* `unreadable` when the frame is damaged; NULL: out of memory. */
+static struct text *read_text(const struct hr_stream *v, uint32_t frame)
+{
+	struct hr__arena memory = {0};
+	ProtobufCAllocator allocator = {take, leave, &memory};
+	struct text *t = NULL;
+	Headrace__Frame *msg;
+	int r = -EBADMSG; /* of a footer that lies */
+
+	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
+		r = hr__stream_read(v, frame, &allocator, &msg);
+	if (r == 0)
+		t = pack_text(msg->paths);
+	else if (r != -ENOMEM)
+		t = &unreadable;
+	hr__arena_done(&memory);
+	return t;
+}
+
+static void free_text(struct text *t)
+{
+	if (t != &unreadable)
+		free(t);
+}
+
+/* Two threads may load the same frame; the first to publish wins. */
+static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
+		     const struct text **ret)
+{
+	struct text *t = atomic_load_explicit(&f->texts[frame], memory_order_acquire),
+		    *other = NULL;
+
+	if (!t) {
+		t = read_text(v, frame);
+		if (!t)
+			return -ENOMEM;
+		if (!atomic_compare_exchange_strong_explicit(
+			&f->texts[frame], &other, t, memory_order_acq_rel, memory_order_acquire)) {
+			free_text(t);
+			t = other;
+		}
+	}
+	*ret = t;
+	return t == &unreadable ? -EBADMSG : 0;
+}
+
+static int file_info(const struct hr_stream *s, struct hr__files *f, const struct entry *e,
+		     bool want_path, struct hr_file_info *ret)
+{
+	struct hr_file_info info = {
+	    .id = e->id, .hash = e->hash, .mount = e->mount, .scope = e->scope};
+	const struct text *text;
+	int r;
+
+	if (want_path) {
+		e = find_text(f, e);
+		if (!e)
+			return -ENOENT;
+		r = load_text(s, f, e->frame, &text);
+		if (r < 0)
+			return r;
+		if (e->row >= text->n)
+			return -EBADMSG;
+		info.path = text->bytes + text->start[e->row];
+		info.path_bytes = text->start[e->row + 1] - text->start[e->row];
+	}
+	*ret = info;
+	return 0;
+}
+
+int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
+{
+	const struct entry *e;
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r < 0)
+		return r;
+	e = find(f, id);
+	return e ? file_info(s, f, e, want_path, ret) : -ENOENT;
+}
+
+int hr_stream_files(const struct hr_stream *s, uint32_t *ret_n)
+{
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r == 0)
+		*ret_n = (uint32_t)f->n_entries;
+	return r;
+}
+
+uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id)
+{
+	const struct entry *e = NULL;
+	struct hr__files *f;
+
+	if (get_files(s->own, &f) == 0)
+		e = find(f, id);
+	return e ? (uint32_t)(e - f->entries) + 1 : 0;
+}
+
+int hr_stream_file_at(const struct hr_stream *s, uint32_t number, bool want_path,
+		      struct hr_file_info *ret)
+{
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	if (r < 0)
+		return r;
+	if (number == 0 || number > f->n_entries)
+		return -ENOENT;
+	return file_info(s, f, &f->entries[number - 1], want_path, ret);
+}
+
+bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame)
+{
+	struct hr__files *f = atomic_load_explicit(&s->own->files, memory_order_acquire);
+
+	return f && atomic_load_explicit(&f->texts[frame], memory_order_acquire) == &unreadable;
+}
+
+void hr__files_free(struct hr__files *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n_texts; i++)
+		free_text(f->texts[i]);
+	free(f->entries);
+	free(f->by_hash);
+	free(f);
+}

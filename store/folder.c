@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/arena.h"
+
+#define ENTRIES_BYTES (32u << 10) /* of one system call */
+
+struct names {
+	char *text; /* one after the other, each with its NUL */
+	size_t bytes, room, n;
+};
+
+static int add_name(struct names *to, const char *name)
+{
+	size_t bytes = strlen(name) + 1;
+	int r = hr__reserve(&to->text, to->bytes + bytes, &to->room, 1);
+
+	if (r < 0)
+		return r;
+	memcpy(to->text + to->bytes, name, bytes);
+	to->bytes += bytes;
+	to->n++;
+	return 0;
+}
+
+static int read_names(int fd, struct names *to)
+{
+	_Alignas(struct dirent64) char entries[ENTRIES_BYTES];
+
+	for (;;) {
+		ssize_t bytes = getdents64(fd, entries, sizeof(entries));
+
+		if (bytes <= 0)
+			return bytes < 0 ? -errno : 0;
+		for (ssize_t at = 0; at < bytes;) {
+			const struct dirent64 *entry = (const void *)(entries + at);
+			int r = entry->d_name[0] == '.' ? 0 : add_name(to, entry->d_name);
+
+			if (r < 0)
+				return r;
+			at += entry->d_reclen;
+		}
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int hr__folder_read(int fd, struct hr__folder *ret)
+{
+	struct names names = {0};
+	int r = read_names(fd, &names);
+	const char **list = r < 0 ? NULL : malloc((names.n + 1) * sizeof(*list));
+	size_t at = 0;
+
+	if (!list) {
+		free(names.text);
+		return r < 0 ? r : -ENOMEM;
+	}
+	for (size_t i = 0; i < names.n; i++) {
+		list[i] = names.text + at;
+		at += strlen(list[i]) + 1;
+	}
+	qsort(list, names.n, sizeof(*list), by_name);
+	*ret = (struct hr__folder){.names = list, .n = names.n, .text = names.text};
+	return 0;
+}
+
+void hr__folder_done(struct hr__folder *f)
+{
+	free(f->names);
+	free(f->text);
+	*f = (struct hr__folder){0};
+}
+
+bool hr__folder_has(const struct hr__folder *f, const char *name)
+{
+	return bsearch(&name, f->names, f->n, sizeof(*f->names), by_name) != NULL;
+}

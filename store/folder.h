@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * folder.h - the names in an open folder
+ *
+ * A query of many jobs reads some folders for each job. hr__folder_read needs two system calls for a small folder, scandirat() five.
+ */
+#ifndef HEADRACE_STORE_FOLDER_H
+#define HEADRACE_STORE_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hr__folder {
+	const char **names; /* in the order of their bytes, without those that begin with a dot */
+	size_t n;
+	char *text; /* what `names` point into */
+};
+
+/* Moves the offset of `fd` to the end: a second call finds no names. -ENOMEM, -errno. */
+int hr__folder_read(int fd, struct hr__folder *ret);
+void hr__folder_done(struct hr__folder *f);
+
+bool hr__folder_has(const struct hr__folder *f, const char *name);
+
+#endif

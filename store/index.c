@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* index.c - an index grows with the frames of its segment */
+#include "store/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hr__index_done(struct hr__index *ix)
+{
+	for (size_t i = 0; i < ix->n_mounts; i++)
+		headrace__mount__free_unpacked(ix->mounts[i], NULL);
+	free(ix->frames);
+	free(ix->batches);
+	free(ix->paths);
+	free(ix->mounts);
+	hr__arena_done(&ix->memory);
+	*ix = (struct hr__index){0};
+}
+
+size_t hr__index_bytes(const struct hr__index *ix)
+{
+	return ix->frames_room * sizeof(*ix->frames) + ix->batches_room * sizeof(*ix->batches) +
+	       ix->paths_room * sizeof(*ix->paths) + ix->mounts_room * sizeof(*ix->mounts) +
+	       ix->copied_bytes;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return x < y ? -1 : x > y;
+}
+
+/* The different processes of a batch, ascending. */
+static int list_procs(struct hr__index *ix, const Headrace__EventBatch *batch,
+		      struct hr_batch_ref *ret)
+{
+	uint64_t *procs =
+	    hr__arena_copy(&ix->memory, batch->task_proc, batch->n_task_proc * sizeof(*procs));
+	size_t n = 0;
+
+	if (!procs)
+		return -ENOMEM;
+	qsort(procs, batch->n_task_proc, sizeof(*procs), compare_u64);
+	for (size_t i = 0; i < batch->n_task_proc; i++)
+		if (n == 0 || procs[n - 1] != procs[i])
+			procs[n++] = procs[i];
+	ret->procs = procs;
+	ret->n_procs = (uint32_t)n;
+	return 0;
+}
+
+static void widen_times(struct hr__index *ix, uint64_t first_ns, uint64_t last_ns)
+{
+	if (ix->events == 0 || first_ns < ix->first_ns)
+		ix->first_ns = first_ns;
+	if (last_ns > ix->last_ns)
+		ix->last_ns = last_ns;
+}
+
+static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
+{
+	struct hr_batch_ref *ref;
+	int r = hr__grow(&ix->batches, ix->n_batches, &ix->batches_room, sizeof(*ix->batches));
+
+	if (r < 0)
+		return r;
+	ref = &ix->batches[ix->n_batches];
+	*ref = (struct hr_batch_ref){
+	    .frame = (uint32_t)ix->n_frames,
+	    .count = batch->count,
+	    .base_ns = batch->base_ns,
+	    .last_ns = batch->last_ns,
+	    .classes = batch->classes,
+	    .ops = hr__arena_copy(&ix->memory, batch->ops.data, batch->ops.len),
+	    .ops_bytes = (uint32_t)batch->ops.len,
+	};
+	if (!ref->ops || list_procs(ix, batch, ref) < 0)
+		return -ENOMEM;
+	ix->copied_bytes += batch->ops.len + batch->n_task_proc * sizeof(uint64_t);
+	widen_times(ix, batch->base_ns, batch->last_ns);
+	ix->events += batch->count;
+	ix->n_batches++;
+	return 0;
+}
+
+/* protobuf-c has no copy: through the packed form. */
+int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
+{
+	size_t bytes = headrace__mount__get_packed_size(mount);
+	uint8_t *buf;
+	Headrace__Mount *copy;
+
+	if (hr__grow(&ix->mounts, ix->n_mounts, &ix->mounts_room, sizeof(*ix->mounts)) < 0)
+		return -ENOMEM;
+	buf = malloc(bytes ? bytes : 1);
+	if (!buf)
+		return -ENOMEM;
+	headrace__mount__pack(mount, buf);
+	copy = headrace__mount__unpack(NULL, bytes, buf);
+	free(buf);
+	if (!copy)
+		return -ENOMEM;
+	ix->mounts[ix->n_mounts++] = copy;
+	ix->copied_bytes += sizeof(*copy) + bytes;
+	return 0;
+}
+
+int hr__index_path(struct hr__index *ix, const struct hr__path_row *row)
+{
+	int r = hr__grow(&ix->paths, ix->n_paths, &ix->paths_room, sizeof(*ix->paths));
+
+	if (r < 0)
+		return r;
+	ix->paths[ix->n_paths++] = *row;
+	if (row->id > ix->max_file)
+		ix->max_file = row->id;
+	return 0;
+}
+
+int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < paths->n_rows && r == 0; i++) {
+		const Headrace__Path *p = paths->rows[i];
+
+		r = hr__index_path(ix, &(struct hr__path_row){
+					   .hash = p->hash,
+					   .id = p->id,
+					   .frame = (uint32_t)ix->n_frames,
+					   .row = (uint32_t)i,
+					   .mount = p->mount,
+					   .scope = p->scope != 0,
+					   .has_text = p->path.len > 0,
+				       });
+	}
+	for (size_t i = 0; i < paths->n_mounts && r == 0; i++)
+		r = hr__index_mount(ix, paths->mounts[i]);
+	return r;
+}
+
+int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f)
+{
+	int r = hr__grow(&ix->frames, ix->n_frames, &ix->frames_room, sizeof(*ix->frames));
+
+	if (r < 0)
+		return r;
+	ix->frames[ix->n_frames++] = *f;
+	if (f->seq > 0 && !hr__is_start_copy(f)) {
+		if (ix->first_seq == 0)
+			ix->first_seq = f->seq;
+		ix->last_seq = f->seq;
+	}
+	return 0;
+}
+
+void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg)
+{
+	if (!msg->clock)
+		return;
+	ix->has_clock = true;
+	ix->clock.boot_ns = msg->clock->boot_ns;
+	ix->clock.real_ns = msg->clock->real_ns;
+	ix->clock.error_ns = msg->clock->error_ns;
+}
+
+int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+{
+	int r = 0;
+
+	/*
+	 * The parts refer to the frame by the index that it gets last, when nothing can fail any
+	 * more.
+	 */
+	if (ix->n_frames == UINT32_MAX)
+		return -ENOMEM;
+	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)
+		r = add_batch(ix, msg->events);
+	else if (msg->body_case == HEADRACE__FRAME__BODY_PATHS)
+		r = hr__index_paths(ix, msg->paths);
+	if (r == 0)
+		r = hr__index_frame(ix, &(struct hr__frame_entry){.offset = offset,
+								  .seq = msg->seq,
+								  .bytes = bytes,
+								  .kind = msg->body_case});
+	if (r == 0)
+		hr__index_clock(ix, msg);
+	return r;
+}

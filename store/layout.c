@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/layout.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CREATE_TRIES	100
+#define CREATE_PAUSE_NS 10000000L
+
+static bool plain(const char *name, size_t i)
+{
+	unsigned char c = (unsigned char)name[i];
+
+	return c < 128 && (isalnum(c) || c == '_' || c == '-' || (c == '.' && i > 0));
+}
+
+int hr__name_encode(const char *name, char ret[HR__NAME_BYTES])
+{
+	size_t n = 0;
+
+	if (!*name)
+		return -EINVAL;
+	for (size_t i = 0; name[i]; i++) {
+		if (n + 4 > HR__NAME_BYTES)
+			return -ENAMETOOLONG;
+		if (plain(name, i))
+			ret[n++] = name[i];
+		else
+			n += (size_t)snprintf(ret + n, 4, "%%%02X", (unsigned char)name[i]);
+	}
+	ret[n] = '\0';
+	return 0;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES])
+{
+	size_t n = 0;
+
+	for (; *encoded && n + 1 < HR__NAME_BYTES; encoded++) {
+		int high = *encoded == '%' ? hex_digit(encoded[1]) : -1;
+		int low = high >= 0 ? hex_digit(encoded[2]) : -1;
+
+		if (low >= 0) {
+			ret[n++] = (char)(high << 4 | low);
+			encoded += 2;
+		} else {
+			ret[n++] = *encoded;
+		}
+	}
+	ret[n] = '\0';
+}
+
+int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
+{
+	size_t used;
+	int r = hr__name_encode(id->node, ret);
+
+	if (r < 0)
+		return r;
+	used = strlen(ret);
+	r = snprintf(ret + used, HR__NAME_BYTES - used, ".%016" PRIx64 "-%" PRIu32, id->instance,
+		     id->attempt);
+	return (size_t)r < HR__NAME_BYTES - used ? 0 : -ENAMETOOLONG;
+}
+
+void hr__segment_name(uint32_t number, char ret[16])
+{
+	snprintf(ret, 16, "%06u.seg", number);
+}
+
+uint32_t hr__segment_number(const char *name)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < 6; i++, name++) {
+		if (!isdigit((unsigned char)*name))
+			return 0;
+		n = n * 10 + (uint32_t)(*name - '0');
+	}
+	return strcmp(name, ".seg") == 0 ? n : 0;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret)
+{
+	int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), r;
+
+	if (fd < 0)
+		return errno == ENXIO ? -ELOOP : -errno; /* a socket, or a FIFO without a reader */
+	r = fstat(fd, ret) < 0 ? -errno : S_ISREG(ret->st_mode) ? 0 : -ELOOP;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+int hr_store_open_file(int dir_fd, const char *name, int flags)
+{
+	struct stat st;
+
+	return hr__store_open_stat(dir_fd, name, flags, &st);
+}
+
+int hr_store_open_folder(int dir_fd, const char *name)
+{
+	struct stat st;
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+
+	if (fd >= 0)
+		return fd;
+	r = -errno;
+	if (r == -ENOTDIR && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode))
+		r = -ELOOP;
+	return r;
+}
+
+bool hr_store_is_own(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	       (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+int hr__store_open(const char *store, const char *path)
+{
+	char part[HR__NAME_BYTES];
+	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	fd = fd < 0 ? -errno : fd;
+	while (fd >= 0) {
+		size_t n = strcspn(path, "/");
+		int outer = fd;
+
+		if (n >= sizeof(part)) {
+			fd = -ENAMETOOLONG;
+		} else if (path[n] == '\0') {
+			fd = hr_store_open_file(outer, path, O_RDONLY);
+		} else {
+			snprintf(part, sizeof(part), "%.*s", (int)n, path);
+			fd = hr_store_open_folder(outer, part);
+		}
+		close(outer);
+		if (path[n] == '\0')
+			break;
+		path += n + 1;
+	}
+	return fd;
+}
+
+/* ---- the store's own file -------------------------------------------------------------------- */
+
+int hr__store_version(int dir_fd)
+{
+	static const char words[] = "headrace store ";
+	char text[64], *end;
+	unsigned long version;
+	ssize_t n;
+	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n < 0)
+		return -EIO;
+	text[n] = '\0';
+	if (n == 0)
+		return -EAGAIN;
+	if (strncmp(text, words, sizeof(words) - 1) != 0)
+		return -ENOTEMPTY;
+	version = strtoul(text + sizeof(words) - 1, &end, 10);
+	if (*end != '\n' || version == 0)
+		return -ENOTEMPTY;
+	return version > HR_STORE_VERSION ? -EPROTONOSUPPORT : 0;
+}
+
+static int write_store_file(int dir_fd, int flags)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "headrace store %u\n", HR_STORE_VERSION);
+	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_WRONLY | O_CREAT | flags);
+	ssize_t written;
+	int r = 0;
+
+	if (fd < 0)
+		return fd;
+	written = write(fd, text, (size_t)n);
+	if (written != n) {
+		r = written < 0 ? -errno : -ENOSPC;
+		unlinkat(dir_fd, HR__STORE_FILE, 0);
+	}
+	close(fd);
+	return r;
+}
+
+/*
+ * True when there is nothing but what a fresh file system puts there. Takes no notice of a
+ * headrace.store.
+ */
+static int folder_empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	int empty = 1;
+
+	if (!dir) {
+		int r = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while (empty && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
+		const char *name = entry->d_name;
+
+		empty = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+			strcmp(name, "lost+found") == 0;
+	}
+	closedir(dir);
+	return empty;
+}
+
+/*
+ * Several runs may make the same store at once: one creates the file, the others wait for its text.
+ */
+static int adopt_folder(int dir_fd)
+{
+	for (int tries = 0; tries < CREATE_TRIES; tries++) {
+		int r = hr__store_version(dir_fd);
+
+		if (r == -EAGAIN) {
+			nanosleep(&(struct timespec){.tv_nsec = CREATE_PAUSE_NS}, NULL);
+			continue;
+		}
+		if (r != -ENOENT)
+			return r;
+		r = folder_empty(dir_fd);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			r = hr__store_version(dir_fd);
+			if (r != -EAGAIN)
+				return r == -ENOENT ? -ENOTEMPTY : r;
+			continue;
+		}
+		r = write_store_file(dir_fd, O_EXCL);
+		if (r != -EEXIST)
+			return r;
+	}
+	return write_store_file(dir_fd, 0); /* who created it died before it wrote the text */
+}
+
+int hr__store_make(const char *path)
+{
+	int fd, r;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = adopt_folder(fd);
+	close(fd);
+	return r;
+}
+
+int hr_store_create(const char *path)
+{
+	int fd, r = hr__store_make(path);
+
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = hr__store_held(fd) ? -EBUSY : 0;
+	close(fd);
+	return r;
+}
+
+int hr_store_check(const char *path)
+{
+	int fd, r;
+
+	if (mkdir(path, 0700) == 0) /* no other call knows all reasons why this may fail */
+		return rmdir(path) < 0 ? -errno : 0;
+	if (errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = hr__store_version(fd);
+	if (r == -ENOENT) {
+		r = folder_empty(fd);
+		r = r == 0 ? -ENOTEMPTY : r;
+	}
+	if ((r >= 0 || r == -EAGAIN) && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		r = -errno;
+	else if (r >= 0 && hr__store_held(fd))
+		r = -EBUSY;
+	close(fd);
+	return r >= 0 || r == -EAGAIN ? 0 : r;
+}
+
+int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
+{
+	int fd;
+
+	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = hr_store_open_folder(dir_fd, name);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+/*
+ * A lock of the open file description (F_OFD_SETLK), because it can be asked about without being
+ * taken: a reader that tried flock() would make a writer that starts at that moment believe that
+ * another has the stream.
+ */
+static struct flock whole_file(short type)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET};
+}
+
+static bool file_locked(int dir_fd, const char *name)
+{
+	struct flock lock = whole_file(F_WRLCK);
+	int fd = hr_store_open_file(dir_fd, name, O_RDONLY);
+	bool locked;
+
+	if (fd < 0)
+		return false;
+	locked = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(fd);
+	return locked;
+}
+
+static int lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
+{
+	struct flock lock = whole_file(F_WRLCK);
+	int fd = hr_store_open_file(dir_fd, name, O_RDWR | flags);
+
+	if (fd < 0)
+		return fd;
+	if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+bool hr__stream_locked(int stream_fd)
+{
+	return file_locked(stream_fd, HR__LOCK_FILE);
+}
+
+int hr__stream_lock(int stream_fd, int *ret_fd)
+{
+	return lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
+}
+
+bool hr__store_held(int store_fd)
+{
+	return file_locked(store_fd, HR__STORE_FILE);
+}
+
+/* ---- a collector's hold ---------------------------------------------------------------------- */
+
+static int write_holder(int store_fd, const char *text)
+{
+	static const char new_file[] = HR__HOLDER_FILE ".new";
+	int fd = hr_store_open_file(store_fd, new_file, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
+	size_t bytes = strlen(text);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = write(fd, text, bytes);
+	if (n != (ssize_t)bytes)
+		r = n < 0 ? -errno : -ENOSPC;
+	close(fd);
+	if (r == 0 && renameat(store_fd, new_file, store_fd, HR__HOLDER_FILE) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(store_fd, new_file, 0);
+	return r;
+}
+
+int hr_store_hold(const char *path, int *ret_fd)
+{
+	int fd, r = hr__store_make(path);
+
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = lock_file(fd, HR__STORE_FILE, 0, ret_fd);
+	close(fd);
+	return r;
+}
+
+int hr_store_hold_read_only(const char *path, int *ret_fd)
+{
+	struct flock lock =
+	    whole_file(F_RDLCK); /* a lock for writing needs a file that is open for writing */
+	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, r;
+
+	if (dir_fd < 0)
+		return -errno;
+	r = hr__store_version(dir_fd);
+	if (r == 0 && hr__store_held(dir_fd))
+		r = -EBUSY;
+	if (r == 0) {
+		fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
+		r = fd < 0 ? fd : 0;
+	}
+	if (r == 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0)
+		r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	close(dir_fd);
+	if (r == 0)
+		*ret_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+int hr_store_say_holder(const char *path, const char *text)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = write_holder(fd, text);
+	close(fd);
+	return r;
+}
+
+bool hr_store_holder(const char *path, char *ret, size_t bytes)
+{
+	int store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	bool held = store_fd >= 0 && hr__store_held(store_fd);
+	ssize_t n = 0;
+
+	ret[0] = '\0';
+	if (held) {
+		fd = hr_store_open_file(store_fd, HR__HOLDER_FILE, O_RDONLY);
+		if (fd >= 0) {
+			n = read(fd, ret, bytes - 1);
+			close(fd);
+		}
+		ret[n > 0 ? n : 0] = '\0';
+		ret[strcspn(ret, "\n")] = '\0';
+	}
+	if (store_fd >= 0)
+		close(store_fd);
+	return held;
+}
+
+static bool has_entry(const char *path, const char *name)
+{
+	char *entry;
+	bool has;
+
+	if (asprintf(&entry, "%s/%s", path, name) < 0)
+		return true;
+	has = access(entry, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+	free(entry);
+	return has;
+}
+
+bool hr_store_is(const char *path)
+{
+	return has_entry(path, HR__STORE_FILE) || has_entry(path, "jobs");
+}
+
+bool hr_store_has_job(const char *path, const char *job)
+{
+	char name[HR__NAME_BYTES], *jobs;
+	bool has;
+
+	if (hr__name_encode(job, name) < 0 || asprintf(&jobs, "%s/jobs", path) < 0)
+		return false;
+	has = has_entry(jobs, name);
+	free(jobs);
+	return has;
+}

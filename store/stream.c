@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - frames and processes of an open stream */
+#include "store/catalog.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "store/layout.h"
+
+int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
+{
+	struct hr__source source = {.fd = -1, .memory = g->content, .bytes = g->bytes};
+
+	if (!source.memory) {
+		source.fd = hr__store_open(g->store, g->name);
+		if (source.fd < 0)
+			return -EIO;
+	}
+	*ret = source;
+	return 0;
+}
+
+/*
+ * A segment that is not in memory is opened for each frame: that costs microseconds per frame of hundreds of KiB,
+ * and a catalogue of thousands of segments holds no descriptors.
+ */
+int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
+		    Headrace__Frame **ret)
+{
+	const struct hr_frame_ref *ref;
+	const struct hr__segment *g;
+	struct hr__source source;
+	Headrace__Frame *msg;
+	int r;
+
+	if (frame >= s->n_frames)
+		return -EBADMSG;
+	ref = &s->frames[frame];
+	g = &s->own->segments[ref->segment];
+	r = hr__segment_source(g, &source);
+	if (r < 0)
+		return r;
+	r = hr__source_frame(&source, ref->offset, ref->bytes, allocator, &msg);
+	if (source.fd >= 0)
+		close(source.fd);
+	if (r < 0)
+		return r == -EBADMSG || r == -ENOMEM ? r : -EIO;
+	if (msg->body_case != ref->kind || msg->seq != ref->seq) {
+		headrace__frame__free_unpacked(msg, allocator);
+		return -EBADMSG;
+	}
+	*ret = msg;
+	return 0;
+}
+
+int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret)
+{
+	return hr__stream_read(s, frame, NULL, ret);
+}
+
+const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc)
+{
+	uint32_t low = 0, high = s->n_processes;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->processes[middle].msg->proc < proc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->n_processes && s->processes[low].msg->proc == proc ? &s->processes[low]
+									   : NULL;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/stream_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/store.h"
+#include "common/frame.h"
+
+#define STATE_MAX_BYTES 4096u
+
+int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
+{
+	struct hr_stream_state s = {0};
+	uint8_t buf[STATE_MAX_BYTES];
+	Headrace__Frame *msg;
+	size_t bytes;
+	ssize_t n;
+	int r, fd = hr_store_open_file(stream_dir_fd, HR_STREAM_STATE_FILE, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	n = pread(fd, buf, sizeof(buf), 0);
+	r = n < 0 ? -errno : 0;
+	close(fd);
+	if (r < 0)
+		return r;
+	if (n == 0 || hr_frame_check(buf, (size_t)n, &bytes) < 0 || bytes != (size_t)n ||
+	    hr_frame_unpack(buf, bytes, &msg) < 0)
+		return -EBADMSG;
+	if (msg->body_case != HEADRACE__FRAME__BODY_STREAM_STATE) {
+		headrace__frame__free_unpacked(msg, NULL);
+		return -EBADMSG;
+	}
+	s.has_secret = msg->stream_state->secret.len == HR_STREAM_SECRET_BYTES;
+	if (s.has_secret)
+		memcpy(s.secret, msg->stream_state->secret.data, HR_STREAM_SECRET_BYTES);
+	s.uid_known = msg->stream_state->uid_plus1 != 0;
+	s.uid = msg->stream_state->uid_plus1 - 1;
+	s.by_node = msg->stream_state->by_node;
+	snprintf(s.peer, sizeof(s.peer), "%s", msg->stream_state->peer);
+	s.mark = msg->stream_state->mark;
+	s.connected = msg->stream_state->connected;
+	s.heard_ns = msg->stream_state->heard_ns;
+	s.clock_known = msg->stream_state->clock_known;
+	s.clock_offset_ns = msg->stream_state->clock_offset_ns;
+	s.clock_error_ns = msg->stream_state->clock_error_ns;
+	s.retired = msg->stream_state->retired;
+	s.retired_ns = msg->stream_state->retired_ns;
+	s.ended = msg->stream_state->ended;
+	s.closed_ns = msg->stream_state->closed_ns;
+	headrace__frame__free_unpacked(msg, NULL);
+	*ret = s;
+	return 0;
+}
+
+static int write_file(int stream_dir_fd, const uint8_t *buf, size_t bytes, bool sync)
+{
+	int fd = hr_store_open_file(stream_dir_fd, HR_STREAM_STATE_NEW_FILE,
+				    O_WRONLY | O_CREAT | O_TRUNC);
+	ssize_t n;
+	int r = 0;
+
+	if (fd < 0)
+		return fd;
+	n = pwrite(fd, buf, bytes, 0);
+	if (n != (ssize_t)bytes)
+		r = n < 0 ? -errno : -ENOSPC;
+	if (r == 0 && sync && fdatasync(fd) < 0)
+		r = -errno;
+	close(fd);
+	if (r == 0 && renameat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE, stream_dir_fd,
+			       HR_STREAM_STATE_FILE) < 0)
+		r = -errno;
+	if (r == 0 && sync && fsync(stream_dir_fd) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE, 0);
+	return r;
+}
+
+int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bool sync)
+{
+	Headrace__StreamState state = HEADRACE__STREAM_STATE__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	uint8_t *buf;
+	size_t bytes;
+	int r;
+
+	if (s->has_secret) {
+		state.secret.data = (uint8_t *)s->secret;
+		state.secret.len = HR_STREAM_SECRET_BYTES;
+	}
+	state.uid_plus1 = s->uid_known ? s->uid + 1 : 0;
+	state.by_node = s->by_node;
+	state.peer = (char *)s->peer;
+	state.mark = s->mark;
+	state.connected = s->connected;
+	state.heard_ns = s->heard_ns;
+	state.clock_known = s->clock_known;
+	state.clock_offset_ns = s->clock_offset_ns;
+	state.clock_error_ns = s->clock_error_ns;
+	state.retired = s->retired;
+	state.retired_ns = s->retired_ns;
+	state.ended = s->ended;
+	state.closed_ns = s->closed_ns;
+	frame.body_case = HEADRACE__FRAME__BODY_STREAM_STATE;
+	frame.stream_state = &state;
+	r = hr_frame_pack(&frame, 0, &buf, &bytes);
+	if (r < 0)
+		return r;
+	r = write_file(stream_dir_fd, buf, bytes, sync);
+	free(buf);
+	return r;
+}

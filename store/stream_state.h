@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream_state.h - what a collector knows of a stream beside its frames
+ *
+ * Purpose   The file `state` in a stream's folder: whose it is, when its daemon was last heard of, how far the node's clock is
+ *           off. Written by the collector only; read by catalogues. A stream that no collector ever had has none.
+ * Threads   Functions over the caller's memory; any thread. The file is replaced as a whole (rename).
+ */
+#ifndef HEADRACE_STORE_STREAM_STATE_H
+#define HEADRACE_STORE_STREAM_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HR_STREAM_STATE_FILE	 "state"
+#define HR_STREAM_STATE_NEW_FILE "state.new"
+#define HR_STREAM_SECRET_BYTES	 16u
+#define HR_STREAM_PEER_BYTES	 128u
+
+struct hr_stream_state {
+	bool has_secret;
+	uint8_t secret[HR_STREAM_SECRET_BYTES];
+	bool by_node; /* a node began the stream, not a user */
+	bool uid_known;
+	uint32_t uid;			 /* of the job's owner */
+	char peer[HR_STREAM_PEER_BYTES]; /* "node n1", for people */
+	uint64_t mark;
+	bool connected;
+	uint64_t heard_ns; /* wall clock of the collector */
+	bool clock_known;
+	int64_t clock_offset_ns; /* the node's wall clock minus the collector's */
+	uint64_t clock_error_ns;
+	bool retired;	     /* it has no segments, and goes on behind `mark` */
+	uint64_t retired_ns; /* when some were removed last, by the same clock; 0: never */
+	bool ended;	     /* what was removed ended in a StreamEnd */
+	uint64_t closed_ns;  /* when an operator said that nothing will come any more; 0: it may */
+};
+
+/* -ENOENT: none; -EBADMSG: damaged; -errno. */
+int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret);
+
+/* `sync`: also against power failure. */
+int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *state, bool sync);
+
+#endif

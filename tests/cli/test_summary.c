@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The summary of a store whose content is known: totals, ranks, folders, losses, and what is
+ * missing.
+ */
+#include "cli/summary/summary.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/summary/summary_cover.h"
+#include "cli/summary/summary_runs.h"
+#include "store/store.h"
+#include "common/ops.h"
+
+#define PROCS	3 /* rank 0, its worker 0, rank 2 */
+#define CLASSES 40
+
+static char dir[64];
+
+struct stream {
+	struct hr_writer *writer;
+	Headrace__Frame frame;
+};
+
+static void append(struct stream *s)
+{
+	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
+	uint8_t *bytes;
+	size_t n;
+
+	clock.boot_ns = 1000;
+	clock.real_ns = UINT64_C(1700000000000001000);
+	s->frame.clock = &clock;
+	s->frame.seq = hr_writer_mark(s->writer) + 1;
+	assert_int_equal(hr_frame_pack(&s->frame, 1, &bytes, &n), 0);
+	assert_int_equal(hr_writer_append(s->writer, bytes, n), 0);
+	free(bytes);
+	headrace__frame__init(&s->frame);
+}
+
+static void add_processes(struct stream *s)
+{
+	Headrace__Processes body = HEADRACE__PROCESSES__INIT;
+	Headrace__Process p[PROCS], *rows[PROCS];
+	char patterns[][8] = {"/opt", "/etc", ""};
+	Headrace__Excluded e[3], *excluded[] = {&e[0], &e[1], &e[2]};
+
+	for (int i = 0; i < PROCS; i++) {
+		headrace__process__init(&p[i]);
+		rows[i] = &p[i];
+		p[i].proc = (uint64_t)i + 1;
+		p[i].pid = 100 + i;
+		p[i].start_ns = UINT64_C(1000000000);
+		p[i].end_ns = i == 2 ? 0 : UINT64_C(11000000000);
+		p[i].rank_plus1 = i == 2 ? 3 : 1;
+		p[i].worker_plus1 = i == 1;
+		p[i].world_size = 4;
+	}
+	for (int i = 0; i < 3; i++) {
+		headrace__excluded__init(&e[i]);
+		e[i].pattern.data = (uint8_t *)patterns[i];
+		e[i].pattern.len = strlen(patterns[i]);
+		e[i].opens = 120 + (uint64_t)i;
+	}
+	p[0].n_excluded = 3;
+	p[0].excluded = excluded;
+	p[2].n_excluded = 1;
+	p[2].excluded = excluded;
+	body.n_rows = PROCS;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	s->frame.processes = &body;
+	append(s);
+}
+
+/* File ids: 1..CLASSES in train/nNN, CLASSES + 1 a checkpoint, CLASSES + 2 a module of Python. */
+static void add_paths(struct stream *s)
+{
+	Headrace__Paths body = HEADRACE__PATHS__INIT;
+	Headrace__Path p[CLASSES + 2], *rows[CLASSES + 2];
+	char text[CLASSES + 2][64];
+
+	for (uint32_t i = 0; i < CLASSES + 2; i++) {
+		headrace__path__init(&p[i]);
+		rows[i] = &p[i];
+		if (i < CLASSES)
+			snprintf(text[i], sizeof(text[i]), "/data/train/n%02u/a\n.jpg", i);
+		else
+			snprintf(text[i], sizeof(text[i]),
+				 i == CLASSES ? "/data/ckpt/e0.pt" : "/py/os.py");
+		p[i].id = i + 1;
+		p[i].hash = (i + 1) * UINT64_C(8000000008);
+		p[i].path.data = (uint8_t *)text[i];
+		p[i].path.len = strlen(text[i]);
+		p[i].scope = i == CLASSES + 1;
+	}
+	body.n_rows = CLASSES + 2;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	s->frame.paths = &body;
+	append(s);
+}
+
+struct row {
+	uint64_t proc, count, bytes, dur_ns;
+	uint32_t op, scope;
+	uint64_t hist[4];
+};
+
+static void add_rollups(struct stream *s)
+{
+	static const struct row table[] = {
+	    {1, 10, 0, 1000, HR_OP_open64, 0, {0, 10, 0, 0}},
+	    {1, 4, 4 << 20, 500000, HR_OP_write, 0, {20, 4, 0, 0}},
+	    {2, 100, 100 << 12, 9000, HR_OP_read, 0, {12, 80, 16, 20}},
+	    {3, 50, 50 << 12, 7000, HR_OP_read, 0, {12, 50, 0, 0}},
+	    {3, 7, 700, 300, HR_OP_read, 1, {6, 7, 0, 0}},
+	};
+	Headrace__RollupBatch body = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__Rollup r[5], *rows[5];
+	uint64_t hist[5][4];
+
+	for (int i = 0; i < 5; i++) {
+		headrace__rollup__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].proc = table[i].proc;
+		r[i].op = table[i].op;
+		r[i].scope = table[i].scope;
+		r[i].count = table[i].count;
+		r[i].bytes = table[i].bytes;
+		r[i].dur_ns = table[i].dur_ns;
+		r[i].errors = i == 0;
+		memcpy(hist[i], table[i].hist, sizeof(hist[i]));
+		r[i].size_hist = hist[i];
+		r[i].n_size_hist = hist[i][3] != 0 ? 4 : 2;
+	}
+	body.n_rows = 5;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	s->frame.rollups = &body;
+	append(s);
+}
+
+static void add_file_records(struct stream *s)
+{
+	Headrace__FileRecords body = HEADRACE__FILE_RECORDS__INIT;
+	Headrace__FileRecord r[CLASSES + 2], *rows[CLASSES + 2];
+
+	for (uint32_t i = 0; i < CLASSES + 2; i++) {
+		headrace__file_record__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].proc = 1 + i % PROCS;
+		r[i].file = i + 1;
+		r[i].opens = 1;
+		r[i].read_ns = i < CLASSES ? 1000 + i : i == CLASSES ? 0 : 999999;
+		r[i].bytes_read = i < CLASSES ? 4096 : 0;
+		r[i].write_ns = i == CLASSES ? 20000 : 0;
+		r[i].bytes_written = i == CLASSES ? 4 << 20 : 0;
+		r[i].first_ns = UINT64_C(2000000000);
+		r[i].last_ns = UINT64_C(12000000000);
+	}
+	body.n_rows = CLASSES + 2;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
+	s->frame.file_records = &body;
+	append(s);
+}
+
+static void add_losses(struct stream *s)
+{
+	Headrace__Loss body = HEADRACE__LOSS__INIT;
+	Headrace__LossRow r[3], *rows[3];
+	char full[] = "ring_full", torn[] = "torn";
+
+	for (int i = 0; i < 3; i++) {
+		headrace__loss_row__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].reason = i == 1 ? torn : full;
+		r[i].count = 5;
+		r[i].bytes = 100;
+	}
+	body.n_rows = 3;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_LOSS;
+	s->frame.loss = &body;
+	append(s);
+}
+
+/* File CLASSES + 2 is Python's. The rollups above have what the shim recorded, and the five calls of probes. */
+static void add_kernel_records(struct stream *s)
+{
+	static const struct {
+		uint64_t proc, count, bytes;
+		uint32_t file, op, cause;
+	} table[] = {
+	    {1, 4, 4 << 20, CLASSES + 1, HR_OP_write, HR_CAUSE_SHIM},
+	    {2, 100, 100 << 12, 1, HR_OP_read, HR_CAUSE_SHIM},
+	    {3, 47, 47 << 12, 2, HR_OP_read, HR_CAUSE_SHIM},
+	    {3, 5, 5 << 12, 3, HR_OP_pread64, HR_CAUSE_SYSCALL},
+	    {3, 1, 1 << 12, 0, HR_OP_io_uring_read, HR_CAUSE_LOST},
+	    {1, 2, 2 << 12, 3, HR_OP_page_cache_fill, HR_CAUSE_FILL},
+	    {1, 9, 9 << 12, 3, HR_OP_read, HR_CAUSE_FETCH},
+	    {1, 9, 9 << 12, 0, HR_OP_read, HR_CAUSE_EXCLUDED},
+	    {3, 7, 700, CLASSES + 2, HR_OP_read, HR_CAUSE_SYSCALL},
+	    {1, 9, 0, 1, HR_OP_openat, HR_CAUSE_SYSCALL},
+	    {1, 2, 99, 0, HR_OP_read, HR_CAUSE_SHIM},
+	    {1, 2, 8192, 0, HR_OP_page_cache_fill, HR_CAUSE_FILL},
+	};
+	enum { ROWS = sizeof(table) / sizeof(table[0]) };
+	Headrace__KernelRecords body = HEADRACE__KERNEL_RECORDS__INIT;
+	Headrace__KernelRecord r[ROWS], *rows[ROWS];
+
+	for (int i = 0; i < ROWS; i++) {
+		headrace__kernel_record__init(&r[i]);
+		rows[i] = &r[i];
+		r[i].proc = table[i].proc;
+		r[i].file = table[i].file;
+		r[i].op = table[i].op;
+		r[i].cause = table[i].cause;
+		r[i].count = table[i].count;
+		r[i].bytes = table[i].bytes;
+	}
+	body.n_rows = ROWS;
+	body.rows = rows;
+	s->frame.body_case = HEADRACE__FRAME__BODY_KERNEL_RECORDS;
+	s->frame.kernel_records = &body;
+	append(s);
+}
+
+static void end_stream(struct stream *s, char *state)
+{
+	Headrace__StreamEnd body = HEADRACE__STREAM_END__INIT;
+
+	body.state = state;
+	s->frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
+	s->frame.stream_end = &body;
+	append(s);
+}
+
+static int make_store(void **state)
+{
+	struct hr_stream_id id = {
+	    .cluster = "", .job = "j", .node = "n1", .boot_id = "b", .instance = 7};
+	struct stream s;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/headrace-summary-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(hr_store_create(dir), 0);
+	assert_int_equal(hr_writer_open(dir, &id, &s.writer, NULL), 0);
+	headrace__frame__init(&s.frame);
+	add_processes(&s);
+	add_paths(&s);
+	add_rollups(&s);
+	add_file_records(&s);
+	add_losses(&s);
+	add_kernel_records(&s);
+	end_stream(&s, (char[]){"killed"});
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int remove_store(void **state)
+{
+	(void)state;
+	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct hr_summary *load(void)
+{
+	struct hr_summary *s = NULL;
+	char *error = NULL;
+
+	assert_int_equal(hr_summary_load(dir, "j", &s, &error), 0);
+	return s;
+}
+
+static void test_totals(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	assert_string_equal(s->state, "killed");
+	assert_int_equal(s->data.ops, 164);
+	assert_int_equal(s->data.opens, 9); /* one of ten failed */
+	assert_int_equal(s->data.errors, 1);
+	assert_int_equal(s->data.reads, 150);
+	assert_int_equal(s->data.small_reads, 130);
+	assert_int_equal(s->data.read_bytes, 150 << 12);
+	assert_int_equal(s->data.written_bytes, 4 << 20);
+	assert_int_equal(s->data.io_ns, 1000 + 500000 + 9000 + 7000);
+	assert_int_equal(s->runtime.ops, 7);
+	assert_int_equal(s->span_ns, UINT64_C(11000000000));
+	assert_int_equal(s->processes, PROCS);
+	assert_int_equal(s->processes_open, 1);
+	hr_summary_free(s);
+}
+
+static void test_ranks(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	assert_int_equal(s->ranks, 2);
+	assert_int_equal(s->workers, 1);
+	assert_int_equal(s->ranks_expected, 4);
+	assert_string_equal(s->ranks_missing, "1 3");
+	assert_int_equal(s->n_who, 3);
+	assert_int_equal(s->who[0].rank, 0);
+	assert_int_equal(s->who[0].worker, -1);
+	assert_int_equal(s->who[0].data.written_bytes, 4 << 20);
+	assert_int_equal(s->who[1].worker, 0);
+	assert_int_equal(s->who[1].data.reads, 100);
+	assert_int_equal(s->who[2].rank, 2);
+	hr_summary_free(s);
+}
+
+static void test_paths(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	/* Forty class folders are one; a checkpoint is no folder beside itself; Python's files have none. */
+	assert_int_equal(s->n_folders, 1);
+	assert_string_equal(s->folders[0].path, "/data/train");
+	assert_int_equal(s->folders[0].sums.files, CLASSES);
+	assert_int_equal(s->folders[0].sums.read_bytes, CLASSES * 4096);
+	assert_int_equal(s->n_files, 5);
+	assert_string_equal(s->files[0].path, "/data/ckpt/e0.pt");
+	assert_string_equal(s->files[1].path, "/data/train/n39/a\\x0A.jpg");
+	assert_string_equal(s->files[2].path, "/data/train/n38/a\\x0A.jpg");
+	hr_summary_free(s);
+}
+
+static void test_missing_is_said_first(void **state)
+{
+	struct hr_summary *s = load();
+	char *text = NULL;
+	size_t bytes = 0, lines = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	assert_int_equal(s->lost, 15);
+	assert_int_equal(s->n_losses, 2);
+	assert_int_equal(s->losses[0].count, 10);
+	hr_summary_print(s, out);
+	fclose(out);
+	assert_non_null(strstr(text,
+			       "headrace: j killed after 11.0 s; 3 processes (1 still open), "
+			       "2 ranks, 1 worker; 0 events, 15 lost\n"
+			       "  missing   ranks 1 3 of 4 were not seen\n"
+			       "  left out  240 opens below /opt, 122 by other patterns: default "
+			       "excludes (--include records what it names, and nothing else)\n"
+			       "  missing   10 operations (ring_full), 200 B\n"));
+	assert_non_null(strstr(text, "read, 86.7 % of them under 64 KiB\n"));
+	for (const char *c = text; *c != '\0'; c++)
+		lines += *c == '\n';
+	assert_true(lines <= 30);
+	free(text);
+	hr_summary_free(s);
+}
+
+static void cover_says(const struct hr_summary_cover *cover, const char *expected)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	hr_cover_print(cover, "s", out);
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_coverage(void **state)
+{
+	struct hr_summary *s = load();
+
+	(void)state;
+	assert_int_equal(s->cover.count, 159);
+	assert_int_equal(s->cover.bytes, (4 << 20) + (155 << 12));
+	assert_int_equal(s->cover.bpf_count, 7);
+	assert_int_equal(s->cover.missing_count, 3);
+	assert_int_equal(s->cover.missing_bytes, 3 << 12);
+	cover_says(&s->cover,
+		   "  coverage  99.7 % of 4.61 MiB, 98.1 % of 159 operations that the kernel "
+		   "saw; the shim recorded 4.57 MiB, probes 28.0 KiB (syscall 5, fill 2); not "
+		   "recorded: 3 operations, 12.0 KiB (the probes' buffer was full for 1, the "
+		   "totals lack 2): headrace query s coverage\n");
+	cover_says(&(struct hr_summary_cover){.count = 3, .bytes = 3 << 10},
+		   "  coverage  100 % of 3.00 KiB that the kernel saw\n");
+	/* A mapped file: nothing is missing, recorded by probes. */
+	cover_says(&(struct hr_summary_cover){.count = 301,
+					      .bytes = (300 << 20) + 100,
+					      .bpf_count = 300,
+					      .bpf_bytes = 300 << 20,
+					      .by_cause[HR_CAUSE_FILL] = 300},
+		   "  coverage  100 % of 300 MiB that the kernel saw; the shim recorded 100 B, "
+		   "probes 300 MiB (fill 300): headrace query s coverage\n");
+	/* Never quite all of it. */
+	cover_says(
+	    &(struct hr_summary_cover){
+		.count = 1000000, .bytes = 1000000, .missing_count = 1, .unrecorded = 1},
+	    "  coverage  100 % of 977 KiB, 99.9 % of 1,000,000 operations that the kernel saw; "
+	    "not recorded: 1 operation, 0 B (the totals lack 1): headrace query s coverage\n");
+	cover_says(&(struct hr_summary_cover){0}, ""); /* no probes ran */
+	hr_summary_free(s);
+}
+
+/* Said to be complete only where it is known. */
+static void test_full_disk(void **state)
+{
+	static const char complete[] = "the totals below have these operations";
+	struct hr_summary *s = load();
+	char *text = NULL;
+	size_t bytes = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		FILE *out = open_memstream(&text, &bytes);
+
+		s->untold = i == 1;
+		assert_int_equal(
+		    hr_summary_add_loss(s, i < 2 ? "store_full" : "rollups_full", 1, 0), 0);
+		hr_summary_print(s, out);
+		fclose(out);
+		assert_non_null(strstr(text, i == 0 ? "1 event: the disk was full"
+						    : "2 events: the disk was full"));
+		assert_int_equal(strstr(text, complete) != NULL, i == 0);
+		free(text);
+	}
+	hr_summary_free(s);
+}
+
+/* Each hint can be pasted: of a job that is not named like its store, it has --job. */
+static void test_hints(void **state)
+{
+	static const char *const jobs[][2] = {{"j 1", "/a/s --job 'j 1'"}, {"s", "/a/s"}};
+	struct hr_summary_who who = {.rank = -1, .worker = -1, .data.ops = 1};
+
+	(void)state;
+	who.loop.waits = 1;
+	for (size_t i = 0; i < 2; i++) {
+		struct hr_summary s = {.job = strdup(jobs[i][0]),
+				       .store = (char[]){"/a/s"},
+				       .state = (char[]){"ended"},
+				       .run_state = (char[]){"ended"},
+				       .command = -1,
+				       .cover = {.count = 2, .missing_count = 1},
+				       .who = &who,
+				       .n_who = 1};
+		static const char *const queries[] = {"coverage", "input-wait", "files"};
+		char *text = NULL, hint[128];
+		size_t bytes = 0;
+		FILE *out = open_memstream(&text, &bytes);
+
+		hr_summary_print(&s, out);
+		fclose(out);
+		for (size_t k = 0; k < 3; k++) {
+			snprintf(hint, sizeof(hint), "headrace query %s %s\n", jobs[i][1],
+				 queries[k]);
+			if (strstr(text, hint) == NULL)
+				fail_msg("no '%s' in %s", hint, text);
+		}
+		free(text);
+		free(s.job);
+	}
+}
+
+/* What is not about operations is not counted as such; a program without ranks has main parts. */
+static void test_words(void **state)
+{
+	struct hr_summary_loss losses[] = {
+	    {.reason = (char[]){"limit"}, .count = 2},
+	    {.reason = (char[]){"restart"}, .count = 1},
+	    {.reason = (char[]){"journal_memory"}, .count = 1},
+	    {.reason = (char[]){"no_preload"}, .count = 2, .program = (char[]){"/bin/su"}}};
+	struct hr_summary_who who[] = {{.rank = -1, .worker = -1, .processes = 1, .data.ops = 1},
+				       {.rank = -1, .worker = 1, .processes = 1, .data.ops = 1}};
+	struct hr_summary s = {.job = (char[]){"j"},
+			       .store = (char[]){"s"},
+			       .state = (char[]){"ended"},
+			       .run_state = (char[]){"ended"},
+			       .command = -1,
+			       .ranks_deselected = (char[]){"2-3"},
+			       .losses = losses,
+			       .n_losses = 4,
+			       .who = who,
+			       .n_who = 2};
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	hr_summary_print(&s, out);
+	fclose(out);
+	assert_non_null(strstr(text, "  left out  ranks 2-3, by --ranks or --local-ranks\n"
+				     "  missing   2 processes or threads: too many"));
+	assert_non_null(strstr(text, "  missing   1 process, from a restart of headraced on\n"
+				     "  missing   nothing, but the journal had no room on disk"));
+	assert_non_null(strstr(text, "  missing   the I/O of 2 processes (first: /bin/su) started "
+				     "without headrace's library, and of their children: "));
+	assert_non_null(strstr(text, "  main; "));
+	assert_non_null(strstr(text, "  worker 1; "));
+	assert_null(strstr(text, "Python's own"));
+	free(text);
+}
+
+static void test_json(void **state)
+{
+	struct hr_summary *s = load();
+	char file[96], text[32768];
+	FILE *in;
+	size_t n;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/jobs/summary.json", dir);
+	assert_int_equal(hr_summary_write(s, file), 0);
+	in = fopen(file, "re");
+	assert_non_null(in);
+	n = fread(text, 1, sizeof(text) - 1, in);
+	text[n] = '\0';
+	fclose(in);
+	unlink(file);
+	assert_non_null(strstr(text, "\"summary_version\": 1,"));
+	assert_non_null(strstr(text, "\"ranks\": \"1 3\","));
+	assert_non_null(strstr(text, "\"operations_lost\": 15,"));
+	assert_non_null(strstr(text, "\"kernel_operations\": 159,"));
+	assert_non_null(strstr(text, "\"missing_bytes\": 12288\n"));
+	assert_non_null(strstr(text, "\"pattern\": \"/opt\",\n        \"opens\": 240\n"));
+	assert_non_null(strstr(text, "\"pattern\": \"/etc\",\n        \"opens\": 121\n"));
+	assert_non_null(strstr(text, "\"pattern\": null,\n        \"opens\": 122\n"));
+	assert_non_null(strstr(text, "\"path\": \"/data/train/n39/a\\\\x0A.jpg\","));
+	assert_int_equal(hr_summary_write(s, "/nonexistent/summary.json"), -ENOENT);
+	hr_summary_free(s);
+}
+
+/* Nodes of one run overlap; what begins when all has ended is another run, unless one still runs. */
+static void test_runs(void **state)
+{
+	static const struct hr_run_part streams[] = {
+	    {.start_ns = 500, .end_ns = 600, .failed = true},
+	    {.start_ns = 100, .end_ns = 200},
+	    {.start_ns = 150, .end_ns = 300, .killed = true},
+	    {.start_ns = 700, .last_ns = 710, .running = true},
+	    {.start_ns = 720, .end_ns = 750},
+	};
+	static const struct {
+		size_t n;
+		uint32_t runs;
+		const char *job, *last;
+		uint64_t span_ns, last_span_ns;
+	} want[] = {{0, 0, "ended", "ended", 0, 0},	   {1, 1, "failed", "failed", 100, 100},
+		    {2, 2, "failed", "failed", 500, 100},  {3, 2, "killed", "failed", 500, 100},
+		    {4, 3, "running", "running", 610, 10}, {5, 3, "running", "running", 650, 50}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct hr_runs runs = {0};
+		struct hr_run_part job;
+		struct hr_summary s = {0};
+
+		for (size_t k = 0; k < want[i].n; k++)
+			assert_int_equal(hr_runs_add(&runs, &streams[k]), 0);
+		assert_int_equal(hr_runs_take(&runs, &s, &job), 0);
+		assert_int_equal(s.runs, want[i].runs);
+		assert_string_equal(s.state, want[i].job);
+		assert_string_equal(s.run_state, want[i].last);
+		assert_int_equal(s.span_ns, want[i].span_ns);
+		assert_int_equal(s.run_span_ns, want[i].last_span_ns);
+		free(s.state);
+		free(s.run_state);
+		hr_runs_done(&runs);
+	}
+}
+
+static void test_no_store(void **state)
+{
+	struct hr_summary *s = NULL;
+	char *error = NULL;
+
+	(void)state;
+	assert_true(hr_summary_load("/nonexistent", "j", &s, &error) < 0);
+	assert_null(s);
+	free(error);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_totals),   cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_coverage), cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_hints),    cmocka_unit_test(test_words),
+	    cmocka_unit_test(test_runs),     cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_no_store),
+	};
+
+	return cmocka_run_group_tests(tests, make_store, remove_store);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_many.c - what a query of all jobs costs grows with their number, not with its square
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "common/now.h"
+#include "tests/bench/many_jobs.h"
+#include "tests/query/fixture.h"
+
+#define FEW	1000u
+#define TIMES	5u /* as many jobs later */
+#define REPEATS 3
+
+static char *make_empty(void)
+{
+	char *store = strdup("/tmp/headrace-many-XXXXXX");
+
+	assert_non_null(store);
+	assert_non_null(mkdtemp(store));
+	return store;
+}
+
+/* CPU time of all threads, the least of some tries: opens the store and asks for all jobs and files. */
+static uint64_t cost_ns(const char *store, uint32_t jobs)
+{
+	uint64_t least = UINT64_MAX;
+	char expected[128];
+
+	snprintf(expected, sizeof(expected), "%u,%u,%u\n", jobs, jobs, jobs);
+	for (int i = 0; i < REPEATS; i++) {
+		uint64_t start = hr_now_ns(CLOCK_PROCESS_CPUTIME_ID), spent;
+		struct fixture f;
+
+		fixture_open(&f, store, NULL);
+		fixture_expect(
+		    &f,
+		    "SELECT count(*), sum(nodes), sum(ranks_seen) FROM jobs WHERE state = "
+		    "'ended'",
+		    expected);
+		fixture_expect(&f, "SELECT count(*) FROM files", "0\n");
+		fixture_close(&f);
+		spent = hr_now_ns(CLOCK_PROCESS_CPUTIME_ID) - start;
+		least = spent < least ? spent : least;
+	}
+	return least;
+}
+
+/* With a quadratic step, five times the jobs cost eleven times the CPU time at these sizes, and more at larger ones. */
+static void five_times_the_jobs_cost_five_times_the_time(void **state)
+{
+	char *store = make_empty();
+	uint64_t few, many;
+
+	(void)state;
+	assert_int_equal(hr_many_jobs(store, 1, FEW), 0);
+	few = cost_ns(store, FEW);
+	assert_int_equal(hr_many_jobs(store, FEW + 1, TIMES * FEW), 0);
+	many = cost_ns(store, TIMES * FEW);
+	print_message("%u jobs: %.0f ms, %u jobs: %.0f ms\n", FEW, (double)few / 1e6, TIMES * FEW,
+		      (double)many / 1e6);
+	assert_true(many < 7 * few);
+	fixture_remove(store);
+}
+
+static int take_begin(void *self, duckdb_result *result)
+{
+	(void)self;
+	(void)result;
+	return 0;
+}
+
+static int count_chunk(void *self, duckdb_data_chunk chunk)
+{
+	(void)chunk;
+	++*(unsigned *)self;
+	return 0;
+}
+
+static int take_end(void *self)
+{
+	(void)self;
+	return 0;
+}
+
+/* DuckDB handles rows by the chunk. A scan that gives it one chunk for each stream costs many times as much. */
+static void rows_of_many_streams_share_a_chunk(void **state)
+{
+	char *store = make_empty();
+	unsigned chunks = 0;
+	const struct hr_query_sink sink = {take_begin, count_chunk, take_end, &chunks};
+	struct fixture f;
+
+	(void)state;
+	assert_int_equal(hr_many_jobs(store, 1, FEW), 0);
+	fixture_open(&f, store, &(const struct hr_query_options){.threads = 1});
+	assert_int_equal(
+	    hr_query_run(f.q, "SELECT job, proc, pid FROM processes", NULL, 0, &sink, NULL), 0);
+	assert_in_range(chunks, 1, 2);
+	fixture_expect(
+	    &f, "SELECT count(*), count(DISTINCT job), sum(job::INT), min(exe) FROM processes",
+	    "1000,1000,500500,/usr/bin/python3\n");
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
+/* One job id in two clusters and in two attempts: their streams are counted apart, and each node once. */
+static void streams_are_counted_for_their_own_job(void **state)
+{
+	char *store = fixture_make_runs();
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, store, NULL);
+	fixture_expect(&f, "SELECT cluster, attempt, nodes FROM jobs ORDER BY ALL",
+		       "c,0,1\nc,1,1\nd,0,1\n");
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(five_times_the_jobs_cost_five_times_the_time),
+	    cmocka_unit_test(rows_of_many_streams_share_a_chunk),
+	    cmocka_unit_test(streams_are_counted_for_their_own_job),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_output.c - values of every type, and the three formats */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "query/duckdb/output.h"
+#include "tests/query/fixture.h"
+
+static void expect(enum hr_output_format format, unsigned width, const char *sql,
+		   const char *expected)
+{
+	char *text, *error = NULL;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+	struct hr_query_sink sink;
+	struct hr_output *out;
+
+	assert_int_equal(hr_output_new(format, file, width, &out), 0);
+	sink = hr_output_sink(out);
+	if (hr_query_run(fix.q, sql, NULL, 0, &sink, &error) < 0)
+		fail_msg("%s: %s", sql, error);
+	hr_output_free(out);
+	fclose(file);
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s\n--- is\n%s--- should be\n%s---", sql, text, expected);
+	free(text);
+}
+
+static void scalars_are_printed(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"true", "true"},
+	    {"(-128)::TINYINT", "-128"},
+	    {"65535::USMALLINT", "65535"},
+	    {"18446744073709551615::UBIGINT", "18446744073709551615"},
+	    {"(-9223372036854775807 - 1)::BIGINT", "-9223372036854775808"},
+	    {"-170141183460469231731687303715884105727",
+	     "-170141183460469231731687303715884105727"},
+	    {"340282366920938463463374607431768211455::UHUGEINT",
+	     "340282366920938463463374607431768211455"},
+	    {"0.1::DOUBLE", "0.1"},
+	    {"0.1::FLOAT", "0.1"},
+	    {"(1/3)::DOUBLE", "0.3333333333333333"},
+	    {"1e300::DOUBLE", "1e+300"},
+	    {"1.05e-6::DOUBLE", "0.00000105"},
+	    {"-2e-9::DOUBLE", "-0.000000002"},
+	    {"1e-20::DOUBLE", "1e-20"},
+	    {"'nan'::DOUBLE", "nan"},
+	    {"12.50::DECIMAL(6,2)", "12.50"},
+	    {"(-0.05)::DECIMAL(6,2)", "-0.05"},
+	    {"0::DECIMAL(38,3)", "0.000"},
+	    {"DATE '2024-02-29'", "2024-02-29"},
+	    {"DATE '1969-12-31'", "1969-12-31"},
+	    {"TIMESTAMP '2023-11-14 22:13:20.000001'", "2023-11-14 22:13:20.000001"},
+	    {"TIMESTAMP '1969-12-31 23:59:59.5'", "1969-12-31 23:59:59.500000"},
+	    {"make_timestamp_ns(1700000000000000001)", "2023-11-14 22:13:20.000000001"},
+	    {"'infinity'::DATE", "infinity"},
+	    {"'-infinity'::DATE", "-infinity"},
+	    {"'infinity'::TIMESTAMP", "infinity"},
+	    {"'-infinity'::TIMESTAMP", "-infinity"},
+	    {"'infinity'::TIMESTAMP_NS", "infinity"},
+	    {"DATE '0044-03-15 (BC)'", "0044-03-15 (BC)"},
+	    {"DATE '0001-01-01'", "0001-01-01"},
+	    {"DATE '0001-12-31 (BC)'", "0001-12-31 (BC)"},
+	    {"TIME '01:02:03'", "01:02:03"},
+	    {"INTERVAL 26 HOURS", "26:00:00"},
+	    {"'\\xAA\\x0A'::BLOB", "\\xAA\\x0A"},
+	    {"'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID",
+	     "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+	    {"'b'::ENUM('a','b')", "b"},
+	    {"[1, NULL, 3]", "\"[1, null, 3]\""},
+	    {"['a,b', 'c', 'say \"hi\"']",
+	     "\"[\"\"a,b\"\", \"\"c\"\", \"\"say \\\"\"hi\\\"\"\"\"]\""},
+	    {"array_value(1, 2)", "\"[1, 2]\""},
+	    {"{'a': 1, 'b': ['x']}", "\"{\"\"a\"\": 1, \"\"b\"\": [\"\"x\"\"]}\""},
+	    {"NULL", ""},
+	    {"''", "\"\""},
+	    {"'twelve bytes'", "twelve bytes"},
+	    {"'thirteen bytes'", "thirteen bytes"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *sql, *line;
+
+		assert_true(asprintf(&sql, "SELECT %s AS x", cases[i][0]) > 0);
+		assert_true(asprintf(&line, "x\r\n%s\r\n", cases[i][1]) > 0);
+		expect(HR_OUTPUT_CSV, 0, sql, line);
+		free(line);
+		free(sql);
+	}
+}
+
+static void csv_is_quoted_as_rfc_4180_says(void **state)
+{
+	(void)state;
+	expect(HR_OUTPUT_CSV, 0,
+	       "SELECT 'a,b' AS \"x,y\", 'say \"hi\"' AS b, 'two' || chr(10) || 'lines' AS c",
+	       "\"x,y\",b,c\r\n\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\"\r\n");
+}
+
+static void json_is_an_array_of_objects(void **state)
+{
+	(void)state;
+	expect(
+	    HR_OUTPUT_JSON, 0,
+	    "SELECT 1 AS n, 'a\"\\' || chr(9) AS t, NULL AS z, 'nan'::DOUBLE AS d, [true] AS l, "
+	    "DATE '2024-01-01' AS day, {'k': 0.5} AS s",
+	    "[\n{\"n\": 1, \"t\": \"a\\\"\\\\\\u0009\", \"z\": null, \"d\": null, \"l\": [true], "
+	    "\"day\": \"2024-01-01\", \"s\": {\"k\": 0.5}}\n]\n");
+	/* What is JSON already stays it, inside of others, too. */
+	expect(
+	    HR_OUTPUT_JSON, 0,
+	    "SELECT '{\"a\": [1, \"x\"]}'::JSON AS j, NULL::JSON AS z, ['1'::JSON] AS l, '{}' AS t",
+	    "[\n{\"j\": {\"a\": [1, \"x\"]}, \"z\": null, \"l\": [1], \"t\": \"{}\"}\n]\n");
+	expect(HR_OUTPUT_CSV, 0, "SELECT '{\"a\": 1}'::JSON AS j", "j\r\n\"{\"\"a\"\": 1}\"\r\n");
+	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n LIMIT 0", "[]\n");
+	expect(HR_OUTPUT_JSON, 0, "SELECT 1 AS n, 2 AS n, 3 AS n_1, 4 AS n",
+	       "[\n{\"n\": 1, \"n_2\": 2, \"n_1\": 3, \"n_3\": 4}\n]\n");
+	expect(HR_OUTPUT_JSON, 0, "SELECT range AS n FROM range(3) ORDER BY n",
+	       "[\n{\"n\": 0},\n{\"n\": 1},\n{\"n\": 2}\n]\n");
+}
+
+static void tables_are_aligned(void **state)
+{
+	(void)state;
+	expect(HR_OUTPUT_TABLE, 0,
+	       "SELECT * FROM (VALUES ('a', 1, NULL), ('\u00e4\u00f6', 1000, 'x' || chr(27))) "
+	       "t(name, n, note)",
+	       "name     n  note\n"
+	       "----  ----  -----\n"
+	       "a        1  NULL\n"
+	       "\u00e4\u00f6    1000  x\\x1B\n");
+	expect(HR_OUTPUT_TABLE, 0, "SELECT 1 AS n LIMIT 0", "n\n-\n(no rows)\n");
+}
+
+/* What people read; JSON and CSV have every digit. */
+static void tables_have_human_precision(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"0.123456789", "0.123"},
+	    {"12.3456", "12.3"},
+	    {"99.96", "100"},
+	    {"1234567.891", "1234568"},
+	    {"0.00000105", "0.00000105"},
+	    {"0.5", "0.5"},
+	    {"100", "100"},
+	    {"-0.0001299", "-0.00013"},
+	    {"0", "0"},
+	    {"1e-20", "1e-20"},
+	    {"2e18", "2e+18"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *sql, *table;
+		int width = (int)strlen(cases[i][1]);
+
+		assert_true(asprintf(&sql, "SELECT %s::DOUBLE AS x", cases[i][0]) > 0);
+		assert_true(asprintf(&table, "%*s\n%.*s\n%s\n", width, "x", width, "------------",
+				     cases[i][1]) > 0);
+		expect(HR_OUTPUT_TABLE, 0, sql, table);
+		free(table);
+		free(sql);
+	}
+	expect(HR_OUTPUT_TABLE, 0, "SELECT make_timestamp_ns(1700000000123456789) AS t",
+	       "t\n-----------------------\n2023-11-14 22:13:20.123\n");
+}
+
+/* Of more rows than may become a list: the same one six times. */
+static void tables_fit_the_terminal(void **state)
+{
+#define SIX(row) row row row row row row
+#define FROM_SIX " FROM range(6)"
+	static const char sql[] = "SELECT '/a/very/long/path/to/a/file' AS path, "
+				  "'a rather long text' AS t, 12345 AS n, 678 AS m" FROM_SIX;
+
+	(void)state;
+	expect(HR_OUTPUT_TABLE, 60, sql,
+	       "path                         t                       n    m\n"
+	       "---------------------------  ------------------  -----  ---\n" SIX(
+		   "/a/very/long/path/to/a/file  a rather long text  12345  678\n"));
+	expect(HR_OUTPUT_TABLE, 40, sql,
+	       "path           t                  n    m\n"
+	       "-------------  -------------  -----  ---\n" SIX(
+		   "/a/.../a/file  a rather l...  12345  678\n"));
+	expect(HR_OUTPUT_TABLE, 25, sql,
+	       "path      t             n\n"
+	       "--------  --------  -----\n" SIX(
+		   "/...file  a rat...  12345\n") "(no room for m: a wider terminal or --format "
+						  "list shows them)\n");
+	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m" FROM_SIX,
+	       "       n\n--------\n" SIX(
+		   "12345678\n") "(no room for m: a wider terminal or --format list shows them)\n");
+}
+
+static void lists_have_a_line_for_each_cell(void **state)
+{
+	static const char sql[] =
+	    "SELECT n::DOUBLE / 3 AS third, 'a' || chr(10) AS \"\u00fcber\", NULL AS z "
+	    "FROM range(2) t(n) ORDER BY n";
+	char *text;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+
+	(void)state;
+	expect(HR_OUTPUT_LIST, 0, "SELECT 1.23456::DOUBLE AS seconds, '/a' AS path",
+	       "seconds  1.23\npath     /a\n");
+	expect(HR_OUTPUT_LIST, 0, "SELECT 1 AS n LIMIT 0", "(no rows)\n");
+	/* Each row but the first below a rule, also beyond those that decide a table's widths. */
+	for (unsigned i = 0; i < 1100; i++)
+		fprintf(file, "%sn  %u\n", i > 0 ? "-------------------\n" : "", i);
+	fclose(file);
+	expect(HR_OUTPUT_LIST, 20, "SELECT range AS n FROM range(1100) ORDER BY n", text);
+	free(text);
+	/* By itself where a table of so few rows would be cut. */
+	expect(HR_OUTPUT_TABLE, 17, sql,
+	       "third  0\n\u00fcber   a\\x0A\nz      NULL\n-----------------------\n"
+	       "third  0.333\n\u00fcber   a\\x0A\nz      NULL\n");
+	expect(HR_OUTPUT_TABLE, 18, sql,
+	       "third  \u00fcber      z\n-----  -----  ----\n    0  a\\x0A  NULL\n0.333  a\\x0A  "
+	       "NULL\n");
+}
+
+static void types_without_text_are_refused(void **state)
+{
+	char *text, *error = NULL;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+	struct hr_query_sink sink;
+	struct hr_output *out;
+
+	(void)state;
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
+	sink = hr_output_sink(out);
+	assert_int_equal(hr_query_run(fix.q, "SELECT '101'::BIT AS b", NULL, 0, &sink, &error),
+			 -ENOTSUP);
+	assert_string_equal(hr_output_problem(out),
+			    "column b has a type that cannot be printed: cast it to VARCHAR");
+	hr_output_free(out);
+	fclose(file);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(scalars_are_printed),
+	    cmocka_unit_test(csv_is_quoted_as_rfc_4180_says),
+	    cmocka_unit_test(json_is_an_array_of_objects),
+	    cmocka_unit_test(tables_are_aligned),
+	    cmocka_unit_test(tables_have_human_precision),
+	    cmocka_unit_test(tables_fit_the_terminal),
+	    cmocka_unit_test(lists_have_a_line_for_each_cell),
+	    cmocka_unit_test(types_without_text_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon that does not answer, or late: maps of our own. */
+#include "tests/shim/core/harness.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#define HINT  "HEADRACE_ATTACH_FAILED="
+#define SLOTS (1u << HR_OFFER_SLOTS_LOG2)
+
+static char buf[64];
+
+static void settle(struct fake_daemon *d)
+{
+	fake_wake(d);
+	fake_settle(d);
+	CHECK(fake_bad(d) == 0 && fake_torn(d) == 0);
+}
+
+/* Nothing is missing of what was done before the daemon came to it, and it goes on. */
+CASE(adopted_late)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	size_t before = harness_fds();
+	int fd;
+
+	harness_file("a", 64);
+	errno = 77;
+	fd = t_open("a", O_RDONLY);
+	CHECK(fd >= 0 && errno == 77);
+	CHECK(hr__wiped.nonce != 0 && hr__wiped.node == NULL);
+	/* The file, and the daemon's end, which is in this process, too. */
+	CHECK(harness_fds_become(before + 2));
+	for (int i = 0; i < 1000; i++)
+		t_pread(fd, buf, 8, 0);
+	CHECK(fake_sessions(d) == 0);
+	settle(d);
+	CHECK(fake_sessions(d) == 1 && fake_session(d, 0)->offered);
+	CHECK(fake_count(d, HR_OP_open) == 1 && fake_count(d, HR_OP_pread64) == 1000);
+	CHECK(fake_item(fake_session(d, 0), HR_ITEM_EXE, 0, buf, sizeof(buf)) > 0);
+	for (int i = 0; i < 3 * (int)SLOTS; i++)
+		t_pread(fd, buf, 8, 0); /* round the ring; room is waited for now */
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) + fake_lost(d, HR_OP_pread64).count == 1000 + 3 * SLOTS);
+}
+
+/* Children that were born and died meanwhile, and theirs: each with its own offer, and its parent's name. */
+CASE(families)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = t_fork();
+
+		if (pid == 0) {
+			t_pread(fd, buf, 8, 0);
+			pid = t_fork();
+			if (pid == 0) {
+				t_pread(fd, buf, 8, 0);
+				raise(SIGKILL);
+			}
+			CHECK(waitpid(pid, NULL, 0) == pid);
+			_exit(0);
+		}
+		t_wait(pid);
+	}
+	settle(d);
+	CHECK(fake_sessions(d) == 17 && fake_count(d, HR_OP_pread64) == 16);
+	for (size_t i = 1; i < 17; i++) {
+		const struct hr_hello *hello = &fake_session(d, i)->hello;
+
+		CHECK(fake_session(d, i)->offered && (hello->flags & HR_HELLO_FORKED) != 0);
+		CHECK(hello->ppid == fake_session(d, i % 2 ? 0 : i - 1)->hello.pid);
+		CHECK(hello->parent_session == fake_token(d, i % 2 ? 0 : i - 1));
+	}
+	CHECK(fake_strays(d, HR_OP_pread64).count == 0);
+}
+
+/* Nobody empties it: what does not fit is counted, and not waited for. */
+CASE(full_offer)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true},
+					      "HEADRACE_ON_FULL=wait:1000", NULL);
+	double start;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	start = harness_now();
+	for (int i = 0; i < 2 * (int)SLOTS; i++)
+		t_pread(fd, buf, 8, 0);
+	CHECK(harness_now() - start < 0.5 * SLOWER);
+	settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) > SLOTS - 16);
+	CHECK(fake_count(d, HR_OP_pread64) + fake_lost(d, HR_OP_pread64).count == 2 * SLOTS);
+}
+
+/* All patience was spent once: neither children that fork nor those that exec wait again. */
+CASE(haste)
+{
+	static char hint[] = HINT "00000000000000000000";
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, hint, NULL);
+	double start = harness_now();
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	CHECK(harness_now() - start > 0.04);
+	CHECK(strtol(hint + strlen(HINT), NULL, 10) > 0);
+	start = harness_now();
+	for (int i = 0; i < 4; i++) {
+		pid_t pid = t_fork();
+
+		if (pid == 0) {
+			t_pread(fd, buf, 8, 0);
+			_exit(0);
+		}
+		t_wait(pid);
+	}
+	CHECK(harness_now() - start < 0.1 * SLOWER);
+	settle(d);
+	CHECK(fake_sessions(d) == 5 && fake_count(d, HR_OP_pread64) == 4);
+}
+
+/* The daemon has read the hello when the offer comes: the offer fails, and the answer is waited for. */
+CASE(offer_too_late)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.delay_ms = 80}, NULL);
+	size_t before = harness_fds();
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	t_pread(fd, buf, 8, 0);
+	fake_settle(d);
+	CHECK(fake_sessions(d) == 1);
+	CHECK(fake_count(d, HR_OP_open) == 1 && fake_count(d, HR_OP_pread64) == 1);
+	if (fake_session(d, 0)->offered)
+		return; /* a busy machine's daemon has not read the hello in 50 ms */
+	CHECK(hr__wiped.nonce == 0 || hr__wiped.node != NULL);
+	CHECK(harness_fds_become(before + 1));
+}
+
+/* A limit on the size of files holds for memory, too, and breaking it is answered by a signal. */
+CASE(small_files_only)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+	int fd;
+
+	harness_file("a", 64);
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	fd = t_open("a", O_RDONLY);
+	CHECK(t_pread(fd, buf, 8, 0) == 8 && hr__wiped.nonce == 0);
+	CHECK(hr__wiped.counters[HR_OP_pread64].count == 1);
+	CHECK(fake_sessions(d) == 0);
+}
+
+#define THREADS 40
+#define EACH	100
+
+static pthread_barrier_t together;
+
+static void *reader(void *arg)
+{
+	int fd = *(int *)arg;
+
+	pthread_barrier_wait(&together);
+	for (int i = 0; i < EACH; i++)
+		t_pread(fd, (char[8]){0}, 8, 0);
+	pthread_barrier_wait(&together); /* so that nobody takes a dead one's ring */
+	return NULL;
+}
+
+static double run_readers(int fd)
+{
+	pthread_t t[THREADS];
+	double start;
+
+	pthread_barrier_init(&together, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&t[i], NULL, reader, &fd) == 0);
+	pthread_barrier_wait(&together);
+	start = harness_now();
+	pthread_barrier_wait(&together);
+	start = harness_now() - start;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	return start;
+}
+
+/* Threads have rings of their process's making: nothing is lost, and nobody waits longer than all patience once. */
+CASE(threads_offer_more)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
+	double took;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	took = run_readers(fd);
+	settle(d);
+	CHECK(fake_sessions(d) == 1 && fake_session(d, 0)->offered);
+	CHECK(fake_session(d, 0)->more_offered == THREADS / HR_MAP_RINGS);
+	CHECK(fake_count(d, HR_OP_pread64) == THREADS * EACH && took < 0.1 * SLOWER);
+}
+
+/* The same where the daemon fell silent later, and with its bell. */
+CASE(silent_later)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){0}, NULL);
+	size_t before = harness_fds();
+	double took;
+	int fd;
+
+	harness_file("a", 64);
+	fd = t_open("a", O_RDONLY);
+	CHECK(harness_fds_become(before + 1)); /* the daemon, which has answered, closes its end */
+	fake_silence(d);
+	took = run_readers(fd);
+	CHECK(harness_fds_become(before + 1 + THREADS / HR_MAP_RINGS)); /* the daemon's ends */
+	settle(d);
+	CHECK(fake_sessions(d) == 1 && !fake_session(d, 0)->offered);
+	CHECK(fake_session(d, 0)->more_offered == THREADS / HR_MAP_RINGS);
+	CHECK(fake_count(d, HR_OP_pread64) == THREADS * EACH && took < 0.1 * SLOWER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(adopted_late),	  cmocka_unit_test(families),
+	    cmocka_unit_test(full_offer),	  cmocka_unit_test(haste),
+	    cmocka_unit_test(offer_too_late),	  cmocka_unit_test(small_files_only),
+	    cmocka_unit_test(threads_offer_more), cmocka_unit_test(silent_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
