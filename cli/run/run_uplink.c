@@ -15,7 +15,6 @@
 #include "cli/cli.h"
 #include "common/text.h"
 #include "common/now.h"
-#include "daemon/spool/spool.h"
 #include "net/address.h"
 
 #define SPOOL_LEAST_BYTES (UINT64_C(16) << 20)

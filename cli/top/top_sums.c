@@ -9,8 +9,8 @@
 
 #include "cli/top/top.h"
 #include "common/ops.h"
-#include "daemon/engine/live.h"
 #include "common/map64.h"
+#include "proto/live.h"
 
 const char *const hr_top_view_names[] = {"rank",  "worker", "process", "file",
 					 "mount", "class",  "op"};

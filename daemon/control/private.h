@@ -31,7 +31,7 @@
 #include <sys/un.h>
 
 #include "daemon/control/control.h"
-#include "daemon/node/node.h"
+#include "daemon/control/node_config.h"
 
 #define HR_PRIVATE_PATH sizeof(((struct sockaddr_un *)0)->sun_path)
 

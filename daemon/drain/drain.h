@@ -14,7 +14,8 @@
 
 #include "daemon/spool/appender.h"
 #include "daemon/engine/engine.h"
-#include "daemon/node/node.h"
+#include "daemon/base/node_stats.h"
+#include "daemon/control/node_config.h"
 #include "daemon/session/session.h"
 
 struct hr_drain;

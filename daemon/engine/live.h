@@ -24,6 +24,7 @@
 #include "common/map64.h"
 #include "daemon/engine/rollup.h"
 #include "proto/abi.h"
+#include "proto/live.h"
 #include "proto/live.pb-c.h"
 
 #define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
@@ -31,9 +32,6 @@
 #define HR_LIVE_ENDED_MOST                                                                         \
 	4096u			/* processes that have ended, and (rank, worker)s of earlier ones */
 #define HR_LIVE_ENDED_MANY 256u /* that are to be summed up at a time */
-#define HR_LIVE_KEPT_NS                                                                            \
-	UINT64_C(40000000000) /* longer than a window, and than who looks may look away */
-#define HR_LIVE_GROUP (UINT64_C(1) << 63) /* in proc: a (rank, worker) */
 
 struct hr_live_row {
 	uint64_t proc;

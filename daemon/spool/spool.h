@@ -28,7 +28,6 @@
 
 #include "store/store.h"
 
-#define HR_SPOOL_LIMIT_BYTES   (UINT64_C(4) << 30) /* unless a site says another */
 #define HR_SPOOL_SEGMENT_LEAST (UINT64_C(256) << 10)
 #define HR_SPOOL_SEGMENT_MOST  (UINT64_C(8) << 20)
 #define HR_SPOOL_SECRET_BYTES  16u

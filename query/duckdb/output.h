@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "query/query.h"
+#include "query/duckdb/statement.h"
 
 enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTPUT_CSV };
 

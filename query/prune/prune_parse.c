@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "query/prune/prune_parse.h"
-#include "query/query.h"
+#include "query/duckdb/statement.h"
 #include "common/ops.h"
 
 #define TABLE	 "events"

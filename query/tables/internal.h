@@ -18,7 +18,7 @@
 #include "store/arena.h"
 #include "query/tables/columns.h"
 #include "query/prune/prune.h"
-#include "query/query.h"
+#include "query/duckdb/statement.h"
 
 /* ---- strings ------------------------------------------------------------------------ */
 

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #include "shim/core/clock.h"
-#include "shim/regions/region.h"
 #include "shim/core/sys.h"
 
 #define LOOK_NS	 UINT64_C(1000000000)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_inline.h - the part of core.h that is worth inlining into every wrapper
+ * core_inline.h - the part of core.h that every wrapper inlines; only core.h includes it, at its end
  *
- * Purpose   An operation on an ignored descriptor must cost a load and a compare, so the look at
- * the fd table is here; everything behind it is out of line. Threads   As core.h. Entries are
- * single words, loaded and stored relaxed: they carry no other data with them. Lifetime  The table
- * is made once by the constructor. A limit of 0 (before it, HEADRACE=off, deselected) makes every
- * descriptor an ignored one.
+ * An operation on an ignored descriptor must cost one load and one comparison: the look-up in the table of descriptors is here,
+ * everything else is out of line. Entries are single words, loaded and stored relaxed, because they publish no other data. The
+ * constructor makes the table once. A limit of 0 (before the constructor, HEADRACE=off, deselected) makes every descriptor an
+ * ignored one.
  */
 #ifndef HEADRACE_SHIM_CORE_CORE_INLINE_H
 #define HEADRACE_SHIM_CORE_CORE_INLINE_H
-
-#include "shim/core/core.h"
 
 struct hr__fdtab {
 	hr_file *entries;

@@ -37,9 +37,6 @@ void hr__region_finish(uint64_t span, const char *args);
 
 void hr__region_mark(struct headrace_name *name, const char *args);
 
-/* What the owner of a ring left open when it died, before its next owner announces itself. */
-void hr__regions_bury(struct hr_ring_hdr *ring);
-
 /*
  * region_short.c: a range of the thread's ended. True: it is one of a sum; false: it needs a record of its own.
  */

@@ -5,8 +5,6 @@
 #ifndef HEADRACE_STUB_CORE_INLINE_H
 #define HEADRACE_STUB_CORE_INLINE_H
 
-#include "shim/core/core.h"
-
 void stub_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset);
 void stub_end(struct hr_op *op, int64_t ret, uint32_t flags);
 void stub_count(enum hr_op_id id, int fd, uint64_t bytes);

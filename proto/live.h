@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live.h - what live.proto means by its numbers: for the engine, which fills pictures, and for clients that compare two
+ */
+#ifndef HEADRACE_PROTO_LIVE_H
+#define HEADRACE_PROTO_LIVE_H
+
+#include <stdint.h>
+
+#define HR_LIVE_KEPT_NS                                                                            \
+	UINT64_C(                                                                                  \
+	    40000000000) /* an ended process stays in pictures: longer than a client waits between two */
+#define HR_LIVE_GROUP                                                                              \
+	(UINT64_C(1) << 63) /* bit of LiveProcess.proc: a (rank, worker), not one process */
+
+#endif
