@@ -15,7 +15,7 @@
  *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
  *      texts      hash of a NAME     its number            programs: which NAMEs were sent
  *      uring      opcode             op                    the daemon, before the programs run
- *      requests   struct io_kiocb *  struct hr_request     programs: what io_uring has in flight
+ *      requests   struct io_kiocb *  struct hr_probe_request     programs: what io_uring has in flight
  *      sums       [side] -> hash     hr_sum_key, hr_sum    programs, into the side that the daemon names
  *      tallies    [side] -> hash     hr_tally_key, ..      the same: operations that become no record (level counters)
  *      buffer     ring buffer        struct hr_probe_*     programs
@@ -147,7 +147,7 @@ struct hr_inode_key {
 	uint64_t dev;
 };
 
-struct hr_request {
+struct hr_probe_request {
 	uint64_t image;
 	uint64_t start_ns;
 	uint64_t name; /* 0: a fixed file, known when it is done */

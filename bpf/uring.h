@@ -17,7 +17,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, HR_PROBE_REQUESTS);
 	__type(key, uint64_t);
-	__type(value, struct hr_request);
+	__type(value, struct hr_probe_request);
 } requests SEC(".maps");
 
 /* The thread of the kernel that polls for a process (SQPOLL) is of its thread group, and was never marked. */
@@ -30,7 +30,7 @@ static inline int submitted(struct io_kiocb *req)
 	uint32_t opcode = BPF_CORE_READ(req, opcode);
 	uint64_t key = (uint64_t)req;
 	struct hr_sum_key lost = {0};
-	struct hr_request r = {0};
+	struct hr_probe_request r = {0};
 	const struct hr_call *call;
 	struct file *file;
 
@@ -91,7 +91,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	uint64_t key = (uint64_t)req;
-	const struct hr_request *r = bpf_map_lookup_elem(&requests, &key);
+	const struct hr_probe_request *r = bpf_map_lookup_elem(&requests, &key);
 	struct hr_probe_task t = {0};
 	struct file *file;
 	uint64_t dur_ns;

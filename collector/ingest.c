@@ -156,7 +156,7 @@ static void item_free(struct hr__item *item)
 	free(item);
 }
 
-static void heard(struct hr__stream *s, const struct hr__item *item, uint64_t now_ns)
+static void heard(struct hr__ingest_stream *s, const struct hr__item *item, uint64_t now_ns)
 {
 	s->state.heard_ns = now_ns;
 	if (item->clock.known) {

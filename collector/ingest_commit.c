@@ -16,7 +16,7 @@
 
 #include "common/now.h"
 
-void hr__stream_changed(struct hr__worker *w, struct hr__stream *s)
+void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s)
 {
 	if (s->changed)
 		return;
@@ -26,7 +26,7 @@ void hr__stream_changed(struct hr__worker *w, struct hr__stream *s)
 	w->n_changed++;
 }
 
-int hr__state_write(struct hr__stream *s, bool sync)
+int hr__state_write(struct hr__ingest_stream *s, bool sync)
 {
 	int fd = open(hr_writer_dir(s->writer), O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
@@ -42,7 +42,7 @@ int hr__state_write(struct hr__stream *s, bool sync)
 
 /* ---- the group ------------------------------------------------------------------------------- */
 
-static void committed(struct hr__worker *w, struct hr__stream *s)
+static void committed(struct hr__worker *w, struct hr__ingest_stream *s)
 {
 	s->durable = hr_writer_mark(s->writer);
 	if (!s->owner)
@@ -56,7 +56,7 @@ static void committed(struct hr__worker *w, struct hr__stream *s)
 }
 
 /* Back to the last good sync; the daemon is told to go on from there later. */
-static void failed(struct hr__worker *w, struct hr__stream *s, int error)
+static void failed(struct hr__worker *w, struct hr__ingest_stream *s, int error)
 {
 	struct hr_channel *ch = s->owner;
 	uint64_t sent = hr_writer_mark(s->writer);
@@ -91,7 +91,7 @@ static void failed(struct hr__worker *w, struct hr__stream *s, int error)
 		 "%s cannot be synced: %s", hr_writer_dir(s->writer), strerrordesc_np(-error));
 }
 
-static int sync_one(struct hr__stream *s)
+static int sync_one(struct hr__ingest_stream *s)
 {
 	int r = s->opening ? hr__state_write(s, true) : 0;
 
@@ -103,10 +103,10 @@ static void sync_all(struct hr__worker *w)
 {
 	int r;
 
-	for (struct hr__stream *s = w->changed; s; s = s->next_changed)
+	for (struct hr__ingest_stream *s = w->changed; s; s = s->next_changed)
 		s->error = s->opening ? hr__state_write(s, false) : 0;
 	r = syncfs(w->ingest->store_fd) < 0 ? -errno : 0;
-	for (struct hr__stream *s = w->changed; s; s = s->next_changed) {
+	for (struct hr__ingest_stream *s = w->changed; s; s = s->next_changed) {
 		if (r < 0)
 			s->error = r;
 		else
@@ -117,7 +117,7 @@ static void sync_all(struct hr__worker *w)
 void hr__commit(struct hr__worker *w)
 {
 	bool each = w->n_changed <= w->ingest->config.sync_each;
-	struct hr__stream *s = w->changed, *next;
+	struct hr__ingest_stream *s = w->changed, *next;
 	uint64_t start_ns = hr_now_ns(CLOCK_MONOTONIC);
 
 	if (!s)
@@ -144,7 +144,7 @@ void hr__commit(struct hr__worker *w)
 
 /* ---- from time to time ----------------------------------------------------------------------- */
 
-static void tick_stream(struct hr__worker *w, struct hr__stream *s, uint64_t now_ms)
+static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint64_t now_ms)
 {
 	const struct hr_ingest_config *c = &w->ingest->config;
 
@@ -160,9 +160,9 @@ void hr__tick(struct hr__worker *w)
 	uint64_t now_ms = hr__now_ms();
 
 	for (unsigned b = 0; b < HR__BUCKETS; b++) {
-		struct hr__stream *next;
+		struct hr__ingest_stream *next;
 
-		for (struct hr__stream *s = w->buckets[b]; s; s = next) {
+		for (struct hr__ingest_stream *s = w->buckets[b]; s; s = next) {
 			next = s->next;
 			tick_stream(w, s, now_ms);
 		}
@@ -178,7 +178,7 @@ void hr__seal_all(struct hr__worker *w)
 {
 	for (unsigned b = 0; b < HR__BUCKETS; b++) {
 		while (w->buckets[b]) {
-			struct hr__stream *s = w->buckets[b];
+			struct hr__ingest_stream *s = w->buckets[b];
 
 			s->state.connected = false;
 			(void)hr__state_write(s, false);

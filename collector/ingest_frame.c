@@ -65,7 +65,7 @@ static void unpack_done(struct hr__worker *w)
 /* ---- what may not come ----------------------------------------------------------------------- */
 
 /* The StreamStart is the writer's own. A daemon that sends its own, or the copy at the head of a segment, means the same one. */
-static bool same_start(const struct hr__stream *s, const Headrace__Frame *msg)
+static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
 
@@ -83,7 +83,7 @@ static bool sound_batch(const Headrace__EventBatch *b)
 	       b->n_files <= 2 * (size_t)HR_BATCH_EVENTS && b->ops.len <= HR_BATCH_EVENTS / 8;
 }
 
-static const char *wrong(const struct hr__stream *s, const Headrace__Frame *msg)
+static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	if (!msg)
 		return "a frame cannot be unpacked";
@@ -158,7 +158,7 @@ static void refuse(struct hr__worker *w, struct hr_channel *ch, uint64_t seq, in
 static void append(struct hr__worker *w, struct hr_channel *ch, const Headrace__Frame *msg,
 		   const uint8_t *frame, size_t bytes)
 {
-	struct hr__stream *s = ch->stream;
+	struct hr__ingest_stream *s = ch->stream;
 	int r = hr_writer_append_packed(s->writer, msg, frame, bytes);
 
 	if (r == -ERANGE) {
@@ -185,7 +185,7 @@ static void append(struct hr__worker *w, struct hr_channel *ch, const Headrace__
 void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_t *frame,
 		       size_t bytes)
 {
-	struct hr__stream *s = ch->stream;
+	struct hr__ingest_stream *s = ch->stream;
 	Headrace__Frame *msg = unpack(w, frame, bytes);
 	const char *what = wrong(s, msg);
 

@@ -43,8 +43,8 @@ struct hr_channel {
 	bool detached; /* the loop's: hr_ingest_close was called */
 	struct hr_ingest_right right;
 	Headrace__Open *open;
-	struct hr__stream *stream; /* NULL: opening, or over */
-	uint64_t order;		   /* of its Open among the worker's */
+	struct hr__ingest_stream *stream; /* NULL: opening, or over */
+	uint64_t order;			  /* of its Open among the worker's */
 	struct hr_channel *next_waiting;
 	bool waiting;	   /* to be opened again: among worker->waiting */
 	bool told_full;	   /* the peer knows why it waits */
@@ -57,8 +57,8 @@ struct hr_channel {
 	struct hr__answer gone; /* an end must not fail for want of memory */
 };
 
-struct hr__stream {
-	struct hr__stream *next; /* in its bucket */
+struct hr__ingest_stream {
+	struct hr__ingest_stream *next; /* in its bucket */
 	char *cluster, *job, *node, *boot_id;
 	struct hr_stream_id id; /* points to these */
 	struct hr_writer *writer;
@@ -74,7 +74,7 @@ struct hr__stream {
 	bool state_late; /* `state` is newer than its file */
 	uint64_t state_ms;
 	uint64_t idle_since_ms; /* when its owner went */
-	struct hr__stream *next_changed;
+	struct hr__ingest_stream *next_changed;
 };
 
 /* A stream that has not ended and has no daemon. */
@@ -94,9 +94,9 @@ struct hr__worker {
 	struct hr_ingest_stats told; /* as of the last round */
 	uint64_t told_silent_ms;     /* when the first one fell silent; 0: none has */
 	/* The store thread's own: */
-	struct hr__stream *buckets[HR__BUCKETS];
+	struct hr__ingest_stream *buckets[HR__BUCKETS];
 	size_t n_streams, max_streams;
-	struct hr__stream *changed;
+	struct hr__ingest_stream *changed;
 	size_t n_changed;
 	struct hr_channel *waiting;
 	uint64_t opens;
@@ -165,10 +165,10 @@ void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
 void hr__waiting_retry(struct hr__worker *w); /* those that could not be opened */
 
 /* The stream has no daemon any more. */
-void hr__stream_leave(struct hr__stream *s);
+void hr__stream_leave(struct hr__ingest_stream *s);
 
 /* Takes it out of the table. `seal`: or abandon its writer. */
-void hr__stream_drop(struct hr__worker *w, struct hr__stream *s, bool seal);
+void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
 
 /* ---- ingest_frame.c ---------------------------------------------------------------------------- */
 
@@ -182,7 +182,7 @@ __attribute__((format(printf, 5, 6))) void hr__channel_end(struct hr__worker *w,
 
 /* ---- ingest_commit.c --------------------------------------------------------------------------- */
 
-void hr__stream_changed(struct hr__worker *w, struct hr__stream *s);
+void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
 void hr__commit(struct hr__worker *w);
 void hr__tick(struct hr__worker *w);	 /* once a second or so */
 void hr__seal_all(struct hr__worker *w); /* at the end */
@@ -191,11 +191,11 @@ void hr__seal_all(struct hr__worker *w); /* at the end */
 
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
 /* Its writer is closed, before it has ended; it is opened again. */
-void hr__stats_silent(struct hr__worker *w, const struct hr__stream *s);
-void hr__stats_back(struct hr__worker *w, const struct hr__stream *s);
+void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
+void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_tell(struct hr__worker *w); /* now and then */
 
 /* Writes `state`, if its folder takes it. */
-int hr__state_write(struct hr__stream *s, bool sync);
+int hr__state_write(struct hr__ingest_stream *s, bool sync);
 
 #endif

@@ -34,9 +34,10 @@ static unsigned bucket_of(const char *job, const char *node, uint64_t instance, 
 	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
 }
 
-static struct hr__stream *find(struct hr__worker *w, const Headrace__Open *o)
+static struct hr__ingest_stream *find(struct hr__worker *w, const Headrace__Open *o)
 {
-	struct hr__stream *s = w->buckets[bucket_of(o->job, o->node, o->instance, o->attempt)];
+	struct hr__ingest_stream *s =
+	    w->buckets[bucket_of(o->job, o->node, o->instance, o->attempt)];
 
 	while (s && (s->id.instance != o->instance || s->id.attempt != o->attempt ||
 		     strcmp(s->job, o->job) != 0 || strcmp(s->node, o->node) != 0))
@@ -44,7 +45,7 @@ static struct hr__stream *find(struct hr__worker *w, const Headrace__Open *o)
 	return s;
 }
 
-static void stream_free(struct hr__stream *s)
+static void stream_free(struct hr__ingest_stream *s)
 {
 	free(s->cluster);
 	free(s->job);
@@ -53,9 +54,9 @@ static void stream_free(struct hr__stream *s)
 	free(s);
 }
 
-static struct hr__stream *stream_new(const Headrace__Open *o)
+static struct hr__ingest_stream *stream_new(const Headrace__Open *o)
 {
-	struct hr__stream *s = calloc(1, sizeof(*s));
+	struct hr__ingest_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -76,7 +77,7 @@ static struct hr__stream *stream_new(const Headrace__Open *o)
 	return s;
 }
 
-static void put(struct hr__worker *w, struct hr__stream *s)
+static void put(struct hr__worker *w, struct hr__ingest_stream *s)
 {
 	unsigned b = bucket_of(s->job, s->node, s->id.instance, s->id.attempt);
 
@@ -86,9 +87,9 @@ static void put(struct hr__worker *w, struct hr__stream *s)
 	hr__stats_back(w, s);
 }
 
-void hr__stream_drop(struct hr__worker *w, struct hr__stream *s, bool seal)
+void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal)
 {
-	struct hr__stream **at =
+	struct hr__ingest_stream **at =
 	    &w->buckets[bucket_of(s->job, s->node, s->id.instance, s->id.attempt)];
 
 	while (*at != s)
@@ -105,7 +106,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__stream *s, bool seal)
 	stream_free(s);
 }
 
-void hr__stream_leave(struct hr__stream *s)
+void hr__stream_leave(struct hr__ingest_stream *s)
 {
 	s->owner->stream = NULL;
 	s->owner = NULL;
@@ -221,7 +222,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 }
 
 /* Its state, and whether this peer may go on with it; -ECANCELED: no, and it has been told so. */
-static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
 
@@ -249,7 +250,7 @@ static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *
 	return r;
 }
 
-static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int r = hr_writer_open_held(w->ingest->store, &s->id, &s->writer, NULL);
 
@@ -278,13 +279,13 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__s
 
 /* Of all open streams, or of those of the peer's user: how many, and the one that was left first. */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
-			    struct hr__stream **ret_idle)
+			    struct hr__ingest_stream **ret_idle)
 {
 	size_t n = 0;
 
 	*ret_idle = NULL;
 	for (unsigned b = 0; b < HR__BUCKETS; b++) {
-		for (struct hr__stream *s = w->buckets[b]; s; s = s->next) {
+		for (struct hr__ingest_stream *s = w->buckets[b]; s; s = s->next) {
 			if (of && (!s->state.uid_known || s->state.uid != of->uid))
 				continue;
 			n++;
@@ -300,7 +301,7 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
-	struct hr__stream *idle;
+	struct hr__ingest_stream *idle;
 
 	if (w->max_streams == 0 ||
 	    (w->n_streams < w->max_streams &&
@@ -313,9 +314,9 @@ static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *righ
 	return 0;
 }
 
-static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__stream **ret)
+static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream **ret)
 {
-	struct hr__stream *s = stream_new(ch->open);
+	struct hr__ingest_stream *s = stream_new(ch->open);
 	int r = s ? look(w, ch, s) : -ENOMEM;
 
 	if (r == 0)
@@ -336,7 +337,7 @@ static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__stream *s)
+static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
 {
 	const Headrace__Open *o = ch->open;
 
@@ -359,7 +360,7 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
  * Do the daemon's frames join those of the store? 0; -ECANCELED: no, and it has been told so. What another collector has
  * acknowledged and the daemon has forgotten is left out: that one's store has it.
  */
-static int join(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+static int join(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
@@ -399,7 +400,7 @@ void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
 		 error == -EBUSY ? "another process writes it" : strerrordesc_np(-error));
 }
 
-static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__stream *s)
+static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
 {
 	hr__channel_end(w, ch, "in_use", false,
 			"the stream of job %s on %s was opened by another connection", s->job,
@@ -407,7 +408,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 }
 
 /* The newer connection wins: it has shown the secret, and the older one may be a dead machine's. */
-static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__stream *s)
+static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	struct hr_channel *older = s->owner;
 
@@ -426,7 +427,7 @@ static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__st
 
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 {
-	struct hr__stream *s = find(w, ch->open);
+	struct hr__ingest_stream *s = find(w, ch->open);
 	int r = 0;
 
 	if (ch->order == 0)

@@ -30,7 +30,7 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns)
 
 /* ---- silence --------------------------------------------------------------------------------- */
 
-static uint64_t key_of(const struct hr__stream *s)
+static uint64_t key_of(const struct hr__ingest_stream *s)
 {
 	uint64_t h = hr_fnv(HR_FNV_BASIS, s->job, strlen(s->job) + 1);
 
@@ -38,7 +38,7 @@ static uint64_t key_of(const struct hr__stream *s)
 	return hr_fnv(h, &s->id.instance, sizeof(s->id.instance));
 }
 
-void hr__stats_silent(struct hr__worker *w, const struct hr__stream *s)
+void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s)
 {
 	if (s->owner || s->ended || w->n_silent == SILENT_MOST ||
 	    hr__grow(&w->silent, w->n_silent, &w->silent_room, sizeof(*w->silent)) < 0)
@@ -47,7 +47,7 @@ void hr__stats_silent(struct hr__worker *w, const struct hr__stream *s)
 	    (struct hr__silent){.key = key_of(s), .since_ms = s->idle_since_ms};
 }
 
-void hr__stats_back(struct hr__worker *w, const struct hr__stream *s)
+void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s)
 {
 	uint64_t key = key_of(s);
 
@@ -81,7 +81,7 @@ void hr__stats_tell(struct hr__worker *w)
 	for (size_t i = 0; i < w->n_silent; i++)
 		note_silent(&stats, &first_ms, w->silent[i].since_ms);
 	for (unsigned b = 0; b < HR__BUCKETS; b++) {
-		for (const struct hr__stream *s = w->buckets[b]; s; s = s->next) {
+		for (const struct hr__ingest_stream *s = w->buckets[b]; s; s = s->next) {
 			stats.connected += s->owner != NULL;
 			if (!s->owner && !s->ended)
 				note_silent(&stats, &first_ms, s->idle_since_ms);

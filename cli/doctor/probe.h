@@ -25,7 +25,7 @@ struct hr_probe {
 	struct hr_address to;
 	char shown[HR_ADDRESS_HOST_BYTES + 32];
 	char addresses[256]; /* "10.0.0.5:4747, [::1]:4747" */
-	struct hr_identity identity;
+	struct hr_query_identity identity;
 	struct hr_conn_peer peer; /* as far as it came to a connection */
 	enum hr_probe_end end;
 	int error;

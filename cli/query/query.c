@@ -137,7 +137,7 @@ static void watcher_stop(struct watcher *w)
 /* ---- stores ---------------------------------------------------------------------------------- */
 
 /* Of the terminal that the answer goes to; 0: none. */
-static unsigned width(const struct hr_request *r)
+static unsigned width(const struct hr_query_request *r)
 {
 	struct winsize size;
 
@@ -148,7 +148,7 @@ static unsigned width(const struct hr_request *r)
 }
 
 /* The answer's way out; NULL after saying why there is none. */
-static FILE *open_output(const struct hr_request *r, const struct hr_outfile *file,
+static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
 {
 	FILE *to =
@@ -161,8 +161,8 @@ static FILE *open_output(const struct hr_request *r, const struct hr_outfile *fi
 }
 
 /* A file appears under its name when it is whole. */
-static int answer(struct hr_asking *s, const struct hr_request *r, const struct hr_outfile *file,
-		  struct hr_progress *progress)
+static int answer(struct hr_asking *s, const struct hr_query_request *r,
+		  const struct hr_outfile *file, struct hr_progress *progress)
 {
 	bool text = r->format != HR_FORMAT_PARQUET;
 	FILE *to = text ? open_output(r, file, progress) : NULL;
@@ -183,7 +183,7 @@ static int answer(struct hr_asking *s, const struct hr_request *r, const struct 
 	return HR_ASK_FAILED;
 }
 
-static int run_watched(struct hr_ask *a, const struct hr_request *r, struct watcher *w)
+static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struct watcher *w)
 {
 	struct hr_asking *asking;
 	int status;
@@ -220,7 +220,7 @@ static char *make_spill(void)
 	return NULL;
 }
 
-static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
+static int ask_stores(const struct hr_query_request *r, const struct hr_outfile *file)
 {
 	struct hr_progress progress;
 	struct watcher watcher = {
@@ -248,7 +248,7 @@ static int ask_stores(const struct hr_request *r, const struct hr_outfile *file)
 	return status;
 }
 
-static int plan_output(const struct hr_request *r, struct hr_outfile *file)
+static int plan_output(const struct hr_query_request *r, struct hr_outfile *file)
 {
 	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
 
@@ -265,7 +265,7 @@ static int plan_output(const struct hr_request *r, struct hr_outfile *file)
 
 int hr_query_main(int argc, char **argv)
 {
-	struct hr_request request;
+	struct hr_query_request request;
 	struct hr_outfile file = {0};
 	int status;
 

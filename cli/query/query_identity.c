@@ -6,14 +6,14 @@
 #include "net/munge.h"
 #include "net/tls_find.h"
 
-int hr_identity_init(struct hr_identity *i, const struct hr_address *to, char **ret_error)
+int hr_identity_init(struct hr_query_identity *i, const struct hr_address *to, char **ret_error)
 {
 	const struct hr_tls_files none = {0};
 	struct hr_tls_paths paths = {0};
 	struct hr_tls_files files;
 	int r;
 
-	*i = (struct hr_identity){0};
+	*i = (struct hr_query_identity){0};
 	if (to->local) /* the kernel knows */
 		return 0;
 	r = hr_tls_find(&none, &paths, ret_error);
@@ -25,7 +25,7 @@ int hr_identity_init(struct hr_identity *i, const struct hr_address *to, char **
 	return r;
 }
 
-bool hr_identity_credential(struct hr_identity *i)
+bool hr_identity_credential(struct hr_query_identity *i)
 {
 	char *error = NULL;
 
@@ -36,7 +36,7 @@ bool hr_identity_credential(struct hr_identity *i)
 	return i->munge != NULL;
 }
 
-void hr_identity_done(struct hr_identity *i)
+void hr_identity_done(struct hr_query_identity *i)
 {
 	hr_tls_unref(i->tls);
 	free(i->munge);

@@ -15,16 +15,16 @@
 #include "net/address.h"
 #include "net/tls.h"
 
-struct hr_identity {
+struct hr_query_identity {
 	struct hr_tls *tls; /* NULL: plain */
 	char *munge;	    /* NULL: none (yet) */
 };
 
 /* -errno with *ret_error, malloc'ed: what is wrong with the certificates. */
-int hr_identity_init(struct hr_identity *i, const struct hr_address *to, char **ret_error);
+int hr_identity_init(struct hr_query_identity *i, const struct hr_address *to, char **ret_error);
 
 /* Makes a credential; false when there is no MUNGE here. */
-bool hr_identity_credential(struct hr_identity *i);
-void hr_identity_done(struct hr_identity *i);
+bool hr_identity_credential(struct hr_query_identity *i);
+void hr_identity_done(struct hr_query_identity *i);
 
 #endif

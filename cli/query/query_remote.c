@@ -28,9 +28,9 @@ struct piece {
 };
 
 struct remote {
-	const struct hr_request *request;
+	const struct hr_query_request *request;
 	const struct hr_outfile *file;
-	struct hr_identity identity;
+	struct hr_query_identity identity;
 	unsigned width;
 	char shown[HR_ADDRESS_HOST_BYTES + 32];
 	struct hr_progress progress;
@@ -194,7 +194,7 @@ static void hello(void *self)
 }
 
 /* The words, with arguments as they were understood here: a relative path is one of this folder. malloc'ed; NULL: no memory. */
-static char **words(const struct hr_request *request, size_t *ret_n)
+static char **words(const struct hr_query_request *request, size_t *ret_n)
 {
 	const struct hr_named_args *args = &request->question.args;
 	bool understood = request->question.named.sql != NULL;
@@ -464,7 +464,8 @@ static int close_out(struct remote *r)
 	return HR_ASK_FAILED;
 }
 
-int hr_query_remote(const struct hr_request *request, unsigned width, const struct hr_outfile *file)
+int hr_query_remote(const struct hr_query_request *request, unsigned width,
+		    const struct hr_outfile *file)
 {
 	struct remote r = {.request = request, .file = file, .width = width};
 	char *error = NULL;

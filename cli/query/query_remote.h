@@ -14,7 +14,7 @@
 #include "common/outfile.h"
 
 /* The exit status. `width`: of the terminal. `file`: of -o, planned. */
-int hr_query_remote(const struct hr_request *request, unsigned width,
+int hr_query_remote(const struct hr_query_request *request, unsigned width,
 		    const struct hr_outfile *file);
 
 #endif

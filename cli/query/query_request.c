@@ -102,7 +102,7 @@ static bool is_store(const char *text, size_t index)
 	return stat(text, &st) == 0;
 }
 
-static void take_operand(struct hr_request *r, char *text)
+static void take_operand(struct hr_query_request *r, char *text)
 {
 	if (r->n_words == 0 && is_store(text, r->n_stores))
 		r->stores[r->n_stores++] = text;
@@ -111,7 +111,7 @@ static void take_operand(struct hr_request *r, char *text)
 }
 
 /* Takes one option. 0 to go on, 1 when *ret_status is the end. */
-static int take_option(struct hr_request *r, int id, const char *value, int *ret_status)
+static int take_option(struct hr_query_request *r, int id, const char *value, int *ret_status)
 {
 	char *end;
 
@@ -166,7 +166,7 @@ static bool is_comment(const char *word)
 }
 
 /* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
-static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
+static int parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
 {
 	struct hr_options o = {
 	    .table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
@@ -185,7 +185,7 @@ static int parse(struct hr_request *r, int argc, char **argv, int *ret_status)
 }
 
 /* What a pattern such as ./headrace-* matched in addition to stores: summaries, folders of sources. */
-static void skip_others(struct hr_request *r)
+static void skip_others(struct hr_query_request *r)
 {
 	size_t kept = 0;
 
@@ -205,7 +205,7 @@ static void skip_others(struct hr_request *r)
 }
 
 /* A collector has all that is to be known, or is asked by itself. */
-static bool check_collector(struct hr_request *r)
+static bool check_collector(struct hr_query_request *r)
 {
 	char *error = NULL;
 	size_t n;
@@ -228,14 +228,14 @@ static bool check_collector(struct hr_request *r)
 }
 
 /* What the words come to. A NAME that is not known here may be one of the collector's. */
-static int resolve(struct hr_request *r)
+static int resolve(struct hr_query_request *r)
 {
 	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)
 		return 0;
 	return hr_question_init(&r->question, r->words, r->n_words, &say) ? 0 : HR_EXIT_USAGE;
 }
 
-static int check(struct hr_request *r)
+static int check(struct hr_query_request *r)
 {
 	if (r->n_stores == 0) {
 		hr_say("which store? `headrace query STORE summary`; `headrace query --help` says "
@@ -257,9 +257,9 @@ static int check(struct hr_request *r)
 	return 0;
 }
 
-int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_status)
+int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status)
 {
-	*ret = (struct hr_request){0};
+	*ret = (struct hr_query_request){0};
 	*ret_status = EXIT_FAILURE;
 	ret->stores = calloc((size_t)argc, sizeof(*ret->stores));
 	ret->words = calloc((size_t)argc, sizeof(*ret->words));
@@ -271,7 +271,7 @@ int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_sta
 	return *ret_status == 0 ? 0 : 1;
 }
 
-void hr_request_done(struct hr_request *r)
+void hr_request_done(struct hr_query_request *r)
 {
 	hr_question_done(&r->question);
 	free(r->stores);

@@ -17,7 +17,7 @@
 #include "query/ask.h"
 #include "net/address.h"
 
-struct hr_request {
+struct hr_query_request {
 	const char **stores;
 	size_t n_stores;
 	bool remote; /* one collector in place of stores */
@@ -38,7 +38,7 @@ struct hr_request {
  * 0 to go on; 1 when that was all, after --help and its like or a mistake that was said, with
  * *ret_status the exit status.
  */
-int hr_request_parse(int argc, char **argv, struct hr_request *ret, int *ret_status);
-void hr_request_done(struct hr_request *r);
+int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status);
+void hr_request_done(struct hr_query_request *r);
 
 #endif

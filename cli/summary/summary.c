@@ -23,7 +23,7 @@
 
 struct loader {
 	struct hr_summary *s;
-	struct hr_paths *paths;
+	struct hr_summary_paths *paths;
 	struct hr_lives lives;
 	struct hr_covers covers;
 	struct hr_runs runs;

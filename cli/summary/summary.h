@@ -46,13 +46,13 @@ struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	struct hr_summary_loop loop;
 };
 
-struct hr_sums { /* of files */
+struct hr_summary_sums { /* of files */
 	uint64_t files, io_ns, read_bytes, written_bytes, opens;
 };
 
 struct hr_summary_path { /* a file, or a folder with all below it that has no row of its own */
 	char *path;	 /* escaped (common/text.h) */
-	struct hr_sums sums;
+	struct hr_summary_sums sums;
 };
 
 struct hr_summary_mapped {
@@ -102,7 +102,7 @@ struct hr_summary {
 	uint64_t events;
 	uint64_t regions;		/* each of those that were added up, too */
 	struct hr_totals data, runtime; /* by scope */
-	struct hr_sums memory;		/* of `data`: files on tmpfs and the like */
+	struct hr_summary_sums memory;	/* of `data`: files on tmpfs and the like */
 	struct hr_summary_mapped mapped;
 	struct hr_summary_cover cover;
 	struct hr_summary_killed *killed; /* a row per signal */

@@ -14,7 +14,7 @@ struct folder {
 	char *path; /* without the last slash, except "/" */
 	uint32_t depth;
 	bool reported;
-	struct hr_sums sums;
+	struct hr_summary_sums sums;
 	uint64_t most_ns, most_bytes; /* of one file below it */
 };
 
@@ -23,7 +23,7 @@ struct folders {
 	size_t n, room;
 	uint32_t *index; /* open addressing into list, + 1 */
 	size_t index_room;
-	struct hr_sums whole;
+	struct hr_summary_sums whole;
 };
 
 /* Makes the index anew, twice as large. */
@@ -108,7 +108,7 @@ static size_t parent_bytes(const char *path, size_t n)
 }
 
 /* Its folder, and the folders above it. */
-static void see_path(void *self, const char *path, size_t n, const struct hr_sums *sums)
+static void see_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
 
@@ -118,12 +118,12 @@ static void see_path(void *self, const char *path, size_t n, const struct hr_sum
 	while (n > 0 && add_folder(f, path, n)); /* one that was there has its parents, too */
 }
 
-static uint64_t bytes_of(const struct hr_sums *sums)
+static uint64_t bytes_of(const struct hr_summary_sums *sums)
 {
 	return sums->read_bytes + sums->written_bytes;
 }
 
-static void take(struct folder *folder, const struct hr_sums *sums, uint64_t most_ns,
+static void take(struct folder *folder, const struct hr_summary_sums *sums, uint64_t most_ns,
 		 uint64_t most_bytes)
 {
 	hr_sums_add(&folder->sums, sums);
@@ -134,12 +134,12 @@ static void take(struct folder *folder, const struct hr_sums *sums, uint64_t mos
 }
 
 /* A file's sums go to its folder; a folder's own, of its listing or its creation, stay with it. */
-static void add_path(void *self, const char *path, size_t n, const struct hr_sums *sums)
+static void add_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
 	size_t up = parent_bytes(path, n);
 	struct folder *folder = lookup(f, path, n);
-	struct hr_sums own = *sums;
+	struct hr_summary_sums own = *sums;
 
 	hr_sums_add(&f->whole, sums);
 	if (folder != NULL)
@@ -158,7 +158,7 @@ static int deepest_first(const void *a, const void *b)
 }
 
 /* A folder of which one file is nearly all would say again what the file's row says. */
-static bool is_heavy(const struct folder *f, const struct hr_sums *whole)
+static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole)
 {
 	return f->sums.io_ns - f->most_ns > whole->io_ns / HEAVY ||
 	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
@@ -191,7 +191,7 @@ static void fold(struct folders *f, size_t i)
 		take(parent, &folder->sums, folder->most_ns, folder->most_bytes);
 }
 
-size_t hr_paths_folders(const struct hr_paths *p, struct hr_summary_path *ret, size_t max)
+size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max)
 {
 	struct folders f = {0};
 	size_t n = 0;

@@ -61,7 +61,7 @@ static void put_who(struct hr_json *j, const struct hr_summary *s)
 	hr_json_end(j);
 }
 
-static void put_sums(struct hr_json *j, const struct hr_sums *sums)
+static void put_sums(struct hr_json *j, const struct hr_summary_sums *sums)
 {
 	hr_json_uint(j, "files", sums->files);
 	hr_json_uint(j, "opens", sums->opens);

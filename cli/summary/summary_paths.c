@@ -15,19 +15,19 @@ struct entry {
 	const struct hr_stream *stream;
 	uint32_t file; /* id in that stream */
 	bool mapped;
-	struct hr_sums sums; /* of one file */
+	struct hr_summary_sums sums; /* of one file */
 };
 
-struct hr_paths {
+struct hr_summary_paths {
 	struct entry *slots; /* open addressing, a power of two; hash 0: free */
 	size_t n, room;
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-struct hr_paths *hr_paths_new(void)
+struct hr_summary_paths *hr_paths_new(void)
 {
-	struct hr_paths *p = calloc(1, sizeof(*p));
+	struct hr_summary_paths *p = calloc(1, sizeof(*p));
 
 	if (p == NULL)
 		return NULL;
@@ -40,7 +40,7 @@ struct hr_paths *hr_paths_new(void)
 	return p;
 }
 
-void hr_paths_free(struct hr_paths *p)
+void hr_paths_free(struct hr_summary_paths *p)
 {
 	if (p == NULL)
 		return;
@@ -57,7 +57,7 @@ static struct entry *find_slot(struct entry *slots, size_t room, uint64_t hash)
 	return &slots[i];
 }
 
-static int grow(struct hr_paths *p)
+static int grow(struct hr_summary_paths *p)
 {
 	size_t room = 2 * p->room;
 	struct entry *slots = calloc(room, sizeof(*slots));
@@ -73,12 +73,13 @@ static int grow(struct hr_paths *p)
 	return 0;
 }
 
-int hr_paths_add(struct hr_paths *p, const struct hr_stream *s, const Headrace__FileRecord *row)
+int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
+		 const Headrace__FileRecord *row)
 {
-	struct hr_sums sums = {.opens = row->opens,
-			       .io_ns = row->read_ns + row->write_ns + row->meta_ns,
-			       .read_bytes = row->bytes_read,
-			       .written_bytes = row->bytes_written};
+	struct hr_summary_sums sums = {.opens = row->opens,
+				       .io_ns = row->read_ns + row->write_ns + row->meta_ns,
+				       .read_bytes = row->bytes_read,
+				       .written_bytes = row->bytes_written};
 	struct hr_file_info info;
 	struct entry *e;
 
@@ -113,7 +114,7 @@ static char *escaped(const char *path, size_t n)
 }
 
 size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
-			      size_t bytes, const struct hr_sums *sums)
+			      size_t bytes, const struct hr_summary_sums *sums)
 {
 	size_t i = n < max ? n : max;
 	char *text = i > 0 && i == max && list[i - 1].sums.io_ns >= sums->io_ns
@@ -133,7 +134,7 @@ size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max
 	return n < max ? n + 1 : n;
 }
 
-size_t hr_paths_files(struct hr_paths *p, struct hr_summary_path *ret, size_t max)
+size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max)
 {
 	size_t n = 0;
 
@@ -152,7 +153,7 @@ size_t hr_paths_files(struct hr_paths *p, struct hr_summary_path *ret, size_t ma
 
 /* Folders of one name are one, however programs went there. */
 static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
-			   const struct hr_sums *sums)
+			   const struct hr_summary_sums *sums)
 {
 	const char *path = (const char *)info->path;
 	size_t bytes = info->path_bytes;
@@ -166,7 +167,7 @@ static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_fi
 	visit(self, path, bytes, sums);
 }
 
-void hr_paths_each(const struct hr_paths *p, hr_paths_visit *visit, void *self)
+void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self)
 {
 	for (size_t i = 0; i < p->room; i++) {
 		const struct entry *e = &p->slots[i];
@@ -199,7 +200,7 @@ static bool in_memory(const struct entry *e)
 	return false;
 }
 
-void hr_paths_special(const struct hr_paths *p, struct hr_sums *ret_memory,
+void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
 		      struct hr_summary_mapped *ret_mapped)
 {
 	for (size_t i = 0; i < p->room; i++) {

@@ -16,24 +16,26 @@
 #include "cli/summary/summary.h"
 #include "store/store.h"
 
-struct hr_paths;
+struct hr_summary_paths;
 
-struct hr_paths *hr_paths_new(void); /* NULL: out of memory */
-void hr_paths_free(struct hr_paths *p);
+struct hr_summary_paths *hr_paths_new(void); /* NULL: out of memory */
+void hr_paths_free(struct hr_summary_paths *p);
 
 /* Adds one row of a stream. 0, -ENOMEM. Rows of unknown files are summed under no path. */
-int hr_paths_add(struct hr_paths *p, const struct hr_stream *s, const Headrace__FileRecord *row);
+int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
+		 const Headrace__FileRecord *row);
 
 /* The first `max` files by I/O time; strings belong to the caller. Fewer when memory is short. */
-size_t hr_paths_files(struct hr_paths *p, struct hr_summary_path *ret, size_t max);
-size_t hr_paths_folders(const struct hr_paths *p, struct hr_summary_path *ret, size_t max);
+size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
+size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 
 /* Calls `visit` for each file whose path is known. */
-typedef void hr_paths_visit(void *self, const char *path, size_t n, const struct hr_sums *sums);
-void hr_paths_each(const struct hr_paths *p, hr_paths_visit *visit, void *self);
+typedef void hr_paths_visit(void *self, const char *path, size_t n,
+			    const struct hr_summary_sums *sums);
+void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self);
 
 /* Adds up the files that lie in memory (on tmpfs, in memfds), and counts those that are mapped. */
-void hr_paths_special(const struct hr_paths *p, struct hr_sums *ret_memory,
+void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
 		      struct hr_summary_mapped *ret_mapped);
 
 /*
@@ -41,9 +43,9 @@ void hr_paths_special(const struct hr_paths *p, struct hr_sums *ret_memory,
  * out. Returns how many rows there are. `path` is as in the store, not escaped.
  */
 size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
-			      size_t bytes, const struct hr_sums *sums);
+			      size_t bytes, const struct hr_summary_sums *sums);
 
-static inline void hr_sums_add(struct hr_sums *to, const struct hr_sums *from)
+static inline void hr_sums_add(struct hr_summary_sums *to, const struct hr_summary_sums *from)
 {
 	to->files += from->files;
 	to->opens += from->opens;

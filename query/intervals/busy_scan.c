@@ -83,7 +83,7 @@ static void bind(duckdb_bind_info info)
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-static void put_class(struct hr_out *out, size_t k, unsigned class, unsigned by)
+static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsigned by)
 {
 	const char *name = by & HR_BUSY_CLASS ? hr_class_name((uint8_t) class) : NULL;
 
@@ -91,7 +91,7 @@ static void put_class(struct hr_out *out, size_t k, unsigned class, unsigned by)
 }
 
 static void put(const struct hr_busy_use *use, const void *data, unsigned column, size_t k,
-		struct hr_out *out)
+		struct hr_query_out *out)
 {
 	const struct hr_busy_row *row = data;
 

@@ -168,7 +168,7 @@ void hr__busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
 	n = n < w->n_rows - w->at ? n : w->n_rows - w->at;
 	for (unsigned i = 0; i < use->n_columns; i++) {
 		unsigned column = use->columns[i];
-		struct hr_out out;
+		struct hr_query_out out;
 
 		if (column == table->n_columns)
 			continue;

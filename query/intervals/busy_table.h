@@ -32,7 +32,7 @@ struct hr_busy_table {
 	int (*start)(struct hr_busy_use *use, const void *asked);
 	size_t (*rows)(const struct hr_busy_use *use, const void **ret);
 	void (*put)(const struct hr_busy_use *use, const void *row, unsigned column, size_t k,
-		    struct hr_out *out);
+		    struct hr_query_out *out);
 };
 
 /* The text of a parameter, to be freed by DuckDB; NULL: not given, or NULL. */

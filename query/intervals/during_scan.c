@@ -108,7 +108,7 @@ static void bind(duckdb_bind_info info)
 /* ---- rows --------------------------------------------------------------------------- */
 
 static void put_stream(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       enum column column, size_t k, struct hr_out *out)
+		       enum column column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_qstream *st = &use->q->streams[row->stream];
 
@@ -123,7 +123,7 @@ static void put_stream(const struct hr_busy_use *use, const struct hr_during_row
 }
 
 static void put_region(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       enum column column, size_t k, struct hr_out *out)
+		       enum column column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_busy_keys *keys = hr__busy_keys(use->busy);
 	const struct hr_region *g = &row->region;
@@ -174,7 +174,7 @@ static uint64_t process_of(const struct hr_during_row *row)
 
 /* Of several regions that were added up it is not known. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
-		    enum column column, size_t k, struct hr_out *out)
+		    enum column column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_during_sums *sums = hr__during_sums(use->during, row->key);
 	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];
@@ -209,7 +209,7 @@ static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *r
 }
 
 static void put(const struct hr_busy_use *use, const void *data, unsigned column, size_t k,
-		struct hr_out *out)
+		struct hr_query_out *out)
 {
 	const struct hr_during_row *row = data;
 

@@ -10,7 +10,7 @@ struct job {
 	const struct hr_emit *e;
 	const uint32_t *rows;
 	uint32_t n;
-	struct hr_out *out;
+	struct hr_query_out *out;
 };
 
 /*
@@ -320,7 +320,7 @@ static void emit_base(const struct job *j)
 
 static void emit_pattern(const struct job *j)
 {
-	const struct hr_names *names = &j->e->st->names;
+	const struct hr_query_names *names = &j->e->st->names;
 	const uint32_t *rows = j->rows, *file = j->e->c.file, *patterns = names->pattern;
 	const duckdb_string_t *texts = names->patterns;
 	duckdb_string_t *to = j->out->data;
@@ -535,7 +535,7 @@ void hr__emit_done(struct hr_emit *e)
 }
 
 void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
-		     struct hr_out *out)
+		     struct hr_query_out *out)
 {
 	struct job j = {e, rows, n, out};
 

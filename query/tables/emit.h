@@ -68,6 +68,6 @@ void hr__emit_done(struct hr_emit *e);
 
 /* Writes one column of rows[0..n). */
 void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
-		     struct hr_out *out);
+		     struct hr_query_out *out);
 
 #endif

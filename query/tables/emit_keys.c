@@ -66,7 +66,7 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 		uint64_t id;
 	} cell = {.number = 0};
 	uint64_t valid = 1;
-	struct hr_out out = {.data = &cell, .validity = &valid};
+	struct hr_query_out out = {.data = &cell, .validity = &valid};
 	duckdb_value value;
 
 	hr__emit_column(e, column, &row, 1, &out);

@@ -422,7 +422,7 @@ static void emit_columns(const struct scan *s, const struct worker *w, uint32_t 
 	for (unsigned i = 0; i < s->n_columns; i++) {
 		unsigned column = s->columns[i];
 		duckdb_vector vector;
-		struct hr_out out;
+		struct hr_query_out out;
 
 		if (column == HR_EVENTS_END)
 			continue;

@@ -8,7 +8,7 @@
 /* key: proc, file, api */
 static int gather(struct hr_rows *rows, uint64_t want)
 {
-	struct hr_sums *s;
+	struct hr_query_sums *s;
 	unsigned names = 0;
 	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_FILE_RECORDS, &s);
 
@@ -42,7 +42,7 @@ static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
 
 static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column, struct hr_cell *c)
 {
-	const struct hr_names *names = &st->names;
+	const struct hr_query_names *names = &st->names;
 	uint32_t file = hr_stream_file_number(st->s, id);
 
 	switch (column) {

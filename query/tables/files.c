@@ -62,7 +62,7 @@ static int read_times(struct hr_rows *rows, struct files *f)
 
 static int gather(struct hr_rows *rows, uint64_t want)
 {
-	const struct hr_names *names = &rows->st->names;
+	const struct hr_query_names *names = &rows->st->names;
 	struct files *f = calloc(1, sizeof(*f));
 	unsigned parts = HR_NAMES_INFO;
 	int r;
@@ -96,7 +96,7 @@ static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
 static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct files *f = rows->data;
-	const struct hr_names *names = &rows->st->names;
+	const struct hr_query_names *names = &rows->st->names;
 	uint32_t i = f->numbers[row];
 
 	switch (column) {

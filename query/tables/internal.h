@@ -80,7 +80,7 @@ enum hr_names_part {
 	HR_NAMES_PATTERN = 8, /* pattern */
 };
 
-struct hr_names {
+struct hr_query_names {
 	pthread_mutex_t lock;	/* held while parts are made */
 	_Atomic unsigned ready; /* HR_NAMES_*; release after the arrays, acquire before them */
 	uint32_t n;		/* entries of each array: files + 1 */
@@ -112,12 +112,12 @@ struct hr_qstream {
 	struct hr_qmount *mounts; /* s->n_mounts entries; [0] and absent ids: known[] false */
 	bool *mount_known;
 	uint8_t *damaged; /* bit by frame: counted already; under hr_query.damage_lock */
-	struct hr_names names;
+	struct hr_query_names names;
 };
 
 /* Makes the parts that are not ready yet. 0 or -ENOMEM. Any thread; others wait. */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
-void hr__names_done(struct hr_names *names);
+void hr__names_done(struct hr_query_names *names);
 
 /*
  * Which files have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) by file number,
@@ -235,18 +235,18 @@ int hr__table_register(struct hr_query *q, const char *name, void *extra,
 /* ---- cells -------------------------------------------------------------------------- */
 
 /* An output vector being filled. */
-struct hr_out {
+struct hr_query_out {
 	duckdb_vector vector;
 	void *data;
 	uint64_t *validity; /* NULL while all are valid */
 };
 
-static inline struct hr_out hr__out(duckdb_vector vector)
+static inline struct hr_query_out hr__out(duckdb_vector vector)
 {
-	return (struct hr_out){vector, hr_duckdb.vector_get_data(vector), NULL};
+	return (struct hr_query_out){vector, hr_duckdb.vector_get_data(vector), NULL};
 }
 
-static inline void hr__out_null(struct hr_out *o, size_t row)
+static inline void hr__out_null(struct hr_query_out *o, size_t row)
 {
 	if (o->validity == NULL) {
 		hr_duckdb.vector_ensure_validity_writable(o->vector);
@@ -255,14 +255,14 @@ static inline void hr__out_null(struct hr_out *o, size_t row)
 	o->validity[row / 64] &= ~(UINT64_C(1) << (row % 64));
 }
 
-static inline void hr__out_text(struct hr_out *o, size_t row, duckdb_string_t text, bool null)
+static inline void hr__out_text(struct hr_query_out *o, size_t row, duckdb_string_t text, bool null)
 {
 	((duckdb_string_t *)o->data)[row] = text;
 	if (null)
 		hr__out_null(o, row);
 }
 
-static inline void hr__out_number(struct hr_out *o, size_t row, uint64_t number, bool null)
+static inline void hr__out_number(struct hr_query_out *o, size_t row, uint64_t number, bool null)
 {
 	((uint64_t *)o->data)[row] = number;
 	if (null)

@@ -25,7 +25,7 @@ static int gather(struct hr_rows *rows, uint64_t want)
 {
 	const char *reasons[REASONS];
 	unsigned n_reasons = 0;
-	struct hr_sums *s;
+	struct hr_query_sums *s;
 	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_LOSS, &s);
 
 	(void)want;

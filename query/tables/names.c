@@ -120,7 +120,7 @@ static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 
 static int make_info(struct hr_qstream *st)
 {
-	struct hr_names *names = &st->names;
+	struct hr_query_names *names = &st->names;
 
 	names->hash = calloc(names->n, sizeof(*names->hash));
 	names->mount = calloc(names->n, sizeof(*names->mount));
@@ -143,7 +143,7 @@ static int make_info(struct hr_qstream *st)
 /* A file whose Paths frame was lost has no name: its length stays 0, which scans show as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
-	struct hr_names *names = &st->names;
+	struct hr_query_names *names = &st->names;
 
 	names->path = calloc(names->n, sizeof(*names->path));
 	if (names->path == NULL)
@@ -157,7 +157,7 @@ static int make_paths(struct hr_query *q, struct hr_qstream *st)
 	return 0;
 }
 
-static int make_bases(struct hr_names *names)
+static int make_bases(struct hr_query_names *names)
 {
 	names->base = calloc(names->n, sizeof(*names->base));
 	if (names->base == NULL)
@@ -175,7 +175,7 @@ static int make_bases(struct hr_names *names)
 /* Stripped before it is escaped: the digits of an escape are no part of the name. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
-	struct hr_names *names = &st->names;
+	struct hr_query_names *names = &st->names;
 	struct interned t = {0};
 	char stripped[NAME_BYTES];
 	int64_t index = 0;
@@ -221,7 +221,7 @@ static int make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 {
-	struct hr_names *names = &st->names;
+	struct hr_query_names *names = &st->names;
 	unsigned ready = atomic_load_explicit(&names->ready, memory_order_acquire);
 	uint32_t n = 0;
 	int r;
@@ -299,7 +299,7 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 	return done ? 0 : -ENOMEM;
 }
 
-void hr__names_done(struct hr_names *names)
+void hr__names_done(struct hr_query_names *names)
 {
 	free(names->hash);
 	free(names->mount);

@@ -6,7 +6,7 @@
 #include "common/ops.h"
 
 /* key: window start, proc, then op, mount and scope in one word */
-static int add(struct hr_sums *s, const Headrace__RollupBatch *batch, Headrace__Rollup **rows,
+static int add(struct hr_query_sums *s, const Headrace__RollupBatch *batch, Headrace__Rollup **rows,
 	       size_t n)
 {
 	int r = 0;
@@ -24,7 +24,7 @@ static int add(struct hr_sums *s, const Headrace__RollupBatch *batch, Headrace__
 /* Sides are rows only for who asks for the column that tells them apart. */
 static int gather(struct hr_rows *rows, uint64_t want)
 {
-	struct hr_sums *s;
+	struct hr_query_sums *s;
 	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_ROLLUPS, &s);
 
 	for (size_t i = 0; r == 0 && i < s->frames.n; i++) {

@@ -152,7 +152,7 @@ static bool of_process(enum hr_sql_table_id table)
 	return strcmp(hr__tables[table].columns[HR_STREAM_COLUMNS].name, "proc") == 0;
 }
 
-static void put(const struct hr_cell *c, enum hr_sql_type type, size_t k, struct hr_out *out)
+static void put(const struct hr_cell *c, enum hr_sql_type type, size_t k, struct hr_query_out *out)
 {
 	if (c->null)
 		hr__out_null(out, k);
@@ -176,7 +176,7 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 	const struct hr_row_kind *kind = w->kind;
 	enum hr_sql_type type = hr__tables[kind->table].columns[column].type;
 	unsigned process_end = of_process(kind->table) ? HR_PROCESS_COLUMNS : HR_STREAM_COLUMNS;
-	struct hr_out out = hr__out(vector);
+	struct hr_query_out out = hr__out(vector);
 	uint64_t *hists = NULL;
 
 	if (type == HR_SQL_HIST) {

@@ -15,7 +15,7 @@ static int compare(const void *a, const void *b)
 	return 0;
 }
 
-int hr_sums_add(struct hr_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg)
+int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg)
 {
 	int r = hr__grow(&s->entries, s->n, &s->size, sizeof(*s->entries));
 
@@ -26,7 +26,7 @@ int hr_sums_add(struct hr_sums *s, uint64_t a, uint64_t b, uint64_t c, const voi
 
 int hr_sums_group(struct hr_rows *rows)
 {
-	struct hr_sums *s = rows->data;
+	struct hr_query_sums *s = rows->data;
 	size_t runs = 0;
 
 	if (s->n > 1)
@@ -43,9 +43,9 @@ int hr_sums_group(struct hr_rows *rows)
 	return 0;
 }
 
-int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_sums **ret)
+int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_query_sums **ret)
 {
-	struct hr_sums *s = calloc(1, sizeof(*s));
+	struct hr_query_sums *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (s == NULL)
@@ -59,7 +59,7 @@ int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_sums **ret)
 
 void hr_sums_done(struct hr_rows *rows)
 {
-	struct hr_sums *s = rows->data;
+	struct hr_query_sums *s = rows->data;
 
 	if (s == NULL)
 		return;
@@ -72,7 +72,7 @@ void hr_sums_done(struct hr_rows *rows)
 
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n)
 {
-	const struct hr_sums *s = rows->data;
+	const struct hr_query_sums *s = rows->data;
 
 	*ret_n = s->starts[row + 1] - s->starts[row];
 	return &s->entries[s->starts[row]];

@@ -22,7 +22,7 @@ struct hr_sums_entry {
 	const void *msg;
 };
 
-struct hr_sums {
+struct hr_query_sums {
 	struct hr_frames frames;
 	struct hr_sums_entry *entries;
 	size_t n, size;
@@ -30,10 +30,10 @@ struct hr_sums {
 };
 
 /* Reads the stream's frames of one kind into rows->data. 0 or -ENOMEM. */
-int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_sums **ret);
+int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_query_sums **ret);
 void hr_sums_done(struct hr_rows *rows); /* also of a half-built one */
 
-int hr_sums_add(struct hr_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg);
+int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg);
 
 /* Sorts, finds the runs, sets rows->n. */
 int hr_sums_group(struct hr_rows *rows);

@@ -45,7 +45,7 @@ static void *use_names(void *arg)
 	for (unsigned i = 0; i < 4; i++) {
 		for (size_t k = 0; k < q->n_streams; k++) {
 			struct hr_qstream *st = &q->streams[k];
-			const struct hr_names *names = &st->names;
+			const struct hr_query_names *names = &st->names;
 
 			wrong += hr__names_need(q, st, order[i]) != 0;
 			if (names->n <= 1)
