@@ -35,7 +35,7 @@ static const char *line_job(const char *line, char ret[JOB_BYTES])
 	return job + 5 + n;
 }
 
-bool sv__cgroup_of(pid_t pid, struct cgroup_of *ret)
+bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret)
 {
 	char path[64], text[4096], job[JOB_BYTES];
 	const char *mount, *end;
@@ -70,7 +70,7 @@ bool sv__cgroup_of(pid_t pid, struct cgroup_of *ret)
 
 /* ---- of a job --------------------------------------------------------------------------------------- */
 
-int sv__cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error)
+int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error)
 {
 	uint64_t id;
 
@@ -83,7 +83,7 @@ int sv__cgroup_check(const struct service *s, const struct job_spec *spec, char 
 	return hr_cgroup_id(spec->cgroup, &id, ret_error);
 }
 
-void sv__cgroup_tell(struct job *job)
+void hr__service_cgroup_tell(struct job *job)
 {
 	struct hr_message *m = &job->service->out;
 
@@ -91,10 +91,10 @@ void sv__cgroup_tell(struct job *job)
 		return;
 	hr_message_init(m, "cgroup");
 	hr_message_add(m, "path", job->cgroup);
-	sv__worker_tell(job, m);
+	hr__service_worker_tell(job, m);
 }
 
-int sv__cgroup_set(struct job *job, const char *path, char **ret_error)
+int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error)
 {
 	uint64_t id;
 	char *copy;
@@ -111,8 +111,8 @@ int sv__cgroup_set(struct job *job, const char *path, char **ret_error)
 	free(job->cgroup);
 	job->cgroup = copy;
 	job->cgroup_id = id;
-	sv__job_note(job);
+	hr__service_job_note(job);
 	if (job->state == JOB_RUNNING)
-		sv__cgroup_tell(job);
+		hr__service_cgroup_tell(job);
 	return 0;
 }

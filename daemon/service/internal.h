@@ -172,8 +172,8 @@ struct service {
 };
 
 /* service.c */
-struct hr_policy_rules sv__policy(const struct service *s);
-uint64_t sv__now_ms(const struct service *s);
+struct hr_policy_rules hr__service_policy(const struct service *s);
+uint64_t hr__service_now_ms(const struct service *s);
 
 /* jobs.c */
 struct job_spec { /* of a job that is to begin */
@@ -188,83 +188,86 @@ struct job_spec { /* of a job that is to begin */
 };
 #define ANY_ATTEMPT (-1)
 /* Of several attempts the latest. */
-struct job *sv__job_find(struct service *s, const char *id, int64_t attempt);
+struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt);
 /* "starting", "running", ...: of job_state. */
-const char *sv__job_state(enum job_state state);
+const char *hr__service_job_state(enum job_state state);
 /* Opens its file (a private configuration, private.h) for reading. The descriptor, or -errno. */
-int sv__job_conf_open(const struct job *job);
+int hr__service_job_conf_open(const struct job *job);
 /* What systemd calls its descriptors begins with this. */
-void sv__job_prefix(const struct job *job, char ret[JOB_PREFIX]);
+void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX]);
 /* The job of a process of `uid` that says so: the announced one of that name, else one of that user's own. */
-struct job *sv__job_named(struct service *s, const char *name, uint32_t uid);
+struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid);
 /* The job, with a worker; NULL with *ret_error (malloc'ed). */
-struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
+struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
 /* Jobs of an earlier service, with the descriptors that systemd has kept for them. */
-void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
+void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
 /* `for_ms` 0: for good. */
-void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms);
+void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms);
 /* Writes down what a later service has to know: level, cgroup, end. */
-void sv__job_note(struct job *job);
+void hr__service_job_note(struct job *job);
 /* A signal has ended its script. */
-void sv__job_killed(struct job *job);
-void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
+void hr__service_job_killed(struct job *job);
+void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
 /* Its worker is gone for good. NULL: it has ended as it should; else what is to be said to who waits for that. */
-void sv__job_forget(struct job *job, const char *error);
-void sv__jobs_tick(struct service *s);
+void hr__service_job_forget(struct job *job, const char *error);
+void hr__service_jobs_tick(struct service *s);
 
 /* cgroup.c */
 struct cgroup_of {
 	char job[JOB_BYTES]; /* "": it is in none of Slurm's */
 	char folder[1024];   /* the job's, of version 2; "": it has none there */
 };
-bool sv__cgroup_of(pid_t pid, struct cgroup_of *ret);
+bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret);
 /* Whether the job can have the cgroup that it asks for. */
-int sv__cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error);
+int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec,
+			     char **ret_error);
 /* Who is in that folder is the job's from now on; the first folder stays, should it be another. Nothing happens without probes. */
-int sv__cgroup_set(struct job *job, const char *path, char **ret_error);
-void sv__cgroup_tell(struct job *job); /* its worker */
+int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error);
+void hr__service_cgroup_tell(struct job *job); /* its worker */
 
 /* workers.c */
-int sv__worker_start(struct job *job);
+int hr__service_worker_start(struct job *job);
 /* The worker is gone, or could not be started, for this reason: the job is tried again, or (at its end) forgotten. */
-void sv__worker_failed(struct job *job, const char *why);
+void hr__service_worker_failed(struct job *job, const char *why);
 /* Of a job that is failing: another worker. The job may be forgotten then. */
-void sv__worker_retry(struct job *job);
-void sv__workers_reap(struct service *s);
+void hr__service_worker_retry(struct job *job);
+void hr__service_workers_reap(struct service *s);
 /* Its worker is ready: what was said meanwhile. */
-void sv__job_ready(struct job *job);
-void sv__worker_tell(struct job *job, const struct hr_message *m);
-void sv__on_notice(uv_poll_t *poll, int status, int events);
+void hr__service_job_ready(struct job *job);
+void hr__service_worker_tell(struct job *job, const struct hr_message *m);
+void hr__service_on_notice(uv_poll_t *poll, int status, int events);
 /* Lets all of them flush, and waits; for the end of the service. */
-void sv__workers_pause(struct service *s);
+void hr__service_workers_pause(struct service *s);
 
 /* limits.c */
 #define WHY_BYTES 128u
 /* One more process of the job (or, of one that is in, one more map) would pass a limit of its user, or of the node. */
-bool sv__limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
+bool hr__service_limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
 /* A worker begins: who is in its door is to come. */
-void sv__limit_start(struct job *job, int door);
+void hr__service_limit_start(struct job *job, int door);
 
 /* route.c */
-void sv__door_close(struct job *job); /* who stands in it and will not come again is counted */
-void sv__on_shim(uv_poll_t *poll, int status, int events);
-void sv__guests_tick(struct service *s);
-void sv__guests_leave(struct service *s); /* all: the next service finds them in the landing */
-void sv__guests_resume(struct service *s);
+void hr__service_door_close(
+    struct job *job); /* who stands in it and will not come again is counted */
+void hr__service_on_shim(uv_poll_t *poll, int status, int events);
+void hr__service_guests_tick(struct service *s);
+void hr__service_guests_leave(
+    struct service *s); /* all: the next service finds them in the landing */
+void hr__service_guests_resume(struct service *s);
 
 /* requests.c */
-void sv__on_asker(uv_poll_t *poll, int status, int events);
-void sv__askers_told(struct job *job,
-		     const struct hr_message *m); /* who waits for this job's end */
-void sv__askers_done(struct job *job, const char *error);
+void hr__service_on_asker(uv_poll_t *poll, int status, int events);
+void hr__service_askers_told(struct job *job,
+			     const struct hr_message *m); /* who waits for this job's end */
+void hr__service_askers_done(struct job *job, const char *error);
 /* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
-void sv__askers_begun(struct job *job, const char *error);
-void sv__askers_tick(struct service *s);
-void sv__askers_leave(struct service *s); /* all, unanswered */
+void hr__service_askers_begun(struct job *job, const char *error);
+void hr__service_askers_tick(struct service *s);
+void hr__service_askers_leave(struct service *s); /* all, unanswered */
 
 /* metrics.c: a failure is said, and is no reason not to record. */
-void sv__metrics_open(struct service *s);
+void hr__service_metrics_open(struct service *s);
 /* What the job's worker has counted by now. */
-void sv__metrics_count(struct job *job, const struct counts *now);
+void hr__service_metrics_count(struct job *job, const struct counts *now);
 
 #endif

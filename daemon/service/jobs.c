@@ -25,7 +25,7 @@
 /* ---- finding ---------------------------------------------------------------------------------------- */
 
 /* The table has the latest first. */
-struct job *sv__job_find(struct service *s, const char *id, int64_t attempt)
+struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)
 		if (strcmp(job->id, id) == 0 && (attempt == ANY_ATTEMPT || job->attempt == attempt))
@@ -33,7 +33,7 @@ struct job *sv__job_find(struct service *s, const char *id, int64_t attempt)
 	return NULL;
 }
 
-const char *sv__job_state(enum job_state state)
+const char *hr__service_job_state(enum job_state state)
 {
 	static const char *const names[JOB_STATES] = {"starting", "running", "ending",
 						      "draining", "failing", "off"};
@@ -46,7 +46,7 @@ static bool goes_by(const struct job *job, const char *name)
 	return strcmp(job->id, name) == 0 || strcmp(job->scheduler, name) == 0;
 }
 
-struct job *sv__job_named(struct service *s, const char *name, uint32_t uid)
+struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid)
 {
 	struct job *own = NULL;
 
@@ -79,7 +79,7 @@ static void job_conf(const struct job *job, const char *suffix, char ret[SERVICE
 		 suffix);
 }
 
-void sv__job_prefix(const struct job *job, char ret[JOB_PREFIX])
+void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 {
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
@@ -108,7 +108,7 @@ static int write_conf(struct job *job, const struct hr_private_config *config)
 	return r;
 }
 
-int sv__job_conf_open(const struct job *job)
+int hr__service_job_conf_open(const struct job *job)
 {
 	char path[SERVICE_PATH];
 	int fd;
@@ -120,7 +120,7 @@ int sv__job_conf_open(const struct job *job)
 
 static int read_conf(const struct job *job, struct hr_private_config *ret)
 {
-	int fd = sv__job_conf_open(job), r;
+	int fd = hr__service_job_conf_open(job), r;
 
 	if (fd < 0)
 		return fd;
@@ -130,7 +130,7 @@ static int read_conf(const struct job *job, struct hr_private_config *ret)
 }
 
 /* What has become known of its end, its cgroup, and its level for good: whoever is killed meanwhile. */
-void sv__job_note(struct job *job)
+void hr__service_job_note(struct job *job)
 {
 	struct hr_private_config config = {0};
 	int r = read_conf(job, &config);
@@ -187,7 +187,7 @@ static struct job *add(struct service *s, const char *id, const char *scheduler,
 			    .attempt = attempt,
 			    .channel = -1,
 			    .door = -1,
-			    .idle_since_ms = sv__now_ms(s)};
+			    .idle_since_ms = hr__service_now_ms(s)};
 	snprintf(job->id, sizeof(job->id), "%s", id);
 	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);
 	job->key = key_of(id, attempt);
@@ -212,7 +212,7 @@ static void drop(struct job *job)
 
 static int check_spec(struct service *s, const struct job_spec *spec, char **ret_error)
 {
-	const struct job *other = sv__job_find(s, spec->id, spec->attempt);
+	const struct job *other = hr__service_job_find(s, spec->id, spec->attempt);
 	unsigned all, own;
 
 	if (spec->id[0] == '\0' || strlen(spec->id) >= JOB_BYTES ||
@@ -289,7 +289,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 /* As the site wants it, and the one who begins it. */
 static void decide(struct job *job, const struct job_spec *spec)
 {
-	const struct hr_policy_rules rules = sv__policy(job->service);
+	const struct hr_policy_rules rules = hr__service_policy(job->service);
 	struct hr_decision d = hr_policy_decide(&rules, spec->uid, spec->partition);
 	int level = spec->level >= 0 ? spec->level : d.level;
 
@@ -304,19 +304,19 @@ static void decide(struct job *job, const struct job_spec *spec)
 static int start(struct job *job)
 {
 	if (job->policy != HR_POLICY_OFF)
-		return sv__worker_start(job);
+		return hr__service_worker_start(job);
 	job->state = JOB_OFF;
 	return 0;
 }
 
-struct job *sv__job_begin(struct service *s, const struct job_spec *spec, char **ret_error)
+struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error)
 {
 	struct job *job;
 	char path[SERVICE_PATH];
 	int r = check_spec(s, spec, ret_error);
 
 	if (r == 0)
-		r = sv__cgroup_check(s, spec, ret_error);
+		r = hr__service_cgroup_check(s, spec, ret_error);
 	if (r < 0)
 		return NULL;
 	job = add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
@@ -351,7 +351,7 @@ static void take_descriptors(struct job *job, struct hr_inherited *list, size_t 
 {
 	char prefix[JOB_PREFIX];
 
-	sv__job_prefix(job, prefix);
+	hr__service_job_prefix(job, prefix);
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].fd < 0 || strncmp(list[i].name, prefix, strlen(prefix)) != 0)
 			continue;
@@ -393,14 +393,14 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		r = start(job);
 		hr_log(HR_LOG_INFO, "job %s goes on, with %zu descriptors", job->id, job->kept.n);
 		if (r < 0)
-			sv__worker_failed(job, strerrordesc_np(-r));
+			hr__service_worker_failed(job, strerrordesc_np(-r));
 		if (config.end_state)
-			sv__job_end(job, config.end_state, 0, IDLE_DRAIN_MS);
+			hr__service_job_end(job, config.end_state, 0, IDLE_DRAIN_MS);
 	}
 	hr_private_config_done(&config);
 }
 
-void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n)
+void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n)
 {
 	DIR *folder = opendir(s->jobs_folder);
 	struct dirent *entry;
@@ -418,10 +418,10 @@ void sv__jobs_resume(struct service *s, struct hr_inherited *list, size_t n)
 
 /* ---- the end ---------------------------------------------------------------------------------------- */
 
-void sv__job_killed(struct job *job)
+void hr__service_job_killed(struct job *job)
 {
 	job->killed = true;
-	sv__job_note(job);
+	hr__service_job_note(job);
 }
 
 /* Of its processes that a limit of user or node has kept out: its answers say so. */
@@ -433,7 +433,7 @@ static void tell_refused(struct job *job)
 		return;
 	hr_message_init(m, "refused");
 	hr_message_add_int(m, "processes", (int64_t)job->kept_out);
-	sv__worker_tell(job, m);
+	hr__service_worker_tell(job, m);
 	job->service->limited_told += job->kept_out;
 	job->kept_out = 0;
 }
@@ -447,10 +447,10 @@ static void tell_end(struct job *job)
 	hr_message_add(m, "state", job->end_state);
 	hr_message_add_int(m, "linger_ms", (int64_t)job->linger_ms);
 	hr_message_add_int(m, "drain_ms", (int64_t)job->drain_ms);
-	sv__worker_tell(job, m);
+	hr__service_worker_tell(job, m);
 }
 
-void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
+void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
 {
 	bool noted = job->end_state[0] != '\0';
 
@@ -460,13 +460,13 @@ void sv__job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_
 	job->linger_ms = linger_ms;
 	job->drain_ms = drain_ms;
 	if (job->state == JOB_OFF) {
-		sv__job_forget(job, NULL);
+		hr__service_job_forget(job, NULL);
 		return;
 	}
 	if (!noted)
-		sv__job_note(job);
+		hr__service_job_note(job);
 	if (job->state == JOB_FAILING) {
-		sv__worker_retry(job);
+		hr__service_worker_retry(job);
 		return;
 	}
 	if (job->state == JOB_STARTING) /* when it is ready */
@@ -481,68 +481,68 @@ static void tell_level(struct job *job)
 
 	hr_message_init(m, "level");
 	hr_message_add_int(m, "level", job->level);
-	sv__worker_tell(job, m);
+	hr__service_worker_tell(job, m);
 }
 
-void sv__job_level(struct job *job, uint32_t level, uint64_t for_ms)
+void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms)
 {
 	job->level = level;
-	job->level_until_ms = for_ms != 0 ? sv__now_ms(job->service) + for_ms : 0;
+	job->level_until_ms = for_ms != 0 ? hr__service_now_ms(job->service) + for_ms : 0;
 	if (for_ms == 0 && level != job->level_base) {
 		job->level_base = level;
-		sv__job_note(job);
+		hr__service_job_note(job);
 	}
 	if (job->state == JOB_RUNNING)
 		tell_level(job);
 }
 
-void sv__job_ready(struct job *job)
+void hr__service_job_ready(struct job *job)
 {
 	job->state = JOB_RUNNING;
 	job->recorded = true;
 	job->failed_ms = 0;
 	job->why[0] = '\0';
-	sv__askers_begun(job, NULL);
+	hr__service_askers_begun(job, NULL);
 	tell_level(job);
-	sv__cgroup_tell(job);
+	hr__service_cgroup_tell(job);
 	if (job->end_state[0] != '\0')
 		tell_end(job);
 }
 
-void sv__job_forget(struct job *job, const char *error)
+void hr__service_job_forget(struct job *job, const char *error)
 {
 	char path[SERVICE_PATH], prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
 
-	sv__door_close(job);
-	sv__job_prefix(job, prefix);
+	hr__service_door_close(job);
+	hr__service_job_prefix(job, prefix);
 	for (size_t i = 0; i < job->kept.n; i++) {
 		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);
 		hr_fdstore_remove(name);
 	}
 	job_conf(job, "", path);
 	unlink(path);
-	sv__askers_begun(
+	hr__service_askers_begun(
 	    job, "it is not recorded: its process has ended, the log of headraced says why");
-	sv__askers_done(job, error);
+	hr__service_askers_done(job, error);
 	hr_log(HR_LOG_INFO,
 	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
 	       job->id, job->counts.events, job->stats.unsent_frames);
 	drop(job);
 }
 
-void sv__jobs_tick(struct service *s)
+void hr__service_jobs_tick(struct service *s)
 {
-	uint64_t now = sv__now_ms(s);
+	uint64_t now = hr__service_now_ms(s);
 
 	for (struct job *job = s->jobs, *next; job; job = next) {
 		next = job->next;
 		tell_refused(job);
 		if (job->level_until_ms != 0 && now >= job->level_until_ms)
-			sv__job_level(job, job->level_base, 0);
+			hr__service_job_level(job, job->level_base, 0);
 		if (!job->registered && (job->state == JOB_RUNNING || job->state == JOB_FAILING) &&
 		    job->idle_since_ms != 0 && now - job->idle_since_ms >= s->c->idle_end_ms)
-			sv__job_end(job, "ended", IDLE_LINGER_MS, IDLE_DRAIN_MS);
+			hr__service_job_end(job, "ended", IDLE_LINGER_MS, IDLE_DRAIN_MS);
 		else if (job->state == JOB_FAILING && now >= job->retry_ms)
-			sv__worker_retry(job);
+			hr__service_worker_retry(job);
 	}
 }

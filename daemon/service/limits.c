@@ -40,7 +40,7 @@ static bool past(const struct use *u, uint64_t sessions, uint64_t ring_bytes, bo
 	return true;
 }
 
-bool sv__limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES])
+bool hr__service_limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES])
 {
 	const struct hr_service_config *c = job->service->c;
 	struct use user = {0}, node = {0};
@@ -56,7 +56,7 @@ bool sv__limit_reached(const struct job *job, bool new_session, char ret_why[WHY
 		    ret_why);
 }
 
-void sv__limit_start(struct job *job, int door)
+void hr__service_limit_start(struct job *job, int door)
 {
 	int bytes = 0;
 

@@ -38,7 +38,7 @@ static bool may_be_shown(const struct service *s)
 	return shown < s->c->metrics_jobs;
 }
 
-void sv__metrics_count(struct job *job, const struct counts *now)
+void hr__service_metrics_count(struct job *job, const struct counts *now)
 {
 	struct service *s = job->service;
 	bool first = job->stats.at_ms == 0;
@@ -69,7 +69,7 @@ static void write_jobs(const struct service *s, FILE *out)
 	hr_metric(out, "headrace_node_jobs", GAUGE, "Jobs on this node.");
 	for (size_t i = 0; i < JOB_STATES; i++)
 		hr_metric_value(out, "headrace_node_jobs", n[i], "state",
-				sv__job_state((enum job_state)i), NULL);
+				hr__service_job_state((enum job_state)i), NULL);
 }
 
 static void write_lost(const struct counts *c, FILE *out)
@@ -133,7 +133,7 @@ static void write_sending(const struct service *s, FILE *out)
 		uint64_t ms = job->stats.unsent_ms;
 
 		if (job->state == JOB_DRAINING) /* it has said its last numbers */
-			ms += sv__now_ms(s) - job->stats.at_ms;
+			ms += hr__service_now_ms(s) - job->stats.at_ms;
 		if (job->stats.unsent_frames > 0 && ms > oldest_ms)
 			oldest_ms = ms;
 		frames += job->stats.unsent_frames;
@@ -228,7 +228,7 @@ static void write_all(void *self, FILE *out)
 	write_job_sessions(s, out);
 }
 
-void sv__metrics_open(struct service *s)
+void hr__service_metrics_open(struct service *s)
 {
 	const struct hr_metrics_config config = {.address = s->c->metrics,
 						 .component = "node",

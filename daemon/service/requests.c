@@ -49,14 +49,14 @@ static void refuse(struct asker *a, int r, const char *text)
 	asker_leave(a);
 }
 
-void sv__askers_told(struct job *job, const struct hr_message *m)
+void hr__service_askers_told(struct job *job, const struct hr_message *m)
 {
 	for (struct asker *a = job->service->askers; a; a = a->next)
 		if (a->waits == job)
 			hr_control_send(a->fd, m);
 }
 
-void sv__askers_done(struct job *job, const char *error)
+void hr__service_askers_done(struct job *job, const char *error)
 {
 	for (struct asker *a = job->service->askers, *next; a; a = next) {
 		next = a->next;
@@ -69,7 +69,7 @@ void sv__askers_done(struct job *job, const char *error)
 	}
 }
 
-void sv__askers_begun(struct job *job, const char *error)
+void hr__service_askers_begun(struct job *job, const char *error)
 {
 	for (struct asker *a = job->service->askers, *next; a; a = next) {
 		next = a->next;
@@ -83,16 +83,16 @@ void sv__askers_begun(struct job *job, const char *error)
 }
 
 /* Who has connected and says nothing has had its place for long enough. */
-void sv__askers_tick(struct service *s)
+void hr__service_askers_tick(struct service *s)
 {
 	for (struct asker *a = s->askers, *next; a; a = next) {
 		next = a->next;
-		if (!a->waits && !a->hopes && sv__now_ms(s) - a->since_ms >= ASKER_MS)
+		if (!a->waits && !a->hopes && hr__service_now_ms(s) - a->since_ms >= ASKER_MS)
 			asker_leave(a);
 	}
 }
 
-void sv__askers_leave(struct service *s)
+void hr__service_askers_leave(struct service *s)
 {
 	while (s->askers)
 		asker_leave(s->askers);
@@ -102,7 +102,7 @@ void sv__askers_leave(struct service *s)
 
 static void add_job(struct hr_message *m, const struct job *job)
 {
-	uint64_t now = sv__now_ms(job->service);
+	uint64_t now = hr__service_now_ms(job->service);
 	bool fresh = now - job->stats.at_ms <= STATS_FRESH_MS;
 
 	hr_message_init(m, "job");
@@ -110,7 +110,7 @@ static void add_job(struct hr_message *m, const struct job *job)
 	hr_message_add_int(m, "attempt", job->attempt);
 	hr_message_add_int(m, "uid", job->uid);
 	hr_message_add(m, "name", job->name);
-	hr_message_add(m, "state", sv__job_state(job->state));
+	hr_message_add(m, "state", hr__service_job_state(job->state));
 	hr_message_add(m, "policy", hr_policy_name(job->policy));
 	hr_message_add_int(m, "announced", job->registered);
 	hr_message_add_int(m, "level", job->level);
@@ -150,7 +150,7 @@ static void do_status(struct asker *a)
 	hr_message_init(m, "status");
 	hr_message_add_int(m, "version", HR_SERVICE_VERSION);
 	hr_message_add_int(m, "pid", getpid());
-	hr_message_add_int(m, "uptime_ms", (int64_t)(sv__now_ms(s) - s->started_ms));
+	hr_message_add_int(m, "uptime_ms", (int64_t)(hr__service_now_ms(s) - s->started_ms));
 	hr_message_add(m, "node", s->node);
 	hr_message_add(m, "spool", s->c->spool);
 	hr_message_add_int(m, "spool_bytes", (int64_t)s->spool_bytes);
@@ -183,9 +183,10 @@ static struct job *again(struct job *job, const struct job_spec *spec, char **re
 
 	job->registered = true;
 	same.probes = job->probes;
-	if (sv__cgroup_check(job->service, &same, ret_error) < 0)
+	if (hr__service_cgroup_check(job->service, &same, ret_error) < 0)
 		return NULL;
-	return spec->cgroup && sv__cgroup_set(job, spec->cgroup, ret_error) < 0 ? NULL : job;
+	return spec->cgroup && hr__service_cgroup_set(job, spec->cgroup, ret_error) < 0 ? NULL
+											: job;
 }
 
 static void do_begin(struct asker *a, const struct hr_message *m)
@@ -220,11 +221,11 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	}
 	if (!spec.scheduler)
 		spec.scheduler = spec.id;
-	job = sv__job_find(s, spec.id, spec.attempt);
+	job = hr__service_job_find(s, spec.id, spec.attempt);
 	if (job && job->uid == spec.uid)
 		job = again(job, &spec, &error);
 	else
-		job = sv__job_begin(s, &spec, &error);
+		job = hr__service_job_begin(s, &spec, &error);
 	if (!job)
 		refuse(a, -EINVAL, error ? error : "no memory");
 	else if (job->state == JOB_STARTING)
@@ -243,9 +244,9 @@ static struct job *meant(struct asker *a, const struct hr_message *m)
 	struct job *job;
 
 	hr_message_get(m, "job", id, sizeof(id));
-	job = sv__job_find(a->service, id, attempt);
+	job = hr__service_job_find(a->service, id, attempt);
 	if (!job && uid >= 0)
-		job = sv__job_named(a->service, id, (uint32_t)uid);
+		job = hr__service_job_named(a->service, id, (uint32_t)uid);
 	if (job)
 		return job;
 	snprintf(words, sizeof(words), "no job %s is recorded here", id);
@@ -261,9 +262,9 @@ static void do_end(struct asker *a, const struct hr_message *m)
 	if (!job)
 		return;
 	a->waits = job;
-	sv__job_end(job, text(m, "state", state, sizeof(state)) ? state : "ended",
-		    (uint64_t)hr_message_get_int(m, "linger_ms", 0),
-		    (uint64_t)hr_message_get_int(m, "drain_ms", 0));
+	hr__service_job_end(job, text(m, "state", state, sizeof(state)) ? state : "ended",
+			    (uint64_t)hr_message_get_int(m, "linger_ms", 0),
+			    (uint64_t)hr_message_get_int(m, "drain_ms", 0));
 }
 
 static void do_killed(struct asker *a, const struct hr_message *m)
@@ -272,7 +273,7 @@ static void do_killed(struct asker *a, const struct hr_message *m)
 
 	if (!job)
 		return;
-	sv__job_killed(job);
+	hr__service_job_killed(job);
 	over(a);
 }
 
@@ -299,7 +300,7 @@ static void do_level(struct asker *a, const struct hr_message *m)
 		refuse(a, -EINVAL, "level is counters or trace");
 		return;
 	}
-	sv__job_level(job, (uint32_t)level, (uint64_t)hr_message_get_int(m, "for_ms", 0));
+	hr__service_job_level(job, (uint32_t)level, (uint64_t)hr_message_get_int(m, "for_ms", 0));
 	over(a);
 }
 
@@ -389,7 +390,7 @@ static bool has_place(const struct service *s, uint32_t uid)
 	return false;
 }
 
-void sv__on_asker(uv_poll_t *poll, int status, int events)
+void hr__service_on_asker(uv_poll_t *poll, int status, int events)
 {
 	struct service *s = poll->data;
 	int fd = accept4(s->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -413,7 +414,7 @@ void sv__on_asker(uv_poll_t *poll, int status, int events)
 			    .fd = fd,
 			    .uid = peer.uid,
 			    .pid = peer.pid,
-			    .since_ms = sv__now_ms(s)};
+			    .since_ms = hr__service_now_ms(s)};
 	a->poll.data = a;
 	s->askers = a;
 	s->n_askers++;

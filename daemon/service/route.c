@@ -90,7 +90,7 @@ static struct job *begin_unannounced(struct service *s, const char *name, bool c
 	struct job *job;
 
 	snprintf(own, sizeof(own), "u%u-%s", peer->uid, name);
-	job = sv__job_begin(s, &spec, &error);
+	job = hr__service_job_begin(s, &spec, &error);
 
 	if (!job) {
 		s->refused++;
@@ -124,7 +124,7 @@ static void refuse_version(struct service *s, uint32_t abi, const struct ucred *
 /* Of a job that nobody has announced. */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
-	const struct hr_policy_rules rules = sv__policy(s);
+	const struct hr_policy_rules rules = hr__service_policy(s);
 	enum hr_policy policy = hr_policy_decide(&rules, peer->uid, NULL).policy;
 
 	return policy == HR_POLICY_RECORD || (policy == HR_POLICY_ASKED && named->asked);
@@ -145,7 +145,7 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 		s->unplaced++;
 		return -EACCES;
 	}
-	job = sv__job_named(s, name, peer->uid);
+	job = hr__service_job_named(s, name, peer->uid);
 	if (!job) {
 		if (s->c->unregistered != HR_UNREGISTERED_RECORD)
 			return -EACCES; /* a prolog may be on its way */
@@ -172,7 +172,7 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 static void follow_cgroup(struct job *job, const char *folder)
 {
 	char *error = NULL;
-	int r = sv__cgroup_set(job, folder, &error);
+	int r = hr__service_cgroup_set(job, folder, &error);
 
 	if (r < 0)
 		hr_log_about(HR_LOG_WARNING, folder, "job %s: probes do not follow its cgroup: %s",
@@ -196,7 +196,7 @@ static bool pass(struct job *job, int fd, bool new_session, const struct ucred *
 {
 	struct service *s = job->service;
 	char why[WHY_BYTES] = "too many wait for the job's process";
-	bool limited = sv__limit_reached(job, new_session, why);
+	bool limited = hr__service_limit_reached(job, new_session, why);
 
 	if (!limited && hr_passfd_send(job->door, 0, fd) == 0) {
 		job->passed++;
@@ -234,7 +234,7 @@ static bool route(struct service *s, int fd)
 		return true;
 	}
 	read_names(message, (size_t)n, &named);
-	sv__cgroup_of(peer.pid, &named.cgroup);
+	hr__service_cgroup_of(peer.pid, &named.cgroup);
 	r = job_of_peer(s, &peer, &named, &job);
 	if (r == 0 && named.cgroup.folder[0] != '\0')
 		follow_cgroup(job, named.cgroup.folder);
@@ -340,8 +340,11 @@ static struct guest *guest_new(struct service *s, int fd)
 		return NULL;
 	}
 	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
-	*g = (struct guest){
-	    .service = s, .fd = fd, .landed = landed, .uid = peer.uid, .since_ms = sv__now_ms(s)};
+	*g = (struct guest){.service = s,
+			    .fd = fd,
+			    .landed = landed,
+			    .uid = peer.uid,
+			    .since_ms = hr__service_now_ms(s)};
 	*s->guests_last = g;
 	s->guests_last = &g->next;
 	s->n_guests++;
@@ -364,16 +367,16 @@ static void guest_enter(struct service *s, int fd)
 	leave_landing(s);
 }
 
-void sv__guests_tick(struct service *s)
+void hr__service_guests_tick(struct service *s)
 {
 	for (struct guest *g = s->guests; g; g = g->next)
-		if (g->fd >= 0 && sv__now_ms(s) - g->since_ms >= GUEST_MS)
+		if (g->fd >= 0 && hr__service_now_ms(s) - g->since_ms >= GUEST_MS)
 			guest_done(g);
 	leave_landing(s);
 }
 
 /* They stay in the landing, for the next service. */
-void sv__guests_leave(struct service *s)
+void hr__service_guests_leave(struct service *s)
 {
 	for (struct guest *g = s->guests, *next; g; g = next) {
 		next = g->next;
@@ -386,7 +389,7 @@ void sv__guests_leave(struct service *s)
 }
 
 /* Who was left in the landing by a service before this one: all of them enter it once more, then they are looked at. */
-void sv__guests_resume(struct service *s)
+void hr__service_guests_resume(struct service *s)
 {
 	uint32_t by;
 	int fd;
@@ -405,7 +408,7 @@ void sv__guests_resume(struct service *s)
 	leave_landing(s);
 }
 
-void sv__on_shim(uv_poll_t *poll, int status, int events)
+void hr__service_on_shim(uv_poll_t *poll, int status, int events)
 {
 	struct service *s = poll->data;
 

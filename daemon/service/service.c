@@ -25,7 +25,7 @@
 #define LOCK_MOMENTS	100
 #define LOCK_MOMENT_NS	20000000
 
-uint64_t sv__now_ms(const struct service *s)
+uint64_t hr__service_now_ms(const struct service *s)
 {
 	return uv_now(&s->loop);
 }
@@ -62,7 +62,7 @@ static void become_uplink(const struct service *s)
 
 static void keep_uplink(struct service *s)
 {
-	uint64_t now = sv__now_ms(s);
+	uint64_t now = hr__service_now_ms(s);
 
 	if (s->uplink != 0 || !hr_text_given(s->c->collectors) ||
 	    (s->uplink_ms != 0 && now - s->uplink_ms < UPLINK_AGAIN_MS) ||
@@ -84,16 +84,16 @@ static void on_tick(uv_timer_t *timer)
 
 	if (s->watchdog)
 		hr_fdstore_notify("WATCHDOG=1");
-	sv__guests_tick(s);
-	sv__askers_tick(s);
-	sv__jobs_tick(s);
+	hr__service_guests_tick(s);
+	hr__service_askers_tick(s);
+	hr__service_jobs_tick(s);
 	keep_uplink(s);
 }
 
 static void on_child(uv_signal_t *handle, int signum)
 {
 	(void)signum;
-	sv__workers_reap(handle->data);
+	hr__service_workers_reap(handle->data);
 }
 
 static void on_stop(uv_signal_t *handle, int signum)
@@ -131,7 +131,7 @@ static void on_reload(uv_signal_t *handle, int signum)
 	hr_fdstore_notify("READY=1");
 }
 
-struct hr_policy_rules sv__policy(const struct service *s)
+struct hr_policy_rules hr__service_policy(const struct service *s)
 {
 	return (struct hr_policy_rules){.policy = s->c->policy,
 					.partitions = s->c->policy_partitions,
@@ -159,9 +159,9 @@ static int start_loop(struct service *s)
 	if (r < 0)
 		return r;
 	s->started_ms = uv_now(&s->loop);
-	watch(s, &s->notify_poll, s->notify.fd, sv__on_notice);
-	watch(s, &s->control_poll, s->control_fd, sv__on_asker);
-	watch(s, &s->shim_poll, s->shim_fd, sv__on_shim);
+	watch(s, &s->notify_poll, s->notify.fd, hr__service_on_notice);
+	watch(s, &s->control_poll, s->control_fd, hr__service_on_asker);
+	watch(s, &s->shim_poll, s->shim_fd, hr__service_on_shim);
 	watch_signal(s, &s->sigchld, SIGCHLD, on_child);
 	watch_signal(s, &s->sigterm, SIGTERM, on_stop);
 	watch_signal(s, &s->sigint, SIGINT, on_stop);
@@ -311,8 +311,8 @@ static int start(struct service *s)
 	if (r == 0)
 		r = start_loop(s);
 	if (r == 0) {
-		sv__jobs_resume(s, list, n);
-		sv__guests_resume(s);
+		hr__service_jobs_resume(s, list, n);
+		hr__service_guests_resume(s);
 	}
 	hr_fdstore_inherited_free(list, n);
 	return r;
@@ -328,9 +328,9 @@ static void close_handle(uv_handle_t *handle, void *arg)
 /* Everything of the jobs stays: the next service goes on. */
 static void stop(struct service *s)
 {
-	sv__workers_pause(s);
-	sv__guests_leave(s);
-	sv__askers_leave(s);
+	hr__service_workers_pause(s);
+	hr__service_guests_leave(s);
+	hr__service_askers_leave(s);
 	hr_metrics_close(s->metrics);
 	uv_walk(&s->loop, close_handle, NULL);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -361,7 +361,7 @@ int hr_service_run(const struct hr_config_source *from, struct hr_service_config
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);
 	if (start(s) == 0) {
-		sv__metrics_open(s);
+		hr__service_metrics_open(s);
 		hr_fdstore_notify("READY=1");
 		hr_log(HR_LOG_INFO, "headraced %s on node %s, %u jobs", HEADRACE_VERSION, s->node,
 		       s->n_jobs);

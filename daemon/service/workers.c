@@ -43,7 +43,7 @@ static void take_no_probes(struct job *job, const struct hr_message *m)
 
 static void take_stats(struct job *job, const struct hr_message *m)
 {
-	uint64_t now = sv__now_ms(job->service), ms = now - job->stats.at_ms;
+	uint64_t now = hr__service_now_ms(job->service), ms = now - job->stats.at_ms;
 	struct counts counts;
 	uint64_t bytes = (uint64_t)hr_message_get_int(m, "bytes_moved", 0);
 	bool fresh = job->stats.at_ms != 0 && ms <= STATS_FRESH_MS;
@@ -53,7 +53,7 @@ static void take_stats(struct job *job, const struct hr_message *m)
 #undef TAKE
 	job->stats.events_per_s = fresh ? per_second(counts.events, job->counts.events, ms) : 0;
 	job->stats.bytes_per_s = fresh ? per_second(bytes, job->stats.bytes_moved, ms) : 0;
-	sv__metrics_count(job, &counts);
+	hr__service_metrics_count(job, &counts);
 	job->stats.at_ms = now;
 	job->stats.bytes_moved = bytes;
 	job->stats.lost = (uint64_t)hr_message_get_int(m, "lost", 0);
@@ -76,7 +76,7 @@ static void take_stats(struct job *job, const struct hr_message *m)
 	if (job->stats.sessions > 0)
 		job->idle_since_ms = 0;
 	else if (job->idle_since_ms == 0)
-		job->idle_since_ms = sv__now_ms(job->service);
+		job->idle_since_ms = hr__service_now_ms(job->service);
 }
 
 static void take_message(struct job *job, const struct hr_message *m)
@@ -88,14 +88,14 @@ static void take_message(struct job *job, const struct hr_message *m)
 	} else if (hr_message_is(m, "failed")) {
 		hr_message_get(m, "text", job->why, sizeof(job->why));
 		snprintf(text, sizeof(text), "job %s: %s", job->id, job->why);
-		sv__askers_begun(job, text);
+		hr__service_askers_begun(job, text);
 	} else if (hr_message_is(m, "ended")) {
 		take_stats(job, m);
 		job->state = JOB_DRAINING;
-		sv__askers_told(job, m);
+		hr__service_askers_told(job, m);
 	} else if (hr_message_is(m, "sending") || hr_message_is(m, "sent")) {
 		job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "left", 0);
-		sv__askers_told(job, m);
+		hr__service_askers_told(job, m);
 	}
 }
 
@@ -112,7 +112,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 		uv_poll_stop(poll); /* it has ended: SIGCHLD says how */
 }
 
-void sv__worker_tell(struct job *job, const struct hr_message *m)
+void hr__service_worker_tell(struct job *job, const struct hr_message *m)
 {
 	if (job->channel >= 0 && hr_control_send(job->channel, m) < 0)
 		hr_log(HR_LOG_WARNING, "job %s: its process does not listen", job->id);
@@ -133,7 +133,7 @@ static void keep_end(struct job *job, const char *name, int fd)
 {
 	char prefix[JOB_PREFIX], full[JOB_PREFIX + 16];
 
-	sv__job_prefix(job, prefix);
+	hr__service_job_prefix(job, prefix);
 	snprintf(full, sizeof(full), "%s%s", prefix, name);
 	hr_fdstore_push(full, fd);
 	hr_kept_add(&job->kept, name, fd);
@@ -156,11 +156,11 @@ static bool read_notice(struct service *s)
 	free(hr_kept_take(&job->kept, &notice,
 			  &added)); /* systemd hears of it from the worker itself */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
-		sv__job_ready(job);
+		hr__service_job_ready(job);
 	return true;
 }
 
-void sv__on_notice(uv_poll_t *poll, int status, int events)
+void hr__service_on_notice(uv_poll_t *poll, int status, int events)
 {
 	(void)status;
 	(void)events;
@@ -194,7 +194,7 @@ static void become_worker(struct job *job, int conf, int channel, int door)
 	int sockets[] = {channel, door};
 	char prefix[JOB_PREFIX];
 
-	sv__job_prefix(job, prefix);
+	hr__service_job_prefix(job, prefix);
 	/* NOLINTBEGIN(concurrency-mt-unsafe): the service has one thread, this child no other either */
 	if (dup2(conf, STDIN_FILENO) < 0 || setenv("HEADRACE_FDSTORE_PREFIX", prefix, 1) < 0 ||
 	    (systemd && setenv("HEADRACE_FDSTORE", systemd, 1) < 0))
@@ -224,7 +224,7 @@ static int open_door(struct job *job, int *ret_theirs)
 	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
 }
 
-void sv__door_close(struct job *job)
+void hr__service_door_close(struct job *job)
 {
 	int door = hr_kept_find(&job->kept, "door"), fd;
 	uint32_t word;
@@ -245,7 +245,7 @@ static int start(struct job *job, int conf)
 
 	if (r < 0)
 		return r;
-	sv__limit_start(job, theirs);
+	hr__service_limit_start(job, theirs);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
 	job->poll = calloc(1, sizeof(*job->poll));
@@ -268,9 +268,9 @@ static int start(struct job *job, int conf)
 	return 0;
 }
 
-int sv__worker_start(struct job *job)
+int hr__service_worker_start(struct job *job)
 {
-	int conf = sv__job_conf_open(job), r;
+	int conf = hr__service_job_conf_open(job), r;
 
 	if (conf < 0)
 		return conf;
@@ -283,7 +283,7 @@ int sv__worker_start(struct job *job)
 
 static bool restarts_used_up(struct job *job)
 {
-	uint64_t now = sv__now_ms(job->service);
+	uint64_t now = hr__service_now_ms(job->service);
 
 	if (now - job->restarted_ms > RESTARTS_MS) {
 		job->restarted_ms = now;
@@ -299,16 +299,18 @@ static void give_up(struct job *job)
 	int n = snprintf(text, sizeof(text), "its process failed: %s", job->why);
 
 	if (job->recorded)
-		snprintf(text + n, sizeof(text) - (size_t)n,
-			 ": nothing is recorded of the last %s; what was before is in the spool",
-			 hr_text_duration((sv__now_ms(job->service) - job->failed_ms) * 1000000).s);
+		snprintf(
+		    text + n, sizeof(text) - (size_t)n,
+		    ": nothing is recorded of the last %s; what was before is in the spool",
+		    hr_text_duration((hr__service_now_ms(job->service) - job->failed_ms) * 1000000)
+			.s);
 	hr_log(HR_LOG_ERROR, "job %s: %s", job->id, text);
-	sv__job_forget(job, text);
+	hr__service_job_forget(job, text);
 }
 
-void sv__worker_failed(struct job *job, const char *why)
+void hr__service_worker_failed(struct job *job, const char *why)
 {
-	uint64_t now = sv__now_ms(job->service);
+	uint64_t now = hr__service_now_ms(job->service);
 
 	if (why != job->why)
 		snprintf(job->why, sizeof(job->why), "%s", why);
@@ -328,13 +330,13 @@ void sv__worker_failed(struct job *job, const char *why)
 
 static void start_again(struct job *job)
 {
-	int r = sv__worker_start(job);
+	int r = hr__service_worker_start(job);
 
 	if (r < 0)
-		sv__worker_failed(job, strerrordesc_np(-r));
+		hr__service_worker_failed(job, strerrordesc_np(-r));
 }
 
-void sv__worker_retry(struct job *job)
+void hr__service_worker_retry(struct job *job)
 {
 	job->restarts = 0;
 	start_again(job);
@@ -346,7 +348,7 @@ static void killed(struct job *job, int signum)
 
 	snprintf(why, sizeof(why), "it was killed by signal %d", signum);
 	if (restarts_used_up(job)) {
-		sv__worker_failed(job, why);
+		hr__service_worker_failed(job, why);
 		return;
 	}
 	hr_log(HR_LOG_WARNING, "job %s: its process was killed by signal %d: another goes on",
@@ -371,12 +373,12 @@ static void ended(struct job *job, int status)
 	if (WIFSIGNALED(status))
 		killed(job, WTERMSIG(status));
 	else if (WEXITSTATUS(status) == 0)
-		sv__job_forget(job, NULL);
+		hr__service_job_forget(job, NULL);
 	else
-		sv__worker_failed(job, job->why[0] != '\0' ? job->why : why);
+		hr__service_worker_failed(job, job->why[0] != '\0' ? job->why : why);
 }
 
-void sv__workers_reap(struct service *s)
+void hr__service_workers_reap(struct service *s)
 {
 	struct job *job;
 	int status;
@@ -391,17 +393,17 @@ void sv__workers_reap(struct service *s)
 	}
 }
 
-void sv__workers_pause(struct service *s)
+void hr__service_workers_pause(struct service *s)
 {
 	uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + PAUSE_MS * UINT64_C(1000000);
 	unsigned alive;
 
 	hr_message_init(&s->out, "pause");
 	for (struct job *job = s->jobs; job; job = job->next)
-		sv__worker_tell(job, &s->out);
+		hr__service_worker_tell(job, &s->out);
 	do {
 		usleep(2000);
-		sv__workers_reap(s);
+		hr__service_workers_reap(s);
 		alive = 0;
 		for (struct job *job = s->jobs; job; job = job->next)
 			alive += job->pid != 0;
