@@ -20,7 +20,7 @@
 
 #define IN_USE "a daemon has it open, or had within the last minute: end it there first"
 
-__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, ...)
 {
 	char *text = NULL;
 	va_list args;
@@ -77,8 +77,8 @@ static void close_jobs(int fd)
 static int say_absent(const char *store, const char *job, int error)
 {
 	if (error == -ENOENT)
-		return fail("there is no job '%s' in the store %s", job, store);
-	return fail("job '%s' in the store %s: %s", job, store, strerrordesc_np(-error));
+		return admin_fail("there is no job '%s' in the store %s", job, store);
+	return admin_fail("job '%s' in the store %s: %s", job, store, strerrordesc_np(-error));
 }
 
 /* ---- close-job ------------------------------------------------------------------------------- */
@@ -103,8 +103,8 @@ static void close_stream(const struct hr__stream_folder *f, struct closing *c, c
 	}
 	if (r < 0) {
 		c->failed++;
-		(void)fail("job %s, node %s: not closed: %s", c->job, node,
-			   r == -EBUSY ? IN_USE : strerrordesc_np(-r));
+		(void)admin_fail("job %s, node %s: not closed: %s", c->job, node,
+				 r == -EBUSY ? IN_USE : strerrordesc_np(-r));
 	} else {
 		c->closed++;
 		hr_text_print(stdout, "job %s, node %s: closed; last heard of on %s\n", c->job,
@@ -143,8 +143,8 @@ int hr_admin_close_job(const char *store, const char *job, const char *node)
 	if (r < 0)
 		return say_absent(store, job, r);
 	if (node && c.seen == 0)
-		return fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
-			    store);
+		return admin_fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
+				  store);
 	if (c.closed == 0 && c.failed == 0)
 		hr_text_print(stdout,
 			      "job %s%s%s: nothing to close: each stream has ended or is closed\n",
@@ -171,6 +171,6 @@ int hr_admin_remove_job(const char *store, const char *job)
 	if (bytes > 0 || r == 0)
 		hr_text_print(stdout, "job %s: %s removed\n", job, hr_text_size(bytes).s);
 	if (r == -EBUSY)
-		return fail("job %s stays%s: %s", job, bytes > 0 ? " in part" : "", IN_USE);
+		return admin_fail("job %s stays%s: %s", job, bytes > 0 ? " in part" : "", IN_USE);
 	return r < 0 ? say_absent(store, job, r) : EXIT_SUCCESS;
 }

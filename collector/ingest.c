@@ -167,7 +167,7 @@ static void heard(struct hr__ingest_stream *s, const struct hr__item *item, uint
 	s->state_late = true;
 }
 
-static void release(struct hr__worker *w, struct hr_channel *ch, size_t bytes)
+static void ingest_release(struct hr__worker *w, struct hr_channel *ch, size_t bytes)
 {
 	ch->released += bytes;
 	if (ch->in_released)
@@ -188,7 +188,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 	case HR__ITEM_FRAME:
 		if (ch->stream)
 			hr__channel_frame(w, ch, item->frame, item->bytes);
-		release(w, ch, item->bytes);
+		ingest_release(w, ch, item->bytes);
 		break;
 	case HR__ITEM_HEARD:
 		if (ch->stream)

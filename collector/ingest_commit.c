@@ -56,7 +56,7 @@ static void committed(struct hr__worker *w, struct hr__ingest_stream *s)
 }
 
 /* Back to the last good sync; the daemon is told to go on from there later. */
-static void failed(struct hr__worker *w, struct hr__ingest_stream *s, int error)
+static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream *s, int error)
 {
 	struct hr_channel *ch = s->owner;
 	uint64_t sent = hr_writer_mark(s->writer);
@@ -135,7 +135,7 @@ void hr__commit(struct hr__worker *w)
 		next = s->next_changed;
 		s->changed = false;
 		if (s->error < 0)
-			failed(w, s, s->error);
+			ingest_commit_failed(w, s, s->error);
 		else
 			committed(w, s);
 	}

@@ -42,7 +42,7 @@ static void *get(void *self, size_t bytes)
 	return hr__arena_get(&w->unpacked, bytes);
 }
 
-static void give(void *self, void *memory)
+static void ingest_frame_give(void *self, void *memory)
 {
 	(void)self;
 	(void)memory; /* all at once, by unpack_done() */
@@ -50,7 +50,8 @@ static void give(void *self, void *memory)
 
 static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_t bytes)
 {
-	ProtobufCAllocator allocator = {.alloc = get, .free = give, .allocator_data = w};
+	ProtobufCAllocator allocator = {
+	    .alloc = get, .free = ingest_frame_give, .allocator_data = w};
 	Headrace__Frame *msg;
 
 	w->unpacked_bytes = 0;
@@ -142,7 +143,8 @@ static bool is_full(int error)
 	return error == -ENOSPC || error == -EDQUOT;
 }
 
-static void refuse(struct hr__worker *w, struct hr_channel *ch, uint64_t seq, int error)
+static void ingest_frame_refuse(struct hr__worker *w, struct hr_channel *ch, uint64_t seq,
+				int error)
 {
 	ch->nacked = true;
 	ch->last_seq = seq;
@@ -155,8 +157,8 @@ static void refuse(struct hr__worker *w, struct hr_channel *ch, uint64_t seq, in
 		 is_full(error) ? "no space left" : strerrordesc_np(-error));
 }
 
-static void append(struct hr__worker *w, struct hr_channel *ch, const Headrace__Frame *msg,
-		   const uint8_t *frame, size_t bytes)
+static void ingest_frame_append(struct hr__worker *w, struct hr_channel *ch,
+				const Headrace__Frame *msg, const uint8_t *frame, size_t bytes)
 {
 	struct hr__ingest_stream *s = ch->stream;
 	int r = hr_writer_append_packed(s->writer, msg, frame, bytes);
@@ -166,7 +168,7 @@ static void append(struct hr__worker *w, struct hr_channel *ch, const Headrace__
 		return;
 	}
 	if (r < 0 && r != -EALREADY) {
-		refuse(w, ch, msg->seq, r);
+		ingest_frame_refuse(w, ch, msg->seq, r);
 		return;
 	}
 	ch->nacked = false;
@@ -195,6 +197,6 @@ void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_
 		hr__channel_end(w, ch, "malformed", true, "job %s on %s: %s", s->job, s->node,
 				what);
 	else if (msg->body_case != HEADRACE__FRAME__BODY_JOB || may_say(w, ch, msg->job))
-		append(w, ch, msg, frame, bytes);
+		ingest_frame_append(w, ch, msg, frame, bytes);
 	unpack_done(w);
 }

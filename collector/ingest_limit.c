@@ -10,7 +10,7 @@
 #define DAY_MS UINT64_C(86400000)
 
 /* NULL: none so far. */
-static struct hr__begun *find(struct hr_ingest *in, uint32_t uid)
+static struct hr__begun *ingest_limit_find(struct hr_ingest *in, uint32_t uid)
 {
 	for (size_t i = 0; i < in->n_begun; i++)
 		if (in->begun[i].uid == uid)
@@ -26,7 +26,7 @@ bool hr__may_begin(struct hr_ingest *in, uint32_t uid)
 	if (in->config.max_new == 0)
 		return true;
 	pthread_mutex_lock(&in->begun_lock);
-	b = find(in, uid);
+	b = ingest_limit_find(in, uid);
 	may = !b || b->n < in->config.max_new || hr__now_ms() - b->since_ms >= DAY_MS;
 	pthread_mutex_unlock(&in->begun_lock);
 	return may;
@@ -37,7 +37,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid)
 	struct hr__begun *b;
 
 	pthread_mutex_lock(&in->begun_lock);
-	b = find(in, uid);
+	b = ingest_limit_find(in, uid);
 	/* Without memory it is not counted: the limit is not worth a stream. */
 	if (!b && hr__grow(&in->begun, in->n_begun, &in->begun_room, sizeof(*b)) == 0) {
 		b = &in->begun[in->n_begun++];

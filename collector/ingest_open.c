@@ -34,7 +34,7 @@ static unsigned bucket_of(const char *job, const char *node, uint64_t instance, 
 	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
 }
 
-static struct hr__ingest_stream *find(struct hr__worker *w, const Headrace__Open *o)
+static struct hr__ingest_stream *ingest_open_find(struct hr__worker *w, const Headrace__Open *o)
 {
 	struct hr__ingest_stream *s =
 	    w->buckets[bucket_of(o->job, o->node, o->instance, o->attempt)];
@@ -77,7 +77,7 @@ static struct hr__ingest_stream *stream_new(const Headrace__Open *o)
 	return s;
 }
 
-static void put(struct hr__worker *w, struct hr__ingest_stream *s)
+static void ingest_open_put(struct hr__worker *w, struct hr__ingest_stream *s)
 {
 	unsigned b = bucket_of(s->job, s->node, s->id.instance, s->id.attempt);
 
@@ -222,7 +222,8 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 }
 
 /* Its state, and whether this peer may go on with it; -ECANCELED: no, and it has been told so. */
-static int look(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
+static int ingest_open_look(struct hr__worker *w, struct hr_channel *ch,
+			    struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
 
@@ -314,10 +315,11 @@ static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *righ
 	return 0;
 }
 
-static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream **ret)
+static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
+			    struct hr__ingest_stream **ret)
 {
 	struct hr__ingest_stream *s = stream_new(ch->open);
-	int r = s ? look(w, ch, s) : -ENOMEM;
+	int r = s ? ingest_open_look(w, ch, s) : -ENOMEM;
 
 	if (r == 0)
 		r = room_for_one(w, &ch->right);
@@ -326,7 +328,7 @@ static int load(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_s
 	if (r == 0) {
 		if (s->begins && ch->right.own_jobs)
 			hr__has_begun(w->ingest, ch->right.uid);
-		put(w, s);
+		ingest_open_put(w, s);
 		*ret = s;
 	} else if (s) {
 		hr_writer_abandon(s->writer);
@@ -360,7 +362,8 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
  * Do the daemon's frames join those of the store? 0; -ECANCELED: no, and it has been told so. What another collector has
  * acknowledged and the daemon has forgotten is left out: that one's store has it.
  */
-static int join(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
+static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
+			    struct hr__ingest_stream *s)
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
@@ -408,7 +411,8 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 }
 
 /* The newer connection wins: it has shown the secret, and the older one may be a dead machine's. */
-static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
+static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
+				  struct hr__ingest_stream *s)
 {
 	struct hr_channel *older = s->owner;
 
@@ -427,7 +431,7 @@ static void take_over(struct hr__worker *w, struct hr_channel *ch, struct hr__in
 
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 {
-	struct hr__ingest_stream *s = find(w, ch->open);
+	struct hr__ingest_stream *s = ingest_open_find(w, ch->open);
 	int r = 0;
 
 	if (ch->order == 0)
@@ -440,13 +444,13 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 		return;
 	}
 	if (!s)
-		r = load(w, ch, &s);
+		r = ingest_open_load(w, ch, &s);
 	else if (denied(w, ch, &s->state))
 		r = -ECANCELED;
 	if (r == 0)
-		r = join(w, ch, s);
+		r = ingest_open_join(w, ch, s);
 	if (r == 0)
-		take_over(w, ch, s);
+		ingest_open_take_over(w, ch, s);
 	else if (r == -EINVAL || r == -ENAMETOOLONG)
 		hr__channel_end(w, ch, "malformed", true, "the names of job and node are too long");
 	else if (r < 0 && r != -ECANCELED && r != -EBADMSG)

@@ -30,7 +30,7 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns)
 
 /* ---- silence --------------------------------------------------------------------------------- */
 
-static uint64_t key_of(const struct hr__ingest_stream *s)
+static uint64_t ingest_stats_key_of(const struct hr__ingest_stream *s)
 {
 	uint64_t h = hr_fnv(HR_FNV_BASIS, s->job, strlen(s->job) + 1);
 
@@ -44,12 +44,12 @@ void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s)
 	    hr__grow(&w->silent, w->n_silent, &w->silent_room, sizeof(*w->silent)) < 0)
 		return;
 	w->silent[w->n_silent++] =
-	    (struct hr__silent){.key = key_of(s), .since_ms = s->idle_since_ms};
+	    (struct hr__silent){.key = ingest_stats_key_of(s), .since_ms = s->idle_since_ms};
 }
 
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s)
 {
-	uint64_t key = key_of(s);
+	uint64_t key = ingest_stats_key_of(s);
 
 	for (size_t i = 0; i < w->n_silent; i++)
 		if (w->silent[i].key == key)
@@ -94,7 +94,7 @@ void hr__stats_tell(struct hr__worker *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static void add(struct hr_ingest_stats *sum, const struct hr_ingest_stats *of)
+static void ingest_stats_add(struct hr_ingest_stats *sum, const struct hr_ingest_stats *of)
 {
 	sum->frames += of->frames;
 	sum->bytes += of->bytes;
@@ -118,7 +118,7 @@ void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret)
 		struct hr__worker *w = &in->workers[i];
 
 		pthread_mutex_lock(&w->lock);
-		add(ret, &w->told);
+		ingest_stats_add(ret, &w->told);
 		if (w->told_silent_ms != 0 && (first_ms == 0 || w->told_silent_ms < first_ms))
 			first_ms = w->told_silent_ms;
 		pthread_mutex_unlock(&w->lock);

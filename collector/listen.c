@@ -37,7 +37,7 @@ struct hr_listeners {
 	struct listener list[SOCKETS];
 };
 
-static void on_connection(uv_stream_t *stream, int status)
+static void listen_on_connection(uv_stream_t *stream, int status)
 {
 	struct listener *l = stream->data;
 
@@ -71,7 +71,7 @@ static int open_tcp(uv_loop_t *loop, struct listener *l, const struct hr_address
 	l->all->n++;
 	r = uv_tcp_bind(&l->io.tcp, (const struct sockaddr *)s, flags);
 	if (r == 0)
-		r = uv_listen(&l->io.stream, BACKLOG, on_connection);
+		r = uv_listen(&l->io.stream, BACKLOG, listen_on_connection);
 	if (r == 0)
 		name_tcp(l, a);
 	return r;
@@ -95,7 +95,7 @@ static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_addre
 	if (!l->path || chmod(a->host, 0666) < 0)
 		return l->path ? -errno : -ENOMEM;
 	hr_address_text(a, l->text, sizeof(l->text));
-	return uv_listen(&l->io.stream, BACKLOG, on_connection);
+	return uv_listen(&l->io.stream, BACKLOG, listen_on_connection);
 }
 
 static int open_one(uv_loop_t *loop, struct hr_listeners *all, const struct hr_address *a)
@@ -177,7 +177,7 @@ const char *hr_listeners_first(const struct hr_listeners *l)
 	return l->list[0].text;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void listen_on_closed(uv_handle_t *handle)
 {
 	struct listener *l = handle->data;
 	struct hr_listeners *all = l->all;
@@ -197,7 +197,7 @@ void hr_listeners_close(struct hr_listeners *all)
 	for (size_t i = 0; i < all->n; i++) {
 		if (all->list[i].path)
 			unlink(all->list[i].path);
-		uv_close(&all->list[i].io.handle, on_closed);
+		uv_close(&all->list[i].io.handle, listen_on_closed);
 	}
 	if (all->n == 0) {
 		hr_tls_unref(all->tls);

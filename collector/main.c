@@ -28,7 +28,7 @@ struct options {
 	const char *node;
 };
 
-static void say(const char *text)
+static void main_say(const char *text)
 {
 	hr_text_print(stderr, "headrace-collector: %s\n", text);
 }
@@ -43,7 +43,7 @@ static int do_what_was_asked(struct options *o, const struct hr_config_source *f
 }
 
 /* All mistakes are said, not only the first. */
-static int run(int argc, char **argv, struct options o)
+static int main_run(int argc, char **argv, struct options o)
 {
 	const struct hr_config_source from = {
 	    .keys = hr_collector_keys,
@@ -52,14 +52,14 @@ static int run(int argc, char **argv, struct options o)
 	    .argc = argc,
 	    .argv = argv,
 	    .help = "headrace-collector --help",
-	    .say = say,
+	    .say = main_say,
 	};
 	bool good = hr_config_load(&from, &o.config) == 0;
 	int status;
 
 	o.check = hr_config_asks_check(&from);
-	good &= hr_collector_config_check(&o.config, say);
-	if (o.check && !hr_collector_check(&o.config, say))
+	good &= hr_collector_config_check(&o.config, main_say);
+	if (o.check && !hr_collector_check(&o.config, main_say))
 		status = good ? EXIT_FAILURE : EXIT_USAGE;
 	else if (!good)
 		status = EXIT_USAGE;
@@ -97,7 +97,7 @@ static int administer(int argc, char **argv)
 	argv += 2;
 	if (!o.remove)
 		o.node = take_node(&argc, argv);
-	return run(argc, argv, o);
+	return main_run(argc, argv, o);
 }
 
 int main(int argc, char **argv)
@@ -121,5 +121,5 @@ int main(int argc, char **argv)
 	}
 	if (argc >= 2 && (strcmp(argv[1], "close-job") == 0 || strcmp(argv[1], "remove-job") == 0))
 		return administer(argc - 1, argv + 1);
-	return run(argc - 1, argv + 1, (struct options){0});
+	return main_run(argc - 1, argv + 1, (struct options){0});
 }

@@ -29,7 +29,7 @@ static void question_free(struct question *q)
 }
 
 /* In the pool. */
-static void decide(uv_work_t *work)
+static void peer_hello_decide(uv_work_t *work)
 {
 	struct question *q = work->data;
 
@@ -138,7 +138,7 @@ void hr__peer_hello(struct hr__peer *p, const Headrace__Hello *hello)
 	p->peers->n_strange--;
 	p->asking = true;
 	hr_conn_pause(p->conn, true);
-	if (uv_queue_work(p->peers->loop, &q->work, decide, decided) < 0) {
+	if (uv_queue_work(p->peers->loop, &q->work, peer_hello_decide, decided) < 0) {
 		p->asking = false;
 		question_free(q);
 		hr__peer_refuse(p, "busy", "no thread to ask");

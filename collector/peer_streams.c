@@ -64,7 +64,7 @@ static void resume_peers(struct hr_peers *peers)
 			pause_peer(p, false);
 }
 
-static void release(struct hr__chan *chan, size_t bytes)
+static void peer_streams_release(struct hr__chan *chan, size_t bytes)
 {
 	chan->in_flight -= bytes;
 	if (chan->peer)
@@ -74,7 +74,7 @@ static void release(struct hr__chan *chan, size_t bytes)
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
-static void put(struct hr__chan *chan, struct hr__chan **list)
+static void peer_streams_put(struct hr__chan *chan, struct hr__chan **list)
 {
 	chan->next = *list;
 	chan->at = list;
@@ -100,7 +100,7 @@ static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 	return at;
 }
 
-static struct hr__chan *find(struct hr__peer *p, uint32_t number)
+static struct hr__chan *peer_streams_find(struct hr__peer *p, uint32_t number)
 {
 	return p->by_number ? *place_of(p, number) : NULL;
 }
@@ -128,7 +128,7 @@ static void drop(struct hr__chan *chan)
 
 static void gone(struct hr__chan *chan)
 {
-	release(chan, chan->in_flight);
+	peer_streams_release(chan, chan->in_flight);
 	take_out(chan);
 	if (chan->peer) {
 		chan->peer->n_chans--;
@@ -139,7 +139,7 @@ static void gone(struct hr__chan *chan)
 
 void hr__peer_close_chan(struct hr__peer *p, uint32_t number)
 {
-	struct hr__chan *chan = find(p, number);
+	struct hr__chan *chan = peer_streams_find(p, number);
 
 	if (chan)
 		drop(chan);
@@ -153,7 +153,7 @@ void hr__peer_close_chans(struct hr__peer *p)
 		if (chan->number)
 			drop(chan);
 		take_out(chan);
-		put(chan, &p->peers->orphans);
+		peer_streams_put(chan, &p->peers->orphans);
 		chan->peer = NULL;
 	}
 	p->in_flight = p->n_chans = p->n_busy = 0;
@@ -161,7 +161,8 @@ void hr__peer_close_chans(struct hr__peer *p)
 
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
-	p->current = find(p, number); /* none: it was closed by a Nack that is on its way */
+	p->current =
+	    peer_streams_find(p, number); /* none: it was closed by a Nack that is on its way */
 }
 
 static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
@@ -225,7 +226,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		nack(p, o->channel, "error", "out of memory");
 		return;
 	}
-	put(chan, &p->chans);
+	peer_streams_put(chan, &p->chans);
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;
 	p->n_busy++;
@@ -275,7 +276,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 		drop(chan);
 }
 
-static void take(void *context, const struct hr_answer *a)
+static void peer_streams_take(void *context, const struct hr_answer *a)
 {
 	Headrace__Opened words = HEADRACE__OPENED__INIT;
 	Headrace__Ack ack = HEADRACE__ACK__INIT;
@@ -284,7 +285,7 @@ static void take(void *context, const struct hr_answer *a)
 	(void)context;
 	switch (a->kind) {
 	case HR_ANSWER_RELEASED:
-		release(chan, a->bytes);
+		peer_streams_release(chan, a->bytes);
 		break;
 	case HR_ANSWER_OPENED:
 		opened(chan);
@@ -308,7 +309,7 @@ static void take(void *context, const struct hr_answer *a)
 
 void hr_peers_answers(struct hr_peers *peers)
 {
-	hr_ingest_answers(peers->ingest, take, NULL);
+	hr_ingest_answers(peers->ingest, peer_streams_take, NULL);
 	resume_peers(peers);
 }
 

@@ -37,7 +37,7 @@ static void frame_done(struct hr__peer *p)
 }
 
 /* Nothing that it sends counts any more. */
-static void leave(struct hr__peer *p, bool now)
+static void peers_leave(struct hr__peer *p, bool now)
 {
 	if (p->state == HR__PEER_STRANGE)
 		p->peers->n_strange--;
@@ -63,7 +63,7 @@ void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format,
 	refusal.reason = (char *)reason;
 	refusal.text = text;
 	hr__peer_tell(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
-	leave(p, false);
+	peers_leave(p, false);
 }
 
 void hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...)
@@ -81,7 +81,7 @@ void hr__peer_complain(const struct hr__peer *p, const char *about, const char *
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void ask(struct hr__peer *p, const Headrace__Query *query)
+static void peers_ask(struct hr__peer *p, const Headrace__Query *query)
 {
 	int r = hr_queries_begin(p->peers->queries, p->conn, &p->who, query);
 
@@ -110,7 +110,7 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 		hr__peer_pong(p, msg->pong);
 		break;
 	case HEADRACE__WIRE__BODY_QUERY:
-		ask(p, msg->query);
+		peers_ask(p, msg->query);
 		break;
 	case HEADRACE__WIRE__BODY_CANCEL:
 		hr_queries_cancel(p->peers->queries, p->conn);
@@ -136,7 +136,7 @@ static void take_control(struct hr__peer *p, const Headrace__Wire *msg)
 
 /* ---- events of a connection ------------------------------------------------------------------ */
 
-static void on_ready(void *self)
+static void peers_on_ready(void *self)
 {
 	struct hr__peer *p = self;
 	char *colon;
@@ -165,7 +165,7 @@ static struct hr__peer *slowest(struct hr_peers *peers)
 static void send_away(struct hr__peer *p, const char *why)
 {
 	hr__peer_complain(p, why, "%s: closed", why);
-	leave(p, true);
+	peers_leave(p, true);
 }
 
 static void on_begun(void *self, size_t bytes)
@@ -182,7 +182,7 @@ static void on_begun(void *self, size_t bytes)
 		send_away(victim, "a frame that does not come to its end");
 }
 
-static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 {
 	struct hr__peer *p = self;
 	Headrace__Wire *msg;
@@ -236,7 +236,7 @@ void hr__peer_free(struct hr__peer *p)
 	free(p);
 }
 
-static void on_closed(void *self, int error, const char *why)
+static void peers_on_closed(void *self, int error, const char *why)
 {
 	struct hr__peer *p = self;
 
@@ -277,7 +277,7 @@ static size_t strangers_of(const struct hr_peers *peers, const char *host)
 	return n;
 }
 
-static void make_room(struct hr_peers *peers, struct hr__peer *newest)
+static void peers_make_room(struct hr_peers *peers, struct hr__peer *newest)
 {
 	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
@@ -294,11 +294,11 @@ static void make_room(struct hr_peers *peers, struct hr__peer *newest)
 	hr__peer_refuse(victim, "limit", "too many connections; try again later");
 }
 
-static const struct hr_conn_events peer_events = {.ready = on_ready,
-						  .frame = on_frame,
+static const struct hr_conn_events peer_events = {.ready = peers_on_ready,
+						  .frame = peers_on_frame,
 						  .begun = on_begun,
 						  .drained = on_drained,
-						  .closed = on_closed};
+						  .closed = peers_on_closed};
 
 void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tls *tls, bool plain)
 {
@@ -317,13 +317,13 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 		free(p);
 		return;
 	}
-	on_ready(p); /* as much as is known before a handshake: its address */
+	peers_on_ready(p); /* as much as is known before a handshake: its address */
 	p->at = peers->last;
 	*peers->last = p;
 	peers->last = &p->next;
 	peers->n++;
 	peers->n_strange++;
-	make_room(peers, p);
+	peers_make_room(peers, p);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

@@ -62,7 +62,8 @@ static void start_waiting(struct hr_queries *all);
 
 /* ---- telling the client ------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 2, 3))) static void note(struct query *q, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void queries_note(struct query *q, const char *format,
+							       ...)
 {
 	Headrace__Note body = HEADRACE__NOTE__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
@@ -81,7 +82,7 @@ __attribute__((format(printf, 2, 3))) static void note(struct query *q, const ch
 	free(body.text);
 }
 
-static void count(struct hr_queries_stats *stats, uint32_t status)
+static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 {
 	stats->answered += status == HR_ASK_ANSWERED;
 	stats->cancelled += status == HR_ASK_INTERRUPTED;
@@ -89,13 +90,13 @@ static void count(struct hr_queries_stats *stats, uint32_t status)
 }
 
 /* The last word: the client may ask again. */
-static void done(struct query *q, uint32_t status)
+static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	if (q->all != NULL)
-		count(&q->all->stats, status);
+		queries_count(&q->all->stats, status);
 	body.status = status;
 	msg.body_case = HEADRACE__WIRE__BODY_DONE;
 	msg.done = &body;
@@ -127,29 +128,30 @@ static void say_end(struct query *q)
 
 	switch (q->why) {
 	case WHY_LATE:
-		note(q, "its time limit of %s was over (the collector's query_time, or --time)",
-		     hr_text_duration(q->time_ms * 1000000).s);
+		queries_note(
+		    q, "its time limit of %s was over (the collector's query_time, or --time)",
+		    hr_text_duration(q->time_ms * 1000000).s);
 		return;
 	case WHY_STOPPED:
-		note(q, "the collector is being stopped");
+		queries_note(q, "the collector is being stopped");
 		return;
 	case WHY_CANCELLED:
-		note(q, "interrupted");
+		queries_note(q, "interrupted");
 		return;
 	case WHY_BROKEN:
-		note(q, "the process of this query said what no query says, and was ended");
+		queries_note(q, "the process of this query said what no query says, and was ended");
 		return;
 	default:
 		break;
 	}
 	text = hr_query_exit_text(q->status, q->signal);
-	note(q, "%s", text ? text : "its process ended");
+	queries_note(q, "%s", text ? text : "its process ended");
 	free(text);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
-static void forget(struct query *q)
+static void queries_forget(struct query *q)
 {
 	struct hr_queries *all = q->all;
 	struct query **at = &all->first;
@@ -173,10 +175,10 @@ static void handle_closed(uv_handle_t *handle)
 	struct query *q = handle->data;
 
 	if (--q->handles == 0)
-		forget(q);
+		queries_forget(q);
 }
 
-static void close_handles(struct query *q)
+static void queries_close_handles(struct query *q)
 {
 	if (!uv_is_closing((uv_handle_t *)&q->timer))
 		uv_close((uv_handle_t *)&q->timer, handle_closed);
@@ -191,9 +193,9 @@ static void settle(struct query *q)
 		return;
 	if (q->client != NULL) {
 		say_end(q);
-		done(q, q->why == WHY_CANCELLED ? HR_ASK_INTERRUPTED : HR_ASK_FAILED);
+		queries_done(q, q->why == WHY_CANCELLED ? HR_ASK_INTERRUPTED : HR_ASK_FAILED);
 	}
-	close_handles(q);
+	queries_close_handles(q);
 }
 
 static void process_exited(uv_process_t *process, int64_t status, int signal)
@@ -216,7 +218,7 @@ static void kill_it(uv_timer_t *timer)
 }
 
 /* Ends it, gently but for those whom nobody waits for. What it still says of its answer is thrown away. */
-static void end(struct query *q, enum why why)
+static void queries_end(struct query *q, enum why why)
 {
 	if (why <= q->why)
 		return;
@@ -235,7 +237,7 @@ static void end(struct query *q, enum why why)
 
 static void time_over(uv_timer_t *timer)
 {
-	end(timer->data, WHY_LATE);
+	queries_end(timer->data, WHY_LATE);
 }
 
 /* ---- the child --------------------------------------------------------------------------------- */
@@ -262,7 +264,7 @@ static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__
 	}
 	hr_conn_send(q->client, frame, bytes);
 	if (last) {
-		count(&q->all->stats, status);
+		queries_count(&q->all->stats, status);
 		q->client = NULL;
 	} else if (hr_conn_queued(q->client) > CLIENT_BYTES)
 		hr_conn_pause(q->child, true);
@@ -296,7 +298,7 @@ static void child_closed(void *self, int error, const char *why)
 	(void)why;
 	q->child = NULL;
 	if (error == -EBADMSG || error == -E2BIG)
-		end(q, WHY_BROKEN);
+		queries_end(q, WHY_BROKEN);
 	settle(q);
 }
 
@@ -340,8 +342,8 @@ static int begin_child(struct query *q)
 	if (c->spill != NULL)
 		r = hr_query_spill_make(c->spill, q->all->n_spills++, &q->spill);
 	if (r < 0) { /* a full disk: just then people ask */
-		note(q, "this query has its memory and no more: it cannot spill: %s",
-		     strerrordesc_np(-r));
+		queries_note(q, "this query has its memory and no more: it cannot spill: %s",
+			     strerrordesc_np(-r));
 		free(q->spill);
 		q->spill = NULL;
 	}
@@ -365,7 +367,7 @@ static int begin_child(struct query *q)
 	return order(q);
 }
 
-static void start(struct query *q)
+static void queries_start(struct query *q)
 {
 	int r;
 
@@ -381,8 +383,8 @@ static void start(struct query *q)
 			uv_timer_start(&q->timer, time_over, q->time_ms, 0);
 		return;
 	}
-	note(q, "no process could be made for this query: %s", strerrordesc_np(-r));
-	done(q, HR_ASK_FAILED);
+	queries_note(q, "no process could be made for this query: %s", strerrordesc_np(-r));
+	queries_done(q, HR_ASK_FAILED);
 	if (!q->exited)
 		uv_process_kill(&q->process, SIGKILL);
 	if (q->child != NULL)
@@ -430,7 +432,7 @@ static void start_waiting(struct hr_queries *all)
 	struct query *q;
 
 	while (!all->stopping && (q = next_in_line(all, most)) != NULL)
-		start(q);
+		queries_start(q);
 	for (q = all->first; q != NULL; q = q->next)
 		if (!q->running)
 			tell_waiting(q);
@@ -446,12 +448,12 @@ static struct query *of_client(const struct hr_queries *all, const struct hr_con
 }
 
 /* Says to a client that has no query yet why it gets none. */
-static void refuse(struct hr_conn *client, const char *text)
+static void queries_refuse(struct hr_conn *client, const char *text)
 {
 	struct query q = {.client = client};
 
-	note(&q, "%s", text);
-	done(&q, HR_ASK_FAILED);
+	queries_note(&q, "%s", text);
+	queries_done(&q, HR_ASK_FAILED);
 }
 
 static bool too_many(const struct hr_queries *all, const struct hr_who *who)
@@ -463,7 +465,7 @@ static bool too_many(const struct hr_queries *all, const struct hr_who *who)
 	return all->config.per_caller != 0 && n >= all->config.per_caller;
 }
 
-static void add(struct hr_queries *all, struct query *q)
+static void queries_add(struct hr_queries *all, struct query *q)
 {
 	struct query **at = &all->first;
 
@@ -481,15 +483,17 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 	if (of_client(all, client) != NULL)
 		return -EBUSY;
 	if (!who->user && !who->operator_) {
-		refuse(client, "this collector does not know who is asking: a certificate of a "
+		queries_refuse(client,
+			       "this collector does not know who is asking: a certificate of a "
 			       "user, a MUNGE credential, or a connection from its own machine "
 			       "would tell");
 		return -EACCES;
 	}
 	if (all->stopping || too_many(all, who)) {
-		refuse(client, all->stopping ? "the collector is being stopped"
-					     : "too many queries of yours are running or waiting "
-					       "here (the collector's query_per_caller)");
+		queries_refuse(client, all->stopping
+					   ? "the collector is being stopped"
+					   : "too many queries of yours are running or waiting "
+					     "here (the collector's query_per_caller)");
 		return 0;
 	}
 	q = calloc(1, sizeof(*q));
@@ -503,7 +507,7 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 	q->client = client;
 	q->who = *who;
 	q->time_ms = smaller(query->time_ms, all->config.time_ms);
-	add(all, q);
+	queries_add(all, q);
 	start_waiting(all);
 	return 0;
 }
@@ -515,12 +519,12 @@ void hr_queries_cancel(struct hr_queries *all, struct hr_conn *client)
 	if (q == NULL)
 		return;
 	if (q->running) {
-		end(q, WHY_CANCELLED);
+		queries_end(q, WHY_CANCELLED);
 		return;
 	}
-	note(q, "interrupted");
-	done(q, HR_ASK_INTERRUPTED);
-	forget(q);
+	queries_note(q, "interrupted");
+	queries_done(q, HR_ASK_INTERRUPTED);
+	queries_forget(q);
 }
 
 void hr_queries_drop(struct hr_queries *all, struct hr_conn *client)
@@ -529,12 +533,12 @@ void hr_queries_drop(struct hr_queries *all, struct hr_conn *client)
 
 	if (q == NULL)
 		return;
-	count(&all->stats, HR_ASK_INTERRUPTED);
+	queries_count(&all->stats, HR_ASK_INTERRUPTED);
 	q->client = NULL;
 	if (!q->running)
-		forget(q);
+		queries_forget(q);
 	else
-		end(q, WHY_DROPPED);
+		queries_end(q, WHY_DROPPED);
 }
 
 void hr_queries_drained(struct hr_queries *all, struct hr_conn *client)
@@ -572,12 +576,12 @@ void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *sel
 	for (struct query *q = all->first, *next; q != NULL; q = next) {
 		next = q->next;
 		if (q->running) {
-			end(q, WHY_STOPPED);
+			queries_end(q, WHY_STOPPED);
 			continue;
 		}
-		note(q, "the collector is being stopped");
-		done(q, HR_ASK_FAILED);
-		forget(q);
+		queries_note(q, "the collector is being stopped");
+		queries_done(q, HR_ASK_FAILED);
+		queries_forget(q);
 	}
 	all->gone = gone;
 	all->gone_self = self;

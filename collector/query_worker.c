@@ -42,7 +42,7 @@ struct worker {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const uint8_t *buf, size_t bytes)
+static int query_worker_write_all(int fd, const uint8_t *buf, size_t bytes)
 {
 	while (bytes > 0) {
 		ssize_t n = send(fd, buf, bytes, MSG_NOSIGNAL);
@@ -55,7 +55,7 @@ static int write_all(int fd, const uint8_t *buf, size_t bytes)
 	return 0;
 }
 
-static int tell(struct worker *w, const Headrace__Wire *msg)
+static int query_worker_tell(struct worker *w, const Headrace__Wire *msg)
 {
 	uint8_t *buf;
 	size_t bytes;
@@ -64,13 +64,13 @@ static int tell(struct worker *w, const Headrace__Wire *msg)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&w->lock);
-	r = write_all(w->fd, buf, bytes);
+	r = query_worker_write_all(w->fd, buf, bytes);
 	pthread_mutex_unlock(&w->lock);
 	free(buf);
 	return r;
 }
 
-static void note(void *self, const char *text)
+static void query_worker_note(void *self, const char *text)
 {
 	Headrace__Note body = HEADRACE__NOTE__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
@@ -78,10 +78,10 @@ static void note(void *self, const char *text)
 	body.text = (char *)text;
 	msg.body_case = HEADRACE__WIRE__BODY_NOTE;
 	msg.note = &body;
-	tell(self, &msg);
+	query_worker_tell(self, &msg);
 }
 
-static void done(struct worker *w, uint32_t status, uint64_t rows)
+static void query_worker_done(struct worker *w, uint32_t status, uint64_t rows)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
@@ -90,7 +90,7 @@ static void done(struct worker *w, uint32_t status, uint64_t rows)
 	body.rows = rows;
 	msg.body_case = HEADRACE__WIRE__BODY_DONE;
 	msg.done = &body;
-	tell(w, &msg);
+	query_worker_tell(w, &msg);
 }
 
 static int output(struct worker *w, const void *data, size_t bytes)
@@ -102,7 +102,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 	body.data.len = bytes;
 	msg.body_case = HEADRACE__WIRE__BODY_OUTPUT;
 	msg.output = &body;
-	return tell(w, &msg);
+	return query_worker_tell(w, &msg);
 }
 
 /* When the pipe is full nobody waits for news of progress: left out. A message so short goes whole or not at all. */
@@ -240,7 +240,7 @@ static enum hr_ask_status send_file(struct worker *w, const char *path)
 	return r == 0 ? HR_ASK_ANSWERED : HR_ASK_FAILED;
 }
 
-static enum hr_ask_status answer(struct worker *w, const struct hr_ask *a)
+static enum hr_ask_status query_worker_answer(struct worker *w, const struct hr_ask *a)
 {
 	enum hr_ask_status status;
 
@@ -251,7 +251,8 @@ static enum hr_ask_status answer(struct worker *w, const struct hr_ask *a)
 }
 
 /* The store is open: from here on memory counts, and the statement may run. */
-static enum hr_ask_status run(struct worker *w, const struct hr_ask *a, struct hr_cage *cage)
+static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask *a,
+					   struct hr_cage *cage)
 {
 	enum hr_ask_status status = hr_ask_open(a, &w->asking);
 
@@ -259,10 +260,10 @@ static enum hr_ask_status run(struct worker *w, const struct hr_ask *a, struct h
 		return status;
 	if (hr_cage_memory(cage, a->memory_bytes) < 0 ||
 	    pthread_create(&w->control, NULL, control, w) != 0) {
-		note(w, "the limits of this query could not be set: it was not run");
+		query_worker_note(w, "the limits of this query could not be set: it was not run");
 		return HR_ASK_FAILED;
 	}
-	status = answer(w, a);
+	status = query_worker_answer(w, a);
 	pthread_kill(w->control, SIGUSR1);
 	pthread_join(w->control, NULL);
 	return status;
@@ -290,11 +291,12 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	    .spill_bytes = o->spill_bytes,
 	    .now_ns = o->now_ns,
 	    .silent_ns = (uint64_t)o->silent_ms * 1000000,
-	    .voice = {note, w},
+	    .voice = {query_worker_note, w},
 	};
 	if (query->n_words == 0 || !hr_ask_format(query->format, &a->format)) {
-		note(w, "this collector does not understand the question: is it older than the "
-			"headrace that asks?");
+		query_worker_note(
+		    w, "this collector does not understand the question: is it older than the "
+		       "headrace that asks?");
 		return false;
 	}
 	if (!hr_question_init(question, query->words, query->n_words, &a->voice))
@@ -302,9 +304,10 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	if (a->format != HR_FORMAT_PARQUET)
 		return true;
 	if (a->spill == NULL) {
-		note(w, "this collector has no folder for Parquet files (query_spill = none); ask "
-			"for csv "
-			"or json");
+		query_worker_note(
+		    w, "this collector has no folder for Parquet files (query_spill = none); ask "
+		       "for csv "
+		       "or json");
 		return false;
 	}
 	a->parquet = asprintf(ret_parquet, "%s/" PARQUET, a->spill) < 0 ? NULL : *ret_parquet;
@@ -325,16 +328,16 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	struct hr_ask a;
 
 	if (hr_duckdb_load(&error) < 0) {
-		note(w, error != NULL ? error : "the collector has no DuckDB");
+		query_worker_note(w, error != NULL ? error : "the collector has no DuckDB");
 		free(error);
 		return HR_ASK_NO_DUCKDB;
 	}
 	if (hr_cage_enter(&cage) < 0) {
-		note(w, "the limits of this query could not be set: it was not run");
+		query_worker_note(w, "the limits of this query could not be set: it was not run");
 		return HR_ASK_FAILED;
 	}
 	if (understand(w, &store, &a, &question, &parquet))
-		status = run(w, &a, &cage);
+		status = query_worker_run(w, &a, &cage);
 	*ret_rows = w->asking != NULL ? hr_asking_rows(w->asking) : 0;
 	hr_asking_close(w->asking);
 	hr_question_done(&question);
@@ -369,7 +372,7 @@ int hr_query_worker(int fd)
 	if (read_order(&w) < 0)
 		return EXIT_FAILURE;
 	status = serve(&w, &rows);
-	done(&w, status, rows);
+	query_worker_done(&w, status, rows);
 	headrace__wire__free_unpacked(w.message, NULL);
 	return (int)status;
 }

@@ -227,14 +227,14 @@ static bool wait_period(struct hr_retention *r)
 	return go_on;
 }
 
-static uint64_t written(const struct hr_retention *r)
+static uint64_t retention_written(const struct hr_retention *r)
 {
 	return r->config.written ? r->config.written(r->config.self) : 0;
 }
 
-static int look(struct hr_retention *r, struct hr_retention_result *ret)
+static int retention_look(struct hr_retention *r, struct hr_retention_result *ret)
 {
-	uint64_t before = written(r);
+	uint64_t before = retention_written(r);
 	struct hr_retention_config config;
 	int error;
 
@@ -271,7 +271,7 @@ bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret)
 
 	if (!r)
 		return false;
-	now = written(r);
+	now = retention_written(r);
 	pthread_mutex_lock(&r->lock);
 	looked = r->looked;
 	*ret = r->stats;
@@ -280,14 +280,14 @@ bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret)
 	return looked;
 }
 
-static void *run(void *self)
+static void *retention_run(void *self)
 {
 	struct hr_retention *r = self;
 	struct hr_retention_result done;
 	struct hr_human size;
 
 	do {
-		int error = look(r, &done);
+		int error = retention_look(r, &done);
 
 		size = hr_text_size(done.bytes);
 		if (done.jobs > 0)
@@ -328,7 +328,7 @@ int hr_retention_start(const struct hr_retention_config *config, struct hr_reten
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	error = r->store ? -pthread_create(&r->thread, NULL, run, r) : -ENOMEM;
+	error = r->store ? -pthread_create(&r->thread, NULL, retention_run, r) : -ENOMEM;
 	if (error < 0)
 		retention_free(r);
 	else

@@ -43,7 +43,7 @@ int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void 
 	return r;
 }
 
-static int is_segment(const struct dirent *entry)
+static int retire_is_segment(const struct dirent *entry)
 {
 	return hr__segment_number(entry->d_name) > 0;
 }
@@ -62,12 +62,12 @@ static uint64_t ns_of(const struct timespec *t)
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-static int look(const struct hr__stream_folder *f, void *context)
+static int retire_look(const struct hr__stream_folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
 	struct hr_stream_state state;
 	struct dirent **names;
-	int n = scandirat(f->fd, ".", &names, is_segment, alphasort);
+	int n = scandirat(f->fd, ".", &names, retire_is_segment, alphasort);
 
 	if (n < 0)
 		return -errno;
@@ -90,7 +90,7 @@ static int look(const struct hr__stream_folder *f, void *context)
 int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret)
 {
 	*ret = (struct hr__retire_job){0};
-	return hr__each_stream(jobs_fd, job, look, ret);
+	return hr__each_stream(jobs_fd, job, retire_look, ret);
 }
 
 /* ---- the last segment ------------------------------------------------------------------------ */
@@ -132,7 +132,7 @@ static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
 	struct dirent **names;
-	int n = scandirat(stream_fd, ".", &names, is_segment, alphasort), r = -ENODATA;
+	int n = scandirat(stream_fd, ".", &names, retire_is_segment, alphasort), r = -ENODATA;
 
 	if (n < 0)
 		return -errno;
@@ -189,7 +189,7 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct dirent **names;
-	int n = scandirat(stream_fd, ".", &names, is_segment, alphasort), r = 0;
+	int n = scandirat(stream_fd, ".", &names, retire_is_segment, alphasort), r = 0;
 
 	if (n < 0)
 		return -errno;
@@ -298,7 +298,7 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 }
 
 /* Whoever wants to write into it meanwhile finds no folder, and makes it anew. */
-static int forget(const struct hr__stream_folder *f, void *context)
+static int retire_forget(const struct hr__stream_folder *f, void *context)
 {
 	struct forgetting *when = context;
 	int lock;
@@ -321,7 +321,7 @@ unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_n
 	struct forgetting when = {.ended_before_ns = ended_before_ns,
 				  .silent_before_ns = silent_before_ns};
 
-	(void)hr__each_stream(jobs_fd, job, forget, &when);
+	(void)hr__each_stream(jobs_fd, job, retire_forget, &when);
 	if (when.n > 0)
 		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless others are left in it */
 	return when.n;

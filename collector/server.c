@@ -179,7 +179,7 @@ static void settle_store(struct server *s)
 	s->unmade = s->unmade && mkdir(s->spill, 0700) < 0 && errno != EEXIST;
 }
 
-static void on_tick(uv_timer_t *timer)
+static void server_on_tick(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
@@ -205,7 +205,7 @@ static struct hr_who_rules rules_of(const struct hr_collector_config *c)
 				     .plain_anywhere = c->plain == HR_PLAIN_YES};
 }
 
-static uint64_t written(void *self)
+static uint64_t server_written(void *self)
 {
 	struct server *s = self;
 	struct hr_ingest_stats stats;
@@ -222,7 +222,7 @@ static int start_retention(struct server *s)
 	    .size_bytes = s->config->retention_size_bytes,
 	    .silent_ms = s->config->silent_after_ms,
 	    .forget_ms = s->config->forget_after_ms,
-	    .written = written,
+	    .written = server_written,
 	    .self = s,
 	};
 
@@ -456,7 +456,7 @@ static void start_handles(struct server *s)
 	uv_timer_init(&s->loop, &s->tick);
 	uv_timer_init(&s->loop, &s->stop_timer);
 	s->answers.data = s->tick.data = s->stop_timer.data = s;
-	uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+	uv_timer_start(&s->tick, server_on_tick, TICK_MS, TICK_MS);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		uv_signal_init(&s->loop, &s->signals[i]);
 		s->signals[i].data = s;
@@ -465,7 +465,7 @@ static void start_handles(struct server *s)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int start(struct server *s)
+static int server_start(struct server *s)
 {
 	int r = load_tls(s->config, &s->tls);
 
@@ -489,7 +489,7 @@ static int start(struct server *s)
 	return r;
 }
 
-static void close_handles(struct server *s)
+static void server_close_handles(struct server *s)
 {
 	uv_handle_t *own[] = {(uv_handle_t *)&s->answers,    (uv_handle_t *)&s->tick,
 			      (uv_handle_t *)&s->stop_timer, (uv_handle_t *)&s->signals[0],
@@ -501,7 +501,7 @@ static void close_handles(struct server *s)
 	hr_metrics_close(s->metrics);
 }
 
-static void done(struct server *s)
+static void server_done(struct server *s)
 {
 	/* Peers that took too long to go, and children: they end with the process. */
 	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
@@ -510,7 +510,7 @@ static void done(struct server *s)
 	if (left)
 		return;
 	hr_ingest_free(s->ingest); /* before the handle that its threads ring */
-	close_handles(s);
+	server_close_handles(s);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);
 	hr_peers_free(s->peers);
@@ -534,7 +534,7 @@ int hr_server_run(const struct hr_config_source *from, struct hr_collector_confi
 	if (take_store(&s) < 0)
 		return HR_EXIT_STORE;
 	start_handles(&s);
-	if (start(&s) == 0) {
+	if (server_start(&s) == 0) {
 		open_metrics(&s);
 		hr_listeners_say(s.listeners);
 		(void)hr_fdstore_notify("READY=1");
@@ -542,7 +542,7 @@ int hr_server_run(const struct hr_config_source *from, struct hr_collector_confi
 	} else {
 		s.status = EXIT_FAILURE;
 	}
-	done(&s);
+	server_done(&s);
 	(void)hr_store_say_holder(s.store, "");
 	close(s.hold_fd);
 	return s.status;

@@ -106,8 +106,8 @@ static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer
 	    "configuration");
 }
 
-static int decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
-		  const char *credential, struct hr_who *w, char **ret_error)
+static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
+		      const char *credential, struct hr_who *w, char **ret_error)
 {
 	bool credible = rules->munge && credential && *credential;
 	uid_t uid = 0;
@@ -148,7 +148,7 @@ int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 	int r;
 
 	*ret_error = NULL;
-	r = decide(rules, peer, credential, &w, ret_error);
+	r = who_decide(rules, peer, credential, &w, ret_error);
 	if (r == 0)
 		*ret = w;
 	return r;

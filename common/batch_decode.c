@@ -52,7 +52,7 @@ void hr_decoder_free(struct hr_decoder *d)
 }
 
 /* Untouched arrays cost address space only. */
-static int reserve(struct hr_decoder *d, uint32_t rows)
+static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 {
 	uint32_t n = 1024;
 
@@ -225,7 +225,7 @@ int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint3
 
 	if (msg->count == 0 || msg->count > HR_BATCH_EVENTS)
 		return -EBADMSG;
-	r = reserve(d, msg->count);
+	r = batch_decode_reserve(d, msg->count);
 	if (r < 0)
 		return r;
 	d->count = msg->count;

@@ -77,7 +77,7 @@ void hr_encoder_free(struct hr_encoder *e)
 }
 
 /* Planes and arena are sized for the worst case, but only pages that are used become memory. */
-static int reserve(struct hr_encoder *e, size_t n)
+static int batch_encode_reserve(struct hr_encoder *e, size_t n)
 {
 	size_t room = 1024, all_planes = (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES;
 
@@ -330,7 +330,7 @@ int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t 
 	headrace__event_batch__init(msg);
 	if (n == 0 || n > HR_BATCH_EVENTS || n_tasks > HR_BATCH_TASKS)
 		return -EINVAL;
-	r = reserve(e, n);
+	r = batch_encode_reserve(e, n);
 	if (r < 0)
 		return r;
 	r = survey(e, events, n, n_tasks, msg);

@@ -107,12 +107,12 @@ int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_
 #if defined(__SSE2__)
 #define JOIN_ROWS 16u
 
-static inline __m128i load(const uint8_t *plane, uint32_t i)
+static inline __m128i batch_planes_load(const uint8_t *plane, uint32_t i)
 {
 	return _mm_loadu_si128((const __m128i *)(plane + i));
 }
 
-static inline void store(uint64_t *to, __m128i codes, __m128i constant)
+static inline void batch_planes_store(uint64_t *to, __m128i codes, __m128i constant)
 {
 	_mm_storeu_si128((__m128i *)to, _mm_or_si128(codes, constant));
 }
@@ -121,17 +121,17 @@ static inline void store(uint64_t *to, __m128i codes, __m128i constant)
 static inline void join_halves(__m128i low0, __m128i low1, __m128i high0, __m128i high1,
 			       __m128i constant, uint64_t *ret)
 {
-	store(ret, _mm_unpacklo_epi32(low0, high0), constant);
-	store(ret + 2, _mm_unpackhi_epi32(low0, high0), constant);
-	store(ret + 4, _mm_unpacklo_epi32(low1, high1), constant);
-	store(ret + 6, _mm_unpackhi_epi32(low1, high1), constant);
+	batch_planes_store(ret, _mm_unpacklo_epi32(low0, high0), constant);
+	batch_planes_store(ret + 2, _mm_unpackhi_epi32(low0, high0), constant);
+	batch_planes_store(ret + 4, _mm_unpacklo_epi32(low1, high1), constant);
+	batch_planes_store(ret + 6, _mm_unpackhi_epi32(low1, high1), constant);
 }
 
 /* Rows [i, i + 16): bytes of 4 planes to 4 times 4 words of 32 bits. */
 static inline void join_words(const uint8_t *const planes[4], uint32_t i, __m128i ret[4])
 {
-	__m128i p0 = load(planes[0], i), p1 = load(planes[1], i);
-	__m128i p2 = load(planes[2], i), p3 = load(planes[3], i);
+	__m128i p0 = batch_planes_load(planes[0], i), p1 = batch_planes_load(planes[1], i);
+	__m128i p2 = batch_planes_load(planes[2], i), p3 = batch_planes_load(planes[3], i);
 	__m128i low01 = _mm_unpacklo_epi8(p0, p1), high01 = _mm_unpackhi_epi8(p0, p1);
 	__m128i low23 = _mm_unpacklo_epi8(p2, p3), high23 = _mm_unpackhi_epi8(p2, p3);
 

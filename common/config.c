@@ -151,8 +151,8 @@ static int set(const struct hr_config_key *key, void *config, const char *name, 
 		     : 0;
 }
 
-static const struct hr_config_key *find(const struct hr_config_key *keys, size_t n,
-					const char *name)
+static const struct hr_config_key *config_find(const struct hr_config_key *keys, size_t n,
+					       const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(keys[i].name, name) == 0)
@@ -163,7 +163,7 @@ static const struct hr_config_key *find(const struct hr_config_key *keys, size_t
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error)
 {
-	const struct hr_config_key *key = find(keys, n, name);
+	const struct hr_config_key *key = config_find(keys, n, name);
 
 	if (!key)
 		return hr_text_fail(-EINVAL, ret_error, "there is no key '%s'", name);
@@ -246,7 +246,7 @@ static char *trim(char *text)
  * What stands behind the equals sign: up to a # with a blank before it, or between double quotes as it is. NULL: a quote without
  * its twin.
  */
-static char *value_of(char *text)
+static char *config_value_of(char *text)
 {
 	char *end;
 
@@ -290,10 +290,10 @@ static int read_line(struct reading *f, char *line, char **ret_error)
 		return hr_text_fail(-EINVAL, ret_error, "'%s' is not KEY = VALUE", name);
 	*value++ = '\0';
 	name = trim(name);
-	key = find(f->keys, f->n, name);
+	key = config_find(f->keys, f->n, name);
 	if (!key)
 		return hr_text_fail(-EINVAL, ret_error, "there is no key '%s'", name), -ENOENT;
-	value = value_of(value);
+	value = config_value_of(value);
 	if (!value)
 		return hr_text_fail(-EINVAL, ret_error, "%s: a quote without its twin", name);
 	i = (size_t)(key - f->keys);

@@ -128,7 +128,7 @@ static size_t size_of(enum hr_config_type type)
 	}
 }
 
-static bool same(const struct hr_config_key *key, const void *a, const void *b)
+static bool config_source_same(const struct hr_config_key *key, const void *a, const void *b)
 {
 	if (key->type == HR_CONFIG_TEXT || key->type == HR_CONFIG_LIST) {
 		const char *one = *(char *const *)a, *other = *(char *const *)b;
@@ -145,7 +145,7 @@ void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old,
 		char *a = (char *)old + keys[i].offset, *b = (char *)fresh + keys[i].offset;
 		char other[sizeof(uint64_t)], *text = NULL;
 
-		if (!keys[i].fixed || same(&keys[i], a, b))
+		if (!keys[i].fixed || config_source_same(&keys[i], a, b))
 			continue;
 		hr_text_fail(0, &text, "%s changes with the next restart", keys[i].name);
 		say(text ? text : keys[i].name);

@@ -85,8 +85,8 @@ int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, s
 }
 
 /* `known`: flags that may be set. */
-static int check(const uint8_t *buf, size_t bytes, uint32_t known, size_t max_payload,
-		 size_t *ret_bytes, uint32_t *ret_flags)
+static int frame_check(const uint8_t *buf, size_t bytes, uint32_t known, size_t max_payload,
+		       size_t *ret_bytes, uint32_t *ret_flags)
 {
 	const uint32_t magic = HR_FRAME_MAGIC;
 	struct hr_frame_hdr h;
@@ -113,7 +113,7 @@ int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes)
 {
 	uint32_t flags;
 
-	return check(buf, bytes, HR_FRAME_ZSTD, HR_FRAME_MAX_BYTES, ret_bytes, &flags);
+	return frame_check(buf, bytes, HR_FRAME_ZSTD, HR_FRAME_MAX_BYTES, ret_bytes, &flags);
 }
 
 int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_t *ret_bytes,
@@ -125,8 +125,8 @@ int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_
 		return -E2BIG;
 	if (max_bytes > most)
 		max_bytes = most;
-	return check(buf, bytes, HR_FRAME_ZSTD | HR_FRAME_CONTROL, max_bytes - HR_FRAME_HDR_BYTES,
-		     ret_bytes, ret_flags);
+	return frame_check(buf, bytes, HR_FRAME_ZSTD | HR_FRAME_CONTROL,
+			   max_bytes - HR_FRAME_HDR_BYTES, ret_bytes, ret_flags);
 }
 
 /* *ret_plain is malloc'ed. */

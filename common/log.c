@@ -26,7 +26,7 @@ static struct {
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What comes from peers must neither forge lines nor steer a terminal. */
-static void say(enum hr_log_level level, const char *raw, unsigned left_out)
+static void log_say(enum hr_log_level level, const char *raw, unsigned left_out)
 {
 	char more[64] = "", *line = hr_text_line(raw);
 	const char *text = line ? line : "out of memory";
@@ -48,7 +48,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	say(level, line, 0);
+	log_say(level, line, 0);
 }
 
 /* Is it time for a line about this key? *ret_left_out: lines that were not said since the last one. */
@@ -86,5 +86,5 @@ void hr_log_about(enum hr_log_level level, const char *key, const char *format, 
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	say(level, line, left_out);
+	log_say(level, line, left_out);
 }

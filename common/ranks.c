@@ -24,7 +24,7 @@ static const struct family {
 };
 #define N_FAMILIES (sizeof(families) / sizeof(families[0]))
 
-static bool parse(const char *text, size_t bytes, uint32_t *ret)
+static bool ranks_parse(const char *text, size_t bytes, uint32_t *ret)
 {
 	uint64_t v = 0;
 
@@ -47,7 +47,7 @@ static bool named(const char *name, const char *text, size_t bytes)
 }
 
 /* A value of family f goes to *value unless a better family's is there. */
-static bool take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
+static bool ranks_take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
 {
 	if (*from && *from < f + 1)
 		return false;
@@ -76,7 +76,7 @@ bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes)
 	if (!equals)
 		return false;
 	name_bytes = (size_t)(equals - text);
-	if (!parse(equals + 1, bytes - name_bytes - 1, &v))
+	if (!ranks_parse(equals + 1, bytes - name_bytes - 1, &v))
 		return false;
 	if (named("HEADRACE_LOADER", text, name_bytes))
 		return replace(&r->loader_plus1, v + 1);
@@ -84,12 +84,12 @@ bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes)
 		return replace(&r->loader_worker_plus1, v + 1);
 	for (size_t f = 0; f < N_FAMILIES; f++) {
 		if (named(families[f].rank, text, name_bytes))
-			return take(&r->rank_plus1, &r->family, v + 1, f);
+			return ranks_take(&r->rank_plus1, &r->family, v + 1, f);
 		for (unsigned i = 0; i < 2; i++) {
 			if (named(families[f].local[i], text, name_bytes))
-				return take(&r->local_plus1, &r->local_family, v + 1, f);
+				return ranks_take(&r->local_plus1, &r->local_family, v + 1, f);
 			if (named(families[f].world[i], text, name_bytes))
-				return take(&r->world, &r->world_family, v, f);
+				return ranks_take(&r->world, &r->world_family, v, f);
 		}
 	}
 	return false;
@@ -105,13 +105,13 @@ static const char *range(const char *p, uint32_t *ret_from, uint32_t *ret_to)
 {
 	size_t n = strspn(p, "0123456789");
 
-	if (!parse(p, n, ret_from))
+	if (!ranks_parse(p, n, ret_from))
 		return NULL;
 	*ret_to = *ret_from;
 	p += n;
 	if (*p == '-') {
 		n = strspn(++p, "0123456789");
-		if (!parse(p, n, ret_to) || *ret_to < *ret_from)
+		if (!ranks_parse(p, n, ret_to) || *ret_to < *ret_from)
 			return NULL;
 		p += n;
 	}

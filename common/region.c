@@ -121,7 +121,7 @@ static size_t key_slot(const struct hr_region *g)
 }
 
 /* There are at most as many keys as regions. */
-static uint32_t key_of(struct hr_regions *r, const struct hr_region *g)
+static uint32_t region_key_of(struct hr_regions *r, const struct hr_region *g)
 {
 	size_t slot = key_slot(g), n = r->msg.n_keys;
 
@@ -147,7 +147,7 @@ int hr_regions_add(struct hr_regions *r, const struct hr_region *region)
 
 	if (i == HR_REGIONS_MAX)
 		return -ENOSPC;
-	r->key[i] = key_of(r, region);
+	r->key[i] = region_key_of(r, region);
 	r->start_ns[i] = (int64_t)(region->start_ns - last->start_ns);
 	r->dur_ns[i] = region->dur_ns;
 	r->depth[i] = region->depth;
@@ -211,7 +211,7 @@ static bool whole_or_none(size_t n, size_t rows)
 	return n == 0 || n == rows;
 }
 
-static int check(const Headrace__Regions *m)
+static int region_check(const Headrace__Regions *m)
 {
 	if (!whole_or_none(m->n_start_ns, m->n_key) || !whole_or_none(m->n_dur_ns, m->n_key) ||
 	    !whole_or_none(m->n_depth, m->n_key) || !whole_or_none(m->n_more, m->n_key) ||
@@ -244,7 +244,7 @@ static void add_up(int64_t *values, size_t n)
 
 int hr_regions_restore(Headrace__Regions *msg)
 {
-	int r = check(msg);
+	int r = region_check(msg);
 
 	if (r < 0)
 		return r;

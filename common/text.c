@@ -54,7 +54,7 @@ static bool is_printable(const uint8_t *s, size_t length)
  * One character as it is shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many bytes of
  * s[0..n) it stands for.
  */
-static size_t show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
+static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	size_t length = utf8_length(s, n);
@@ -80,7 +80,7 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
 
 	for (size_t i = 0; i < n;) {
 		char piece[4];
-		size_t unit, length = show(s + i, n - i, piece, &unit);
+		size_t unit, length = text_show(s + i, n - i, piece, &unit);
 
 		if (s[i] == '\\') {
 			piece[1] = '\\';
@@ -114,7 +114,7 @@ void hr_text_print(FILE *out, const char *format, ...)
 	s = (const uint8_t *)text;
 	for (size_t n = (size_t)bytes; n > 0;) {
 		char piece[4];
-		size_t unit, length = show(s, n, piece, &unit);
+		size_t unit, length = text_show(s, n, piece, &unit);
 
 		if (*s == '\n' || *s == '\t')
 			fputc(*s, out);
@@ -135,7 +135,7 @@ char *hr_text_line(const char *text)
 		char piece[4];
 		size_t unit;
 
-		i += show((const uint8_t *)text + i, n - i, piece, &unit);
+		i += text_show((const uint8_t *)text + i, n - i, piece, &unit);
 		memcpy(line + used, piece, unit);
 		used += unit;
 	}

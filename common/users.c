@@ -12,7 +12,7 @@
 #define GROUPS_MAX  4096
 
 /* By name, or by number where that is NULL. */
-static bool find(const char *name, uid_t uid, struct hr_user *ret)
+static bool users_find(const char *name, uid_t uid, struct hr_user *ret)
 {
 	char *buf = malloc(ENTRY_BYTES);
 	struct passwd entry, *found = NULL;
@@ -34,12 +34,12 @@ static bool find(const char *name, uid_t uid, struct hr_user *ret)
 
 bool hr_user_by_id(uid_t uid, struct hr_user *ret)
 {
-	return find(NULL, uid, ret);
+	return users_find(NULL, uid, ret);
 }
 
 bool hr_user_by_name(const char *name, struct hr_user *ret)
 {
-	return find(name, 0, ret);
+	return users_find(name, 0, ret);
 }
 
 bool hr_group_by_name(const char *name, gid_t *ret)

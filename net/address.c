@@ -88,7 +88,7 @@ static int parse_tcp(const char *text, size_t n, struct hr_address *a)
 	return *port == ':' ? parse_port(port + 1, (size_t)(end - port - 1), &a->port) : -EINVAL;
 }
 
-static int parse(const char *text, size_t n, struct hr_address *ret)
+static int address_parse(const char *text, size_t n, struct hr_address *ret)
 {
 	struct hr_address a = {0};
 	const char *rest;
@@ -107,7 +107,7 @@ static int parse(const char *text, size_t n, struct hr_address *ret)
 
 int hr_address_parse(const char *text, struct hr_address *ret)
 {
-	return parse(text, strlen(text), ret);
+	return address_parse(text, strlen(text), ret);
 }
 
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n)
@@ -124,7 +124,7 @@ int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, 
 			end--;
 		if (n == max)
 			return -E2BIG;
-		r = parse(text, (size_t)(end - text), &ret[n]);
+		r = address_parse(text, (size_t)(end - text), &ret[n]);
 		if (r < 0)
 			return r;
 		n++;

@@ -98,7 +98,7 @@ void hr__conn_abandon(struct hr_conn *c)
 }
 
 /* The first reason counts, and what goes wrong after the owner has closed it is nobody's concern. */
-static void explain(struct hr_conn *c, int error, const char *why, va_list args)
+static void conn_explain(struct hr_conn *c, int error, const char *why, va_list args)
 {
 	if (c->state == HR__CONN_FLUSHING || c->leaving)
 		error = c->error;
@@ -114,7 +114,7 @@ void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 	if (c->state == HR__CONN_CLOSING)
 		return;
 	va_start(args, why);
-	explain(c, error, why, args);
+	conn_explain(c, error, why, args);
 	va_end(args);
 	c->state = HR__CONN_CLOSING;
 	uv_close((uv_handle_t *)&c->timer, hr__conn_gone);
@@ -129,7 +129,7 @@ void hr__conn_leave(struct hr_conn *c, int error, const char *why, ...)
 	if (c->state == HR__CONN_FLUSHING || c->state == HR__CONN_CLOSING)
 		return;
 	va_start(args, why);
-	explain(c, error, why, args);
+	conn_explain(c, error, why, args);
 	va_end(args);
 	c->state = HR__CONN_FLUSHING;
 	hr__conn_timer(c, HR__CONN_FLUSH_MS);

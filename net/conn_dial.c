@@ -35,7 +35,7 @@ void hr__dial_end(struct hr_conn *c)
 		free(d);
 }
 
-static void failed(struct hr_conn *c, int error)
+static void conn_dial_failed(struct hr_conn *c, int error)
 {
 	c->dial->error = error;
 	if (!uv_is_closing(&c->io.handle))
@@ -49,7 +49,7 @@ static void on_connect(uv_connect_t *req, int status)
 	if (status == UV_ECANCELED)
 		return; /* whoever closes it knows why */
 	if (status < 0) {
-		failed(c, status);
+		conn_dial_failed(c, status);
 		return;
 	}
 	hr__dial_end(c);
@@ -73,7 +73,7 @@ static void try_next(struct hr_conn *c)
 	r = uv_tcp_connect(&d->connect, &c->io.tcp, (struct sockaddr *)&d->to[d->next++],
 			   on_connect);
 	if (r < 0)
-		failed(c, r);
+		conn_dial_failed(c, r);
 }
 
 /* libuv connects a handle once: the next address gets a new one in the same place. */
@@ -129,7 +129,7 @@ void hr__dial_timeout(struct hr_conn *c)
 		hr__conn_end(c, -ETIMEDOUT, "cannot find %s: the resolver does not answer",
 			     c->dial->name);
 	else
-		failed(c, -ETIMEDOUT);
+		conn_dial_failed(c, -ETIMEDOUT);
 }
 
 static int begin_tcp(struct hr_conn *c, struct hr__dial *d, const struct hr_address *to)

@@ -16,7 +16,7 @@
 #define GATHER_BYTES  (1u << 20)
 #define ENCRYPT_BYTES (256u << 10) /* at a time: it stays in the cache */
 
-static void append(struct hr__chunks *to, struct hr__chunk *chunk)
+static void conn_out_append(struct hr__chunks *to, struct hr__chunk *chunk)
 {
 	chunk->next = NULL;
 	*to->tail = chunk;
@@ -103,7 +103,7 @@ static void gather_plain(struct hr_conn *c)
 {
 	for (unsigned n = 0; c->out.head && n < GATHER_CHUNKS && c->flying.bytes < GATHER_BYTES;
 	     n++)
-		append(&c->flying, take_first(&c->out));
+		conn_out_append(&c->flying, take_first(&c->out));
 }
 
 /* Records are filled to the brim: many small frames share one. */
@@ -183,12 +183,12 @@ static int gather_tls(struct hr_conn *c)
 		return -ENOMEM;
 	}
 	chunk->bytes = hr_tls_out(c->tls, chunk->buf, bytes);
-	append(&c->flying, chunk);
+	conn_out_append(&c->flying, chunk);
 	return 0;
 }
 
 /* -EPROTO: TLS cannot go on. */
-static int gather(struct hr_conn *c)
+static int conn_out_gather(struct hr_conn *c)
 {
 	int r = 0;
 
@@ -226,7 +226,7 @@ void hr__out_pump(struct hr_conn *c)
 
 	if (!may_write(c))
 		return;
-	r = gather(c);
+	r = conn_out_gather(c);
 	if (r == -EPROTO)
 		hr__conn_tls_failed(c);
 	else if (r < 0)
@@ -262,7 +262,7 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes)
 		return -ENOMEM;
 	}
 	*chunk = (struct hr__chunk){.buf = buf, .bytes = bytes};
-	append(&c->out, chunk);
+	conn_out_append(&c->out, chunk);
 	c->owes_drained = true;
 	hr__out_pump(c);
 	return 0;

@@ -52,7 +52,7 @@ struct hr_metrics {
 
 /* ---- requests ---------------------------------------------------------------------------------- */
 
-static bool begins(const char *text, size_t bytes, const char *with)
+static bool metrics_begins(const char *text, size_t bytes, const char *with)
 {
 	size_t n = strlen(with);
 
@@ -69,12 +69,12 @@ static int judge_line(const char *line, size_t bytes)
 		return 400;
 	target++;
 	version = memchr(target, ' ', (size_t)(end - target));
-	if (!version || end - version != 9 || !begins(version, 9, " HTTP/1."))
+	if (!version || end - version != 9 || !metrics_begins(version, 9, " HTTP/1."))
 		return 400;
-	if (!begins(line, bytes, "GET "))
+	if (!metrics_begins(line, bytes, "GET "))
 		return 405;
 	n = (size_t)(version - target);
-	if (!begins(target, n, PATH) || (n > strlen(PATH) && target[strlen(PATH)] != '?'))
+	if (!metrics_begins(target, n, PATH) || (n > strlen(PATH) && target[strlen(PATH)] != '?'))
 		return 404;
 	return 200;
 }
@@ -107,7 +107,7 @@ static void on_client_closed(uv_handle_t *handle)
 	free(c);
 }
 
-static void leave(struct client *c)
+static void metrics_leave(struct client *c)
 {
 	struct client **at = &c->server->clients;
 
@@ -123,7 +123,7 @@ static void leave(struct client *c)
 
 static void on_time(uv_timer_t *timer)
 {
-	leave(timer->data);
+	metrics_leave(timer->data);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------- */
@@ -194,10 +194,10 @@ static void on_written(uv_write_t *write, int status)
 
 	c->answering = false;
 	if (status < 0 || c->ended || uv_shutdown(&c->shutdown, &c->io.stream, on_shut_down) < 0)
-		leave(c);
+		metrics_leave(c);
 }
 
-static void answer(struct client *c, int status)
+static void metrics_answer(struct client *c, int status)
 {
 	size_t bytes = 0;
 	char *body = make_body(c->server, status, &bytes);
@@ -214,14 +214,14 @@ static void answer(struct client *c, int status)
 	free(body);
 	if (n < 0) {
 		c->answer = NULL;
-		leave(c);
+		metrics_leave(c);
 		return;
 	}
 	buf = uv_buf_init(c->answer, (unsigned)n);
 	c->write.data = c;
 	c->answering = uv_write(&c->write, &c->io.stream, &buf, 1, on_written) == 0;
 	if (!c->answering)
-		leave(c);
+		metrics_leave(c);
 }
 
 /* ---- requests come ----------------------------------------------------------------------------- */
@@ -247,7 +247,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		c->ended = true;
 		uv_read_stop(stream);
 		if (!c->answering)
-			leave(c);
+			metrics_leave(c);
 		return;
 	}
 	if (c->answer)
@@ -255,7 +255,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	c->n += (size_t)n;
 	status = hr_metrics_judge(c->request, c->n);
 	if (status != 0)
-		answer(c, status);
+		metrics_answer(c, status);
 }
 
 static struct client *oldest(const struct hr_metrics *m)
@@ -272,7 +272,7 @@ static int init_stream(uv_loop_t *loop, const struct hr_metrics *m, union io *io
 	return m->address.local ? uv_pipe_init(loop, &io->pipe, 0) : uv_tcp_init(loop, &io->tcp);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void metrics_on_connection(uv_stream_t *listener, int status)
 {
 	struct hr_metrics *m = listener->data;
 	struct client *c = status < 0 ? NULL : calloc(1, sizeof(*c));
@@ -284,7 +284,7 @@ static void on_connection(uv_stream_t *listener, int status)
 		return;
 	}
 	if (m->n_clients == HR_METRICS_CLIENTS)
-		leave(oldest(m));
+		metrics_leave(oldest(m));
 	c->server = m;
 	c->next = m->clients;
 	m->clients = c;
@@ -297,7 +297,7 @@ static void on_connection(uv_stream_t *listener, int status)
 		       m->config.limit_ms > 0 ? m->config.limit_ms : HR_METRICS_MS, 0);
 	if (uv_accept(listener, &c->io.stream) < 0 ||
 	    uv_read_start(&c->io.stream, on_alloc, on_read) < 0)
-		leave(c);
+		metrics_leave(c);
 }
 
 /* ---- beginning and end ------------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ static int bind_tcp(struct hr_metrics *m)
 	return r;
 }
 
-static int start(uv_loop_t *loop, struct hr_metrics *m)
+static int metrics_start(uv_loop_t *loop, struct hr_metrics *m)
 {
 	int r = init_stream(loop, m, &m->io);
 
@@ -337,7 +337,7 @@ static int start(uv_loop_t *loop, struct hr_metrics *m)
 	m->handles = 1;
 	r = m->address.local ? bind_local(m) : bind_tcp(m);
 	hr_address_text(&m->address, m->text, sizeof(m->text));
-	return r < 0 ? r : uv_listen(&m->io.stream, BACKLOG, on_connection);
+	return r < 0 ? r : uv_listen(&m->io.stream, BACKLOG, metrics_on_connection);
 }
 
 int hr_metrics_open(uv_loop_t *loop, const struct hr_metrics_config *config,
@@ -352,7 +352,7 @@ int hr_metrics_open(uv_loop_t *loop, const struct hr_metrics_config *config,
 	m->start_s = (double)hr_now_ms(CLOCK_REALTIME) / 1000;
 	r = hr_address_parse(config->address, &m->address);
 	if (r == 0)
-		r = start(loop, m);
+		r = metrics_start(loop, m);
 	if (r < 0) {
 		hr_text_fail(r, ret_error, "metrics: cannot listen at %s: %s", config->address,
 			     uv_strerror(r));
@@ -381,7 +381,7 @@ void hr_metrics_close(struct hr_metrics *m)
 	if (!m)
 		return;
 	while (m->clients)
-		leave(m->clients);
+		metrics_leave(m->clients);
 	uv_close(&m->io.handle, on_listener_closed);
 }
 

@@ -20,7 +20,7 @@ static const struct {
 #undef HR_MUNGE
 };
 
-static int load(const char *library, char **ret_error)
+static int munge_api_load(const char *library, char **ret_error)
 {
 	struct hr_munge table = {.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
 
@@ -52,7 +52,7 @@ int hr_munge_load(const char *library, char **ret_error)
 
 	pthread_mutex_lock(&lock);
 	if (!hr_munge.handle)
-		r = load(library, ret_error);
+		r = munge_api_load(library, ret_error);
 	pthread_mutex_unlock(&lock);
 	return r;
 }

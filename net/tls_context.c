@@ -79,7 +79,7 @@ static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 	return 0;
 }
 
-static int load(SSL_CTX *ctx, const struct hr_tls_files *files, char **ret_error)
+static int tls_context_load(SSL_CTX *ctx, const struct hr_tls_files *files, char **ret_error)
 {
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
@@ -130,7 +130,7 @@ int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **re
 	else if (set_rules(t->ctx) < 0)
 		r = hr_text_fail(-ENOTSUP, ret_error, "this OpenSSL does not do TLS 1.3");
 	else
-		r = load(t->ctx, files, ret_error);
+		r = tls_context_load(t->ctx, files, ret_error);
 	if (r < 0) {
 		hr_tls_unref(t);
 		return r;

@@ -39,8 +39,8 @@ static int take_one(const char *name, const char *value, char **ret, char **ret_
 }
 
 /* What one place says: 1 this is it, 0 it names none of the three, or an error. */
-static int take(const char *const names[FILES], const char *const values[FILES],
-		struct hr_tls_paths *ret, char **ret_error)
+static int tls_find_take(const char *const names[FILES], const char *const values[FILES],
+			 struct hr_tls_paths *ret, char **ret_error)
 {
 	char **paths[FILES] = {&ret->cert, &ret->key, &ret->ca};
 	const char *given[FILES], *named = NULL, *missing = NULL;
@@ -96,7 +96,7 @@ static int take_folder(struct hr_tls_paths *ret, char **ret_error)
 		}
 	}
 	if (folder && r == 0)
-		r = take((const char *const *)paths, there, ret, ret_error);
+		r = tls_find_take((const char *const *)paths, there, ret, ret_error);
 	for (int i = 0; i < FILES; i++)
 		free(paths[i]);
 	free(folder);
@@ -112,9 +112,9 @@ int hr_tls_find(const struct hr_tls_files *flags, struct hr_tls_paths *ret, char
 
 	for (int i = 0; i < FILES; i++)
 		set[i] = getenv(variables[i]);
-	r = take(flag_names, given, &found, ret_error);
+	r = tls_find_take(flag_names, given, &found, ret_error);
 	if (r == 0)
-		r = take(variables, set, &found, ret_error);
+		r = tls_find_take(variables, set, &found, ret_error);
 	if (r == 0)
 		r = take_folder(&found, ret_error);
 	if (r < 0) {

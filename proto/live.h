@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live.h - what live.proto means by its numbers: for the engine, which fills pictures, and for clients that compare two
+ * live.h - numbers that the producer of live.proto (daemon/engine) and its readers (headrace top) share
  */
 #ifndef HEADRACE_PROTO_LIVE_H
 #define HEADRACE_PROTO_LIVE_H

@@ -88,7 +88,7 @@ static PyObject *none(void)
 }
 
 /* Bytes, or None: no args. False where it is neither, and Python has been told. */
-static int text_of(PyObject *arg, const char **ret_text)
+static int fast_text_of(PyObject *arg, const char **ret_text)
 {
 	*ret_text = NULL;
 	if (arg == (PyObject *)&_Py_NoneStruct)
@@ -98,7 +98,7 @@ static int text_of(PyObject *arg, const char **ret_text)
 }
 
 /* What name() returned. */
-static struct headrace_name *name_of(PyObject *arg)
+static struct headrace_name *fast_name_of(PyObject *arg)
 {
 	return PyLong_AsVoidPtr(arg);
 }
@@ -118,7 +118,7 @@ static PyObject *fast_name(PyObject *self, PyObject *args)
 	for (int i = 0; i < 3; i++) {
 		const char *text;
 
-		if (!text_of(given[i], &text))
+		if (!fast_text_of(given[i], &text))
 			return NULL;
 		*kept[i] = text ? strdup(text) : NULL;
 	}
@@ -127,7 +127,7 @@ static PyObject *fast_name(PyObject *self, PyObject *args)
 
 static PyObject *fast_begin(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = name_of(arg);
+	struct headrace_name *name = fast_name_of(arg);
 
 	(void)self;
 	if (!name)
@@ -141,7 +141,7 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	const char *text;
 
 	(void)self;
-	if (!text_of(arg, &text))
+	if (!fast_text_of(arg, &text))
 		return NULL;
 	api->end(text);
 	return none();
@@ -266,7 +266,7 @@ static bool core_wait_since(unsigned long long *ret_ns)
 /* begin_spent(name): begin(), and what end_spent() wants back. */
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = name_of(arg);
+	struct headrace_name *name = fast_name_of(arg);
 	unsigned long long waited;
 	struct spent before;
 
@@ -281,8 +281,8 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 }
 
 /* Adds to the first `n` bytes; how many there would be, if there were room for all. */
-__attribute__((format(printf, 4, 5))) static size_t put(char *room, size_t size, size_t n,
-							const char *format, ...)
+__attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t size, size_t n,
+							     const char *format, ...)
 {
 	va_list args;
 	int more = 0;
@@ -299,15 +299,15 @@ static const char *with_spent(const char *head, const struct spent *before, char
 {
 	struct spent now = spent_now();
 	unsigned long long faults = before ? now.major_faults - before->major_faults : 0, waited;
-	size_t n = put(room, size, 0, "%s", head);
+	size_t n = fast_put(room, size, 0, "%s", head);
 
 	if (before)
-		n = put(room, size, n, ",\"cpu_ns\":%llu", now.cpu_ns - before->cpu_ns);
+		n = fast_put(room, size, n, ",\"cpu_ns\":%llu", now.cpu_ns - before->cpu_ns);
 	if (faults > 0)
-		n = put(room, size, n, ",\"major_faults\":%llu", faults);
+		n = fast_put(room, size, n, ",\"major_faults\":%llu", faults);
 	if (core_wait_since(&waited))
-		n = put(room, size, n, ",\"core_wait_ns\":%llu", waited);
-	n = put(room, size, n, "}");
+		n = fast_put(room, size, n, ",\"core_wait_ns\":%llu", waited);
+	n = fast_put(room, size, n, "}");
 	return n < size ? room : NULL;
 }
 
@@ -324,7 +324,7 @@ static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 
 	(void)self;
 	if (!PyArg_ParseTuple(args, "OO", &head, &given) || !(text = PyBytes_AsString(head)) ||
-	    !text_of(given, &bytes))
+	    !fast_text_of(given, &bytes))
 		return NULL;
 	if (bytes && PyBytes_Size(given) != (intptr_t)sizeof(before)) {
 		PyErr_SetString(PyExc_ValueError, "not what begin_spent() returned");
@@ -338,7 +338,7 @@ static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 
 static PyObject *fast_start(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = name_of(arg);
+	struct headrace_name *name = fast_name_of(arg);
 
 	(void)self;
 	return name ? PyLong_FromUnsignedLongLong(api->start(name)) : NULL;
@@ -351,7 +351,7 @@ static PyObject *fast_finish(PyObject *self, PyObject *args)
 	const char *text;
 
 	(void)self;
-	if (!PyArg_ParseTuple(args, "KO", &span, &arg) || !text_of(arg, &text))
+	if (!PyArg_ParseTuple(args, "KO", &span, &arg) || !fast_text_of(arg, &text))
 		return NULL;
 	api->finish(span, text);
 	return none();
@@ -364,8 +364,8 @@ static PyObject *fast_mark(PyObject *self, PyObject *args)
 	const char *text;
 
 	(void)self;
-	if (!PyArg_ParseTuple(args, "OO", &what, &arg) || !(name = name_of(what)) ||
-	    !text_of(arg, &text))
+	if (!PyArg_ParseTuple(args, "OO", &what, &arg) || !(name = fast_name_of(what)) ||
+	    !fast_text_of(arg, &text))
 		return NULL;
 	api->mark(name, text);
 	return none();

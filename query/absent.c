@@ -21,7 +21,7 @@ struct known {
 	bool found;
 };
 
-static int begin(void *self, duckdb_result *result)
+static int absent_begin(void *self, duckdb_result *result)
 {
 	struct known *k = self;
 
@@ -29,7 +29,7 @@ static int begin(void *self, duckdb_result *result)
 	return hr_shape_init(&k->shape, k->type);
 }
 
-static int chunk_in(void *self, duckdb_data_chunk chunk)
+static int absent_chunk_in(void *self, duckdb_data_chunk chunk)
 {
 	struct known *k = self;
 	duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
@@ -51,7 +51,7 @@ static int chunk_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-static int end(void *self)
+static int absent_end(void *self)
 {
 	(void)self;
 	return 0;
@@ -91,7 +91,7 @@ int hr_named_absent(struct hr_query *q, const struct hr_named_args *a, const str
 	for (size_t i = 0; r == 0 && i < a->n; i++) {
 		char *sql = a->given[i] ? known_sql(a->query->sql, a->list[i].name) : NULL;
 		struct known k = {.wanted = a->list[i].text};
-		const struct hr_query_sink sink = {begin, chunk_in, end, &k};
+		const struct hr_query_sink sink = {absent_begin, absent_chunk_in, absent_end, &k};
 		char *error = NULL;
 
 		if (sql == NULL)

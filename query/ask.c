@@ -223,8 +223,8 @@ static void say_note(void *self, const char *text)
 	hr_voice_say(&s->a->voice, "note: %s", text);
 }
 
-static enum hr_ask_status failed(const struct hr_asking *s, int err, char *error,
-				 const struct hr_output *out)
+static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *error,
+				     const struct hr_output *out)
 {
 	const char *problem = out != NULL ? hr_output_problem(out) : NULL;
 
@@ -250,7 +250,7 @@ static enum hr_ask_status answer_parquet(struct hr_asking *s)
 	int err = hr_query_parquet(s->q, question->named.sql, question->args.list, question->args.n,
 				   &error);
 
-	return err == 0 ? HR_ASK_ANSWERED : failed(s, err, error, NULL);
+	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
 }
 
 static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
@@ -269,7 +269,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	int err = hr_output_new(formats[s->a->format], to, s->a->width, &out);
 
 	if (err < 0)
-		return failed(s, err, NULL, NULL);
+		return ask_failed(s, err, NULL, NULL);
 	if (question->args.sparse)
 		hr_output_sparse(out);
 	sink = hr_output_sink(out);
@@ -277,7 +277,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 			   &error);
 	s->rows = hr_output_rows(out);
 	if (err < 0)
-		status = failed(s, err, error, out);
+		status = ask_failed(s, err, error, out);
 	hr_output_free(out);
 	return status;
 }

@@ -36,7 +36,7 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 /* ---- the header --------------------------------------------------------------------- */
 
 /* Keeps a copy of text[0..n). NULL: out of memory. */
-static char *keep(struct hr_named_args *a, const char *text, size_t n)
+static char *named_keep(struct hr_named_args *a, const char *text, size_t n)
 {
 	char *copy = strndup(text, n);
 
@@ -45,7 +45,7 @@ static char *keep(struct hr_named_args *a, const char *text, size_t n)
 	return copy;
 }
 
-static bool is(const char *text, size_t n, const char *word)
+static bool named_is(const char *text, size_t n, const char *word)
 {
 	return strlen(word) == n && memcmp(text, word, n) == 0;
 }
@@ -84,8 +84,8 @@ static int declare(struct hr_named_args *a, const char *line)
 	name_n = word(&line, &name);
 	type_n = word(&line, &type);
 	value_n = word(&line, &value);
-	arg->name = keep(a, name, name_n);
-	a->types[a->n] = keep(a, type, type_n);
+	arg->name = named_keep(a, name, name_n);
+	a->types[a->n] = named_keep(a, type, type_n);
 	if (arg->name == NULL || a->types[a->n] == NULL)
 		return -ENOMEM;
 	arg->type = HR_ARG_VARCHAR;
@@ -94,9 +94,9 @@ static int declare(struct hr_named_args *a, const char *line)
 	else if (is_real(a->types[a->n]))
 		arg->type = HR_ARG_DOUBLE;
 	arg->text = NULL;
-	a->required[a->n] = is(value, value_n, "REQUIRED");
-	if (!a->required[a->n] && !is(value, value_n, "NULL")) {
-		arg->text = keep(a, value, value_n);
+	a->required[a->n] = named_is(value, value_n, "REQUIRED");
+	if (!a->required[a->n] && !named_is(value, value_n, "NULL")) {
+		arg->text = named_keep(a, value, value_n);
 		if (arg->text == NULL)
 			return -ENOMEM;
 	}
@@ -227,7 +227,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 				    arg->name, type, text);
 	if (strcmp(type, "PATH") == 0)
 		return set_path(a, arg, text);
-	arg->text = keep(a, text, strlen(text));
+	arg->text = named_keep(a, text, strlen(text));
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
@@ -266,8 +266,8 @@ static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, 
 			    q->name, text, names, q->name);
 }
 
-static int take(struct hr_named_args *a, const struct hr_named *q, char *const *words, size_t n,
-		char **ret_error)
+static int named_take(struct hr_named_args *a, const struct hr_named *q, char *const *words,
+		      size_t n, char **ret_error)
 {
 	size_t next = 0;
 	int r = 0;
@@ -301,7 +301,7 @@ int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_wo
 	*ret = (struct hr_named_args){.query = q};
 	r = declare_all(ret, q->sql);
 	if (r == 0)
-		r = take(ret, q, words, n_words, ret_error);
+		r = named_take(ret, q, words, n_words, ret_error);
 	if (r < 0)
 		hr_named_args_done(ret);
 	return r;

@@ -21,7 +21,7 @@ struct notes {
 	uint64_t n;
 };
 
-static void add(struct notes *notes, const char *text)
+static void notes_add(struct notes *notes, const char *text)
 {
 	char *line = notes->n++ < notes->max ? hr_text_line(text) : NULL;
 
@@ -30,14 +30,14 @@ static void add(struct notes *notes, const char *text)
 	free(line);
 }
 
-static int begin(void *self, duckdb_result *result)
+static int notes_begin(void *self, duckdb_result *result)
 {
 	(void)self;
 	(void)result;
 	return 0;
 }
 
-static int chunk_in(void *self, duckdb_data_chunk chunk)
+static int notes_chunk_in(void *self, duckdb_data_chunk chunk)
 {
 	static const struct hr_shape text = {.type = DUCKDB_TYPE_VARCHAR};
 	duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
@@ -48,13 +48,13 @@ static int chunk_in(void *self, duckdb_data_chunk chunk)
 		hr_value_text(&line, &text, v, row);
 		hr_buffer_add(&line, "", 1);
 		if (!line.failed)
-			add(self, line.data);
+			notes_add(self, line.data);
 	}
 	hr_buffer_done(&line);
 	return 0;
 }
 
-static int end(void *self)
+static int notes_end(void *self)
 {
 	(void)self;
 	return 0;
@@ -70,7 +70,7 @@ static void add_damage(struct hr_query *q, struct notes *notes)
 	    asprintf(&text, "%" PRIu64 " frames could not be read and are left out; the first: %s",
 		     n, first != NULL ? first : "") < 0)
 		return;
-	add(notes, text);
+	notes_add(notes, text);
 	free(text);
 }
 
@@ -91,7 +91,7 @@ static uint64_t recorded_opens(struct hr_query *q, const char *job)
 	    "WHERE job = $job AND class = 'open' AND scope = 'data'";
 	const struct hr_query_arg arg = {.name = "job", .text = job, .type = HR_ARG_VARCHAR};
 	uint64_t opens = 0;
-	const struct hr_query_sink sink = {begin, opens_in, end, &opens};
+	const struct hr_query_sink sink = {notes_begin, opens_in, notes_end, &opens};
 	char *error = NULL;
 
 	hr_query_run(q, sql, &arg, 1, &sink, &error);
@@ -109,7 +109,7 @@ static void say_left_out(struct hr_query *q, struct notes *notes, const char *jo
 	free(text);
 	text = hr_left_out_text(left_out, recorded_opens(q, job));
 	if (text != NULL && asprintf(&line, "job %s left out %s", job, text) >= 0) {
-		add(notes, line);
+		notes_add(notes, line);
 		free(line);
 	}
 	free(text);
@@ -188,24 +188,24 @@ static void add_retired(struct hr_query *q, struct notes *notes)
 	char *text = hr_notes_retired(q->catalog, NULL);
 
 	if (text != NULL)
-		add(notes, text);
+		notes_add(notes, text);
 	free(text);
 }
 
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice)
 {
 	struct notes notes = {voice, max, 0};
-	const struct hr_query_sink sink = {begin, chunk_in, end, &notes};
+	const struct hr_query_sink sink = {notes_begin, notes_chunk_in, notes_end, &notes};
 	const struct hr_problem *problems;
 	size_t n = hr_catalog_problems(q->catalog, &problems);
 	char *error = NULL;
 	int r;
 
 	for (size_t i = 0; i < n; i++)
-		add(&notes, problems[i].text);
+		notes_add(&notes, problems[i].text);
 	r = hr_query_run(q, hr__notes_list[0].sql, NULL, 0, &sink, &error);
 	if (r < 0 && error != NULL)
-		add(&notes, error);
+		notes_add(&notes, error);
 	free(error);
 	add_retired(q, &notes);
 	add_left_out(q, &notes);
@@ -218,7 +218,7 @@ int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voic
 int hr_named_notes(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice)
 {
 	struct notes notes = {voice, UINT_MAX, 0};
-	const struct hr_query_sink sink = {begin, chunk_in, end, &notes};
+	const struct hr_query_sink sink = {notes_begin, notes_chunk_in, notes_end, &notes};
 	const char *line = a->query->sql;
 	int r = 0;
 

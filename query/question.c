@@ -46,8 +46,8 @@ bool hr_question_is_name(const char *word)
 }
 
 /* SQL, or a NAME's. */
-static bool resolve(struct hr_question *q, char *const *words, size_t n_words,
-		    const struct hr_voice *voice)
+static bool question_resolve(struct hr_question *q, char *const *words, size_t n_words,
+			     const struct hr_voice *voice)
 {
 	const struct hr_named *named;
 
@@ -78,7 +78,7 @@ bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 	char *error = NULL;
 
 	*q = (struct hr_question){0};
-	if (!resolve(q, words, n_words, voice))
+	if (!question_resolve(q, words, n_words, voice))
 		return false;
 	if (hr_named_args_init(&q->named, words + 1, n_words - 1, &q->args, &error) == 0)
 		return true;

@@ -9,11 +9,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "query/query.h"
 #include "query/tables/internal.h"
 #include "common/text.h"
 
 /* Behind its first line DuckDB advises to change settings, which are locked: ours instead. */
-static int failed(char **ret_error, const char *text)
+static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error";
 
@@ -142,8 +143,8 @@ static int too_many(const char *sql, idx_t n, char **ret_error)
 }
 
 /* Prepares the one statement that `sql` must be. */
-static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
-		   char **ret_error)
+static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
+		       char **ret_error)
 {
 	duckdb_extracted_statements list = NULL;
 	idx_t n = hr_duckdb.extract_statements(q->connection, sql, &list);
@@ -153,27 +154,27 @@ static int prepare(struct hr_query *q, const char *sql, duckdb_prepared_statemen
 		const char *error = hr_duckdb.extract_statements_error(list);
 
 		r = error != NULL && error[0] != '\0'
-			? failed(ret_error, error)
+			? run_failed(ret_error, error)
 			: hr_text_fail(-EINVAL, ret_error, "there is no SQL to run");
 	} else if (n > 1) {
 		r = too_many(sql, n, ret_error);
 	} else if (hr_duckdb.prepare_extracted_statement(q->connection, list, 0, ret) !=
 		   DuckDBSuccess) {
 		r = changes_table(sql) ? not_allowed(ret_error)
-				       : failed(ret_error, hr_duckdb.prepare_error(*ret));
+				       : run_failed(ret_error, hr_duckdb.prepare_error(*ret));
 	}
 	hr_duckdb.destroy_extracted(&list);
 	return r;
 }
 
 /* The kind of one statement that can be prepared; INVALID of any other text. */
-static duckdb_statement_type kind_of(struct hr_query *q, const char *sql)
+static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
 	duckdb_prepared_statement statement = NULL;
 	char *error = NULL;
 
-	if (prepare(q, sql, &statement, &error) == 0)
+	if (run_prepare(q, sql, &statement, &error) == 0)
 		kind = hr_duckdb.prepared_statement_type(statement);
 	hr_duckdb.destroy_prepare(&statement);
 	free(error);
@@ -192,7 +193,7 @@ static bool explains_select(struct hr_query *q, const char *sql)
 		const char *end;
 
 		sql = first_word(sql);
-		kind = kind_of(q, sql);
+		kind = run_kind_of(q, sql);
 		if (kind != DUCKDB_STATEMENT_TYPE_INVALID)
 			return kind == DUCKDB_STATEMENT_TYPE_SELECT;
 		end = *sql == '(' ? strchr(sql, ')') : sql + strcspn(sql, " \t\r\n(-/");
@@ -243,8 +244,8 @@ static duckdb_state bind_arg(duckdb_prepared_statement statement, idx_t index,
 	}
 }
 
-static int bind(duckdb_prepared_statement statement, const struct hr_query_arg *args, size_t n,
-		char **ret_error)
+static int run_bind(duckdb_prepared_statement statement, const struct hr_query_arg *args, size_t n,
+		    char **ret_error)
 {
 	idx_t count = hr_duckdb.nparams(statement);
 	int r = 0;
@@ -272,7 +273,7 @@ static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_e
 		hr_text_fail(-EINVAL, ret_error, "interrupted");
 		return -EINTR;
 	}
-	return failed(ret_error, hr_duckdb.result_error(result));
+	return run_failed(ret_error, hr_duckdb.result_error(result));
 }
 
 static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
@@ -302,7 +303,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	int r;
 
 	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess)
-		r = failed(ret_error, hr_duckdb.pending_error(pending));
+		r = run_failed(ret_error, hr_duckdb.pending_error(pending));
 	else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
 		r = result_failed(q, &result, ret_error);
 	else
@@ -316,19 +317,20 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
  * Opens the transaction and prepares `sql` in it, once it is known to be of an allowed kind. Whatever
  * comes of it, end() follows.
  */
-static int begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
-		 size_t n_args, bool select_only, duckdb_prepared_statement *ret, char **ret_error)
+static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
+		     char **ret_error)
 {
 	int r = prune(q, sql, args, n_args);
 
 	plain_statement(q, "BEGIN TRANSACTION READ ONLY");
 	if (r < 0)
-		return failed(ret_error, "out of memory");
-	r = prepare(q, sql, ret, ret_error);
+		return run_failed(ret_error, "out of memory");
+	r = run_prepare(q, sql, ret, ret_error);
 	return r == 0 ? check_kind(q, sql, *ret, select_only, ret_error) : r;
 }
 
-static void end(struct hr_query *q, duckdb_prepared_statement *statement)
+static void run_end(struct hr_query *q, duckdb_prepared_statement *statement)
 {
 	hr_duckdb.destroy_prepare(statement);
 	plain_statement(q, "ROLLBACK");
@@ -338,13 +340,13 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error)
 {
 	duckdb_prepared_statement statement = NULL;
-	int r = begin(q, sql, args, n_args, false, &statement, ret_error);
+	int r = run_begin(q, sql, args, n_args, false, &statement, ret_error);
 
 	if (r == 0)
-		r = bind(statement, args, n_args, ret_error);
+		r = run_bind(statement, args, n_args, ret_error);
 	if (r == 0)
 		r = execute(q, statement, sink, ret_error);
-	end(q, &statement);
+	run_end(q, &statement);
 	return r;
 }
 
@@ -376,20 +378,20 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 {
 	duckdb_prepared_statement statement = NULL, copy = NULL;
 	char *text = NULL;
-	int r = begin(q, sql, args, n_args, true, &statement, ret_error);
+	int r = run_begin(q, sql, args, n_args, true, &statement, ret_error);
 
 	if (r == 0 && (text = copy_statement(sql, q->parquet)) == NULL)
-		r = failed(ret_error, "out of memory");
+		r = run_failed(ret_error, "out of memory");
 	if (r == 0)
-		r = prepare(q, text, &copy, ret_error);
+		r = run_prepare(q, text, &copy, ret_error);
 	if (r == 0 && hr_duckdb.prepared_statement_type(copy) != DUCKDB_STATEMENT_TYPE_COPY)
 		r = hr_text_fail(-EINVAL, ret_error, "this statement cannot be written as Parquet");
 	if (r == 0)
-		r = bind(copy, args, n_args, ret_error);
+		r = run_bind(copy, args, n_args, ret_error);
 	if (r == 0)
 		r = execute(q, copy, NULL, ret_error);
 	hr_duckdb.destroy_prepare(&copy);
-	end(q, &statement);
+	run_end(q, &statement);
 	free(text);
 	return r;
 }

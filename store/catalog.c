@@ -224,9 +224,9 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
  * does, as far as it goes: *ret_guess, which points into `job` and `node`. *ret_msg is NULL then; the
  * caller frees it.
  */
-static int identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
-		    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
-		    char node[HR__NAME_BYTES])
+static int catalog_identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
+			    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
+			    char node[HR__NAME_BYTES])
 {
 	const struct hr__folder *names = &o->folder.names;
 	bool damaged = false, segments = false;
@@ -307,7 +307,7 @@ static int add_folder(struct opening *o, const char *name)
 	struct hr__stream *s = NULL;
 	int r;
 
-	r = identify(o, name, &msg, &guess, job, node);
+	r = catalog_identify(o, name, &msg, &guess, job, node);
 	if (r == -ENOENT) {
 		hr__name_decode(o->job_folder, job);
 		return take_retired(c, o->folder.fd, job);
@@ -358,7 +358,7 @@ static int visit_job(struct opening *o, int fd, const char *name)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int explain(int error, const char *store, char **ret_error)
+static int catalog_explain(int error, const char *store, char **ret_error)
 {
 	const char *what = strerrordesc_np(-error);
 
@@ -484,7 +484,7 @@ static void number_processes(struct hr_catalog *c)
 }
 
 /* Puts the streams together, in an order that does not depend on the file system. */
-static int finish(struct hr_catalog *c)
+static int catalog_finish(struct hr_catalog *c)
 {
 	c->views = calloc(c->n_streams + 1, sizeof(*c->views));
 	if (!c->views)
@@ -522,12 +522,12 @@ int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog
 
 		r = open_store(&o);
 		if (r < 0)
-			explain(r, stores[i], ret_error);
+			catalog_explain(r, stores[i], ret_error);
 	}
 	if (r == 0) {
-		r = finish(c);
+		r = catalog_finish(c);
 		if (r < 0)
-			explain(r, stores[0], ret_error);
+			catalog_explain(r, stores[0], ret_error);
 	}
 	if (r < 0) {
 		hr_catalog_free(c);

@@ -128,8 +128,8 @@ struct table {
 	bool sorted;
 };
 
-static int add_rows(struct table *t, const struct hr_stream *v, const struct hr__segment *g,
-		    const struct hr__index *rows)
+static int files_add_rows(struct table *t, const struct hr_stream *v, const struct hr__segment *g,
+			  const struct hr__index *rows)
 {
 	uint32_t segment_frame = UINT32_MAX, frame = NO_FRAME;
 
@@ -223,12 +223,12 @@ static int load_table(const struct hr__stream *s, struct hr__files **ret)
 		struct hr__index rows = {0};
 
 		if (g->paths.offset == 0) {
-			r = add_rows(&t, &s->view, g, &g->index);
+			r = files_add_rows(&t, &s->view, g, &g->index);
 			continue;
 		}
 		r = read_paths(s, g, f, &rows);
 		if (r == 0)
-			r = add_rows(&t, &s->view, g, &rows);
+			r = files_add_rows(&t, &s->view, g, &rows);
 		hr__index_done(&rows);
 	}
 	if (r < 0) {
@@ -267,7 +267,7 @@ static int get_files(struct hr__stream *s, struct hr__files **ret)
 }
 
 /* Ids are mostly 1, 2, 3...: then the entry lies where its id says. */
-static const struct entry *find(const struct hr__files *f, uint32_t id)
+static const struct entry *files_find(const struct hr__files *f, uint32_t id)
 {
 	size_t low = 0, high = f->n_entries, guess;
 
@@ -339,12 +339,12 @@ static struct text *pack_text(const Headrace__Paths *paths)
  * A Paths frame has thousands of rows, all thrown away once packed: their memory comes and goes in
  * blocks.
  */
-static void *take(void *arena, size_t bytes)
+static void *files_take(void *arena, size_t bytes)
 {
 	return hr__arena_get(arena, bytes);
 }
 
-static void leave(void *arena, void *piece)
+static void files_leave(void *arena, void *piece)
 {
 	(void)arena;
 	(void)piece;
@@ -354,7 +354,7 @@ static void leave(void *arena, void *piece)
 static struct text *read_text(const struct hr_stream *v, uint32_t frame)
 {
 	struct hr__arena memory = {0};
-	ProtobufCAllocator allocator = {take, leave, &memory};
+	ProtobufCAllocator allocator = {files_take, files_leave, &memory};
 	struct text *t = NULL;
 	Headrace__Frame *msg;
 	int r = -EBADMSG; /* of a footer that lies */
@@ -428,7 +428,7 @@ int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struc
 
 	if (r < 0)
 		return r;
-	e = find(f, id);
+	e = files_find(f, id);
 	return e ? file_info(s, f, e, want_path, ret) : -ENOENT;
 }
 
@@ -448,7 +448,7 @@ uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id)
 	struct hr__files *f;
 
 	if (get_files(s->own, &f) == 0)
-		e = find(f, id);
+		e = files_find(f, id);
 	return e ? (uint32_t)(e - f->entries) + 1 : 0;
 }
 

@@ -18,7 +18,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 }
 
 /* Its row, or one past the last. */
-static size_t find(const struct hr_left_out *l, const char *pattern)
+static size_t left_out_find(const struct hr_left_out *l, const char *pattern)
 {
 	size_t i = 0;
 
@@ -45,10 +45,10 @@ int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, ui
 	if (text == NULL)
 		return -ENOMEM;
 	hr_text_escape(text, 4 * bytes + 1, pattern, bytes);
-	i = find(l, text);
+	i = left_out_find(l, text);
 	if (i == l->n && l->n >= ROWS_MOST) {
 		*text = '\0';
-		i = find(l, text);
+		i = left_out_find(l, text);
 	}
 	if (i < l->n) {
 		free(text);
@@ -96,7 +96,7 @@ static bool matters(const struct hr_left_out_row *row)
 	return row->opens >= OPENS_LEAST && !is_system(row->pattern);
 }
 
-static void put(FILE *out, const struct hr_left_out_row *row, bool first)
+static void left_out_put(FILE *out, const struct hr_left_out_row *row, bool first)
 {
 	const char *how = strpbrk(row->pattern, "*?") != NULL ? "of" : "below";
 
@@ -126,7 +126,7 @@ char *hr_left_out_text(const struct hr_left_out *l, uint64_t recorded)
 	for (size_t i = 0; i < l->n; i++) {
 		if (!matters(&l->v[i]))
 			continue;
-		put(out, &l->v[i], first);
+		left_out_put(out, &l->v[i], first);
 		first = false;
 	}
 	fputs(": default excludes (--include records what it names, and nothing else)", out);

@@ -20,7 +20,7 @@ struct search {
 };
 
 /* Ends the scan with -ECANCELED. */
-static int look(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+static int owner_look(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	struct search *s = context;
 
@@ -43,13 +43,13 @@ static void search_segment(int dir_fd, const char *name, struct search *s)
 		return;
 	if (fstat(source.fd, &st) == 0) {
 		source.bytes = (uint64_t)st.st_size;
-		if (hr__segment_scan(&source, look, s, &scan) == 0)
+		if (hr__segment_scan(&source, owner_look, s, &scan) == 0)
 			free(scan.holes);
 	}
 	close(source.fd);
 }
 
-static int is_segment(const struct dirent *entry)
+static int owner_is_segment(const struct dirent *entry)
 {
 	return hr__segment_number(entry->d_name) > 0;
 }
@@ -67,7 +67,7 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 	}
 	if (r < 0 && r != -ENOENT) /* what it would have said is not to be guessed */
 		return -ENODATA;
-	n = scandirat(dir_fd, ".", &entries, is_segment, alphasort);
+	n = scandirat(dir_fd, ".", &entries, owner_is_segment, alphasort);
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {

@@ -23,7 +23,7 @@ void hr_segments_name(uint32_t number, char ret[16])
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static int is_segment(const struct dirent *entry)
+static int segments_is_segment(const struct dirent *entry)
 {
 	return hr__segment_number(entry->d_name) > 0;
 }
@@ -46,7 +46,7 @@ int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *re
 	struct hr_segment_file *files = NULL;
 	struct dirent **entries;
 	size_t used = 0;
-	int n = scandirat(stream_dir_fd, ".", &entries, is_segment, alphasort);
+	int n = scandirat(stream_dir_fd, ".", &entries, segments_is_segment, alphasort);
 
 	if (n < 0)
 		return -errno;
@@ -196,7 +196,7 @@ struct rewrite {
 	struct hr__index index;
 };
 
-static int put(struct rewrite *w, const void *data, size_t bytes)
+static int segments_put(struct rewrite *w, const void *data, size_t bytes)
 {
 	if (w->bytes + bytes > w->room) {
 		size_t room = (w->bytes + bytes) * 2;
@@ -218,7 +218,7 @@ static int copy_frame(struct rewrite *w, uint64_t offset, uint32_t bytes,
 		      const Headrace__Frame *msg)
 {
 	size_t at = w->bytes;
-	int r = put(w, NULL, bytes);
+	int r = segments_put(w, NULL, bytes);
 
 	if (r == 0)
 		r = hr__source_read(w->source, offset, w->buf + at, bytes);
@@ -243,7 +243,7 @@ static int rewrite_frame(void *context, uint64_t offset, uint32_t bytes, const H
 		return r;
 	r = hr__index_add(&w->index, w->bytes, (uint32_t)packed_bytes, with);
 	if (r == 0)
-		r = put(w, packed, packed_bytes);
+		r = segments_put(w, packed, packed_bytes);
 	free(packed);
 	return r;
 }
@@ -258,7 +258,7 @@ static int compose(struct rewrite *w)
 	int r = hr__segment_header(w->source, &h);
 
 	if (r == 0)
-		r = put(w, &h, sizeof(h));
+		r = segments_put(w, &h, sizeof(h));
 	if (r == 0)
 		r = hr__segment_scan(w->source, rewrite_frame, w, &scan);
 	free(scan.holes);
@@ -268,12 +268,12 @@ static int compose(struct rewrite *w)
 		r = hr__index_pack(&w->index, w->bytes, &footer, &bytes);
 	if (r < 0)
 		return r;
-	r = put(w, footer, bytes);
+	r = segments_put(w, footer, bytes);
 	free(footer);
 	return r;
 }
 
-static int write_all(int fd, const uint8_t *buf, size_t bytes)
+static int segments_write_all(int fd, const uint8_t *buf, size_t bytes)
 {
 	while (bytes > 0) {
 		ssize_t n = write(fd, buf, bytes);
@@ -299,7 +299,7 @@ static int replace_file(int dir_fd, const struct rewrite *w, const char *name)
 	fd = hr_store_open_file(dir_fd, other, O_WRONLY | O_CREAT | O_TRUNC);
 	if (fd < 0)
 		return fd;
-	r = write_all(fd, w->buf, w->bytes);
+	r = segments_write_all(fd, w->buf, w->bytes);
 	if (r == 0 && fstat(w->source->fd, &st) == 0)
 		(void)!futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim});
 	if (r == 0 && fdatasync(fd) < 0)

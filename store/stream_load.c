@@ -53,8 +53,8 @@ static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 	return 0;
 }
 
-static int refuse(struct hr_catalog *c, const struct hr__segment *g,
-		  const struct hr__source *source)
+static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
+			      const struct hr__source *source)
 {
 	struct hr_segment_hdr h;
 	int r = hr__source_read(source, 0, &h, sizeof(h));
@@ -77,7 +77,7 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 	int r = hr__segment_header(source, &h);
 
 	if (r == -EPROTONOSUPPORT)
-		return refuse(c, g, source);
+		return stream_load_refuse(c, g, source);
 	if (r == -EBADMSG && source->bytes < sizeof(h)) {
 		if (!growing)
 			hr__problem(c, "%s: only %" PRIu64 " bytes, no whole header; left out",
@@ -269,7 +269,7 @@ static int by_seq(const void *a, const void *b)
 }
 
 /* Frames of all segments; copies of the StreamStart left out. */
-static int gather(const struct hr__stream *s, struct placed **ret, size_t *ret_n)
+static int stream_load_gather(const struct hr__stream *s, struct placed **ret, size_t *ret_n)
 {
 	size_t room = 0, n = 0;
 	struct placed *all;
@@ -331,7 +331,7 @@ static int join_frames(struct hr_catalog *c, struct hr__stream *s)
 	struct hr_batch_ref *batches;
 	size_t n, n_frames = 0, n_batches = 0;
 	uint64_t last_seq = 0;
-	int r = gather(s, &all, &n);
+	int r = stream_load_gather(s, &all, &n);
 
 	if (r < 0)
 		return r;

@@ -68,7 +68,7 @@ static int take_room(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_e
 }
 
 /* Room for `bytes` more, with the reserve behind them. */
-static int make_room(struct hr_writer *w, uint64_t bytes)
+static int writer_make_room(struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t need = w->offset + bytes + HR_WRITER_RESERVE_BYTES;
 
@@ -92,7 +92,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 	if (r < 0) {
 		cut(w);
-		(void)make_room(w, 0); /* the reserve went, too */
+		(void)writer_make_room(w, 0); /* the reserve went, too */
 		return r;
 	}
 	w->offset += bytes;
@@ -130,7 +130,7 @@ void hr__writer_leave_segment(struct hr_writer *w)
 void hr__writer_reserve(struct hr_writer *w)
 {
 	w->room_end = w->offset;
-	(void)make_room(w, 0);
+	(void)writer_make_room(w, 0);
 }
 
 /* Header and StreamStart of the next segment, in one malloc'ed buffer. */
@@ -439,7 +439,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 		return -ERANGE;
 	r = open_for_append(w);
 	if (r == 0 && !last)
-		r = make_room(w, bytes);
+		r = writer_make_room(w, bytes);
 	if (r < 0)
 		return r;
 	offset = w->offset;
@@ -453,7 +453,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	return 0;
 }
 
-static int append(struct hr_writer *w, const uint8_t *frame, size_t bytes, bool last)
+static int writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes, bool last)
 {
 	Headrace__Frame *msg;
 	size_t whole;
@@ -471,7 +471,7 @@ static int append(struct hr_writer *w, const uint8_t *frame, size_t bytes, bool 
 
 int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes)
 {
-	return append(w, frame, bytes, false);
+	return writer_append(w, frame, bytes, false);
 }
 
 int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
@@ -482,7 +482,7 @@ int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, con
 
 int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes)
 {
-	return append(w, frame, bytes, true);
+	return writer_append(w, frame, bytes, true);
 }
 
 /* Names of new segments, and of the folders above that may be new too. */

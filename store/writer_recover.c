@@ -150,7 +150,7 @@ void hr__writer_note_synced(struct hr_writer *w)
 }
 
 /* A stream without segments: a new one, or one that a collector has retired. */
-static int begin(struct hr_writer *w)
+static int writer_recover_begin(struct hr_writer *w)
 {
 	struct hr_stream_state state;
 	int r = hr_stream_state_read(w->dir_fd, &state);
@@ -174,7 +174,7 @@ int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 		w->number--;
 		r = 0;
 	}
-	return r < 0 ? r : begin(w);
+	return r < 0 ? r : writer_recover_begin(w);
 }
 
 /* Removes segments that began after the last good sync, and cuts the one that was open then. */

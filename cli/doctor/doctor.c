@@ -115,7 +115,7 @@ void hr_doctor_topics(hr_topic *topic)
 }
 
 /* A new row, to be filled in before the next one. */
-static struct row *add(struct report *report, const char *name, const char *what)
+static struct row *doctor_add(struct report *report, const char *name, const char *what)
 {
 	struct row *row = &report->rows[report->n];
 
@@ -124,7 +124,7 @@ static struct row *add(struct report *report, const char *name, const char *what
 }
 
 /* Keeps it, unless it came to nothing. */
-static void keep(struct report *report, const struct row *row)
+static void doctor_keep(struct report *report, const struct row *row)
 {
 	report->n += row->result.found[0] != '\0';
 	report->failed |= row->result.health == HR_HEALTH_FAIL;
@@ -133,10 +133,10 @@ static void keep(struct report *report, const struct row *row)
 static void check_machine(const struct hr_doctor *d, struct report *report)
 {
 	for (const struct check *check = checks; check < checks + CHECKS; check++) {
-		struct row *row = add(report, check->name, check->what);
+		struct row *row = doctor_add(report, check->name, check->what);
 
 		check->run(d, &row->result);
-		keep(report, row);
+		doctor_keep(report, row);
 	}
 }
 
@@ -146,11 +146,12 @@ static void check_collector(const struct hr_address *to, struct report *report)
 
 	hr_probe_run(to, &probe);
 	for (size_t i = 0; i < COLLECTOR_CHECKS; i++) {
-		struct row *row = add(report, collector_checks[i].name, collector_checks[i].what);
+		struct row *row =
+		    doctor_add(report, collector_checks[i].name, collector_checks[i].what);
 
 		snprintf(row->collector, sizeof(row->collector), "%s", probe.shown);
 		collector_checks[i].run(&probe, &row->result);
-		keep(report, row);
+		doctor_keep(report, row);
 	}
 	hr_probe_done(&probe);
 }

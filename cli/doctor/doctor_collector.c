@@ -107,7 +107,7 @@ void hr_check_tls(const struct hr_probe *p, struct hr_check *c)
 			     "plain TCP to another machine: who is on the way can listen and lie");
 }
 
-static bool begins(const char *text, const char *with)
+static bool doctor_collector_begins(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
 }
@@ -123,9 +123,9 @@ void hr_check_identity(const struct hr_probe *p, struct hr_check *c)
 	}
 	if (p->end != HR_PROBE_WELCOME)
 		return;
-	if (begins(p->who, "operator "))
+	if (doctor_collector_begins(p->who, "operator "))
 		may = "may ask about all jobs";
-	else if (begins(p->who, "user "))
+	else if (doctor_collector_begins(p->who, "user "))
 		may = "may stream and ask about their own jobs";
 	hr_check_set(c, HR_HEALTH_OK, NULL, "it takes you for %s, who %s", p->who, may);
 }

@@ -14,7 +14,7 @@ struct status {
 	int64_t jobs;
 };
 
-static void take(void *arg, const struct hr_message *m)
+static void doctor_service_take(void *arg, const struct hr_message *m)
 {
 	struct status *s = arg;
 
@@ -24,7 +24,7 @@ static void take(void *arg, const struct hr_message *m)
 	s->jobs = hr_message_get_int(m, "jobs", 0);
 }
 
-static int ask(const char *socket, struct status *ret)
+static int doctor_service_ask(const char *socket, struct status *ret)
 {
 	static struct hr_message m;
 	int fd = -1, r = hr_control_connect_within(socket, ANSWER_MS, &fd);
@@ -32,7 +32,7 @@ static int ask(const char *socket, struct status *ret)
 	if (r < 0)
 		return r;
 	hr_message_init(&m, "status");
-	r = hr_control_ask(fd, ANSWER_MS, &m, take, ret);
+	r = hr_control_ask(fd, ANSWER_MS, &m, doctor_service_take, ret);
 	close(fd);
 	return r;
 }
@@ -41,7 +41,7 @@ void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 {
 	const char *socket = hr_service_socket(NULL);
 	struct status status = {.node = "?"};
-	int r = ask(socket, &status);
+	int r = doctor_service_ask(socket, &status);
 
 	(void)d;
 	if (r == -ENOENT) {

@@ -20,7 +20,7 @@ struct attempt {
 	bool understands; /* a MUNGE credential */
 };
 
-static void end(struct attempt *a, enum hr_probe_end how, int error, const char *why)
+static void probe_end(struct attempt *a, enum hr_probe_end how, int error, const char *why)
 {
 	if (a->over)
 		return;
@@ -35,11 +35,11 @@ static void end(struct attempt *a, enum hr_probe_end how, int error, const char 
 
 static void on_silence(uv_timer_t *timer)
 {
-	end(timer->data, HR_PROBE_CLOSED, -ETIMEDOUT,
-	    "connected, but nothing answers there as a collector does");
+	probe_end(timer->data, HR_PROBE_CLOSED, -ETIMEDOUT,
+		  "connected, but nothing answers there as a collector does");
 }
 
-static void on_ready(void *self)
+static void probe_on_ready(void *self)
 {
 	Headrace__Hello body = HEADRACE__HELLO__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
@@ -62,7 +62,7 @@ static void copy_tame(char *ret, size_t bytes, char *text)
 	snprintf(ret, bytes, "%s", text);
 }
 
-static void take(struct attempt *a, Headrace__Wire *msg)
+static void probe_take(struct attempt *a, Headrace__Wire *msg)
 {
 	struct hr_probe *p = a->p;
 
@@ -71,16 +71,16 @@ static void take(struct attempt *a, Headrace__Wire *msg)
 		p->version = msg->hello_ack->version;
 		copy_tame(p->software, sizeof(p->software), msg->hello_ack->software);
 		copy_tame(p->who, sizeof(p->who), msg->hello_ack->who);
-		end(a, HR_PROBE_WELCOME, 0, "");
+		probe_end(a, HR_PROBE_WELCOME, 0, "");
 	} else if (msg->body_case == HEADRACE__WIRE__BODY_REFUSAL) {
 		copy_tame(p->reason, sizeof(p->reason), msg->refusal->reason);
 		a->understands = strcmp(p->reason, "identity") == 0;
 		hr_wire_tame(msg->refusal->text, false);
-		end(a, HR_PROBE_REFUSED, 0, msg->refusal->text);
+		probe_end(a, HR_PROBE_REFUSED, 0, msg->refusal->text);
 	}
 }
 
-static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+static int probe_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 {
 	Headrace__Wire *msg;
 	int r = control ? hr_wire_unpack(frame, bytes, &msg) : -EBADMSG;
@@ -88,24 +88,24 @@ static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 	free(frame);
 	if (r < 0)
 		return r;
-	take(self, msg);
+	probe_take(self, msg);
 	headrace__wire__free_unpacked(msg, NULL);
 	return 0;
 }
 
-static void on_closed(void *self, int error, const char *why)
+static void probe_on_closed(void *self, int error, const char *why)
 {
 	struct attempt *a = self;
 
 	a->conn = NULL;
-	end(a, HR_PROBE_CLOSED, error, error == 0 ? "it has closed the connection" : why);
+	probe_end(a, HR_PROBE_CLOSED, error, error == 0 ? "it has closed the connection" : why);
 }
 
 /* Tries once; true when a credential could make a difference. */
 static bool try(struct hr_probe *p)
 {
 	static const struct hr_conn_events events = {
-	    .ready = on_ready, .frame = on_frame, .closed = on_closed};
+	    .ready = probe_on_ready, .frame = probe_on_frame, .closed = probe_on_closed};
 	struct attempt a = {.p = p};
 	int r;
 
@@ -114,13 +114,13 @@ static bool try(struct hr_probe *p)
 	a.timer.data = &a;
 	r = hr_conn_connect(&a.loop, &p->to, p->identity.tls, &events, &a, &a.conn);
 	if (r < 0)
-		end(&a, HR_PROBE_CLOSED, r, strerrordesc_np(-r));
+		probe_end(&a, HR_PROBE_CLOSED, r, strerrordesc_np(-r));
 	uv_run(&a.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&a.loop);
 	return a.understands;
 }
 
-static int resolve(struct hr_probe *p)
+static int probe_resolve(struct hr_probe *p)
 {
 	struct sockaddr_storage found[HR_ADDRESSES_MAX];
 	size_t n = 0, at = 0;
@@ -142,7 +142,7 @@ void hr_probe_run(const struct hr_address *to, struct hr_probe *ret)
 
 	*ret = (struct hr_probe){.to = *to, .end = HR_PROBE_NO_ADDRESS};
 	hr_address_text(to, ret->shown, sizeof(ret->shown));
-	ret->error = resolve(ret);
+	ret->error = probe_resolve(ret);
 	if (ret->error < 0)
 		return;
 	ret->error = hr_identity_init(&ret->identity, to, &error);

@@ -161,8 +161,8 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 }
 
 /* A file appears under its name when it is whole. */
-static int answer(struct hr_asking *s, const struct hr_query_request *r,
-		  const struct hr_outfile *file, struct hr_progress *progress)
+static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
+			const struct hr_outfile *file, struct hr_progress *progress)
 {
 	bool text = r->format != HR_FORMAT_PARQUET;
 	FILE *to = text ? open_output(r, file, progress) : NULL;
@@ -192,7 +192,7 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 	status = hr_ask_open(a, &asking);
 	atomic_store(&w->asking, asking);
 	if (status == HR_ASK_ANSWERED)
-		status = answer(asking, r, w->file, w->progress);
+		status = query_answer(asking, r, w->file, w->progress);
 	watcher_stop(w);
 	hr_asking_close(asking);
 	if (!w->late || status != HR_ASK_INTERRUPTED)

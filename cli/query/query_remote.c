@@ -53,7 +53,7 @@ struct remote {
 	bool writing;
 };
 
-static void tell(struct remote *r, const Headrace__Wire *msg)
+static void query_remote_tell(struct remote *r, const Headrace__Wire *msg)
 {
 	r->told_ms = uv_now(&r->loop);
 	if (r->conn != NULL)
@@ -69,7 +69,7 @@ static void pong(struct remote *r, uint64_t id)
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
-static void close_handles(struct remote *r)
+static void query_remote_close_handles(struct remote *r)
 {
 	uv_close((uv_handle_t *)&r->tick, NULL);
 	for (size_t i = 0; i < 2; i++)
@@ -77,13 +77,13 @@ static void close_handles(struct remote *r)
 }
 
 /* The loop ends when the connection has gone and the last write has come back. */
-static void finish(struct remote *r, int status)
+static void query_remote_finish(struct remote *r, int status)
 {
 	if (r->over)
 		return;
 	r->over = true;
 	r->status = status;
-	close_handles(r);
+	query_remote_close_handles(r);
 	if (r->conn != NULL)
 		hr_conn_close(r->conn, true);
 }
@@ -104,7 +104,7 @@ static void drop_first(struct remote *r)
 	free(p);
 }
 
-static void written(uv_fs_t *write)
+static void query_remote_written(uv_fs_t *write)
 {
 	struct remote *r = write->data;
 	ssize_t n = write->result;
@@ -114,7 +114,7 @@ static void written(uv_fs_t *write)
 	if (n < 0 && n != UV_EAGAIN) {
 		if (n != UV_EPIPE) /* the reader has seen enough */
 			hr_say("the answer could not be written: %s", uv_strerror((int)n));
-		finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
+		query_remote_finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
 		return;
 	}
 	r->at += n > 0 ? (size_t)n : 0;
@@ -134,7 +134,7 @@ static void write_on(struct remote *r)
 		return;
 	if (r->first == NULL) {
 		if (r->answered)
-			finish(r, r->status);
+			query_remote_finish(r, r->status);
 		return;
 	}
 	if (r->request->output == NULL)
@@ -142,9 +142,10 @@ static void write_on(struct remote *r)
 	buf = uv_buf_init((char *)r->first->msg->output->data.data + r->at,
 			  (unsigned)(r->first->msg->output->data.len - r->at));
 	r->write.data = r;
-	r->writing = uv_fs_write(&r->loop, &r->write, r->out, &buf, 1, -1, written) == 0;
+	r->writing =
+	    uv_fs_write(&r->loop, &r->write, r->out, &buf, 1, -1, query_remote_written) == 0;
 	if (!r->writing)
-		finish(r, HR_ASK_FAILED);
+		query_remote_finish(r, HR_ASK_FAILED);
 }
 
 /* Takes the message. */
@@ -170,7 +171,7 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 /* ---- messages ---------------------------------------------------------------------------------- */
 
 /* A line of somebody else's: what would move the cursor is shown as "?". */
-static void say(struct remote *r, char *text)
+static void query_remote_say(struct remote *r, char *text)
 {
 	for (char *c = text; *c != '\0'; c++)
 		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
@@ -190,7 +191,7 @@ static void hello(void *self)
 	body.munge = r->identity.munge != NULL ? r->identity.munge : "";
 	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
 	msg.hello = &body;
-	tell(r, &msg);
+	query_remote_tell(r, &msg);
 }
 
 /* The words, with arguments as they were understood here: a relative path is one of this folder. malloc'ed; NULL: no memory. */
@@ -213,7 +214,7 @@ static char **words(const struct hr_query_request *request, size_t *ret_n)
 	return list;
 }
 
-static void ask(struct remote *r)
+static void query_remote_ask(struct remote *r)
 {
 	Headrace__Query body = HEADRACE__QUERY__INIT;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
@@ -229,7 +230,7 @@ static void ask(struct remote *r)
 	msg.body_case = HEADRACE__WIRE__BODY_QUERY;
 	msg.query = &body;
 	if (body.words != NULL)
-		tell(r, &msg);
+		query_remote_tell(r, &msg);
 	for (size_t i = 0; body.words != NULL && i < body.n_words; i++)
 		free(body.words[i]);
 	free(body.words);
@@ -252,7 +253,7 @@ static void take_welcome(struct remote *r, const Headrace__HelloAck *ack)
 	r->welcome = true;
 	r->ping_ms = ack->ping_ms;
 	hr_conn_limit(r->conn, HR_WIRE_MAX_BYTES + HR_FRAME_HDR_BYTES);
-	ask(r);
+	query_remote_ask(r);
 }
 
 static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
@@ -263,10 +264,11 @@ static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
 		return;
 	hr_wire_tame(refusal->text, false);
 	if (asprintf(&text, "%s refuses: %s", r->shown, refusal->text) >= 0) {
-		say(r, text);
+		query_remote_say(r, text);
 		free(text);
 	}
-	finish(r, strcmp(refusal->reason, "busy") == 0 ? HR_ASK_UNAVAILABLE : HR_ASK_FAILED);
+	query_remote_finish(r, strcmp(refusal->reason, "busy") == 0 ? HR_ASK_UNAVAILABLE
+								    : HR_ASK_FAILED);
 }
 
 static void take_progress(struct remote *r, Headrace__Progress *p)
@@ -278,7 +280,7 @@ static void take_progress(struct remote *r, Headrace__Progress *p)
 	r->text = strdup(p->text);
 }
 
-static int take(struct remote *r, Headrace__Wire *msg)
+static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 {
 	switch (msg->body_case) {
 	case HEADRACE__WIRE__BODY_HELLO_ACK:
@@ -295,7 +297,7 @@ static int take(struct remote *r, Headrace__Wire *msg)
 		break;
 	case HEADRACE__WIRE__BODY_NOTE:
 		hr_wire_tame(msg->note->text, true);
-		say(r, msg->note->text);
+		query_remote_say(r, msg->note->text);
 		break;
 	case HEADRACE__WIRE__BODY_OUTPUT:
 		return take_output(r, msg);
@@ -323,7 +325,7 @@ static int frame(void *self, uint8_t *buf, size_t bytes, bool control)
 			headrace__wire__free_unpacked(msg, NULL);
 		return err;
 	}
-	return take(r, msg);
+	return query_remote_take(r, msg);
 }
 
 /* ---- the connection ---------------------------------------------------------------------------- */
@@ -342,7 +344,7 @@ static void connect_to(struct remote *r)
 		return;
 	r->conn = NULL;
 	hr_say("%s: %s", r->shown, strerrordesc_np(-err));
-	finish(r, HR_ASK_UNAVAILABLE);
+	query_remote_finish(r, HR_ASK_UNAVAILABLE);
 }
 
 /* "tcp://h:4747: why; what to do" */
@@ -359,7 +361,7 @@ static void say_closed(struct remote *r, int error, const char *why)
 	if (asprintf(&text, "%s%s%s%s%s", named ? "" : r->shown, named ? "" : ": ", why,
 		     advice[0] != '\0' ? "; " : "", advice) < 0)
 		return;
-	say(r, text);
+	query_remote_say(r, text);
 	free(text);
 }
 
@@ -376,10 +378,10 @@ static void closed(void *self, int error, const char *why)
 		return;
 	}
 	say_closed(r, error, why);
-	finish(r, r->welcome ? HR_ASK_FAILED : HR_ASK_UNAVAILABLE);
+	query_remote_finish(r, r->welcome ? HR_ASK_FAILED : HR_ASK_UNAVAILABLE);
 }
 
-static void look(uv_timer_t *tick)
+static void query_remote_look(uv_timer_t *tick)
 {
 	struct remote *r = tick->data;
 	uint64_t now = uv_now(&r->loop);
@@ -388,7 +390,7 @@ static void look(uv_timer_t *tick)
 	if (!r->welcome && r->told_ms > 0 && now - r->told_ms > GREETING_MS) {
 		say_closed(r, -ETIMEDOUT,
 			   "connected, but nothing answers there as a collector does");
-		finish(r, HR_ASK_UNAVAILABLE);
+		query_remote_finish(r, HR_ASK_UNAVAILABLE);
 		return;
 	}
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
@@ -400,7 +402,7 @@ static void look(uv_timer_t *tick)
 	    now - hr_conn_heard_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
 		hr_progress_say(&r->progress, "the collector says nothing any more: is it, or the "
 					      "network, down?");
-		finish(r, HR_ASK_FAILED);
+		query_remote_finish(r, HR_ASK_FAILED);
 	}
 }
 
@@ -417,21 +419,21 @@ static void interrupted(uv_signal_t *handle, int signal)
 	}
 	r->interrupted = true;
 	if (!r->welcome) {
-		finish(r, HR_EXIT_SIGNAL + signal);
+		query_remote_finish(r, HR_EXIT_SIGNAL + signal);
 		return;
 	}
 	msg.body_case = HEADRACE__WIRE__BODY_CANCEL;
 	msg.cancel = &body;
-	tell(r, &msg);
+	query_remote_tell(r, &msg);
 }
 
-static void begin(struct remote *r)
+static void query_remote_begin(struct remote *r)
 {
 	static const int caught[] = {SIGINT, SIGTERM};
 
 	uv_timer_init(&r->loop, &r->tick);
 	r->tick.data = r;
-	uv_timer_start(&r->tick, look, TICK_MS, TICK_MS);
+	uv_timer_start(&r->tick, query_remote_look, TICK_MS, TICK_MS);
 	for (size_t i = 0; i < 2; i++) {
 		uv_signal_init(&r->loop, &r->signals[i]);
 		r->signals[i].data = r;
@@ -485,7 +487,7 @@ int hr_query_remote(const struct hr_query_request *request, unsigned width,
 	}
 	hr_progress_init(&r.progress, request->progress);
 	uv_loop_init(&r.loop);
-	begin(&r);
+	query_remote_begin(&r);
 	uv_run(&r.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r.loop);
 	while (r.first != NULL)

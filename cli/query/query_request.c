@@ -68,7 +68,7 @@ static void say_line(void *self, const char *text)
 
 static const struct hr_voice say = {say_line, NULL};
 
-static int explain(const char *name)
+static int query_request_explain(const char *name)
 {
 	const struct hr_named *q = hr_named_find(name);
 
@@ -111,7 +111,8 @@ static void take_operand(struct hr_query_request *r, char *text)
 }
 
 /* Takes one option. 0 to go on, 1 when *ret_status is the end. */
-static int take_option(struct hr_query_request *r, int id, const char *value, int *ret_status)
+static int query_request_take_option(struct hr_query_request *r, int id, const char *value,
+				     int *ret_status)
 {
 	char *end;
 
@@ -149,7 +150,7 @@ static int take_option(struct hr_query_request *r, int id, const char *value, in
 		*ret_status = EXIT_SUCCESS;
 		return 1;
 	case OPT_EXPLAIN:
-		*ret_status = explain(value);
+		*ret_status = query_request_explain(value);
 		return 1;
 	case 'h':
 		*ret_status = hr_command_help("query");
@@ -166,7 +167,7 @@ static bool is_comment(const char *word)
 }
 
 /* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
-static int parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
+static int query_request_parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
 {
 	struct hr_options o = {
 	    .table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
@@ -178,7 +179,7 @@ static int parse(struct hr_query_request *r, int argc, char **argv, int *ret_sta
 			if (o.next >= argc)
 				return 0;
 			take_operand(r, argv[o.next++]);
-		} else if (take_option(r, id, o.value, ret_status) != 0) {
+		} else if (query_request_take_option(r, id, o.value, ret_status) != 0) {
 			return 1;
 		}
 	}
@@ -228,14 +229,14 @@ static bool check_collector(struct hr_query_request *r)
 }
 
 /* What the words come to. A NAME that is not known here may be one of the collector's. */
-static int resolve(struct hr_query_request *r)
+static int query_request_resolve(struct hr_query_request *r)
 {
 	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)
 		return 0;
 	return hr_question_init(&r->question, r->words, r->n_words, &say) ? 0 : HR_EXIT_USAGE;
 }
 
-static int check(struct hr_query_request *r)
+static int query_request_check(struct hr_query_request *r)
 {
 	if (r->n_stores == 0) {
 		hr_say("which store? `headrace query STORE summary`; `headrace query --help` says "
@@ -263,11 +264,12 @@ int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *r
 	*ret_status = EXIT_FAILURE;
 	ret->stores = calloc((size_t)argc, sizeof(*ret->stores));
 	ret->words = calloc((size_t)argc, sizeof(*ret->words));
-	if (ret->stores == NULL || ret->words == NULL || parse(ret, argc, argv, ret_status) != 0)
+	if (ret->stores == NULL || ret->words == NULL ||
+	    query_request_parse(ret, argc, argv, ret_status) != 0)
 		return 1;
-	*ret_status = check(ret);
+	*ret_status = query_request_check(ret);
 	if (*ret_status == 0)
-		*ret_status = resolve(ret);
+		*ret_status = query_request_resolve(ret);
 	return *ret_status == 0 ? 0 : 1;
 }
 

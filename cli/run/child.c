@@ -191,7 +191,7 @@ static void stop_with(pid_t pid)
  * CMD ended, or stopped by itself: stop as it did, and let it go on when we do. It stays a zombie until hr_child_done, so
  * that the daemon can read its exit status.
  */
-static void look(struct hr_child *child)
+static void child_look(struct hr_child *child)
 {
 	siginfo_t info;
 
@@ -221,7 +221,7 @@ void hr_child_signals(struct hr_child *child)
 			kill(child->pid, signum);
 	}
 	if (!child->ended)
-		look(child);
+		child_look(child);
 }
 
 int hr_child_exit_status(const struct hr_child *child)

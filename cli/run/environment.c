@@ -31,7 +31,8 @@ static bool list_has(const char *list, const char *word)
 }
 
 /* "NAME=" and the non-empty parts joined by `separator`; parts end with NULL. */
-static char *join(const char *name, const char *first, const char *const *rest, char separator)
+static char *environment_join(const char *name, const char *first, const char *const *rest,
+			      char separator)
 {
 	size_t bytes = strlen(name) + 2 + (first != NULL ? strlen(first) : 0), used;
 	char *out;
@@ -51,7 +52,7 @@ static char *join(const char *name, const char *first, const char *const *rest, 
 }
 
 /* Replaces the variable that `entry` names, or appends it. False when entry is NULL. */
-static bool put(char **environment, char *entry)
+static bool environment_put(char **environment, char *entry)
 {
 	size_t bytes;
 
@@ -74,7 +75,7 @@ static char *preload(const char *library)
 	const char *old = getenv("LD_PRELOAD");
 	const char *const ours[] = {old != NULL && list_has(old, library) ? NULL : library, NULL};
 
-	return join("LD_PRELOAD", old, ours, ':');
+	return environment_join("LD_PRELOAD", old, ours, ':');
 }
 
 static bool is_off(const char *variable)
@@ -102,7 +103,7 @@ static bool put_python(char **environment, const char *folder)
 	if (hr_environment_python(folder) != HR_PYTHON_USED ||
 	    (old != NULL && list_has(old, folder)))
 		return true;
-	return put(environment, join("PYTHONPATH", folder, rest, ':'));
+	return environment_put(environment, environment_join("PYTHONPATH", folder, rest, ':'));
 }
 
 /* Does a variable name our library, of whatever version? */
@@ -125,7 +126,7 @@ static bool put_tools(char **environment, const char *library)
 		const char *other = getenv(names[i]);
 
 		if ((other == NULL || is_ours(other)) &&
-		    !put(environment, join(names[i], NULL, path, ',')))
+		    !environment_put(environment, environment_join(names[i], NULL, path, ',')))
 			return false;
 	}
 	return true;
@@ -139,25 +140,30 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	/* Room for the shim to tell children that nobody answered (shim/core/session.c): 20 digits. */
 	const char *const attach_failed[] = {"00000000000000000000", NULL};
 
-	if (!put(environment, preload(e->library)) || !put_python(environment, e->python) ||
-	    !put_tools(environment, e->library) ||
-	    !put(environment, join("HEADRACE_SOCKET", NULL, socket, ',')) ||
-	    !put(environment, join("HEADRACE_STORE", NULL, store, ',')) ||
-	    !put(environment, join("HEADRACE_JOB", NULL, job, ',')) ||
-	    !put(environment, join("HEADRACE_ATTACH_FAILED", NULL, attach_failed, ',')))
+	if (!environment_put(environment, preload(e->library)) ||
+	    !put_python(environment, e->python) || !put_tools(environment, e->library) ||
+	    !environment_put(environment, environment_join("HEADRACE_SOCKET", NULL, socket, ',')) ||
+	    !environment_put(environment, environment_join("HEADRACE_STORE", NULL, store, ',')) ||
+	    !environment_put(environment, environment_join("HEADRACE_JOB", NULL, job, ',')) ||
+	    !environment_put(environment,
+			     environment_join("HEADRACE_ATTACH_FAILED", NULL, attach_failed, ',')))
 		return false;
 	if (e->exclude[0] != NULL &&
-	    !put(environment,
-		 join("HEADRACE_EXCLUDE", getenv("HEADRACE_EXCLUDE"), e->exclude, ',')))
+	    !environment_put(
+		environment,
+		environment_join("HEADRACE_EXCLUDE", getenv("HEADRACE_EXCLUDE"), e->exclude, ',')))
 		return false;
 	if (e->include[0] != NULL &&
-	    !put(environment,
-		 join("HEADRACE_INCLUDE", getenv("HEADRACE_INCLUDE"), e->include, ',')))
+	    !environment_put(
+		environment,
+		environment_join("HEADRACE_INCLUDE", getenv("HEADRACE_INCLUDE"), e->include, ',')))
 		return false;
-	if (e->full_cmdline && !put(environment, join("HEADRACE_CMDLINE", NULL, full, ',')))
+	if (e->full_cmdline &&
+	    !environment_put(environment, environment_join("HEADRACE_CMDLINE", NULL, full, ',')))
 		return false;
 	return getenv("HEADRACE_ON_FULL") != NULL ||
-	       put(environment, join("HEADRACE_ON_FULL", NULL, on_full, ','));
+	       environment_put(environment,
+			       environment_join("HEADRACE_ON_FULL", NULL, on_full, ','));
 }
 
 char **hr_environment_new(const struct hr_environment *e)

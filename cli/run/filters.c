@@ -89,7 +89,7 @@ int hr_filter_absolute(const char *list, char **ret)
 	return fclose(out) == 0 ? 0 : -ENOMEM;
 }
 
-static void count(const char *list, uint64_t *patterns, uint64_t *bytes)
+static void filters_count(const char *list, uint64_t *patterns, uint64_t *bytes)
 {
 	while (list != NULL && *list != '\0') {
 		size_t n = strcspn(list, ",");
@@ -104,9 +104,9 @@ int hr_filter_check(const char *option, const char *variable, const char *const 
 {
 	uint64_t patterns = 0, bytes = 0;
 
-	count(getenv(variable), &patterns, &bytes);
+	filters_count(getenv(variable), &patterns, &bytes);
 	for (; *lists != NULL; lists++)
-		count(*lists, &patterns, &bytes);
+		filters_count(*lists, &patterns, &bytes);
 	if (patterns <= HR_FILTER_PATTERNS && bytes <= HR_FILTER_BYTES)
 		return 0;
 	hr_say("%s and %s hold %s patterns, %s together: at most %s and %s fit; name folders, or "

@@ -146,7 +146,7 @@ static int await_welcome(struct hr_link *link, char **ret_error)
 	return -EPROTO;
 }
 
-static int join(struct hr_link *link, char **ret_error)
+static int link_join(struct hr_link *link, char **ret_error)
 {
 	int r = send_join(link, ret_error);
 
@@ -187,8 +187,8 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 			hr_private_remove(&config->names);
 	}
 	if (r == 0)
-		r = join(link, ret_error);
-	return join_next(link, r, join, ret_error);
+		r = link_join(link, ret_error);
+	return join_next(link, r, link_join, ret_error);
 }
 
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,

@@ -303,7 +303,7 @@ static int make_environment(struct run *run)
 	return -ENOMEM;
 }
 
-static int prepare(struct run *run)
+static int run_prepare(struct run *run)
 {
 	int r = find_parts(run);
 
@@ -474,7 +474,7 @@ static void recover(struct run *run)
 	hr_private_sweep(&run->config.names);
 }
 
-static void finish(struct run *run)
+static void run_finish(struct run *run)
 {
 	int r = hr_link_leave(&run->link, run->options.linger_ns, run->child.status,
 			      run->child.signal_fd);
@@ -514,7 +514,7 @@ static int run_recorded(struct run *run)
 	signal(SIGPIPE, SIG_IGN); /* whoever reads the summary may go: the status stays CMD's own */
 	hr_link_started(&run->link, run->child.pid);
 	wait_for_command(run);
-	finish(run);
+	run_finish(run);
 	return hr_child_exit_status(&run->child);
 }
 
@@ -545,7 +545,7 @@ static int run_or_exec(struct run *run)
 	r = hr_child_find(command[0]);
 	if (r < 0) /* before there is a store to leave behind */
 		return hr_child_exec_status(command[0], -r);
-	if (prepare(run) < 0) {
+	if (run_prepare(run) < 0) {
 		if (!run->options.best_effort)
 			return HR_EXIT_STORE_FAILED;
 		hr_say("--best-effort: running %s unrecorded", command[0]);

@@ -233,7 +233,7 @@ struct drain {
 	uint64_t said_ns; /* when progress was said next */
 };
 
-static void take(struct drain *d, const struct hr_message *m)
+static void run_uplink_take(struct drain *d, const struct hr_message *m)
 {
 	d->frames = (uint64_t)hr_message_get_int(m, "frames", 0);
 	d->left = (uint64_t)hr_message_get_int(m, "left", 0);
@@ -271,7 +271,7 @@ static int drain_step(struct hr_link *link, struct drain *d, int interrupt_fd)
 	if (r < 0)
 		return r;
 	if (hr_message_is(&link->message, "sending") || hr_message_is(&link->message, "sent")) {
-		take(d, &link->message);
+		run_uplink_take(d, &link->message);
 		if (!d->over)
 			say_progress(d);
 	}

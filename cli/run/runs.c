@@ -15,7 +15,7 @@ struct asking {
 	struct hr_message m;
 };
 
-static void take(void *arg, const struct hr_message *m)
+static void runs_take(void *arg, const struct hr_message *m)
 {
 	struct asking *a = arg;
 
@@ -24,7 +24,7 @@ static void take(void *arg, const struct hr_message *m)
 }
 
 /* One that was killed leaves its socket, and nobody answers there. */
-static void ask(void *arg, const char *control)
+static void runs_ask(void *arg, const char *control)
 {
 	struct asking *a = arg;
 	int fd = -1;
@@ -33,7 +33,7 @@ static void ask(void *arg, const char *control)
 		return;
 	a->socket = control;
 	hr_message_init(&a->m, "status");
-	hr_control_ask(fd, ANSWER_MS, &a->m, take, a);
+	hr_control_ask(fd, ANSWER_MS, &a->m, runs_take, a);
 	close(fd);
 }
 
@@ -45,6 +45,6 @@ void hr_runs_ask(hr_run_answer *answer, void *arg)
 		return;
 	a->answer = answer;
 	a->arg = arg;
-	hr_private_each(ask, a);
+	hr_private_each(runs_ask, a);
 	free(a);
 }

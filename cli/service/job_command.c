@@ -85,7 +85,8 @@ static const char *variable(const char *name)
 	return value && value[0] != '\0' ? value : NULL;
 }
 
-static int take_number(const char *name, const char *value, uint64_t most, uint64_t *ret)
+static int job_command_take_number(const char *name, const char *value, uint64_t most,
+				   uint64_t *ret)
 {
 	if (hr_text_parse_uint(value, most, ret) == 0)
 		return 0;
@@ -110,7 +111,7 @@ static int take_level(const char *value, int *ret)
 	return -EINVAL;
 }
 
-static int take_option(struct request *q, int id, const char *value)
+static int job_command_take_option(struct request *q, int id, const char *value)
 {
 	switch (id) {
 	case OPT_JOB:
@@ -118,10 +119,10 @@ static int take_option(struct request *q, int id, const char *value)
 		return 0;
 	case OPT_UID:
 		q->has_uid = true;
-		return take_number("uid", value, UINT32_MAX - 1, &q->uid);
+		return job_command_take_number("uid", value, UINT32_MAX - 1, &q->uid);
 	case OPT_ATTEMPT:
 		q->has_attempt = true;
-		return take_number("attempt", value, UINT32_MAX, &q->attempt);
+		return job_command_take_number("attempt", value, UINT32_MAX, &q->attempt);
 	case OPT_SCHEDULER:
 		q->scheduler = value;
 		return 0;
@@ -149,9 +150,9 @@ static int take_option(struct request *q, int id, const char *value)
 		q->local_ranks = value;
 		return 0;
 	case OPT_EXPECTED:
-		return take_number("ranks-expected", value, UINT32_MAX, &q->expected);
+		return job_command_take_number("ranks-expected", value, UINT32_MAX, &q->expected);
 	case OPT_NODES:
-		return take_number("nodes", value, UINT32_MAX, &q->nodes);
+		return job_command_take_number("nodes", value, UINT32_MAX, &q->nodes);
 	case OPT_STATE:
 		q->state = value;
 		return 0;
@@ -206,7 +207,7 @@ static void add_text(struct hr_message *m, const char *key, const char *value)
 }
 
 /* Words about the end, as the worker tells of it. */
-static void tell(void *arg, const struct hr_message *m)
+static void job_command_tell(void *arg, const struct hr_message *m)
 {
 	const char *job = arg;
 	int64_t left = hr_message_get_int(m, "left", 0);
@@ -219,7 +220,7 @@ static void tell(void *arg, const struct hr_message *m)
 		       job, (long long)left);
 }
 
-static int begin(struct request *q)
+static int job_command_begin(struct request *q)
 {
 	static struct hr_message m;
 	char folder[PATH_MAX];
@@ -249,10 +250,11 @@ static int begin(struct request *q)
 		hr_message_add_int(&m, "level", q->level);
 	if (q->probes >= 0)
 		hr_message_add_int(&m, "probes", q->probes);
-	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, tell, NULL));
+	return hr_service_exit(
+	    hr_service_ask(hr_service_socket(q->socket), &m, job_command_tell, NULL));
 }
 
-static int end(struct request *q)
+static int job_command_end(struct request *q)
 {
 	static struct hr_message m;
 
@@ -265,8 +267,8 @@ static int end(struct request *q)
 	add_text(&m, "state", q->state);
 	hr_message_add_int(&m, "linger_ms", (int64_t)(q->linger_ns / 1000000));
 	hr_message_add_int(&m, "drain_ms", (int64_t)(q->drain_ns / 1000000));
-	return hr_service_exit(
-	    hr_service_ask(hr_service_socket(q->socket), &m, tell, (void *)(uintptr_t)q->job));
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, job_command_tell,
+					      (void *)(uintptr_t)q->job));
 }
 
 static void list_one(void *arg, const struct hr_message *m)
@@ -291,7 +293,7 @@ static int list(const struct request *q)
 	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, list_one, NULL));
 }
 
-static void give_up(int signum)
+static void job_command_give_up(int signum)
 {
 	static const char text[] = "headrace: headraced has not answered in time\n";
 
@@ -306,7 +308,7 @@ static void give_up_after(uint64_t ns)
 	const struct itimerval timer = {
 	    .it_value = {(time_t)(ns / 1000000000), (suseconds_t)(ns % 1000000000 / 1000)}};
 
-	signal(SIGALRM, give_up);
+	signal(SIGALRM, job_command_give_up);
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -322,7 +324,7 @@ int hr_job_main(int argc, char **argv)
 	while ((id = hr_option_next(&o)) >= 0) {
 		if (id == 'h')
 			return hr_command_help("job");
-		if (take_option(&q, id, o.value) < 0)
+		if (job_command_take_option(&q, id, o.value) < 0)
 			return HR_EXIT_USAGE;
 	}
 	if (id == HR_OPTION_BAD)
@@ -342,5 +344,5 @@ int hr_job_main(int argc, char **argv)
 		hr_say("which job? --job ID, or a scheduler's variables in the environment");
 		return HR_EXIT_USAGE;
 	}
-	return strcmp(verb, "begin") == 0 ? begin(&q) : end(&q);
+	return strcmp(verb, "begin") == 0 ? job_command_begin(&q) : job_command_end(&q);
 }

@@ -124,7 +124,7 @@ static void take_run(void *arg, const char *socket, const struct hr_message *m)
 		row->run = true;
 }
 
-static void take(void *arg, const struct hr_message *m)
+static void status_take(void *arg, const struct hr_message *m)
 {
 	struct status *s = arg;
 
@@ -341,38 +341,38 @@ static void print_json(const struct status *s, int verdict)
 
 /* ---- the command ------------------------------------------------------------------------------------ */
 
-static bool absent(int r)
+static bool status_absent(int r)
 {
 	return r == -ENOENT || r == -ECONNREFUSED;
 }
 
 /* The service's answer, then the caller's runs' unless `alone`. 0, or -errno after saying why there is nothing to show. */
-static int ask(const char *socket, bool alone, struct status *s)
+static int status_ask(const char *socket, bool alone, struct status *s)
 {
 	static struct hr_message m;
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
 	if (r == 0) {
 		hr_message_init(&m, "status");
-		r = hr_service_ask_over(fd, &m, take, s);
+		r = hr_service_ask_over(fd, &m, status_take, s);
 		if (r < 0)
 			return r;
 	}
 	if (!alone)
 		hr_runs_ask(take_run, s);
-	if (r < 0 && (s->n == 0 || !absent(r)))
+	if (r < 0 && (s->n == 0 || !status_absent(r)))
 		return hr_service_none(socket, r);
 	return 0;
 }
 
-static int show(const char *socket, bool alone, bool json, bool again)
+static int status_show(const char *socket, bool alone, bool json, bool again)
 {
 	struct status s = {0};
-	int r = ask(socket, alone, &s), verdict = r < 0 ? STATUS_DOWN : judge(&s);
+	int r = status_ask(socket, alone, &s), verdict = r < 0 ? STATUS_DOWN : judge(&s);
 
 	if (again)
 		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "\n", stdout);
-	if (json && (r == 0 || absent(r)))
+	if (json && (r == 0 || status_absent(r)))
 		print_json(&s, verdict);
 	else if (r == 0)
 		print_text(&s);
@@ -406,10 +406,10 @@ int hr_status_main(int argc, char **argv)
 	}
 	alone = socket != NULL;
 	socket = hr_service_socket(socket);
-	verdict = show(socket, alone, json, false);
+	verdict = status_show(socket, alone, json, false);
 	while (watch && verdict != STATUS_DOWN) {
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-		verdict = show(socket, alone, json, true);
+		verdict = status_show(socket, alone, json, true);
 	}
 	return verdict;
 }

@@ -29,7 +29,7 @@ static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream
 	return c->cells ? &c->cells[row * KINDS + kind] : NULL;
 }
 
-static enum kind kind_of(uint16_t op)
+static enum kind summary_cover_kind_of(uint16_t op)
 {
 	const struct hr_op_info *info = hr_op_info(op);
 
@@ -47,7 +47,7 @@ static enum kind kind_of(uint16_t op)
 int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__Rollup *row)
 {
-	enum kind kind = kind_of((uint16_t)row->op);
+	enum kind kind = summary_cover_kind_of((uint16_t)row->op);
 	struct hr_cover_cell *cell;
 
 	if (kind == KIND_NONE || row->scope != 0)
@@ -82,7 +82,7 @@ int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
 {
 	enum kind kind = row->cause == HR_CAUSE_STDIO ? KIND_STDIO
 			 : row->cause == HR_CAUSE_AIO ? KIND_AIO
-						      : kind_of((uint16_t)row->op);
+						      : summary_cover_kind_of((uint16_t)row->op);
 	struct hr_cover_cell *cell;
 
 	c->probed = true;
@@ -114,7 +114,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t summary_cover_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -126,8 +126,8 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 
 	for (size_t i = 0; i < n; i++) {
 		const struct hr_cover_cell *cell = &c->cells[i];
-		uint64_t probed = least(cell->bpf, cell->recorded);
-		uint64_t probed_bytes = least(cell->bpf_bytes, cell->recorded_bytes);
+		uint64_t probed = summary_cover_least(cell->bpf, cell->recorded);
+		uint64_t probed_bytes = summary_cover_least(cell->bpf_bytes, cell->recorded_bytes);
 		uint64_t lack = less(cell->under, cell->recorded - probed) + cell->bpf - probed;
 
 		sum->bpf_count += probed;

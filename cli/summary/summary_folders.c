@@ -123,8 +123,8 @@ static uint64_t bytes_of(const struct hr_summary_sums *sums)
 	return sums->read_bytes + sums->written_bytes;
 }
 
-static void take(struct folder *folder, const struct hr_summary_sums *sums, uint64_t most_ns,
-		 uint64_t most_bytes)
+static void summary_folders_take(struct folder *folder, const struct hr_summary_sums *sums,
+				 uint64_t most_ns, uint64_t most_bytes)
 {
 	hr_sums_add(&folder->sums, sums);
 	if (most_ns > folder->most_ns)
@@ -147,7 +147,7 @@ static void add_path(void *self, const char *path, size_t n, const struct hr_sum
 	else if (up > 0)
 		folder = lookup(f, path, up);
 	if (folder != NULL)
-		take(folder, &own, own.io_ns, bytes_of(&own));
+		summary_folders_take(folder, &own, own.io_ns, bytes_of(&own));
 }
 
 static int deepest_first(const void *a, const void *b)
@@ -188,7 +188,7 @@ static void fold(struct folders *f, size_t i)
 	folder->reported =
 	    folder->sums.files > 0 && is_heavy(folder, &f->whole) && !is_common(folder->path);
 	if (!folder->reported && parent != NULL)
-		take(parent, &folder->sums, folder->most_ns, folder->most_bytes);
+		summary_folders_take(parent, &folder->sums, folder->most_ns, folder->most_bytes);
 }
 
 size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max)

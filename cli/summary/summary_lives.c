@@ -30,7 +30,7 @@ static int by_part_and_start(const void *a, const void *b)
 }
 
 /* The union of the lives of list[0..n), which begin in order. */
-static uint64_t length(const struct hr_life *list, size_t n, uint64_t now_ns)
+static uint64_t summary_lives_length(const struct hr_life *list, size_t n, uint64_t now_ns)
 {
 	uint64_t sum = 0, until = 0;
 
@@ -61,7 +61,7 @@ void hr_lives_sum(struct hr_lives *lives, uint64_t now_ns, struct hr_summary_who
 			same++;
 		for (size_t i = 0; i < n; i++)
 			if (who[i].rank == first->rank && who[i].worker == first->worker)
-				who[i].life_ns = length(first, same, now_ns);
+				who[i].life_ns = summary_lives_length(first, same, now_ns);
 		at += same;
 	}
 }

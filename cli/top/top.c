@@ -77,7 +77,7 @@ static void draw(struct top *t)
 }
 
 /* What is known in the view that is wanted. */
-static void show(struct top *t)
+static void top_show(struct top *t)
 {
 	if (!t->picture || t->output == NOT_YET)
 		return;
@@ -94,7 +94,7 @@ static void show(struct top *t)
 		hr_top_print(stdout, &t->look);
 }
 
-static void end(struct top *t, int status, const char *text)
+static void top_end(struct top *t, int status, const char *text)
 {
 	t->over = true;
 	t->status = status;
@@ -105,7 +105,7 @@ static void end(struct top *t, int status, const char *text)
 
 /* ---- asking ----------------------------------------------------------------------------------------- */
 
-static void take(struct top *t, Headrace__LiveJob *picture)
+static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
 	if (t->before)
 		headrace__live_job__free_unpacked(t->before, NULL);
@@ -117,11 +117,11 @@ static void take(struct top *t, Headrace__LiveJob *picture)
 		t->has_view = true;
 		t->look.view = hr_top_has_ranks(picture) ? HR_TOP_RANK : HR_TOP_PROCESS;
 	}
-	show(t);
+	top_show(t);
 	if (++t->looks == t->count)
-		end(t, EXIT_SUCCESS, NULL);
+		top_end(t, EXIT_SUCCESS, NULL);
 	else if (ferror(stdout))
-		end(t, EXIT_FAILURE, NULL);
+		top_end(t, EXIT_FAILURE, NULL);
 }
 
 /* Whether the answer is final: there is no such job any more, or it is not for us. */
@@ -133,7 +133,7 @@ static bool final(const struct top *t, int r, bool connected)
 }
 
 /* `connected`: it was headraced that said so. */
-static void failed(struct top *t, int r, bool connected)
+static void top_failed(struct top *t, int r, bool connected)
 {
 	uint64_t now = now_ns();
 
@@ -142,7 +142,7 @@ static void failed(struct top *t, int r, bool connected)
 	if (r == -ENOENT || r == -ESHUTDOWN) {
 		snprintf(t->trouble, sizeof(t->trouble), "job %s has ended", t->source.job);
 		if (final(t, r, connected)) {
-			end(t, t->looks ? EXIT_SUCCESS : EXIT_FAILURE, t->trouble);
+			top_end(t, t->looks ? EXIT_SUCCESS : EXIT_FAILURE, t->trouble);
 			return;
 		}
 	}
@@ -152,33 +152,33 @@ static void failed(struct top *t, int r, bool connected)
 		snprintf(t->trouble, sizeof(t->trouble), "headraced does not answer: %s",
 			 strerrordesc_np(-r));
 	if (final(t, r, connected) || now - t->failing_ns > PATIENCE_NS)
-		end(t, connected && r != -ETIMEDOUT ? EXIT_FAILURE : HR_EXIT_NO_SERVICE,
-		    t->trouble);
+		top_end(t, connected && r != -ETIMEDOUT ? EXIT_FAILURE : HR_EXIT_NO_SERVICE,
+			t->trouble);
 	else if (t->output == SCREEN && t->picture) {
 		t->look.trouble = t->trouble;
 		draw(t);
 	}
 }
 
-static void ask(struct top *t)
+static void top_ask(struct top *t)
 {
 	int r = hr_top_ask_begin(&t->ask, &t->source);
 
 	t->asked_ns = now_ns();
 	t->next_ns = t->asked_ns + t->look.every_ns;
 	if (r < 0)
-		failed(t, r, false);
+		top_failed(t, r, false);
 }
 
-static void answer(struct top *t)
+static void top_answer(struct top *t)
 {
 	Headrace__LiveJob *picture = NULL;
 	int r = hr_top_ask_step(&t->ask, &picture);
 
 	if (r > 0)
-		take(t, picture);
+		top_take(t, picture);
 	else if (r < 0)
-		failed(t, r, true);
+		top_failed(t, r, true);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static void press(struct top *t, char key)
 	const char *sort = strchr(sorts, key), *view = strchr(views, key);
 
 	if (key == 'q') {
-		end(t, EXIT_SUCCESS, NULL);
+		top_end(t, EXIT_SUCCESS, NULL);
 		return;
 	}
 	if (key == ' ')
@@ -202,7 +202,7 @@ static void press(struct top *t, char key)
 		t->look.view = (enum hr_top_view)(view - views);
 	else
 		return;
-	show(t);
+	top_show(t);
 }
 
 /* Keys that mean more than one byte (arrows) begin with an escape, and mean nothing here. */
@@ -212,7 +212,7 @@ static void read_keys(struct top *t)
 	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
 
 	if (n == 0)
-		end(t, EXIT_SUCCESS, NULL);
+		top_end(t, EXIT_SUCCESS, NULL);
 	if (n > 0 && keys[0] == '\033')
 		return;
 	for (ssize_t i = 0; i < n && !t->over; i++)
@@ -244,31 +244,31 @@ static void step(struct top *t)
 		enum hr_top_event event = hr_top_screen_signals(&t->signal);
 
 		if (event == HR_TOP_END)
-			end(t, EXIT_SUCCESS, NULL);
+			top_end(t, EXIT_SUCCESS, NULL);
 		else if (event == HR_TOP_REDRAW && t->picture)
 			draw(t);
 	}
 	if (!t->over && fds[1].revents)
 		read_keys(t);
 	if (!t->over && fds[0].revents)
-		answer(t);
+		top_answer(t);
 	else if (!t->over && t->ask.fd >= 0 && now_ns() - t->asked_ns >= ANSWER_NS) {
 		hr_top_ask_done(&t->ask);
-		failed(t, -ETIMEDOUT, true);
+		top_failed(t, -ETIMEDOUT, true);
 	}
 	if (!t->over && t->ask.fd < 0 && !t->look.paused && now_ns() >= t->next_ns)
-		ask(t);
+		top_ask(t);
 }
 
 /* Before the terminal is taken: what goes wrong at once is said as other commands do. */
 static void first(struct top *t)
 {
-	ask(t);
+	top_ask(t);
 	while (!t->over && t->looks == 0)
 		step(t);
 }
 
-static int run(struct top *t)
+static int top_run(struct top *t)
 {
 	enum output output = t->json ? JSON : t->count || !hr_top_screen_usable() ? LINES : SCREEN;
 
@@ -281,7 +281,7 @@ static int run(struct top *t)
 	}
 	t->output = output;
 	if (!t->over)
-		show(t);
+		top_show(t);
 	while (!t->over)
 		step(t);
 	hr_top_screen_close();
@@ -308,7 +308,7 @@ static int one_of(const char *const *names, int n, const char *value, const char
 }
 
 /* False: said what is wrong. */
-static bool take_option(struct top *t, int id, const char *value)
+static bool top_take_option(struct top *t, int id, const char *value)
 {
 	int i = 0;
 
@@ -355,7 +355,7 @@ int hr_top_main(int argc, char **argv)
 		id = hr_option_next(&o);
 		if (id == 'h')
 			return hr_command_help("top");
-		if (id == HR_OPTION_BAD || (id >= 0 && !take_option(&t, id, o.value)))
+		if (id == HR_OPTION_BAD || (id >= 0 && !top_take_option(&t, id, o.value)))
 			return HR_EXIT_USAGE;
 		if (id == HR_OPTION_END && o.next < argc) {
 			if (t.job) {
@@ -366,5 +366,5 @@ int hr_top_main(int argc, char **argv)
 		}
 	}
 	status = hr_top_find(t.job, t.socket, &t.source);
-	return status == EXIT_SUCCESS ? run(&t) : status;
+	return status == EXIT_SUCCESS ? top_run(&t) : status;
 }

@@ -93,7 +93,7 @@ static unsigned width(const char *text)
 }
 
 /* Characters of at most `cells`; returns the cells put. */
-static unsigned put(struct hr_top_text *t, const char *text, unsigned cells)
+static unsigned top_cells_put(struct hr_top_text *t, const char *text, unsigned cells)
 {
 	unsigned used = 0, wide;
 
@@ -116,9 +116,9 @@ static unsigned fit(struct hr_top_text *t, const char *text, unsigned cells, enu
 	unsigned all = width(text), dots = cells > 3 ? 3 : 0, wide;
 
 	if (all <= cells)
-		return put(t, text, cells);
+		return top_cells_put(t, text, cells);
 	if (cut == HR_TOP_CUT_END) {
-		wide = put(t, text, cells - dots);
+		wide = top_cells_put(t, text, cells - dots);
 		hr_top_text_put(t, "...", dots);
 		return wide + dots;
 	}
@@ -127,7 +127,7 @@ static unsigned fit(struct hr_top_text *t, const char *text, unsigned cells, enu
 		all -= wide;
 	}
 	hr_top_text_put(t, "...", dots);
-	return dots + put(t, text, cells - dots);
+	return dots + top_cells_put(t, text, cells - dots);
 }
 
 void hr_top_text_fit(struct hr_top_text *t, const char *text, unsigned cells, enum hr_top_cut cut,

@@ -40,7 +40,7 @@ static bool is_there(const struct search *s, const struct found *f)
 	return false;
 }
 
-static void take(void *arg, const struct hr_message *m)
+static void top_find_take(void *arg, const struct hr_message *m)
 {
 	struct search *s = arg;
 	struct found f = {.source.private = s->private};
@@ -63,7 +63,7 @@ static void take(void *arg, const struct hr_message *m)
 }
 
 /* Its jobs. 0, or -errno: nobody answers there. */
-static int ask(struct search *s, const char *socket)
+static int top_find_ask(struct search *s, const char *socket)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
@@ -71,7 +71,7 @@ static int ask(struct search *s, const char *socket)
 		return r;
 	s->socket = socket;
 	hr_message_init(&s->m, "status");
-	r = hr_control_ask(fd, ANSWER_MS, &s->m, take, s);
+	r = hr_control_ask(fd, ANSWER_MS, &s->m, top_find_take, s);
 	close(fd);
 	return r == -EREMOTEIO ? 0 : r;
 }
@@ -81,7 +81,7 @@ static void take_run(void *arg, const char *socket, const struct hr_message *m)
 	struct search *s = arg;
 
 	s->socket = socket;
-	take(s, m);
+	top_find_take(s, m);
 }
 
 /* Attempts of one job: the latest comes last. */
@@ -137,7 +137,7 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 		return EXIT_FAILURE;
 	}
 	s->job = job;
-	r = ask(s, service);
+	r = top_find_ask(s, service);
 	s->private = true;
 	if (!socket)
 		hr_runs_ask(take_run, s);

@@ -15,10 +15,10 @@
 
 /* ---- words ------------------------------------------------------------------------------------------ */
 
-static size_t append(char *ret, size_t bytes, size_t at, const char *format, ...)
+static size_t top_lines_append(char *ret, size_t bytes, size_t at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-static size_t append(char *ret, size_t bytes, size_t at, const char *format, ...)
+static size_t top_lines_append(char *ret, size_t bytes, size_t at, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -32,16 +32,16 @@ static size_t append(char *ret, size_t bytes, size_t at, const char *format, ...
 static size_t add_rank(const Headrace__LiveProcess *p, char *ret, size_t bytes, size_t at)
 {
 	if (p && p->rank_plus1)
-		return append(ret, bytes, at, "rank %u", p->rank_plus1 - 1);
-	return append(ret, bytes, at, "no rank");
+		return top_lines_append(ret, bytes, at, "rank %u", p->rank_plus1 - 1);
+	return top_lines_append(ret, bytes, at, "no rank");
 }
 
 static size_t add_worker(const Headrace__LiveProcess *p, char *ret, size_t bytes, size_t at)
 {
 	at = add_rank(p, ret, bytes, at);
 	if (p && p->worker_plus1)
-		return append(ret, bytes, at, " worker %u", p->worker_plus1 - 1);
-	return append(ret, bytes, at, " main");
+		return top_lines_append(ret, bytes, at, " worker %u", p->worker_plus1 - 1);
+	return top_lines_append(ret, bytes, at, " main");
 }
 
 static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t bytes, size_t at)
@@ -52,12 +52,13 @@ static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t byte
 	const uint8_t *slash = program ? memrchr(text->data, '/', program) : NULL;
 	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* its folder */
 
-	at = append(ret, bytes, at, "%u ", p->pid);
+	at = top_lines_append(ret, bytes, at, "%u ", p->pid);
 	if (p->rank_plus1 || p->worker_plus1)
 		at = add_worker(p, ret, bytes, at);
-	return append(ret, bytes, at, "%s%s%.*s", p->rank_plus1 || p->worker_plus1 ? " " : "",
-		      p->end_ns ? "(ended) " : "", (int)(text->len - skipped),
-		      (const char *)text->data + skipped);
+	return top_lines_append(ret, bytes, at, "%s%s%.*s",
+				p->rank_plus1 || p->worker_plus1 ? " " : "",
+				p->end_ns ? "(ended) " : "", (int)(text->len - skipped),
+				(const char *)text->data + skipped);
 }
 
 static void op_label(uint16_t op, char *ret, size_t bytes)
@@ -281,7 +282,7 @@ static void put_head(struct page *p, const struct hr_top_look *k)
 		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "", m->node, m->level,
 		 m->whole ? "begun " : "headraced restarted ",
 		 hr_text_duration(m->boot_ns - m->since_ns).s);
-	append(label, sizeof(label), strlen(label), " ago");
+	top_lines_append(label, sizeof(label), strlen(label), " ago");
 	put_row(p, "\033[1m", label, clock, HR_TOP_CUT_END);
 	if (t->ranks)
 		snprintf(ranks, sizeof(ranks), "%u rank%s, ", t->ranks, t->ranks == 1 ? "" : "s");
@@ -308,8 +309,8 @@ static void put_table(struct page *p, const struct hr_top_look *k, unsigned most
 
 	for (size_t i = 0; i < COLUMNS; i++)
 		if (has_room(&columns_table[i], p->columns, k->table))
-			at = append(right, sizeof(right), at, " %*s", columns_table[i].width,
-				    columns_table[i].title);
+			at = top_lines_append(right, sizeof(right), at, " %*s",
+					      columns_table[i].width, columns_table[i].title);
 	snprintf(label, sizeof(label), "%s", hr_top_view_names[k->view]);
 	put_row(p, "\033[7m", label, right, HR_TOP_CUT_END);
 	for (size_t i = 0; i < k->table->n && i + 1 < most; i++) {
@@ -318,9 +319,9 @@ static void put_table(struct page *p, const struct hr_top_look *k, unsigned most
 		at = 0;
 		for (size_t c = 0; c < COLUMNS; c++)
 			if (has_room(&columns_table[c], p->columns, k->table))
-				at =
-				    append(right, sizeof(right), at, " %*s", columns_table[c].width,
-					   columns_table[c].value(r, k->table).s);
+				at = top_lines_append(right, sizeof(right), at, " %*s",
+						      columns_table[c].width,
+						      columns_table[c].value(r, k->table).s);
 		hr_top_label(r, k->view, label, sizeof(label));
 		put_row(p, "", label, right,
 			k->view == HR_TOP_FILE ? HR_TOP_CUT_BEGIN : HR_TOP_CUT_END);
@@ -341,14 +342,15 @@ static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFligh
 {
 	const Headrace__LiveProcess *who = hr_top_process(m, f->proc);
 	const char *op = hr_op_info((uint16_t)f->op)->name;
-	size_t at = append(ret, n, 0, "%10s ", hr_text_duration(m->boot_ns - f->since_ns).s);
+	size_t at =
+	    top_lines_append(ret, n, 0, "%10s ", hr_text_duration(m->boot_ns - f->since_ns).s);
 
 	at = add_worker(who, ret, n, at);
-	at = append(ret, n, at, " pid %u: %s ", who ? who->pid : 0, op ? op : "?");
+	at = top_lines_append(ret, n, at, " pid %u: %s ", who ? who->pid : 0, op ? op : "?");
 	if (f->file)
 		file_label(hr_top_file(m, f->file), f->file, ret + at, n - at);
 	else if (f->fd >= 0)
-		append(ret, n, at, "(descriptor %d)", f->fd);
+		top_lines_append(ret, n, at, "(descriptor %d)", f->fd);
 }
 
 static void put_in_flight(struct page *p, const Headrace__LiveJob *m, unsigned most)

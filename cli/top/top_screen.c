@@ -29,7 +29,7 @@ bool hr_top_screen_usable(void)
 	return isatty(STDOUT_FILENO) && term && term[0] != '\0' && strcmp(term, "dumb") != 0;
 }
 
-static void put(const char *bytes, size_t n)
+static void top_screen_put(const char *bytes, size_t n)
 {
 	while (n > 0) {
 		ssize_t put = write(STDOUT_FILENO, bytes, n);
@@ -43,7 +43,7 @@ static void put(const char *bytes, size_t n)
 	}
 }
 
-static void take(void)
+static void top_screen_take(void)
 {
 	struct termios raw = screen.before;
 
@@ -52,22 +52,22 @@ static void take(void)
 	raw.c_cc[VTIME] = 0;
 	if (screen.keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-	put(TAKE, strlen(TAKE));
+	top_screen_put(TAKE, strlen(TAKE));
 	screen.open = true;
 }
 
-static void leave(void)
+static void top_screen_leave(void)
 {
 	if (!screen.open)
 		return;
-	put(LEAVE, strlen(LEAVE));
+	top_screen_put(LEAVE, strlen(LEAVE));
 	if (screen.keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
 	screen.open = false;
 }
 
 /* As the terminal's own ^Z: ignored, as it should be, where no shell is there to continue us. */
-static void stop(void)
+static void top_screen_stop(void)
 {
 	struct sigaction before;
 	sigset_t tstp;
@@ -93,14 +93,14 @@ int hr_top_screen_open(int *ret_fd)
 		return -errno;
 	pthread_sigmask(SIG_BLOCK, &screen.signals, &screen.blocked_before);
 	screen.keys = tcgetattr(STDIN_FILENO, &screen.before) == 0;
-	take();
+	top_screen_take();
 	*ret_fd = screen.fd;
 	return 0;
 }
 
 void hr_top_screen_close(void)
 {
-	leave();
+	top_screen_leave();
 	if (screen.fd < 0)
 		return;
 	close(screen.fd);
@@ -117,13 +117,13 @@ enum hr_top_event hr_top_screen_signals(int *ret_signal)
 	while (read(screen.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		switch (info.ssi_signo) {
 		case SIGTSTP: /* the shell's turn, until it continues us */
-			leave();
-			stop();
-			take();
+			top_screen_leave();
+			top_screen_stop();
+			top_screen_take();
 			event = HR_TOP_REDRAW;
 			break;
 		case SIGCONT:
-			take();
+			top_screen_take();
 			event = HR_TOP_REDRAW;
 			break;
 		case SIGWINCH:
@@ -152,5 +152,5 @@ void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows)
 void hr_top_screen_put(const struct hr_top_text *text)
 {
 	if (!text->failed)
-		put(text->s, text->bytes);
+		top_screen_put(text->s, text->bytes);
 }

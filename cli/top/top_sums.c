@@ -18,17 +18,17 @@ const char *const hr_top_sort_names[] = {"time", "bytes", "ops", "latency"};
 
 /* ---- finding in pictures ---------------------------------------------------------------------------- */
 
-static int compare(uint64_t a, uint64_t b)
+static int top_sums_compare(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
 static int by_key(const Headrace__LiveRow *a, const Headrace__LiveRow *b)
 {
-	int r = compare(a->proc, b->proc);
+	int r = top_sums_compare(a->proc, b->proc);
 
-	r = r ? r : compare(a->op, b->op);
-	return r ? r : compare(a->mount, b->mount);
+	r = r ? r : top_sums_compare(a->op, b->op);
+	return r ? r : top_sums_compare(a->mount, b->mount);
 }
 
 static int rows_by_key(const void *a, const void *b)
@@ -38,10 +38,10 @@ static int rows_by_key(const void *a, const void *b)
 
 static int by_file(const Headrace__LiveUse *a, const Headrace__LiveUse *b)
 {
-	int r = compare(a->proc, b->proc);
+	int r = top_sums_compare(a->proc, b->proc);
 
-	r = r ? r : compare(a->file, b->file);
-	return r ? r : compare(a->api, b->api);
+	r = r ? r : top_sums_compare(a->file, b->file);
+	return r ? r : top_sums_compare(a->api, b->api);
 }
 
 static int uses_by_file(const void *a, const void *b)
@@ -51,14 +51,14 @@ static int uses_by_file(const void *a, const void *b)
 
 static int processes_by_number(const void *a, const void *b)
 {
-	return compare((*(Headrace__LiveProcess *const *)a)->proc,
-		       (*(Headrace__LiveProcess *const *)b)->proc);
+	return top_sums_compare((*(Headrace__LiveProcess *const *)a)->proc,
+				(*(Headrace__LiveProcess *const *)b)->proc);
 }
 
 static int files_by_number(const void *a, const void *b)
 {
-	return compare((*(Headrace__LiveFile *const *)a)->id,
-		       (*(Headrace__LiveFile *const *)b)->id);
+	return top_sums_compare((*(Headrace__LiveFile *const *)a)->id,
+				(*(Headrace__LiveFile *const *)b)->id);
 }
 
 static void put_in_order(Headrace__LiveJob *m)
@@ -146,7 +146,8 @@ static uint64_t rise(uint64_t before, uint64_t now)
 	return now > before ? now - before : 0;
 }
 
-static void add(struct hr_top_sum *s, const Headrace__LiveRow *before, const Headrace__LiveRow *r)
+static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
+			 const Headrace__LiveRow *r)
 {
 	static const Headrace__LiveRow nothing;
 
@@ -224,7 +225,7 @@ static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size
 		   : NULL;
 }
 
-static int add_rows(struct making *k, const Headrace__LiveJob *before)
+static int top_sums_add_rows(struct making *k, const Headrace__LiveJob *before)
 {
 	size_t at = 0;
 
@@ -233,14 +234,14 @@ static int add_rows(struct making *k, const Headrace__LiveJob *before)
 					*b = before ? row_before(before, &at, r) : NULL;
 		struct hr_top_row *row = NULL;
 
-		add(&k->t->all, NULL, r);
-		add(&k->t->now, b, r);
+		top_sums_add(&k->t->all, NULL, r);
+		top_sums_add(&k->t->now, b, r);
 		if (k->view == HR_TOP_FILE || !place(k, r, &row))
 			continue;
 		if (!row)
 			return -ENOMEM;
-		add(&row->all, NULL, r);
-		add(&row->now, b, r);
+		top_sums_add(&row->all, NULL, r);
+		top_sums_add(&row->now, b, r);
 	}
 	return 0;
 }
@@ -293,8 +294,8 @@ double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t inte
 /* ---- files ------------------------------------------------------------------------------------------ */
 
 /* A record that was forgotten meanwhile, and made again, has counted from 0. */
-static void add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
-		    const Headrace__LiveUse *u)
+static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
+			     const Headrace__LiveUse *u)
 {
 	static const Headrace__LiveUse nothing;
 
@@ -320,12 +321,12 @@ static int add_uses(struct making *k, const Headrace__LiveJob *before)
 			return -ENOMEM;
 		while (before && at < before->n_uses && by_file(before->uses[at], u) < 0)
 			at++;
-		add_use(&row->all, NULL, u);
-		add_use(&row->now,
-			before && at < before->n_uses && by_file(before->uses[at], u) == 0
-			    ? before->uses[at]
-			    : NULL,
-			u);
+		top_sums_add_use(&row->all, NULL, u);
+		top_sums_add_use(&row->now,
+				 before && at < before->n_uses && by_file(before->uses[at], u) == 0
+				     ? before->uses[at]
+				     : NULL,
+				 u);
 		row->file = hr_top_file(k->m, u->file);
 		row->mount = row->file ? mount_of(k->m, row->file->mount) : NULL;
 		row->open = row->open || u->open;
@@ -361,7 +362,7 @@ static int by_weight(const void *a, const void *b, void *sort)
 		return now[0] > now[1] ? -1 : 1;
 	if (all[0] != all[1])
 		return all[0] > all[1] ? -1 : 1;
-	return compare(x->key, y->key);
+	return top_sums_compare(x->key, y->key);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------- */
@@ -398,7 +399,7 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	if (before)
 		put_in_order(before);
 	count_processes(picture, ret);
-	r = add_rows(&k, before);
+	r = top_sums_add_rows(&k, before);
 	if (r == 0)
 		r = add_waits(&k, before);
 	if (r == 0 && view == HR_TOP_FILE)

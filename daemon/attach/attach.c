@@ -211,7 +211,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 	}
 }
 
-static void *run(void *arg)
+static void *attach_run(void *arg)
 {
 	struct hr_attach *a = arg;
 	struct epoll_event events[32];
@@ -318,7 +318,7 @@ void hr_attach_probes(struct hr_attach *a, struct hr_probes *probes)
 
 int hr_attach_start(struct hr_attach *a)
 {
-	int r = pthread_create(&a->thread, NULL, run, a);
+	int r = pthread_create(&a->thread, NULL, attach_run, a);
 
 	a->running = r == 0;
 	return -r;

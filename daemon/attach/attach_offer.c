@@ -68,8 +68,8 @@ static bool header_valid(const struct offer *o, uint32_t abi)
 	       hdr.slots_log2 == o->map.slots_log2;
 }
 
-static int check(struct hr_attach *a, const struct hr_hello *hello, const struct hr_hello *message,
-		 size_t bytes, struct offer *o)
+static int attach_offer_check(struct hr_attach *a, const struct hr_hello *hello,
+			      const struct hr_hello *message, size_t bytes, struct offer *o)
 {
 	struct hr_hello copy;
 
@@ -103,7 +103,7 @@ int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, st
 	n = receive(fd, hr__attach_read_flags(a), &message, &ret->fd);
 	if (n == 0) /* its own end closed, too: nobody waits */
 		return poll(&p, 1, 0) > 0 && p.revents & POLLHUP ? -ECONNABORTED : 0;
-	r = check(a, hello, &message, (size_t)n, ret);
+	r = attach_offer_check(a, hello, &message, (size_t)n, ret);
 	if (r)
 		hr__offer_refuse(ret);
 	return r;

@@ -120,7 +120,7 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 }
 
 /* The descriptor outlives us: the next daemon reads on where we were. */
-static void keep(uint64_t proc, uint32_t index, int fd)
+static void attach_visit_keep(uint64_t proc, uint32_t index, int fd)
 {
 	char name[64];
 
@@ -211,7 +211,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 		hr_session_add_map(s, &map);
 		c.bytes = hr_map_size(&map);
 		c.last_inode = map.inode;
-		keep(c.proc, c.n_maps++, *ret_fd);
+		attach_visit_keep(c.proc, c.n_maps++, *ret_fd);
 		r = journal_attach(a, v, c.proc, c.token, false);
 	}
 	if (!r && v->pidfd >= 0)
@@ -246,7 +246,7 @@ static int more_rings(struct hr_attach *a, struct visit *v, struct hr_ack *ack, 
 	r = next_map(a, v, c, &map, ret_fd);
 	if (r)
 		return r;
-	keep(c->proc, c->n_maps, *ret_fd);
+	attach_visit_keep(c->proc, c->n_maps, *ret_fd);
 	c->last_inode = map.inode;
 	ack->session = c->token;
 	ack->index = c->n_maps++;
@@ -290,7 +290,7 @@ static bool running(int pidfd)
  * Finds the process. It may be gone: -ESRCH, unless it left an offer. Then its word is all there is, and its parent's
  * number means something to us where its own does: in our pid namespace.
  */
-static int identify(struct hr_attach *a, struct visit *v, bool abandoned)
+static int attach_visit_identify(struct hr_attach *a, struct visit *v, bool abandoned)
 {
 	v->pidfd = (int)syscall(SYS_pidfd_open, v->cred.pid, 0);
 	if (v->pidfd >= 0 && hr_procstat_read(v->cred.pid, &v->stat) == 0 &&
@@ -316,7 +316,7 @@ static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct h
 	int r;
 
 	v->ticks = v->offered ? hr__offer_ticks(a, &v->hello) : hr_clock_ticks(a->c.clock);
-	r = identify(a, v, abandoned);
+	r = attach_visit_identify(a, v, abandoned);
 	if (r)
 		return r;
 	look_back(a, v);
@@ -342,7 +342,7 @@ static void note_unrecorded(struct hr_attach *a, struct visit *v)
 		v->stat.ppid = v->cred.pid;
 		v->cred.pid = 0;
 	} else {
-		if (identify(a, v, false))
+		if (attach_visit_identify(a, v, false))
 			v->stat.ppid = v->hello.pid == v->cred.pid ? v->hello.ppid : 0;
 		old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
 	}
@@ -390,7 +390,8 @@ static bool hung_up(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
 }
 
-static int answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *ack, int *ret_fd)
+static int attach_visit_answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *ack,
+			       int *ret_fd)
 {
 	socklen_t len = sizeof(v->cred);
 	int r = hr_hello_check(v->message, v->bytes, &v->hello);
@@ -467,7 +468,7 @@ void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 	};
 	int map_fd = -1;
 
-	ack.status = answer(a, g->fd, &v, &ack, &map_fd);
+	ack.status = attach_visit_answer(a, g->fd, &v, &ack, &map_fd);
 	if (hr_served(v.hello.abi)) /* in its own words */
 		ack.abi = v.hello.abi;
 	if (ack.status)

@@ -22,7 +22,7 @@ uint64_t hr_clock_ticks(const struct hr_clock *c)
 }
 
 /* Ticks and boot time of one moment: the tightest of a few tries. */
-static void measure(const struct hr_clock *c, uint64_t *ret_ticks, uint64_t *ret_ns)
+static void clock_measure(const struct hr_clock *c, uint64_t *ret_ticks, uint64_t *ret_ns)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -58,7 +58,7 @@ void hr_clock_sample(struct hr_clock_sample *ret)
 void hr_clock_init(struct hr_clock *c)
 {
 	c->tsc = hr_tsc_is_invariant();
-	measure(c, &c->seen_ticks, &c->seen_ns);
+	clock_measure(c, &c->seen_ticks, &c->seen_ns);
 	c->line = (struct hr_clock_line){c->seen_ticks, c->seen_ns, ONE_TO_ONE};
 }
 
@@ -70,7 +70,7 @@ void hr_clock_settle(struct hr_clock *c)
 		return;
 	if (passed_ns < SPAN_NS)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(SPAN_NS - passed_ns)}, NULL);
-	measure(c, &ticks, &ns);
+	clock_measure(c, &ticks, &ns);
 	c->line.mult =
 	    (uint64_t)(((unsigned __int128)(ns - c->seen_ns) << 32) / (ticks - c->seen_ticks));
 }
@@ -79,7 +79,7 @@ void hr_clock_update(struct hr_clock *c)
 {
 	uint64_t ticks = c->seen_ticks, ns = c->seen_ns;
 
-	measure(c, &ticks, &ns);
+	clock_measure(c, &ticks, &ns);
 	if (ns <= c->seen_ns || ticks <= c->seen_ticks)
 		return;
 

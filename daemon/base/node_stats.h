@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * node_stats.h - what a node has done: filled by the drain thread, shown by status and metrics
+ * node_stats.h - statistics of a node: the drain thread fills them, status and metrics report them
  */
 #ifndef HEADRACE_DAEMON_BASE_NODE_STATS_H
 #define HEADRACE_DAEMON_BASE_NODE_STATS_H

@@ -47,7 +47,7 @@ static bool take_kept(struct hr_page *p, struct hr_inherited *list, size_t n)
 	return p->kept;
 }
 
-static int make(struct hr_page *p)
+static int page_make(struct hr_page *p)
 {
 	p->fd = memfd_create("headrace-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	/* Not sealed against writing, or the next daemon could not map it; other users cannot open it again. */
@@ -68,7 +68,7 @@ static int share(struct hr_page *p)
 
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n)
 {
-	int r = take_kept(p, list, n) ? 0 : make(p);
+	int r = take_kept(p, list, n) ? 0 : page_make(p);
 
 	if (r)
 		return r;

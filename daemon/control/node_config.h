@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * node_config.h - what one recording is told to do: `headrace run` or the node service decides, the node (daemon/node) obeys
+ * node_config.h - configuration of one recording; `headrace run` or the node service fills it for the node (daemon/node)
  */
 #ifndef HEADRACE_DAEMON_CONTROL_NODE_CONFIG_H
 #define HEADRACE_DAEMON_CONTROL_NODE_CONFIG_H

@@ -172,7 +172,7 @@ static void publish(struct hr_drain *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void flush(struct hr_drain *d, uint64_t wanted)
+static void drain_flush(struct hr_drain *d, uint64_t wanted)
 {
 	hr__drain_sweep_out(d);
 	hr__drain_tick(d, hr_boot_ns());
@@ -184,7 +184,7 @@ static void flush(struct hr_drain *d, uint64_t wanted)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void show(struct hr_drain *d, struct live_request *live)
+static void drain_show(struct hr_drain *d, struct live_request *live)
 {
 	live->r = hr__drain_live(d, live->in_flight_ns, &live->picture);
 	pthread_mutex_lock(&d->lock);
@@ -193,7 +193,7 @@ static void show(struct hr_drain *d, struct live_request *live)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void stop(struct hr_drain *d, const struct hr_job_end *end)
+static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 {
 	struct hr_entry_stop *in;
 	struct hr_session *s;
@@ -248,7 +248,7 @@ static bool asked(struct hr_drain *d)
 	return yes;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t drain_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -258,7 +258,7 @@ static uint64_t rest_of(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
 	uint64_t cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	uint64_t ns = least((cpu_ns - d->rested_cpu_ns) * REST_TIMES, most);
+	uint64_t ns = drain_least((cpu_ns - d->rested_cpu_ns) * REST_TIMES, most);
 
 	d->rested_cpu_ns = cpu_ns;
 	return ns > SLEEP_IDLE_NS ? ns : SLEEP_IDLE_NS;
@@ -274,9 +274,9 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found)
 	if (found > BUSY_SLOTS + (uint64_t)d->rings * BUSY_RING_SLOTS)
 		d->sleep_ns = SLEEP_MIN_NS;
 	else if (found)
-		d->sleep_ns = least(d->sleep_ns * 3 / 2, least(busy_ns, SLEEP_IDLE_NS));
+		d->sleep_ns = drain_least(d->sleep_ns * 3 / 2, drain_least(busy_ns, SLEEP_IDLE_NS));
 	else
-		d->sleep_ns = least(d->sleep_ns * 2, rest_of(d));
+		d->sleep_ns = drain_least(d->sleep_ns * 2, rest_of(d));
 	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!asked(d) && !pressed(d)) {
@@ -293,7 +293,7 @@ static void ring_bell(struct hr_drain *d)
 	syscall(SYS_futex, &d->c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void *run(void *arg)
+static void *drain_run(void *arg)
 {
 	struct hr_drain *d = arg;
 
@@ -312,12 +312,12 @@ static void *run(void *arg)
 		live = d->live;
 		pthread_mutex_unlock(&d->lock);
 		if (wanted)
-			flush(d, wanted);
+			drain_flush(d, wanted);
 		if (live)
-			show(d, live);
+			drain_show(d, live);
 		if (end) {
 			take_inbox(d);
-			stop(d, end);
+			drain_stop(d, end);
 			return NULL;
 		}
 		sleep_a_while(d, found);
@@ -352,7 +352,7 @@ int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 
 int hr_drain_start(struct hr_drain *d)
 {
-	int r = pthread_create(&d->thread, NULL, run, d);
+	int r = pthread_create(&d->thread, NULL, drain_run, d);
 
 	d->running = r == 0;
 	return -r;

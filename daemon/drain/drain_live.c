@@ -8,8 +8,8 @@
  * What a ring's owner has been in the middle of for at least that long: then the cell has not changed for as long, and two looks
  * agree. It may change while it is copied, and a start of long ago stand beside an operation of now.
  */
-static bool look(const struct hr_drain *d, const struct hr_ring_view *r, uint64_t least_ns,
-		 struct hr_live_cell *ret)
+static bool drain_live_look(const struct hr_drain *d, const struct hr_ring_view *r,
+			    uint64_t least_ns, struct hr_live_cell *ret)
 {
 	struct hr_aggregate aggregate;
 	struct hr_inflight again;
@@ -35,7 +35,7 @@ static size_t look_at_all(const struct hr_drain *d, uint64_t least_ns, struct hr
 			struct hr_live_cell c = {
 			    s->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS, 0, {0}};
 
-			if (s->dead || !look(d, &s->rings[i], least_ns, &c))
+			if (s->dead || !drain_live_look(d, &s->rings[i], least_ns, &c))
 				continue;
 			if (n < CELLS_MOST)
 				cells[n++] = c;

@@ -49,7 +49,8 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 }
 
 /* As much as fits into an entry. */
-static void measure(struct hr_session *s, uint64_t limit, uint64_t now_ns, struct share *share)
+static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t now_ns,
+				struct share *share)
 {
 	uint32_t most = 1, least;
 
@@ -80,7 +81,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 	struct share share;
 	uint64_t bytes;
 
-	measure(s, s->dead ? UINT64_MAX : sweep_ticks, now_ns, &share);
+	drain_sweep_measure(s, s->dead ? UINT64_MAX : sweep_ticks, now_ns, &share);
 	if (!share.all)
 		return 0;
 	bytes = sizeof(*in) + share.n * sizeof(struct hr_run) + (uint64_t)share.all * HR_SLOT_BYTES;
@@ -262,7 +263,7 @@ static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 }
 
 /* The process is gone: everything that it left, then its end. */
-static void finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
+static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[64];
@@ -357,7 +358,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	}
 	while ((s = dead)) {
 		dead = s->next;
-		finish(d, s, now_ns);
+		drain_sweep_finish(d, s, now_ns);
 		all++;
 	}
 	for (s = d->sessions; s; s = s->next) {

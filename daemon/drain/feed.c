@@ -94,7 +94,7 @@ static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		   p->began_ticks;
 }
 
-static void record(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
+static void feed_record(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
 {
 	bool shims = is_shims(f, img, r);
 
@@ -107,7 +107,7 @@ static void record(struct hr_feed *f, struct feed_image *img, const struct hr_pr
 static void go_on(struct hr_feed *f, struct feed_image *img)
 {
 	for (uint32_t i = 0; i < img->n_waiting; i++)
-		record(f, img, &img->waiting[i]);
+		feed_record(f, img, &img->waiting[i]);
 	free(img->waiting);
 	img->waiting = NULL;
 	img->n_waiting = img->room_waiting = 0;
@@ -186,7 +186,7 @@ static void take_op(struct hr_feed *f, const struct hr_probe_op *r)
 	}
 	if (img->state == FEED_ATTACHED ||
 	    (img->state == FEED_PROBED && r->settled && !img->n_waiting)) {
-		record(f, img, r);
+		feed_record(f, img, r);
 		return;
 	}
 	wait_with(f, img, r);
@@ -209,7 +209,7 @@ static void take_exit(struct hr_feed *f, const struct hr_probe_exit *r)
 		hr_exit_text(r->status, img->exit);
 }
 
-static void take(void *arg, const void *record, size_t bytes)
+static void feed_take(void *arg, const void *record, size_t bytes)
 {
 	const uint32_t *kind = record;
 	struct hr_feed *f = arg;
@@ -281,7 +281,7 @@ static uint64_t take_records(struct hr_feed *f)
 	uint64_t all = 0, n, now_ns;
 
 	do {
-		n = hr_probes_poll(f->probes, AT_ONCE, take, f);
+		n = hr_probes_poll(f->probes, AT_ONCE, feed_take, f);
 		all += n;
 		now_ns = hr_boot_ns();
 		if (n == AT_ONCE && sums_due(f, now_ns))

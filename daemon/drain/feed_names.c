@@ -71,7 +71,7 @@ struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name)
 	return name && n->name == name ? n : NULL;
 }
 
-static bool begins(const char *path, size_t bytes, const char *with)
+static bool feed_names_begins(const char *path, size_t bytes, const char *with)
 {
 	return bytes >= strlen(with) && memcmp(path, with, strlen(with)) == 0;
 }
@@ -131,8 +131,8 @@ static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, si
 	enum hr__verdict verdict;
 	uint32_t kind;
 
-	if (begins(path, bytes, "memfd:headrace") || ends(path, bytes, "/" HR_SHIM_NAME) ||
-	    begins(path, bytes, "/dev/shm/sem."))
+	if (feed_names_begins(path, bytes, "memfd:headrace") ||
+	    ends(path, bytes, "/" HR_SHIM_NAME) || feed_names_begins(path, bytes, "/dev/shm/sem."))
 		return HR__EXCLUDED;
 	if (path[0] != '/')
 		return HR__TRACED;
@@ -171,7 +171,7 @@ void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t byte
 
 /* ---- which paths are recorded ------------------------------------------------------------------------- */
 
-static const char *value_of(const char *env, size_t bytes, const char *name)
+static const char *feed_names_value_of(const char *env, size_t bytes, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -192,13 +192,13 @@ void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
 	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;
 	struct hr__filter_config config;
 
-	if (f->filter_known || !value_of(env, r->env_bytes, "HEADRACE_SOCKET"))
+	if (f->filter_known || !feed_names_value_of(env, r->env_bytes, "HEADRACE_SOCKET"))
 		return;
 	config = (struct hr__filter_config){
-	    .exclude = value_of(env, r->env_bytes, "HEADRACE_EXCLUDE"),
-	    .include = value_of(env, r->env_bytes, "HEADRACE_INCLUDE"),
-	    .defaults = value_of(env, r->env_bytes, "HEADRACE_DEFAULT_EXCLUDE"),
-	    .store = value_of(env, r->env_bytes, "HEADRACE_STORE"),
+	    .exclude = feed_names_value_of(env, r->env_bytes, "HEADRACE_EXCLUDE"),
+	    .include = feed_names_value_of(env, r->env_bytes, "HEADRACE_INCLUDE"),
+	    .defaults = feed_names_value_of(env, r->env_bytes, "HEADRACE_DEFAULT_EXCLUDE"),
+	    .store = feed_names_value_of(env, r->env_bytes, "HEADRACE_STORE"),
 	};
 	hr__filter_init(f->filter, &config);
 	f->filter_known = true;

@@ -15,7 +15,7 @@
 
 /* ---- taking ------------------------------------------------------------------------------------------- */
 
-static struct feed_sum *add(struct hr_feed *f)
+static struct feed_sum *feed_sums_add(struct hr_feed *f)
 {
 	if (f->n_sums == SUMS_MOST)
 		return NULL;
@@ -44,7 +44,7 @@ static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 
 static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum)
 {
-	struct feed_sum *s = add(arg);
+	struct feed_sum *s = feed_sums_add(arg);
 
 	if (!s) {
 		miss(arg, false, key->kind, sum->count);
@@ -57,7 +57,7 @@ static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum 
 static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_tally *tally)
 {
 	struct hr_tally *copy = malloc(sizeof(*copy));
-	struct feed_sum *s = copy ? add(arg) : NULL;
+	struct feed_sum *s = copy ? feed_sums_add(arg) : NULL;
 
 	if (!s) {
 		miss(arg, true, key->kind, tally->sum.count);
@@ -124,7 +124,7 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 	}
 }
 
-static const struct feed_name *name_of(struct hr_feed *f, const struct feed_sum *s)
+static const struct feed_name *feed_sums_name_of(struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) ? hr__feed_name_get(f, s->key.file) : NULL;
 }
@@ -141,7 +141,7 @@ static void add_row(struct hr_feed *f, const struct hr_kernel_sum *row)
 
 static void row_of_sum(struct hr_feed *f, const struct feed_sum *s)
 {
-	const struct feed_name *n = name_of(f, s);
+	const struct feed_name *n = feed_sums_name_of(f, s);
 
 	add_row(f, &(struct hr_kernel_sum){
 		       .proc = s->proc,
@@ -276,7 +276,7 @@ static uint32_t write_tally(struct hr_feed *f, uint32_t from)
 }
 
 /* By process; of one, tallies first. */
-static int compare(const void *a, const void *b)
+static int feed_sums_compare(const void *a, const void *b)
 {
 	const struct feed_sum *x = a, *y = b;
 
@@ -307,7 +307,7 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
  * Finds their processes, and has the paths of what is recorded said before its sums. While operations of an image wait, for a hello by
  * which they are the shim's, so do its sums.
  */
-static void prepare(struct hr_feed *f)
+static void feed_sums_prepare(struct hr_feed *f)
 {
 	uint32_t kept = 0;
 
@@ -337,9 +337,9 @@ void hr__feed_sums(struct hr_feed *f, uint64_t now_ns)
 	f->turned_ns = now_ns;
 	f->turned_name = f->last_name;
 	hr_probes_sums(f->probes, summed, tallied, f);
-	prepare(f);
+	feed_sums_prepare(f);
 	if (f->n_sums > 0)
-		qsort(f->sums, f->n_sums, sizeof(f->sums[0]), compare);
+		qsort(f->sums, f->n_sums, sizeof(f->sums[0]), feed_sums_compare);
 	while (waiting < f->n_sums && f->sums[waiting].proc == 0)
 		waiting++;
 	for (at = waiting; at < f->n_sums;)

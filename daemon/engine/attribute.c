@@ -222,7 +222,7 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 }
 
 /* p reported its number: a slot that it had by reading is taken anew, and children of the same process that report none have none. */
-static void take_number(struct hr_engine *e, struct hr_proc *p)
+static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
 
@@ -332,7 +332,7 @@ void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 		p->id.base =
 		    parent->id.kind == HR_PROC_FORKSERVER ? parent->id.parent : parent->id.proc;
 	update_from(e, p);
-	take_number(e, p);
+	attribute_take_number(e, p);
 	if (parent && p->id.kind == HR_PROC_SPAWN) {
 		note_spawned(parent, p);
 		if (p->id.rendezvous)
@@ -351,7 +351,7 @@ void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text,
 	if (!hr_rank_env(&p->id.env, text, bytes))
 		return;
 	update_from(e, p);
-	take_number(e, p);
+	attribute_take_number(e, p);
 	update_worker(e, p);
 }
 

@@ -64,7 +64,7 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 }
 
 /* A number that a variable "NAME=VALUE" says, where nobody has said it before. False: another one, or no number. */
-static bool take_number(const char *text, size_t bytes, const char *name, char **ret)
+static bool engine_attach_take_number(const char *text, size_t bytes, const char *name, char **ret)
 {
 	size_t skip = strlen(name), digits = 0;
 	char *copy;
@@ -84,8 +84,10 @@ static bool take_number(const char *text, size_t bytes, const char *name, char *
 /* A prolog of Slurm does not hear of the array that a job is of; its processes do. */
 static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 {
-	bool job = take_number(text, bytes, "SLURM_ARRAY_JOB_ID=", &e->job->array_job);
-	bool task = take_number(text, bytes, "SLURM_ARRAY_TASK_ID=", &e->job->array_task);
+	bool job =
+	    engine_attach_take_number(text, bytes, "SLURM_ARRAY_JOB_ID=", &e->job->array_job);
+	bool task =
+	    engine_attach_take_number(text, bytes, "SLURM_ARRAY_TASK_ID=", &e->job->array_task);
 
 	if ((job || task) && e->job->array_job[0] != '\0' && e->job->array_task[0] != '\0')
 		hr__emit_job(e, "running", 0);

@@ -7,7 +7,7 @@
 #define NONE UINT32_MAX
 
 /* Exact: processes are numbered from 1, below 2^29 in one stream. */
-static uint64_t key(uint64_t proc, uint32_t file, uint32_t api)
+static uint64_t filerec_key(uint64_t proc, uint32_t file, uint32_t api)
 {
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
 }
@@ -76,12 +76,12 @@ uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 {
 	if (hr__filerec_is(f, cached, proc, file, api))
 		return cached;
-	return hr_map64_get(&f->by_key, key(proc, file, api));
+	return hr_map64_get(&f->by_key, filerec_key(proc, file, api));
 }
 
 void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
 {
-	hr_map64_prefetch(&f->by_key, key(proc, file, api));
+	hr_map64_prefetch(&f->by_key, filerec_key(proc, file, api));
 }
 
 static int grow(struct hr_filerecs *f)
@@ -100,7 +100,7 @@ static int grow(struct hr_filerecs *f)
 	return 0;
 }
 
-static uint32_t take_slot(struct hr_filerecs *f)
+static uint32_t filerec_take_slot(struct hr_filerecs *f)
 {
 	uint32_t i = f->unused;
 
@@ -122,15 +122,15 @@ static void give_slot(struct hr_filerecs *f, uint32_t i)
 	f->unused = i;
 }
 
-static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
+static uint32_t filerec_make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 {
-	uint32_t i = take_slot(f);
+	uint32_t i = filerec_take_slot(f);
 
 	if (i == NONE)
 		return NONE;
 	memset(&f->v[i], 0, sizeof(f->v[i]));
 	f->v[i].t = *tail;
-	if (hr_map64_set(&f->by_key, key(tail->proc, tail->file, tail->api), i)) {
+	if (hr_map64_set(&f->by_key, filerec_key(tail->proc, tail->file, tail->api), i)) {
 		give_slot(f, i);
 		return NONE;
 	}
@@ -142,16 +142,16 @@ static uint32_t make(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
 {
 	struct hr_filerec_tail tail = {proc, file, api, -1, -1, -1, -1, 0, 0};
-	uint32_t i = hr_map64_get(&f->by_key, key(proc, file, api));
+	uint32_t i = hr_map64_get(&f->by_key, filerec_key(proc, file, api));
 
-	return i != NONE ? i : make(f, &tail);
+	return i != NONE ? i : filerec_make(f, &tail);
 }
 
 int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail)
 {
 	if (hr_filerec_find(f, tail->proc, tail->file, tail->api, NONE) != NONE)
 		return 0;
-	return make(f, tail) == NONE ? -ENOMEM : 0;
+	return filerec_make(f, tail) == NONE ? -ENOMEM : 0;
 }
 
 /* ---- histograms ----------------------------------------------------------------------------------- */
@@ -367,7 +367,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index)
 	struct hr_filerec *r = &f->v[index];
 
 	record_done(r);
-	hr_map64_remove(&f->by_key, key(r->t.proc, r->t.file, r->t.api));
+	hr_map64_remove(&f->by_key, filerec_key(r->t.proc, r->t.file, r->t.api));
 	list_remove(f, list_of(f, r), index);
 	give_slot(f, index);
 	f->live--;

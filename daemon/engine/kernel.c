@@ -9,12 +9,12 @@
 /* ---- the table -------------------------------------------------------------------------------------- */
 
 /* Two keys may share a hash: a row that does not match is looked for under the next one. */
-static uint64_t key(const struct hr_kernel_sum *r)
+static uint64_t kernel_key(const struct hr_kernel_sum *r)
 {
 	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
 }
 
-static bool same(const struct hr_kernel_sum *a, const struct hr_kernel_sum *b)
+static bool kernel_same(const struct hr_kernel_sum *a, const struct hr_kernel_sum *b)
 {
 	return a->proc == b->proc && a->file == b->file && a->op == b->op && a->cause == b->cause &&
 	       a->by_kernel == b->by_kernel;
@@ -22,10 +22,10 @@ static bool same(const struct hr_kernel_sum *a, const struct hr_kernel_sum *b)
 
 int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row)
 {
-	uint64_t k = key(row);
+	uint64_t k = kernel_key(row);
 	uint32_t i;
 
-	while ((i = hr_map64_get(&t->by_key, k)) != HR_MAP64_NONE && !same(&t->v[i], row))
+	while ((i = hr_map64_get(&t->by_key, k)) != HR_MAP64_NONE && !kernel_same(&t->v[i], row))
 		k++;
 	if (i != HR_MAP64_NONE) {
 		t->v[i].count += row->count;
@@ -161,7 +161,7 @@ static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
 }
 
 /* For who looks while it runs. */
-static void count(struct hr_engine_stats *s, const struct hr_kernel_row *row)
+static void kernel_count(struct hr_engine_stats *s, const struct hr_kernel_row *row)
 {
 	if (row->cause == HR_CAUSE_FILL || row->cause == HR_CAUSE_FETCH ||
 	    row->cause == HR_CAUSE_FAULT || row->cause == HR_CAUSE_EXCLUDED)
@@ -187,7 +187,7 @@ int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in)
 		p->id.probed = 1;
 	for (uint64_t i = 0; i < in->n; i++) {
 		if (makes_sense(e, &in->rows[i])) {
-			count(&e->stats, &in->rows[i]);
+			kernel_count(&e->stats, &in->rows[i]);
 			take_row(e, p, in->proc, &in->rows[i]);
 			continue;
 		}

@@ -4,16 +4,16 @@
 
 /* ---- rows ------------------------------------------------------------------------------------------ */
 
-static uint64_t key(uint64_t proc, uint16_t op, uint16_t mount)
+static uint64_t live_key(uint64_t proc, uint16_t op, uint16_t mount)
 {
 	return hr_mix64(proc) ^ hr_mix64((uint64_t)op << 32 | mount);
 }
 
 /* Two keys may share a hash: a row that does not match is looked for under the next one. */
-static uint32_t find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount,
-		     uint64_t *ret_free)
+static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount,
+			  uint64_t *ret_free)
 {
-	uint64_t k = key(proc, op, mount);
+	uint64_t k = live_key(proc, op, mount);
 
 	for (;; k++) {
 		uint32_t i = hr_map64_get(&l->by_key, k);
@@ -26,7 +26,7 @@ static uint32_t find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16
 	}
 }
 
-static uint32_t make(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount, uint64_t k)
+static uint32_t live_make(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount, uint64_t k)
 {
 	if (l->n == l->room) {
 		uint32_t more = l->room ? l->room * 2 : 64;
@@ -46,7 +46,7 @@ static uint32_t make(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mou
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount)
 {
 	uint64_t k;
-	uint32_t i = find(l, proc, op, mount, &k);
+	uint32_t i = live_find(l, proc, op, mount, &k);
 
 	if (i != HR_MAP64_NONE)
 		return i;
@@ -54,10 +54,10 @@ uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mou
 		l->cut = true;
 		proc = 0;
 		mount = 0;
-		i = find(l, proc, op, mount, &k);
+		i = live_find(l, proc, op, mount, &k);
 	}
 	if (i == HR_MAP64_NONE)
-		i = make(l, proc, op, mount, k);
+		i = live_make(l, proc, op, mount, k);
 	l->failed = l->failed || i == UINT32_MAX;
 	return i;
 }
@@ -100,7 +100,7 @@ bool hr_live_knows(const struct hr_live *l, uint64_t proc)
 	return ended(l, proc) != NULL;
 }
 
-static bool append(struct hr_live *l, const struct hr_live_ended *who)
+static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 {
 	if (!l->ended)
 		l->ended = calloc(HR_LIVE_ENDED_MOST, sizeof(*l->ended));
@@ -112,7 +112,7 @@ static bool append(struct hr_live *l, const struct hr_live_ended *who)
 }
 
 /* The (rank, worker) that it is counted with from now on; 0 where there is no room for one more. */
-static uint64_t join(struct hr_live *l, const struct hr_live_ended *who)
+static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint64_t proc =
 	    HR_LIVE_GROUP | (uint64_t)(who->rank_plus1 & INT32_MAX) << 32 | who->worker_plus1;
@@ -120,10 +120,10 @@ static uint64_t join(struct hr_live *l, const struct hr_live_ended *who)
 
 	if (!group) {
 		if (l->n_groups == HR_LIVE_ENDED_MOST / 2 ||
-		    !append(l, &(struct hr_live_ended){.proc = proc,
-						       .rank_plus1 = who->rank_plus1,
-						       .local_plus1 = who->local_plus1,
-						       .worker_plus1 = who->worker_plus1}))
+		    !live_append(l, &(struct hr_live_ended){.proc = proc,
+							    .rank_plus1 = who->rank_plus1,
+							    .local_plus1 = who->local_plus1,
+							    .worker_plus1 = who->worker_plus1}))
 			return 0;
 		l->n_groups = l->n_ended;
 		group = &l->ended[l->n_ended - 1];
@@ -157,15 +157,15 @@ static void sum_up(struct hr_live *l, uint64_t now_ns)
 	struct hr_map64 gone = {0};
 
 	for (uint32_t i = 0; i < l->n_groups; i++)
-		append(&next, &l->ended[i]);
+		live_append(&next, &l->ended[i]);
 	next.n_groups = l->n_groups;
 	for (uint32_t i = l->n_groups; i < l->n_ended && joined; i++)
 		if (l->ended[i].end_ns + HR_LIVE_KEPT_NS <= now_ns &&
 		    hr_map64_set(&gone, l->ended[i].proc, i) == 0)
-			joined[i] = join(&next, &l->ended[i]);
+			joined[i] = live_join(&next, &l->ended[i]);
 	for (uint32_t i = l->n_groups; i < l->n_ended; i++)
 		if (hr_map64_get(&gone, l->ended[i].proc) == HR_MAP64_NONE)
-			append(&next, &l->ended[i]);
+			live_append(&next, &l->ended[i]);
 	move_rows(&next, l, &gone, joined);
 	next.failed = next.failed || !joined;
 	hr_map64_done(&gone);
@@ -181,7 +181,7 @@ void hr_live_end(struct hr_live *l, const struct hr_live_ended *who)
 	/* They come in the order of their ends. */
 	if (l->n_ended > many && l->ended[many].end_ns + HR_LIVE_KEPT_NS <= who->end_ns)
 		sum_up(l, who->end_ns);
-	append(l, who); /* else what it has done since its last window is nobody's */
+	live_append(l, who); /* else what it has done since its last window is nobody's */
 }
 
 void hr_live_done(struct hr_live *l)

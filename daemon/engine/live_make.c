@@ -35,8 +35,8 @@ void hr__live_window(struct hr_engine *e, uint64_t window)
 }
 
 /* Of its executable, without the folders; as it is kept. */
-static ProtobufCBinaryData name_of(const struct hr_engine *e, struct hr_arena *a,
-				   const struct hr_proc *p)
+static ProtobufCBinaryData live_make_name_of(const struct hr_engine *e, struct hr_arena *a,
+					     const struct hr_proc *p)
 {
 	ProtobufCBinaryData exe = hr__kept_path(e, a, p->exe, p->exe_bytes);
 	const uint8_t *slash = exe.len ? memrchr(exe.data, '/', exe.len) : NULL;
@@ -62,7 +62,7 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
 	    .steps = p->steps,
 	};
 	struct hr_arena arena = {0};
-	ProtobufCBinaryData name = name_of(e, &arena, p);
+	ProtobufCBinaryData name = live_make_name_of(e, &arena, p);
 
 	if (name.len)
 		memcpy(who.name, name.data,
@@ -81,7 +81,7 @@ static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
 	m->rank_plus1 = of->id.rank_plus1;
 	m->local_rank_plus1 = of->id.local_plus1;
 	m->worker_plus1 = of->id.worker_plus1;
-	m->name = name_of(e, &p->arena, of);
+	m->name = live_make_name_of(e, &p->arena, of);
 	if (m->name.len > CMDLINE_BYTES)
 		m->name.len = CMDLINE_BYTES;
 	m->cmdline = hr__kept_command(e, &p->arena, of->cmdline, of->cmdline_bytes);
@@ -177,7 +177,7 @@ static void fill_row(struct hr_live_picture *p, Headrace__LiveRow *m, const stru
 	m->n_dur_hist = m->dur_hist ? used : 0;
 }
 
-static void add_rows(struct hr_engine *e, struct hr_live_picture *p)
+static void live_make_add_rows(struct hr_engine *e, struct hr_live_picture *p)
 {
 	struct hr_live_row *v = sums(e);
 	Headrace__LiveRow *rows =
@@ -213,7 +213,8 @@ static void add_mounts(const struct hr_engine *e, struct hr_live_picture *p)
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
-static void add_use(struct hr_live_picture *p, Headrace__LiveUse *rows, const struct hr_filerec *r)
+static void live_make_add_use(struct hr_live_picture *p, Headrace__LiveUse *rows,
+			      const struct hr_filerec *r)
 {
 	Headrace__LiveUse *m = &rows[p->m.n_uses++];
 	struct hr_filerec_past all = hr_filerec_all(r);
@@ -239,7 +240,7 @@ static void add_uses(const struct hr_engine *e, struct hr_live_picture *p)
 	for (int k = 0; k < 2 && rows; k++)
 		for (uint32_t i = first[k]; i != UINT32_MAX && p->m.n_uses < f->live;
 		     i = f->links[i].newer)
-			add_use(p, rows, &f->v[i]);
+			live_make_add_use(p, rows, &f->v[i]);
 }
 
 static void name_file(const struct hr_map64 *wanted, Headrace__LiveFile *rows,
@@ -389,7 +390,7 @@ int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,
 	p->m.lost = e->stats.lost + e->stats.torn;
 	p->m.processes_total = e->stats.processes_total;
 	add_processes(e, p);
-	add_rows(e, p);
+	live_make_add_rows(e, p);
 	p->m.rows_cut = e->live.cut;
 	add_mounts(e, p);
 	add_uses(e, p);

@@ -33,14 +33,14 @@ static uint64_t sum(uint64_t a, uint64_t b)
 _Static_assert(HR_LOSS_REASONS <= 32, "five bits of the key");
 
 /* Procs are numbered from 1 and op ids are below 512: this key is exact up to 2^50 processes. */
-static uint64_t key(const struct hr_loss *l)
+static uint64_t losses_key(const struct hr_loss *l)
 {
 	return l->proc << 14 | (uint64_t)l->reason << 9 | (l->op & 511);
 }
 
 void hr_losses_add(struct hr_losses *l, const struct hr_loss *row)
 {
-	uint32_t i = hr_map64_get(&l->by_key, key(row));
+	uint32_t i = hr_map64_get(&l->by_key, losses_key(row));
 
 	if (i == HR_MAP64_NONE) {
 		if (l->n == l->room) {
@@ -52,7 +52,7 @@ void hr_losses_add(struct hr_losses *l, const struct hr_loss *row)
 			l->v = v;
 			l->room = more;
 		}
-		if (hr_map64_set(&l->by_key, key(row), l->n))
+		if (hr_map64_set(&l->by_key, losses_key(row), l->n))
 			return;
 		l->v[l->n++] = *row;
 		return;

@@ -50,7 +50,7 @@ static struct hr_mount *by_prefix(struct hr_mounts *m, const uint8_t *path, uint
 	return best;
 }
 
-static struct hr_mount *add(struct hr_mounts *m)
+static struct hr_mount *mounts_add(struct hr_mounts *m)
 {
 	if (m->n == m->room) {
 		uint32_t more = m->room ? m->room * 2 : 64;
@@ -87,7 +87,7 @@ uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, con
 	if (kernel_id >= 0 && kernel_id <= UINT32_MAX) {
 		c = by_kernel_id(m, (uint32_t)kernel_id);
 		if (!c && m->next_id < HR_MOUNTS_MOST) {
-			c = add(m);
+			c = mounts_add(m);
 			if (c)
 				c->kernel_id = (uint32_t)kernel_id;
 		}
@@ -101,7 +101,7 @@ uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, con
 	return name(m, c);
 }
 
-static bool same(const struct hr_mount *c, const struct hr_mount_row *row)
+static bool mounts_same(const struct hr_mount *c, const struct hr_mount_row *row)
 {
 	return c->dev == row->dev && c->path && strlen(c->path) == row->path_bytes &&
 	       memcmp(c->path, row->texts, row->path_bytes) == 0 &&
@@ -124,14 +124,14 @@ int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t
 		return -EBADMSG;
 	*ret_used = row_bytes(row->path_bytes, row->type_bytes);
 	c = by_kernel_id(m, row->kernel_id);
-	if (c && same(c, row))
+	if (c && mounts_same(c, row))
 		return 0;
 	if (c && c->path) {
 		c->gone = true;
 		c = NULL;
 	}
 	if (!c)
-		c = add(m);
+		c = mounts_add(m);
 	if (!c)
 		return 0;
 	c->kernel_id = row->kernel_id;
@@ -196,7 +196,7 @@ static uint32_t unescape(char *s)
 }
 
 /* A number and the separator behind it; moves *at past both. */
-static bool number(char **at, char separator, uint32_t *ret)
+static bool mounts_number(char **at, char separator, uint32_t *ret)
 {
 	char *end;
 	unsigned long v = strtoul(*at, &end, 10);
@@ -214,8 +214,8 @@ static bool parse_line(char *line, struct hr_mount_row *row, char **ret_path, ch
 	uint32_t id, parent, major, minor;
 	char *save = NULL, *dash = strstr(line, " - ");
 
-	if (!dash || !number(&line, ' ', &id) || !number(&line, ' ', &parent) ||
-	    !number(&line, ':', &major) || !number(&line, ' ', &minor) || line > dash)
+	if (!dash || !mounts_number(&line, ' ', &id) || !mounts_number(&line, ' ', &parent) ||
+	    !mounts_number(&line, ':', &major) || !mounts_number(&line, ' ', &minor) || line > dash)
 		return false;
 	*dash = 0;
 	if (!strtok_r(line, " ", &save))
@@ -230,11 +230,11 @@ static bool parse_line(char *line, struct hr_mount_row *row, char **ret_path, ch
 	return true;
 }
 
-static bool known(const struct hr_mounts *m, const struct hr_mount_row *row)
+static bool mounts_known(const struct hr_mounts *m, const struct hr_mount_row *row)
 {
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->v[i].kernel_id == row->kernel_id && !m->v[i].gone)
-			return same(&m->v[i], row);
+			return mounts_same(&m->v[i], row);
 	return false;
 }
 
@@ -254,7 +254,7 @@ uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, u
 		*out = row;
 		memcpy(out->texts, path, row.path_bytes);
 		memcpy(out->texts + row.path_bytes, type, row.type_bytes);
-		if (known(m, out))
+		if (mounts_known(m, out))
 			continue;
 		used += row_bytes(row.path_bytes, row.type_bytes);
 		n++;

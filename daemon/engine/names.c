@@ -24,7 +24,7 @@ static void want(struct wanted *w, uint32_t file)
 		w->bits[(file - w->lowest) / 8] |= (uint8_t)(1u << (file - w->lowest) % 8);
 }
 
-static bool is_wanted(const struct wanted *w, uint32_t file)
+static bool names_is_wanted(const struct wanted *w, uint32_t file)
 {
 	return is_within(w, file) &&
 	       (w->bits[(file - w->lowest) / 8] >> (file - w->lowest) % 8 & 1);
@@ -40,7 +40,7 @@ static void want_last(struct wanted *w, const struct hr_filerecs *records,
 	}
 }
 
-static void keep(struct hr_names *n, struct hr_name name)
+static void names_keep(struct hr_names *n, struct hr_name name)
 {
 	if (n->n == n->room) {
 		uint32_t more = n->room ? n->room * 2 : 64;
@@ -73,9 +73,9 @@ void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		const struct hr_fresh_path *f = &paths->fresh[i];
 		const struct hr_path *path = &paths->v[f->path];
 
-		if (f->text && (is_wanted(&w, path->id) || i + 1 == paths->n_fresh))
-			keep(n,
-			     (struct hr_name){f->text, path->id, (uint16_t)f->bytes, path->mount});
+		if (f->text && (names_is_wanted(&w, path->id) || i + 1 == paths->n_fresh))
+			names_keep(n, (struct hr_name){f->text, path->id, (uint16_t)f->bytes,
+						       path->mount});
 	}
 	free(w.bits);
 }
@@ -95,8 +95,8 @@ void hr_names_tidy(struct hr_names *n, const struct hr_filerecs *records)
 	want_last(&w, records, &records->open, UINT32_MAX);
 	want_last(&w, records, &records->idle, UINT32_MAX);
 	for (uint32_t i = 0; i < n->n; i++)
-		if (i + 1 == n->n || is_wanted(&w, n->v[i].file))
-			keep(&kept, n->v[i]);
+		if (i + 1 == n->n || names_is_wanted(&w, n->v[i].file))
+			names_keep(&kept, n->v[i]);
 	free(w.bits);
 	kept.limit = kept.texts.bytes + HR_NAMES_BYTES;
 	hr_names_done(n);

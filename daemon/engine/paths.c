@@ -2,7 +2,7 @@
 #include "daemon/engine/paths.h"
 
 /* Makes room for one more element of an array. */
-static int room_for(void **v, uint32_t *room, uint32_t n, size_t size)
+static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 {
 	uint32_t more = *room ? *room * 2 : 64;
 	void *bigger;
@@ -35,9 +35,9 @@ static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 	return h ? h : 1;
 }
 
-static int add(struct hr_paths *p, uint64_t hash, uint32_t id, uint16_t scope, uint32_t *ret)
+static int paths_add(struct hr_paths *p, uint64_t hash, uint32_t id, uint16_t scope, uint32_t *ret)
 {
-	if (room_for((void **)&p->v, &p->room, p->n, sizeof(*p->v)))
+	if (paths_room_for((void **)&p->v, &p->room, p->n, sizeof(*p->v)))
 		return -ENOMEM;
 	p->v[p->n] = (struct hr_path){.hash = hash, .id = id, .epoch = p->epoch, .scope = scope};
 	*ret = p->n++;
@@ -51,7 +51,7 @@ static int freshen(struct hr_paths *p, uint32_t index)
 
 	if (f->fresh)
 		return 0;
-	if (room_for((void **)&p->fresh, &p->room_fresh, p->n_fresh, sizeof(*p->fresh)))
+	if (paths_room_for((void **)&p->fresh, &p->room_fresh, p->n_fresh, sizeof(*p->fresh)))
 		return -ENOMEM;
 	p->fresh[p->n_fresh] = (struct hr_fresh_path){.path = index};
 	f->fresh = ++p->n_fresh;
@@ -60,7 +60,7 @@ static int freshen(struct hr_paths *p, uint32_t index)
 
 static int add_fresh(struct hr_paths *p, uint64_t hash, uint16_t scope, uint32_t *ret)
 {
-	int r = add(p, hash, ++p->next_id, scope, ret);
+	int r = paths_add(p, hash, ++p->next_id, scope, ret);
 
 	return r ? r : freshen(p, *ret);
 }
@@ -68,7 +68,7 @@ static int add_fresh(struct hr_paths *p, uint64_t hash, uint16_t scope, uint32_t
 void hr__paths_note(struct hr_paths *p, uint32_t index)
 {
 	p->v[index].epoch = p->epoch;
-	if (!room_for((void **)&p->known, &p->room_known, p->n_known, sizeof(*p->known)))
+	if (!paths_room_for((void **)&p->known, &p->room_known, p->n_known, sizeof(*p->known)))
 		p->known[p->n_known++] = index;
 }
 
@@ -122,7 +122,7 @@ int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row)
 	int r = 0;
 
 	if (index == HR_MAP64_NONE) {
-		r = add(p, row->hash, row->id, row->scope, &index);
+		r = paths_add(p, row->hash, row->id, row->scope, &index);
 		if (r)
 			return r;
 		r = hr_map64_set(&p->by_hash, row->hash, index);

@@ -8,7 +8,7 @@ struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd)
 	return i == HR_MAP64_NONE ? NULL : &t->v[i];
 }
 
-static uint32_t take_slot(struct hr_positions *t)
+static uint32_t position_take_slot(struct hr_positions *t)
 {
 	uint32_t i = t->unused;
 
@@ -45,7 +45,7 @@ struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t f
 	hr_position_close(t, fd, &last);
 	if (t->by_fd.used >= HR_POSITION_FDS)
 		return NULL;
-	i = take_slot(t);
+	i = position_take_slot(t);
 	if (i == HR_MAP64_NONE)
 		return NULL;
 	t->v[i] = (struct hr_place){append ? -1 : at, file, api, append, 1};

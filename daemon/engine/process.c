@@ -67,7 +67,7 @@ static int grow_slots(struct hr_engine *e)
 	return 0;
 }
 
-static int take_slot(struct hr_engine *e, struct hr_proc *p)
+static int process_take_slot(struct hr_engine *e, struct hr_proc *p)
 {
 	if (!e->n_unused && e->n_slots == e->room_slots && grow_slots(e))
 		return -ENOMEM;
@@ -80,7 +80,7 @@ struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id)
 {
 	struct hr_proc *p = calloc(1, sizeof(*p));
 
-	if (!p || take_slot(e, p)) {
+	if (!p || process_take_slot(e, p)) {
 		free(p);
 		e->failed = true;
 		return NULL;

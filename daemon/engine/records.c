@@ -109,7 +109,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 /* ---- one record with what belongs to it ---------------------------------------------------------- */
 
 /* One record with what belongs to it: returns the slots it took. */
-static uint32_t take(struct fold *f, const struct hr_record *r, uint32_t left)
+static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
 {
 	if (r->op >= HR_OP_FIRST) {
 		const struct hr_pair *pair = (const struct hr_pair *)(r + 1);
@@ -235,7 +235,7 @@ static void advance(struct fold *f, struct cursor *c)
 	if (c->at >= c->ahead->due)
 		look_ahead(c->ahead, f, c);
 	f->ring = c->ring;
-	c->at += take(f, &c->slots[c->at], c->n - c->at);
+	c->at += records_take(f, &c->slots[c->at], c->n - c->at);
 }
 
 /* The root of the heap is the cursor whose next record ended first. */

@@ -32,7 +32,7 @@ void hr_region_state_done(struct hr_region_state *s)
 /* ---- keys ----------------------------------------------------------------------------------------- */
 
 /* All the room that there will be, at once: pages that nobody uses are not there. */
-static int room_for(struct hr_region_state *s, size_t bytes)
+static int regions_room_for(struct hr_region_state *s, size_t bytes)
 {
 	if (!s->keys)
 		s->keys = malloc(HR_REGION_KEYS * sizeof(*s->keys));
@@ -46,7 +46,7 @@ static int room_for(struct hr_region_state *s, size_t bytes)
 static int key_keep(struct hr_region_state *s, const struct hr_region_key *key, const void *texts)
 {
 	size_t bytes = (size_t)key->domain_bytes + key->category_bytes + key->name_bytes;
-	int r = room_for(s, bytes);
+	int r = regions_room_for(s, bytes);
 
 	if (!r)
 		r = hr_map64_set(&s->by_id, key->id, s->n);
@@ -220,8 +220,8 @@ static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_
 		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
 }
 
-static int add(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
-	       struct hr_region *g)
+static int regions_add(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
+		       struct hr_region *g)
 {
 	int r = 0;
 
@@ -234,7 +234,7 @@ static int add(struct hr_engine *e, uint64_t id, const void *args, size_t args_b
 	return r ? r : hr_regions_add(e->regions.open, g);
 }
 
-static uint64_t number(int64_t n)
+static uint64_t regions_number(int64_t n)
 {
 	return n < 0 ? HR_REGION_UNKNOWN : (uint64_t)n;
 }
@@ -284,8 +284,8 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	    .depth = r->flags & HR_REGION_IS_SPAN ? 0 : (uint32_t)r->fd,
 	    .open = r->flags & HR_REGION_IS_OPEN,
 	    .count = count,
-	    .step = number(r->offset),
-	    .epoch = number(r->ret),
+	    .step = regions_number(r->offset),
+	    .epoch = regions_number(r->ret),
 	};
 	int res;
 
@@ -299,11 +299,11 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
 	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
 	note_loop(e, f->p, &g);
-	res = add(e, r->file, text, text ? r->asked : 0, &g);
+	res = regions_add(e, r->file, text, text ? r->asked : 0, &g);
 	if (res == -ENOSPC) {
 		hr__emit_regions(e);
 		g.domain = g.category = g.name = g.args = 0;
-		res = add(e, r->file, text, text ? r->asked : 0, &g);
+		res = regions_add(e, r->file, text, text ? r->asked : 0, &g);
 	}
 	if (res)
 		e->failed = true;

@@ -186,7 +186,7 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 }
 
 /* All that was summed up and not sent. */
-static void forget(struct hr_engine *e)
+static void replay_forget(struct hr_engine *e)
 {
 	hr_batch_put(e->pool, e->batch);
 	e->batch = NULL;
@@ -209,7 +209,7 @@ void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_se
 	struct hr_loss loss = *lost;
 
 	if (may_be_stored(e, store_mark, end_seq)) {
-		forget(e);
+		replay_forget(e);
 		e->next_seq = store_mark + 1;
 		loss.count = loss.bytes = 0;
 	}

@@ -2,7 +2,8 @@
 #include "daemon/engine/rollup.h"
 
 /* Two keys may share a hash: a row that does not match is looked for under the next one. */
-static uint64_t key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount, uint16_t scope)
+static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
+			   uint16_t scope)
 {
 	return hr_mix64(window ^ hr_mix64(proc)) ^
 	       hr_mix64((uint64_t)op << 32 | (uint32_t)mount << 1 | (scope & 1));
@@ -15,7 +16,7 @@ static bool row_is(const struct hr_rollup *r, uint64_t window, uint64_t proc, ui
 	       r->scope == scope;
 }
 
-static struct hr_rollup *add(struct hr_rollups *t)
+static struct hr_rollup *rollup_add(struct hr_rollups *t)
 {
 	if (t->n == t->room) {
 		uint32_t more = t->room ? t->room * 2 : 64;
@@ -33,7 +34,7 @@ static struct hr_rollup *add(struct hr_rollups *t)
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached)
 {
-	uint64_t k = key(window, proc, op, mount, scope);
+	uint64_t k = rollup_key(window, proc, op, mount, scope);
 	struct hr_rollup *r;
 	uint32_t i;
 
@@ -46,7 +47,7 @@ struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_
 			return &t->v[i];
 		}
 	}
-	r = add(t);
+	r = rollup_add(t);
 	if (!r || hr_map64_set(&t->by_key, k, t->n))
 		return NULL;
 	r->window = window;
@@ -68,7 +69,7 @@ void hr_rollups_drop(struct hr_rollups *t, uint64_t window)
 	t->oldest = UINT64_MAX;
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct hr_rollup *r = &t->v[i];
-		uint64_t k = key(r->window, r->proc, r->op, r->mount, r->scope);
+		uint64_t k = rollup_key(r->window, r->proc, r->op, r->mount, r->scope);
 
 		if (r->window <= window)
 			continue;

@@ -145,7 +145,7 @@ static uint32_t lost_rows(const struct hr_proc *p)
 	return n;
 }
 
-static uint8_t *put(uint8_t *to, const void *data, size_t bytes)
+static uint8_t *snapshot_put(uint8_t *to, const void *data, size_t bytes)
 {
 	if (bytes)
 		memcpy(to, data, bytes);
@@ -162,18 +162,19 @@ static void write_rest(const struct hr_proc *p, uint8_t *at)
 		    r->next, r->tid, r->aggregate_gen, r->n_lost, r->n_seen, r->last_region, {0}};
 
 		memcpy(row.seen, r->seen, sizeof(row.seen));
-		at = put(at, &row, sizeof(row));
+		at = snapshot_put(at, &row, sizeof(row));
 	}
 	for (uint32_t i = 0; i < p->n_rings; i++)
-		at = put(at, p->rings[i].lost, p->rings[i].n_lost * sizeof(struct hr_lost_row));
-	at = put(at, p->positions.v, p->positions.n * sizeof(struct hr_place));
+		at = snapshot_put(at, p->rings[i].lost,
+				  p->rings[i].n_lost * sizeof(struct hr_lost_row));
+	at = snapshot_put(at, p->positions.v, p->positions.n * sizeof(struct hr_place));
 	for (uint64_t i = 0; fds->cells && i <= fds->mask; i++) {
 		struct fd_row row = {(uint32_t)fds->cells[i].key, fds->cells[i].value};
 
 		if (row.place != HR_MAP64_NONE)
-			at = put(at, &row, sizeof(row));
+			at = snapshot_put(at, &row, sizeof(row));
 	}
-	put(at, p->spawned, p->n_spawned * sizeof(struct hr_spawned));
+	snapshot_put(at, p->spawned, p->n_spawned * sizeof(struct hr_spawned));
 }
 
 static uint32_t cmdline_kept(const struct hr_proc *p, uint32_t most)
@@ -228,8 +229,8 @@ static int write_proc(const struct hr_proc *p, struct hr_journal *j, uint32_t mo
 	e->n_spawned = p->n_spawned;
 	e->defaults_bytes = (uint32_t)p->defaults_bytes;
 	e->spare = 0;
-	put(put(put(e->rest, p->exe, p->exe_bytes), p->cmdline, cmdline), p->defaults,
-	    p->defaults_bytes);
+	snapshot_put(snapshot_put(snapshot_put(e->rest, p->exe, p->exe_bytes), p->cmdline, cmdline),
+		     p->defaults, p->defaults_bytes);
 	write_rest(p, e->rest + texts);
 	hr_journal_commit(j, HR_ENTRY_PROC, bytes);
 	return 0;

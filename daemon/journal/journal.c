@@ -86,7 +86,7 @@ static uint32_t geometry_crc(uint64_t half_bytes)
 	return hr_crc32c(0, &half_bytes, sizeof(half_bytes));
 }
 
-static int make(struct hr_journal *j, int fd)
+static int journal_make(struct hr_journal *j, int fd)
 {
 	int r = posix_fallocate(fd, 0, (off_t)file_bytes(j->half_bytes));
 
@@ -166,7 +166,7 @@ int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *
 		r = open_found(j, fd);
 	}
 	if (r == 0)
-		r = make(j, fd);
+		r = journal_make(j, fd);
 	if (fd >= 0)
 		close(fd);
 	if (r < 0) {

@@ -66,7 +66,7 @@ static void freed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-static void leave(struct hr_live_asker *a)
+static void live_link_leave(struct hr_live_asker *a)
 {
 	struct hr_live_asker **at = &a->link->askers;
 
@@ -102,10 +102,10 @@ static void on_room(uv_poll_t *poll, int status, int events)
 	struct hr_live_asker *a = poll->data;
 
 	if (status < 0 || (events & UV_DISCONNECT) || !go_on(a))
-		leave(a);
+		live_link_leave(a);
 }
 
-static void make_room(struct hr_live_link *l)
+static void live_link_make_room(struct hr_live_link *l)
 {
 	struct hr_live_asker *oldest = NULL;
 	unsigned n = 0;
@@ -113,10 +113,10 @@ static void make_room(struct hr_live_link *l)
 	for (struct hr_live_asker *a = l->askers; a; a = a->next, n++)
 		oldest = a;
 	if (n >= HR_LIVE_ASKERS)
-		leave(oldest);
+		live_link_leave(oldest);
 }
 
-static void refuse(int fd, int r)
+static void live_link_refuse(int fd, int r)
 {
 	struct hr_message *m = malloc(sizeof(*m));
 
@@ -163,12 +163,12 @@ void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct h
 	if (r == 0)
 		r = announce(fd, b);
 	if (r < 0) {
-		refuse(fd, r);
+		live_link_refuse(fd, r);
 		unref(b);
 		free(a);
 		return;
 	}
-	make_room(l);
+	live_link_make_room(l);
 	*a = (struct hr_live_asker){.next = l->askers, .link = l, .fd = fd, .picture = b};
 	a->poll.data = a;
 	l->askers = a;
@@ -179,7 +179,7 @@ void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct h
 void hr_live_link_done(struct hr_live_link *l)
 {
 	while (l->askers)
-		leave(l->askers);
+		live_link_leave(l->askers);
 	unref(l->last);
 	l->last = NULL;
 }

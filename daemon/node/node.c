@@ -18,7 +18,7 @@
 
 #define SESSIONS_MOST 65536u
 
-static int fail(char **ret_error, int r, const char *what, const char *name)
+static int node_fail(char **ret_error, int r, const char *what, const char *name)
 {
 	char buf[128], *text = NULL;
 
@@ -29,8 +29,8 @@ static int fail(char **ret_error, int r, const char *what, const char *name)
 
 /* ---- sessions from before a restart ------------------------------------------------------------------ */
 
-static void take_over(struct hr_node *n, const struct hr_engine_proc *p, struct hr_inherited *list,
-		      size_t count)
+static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
+			   struct hr_inherited *list, size_t count)
 {
 	struct hr_session *s = NULL;
 	struct hr_map map;
@@ -65,7 +65,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 	const void *at = NULL;
 
 	while ((at = hr_engine_next_proc(n->engine, at, &p)))
-		take_over(n, &p, list, count);
+		node_take_over(n, &p, list, count);
 	hr_drain_bereft(n->drain, hr_engine_left_out(n->engine));
 	hr_kept_maps_drop(list, count);
 }
@@ -151,12 +151,12 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	n->instance = hr_boot_ns();
 	if (!lists_valid(config)) {
 		hr_node_free(n);
-		return fail(ret_error, -EINVAL, "ranks", "are not a list like 0-47,64");
+		return node_fail(ret_error, -EINVAL, "ranks", "are not a list like 0-47,64");
 	}
 	r = hr__node_open_stream(n, &found);
 	if (r) {
 		hr_node_free(n);
-		return fail(ret_error, r, "cannot write to the store", config->store);
+		return node_fail(ret_error, r, "cannot write to the store", config->store);
 	}
 	if (hr_fdstore_inherit(&inherited, &n_inherited))
 		n_inherited = 0;
@@ -167,7 +167,8 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (r) {
 		hr_fdstore_inherited_free(inherited, n_inherited);
 		hr_node_free(n);
-		return fail(ret_error, r, "cannot begin or continue the stream in", config->store);
+		return node_fail(ret_error, r, "cannot begin or continue the stream in",
+				 config->store);
 	}
 	if (n->c.probes && !n->c.probes_later)
 		hr_prober_load(&n->prober);
@@ -179,7 +180,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
-		return fail(ret_error, r, "cannot listen at", config->shim_socket);
+		return node_fail(ret_error, r, "cannot listen at", config->shim_socket);
 	}
 	*ret = n;
 	return 0;

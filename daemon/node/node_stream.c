@@ -138,7 +138,7 @@ int hr__node_open_stream(struct hr_node *n, bool *ret_found)
 	return -EEXIST;
 }
 
-static void give(void *arg, struct hr_out_list *out)
+static void node_stream_give(void *arg, struct hr_out_list *out)
 {
 	hr_appender_give(arg, out);
 }
@@ -152,14 +152,14 @@ static void half_taken(void *arg, uint64_t gen)
 static int replay(struct hr_node *n)
 {
 	const struct hr_replay to = {.store_mark = hr_writer_mark(n->writer),
-				     .taken = give,
+				     .taken = node_stream_give,
 				     .half_taken = half_taken,
 				     .arg = n->appender};
 
 	return hr_engine_replay(n->engine, n->journal, &to);
 }
 
-static void note(struct hr_node *n, enum hr_loss_reason reason, uint64_t count)
+static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint64_t count)
 {
 	struct hr_entry_note *in = hr_journal_reserve(n->journal, sizeof(*in), HR_JOURNAL_SLACK);
 
@@ -229,11 +229,11 @@ static int begin_stream(struct hr_node *n)
 		free(text);
 	}
 	if (n->journal_folder < 0)
-		note(n, HR_LOSS_JOURNAL_MEMORY, 0);
+		node_stream_note(n, HR_LOSS_JOURNAL_MEMORY, 0);
 	if (n->other_version)
-		note(n, HR_LOSS_JOURNAL_DAMAGED, 0);
+		node_stream_note(n, HR_LOSS_JOURNAL_DAMAGED, 0);
 	if (n->orphans)
-		note(n, HR_LOSS_RESTART, n->orphans);
+		node_stream_note(n, HR_LOSS_RESTART, n->orphans);
 	hr_journal_begun(n->journal);
 	return replay(n);
 }

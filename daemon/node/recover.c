@@ -21,7 +21,7 @@
 
 #define RECOVER_BATCHES 4u
 
-static void give(void *arg, struct hr_out_list *out)
+static void recover_give(void *arg, struct hr_out_list *out)
 {
 	hr_appender_give(arg, out);
 }
@@ -34,7 +34,7 @@ struct recovered {
 };
 
 /* No process of the job is left, or none can be recorded: processes end where the journal does, and so does the job. */
-static void end_job(struct hr_engine *e, struct hr_appender *a)
+static void recover_end_job(struct hr_engine *e, struct hr_appender *a)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
 	struct hr_entry_stop stop = {.h = {sizeof(stop), HR_ENTRY_STOP},
@@ -57,7 +57,7 @@ static void end_job(struct hr_engine *e, struct hr_appender *a)
 
 static int replay(struct recovered *ret, struct hr_engine *e, struct hr_appender *a, uint64_t mark)
 {
-	const struct hr_replay to = {.store_mark = mark, .taken = give, .arg = a};
+	const struct hr_replay to = {.store_mark = mark, .taken = recover_give, .arg = a};
 	int r = ret->j ? hr_engine_replay(e, ret->j, &to) : -EBADMSG;
 
 	ret->damaged = r == -EBADMSG;
@@ -75,7 +75,7 @@ static int replay(struct recovered *ret, struct hr_engine *e, struct hr_appender
 }
 
 /* Ends the stream with what its journal gives. */
-static int finish(struct recovered *ret, struct hr_writer *w)
+static int recover_finish(struct recovered *ret, struct hr_writer *w)
 {
 	struct hr_batch_pool *pool = NULL;
 	struct hr_appender *a = NULL;
@@ -96,7 +96,7 @@ static int finish(struct recovered *ret, struct hr_writer *w)
 
 		if (left_out.count)
 			hr_engine_apply(e, &left_out.h);
-		end_job(e, a);
+		recover_end_job(e, a);
 	}
 	stored = hr_appender_free(a);
 	hr_engine_free(e);
@@ -116,7 +116,7 @@ static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, stru
 	if (r == -ENODATA && hr_writer_mark(w) <= 1)
 		r = 0; /* killed before it began */
 	else if (!r || r == -ENODATA || r == -EBADMSG)
-		r = finish(ret, w);
+		r = recover_finish(ret, w);
 	hr_journal_close(ret->j);
 	ret->j = NULL;
 	close(fd);
@@ -131,7 +131,7 @@ int hr_writer_recover(struct hr_writer *w, uint64_t instance)
 	int r = recover_stream(w, instance, false, &recovered);
 
 	if (r == 0)
-		r = finish(&recovered, w);
+		r = recover_finish(&recovered, w);
 	return r < 0 ? r : 0;
 }
 

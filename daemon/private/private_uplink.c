@@ -23,8 +23,8 @@ struct hr_private_uplink {
 	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
 };
 
-static int start(struct hr_private_uplink *p, const struct hr_private_config *config,
-		 char **ret_error)
+static int private_uplink_start(struct hr_private_uplink *p, const struct hr_private_config *config,
+				char **ret_error)
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
 	const struct hr_tls_files tls = {config->tls_cert, config->tls_key, config->tls_ca};
@@ -62,7 +62,7 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	if (!r)
 		r = hr_spool_aim(p->spool, config->collectors);
 	if (!r)
-		r = start(p, config, ret_error);
+		r = private_uplink_start(p, config, ret_error);
 	if (r) {
 		if (!*ret_error && asprintf(ret_error, "cannot spool in %s: %s", config->node.store,
 					    strerrordesc_np(-r)) < 0)

@@ -113,7 +113,7 @@ static unsigned runs_present(const struct worker *w, const struct run *but)
 	       (but->state == RUN_JOINED || but->state == RUN_LEAVING);
 }
 
-static void finish(struct worker *w)
+static void private_worker_finish(struct worker *w)
 {
 	w->over = true;
 	uv_stop(&w->loop);
@@ -128,7 +128,7 @@ static void run_lost(struct run *run)
 	if (run->state != RUN_JOINED) {
 		if (run->state ==
 		    RUN_DRAINING) /* nobody waits any more: the spool keeps the rest */
-			finish(w);
+			private_worker_finish(w);
 		run_free(run);
 		return;
 	}
@@ -163,7 +163,7 @@ static unsigned reap_vanished(struct worker *w)
 	return alive;
 }
 
-static void on_tick(uv_timer_t *timer);
+static void private_worker_on_tick(uv_timer_t *timer);
 
 static void notice_all(struct worker *w, const char *text)
 {
@@ -235,14 +235,14 @@ static void begin_to_drain(struct worker *w, struct run *last)
 		last->state = RUN_DRAINING;
 	else
 		hr_private_uplink_release(w->uplink);
-	uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+	uv_timer_start(&w->tick, private_worker_on_tick, TICK_MS, TICK_MS);
 }
 
 /*
  * Ends the job, unless somebody is joining at this moment: who joins holds the lock from connect to
  * ready, so with the lock in our hands and the sockets gone nobody is half-way in.
  */
-static bool end_job(struct worker *w, struct run *last, bool print)
+static bool private_worker_end_job(struct worker *w, struct run *last, bool print)
 {
 	char attached[MAX_OPEN_PIDS * 12];
 	size_t n_attached;
@@ -269,7 +269,7 @@ static bool end_job(struct worker *w, struct run *last, bool print)
 	}
 	if (last != NULL)
 		run_free(last);
-	finish(w);
+	private_worker_finish(w);
 	return true;
 }
 
@@ -282,7 +282,7 @@ static void go_on_draining(struct worker *w)
 		if (run->state == RUN_DRAINING)
 			hr_control_send(run->fd, &w->out);
 	if (over)
-		finish(w);
+		private_worker_finish(w);
 }
 
 /* Is this the run that prints, now that it is about to be answered? */
@@ -305,7 +305,7 @@ static bool try_answer(struct worker *w, struct run *run)
 	if (last && !waited && (open_processes(w, NULL, 0) > 0 || reap_vanished(w) > 0))
 		return false;
 	if (last)
-		return end_job(w, run, print);
+		return private_worker_end_job(w, run, print);
 	w->printed = w->printed || print;
 	make_done(w, run, print, hr_node_flush(w->node));
 	hr_control_send(run->fd, &w->out);
@@ -336,7 +336,7 @@ static void end_when_deserted(struct worker *w)
 	if (!w->vanished && now_ms(w) - w->empty_since_ms < HR_WORKER_GRACE_MS)
 		return;
 	w->killed = true; /* a run that is there says so: these were lost, or never came back */
-	end_job(w, NULL, false);
+	private_worker_end_job(w, NULL, false);
 }
 
 /* ---- what runs say --------------------------------------------------------------------------- */
@@ -408,7 +408,7 @@ static void handle_message(struct run *run, const struct hr_message *m)
 		if (run->state == RUN_JOINED)
 			run->leave_at_ms = now_ms(w);
 		run->state = RUN_LEAVING; /* a second `leave` changes the linger */
-		uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+		uv_timer_start(&w->tick, private_worker_on_tick, TICK_MS, TICK_MS);
 		run->linger_ms = (uint64_t)hr_message_get_int(m, "linger_ns", 0) / 1000000u;
 		take_status(w, (int)hr_message_get_int(m, "signal", 0),
 			    (int)hr_message_get_int(m, "status", 0));
@@ -445,7 +445,7 @@ static bool may_join(const struct worker *w, int fd)
 	       (peer.uid == w->config.node.uid || peer.uid == 0);
 }
 
-static void on_connection(uv_poll_t *poll, int status, int events)
+static void private_worker_on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct worker *w = poll->data;
 	int fd = accept4(w->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -482,7 +482,7 @@ static void check_health(struct worker *w)
 		notice_all(w, text);
 }
 
-static void on_tick(uv_timer_t *timer)
+static void private_worker_on_tick(uv_timer_t *timer)
 {
 	struct worker *w = timer->data;
 
@@ -536,7 +536,7 @@ static int start_node(struct worker *w, int config_fd)
 	return r;
 }
 
-static int start_loop(struct worker *w)
+static int private_worker_start_loop(struct worker *w)
 {
 	int r = uv_loop_init(&w->loop);
 
@@ -547,16 +547,16 @@ static int start_loop(struct worker *w)
 	    (struct hr_private_asked){.config = &w->config, .node = w->node, .uplink = w->uplink};
 	hr_live_link_init(&w->asked.live, &w->loop);
 	uv_poll_init(&w->loop, &w->accept, w->control_fd);
-	uv_poll_start(&w->accept, UV_READABLE, on_connection);
+	uv_poll_start(&w->accept, UV_READABLE, private_worker_on_connection);
 	uv_signal_init(&w->loop, &w->sigterm);
 	uv_signal_start(&w->sigterm, on_sigterm, SIGTERM);
 	uv_timer_init(&w->loop, &w->tick);
-	uv_timer_start(&w->tick, on_tick, SLOW_TICK_MS, SLOW_TICK_MS);
+	uv_timer_start(&w->tick, private_worker_on_tick, SLOW_TICK_MS, SLOW_TICK_MS);
 	w->empty_since_ms = now_ms(w);
 	return 0;
 }
 
-static void close_handle(uv_handle_t *handle, void *arg)
+static void private_worker_close_handle(uv_handle_t *handle, void *arg)
 {
 	(void)arg;
 	if (!uv_is_closing(handle))
@@ -570,7 +570,7 @@ static void stop_loop(struct worker *w)
 		run_free(run);
 	}
 	hr_live_link_done(&w->asked.live);
-	uv_walk(&w->loop, close_handle, NULL);
+	uv_walk(&w->loop, private_worker_close_handle, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w->loop);
 }
@@ -589,7 +589,7 @@ int hr_private_worker(int config_fd, int control_fd, int shim_fd)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	if (start_node(w, config_fd) == 0 && start_loop(w) == 0) {
+	if (start_node(w, config_fd) == 0 && private_worker_start_loop(w) == 0) {
 		hr_fdstore_notify("READY=1");
 		hr_keeper_quiet();
 		uv_run(&w->loop, UV_RUN_DEFAULT);

@@ -22,7 +22,7 @@ static int follow(struct hr_probes *probes, const struct hr_prober_root *root)
 			 : hr_probes_cgroup(probes, root->cgroup);
 }
 
-static void *load(void *arg)
+static void *prober_load(void *arg)
 {
 	struct hr_prober *p = arg;
 	struct hr_probes *probes = NULL;
@@ -46,7 +46,7 @@ void hr_prober_load_beside(struct hr_prober *p, hr_prober_loaded *loaded, void *
 {
 	p->loaded = loaded;
 	p->arg = arg;
-	p->loading = pthread_create(&p->loader, NULL, load, p) == 0;
+	p->loading = pthread_create(&p->loader, NULL, prober_load, p) == 0;
 	if (!p->loading)
 		p->error = strdup("no thread to load them");
 }

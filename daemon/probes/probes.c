@@ -66,7 +66,7 @@ static __attribute__((format(printf, 2, 0))) int keep_words(enum libbpf_print_le
 	return n;
 }
 
-static int fail(char **ret_error, int r, const char *what)
+static int probes_fail(char **ret_error, int r, const char *what)
 {
 	const char *last = words_used > SAID_BYTES ? words + words_used - SAID_BYTES : words;
 	char *text = NULL;
@@ -144,11 +144,11 @@ static int check_kernel(char **ret_error)
 	struct stat st;
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-		return fail(ret_error, -ENOTSUP,
-			    "this kernel has no type information (/sys/kernel/btf/vmlinux)");
+		return probes_fail(ret_error, -ENOTSUP,
+				   "this kernel has no type information (/sys/kernel/btf/vmlinux)");
 	/* The programs know processes by their numbers there. */
 	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NS_INIT)
-		return fail(ret_error, -ENOTSUP, "not in the initial pid namespace");
+		return probes_fail(ret_error, -ENOTSUP, "not in the initial pid namespace");
 	return 0;
 }
 
@@ -176,7 +176,7 @@ static int check_room(char **ret_error)
 	snprintf(what, sizeof(what),
 		 "only %llu files may be open at once here (ulimit -n); probes need %u",
 		 (unsigned long long)files.rlim_cur, needed);
-	return fail(ret_error, -EMFILE, what);
+	return probes_fail(ret_error, -EMFILE, what);
 }
 
 /* ---- what the programs are told ------------------------------------------------------------------------ */
@@ -309,7 +309,7 @@ static int tell_uring(struct probe_bpf *skel)
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-static int take(void *arg, void *data, size_t bytes)
+static int probes_take(void *arg, void *data, size_t bytes)
 {
 	struct hr_probes *p = arg;
 
@@ -318,28 +318,29 @@ static int take(void *arg, void *data, size_t bytes)
 }
 
 /* Under words_lock. */
-static int load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
+static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 {
 	int r;
 
 	p->skel = probe_bpf__open();
 	if (!p->skel)
-		return fail(ret_error, -errno, "cannot open the programs");
+		return probes_fail(ret_error, -errno, "cannot open the programs");
 	choose(p, kernel);
 	r = probe_bpf__load(p->skel);
 	if (r)
-		return fail(ret_error, r,
-			    r == -EPERM ? "probes need CAP_BPF and CAP_PERFMON (or root)"
-					: "the kernel refuses the programs");
+		return probes_fail(ret_error, r,
+				   r == -EPERM ? "probes need CAP_BPF and CAP_PERFMON (or root)"
+					       : "the kernel refuses the programs");
 	r = tell_calls(p->skel);
 	if (!r)
 		r = tell_uring(p->skel);
-	p->ring = r ? NULL : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), take, p, NULL);
+	p->ring =
+	    r ? NULL : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), probes_take, p, NULL);
 	if (!r && !p->ring)
 		r = -errno;
 	if (!r)
 		r = probe_bpf__attach(p->skel);
-	return r ? fail(ret_error, r, "cannot attach the programs") : 0;
+	return r ? probes_fail(ret_error, r, "cannot attach the programs") : 0;
 }
 
 int hr_probes_new(struct hr_probes **ret, char **ret_error)
@@ -359,7 +360,8 @@ int hr_probes_new(struct hr_probes **ret, char **ret_error)
 	kernel = p ? btf__load_vmlinux_btf() : NULL;
 	if (!kernel) {
 		free(p);
-		return fail(ret_error, -ENOTSUP, "cannot read the kernel's type information");
+		return probes_fail(ret_error, -ENOTSUP,
+				   "cannot read the kernel's type information");
 	}
 	pthread_mutex_init(&p->lock, NULL);
 	p->turned = 1;
@@ -367,7 +369,7 @@ int hr_probes_new(struct hr_probes **ret, char **ret_error)
 	words_used = 0;
 	words[0] = '\0';
 	before = libbpf_set_print(keep_words);
-	r = load(p, kernel, ret_error);
+	r = probes_load(p, kernel, ret_error);
 	libbpf_set_print(before);
 	pthread_mutex_unlock(&words_lock);
 	btf__free(kernel);

@@ -154,7 +154,7 @@ void hr__service_job_note(struct job *job)
  * What names a job's file and descriptors. A user picks the end of the id of a job that nobody has announced: with a hash that can be
  * made to collide, that would be another's file.
  */
-static uint64_t key_of(const char *id, uint32_t attempt)
+static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {
 	char text[JOB_BYTES + 16];
 	uint8_t sum[32] = {0};
@@ -174,8 +174,8 @@ static const struct job *job_of_key(const struct service *s, uint64_t key)
 	return NULL;
 }
 
-static struct job *add(struct service *s, const char *id, const char *scheduler, uint32_t uid,
-		       uint32_t attempt)
+static struct job *jobs_add(struct service *s, const char *id, const char *scheduler, uint32_t uid,
+			    uint32_t attempt)
 {
 	struct job *job = calloc(1, sizeof(*job));
 
@@ -190,7 +190,7 @@ static struct job *add(struct service *s, const char *id, const char *scheduler,
 			    .idle_since_ms = hr__service_now_ms(s)};
 	snprintf(job->id, sizeof(job->id), "%s", id);
 	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);
-	job->key = key_of(id, attempt);
+	job->key = jobs_key_of(id, attempt);
 	s->jobs = job;
 	s->n_jobs++;
 	return job;
@@ -220,7 +220,7 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 		return hr_text_fail(-EINVAL, ret_error, "a job's id has 1 to %u bytes",
 				    JOB_BYTES - 1);
 	if (!other)
-		other = job_of_key(s, key_of(spec->id, spec->attempt));
+		other = job_of_key(s, jobs_key_of(spec->id, spec->attempt));
 	if (other)
 		return hr_text_fail(-EEXIST, ret_error, "job %s is here already, of user %u",
 				    other->id, other->uid);
@@ -287,7 +287,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 }
 
 /* As the site wants it, and the one who begins it. */
-static void decide(struct job *job, const struct job_spec *spec)
+static void jobs_decide(struct job *job, const struct job_spec *spec)
 {
 	const struct hr_policy_rules rules = hr__service_policy(job->service);
 	struct hr_decision d = hr_policy_decide(&rules, spec->uid, spec->partition);
@@ -301,7 +301,7 @@ static void decide(struct job *job, const struct job_spec *spec)
 }
 
 /* Its worker, if it is to be recorded. */
-static int start(struct job *job)
+static int jobs_start(struct job *job)
 {
 	if (job->policy != HR_POLICY_OFF)
 		return hr__service_worker_start(job);
@@ -319,7 +319,7 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 		r = hr__service_cgroup_check(s, spec, ret_error);
 	if (r < 0)
 		return NULL;
-	job = add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
+	job = jobs_add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
 	if (!job) {
 		hr_text_fail(-ENOMEM, ret_error, "no memory");
 		return NULL;
@@ -327,10 +327,10 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 	job->registered = spec->registered;
 	snprintf(job->name, sizeof(job->name), "%s", spec->name ? spec->name : "");
 	job->cgroup = spec->cgroup ? strdup(spec->cgroup) : NULL;
-	decide(job, spec);
+	jobs_decide(job, spec);
 	r = write_first(job, spec);
 	if (r == 0)
-		r = start(job);
+		r = jobs_start(job);
 	if (r < 0) {
 		hr_text_fail(r, ret_error, "job %s cannot be recorded: %s", spec->id,
 			     strerrordesc_np(-r));
@@ -375,8 +375,8 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		       strerrordesc_np(-r));
 		return;
 	}
-	job = add(s, config.node.id.job, config.scheduler ? config.scheduler : "", config.node.uid,
-		  config.node.id.attempt);
+	job = jobs_add(s, config.node.id.job, config.scheduler ? config.scheduler : "",
+		       config.node.uid, config.node.id.attempt);
 	if (job) {
 		job->key = named.key;
 		job->resumed = job->recorded = true;
@@ -390,7 +390,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		job->policy =
 		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
-		r = start(job);
+		r = jobs_start(job);
 		hr_log(HR_LOG_INFO, "job %s goes on, with %zu descriptors", job->id, job->kept.n);
 		if (r < 0)
 			hr__service_worker_failed(job, strerrordesc_np(-r));

@@ -18,7 +18,7 @@ struct use {
 	uint64_t sessions, ring_bytes;
 };
 
-static void add_use(struct use *u, const struct job *job)
+static void limits_add_use(struct use *u, const struct job *job)
 {
 	uint64_t coming = job->passed > job->stats.served ? job->passed - job->stats.served : 0;
 
@@ -46,9 +46,9 @@ bool hr__service_limit_reached(const struct job *job, bool new_session, char ret
 	struct use user = {0}, node = {0};
 
 	for (const struct job *other = job->service->jobs; other; other = other->next) {
-		add_use(&node, other);
+		limits_add_use(&node, other);
 		if (other->uid == job->uid)
-			add_use(&user, other);
+			limits_add_use(&user, other);
 	}
 	return past(&user, c->max_user_sessions, c->max_user_ring_bytes, new_session, "user",
 		    ret_why) ||

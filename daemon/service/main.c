@@ -21,7 +21,7 @@ static void help(void)
 	hr_config_help(hr_service_keys, hr_service_n_keys, stdout);
 }
 
-static void say(const char *text)
+static void main_say(const char *text)
 {
 	hr_log(HR_LOG_ERROR, "%s", text);
 }
@@ -35,7 +35,7 @@ int hr_service_main(int argc, char **argv)
 	    .argc = argc - 1,
 	    .argv = argv + 1,
 	    .help = "headraced service --help",
-	    .say = say,
+	    .say = main_say,
 	};
 	struct hr_service_config config = {0};
 	int status = EXIT_USAGE;
@@ -48,9 +48,9 @@ int hr_service_main(int argc, char **argv)
 		}
 	}
 	good = hr_config_load(&from, &config) == 0;
-	good &= hr_service_config_check(&config, say);
+	good &= hr_service_config_check(&config, main_say);
 	if (hr_config_asks_check(&from)) {
-		bool works = hr_service_check(&config, say);
+		bool works = hr_service_check(&config, main_say);
 
 		if (good)
 			status = works ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -210,7 +210,7 @@ static void write_job_sessions(const struct service *s, FILE *out)
 	hr_metric_value(out, "headrace_job_sessions", (double)others, "job", "other", NULL);
 }
 
-static void write_all(void *self, FILE *out)
+static void metrics_write_all(void *self, FILE *out)
 {
 	const struct service *s = self;
 
@@ -233,7 +233,7 @@ void hr__service_metrics_open(struct service *s)
 	const struct hr_metrics_config config = {.address = s->c->metrics,
 						 .component = "node",
 						 .version = HEADRACE_VERSION,
-						 .write = write_all,
+						 .write = metrics_write_all,
 						 .self = s};
 
 	s->metrics = hr_metrics_serve(&s->loop, &config);

@@ -54,7 +54,7 @@ static int next_rule(const char **at, struct rule *ret)
 }
 
 /* The last rule of that name counts, as everywhere in a configuration. */
-static bool find(const char *rules, const char *name, struct hr_decision *ret)
+static bool policy_find(const char *rules, const char *name, struct hr_decision *ret)
 {
 	const char *at = rules ? rules : "";
 	struct rule rule;
@@ -78,12 +78,12 @@ struct hr_decision hr_policy_decide(const struct hr_policy_rules *rules, uint32_
 	char number[16];
 
 	if (partition)
-		(void)find(rules->partitions, partition, &d);
+		(void)policy_find(rules->partitions, partition, &d);
 	if (!hr_text_given(rules->users))
 		return d;
 	snprintf(number, sizeof(number), "%u", uid);
-	if (!find(rules->users, number, &d) && hr_user_by_id(uid, &user))
-		(void)find(rules->users, user.name, &d);
+	if (!policy_find(rules->users, number, &d) && hr_user_by_id(uid, &user))
+		(void)policy_find(rules->users, user.name, &d);
 	return d;
 }
 

@@ -40,7 +40,7 @@ static void over(struct asker *a)
 	asker_leave(a);
 }
 
-static void refuse(struct asker *a, int r, const char *text)
+static void requests_refuse(struct asker *a, int r, const char *text)
 {
 	hr_message_init(&a->service->out, "error");
 	hr_message_add_int(&a->service->out, "code", -r);
@@ -63,7 +63,7 @@ void hr__service_askers_done(struct job *job, const char *error)
 		if (a->waits != job)
 			continue;
 		if (error)
-			refuse(a, -EIO, error);
+			requests_refuse(a, -EIO, error);
 		else
 			over(a);
 	}
@@ -76,7 +76,7 @@ void hr__service_askers_begun(struct job *job, const char *error)
 		if (a->hopes != job)
 			continue;
 		if (error)
-			refuse(a, -EIO, error);
+			requests_refuse(a, -EIO, error);
 		else
 			over(a);
 	}
@@ -216,7 +216,7 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	struct job *job;
 
 	if (!spec.id || spec.uid == UINT32_MAX || spec.level > HR_LEVEL_TRACE) {
-		refuse(a, -EINVAL, "begin needs job and uid");
+		requests_refuse(a, -EINVAL, "begin needs job and uid");
 		return;
 	}
 	if (!spec.scheduler)
@@ -227,7 +227,7 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	else
 		job = hr__service_job_begin(s, &spec, &error);
 	if (!job)
-		refuse(a, -EINVAL, error ? error : "no memory");
+		requests_refuse(a, -EINVAL, error ? error : "no memory");
 	else if (job->state == JOB_STARTING)
 		a->hopes = job;
 	else
@@ -250,7 +250,7 @@ static struct job *meant(struct asker *a, const struct hr_message *m)
 	if (job)
 		return job;
 	snprintf(words, sizeof(words), "no job %s is recorded here", id);
-	refuse(a, -ENOENT, words);
+	requests_refuse(a, -ENOENT, words);
 	return NULL;
 }
 
@@ -281,9 +281,9 @@ static void do_killed(struct asker *a, const struct hr_message *m)
 static bool may(struct asker *a, const struct job *job)
 {
 	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
-		refuse(a, -EPERM, "the job is another user's");
+		requests_refuse(a, -EPERM, "the job is another user's");
 	else if (job->state == JOB_OFF)
-		refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
+		requests_refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
 	else
 		return true;
 	return false;
@@ -297,7 +297,7 @@ static void do_level(struct asker *a, const struct hr_message *m)
 	if (!job || !may(a, job))
 		return;
 	if (level < HR_LEVEL_COUNTERS || level > HR_LEVEL_TRACE) {
-		refuse(a, -EINVAL, "level is counters or trace");
+		requests_refuse(a, -EINVAL, "level is counters or trace");
 		return;
 	}
 	hr__service_job_level(job, (uint32_t)level, (uint64_t)hr_message_get_int(m, "for_ms", 0));
@@ -308,7 +308,8 @@ static void do_level(struct asker *a, const struct hr_message *m)
 static void hand_over(struct asker *a, const struct job *job, const struct hr_message *m)
 {
 	if (job->channel < 0 || hr_control_send_fd(job->channel, m, a->fd) < 0)
-		refuse(a, -EBUSY, "the process that records this job does not listen: try again");
+		requests_refuse(a, -EBUSY,
+				"the process that records this job does not listen: try again");
 	else
 		asker_leave(a);
 }
@@ -334,7 +335,7 @@ static void do_follow(struct asker *a, const struct hr_message *m)
 	hand_over(a, job, out);
 }
 
-static void take(struct asker *a)
+static void requests_take(struct asker *a)
 {
 	const struct hr_message *m = &a->service->in;
 	bool root = a->uid == 0;
@@ -349,9 +350,9 @@ static void take(struct asker *a)
 		do_follow(a, m);
 	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end") &&
 		 !hr_message_is(m, "killed"))
-		refuse(a, -ENOSYS, "this headraced does not know that request");
+		requests_refuse(a, -ENOSYS, "this headraced does not know that request");
 	else if (!root)
-		refuse(a, -EPERM, "only root may do that: prolog and epilog");
+		requests_refuse(a, -EPERM, "only root may do that: prolog and epilog");
 	else if (hr_message_is(m, "begin"))
 		do_begin(a, m);
 	else if (hr_message_is(m, "killed"))
@@ -371,7 +372,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	if (r < 0 || a->waits || a->hopes)
 		asker_leave(a);
 	else
-		take(a);
+		requests_take(a);
 }
 
 /* Prolog and epilog find a place whatever users do. */

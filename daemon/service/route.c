@@ -183,7 +183,7 @@ static void follow_cgroup(struct job *job, const char *folder)
 /* ---- on --------------------------------------------------------------------------------------------- */
 
 /* So that the shim does not wait for us: it goes on without, and says so where it can. */
-static void answer(int fd, uint32_t abi, int status)
+static void route_answer(int fd, uint32_t abi, int status)
 {
 	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = abi, .status = status};
 
@@ -230,7 +230,7 @@ static bool route(struct service *s, int fd)
 		return true;
 	if (r < 0) {
 		refuse_version(s, hello.abi, &peer);
-		answer(fd, HR_ABI_VERSION, r);
+		route_answer(fd, HR_ABI_VERSION, r);
 		return true;
 	}
 	read_names(message, (size_t)n, &named);
@@ -239,9 +239,9 @@ static bool route(struct service *s, int fd)
 	if (r == 0 && named.cgroup.folder[0] != '\0')
 		follow_cgroup(job, named.cgroup.folder);
 	if (r < 0)
-		answer(fd, hello.abi, r);
+		route_answer(fd, hello.abi, r);
 	else if (!pass(job, fd, hello.kind == HR_HELLO_ATTACH, &peer))
-		answer(fd, hello.abi, -ENOSPC);
+		route_answer(fd, hello.abi, -ENOSPC);
 	return true;
 }
 

@@ -78,7 +78,7 @@ static void keep_uplink(struct service *s)
 
 /* ---- the loop ----------------------------------------------------------------------------------------- */
 
-static void on_tick(uv_timer_t *timer)
+static void service_on_tick(uv_timer_t *timer)
 {
 	struct service *s = timer->data;
 
@@ -152,7 +152,7 @@ static void watch_signal(struct service *s, uv_signal_t *handle, int signum, uv_
 	uv_signal_start(handle, cb, signum);
 }
 
-static int start_loop(struct service *s)
+static int service_start_loop(struct service *s)
 {
 	int r = uv_loop_init(&s->loop);
 
@@ -168,12 +168,12 @@ static int start_loop(struct service *s)
 	watch_signal(s, &s->sighup, SIGHUP, on_reload);
 	s->tick.data = s;
 	uv_timer_init(&s->loop, &s->tick);
-	return uv_timer_start(&s->tick, on_tick, 0, TICK_MS);
+	return uv_timer_start(&s->tick, service_on_tick, 0, TICK_MS);
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */
 
-static int fail(int r, const char *what, const char *name)
+static int service_fail(int r, const char *what, const char *name)
 {
 	hr_log(HR_LOG_ERROR, "%s %s: %s", what, name, strerrordesc_np(-r));
 	return r;
@@ -206,7 +206,7 @@ static int open_socket(const struct service *s, struct hr_inherited *list, size_
 	r = hr_control_listen(path, ret_fd);
 	if (r == 0 && chmod(path, 0666) < 0)
 		r = -errno;
-	return r < 0 ? fail(r, "cannot listen at", path) : 0;
+	return r < 0 ? service_fail(r, "cannot listen at", path) : 0;
 }
 
 /* That of a service before this one, or a new one. */
@@ -222,7 +222,7 @@ static int open_landing(struct service *s, struct hr_inherited *list, size_t n)
 	r = hr_passfd_open(s->landing);
 	for (int i = 0; i < 2 && r == 0; i++)
 		hr_fdstore_push(names[i], s->landing[i]);
-	return r < 0 ? fail(r, "cannot open", "a queue for connections") : 0;
+	return r < 0 ? service_fail(r, "cannot open", "a queue for connections") : 0;
 }
 
 static int make_folder(const char *path, mode_t mode)
@@ -242,7 +242,7 @@ static int lock_runtime(struct service *s)
 	snprintf(path, sizeof(path), "%s/lock", s->c->runtime);
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (s->lock_fd < 0)
-		return fail(-errno, "cannot make", path);
+		return service_fail(-errno, "cannot make", path);
 	for (int i = 0; i < LOCK_MOMENTS; i++) {
 		if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
 			return 0;
@@ -261,13 +261,13 @@ static int open_folders(struct service *s)
 	if (r == 0 && chmod(s->c->runtime, 0755) < 0 && errno != EPERM)
 		r = -errno;
 	if (r < 0)
-		return fail(r, "cannot make", s->c->runtime);
+		return service_fail(r, "cannot make", s->c->runtime);
 	r = lock_runtime(s);
 	if (r < 0)
 		return r;
 	snprintf(s->jobs_folder, sizeof(s->jobs_folder), "%s/jobs", s->c->runtime);
 	r = make_folder(s->jobs_folder, 0700);
-	return r < 0 ? fail(r, "cannot make", s->jobs_folder) : 0;
+	return r < 0 ? service_fail(r, "cannot make", s->jobs_folder) : 0;
 }
 
 static void name_node(struct service *s)
@@ -282,7 +282,7 @@ static void name_node(struct service *s)
 		hr_host_name(s->node);
 }
 
-static int start(struct service *s)
+static int service_start(struct service *s)
 {
 	struct hr_inherited *list = NULL;
 	size_t n = 0;
@@ -300,16 +300,16 @@ static int start(struct service *s)
 		r = open_socket(s, list, n, "control", &s->control_fd);
 	/* Listening again makes us the peer that shims see: they ask whether that process is stopped. */
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
-		r = fail(-errno, "cannot listen at", s->c->runtime);
+		r = service_fail(-errno, "cannot listen at", s->c->runtime);
 	if (r == 0)
 		r = open_landing(s, list, n);
 	if (r == 0) {
 		r = hr_notify_open(&s->notify);
 		if (r < 0)
-			fail(r, "cannot open", "a socket for its workers");
+			service_fail(r, "cannot open", "a socket for its workers");
 	}
 	if (r == 0)
-		r = start_loop(s);
+		r = service_start_loop(s);
 	if (r == 0) {
 		hr__service_jobs_resume(s, list, n);
 		hr__service_guests_resume(s);
@@ -318,7 +318,7 @@ static int start(struct service *s)
 	return r;
 }
 
-static void close_handle(uv_handle_t *handle, void *arg)
+static void service_close_handle(uv_handle_t *handle, void *arg)
 {
 	(void)arg;
 	if (!uv_is_closing(handle))
@@ -326,13 +326,13 @@ static void close_handle(uv_handle_t *handle, void *arg)
 }
 
 /* Everything of the jobs stays: the next service goes on. */
-static void stop(struct service *s)
+static void service_stop(struct service *s)
 {
 	hr__service_workers_pause(s);
 	hr__service_guests_leave(s);
 	hr__service_askers_leave(s);
 	hr_metrics_close(s->metrics);
-	uv_walk(&s->loop, close_handle, NULL);
+	uv_walk(&s->loop, service_close_handle, NULL);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&s->loop);
 	while (s->jobs) {
@@ -360,14 +360,14 @@ int hr_service_run(const struct hr_config_source *from, struct hr_service_config
 	s->shim_fd = s->control_fd = s->notify.fd = s->lock_fd = -1;
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);
-	if (start(s) == 0) {
+	if (service_start(s) == 0) {
 		hr__service_metrics_open(s);
 		hr_fdstore_notify("READY=1");
 		hr_log(HR_LOG_INFO, "headraced %s on node %s, %u jobs", HEADRACE_VERSION, s->node,
 		       s->n_jobs);
 		uv_run(&s->loop, UV_RUN_DEFAULT);
 		hr_fdstore_notify("STOPPING=1");
-		stop(s);
+		service_stop(s);
 		status = EXIT_SUCCESS;
 	}
 	hr_notify_close(&s->notify);

@@ -123,7 +123,7 @@ static void tell_stats(struct worker *w)
 
 /* ---- the end ---------------------------------------------------------------------------------------- */
 
-static void leave(struct worker *w, int status)
+static void worker_leave(struct worker *w, int status)
 {
 	w->status = status;
 	uv_stop(&w->loop);
@@ -136,10 +136,10 @@ static void look_at_drain(struct worker *w)
 	if (w->out.bytes > 0)
 		hr_control_send(w->channel_fd, &w->out);
 	if (over)
-		leave(w, EXIT_SUCCESS);
+		worker_leave(w, EXIT_SUCCESS);
 }
 
-static void end_job(struct worker *w)
+static void worker_end_job(struct worker *w)
 {
 	size_t attached = hr_node_attached(w->node, NULL, 0);
 	int r = hr_node_stop(w->node,
@@ -152,7 +152,7 @@ static void end_job(struct worker *w)
 	if (!w->uplink) {
 		hr_message_init(&w->out, "sent");
 		hr_control_send(w->channel_fd, &w->out);
-		leave(w, EXIT_SUCCESS);
+		worker_leave(w, EXIT_SUCCESS);
 		return;
 	}
 	w->draining = true;
@@ -160,7 +160,7 @@ static void end_job(struct worker *w)
 	look_at_drain(w); /* an epilog waits */
 }
 
-static void on_tick(uv_timer_t *timer)
+static void worker_on_tick(uv_timer_t *timer)
 {
 	struct worker *w = timer->data;
 
@@ -168,7 +168,7 @@ static void on_tick(uv_timer_t *timer)
 		look_at_drain(w);
 	} else if (w->ending) {
 		if (uv_now(&w->loop) >= w->end_at_ms || hr_node_attached(w->node, NULL, 0) == 0)
-			end_job(w);
+			worker_end_job(w);
 	} else {
 		tell_stats(w);
 	}
@@ -188,7 +188,7 @@ static void take_end(struct worker *w)
 	w->end_at_ms = uv_now(&w->loop) + (linger_ms > HEARD_MS ? linger_ms : HEARD_MS);
 	w->drain_ms = (uint64_t)hr_message_get_int(&w->in, "drain_ms", 0);
 	w->ending = true;
-	uv_timer_start(&w->tick, on_tick, 0, ENDING_MS);
+	uv_timer_start(&w->tick, worker_on_tick, 0, ENDING_MS);
 }
 
 /* A message that brings a connection is answered there. */
@@ -329,7 +329,7 @@ static int start_node(struct worker *w, int config_fd, int door_fd)
 	return r;
 }
 
-static int start_loop(struct worker *w)
+static int worker_start_loop(struct worker *w)
 {
 	int r = uv_loop_init(&w->loop);
 
@@ -340,7 +340,7 @@ static int start_loop(struct worker *w)
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
-	uv_timer_start(&w->tick, on_tick, 0, TICK_MS); /* limits count whom it took over */
+	uv_timer_start(&w->tick, worker_on_tick, 0, TICK_MS); /* limits count whom it took over */
 	return 0;
 }
 
@@ -369,7 +369,7 @@ int hr_service_worker(int config_fd, int channel_fd, int door_fd)
 	signal(SIGTERM, SIG_IGN); /* of the service's group: it says `pause`, or `end` */
 	signal(SIGXFSZ, SIG_IGN);
 	r = start_node(w, config_fd, door_fd);
-	if (r == 0 && start_loop(w) == 0) {
+	if (r == 0 && worker_start_loop(w) == 0) {
 		hr_fdstore_notify("READY=1");
 		uv_run(&w->loop, UV_RUN_DEFAULT);
 		stop_loop(w);

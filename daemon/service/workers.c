@@ -238,7 +238,7 @@ void hr__service_door_close(struct job *job)
 	}
 }
 
-static int start(struct job *job, int conf)
+static int workers_start(struct job *job, int conf)
 {
 	struct service *s = job->service;
 	int pair[2], theirs = -1, r = open_door(job, &theirs);
@@ -274,7 +274,7 @@ int hr__service_worker_start(struct job *job)
 
 	if (conf < 0)
 		return conf;
-	r = start(job, conf);
+	r = workers_start(job, conf);
 	close(conf);
 	return r;
 }
@@ -293,7 +293,7 @@ static bool restarts_used_up(struct job *job)
 }
 
 /* Its journal stays, for who sends the spool or asks it. */
-static void give_up(struct job *job)
+static void workers_give_up(struct job *job)
 {
 	char text[sizeof(job->why) + 256];
 	int n = snprintf(text, sizeof(text), "its process failed: %s", job->why);
@@ -317,7 +317,7 @@ void hr__service_worker_failed(struct job *job, const char *why)
 	if (job->failed_ms == 0)
 		job->failed_ms = now;
 	if (!job->recorded || job->end_state[0] != '\0') {
-		give_up(job);
+		workers_give_up(job);
 		return;
 	}
 	hr_log(HR_LOG_ERROR, "job %s is not recorded: its process failed: %s; another try in %u s",

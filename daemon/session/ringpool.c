@@ -27,7 +27,7 @@ static int allocate(int fd)
 }
 
 /* A descriptor of a sealed map, mapped at *ret; -errno. */
-static int make(struct hr_map *ret)
+static int ringpool_make(struct hr_map *ret)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
@@ -69,7 +69,7 @@ int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret)
 	if (p->n == 0 && p->target < MOST)
 		p->target *= 2;
 	if (p->n == 0)
-		return make(ret);
+		return ringpool_make(ret);
 	p->n--;
 	*ret = p->maps[p->n];
 	return p->fds[p->n];
@@ -86,7 +86,7 @@ bool hr_ringpool_refill(struct hr_ringpool *p)
 
 	if (p->n >= p->target)
 		return false;
-	fd = make(&p->maps[p->n]);
+	fd = ringpool_make(&p->maps[p->n]);
 	if (fd < 0)
 		return false;
 	p->fds[p->n++] = fd;

@@ -190,7 +190,7 @@ static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now
 
 /* ---- taking --------------------------------------------------------------------------------------- */
 
-static uint64_t end_of(const struct hr_record *s)
+static uint64_t session_end_of(const struct hr_record *s)
 {
 	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
 }
@@ -224,7 +224,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 				break;
 		} else {
 			size = slots_of(s);
-			end = s->op >= HR_OP_FIRST ? end_of(s) : 0;
+			end = s->op >= HR_OP_FIRST ? session_end_of(s) : 0;
 			if (end > limit && end - limit < FUTURE_TICKS)
 				break;
 			for (uint32_t i = 1; i < size && !gone; i++)

@@ -81,7 +81,7 @@ static int replace(struct hr_appender *a, struct hr_out *o)
 }
 
 /* Gives up frames until what is kept fits. */
-static void give_up(struct hr_appender *a)
+static void appender_give_up(struct hr_appender *a)
 {
 	static const Headrace__Frame__BodyCase order[] = {
 	    HEADRACE__FRAME__BODY_EVENTS,
@@ -110,19 +110,19 @@ static void note_done(struct hr_appender *a, uint64_t n, int error)
 	pthread_mutex_unlock(&a->lock);
 }
 
-static int make_room(struct hr_appender *a, const struct hr_out *o)
+static int appender_make_room(struct hr_appender *a, const struct hr_out *o)
 {
 	return a->spool ? hr_spool_make_room(a->spool, a->writer, o->packed_bytes) : 0;
 }
 
 int hr__appender_append(struct hr_appender *a, const struct hr_out *o)
 {
-	int r = make_room(a, o);
+	int r = appender_make_room(a, o);
 
 	return r ? r : hr_writer_append(a->writer, o->packed, o->packed_bytes);
 }
 
-static int store(struct hr_appender *a, struct hr_out *o)
+static int appender_store(struct hr_appender *a, struct hr_out *o)
 {
 	int r;
 
@@ -135,7 +135,7 @@ static int store(struct hr_appender *a, struct hr_out *o)
 	}
 	if (r)
 		return r;
-	r = make_room(a, o);
+	r = appender_make_room(a, o);
 	/* The message is still there, so that the writer need not unpack it for its index. */
 	if (!r)
 		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
@@ -156,7 +156,7 @@ static int append_kept(struct hr_appender *a)
 			if (a->journal)
 				hr_journal_retire(a->journal, o->retire_gen);
 		} else {
-			r = store(a, o);
+			r = appender_store(a, o);
 			if (r && r != -EALREADY)
 				break;
 			r = 0;
@@ -184,7 +184,7 @@ static bool take_cornered(struct hr_appender *a)
  * The store takes nothing: encode what waits, so that batches are free again. The journal keeps what a kill would take,
  * until both its halves are full: the drain thread must go on, so the older one is let go then.
  */
-static void keep(struct hr_appender *a)
+static void appender_keep(struct hr_appender *a)
 {
 	bool cornered = take_cornered(a);
 
@@ -194,7 +194,7 @@ static void keep(struct hr_appender *a)
 		if (hr__appender_pack(a, o))
 			replace(a, o);
 	}
-	give_up(a);
+	appender_give_up(a);
 }
 
 /* Waits for frames, or a second when some are kept. Returns false when it is time to end. */
@@ -218,7 +218,7 @@ static bool take_inbox(struct hr_appender *a)
 	return go_on;
 }
 
-static void *run(void *arg)
+static void *appender_run(void *arg)
 {
 	struct hr_appender *a = arg;
 	bool go_on = true;
@@ -226,7 +226,7 @@ static void *run(void *arg)
 	while (go_on) {
 		go_on = take_inbox(a);
 		if (append_kept(a))
-			keep(a);
+			appender_keep(a);
 	}
 	return NULL;
 }
@@ -261,7 +261,7 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 	pthread_cond_init(&a->given_some, &attr);
 	pthread_cond_init(&a->done_some, &attr);
 	pthread_condattr_destroy(&attr);
-	r = pthread_create(&a->thread, NULL, run, a);
+	r = pthread_create(&a->thread, NULL, appender_run, a);
 	if (r) {
 		ZSTD_freeCCtx(a->zstd);
 		hr_encoder_free(a->encoder);

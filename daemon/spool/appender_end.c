@@ -54,7 +54,7 @@ static int renumber(struct hr_out *o, uint64_t seq)
 	return 0;
 }
 
-static int store(struct hr_appender *a, struct hr_out *o, bool last_words)
+static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool last_words)
 {
 	int r = hr__appender_pack(a, o);
 
@@ -107,16 +107,17 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	o.frame.body_case = HEADRACE__FRAME__BODY_LOSS;
 	o.frame.loss = &loss;
 	o.frame.seq = hr_writer_mark(a->writer) + 1;
-	r = store(a, &o, true);
+	r = appender_end_store(a, &o, true);
 	free(o.packed);
 	return r;
 }
 
 /* Stores the frames of one turn; what finds no room is added to `lost`. */
-static void take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
+static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {
-		if (o->retire_gen || turn_of(o) != turn || store(a, o, turn == LAST_WORDS) == 0)
+		if (o->retire_gen || turn_of(o) != turn ||
+		    appender_end_store(a, o, turn == LAST_WORDS) == 0)
 			continue;
 		if (o->absence.count)
 			hr_losses_add(lost, &o->absence);
@@ -131,7 +132,7 @@ void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret)
 	struct hr_out *o;
 
 	for (enum turn turn = NAMES; turn <= EVENTS; turn++)
-		take_turn(a, turn, &lost);
+		appender_end_take_turn(a, turn, &lost);
 	*ret = (struct hr_given_up){.told = true};
 	for (uint32_t i = 0; i < lost.n; i++) {
 		if (lost.v[i].reason != HR_LOSS_STORE_FULL)
@@ -141,7 +142,7 @@ void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret)
 	}
 	if (lost.n)
 		ret->told = store_losses(a, &lost) == 0;
-	take_turn(a, LAST_WORDS, &lost);
+	appender_end_take_turn(a, LAST_WORDS, &lost);
 	hr_losses_done(&lost);
 	while ((o = hr_out_list_pop(&a->kept)))
 		hr_out_free(o, a->pool);

@@ -263,7 +263,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 }
 
 /* The lock is held while `changed` runs, so that it is not called any more once hr_spool_watch has returned. */
-static void tell(struct hr_spool *s)
+static void spool_tell(struct hr_spool *s)
 {
 	if (s->changed)
 		s->changed(s->changed_arg);
@@ -274,7 +274,7 @@ void hr_spool_appended(struct hr_spool *s, uint64_t mark)
 	pthread_mutex_lock(&s->lock);
 	if (mark != s->live.mark) {
 		s->live.mark = mark;
-		tell(s);
+		spool_tell(s);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -283,7 +283,7 @@ void hr_spool_closed(struct hr_spool *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->live.open = false;
-	tell(s);
+	spool_tell(s);
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -12,22 +12,23 @@ struct discard {
 	struct hr_spool_discarded done;
 };
 
-static bool is(const struct hr_stream *s, const Headrace__StreamStart *id)
+static bool spool_discard_is(const struct hr_stream *s, const Headrace__StreamStart *id)
 {
 	return s->attempt == id->attempt && s->instance == id->instance &&
 	       strcmp(s->cluster, id->cluster) == 0 && strcmp(s->job, id->job) == 0 &&
 	       strcmp(s->node, id->node) == 0 && strcmp(s->boot_id, id->boot_id) == 0;
 }
 
-static const struct hr_stream *find(const struct discard *d, const Headrace__StreamStart *id)
+static const struct hr_stream *spool_discard_find(const struct discard *d,
+						  const Headrace__StreamStart *id)
 {
 	for (size_t i = 0; i < d->n; i++)
-		if (is(&d->streams[i], id))
+		if (spool_discard_is(&d->streams[i], id))
 			return &d->streams[i];
 	return NULL;
 }
 
-static void count(struct discard *d, const struct hr_stream *s, uint64_t acked)
+static void spool_discard_count(struct discard *d, const struct hr_stream *s, uint64_t acked)
 {
 	d->done.streams++;
 	for (uint32_t i = 0; i < s->n_frames; i++)
@@ -46,9 +47,9 @@ static int see(void *arg, const char *folder, int dir_fd)
 	(void)dir_fd;
 	if (hr_spool_stream_open(d->spool, folder, &st) < 0)
 		return 0;
-	s = find(d, st->id);
+	s = spool_discard_find(d, st->id);
 	if (s && hr_spool_stream_remove(st) == 0)
-		count(d, s, st->acked);
+		spool_discard_count(d, s, st->acked);
 	hr_spool_stream_free(st);
 	return 0;
 }

@@ -45,7 +45,7 @@ struct survey {
 
 /* ---- looking ------------------------------------------------------------------------------------ */
 
-static bool reserve(void **list, size_t n, size_t *room, size_t item_bytes)
+static bool spool_room_reserve(void **list, size_t n, size_t *room, size_t item_bytes)
 {
 	size_t more = *room ? *room * 2 : 64;
 	void *grown;
@@ -60,9 +60,9 @@ static bool reserve(void **list, size_t n, size_t *room, size_t item_bytes)
 	return true;
 }
 
-static int add_part(struct survey *v, const struct hr_segment_file *file, bool newest)
+static int spool_room_add_part(struct survey *v, const struct hr_segment_file *file, bool newest)
 {
-	if (!reserve((void **)&v->parts, v->n_parts, &v->parts_room, sizeof(*v->parts)))
+	if (!spool_room_reserve((void **)&v->parts, v->n_parts, &v->parts_room, sizeof(*v->parts)))
 		return -ENOMEM;
 	v->parts[v->n_parts++] = (struct part){.stream = (uint32_t)v->n_folders - 1,
 					       .number = file->number,
@@ -85,12 +85,13 @@ static int see_stream(void *arg, const char *folder, int dir_fd)
 	if (r)
 		return 0; /* it is being removed */
 	hr_segments_sweep(dir_fd);
-	if (!reserve((void **)&v->folders, v->n_folders, &v->folders_room, sizeof(*v->folders)))
+	if (!spool_room_reserve((void **)&v->folders, v->n_folders, &v->folders_room,
+				sizeof(*v->folders)))
 		r = -ENOMEM;
 	else
 		snprintf(v->folders[v->n_folders++], sizeof(*v->folders), "%s", folder);
 	for (size_t i = 0; i < n && !r; i++)
-		r = add_part(v, &files[i], i + 1 == n);
+		r = spool_room_add_part(v, &files[i], i + 1 == n);
 	free(files);
 	return r;
 }
@@ -106,7 +107,7 @@ static int oldest_first(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int look(struct survey *v)
+static int spool_room_look(struct survey *v)
 {
 	int r = hr_spool_each(v->spool, see_stream, v);
 
@@ -188,7 +189,7 @@ static void count_absence(const Headrace__Frame *msg, Headrace__LossRow *row)
 	row->reason = (char *)(uintptr_t)hr_loss_name(reason);
 }
 
-static const Headrace__Frame *give_up(void *context, const Headrace__Frame *msg)
+static const Headrace__Frame *spool_room_give_up(void *context, const Headrace__Frame *msg)
 {
 	struct giving *g = context;
 
@@ -227,7 +228,7 @@ static void rewrite(struct survey *v, struct part *p, int dir_fd, Headrace__Fram
 	struct giving g = {.kind = kind};
 	uint64_t bytes;
 
-	if (hr_segment_rewrite(dir_fd, p->number, give_up, &g, &bytes) < 0) {
+	if (hr_segment_rewrite(dir_fd, p->number, spool_room_give_up, &g, &bytes) < 0) {
 		p->kinds = 0; /* not this one */
 		return;
 	}
@@ -300,11 +301,11 @@ static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t b
 	       hr_now_ms(CLOCK_MONOTONIC) - s->seen_ms < LOOK_AGAIN_MS;
 }
 
-static int make_room(struct survey *v, uint64_t bytes)
+static int spool_room_make_room(struct survey *v, uint64_t bytes)
 {
 	struct hr_spool *s = v->spool;
 	uint64_t room = bytes < s->limit_bytes ? s->limit_bytes - bytes : 0;
-	int r = look(v);
+	int r = spool_room_look(v);
 
 	if (r)
 		return r;
@@ -331,7 +332,7 @@ int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes)
 	r = hr_spool_lock(s, &lock);
 	if (r)
 		return r;
-	r = make_room(&v, bytes);
+	r = spool_room_make_room(&v, bytes);
 	close(lock);
 	free(v.folders);
 	free(v.parts);

@@ -73,7 +73,7 @@ static char *read_aim(int dir_fd)
 	return strdup(text);
 }
 
-static int identify(struct hr_spool_stream *st)
+static int spool_stream_identify(struct hr_spool_stream *st)
 {
 	struct hr__spool_reader *o = st->own;
 	struct hr_segment_file *files;
@@ -116,7 +116,7 @@ int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool
 	if (!r)
 		r = lock_sender(o->dir_fd, &o->sender_fd);
 	if (!r)
-		r = identify(st);
+		r = spool_stream_identify(st);
 	if (!r)
 		r = hr_spool_stream_refresh(st, false);
 	if (r) {
@@ -149,7 +149,7 @@ void hr_spool_stream_free(struct hr_spool_stream *st)
 
 /* ---- segments ------------------------------------------------------------------------------------ */
 
-static int add_part(struct hr__spool_reader *o, uint32_t number)
+static int spool_stream_add_part(struct hr__spool_reader *o, uint32_t number)
 {
 	uint64_t first_seq;
 	int r = hr_segment_first_seq(o->dir_fd, number, &first_seq);
@@ -183,7 +183,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	o->n_parts = 0;
 	st->bytes = 0;
 	for (size_t i = 0; i < n && !r; i++) {
-		r = add_part(o, files[i].number);
+		r = spool_stream_add_part(o, files[i].number);
 		if (r == -EBADMSG && i + 1 == n)
 			r = 0; /* torn when it was made: its writer drops it */
 		st->bytes += files[i].bytes;
@@ -209,7 +209,8 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 	int r;
 
 	do
-		r = o->n_parts ? add_part(o, o->parts[o->n_parts - 1].number + 1) : -ENOENT;
+		r = o->n_parts ? spool_stream_add_part(o, o->parts[o->n_parts - 1].number + 1)
+			       : -ENOENT;
 	while (!r);
 	if (r != -ENOENT && r != -EBADMSG) /* it has no header yet, and so no frame */
 		return r;

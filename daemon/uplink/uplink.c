@@ -40,7 +40,7 @@ static void on_wake(uv_async_t *wake)
 	hr__streams_publish(u);
 }
 
-static void on_tick(uv_timer_t *tick)
+static void uplink_on_tick(uv_timer_t *tick)
 {
 	struct hr_uplink *u = tick->data;
 
@@ -63,7 +63,7 @@ static void changed(void *arg)
 	uv_async_send(&u->wake);
 }
 
-static void *run(void *arg)
+static void *uplink_run(void *arg)
 {
 	struct hr_uplink *u = arg;
 	sigset_t pipe;
@@ -72,7 +72,7 @@ static void *run(void *arg)
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
-	on_tick(&u->tick);
+	uplink_on_tick(&u->tick);
 	hr__link_start(u);
 	uv_run(&u->loop, UV_RUN_DEFAULT);
 	return NULL;
@@ -120,10 +120,10 @@ static int open_loop(struct hr_uplink *u)
 	}
 	uv_timer_init(&u->loop, &u->tick);
 	uv_timer_init(&u->loop, &u->redial);
-	return uv_timer_start(&u->tick, on_tick, TICK_MS, TICK_MS);
+	return uv_timer_start(&u->tick, uplink_on_tick, TICK_MS, TICK_MS);
 }
 
-static void close_handle(uv_handle_t *handle, void *arg)
+static void uplink_close_handle(uv_handle_t *handle, void *arg)
 {
 	(void)arg;
 	if (!uv_is_closing(handle))
@@ -133,7 +133,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void uplink_done(struct hr_uplink *u, bool loop)
 {
 	if (loop) {
-		uv_walk(&u->loop, close_handle, NULL);
+		uv_walk(&u->loop, uplink_close_handle, NULL);
 		uv_run(&u->loop, UV_RUN_DEFAULT);
 		uv_loop_close(&u->loop);
 	}
@@ -169,7 +169,7 @@ int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret,
 	}
 	if (!r) {
 		hr_spool_watch(u->c.spool, changed, u);
-		r = -pthread_create(&u->thread, NULL, run, u);
+		r = -pthread_create(&u->thread, NULL, uplink_run, u);
 	}
 	if (r) {
 		hr_spool_watch(config->spool, NULL, NULL);

@@ -125,7 +125,7 @@ static int send_all(struct hr_uplink *u, bool follow)
 	return say_end(&s);
 }
 
-static int run(const struct hr_uplink_options *o, struct hr_spool *spool)
+static int uplink_command_run(const struct hr_uplink_options *o, struct hr_spool *spool)
 {
 	char node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], *error = NULL;
 	const struct hr_tls_files tls = hr_tls_paths_files(&o->tls);
@@ -170,7 +170,7 @@ int hr_uplink_command(int argc, char **argv)
 	} else if (status == 0 && (status = open_spool(o.spool, &spool)) == 0) {
 		sigaction(SIGINT, &stop, NULL);
 		sigaction(SIGTERM, &stop, NULL);
-		status = o.discard ? discard(o.discard, spool) : run(&o, spool);
+		status = o.discard ? discard(o.discard, spool) : uplink_command_run(&o, spool);
 		hr_spool_free(spool);
 	}
 	hr_uplink_options_done(&o);

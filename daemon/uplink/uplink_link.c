@@ -92,7 +92,7 @@ static void try_again(struct hr_uplink *u, bool stood)
 		round_failed(u);
 }
 
-static void on_closed(void *self, int error, const char *why)
+static void uplink_link_on_closed(void *self, int error, const char *why)
 {
 	struct hr_uplink *u = self;
 	bool stood = u->stats.connected, ours = u->link == HR__LINK_CLOSING;
@@ -129,7 +129,7 @@ static char *credential(struct hr_uplink *u)
 	return text;
 }
 
-static void on_ready(void *self)
+static void uplink_link_on_ready(void *self)
 {
 	struct hr_uplink *u = self;
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
@@ -212,7 +212,7 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 	}
 }
 
-static int on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+static int uplink_link_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 {
 	struct hr_uplink *u = self;
 	Headrace__Wire *msg;
@@ -233,8 +233,10 @@ static void on_drained(void *self)
 	hr__send_pump(self);
 }
 
-static const struct hr_conn_events events = {
-    .ready = on_ready, .frame = on_frame, .drained = on_drained, .closed = on_closed};
+static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
+					     .frame = uplink_link_on_frame,
+					     .drained = on_drained,
+					     .closed = uplink_link_on_closed};
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 

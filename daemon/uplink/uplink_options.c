@@ -83,7 +83,7 @@ static int find_certificate(struct hr_uplink_options *o)
 	return r;
 }
 
-static int check(struct hr_uplink_options *o)
+static int uplink_options_check(struct hr_uplink_options *o)
 {
 	char *error = NULL;
 	int r;
@@ -109,7 +109,7 @@ int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret)
 
 	*ret = (struct hr_uplink_options){0};
 	r = read_words(argc, argv, ret);
-	return r < 0 || ret->help ? r : check(ret);
+	return r < 0 || ret->help ? r : uplink_options_check(ret);
 }
 
 void hr_uplink_options_done(struct hr_uplink_options *o)

@@ -116,7 +116,7 @@ void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reas
 
 /* ---- channels -------------------------------------------------------------------------------------- */
 
-static void tell(struct hr_uplink *u, const Headrace__Wire *msg)
+static void uplink_send_tell(struct hr_uplink *u, const Headrace__Wire *msg)
 {
 	if (u->link == HR__LINK_UP && hr_conn_tell(u->conn, msg) < 0)
 		hr__link_broken(u, "cannot send");
@@ -132,7 +132,7 @@ void hr__send_close(struct hr_uplink *u, struct hr__sending *s)
 	msg.body_case = HEADRACE__WIRE__BODY_CLOSE;
 	msg.close = &close;
 	close.channel = s->channel;
-	tell(u, &msg);
+	uplink_send_tell(u, &msg);
 	lose_channel(u, s);
 }
 
@@ -165,7 +165,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	open.secret.len = sizeof(s->stream->secret);
 	open.first_seq = s->stream->first_seq;
 	open.last_seq = s->newest;
-	tell(u, &msg);
+	uplink_send_tell(u, &msg);
 }
 
 static bool wants_channel(const struct hr_uplink *u, const struct hr__sending *s)
@@ -228,7 +228,7 @@ static void use(struct hr_uplink *u, const struct hr__sending *s)
 	msg.body_case = HEADRACE__WIRE__BODY_USE;
 	msg.use = &m;
 	m.channel = s->channel;
-	tell(u, &msg);
+	uplink_send_tell(u, &msg);
 }
 
 static bool send_held(struct hr_uplink *u, struct hr__sending *s)
@@ -249,7 +249,7 @@ static bool send_held(struct hr_uplink *u, struct hr__sending *s)
 }
 
 /* One turn of one stream: false when it, or all, have to wait. */
-static bool take_turn(struct hr_uplink *u, struct hr__sending *s)
+static bool uplink_send_take_turn(struct hr_uplink *u, struct hr__sending *s)
 {
 	size_t bytes = 0;
 
@@ -276,7 +276,7 @@ void hr__send_pump(struct hr_uplink *u)
 		struct hr__sending *s = u->turn ? u->turn : u->streams;
 
 		u->turn = s->next;
-		idle = take_turn(u, s) ? 0 : idle + 1;
+		idle = uplink_send_take_turn(u, s) ? 0 : idle + 1;
 	}
 }
 

@@ -75,7 +75,7 @@ static void sending_free(struct hr__sending *s)
 	free(s);
 }
 
-static void forget(struct hr_uplink *u, struct hr__sending *s)
+static void uplink_streams_forget(struct hr_uplink *u, struct hr__sending *s)
 {
 	struct hr__sending **link = &u->streams;
 
@@ -91,7 +91,7 @@ static void forget(struct hr_uplink *u, struct hr__sending *s)
 void hr__streams_free(struct hr_uplink *u)
 {
 	while (u->streams)
-		forget(u, u->streams);
+		uplink_streams_forget(u, u->streams);
 }
 
 static uint64_t age_ms(int64_t time_ns)
@@ -102,7 +102,8 @@ static uint64_t age_ms(int64_t time_ns)
 }
 
 /* NULL: no memory. */
-static struct hr__sending *add(struct hr_uplink *u, struct hr_spool_stream *st, bool own)
+static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spool_stream *st,
+					      bool own)
 {
 	struct hr__sending *s = calloc(1, sizeof(*s));
 	uint64_t now = hr__uplink_now(u), age = own ? 0 : age_ms(st->time_ns);
@@ -170,7 +171,7 @@ static int recover(struct hr_uplink *u, const struct hr_spool_stream *st)
 }
 
 /* A stream that no daemon writes: is it ours to send? */
-static bool take_over(struct hr_uplink *u, struct hr_spool_stream *st)
+static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream *st)
 {
 	enum hr_spool_end end = hr_spool_stream_end(st);
 
@@ -237,7 +238,8 @@ static int see(void *arg, const char *folder, int dir_fd)
 		hr_spool_stream_free(st);
 		return 0;
 	}
-	if ((!u->c.any_node && strcmp(st->id->node, u->node) != 0) || !take_over(u, st)) {
+	if ((!u->c.any_node && strcmp(st->id->node, u->node) != 0) ||
+	    !uplink_streams_take_over(u, st)) {
 		hr_spool_stream_free(st);
 		return 0;
 	}
@@ -246,7 +248,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 		hr_spool_stream_free(st);
 		return 0;
 	}
-	s = add(u, st, false);
+	s = uplink_streams_add(u, st, false);
 	if (s) /* it may have been acknowledged already */
 		hr__streams_settle(u, s);
 	return 0;
@@ -270,7 +272,7 @@ static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool
 	if (s || hr_spool_stream_open(u->c.spool, live->folder, &st))
 		return s; /* else another uplink has it for a moment: it lets go of it */
 	st->last_seq = live->mark;
-	return add(u, st, true);
+	return uplink_streams_add(u, st, true);
 }
 
 void hr__streams_wake(struct hr_uplink *u)
@@ -305,7 +307,7 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 		return;
 	hr__send_close(u, s);
 	if (hr_spool_stream_remove(s->stream) == 0)
-		forget(u, s);
+		uplink_streams_forget(u, s);
 }
 
 static void publish_own(struct hr_uplink_stats *stats, const struct hr__sending *s)

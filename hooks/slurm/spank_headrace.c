@@ -52,7 +52,7 @@ static enum choice find_choice(const char *text)
 	return UNSAID;
 }
 
-static int take_option(int val, const char *text, int remote)
+static int spank_headrace_take_option(int val, const char *text, int remote)
 {
 	enum choice choice = find_choice(text);
 
@@ -71,7 +71,7 @@ static struct spank_option option = {
     .arginfo = (char[]){"trace|counters|off"},
     .usage = (char[]){"record the I/O of this job: every operation, counters, or nothing"},
     .has_arg = 1,
-    .cb = take_option,
+    .cb = spank_headrace_take_option,
 };
 
 /* A line "NAME=VALUE" of plugstack.conf; else the usual one. */
@@ -127,7 +127,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 /* ---- on the nodes --------------------------------------------------------------------------------------- */
 
 /* A request about this job; `level` 0: none. What keeps headraced from it goes to the log. */
-static void tell(spank_t sp, const char *socket, const char *kind, int level)
+static void spank_headrace_tell(spank_t sp, const char *socket, const char *kind, int level)
 {
 	static struct hr_message m;
 	uint32_t job = 0;
@@ -158,9 +158,10 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
 
 	if (chosen == COUNTERS || chosen == TRACE)
-		tell(sp, control, "level", chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+		spank_headrace_tell(sp, control, "level",
+				    chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
 	if (chosen != OFF) /* we start its tasks: probes see those that no shim is in */
-		tell(sp, control, "follow", 0);
+		spank_headrace_tell(sp, control, "follow", 0);
 	return 0;
 }
 
@@ -327,6 +328,7 @@ int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 	    step == SLURM_BATCH_SCRIPT &&
 	    spank_get_item(sp, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS &&
 	    WIFSIGNALED(status))
-		tell(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL), "killed", 0);
+		spank_headrace_tell(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL),
+				    "killed", 0);
 	return 0;
 }

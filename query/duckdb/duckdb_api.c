@@ -31,7 +31,7 @@ static const struct symbol symbols[] = {
 
 /* Fills the table from an opened library; *ret_missing is the first name it lacks, NULL when it
  * fits. */
-static void resolve(void *handle, const char **ret_missing)
+static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
@@ -49,7 +49,7 @@ static int use(void *handle, const char *path, char **ret_error)
 {
 	const char *missing;
 
-	resolve(handle, &missing);
+	duckdb_api_resolve(handle, &missing);
 	if (missing != NULL) {
 		if (asprintf(ret_error,
 			     "%s is not a DuckDB that headrace can use: it lacks %s; run "

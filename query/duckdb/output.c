@@ -109,7 +109,7 @@ static void add_as(struct hr_output *o, const char *text, size_t n,
 	}
 }
 
-static void add(struct hr_output *o, const char *text, size_t n)
+static void output_add(struct hr_output *o, const char *text, size_t n)
 {
 	add_as(o, text, n, hr_buffer_add);
 }
@@ -123,21 +123,21 @@ static void csv_field(struct hr_output *o, const char *text, size_t n)
 	for (size_t i = 0; i < n && !quote; i++)
 		quote = strchr(",\"\r\n", text[i]) != NULL;
 	if (!quote) {
-		add(o, text, n);
+		output_add(o, text, n);
 		return;
 	}
-	add(o, "\"", 1);
+	output_add(o, "\"", 1);
 	while (n > 0) {
 		const char *mark = memchr(text, '"', n);
 		size_t span = mark != NULL ? (size_t)(mark - text) + 1 : n;
 
-		add(o, text, span);
+		output_add(o, text, span);
 		if (mark != NULL)
-			add(o, "\"", 1);
+			output_add(o, "\"", 1);
 		text += span;
 		n -= span;
 	}
-	add(o, "\"", 1);
+	output_add(o, "\"", 1);
 }
 
 static void csv_header(struct hr_output *o)
@@ -188,9 +188,9 @@ static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx
 		hr_value_json(&o->line, shape, v, row);
 		return;
 	}
-	add(o, "\"", 1);
+	output_add(o, "\"", 1);
 	add_as(o, text, n, hr_value_json_escape);
-	add(o, "\"", 1);
+	output_add(o, "\"", 1);
 }
 
 static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
@@ -358,7 +358,7 @@ static bool for_people(const struct hr_output *o)
 	return o->format == HR_OUTPUT_TABLE || o->format == HR_OUTPUT_LIST;
 }
 
-static int begin(void *self, duckdb_result *result)
+static int output_begin(void *self, duckdb_result *result)
 {
 	struct hr_output *o = self;
 	idx_t n = hr_duckdb.column_count(result);
@@ -396,7 +396,7 @@ static int begin(void *self, duckdb_result *result)
 	return for_people(o) && !o->plan ? table_begin(o) : 0;
 }
 
-static int chunk_in(void *self, duckdb_data_chunk chunk)
+static int output_chunk_in(void *self, duckdb_data_chunk chunk)
 {
 	struct hr_output *o = self;
 	idx_t n = hr_duckdb.data_chunk_get_size(chunk);
@@ -417,7 +417,7 @@ static int chunk_in(void *self, duckdb_data_chunk chunk)
 	return r == 0 ? flush_line(o) : r;
 }
 
-static int end(void *self)
+static int output_end(void *self)
 {
 	struct hr_output *o = self;
 	int r;
@@ -434,5 +434,5 @@ static int end(void *self)
 
 struct hr_query_sink hr_output_sink(struct hr_output *o)
 {
-	return (struct hr_query_sink){begin, chunk_in, end, o};
+	return (struct hr_query_sink){output_begin, output_chunk_in, output_end, o};
 }

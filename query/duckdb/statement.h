@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * statement.h - a statement's options, its parameters, and who takes its answer
+ * statement.h - options of a statement, its parameters, and the sink that receives its answer
  */
 #ifndef HEADRACE_QUERY_DUCKDB_STATEMENT_H
 #define HEADRACE_QUERY_DUCKDB_STATEMENT_H

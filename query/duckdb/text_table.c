@@ -95,7 +95,7 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 }
 
 /* Characters [from, to) of a UTF-8 text. */
-static void add_part(struct hr_buffer *out, const char *text, unsigned from, unsigned to)
+static void text_table_add_part(struct hr_buffer *out, const char *text, unsigned from, unsigned to)
 {
 	unsigned before = 0;
 
@@ -116,9 +116,9 @@ static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsi
 
 	if (strchr(text, '/') != NULL)
 		head = keep / 3;
-	add_part(out, text, 0, head);
+	text_table_add_part(out, text, 0, head);
 	hr_buffer_add(out, DOTS, DOTS_WIDTH);
-	add_part(out, text, have - (keep - head), have);
+	text_table_add_part(out, text, have - (keep - head), have);
 }
 
 static void add_field(const struct hr_text_table *t, unsigned i, const char *text,
@@ -143,7 +143,7 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 /* ---- widths ------------------------------------------------------------------------- */
 
 /* The least that a column can be shown in. */
-static unsigned least(const struct hr_text_table *t, const struct column *c)
+static unsigned text_table_least(const struct hr_text_table *t, const struct column *c)
 {
 	unsigned n = MIN_TEXT;
 
@@ -165,7 +165,7 @@ static unsigned total(const struct hr_text_table *t)
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
-		t->columns[i].width = least(t, &t->columns[i]);
+		t->columns[i].width = text_table_least(t, &t->columns[i]);
 	while (t->n_shown > 1 && total(t) > t->terminal)
 		t->n_shown--;
 	for (unsigned i = 0; i < t->n_columns; i++)
@@ -176,7 +176,8 @@ static void fit(struct hr_text_table *t)
 		for (unsigned i = 0; i < t->n_shown; i++) {
 			struct column *c = &t->columns[i];
 
-			if (c->width > least(t, c) && (widest == NULL || c->width > widest->width))
+			if (c->width > text_table_least(t, c) &&
+			    (widest == NULL || c->width > widest->width))
 				widest = c;
 		}
 		if (widest == NULL)
@@ -185,7 +186,7 @@ static void fit(struct hr_text_table *t)
 	}
 }
 
-static void measure(struct hr_text_table *t)
+static void text_table_measure(struct hr_text_table *t)
 {
 	for (size_t k = 0; k < t->n_cells; k++) {
 		struct column *c = &t->columns[k % t->n_columns];
@@ -256,8 +257,8 @@ void hr_text_table_list(struct hr_text_table *t)
 
 /* ---- cells -------------------------------------------------------------------------- */
 
-static void add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
-		struct hr_buffer *out)
+static void text_table_add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
+			   struct hr_buffer *out)
 {
 	if (t->list)
 		add_line(t, i, text, first, out);
@@ -266,13 +267,13 @@ static void add(const struct hr_text_table *t, unsigned i, const char *text, boo
 }
 
 /* The widths are known now: prints what was kept. */
-static void start(struct hr_text_table *t, struct hr_buffer *out)
+static void text_table_start(struct hr_text_table *t, struct hr_buffer *out)
 {
-	measure(t);
+	text_table_measure(t);
 	if (!t->list)
 		add_header(t, out);
 	for (size_t k = 0; k < t->n_cells; k++) {
-		add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
+		text_table_add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
 		free(t->cells[k]);
 	}
 	t->n_cells = 0;
@@ -289,10 +290,10 @@ void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *o
 	if (t->cells != NULL) {
 		t->cells[t->n_cells++] = text;
 		if (t->n_cells == (size_t)KEPT_ROWS * t->n_columns)
-			start(t, out);
+			text_table_start(t, out);
 		return;
 	}
-	add(t, i, text, t->rows == (t->at == 0), out);
+	text_table_add(t, i, text, t->rows == (t->at == 0), out);
 	free(text);
 }
 
@@ -301,7 +302,7 @@ void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
 	static const char none[] = "(no rows)\n";
 
 	if (t->cells != NULL)
-		start(t, out);
+		text_table_start(t, out);
 	if (t->rows == 0)
 		hr_buffer_add(out, none, sizeof(none) - 1);
 	for (unsigned i = t->n_shown; i < t->n_columns; i++) {

@@ -306,7 +306,7 @@ static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 	return cut;
 }
 
-static int add(struct hr_busy *b, const struct hr_busy_batch *batch, struct hr_busy_part *part)
+static int busy_add(struct hr_busy *b, const struct hr_busy_batch *batch, struct hr_busy_part *part)
 {
 	int r = 0;
 
@@ -325,7 +325,7 @@ static int add(struct hr_busy *b, const struct hr_busy_batch *batch, struct hr_b
 	return r;
 }
 
-static int finish(struct hr_busy *b)
+static int busy_finish(struct hr_busy *b)
 {
 	for (size_t i = 0; i < b->keys.n * b->lanes.classes; i++) {
 		const struct hr_busy_key *key = &b->keys.list[i / b->lanes.classes];
@@ -354,7 +354,7 @@ static int finish(struct hr_busy *b)
 /* ---- turns -------------------------------------------------------------------------- */
 
 /* The next batch to read, once there is room for what comes of it; false: there is none, or an error. */
-static bool take_turn(struct hr_busy *b, size_t *ret)
+static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 {
 	bool some;
 
@@ -380,7 +380,7 @@ static void add_ready(struct hr_busy *b)
 		int r;
 
 		pthread_mutex_unlock(&b->lock);
-		r = add(b, &b->batches[b->added], part);
+		r = busy_add(b, &b->batches[b->added], part);
 		pthread_mutex_lock(&b->lock);
 		part->ready = false;
 		b->error = b->error != 0 ? b->error : r;
@@ -415,14 +415,14 @@ int hr__busy_work(struct hr_busy *b, struct hr_busy_worker *w)
 	size_t number;
 	int r;
 
-	while (!last && take_turn(b, &number)) {
+	while (!last && busy_take_turn(b, &number)) {
 		r = hr__busy_batch_read(b->q, &b->lanes, &b->batches[number], w,
 					&b->parts[number % b->n_parts]);
 		atomic_fetch_add_explicit(&b->q->batches_read, 1, memory_order_relaxed);
 		last = hand_in(b, number, r);
 	}
 	if (last) {
-		r = finish(b);
+		r = busy_finish(b);
 		if (r == 0 && b->lanes.during != NULL)
 			hr__during_sum(b->lanes.during);
 		return r < 0 ? r : 1;

@@ -92,9 +92,9 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 }
 
 /* Rows [first, end) of one class, or (NULL) all of them, to spans. Twice in the code: without classes it is much faster. */
-ALWAYS_INLINE struct run take(const struct hr_columns *c, uint64_t offset_ns, uint32_t first,
-			      uint32_t end, const uint8_t *classes, uint8_t class,
-			      struct hr_span *to)
+ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
+					 uint32_t first, uint32_t end, const uint8_t *classes,
+					 uint8_t class, struct hr_span *to)
 {
 	const uint64_t *start_ns = c->start_ns, *dur_ns = c->dur_ns;
 	struct hr_busy_sums sums = HR_BUSY_NO_SUMS;
@@ -179,9 +179,10 @@ static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, ui
 
 		end = rows_end(c, first);
 		if (l->during != NULL || classes == NULL) {
-			struct run run = classes == NULL
-					     ? take(c, offset_ns, first, end, NULL, 0, to)
-					     : take(c, offset_ns, first, end, classes, 0, to);
+			struct run run =
+			    classes == NULL
+				? busy_batch_take(c, offset_ns, first, end, NULL, 0, to)
+				: busy_batch_take(c, offset_ns, first, end, classes, 0, to);
 
 			r = l->during != NULL && hr__during_trains(l->during, stream, task)
 				? add_trained(w, lane, &used, run)
@@ -193,8 +194,8 @@ static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, ui
 		for (unsigned k = 0; r == 0 && k < l->classes; k++) {
 			if (present >> k & 1)
 				r = add_run(w, lane + k, &used,
-					    take(c, offset_ns, first, end, classes, (uint8_t)k,
-						 w->spans + used));
+					    busy_batch_take(c, offset_ns, first, end, classes,
+							    (uint8_t)k, w->spans + used));
 		}
 	}
 	return r;
@@ -265,8 +266,9 @@ static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_
 }
 
 /* Operations during regions, of a batch that is as it should be. */
-static void count(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,
-		  const struct hr_columns *c, const struct hr_busy_worker *w)
+static void busy_batch_count(const struct hr_busy_lanes *l, const struct hr_query *q,
+			     uint32_t stream, const struct hr_columns *c,
+			     const struct hr_busy_worker *w)
 {
 	uint64_t offset_ns = (uint64_t)q->streams[stream].s->real_minus_boot_ns;
 
@@ -308,7 +310,7 @@ static int read_batch(struct hr_query *q, const struct hr_busy_lanes *l,
 	if (r == 0)
 		r = check_ends(w, batch->last_ns);
 	if (r == 0 && l->during != NULL)
-		count(l, q, batch->stream, &c, w);
+		busy_batch_count(l, q, batch->stream, &c, w);
 	return r;
 }
 

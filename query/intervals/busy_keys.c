@@ -59,7 +59,7 @@ static int compare_keys(const struct entry *x, const struct entry *y)
 	return r != 0 ? r : compare_numbers(x->worker, y->worker);
 }
 
-static int compare(const void *a, const void *b)
+static int busy_keys_compare(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 	int r = compare_keys(x, y);
@@ -100,7 +100,7 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 }
 
 /* Sorted entries to keys, each with the streams that it occurs in. */
-static void number(struct hr_busy_keys *k, const struct entry *entries, size_t n)
+static void busy_keys_number(struct hr_busy_keys *k, const struct entry *entries, size_t n)
 {
 	uint32_t n_streams = 0;
 
@@ -148,8 +148,8 @@ int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 			n = add_stream(entries + n, n, q, i, asked);
 	}
 	if (n > 0)
-		qsort(entries, n, sizeof(*entries), compare);
-	number(k, entries, n);
+		qsort(entries, n, sizeof(*entries), busy_keys_compare);
+	busy_keys_number(k, entries, n);
 	free(entries);
 	return 0;
 }

@@ -63,7 +63,7 @@ static bool parse_by(const char *text, unsigned *ret)
 	return true;
 }
 
-static void bind(duckdb_bind_info info)
+static void busy_scan_bind(duckdb_bind_info info)
 {
 	char *by = hr__busy_parameter(info, "by");
 	struct hr_busy_asked *a = calloc(1, sizeof(*a));
@@ -90,8 +90,8 @@ static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsign
 	hr__out_text(out, k, hr__string(name, name != NULL ? strlen(name) : 0), name == NULL);
 }
 
-static void put(const struct hr_busy_use *use, const void *data, unsigned column, size_t k,
-		struct hr_query_out *out)
+static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsigned column,
+			  size_t k, struct hr_query_out *out)
 {
 	const struct hr_busy_row *row = data;
 
@@ -137,7 +137,7 @@ static void put(const struct hr_busy_use *use, const void *data, unsigned column
 	}
 }
 
-static int start(struct hr_busy_use *use, const void *asked)
+static int busy_scan_start(struct hr_busy_use *use, const void *asked)
 {
 	const struct hr_busy_asked *a = asked;
 
@@ -154,17 +154,18 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 	return n;
 }
 
-static void init(duckdb_init_info info)
+static void busy_scan_init(duckdb_init_info info)
 {
-	static const struct hr_busy_table busy = {COLUMNS, sizeof(struct hr_busy_row), start, rows,
-						  put};
+	static const struct hr_busy_table busy = {COLUMNS, sizeof(struct hr_busy_row),
+						  busy_scan_start, rows, busy_scan_put};
 
 	hr__busy_table_init(info, &busy);
 }
 
 int hr__busy_register(struct hr_query *q)
 {
-	static const struct hr_table_function busy = {bind, init, hr__busy_table_init_worker,
+	static const struct hr_table_function busy = {busy_scan_bind, busy_scan_init,
+						      hr__busy_table_init_worker,
 						      hr__busy_table_scan, parameters};
 
 	return hr__table_register(q, "hr_busy", q, &busy);

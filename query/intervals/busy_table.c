@@ -87,7 +87,7 @@ static void use_free(void *data)
 	free(use);
 }
 
-static void worker_free(void *data)
+static void busy_table_worker_free(void *data)
 {
 	struct worker *w = data;
 
@@ -132,7 +132,7 @@ void hr__busy_table_init_worker(duckdb_init_info info)
 		hr_duckdb.init_set_error(info, "out of memory");
 		return;
 	}
-	hr_duckdb.init_set_init_data(info, w, worker_free);
+	hr_duckdb.init_set_init_data(info, w, busy_table_worker_free);
 }
 
 /* ---- rows --------------------------------------------------------------------------- */

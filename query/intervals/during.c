@@ -80,7 +80,7 @@ static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_regi
 	return r;
 }
 
-static int64_t end_of(int64_t start, const struct hr_region *region)
+static int64_t during_end_of(int64_t start, const struct hr_region *region)
 {
 	int64_t end;
 
@@ -96,7 +96,7 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 	if (r < 0)
 		return r;
 	d->rows[d->n_rows++] =
-	    (struct hr_during_row){stream, 0, *region, start, end_of(start, region), 0, 0};
+	    (struct hr_during_row){stream, 0, *region, start, during_end_of(start, region), 0, 0};
 	return 0;
 }
 
@@ -111,7 +111,7 @@ static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t 
 		r = hr__grow(&d->fetches, d->n_fetches, &d->fetches_room, sizeof(*d->fetches));
 	if (region->count <= 1 && r == 0)
 		d->fetches[d->n_fetches++] =
-		    (struct fetch){stream, 0, region->proc, start, end_of(start, region)};
+		    (struct fetch){stream, 0, region->proc, start, during_end_of(start, region)};
 	return r;
 }
 
@@ -302,7 +302,7 @@ struct moved {
 	uint64_t ops, read, written, io_ns;
 };
 
-static void flush(struct hr_during_sums *to, struct moved *from)
+static void during_flush(struct hr_during_sums *to, struct moved *from)
 {
 	if (from->ops == 0)
 		return;
@@ -338,7 +338,7 @@ void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *
 		if (classes != NULL && classes[i] == HR_BUSY_NO_LANE)
 			continue;
 		if (start < low || start >= high) {
-			flush(&p->sums[at], &moved);
+			during_flush(&p->sums[at], &moved);
 			at = sums_at(p, start);
 			low = at > 0 ? p->points[at - 1] : INT64_MIN;
 			high = at < p->n ? p->points[at] : INT64_MAX;
@@ -350,7 +350,7 @@ void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *
 		else if (op->class == HR_CLASS_WRITE)
 			moved.written += bytes_of(c, i, op);
 	}
-	flush(&p->sums[at], &moved);
+	during_flush(&p->sums[at], &moved);
 }
 
 void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struct hr_span *spans,

@@ -61,7 +61,7 @@ struct asked {
 
 /* ---- what is asked for -------------------------------------------------------------- */
 
-static uint32_t kind_of(const char *text, size_t n)
+static uint32_t during_scan_kind_of(const char *text, size_t n)
 {
 	for (uint32_t kind = 1; kind < 32; kind++) {
 		const char *name = hr_region_kind_name(kind);
@@ -79,7 +79,7 @@ static bool parse_kinds(const char *text, uint32_t *ret)
 		uint32_t kind;
 
 		n = strcspn(text, ", ");
-		kind = kind_of(text, n);
+		kind = during_scan_kind_of(text, n);
 		if (kind == 0)
 			return false;
 		*ret |= 1u << kind;
@@ -87,7 +87,7 @@ static bool parse_kinds(const char *text, uint32_t *ret)
 	return true;
 }
 
-static void bind(duckdb_bind_info info)
+static void during_scan_bind(duckdb_bind_info info)
 {
 	char *kind = hr__busy_parameter(info, "kind");
 	struct asked *a = calloc(1, sizeof(*a));
@@ -208,8 +208,8 @@ static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *r
 	hr__out_number(out, k, value, row->region.count > 1);
 }
 
-static void put(const struct hr_busy_use *use, const void *data, unsigned column, size_t k,
-		struct hr_query_out *out)
+static void during_scan_put(const struct hr_busy_use *use, const void *data, unsigned column,
+			    size_t k, struct hr_query_out *out)
 {
 	const struct hr_during_row *row = data;
 
@@ -223,7 +223,7 @@ static void put(const struct hr_busy_use *use, const void *data, unsigned column
 		put_sum(use, row, column, k, out);
 }
 
-static int start(struct hr_busy_use *use, const void *asked)
+static int during_scan_start(struct hr_busy_use *use, const void *asked)
 {
 	const struct asked *a = asked;
 	struct hr_during_asked regions = {.kinds = a->kinds, .rank = a->busy.rank};
@@ -246,17 +246,18 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 	return n;
 }
 
-static void init(duckdb_init_info info)
+static void during_scan_init(duckdb_init_info info)
 {
-	static const struct hr_busy_table during = {COLUMNS, sizeof(struct hr_during_row), start,
-						    rows, put};
+	static const struct hr_busy_table during = {COLUMNS, sizeof(struct hr_during_row),
+						    during_scan_start, rows, during_scan_put};
 
 	hr__busy_table_init(info, &during);
 }
 
 int hr__during_register(struct hr_query *q)
 {
-	static const struct hr_table_function during = {bind, init, hr__busy_table_init_worker,
+	static const struct hr_table_function during = {during_scan_bind, during_scan_init,
+							hr__busy_table_init_worker,
 							hr__busy_table_scan, parameters};
 
 	return hr__table_register(q, "hr_during", q, &during);

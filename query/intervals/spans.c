@@ -146,7 +146,7 @@ size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time)
 	return low;
 }
 
-static uint64_t length(const struct hr_span *span)
+static uint64_t spans_length(const struct hr_span *span)
 {
 	return (uint64_t)span->end - (uint64_t)span->start;
 }
@@ -161,7 +161,7 @@ size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *tota
 		spans[below++].end = cut;
 	}
 	for (size_t i = below; i < n; i++)
-		sum += length(&spans[i]);
+		sum += spans_length(&spans[i]);
 	*total += sum;
 	return below;
 }

@@ -22,7 +22,7 @@ static void skip_space(struct parser *p)
 		p->at++;
 }
 
-static bool take(struct parser *p, char c)
+static bool json_tree_take(struct parser *p, char c)
 {
 	skip_space(p);
 	if (*p->at != c)
@@ -126,7 +126,7 @@ static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 	struct hr_json_tree **link = &to->child;
 	int r;
 
-	if (take(p, close))
+	if (json_tree_take(p, close))
 		return 0;
 	do {
 		struct hr_json_tree *node = hr__arena_get(p->arena, sizeof(*node));
@@ -135,12 +135,12 @@ static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 			return -ENOMEM;
 		*node = (struct hr_json_tree){0};
 		if (close == '}') {
-			if (!take(p, '"'))
+			if (!json_tree_take(p, '"'))
 				return -EBADMSG;
 			r = parse_string(p, &node->key);
 			if (r < 0)
 				return r;
-			if (!take(p, ':'))
+			if (!json_tree_take(p, ':'))
 				return -EBADMSG;
 		}
 		r = parse_value(p, node);
@@ -148,8 +148,8 @@ static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 			return r;
 		*link = node;
 		link = &node->next;
-	} while (take(p, ','));
-	return take(p, close) ? 0 : -EBADMSG;
+	} while (json_tree_take(p, ','));
+	return json_tree_take(p, close) ? 0 : -EBADMSG;
 }
 
 static int parse_number(struct parser *p, struct hr_json_tree *to)
@@ -194,11 +194,11 @@ static int parse_nested(struct parser *p, struct hr_json_tree *to, char close)
 
 static int parse_value(struct parser *p, struct hr_json_tree *to)
 {
-	if (take(p, '{'))
+	if (json_tree_take(p, '{'))
 		return parse_nested(p, to, '}');
-	if (take(p, '['))
+	if (json_tree_take(p, '['))
 		return parse_nested(p, to, ']');
-	if (take(p, '"')) {
+	if (json_tree_take(p, '"')) {
 		to->type = HR_JSON_TREE_STRING;
 		return parse_string(p, &to->text);
 	}

@@ -133,7 +133,7 @@ static void survey(struct look *l, const struct hr_json_tree *n)
 		survey(l, c);
 }
 
-static bool absent(const struct hr_json_tree *n, const char *key)
+static bool prune_parse_absent(const struct hr_json_tree *n, const char *key)
 {
 	const struct hr_json_tree *c = hr_json_tree_get(n, key);
 
@@ -149,7 +149,8 @@ static bool find_events(struct look *l, const struct hr_json_tree *from)
 	if (events_name(from) != NULL) {
 		const char *alias = hr_json_tree_text(from, "alias");
 
-		if (!absent(from, "sample") || !absent(from, "column_name_alias"))
+		if (!prune_parse_absent(from, "sample") ||
+		    !prune_parse_absent(from, "column_name_alias"))
 			return false;
 		if (alias == NULL || alias[0] == '\0')
 			alias = events_name(from);
@@ -205,7 +206,8 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 }
 
 /* A text or whole number that is known now. NULL and all other types are not. */
-static bool value_of(const struct look *l, const struct hr_json_tree *e, struct value *ret)
+static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree *e,
+				 struct value *ret)
 {
 	const struct hr_query_arg *arg = arg_of(l, e);
 	const struct hr_json_tree *value = hr_json_tree_get(e, "value");
@@ -340,10 +342,10 @@ static int take_comparison(struct look *l, const struct hr_json_tree *e)
 	if (type == NULL || left == NULL || right == NULL)
 		return 0;
 	column = column_of(l, left);
-	if (column != NULL && value_of(l, right, &value))
+	if (column != NULL && prune_parse_value_of(l, right, &value))
 		return narrow_comparison(l->p, column, type, &value);
 	column = column_of(l, right);
-	if (column != NULL && value_of(l, left, &value))
+	if (column != NULL && prune_parse_value_of(l, left, &value))
 		return narrow_comparison(l->p, column, mirrored(type), &value);
 	return 0;
 }
@@ -355,9 +357,9 @@ static int take_between(struct look *l, const struct hr_json_tree *e)
 
 	if (column == NULL || column->target != RANGE)
 		return 0;
-	if (value_of(l, hr_json_tree_get(e, "lower"), &low) && !low.is_text)
+	if (prune_parse_value_of(l, hr_json_tree_get(e, "lower"), &low) && !low.is_text)
 		narrow_range(l->p, column, low.number, INT64_MAX);
-	if (value_of(l, hr_json_tree_get(e, "upper"), &high) && !high.is_text)
+	if (prune_parse_value_of(l, hr_json_tree_get(e, "upper"), &high) && !high.is_text)
 		narrow_range(l->p, column, INT64_MIN, high.number);
 	return 0;
 }
@@ -374,7 +376,7 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 	if (column == NULL)
 		return 0;
 	for (item = item->next; item != NULL; item = item->next) {
-		if (n == HR_PRUNE_VALUES || !value_of(l, item, &values[n]))
+		if (n == HR_PRUNE_VALUES || !prune_parse_value_of(l, item, &values[n]))
 			return 0;
 		n++;
 	}
@@ -453,7 +455,7 @@ static int take_select(struct look *l, const struct hr_json_tree *n)
 {
 	int r = 0;
 
-	if (hr_json_tree_is(n, "type", "SELECT_NODE") && absent(n, "sample")) {
+	if (hr_json_tree_is(n, "type", "SELECT_NODE") && prune_parse_absent(n, "sample")) {
 		const struct hr_json_tree *where = hr_json_tree_get(n, "where_clause");
 
 		l->alone = true;

@@ -450,7 +450,7 @@ static int64_t plus1(uint32_t value)
 	return value == 0 ? HR_TASK_NULL : (int64_t)value - 1;
 }
 
-static int64_t known(int32_t value)
+static int64_t emit_known(int32_t value)
 {
 	return value < 0 ? HR_TASK_NULL : value;
 }
@@ -473,9 +473,9 @@ int hr__emit_tasks(struct hr_emit *e)
 		v->proc = hr_stream_proc(e->st->s, e->c.tasks[i].proc);
 		v->tid = e->c.tasks[i].tid;
 		v->pid = p != NULL ? p->msg->pid : HR_TASK_NULL;
-		v->rank = p != NULL ? known(p->rank) : HR_TASK_NULL;
-		v->local_rank = p != NULL ? known(p->local_rank) : HR_TASK_NULL;
-		v->worker = p != NULL ? known(p->worker) : HR_TASK_NULL;
+		v->rank = p != NULL ? emit_known(p->rank) : HR_TASK_NULL;
+		v->local_rank = p != NULL ? emit_known(p->local_rank) : HR_TASK_NULL;
+		v->worker = p != NULL ? emit_known(p->worker) : HR_TASK_NULL;
 		v->loader = p != NULL ? plus1(p->msg->loader_plus1) : HR_TASK_NULL;
 		v->loader_worker = p != NULL ? plus1(p->msg->loader_worker_plus1) : HR_TASK_NULL;
 	}

@@ -73,7 +73,7 @@ static void scan_free(void *data)
 	free(s);
 }
 
-static void worker_free(void *data)
+static void events_worker_free(void *data)
 {
 	struct worker *w = data;
 
@@ -86,7 +86,7 @@ static void worker_free(void *data)
 	free(w);
 }
 
-static void bind(duckdb_bind_info info)
+static void events_bind(duckdb_bind_info info)
 {
 	struct hr_query *q = hr_duckdb.bind_get_extra_info(info);
 	uint64_t rows = 0;
@@ -162,7 +162,7 @@ static int make_seen(struct scan *s)
 	return s->seen != NULL ? 0 : -ENOMEM;
 }
 
-static void init(duckdb_init_info info)
+static void events_init(duckdb_init_info info)
 {
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
@@ -208,11 +208,11 @@ static void init_worker(duckdb_init_info info)
 	    (w->groups = hr__groups_new()) == NULL ||
 	    (w->keys = malloc(HR_BATCH_EVENTS * sizeof(*w->keys))) == NULL) {
 		if (w != NULL)
-			worker_free(w);
+			events_worker_free(w);
 		hr_duckdb.init_set_error(info, "out of memory");
 		return;
 	}
-	hr_duckdb.init_set_init_data(info, w, worker_free);
+	hr_duckdb.init_set_init_data(info, w, events_worker_free);
 }
 
 static inline bool has_bit(const uint8_t *bits, uint32_t i)
@@ -364,7 +364,7 @@ static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 }
 
 /* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
-static int load(const struct scan *s, struct worker *w, struct unit unit)
+static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
 	const struct hr_batch_ref *ref = &st->s->batches[unit.batch];
@@ -449,7 +449,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 			hr_duckdb.data_chunk_set_size(output, 0);
 			return;
 		}
-		if (load(s, w, s->units[next]) < 0) {
+		if (events_load(s, w, s->units[next]) < 0) {
 			hr_duckdb.function_set_error(info, "out of memory while reading events");
 			return;
 		}
@@ -468,7 +468,8 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 int hr__events_register(struct hr_query *q)
 {
-	static const struct hr_table_function events = {bind, init, init_worker, scan_chunk, NULL};
+	static const struct hr_table_function events = {events_bind, events_init, init_worker,
+							scan_chunk, NULL};
 
 	return hr__table_register(q, "hr_events", q, &events);
 }

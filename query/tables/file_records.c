@@ -6,7 +6,7 @@
 #include "common/ops.h"
 
 /* key: proc, file, api */
-static int gather(struct hr_rows *rows, uint64_t want)
+static int file_records_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;
 	unsigned names = 0;
@@ -33,7 +33,7 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+static struct hr_row_origin file_records_origin(const struct hr_rows *rows, size_t row)
 {
 	size_t n;
 
@@ -74,7 +74,8 @@ static const size_t file_sums[HR_FILE_RECORDS_END] = {
 #undef S
 };
 
-static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static void file_records_cell(const struct hr_rows *rows, size_t row, unsigned column,
+			      struct hr_cell *c)
 {
 	size_t n;
 	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
@@ -120,8 +121,8 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 
 const struct hr_row_kind hr__file_records_kind = {
     .table = HR_TABLE_FILE_RECORDS,
-    .gather = gather,
+    .gather = file_records_gather,
     .done = hr_sums_done,
-    .origin = origin,
-    .cell = cell,
+    .origin = file_records_origin,
+    .cell = file_records_cell,
 };

@@ -14,7 +14,7 @@ struct files {
 	uint64_t *first_ns, *last_ns; /* by number; NULL when not wanted */
 };
 
-static void done(struct hr_rows *rows)
+static void files_done(struct hr_rows *rows)
 {
 	struct files *f = rows->data;
 
@@ -27,7 +27,7 @@ static void done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static void note(struct files *f, const struct hr_stream *s, const Headrace__FileRecord *r)
+static void files_note(struct files *f, const struct hr_stream *s, const Headrace__FileRecord *r)
 {
 	uint32_t i = hr_stream_file_number(s, r->file);
 
@@ -54,13 +54,13 @@ static int read_times(struct hr_rows *rows, struct files *f)
 		const Headrace__FileRecords *batch = frames.list[i]->file_records;
 
 		for (size_t k = 0; k < batch->n_rows; k++)
-			note(f, rows->st->s, batch->rows[k]);
+			files_note(f, rows->st->s, batch->rows[k]);
 	}
 	hr__frames_free(&frames);
 	return 0;
 }
 
-static int gather(struct hr_rows *rows, uint64_t want)
+static int files_gather(struct hr_rows *rows, uint64_t want)
 {
 	const struct hr_query_names *names = &rows->st->names;
 	struct files *f = calloc(1, sizeof(*f));
@@ -87,13 +87,13 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	return 0;
 }
 
-static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+static struct hr_row_origin files_origin(const struct hr_rows *rows, size_t row)
 {
 	(void)row;
 	return (struct hr_row_origin){rows->st, 0, false};
 }
 
-static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static void files_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct files *f = rows->data;
 	const struct hr_query_names *names = &rows->st->names;
@@ -123,8 +123,8 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 
 const struct hr_row_kind hr__files_kind = {
     .table = HR_TABLE_FILES,
-    .gather = gather,
-    .done = done,
-    .origin = origin,
-    .cell = cell,
+    .gather = files_gather,
+    .done = files_done,
+    .origin = files_origin,
+    .cell = files_cell,
 };

@@ -57,7 +57,7 @@ void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most)
 	memset(g->group, 0, n_rows);
 }
 
-static struct slot *find(struct slot slots[SLOTS], uint64_t key)
+static struct slot *groups_find(struct slot slots[SLOTS], uint64_t key)
 {
 	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
@@ -74,7 +74,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 
 	for (uint32_t k = 0; k < n_rows; k++) {
 		uint64_t key = (uint64_t)from[k] << 32 | values[k];
-		struct slot *s = find(slots, key);
+		struct slot *s = groups_find(slots, key);
 
 		if (s->id == 0) {
 			if (n == most)

@@ -32,7 +32,7 @@ struct jobs {
 	size_t n, size;
 };
 
-static bool same(const duckdb_string_t *a, const duckdb_string_t *b)
+static bool jobs_same(const duckdb_string_t *a, const duckdb_string_t *b)
 {
 	uint32_t n = a->value.inlined.length;
 
@@ -45,7 +45,7 @@ static bool same(const duckdb_string_t *a, const duckdb_string_t *b)
 
 static bool same_job(const struct hr_qstream *a, const struct hr_qstream *b)
 {
-	return same(&a->cluster, &b->cluster) && same(&a->job, &b->job) &&
+	return jobs_same(&a->cluster, &b->cluster) && jobs_same(&a->job, &b->job) &&
 	       a->s->attempt == b->s->attempt;
 }
 
@@ -129,7 +129,7 @@ static int count_parts(struct job *job)
 	for (size_t i = 0; i < job->n_streams; i++) {
 		const struct hr_qstream *st = &job->st[i];
 
-		job->nodes += i == 0 || !same(&st[-1].node, &st->node);
+		job->nodes += i == 0 || !jobs_same(&st[-1].node, &st->node);
 		for (uint32_t p = 0; p < st->s->n_processes; p++) {
 			if (st->s->processes[p].rank < 0)
 				continue;
@@ -148,7 +148,7 @@ static int count_parts(struct job *job)
 	return 0;
 }
 
-static int finish(struct job *job)
+static int jobs_finish(struct job *job)
 {
 	const char *state = STATE_ENDED;
 
@@ -189,7 +189,7 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 		r = take_stream(q, job, st);
 	}
 	for (size_t k = 0; r == 0 && k < jobs->n; k++)
-		r = finish(&jobs->list[k]);
+		r = jobs_finish(&jobs->list[k]);
 	rows->n = jobs->n;
 	return r;
 }

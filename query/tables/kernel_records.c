@@ -7,7 +7,7 @@
 #include "common/ops.h"
 
 /* key: proc, file, then op and cause in one word */
-static int gather(struct hr_rows *rows, uint64_t want)
+static int kernel_records_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;
 	unsigned names = 0;
@@ -33,7 +33,7 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+static struct hr_row_origin kernel_records_origin(const struct hr_rows *rows, size_t row)
 {
 	size_t n;
 
@@ -61,7 +61,8 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 	}
 }
 
-static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static void kernel_records_cell(const struct hr_rows *rows, size_t row, unsigned column,
+				struct hr_cell *c)
 {
 	size_t n;
 	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
@@ -100,8 +101,8 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 
 const struct hr_row_kind hr__kernel_records_kind = {
     .table = HR_TABLE_KERNEL_RECORDS,
-    .gather = gather,
+    .gather = kernel_records_gather,
     .done = hr_sums_done,
-    .origin = origin,
-    .cell = cell,
+    .origin = kernel_records_origin,
+    .cell = kernel_records_cell,
 };

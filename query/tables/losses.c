@@ -21,7 +21,7 @@ static uint64_t reason_index(const char **reasons, unsigned *n, const char *reas
 }
 
 /* key: proc, op, reason */
-static int gather(struct hr_rows *rows, uint64_t want)
+static int losses_gather(struct hr_rows *rows, uint64_t want)
 {
 	const char *reasons[REASONS];
 	unsigned n_reasons = 0;
@@ -42,14 +42,14 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+static struct hr_row_origin losses_origin(const struct hr_rows *rows, size_t row)
 {
 	size_t n;
 
 	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
 }
 
-static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static void losses_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	size_t n;
 	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
@@ -75,8 +75,8 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 
 const struct hr_row_kind hr__losses_kind = {
     .table = HR_TABLE_LOSSES,
-    .gather = gather,
+    .gather = losses_gather,
     .done = hr_sums_done,
-    .origin = origin,
-    .cell = cell,
+    .origin = losses_origin,
+    .cell = losses_cell,
 };

@@ -205,7 +205,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 }
 
 /* Parts in order: a later one builds on an earlier one. */
-static int make(struct hr_query *q, struct hr_qstream *st, unsigned part)
+static int names_make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 {
 	switch (part) {
 	case HR_NAMES_INFO:
@@ -239,7 +239,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)
 			continue;
-		r = make(q, st, part);
+		r = names_make(q, st, part);
 		if (r == 0)
 			atomic_fetch_or_explicit(&names->ready, part, memory_order_release);
 	}
@@ -254,7 +254,8 @@ struct wanted {
 	long n;
 };
 
-static bool is_wanted(const struct wanted *wanted, unsigned n, const struct hr_file_info *info)
+static bool names_is_wanted(const struct wanted *wanted, unsigned n,
+			    const struct hr_file_info *info)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (wanted[i].n == (long)info->path_bytes &&
@@ -285,7 +286,7 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 	if (bits != NULL && n == paths->n) {
 		for (uint32_t i = 1; i <= files; i++) {
 			if (hr_stream_file_at(st->s, i, true, &info) == 0 &&
-			    is_wanted(wanted, n, &info))
+			    names_is_wanted(wanted, n, &info))
 				bits[i / 8] |= (uint8_t)(1u << (i % 8));
 		}
 		note_lost(q, st);

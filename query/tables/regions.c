@@ -19,7 +19,7 @@ struct regions {
 };
 
 /* The number of a region's text in a column; 0: none, or a column without texts. */
-static uint32_t text_of(const struct hr_region *g, unsigned column)
+static uint32_t regions_text_of(const struct hr_region *g, unsigned column)
 {
 	switch (column) {
 	case HR_REGIONS_domain:
@@ -59,7 +59,7 @@ static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t
 			const Headrace__RegionKey *k = m->keys[i];
 			struct hr_region g = {
 			    .domain = k->domain, .category = k->category, .name = k->name};
-			uint32_t text = text_of(&g, column);
+			uint32_t text = regions_text_of(&g, column);
 
 			if (text != 0)
 				r = copy_text(&rows->q->pool, &m->texts[text - 1],
@@ -106,7 +106,7 @@ int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_
 	return r;
 }
 
-static int gather(struct hr_rows *rows, uint64_t want)
+static int regions_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct regions *g = calloc(1, sizeof(*g));
 	int r;
@@ -132,7 +132,7 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static void done(struct hr_rows *rows)
+static void regions_done(struct hr_rows *rows)
 {
 	struct regions *g = rows->data;
 
@@ -148,7 +148,7 @@ static void done(struct hr_rows *rows)
 }
 
 /* The frame that holds a row. */
-static size_t find(const struct regions *g, size_t row)
+static size_t regions_find(const struct regions *g, size_t row)
 {
 	size_t low = 0, high = g->frames.n - 1;
 
@@ -163,26 +163,26 @@ static size_t find(const struct regions *g, size_t row)
 	return low;
 }
 
-static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+static struct hr_row_origin regions_origin(const struct hr_rows *rows, size_t row)
 {
 	const struct regions *g = rows->data;
-	size_t frame = find(g, row);
+	size_t frame = regions_find(g, row);
 	const Headrace__Regions *m = g->frames.list[frame]->regions;
 
 	return (struct hr_row_origin){rows->st, m->keys[m->key[row - g->first[frame]]]->proc,
 				      false};
 }
 
-static void known(struct hr_cell *c, uint64_t value)
+static void regions_known(struct hr_cell *c, uint64_t value)
 {
 	c->u = value;
 	c->null = value == HR_REGION_UNKNOWN;
 }
 
-static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct regions *g = rows->data;
-	size_t frame = find(g, row);
+	size_t frame = regions_find(g, row);
 	struct hr_region region;
 	uint32_t text;
 
@@ -210,13 +210,13 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 		c->u = region.dur_ns;
 		break;
 	case HR_REGIONS_step:
-		known(c, region.step);
+		regions_known(c, region.step);
 		break;
 	case HR_REGIONS_epoch:
-		known(c, region.epoch);
+		regions_known(c, region.epoch);
 		break;
 	default:
-		text = text_of(&region, column);
+		text = regions_text_of(&region, column);
 		c->null = text == 0;
 		if (!c->null)
 			c->s = g->texts[frame][text - 1];
@@ -225,8 +225,8 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 
 const struct hr_row_kind hr__regions_kind = {
     .table = HR_TABLE_REGIONS,
-    .gather = gather,
-    .done = done,
-    .origin = origin,
-    .cell = cell,
+    .gather = regions_gather,
+    .done = regions_done,
+    .origin = regions_origin,
+    .cell = regions_cell,
 };

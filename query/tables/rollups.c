@@ -6,8 +6,8 @@
 #include "common/ops.h"
 
 /* key: window start, proc, then op, mount and scope in one word */
-static int add(struct hr_query_sums *s, const Headrace__RollupBatch *batch, Headrace__Rollup **rows,
-	       size_t n)
+static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *batch,
+		       Headrace__Rollup **rows, size_t n)
 {
 	int r = 0;
 
@@ -22,7 +22,7 @@ static int add(struct hr_query_sums *s, const Headrace__RollupBatch *batch, Head
 }
 
 /* Sides are rows only for who asks for the column that tells them apart. */
-static int gather(struct hr_rows *rows, uint64_t want)
+static int rollups_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;
 	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_ROLLUPS, &s);
@@ -30,14 +30,14 @@ static int gather(struct hr_rows *rows, uint64_t want)
 	for (size_t i = 0; r == 0 && i < s->frames.n; i++) {
 		const Headrace__RollupBatch *batch = s->frames.list[i]->rollups;
 
-		r = add(s, batch, batch->rows, batch->n_rows);
+		r = rollups_add(s, batch, batch->rows, batch->n_rows);
 		if (r == 0 && HR_WANTS(want, HR_ROLLUPS_side))
-			r = add(s, batch, batch->sides, batch->n_sides);
+			r = rollups_add(s, batch, batch->sides, batch->n_sides);
 	}
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin origin(const struct hr_rows *rows, size_t row)
+static struct hr_row_origin rollups_origin(const struct hr_rows *rows, size_t row)
 {
 	size_t n;
 
@@ -58,7 +58,7 @@ static const char *side_name(uint32_t op)
 	return hr_side_single(op) ? "single" : "copy";
 }
 
-static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static void rollups_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	size_t n;
 	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
@@ -118,8 +118,8 @@ static void cell(const struct hr_rows *rows, size_t row, unsigned column, struct
 
 const struct hr_row_kind hr__rollups_kind = {
     .table = HR_TABLE_ROLLUPS,
-    .gather = gather,
+    .gather = rollups_gather,
     .done = hr_sums_done,
-    .origin = origin,
-    .cell = cell,
+    .origin = rollups_origin,
+    .cell = rollups_cell,
 };

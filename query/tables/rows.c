@@ -36,7 +36,7 @@ struct worker {
 	size_t at;
 };
 
-static void worker_free(void *data)
+static void rows_worker_free(void *data)
 {
 	struct worker *w = data;
 
@@ -45,14 +45,14 @@ static void worker_free(void *data)
 	free(w);
 }
 
-static void bind(duckdb_bind_info info)
+static void rows_bind(duckdb_bind_info info)
 {
 	const struct bound *b = hr_duckdb.bind_get_extra_info(info);
 
 	hr__table_bind(info, &hr__tables[b->kind->table]);
 }
 
-static void init(duckdb_init_info info)
+static void rows_init(duckdb_init_info info)
 {
 	const struct bound *b = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
@@ -88,7 +88,7 @@ static void init_worker(duckdb_init_info info)
 	if (w == NULL)
 		hr_duckdb.init_set_error(info, "out of memory");
 	else
-		hr_duckdb.init_set_init_data(info, w, worker_free);
+		hr_duckdb.init_set_init_data(info, w, rows_worker_free);
 }
 
 /* ---- cells -------------------------------------------------------------------------- */
@@ -152,7 +152,8 @@ static bool of_process(enum hr_sql_table_id table)
 	return strcmp(hr__tables[table].columns[HR_STREAM_COLUMNS].name, "proc") == 0;
 }
 
-static void put(const struct hr_cell *c, enum hr_sql_type type, size_t k, struct hr_query_out *out)
+static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
+		     struct hr_query_out *out)
 {
 	if (c->null)
 		hr__out_null(out, k);
@@ -195,7 +196,7 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			kind->cell(&w->rows, w->at + k, column, &c);
 		}
-		put(&c, type, first + k, &out);
+		rows_put(&c, type, first + k, &out);
 	}
 }
 
@@ -250,7 +251,8 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 {
-	static const struct hr_table_function rows = {bind, init, init_worker, scan_chunk, NULL};
+	static const struct hr_table_function rows = {rows_bind, rows_init, init_worker, scan_chunk,
+						      NULL};
 	struct bound *b = hr__pool_get(&q->pool, sizeof(*b));
 	char name[64];
 

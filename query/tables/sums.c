@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b)
+static int sums_compare(const void *a, const void *b)
 {
 	const struct hr_sums_entry *x = a, *y = b;
 
@@ -30,12 +30,12 @@ int hr_sums_group(struct hr_rows *rows)
 	size_t runs = 0;
 
 	if (s->n > 1)
-		qsort(s->entries, s->n, sizeof(*s->entries), compare);
+		qsort(s->entries, s->n, sizeof(*s->entries), sums_compare);
 	s->starts = malloc((s->n + 1) * sizeof(*s->starts));
 	if (s->starts == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n; i++) {
-		if (i == 0 || compare(&s->entries[i - 1], &s->entries[i]) != 0)
+		if (i == 0 || sums_compare(&s->entries[i - 1], &s->entries[i]) != 0)
 			s->starts[runs++] = i;
 	}
 	s->starts[runs] = s->n;

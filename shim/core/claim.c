@@ -44,7 +44,7 @@ static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 }
 
 /* What hr__ring_reserve needs to know of the ring that the thread will use. */
-static void measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
+static void claim_measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
 	t->map = map;
 	t->mask = (1u << map->slots_log2) - 1;
@@ -53,12 +53,12 @@ static void measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring
 	t->gave_up_tail = UINT64_MAX;
 }
 
-static void take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring, int tid,
-		 bool used)
+static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring,
+		       int tid, bool used)
 {
 	struct hr_record head = {.op = HR_CTL_THREAD, .fd = tid, .offset = HR_OFFSET_NONE};
 
-	measure(t, map, ring);
+	claim_measure(t, map, ring);
 	t->ring = ring;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
@@ -87,7 +87,7 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 	if (!__atomic_compare_exchange_n(&ring->owner_tid, &owner, (uint32_t)tid, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	take(t, map, ring, tid, owner != 0);
+	claim_take(t, map, ring, tid, owner != 0);
 	return true;
 }
 
@@ -164,7 +164,7 @@ static void claim(struct hr__thread *t)
 	common = __atomic_load_n(&hr__wiped.common, __ATOMIC_ACQUIRE);
 	t->common = common != NULL;
 	if (t->common)
-		measure(t, hr__wiped.common_map, common);
+		claim_measure(t, hr__wiped.common_map, common);
 	t->tid = tid;
 	t->nonce = hr__wiped.nonce;
 	t->skip = SKIP_OPS;

@@ -55,7 +55,7 @@ static const char *next(struct cutter *c, size_t *ret_bytes)
 }
 
 /* Words move to the front: never past where they lay. */
-static void keep(struct cutter *c, const char *word, size_t n)
+static void cmdline_keep(struct cutter *c, const char *word, size_t n)
 {
 	if (c->used > 0)
 		c->words[c->used++] = '\0';
@@ -105,7 +105,7 @@ static void keep_import(struct cutter *c, const char *code, size_t n)
 		return;
 	while (end < n && code[end] != ';')
 		end++;
-	keep(c, code, end);
+	cmdline_keep(c, code, end);
 }
 
 enum after { GO_ON, SKIP_ONE, DONE };
@@ -121,10 +121,10 @@ static enum after take_letters(struct cutter *c, const struct interpreter *in, c
 		if (has(in->code, word[i]) || has(in->module, word[i])) {
 			bool module = has(in->module, word[i]);
 
-			keep(c, word, module ? n : i + 1);
+			cmdline_keep(c, word, module ? n : i + 1);
 			if (i + 1 == n && (value = next(c, &next_bytes)) != NULL) {
 				if (module)
-					keep(c, value, next_bytes);
+					cmdline_keep(c, value, next_bytes);
 				else
 					keep_import(c, value, next_bytes);
 			}
@@ -147,7 +147,7 @@ static void take_script(struct cutter *c, const struct interpreter *in)
 		enum after after = GO_ON;
 
 		if (n < 2 || word[0] != '-') { /* `-` reads the standard input */
-			keep(c, word, n);
+			cmdline_keep(c, word, n);
 			return;
 		}
 		if (is_one_of(in->words, word, n))
@@ -172,7 +172,7 @@ size_t hr__cmdline_cut(char *words, size_t bytes)
 	if (program == NULL)
 		return 0;
 	in = interpreter_of(program, n);
-	keep(&c, program, n);
+	cmdline_keep(&c, program, n);
 	if (in != NULL)
 		take_script(&c, in);
 	return c.used;

@@ -27,7 +27,7 @@ uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t f
 	return bytes == UINT64_MAX ? 0 : bytes;
 }
 
-static void add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint64_t ticks)
+static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint64_t ticks)
 {
 	__atomic_fetch_add(&l->count, count, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&l->bytes, bytes, __ATOMIC_RELAXED);
@@ -38,7 +38,7 @@ static void add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint64_t tick
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
-	add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
+	counters_add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
 	/* Pairs with the daemon's acquire load: it looks at lost[] when the total has moved. */
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
@@ -57,7 +57,7 @@ static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t 
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
 		return;
-	add(&map->strays[op % HR_OP_MAX], 1, bytes, ticks);
+	counters_add(&map->strays[op % HR_OP_MAX], 1, bytes, ticks);
 	/* Pairs with the daemon's acquire load, as above. */
 	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
 }
@@ -75,7 +75,7 @@ static struct hr_ring_hdr *first_ring(void)
 }
 _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring is behind the head");
 
-static void count(uint16_t op, uint64_t bytes, uint64_t ticks)
+static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	struct hr_ring_hdr *ring = first_ring();
 	struct hr_map_hdr *map;
@@ -89,7 +89,7 @@ static void count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		stray(map, op, bytes, ticks);
 		return;
 	}
-	add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
+	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
 	/* Both are sequentially consistent with the attacher's, in the other order: one of us sees the other. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
@@ -98,7 +98,7 @@ static void count(uint16_t op, uint64_t bytes, uint64_t ticks)
 
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks)
 {
-	count(op, hr__counters_bytes(op, ret, asked, flags), ticks);
+	counters_count(op, hr__counters_bytes(op, ret, asked, flags), ticks);
 }
 
 void hr__counters_region(void)
@@ -107,7 +107,7 @@ void hr__counters_region(void)
 
 	if (hr__image.on &&
 	    (map == NULL || __atomic_load_n(&map->level, __ATOMIC_RELAXED) != HR_LEVEL_OFF))
-		count(HR_CTL_REGION, 0, 0);
+		counters_count(HR_CTL_REGION, 0, 0);
 }
 
 void hr__counters_to_session(void)

@@ -29,7 +29,7 @@ static void exiting(void *unused)
  * glibc passes a constructor main's arguments, and has not set environ yet, because this library is
  * initialised before libc (-z initfirst). Other libcs pass nothing and have set it.
  */
-__attribute__((constructor)) static void start(int argc, char **argv, char **envp)
+__attribute__((constructor)) static void ctor_start(int argc, char **argv, char **envp)
 {
 	(void)argc;
 	(void)argv;

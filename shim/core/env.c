@@ -139,7 +139,7 @@ static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t tur
 	return false;
 }
 
-static char *store(char *to, const char *text, size_t n)
+static char *env_store(char *to, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(to++, text[i], __ATOMIC_RELEASE);
@@ -175,9 +175,9 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	turn = __atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
 	if (!claim(length, turn, &at, &head) && !claim_same(name, n, length, turn, &at, &head))
 		return;
-	to = store(text_at(at), name, n);
-	to = store(to, "=", 1);
-	store(to, value, n_value + 1);
+	to = env_store(text_at(at), name, n);
+	to = env_store(to, "=", 1);
+	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
 	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
 	/* Before the older one goes: a reader who has missed this one and that one sees that it has to look again. */

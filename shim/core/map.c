@@ -21,7 +21,7 @@ static struct mapping slots[SLOTS];
 static uint32_t used; /* mappings in slots[]: 0 answers everything */
 static uint32_t top;  /* no slot at or above it was ever used */
 
-static void add(uintptr_t start, uintptr_t end, hr_file file)
+static void map_add(uintptr_t start, uintptr_t end, hr_file file)
 {
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		uintptr_t free = 0;
@@ -43,7 +43,7 @@ static void add(uintptr_t start, uintptr_t end, hr_file file)
 	}
 }
 
-static uintptr_t end_of(const void *addr, uint64_t bytes)
+static uintptr_t map_end_of(const void *addr, uint64_t bytes)
 {
 	return ((uintptr_t)addr + bytes + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 }
@@ -51,7 +51,7 @@ static uintptr_t end_of(const void *addr, uint64_t bytes)
 void hr_map_add(const void *addr, uint64_t bytes, hr_file file)
 {
 	if (hr_file_tracked(file) && addr != NULL && bytes > 0 && !hr__in_vfork_child())
-		add((uintptr_t)addr, end_of(addr, bytes), file);
+		map_add((uintptr_t)addr, map_end_of(addr, bytes), file);
 }
 
 hr_file hr_map_find(const void *addr)
@@ -81,7 +81,7 @@ static void cut(struct mapping *m, uintptr_t start, uintptr_t from, uintptr_t to
 	if (from > start) {
 		__atomic_store_n(&m->end, from, __ATOMIC_RELAXED);
 		if (to < end)
-			add(to, end, file);
+			map_add(to, end, file);
 	} else if (to < end) {
 		__atomic_store_n(&m->start, to, __ATOMIC_RELEASE);
 	} else {
@@ -100,7 +100,7 @@ void hr_map_remove(const void *addr, uint64_t bytes)
 		uintptr_t start = __atomic_load_n(&slots[i].start, __ATOMIC_ACQUIRE);
 
 		if (start > FILLING)
-			cut(&slots[i], start, (uintptr_t)addr, end_of(addr, bytes));
+			cut(&slots[i], start, (uintptr_t)addr, map_end_of(addr, bytes));
 	}
 }
 

@@ -257,8 +257,8 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	hr__ring_record(op, end, ret, flags, 0, pair);
 }
 
-static void finish(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
-		   const struct hr_pair *pair)
+static void op_finish(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
+		      const struct hr_pair *pair)
 {
 	bool bare = op->ring == NULL;
 
@@ -378,7 +378,7 @@ static __attribute__((noinline)) void end_slow(struct hr_op *op, uint64_t end, i
 	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), -1, false))
 		hr__end_none(op);
 	else
-		finish(op, end, ret, flags, NULL);
+		op_finish(op, end, ret, flags, NULL);
 }
 
 void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
@@ -426,7 +426,7 @@ void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
 		return;
 	}
 	op->fd = fd;
-	finish(op, end, ret, flags, NULL);
+	op_finish(op, end, ret, flags, NULL);
 }
 
 void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset,
@@ -454,7 +454,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 		pair.file = HR_FILE_ID(second);
 		pair.bits = (uint32_t)(second & HR_FILE_RUNTIME);
 	}
-	finish(op, end, ret, flags, &pair);
+	op_finish(op, end, ret, flags, &pair);
 }
 
 hr_file hr_path_file(int dirfd, const char *path)

@@ -210,7 +210,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 }
 
 /* An original that this libc lacks: a program found our name and tries it. */
-static long absent(void)
+static long real_absent(void)
 {
 	errno = ENOSYS;
 	return -1;
@@ -237,7 +237,7 @@ void *hr_real_resolve(uint16_t id)
 
 	dl_iterate_phdr(visit, &s);
 	fn = __atomic_load_n(&hr_real_table[id], __ATOMIC_RELAXED);
-	return fn != NULL ? fn : (void *)absent;
+	return fn != NULL ? fn : (void *)real_absent;
 }
 
 /* The same for all objects: the first will do. */
@@ -260,5 +260,5 @@ void *hr_real_unloadable(uint16_t id)
 		for (unsigned i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 			__atomic_store_n(&hr_real_table[ids[i]], NULL, __ATOMIC_RELAXED);
 	fn = hr_real_get(id);
-	return fn != (void *)absent ? fn : (void *)absent_request;
+	return fn != (void *)real_absent ? fn : (void *)absent_request;
 }

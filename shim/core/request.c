@@ -35,7 +35,7 @@ static bool hold(uint64_t *place, uint64_t key)
 }
 
 /* Takes a held request out. */
-static void release(uint64_t *place, struct hr__request *ret)
+static void request_release(uint64_t *place, struct hr__request *ret)
 {
 	*ret = *request_at(place);
 	/* Release: pairs with the acquire of the next holder. */
@@ -43,7 +43,7 @@ static void release(uint64_t *place, struct hr__request *ret)
 	__atomic_fetch_sub(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
 }
 
-static bool take(const void *address, struct hr__request *ret)
+static bool request_take(const void *address, struct hr__request *ret)
 {
 	uint64_t key = (uintptr_t)address;
 
@@ -53,14 +53,14 @@ static bool take(const void *address, struct hr__request *ret)
 		uint64_t *place = place_of(key, i);
 
 		if (hold(place, key)) {
-			release(place, ret);
+			request_release(place, ret);
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool put(const void *address, const struct hr__request *r)
+static bool request_put(const void *address, const struct hr__request *r)
 {
 	uint64_t key = (uintptr_t)address;
 
@@ -79,7 +79,7 @@ static bool put(const void *address, const struct hr__request *r)
 }
 
 /* Its event, in the thread that knows what came of it. It has no cell: it was no call of this thread's. */
-static void record(const struct hr__request *r, int64_t ret, uint32_t bits)
+static void request_record(const struct hr__request *r, int64_t ret, uint32_t bits)
 {
 	uint64_t end = hr__clock_ticks();
 	struct hr_op op = {
@@ -114,8 +114,9 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 	struct hr__request r = {.asked = *asked, .file = hr_fd_get(asked->fd)}, old;
 	bool off;
 
-	if (take(address, &old)) /* it was over: the program reads results where we do not look */
-		record(&old, HR_RET_NONE, HR_REC_CUT);
+	if (request_take(address,
+			 &old)) /* it was over: the program reads results where we do not look */
+		request_record(&old, HR_RET_NONE, HR_REC_CUT);
 	if (!hr_file_tracked(r.file))
 		return;
 	hr__ring_for_op(HR__SEEK_FIRST, &off);
@@ -125,23 +126,23 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 		r.file = hr__fd_announce(asked->fd, r.file);
 	r.nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED);
 	r.start = hr__clock_ticks();
-	if (!put(address, &r))
-		record(&r, HR_RET_NONE, HR_REC_CUT);
+	if (!request_put(address, &r))
+		request_record(&r, HR_RET_NONE, HR_REC_CUT);
 }
 
 void hr_request_refused(const void *address)
 {
 	struct hr__request r;
 
-	take(address, &r);
+	request_take(address, &r);
 }
 
 void hr_request_end(const void *address, int64_t ret)
 {
 	struct hr__request r;
 
-	if (take(address, &r))
-		record(&r, ret, 0);
+	if (request_take(address, &r))
+		request_record(&r, ret, 0);
 }
 
 void hr__requests_cut(void)
@@ -155,8 +156,8 @@ void hr__requests_cut(void)
 		uint64_t key = __atomic_load_n(place, __ATOMIC_RELAXED);
 
 		if (key > HELD && hold(place, key)) {
-			release(place, &r);
-			record(&r, HR_RET_NONE, HR_REC_CUT);
+			request_release(place, &r);
+			request_record(&r, HR_RET_NONE, HR_REC_CUT);
 		}
 	}
 }

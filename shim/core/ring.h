@@ -171,7 +171,7 @@ static inline void hr__cell_leave(struct hr_op *op)
 	}
 }
 
-/* shim/regions, which core otherwise does not know. What the owner of a ring left open when it died, before its next owner announces itself. */
+/* In shim/regions: ends the regions that a ring's dead owner left open, before the next owner announces itself. */
 void hr__regions_bury(struct hr_ring_hdr *ring);
 
 #endif

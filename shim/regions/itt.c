@@ -60,7 +60,7 @@ static struct hr__domain *domain_of(struct hr__itt_domain *d)
 	return ours;
 }
 
-static struct hr__text_said *text_of(struct hr__itt_string *s)
+static struct hr__text_said *itt_text_of(struct hr__itt_string *s)
 {
 	struct hr__text_said *ours;
 
@@ -74,9 +74,9 @@ static struct hr__text_said *text_of(struct hr__itt_string *s)
 	return ours;
 }
 
-static struct headrace_name *name_of(struct hr__itt_domain *d, struct hr__itt_string *s)
+static struct headrace_name *itt_name_of(struct hr__itt_domain *d, struct hr__itt_string *s)
 {
-	return hr__said_name_kept(domain_of(d), 0, text_of(s));
+	return hr__said_name_kept(domain_of(d), 0, itt_text_of(s));
 }
 
 static struct hr__itt_domain *domain_create(const char *name)
@@ -99,7 +99,7 @@ static struct hr__itt_string *string_handle_create(const char *text)
 
 #define TAKEN UINT64_C(1)
 
-static uint64_t key_of(int what, const struct hr__itt_domain *d, const struct itt_id *id)
+static uint64_t itt_key_of(int what, const struct hr__itt_domain *d, const struct itt_id *id)
 {
 	static const struct itt_id none;
 	uint64_t key = (uint64_t)(unsigned)what;
@@ -153,34 +153,34 @@ static void task_begin_overlapped(struct hr__itt_domain *d, struct itt_id id, st
 				  struct hr__itt_string *name)
 {
 	(void)parent;
-	open_begin(key_of(TASK, d, &id), name_of(d, name));
+	open_begin(itt_key_of(TASK, d, &id), itt_name_of(d, name));
 }
 
 static void task_end_overlapped(struct hr__itt_domain *d, struct itt_id id)
 {
-	open_end(key_of(TASK, d, &id));
+	open_end(itt_key_of(TASK, d, &id));
 }
 
 static void region_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 			 struct hr__itt_string *name)
 {
 	(void)parent;
-	open_begin(key_of(REGION, d, &id), name_of(d, name));
+	open_begin(itt_key_of(REGION, d, &id), itt_name_of(d, name));
 }
 
 static void region_end(struct hr__itt_domain *d, struct itt_id id)
 {
-	open_end(key_of(REGION, d, &id));
+	open_end(itt_key_of(REGION, d, &id));
 }
 
 static void frame_begin(struct hr__itt_domain *d, const struct itt_id *id)
 {
-	open_begin(key_of(FRAME, d, id), hr__said_name(domain_of(d), 0, "frame"));
+	open_begin(itt_key_of(FRAME, d, id), hr__said_name(domain_of(d), 0, "frame"));
 }
 
 static void frame_end(struct hr__itt_domain *d, const struct itt_id *id)
 {
-	open_end(key_of(FRAME, d, id));
+	open_end(itt_key_of(FRAME, d, id));
 }
 
 /* ---- tasks, marks, threads --------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ static void task_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id
 {
 	(void)id;
 	(void)parent;
-	hr__region_begin(name_of(d, name), domain_of(d)->stack, NULL);
+	hr__region_begin(itt_name_of(d, name), domain_of(d)->stack, NULL);
 }
 
 static void task_begin_fn(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
@@ -212,7 +212,7 @@ static void marker(struct hr__itt_domain *d, struct itt_id id, struct hr__itt_st
 {
 	(void)id;
 	(void)scope;
-	hr__region_mark(name_of(d, name), NULL);
+	hr__region_mark(itt_name_of(d, name), NULL);
 }
 
 static void thread_set_name(const char *name)

@@ -57,7 +57,7 @@ static struct headrace_name *wide_name(struct hr__domain *d, uint32_t category, 
 	return hr__said_name(d, category, hr__said_utf8(wide, text));
 }
 
-static struct headrace_name *name_of(struct hr__domain *d, const struct attributes *a)
+static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct attributes *a)
 {
 	if (a == NULL || (a->size != 0 && a->size < sizeof(*a)))
 		return &d->nameless;
@@ -90,7 +90,7 @@ static void mark(struct hr__domain *d, const struct attributes *a)
 	struct hr__payload room;
 	const struct hr__payload *p = payload_of(a, &room);
 
-	hr__region_mark(name_of(d, a), p != NULL && hr__payload_text(p, text) ? text : NULL);
+	hr__region_mark(nvtx_name_of(d, a), p != NULL && hr__payload_text(p, text) ? text : NULL);
 }
 
 static int push(struct hr__domain *d, struct headrace_name *name, const struct hr__payload *payload)
@@ -120,7 +120,7 @@ static uint64_t start_ex(const struct attributes *a)
 {
 	struct hr__payload room;
 
-	return hr__region_start(name_of(domain_of(NULL), a), payload_of(a, &room));
+	return hr__region_start(nvtx_name_of(domain_of(NULL), a), payload_of(a, &room));
 }
 
 static uint64_t start_a(const char *text)
@@ -133,7 +133,7 @@ static uint64_t start_w(const wchar_t *text)
 	return hr__region_start(wide_name(domain_of(NULL), 0, text), NULL);
 }
 
-static void end(uint64_t span)
+static void nvtx_end(uint64_t span)
 {
 	hr__region_finish(span, NULL);
 }
@@ -142,7 +142,7 @@ static int push_ex(const struct attributes *a)
 {
 	struct hr__payload room;
 
-	return push(domain_of(NULL), name_of(domain_of(NULL), a), payload_of(a, &room));
+	return push(domain_of(NULL), nvtx_name_of(domain_of(NULL), a), payload_of(a, &room));
 }
 
 static int push_a(const char *text)
@@ -193,7 +193,7 @@ static function *const core[] = {
     [4] = (function *)start_ex,
     [5] = (function *)start_a,
     [6] = (function *)start_w,
-    [7] = (function *)end,
+    [7] = (function *)nvtx_end,
     [8] = (function *)push_ex,
     [9] = (function *)push_a,
     [10] = (function *)push_w,
@@ -215,7 +215,7 @@ static uint64_t domain_start_ex(void *domain, const struct attributes *a)
 {
 	struct hr__payload room;
 
-	return hr__region_start(name_of(domain_of(domain), a), payload_of(a, &room));
+	return hr__region_start(nvtx_name_of(domain_of(domain), a), payload_of(a, &room));
 }
 
 static void domain_end(void *domain, uint64_t span)
@@ -228,7 +228,7 @@ static int domain_push_ex(void *domain, const struct attributes *a)
 {
 	struct hr__payload room;
 
-	return push(domain_of(domain), name_of(domain_of(domain), a), payload_of(a, &room));
+	return push(domain_of(domain), nvtx_name_of(domain_of(domain), a), payload_of(a, &room));
 }
 
 static int domain_pop(void *domain)

@@ -32,7 +32,7 @@ struct text {
 	char at[2 + 3 * (NAME_BYTES + 1)];
 };
 
-static void put(struct text *t, const char *s)
+static void region_put(struct text *t, const char *s)
 {
 	size_t n = s != NULL ? strnlen(s, NAME_BYTES) : 0;
 
@@ -41,19 +41,19 @@ static void put(struct text *t, const char *s)
 	t->at[t->bytes++] = '\0';
 }
 
-static void text_of(const struct headrace_name *name, uint32_t kind, struct text *ret)
+static void region_text_of(const struct headrace_name *name, uint32_t kind, struct text *ret)
 {
 	ret->at[0] = '\0';
 	ret->at[1] = (char)('A' + kind);
 	ret->bytes = 2;
-	put(ret, name->domain);
-	put(ret, name->category);
-	put(ret, name->name);
+	region_put(ret, name->domain);
+	region_put(ret, name->category);
+	region_put(ret, name->name);
 	ret->bytes--; /* no NUL at the end */
 }
 
 /* The kinds that a name can have for itself: what a span, a step or an epoch is, nobody says by a name. */
-static uint32_t kind_of(const struct headrace_name *name)
+static uint32_t region_kind_of(const struct headrace_name *name)
 {
 	bool has = name->kind == HEADRACE_MARK ||
 		   (name->kind >= HEADRACE_INPUT_WAIT && name->kind <= HEADRACE_RESTORE);
@@ -67,7 +67,7 @@ static __attribute__((noinline)) uint64_t key_told(struct headrace_name *name, u
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
 	struct text t;
 
-	text_of(name, kind, &t);
+	region_text_of(name, kind, &t);
 	head.file = hr_path_id(t.at, t.bytes);
 	if (!hr__sent(head.file)) {
 		head.start_ticks = hr__clock_ticks();
@@ -82,7 +82,7 @@ static __attribute__((noinline)) uint64_t key_told(struct headrace_name *name, u
 	return head.file;
 }
 
-static uint64_t key_of(struct headrace_name *name, uint32_t kind)
+static uint64_t region_key_of(struct headrace_name *name, uint32_t kind)
 {
 	uint64_t key = __atomic_load_n(&name->reserved[0], __ATOMIC_ACQUIRE);
 
@@ -119,8 +119,8 @@ static bool level_off(void)
 }
 
 /* A region that is over, or was left open. */
-static void record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
-		   uint64_t end, uint32_t flags, const char *args)
+static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
+			  uint64_t end, uint32_t flags, const char *args)
 {
 	size_t bytes = args != NULL ? strnlen(args, HR_REGION_TEXT) : 0;
 	struct hr_record head = {
@@ -183,12 +183,12 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 {
 	struct hr_ring_hdr *ring = ring_or_loss();
 	struct hr_region_cell *c;
-	uint32_t depth, kind = kind_of(name);
+	uint32_t depth, kind = region_kind_of(name);
 	uint64_t key;
 
 	if (ring == NULL)
 		return;
-	key = key_of(name, kind);
+	key = region_key_of(name, kind);
 	/* The cell is ours from here on: a signal handler's ranges lie above it. Its key is 0 (unstack). */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
@@ -224,7 +224,7 @@ static void range_over(struct hr_ring_hdr *ring, const struct hr_region_cell *c,
 	if (args == NULL && c->flags == HR_REGION_KIND(HEADRACE_RANGE) && !level_off() &&
 	    hr__region_short(ring, c, depth, end))
 		return;
-	record(ring, c, (int32_t)depth, end, 0, args);
+	region_record(ring, c, (int32_t)depth, end, 0, args);
 }
 
 void hr__region_end(uint32_t stack, const char *args)
@@ -263,8 +263,8 @@ void hr__regions_bury(struct hr_ring_hdr *ring)
 	}
 	while (depth-- > 0) {
 		if (ring->regions[depth].key != 0)
-			record(ring, &ring->regions[depth], (int32_t)depth, end, HR_REGION_IS_OPEN,
-			       NULL);
+			region_record(ring, &ring->regions[depth], (int32_t)depth, end,
+				      HR_REGION_IS_OPEN, NULL);
 		__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
 	}
@@ -278,9 +278,9 @@ void hr__region_mark(struct headrace_name *name, const char *args)
 	if (ring == NULL)
 		return;
 	cell_fill(&c, HEADRACE_MARK, NULL);
-	c.key = key_of(name, HEADRACE_MARK);
+	c.key = region_key_of(name, HEADRACE_MARK);
 	c.start_ticks = hr__clock_ticks();
-	record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
+	region_record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
 }
 
 /* ---- spans: cells of the process's --------------------------------------------------------------------- */
@@ -303,7 +303,8 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 }
 
 /* `at`: when it began; 0: now. Of `as` what cell_fill() fills. */
-static uint64_t start(struct headrace_name *name, const struct hr_region_cell *as, uint64_t at)
+static uint64_t region_start(struct headrace_name *name, const struct hr_region_cell *as,
+			     uint64_t at)
 {
 	struct hr_ring_hdr *ring = ring_or_loss();
 	struct hr_region_cell *c;
@@ -312,7 +313,7 @@ static uint64_t start(struct headrace_name *name, const struct hr_region_cell *a
 
 	if (ring == NULL)
 		return 0;
-	key = key_of(name, as->flags >> HR_REGION_KIND_SHIFT);
+	key = region_key_of(name, as->flags >> HR_REGION_KIND_SHIFT);
 	c = key != 0 ? cell_claim(&i) : NULL;
 	if (c == NULL) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -333,11 +334,11 @@ static uint64_t start(struct headrace_name *name, const struct hr_region_cell *a
 
 uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *payload)
 {
-	uint32_t kind = kind_of(name);
+	uint32_t kind = region_kind_of(name);
 	struct hr_region_cell as = {0};
 
 	cell_fill(&as, kind == HEADRACE_RANGE ? KIND_SPAN : kind, payload);
-	return start(name, &as, 0);
+	return region_start(name, &as, 0);
 }
 
 /*
@@ -374,7 +375,7 @@ static bool span_over(uint64_t span, struct hr_region_cell **ret_cell,
 	return false;
 }
 
-static void finish(uint64_t span, uint64_t end, const char *args)
+static void region_finish(uint64_t span, uint64_t end, const char *args)
 {
 	struct hr_region_cell *c, was;
 	struct hr_ring_hdr *ring;
@@ -385,13 +386,13 @@ static void finish(uint64_t span, uint64_t end, const char *args)
 	end = end > was.start_ticks ? end : was.start_ticks;
 	ring = ring_or_loss();
 	if (ring != NULL)
-		record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
+		region_record(ring, &was, (int32_t)was.tid, end, 0, args_of(&was, args, room));
 	__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
 }
 
 void hr__region_finish(uint64_t span, const char *args)
 {
-	finish(span, hr__clock_ticks(), args);
+	region_finish(span, hr__clock_ticks(), args);
 }
 
 /* ---- steps and epochs: a span at a time ------------------------------------------------------------------ */
@@ -410,14 +411,15 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 		return;
 	}
 	at = at != 0 && at < now ? at : now;
-	finish(__atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL), at, NULL);
+	region_finish(__atomic_exchange_n(span, 0, __ATOMIC_ACQ_REL), at, NULL);
 	__atomic_store_n(number, to ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 	if (to == HEADRACE_NONE)
 		return;
 	cell_fill(&as, kind, NULL);
 	*(kind == KIND_STEP ? &as.step : &as.epoch) = to;
 	/* What another thread, or a handler, has begun meanwhile ends where this begins. */
-	finish(__atomic_exchange_n(span, start(name, &as, at), __ATOMIC_ACQ_REL), at, NULL);
+	region_finish(__atomic_exchange_n(span, region_start(name, &as, at), __ATOMIC_ACQ_REL), at,
+		      NULL);
 }
 
 static void turn_step(int64_t step, uint64_t at)

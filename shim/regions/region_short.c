@@ -14,7 +14,7 @@
 
 #define SHORT_MOST UINT64_C(10000) /* times hr_map_hdr.short_ticks: a second */
 
-static void flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
+static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
 {
 	struct hr_record head = {
 	    .op = HR_CTL_REGION,
@@ -34,14 +34,15 @@ static void flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
 	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
 }
 
-static bool same(const struct hr_region_short *s, const struct hr_region_cell *c, uint32_t depth)
+static bool region_short_same(const struct hr_region_short *s, const struct hr_region_cell *c,
+			      uint32_t depth)
 {
 	return s->key == c->key && s->depth == depth && s->step == c->step && s->epoch == c->epoch;
 }
 
 /* Its cell; else a free one; else the one that was begun first, sent. */
-static struct hr_region_short *find(struct hr_ring_hdr *ring, const struct hr_region_cell *c,
-				    uint32_t depth)
+static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
+						 const struct hr_region_cell *c, uint32_t depth)
 {
 	uint32_t home = (uint32_t)(c->key >> 32 ^ c->key >> 8) + depth;
 	struct hr_region_short *best = NULL;
@@ -53,7 +54,7 @@ static struct hr_region_short *find(struct hr_ring_hdr *ring, const struct hr_re
 			/* A cell that was sent makes a gap: those behind it are looked at, too. */
 			if (best == NULL || best->count != 0)
 				best = s;
-		} else if (same(s, c, depth)) {
+		} else if (region_short_same(s, c, depth)) {
 			return s;
 		} else if (best == NULL ||
 			   (best->count != 0 && s->start_ticks < best->start_ticks)) {
@@ -61,12 +62,12 @@ static struct hr_region_short *find(struct hr_ring_hdr *ring, const struct hr_re
 		}
 	}
 	if (best->count != 0)
-		flush(ring, best);
+		region_short_flush(ring, best);
 	return best;
 }
 
-static void add(struct hr_region_short *s, const struct hr_region_cell *c, uint32_t depth,
-		uint64_t ticks)
+static void region_short_add(struct hr_region_short *s, const struct hr_region_cell *c,
+			     uint32_t depth, uint64_t ticks)
 {
 	if (s->count == 0) {
 		s->key = c->key;
@@ -95,8 +96,8 @@ bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, 
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	old = &ring->shorts[ring->short_hand++ % HR_REGION_SHORTS];
 	if (old->count != 0 && end - old->start_ticks > most * SHORT_MOST)
-		flush(ring, old);
-	add(find(ring, c, depth), c, depth, ticks);
+		region_short_flush(ring, old);
+	region_short_add(region_short_find(ring, c, depth), c, depth, ticks);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring->short_busy = 0;
 	return true;
@@ -107,6 +108,6 @@ void hr__region_shorts_bury(struct hr_ring_hdr *ring)
 	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++)
 		/* Acquire: pairs with the dead thread's release store. */
 		if (__atomic_load_n(&ring->shorts[i].count, __ATOMIC_ACQUIRE) != 0)
-			flush(ring, &ring->shorts[i]);
+			region_short_flush(ring, &ring->shorts[i]);
 	ring->short_busy = 0;
 }

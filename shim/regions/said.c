@@ -61,7 +61,7 @@ bool hr__said_init(void)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static void *room_for(struct store *s, size_t bytes)
+static void *said_room_for(struct store *s, size_t bytes)
 {
 	uint64_t at;
 
@@ -74,7 +74,7 @@ static void *room_for(struct store *s, size_t bytes)
 
 static const char *copy(struct store *s, const char *text, size_t bytes)
 {
-	char *to = room_for(s, bytes + 1);
+	char *to = said_room_for(s, bytes + 1);
 
 	if (to != NULL)
 		memcpy(to, text, bytes); /* fresh memory: NUL is there */
@@ -107,7 +107,7 @@ static bool text_is(const char *kept, const char *text, size_t bytes)
 	return kept == text || (memcmp(kept, text, bytes) == 0 && kept[bytes] == '\0');
 }
 
-static size_t length(const char *text)
+static size_t said_length(const char *text)
 {
 	return strnlen(text, HR__SAID_TEXT);
 }
@@ -122,7 +122,7 @@ struct sought {
 	size_t bytes;
 };
 
-static bool is(const struct node *n, const struct sought *w)
+static bool said_is(const struct node *n, const struct sought *w)
 {
 	if (n->hash != w->hash || n->kind != w->kind || n->of != w->of)
 		return false;
@@ -149,7 +149,7 @@ static struct node *node_new(struct store *s, const struct sought *w)
 		text = copy(s, w->text, w->bytes);
 	else if (w->kind == NAME)
 		text = kept_text(s, w->text, w->bytes);
-	n = room_for(s, sizeof(*n));
+	n = said_room_for(s, sizeof(*n));
 	if (n == NULL || (text == NULL && w->kind != CATEGORY))
 		return NULL;
 	n->hash = w->hash;
@@ -175,7 +175,7 @@ static struct node *node_new(struct store *s, const struct sought *w)
 }
 
 /* NULL: it is not there, and there is no room. */
-static struct node *find(const struct sought *w)
+static struct node *said_find(const struct sought *w)
 {
 	/* Acquire: pairs with the release that made it, as below. */
 	struct store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
@@ -200,7 +200,7 @@ static struct node *find(const struct sought *w)
 				return fresh;
 			}
 		}
-		if (is(n, w))
+		if (said_is(n, w))
 			return n;
 	}
 	return NULL;
@@ -210,7 +210,8 @@ static struct node *find(const struct sought *w)
 
 static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
 {
-	return find(&(struct sought){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
+	return said_find(
+	    &(struct sought){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
 }
 
 static const char *kept_text(struct store *s, const char *text, size_t bytes)
@@ -242,20 +243,20 @@ struct hr__domain *hr__said_domain(const char *name)
 
 	if (name == NULL)
 		return &nobody;
-	bytes = length(name);
-	n = find(&(struct sought){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
-				  .kind = DOMAIN,
-				  .text = name,
-				  .bytes = bytes});
+	bytes = said_length(name);
+	n = said_find(&(struct sought){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
+				       .kind = DOMAIN,
+				       .text = name,
+				       .bytes = bytes});
 	return n != NULL ? &n->domain : &nobody;
 }
 
 static struct node *category_node(struct hr__domain *d, uint32_t number)
 {
-	return find(&(struct sought){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
-				     .kind = CATEGORY,
-				     .number = number,
-				     .of = d});
+	return said_find(&(struct sought){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
+					  .kind = CATEGORY,
+					  .number = number,
+					  .of = d});
 }
 
 void hr__said_category(struct hr__domain *d, uint32_t category, const char *name)
@@ -282,27 +283,27 @@ static const char *category_of(struct hr__domain *d, uint32_t number)
 	return __atomic_load_n(&n->category, __ATOMIC_ACQUIRE);
 }
 
-static struct headrace_name *name_of(struct hr__domain *d, uint32_t category, const char *text,
-				     size_t bytes, uint64_t hash)
+static struct headrace_name *said_name_of(struct hr__domain *d, uint32_t category, const char *text,
+					  size_t bytes, uint64_t hash)
 {
 	const char *kept = category_of(d, category);
 	struct node *n =
-	    find(&(struct sought){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
-				  .kind = NAME,
-				  .of = d,
-				  .category = kept,
-				  .text = text,
-				  .bytes = bytes});
+	    said_find(&(struct sought){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
+				       .kind = NAME,
+				       .of = d,
+				       .category = kept,
+				       .text = text,
+				       .bytes = bytes});
 
 	return n != NULL ? &n->name : &d->nameless;
 }
 
 struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, const char *text)
 {
-	size_t bytes = text != NULL ? length(text) : 0;
+	size_t bytes = text != NULL ? said_length(text) : 0;
 
 	text = text != NULL ? text : "";
-	return name_of(d, category, text, bytes, hash_text(text, bytes));
+	return said_name_of(d, category, text, bytes, hash_text(text, bytes));
 }
 
 struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category,
@@ -316,7 +317,7 @@ struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category
 	name = __atomic_load_n(&text->last, __ATOMIC_ACQUIRE);
 	if (hr_likely(name != NULL && name->domain == d->name && category == 0))
 		return name;
-	name = name_of(d, category, text->text, strlen(text->text), text->hash);
+	name = said_name_of(d, category, text->text, strlen(text->text), text->hash);
 	if (category == 0 && name != &d->nameless)
 		__atomic_store_n(&text->last, name, __ATOMIC_RELEASE);
 	return name;
