@@ -9,7 +9,7 @@
 
 #include "common/text.h"
 
-void hr_say(const char *format, ...)
+void hr_report(const char *format, ...)
 {
 	char *text = NULL;
 	va_list args;
@@ -64,17 +64,17 @@ int hr_option_next(struct hr_options *o)
 		rest = word[2] != '\0' ? word + 2 : NULL;
 	}
 	if (option == NULL) {
-		hr_say("unknown option %s", word);
+		hr_report("unknown option %s", word);
 		return HR_OPTION_BAD;
 	}
 	if (option->arg == NULL && rest != NULL) {
-		hr_say("--%s takes no value", option->name);
+		hr_report("--%s takes no value", option->name);
 		return HR_OPTION_BAD;
 	}
 	if (option->arg != NULL && rest == NULL) {
 		if (o->next >= o->argc) {
-			hr_say("--%s needs a value: --%s %s", option->name, option->name,
-			       option->arg);
+			hr_report("--%s needs a value: --%s %s", option->name, option->name,
+				  option->arg);
 			return HR_OPTION_BAD;
 		}
 		rest = o->argv[o->next++];

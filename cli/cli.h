@@ -24,7 +24,7 @@ enum hr_exit {
 
 /* One line on standard error, prefixed; written at once so that lines of several ranks do not mix.
  */
-void hr_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void hr_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- options --------------------------------------------------------------------------------- */
 

@@ -50,13 +50,13 @@ static int unknown_command(const char *typed)
 	const char *near = nearest_command(typed);
 
 	if (hr_named_find(typed) != NULL)
-		hr_say("'%s' is a query: `headrace query STORE %s`", typed, typed);
+		hr_report("'%s' is a query: `headrace query STORE %s`", typed, typed);
 	else if (near != NULL)
-		hr_say(
+		hr_report(
 		    "'%s' is no command; did you mean `headrace %s`? `headrace --help` lists all",
 		    typed, near);
 	else
-		hr_say("'%s' is no command; `headrace --help` lists all", typed);
+		hr_report("'%s' is no command; `headrace --help` lists all", typed);
 	return HR_EXIT_USAGE;
 }
 
@@ -75,8 +75,8 @@ int main(int argc, char **argv)
 {
 	hr_query_recover = hr_store_recover;
 	if (argc < 2) {
-		hr_say("what is to be done? `headrace run -- CMD` records a program; `headrace "
-		       "--help` lists all");
+		hr_report("what is to be done? `headrace run -- CMD` records a program; `headrace "
+			  "--help` lists all");
 		return HR_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

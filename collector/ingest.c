@@ -273,7 +273,7 @@ static void *store_thread(void *self)
 			w->ticked_ms = hr__now_ms();
 		}
 		if (due || w->n_streams == 0) /* nothing wakes it for the next tick */
-			hr__stats_tell(w);
+			hr__stats_log(w);
 	}
 	hr__seal_all(w);
 	hr__answers_flush(w);
@@ -362,7 +362,7 @@ int hr_ingest_frame(struct hr_channel *ch, uint8_t *buf, size_t bytes)
 	return r;
 }
 
-int hr_ingest_heard(struct hr_channel *ch, const struct hr_node_clock *clock)
+int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock)
 {
 	return push(ch, &(struct hr__item){.kind = HR__ITEM_HEARD, .clock = *clock});
 }

@@ -100,7 +100,7 @@ struct hr_node_clock {
 };
 
 /* A sign of life of the channel's daemon. */
-int hr_ingest_heard(struct hr_channel *ch, const struct hr_node_clock *clock);
+int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
 /*
  * After it no answer comes for the channel but GONE, when what was queued before has been done with; none after hr_ingest_stop.

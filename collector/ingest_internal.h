@@ -193,7 +193,7 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns);
 /* Its writer is closed, before it has ended; it is opened again. */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
-void hr__stats_tell(struct hr__worker *w); /* now and then */
+void hr__stats_log(struct hr__worker *w); /* now and then */
 
 /* Writes `state`, if its folder takes it. */
 int hr__state_write(struct hr__ingest_stream *s, bool sync);

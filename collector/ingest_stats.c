@@ -72,7 +72,7 @@ static void note_silent(struct hr_ingest_stats *stats, uint64_t *first_ms, uint6
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-void hr__stats_tell(struct hr__worker *w)
+void hr__stats_log(struct hr__worker *w)
 {
 	struct hr_ingest_stats stats = w->stats;
 	uint64_t first_ms = 0;

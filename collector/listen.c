@@ -163,7 +163,7 @@ void hr_listeners_tls(struct hr_listeners *l, struct hr_tls *tls)
 	l->tls = tls ? hr_tls_ref(tls) : NULL;
 }
 
-void hr_listeners_say(const struct hr_listeners *l)
+void hr_listeners_log(const struct hr_listeners *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		hr_log(HR_LOG_INFO, "listening on %s%s", l->list[i].text,

@@ -20,7 +20,7 @@ struct hr_listeners;
 int hr_listeners_open(uv_loop_t *loop, const struct hr_collector_config *config, struct hr_tls *tls,
 		      struct hr_peers *peers, struct hr_listeners **ret);
 void hr_listeners_tls(struct hr_listeners *l, struct hr_tls *tls); /* for new connections */
-void hr_listeners_say(const struct hr_listeners *l);		   /* "listening on tcp://..." */
+void hr_listeners_log(const struct hr_listeners *l);		   /* "listening on tcp://..." */
 const char *hr_listeners_first(const struct hr_listeners *l);
 void hr_listeners_close(struct hr_listeners *l); /* accepts NULL */
 

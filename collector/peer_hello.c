@@ -49,7 +49,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	ack.max_frame_bytes = c->max_frame_bytes;
 	ack.munge = c->rules.munge;
 	hr_conn_limit(p->conn, c->max_frame_bytes);
-	hr__peer_tell(p, HEADRACE__WIRE__BODY_HELLO_ACK, &ack);
+	hr__peer_send(p, HEADRACE__WIRE__BODY_HELLO_ACK, &ack);
 	hr__peer_ping(p); /* the node's clock is known from the start */
 }
 

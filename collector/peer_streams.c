@@ -172,7 +172,7 @@ static void nack(struct hr__peer *p, uint32_t number, const char *reason, const 
 	msg.channel = number;
 	msg.reason = (char *)reason;
 	msg.text = (char *)text;
-	hr__peer_tell(p, HEADRACE__WIRE__BODY_NACK, &msg);
+	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
 /* Whose streams it may open. NULL: this one, else why not. */
@@ -231,7 +231,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	p->n_chans++;
 	p->n_busy++;
 	if (p->clock.best.known) /* a short job would be over before the next Pong */
-		(void)hr_ingest_heard(chan->channel, &p->clock.best);
+		(void)hr_ingest_clock(chan->channel, &p->clock.best);
 	if (takes_too_much(p))
 		pause_peer(p, true);
 }
@@ -271,7 +271,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 	msg.text = (char *)a->text;
 	msg.mark = a->mark;
 	msg.retry_ms = a->retry_ms;
-	hr__peer_tell(p, HEADRACE__WIRE__BODY_NACK, &msg);
+	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 	if (a->closed)
 		drop(chan);
 }
@@ -291,12 +291,12 @@ static void peer_streams_take(void *context, const struct hr_answer *a)
 		opened(chan);
 		words.channel = chan->number;
 		words.mark = a->mark;
-		hr__peer_tell(chan->peer, HEADRACE__WIRE__BODY_OPENED, &words);
+		hr__peer_send(chan->peer, HEADRACE__WIRE__BODY_OPENED, &words);
 		break;
 	case HR_ANSWER_ACK:
 		ack.channel = chan->number;
 		ack.seq = a->mark;
-		hr__peer_tell(chan->peer, HEADRACE__WIRE__BODY_ACK, &ack);
+		hr__peer_send(chan->peer, HEADRACE__WIRE__BODY_ACK, &ack);
 		break;
 	case HR_ANSWER_NACK:
 		take_nack(chan, a);
@@ -323,7 +323,7 @@ void hr__peer_ping(struct hr__peer *p)
 	p->ping_open = true;
 	p->pinged_ms = uv_now(p->peers->loop);
 	p->ping_real_ns = hr_now_ns(CLOCK_REALTIME);
-	hr__peer_tell(p, HEADRACE__WIRE__BODY_PING, &ping);
+	hr__peer_send(p, HEADRACE__WIRE__BODY_PING, &ping);
 }
 
 void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
@@ -337,5 +337,5 @@ void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
 			  pong->real_ns);
 	for (struct hr__chan *chan = p->chans; chan; chan = chan->next)
 		if (chan->number)
-			(void)hr_ingest_heard(chan->channel, &p->clock.best);
+			(void)hr_ingest_clock(chan->channel, &p->clock.best);
 }

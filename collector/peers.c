@@ -20,14 +20,14 @@
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
-void hr__peer_tell(struct hr__peer *p, int body_case, void *body)
+void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 {
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
 	msg.hello = body; /* all of them are pointers in one union */
 	/* On failure the connection is closing, or memory is short: then the peer finds out by itself. */
-	(void)hr_conn_tell(p->conn, &msg);
+	(void)hr_conn_send_now(p->conn, &msg);
 }
 
 static void frame_done(struct hr__peer *p)
@@ -62,7 +62,7 @@ void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format,
 	va_end(args);
 	refusal.reason = (char *)reason;
 	refusal.text = text;
-	hr__peer_tell(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
+	hr__peer_send(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
 	peers_leave(p, false);
 }
 
@@ -353,7 +353,7 @@ static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 static void tick(struct hr__peer *p, uint64_t now_ms)
 {
 	const struct hr_peers_config *c = &p->peers->config;
-	uint64_t heard_ms = hr_conn_heard_ms(p->conn);
+	uint64_t heard_ms = hr_conn_received_ms(p->conn);
 
 	if (p->paused || p->state == HR__PEER_LEAVING || p->state == HR__PEER_ASKED)
 		return;

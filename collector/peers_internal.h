@@ -87,7 +87,7 @@ __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, c
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
 void hr__peer_free(struct hr__peer *p); /* closed, and nobody asks any more */
-void hr__peer_tell(struct hr__peer *p, int body_case, void *body);
+void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 
 /* ---- peer_hello.c ------------------------------------------------------------------------------ */
 

@@ -78,7 +78,7 @@ __attribute__((format(printf, 2, 3))) static void queries_note(struct query *q, 
 	msg.body_case = HEADRACE__WIRE__BODY_NOTE;
 	msg.note = &body;
 	if (q->client != NULL)
-		hr_conn_tell(q->client, &msg);
+		hr_conn_send_now(q->client, &msg);
 	free(body.text);
 }
 
@@ -101,7 +101,7 @@ static void queries_done(struct query *q, uint32_t status)
 	msg.body_case = HEADRACE__WIRE__BODY_DONE;
 	msg.done = &body;
 	if (q->client != NULL)
-		hr_conn_tell(q->client, &msg);
+		hr_conn_send_now(q->client, &msg);
 	q->client = NULL;
 }
 
@@ -118,7 +118,7 @@ static void tell_waiting(struct query *q)
 	body.text = text;
 	msg.body_case = HEADRACE__WIRE__BODY_PROGRESS;
 	msg.progress = &body;
-	hr_conn_tell(q->client, &msg);
+	hr_conn_send_now(q->client, &msg);
 }
 
 /* What became of a query whose process has not said Done. */
@@ -330,7 +330,7 @@ static int order(struct query *q)
 	body.now_ns = hr_now_ns(CLOCK_REALTIME);
 	msg.body_case = HEADRACE__WIRE__BODY_QUERY_ORDER;
 	msg.query_order = &body;
-	return hr_conn_tell(q->child, &msg);
+	return hr_conn_send_now(q->child, &msg);
 }
 
 /* A process, its pipe and its order. What fails here is told when the handles are closed. */

@@ -291,7 +291,7 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	    .spill_bytes = o->spill_bytes,
 	    .now_ns = o->now_ns,
 	    .silent_ns = (uint64_t)o->silent_ms * 1000000,
-	    .voice = {query_worker_note, w},
+	    .messages = {query_worker_note, w},
 	};
 	if (query->n_words == 0 || !hr_ask_format(query->format, &a->format)) {
 		query_worker_note(
@@ -299,7 +299,7 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 		       "headrace that asks?");
 		return false;
 	}
-	if (!hr_question_init(question, query->words, query->n_words, &a->voice))
+	if (!hr_question_init(question, query->words, query->n_words, &a->messages))
 		return false;
 	if (a->format != HR_FORMAT_PARQUET)
 		return true;

@@ -142,7 +142,7 @@ static int say_holder(const struct server *s)
 	if (asprintf(&line, "%s (pid %ld on %s)\n", hr_listeners_first(s->listeners),
 		     (long)getpid(), host) < 0)
 		return -ENOMEM;
-	r = hr_store_say_holder(s->store, line);
+	r = hr_store_write_holder(s->store, line);
 	free(line);
 	return r;
 }
@@ -536,14 +536,14 @@ int hr_server_run(const struct hr_config_source *from, struct hr_collector_confi
 	start_handles(&s);
 	if (server_start(&s) == 0) {
 		open_metrics(&s);
-		hr_listeners_say(s.listeners);
+		hr_listeners_log(s.listeners);
 		(void)hr_fdstore_notify("READY=1");
 		uv_run(&s.loop, UV_RUN_DEFAULT);
 	} else {
 		s.status = EXIT_FAILURE;
 	}
 	server_done(&s);
-	(void)hr_store_say_holder(s.store, "");
+	(void)hr_store_write_holder(s.store, "");
 	close(s.hold_fd);
 	return s.status;
 }

@@ -341,7 +341,7 @@ void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes)
 	c->in.limit = max_frame_bytes;
 }
 
-uint64_t hr_conn_heard_ms(const struct hr_conn *c)
+uint64_t hr_conn_received_ms(const struct hr_conn *c)
 {
 	return c->heard_ms;
 }

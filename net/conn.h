@@ -70,9 +70,9 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes);
 
 /* Packs and queues a Wire message. As hr_conn_send, or -ENOMEM, -E2BIG. */
 struct Headrace__Wire;
-int hr_conn_tell(struct hr_conn *c, const struct Headrace__Wire *msg);
+int hr_conn_send_now(struct hr_conn *c, const struct Headrace__Wire *msg);
 
-/* Answers a Ping with this machine's clocks. As hr_conn_tell. */
+/* Answers a Ping with this machine's clocks. As hr_conn_send_now. */
 int hr_conn_pong(struct hr_conn *c, uint64_t id);
 
 size_t hr_conn_queued(const struct hr_conn *c); /* bytes that the kernel has not taken */
@@ -90,7 +90,7 @@ void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes);
  */
 void hr_conn_close(struct hr_conn *c, bool now);
 
-uint64_t hr_conn_heard_ms(const struct hr_conn *c); /* uv_now() of the last byte from the peer */
+uint64_t hr_conn_received_ms(const struct hr_conn *c); /* uv_now() of the last byte from the peer */
 
 /* Who is at the other end, as far as transport and kernel know. */
 struct hr_conn_peer {

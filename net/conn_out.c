@@ -268,7 +268,7 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes)
 	return 0;
 }
 
-int hr_conn_tell(struct hr_conn *c, const Headrace__Wire *msg)
+int hr_conn_send_now(struct hr_conn *c, const Headrace__Wire *msg)
 {
 	uint8_t *buf;
 	size_t bytes;
@@ -287,7 +287,7 @@ int hr_conn_pong(struct hr_conn *c, uint64_t id)
 	pong.real_ns = hr_now_ns(CLOCK_REALTIME);
 	msg.body_case = HEADRACE__WIRE__BODY_PONG;
 	msg.pong = &pong;
-	return hr_conn_tell(c, &msg);
+	return hr_conn_send_now(c, &msg);
 }
 
 size_t hr_conn_queued(const struct hr_conn *c)

@@ -344,7 +344,7 @@ struct hr_ring_hdr {
 	    lost[HR_OP_MAX]; /* what no ring could take: of the owner, and of threads without one */
 };
 
-#define HR_PAGE_GUESTS 960u /* connections that the daemon has accepted and not yet answered */
+#define HR_PAGE_PENDING 960u /* connections that the daemon has accepted and not yet answered */
 
 /*
  * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). `guests` is for the next daemon: pids of
@@ -358,8 +358,8 @@ struct hr_node_page {
 	uint32_t spare;
 	uint64_t beat; /* sweeps done: a shim that waits for room gives up when it stands still */
 	uint64_t accept_ns; /* CLOCK_BOOTTIME */
-	int32_t guests[HR_PAGE_GUESTS];
-	uint8_t pad[HR_PAGE_BYTES - 40 - 4 * HR_PAGE_GUESTS];
+	int32_t pending[HR_PAGE_PENDING];
+	uint8_t pad[HR_PAGE_BYTES - 40 - 4 * HR_PAGE_PENDING];
 };
 
 /* ---- handshake: SOCK_SEQPACKET, one message each way ------------------------------------------- */

@@ -57,16 +57,17 @@ static int absent_end(void *self)
 	return 0;
 }
 
-static void say_absent(const struct known *k, const char *name, const struct hr_voice *voice)
+static void say_absent(const struct known *k, const char *name, const struct hr_sink *messages)
 {
 	if (k->n == 0)
-		hr_voice_say(voice, "there is no %s %s here, nor any other", name, k->wanted);
+		hr_sink_line(messages, "there is no %s %s here, nor any other", name, k->wanted);
 	else if (k->n <= SHOWN)
-		hr_voice_say(voice, "there is no %s %s here; there is: %.*s", name, k->wanted,
+		hr_sink_line(messages, "there is no %s %s here; there is: %.*s", name, k->wanted,
 			     (int)k->list.n, k->list.data);
 	else
-		hr_voice_say(voice, "there is no %s %s here; there is: %.*s, and %" PRIu64 " more",
-			     name, k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
+		hr_sink_line(messages,
+			     "there is no %s %s here; there is: %.*s, and %" PRIu64 " more", name,
+			     k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
 }
 
 /* The SQL of the header's line about this argument, malloc'ed; NULL when there is none. */
@@ -84,7 +85,8 @@ static char *known_sql(const char *header, const char *name)
 	return NULL;
 }
 
-int hr_named_absent(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice)
+int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
+		    const struct hr_sink *messages)
 {
 	int r = 0;
 
@@ -98,7 +100,7 @@ int hr_named_absent(struct hr_query *q, const struct hr_named_args *a, const str
 			continue;
 		r = hr_query_run(q, sql, a->list, a->n, &sink, &error);
 		if (r == 0 && !k.found && !k.list.failed)
-			say_absent(&k, a->list[i].name, voice);
+			say_absent(&k, a->list[i].name, messages);
 		free(error);
 		free(sql);
 		hr_shape_done(&k.shape);

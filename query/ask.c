@@ -48,13 +48,13 @@ static void say_recovered(const struct hr_ask *a, const char *store, char *text,
 
 	while ((line = strsep(&rest, "\n")) != NULL)
 		if (line[0] != '\0')
-			hr_voice_say(&a->voice, "%s", line);
+			hr_sink_line(&a->messages, "%s", line);
 	if (err < 0 && text == NULL)
-		hr_voice_say(&a->voice,
+		hr_sink_line(&a->messages,
 			     "%s: what a killed run left behind could not be recovered: %s", store,
 			     strerrordesc_np(-err));
 	if (err == -EROFS)
-		hr_voice_say(&a->voice,
+		hr_sink_line(&a->messages,
 			     "the answer lacks what that journal holds: copy %s to a file system "
 			     "that can be written and ask the copy",
 			     store);
@@ -72,9 +72,9 @@ static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
 	if (err == 0)
 		return HR_ASK_ANSWERED;
 	if (error != NULL)
-		hr_voice_say(&a->voice, "%s", error);
+		hr_sink_line(&a->messages, "%s", error);
 	else
-		hr_voice_say(&a->voice, "%s: cannot be read as a store: %s", a->stores[0],
+		hr_sink_line(&a->messages, "%s: cannot be read as a store: %s", a->stores[0],
 			     strerrordesc_np(-err));
 	free(error);
 	return HR_ASK_NO_STORE;
@@ -112,12 +112,12 @@ static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *a
 	char *gone = hr_notes_retired(all, NULL);
 
 	if (gone == NULL)
-		hr_voice_say(&a->voice,
+		hr_sink_line(&a->messages,
 			     a->filter.one_user ? "note: no job of yours is in %s%s yet"
 						: "note: no job has been recorded into %s%s yet",
 			     where, more);
 	else if (a->filter.job != NULL) /* else the answer's notes say so */
-		hr_voice_say(&a->voice, "note: %s", gone);
+		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
 }
 
@@ -138,11 +138,11 @@ static enum hr_ask_status say_empty(const struct hr_ask *a)
 	n = hr_catalog_streams(all, &streams);
 	gone = job != NULL ? hr_notes_retired(all, job) : NULL;
 	if (gone != NULL) {
-		hr_voice_say(&a->voice, "nothing is left in %s%s: %s", where, more, gone);
+		hr_sink_line(&a->messages, "nothing is left in %s%s: %s", where, more, gone);
 		status = HR_ASK_NO_STORE;
 	} else if (n > 0) {
 		jobs = job_list(streams, n);
-		hr_voice_say(&a->voice, "no job '%s' in %s%s; there is: %s", job, where, more,
+		hr_sink_line(&a->messages, "no job '%s' in %s%s; there is: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
 	} else {
@@ -180,7 +180,7 @@ static enum hr_ask_status open_query(struct hr_asking *s)
 
 	if (err == 0)
 		return HR_ASK_ANSWERED;
-	hr_voice_say(&a->voice, "%s", error != NULL ? error : strerrordesc_np(-err));
+	hr_sink_line(&a->messages, "%s", error != NULL ? error : strerrordesc_np(-err));
 	free(error);
 	return err == -ENOENT || err == -ELIBACC ? HR_ASK_NO_DUCKDB : HR_ASK_FAILED;
 }
@@ -220,7 +220,7 @@ static void say_note(void *self, const char *text)
 {
 	const struct hr_asking *s = self;
 
-	hr_voice_say(&s->a->voice, "note: %s", text);
+	hr_sink_line(&s->a->messages, "note: %s", text);
 }
 
 static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *error,
@@ -233,11 +233,11 @@ static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *e
 		return HR_ASK_ANSWERED;
 	}
 	if (problem != NULL)
-		hr_voice_say(&s->a->voice, "%s", problem);
+		hr_sink_line(&s->a->messages, "%s", problem);
 	else if (error != NULL)
-		hr_voice_say(&s->a->voice, "%s", error);
+		hr_sink_line(&s->a->messages, "%s", error);
 	else
-		hr_voice_say(&s->a->voice, "the answer could not be written: %s",
+		hr_sink_line(&s->a->messages, "the answer could not be written: %s",
 			     strerrordesc_np(-err));
 	free(error);
 	return err == -EINTR ? HR_ASK_INTERRUPTED : HR_ASK_FAILED;
@@ -285,7 +285,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 /* What the answer lacks, and why it is empty if it is. */
 static void say_notes(struct hr_asking *s)
 {
-	const struct hr_voice notes = {say_note, s};
+	const struct hr_sink notes = {say_note, s};
 	const struct hr_named_args *args = &s->a->question->args;
 
 	if (s->rows == 0 && s->a->format != HR_FORMAT_PARQUET && args->n > 0)

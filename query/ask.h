@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #include "query/question.h"
-#include "query/voice.h"
+#include "query/sink.h"
 #include "store/store.h"
 
 /* Exit statuses of `headrace query`. */
@@ -63,7 +63,7 @@ struct hr_ask {
 	 * stay NULL) is told to the user. Negative errno: could not. NULL: no store has such.
 	 */
 	int (*recover)(const char *store, char **ret_note);
-	struct hr_voice voice;
+	struct hr_sink messages;
 };
 
 struct hr_asking;

@@ -23,7 +23,7 @@
 #define HEADRACE_QUERY_NAMED_H
 
 #include "query/query.h"
-#include "query/voice.h"
+#include "query/sink.h"
 
 struct hr_named {
 	const char *name;
@@ -67,6 +67,6 @@ void hr_named_args_done(struct hr_named_args *a);
  * have, naming some that it has. 0 or hr_query_run's error.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
-		    const struct hr_voice *voice);
+		    const struct hr_sink *messages);
 
 #endif

@@ -16,7 +16,7 @@
 #define MAX_RETIRED 12u /* jobs that the note names */
 
 struct notes {
-	const struct hr_voice *voice;
+	const struct hr_sink *messages;
 	unsigned max;
 	uint64_t n;
 };
@@ -26,7 +26,7 @@ static void notes_add(struct notes *notes, const char *text)
 	char *line = notes->n++ < notes->max ? hr_text_line(text) : NULL;
 
 	if (line != NULL)
-		notes->voice->say(notes->voice->self, line);
+		notes->messages->say(notes->messages->self, line);
 	free(line);
 }
 
@@ -192,9 +192,9 @@ static void add_retired(struct hr_query *q, struct notes *notes)
 	free(text);
 }
 
-int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voice)
+int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_sink *messages)
 {
-	struct notes notes = {voice, max, 0};
+	struct notes notes = {messages, max, 0};
 	const struct hr_query_sink sink = {notes_begin, notes_chunk_in, notes_end, &notes};
 	const struct hr_problem *problems;
 	size_t n = hr_catalog_problems(q->catalog, &problems);
@@ -211,13 +211,14 @@ int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_voice *voic
 	add_left_out(q, &notes);
 	add_damage(q, &notes);
 	if (notes.n > max)
-		hr_voice_say(voice, "and %" PRIu64 " more notes of this kind", notes.n - max);
+		hr_sink_line(messages, "and %" PRIu64 " more notes of this kind", notes.n - max);
 	return r;
 }
 
-int hr_named_notes(struct hr_query *q, const struct hr_named_args *a, const struct hr_voice *voice)
+int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
+		   const struct hr_sink *messages)
 {
-	struct notes notes = {voice, UINT_MAX, 0};
+	struct notes notes = {messages, UINT_MAX, 0};
 	const struct hr_query_sink sink = {notes_begin, notes_chunk_in, notes_end, &notes};
 	const char *line = a->query->sql;
 	int r = 0;

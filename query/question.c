@@ -22,11 +22,11 @@ static char *names(void)
 	return NULL;
 }
 
-void hr_question_no_name(const char *name, const char *what, const struct hr_voice *voice)
+void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages)
 {
 	char *all = names();
 
-	hr_voice_say(voice, "'%s' is no named query%s; the named queries are: %s", name, what,
+	hr_sink_line(messages, "'%s' is no named query%s; the named queries are: %s", name, what,
 		     all != NULL ? all : "");
 	free(all);
 }
@@ -47,25 +47,26 @@ bool hr_question_is_name(const char *word)
 
 /* SQL, or a NAME's. */
 static bool question_resolve(struct hr_question *q, char *const *words, size_t n_words,
-			     const struct hr_voice *voice)
+			     const struct hr_sink *messages)
 {
 	const struct hr_named *named;
 
 	if (!hr_question_is_name(words[0])) {
 		q->named = (struct hr_named){"this statement", words[0]};
 		if (strpbrk(words[0], " \t\n(;") == NULL) {
-			hr_question_no_name(words[0], ", no folder, and no SQL", voice);
+			hr_question_no_name(words[0], ", no folder, and no SQL", messages);
 			return false;
 		}
 		if (n_words == 1 || strncmp(words[0], "--", 2) == 0)
 			return true;
-		hr_voice_say(voice, "SQL is one argument; what is '%s'? Quote the whole statement",
+		hr_sink_line(messages,
+			     "SQL is one argument; what is '%s'? Quote the whole statement",
 			     words[1]);
 		return false;
 	}
 	named = hr_named_find(words[0]);
 	if (named == NULL) {
-		hr_question_no_name(words[0], ", and no folder", voice);
+		hr_question_no_name(words[0], ", and no folder", messages);
 		return false;
 	}
 	q->named = *named;
@@ -73,16 +74,16 @@ static bool question_resolve(struct hr_question *q, char *const *words, size_t n
 }
 
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
-		      const struct hr_voice *voice)
+		      const struct hr_sink *messages)
 {
 	char *error = NULL;
 
 	*q = (struct hr_question){0};
-	if (!question_resolve(q, words, n_words, voice))
+	if (!question_resolve(q, words, n_words, messages))
 		return false;
 	if (hr_named_args_init(&q->named, words + 1, n_words - 1, &q->args, &error) == 0)
 		return true;
-	hr_voice_say(voice, "%s", error != NULL ? error : "out of memory");
+	hr_sink_line(messages, "%s", error != NULL ? error : "out of memory");
 	free(error);
 	return false;
 }

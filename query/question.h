@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "query/named.h"
-#include "query/voice.h"
+#include "query/sink.h"
 
 struct hr_question {
 	struct hr_named named;	   /* what the first word comes to */
@@ -25,10 +25,10 @@ bool hr_question_is_name(const char *word);
 
 /* `words` has one at least. False after saying what is wrong: a mistake in usage. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
-		      const struct hr_voice *voice);
+		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */
 
 /* Says that `name` is no named query, and which there are. `what`: what it could have been instead, "nor ..." or nothing. */
-void hr_question_no_name(const char *name, const char *what, const struct hr_voice *voice);
+void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages);
 
 #endif

@@ -451,7 +451,7 @@ int hr_store_hold_read_only(const char *path, int *ret_fd)
 	return r;
 }
 
-int hr_store_say_holder(const char *path, const char *text)
+int hr_store_write_holder(const char *path, const char *text)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 

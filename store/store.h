@@ -88,7 +88,7 @@ int hr_store_hold(const char *path, int *ret_fd);
 int hr_store_hold_read_only(const char *path, int *ret_fd);
 
 /* Leaves a line about the holder for those who are refused: "tcp://127.0.0.1:4747 (pid 17 on n1)\n". */
-int hr_store_say_holder(const char *path, const char *text);
+int hr_store_write_holder(const char *path, const char *text);
 
 /* Does a collector hold it? `ret` gets that line, "" when there is none. */
 bool hr_store_holder(const char *path, char *ret, size_t bytes);

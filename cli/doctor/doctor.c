@@ -189,7 +189,7 @@ static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRES
 		    hr_address_parse_targets(operand, to, HR_ADDRESSES_MAX, ret_n, &error) == 0;
 
 	if (!good)
-		hr_say("%s", error != NULL ? error : "out of memory");
+		hr_report("%s", error != NULL ? error : "out of memory");
 	free(error);
 	return good;
 }
@@ -212,7 +212,7 @@ int hr_doctor_main(int argc, char **argv)
 		json = true;
 	}
 	if (argc - options.next > 1) {
-		hr_say("one STORE at most: headrace doctor [--json] [STORE|COLLECTOR,...]");
+		hr_report("one STORE at most: headrace doctor [--json] [STORE|COLLECTOR,...]");
 		return HR_EXIT_USAGE;
 	}
 	operand = options.next < argc ? argv[options.next] : NULL;

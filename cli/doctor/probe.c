@@ -52,7 +52,7 @@ static void probe_on_ready(void *self)
 	body.munge = a->p->identity.munge != NULL ? a->p->identity.munge : "";
 	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
 	msg.hello = &body;
-	hr_conn_tell(a->conn, &msg);
+	hr_conn_send_now(a->conn, &msg);
 	uv_timer_start(&a->timer, on_silence, GREETING_MS, 0);
 }
 

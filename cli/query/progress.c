@@ -69,13 +69,13 @@ void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, cons
 	pthread_mutex_unlock(&p->lock);
 }
 
-void hr_progress_say(void *self, const char *text)
+void hr_progress_line(void *self, const char *text)
 {
 	struct hr_progress *p = self;
 
 	pthread_mutex_lock(&p->lock);
 	erase(p);
-	hr_say("%s", text);
+	hr_report("%s", text);
 	pthread_mutex_unlock(&p->lock);
 }
 

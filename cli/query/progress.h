@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "query/voice.h"
+#include "query/sink.h"
 
 struct hr_progress {
 	pthread_mutex_t lock;
@@ -32,11 +32,11 @@ void hr_progress_done(struct hr_progress *p); /* takes the line away */
 /* `text` instead of the counts when it is not NULL and not empty. `total` 0: not known. */
 void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, const char *text);
 
-/* Says a line as hr_say does, the progress line taken away first; `self` is the struct hr_progress. */
-void hr_progress_say(void *self, const char *text);
-static inline struct hr_voice hr_progress_voice(struct hr_progress *p)
+/* Says a line as hr_report does, the progress line taken away first; `self` is the struct hr_progress. */
+void hr_progress_line(void *self, const char *text);
+static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 {
-	return (struct hr_voice){hr_progress_say, p};
+	return (struct hr_sink){hr_progress_line, p};
 }
 
 /* A piece of the answer goes to standard output now: the line is taken away, and when that is a terminal, too, for good. */

@@ -155,8 +155,8 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	    r->output != NULL ? fopen(hr_outfile_name(file), "we") : hr_progress_stdout(progress);
 
 	if (to == NULL)
-		hr_say("%s: %s", r->output != NULL ? r->output : "standard output",
-		       strerrordesc_np(errno));
+		hr_report("%s: %s", r->output != NULL ? r->output : "standard output",
+			  strerrordesc_np(errno));
 	return to;
 }
 
@@ -179,7 +179,7 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		hr_outfile_end(file, false);
 	if (err == 0)
 		return status;
-	hr_say("the answer could not be written: %s", strerrordesc_np(-err));
+	hr_report("the answer could not be written: %s", strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -197,7 +197,7 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 	hr_asking_close(asking);
 	if (!w->late || status != HR_ASK_INTERRUPTED)
 		return status;
-	hr_progress_say(w->progress, "its time limit (--time) was over");
+	hr_progress_line(w->progress, "its time limit (--time) was over");
 	return HR_ASK_FAILED;
 }
 
@@ -212,7 +212,7 @@ static char *make_spill(void)
 		return NULL;
 	if (mkdtemp(path) != NULL)
 		return path;
-	hr_say(
+	hr_report(
 	    "cannot make a folder for temporary files in %s: %s; a query that needs more than its "
 	    "memory will fail: set TMPDIR to a folder that you can write to",
 	    tmp, strerrordesc_np(errno));
@@ -239,7 +239,7 @@ static int ask_stores(const struct hr_query_request *r, const struct hr_outfile 
 
 	hr_progress_init(&progress, r->progress);
 	a.spill = watcher.spill;
-	a.voice = hr_progress_voice(&progress);
+	a.messages = hr_progress_sink(&progress);
 	watcher_block(&watcher);
 	status = run_watched(&a, r, &watcher);
 	hr_progress_done(&progress);
@@ -253,11 +253,11 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
 
 	if (err < 0) {
-		hr_say("%s: %s", r->output, strerrordesc_np(-err));
+		hr_report("%s: %s", r->output, strerrordesc_np(-err));
 		return HR_ASK_FAILED;
 	}
 	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
-		hr_say("%s is no regular file: parquet cannot be written there", r->output);
+		hr_report("%s is no regular file: parquet cannot be written there", r->output);
 		return HR_EXIT_USAGE;
 	}
 	return 0;

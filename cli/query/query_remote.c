@@ -57,7 +57,7 @@ static void query_remote_tell(struct remote *r, const Headrace__Wire *msg)
 {
 	r->told_ms = uv_now(&r->loop);
 	if (r->conn != NULL)
-		hr_conn_tell(r->conn, msg);
+		hr_conn_send_now(r->conn, msg);
 }
 
 static void pong(struct remote *r, uint64_t id)
@@ -113,7 +113,7 @@ static void query_remote_written(uv_fs_t *write)
 	r->writing = false;
 	if (n < 0 && n != UV_EAGAIN) {
 		if (n != UV_EPIPE) /* the reader has seen enough */
-			hr_say("the answer could not be written: %s", uv_strerror((int)n));
+			hr_report("the answer could not be written: %s", uv_strerror((int)n));
 		query_remote_finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
 		return;
 	}
@@ -176,7 +176,7 @@ static void query_remote_say(struct remote *r, char *text)
 	for (char *c = text; *c != '\0'; c++)
 		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
 			*c = '?';
-	hr_progress_say(&r->progress, text);
+	hr_progress_line(&r->progress, text);
 }
 
 static void hello(void *self)
@@ -343,7 +343,7 @@ static void connect_to(struct remote *r)
 	if (err == 0)
 		return;
 	r->conn = NULL;
-	hr_say("%s: %s", r->shown, strerrordesc_np(-err));
+	hr_report("%s: %s", r->shown, strerrordesc_np(-err));
 	query_remote_finish(r, HR_ASK_UNAVAILABLE);
 }
 
@@ -399,9 +399,9 @@ static void query_remote_look(uv_timer_t *tick)
 	    r->ping_ms) /* while the answer waits to be written, pings are not read */
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
-	    now - hr_conn_heard_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
-		hr_progress_say(&r->progress, "the collector says nothing any more: is it, or the "
-					      "network, down?");
+	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
+		hr_progress_line(&r->progress, "the collector says nothing any more: is it, or the "
+					       "network, down?");
 		query_remote_finish(r, HR_ASK_FAILED);
 	}
 }
@@ -462,7 +462,7 @@ static int close_out(struct remote *r)
 		err = hr_outfile_end(r->file, r->status == HR_ASK_ANSWERED);
 	if (err == 0)
 		return r->status;
-	hr_say("%s: %s", r->request->output, strerrordesc_np(-err));
+	hr_report("%s: %s", r->request->output, strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -475,13 +475,13 @@ int hr_query_remote(const struct hr_query_request *request, unsigned width,
 	r.last = &r.first;
 	hr_address_text(&request->collector, r.shown, sizeof(r.shown));
 	if (hr_identity_init(&r.identity, &request->collector, &error) < 0) {
-		hr_say("%s", error != NULL ? error : "out of memory");
+		hr_report("%s", error != NULL ? error : "out of memory");
 		free(error);
 		return HR_ASK_FAILED;
 	}
 	r.out = open_out(&r);
 	if (r.out < 0) {
-		hr_say("%s: %s", request->output, strerrordesc_np(errno));
+		hr_report("%s: %s", request->output, strerrordesc_np(errno));
 		hr_identity_done(&r.identity);
 		return HR_ASK_FAILED;
 	}

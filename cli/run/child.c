@@ -233,7 +233,7 @@ int hr_child_exit_status(const struct hr_child *child)
 
 int hr_child_exec_status(const char *name, int error)
 {
-	hr_say("%s: %s", name, error == ENOENT ? "command not found" : strerrordesc_np(error));
+	hr_report("%s: %s", name, error == ENOENT ? "command not found" : strerrordesc_np(error));
 	return error == ENOENT || error == ENOTDIR ? HR_EXIT_NOT_FOUND : HR_EXIT_NOT_EXECUTABLE;
 }
 

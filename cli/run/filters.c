@@ -109,9 +109,10 @@ int hr_filter_check(const char *option, const char *variable, const char *const 
 		filters_count(*lists, &patterns, &bytes);
 	if (patterns <= HR_FILTER_PATTERNS && bytes <= HR_FILTER_BYTES)
 		return 0;
-	hr_say("%s and %s hold %s patterns, %s together: at most %s and %s fit; name folders, or "
-	       "use globs",
-	       option, variable, hr_text_count(patterns).s, hr_text_size(bytes).s,
-	       hr_text_count(HR_FILTER_PATTERNS).s, hr_text_size(HR_FILTER_BYTES).s);
+	hr_report(
+	    "%s and %s hold %s patterns, %s together: at most %s and %s fit; name folders, or "
+	    "use globs",
+	    option, variable, hr_text_count(patterns).s, hr_text_size(bytes).s,
+	    hr_text_count(HR_FILTER_PATTERNS).s, hr_text_size(HR_FILTER_BYTES).s);
 	return -E2BIG;
 }

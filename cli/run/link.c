@@ -239,8 +239,9 @@ static void rejoin(struct hr_link *link)
 	link->state = HR_LINK_GONE;
 	if (link->leaving) /* CMD has ended: whoever asks us to leave says what became of the store */
 		return;
-	hr_say("headraced is gone and was not restarted: CMD goes on, what it does from here on is "
-	       "not recorded");
+	hr_report(
+	    "headraced is gone and was not restarted: CMD goes on, what it does from here on is "
+	    "not recorded");
 }
 
 static void say_notice(struct hr_link *link)
@@ -248,7 +249,7 @@ static void say_notice(struct hr_link *link)
 	char text[2048];
 
 	if (hr_message_get(&link->message, "text", text, sizeof(text)) == 0)
-		hr_say("%s", text);
+		hr_report("%s", text);
 }
 
 /* One message or the end of the connection. False when there was nothing (more) to read. */

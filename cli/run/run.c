@@ -66,14 +66,14 @@ static int find_parts(struct run *run)
 	run->headraced = hr_part_find("headraced");
 	run->python = hr_part_find("python/startup");
 	if (run->library == NULL || run->headraced == NULL) {
-		hr_say("%s is not installed beside headrace: install it again, or set "
-		       "HEADRACE_LIBEXEC to its folder",
-		       run->library == NULL ? "libheadrace.so" : "headraced");
+		hr_report("%s is not installed beside headrace: install it again, or set "
+			  "HEADRACE_LIBEXEC to its folder",
+			  run->library == NULL ? "libheadrace.so" : "headraced");
 		return -ENOENT;
 	}
 	problem = hr_environment_problem(run->library);
 	if (problem != NULL) {
-		hr_say("%s: %s", run->library, problem);
+		hr_report("%s: %s", run->library, problem);
 		return -EINVAL;
 	}
 	return 0;
@@ -85,11 +85,11 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 		int r = hr_filter_absolute(*lists, ret++);
 
 		if (r < 0) {
-			hr_say("%s %s: %s", option, *lists,
-			       r == -EINVAL
-				   ? "it is relative, and the working directory's name has "
-				     "a comma or a wildcard: give whole paths"
-				   : strerrordesc_np(-r));
+			hr_report("%s %s: %s", option, *lists,
+				  r == -EINVAL
+				      ? "it is relative, and the working directory's name has "
+					"a comma or a wildcard: give whole paths"
+				      : strerrordesc_np(-r));
 			return r;
 		}
 	}
@@ -119,8 +119,9 @@ static int check_limits(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= FILES_LEAST)
 		return 0;
-	hr_say("only %llu files may be open at once here (ulimit -n); recording needs %u at least",
-	       (unsigned long long)files.rlim_max, FILES_LEAST);
+	hr_report(
+	    "only %llu files may be open at once here (ulimit -n); recording needs %u at least",
+	    (unsigned long long)files.rlim_max, FILES_LEAST);
 	return -EMFILE;
 }
 
@@ -141,12 +142,12 @@ static int make_store(struct run *run)
 		r = -errno;
 	if (r == -EBUSY && hr_store_holder(run->job.store, holder, sizeof(holder)) &&
 	    holder[0] != '\0')
-		hr_say("cannot write into the store %s: a collector writes here, %s; give its "
-		       "address instead: -o %.*s",
-		       run->job.store, holder, (int)strcspn(holder, " "), holder);
+		hr_report("cannot write into the store %s: a collector writes here, %s; give its "
+			  "address instead: -o %.*s",
+			  run->job.store, holder, (int)strcspn(holder, " "), holder);
 	else if (r < 0)
-		hr_say("cannot make the store %s: %s; %s", run->job.store, hr_refusal_reason(r),
-		       hr_refusal_fix(r));
+		hr_report("cannot make the store %s: %s; %s", run->job.store, hr_refusal_reason(r),
+			  hr_refusal_fix(r));
 	return r;
 }
 
@@ -157,7 +158,7 @@ static int check_summary(const struct run *run)
 	int r = file != NULL ? hr_summary_check(file) : 0;
 
 	if (r < 0)
-		hr_say("cannot write the summary to %s: %s", file, strerrordesc_np(-r));
+		hr_report("cannot write the summary to %s: %s", file, strerrordesc_np(-r));
 	return r;
 }
 
@@ -171,12 +172,13 @@ static int settle_job(struct run *run)
 		return 0;
 	r = hr_job_reuse(run->store, &run->job, former);
 	if (r < 0)
-		hr_say("cannot name another job in the store %s: %s; choose a name with --job",
-		       run->job.store, strerrordesc_np(-r));
+		hr_report("cannot name another job in the store %s: %s; choose a name with --job",
+			  run->job.store, strerrordesc_np(-r));
 	else if (former[0] != '\0' && run->job.rank <= 0)
-		hr_say("the store has a job %s that has ended: this run is job %s (--job %s adds "
-		       "it to the former)",
-		       former, run->job.id, former);
+		hr_report(
+		    "the store has a job %s that has ended: this run is job %s (--job %s adds "
+		    "it to the former)",
+		    former, run->job.id, former);
 	return r;
 }
 
@@ -228,9 +230,9 @@ static void say_probes(const struct hr_message *ready)
 	char text[HR_CONTROL_BYTES / 4];
 
 	if (hr_message_get(ready, "no_probes", text, sizeof(text)) >= 0)
-		hr_say("recording without probes: %s", text);
+		hr_report("recording without probes: %s", text);
 	if (hr_message_get(ready, "probes_lack", text, sizeof(text)) >= 0)
-		hr_say("probes: %s", text);
+		hr_report("probes: %s", text);
 }
 
 static void say_collectors_in_force(const struct run *run)
@@ -240,8 +242,8 @@ static void say_collectors_in_force(const struct run *run)
 	const char *collectors = in_force(run, "collectors", asked, text, sizeof(text));
 
 	if (collectors != NULL && collectors != asked)
-		hr_say("another run of this job on this node sends to %s, and so does this one",
-		       collectors);
+		hr_report("another run of this job on this node sends to %s, and so does this one",
+			  collectors);
 }
 
 /* Runs of one job on a node share a daemon: it keeps the options of the run that started it. */
@@ -257,17 +259,19 @@ static void say_options_in_force(const struct run *run)
 	int64_t labels = hr_private_labels_id(o->labels);
 
 	if (o->labels[0] != NULL && hr_message_get_int(ready, "labels", labels) != labels)
-		hr_say("another run of this job on this node has labelled it; the --label of this "
-		       "one are not stored (--job NAME makes it a job of its own)");
+		hr_report(
+		    "another run of this job on this node has labelled it; the --label of this "
+		    "one are not stored (--job NAME makes it a job of its own)");
 	say_collectors_in_force(run);
 	say_probes(ready);
 	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
 	    local == o->local_ranks)
 		return;
-	hr_say("another run of this job on this node has set the options of the recording; in "
-	       "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
-	       hr_level_name((uint32_t)level), max_bytes > 0 ? hr_text_size(max_bytes).s : "none",
-	       ranks != NULL ? ranks : "all", local != NULL ? local : "all");
+	hr_report("another run of this job on this node has set the options of the recording; in "
+		  "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
+		  hr_level_name((uint32_t)level),
+		  max_bytes > 0 ? hr_text_size(max_bytes).s : "none", ranks != NULL ? ranks : "all",
+		  local != NULL ? local : "all");
 }
 
 static int join_daemon(struct run *run)
@@ -276,7 +280,8 @@ static int join_daemon(struct run *run)
 	int r = hr_link_open(&run->link, &run->config, run->job.rank, run->headraced, &error);
 
 	if (r < 0)
-		hr_say("cannot start recording: %s", error != NULL ? error : strerrordesc_np(-r));
+		hr_report("cannot start recording: %s",
+			  error != NULL ? error : strerrordesc_np(-r));
 	else
 		say_options_in_force(run);
 	free(error);
@@ -299,7 +304,7 @@ static int make_environment(struct run *run)
 	run->environment = hr_environment_new(&e);
 	if (run->environment != NULL)
 		return 0;
-	hr_say("out of memory");
+	hr_report("out of memory");
 	return -ENOMEM;
 }
 
@@ -349,20 +354,22 @@ static void say_store_error(const struct run *run, int error)
 {
 	const struct hr_message *done = &run->link.message;
 	uint64_t given_up = (uint64_t)hr_message_get_int(done, "given_up", 0);
-	bool untold = hr_message_get_int(done, "untold", 0) != 0;
+	bool unreported = hr_message_get_int(done, "untold", 0) != 0;
 
 	if (hr_message_get_int(done, "runs", 0) > 0)
-		hr_say("the store cannot be written at the moment: %s", strerrordesc_np(-error));
-	else if (given_up > 0 || untold)
-		hr_say("the store could not be written to its end: %s; %s of %s operations are "
-		       "missing in it%s",
-		       strerrordesc_np(-error), hr_text_count(given_up).s,
-		       hr_text_count((uint64_t)hr_message_get_int(done, "events", 0)).s,
-		       untold ? ", and it has no room to say so" : ", its `losses` count them");
+		hr_report("the store cannot be written at the moment: %s", strerrordesc_np(-error));
+	else if (given_up > 0 || unreported)
+		hr_report("the store could not be written to its end: %s; %s of %s operations are "
+			  "missing in it%s",
+			  strerrordesc_np(-error), hr_text_count(given_up).s,
+			  hr_text_count((uint64_t)hr_message_get_int(done, "events", 0)).s,
+			  unreported ? ", and it has no room to say so"
+				     : ", its `losses` count them");
 	else
-		hr_say("the store could not be written to its end: %s; what is missing is in its "
-		       "journal, which the next `headrace query` takes over",
-		       strerrordesc_np(-error));
+		hr_report(
+		    "the store could not be written to its end: %s; what is missing is in its "
+		    "journal, which the next `headrace query` takes over",
+		    strerrordesc_np(-error));
 }
 
 static void say_problems(struct run *run)
@@ -375,15 +382,16 @@ static void say_problems(struct run *run)
 
 	hr_message_get(done, "attached", pids, sizeof(pids));
 	if (open > 0)
-		hr_say("%lld process%s outlived CMD by more than --linger %s and %s not recorded "
-		       "any more: pid %s",
-		       (long long)open, open == 1 ? "" : "es",
-		       hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are", pids);
+		hr_report(
+		    "%lld process%s outlived CMD by more than --linger %s and %s not recorded "
+		    "any more: pid %s",
+		    (long long)open, open == 1 ? "" : "es",
+		    hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are", pids);
 	if (error != 0)
 		say_store_error(run, (int)error);
 	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)
-		hr_say("%lld other run%s of this job go%s on on this node", (long long)others,
-		       others == 1 ? "" : "s", others == 1 ? "es" : "");
+		hr_report("%lld other run%s of this job go%s on on this node", (long long)others,
+			  others == 1 ? "" : "s", others == 1 ? "es" : "");
 }
 
 static void summarise(struct run *run)
@@ -394,16 +402,16 @@ static void summarise(struct run *run)
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
 
 	if (r < 0) {
-		hr_say("no summary: %s", error != NULL ? error : strerrordesc_np(-r));
+		hr_report("no summary: %s", error != NULL ? error : strerrordesc_np(-r));
 		free(error);
 		return;
 	}
-	summary->untold = hr_message_get_int(done, "untold", 0) != 0;
-	if (summary->untold &&
+	summary->unreported = hr_message_get_int(done, "untold", 0) != 0;
+	if (summary->unreported &&
 	    hr_summary_add_loss(summary, "store_full",
 				(uint64_t)hr_message_get_int(done, "given_up", 0),
 				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
-		hr_say("out of memory");
+		hr_report("out of memory");
 	summary->command = run->child.status;
 	if (run->uplink.collectors != NULL)
 		hr_run_uplink_fit(&run->uplink, summary);
@@ -411,8 +419,8 @@ static void summarise(struct run *run)
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);
 		if (r < 0)
-			hr_say("cannot write the summary to %s: %s", run->options.summary,
-			       strerrordesc_np(-r));
+			hr_report("cannot write the summary to %s: %s", run->options.summary,
+				  strerrordesc_np(-r));
 	}
 	hr_summary_free(summary);
 }
@@ -423,10 +431,11 @@ static void say_who_prints(const struct run *run)
 	long long others = hr_message_get_int(&run->link.message, "runs", 0);
 
 	if (others > 0 && run->job.rank < 0)
-		hr_say("recorded into %s; %lld other run%s of this job go%s on there, and one of "
-		       "them prints the summary of all",
-		       run->uplink.collectors != NULL ? run->uplink.collectors : run->store, others,
-		       others == 1 ? "" : "s", others == 1 ? "es" : "");
+		hr_report(
+		    "recorded into %s; %lld other run%s of this job go%s on there, and one of "
+		    "them prints the summary of all",
+		    run->uplink.collectors != NULL ? run->uplink.collectors : run->store, others,
+		    others == 1 ? "" : "s", others == 1 ? "es" : "");
 }
 
 #define TAKEOVER_TRIES	  50
@@ -465,11 +474,12 @@ static void recover(struct run *run)
 		nanosleep(&pause, NULL);
 	r = hr_store_recover(run->store, &note);
 	if (note != NULL)
-		hr_say("headraced did not finish the job; its journal was taken over");
+		hr_report("headraced did not finish the job; its journal was taken over");
 	if (r < 0)
-		hr_say("the journal could not be taken over: %s; the next `headrace query` tries "
-		       "again",
-		       strerrordesc_np(-r));
+		hr_report(
+		    "the journal could not be taken over: %s; the next `headrace query` tries "
+		    "again",
+		    strerrordesc_np(-r));
 	free(note);
 	hr_private_sweep(&run->config.names);
 }
@@ -493,12 +503,13 @@ static void run_finish(struct run *run)
 	if (r == -ECONNRESET) {
 		recover(run);
 	} else {
-		hr_say("headraced does not answer (%s); what follows is what it has stored so far",
-		       strerrordesc_np(-r));
+		hr_report(
+		    "headraced does not answer (%s); what follows is what it has stored so far",
+		    strerrordesc_np(-r));
 	}
 	summarise(run);
 	if (run->uplink.collectors != NULL)
-		hr_run_uplink_say_unsent(&run->uplink, run->headraced);
+		hr_run_uplink_report_unsent(&run->uplink, run->headraced);
 }
 
 static int run_recorded(struct run *run)
@@ -548,7 +559,7 @@ static int run_or_exec(struct run *run)
 	if (run_prepare(run) < 0) {
 		if (!run->options.best_effort)
 			return HR_EXIT_STORE_FAILED;
-		hr_say("--best-effort: running %s unrecorded", command[0]);
+		hr_report("--best-effort: running %s unrecorded", command[0]);
 		hr_link_close(&run->link);
 		return hr_child_exec(command);
 	}

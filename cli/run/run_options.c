@@ -66,13 +66,13 @@ static int add_to(const char **list, unsigned max, const char *value, const char
 			return 0;
 		}
 	}
-	hr_say("at most %u %s", max, option);
+	hr_report("at most %u %s", max, option);
 	return -1;
 }
 
 static int bad_value(const char *option, const char *value, const char *want)
 {
-	hr_say("--%s %s: %s", option, value, want);
+	hr_report("--%s %s: %s", option, value, want);
 	return -1;
 }
 
@@ -180,7 +180,7 @@ int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 	}
 	ret->command = argv + options.next;
 	if (r == 0 && ret->command[0] == NULL) {
-		hr_say("run what? `headrace run [OPTION...] -- CMD [ARG...]`");
+		hr_report("run what? `headrace run [OPTION...] -- CMD [ARG...]`");
 		r = -1;
 	}
 	return r;

@@ -35,7 +35,7 @@ int hr_run_uplink_is(const char *store)
 		return 1;
 	r = hr_address_parse_targets(store, to, HR_ADDRESSES_MAX, &n, &error);
 	if (r < 0)
-		hr_say("--store %s", error != NULL ? error : "out of memory");
+		hr_report("--store %s", error != NULL ? error : "out of memory");
 	free(error);
 	return r;
 }
@@ -65,7 +65,7 @@ static int state_folder(char *ret, size_t bytes)
 	int n;
 
 	if (state != NULL && state[0] != '\0' && state[0] != '/')
-		hr_say("XDG_STATE_HOME=%s is no absolute path, and is ignored", state);
+		hr_report("XDG_STATE_HOME=%s is no absolute path, and is ignored", state);
 	if (state != NULL && state[0] == '/')
 		n = snprintf(ret, bytes, "%s/headrace", state);
 	else if (home != NULL && home[0] == '/')
@@ -115,8 +115,8 @@ static int make_spool(struct hr_run_uplink *u, const char *node)
 		r = u->spool != NULL ? 0 : -errno;
 	}
 	if (r < 0)
-		hr_say("cannot make the spool %s: %s; set HEADRACE_SPOOL to a folder of yours",
-		       path[0] != '\0' ? path : "(HOME is not set)", strerrordesc_np(-r));
+		hr_report("cannot make the spool %s: %s; set HEADRACE_SPOOL to a folder of yours",
+			  path[0] != '\0' ? path : "(HOME is not set)", strerrordesc_np(-r));
 	return r;
 }
 
@@ -128,8 +128,8 @@ static int read_size(struct hr_run_uplink *u)
 	if (size == NULL || size[0] == '\0' ||
 	    (hr_text_parse_size(size, &u->spool_bytes) == 0 && u->spool_bytes >= SPOOL_LEAST_BYTES))
 		return 0;
-	hr_say("HEADRACE_SPOOL_SIZE=%s: a size of %s at least, as 256MiB", size,
-	       hr_text_size(SPOOL_LEAST_BYTES).s);
+	hr_report("HEADRACE_SPOOL_SIZE=%s: a size of %s at least, as 256MiB", size,
+		  hr_text_size(SPOOL_LEAST_BYTES).s);
 	return -EINVAL;
 }
 
@@ -141,7 +141,7 @@ static int find_certificate(struct hr_run_uplink *u)
 	int r = strstr(u->collectors, "tcp://") != NULL ? hr_tls_find(&none, &u->tls, &error) : 0;
 
 	if (r < 0)
-		hr_say("%s", error != NULL ? error : "out of memory");
+		hr_report("%s", error != NULL ? error : "out of memory");
 	free(error);
 	return r;
 }
@@ -176,11 +176,12 @@ void hr_run_uplink_fit(const struct hr_run_uplink *u, struct hr_summary *s)
 		s->store = first;
 	}
 	if (s->partial)
-		hr_say("the summary lacks what left the full spool while the job ran: %s has it",
-		       u->first);
+		hr_report("the summary lacks what left the full spool while the job ran: %s has it",
+			  u->first);
 	if (s->ranks_missing != NULL)
-		hr_say("the summary is of this node; ranks %s are on others, or missing: %s knows",
-		       s->ranks_missing, u->first);
+		hr_report(
+		    "the summary is of this node; ranks %s are on others, or missing: %s knows",
+		    s->ranks_missing, u->first);
 	free(s->ranks_missing);
 	s->ranks_missing = NULL;
 }
@@ -199,7 +200,7 @@ static int add_option(FILE *out, const char *option, const char *path)
 	return r;
 }
 
-void hr_run_uplink_say_unsent(const struct hr_run_uplink *u, const char *headraced)
+void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *headraced)
 {
 	char *command = NULL;
 	size_t bytes;
@@ -221,8 +222,9 @@ void hr_run_uplink_say_unsent(const struct hr_run_uplink *u, const char *headrac
 		fclose(out);
 	}
 	if (r == 0)
-		hr_say("the next `headrace run -o %s` on this node sends it, or this command: %s",
-		       u->collectors, command);
+		hr_report(
+		    "the next `headrace run -o %s` on this node sends it, or this command: %s",
+		    u->collectors, command);
 	free(command);
 }
 
@@ -249,8 +251,8 @@ static void say_progress(struct drain *d)
 	if (hr_now_ns(CLOCK_MONOTONIC) < d->said_ns)
 		return;
 	d->said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_NS;
-	hr_say("sending to %s: %s of %s frames left%s%s", d->collector, hr_text_count(d->left).s,
-	       hr_text_count(d->frames).s, d->error[0] != '\0' ? "; " : "", d->error);
+	hr_report("sending to %s: %s of %s frames left%s%s", d->collector, hr_text_count(d->left).s,
+		  hr_text_count(d->frames).s, d->error[0] != '\0' ? "; " : "", d->error);
 }
 
 /* One word of the daemon, or an interrupt. 0, or why there will be no more. */
@@ -290,15 +292,15 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 	while (r == 0 && !d.over)
 		r = drain_step(link, &d, interrupt_fd);
 	if (d.over && d.left == 0) {
-		hr_say("sent to %s: %s frames", d.collector, hr_text_count(d.frames).s);
+		hr_report("sent to %s: %s frames", d.collector, hr_text_count(d.frames).s);
 		return;
 	}
 	if (d.aside[0] != '\0') { /* to send it again is of no use */
-		hr_say("%s", d.aside);
+		hr_report("%s", d.aside);
 		return;
 	}
-	hr_say("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
-	       hr_text_count(d.left).s, hr_text_count(d.frames).s, d.error[0] != '\0' ? " (" : "",
-	       d.error, d.error[0] != '\0' ? ")" : "", u->spool);
-	hr_run_uplink_say_unsent(u, headraced);
+	hr_report("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
+		  hr_text_count(d.left).s, hr_text_count(d.frames).s,
+		  d.error[0] != '\0' ? " (" : "", d.error, d.error[0] != '\0' ? ")" : "", u->spool);
+	hr_run_uplink_report_unsent(u, headraced);
 }

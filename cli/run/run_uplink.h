@@ -42,6 +42,6 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 			 const char *headraced);
 
 /* For a daemon that died: all that is known is where the recording is. */
-void hr_run_uplink_say_unsent(const struct hr_run_uplink *u, const char *headraced);
+void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *headraced);
 
 #endif

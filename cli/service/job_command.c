@@ -90,7 +90,7 @@ static int job_command_take_number(const char *name, const char *value, uint64_t
 {
 	if (hr_text_parse_uint(value, most, ret) == 0)
 		return 0;
-	hr_say("--%s takes a number, not %s", name, value);
+	hr_report("--%s takes a number, not %s", name, value);
 	return -EINVAL;
 }
 
@@ -98,7 +98,7 @@ static int take_time(const char *name, const char *value, uint64_t *ret)
 {
 	if (hr_text_parse_duration(value, ret) == 0)
 		return 0;
-	hr_say("--%s takes a time like 30s, not %s", name, value);
+	hr_report("--%s takes a time like 30s, not %s", name, value);
 	return -EINVAL;
 }
 
@@ -107,7 +107,7 @@ static int take_level(const char *value, int *ret)
 	*ret = hr_level_parse(value);
 	if (*ret >= 0)
 		return 0;
-	hr_say("--level is counters or trace, not %s", value);
+	hr_report("--level is counters or trace, not %s", value);
 	return -EINVAL;
 }
 
@@ -138,7 +138,7 @@ static int job_command_take_option(struct request *q, int id, const char *value)
 		q->probes = strcmp(value, "on") == 0;
 		if (q->probes || strcmp(value, "off") == 0)
 			return 0;
-		hr_say("--probes %s: on or off", value);
+		hr_report("--probes %s: on or off", value);
 		return -1;
 	case OPT_CGROUP:
 		q->cgroup = value;
@@ -213,11 +213,12 @@ static void job_command_tell(void *arg, const struct hr_message *m)
 	int64_t left = hr_message_get_int(m, "left", 0);
 
 	if (hr_message_is(m, "ended") && hr_message_get_int(m, "attached", 0) > 0)
-		hr_say("job %s: %lld processes were still there: what they do now is not recorded",
-		       job, (long long)hr_message_get_int(m, "attached", 0));
+		hr_report(
+		    "job %s: %lld processes were still there: what they do now is not recorded",
+		    job, (long long)hr_message_get_int(m, "attached", 0));
 	if (hr_message_is(m, "sent") && left > 0)
-		hr_say("job %s: %lld frames remain in the spool: headraced goes on sending them",
-		       job, (long long)left);
+		hr_report("job %s: %lld frames remain in the spool: headraced goes on sending them",
+			  job, (long long)left);
 }
 
 static int job_command_begin(struct request *q)
@@ -226,11 +227,11 @@ static int job_command_begin(struct request *q)
 	char folder[PATH_MAX];
 
 	if (!q->has_uid) {
-		hr_say("whose job? --uid UID, or SLURM_JOB_UID in the environment");
+		hr_report("whose job? --uid UID, or SLURM_JOB_UID in the environment");
 		return HR_EXIT_USAGE;
 	}
 	if (q->cgroup && !realpath(q->cgroup, folder)) {
-		hr_say("--cgroup %s: %s", q->cgroup, strerrordesc_np(errno));
+		hr_report("--cgroup %s: %s", q->cgroup, strerrordesc_np(errno));
 		return EXIT_FAILURE;
 	}
 	hr_message_init(&m, "begin");
@@ -330,18 +331,18 @@ int hr_job_main(int argc, char **argv)
 	if (id == HR_OPTION_BAD)
 		return HR_EXIT_USAGE;
 	if (!verb || o.next < argc) {
-		hr_say("headrace job begin|end|list [OPTION...]: see headrace job --help");
+		hr_report("headrace job begin|end|list [OPTION...]: see headrace job --help");
 		return HR_EXIT_USAGE;
 	}
 	give_up_after(q.wait_ns);
 	if (strcmp(verb, "list") == 0)
 		return list(&q);
 	if (strcmp(verb, "begin") != 0 && strcmp(verb, "end") != 0) {
-		hr_say("headrace job begin, end or list, not %s", verb);
+		hr_report("headrace job begin, end or list, not %s", verb);
 		return HR_EXIT_USAGE;
 	}
 	if (!fill_in(&q, &job)) {
-		hr_say("which job? --job ID, or a scheduler's variables in the environment");
+		hr_report("which job? --job ID, or a scheduler's variables in the environment");
 		return HR_EXIT_USAGE;
 	}
 	return strcmp(verb, "begin") == 0 ? job_command_begin(&q) : job_command_end(&q);

@@ -26,7 +26,7 @@ static int set_level(const char *job, const char *level, uint64_t for_ns, const 
 	int to = hr_level_parse(level);
 
 	if (to < 0) {
-		hr_say("level is counters or trace, not %s", level);
+		hr_report("level is counters or trace, not %s", level);
 		return HR_EXIT_USAGE;
 	}
 	hr_message_init(&m, "level");
@@ -54,18 +54,18 @@ int hr_level_main(int argc, char **argv)
 		if (id == OPT_SOCKET) {
 			socket = o.value;
 		} else if (id == OPT_FOR && hr_text_parse_duration(o.value, &for_ns) < 0) {
-			hr_say("--for takes a time like 60s or 5m, not %s", o.value);
+			hr_report("--for takes a time like 60s or 5m, not %s", o.value);
 			return HR_EXIT_USAGE;
 		} else if (id == HR_OPTION_END && o.next < argc) {
 			if (n == 2) {
-				hr_say("too many words: headrace level JOB counters|trace");
+				hr_report("too many words: headrace level JOB counters|trace");
 				return HR_EXIT_USAGE;
 			}
 			words[n++] = argv[o.next++];
 		}
 	}
 	if (n < 2) {
-		hr_say(
+		hr_report(
 		    "headrace level JOB counters|trace [--for TIME]: `headrace status` lists jobs");
 		return HR_EXIT_USAGE;
 	}

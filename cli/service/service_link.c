@@ -20,10 +20,11 @@ const char *hr_service_socket(const char *option)
 
 int hr_service_none(const char *socket, int r)
 {
-	hr_say("no headraced answers at %s: %s", socket, strerrordesc_np(-r));
+	hr_report("no headraced answers at %s: %s", socket, strerrordesc_np(-r));
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		hr_say("`systemctl start headraced` starts the service of this node, where it is "
-		       "installed; `headrace run -- CMD` records without one");
+		hr_report(
+		    "`systemctl start headraced` starts the service of this node, where it is "
+		    "installed; `headrace run -- CMD` records without one");
 	return r;
 }
 
@@ -33,7 +34,7 @@ static int refused(const struct hr_message *m)
 	int64_t code = hr_message_get_int(m, "code", EPROTO);
 
 	hr_message_get(m, "text", text, sizeof(text));
-	hr_say("headraced: %s", text);
+	hr_report("headraced: %s", text);
 	/* Its own word that there is no such job is none that there is no headraced. */
 	if (code == ENOENT || code == ECONNREFUSED)
 		return -EREMOTEIO;
@@ -48,7 +49,7 @@ int hr_service_ask_over(int fd, struct hr_message *request, hr_service_answer *a
 	if (r == -EREMOTEIO)
 		return refused(request);
 	if (r < 0)
-		hr_say("headraced went away before it had answered: %s", strerrordesc_np(-r));
+		hr_report("headraced went away before it had answered: %s", strerrordesc_np(-r));
 	return r;
 }
 

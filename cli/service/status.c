@@ -400,8 +400,8 @@ int hr_status_main(int argc, char **argv)
 	if (id == HR_OPTION_BAD)
 		return HR_EXIT_USAGE;
 	if (o.next < argc) {
-		hr_say("%s: status takes options only; `headrace query` asks about jobs",
-		       argv[o.next]);
+		hr_report("%s: status takes options only; `headrace query` asks about jobs",
+			  argv[o.next]);
 		return HR_EXIT_USAGE;
 	}
 	alone = socket != NULL;

@@ -119,7 +119,7 @@ struct hr_summary {
 	struct hr_left_out left_out;
 	uint32_t cut_short; /* streams: headraced was killed, or told to stop */
 	bool partial;	    /* a stream's beginning is not here: a collector has it */
-	bool untold;	    /* the store had no room to say what is missing */
+	bool unreported;    /* the store had no room to say what is missing */
 	char **problems;    /* of the catalogue */
 	size_t n_problems;
 };

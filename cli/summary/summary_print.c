@@ -94,7 +94,7 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 		fputs("what only probes saw around a restart of headraced\n", out);
 	else if (strcmp(loss->reason, "store_full") == 0)
 		fprintf(out, "%s event%s: the disk was full%s\n", count.s, plural(loss->count),
-			find_loss(s, "rollups_full") == NULL && !s->untold
+			find_loss(s, "rollups_full") == NULL && !s->unreported
 			    ? "; the totals below have these operations"
 			    : "");
 	else if (strcmp(loss->reason, "spool_full") == 0)

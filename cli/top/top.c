@@ -100,7 +100,7 @@ static void top_end(struct top *t, int status, const char *text)
 	t->status = status;
 	hr_top_screen_close();
 	if (text)
-		hr_say("%s", text);
+		hr_report("%s", text);
 }
 
 /* ---- asking ----------------------------------------------------------------------------------------- */
@@ -303,7 +303,7 @@ static int one_of(const char *const *names, int n, const char *value, const char
 	for (int i = 0; i < n; i++)
 		if (strcmp(names[i], value) == 0)
 			return i;
-	hr_say("--%s: not %s; see headrace top --help", option, value);
+	hr_report("--%s: not %s; see headrace top --help", option, value);
 	return -1;
 }
 
@@ -325,13 +325,13 @@ static bool top_take_option(struct top *t, int id, const char *value)
 	case 'i':
 		if (hr_text_parse_duration(value, &t->look.every_ns) < 0 ||
 		    t->look.every_ns < EVERY_LEAST || t->look.every_ns > EVERY_MOST) {
-			hr_say("--interval takes a time from 100ms to 30s, not %s", value);
+			hr_report("--interval takes a time from 100ms to 30s, not %s", value);
 			i = -1;
 		}
 		break;
 	case 'n':
 		if (hr_text_parse_uint(value, UINT32_MAX, &t->count) < 0 || t->count == 0) {
-			hr_say("--count takes a number above 0, not %s", value);
+			hr_report("--count takes a number above 0, not %s", value);
 			i = -1;
 		}
 		break;
@@ -359,7 +359,7 @@ int hr_top_main(int argc, char **argv)
 			return HR_EXIT_USAGE;
 		if (id == HR_OPTION_END && o.next < argc) {
 			if (t.job) {
-				hr_say("one job at a time: headrace top [OPTION...] [JOB]");
+				hr_report("one job at a time: headrace top [OPTION...] [JOB]");
 				return HR_EXIT_USAGE;
 			}
 			t.job = argv[o.next++];

@@ -96,31 +96,33 @@ static bool same_job(const struct search *s)
 
 static void say_which(const struct search *s)
 {
-	hr_say("%zu jobs%s run here: which? headrace top %s", s->n, s->job ? " of that name" : "",
-	       s->job ? "--socket PATH JOB" : "JOB");
+	hr_report("%zu jobs%s run here: which? headrace top %s", s->n,
+		  s->job ? " of that name" : "", s->job ? "--socket PATH JOB" : "JOB");
 	for (size_t i = 0; i < s->n; i++) {
 		const struct found *f = &s->v[i];
 		char id[4 * sizeof(f->source.job)];
 
 		hr_text_escape(id, sizeof(id), f->source.job, strlen(f->source.job));
-		hr_say("  %s (%s%lld process%s)%s%s", id, f->source.private ? "headrace run, " : "",
-		       (long long)f->processes, f->processes == 1 ? "" : "es", s->job ? " at " : "",
-		       s->job ? f->source.socket : "");
+		hr_report("  %s (%s%lld process%s)%s%s", id,
+			  f->source.private ? "headrace run, " : "", (long long)f->processes,
+			  f->processes == 1 ? "" : "es", s->job ? " at " : "",
+			  s->job ? f->source.socket : "");
 	}
 }
 
 static int none(const struct search *s, const char *socket, int r)
 {
 	if (s->job)
-		hr_say("no job %s of yours is recorded on this machine: `headrace status` lists "
-		       "those of its service",
-		       s->job);
+		hr_report("no job %s of yours is recorded on this machine: `headrace status` lists "
+			  "those of its service",
+			  s->job);
 	else
-		hr_say("no job of yours is recorded on this machine: `headrace run -- CMD` records "
-		       "CMD, `headrace top` in "
-		       "another terminal shows it");
+		hr_report(
+		    "no job of yours is recorded on this machine: `headrace run -- CMD` records "
+		    "CMD, `headrace top` in "
+		    "another terminal shows it");
 	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
-		hr_say("headraced at %s: %s", socket, strerrordesc_np(-r));
+		hr_report("headraced at %s: %s", socket, strerrordesc_np(-r));
 	return r < 0 ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
 }
 

@@ -20,11 +20,11 @@
 #define HEARD_MOST 64	/* of those who speak while others come */
 #define REFILL_MS                                                                                  \
 	2 /* without events, before maps are made: the process that was answered may need this CPU */
-#define DEPARTED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
+#define EXITED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
 
 /* ---- connections ----------------------------------------------------------------------------------- */
 
-static void guest_leave(struct hr_attach *a, struct guest *g)
+static void pending_close(struct hr_attach *a, struct pending *g)
 {
 	hr_hello_discard(g->fd);
 	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd,
@@ -33,33 +33,33 @@ static void guest_leave(struct hr_attach *a, struct guest *g)
 	g->fd = -1;
 	free(g->notice);
 	g->notice = NULL;
-	hr__guest_forget(a, g);
-	a->n_guests--;
+	hr__pending_forget(a, g);
+	a->n_pending--;
 }
 
 /* False: the first message has not come yet. */
-static bool hear_first(struct hr_attach *a, struct guest *g)
+static bool read_first(struct hr_attach *a, struct pending *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n > 0 && !hr__notice_keep(a, g, (uint32_t)n))
-		hr__visit(a, g, (uint32_t)n);
+		hr__handshake(a, g, (uint32_t)n);
 	return true;
 }
 
-static void guest_speaks(struct hr_attach *a, struct guest *g)
+static void pending_read(struct hr_attach *a, struct pending *g)
 {
-	if (!g->notice && !hear_first(a, g))
+	if (!g->notice && !read_first(a, g))
 		return;
 	if (!g->notice || hr__notice_over(a, g))
-		guest_leave(a, g);
+		pending_close(a, g);
 }
 
 static int by_arrival(const void *a, const void *b)
 {
-	const struct guest *const *g = a, *const *h = b;
+	const struct pending *const *g = a, *const *h = b;
 
 	return (*g)->since_ns < (*h)->since_ns ? -1 : (*g)->since_ns > (*h)->since_ns;
 }
@@ -68,39 +68,39 @@ static int by_arrival(const void *a, const void *b)
  * Those who were here before and have spoken since: what a process says in its second connection is about its first, and a
  * child's hello names its parent's. The kernel knows who they are; of the silent it costs nothing that they are many.
  */
-static void hear_earlier(struct hr_attach *a)
+static void read_earlier(struct hr_attach *a)
 {
 	struct epoll_event events[HEARD_MOST];
-	struct guest *heard[HEARD_MOST];
+	struct pending *heard[HEARD_MOST];
 	unsigned n = 0;
 	int ready = epoll_wait(a->epoll_fd, events, HEARD_MOST, 0);
 
 	for (int i = 0; i < ready; i++)
-		if (EV_KIND(events[i].data.u64) == EV_GUEST)
-			heard[n++] = &a->guests[(uint32_t)events[i].data.u64];
+		if (EV_KIND(events[i].data.u64) == EV_PENDING)
+			heard[n++] = &a->pending[(uint32_t)events[i].data.u64];
 	if (n)
 		qsort(heard, n, sizeof(heard[0]), by_arrival);
 	for (unsigned i = 0; i < n; i++)
 		if (heard[i]->fd >= 0)
-			guest_speaks(a, heard[i]);
+			pending_read(a, heard[i]);
 }
 
 /* A hello that is there already needs no second turn of the loop: the usual case. */
-static void guest_enter(struct hr_attach *a, struct guest *g, int fd)
+static void pending_open(struct hr_attach *a, struct pending *g, int fd)
 {
-	*g = (struct guest){.fd = fd, .since_ns = hr_boot_ns()};
-	if (a->n_guests++)
-		hear_earlier(a);
-	guest_speaks(a, g);
-	if (g->fd >= 0 && hr__attach_watch(a, fd, EV_GUEST | (uint64_t)(g - a->guests)))
-		guest_leave(a, g);
+	*g = (struct pending){.fd = fd, .since_ns = hr_boot_ns()};
+	if (a->n_pending++)
+		read_earlier(a);
+	pending_read(a, g);
+	if (g->fd >= 0 && hr__attach_watch(a, fd, EV_PENDING | (uint64_t)(g - a->pending)))
+		pending_close(a, g);
 }
 
 /*
  * The connection at the door's head, -1: none. It stays there, and its messages in it, until it has been served, refused, or counted:
  * should we be killed meanwhile, the next daemon finds it as it came. An end of the door is not heard of again.
  */
-static int peek_at_door(struct hr_attach *a)
+static int peek_handoff(struct hr_attach *a)
 {
 	uint32_t word;
 	int fd = -1, r = hr_passfd_peek(a->listen_fd, &word, &fd);
@@ -110,26 +110,26 @@ static int peek_at_door(struct hr_attach *a)
 	return fd;
 }
 
-static int accept_one(struct hr_attach *a, const struct guest *g)
+static int accept_one(struct hr_attach *a, const struct pending *g)
 {
 	struct pollfd p = {.fd = a->listen_fd, .events = POLLIN};
 	int fd;
 
 	if (poll(&p, 1, 0) <= 0)
 		return -1;
-	hr__guest_expect(a, g);
+	hr__pending_expect(a, g);
 	fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
-		hr__guest_forget(a, g);
+		hr__pending_forget(a, g);
 	else
-		hr__guest_note(a, g, fd);
+		hr__pending_note(a, g, fd);
 	return fd;
 }
 
 /* A place for a connection that comes: there is one. */
-static struct guest *free_guest(struct hr_attach *a)
+static struct pending *pending_unused(struct hr_attach *a)
 {
-	struct guest *g = a->guests;
+	struct pending *g = a->pending;
 
 	while (g->fd >= 0 || hr__orphan_has(a, g))
 		g++;
@@ -141,48 +141,48 @@ static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
 
-	while (a->n_guests + a->n_orphans < GUESTS_MOST && a->n_departed < DEPARTED_MOST) {
-		struct guest *g = free_guest(a);
+	while (a->n_pending + a->n_orphans < PENDING_MOST && a->n_exited < EXITED_MOST) {
+		struct pending *g = pending_unused(a);
 
-		fd = a->c.door_fd > 0 ? peek_at_door(a) : accept_one(a, g);
+		fd = a->c.handoff_fd > 0 ? peek_handoff(a) : accept_one(a, g);
 		if (fd < 0)
 			break;
-		guest_enter(a, g, fd);
-		if (a->c.door_fd > 0) {
+		pending_open(a, g, fd);
+		if (a->c.handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
 			/* Release: pairs with hr_attach_use, which looks at clients behind it. */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
-			a->heir = false;
+			a->takeover = false;
 		}
 	}
-	if (fd < 0 || a->n_departed == DEPARTED_MOST)
-		hr__departed_end(a);
+	if (fd < 0 || a->n_exited == EXITED_MOST)
+		hr__exited_end(a);
 }
 
-static void guest_expire(struct hr_attach *a, struct guest *g)
+static void pending_expire(struct hr_attach *a, struct pending *g)
 {
 	hr__notice_count(a, g);
-	guest_leave(a, g);
+	pending_close(a, g);
 }
 
 /* Closes connections that stay silent: all that are late, or the oldest when there is no room. */
-static void expire_guests(struct hr_attach *a)
+static void pending_expire_late(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
-	struct guest *oldest = NULL;
+	struct pending *oldest = NULL;
 
-	for (unsigned i = 0; i < GUESTS_MOST && a->n_guests; i++) {
-		struct guest *g = &a->guests[i];
+	for (unsigned i = 0; i < PENDING_MOST && a->n_pending; i++) {
+		struct pending *g = &a->pending[i];
 
 		if (g->fd < 0)
 			continue;
-		if (now_ns - g->since_ns > GUEST_NS)
-			guest_expire(a, g);
+		if (now_ns - g->since_ns > PENDING_NS)
+			pending_expire(a, g);
 		else if (!oldest || g->since_ns < oldest->since_ns)
 			oldest = g;
 	}
-	if (a->n_guests + a->n_orphans == GUESTS_MOST && oldest)
-		guest_expire(a, oldest);
+	if (a->n_pending + a->n_orphans == PENDING_MOST && oldest)
+		pending_expire(a, oldest);
 }
 
 static bool handle(struct hr_attach *a, uint64_t data)
@@ -193,9 +193,9 @@ static bool handle(struct hr_attach *a, uint64_t data)
 	case EV_LISTEN:
 		accept_all(a);
 		return true;
-	case EV_GUEST:
-		if (a->guests[i].fd >= 0)
-			guest_speaks(a, &a->guests[i]);
+	case EV_PENDING:
+		if (a->pending[i].fd >= 0)
+			pending_read(a, &a->pending[i]);
 		return true;
 	case EV_PIDFD:
 		accept_all(a); /* children that knocked while it lived shall find their parent */
@@ -204,8 +204,8 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	default:
 		accept_all(a); /* who knocked before the end belongs to it */
-		for (unsigned g = 0; g < GUESTS_MOST; g++)
-			hr__notice_count(a, &a->guests[g]);
+		for (unsigned g = 0; g < PENDING_MOST; g++)
+			hr__notice_count(a, &a->pending[g]);
 		hr__orphans_missed(a);
 		return false;
 	}
@@ -224,8 +224,8 @@ static void *attach_run(void *arg)
 		for (int i = 0; i < n; i++)
 			if (!handle(a, events[i].data.u64))
 				return NULL;
-		if (a->n_guests)
-			expire_guests(a);
+		if (a->n_pending)
+			pending_expire_late(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
 		/* One map per idle turn: a process that connects meanwhile does not wait for more. */
@@ -234,7 +234,7 @@ static void *attach_run(void *arg)
 		else if (n > 0)
 			wait_ms = hr_ringpool_low(&a->pool) ? 0 : REFILL_MS;
 		else
-			wait_ms = a->n_guests || a->n_orphans ? 100 : -1;
+			wait_ms = a->n_pending || a->n_orphans ? 100 : -1;
 	}
 }
 
@@ -271,10 +271,10 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 		return -ENOMEM;
 	a->c = *config;
 	a->line = config->clock->line;
-	a->heir = config->heir;
+	a->takeover = config->takeover;
 	a->epoll_fd = a->stop_fd = -1;
-	for (unsigned i = 0; i < GUESTS_MOST; i++)
-		a->guests[i].fd = -1;
+	for (unsigned i = 0; i < PENDING_MOST; i++)
+		a->pending[i].fd = -1;
 	hr__orphans_find(a);
 	pthread_mutex_init(&a->lock, NULL);
 	hr_ringpool_init(&a->pool);
@@ -283,8 +283,8 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us
 	 * the peer that they see: a shim asks whether that process is stopped (shim/core/session.c).
 	 */
-	if (config->door_fd > 0) {
-		a->listen_fd = fcntl(config->door_fd, F_DUPFD_CLOEXEC, 3);
+	if (config->handoff_fd > 0) {
+		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);
 		r = a->listen_fd < 0 ? -errno : 0;
 	} else if (config->listen_fd > 0) {
 		a->listen_fd = fcntl(config->listen_fd, F_DUPFD_CLOEXEC, 3);
@@ -334,7 +334,7 @@ void hr_attach_stop(struct hr_attach *a)
 		return;
 	pthread_join(a->thread, NULL);
 	a->running = false;
-	if (a->c.door_fd <= 0)
+	if (a->c.handoff_fd <= 0)
 		unlink(a->c.socket);
 }
 
@@ -345,10 +345,10 @@ void hr_attach_free(struct hr_attach *a)
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->clients[i].pidfd >= 0)
 			close(a->clients[i].pidfd);
-	for (unsigned i = 0; i < GUESTS_MOST; i++)
-		if (a->guests[i].fd >= 0) {
-			close(a->guests[i].fd);
-			free(a->guests[i].notice);
+	for (unsigned i = 0; i < PENDING_MOST; i++)
+		if (a->pending[i].fd >= 0) {
+			close(a->pending[i].fd);
+			free(a->pending[i].notice);
 		}
 	hr_ringpool_done(&a->pool);
 	if (a->listen_fd >= 0)
@@ -359,7 +359,7 @@ void hr_attach_free(struct hr_attach *a)
 		close(a->stop_fd);
 	hr_map64_done(&a->by_pid);
 	hr_map64_done(&a->by_token);
-	free(a->departed);
+	free(a->exited);
 	pthread_mutex_destroy(&a->lock);
 	free(a->clients);
 	free(a->message);

@@ -21,7 +21,7 @@ struct hr_attach;
 struct hr_attach_config {
 	const char *socket;
 	int listen_fd; /* listens at `socket` already, stays the caller's; 0: none */
-	int door_fd; /* brings connections that another process accepted, stays the caller's; 0: none */
+	int handoff_fd; /* brings connections that another process accepted, stays the caller's; 0: none */
 	uint32_t uid; /* others, but root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
@@ -29,8 +29,8 @@ struct hr_attach_config {
 	uint64_t *last_proc; /* the highest number of a process; atomic, shared with the drain */
 	struct hr_probes *probes; /* NULL: none yet; atomic */
 	bool
-	    heir; /* another daemon was here, and may have begun with who stands at the door's head */
-	struct hr_knock last; /* that the journal knows */
+	    takeover; /* another daemon was here, and may have begun with who stands at the door's head */
+	struct hr_last_hello last; /* that the journal knows */
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;

@@ -121,28 +121,28 @@ void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced)
 
 /* ---- those who are gone already ------------------------------------------------------------------------ */
 
-void hr__departed_add(struct hr_attach *a, const struct client *was)
+void hr__exited_add(struct hr_attach *a, const struct client *was)
 {
-	if (a->n_departed == a->room_departed) {
-		uint32_t more = a->room_departed ? a->room_departed * 2 : 64;
-		struct departed *v = realloc(a->departed, more * sizeof(*v));
+	if (a->n_exited == a->room_exited) {
+		uint32_t more = a->room_exited ? a->room_exited * 2 : 64;
+		struct exited *v = realloc(a->exited, more * sizeof(*v));
 
 		if (!v) {
 			hr_drain_ended(a->c.drain, was->proc, "");
 			return;
 		}
-		a->departed = v;
-		a->room_departed = more;
+		a->exited = v;
+		a->room_exited = more;
 	}
-	a->departed[a->n_departed] = (struct departed){.was = *was};
-	a->departed[a->n_departed++].was.pidfd = -1;
+	a->exited[a->n_exited] = (struct exited){.was = *was};
+	a->exited[a->n_exited++].was.pidfd = -1;
 }
 
-struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid)
+struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid)
 {
-	for (uint32_t i = a->n_departed; i-- > 0;)
-		if (a->departed[i].was.pid == pid)
-			return &a->departed[i];
+	for (uint32_t i = a->n_exited; i-- > 0;)
+		if (a->exited[i].was.pid == pid)
+			return &a->exited[i];
 	return NULL;
 }
 
@@ -150,18 +150,18 @@ struct client *hr__token_owner(struct hr_attach *a, uint64_t token)
 {
 	struct client *c = hr__client_by(a, &a->by_token, token);
 
-	for (uint32_t i = 0; i < a->n_departed && !c; i++)
-		if (a->departed[i].was.token == token)
-			c = &a->departed[i].was;
+	for (uint32_t i = 0; i < a->n_exited && !c; i++)
+		if (a->exited[i].was.token == token)
+			c = &a->exited[i].was;
 	return c;
 }
 
-void hr__departed_end(struct hr_attach *a)
+void hr__exited_end(struct hr_attach *a)
 {
-	for (uint32_t i = 0; i < a->n_departed; i++)
-		hr_drain_ended(a->c.drain, a->departed[i].was.proc,
-			       a->departed[i].replaced ? "exec" : "");
-	a->n_departed = 0;
+	for (uint32_t i = 0; i < a->n_exited; i++)
+		hr_drain_ended(a->c.drain, a->exited[i].was.proc,
+			       a->exited[i].replaced ? "exec" : "");
+	a->n_exited = 0;
 }
 
 /* ---- from before a restart ------------------------------------------------------------------------------ */
@@ -187,7 +187,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 		close(c.pidfd);
 	/* Its children, or itself with an offer because nobody answered its hello, may wait behind the door. */
 	if (r)
-		hr__departed_add(a, &c);
+		hr__exited_add(a, &c);
 	return r;
 }
 

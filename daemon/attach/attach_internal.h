@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_visit.c (hellos and answers),
+ * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_handshake.c (hellos and answers),
  * attach_offer.c (maps that clients made), attach_notice.c (programs without the shim), attach_client.c (who is in) and attach_orphan.c (who a kill left without an answer)
  */
 #ifndef HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
@@ -14,14 +14,14 @@
 #include "common/procfs.h"
 #include "daemon/session/ringpool.h"
 
-#define GUESTS_MOST HR_PAGE_GUESTS /* connections that have not said hello */
-#define GUEST_NS    UINT64_C(1000000000)
-#define MAP_BYTES   hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
+#define PENDING_MOST HR_PAGE_PENDING /* connections that have not said hello */
+#define PENDING_NS   UINT64_C(1000000000)
+#define MAP_BYTES    hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
 /* epoll data: a kind in the upper bits, then a descriptor or an index. */
 #define EV_LISTEN  (UINT64_C(1) << 32)
 #define EV_STOP	   (UINT64_C(2) << 32)
-#define EV_GUEST   (UINT64_C(3) << 32)
+#define EV_PENDING (UINT64_C(3) << 32)
 #define EV_PIDFD   (UINT64_C(4) << 32)
 #define EV_KIND(d) ((d) & ~UINT64_C(0xffffffff))
 
@@ -36,12 +36,12 @@ struct client {
 };
 
 /* A process that was gone before its offer was read. Its session ends when nobody can come any more who knows it as a parent. */
-struct departed {
+struct exited {
 	struct client was; /* pidfd -1 */
 	bool replaced;	   /* by another image of the same process */
 };
 
-struct guest {
+struct pending {
 	int fd; /* -1: unused slot */
 	uint64_t since_ns;
 	uint8_t *notice; /* of a program without the shim, until it has started; NULL: none */
@@ -56,11 +56,11 @@ struct hr_attach {
 	int listen_fd; /* or the door */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
-	bool heir;	     /* still: nobody has come from the door yet */
+	bool takeover;	     /* still: nobody has come from the door yet */
 	uint64_t ring_bytes; /* under the lock, as are clients */
 	uint64_t served;     /* connections of the door; atomic */
-	struct guest guests[GUESTS_MOST];
-	unsigned n_guests;
+	struct pending pending[PENDING_MOST];
+	unsigned n_pending;
 	unsigned n_orphans;	   /* attach_orphan.c */
 	uint64_t orphans_until_ns; /* time for them to connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
@@ -68,8 +68,8 @@ struct hr_attach {
 	struct client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
-	struct departed *departed; /* in order of arrival */
-	uint32_t n_departed, room_departed;
+	struct exited *exited; /* in order of arrival */
+	uint32_t n_exited, room_exited;
 };
 
 /* A map that a client made. */
@@ -80,8 +80,8 @@ struct offer {
 };
 
 /* One hello on its way. */
-struct visit {
-	const struct guest *guest;
+struct handshake {
+	const struct pending *pending;
 	struct ucred cred;
 	struct hr_hello hello;
 	const uint8_t *message;
@@ -100,33 +100,33 @@ struct visit {
 /* How messages of a connection are read: behind a door they stay where they are until it is done with. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
-	return a->c.door_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
+	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_visit.c: `bytes` of a->message came from the guest. Answers. */
-void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes);
+/* attach_handshake.c: `bytes` of a->message came from the guest. Answers. */
+void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes);
 
 /*
  * attach_notice.c: notices (HR_HELLO_EXEC). Each waits at its connection until the kernel closes that at the exec.
  */
 /* False: the `bytes` of a->message are no notice. Takes the message out of the connection. */
-bool hr__notice_keep(struct hr_attach *a, struct guest *g, uint32_t bytes);
+bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes);
 /* Whether the guest's notice is done with: counted, or taken back because the exec failed. */
-bool hr__notice_over(struct hr_attach *a, struct guest *g);
+bool hr__notice_over(struct hr_attach *a, struct pending *g);
 /* Counts the guest's notice, if it has one: nobody waits for its exec any longer. */
-void hr__notice_count(struct hr_attach *a, struct guest *g);
+void hr__notice_count(struct hr_attach *a, struct pending *g);
 
 /*
  * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They are gone, and with them the offer of
  * a client that did not wait. A client that waited connects again within a second; each other one is counted as missed.
  */
 /* A guest is about to enter here; it has, with its connection. */
-void hr__guest_expect(struct hr_attach *a, const struct guest *g);
-void hr__guest_note(struct hr_attach *a, const struct guest *g, int fd);
+void hr__pending_expect(struct hr_attach *a, const struct pending *g);
+void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd);
 /* The guest is journaled, or has left. */
-void hr__guest_forget(struct hr_attach *a, const struct guest *g);
+void hr__pending_forget(struct hr_attach *a, const struct pending *g);
 /* Whether the slot is an orphan's: no guest enters there. */
-bool hr__orphan_has(const struct hr_attach *a, const struct guest *g);
+bool hr__orphan_has(const struct hr_attach *a, const struct pending *g);
 /* Of the daemon before this one, before the first guest enters. */
 void hr__orphans_find(struct hr_attach *a);
 /* The process has connected again. */
@@ -163,10 +163,10 @@ void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced);
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
 /* Adds to the departed; where there is no memory, its session ends at once. */
-void hr__departed_add(struct hr_attach *a, const struct client *was);
-struct departed *hr__departed_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
+void hr__exited_add(struct hr_attach *a, const struct client *was);
+struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid);    /* the latest; NULL: none */
 struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if departed; or NULL */
-void hr__departed_end(struct hr_attach *a);			     /* of all of them */
+void hr__exited_end(struct hr_attach *a);			     /* of all of them */
 
 /* Adds a descriptor to the epoll set; `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

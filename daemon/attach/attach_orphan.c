@@ -11,12 +11,12 @@
  */
 #define STOPPED_NS UINT64_C(300000000)
 
-static int32_t *slot(const struct hr_attach *a, const struct guest *g)
+static int32_t *slot(const struct hr_attach *a, const struct pending *g)
 {
-	return &a->c.page->guests[g - a->guests];
+	return &a->c.page->pending[g - a->pending];
 }
 
-void hr__guest_expect(struct hr_attach *a, const struct guest *g)
+void hr__pending_expect(struct hr_attach *a, const struct pending *g)
 {
 	if (!a->c.page)
 		return;
@@ -24,7 +24,7 @@ void hr__guest_expect(struct hr_attach *a, const struct guest *g)
 	__atomic_store_n(slot(a, g), EXPECTED, __ATOMIC_RELEASE);
 }
 
-void hr__guest_note(struct hr_attach *a, const struct guest *g, int fd)
+void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd)
 {
 	struct ucred cred = {0};
 	socklen_t bytes = sizeof(cred);
@@ -33,13 +33,13 @@ void hr__guest_note(struct hr_attach *a, const struct guest *g, int fd)
 		__atomic_store_n(slot(a, g), cred.pid, __ATOMIC_RELAXED);
 }
 
-void hr__guest_forget(struct hr_attach *a, const struct guest *g)
+void hr__pending_forget(struct hr_attach *a, const struct pending *g)
 {
 	if (a->c.page)
 		__atomic_store_n(slot(a, g), 0, __ATOMIC_RELAXED);
 }
 
-bool hr__orphan_has(const struct hr_attach *a, const struct guest *g)
+bool hr__orphan_has(const struct hr_attach *a, const struct pending *g)
 {
 	return a->n_orphans > 0 && g->fd < 0 && *slot(a, g) != 0;
 }
@@ -48,37 +48,37 @@ void hr__orphans_find(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
 
-	for (unsigned i = 0; i < GUESTS_MOST && a->c.page; i++) {
-		const struct guest *g = &a->guests[i];
+	for (unsigned i = 0; i < PENDING_MOST && a->c.page; i++) {
+		const struct pending *g = &a->pending[i];
 
 		if (*slot(a, g) == EXPECTED && now_ns - a->c.page->accept_ns < STOPPED_NS)
-			hr__guest_forget(a, g);
+			hr__pending_forget(a, g);
 		a->n_orphans += *slot(a, g) != 0;
 	}
-	a->orphans_until_ns = now_ns + GUEST_NS;
+	a->orphans_until_ns = now_ns + PENDING_NS;
 }
 
 void hr__orphan_came(struct hr_attach *a, pid_t pid)
 {
-	for (unsigned i = 0; i < GUESTS_MOST && a->n_orphans > 0; i++) {
-		const struct guest *g = &a->guests[i];
+	for (unsigned i = 0; i < PENDING_MOST && a->n_orphans > 0; i++) {
+		const struct pending *g = &a->pending[i];
 
 		if (!hr__orphan_has(a, g) || *slot(a, g) != pid)
 			continue;
-		hr__guest_forget(a, g);
+		hr__pending_forget(a, g);
 		a->n_orphans--;
 	}
 }
 
 void hr__orphans_missed(struct hr_attach *a)
 {
-	for (unsigned i = 0; i < GUESTS_MOST && a->n_orphans > 0; i++) {
-		const struct guest *g = &a->guests[i];
+	for (unsigned i = 0; i < PENDING_MOST && a->n_orphans > 0; i++) {
+		const struct pending *g = &a->pending[i];
 
 		if (!hr__orphan_has(a, g))
 			continue;
 		hr_drain_missed(a->c.drain);
-		hr__guest_forget(a, g);
+		hr__pending_forget(a, g);
 		a->n_orphans--;
 	}
 }

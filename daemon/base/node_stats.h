@@ -21,7 +21,7 @@ struct hr_node_stats { /* a consistent copy, any thread */
 	    journal_in_memory; /* no room for it on disk: a kill of the daemon loses what is not stored */
 	uint64_t given_up,
 	    given_up_bytes; /* operations that a full store did not take at the end */
-	bool untold;	    /* nor had it room for the Loss frame that says so */
+	bool unreported;    /* nor had it room for the Loss frame that says so */
 	uint64_t refused;   /* processes and threads that got no rings: a limit was reached */
 	int input_wait;	    /* 1/1000 of the time of live training loops; -1: there are none */
 	uint64_t steps;	    /* of training loops */

@@ -20,7 +20,7 @@ struct hr_node_config {
 	struct hr_spool *spool;	 /* of that folder, when it is a spool; outlives the node */
 	const char *shim_socket; /* path to listen on; made 0666 in a folder the caller made */
 	int shim_fd;		 /* listens there already and outlives this process; 0: none */
-	int door_fd; /* instead: each message brings a connection (SCM_RIGHTS) that somebody else accepted; 0: none */
+	int handoff_fd; /* instead: each message brings a connection (SCM_RIGHTS) that somebody else accepted; 0: none */
 	const char *
 	    journal_dir; /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
 	struct hr_stream_id id;

@@ -438,9 +438,9 @@ void hr_drain_refused(struct hr_drain *d, uint64_t n)
 	__atomic_add_fetch(&d->refused, n, __ATOMIC_RELAXED);
 }
 
-void hr_drain_bereft(struct hr_drain *d, uint64_t n)
+void hr_drain_unrecovered(struct hr_drain *d, uint64_t n)
 {
-	__atomic_add_fetch(&d->bereft, n, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&d->unrecovered, n, __ATOMIC_RELAXED);
 }
 
 void hr_drain_missed(struct hr_drain *d)

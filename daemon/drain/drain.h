@@ -58,7 +58,8 @@ void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
 /* A client got no rings because of a limit. */
 void hr_drain_refused(struct hr_drain *d, uint64_t n);
-void hr_drain_bereft(struct hr_drain *d, uint64_t n); /* n processes live whose rings are gone */
+void hr_drain_unrecovered(struct hr_drain *d,
+			  uint64_t n);	  /* n processes live whose rings are gone */
 void hr_drain_missed(struct hr_drain *d); /* a process was gone when its hello was read */
 
 /* Loop thread: sweeps what was committed before the call, seals, and hands all frames to the appender. Blocks. */

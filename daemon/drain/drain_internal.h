@@ -47,9 +47,9 @@ struct hr_drain {
 	struct live_request *live;    /* not NULL: a picture is wanted */
 	struct hr_node_stats stats;
 	uint32_t level;
-	uint64_t refused; /* clients that got no rings; atomic */
-	uint64_t missed;  /* clients that were gone before they could get any; atomic */
-	uint64_t bereft;  /* clients from before a restart, whose rings are gone; atomic */
+	uint64_t refused;     /* clients that got no rings; atomic */
+	uint64_t missed;      /* clients that were gone before they could get any; atomic */
+	uint64_t unrecovered; /* clients from before a restart, whose rings are gone; atomic */
 	/* the thread's own */
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has seen */
@@ -60,7 +60,7 @@ struct hr_drain {
 	uint64_t sweeps;
 	bool
 	    deaf_full; /* the last sweep found so much in a ring whose owner cannot ring our bell */
-	uint64_t refused_noted, missed_noted, bereft_noted;
+	uint64_t refused_noted, missed_noted, unrecovered_noted;
 	bool counters_only;
 	bool traffic;	      /* the last sweep found something */
 	struct hr_feed *feed; /* NULL: no probes */

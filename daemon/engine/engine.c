@@ -407,9 +407,9 @@ uint64_t hr_engine_next_seq(const struct hr_engine *e)
 	return e->next_seq;
 }
 
-struct hr_knock hr_engine_last_knock(const struct hr_engine *e)
+struct hr_last_hello hr_engine_last_hello(const struct hr_engine *e)
 {
-	return e->last_knock;
+	return e->last_hello;
 }
 
 uint64_t hr_engine_last_proc(const struct hr_engine *e)

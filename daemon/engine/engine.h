@@ -102,11 +102,11 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 /* Processes are numbered by the attach thread, from here on. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
 /* The latest that it has let in; all zero: nobody since the last checkpoint. */
-struct hr_knock {
+struct hr_last_hello {
 	uint64_t ticks; /* of its hello */
 	int32_t pid;
 };
-struct hr_knock hr_engine_last_knock(const struct hr_engine *e);
+struct hr_last_hello hr_engine_last_hello(const struct hr_engine *e);
 uint32_t hr_engine_level(const struct hr_engine *e);
 bool hr_engine_stopped(const struct hr_engine *e);
 uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */

@@ -154,39 +154,39 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 }
 
 /* A process tells a key once, in the ring of one thread; that of another one who uses it may be read before. */
-static int untold(struct hr_region_state *s, uint64_t id, struct hr_region *g)
+static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
 	uint8_t text[1 + sizeof(id)] = {0};
 	int r;
 
-	for (uint32_t i = 0; i < s->n_untold; i++) {
-		if (s->untold[i].id == id) {
-			g->name = s->untold[i].text;
+	for (uint32_t i = 0; i < s->n_unreported; i++) {
+		if (s->unreported[i].id == id) {
+			g->name = s->unreported[i].text;
 			return 0;
 		}
 	}
-	if (s->n == HR_REGION_KEYS || s->n_untold == HR_REGION_UNTOLD)
+	if (s->n == HR_REGION_KEYS || s->n_unreported == HR_REGION_UNREPORTED)
 		return key_texts(s, NULL, g);
 	memcpy(text + 1, &id, sizeof(id));
 	r = hr_regions_text(s->open, text, sizeof(text), &g->name);
 	if (!r) {
-		s->untold[s->n_untold].id = id;
-		s->untold[s->n_untold++].text = g->name;
+		s->unreported[s->n_unreported].id = id;
+		s->unreported[s->n_unreported++].text = g->name;
 	}
 	return r;
 }
 
 /* Those who use it are sent: what has been told meanwhile gets its name. Texts that do not fit leave none. */
-static void name_untold(struct hr_region_state *s)
+static void name_unreported(struct hr_region_state *s)
 {
-	for (uint32_t i = 0; i < s->n_untold; i++) {
+	for (uint32_t i = 0; i < s->n_unreported; i++) {
 		struct hr_region to = {0};
 
-		if (key_texts(s, hr_region_key_find(s, s->untold[i].id), &to))
+		if (key_texts(s, hr_region_key_find(s, s->unreported[i].id), &to))
 			to = (struct hr_region){0};
-		hr_regions_rename(s->open, s->untold[i].text, &to);
+		hr_regions_rename(s->open, s->unreported[i].text, &to);
 	}
-	s->n_untold = 0;
+	s->n_unreported = 0;
 }
 
 void hr__emit_regions(struct hr_engine *e)
@@ -201,7 +201,7 @@ void hr__emit_regions(struct hr_engine *e)
 	o = hr__out_begin(e, HEADRACE__FRAME__BODY_REGIONS);
 	if (!o)
 		return;
-	name_untold(&e->regions);
+	name_unreported(&e->regions);
 	o->regions = open;
 	o->frame.regions = (Headrace__Regions *)(uintptr_t)hr_regions_message(open);
 	o->absence = (struct hr_loss){.reason = HR_LOSS_REGIONS, .count = n};
@@ -213,7 +213,7 @@ static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_
 		struct hr_region *g)
 {
 	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
-	int r = k ? key_texts(&e->regions, k, g) : untold(&e->regions, id, g);
+	int r = k ? key_texts(&e->regions, k, g) : unreported(&e->regions, id, g);
 
 	/* Which may speak of paths. */
 	return r ? r

@@ -15,9 +15,9 @@
 #include "common/map64.h"
 #include "proto/abi.h"
 
-#define HR_REGION_KEYS	    16384u
-#define HR_REGION_KEY_BYTES (UINT64_C(1) << 20)
-#define HR_REGION_UNTOLD    256u /* in a frame */
+#define HR_REGION_KEYS	     16384u
+#define HR_REGION_KEY_BYTES  (UINT64_C(1) << 20)
+#define HR_REGION_UNREPORTED 256u /* in a frame */
 
 struct hr_region_key {
 	uint64_t id;
@@ -37,8 +37,8 @@ struct hr_region_state {
 	struct {
 		uint64_t id;
 		uint32_t text;
-	} untold[HR_REGION_UNTOLD];
-	uint32_t n_untold;
+	} unreported[HR_REGION_UNREPORTED];
+	uint32_t n_unreported;
 	uint64_t first_ns; /* when the first one of it came */
 };
 

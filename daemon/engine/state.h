@@ -153,7 +153,7 @@ struct hr_engine {
 	uint64_t level_since_ns;
 	uint64_t next_seq;
 	uint64_t last_proc; /* highest number seen */
-	struct hr_knock last_knock;
+	struct hr_last_hello last_hello;
 	struct hr_clock_line line;
 	struct hr_clock_sample now;
 	uint64_t now_ns; /* of the entry in work */

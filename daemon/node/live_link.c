@@ -14,8 +14,8 @@ struct hr_live_bytes {
 	size_t bytes;
 };
 
-struct hr_live_asker {
-	struct hr_live_asker *next;
+struct hr_live_client {
+	struct hr_live_client *next;
 	struct hr_live_link *link;
 	uv_poll_t poll;
 	int fd;
@@ -66,9 +66,9 @@ static void freed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-static void live_link_leave(struct hr_live_asker *a)
+static void live_link_leave(struct hr_live_client *a)
 {
-	struct hr_live_asker **at = &a->link->askers;
+	struct hr_live_client **at = &a->link->clients;
 
 	while (*at != a)
 		at = &(*at)->next;
@@ -80,7 +80,7 @@ static void live_link_leave(struct hr_live_asker *a)
 }
 
 /* As much as the socket takes. False: it is over, all sent or nobody there. */
-static bool go_on(struct hr_live_asker *a)
+static bool go_on(struct hr_live_client *a)
 {
 	while (a->sent < a->picture->bytes) {
 		size_t left = a->picture->bytes - a->sent;
@@ -99,7 +99,7 @@ static bool go_on(struct hr_live_asker *a)
 
 static void on_room(uv_poll_t *poll, int status, int events)
 {
-	struct hr_live_asker *a = poll->data;
+	struct hr_live_client *a = poll->data;
 
 	if (status < 0 || (events & UV_DISCONNECT) || !go_on(a))
 		live_link_leave(a);
@@ -107,10 +107,10 @@ static void on_room(uv_poll_t *poll, int status, int events)
 
 static void live_link_make_room(struct hr_live_link *l)
 {
-	struct hr_live_asker *oldest = NULL;
+	struct hr_live_client *oldest = NULL;
 	unsigned n = 0;
 
-	for (struct hr_live_asker *a = l->askers; a; a = a->next, n++)
+	for (struct hr_live_client *a = l->clients; a; a = a->next, n++)
 		oldest = a;
 	if (n >= HR_LIVE_ASKERS)
 		live_link_leave(oldest);
@@ -154,7 +154,7 @@ void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct h
 		       int fd)
 {
 	int64_t in_flight_ns = hr_message_get_int(request, "in_flight_ns", 1000000000);
-	struct hr_live_asker *a = calloc(1, sizeof(*a));
+	struct hr_live_client *a = calloc(1, sizeof(*a));
 	struct hr_live_bytes *b = NULL;
 	int r = a ? picture(l, n, in_flight_ns > 0 ? (uint64_t)in_flight_ns : 0, &b) : -ENOMEM;
 
@@ -169,17 +169,17 @@ void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct h
 		return;
 	}
 	live_link_make_room(l);
-	*a = (struct hr_live_asker){.next = l->askers, .link = l, .fd = fd, .picture = b};
+	*a = (struct hr_live_client){.next = l->clients, .link = l, .fd = fd, .picture = b};
 	a->poll.data = a;
-	l->askers = a;
+	l->clients = a;
 	uv_poll_init(l->loop, &a->poll, fd);
 	uv_poll_start(&a->poll, UV_WRITABLE | UV_DISCONNECT, on_room);
 }
 
 void hr_live_link_done(struct hr_live_link *l)
 {
-	while (l->askers)
-		live_link_leave(l->askers);
+	while (l->clients)
+		live_link_leave(l->clients);
 	unref(l->last);
 	l->last = NULL;
 }

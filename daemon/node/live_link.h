@@ -26,12 +26,12 @@
 #define HR_LIVE_ASKERS	 8u
 #define HR_LIVE_FRESH_MS 50u
 
-struct hr_live_asker;
+struct hr_live_client;
 struct hr_live_bytes;
 
 struct hr_live_link {
 	uv_loop_t *loop;
-	struct hr_live_asker *askers; /* who came last first */
+	struct hr_live_client *clients; /* who came last first */
 	struct hr_live_bytes *last;
 	uint64_t last_ms, in_flight_ns; /* of `last` */
 };

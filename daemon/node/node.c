@@ -44,7 +44,7 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (s->n_maps == 0) { /* the store has lost its rings: nothing more will come of it */
 		hr_session_free(s);
 		if (p->came) /* else its end says that it did not */
-			hr_drain_bereft(n->drain, 1);
+			hr_drain_unrecovered(n->drain, 1);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
 	}
@@ -66,7 +66,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 
 	while ((at = hr_engine_next_proc(n->engine, at, &p)))
 		node_take_over(n, &p, list, count);
-	hr_drain_bereft(n->drain, hr_engine_left_out(n->engine));
+	hr_drain_unrecovered(n->drain, hr_engine_left_out(n->engine));
 	hr_kept_maps_drop(list, count);
 }
 
@@ -91,7 +91,7 @@ static int make_threads(struct hr_node *n, bool continued)
 	struct hr_attach_config ac = {
 	    .socket = n->c.shim_socket,
 	    .listen_fd = n->c.shim_fd,
-	    .door_fd = n->c.door_fd,
+	    .handoff_fd = n->c.handoff_fd,
 	    .uid = n->c.uid,
 	    .ranks = n->c.ranks,
 	    .local_ranks = n->c.local_ranks,
@@ -99,12 +99,12 @@ static int make_threads(struct hr_node *n, bool continued)
 	    .max_ring_bytes = n->c.max_ring_bytes,
 	    .last_proc = &n->last_proc,
 	    .probes = n->prober.probes,
-	    .heir = n->page.kept && n->c.door_fd > 0,
-	    .last = hr_engine_last_knock(n->engine),
+	    .takeover = n->page.kept && n->c.handoff_fd > 0,
+	    .last = hr_engine_last_hello(n->engine),
 	    .journal = n->journal,
 	    .clock = &n->clock,
 	    .page_fd = n->page.shared_fd,
-	    .page = n->c.door_fd > 0 ? NULL : n->page.at,
+	    .page = n->c.handoff_fd > 0 ? NULL : n->page.at,
 	};
 	int r;
 
@@ -306,7 +306,7 @@ static int end_stream(struct hr_node *n)
 		hr_appender_settle(n->appender, &given_up);
 		n->last.given_up = given_up.count;
 		n->last.given_up_bytes = given_up.bytes;
-		n->last.untold = !given_up.told;
+		n->last.unreported = !given_up.told;
 		r = given_up.count || !given_up.told ? r : 0;
 	}
 	hr_appender_free(n->appender);

@@ -174,7 +174,7 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 /* Who sees the mounts that most clients see. A service lives among those of its sandbox; who started it does not. */
 static pid_t sees_mounts(const struct hr_node *n)
 {
-	return n->c.door_fd > 0 ? 1 : getpid();
+	return n->c.handoff_fd > 0 ? 1 : getpid();
 }
 
 static int begin_privacy(struct hr_node *n)

@@ -216,7 +216,7 @@ static void make_done(struct worker *w, const struct run *run, bool print, int s
 	hr_message_add_int(&w->out, "store_error", store_error);
 	hr_message_add_int(&w->out, "given_up", (int64_t)s.given_up);
 	hr_message_add_int(&w->out, "given_up_bytes", (int64_t)s.given_up_bytes);
-	hr_message_add_int(&w->out, "untold", s.untold);
+	hr_message_add_int(&w->out, "untold", s.unreported);
 }
 
 static const char *job_state(const struct worker *w)

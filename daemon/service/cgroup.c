@@ -83,7 +83,7 @@ int hr__service_cgroup_check(const struct service *s, const struct job_spec *spe
 	return hr_cgroup_id(spec->cgroup, &id, ret_error);
 }
 
-void hr__service_cgroup_tell(struct job *job)
+void hr__service_cgroup_send(struct job *job)
 {
 	struct hr_message *m = &job->service->out;
 
@@ -91,7 +91,7 @@ void hr__service_cgroup_tell(struct job *job)
 		return;
 	hr_message_init(m, "cgroup");
 	hr_message_add(m, "path", job->cgroup);
-	hr__service_worker_tell(job, m);
+	hr__service_worker_send(job, m);
 }
 
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error)
@@ -113,6 +113,6 @@ int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error)
 	job->cgroup_id = id;
 	hr__service_job_note(job);
 	if (job->state == JOB_RUNNING)
-		hr__service_cgroup_tell(job);
+		hr__service_cgroup_send(job);
 	return 0;
 }

@@ -20,13 +20,13 @@
 #include "net/metrics.h"
 #include "proto/abi.h"
 
-#define JOB_BYTES   256u
-#define JOB_PREFIX  20u
-#define GUESTS_MOST 1024u /* connections of shims that have not said hello */
-#define GUEST_MS    1000u
-#define ASKERS_MOST 256u  /* connections to control.sock, and as many of root */
-#define ASKERS_EACH 32u	  /* of one user */
-#define ASKER_MS    5000u /* for saying what is asked */
+#define JOB_BYTES    256u
+#define JOB_PREFIX   20u
+#define PENDING_MOST 1024u /* connections of shims that have not said hello */
+#define GUEST_MS     1000u
+#define ASKERS_MOST  256u  /* connections to control.sock, and as many of root */
+#define ASKERS_EACH  32u   /* of one user */
+#define ASKER_MS     5000u /* for saying what is asked */
 
 /* What only grows: keys of a worker's messages, and fields. */
 #define COUNTS(X)                                                                                  \
@@ -117,26 +117,26 @@ struct job {
 
 #define STATS_FRESH_MS 2500u /* a worker speaks each second, unless nothing has changed */
 
-struct guest {
-	struct guest *next;
+struct pending {
+	struct pending *next;
 	struct service *service;
 	uv_poll_t *poll; /* NULL: nothing was waited for */
 	int fd;		 /* -1: done with */
-	bool landed;
+	bool queued;
 	uid_t uid;
 	uint64_t since_ms;
 };
 
-struct asker {
-	struct asker *next;
+struct client {
+	struct client *next;
 	struct service *service;
 	uv_poll_t poll;
 	int fd;
 	uint32_t uid;
 	pid_t pid;
 	uint64_t since_ms;
-	struct job *waits; /* for its end */
-	struct job *hopes; /* for its beginning */
+	struct job *awaits_end;	  /* for its end */
+	struct job *awaits_start; /* for its beginning */
 };
 
 struct service {
@@ -151,11 +151,11 @@ struct service {
 	char exe[4096], node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], jobs_folder[128];
 	struct job *jobs;
 	unsigned n_jobs;
-	int landing[2];			     /* route.c */
-	struct guest *guests, **guests_last; /* the oldest first */
-	unsigned n_guests;		     /* not done with */
-	struct asker *askers;
-	unsigned n_askers;
+	int accept_queue[2];			 /* route.c */
+	struct pending *pending, **pending_last; /* the oldest first */
+	unsigned n_pending;			 /* not done with */
+	struct client *clients;
+	unsigned n_clients;
 	pid_t uplink;	    /* sends what earlier workers left; 0: none */
 	uint64_t uplink_ms; /* of its last start */
 	bool stopping;
@@ -223,7 +223,7 @@ int hr__service_cgroup_check(const struct service *s, const struct job_spec *spe
 			     char **ret_error);
 /* Who is in that folder is the job's from now on; the first folder stays, should it be another. Nothing happens without probes. */
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error);
-void hr__service_cgroup_tell(struct job *job); /* its worker */
+void hr__service_cgroup_send(struct job *job); /* its worker */
 
 /* workers.c */
 int hr__service_worker_start(struct job *job);
@@ -234,7 +234,7 @@ void hr__service_worker_retry(struct job *job);
 void hr__service_workers_reap(struct service *s);
 /* Its worker is ready: what was said meanwhile. */
 void hr__service_job_ready(struct job *job);
-void hr__service_worker_tell(struct job *job, const struct hr_message *m);
+void hr__service_worker_send(struct job *job, const struct hr_message *m);
 void hr__service_on_notice(uv_poll_t *poll, int status, int events);
 /* Lets all of them flush, and waits; for the end of the service. */
 void hr__service_workers_pause(struct service *s);
@@ -247,23 +247,23 @@ bool hr__service_limit_reached(const struct job *job, bool new_session, char ret
 void hr__service_limit_start(struct job *job, int door);
 
 /* route.c */
-void hr__service_door_close(
+void hr__service_handoff_close(
     struct job *job); /* who stands in it and will not come again is counted */
 void hr__service_on_shim(uv_poll_t *poll, int status, int events);
-void hr__service_guests_tick(struct service *s);
-void hr__service_guests_leave(
+void hr__service_pending_tick(struct service *s);
+void hr__service_pending_leave(
     struct service *s); /* all: the next service finds them in the landing */
-void hr__service_guests_resume(struct service *s);
+void hr__service_pending_resume(struct service *s);
 
 /* requests.c */
-void hr__service_on_asker(uv_poll_t *poll, int status, int events);
-void hr__service_askers_told(struct job *job,
-			     const struct hr_message *m); /* who waits for this job's end */
-void hr__service_askers_done(struct job *job, const char *error);
+void hr__service_on_client(uv_poll_t *poll, int status, int events);
+void hr__service_clients_notify(struct job *job,
+				const struct hr_message *m); /* who waits for this job's end */
+void hr__service_clients_done(struct job *job, const char *error);
 /* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
-void hr__service_askers_begun(struct job *job, const char *error);
-void hr__service_askers_tick(struct service *s);
-void hr__service_askers_leave(struct service *s); /* all, unanswered */
+void hr__service_clients_begun(struct job *job, const char *error);
+void hr__service_clients_tick(struct service *s);
+void hr__service_clients_leave(struct service *s); /* all, unanswered */
 
 /* metrics.c: a failure is said, and is no reason not to record. */
 void hr__service_metrics_open(struct service *s);

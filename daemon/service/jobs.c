@@ -433,7 +433,7 @@ static void tell_refused(struct job *job)
 		return;
 	hr_message_init(m, "refused");
 	hr_message_add_int(m, "processes", (int64_t)job->kept_out);
-	hr__service_worker_tell(job, m);
+	hr__service_worker_send(job, m);
 	job->service->limited_told += job->kept_out;
 	job->kept_out = 0;
 }
@@ -447,7 +447,7 @@ static void tell_end(struct job *job)
 	hr_message_add(m, "state", job->end_state);
 	hr_message_add_int(m, "linger_ms", (int64_t)job->linger_ms);
 	hr_message_add_int(m, "drain_ms", (int64_t)job->drain_ms);
-	hr__service_worker_tell(job, m);
+	hr__service_worker_send(job, m);
 }
 
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
@@ -481,7 +481,7 @@ static void tell_level(struct job *job)
 
 	hr_message_init(m, "level");
 	hr_message_add_int(m, "level", job->level);
-	hr__service_worker_tell(job, m);
+	hr__service_worker_send(job, m);
 }
 
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms)
@@ -502,9 +502,9 @@ void hr__service_job_ready(struct job *job)
 	job->recorded = true;
 	job->failed_ms = 0;
 	job->why[0] = '\0';
-	hr__service_askers_begun(job, NULL);
+	hr__service_clients_begun(job, NULL);
 	tell_level(job);
-	hr__service_cgroup_tell(job);
+	hr__service_cgroup_send(job);
 	if (job->end_state[0] != '\0')
 		tell_end(job);
 }
@@ -513,7 +513,7 @@ void hr__service_job_forget(struct job *job, const char *error)
 {
 	char path[SERVICE_PATH], prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
 
-	hr__service_door_close(job);
+	hr__service_handoff_close(job);
 	hr__service_job_prefix(job, prefix);
 	for (size_t i = 0; i < job->kept.n; i++) {
 		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);
@@ -521,9 +521,9 @@ void hr__service_job_forget(struct job *job, const char *error)
 	}
 	job_conf(job, "", path);
 	unlink(path);
-	hr__service_askers_begun(
+	hr__service_clients_begun(
 	    job, "it is not recorded: its process has ended, the log of headraced says why");
-	hr__service_askers_done(job, error);
+	hr__service_clients_done(job, error);
 	hr_log(HR_LOG_INFO,
 	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
 	       job->id, job->counts.events, job->stats.unsent_frames);

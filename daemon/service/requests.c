@@ -15,52 +15,52 @@
 
 /* ---- connections ------------------------------------------------------------------------------------ */
 
-static void asker_freed(uv_handle_t *handle)
+static void client_freed(uv_handle_t *handle)
 {
 	free(handle->data);
 }
 
-static void asker_leave(struct asker *a)
+static void client_close(struct client *a)
 {
-	struct asker **link = &a->service->askers;
+	struct client **link = &a->service->clients;
 
 	while (*link != a)
 		link = &(*link)->next;
 	*link = a->next;
-	a->service->n_askers--;
+	a->service->n_clients--;
 	uv_poll_stop(&a->poll);
 	close(a->fd);
-	uv_close((uv_handle_t *)&a->poll, asker_freed);
+	uv_close((uv_handle_t *)&a->poll, client_freed);
 }
 
-static void over(struct asker *a)
+static void over(struct client *a)
 {
 	hr_message_init(&a->service->out, "over");
 	hr_control_send(a->fd, &a->service->out);
-	asker_leave(a);
+	client_close(a);
 }
 
-static void requests_refuse(struct asker *a, int r, const char *text)
+static void requests_refuse(struct client *a, int r, const char *text)
 {
 	hr_message_init(&a->service->out, "error");
 	hr_message_add_int(&a->service->out, "code", -r);
 	hr_message_add(&a->service->out, "text", text);
 	hr_control_send(a->fd, &a->service->out);
-	asker_leave(a);
+	client_close(a);
 }
 
-void hr__service_askers_told(struct job *job, const struct hr_message *m)
+void hr__service_clients_notify(struct job *job, const struct hr_message *m)
 {
-	for (struct asker *a = job->service->askers; a; a = a->next)
-		if (a->waits == job)
+	for (struct client *a = job->service->clients; a; a = a->next)
+		if (a->awaits_end == job)
 			hr_control_send(a->fd, m);
 }
 
-void hr__service_askers_done(struct job *job, const char *error)
+void hr__service_clients_done(struct job *job, const char *error)
 {
-	for (struct asker *a = job->service->askers, *next; a; a = next) {
+	for (struct client *a = job->service->clients, *next; a; a = next) {
 		next = a->next;
-		if (a->waits != job)
+		if (a->awaits_end != job)
 			continue;
 		if (error)
 			requests_refuse(a, -EIO, error);
@@ -69,11 +69,11 @@ void hr__service_askers_done(struct job *job, const char *error)
 	}
 }
 
-void hr__service_askers_begun(struct job *job, const char *error)
+void hr__service_clients_begun(struct job *job, const char *error)
 {
-	for (struct asker *a = job->service->askers, *next; a; a = next) {
+	for (struct client *a = job->service->clients, *next; a; a = next) {
 		next = a->next;
-		if (a->hopes != job)
+		if (a->awaits_start != job)
 			continue;
 		if (error)
 			requests_refuse(a, -EIO, error);
@@ -83,19 +83,20 @@ void hr__service_askers_begun(struct job *job, const char *error)
 }
 
 /* Who has connected and says nothing has had its place for long enough. */
-void hr__service_askers_tick(struct service *s)
+void hr__service_clients_tick(struct service *s)
 {
-	for (struct asker *a = s->askers, *next; a; a = next) {
+	for (struct client *a = s->clients, *next; a; a = next) {
 		next = a->next;
-		if (!a->waits && !a->hopes && hr__service_now_ms(s) - a->since_ms >= ASKER_MS)
-			asker_leave(a);
+		if (!a->awaits_end && !a->awaits_start &&
+		    hr__service_now_ms(s) - a->since_ms >= ASKER_MS)
+			client_close(a);
 	}
 }
 
-void hr__service_askers_leave(struct service *s)
+void hr__service_clients_leave(struct service *s)
 {
-	while (s->askers)
-		asker_leave(s->askers);
+	while (s->clients)
+		client_close(s->clients);
 }
 
 /* ---- what they ask ---------------------------------------------------------------------------------- */
@@ -141,7 +142,7 @@ static void add_job(struct hr_message *m, const struct job *job)
 	hr_message_add(m, "collector", job->stats.collector);
 }
 
-static void do_status(struct asker *a)
+static void do_status(struct client *a)
 {
 	struct service *s = a->service;
 	struct hr_message *m = &s->out;
@@ -189,7 +190,7 @@ static struct job *again(struct job *job, const struct job_spec *spec, char **re
 											: job;
 }
 
-static void do_begin(struct asker *a, const struct hr_message *m)
+static void do_begin(struct client *a, const struct hr_message *m)
 {
 	char id[JOB_BYTES], scheduler[JOB_BYTES], name[JOB_BYTES];
 	char account[JOB_BYTES], partition[JOB_BYTES];
@@ -229,14 +230,14 @@ static void do_begin(struct asker *a, const struct hr_message *m)
 	if (!job)
 		requests_refuse(a, -EINVAL, error ? error : "no memory");
 	else if (job->state == JOB_STARTING)
-		a->hopes = job;
+		a->awaits_start = job;
 	else
 		over(a);
 	free(error);
 }
 
 /* The job that is meant, or what is recorded of it though nobody could announce it; NULL: refused. */
-static struct job *meant(struct asker *a, const struct hr_message *m)
+static struct job *meant(struct client *a, const struct hr_message *m)
 {
 	char id[JOB_BYTES] = "", words[JOB_BYTES + 64];
 	int64_t attempt = hr_message_get_int(m, "attempt", ANY_ATTEMPT);
@@ -254,20 +255,20 @@ static struct job *meant(struct asker *a, const struct hr_message *m)
 	return NULL;
 }
 
-static void do_end(struct asker *a, const struct hr_message *m)
+static void do_end(struct client *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
 	char state[16];
 
 	if (!job)
 		return;
-	a->waits = job;
+	a->awaits_end = job;
 	hr__service_job_end(job, text(m, "state", state, sizeof(state)) ? state : "ended",
 			    (uint64_t)hr_message_get_int(m, "linger_ms", 0),
 			    (uint64_t)hr_message_get_int(m, "drain_ms", 0));
 }
 
-static void do_killed(struct asker *a, const struct hr_message *m)
+static void do_killed(struct client *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
 
@@ -278,7 +279,7 @@ static void do_killed(struct asker *a, const struct hr_message *m)
 }
 
 /* Its owner, or who sees all, and it is recorded; else refused. */
-static bool may(struct asker *a, const struct job *job)
+static bool may(struct client *a, const struct job *job)
 {
 	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
 		requests_refuse(a, -EPERM, "the job is another user's");
@@ -289,7 +290,7 @@ static bool may(struct asker *a, const struct job *job)
 	return false;
 }
 
-static void do_level(struct asker *a, const struct hr_message *m)
+static void do_level(struct client *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
 	int64_t level = hr_message_get_int(m, "level", -1);
@@ -305,16 +306,16 @@ static void do_level(struct asker *a, const struct hr_message *m)
 }
 
 /* Handed over: should the job's process hang, it is the asker alone who waits. */
-static void hand_over(struct asker *a, const struct job *job, const struct hr_message *m)
+static void hand_over(struct client *a, const struct job *job, const struct hr_message *m)
 {
 	if (job->channel < 0 || hr_control_send_fd(job->channel, m, a->fd) < 0)
 		requests_refuse(a, -EBUSY,
 				"the process that records this job does not listen: try again");
 	else
-		asker_leave(a);
+		client_close(a);
 }
 
-static void do_live(struct asker *a, const struct hr_message *m)
+static void do_live(struct client *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
 
@@ -323,7 +324,7 @@ static void do_live(struct asker *a, const struct hr_message *m)
 }
 
 /* What the asker starts from now on is the job's, for probes; it is not itself. A user can give away no more than that. */
-static void do_follow(struct asker *a, const struct hr_message *m)
+static void do_follow(struct client *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);
 	struct hr_message *out = &a->service->out;
@@ -335,7 +336,7 @@ static void do_follow(struct asker *a, const struct hr_message *m)
 	hand_over(a, job, out);
 }
 
-static void requests_take(struct asker *a)
+static void requests_take(struct client *a)
 {
 	const struct hr_message *m = &a->service->in;
 	bool root = a->uid == 0;
@@ -363,14 +364,14 @@ static void requests_take(struct asker *a)
 
 static void on_request(uv_poll_t *poll, int status, int events)
 {
-	struct asker *a = poll->data;
+	struct client *a = poll->data;
 	int r = status < 0 ? status : hr_control_recv(a->fd, &a->service->in);
 
 	(void)events;
 	if (r == -EAGAIN)
 		return;
-	if (r < 0 || a->waits || a->hopes)
-		asker_leave(a);
+	if (r < 0 || a->awaits_end || a->awaits_start)
+		client_close(a);
 	else
 		requests_take(a);
 }
@@ -380,24 +381,24 @@ static bool has_place(const struct service *s, uint32_t uid)
 {
 	unsigned own = 0;
 
-	for (const struct asker *a = s->askers; a; a = a->next)
+	for (const struct client *a = s->clients; a; a = a->next)
 		own += a->uid == uid;
 	if (uid == 0)
 		return own < ASKERS_MOST;
-	if (own < ASKERS_EACH && s->n_askers < ASKERS_MOST)
+	if (own < ASKERS_EACH && s->n_clients < ASKERS_MOST)
 		return true;
 	hr_log_about(HR_LOG_WARNING, "askers", "user %u has %u of %u connections to control.sock",
-		     uid, own, s->n_askers);
+		     uid, own, s->n_clients);
 	return false;
 }
 
-void hr__service_on_asker(uv_poll_t *poll, int status, int events)
+void hr__service_on_client(uv_poll_t *poll, int status, int events)
 {
 	struct service *s = poll->data;
 	int fd = accept4(s->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
-	struct asker *a;
+	struct client *a;
 
 	(void)status;
 	(void)events;
@@ -410,15 +411,15 @@ void hr__service_on_asker(uv_poll_t *poll, int status, int events)
 		close(fd);
 		return;
 	}
-	*a = (struct asker){.next = s->askers,
-			    .service = s,
-			    .fd = fd,
-			    .uid = peer.uid,
-			    .pid = peer.pid,
-			    .since_ms = hr__service_now_ms(s)};
+	*a = (struct client){.next = s->clients,
+			     .service = s,
+			     .fd = fd,
+			     .uid = peer.uid,
+			     .pid = peer.pid,
+			     .since_ms = hr__service_now_ms(s)};
 	a->poll.data = a;
-	s->askers = a;
-	s->n_askers++;
+	s->clients = a;
+	s->n_clients++;
 	uv_poll_init(&s->loop, &a->poll, fd);
 	uv_poll_start(&a->poll, UV_READABLE | UV_DISCONNECT, on_request);
 }

@@ -252,86 +252,86 @@ static bool route(struct service *s, int fd)
  * leaves it when it is done with. The landing and the list of guests have one order. Who is done with twice, because we were killed in
  * between, has no message left the second time.
  */
-static void guest_freed(uv_handle_t *handle)
+static void pending_freed(uv_handle_t *handle)
 {
 	free(handle);
 }
 
-static void leave_landing(struct service *s)
+static void accept_queue_trim(struct service *s)
 {
-	while (s->guests && s->guests->fd < 0) {
-		struct guest *g = s->guests;
+	while (s->pending && s->pending->fd < 0) {
+		struct pending *g = s->pending;
 
-		if (g->landed)
-			hr_passfd_drop(s->landing[0]);
-		s->guests = g->next;
-		if (!s->guests)
-			s->guests_last = &s->guests;
+		if (g->queued)
+			hr_passfd_drop(s->accept_queue[0]);
+		s->pending = g->next;
+		if (!s->pending)
+			s->pending_last = &s->pending;
 		free(g);
 	}
 }
 
-static void guest_done(struct guest *g)
+static void pending_done(struct pending *g)
 {
 	if (g->poll) /* before its number may be another's */
-		uv_close((uv_handle_t *)g->poll, guest_freed);
+		uv_close((uv_handle_t *)g->poll, pending_freed);
 	g->poll = NULL;
 	close(g->fd);
 	g->fd = -1;
-	g->service->n_guests--;
+	g->service->n_pending--;
 }
 
-static void on_guest(uv_poll_t *poll, int status, int events)
+static void on_pending(uv_poll_t *poll, int status, int events)
 {
-	struct guest *g = poll->data;
+	struct pending *g = poll->data;
 	struct service *s = g->service;
 
 	(void)events;
 	if (status == 0 && !route(s, g->fd))
 		return;
-	guest_done(g);
-	leave_landing(s);
+	pending_done(g);
+	accept_queue_trim(s);
 }
 
 /* Its hello may have come with the connection; else it is waited for. */
-static void guest_look(struct guest *g)
+static void pending_check(struct pending *g)
 {
 	bool done = route(g->service, g->fd);
 
 	if (!done)
 		g->poll = calloc(1, sizeof(*g->poll));
 	if (done || !g->poll) {
-		guest_done(g);
+		pending_done(g);
 		return;
 	}
 	g->poll->data = g;
 	uv_poll_init(&g->service->loop, g->poll, g->fd);
-	uv_poll_start(g->poll, UV_READABLE, on_guest);
+	uv_poll_start(g->poll, UV_READABLE, on_pending);
 }
 
 /*
  * Those of its user before `last` who have spoken since we looked: what a process says in its second connection is about its
  * first, and a child's hello names its parent's. Users who keep many silent connections make themselves wait, and nobody else.
  */
-static void hear_earlier(struct service *s, const struct guest *last)
+static void read_earlier(struct service *s, const struct pending *last)
 {
-	struct pollfd p[GUESTS_MOST + 1];
+	struct pollfd p[PENDING_MOST + 1];
 	nfds_t n = 0, i = 0;
 
-	for (const struct guest *g = s->guests; g != last; g = g->next)
+	for (const struct pending *g = s->pending; g != last; g = g->next)
 		if (g->fd >= 0 && g->uid == last->uid)
 			p[n++] = (struct pollfd){.fd = g->fd, .events = POLLIN};
 	if (n == 0 || poll(p, n, 0) <= 0)
 		return;
-	for (struct guest *g = s->guests; g != last; g = g->next)
+	for (struct pending *g = s->pending; g != last; g = g->next)
 		if (g->fd >= 0 && g->uid == last->uid && p[i++].revents != 0 && route(s, g->fd))
-			guest_done(g);
+			pending_done(g);
 }
 
-static struct guest *guest_new(struct service *s, int fd)
+static struct pending *pending_new(struct service *s, int fd)
 {
-	bool landed = hr_passfd_send(s->landing[1], (uint32_t)getpid(), fd) == 0;
-	struct guest *g = calloc(1, sizeof(*g));
+	bool queued = hr_passfd_send(s->accept_queue[1], (uint32_t)getpid(), fd) == 0;
+	struct pending *g = calloc(1, sizeof(*g));
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t bytes = sizeof(peer);
 
@@ -340,72 +340,72 @@ static struct guest *guest_new(struct service *s, int fd)
 		return NULL;
 	}
 	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
-	*g = (struct guest){.service = s,
-			    .fd = fd,
-			    .landed = landed,
-			    .uid = peer.uid,
-			    .since_ms = hr__service_now_ms(s)};
-	*s->guests_last = g;
-	s->guests_last = &g->next;
-	s->n_guests++;
+	*g = (struct pending){.service = s,
+			      .fd = fd,
+			      .queued = queued,
+			      .uid = peer.uid,
+			      .since_ms = hr__service_now_ms(s)};
+	*s->pending_last = g;
+	s->pending_last = &g->next;
+	s->n_pending++;
 	return g;
 }
 
-static void guest_enter(struct service *s, int fd)
+static void pending_open(struct service *s, int fd)
 {
-	struct guest *g = guest_new(s, fd), *oldest = s->guests;
+	struct pending *g = pending_new(s, fd), *oldest = s->pending;
 
-	if (g && s->n_guests > GUESTS_MOST) {
+	if (g && s->n_pending > PENDING_MOST) {
 		while (oldest->fd < 0)
 			oldest = oldest->next;
-		guest_done(oldest);
+		pending_done(oldest);
 	}
 	if (g) {
-		hear_earlier(s, g);
-		guest_look(g);
+		read_earlier(s, g);
+		pending_check(g);
 	}
-	leave_landing(s);
+	accept_queue_trim(s);
 }
 
-void hr__service_guests_tick(struct service *s)
+void hr__service_pending_tick(struct service *s)
 {
-	for (struct guest *g = s->guests; g; g = g->next)
+	for (struct pending *g = s->pending; g; g = g->next)
 		if (g->fd >= 0 && hr__service_now_ms(s) - g->since_ms >= GUEST_MS)
-			guest_done(g);
-	leave_landing(s);
+			pending_done(g);
+	accept_queue_trim(s);
 }
 
 /* They stay in the landing, for the next service. */
-void hr__service_guests_leave(struct service *s)
+void hr__service_pending_leave(struct service *s)
 {
-	for (struct guest *g = s->guests, *next; g; g = next) {
+	for (struct pending *g = s->pending, *next; g; g = next) {
 		next = g->next;
 		if (g->fd >= 0)
-			guest_done(g);
+			pending_done(g);
 		free(g);
 	}
-	s->guests = NULL;
-	s->guests_last = &s->guests;
+	s->pending = NULL;
+	s->pending_last = &s->pending;
 }
 
 /* Who was left in the landing by a service before this one: all of them enter it once more, then they are looked at. */
-void hr__service_guests_resume(struct service *s)
+void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;
 	int fd;
 
-	while (hr_passfd_peek(s->landing[0], &by, &fd) == 0) {
+	while (hr_passfd_peek(s->accept_queue[0], &by, &fd) == 0) {
 		if (by == (uint32_t)getpid()) {
 			close(fd);
 			break;
 		}
 		if (fd >= 0)
-			guest_new(s, fd);
-		hr_passfd_drop(s->landing[0]);
+			pending_new(s, fd);
+		hr_passfd_drop(s->accept_queue[0]);
 	}
-	for (struct guest *g = s->guests; g; g = g->next)
-		guest_look(g);
-	leave_landing(s);
+	for (struct pending *g = s->pending; g; g = g->next)
+		pending_check(g);
+	accept_queue_trim(s);
 }
 
 void hr__service_on_shim(uv_poll_t *poll, int status, int events)
@@ -419,6 +419,6 @@ void hr__service_on_shim(uv_poll_t *poll, int status, int events)
 
 		if (fd < 0)
 			return;
-		guest_enter(s, fd);
+		pending_open(s, fd);
 	}
 }

@@ -84,8 +84,8 @@ static void service_on_tick(uv_timer_t *timer)
 
 	if (s->watchdog)
 		hr_fdstore_notify("WATCHDOG=1");
-	hr__service_guests_tick(s);
-	hr__service_askers_tick(s);
+	hr__service_pending_tick(s);
+	hr__service_clients_tick(s);
 	hr__service_jobs_tick(s);
 	keep_uplink(s);
 }
@@ -160,7 +160,7 @@ static int service_start_loop(struct service *s)
 		return r;
 	s->started_ms = uv_now(&s->loop);
 	watch(s, &s->notify_poll, s->notify.fd, hr__service_on_notice);
-	watch(s, &s->control_poll, s->control_fd, hr__service_on_asker);
+	watch(s, &s->control_poll, s->control_fd, hr__service_on_client);
 	watch(s, &s->shim_poll, s->shim_fd, hr__service_on_shim);
 	watch_signal(s, &s->sigchld, SIGCHLD, on_child);
 	watch_signal(s, &s->sigterm, SIGTERM, on_stop);
@@ -210,18 +210,18 @@ static int open_socket(const struct service *s, struct hr_inherited *list, size_
 }
 
 /* That of a service before this one, or a new one. */
-static int open_landing(struct service *s, struct hr_inherited *list, size_t n)
+static int open_accept_queue(struct service *s, struct hr_inherited *list, size_t n)
 {
 	static const char *const names[2] = {"landing.out", "landing.in"};
 	int r;
 
 	for (int i = 0; i < 2; i++)
-		s->landing[i] = take_socket(list, n, names[i]);
-	if (s->landing[0] >= 0 && s->landing[1] >= 0)
+		s->accept_queue[i] = take_socket(list, n, names[i]);
+	if (s->accept_queue[0] >= 0 && s->accept_queue[1] >= 0)
 		return 0;
-	r = hr_passfd_open(s->landing);
+	r = hr_passfd_open(s->accept_queue);
 	for (int i = 0; i < 2 && r == 0; i++)
-		hr_fdstore_push(names[i], s->landing[i]);
+		hr_fdstore_push(names[i], s->accept_queue[i]);
 	return r < 0 ? service_fail(r, "cannot open", "a queue for connections") : 0;
 }
 
@@ -302,7 +302,7 @@ static int service_start(struct service *s)
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
 		r = service_fail(-errno, "cannot listen at", s->c->runtime);
 	if (r == 0)
-		r = open_landing(s, list, n);
+		r = open_accept_queue(s, list, n);
 	if (r == 0) {
 		r = hr_notify_open(&s->notify);
 		if (r < 0)
@@ -312,7 +312,7 @@ static int service_start(struct service *s)
 		r = service_start_loop(s);
 	if (r == 0) {
 		hr__service_jobs_resume(s, list, n);
-		hr__service_guests_resume(s);
+		hr__service_pending_resume(s);
 	}
 	hr_fdstore_inherited_free(list, n);
 	return r;
@@ -329,8 +329,8 @@ static void service_close_handle(uv_handle_t *handle, void *arg)
 static void service_stop(struct service *s)
 {
 	hr__service_workers_pause(s);
-	hr__service_guests_leave(s);
-	hr__service_askers_leave(s);
+	hr__service_pending_leave(s);
+	hr__service_clients_leave(s);
 	hr_metrics_close(s->metrics);
 	uv_walk(&s->loop, service_close_handle, NULL);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -356,7 +356,7 @@ int hr_service_run(const struct hr_config_source *from, struct hr_service_config
 		return EXIT_FAILURE;
 	s->c = config;
 	s->from = from;
-	s->guests_last = &s->guests;
+	s->pending_last = &s->pending;
 	s->shim_fd = s->control_fd = s->notify.fd = s->lock_fd = -1;
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);

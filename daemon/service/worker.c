@@ -192,7 +192,7 @@ static void take_end(struct worker *w)
 }
 
 /* A message that brings a connection is answered there. */
-static void take_asker(struct worker *w, int fd)
+static void take_client(struct worker *w, int fd)
 {
 	if (!hr_message_is(&w->in, "follow")) {
 		hr_live_link_take(&w->live, w->node, &w->in, fd);
@@ -224,14 +224,14 @@ static void take_cgroup(struct worker *w)
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
 	struct worker *w = poll->data;
-	int asker = -1;
-	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &w->in, &asker);
+	int client = -1;
+	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &w->in, &client);
 
 	(void)events;
-	if (r == 0 && asker >= 0)
-		take_asker(w, asker);
-	else if (asker >= 0)
-		close(asker);
+	if (r == 0 && client >= 0)
+		take_client(w, client);
+	else if (client >= 0)
+		close(client);
 	if (r == -EAGAIN || r == -EBADMSG)
 		return;
 	if (r <
@@ -305,7 +305,7 @@ static void say_failed(struct worker *w, const char *why)
 	hr_control_send(w->channel_fd, &w->out);
 }
 
-static int start_node(struct worker *w, int config_fd, int door_fd)
+static int start_node(struct worker *w, int config_fd, int handoff_fd)
 {
 	char *error = NULL;
 	int r = hr_private_config_read(config_fd, &w->config);
@@ -315,7 +315,7 @@ static int start_node(struct worker *w, int config_fd, int door_fd)
 	if (r == 0)
 		r = open_spool(w, &error);
 	if (r == 0) {
-		w->config.node.door_fd = door_fd;
+		w->config.node.handoff_fd = handoff_fd;
 		w->config.node.probes_later = true; /* a prolog waits for us */
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);
@@ -353,7 +353,7 @@ static void stop_loop(struct worker *w)
 	uv_loop_close(&w->loop);
 }
 
-int hr_service_worker(int config_fd, int channel_fd, int door_fd)
+int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	int status = EXIT_FAILURE, r;
@@ -362,13 +362,13 @@ int hr_service_worker(int config_fd, int channel_fd, int door_fd)
 		return EXIT_FAILURE;
 	w->channel_fd = channel_fd;
 	fcntl(channel_fd, F_SETFD, FD_CLOEXEC);
-	fcntl(door_fd, F_SETFD, FD_CLOEXEC);
+	fcntl(handoff_fd, F_SETFD, FD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN); /* of the service's group: it says `pause`, or `end` */
 	signal(SIGXFSZ, SIG_IGN);
-	r = start_node(w, config_fd, door_fd);
+	r = start_node(w, config_fd, handoff_fd);
 	if (r == 0 && worker_start_loop(w) == 0) {
 		hr_fdstore_notify("READY=1");
 		uv_run(&w->loop, UV_RUN_DEFAULT);

@@ -26,7 +26,7 @@
 #define HR_WORKER_PAUSED    75
 #define HR_WORKER_WHY_BYTES 512u /* of what `failed` says */
 
-/* Serves until the job is over; connections come through door_fd. Returns the exit status; failures go to standard error. */
-int hr_service_worker(int config_fd, int channel_fd, int door_fd);
+/* Serves until the job is over; connections come through handoff_fd. Returns the exit status; failures go to standard error. */
+int hr_service_worker(int config_fd, int channel_fd, int handoff_fd);
 
 #endif

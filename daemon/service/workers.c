@@ -88,14 +88,14 @@ static void take_message(struct job *job, const struct hr_message *m)
 	} else if (hr_message_is(m, "failed")) {
 		hr_message_get(m, "text", job->why, sizeof(job->why));
 		snprintf(text, sizeof(text), "job %s: %s", job->id, job->why);
-		hr__service_askers_begun(job, text);
+		hr__service_clients_begun(job, text);
 	} else if (hr_message_is(m, "ended")) {
 		take_stats(job, m);
 		job->state = JOB_DRAINING;
-		hr__service_askers_told(job, m);
+		hr__service_clients_notify(job, m);
 	} else if (hr_message_is(m, "sending") || hr_message_is(m, "sent")) {
 		job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "left", 0);
-		hr__service_askers_told(job, m);
+		hr__service_clients_notify(job, m);
 	}
 }
 
@@ -112,7 +112,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 		uv_poll_stop(poll); /* it has ended: SIGCHLD says how */
 }
 
-void hr__service_worker_tell(struct job *job, const struct hr_message *m)
+void hr__service_worker_send(struct job *job, const struct hr_message *m)
 {
 	if (job->channel >= 0 && hr_control_send(job->channel, m) < 0)
 		hr_log(HR_LOG_WARNING, "job %s: its process does not listen", job->id);
@@ -206,7 +206,7 @@ static void become_worker(struct job *job, int conf, int channel, int door)
 /*
  * Both ends of the door, ours and the worker's, outlive worker and service: who is in its queue is served by the next one.
  */
-static int open_door(struct job *job, int *ret_theirs)
+static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;
 
@@ -224,7 +224,7 @@ static int open_door(struct job *job, int *ret_theirs)
 	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
 }
 
-void hr__service_door_close(struct job *job)
+void hr__service_handoff_close(struct job *job)
 {
 	int door = hr_kept_find(&job->kept, "door"), fd;
 	uint32_t word;
@@ -241,7 +241,7 @@ void hr__service_door_close(struct job *job)
 static int workers_start(struct job *job, int conf)
 {
 	struct service *s = job->service;
-	int pair[2], theirs = -1, r = open_door(job, &theirs);
+	int pair[2], theirs = -1, r = open_handoff(job, &theirs);
 
 	if (r < 0)
 		return r;
@@ -400,7 +400,7 @@ void hr__service_workers_pause(struct service *s)
 
 	hr_message_init(&s->out, "pause");
 	for (struct job *job = s->jobs; job; job = job->next)
-		hr__service_worker_tell(job, &s->out);
+		hr__service_worker_send(job, &s->out);
 	do {
 		usleep(2000);
 		hr__service_workers_reap(s);

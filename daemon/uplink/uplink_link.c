@@ -146,7 +146,7 @@ static void uplink_link_on_ready(void *self)
 	hello.boot_id = u->boot_id;
 	if (munge)
 		hello.munge = munge;
-	if (hr_conn_tell(u->conn, &msg) < 0)
+	if (hr_conn_send_now(u->conn, &msg) < 0)
 		hr__link_broken(u, "cannot send");
 	free(munge);
 }
@@ -314,7 +314,7 @@ void hr__link_tick(struct hr_uplink *u)
 			hr__link_good(u);
 		if (u->answer_ms < u->link_ms || !owed(u))
 			u->answer_ms = now;
-		if (now - hr_conn_heard_ms(u->conn) > SILENT_PINGS * u->ping_ms) {
+		if (now - hr_conn_received_ms(u->conn) > SILENT_PINGS * u->ping_ms) {
 			hr__link_broken(u, "nothing was heard of it for %llu s",
 					(unsigned long long)(SILENT_PINGS * u->ping_ms / 1000));
 		} else if (now - u->answer_ms > owed_ms(u)) {

@@ -118,7 +118,7 @@ void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reas
 
 static void uplink_send_tell(struct hr_uplink *u, const Headrace__Wire *msg)
 {
-	if (u->link == HR__LINK_UP && hr_conn_tell(u->conn, msg) < 0)
+	if (u->link == HR__LINK_UP && hr_conn_send_now(u->conn, msg) < 0)
 		hr__link_broken(u, "cannot send");
 }
 

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "shim/regions/said.h"
+#include "shim/regions/intern.h"
 #include "shim/core/sys.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -51,24 +51,24 @@ static struct hr__domain *domain_of(struct hr__itt_domain *d)
 	struct hr__domain *ours;
 
 	if (d == NULL)
-		return hr__said_domain(NULL);
+		return hr__interned_domain(NULL);
 	ours = __atomic_load_n(&d->ours, __ATOMIC_ACQUIRE);
 	if (ours == NULL) {
-		ours = hr__said_domain(d->name);
+		ours = hr__interned_domain(d->name);
 		__atomic_store_n(&d->ours, ours, __ATOMIC_RELEASE);
 	}
 	return ours;
 }
 
-static struct hr__text_said *itt_text_of(struct hr__itt_string *s)
+static struct hr__text_interned *itt_text_of(struct hr__itt_string *s)
 {
-	struct hr__text_said *ours;
+	struct hr__text_interned *ours;
 
 	if (s == NULL || s->text == NULL)
-		return hr__said_text("");
+		return hr__interned_text("");
 	ours = __atomic_load_n(&s->ours, __ATOMIC_ACQUIRE);
 	if (ours == NULL) {
-		ours = hr__said_text(s->text);
+		ours = hr__interned_text(s->text);
 		__atomic_store_n(&s->ours, ours, __ATOMIC_RELEASE);
 	}
 	return ours;
@@ -76,19 +76,19 @@ static struct hr__text_said *itt_text_of(struct hr__itt_string *s)
 
 static struct headrace_name *itt_name_of(struct hr__itt_domain *d, struct hr__itt_string *s)
 {
-	return hr__said_name_kept(domain_of(d), 0, itt_text_of(s));
+	return hr__interned_name_kept(domain_of(d), 0, itt_text_of(s));
 }
 
 static struct hr__itt_domain *domain_create(const char *name)
 {
-	return name != NULL ? &hr__said_domain(name)->itt : NULL;
+	return name != NULL ? &hr__interned_domain(name)->itt : NULL;
 }
 
 static struct hr__itt_string *string_handle_create(const char *text)
 {
 	/* `ours` stays NULL, and so does every use of it. */
-	static struct hr__itt_string nameless = {.text = HR__SAID_NAMELESS};
-	struct hr__text_said *said = text != NULL ? hr__said_text(text) : NULL;
+	static struct hr__itt_string nameless = {.text = HR__INTERN_NAMELESS};
+	struct hr__text_interned *said = text != NULL ? hr__interned_text(text) : NULL;
 
 	if (text == NULL)
 		return NULL;
@@ -175,7 +175,7 @@ static void region_end(struct hr__itt_domain *d, struct itt_id id)
 
 static void frame_begin(struct hr__itt_domain *d, const struct itt_id *id)
 {
-	open_begin(itt_key_of(FRAME, d, id), hr__said_name(domain_of(d), 0, "frame"));
+	open_begin(itt_key_of(FRAME, d, id), hr__interned_name(domain_of(d), 0, "frame"));
 }
 
 static void frame_end(struct hr__itt_domain *d, const struct itt_id *id)
@@ -199,7 +199,8 @@ static void task_begin_fn(struct hr__itt_domain *d, struct itt_id id, struct itt
 	(void)id;
 	(void)parent;
 	(void)function; /* an address tells nobody anything; its end has to find it */
-	hr__region_begin(hr__said_name(domain_of(d), 0, "(function)"), domain_of(d)->stack, NULL);
+	hr__region_begin(hr__interned_name(domain_of(d), 0, "(function)"), domain_of(d)->stack,
+			 NULL);
 }
 
 static void task_end(struct hr__itt_domain *d)
@@ -217,23 +218,23 @@ static void marker(struct hr__itt_domain *d, struct itt_id id, struct hr__itt_st
 
 static void thread_set_name(const char *name)
 {
-	hr__said_thread(hr__said_domain(NULL), name, (uint64_t)hr__sys_gettid());
+	hr__interned_thread(hr__interned_domain(NULL), name, (uint64_t)hr__sys_gettid());
 }
 
 /* ---- events: by a number, each with a stack of its own ----------------------------------------------- */
 
 #define EVENTS 1024
 
-static struct hr__text_said *events[EVENTS];
+static struct hr__text_interned *events[EVENTS];
 
 static int event_create(const char *name, int bytes)
 {
 	/* No NUL needs to end it. */
-	struct hr__text_said *said =
-	    name != NULL ? hr__said_text_of(name, bytes > 0 ? (size_t)bytes : 0) : NULL;
+	struct hr__text_interned *said =
+	    name != NULL ? hr__interned_text_of(name, bytes > 0 ? (size_t)bytes : 0) : NULL;
 
 	for (int i = 0; said != NULL && i < EVENTS; i++) {
-		struct hr__text_said *none = NULL;
+		struct hr__text_interned *none = NULL;
 
 		if (__atomic_compare_exchange_n(&events[i], &none, said, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE) ||
@@ -252,8 +253,8 @@ static int event_start(int event)
 {
 	if (event > 0 && event <= EVENTS)
 		hr__region_begin(
-		    hr__said_name_kept(hr__said_domain(NULL), 0,
-				       __atomic_load_n(&events[event - 1], __ATOMIC_ACQUIRE)),
+		    hr__interned_name_kept(hr__interned_domain(NULL), 0,
+					   __atomic_load_n(&events[event - 1], __ATOMIC_ACQUIRE)),
 		    event_stack(event), NULL);
 	return 0;
 }
@@ -307,7 +308,7 @@ EXPORT void __itt_api_init(struct itt_global *global, int groups);
 
 void __itt_api_init(struct itt_global *global, int groups)
 {
-	bool on = hr__image.on && !hr__image.nvtx_off && hr__said_init();
+	bool on = hr__image.on && !hr__image.nvtx_off && hr__interned_init();
 
 	(void)groups; /* of sampling tools */
 	if (global == NULL || memcmp(global->magic, magic, sizeof(magic)) != 0 ||

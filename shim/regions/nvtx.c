@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "shim/regions/said.h"
+#include "shim/regions/intern.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -47,14 +47,14 @@ struct callbacks {
 
 static struct hr__domain *domain_of(void *handle)
 {
-	return handle != NULL ? handle : hr__said_domain(NULL);
+	return handle != NULL ? handle : hr__interned_domain(NULL);
 }
 
 static struct headrace_name *wide_name(struct hr__domain *d, uint32_t category, const wchar_t *wide)
 {
-	char text[HR__SAID_TEXT + 1];
+	char text[HR__INTERN_TEXT + 1];
 
-	return hr__said_name(d, category, hr__said_utf8(wide, text));
+	return hr__interned_name(d, category, hr__interned_utf8(wide, text));
 }
 
 static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct attributes *a)
@@ -63,15 +63,15 @@ static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct att
 		return &d->nameless;
 	switch (a->message_type) {
 	case MESSAGE_ASCII:
-		return hr__said_name(d, a->category, a->message);
+		return hr__interned_name(d, a->category, a->message);
 	case MESSAGE_WIDE:
 		return wide_name(d, a->category, a->message);
 	case MESSAGE_REGISTERED:
 		if (a->message == NULL) /* never registered */
-			return hr__said_name(d, a->category, NULL);
-		return hr__said_name_kept(d, a->category, (void *)(uintptr_t)a->message);
+			return hr__interned_name(d, a->category, NULL);
+		return hr__interned_name_kept(d, a->category, (void *)(uintptr_t)a->message);
 	default:
-		return hr__said_name(d, a->category, NULL);
+		return hr__interned_name(d, a->category, NULL);
 	}
 }
 
@@ -108,7 +108,7 @@ static void mark_ex(const struct attributes *a)
 
 static void mark_a(const char *text)
 {
-	hr__region_mark(hr__said_name(domain_of(NULL), 0, text), NULL);
+	hr__region_mark(hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
 static void mark_w(const wchar_t *text)
@@ -125,7 +125,7 @@ static uint64_t start_ex(const struct attributes *a)
 
 static uint64_t start_a(const char *text)
 {
-	return hr__region_start(hr__said_name(domain_of(NULL), 0, text), NULL);
+	return hr__region_start(hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
 static uint64_t start_w(const wchar_t *text)
@@ -147,7 +147,7 @@ static int push_ex(const struct attributes *a)
 
 static int push_a(const char *text)
 {
-	return push(domain_of(NULL), hr__said_name(domain_of(NULL), 0, text), NULL);
+	return push(domain_of(NULL), hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
 static int push_w(const wchar_t *text)
@@ -163,27 +163,27 @@ static int pop(void)
 
 static void name_category_a(uint32_t category, const char *name)
 {
-	hr__said_category(domain_of(NULL), category, name);
+	hr__interned_category(domain_of(NULL), category, name);
 }
 
 static void name_category_w(uint32_t category, const wchar_t *name)
 {
-	char text[HR__SAID_TEXT + 1];
+	char text[HR__INTERN_TEXT + 1];
 
-	hr__said_category(domain_of(NULL), category,
-			  name != NULL ? hr__said_utf8(name, text) : NULL);
+	hr__interned_category(domain_of(NULL), category,
+			      name != NULL ? hr__interned_utf8(name, text) : NULL);
 }
 
 static void name_thread_a(uint32_t tid, const char *name)
 {
-	hr__said_thread(domain_of(NULL), name, tid);
+	hr__interned_thread(domain_of(NULL), name, tid);
 }
 
 static void name_thread_w(uint32_t tid, const wchar_t *name)
 {
-	char text[HR__SAID_TEXT + 1];
+	char text[HR__INTERN_TEXT + 1];
 
-	hr__said_thread(domain_of(NULL), hr__said_utf8(name, text), tid);
+	hr__interned_thread(domain_of(NULL), hr__interned_utf8(name, text), tid);
 }
 
 static function *const core[] = {
@@ -239,22 +239,22 @@ static int domain_pop(void *domain)
 
 static void domain_name_category_a(void *domain, uint32_t category, const char *name)
 {
-	hr__said_category(domain_of(domain), category, name);
+	hr__interned_category(domain_of(domain), category, name);
 }
 
 static void domain_name_category_w(void *domain, uint32_t category, const wchar_t *name)
 {
-	char text[HR__SAID_TEXT + 1];
+	char text[HR__INTERN_TEXT + 1];
 
-	hr__said_category(domain_of(domain), category,
-			  name != NULL ? hr__said_utf8(name, text) : NULL);
+	hr__interned_category(domain_of(domain), category,
+			      name != NULL ? hr__interned_utf8(name, text) : NULL);
 }
 
 static const void *registered(const char *text)
 {
 	/* Of what has no room: it is not NULL, which is the handle of no text. */
-	static struct hr__text_said nameless = {.text = HR__SAID_NAMELESS};
-	const struct hr__text_said *said = hr__said_text(text);
+	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
+	const struct hr__text_interned *said = hr__interned_text(text);
 
 	return said != NULL ? said : &nameless;
 }
@@ -267,22 +267,22 @@ static const void *domain_register_a(void *domain, const char *text)
 
 static const void *domain_register_w(void *domain, const wchar_t *wide)
 {
-	char text[HR__SAID_TEXT + 1];
+	char text[HR__INTERN_TEXT + 1];
 
 	(void)domain;
-	return wide != NULL ? registered(hr__said_utf8(wide, text)) : NULL;
+	return wide != NULL ? registered(hr__interned_utf8(wide, text)) : NULL;
 }
 
 static void *domain_create_a(const char *name)
 {
-	return hr__said_domain(name);
+	return hr__interned_domain(name);
 }
 
 static void *domain_create_w(const wchar_t *name)
 {
-	char text[HR__SAID_TEXT + 1];
+	char text[HR__INTERN_TEXT + 1];
 
-	return hr__said_domain(name != NULL ? hr__said_utf8(name, text) : NULL);
+	return hr__interned_domain(name != NULL ? hr__interned_utf8(name, text) : NULL);
 }
 
 /* Of two with one name the other may go on; its name is kept, as that of every range. */
@@ -327,7 +327,7 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;
 
-	if (!hr__image.on || hr__image.nvtx_off || !hr__said_init())
+	if (!hr__image.on || hr__image.nvtx_off || !hr__interned_init())
 		return 0;
 	c = export_table(TABLE_CALLBACKS);
 	if (c == NULL || c->struct_size < sizeof(*c) || c->module_table == NULL)

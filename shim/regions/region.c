@@ -62,7 +62,7 @@ static uint32_t region_kind_of(const struct headrace_name *name)
 }
 
 /* The key of a name, which is told before it is used. 0: it could not be told. */
-static __attribute__((noinline)) uint64_t key_told(struct headrace_name *name, uint32_t kind)
+static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *name, uint32_t kind)
 {
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
 	struct text t;
@@ -88,7 +88,7 @@ static uint64_t region_key_of(struct headrace_name *name, uint32_t kind)
 
 	if (hr_likely(key != 0 && name->reserved0 == kind && hr__sent(key)))
 		return key;
-	return key_told(name, kind);
+	return key_reported(name, kind);
 }
 
 /* ---- records -------------------------------------------------------------------------------------- */

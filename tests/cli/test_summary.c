@@ -435,7 +435,7 @@ static void test_full_disk(void **state)
 	for (int i = 0; i < 3; i++) {
 		FILE *out = open_memstream(&text, &bytes);
 
-		s->untold = i == 1;
+		s->unreported = i == 1;
 		assert_int_equal(
 		    hr_summary_add_loss(s, i < 2 ? "store_full" : "rollups_full", 1, 0), 0);
 		hr_summary_print(s, out);

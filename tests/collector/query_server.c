@@ -51,7 +51,7 @@ static void ping_all(uv_timer_t *timer)
 	msg.body_case = HEADRACE__WIRE__BODY_PING;
 	msg.ping = &body;
 	for (struct peer *p = peers; p != NULL; p = p->next)
-		hr_conn_tell(p->c, &msg);
+		hr_conn_send_now(p->c, &msg);
 }
 
 static void find_out(struct peer *p, const Headrace__Hello *hello)
@@ -82,7 +82,7 @@ static void greet(struct peer *p, const Headrace__Hello *hello)
 	body.munge = munge != NULL;
 	msg.body_case = HEADRACE__WIRE__BODY_HELLO_ACK;
 	msg.hello_ack = &body;
-	hr_conn_tell(p->c, &msg);
+	hr_conn_send_now(p->c, &msg);
 	hr_conn_limit(p->c, HR_WIRE_MAX_BYTES + HR_FRAME_HDR_BYTES);
 }
 

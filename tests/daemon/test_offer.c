@@ -286,8 +286,8 @@ static void who_gave_up_is_no_process(void **state)
 /* Whether the daemon has accepted a connection of this process, and not answered it. */
 static bool is_guest(const struct hr_node_page *page)
 {
-	for (unsigned i = 0; i < HR_PAGE_GUESTS; i++)
-		if (__atomic_load_n(&page->guests[i], __ATOMIC_RELAXED) == getpid())
+	for (unsigned i = 0; i < HR_PAGE_PENDING; i++)
+		if (__atomic_load_n(&page->pending[i], __ATOMIC_RELAXED) == getpid())
 			return true;
 	return false;
 }

@@ -61,7 +61,7 @@ static void test_frames_in_odd_pieces(void **state)
 		for (size_t i = 0; i < rig.server.n; i++)
 			assert_frame(&rig.server, i, sizes[i], (unsigned)i,
 				     i % 2 * HR_FRAME_CONTROL);
-		assert_true(uv_now(&rig.loop) - hr_conn_heard_ms(rig.server.c) < 20000);
+		assert_true(uv_now(&rig.loop) - hr_conn_received_ms(rig.server.c) < 20000);
 		free(all);
 		close(fd);
 		RUN_UNTIL(&rig, rig.server.closed);
@@ -108,7 +108,7 @@ static void test_messages(void **state)
 	ping.id = 77;
 	msg.body_case = HEADRACE__WIRE__BODY_PING;
 	msg.ping = &ping;
-	assert_int_equal(hr_conn_tell(rig.server.c, &msg), 0);
+	assert_int_equal(hr_conn_send_now(rig.server.c, &msg), 0);
 	RUN_UNTIL(&rig, rig.client.n == 1);
 	assert_true(rig.client.kept[0].control);
 	assert_int_equal(hr_wire_unpack(rig.client.kept[0].frame, rig.client.kept[0].bytes, &got),

@@ -58,13 +58,13 @@ static void remember(void *self, const char *text)
 	snprintf(said[n_said++ % 16], sizeof(said[0]), "%s", text);
 }
 
-static const struct hr_voice voice = {remember, NULL};
+static const struct hr_sink messages = {remember, NULL};
 
 /* The note that begins so; NULL: there is none. */
 static const char *note(struct fixture *f, const char *beginning)
 {
 	n_said = 0;
-	assert_int_equal(hr_query_notes(f->q, 16, &voice), 0);
+	assert_int_equal(hr_query_notes(f->q, 16, &messages), 0);
 	for (unsigned i = 0; i < n_said && i < 16; i++)
 		if (strncmp(said[i], beginning, strlen(beginning)) == 0)
 			return said[i];
@@ -232,7 +232,7 @@ static char *ask_as(const char *store, uint32_t uid, const char *job, char *word
 			   .format = HR_FORMAT_CSV,
 			   .threads = 1,
 			   .now_ns = options.now_ns,
-			   .voice = voice};
+			   .messages = messages};
 	enum hr_ask_status status;
 	struct hr_asking *asking;
 	char *text = NULL;
@@ -240,7 +240,7 @@ static char *ask_as(const char *store, uint32_t uid, const char *job, char *word
 	FILE *to = open_memstream(&text, &bytes);
 
 	n_said = 0;
-	assert_true(hr_question_init(&question, &words, 1, &voice));
+	assert_true(hr_question_init(&question, &words, 1, &messages));
 	status = hr_ask_open(&a, &asking);
 	if (status == HR_ASK_NO_DUCKDB)
 		exit(77);

@@ -124,17 +124,17 @@ static void remember(void *self, const char *text)
 
 static void what_is_not_known_is_said(void **state)
 {
-	static const struct hr_voice voice = {remember, NULL};
+	static const struct hr_sink messages = {remember, NULL};
 	struct hr_named_args args;
 	struct fixture f;
 	char *error = NULL, *text;
 
 	assert_int_equal(hr_named_args_init(hr_named_find("coverage"), NULL, 0, &args, &error), 0);
-	assert_int_equal(hr_named_notes(fix.q, &args, &voice), 0);
+	assert_int_equal(hr_named_notes(fix.q, &args, &messages), 0);
 	assert_int_equal(n_said, 0);
 	/* Of one node of job 12 nothing is known, and so its file records count for nothing. */
 	fixture_open_job(&f, *state, "12", NULL);
-	assert_int_equal(hr_named_notes(f.q, &args, &voice), 0);
+	assert_int_equal(hr_named_notes(f.q, &args, &messages), 0);
 	assert_int_equal(n_said, 2);
 	assert_string_equal(said[0],
 			    "probes did not run for job 12 on n2, or saw no I/O on files: what "

@@ -258,7 +258,7 @@ static void check_note(void *self, const char *text)
 
 static void ask_all(const char *store)
 {
-	const struct hr_voice notes = {check_note, NULL};
+	const struct hr_sink notes = {check_note, NULL};
 	struct fixture f;
 
 	fixture_open(&f, store, NULL);

@@ -333,7 +333,7 @@ static void remember(void *self, const char *text)
 	snprintf(said[n_said++ % 16], sizeof(said[0]), "%s", text);
 }
 
-static const struct hr_voice voice = {remember, NULL};
+static const struct hr_sink messages = {remember, NULL};
 
 static void notes_say_what_is_missing(void **state)
 {
@@ -350,12 +350,12 @@ static void notes_say_what_is_missing(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(hr_query_notes(fix.q, 16, &voice), 0);
+	assert_int_equal(hr_query_notes(fix.q, 16, &messages), 0);
 	assert_int_equal(n_said, 5);
 	for (unsigned i = 0; i < 5; i++)
 		assert_string_equal(said[i], expected[i]);
 	n_said = 0;
-	assert_int_equal(hr_query_notes(fix.q, 1, &voice), 0);
+	assert_int_equal(hr_query_notes(fix.q, 1, &messages), 0);
 	assert_int_equal(n_said, 2);
 	assert_string_equal(said[1], "and 4 more notes of this kind");
 }
@@ -384,7 +384,7 @@ static void absent_values_are_named(void **state)
 		n_said = 0;
 		assert_int_equal(
 		    hr_named_args_init(hr_named_find(cases[i].name), words, 1, &args, &error), 0);
-		assert_int_equal(hr_named_absent(fix.q, &args, &voice), 0);
+		assert_int_equal(hr_named_absent(fix.q, &args, &messages), 0);
 		assert_int_equal(n_said, cases[i].note != NULL);
 		if (cases[i].note != NULL)
 			assert_string_equal(said[0], cases[i].note);

@@ -103,7 +103,7 @@ static void remember(void *self, const char *text)
 	snprintf(said[n_said++ % 8], sizeof(said[0]), "%s", text);
 }
 
-static const struct hr_voice voice = {remember, NULL};
+static const struct hr_sink messages = {remember, NULL};
 
 /* A world size is what some environment said: the note about it costs no more for being absurd. */
 static void any_world_size_is_cheap(void **state)
@@ -113,7 +113,7 @@ static void any_world_size_is_cheap(void **state)
 	bool found = false;
 
 	fixture_open(&f, *state, &small);
-	assert_int_equal(hr_query_notes(f.q, 8, &voice), 0);
+	assert_int_equal(hr_query_notes(f.q, 8, &messages), 0);
 	for (unsigned i = 0; i < n_said && i < 8; i++)
 		found |= strcmp(said[i],
 				"job 9: 19999999 of 20000000 expected ranks were not seen: 1, 2, "

@@ -373,12 +373,12 @@ static void remember(void *self, const char *text)
 	snprintf(said[n_said++ % 8], sizeof(said[0]), "%s", text);
 }
 
-static const struct hr_voice voice = {remember, NULL};
+static const struct hr_sink messages = {remember, NULL};
 
 static void assert_said(struct fixture *f, const char *expected)
 {
 	n_said = 0;
-	assert_int_equal(hr_query_notes(f->q, 8, &voice), 0);
+	assert_int_equal(hr_query_notes(f->q, 8, &messages), 0);
 	if (expected == NULL) {
 		assert_int_equal(n_said, 0);
 		return;

@@ -137,13 +137,13 @@ static void remember(void *self, const char *text)
 
 unsigned answer_notes(struct fixture *f, const char *name)
 {
-	static const struct hr_voice voice = {remember, NULL};
+	static const struct hr_sink messages = {remember, NULL};
 	struct hr_named_args args;
 	char *error = NULL;
 
 	n_said = 0;
 	assert_int_equal(hr_named_args_init(hr_named_find(name), NULL, 0, &args, &error), 0);
-	assert_int_equal(hr_named_notes(f->q, &args, &voice), 0);
+	assert_int_equal(hr_named_notes(f->q, &args, &messages), 0);
 	hr_named_args_done(&args);
 	return n_said;
 }

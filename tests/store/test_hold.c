@@ -21,7 +21,7 @@ static void test_hold(void **state)
 	int fd, other;
 
 	assert_int_equal(hr_store_hold(store, &fd), 0);
-	assert_int_equal(hr_store_say_holder(store, "tcp://h:1 (pid 5 on n1)\n"), 0);
+	assert_int_equal(hr_store_write_holder(store, "tcp://h:1 (pid 5 on n1)\n"), 0);
 	assert_int_equal(hr_store_hold(store, &other), -EBUSY);
 	assert_int_equal(hr_store_create(store), -EBUSY);
 	assert_int_equal(hr_store_check(store), -EBUSY);

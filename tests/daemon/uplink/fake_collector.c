@@ -77,7 +77,7 @@ static void say_opened(struct peer *p, uint32_t channel, uint64_t mark)
 	msg.opened = &m;
 	m.channel = channel;
 	m.mark = mark + p->f->o.opened_ahead;
-	hr_conn_tell(p->c, &msg);
+	hr_conn_send_now(p->c, &msg);
 }
 
 static void say_ack(struct peer *p, uint32_t channel, struct stream *s)
@@ -90,7 +90,7 @@ static void say_ack(struct peer *p, uint32_t channel, struct stream *s)
 	m.channel = channel;
 	m.seq = s->told = hr_writer_mark(s->writer);
 	s->bytes = 0;
-	hr_conn_tell(p->c, &msg);
+	hr_conn_send_now(p->c, &msg);
 }
 
 static void say_nack(struct peer *p, uint32_t channel, const char *reason, uint64_t mark)
@@ -105,7 +105,7 @@ static void say_nack(struct peer *p, uint32_t channel, const char *reason, uint6
 	m.text = (char *)(uintptr_t) "because the test wants it";
 	m.mark = mark;
 	m.retry_ms = 20;
-	hr_conn_tell(p->c, &msg);
+	hr_conn_send_now(p->c, &msg);
 }
 
 static void ack_all(struct fake *f)
@@ -294,7 +294,7 @@ static int on_hello(struct peer *p, const Headrace__Hello *m)
 		msg.refusal = &refusal;
 		refusal.reason = (char *)(uintptr_t)o->refusal;
 		refusal.text = (char *)(uintptr_t) "because the test wants it";
-		hr_conn_tell(p->c, &msg);
+		hr_conn_send_now(p->c, &msg);
 		hr_conn_close(p->c, false);
 		return 0;
 	}
@@ -305,7 +305,7 @@ static int on_hello(struct peer *p, const Headrace__Hello *m)
 	ack.window_bytes = o->window_bytes;
 	ack.max_frame_bytes = 64u << 20;
 	hr_conn_limit(p->c, 64u << 20);
-	return hr_conn_tell(p->c, &msg);
+	return hr_conn_send_now(p->c, &msg);
 }
 
 static int on_control(struct peer *p, const Headrace__Wire *m)
@@ -405,7 +405,7 @@ static void on_ping(uv_timer_t *timer)
 	msg.ping = &ping;
 	ping.id = uv_now(&f->loop);
 	for (struct peer *p = f->peers; p && !f->o.silent && !f->o.mute; p = p->next)
-		hr_conn_tell(p->c, &msg);
+		hr_conn_send_now(p->c, &msg);
 	if (!f->o.ack_late_ms)
 		ack_all(f);
 	complain_all(f);

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <wchar.h>
 
-#include "shim/regions/said.h"
+#include "shim/regions/intern.h"
 
 /* Regions that were told under this name, by all processes. */
 static uint64_t told(struct fake_daemon *d, const char *domain, const char *category,
@@ -181,7 +181,7 @@ CASE(nvtx_null_handles)
 	push_ex(NULL);
 	pop();
 	domain_mark_ex(NULL, NULL);
-	CHECK(told(d, "", "", HR__SAID_NAMELESS) == 3);
+	CHECK(told(d, "", "", HR__INTERN_NAMELESS) == 3);
 }
 
 /* A text that is not kept has a handle, and that one another name than no handle. */
@@ -191,12 +191,12 @@ CASE(nvtx_no_room)
 	struct attributes a = {.size = sizeof(a), .message_type = REGISTERED};
 	char text[32];
 
-	for (unsigned i = 0; i == 0 || hr__said_text(text) != NULL; i++)
+	for (unsigned i = 0; i == 0 || hr__interned_text(text) != NULL; i++)
 		snprintf(text, sizeof(text), "text %u", i);
 	a.message = domain_register_a(NULL, "one that is too many");
 	CHECK(a.message != NULL);
 	mark_ex(&a);
-	CHECK(told(d, "", "", HR__SAID_NAMELESS) == 1);
+	CHECK(told(d, "", "", HR__INTERN_NAMELESS) == 1);
 }
 
 /* ---- ITT ----------------------------------------------------------------------------------------------- */

@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <wchar.h>
 
-#include "shim/regions/said.h"
+#include "shim/regions/intern.h"
 
 static void start(void)
 {
 	const char *const env[] = {"HEADRACE_SOCKET=/nowhere", NULL};
 
 	harness_init(env);
-	CHECK(hr__said_init() && hr__said_init());
+	CHECK(hr__interned_init() && hr__interned_init());
 }
 
 CASE(the_same)
@@ -22,24 +22,24 @@ CASE(the_same)
 	struct headrace_name *n;
 
 	start();
-	d = hr__said_domain("reader");
-	other = hr__said_domain("writer");
-	CHECK(d == hr__said_domain("reader") && d != other && d->stack != other->stack);
-	CHECK((d->stack & UINT32_C(1) << 31) != 0 && hr__said_domain(NULL)->name == NULL);
-	n = hr__said_name(d, 0, text);
+	d = hr__interned_domain("reader");
+	other = hr__interned_domain("writer");
+	CHECK(d == hr__interned_domain("reader") && d != other && d->stack != other->stack);
+	CHECK((d->stack & UINT32_C(1) << 31) != 0 && hr__interned_domain(NULL)->name == NULL);
+	n = hr__interned_name(d, 0, text);
 	text[0] = 'X'; /* the caller's again */
 	CHECK(strcmp(n->name, "load") == 0 && strcmp(n->domain, "reader") == 0 &&
 	      n->category == NULL);
-	CHECK(hr__said_name(d, 0, "load") == n && hr__said_name(other, 0, "load") != n);
-	CHECK(hr__said_name(d, 0, "loa") != n && hr__said_name(d, 0, "load ") != n);
+	CHECK(hr__interned_name(d, 0, "load") == n && hr__interned_name(other, 0, "load") != n);
+	CHECK(hr__interned_name(d, 0, "loa") != n && hr__interned_name(d, 0, "load ") != n);
 	for (int i = 0; i < 2; i++) { /* a text remembers who named it last */
-		CHECK(hr__said_name_kept(d, 0, hr__said_text("load")) == n);
-		CHECK(hr__said_name_kept(other, 0, hr__said_text("load")) ==
-		      hr__said_name(other, 0, "load"));
-		CHECK(hr__said_name_kept(d, 1, hr__said_text("load")) ==
-		      hr__said_name(d, 1, "load"));
+		CHECK(hr__interned_name_kept(d, 0, hr__interned_text("load")) == n);
+		CHECK(hr__interned_name_kept(other, 0, hr__interned_text("load")) ==
+		      hr__interned_name(other, 0, "load"));
+		CHECK(hr__interned_name_kept(d, 1, hr__interned_text("load")) ==
+		      hr__interned_name(d, 1, "load"));
 	}
-	CHECK(strcmp(hr__said_name(d, 0, NULL)->name, "") == 0);
+	CHECK(strcmp(hr__interned_name(d, 0, NULL)->name, "") == 0);
 }
 
 /* A category is its number until it has a name, and each domain's own. */
@@ -49,17 +49,17 @@ CASE(categories)
 	struct headrace_name *before;
 
 	start();
-	d = hr__said_domain("a");
-	other = hr__said_domain("b");
-	before = hr__said_name(d, 4294967295u, "x");
+	d = hr__interned_domain("a");
+	other = hr__interned_domain("b");
+	before = hr__interned_name(d, 4294967295u, "x");
 	CHECK(strcmp(before->category, "4294967295") == 0);
-	hr__said_category(d, 7, "io");
-	CHECK(strcmp(hr__said_name(d, 7, "x")->category, "io") == 0);
-	CHECK(strcmp(hr__said_name(other, 7, "x")->category, "7") == 0);
-	hr__said_category(d, 7, "net");
-	CHECK(strcmp(hr__said_name(d, 7, "x")->category, "net") == 0);
-	hr__said_category(d, 0, "none");
-	CHECK(hr__said_name(d, 0, "x")->category == NULL);
+	hr__interned_category(d, 7, "io");
+	CHECK(strcmp(hr__interned_name(d, 7, "x")->category, "io") == 0);
+	CHECK(strcmp(hr__interned_name(other, 7, "x")->category, "7") == 0);
+	hr__interned_category(d, 7, "net");
+	CHECK(strcmp(hr__interned_name(d, 7, "x")->category, "net") == 0);
+	hr__interned_category(d, 0, "none");
+	CHECK(hr__interned_name(d, 0, "x")->category == NULL);
 }
 
 #define THREADS 4
@@ -78,7 +78,8 @@ static void *asks(void *arg)
 
 		snprintf(domain, sizeof(domain), "d%d", i % 7);
 		snprintf(text, sizeof(text), "name %d", i);
-		found[me][i] = hr__said_name(hr__said_domain(domain), (uint32_t)i % 3, text);
+		found[me][i] =
+		    hr__interned_name(hr__interned_domain(domain), (uint32_t)i % 3, text);
 	}
 	return NULL;
 }
@@ -112,17 +113,17 @@ CASE(no_room)
 	unsigned i;
 
 	start();
-	d = hr__said_domain("d");
-	first = hr__said_name(d, 0, "iteration 0");
+	d = hr__interned_domain("d");
+	first = hr__interned_name(d, 0, "iteration 0");
 	for (i = 1; i < 100000 && last != &d->nameless; i++) {
 		snprintf(text, sizeof(text), "iteration %u", i);
-		last = hr__said_name(d, 0, text);
+		last = hr__interned_name(d, 0, text);
 	}
 	CHECK(i > 8000 && i < 100000);
-	CHECK(strcmp(last->name, HR__SAID_NAMELESS) == 0 && strcmp(last->domain, "d") == 0);
-	CHECK(hr__said_name(d, 0, "iteration 0") == first);
-	CHECK(hr__said_domain("another")->name == NULL && hr__said_text("fresh") == NULL);
-	CHECK(hr__said_name_kept(d, 0, NULL) == last);
+	CHECK(strcmp(last->name, HR__INTERN_NAMELESS) == 0 && strcmp(last->domain, "d") == 0);
+	CHECK(hr__interned_name(d, 0, "iteration 0") == first);
+	CHECK(hr__interned_domain("another")->name == NULL && hr__interned_text("fresh") == NULL);
+	CHECK(hr__interned_name_kept(d, 0, NULL) == last);
 }
 
 /* Long texts fill the room before the table. */
@@ -133,14 +134,14 @@ CASE(no_bytes)
 	unsigned i;
 
 	start();
-	d = hr__said_domain("d");
+	d = hr__interned_domain("d");
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	for (i = 0; i < 100000; i++) {
 		memcpy(text, &i, sizeof(i));
 		for (unsigned k = 0; k < sizeof(i); k++)
 			text[k] = (char)(text[k] | 0x80);
-		if (hr__said_name(d, i & 0xff, text) == &d->nameless)
+		if (hr__interned_name(d, i & 0xff, text) == &d->nameless)
 			break;
 	}
 	CHECK(i > 10 && i < 100000);
@@ -148,18 +149,19 @@ CASE(no_bytes)
 
 CASE(wide)
 {
-	char out[HR__SAID_TEXT + 1];
-	wchar_t many[HR__SAID_TEXT + 1];
+	char out[HR__INTERN_TEXT + 1];
+	wchar_t many[HR__INTERN_TEXT + 1];
 	const wchar_t bad[] = {'a', 0xd800, 0x110000, 'b', 0};
 
-	CHECK(strcmp(hr__said_utf8(L"a\u00e9\u20ac\U0001f600", out),
+	CHECK(strcmp(hr__interned_utf8(L"a\u00e9\u20ac\U0001f600", out),
 		     "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80") == 0);
-	CHECK(strcmp(hr__said_utf8(bad, out), "a\xef\xbf\xbd\xef\xbf\xbd"
-					      "b") == 0);
-	for (unsigned i = 0; i < HR__SAID_TEXT; i++)
+	CHECK(strcmp(hr__interned_utf8(bad, out), "a\xef\xbf\xbd\xef\xbf\xbd"
+						  "b") == 0);
+	for (unsigned i = 0; i < HR__INTERN_TEXT; i++)
 		many[i] = 0x20ac;
-	many[HR__SAID_TEXT] = 0;
-	CHECK(strlen(hr__said_utf8(many, out)) == 999 && strcmp(hr__said_utf8(NULL, out), "") == 0);
+	many[HR__INTERN_TEXT] = 0;
+	CHECK(strlen(hr__interned_utf8(many, out)) == 999 &&
+	      strcmp(hr__interned_utf8(NULL, out), "") == 0);
 }
 
 static void is(uint32_t type, uint64_t bits, const char *want)

@@ -28,7 +28,7 @@ static uint64_t next_proc(struct hr_attach *a)
 /* ---- who it is -------------------------------------------------------------------------------------- */
 
 /* Ranks that the environment names and nobody asked for. Late ones are the drain thread's (drain.c). */
-static bool deselected(const struct hr_attach *a, const struct visit *v)
+static bool deselected(const struct hr_attach *a, const struct handshake *v)
 {
 	struct hr_rank rank = {0};
 	struct hr_hello_item item;
@@ -50,8 +50,8 @@ static bool attached(void *arg, pid_t pid)
 }
 
 /* Journals who came, in time order with everything else. -EAGAIN: the journal is full for now. */
-static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t proc, uint64_t token,
-			  bool out)
+static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
+			  uint64_t token, bool out)
 {
 	uint64_t give_up_ns = hr_boot_ns() + (v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
 	struct hr_entry_attach *in = NULL;
@@ -86,7 +86,7 @@ static int journal_attach(struct hr_attach *a, const struct visit *v, uint64_t p
 	memcpy(in->ancestors, ancestors, sizeof(ancestors));
 	memcpy(in->hello, v->message, v->bytes);
 	hr_journal_commit(a->c.journal, HR_ENTRY_ATTACH, sizeof(*in) + v->bytes);
-	hr__guest_forget(a, v->guest);
+	hr__pending_forget(a, v->pending);
 	hr_journal_unlock(a->c.journal);
 	return 0;
 }
@@ -120,7 +120,7 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 }
 
 /* The descriptor outlives us: the next daemon reads on where we were. */
-static void attach_visit_keep(uint64_t proc, uint32_t index, int fd)
+static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
 	char name[64];
 
@@ -139,7 +139,7 @@ static uint64_t new_token(void)
 }
 
 /* That of its offer, or one of ours. *ret_fd: to be closed by the caller. */
-static int next_map(struct hr_attach *a, struct visit *v, const struct client *c,
+static int next_map(struct hr_attach *a, struct handshake *v, const struct client *c,
 		    struct hr_map *ret, int *ret_fd)
 {
 	if (!v->offered)
@@ -153,7 +153,7 @@ static int next_map(struct hr_attach *a, struct visit *v, const struct client *c
 }
 
 /* Before the answer: from then on the shim's cells say what is its own. */
-static void tell_probes(const struct hr_attach *a, const struct visit *v, struct hr_probed *ret)
+static void tell_probes(const struct hr_attach *a, const struct handshake *v, struct hr_probed *ret)
 {
 	struct hr_probes *probes = __atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE);
 	struct hr_item_cover cover;
@@ -179,14 +179,14 @@ static void tell_probes(const struct hr_attach *a, const struct visit *v, struct
 }
 
 /* Ticks of another clock than ours cannot be compared. */
-static uint64_t hello_ticks(const struct hr_attach *a, const struct visit *v)
+static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v)
 {
 	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
 
 	return same ? hr__offer_ticks(a, &v->hello) : v->ticks;
 }
 
-static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
+static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *ack, int *ret_fd)
 {
 	struct client c = {.token = v->offered ? v->offer.token : new_token(),
 			   .pid = v->cred.pid,
@@ -211,7 +211,7 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 		hr_session_add_map(s, &map);
 		c.bytes = hr_map_size(&map);
 		c.last_inode = map.inode;
-		attach_visit_keep(c.proc, c.n_maps++, *ret_fd);
+		attach_handshake_keep(c.proc, c.n_maps++, *ret_fd);
 		r = journal_attach(a, v, c.proc, c.token, false);
 	}
 	if (!r && v->pidfd >= 0)
@@ -223,13 +223,13 @@ static int new_session(struct hr_attach *a, struct visit *v, struct hr_ack *ack,
 	}
 	v->session = s;
 	if (v->pidfd < 0)
-		hr__departed_add(a, &c);
+		hr__exited_add(a, &c);
 	v->pidfd = -1;
 	ack->session = c.token;
 	return 0;
 }
 
-static int more_rings(struct hr_attach *a, struct visit *v, struct hr_ack *ack, int *ret_fd)
+static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *ack, int *ret_fd)
 {
 	struct client *c = hr__token_owner(a, v->hello.session);
 	struct hr_map map;
@@ -246,7 +246,7 @@ static int more_rings(struct hr_attach *a, struct visit *v, struct hr_ack *ack, 
 	r = next_map(a, v, c, &map, ret_fd);
 	if (r)
 		return r;
-	attach_visit_keep(c->proc, c->n_maps, *ret_fd);
+	attach_handshake_keep(c->proc, c->n_maps, *ret_fd);
 	c->last_inode = map.inode;
 	ack->session = c->token;
 	ack->index = c->n_maps++;
@@ -263,10 +263,10 @@ static int more_rings(struct hr_attach *a, struct visit *v, struct hr_ack *ack, 
  * The same pid again: exec when it is the same process, else a number reused before its death was seen. Of processes
  * that are gone by now it can only be guessed, and numbers are not reused that soon.
  */
-static void look_back(struct hr_attach *a, struct visit *v)
+static void look_back(struct hr_attach *a, struct handshake *v)
 {
 	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
-	struct departed *gone = v->pidfd < 0 ? hr__departed_by_pid(a, v->cred.pid) : NULL;
+	struct exited *gone = v->pidfd < 0 ? hr__exited_by_pid(a, v->cred.pid) : NULL;
 
 	if (gone) {
 		v->exec_of = gone->was.proc;
@@ -290,7 +290,7 @@ static bool running(int pidfd)
  * Finds the process. It may be gone: -ESRCH, unless it left an offer. Then its word is all there is, and its parent's
  * number means something to us where its own does: in our pid namespace.
  */
-static int attach_visit_identify(struct hr_attach *a, struct visit *v, bool abandoned)
+static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, bool abandoned)
 {
 	v->pidfd = (int)syscall(SYS_pidfd_open, v->cred.pid, 0);
 	if (v->pidfd >= 0 && hr_procstat_read(v->cred.pid, &v->stat) == 0 &&
@@ -310,13 +310,13 @@ static int attach_visit_identify(struct hr_attach *a, struct visit *v, bool aban
 	return 0;
 }
 
-static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct hr_ack *ack,
+static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, struct hr_ack *ack,
 		  int *ret_fd)
 {
 	int r;
 
 	v->ticks = v->offered ? hr__offer_ticks(a, &v->hello) : hr_clock_ticks(a->c.clock);
-	r = attach_visit_identify(a, v, abandoned);
+	r = attach_handshake_identify(a, v, abandoned);
 	if (r)
 		return r;
 	look_back(a, v);
@@ -331,7 +331,7 @@ static int attach(struct hr_attach *a, struct visit *v, bool abandoned, struct h
  * A program was started without the shim: a process of its own, of which nothing is recorded but that. Probes record what it
  * does. Not even its pid is known where libc made it.
  */
-static void note_unrecorded(struct hr_attach *a, struct visit *v)
+static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
 	struct client *old = NULL;
 
@@ -342,7 +342,7 @@ static void note_unrecorded(struct hr_attach *a, struct visit *v)
 		v->stat.ppid = v->cred.pid;
 		v->cred.pid = 0;
 	} else {
-		if (attach_visit_identify(a, v, false))
+		if (attach_handshake_identify(a, v, false))
 			v->stat.ppid = v->hello.pid == v->cred.pid ? v->hello.ppid : 0;
 		old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
 	}
@@ -390,8 +390,8 @@ static bool hung_up(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
 }
 
-static int attach_visit_answer(struct hr_attach *a, int fd, struct visit *v, struct hr_ack *ack,
-			       int *ret_fd)
+static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake *v,
+				   struct hr_ack *ack, int *ret_fd)
 {
 	socklen_t len = sizeof(v->cred);
 	int r = hr_hello_check(v->message, v->bytes, &v->hello);
@@ -427,12 +427,12 @@ static int attach_visit_answer(struct hr_attach *a, int fd, struct visit *v, str
  * A process that is not recorded and could be missed. One that has left without an offer comes again; so did one that a daemon
  * before us shut out when it read the hello, and then died.
  */
-static void count_refusal(struct hr_attach *a, const struct visit *v, int status)
+static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
 	if (status == -ENOSPC)
 		hr_drain_refused(a->c.drain, 1);
 	else if (status == -EPROTO ||
-		 (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->heir) ||
+		 (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->takeover) ||
 		 status == -EINVAL || (v->offered && status != -ECANCELED))
 		hr_drain_missed(a->c.drain);
 }
@@ -441,7 +441,7 @@ static void count_refusal(struct hr_attach *a, const struct visit *v, int status
  * The drain thread gets the session together with the ends of those that died before it: which worker's slot is free depends on
  * both. The ATTACH entry is journaled before an end: the engine still finds a parent that has ended.
  */
-static void hand_over(struct hr_attach *a, const struct visit *v)
+static void hand_over(struct hr_attach *a, const struct handshake *v)
 {
 	hr_drain_hold(a->c.drain);
 	hr__clients_end(a, v->session->proc, v->replaces);
@@ -449,14 +449,14 @@ static void hand_over(struct hr_attach *a, const struct visit *v)
 	hr_drain_release(a->c.drain);
 }
 
-void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
+void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes)
 {
-	struct visit v = {.guest = g,
-			  .message = a->message,
-			  .bytes = bytes,
-			  .pidfd = -1,
-			  .offer.fd = -1,
-			  .replaces = UINT32_MAX};
+	struct handshake v = {.pending = g,
+			      .message = a->message,
+			      .bytes = bytes,
+			      .pidfd = -1,
+			      .offer.fd = -1,
+			      .replaces = UINT32_MAX};
 	struct hr_ack ack = {
 	    .magic = HR_ABI_MAGIC,
 	    .abi = HR_ABI_VERSION,
@@ -468,7 +468,7 @@ void hr__visit(struct hr_attach *a, const struct guest *g, uint32_t bytes)
 	};
 	int map_fd = -1;
 
-	ack.status = attach_visit_answer(a, g->fd, &v, &ack, &map_fd);
+	ack.status = attach_handshake_answer(a, g->fd, &v, &ack, &map_fd);
 	if (hr_served(v.hello.abi)) /* in its own words */
 		ack.abi = v.hello.abi;
 	if (ack.status)

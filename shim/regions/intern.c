@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/regions/said.h"
+#include "shim/regions/intern.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ struct node {
 	    *category; /* CATEGORY: what it is called, may change; NAME: a kept text or NULL */
 	union {
 		struct hr__domain domain;
-		struct hr__text_said said;
+		struct hr__text_interned said;
 		struct headrace_name name;
 	};
 };
@@ -31,17 +31,17 @@ struct store {
 	struct node *slots[SLOTS];
 	uint32_t used;
 	uint64_t bytes; /* of room[] */
-	uint8_t room[HR__SAID_BYTES] __attribute__((aligned(16)));
+	uint8_t room[HR__INTERN_BYTES] __attribute__((aligned(16)));
 };
 
 static struct store *store; /* set once */
 static struct hr__domain nobody = {
     .stack = UINT32_C(1) << 31,
-    .nameless = {.name = HR__SAID_NAMELESS},
+    .nameless = {.name = HR__INTERN_NAMELESS},
     .itt = {.flags = 1, .name = "", .ours = &nobody},
 };
 
-bool hr__said_init(void)
+bool hr__interned_init(void)
 {
 	struct store *fresh, *none = NULL;
 
@@ -109,7 +109,7 @@ static bool text_is(const char *kept, const char *text, size_t bytes)
 
 static size_t said_length(const char *text)
 {
-	return strnlen(text, HR__SAID_TEXT);
+	return strnlen(text, HR__INTERN_TEXT);
 }
 
 struct sought {
@@ -161,11 +161,11 @@ static struct node *node_new(struct store *s, const struct sought *w)
 		n->domain.name = text;
 		n->domain.stack = (uint32_t)(w->hash >> 32) | UINT32_C(1) << 31;
 		n->domain.nameless =
-		    (struct headrace_name){.name = HR__SAID_NAMELESS, .domain = text};
+		    (struct headrace_name){.name = HR__INTERN_NAMELESS, .domain = text};
 		n->domain.itt =
 		    (struct hr__itt_domain){.flags = 1, .name = text, .ours = &n->domain};
 	} else if (w->kind == TEXT) {
-		n->said = (struct hr__text_said){
+		n->said = (struct hr__text_interned){
 		    .hash = w->hash, .text = text, .itt = {.text = text, .ours = &n->said}};
 	} else if (w->kind == NAME) {
 		n->name = (struct headrace_name){
@@ -175,7 +175,7 @@ static struct node *node_new(struct store *s, const struct sought *w)
 }
 
 /* NULL: it is not there, and there is no room. */
-static struct node *said_find(const struct sought *w)
+static struct node *intern_find(const struct sought *w)
 {
 	/* Acquire: pairs with the release that made it, as below. */
 	struct store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
@@ -210,7 +210,7 @@ static struct node *said_find(const struct sought *w)
 
 static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
 {
-	return said_find(
+	return intern_find(
 	    &(struct sought){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
 }
 
@@ -222,21 +222,21 @@ static const char *kept_text(struct store *s, const char *text, size_t bytes)
 	return n != NULL ? n->said.text : NULL;
 }
 
-struct hr__text_said *hr__said_text_of(const char *text, size_t bytes)
+struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes)
 {
 	struct node *n;
 
-	bytes = strnlen(text, bytes < HR__SAID_TEXT ? bytes : HR__SAID_TEXT);
+	bytes = strnlen(text, bytes < HR__INTERN_TEXT ? bytes : HR__INTERN_TEXT);
 	n = find_text(text, bytes, hash_text(text, bytes));
 	return n != NULL ? &n->said : NULL;
 }
 
-struct hr__text_said *hr__said_text(const char *text)
+struct hr__text_interned *hr__interned_text(const char *text)
 {
-	return hr__said_text_of(text, HR__SAID_TEXT);
+	return hr__interned_text_of(text, HR__INTERN_TEXT);
 }
 
-struct hr__domain *hr__said_domain(const char *name)
+struct hr__domain *hr__interned_domain(const char *name)
 {
 	struct node *n;
 	size_t bytes;
@@ -244,24 +244,24 @@ struct hr__domain *hr__said_domain(const char *name)
 	if (name == NULL)
 		return &nobody;
 	bytes = said_length(name);
-	n = said_find(&(struct sought){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
-				       .kind = DOMAIN,
-				       .text = name,
-				       .bytes = bytes});
+	n = intern_find(&(struct sought){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
+					 .kind = DOMAIN,
+					 .text = name,
+					 .bytes = bytes});
 	return n != NULL ? &n->domain : &nobody;
 }
 
 static struct node *category_node(struct hr__domain *d, uint32_t number)
 {
-	return said_find(&(struct sought){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
-					  .kind = CATEGORY,
-					  .number = number,
-					  .of = d});
+	return intern_find(&(struct sought){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
+					    .kind = CATEGORY,
+					    .number = number,
+					    .of = d});
 }
 
-void hr__said_category(struct hr__domain *d, uint32_t category, const char *name)
+void hr__interned_category(struct hr__domain *d, uint32_t category, const char *name)
 {
-	const struct hr__text_said *text = name != NULL ? hr__said_text(name) : NULL;
+	const struct hr__text_interned *text = name != NULL ? hr__interned_text(name) : NULL;
 	struct node *n = category != 0 && text != NULL ? category_node(d, category) : NULL;
 
 	if (n != NULL)
@@ -279,7 +279,7 @@ static const char *category_of(struct hr__domain *d, uint32_t number)
 	if (name != NULL || n == NULL)
 		return name;
 	*hr__put_digits(digits, number) = '\0';
-	hr__said_category(d, number, digits);
+	hr__interned_category(d, number, digits);
 	return __atomic_load_n(&n->category, __ATOMIC_ACQUIRE);
 }
 
@@ -287,18 +287,18 @@ static struct headrace_name *said_name_of(struct hr__domain *d, uint32_t categor
 					  size_t bytes, uint64_t hash)
 {
 	const char *kept = category_of(d, category);
-	struct node *n =
-	    said_find(&(struct sought){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
-				       .kind = NAME,
-				       .of = d,
-				       .category = kept,
-				       .text = text,
-				       .bytes = bytes});
+	struct node *n = intern_find(
+	    &(struct sought){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
+			     .kind = NAME,
+			     .of = d,
+			     .category = kept,
+			     .text = text,
+			     .bytes = bytes});
 
 	return n != NULL ? &n->name : &d->nameless;
 }
 
-struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, const char *text)
+struct headrace_name *hr__interned_name(struct hr__domain *d, uint32_t category, const char *text)
 {
 	size_t bytes = text != NULL ? said_length(text) : 0;
 
@@ -306,8 +306,8 @@ struct headrace_name *hr__said_name(struct hr__domain *d, uint32_t category, con
 	return said_name_of(d, category, text, bytes, hash_text(text, bytes));
 }
 
-struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category,
-					 struct hr__text_said *text)
+struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t category,
+					     struct hr__text_interned *text)
 {
 	struct headrace_name *name;
 
@@ -325,14 +325,14 @@ struct headrace_name *hr__said_name_kept(struct hr__domain *d, uint32_t category
 
 /* ---- texts ------------------------------------------------------------------------------------------- */
 
-const char *hr__said_utf8(const wchar_t *wide, char out[HR__SAID_TEXT + 1])
+const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1])
 {
 	size_t n = 0;
 
 	for (; wide != NULL && *wide != 0; wide++) {
 		uint32_t c = (uint32_t)*wide;
 
-		if (n + 4 > HR__SAID_TEXT)
+		if (n + 4 > HR__INTERN_TEXT)
 			break;
 		if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 			c = 0xfffd; /* no character: the replacement */
@@ -358,7 +358,7 @@ const char *hr__said_utf8(const wchar_t *wide, char out[HR__SAID_TEXT + 1])
 
 #define THREAD_CATEGORY UINT32_MAX
 
-void hr__said_thread(struct hr__domain *d, const char *name, uint64_t tid)
+void hr__interned_thread(struct hr__domain *d, const char *name, uint64_t tid)
 {
 	static const char key[] = "{\"tid\":";
 	char args[sizeof(key) + 24], *to;
@@ -367,6 +367,6 @@ void hr__said_thread(struct hr__domain *d, const char *name, uint64_t tid)
 	to = hr__put_digits(args + sizeof(key) - 1, tid);
 	*to++ = '}';
 	*to = '\0';
-	hr__said_category(d, THREAD_CATEGORY, "thread_name");
-	hr__region_mark(hr__said_name(d, THREAD_CATEGORY, name), args);
+	hr__interned_category(d, THREAD_CATEGORY, "thread_name");
+	hr__region_mark(hr__interned_name(d, THREAD_CATEGORY, name), args);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/voice.h"
+#include "query/sink.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-void hr_voice_say(const struct hr_voice *v, const char *format, ...)
+void hr_sink_line(const struct hr_sink *v, const char *format, ...)
 {
 	va_list args;
 	char *text;
