@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cli/list.h"
+#include "common/array.h"
 
 int hr_lives_add(struct hr_lives *lives, const struct hr_life *life)
 {
-	if (!hr_list_reserve(&lives->list, lives->n, &lives->room, sizeof(*lives->list)))
+	if (!hr_array_reserve(lives->list, lives->n, lives->room, 64))
 		return -ENOMEM;
 	lives->list[lives->n++] = *life;
 	return 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/list.h"
+#include "common/array.h"
 
 static void take_earlier(uint64_t *to, uint64_t ns)
 {
@@ -69,7 +69,7 @@ static const char *state(const struct hr_run_part *part)
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream)
 {
-	if (!hr_list_reserve(&runs->list, runs->n, &runs->room, sizeof(*runs->list)))
+	if (!hr_array_reserve(runs->list, runs->n, runs->room, 64))
 		return -ENOMEM;
 	runs->list[runs->n++] = *stream;
 	return 0;

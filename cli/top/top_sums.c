@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "common/map64.h"
@@ -126,15 +127,8 @@ static struct hr_top_row *row_of(struct making *k, uint64_t key)
 
 	if (i != HR_MAP64_NONE)
 		return &k->t->rows[i];
-	if (k->t->n == k->room) {
-		size_t more = k->room ? k->room * 2 : 64;
-		struct hr_top_row *v = realloc(k->t->rows, more * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		k->t->rows = v;
-		k->room = more;
-	}
+	if (!hr_array_reserve(k->t->rows, k->t->n, k->room, 64))
+		return NULL;
 	if (hr_map64_set(&k->by_key, key, (uint32_t)k->t->n))
 		return NULL;
 	k->t->rows[k->t->n] = (struct hr_top_row){.key = key};

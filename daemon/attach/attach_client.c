@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "daemon/base/exit.h"
 
 #define ENDS_MOST 64 /* looked at when a session begins */
@@ -29,21 +30,10 @@ int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data)
 
 static uint32_t client_slot(struct hr_attach *a)
 {
-	struct client *v;
-	uint32_t more;
-
 	for (uint32_t i = 0; i < a->n && a->live < a->n; i++)
 		if (a->clients[i].pidfd < 0)
 			return i;
-	if (a->n < a->room)
-		return a->n++;
-	more = a->room ? a->room * 2 : 64;
-	v = realloc(a->clients, more * sizeof(*v));
-	if (!v)
-		return UINT32_MAX;
-	a->clients = v;
-	a->room = more;
-	return a->n++;
+	return hr_array_reserve(a->clients, a->n, a->room, 64) ? a->n++ : UINT32_MAX;
 }
 
 int hr__client_add(struct hr_attach *a, const struct client *c)
@@ -123,16 +113,9 @@ void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced)
 
 void hr__exited_add(struct hr_attach *a, const struct client *was)
 {
-	if (a->n_exited == a->room_exited) {
-		uint32_t more = a->room_exited ? a->room_exited * 2 : 64;
-		struct exited *v = realloc(a->exited, more * sizeof(*v));
-
-		if (!v) {
-			hr_drain_ended(a->c.drain, was->proc, "");
-			return;
-		}
-		a->exited = v;
-		a->room_exited = more;
+	if (!hr_array_reserve(a->exited, a->n_exited, a->room_exited, 64)) {
+		hr_drain_ended(a->c.drain, was->proc, "");
+		return;
 	}
 	a->exited[a->n_exited] = (struct exited){.was = *was};
 	a->exited[a->n_exited++].was.pidfd = -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/array.h"
 #include "common/cause.h"
 #include "daemon/base/exit.h"
 
@@ -28,15 +29,8 @@ struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 	if (!make)
 		return NULL;
 	i = f->unused ? f->unused - 1 : f->n_images;
-	if (i == f->room_images) {
-		uint32_t room = f->room_images ? f->room_images * 2 : 64;
-		struct feed_image *v = realloc(f->images, room * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		f->images = v;
-		f->room_images = room;
-	}
+	if (!hr_array_reserve(f->images, i, f->room_images, 64))
+		return NULL;
 	if (hr_map64_set(&f->by_image, image, i))
 		return NULL;
 	if (i == f->n_images)
@@ -60,16 +54,9 @@ static void image_drop(struct hr_feed *f, struct feed_image *img)
 
 static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
 {
-	if (img->n_waiting == img->room_waiting) {
-		uint32_t room = img->room_waiting ? img->room_waiting * 2 : 32;
-		struct hr_probe_op *v = realloc(img->waiting, room * sizeof(*v));
-
-		if (!v) {
-			f->missed++;
-			return;
-		}
-		img->waiting = v;
-		img->room_waiting = room;
+	if (!hr_array_reserve(img->waiting, img->n_waiting, img->room_waiting, 32)) {
+		f->missed++;
+		return;
 	}
 	if (!img->n_waiting)
 		img->first_ns = r->start_ns;

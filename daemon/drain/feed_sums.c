@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cause.h"
 #include "common/ops.h"
 
@@ -19,15 +20,8 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 {
 	if (f->n_sums == SUMS_MOST)
 		return NULL;
-	if (f->n_sums == f->room_sums) {
-		uint32_t room = f->room_sums ? f->room_sums * 2 : 256;
-		struct feed_sum *v = realloc(f->sums, room * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		f->sums = v;
-		f->room_sums = room;
-	}
+	if (!hr_array_reserve(f->sums, f->n_sums, f->room_sums, 256))
+		return NULL;
 	f->sums[f->n_sums] = (struct feed_sum){.taken_ns = f->turned_ns};
 	return &f->sums[f->n_sums++];
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/kernel.h"
 
+#include "common/array.h"
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
@@ -34,15 +35,8 @@ int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row
 		t->v[i].dur_ns += row->dur_ns;
 		return 0;
 	}
-	if (t->n == t->room) {
-		uint32_t more = t->room ? t->room * 2 : 64;
-		struct hr_kernel_sum *v = realloc(t->v, more * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		t->v = v;
-		t->room = more;
-	}
+	if (!hr_array_reserve(t->v, t->n, t->room, 64))
+		return -ENOMEM;
 	if (hr_map64_set(&t->by_key, k, t->n))
 		return -ENOMEM;
 	t->v[t->n++] = *row;

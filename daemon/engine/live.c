@@ -2,6 +2,8 @@
 /* The sums of a job, and what becomes of those of processes that have ended. */
 #include "daemon/engine/live.h"
 
+#include "common/array.h"
+
 /* ---- rows ------------------------------------------------------------------------------------------ */
 
 static uint64_t live_key(uint64_t proc, uint16_t op, uint16_t mount)
@@ -28,15 +30,8 @@ static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, u
 
 static uint32_t live_make(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount, uint64_t k)
 {
-	if (l->n == l->room) {
-		uint32_t more = l->room ? l->room * 2 : 64;
-		struct hr_live_row *v = realloc(l->v, more * sizeof(*v));
-
-		if (!v)
-			return UINT32_MAX;
-		l->v = v;
-		l->room = more;
-	}
+	if (!hr_array_reserve(l->v, l->n, l->room, 64))
+		return UINT32_MAX;
 	if (hr_map64_set(&l->by_key, k, l->n))
 		return UINT32_MAX;
 	l->v[l->n] = (struct hr_live_row){.proc = proc, .op = op, .mount = mount};

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
+
 #define MOUNTINFO_MOST (4u << 20)
 
 static struct hr_mount *by_kernel_id(struct hr_mounts *m, uint32_t id)
@@ -52,18 +54,8 @@ static struct hr_mount *by_prefix(struct hr_mounts *m, const uint8_t *path, uint
 
 static struct hr_mount *mounts_add(struct hr_mounts *m)
 {
-	if (m->n == m->room) {
-		uint32_t more = m->room ? m->room * 2 : 64;
-		struct hr_mount *v;
-
-		if (m->n >= 4 * HR_MOUNTS_MOST)
-			return NULL;
-		v = realloc(m->v, more * sizeof(*v));
-		if (!v)
-			return NULL;
-		m->v = v;
-		m->room = more;
-	}
+	if (m->n >= 4 * HR_MOUNTS_MOST || !hr_array_reserve(m->v, m->n, m->room, 64))
+		return NULL;
 	m->v[m->n] = (struct hr_mount){0};
 	return &m->v[m->n++];
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/names.h"
 
+#include "common/array.h"
+
 /* Numbers of files: a bit for each from the lowest to the highest. */
 struct wanted {
 	uint8_t *bits;
@@ -42,15 +44,8 @@ static void want_last(struct wanted *w, const struct hr_filerecs *records,
 
 static void names_keep(struct hr_names *n, struct hr_name name)
 {
-	if (n->n == n->room) {
-		uint32_t more = n->room ? n->room * 2 : 64;
-		struct hr_name *v = realloc(n->v, more * sizeof(*v));
-
-		if (!v)
-			return;
-		n->v = v;
-		n->room = more;
-	}
+	if (!hr_array_reserve(n->v, n->n, n->room, 64))
+		return;
 	name.text = hr_arena_copy(&n->texts, name.text, name.bytes);
 	if (name.text)
 		n->v[n->n++] = name;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/position.h"
 
+#include "common/array.h"
+
 struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd)
 {
 	uint32_t i = fd < 0 ? HR_MAP64_NONE : hr_map64_get(&t->by_fd, (uint32_t)fd);
@@ -16,15 +18,8 @@ static uint32_t position_take_slot(struct hr_positions *t)
 		t->unused = t->v[i - 1].file;
 		return i - 1;
 	}
-	if (t->n == t->room) {
-		uint32_t more = t->room ? t->room * 2 : 16;
-		struct hr_place *v = realloc(t->v, more * sizeof(*v));
-
-		if (!v)
-			return HR_MAP64_NONE;
-		t->v = v;
-		t->room = more;
-	}
+	if (!hr_array_reserve(t->v, t->n, t->room, 16))
+		return HR_MAP64_NONE;
 	return t->n++;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/rollup.h"
 
+#include "common/array.h"
+
 /* Two keys may share a hash: a row that does not match is looked for under the next one. */
 static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
 			   uint16_t scope)
@@ -18,15 +20,8 @@ static bool row_is(const struct hr_rollup *r, uint64_t window, uint64_t proc, ui
 
 static struct hr_rollup *rollup_add(struct hr_rollups *t)
 {
-	if (t->n == t->room) {
-		uint32_t more = t->room ? t->room * 2 : 64;
-		struct hr_rollup *v = realloc(t->v, more * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		t->v = v;
-		t->room = more;
-	}
+	if (!hr_array_reserve(t->v, t->n, t->room, 64))
+		return NULL;
 	memset(&t->v[t->n], 0, sizeof(*t->v));
 	return &t->v[t->n];
 }

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/array.h"
+
 #define LISTEN_FDS_START 3
 
 int hr_kept_find(const struct hr_kept *k, const char *name)
@@ -34,19 +36,11 @@ void hr_kept_remove(struct hr_kept *k, const char *name)
 
 void hr_kept_add(struct hr_kept *k, const char *name, int fd)
 {
-	char *copy;
+	char *copy = NULL;
 
 	hr_kept_remove(k, name);
-	if (k->n == k->room && k->n < HR_KEPT_MOST) {
-		size_t room = k->room == 0 ? 64 : 2 * k->room;
-		struct hr_kept_fd *grown = realloc(k->list, room * sizeof(*grown));
-
-		if (grown != NULL) {
-			k->list = grown;
-			k->room = room;
-		}
-	}
-	copy = k->n < k->room ? strdup(name) : NULL;
+	if (k->n < HR_KEPT_MOST && hr_array_reserve(k->list, k->n, k->room, 64))
+		copy = strdup(name);
 	if (copy == NULL) {
 		close(fd);
 		return;

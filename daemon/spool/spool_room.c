@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "store/segments.h"
 #include "daemon/engine/losses.h"
 #include "common/now.h"
@@ -45,24 +46,9 @@ struct survey {
 
 /* ---- looking ------------------------------------------------------------------------------------ */
 
-static bool spool_room_reserve(void **list, size_t n, size_t *room, size_t item_bytes)
-{
-	size_t more = *room ? *room * 2 : 64;
-	void *grown;
-
-	if (n < *room)
-		return true;
-	grown = realloc(*list, more * item_bytes);
-	if (!grown)
-		return false;
-	*list = grown;
-	*room = more;
-	return true;
-}
-
 static int spool_room_add_part(struct survey *v, const struct hr_segment_file *file, bool newest)
 {
-	if (!spool_room_reserve((void **)&v->parts, v->n_parts, &v->parts_room, sizeof(*v->parts)))
+	if (!hr_array_reserve(v->parts, v->n_parts, v->parts_room, 64))
 		return -ENOMEM;
 	v->parts[v->n_parts++] = (struct part){.stream = (uint32_t)v->n_folders - 1,
 					       .number = file->number,
@@ -85,8 +71,7 @@ static int see_stream(void *arg, const char *folder, int dir_fd)
 	if (r)
 		return 0; /* it is being removed */
 	hr_segments_sweep(dir_fd);
-	if (!spool_room_reserve((void **)&v->folders, v->n_folders, &v->folders_room,
-				sizeof(*v->folders)))
+	if (!hr_array_reserve(v->folders, v->n_folders, v->folders_room, 64))
 		r = -ENOMEM;
 	else
 		snprintf(v->folders[v->n_folders++], sizeof(*v->folders), "%s", folder);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "store/segments.h"
 #include "daemon/spool/spool_internal.h"
 
@@ -156,15 +157,8 @@ static int spool_stream_add_part(struct hr__spool_reader *o, uint32_t number)
 
 	if (r)
 		return r;
-	if (o->n_parts == o->parts_room) {
-		size_t room = o->parts_room ? o->parts_room * 2 : 16;
-		struct part *parts = realloc(o->parts, room * sizeof(*parts));
-
-		if (!parts)
-			return -ENOMEM;
-		o->parts = parts;
-		o->parts_room = room;
-	}
+	if (!hr_array_reserve(o->parts, o->n_parts, o->parts_room, 16))
+		return -ENOMEM;
 	o->parts[o->n_parts++] = (struct part){number, first_seq};
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/text.h"
 
 #define TURN_BYTES   (256u << 10) /* of one stream, then the next has its turn */
@@ -29,15 +30,8 @@ static int push_flight(struct hr__sending *s, uint64_t seq, size_t bytes)
 		s->first_flight = 0;
 		used = s->n_flights;
 	}
-	if (used == s->flights_room) {
-		size_t room = s->flights_room ? s->flights_room * 2 : 64;
-		struct hr__flight *flights = realloc(s->flights, room * sizeof(*flights));
-
-		if (!flights)
-			return -ENOMEM;
-		s->flights = flights;
-		s->flights_room = room;
-	}
+	if (!hr_array_reserve(s->flights, used, s->flights_room, 64))
+		return -ENOMEM;
 	s->flights[used] = (struct hr__flight){seq, bytes};
 	s->n_flights++;
 	return 0;
