@@ -39,7 +39,7 @@ static void *get(void *self, size_t bytes)
 	if (bytes > w->ingest->config.unpack_bytes - w->unpacked_bytes)
 		return NULL;
 	w->unpacked_bytes += bytes;
-	return hr__arena_get(&w->unpacked, bytes);
+	return hr_arena_get(&w->unpacked, bytes);
 }
 
 static void ingest_frame_give(void *self, void *memory)
@@ -60,7 +60,7 @@ static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_
 
 static void unpack_done(struct hr__worker *w)
 {
-	hr__arena_done(&w->unpacked);
+	hr_arena_free(&w->unpacked);
 }
 
 /* ---- what may not come ----------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "store/arena.h"
+#include "common/arena.h"
 #include "collector/ingest.h"
 #include "store/store.h"
 
@@ -102,7 +102,7 @@ struct hr__worker {
 	uint64_t opens;
 	struct hr_channel *released;
 	struct hr__answer *answers, **answers_last;
-	struct hr__arena unpacked; /* of one frame */
+	struct hr_arena unpacked; /* of one frame */
 	size_t unpacked_bytes;
 	uint64_t ticked_ms;
 	struct hr_ingest_stats stats; /* its counters; the rest is looked up when it is told */

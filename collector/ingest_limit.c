@@ -7,6 +7,8 @@
  */
 #include "collector/ingest_internal.h"
 
+#include "common/array.h"
+
 #define DAY_MS UINT64_C(86400000)
 
 /* NULL: none so far. */
@@ -39,7 +41,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid)
 	pthread_mutex_lock(&in->begun_lock);
 	b = ingest_limit_find(in, uid);
 	/* Without memory it is not counted: the limit is not worth a stream. */
-	if (!b && hr__grow(&in->begun, in->n_begun, &in->begun_room, sizeof(*b)) == 0) {
+	if (!b && hr_array_reserve(in->begun, in->n_begun, in->begun_room)) {
 		b = &in->begun[in->n_begun++];
 		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};
 	}

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/fnv.h"
 
 #define SILENT_MOST 4096u
@@ -41,7 +42,7 @@ static uint64_t ingest_stats_key_of(const struct hr__ingest_stream *s)
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s)
 {
 	if (s->owner || s->ended || w->n_silent == SILENT_MOST ||
-	    hr__grow(&w->silent, w->n_silent, &w->silent_room, sizeof(*w->silent)) < 0)
+	    !hr_array_reserve(w->silent, w->n_silent, w->silent_room))
 		return;
 	w->silent[w->n_silent++] =
 	    (struct hr__silent){.key = ingest_stats_key_of(s), .since_ms = s->idle_since_ms};

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/arena.h"
+#include "common/array.h"
 #include "store/layout.h"
 #include "collector/retire.h"
 #include "common/log.h"
@@ -74,7 +74,7 @@ static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 		forget_job(jobs, jobs_fd, name);
 		return 0;
 	}
-	if (hr__grow(&jobs->list, jobs->n, &jobs->room, sizeof(*jobs->list)) < 0)
+	if (!hr_array_reserve(jobs->list, jobs->n, jobs->room))
 		return -ENOMEM;
 	j = &jobs->list[jobs->n++];
 	*j = (struct job){.bytes = found.bytes, .heard_ns = found.heard_ns, .in_use = found.in_use};

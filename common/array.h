@@ -11,25 +11,32 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#define HR_ARRAY_FIRST_BYTES 256u /* the first room, or one element */
+
 /*
- * Makes room for one more element after the first `n`: the room doubles, from `first` elements on. False: no memory, and the
- * array is as it was. `list` and `room` are evaluated more than once.
+ * Makes room for `need` elements: the room at least doubles. False: no memory, and the array is as it was. `list` and `room`
+ * are evaluated more than once.
  */
-#define hr_array_reserve(list, n, room, first)                                                     \
+#define hr_array_fit(list, need, room)                                                             \
 	({                                                                                         \
-		bool hr_fits = (n) < (room);                                                       \
+		size_t hr_need = (need), hr_more = 2 * (size_t)(room);                             \
+		void *hr_grown;                                                                    \
                                                                                                    \
-		if (!hr_fits) {                                                                    \
-			size_t hr_more = (room) > 0 ? (size_t)(room)*2 : (first);                  \
-			void *hr_grown = reallocarray(list, hr_more, sizeof(*(list)));             \
-                                                                                                   \
-			hr_fits = hr_grown != NULL;                                                \
-			if (hr_fits) {                                                             \
+		if (hr_need > (room)) {                                                            \
+			if (hr_more == 0)                                                          \
+				hr_more = HR_ARRAY_FIRST_BYTES / sizeof(*(list));                  \
+			if (hr_more < hr_need)                                                     \
+				hr_more = hr_need;                                                 \
+			hr_grown = reallocarray(list, hr_more, sizeof(*(list)));                   \
+			if (hr_grown) {                                                            \
 				(list) = hr_grown;                                                 \
 				(room) = (__typeof__(room))hr_more;                                \
 			}                                                                          \
 		}                                                                                  \
-		hr_fits;                                                                           \
+		hr_need <= (room);                                                                 \
 	})
+
+/* The same for one element more than the first `n`. */
+#define hr_array_reserve(list, n, room) hr_array_fit(list, (size_t)(n) + 1, room)
 
 #endif

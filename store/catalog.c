@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "store/layout.h"
 #include "common/fnv.h"
 #include "common/text.h"
@@ -32,7 +33,7 @@ void hr__problem(struct hr_catalog *c, const char *format, ...)
 	free(raw);
 	if (!text)
 		return;
-	if (hr__grow(&c->problems, c->n_problems, &c->problems_room, sizeof(*c->problems)) < 0) {
+	if (!hr_array_reserve(c->problems, c->n_problems, c->problems_room)) {
 		free(text);
 		return;
 	}
@@ -165,7 +166,7 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	struct hr__stream *s;
 	struct hr_stream *v;
 
-	if (hr__grow(&c->streams, c->n_streams, &c->streams_room, sizeof(struct hr__stream *)) < 0)
+	if (!hr_array_reserve(c->streams, c->n_streams, c->streams_room))
 		return -ENOMEM;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -176,11 +177,11 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	v->own = s;
 	v->attempt = start->attempt;
 	v->instance = start->instance;
-	v->store = hr__arena_text(&s->memory, o->store);
-	v->cluster = hr__arena_text(&s->memory, start->cluster);
-	v->job = hr__arena_text(&s->memory, start->job);
-	v->node = hr__arena_text(&s->memory, start->node);
-	v->boot_id = hr__arena_text(&s->memory, start->boot_id);
+	v->store = hr_arena_text(&s->memory, o->store);
+	v->cluster = hr_arena_text(&s->memory, start->cluster);
+	v->job = hr_arena_text(&s->memory, start->job);
+	v->node = hr_arena_text(&s->memory, start->node);
+	v->boot_id = hr_arena_text(&s->memory, start->boot_id);
 	*ret = s;
 	if (!v->store || !v->cluster || !v->job || !v->node || !v->boot_id)
 		return -ENOMEM;
@@ -192,8 +193,8 @@ static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
 {
 	if (s->view.boot_id[0] != '\0' || start->boot_id[0] == '\0')
 		return 0;
-	s->view.cluster = hr__arena_text(&s->memory, start->cluster);
-	s->view.boot_id = hr__arena_text(&s->memory, start->boot_id);
+	s->view.cluster = hr_arena_text(&s->memory, start->cluster);
+	s->view.boot_id = hr_arena_text(&s->memory, start->boot_id);
 	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
 }
 
@@ -281,7 +282,7 @@ static int take_retired(struct hr_catalog *c, int fd, const char *job)
 	if (hr_stream_state_read(fd, &state) < 0 || !state.retired)
 		return 0;
 	if (!last || strcmp(last->job, job) != 0) {
-		if (hr__grow(&c->retired, c->n_retired, &c->retired_room, sizeof(*last)) < 0)
+		if (!hr_array_reserve(c->retired, c->n_retired, c->retired_room))
 			return -ENOMEM;
 		last = &c->retired[c->n_retired];
 		*last = (struct hr_retired){.job = strdup(job)};
@@ -552,7 +553,7 @@ void hr_catalog_free(struct hr_catalog *c)
 		free(c->retired[i].job);
 	free(c->retired);
 	free(c->problems);
-	hr__arena_done(&c->contents);
+	hr_arena_free(&c->contents);
 	free(c);
 }
 

@@ -48,7 +48,7 @@ struct hr__stream {
 	bool locked; /* a writer holds it in one of its stores */
 	pthread_mutex_t files_lock;
 	_Atomic(struct hr__files *) files;
-	struct hr__arena memory;
+	struct hr_arena memory;
 };
 
 struct hr_catalog {
@@ -61,7 +61,7 @@ struct hr_catalog {
 	size_t n_problems, problems_room;
 	struct hr_retired *retired;
 	size_t n_retired, retired_room;
-	struct hr__arena contents; /* of the segments that are kept in memory */
+	struct hr_arena contents; /* of the segments that are kept in memory */
 	uint64_t content_bytes;
 	bool journals; /* see hr_catalog_journals */
 };

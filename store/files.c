@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
+
 #define NO_FRAME UINT32_MAX /* of an entry: no text */
 
 struct entry {
@@ -133,7 +135,7 @@ static int files_add_rows(struct table *t, const struct hr_stream *v, const stru
 {
 	uint32_t segment_frame = UINT32_MAX, frame = NO_FRAME;
 
-	if (hr__reserve(&t->entries, t->n + rows->n_paths, &t->room, sizeof(*t->entries)) < 0)
+	if (!hr_array_fit(t->entries, t->n + rows->n_paths, t->room))
 		return -ENOMEM;
 	for (size_t i = 0; i < rows->n_paths; i++) {
 		const struct hr__path_row *p = &rows->paths[i];
@@ -341,7 +343,7 @@ static struct text *pack_text(const Headrace__Paths *paths)
  */
 static void *files_take(void *arena, size_t bytes)
 {
-	return hr__arena_get(arena, bytes);
+	return hr_arena_get(arena, bytes);
 }
 
 static void files_leave(void *arena, void *piece)
@@ -353,7 +355,7 @@ static void files_leave(void *arena, void *piece)
 /* `unreadable` when the frame is damaged; NULL: out of memory. */
 static struct text *read_text(const struct hr_stream *v, uint32_t frame)
 {
-	struct hr__arena memory = {0};
+	struct hr_arena memory = {0};
 	ProtobufCAllocator allocator = {files_take, files_leave, &memory};
 	struct text *t = NULL;
 	Headrace__Frame *msg;
@@ -365,7 +367,7 @@ static struct text *read_text(const struct hr_stream *v, uint32_t frame)
 		t = pack_text(msg->paths);
 	else if (r != -ENOMEM)
 		t = &unreadable;
-	hr__arena_done(&memory);
+	hr_arena_free(&memory);
 	return t;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/arena.h"
+#include "common/array.h"
 
 #define ENTRIES_BYTES (32u << 10) /* of one system call */
 
@@ -18,7 +18,7 @@ struct names {
 static int add_name(struct names *to, const char *name)
 {
 	size_t bytes = strlen(name) + 1;
-	int r = hr__reserve(&to->text, to->bytes + bytes, &to->room, 1);
+	int r = hr_array_fit(to->text, to->bytes + bytes, to->room) ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 void hr__index_done(struct hr__index *ix)
 {
 	for (size_t i = 0; i < ix->n_mounts; i++)
@@ -14,7 +16,7 @@ void hr__index_done(struct hr__index *ix)
 	free(ix->batches);
 	free(ix->paths);
 	free(ix->mounts);
-	hr__arena_done(&ix->memory);
+	hr_arena_free(&ix->memory);
 	*ix = (struct hr__index){0};
 }
 
@@ -39,7 +41,7 @@ static int list_procs(struct hr__index *ix, const Headrace__EventBatch *batch,
 		      struct hr_batch_ref *ret)
 {
 	uint64_t *procs =
-	    hr__arena_copy(&ix->memory, batch->task_proc, batch->n_task_proc * sizeof(*procs));
+	    hr_arena_copy(&ix->memory, batch->task_proc, batch->n_task_proc * sizeof(*procs));
 	size_t n = 0;
 
 	if (!procs)
@@ -64,7 +66,7 @@ static void widen_times(struct hr__index *ix, uint64_t first_ns, uint64_t last_n
 static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 {
 	struct hr_batch_ref *ref;
-	int r = hr__grow(&ix->batches, ix->n_batches, &ix->batches_room, sizeof(*ix->batches));
+	int r = hr_array_reserve(ix->batches, ix->n_batches, ix->batches_room) ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -75,7 +77,7 @@ static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 	    .base_ns = batch->base_ns,
 	    .last_ns = batch->last_ns,
 	    .classes = batch->classes,
-	    .ops = hr__arena_copy(&ix->memory, batch->ops.data, batch->ops.len),
+	    .ops = hr_arena_copy(&ix->memory, batch->ops.data, batch->ops.len),
 	    .ops_bytes = (uint32_t)batch->ops.len,
 	};
 	if (!ref->ops || list_procs(ix, batch, ref) < 0)
@@ -94,7 +96,7 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 	uint8_t *buf;
 	Headrace__Mount *copy;
 
-	if (hr__grow(&ix->mounts, ix->n_mounts, &ix->mounts_room, sizeof(*ix->mounts)) < 0)
+	if (!hr_array_reserve(ix->mounts, ix->n_mounts, ix->mounts_room))
 		return -ENOMEM;
 	buf = malloc(bytes ? bytes : 1);
 	if (!buf)
@@ -111,7 +113,7 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 
 int hr__index_path(struct hr__index *ix, const struct hr__path_row *row)
 {
-	int r = hr__grow(&ix->paths, ix->n_paths, &ix->paths_room, sizeof(*ix->paths));
+	int r = hr_array_reserve(ix->paths, ix->n_paths, ix->paths_room) ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -145,7 +147,7 @@ int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths)
 
 int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f)
 {
-	int r = hr__grow(&ix->frames, ix->n_frames, &ix->frames_room, sizeof(*ix->frames));
+	int r = hr_array_reserve(ix->frames, ix->n_frames, ix->frames_room) ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;

@@ -9,7 +9,7 @@
 #ifndef HEADRACE_STORE_INDEX_H
 #define HEADRACE_STORE_INDEX_H
 
-#include "store/arena.h"
+#include "common/arena.h"
 #include "store/store.h"
 
 /* A row of a Paths frame. */
@@ -52,7 +52,7 @@ struct hr__index {
 	struct {
 		uint64_t boot_ns, real_ns, error_ns;
 	} clock; /* last sample */
-	struct hr__arena memory;
+	struct hr_arena memory;
 };
 
 /* A copy of the stream's first frame, at the head of a further segment. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 /* SegmentIndex.path_scope */
 #define PATH_RUNTIME 1u
 #define PATH_NO_TEXT 2u
@@ -124,14 +126,14 @@ static int pack_main(const struct hr__index *ix, uint64_t offset, size_t paths_b
 {
 	Headrace__SegmentIndex index = HEADRACE__SEGMENT_INDEX__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	struct hr__arena memory = {0};
+	struct hr_arena memory = {0};
 	size_t frames = ix->n_frames + 1, batches = ix->n_batches;
 	struct main_parts parts = {
-	    .offsets = hr__arena_get(&memory, frames * sizeof(*parts.offsets)),
-	    .lengths = hr__arena_get(&memory, frames * sizeof(*parts.lengths)),
-	    .kinds = hr__arena_get(&memory, frames * sizeof(*parts.kinds)),
-	    .summaries = hr__arena_get(&memory, batches * sizeof(*parts.summaries)),
-	    .summary_list = hr__arena_get(&memory, batches * sizeof(*parts.summary_list)),
+	    .offsets = hr_arena_get(&memory, frames * sizeof(*parts.offsets)),
+	    .lengths = hr_arena_get(&memory, frames * sizeof(*parts.lengths)),
+	    .kinds = hr_arena_get(&memory, frames * sizeof(*parts.kinds)),
+	    .summaries = hr_arena_get(&memory, batches * sizeof(*parts.summaries)),
+	    .summary_list = hr_arena_get(&memory, batches * sizeof(*parts.summary_list)),
 	};
 	int r = -ENOMEM;
 
@@ -149,7 +151,7 @@ static int pack_main(const struct hr__index *ix, uint64_t offset, size_t paths_b
 		}
 		r = hr_frame_pack(&frame, 1, ret_buf, ret_bytes);
 	}
-	hr__arena_done(&memory);
+	hr_arena_free(&memory);
 	return r;
 }
 
@@ -229,8 +231,7 @@ static int take_batches(struct hr__index *ix, const Headrace__SegmentIndex *msg)
 			frame++;
 		if (frame == ix->n_frames)
 			return -EBADMSG;
-		if (hr__grow(&ix->batches, ix->n_batches, &ix->batches_room, sizeof(*ix->batches)) <
-		    0)
+		if (!hr_array_reserve(ix->batches, ix->n_batches, ix->batches_room))
 			return -ENOMEM;
 		ref = &ix->batches[ix->n_batches++];
 		*ref = (struct hr_batch_ref){
@@ -239,10 +240,9 @@ static int take_batches(struct hr__index *ix, const Headrace__SegmentIndex *msg)
 		    .base_ns = b->base_ns,
 		    .last_ns = b->last_ns,
 		    .classes = b->classes,
-		    .ops = hr__arena_copy(&ix->memory, b->ops.data, b->ops.len),
+		    .ops = hr_arena_copy(&ix->memory, b->ops.data, b->ops.len),
 		    .ops_bytes = (uint32_t)b->ops.len,
-		    .procs =
-			hr__arena_copy(&ix->memory, b->procs, b->n_procs * sizeof(b->procs[0])),
+		    .procs = hr_arena_copy(&ix->memory, b->procs, b->n_procs * sizeof(b->procs[0])),
 		    .n_procs = (uint32_t)b->n_procs,
 		};
 		if (!ref->ops || !ref->procs)
@@ -293,7 +293,7 @@ int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg)
 	if (index->path_hash.len != n * sizeof(uint64_t) || index->n_path_frame != n ||
 	    index->n_path_mount != n || index->path_scope.len != n)
 		return -EBADMSG;
-	if (hr__reserve(&ix->paths, ix->n_paths + n, &ix->paths_room, sizeof(*ix->paths)) < 0)
+	if (!hr_array_fit(ix->paths, ix->n_paths + n, ix->paths_room))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		struct hr__path_row p = {

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
+
 #define WINDOW_BYTES (1u << 20)
 
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes)
@@ -207,7 +209,7 @@ static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, s
 
 static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 {
-	if (hr__grow(&scan->holes, scan->n_holes, &scan->holes_room, sizeof(*scan->holes)) < 0)
+	if (!hr_array_reserve(scan->holes, scan->n_holes, scan->holes_room))
 		return -ENOMEM;
 	scan->holes[scan->n_holes++] = (struct hr__scan_hole){offset, bytes};
 	return 0;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "store/layout.h"
 #include "common/text.h"
 
@@ -147,7 +148,7 @@ static int take_content(struct hr_catalog *c, struct hr__segment *g,
 {
 	if (!source->memory || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
 		return 0;
-	g->content = hr__arena_copy(&c->contents, source->memory, source->bytes);
+	g->content = hr_arena_copy(&c->contents, source->memory, source->bytes);
 	if (!g->content)
 		return -ENOMEM;
 	c->content_bytes += source->bytes;
@@ -187,11 +188,11 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	char path[3 * HR__NAME_BYTES];
 	int r;
 
-	if (hr__grow(&s->segments, s->n_segments, &s->segments_room, sizeof(*s->segments)) < 0)
+	if (!hr_array_reserve(s->segments, s->n_segments, s->segments_room))
 		return -ENOMEM;
 	snprintf(path, sizeof(path), "%s/%s", f->name, file);
 	g = &s->segments[s->n_segments];
-	*g = (struct hr__segment){.store = store, .name = hr__arena_text(&s->memory, path)};
+	*g = (struct hr__segment){.store = store, .name = hr_arena_text(&s->memory, path)};
 	if (!g->name)
 		return -ENOMEM;
 	r = open_segment(c, g, f, file, growing);
@@ -227,7 +228,7 @@ static void take_state(struct hr_stream *s, int dir_fd)
 
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f)
 {
-	const char *store = hr__arena_text(&s->memory, f->store); /* the caller's does not stay */
+	const char *store = hr_arena_text(&s->memory, f->store); /* the caller's does not stay */
 	const char *segment = NULL;
 	int r = store ? 0 : -ENOMEM;
 
@@ -335,8 +336,8 @@ static int join_frames(struct hr_catalog *c, struct hr__stream *s)
 
 	if (r < 0)
 		return r;
-	frames = hr__arena_get(&s->memory, n * sizeof(*frames));
-	batches = hr__arena_get(&s->memory, n * sizeof(*batches));
+	frames = hr_arena_get(&s->memory, n * sizeof(*frames));
+	batches = hr_arena_get(&s->memory, n * sizeof(*batches));
 	if (!frames || !batches || n > UINT32_MAX) {
 		free(all);
 		return -ENOMEM;
@@ -435,7 +436,7 @@ static int32_t less_one(uint32_t plus1)
 /* Last row of each process. Takes `rows` (sorts them). */
 static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
 {
-	struct hr_process *processes = hr__arena_get(&s->memory, n * sizeof(*processes));
+	struct hr_process *processes = hr_arena_get(&s->memory, n * sizeof(*processes));
 	size_t used = 0;
 
 	if (!processes)
@@ -470,7 +471,7 @@ static int load_processes(struct hr_catalog *c, struct hr__stream *s)
 
 		if (s->view.frames[f].kind != HEADRACE__FRAME__BODY_PROCESSES)
 			continue;
-		if (hr__grow(&s->kept, s->n_kept, &s->kept_room, sizeof(*s->kept)) < 0) {
+		if (!hr_array_reserve(s->kept, s->n_kept, s->kept_room)) {
 			r = -ENOMEM;
 			break;
 		}
@@ -489,7 +490,7 @@ static int load_processes(struct hr_catalog *c, struct hr__stream *s)
 		if (msg->body_case != HEADRACE__FRAME__BODY_PROCESSES)
 			continue;
 		for (size_t i = 0; i < msg->processes->n_rows && r == 0; i++) {
-			r = hr__grow(&rows, n, &room, sizeof(*rows));
+			r = hr_array_reserve(rows, n, room) ? 0 : -ENOMEM;
 			if (r == 0) {
 				rows[n] =
 				    (struct process_row){msg->processes->rows[i], (uint32_t)n};
@@ -515,7 +516,7 @@ static int load_mounts(struct hr_catalog *c, struct hr__stream *s)
 			if (ix->mounts[m]->id > max && ix->mounts[m]->id <= MOUNT_MAX)
 				max = ix->mounts[m]->id;
 	}
-	mounts = hr__arena_get(&s->memory, (max + 1) * sizeof(*mounts));
+	mounts = hr_arena_get(&s->memory, (max + 1) * sizeof(*mounts));
 	if (!mounts)
 		return -ENOMEM;
 	memset(mounts, 0, (max + 1) * sizeof(*mounts));
@@ -575,6 +576,6 @@ void hr__stream_free(struct hr__stream *s)
 	pthread_mutex_destroy(&s->files_lock);
 	free(s->segments);
 	free(s->kept);
-	hr__arena_done(&s->memory);
+	hr_arena_free(&s->memory);
 	free(s);
 }

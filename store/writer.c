@@ -250,7 +250,7 @@ static int open_folder(struct hr_writer *w, int store_fd, const char *store, boo
 	}
 	if (own && !hr_store_is_own(w->dir_fd))
 		return -EPERM;
-	w->dir = hr__arena_get(&w->memory, strlen(store) + strlen(job) + strlen(stream) + 16);
+	w->dir = hr_arena_get(&w->memory, strlen(store) + strlen(job) + strlen(stream) + 16);
 	if (!w->dir)
 		return -ENOMEM;
 	sprintf(w->dir, "%s/jobs/%s/%s", store, job, stream);
@@ -265,10 +265,10 @@ static int copy_id(struct hr_writer *w, const struct hr_stream_id *id)
 	s->version = HR_STORE_VERSION;
 	s->attempt = id->attempt;
 	s->instance = id->instance;
-	s->cluster = hr__arena_text(&w->memory, id->cluster);
-	s->job = hr__arena_text(&w->memory, id->job);
-	s->node = hr__arena_text(&w->memory, id->node);
-	s->boot_id = hr__arena_text(&w->memory, id->boot_id);
+	s->cluster = hr_arena_text(&w->memory, id->cluster);
+	s->job = hr_arena_text(&w->memory, id->job);
+	s->node = hr_arena_text(&w->memory, id->node);
+	s->boot_id = hr_arena_text(&w->memory, id->boot_id);
 	return s->cluster && s->job && s->node && s->boot_id ? 0 : -ENOMEM;
 }
 
@@ -281,7 +281,7 @@ static void writer_free(struct hr_writer *w)
 	if (w->dir_fd >= 0)
 		close(w->dir_fd);
 	hr__index_done(&w->index);
-	hr__arena_done(&w->memory);
+	hr_arena_free(&w->memory);
 	free(w);
 }
 

@@ -31,7 +31,7 @@ struct hr_writer {
 	uint64_t synced_offset; /* its end then; HR__WRITER_WHOLE: it was closed already */
 	struct hr__index index; /* of the open segment */
 	Headrace__StreamStart start;
-	struct hr__arena memory; /* of `start` and `dir` */
+	struct hr_arena memory; /* of `start` and `dir` */
 };
 
 /*

@@ -54,7 +54,7 @@ static struct hr_summary_who *find_who(struct loader *l, const struct hr_process
 	for (size_t i = 0; i < s->n_who; i++)
 		if (s->who[i].rank == rank && s->who[i].worker == worker)
 			return &s->who[i];
-	if (s->n_who == WHO_MAX || !hr_array_reserve(s->who, s->n_who, l->who_room, 64))
+	if (s->n_who == WHO_MAX || !hr_array_reserve(s->who, s->n_who, l->who_room))
 		return NULL;
 	s->who[s->n_who] = (struct hr_summary_who){.rank = rank, .worker = worker};
 	return &s->who[s->n_who++];
@@ -212,7 +212,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	if (loss == NULL) {
 		char *copy = strdup(reason);
 
-		if (copy == NULL || !hr_array_reserve(s->losses, s->n_losses, s->losses_room, 64)) {
+		if (copy == NULL || !hr_array_reserve(s->losses, s->n_losses, s->losses_room)) {
 			free(copy);
 			return -ENOMEM;
 		}

@@ -88,7 +88,7 @@ static bool add_folder(struct folders *f, const char *path, size_t n)
 	if (2 * f->n >= f->index_room && grow_index(f) < 0)
 		return false;
 	at = find_place(f, path, n);
-	if (f->index[at] != 0 || !hr_array_reserve(f->list, f->n, f->room, 64))
+	if (f->index[at] != 0 || !hr_array_reserve(f->list, f->n, f->room))
 		return false;
 	f->list[f->n] = (struct folder){.path = strndup(path, n), .depth = depth_of(path, n)};
 	if (f->list[f->n].path == NULL)

@@ -8,7 +8,7 @@
 
 int hr_lives_add(struct hr_lives *lives, const struct hr_life *life)
 {
-	if (!hr_array_reserve(lives->list, lives->n, lives->room, 64))
+	if (!hr_array_reserve(lives->list, lives->n, lives->room))
 		return -ENOMEM;
 	lives->list[lives->n++] = *life;
 	return 0;

@@ -69,7 +69,7 @@ static const char *state(const struct hr_run_part *part)
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream)
 {
-	if (!hr_array_reserve(runs->list, runs->n, runs->room, 64))
+	if (!hr_array_reserve(runs->list, runs->n, runs->room))
 		return -ENOMEM;
 	runs->list[runs->n++] = *stream;
 	return 0;

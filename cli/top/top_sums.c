@@ -127,7 +127,7 @@ static struct hr_top_row *row_of(struct making *k, uint64_t key)
 
 	if (i != HR_MAP64_NONE)
 		return &k->t->rows[i];
-	if (!hr_array_reserve(k->t->rows, k->t->n, k->room, 64))
+	if (!hr_array_reserve(k->t->rows, k->t->n, k->room))
 		return NULL;
 	if (hr_map64_set(&k->by_key, key, (uint32_t)k->t->n))
 		return NULL;

@@ -33,7 +33,7 @@ static uint32_t client_slot(struct hr_attach *a)
 	for (uint32_t i = 0; i < a->n && a->live < a->n; i++)
 		if (a->clients[i].pidfd < 0)
 			return i;
-	return hr_array_reserve(a->clients, a->n, a->room, 64) ? a->n++ : UINT32_MAX;
+	return hr_array_reserve(a->clients, a->n, a->room) ? a->n++ : UINT32_MAX;
 }
 
 int hr__client_add(struct hr_attach *a, const struct client *c)
@@ -113,7 +113,7 @@ void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced)
 
 void hr__exited_add(struct hr_attach *a, const struct client *was)
 {
-	if (!hr_array_reserve(a->exited, a->n_exited, a->room_exited, 64)) {
+	if (!hr_array_reserve(a->exited, a->n_exited, a->room_exited)) {
 		hr_drain_ended(a->c.drain, was->proc, "");
 		return;
 	}

@@ -29,7 +29,7 @@ struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 	if (!make)
 		return NULL;
 	i = f->unused ? f->unused - 1 : f->n_images;
-	if (!hr_array_reserve(f->images, i, f->room_images, 64))
+	if (!hr_array_reserve(f->images, i, f->room_images))
 		return NULL;
 	if (hr_map64_set(&f->by_image, image, i))
 		return NULL;
@@ -54,7 +54,7 @@ static void image_drop(struct hr_feed *f, struct feed_image *img)
 
 static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
 {
-	if (!hr_array_reserve(img->waiting, img->n_waiting, img->room_waiting, 32)) {
+	if (!hr_array_reserve(img->waiting, img->n_waiting, img->room_waiting)) {
 		f->missed++;
 		return;
 	}

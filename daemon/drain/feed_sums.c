@@ -20,7 +20,7 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 {
 	if (f->n_sums == SUMS_MOST)
 		return NULL;
-	if (!hr_array_reserve(f->sums, f->n_sums, f->room_sums, 256))
+	if (!hr_array_reserve(f->sums, f->n_sums, f->room_sums))
 		return NULL;
 	f->sums[f->n_sums] = (struct feed_sum){.taken_ns = f->turned_ns};
 	return &f->sums[f->n_sums++];

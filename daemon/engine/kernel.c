@@ -35,7 +35,7 @@ int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row
 		t->v[i].dur_ns += row->dur_ns;
 		return 0;
 	}
-	if (!hr_array_reserve(t->v, t->n, t->room, 64))
+	if (!hr_array_reserve(t->v, t->n, t->room))
 		return -ENOMEM;
 	if (hr_map64_set(&t->by_key, k, t->n))
 		return -ENOMEM;

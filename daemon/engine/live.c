@@ -30,7 +30,7 @@ static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, u
 
 static uint32_t live_make(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount, uint64_t k)
 {
-	if (!hr_array_reserve(l->v, l->n, l->room, 64))
+	if (!hr_array_reserve(l->v, l->n, l->room))
 		return UINT32_MAX;
 	if (hr_map64_set(&l->by_key, k, l->n))
 		return UINT32_MAX;

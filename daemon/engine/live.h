@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/arena.h"
+#include "common/arena.h"
 #include "common/map64.h"
 #include "daemon/engine/rollup.h"
 #include "proto/abi.h"

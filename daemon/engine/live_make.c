@@ -67,7 +67,7 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
 	if (name.len)
 		memcpy(who.name, name.data,
 		       name.len < sizeof(who.name) ? name.len : sizeof(who.name) - 1);
-	hr_arena_reset(&arena);
+	hr_arena_free(&arena);
 	hr_live_end(&e->live, &who);
 }
 
@@ -408,7 +408,7 @@ void hr_live_free(struct hr_live_picture *p)
 {
 	if (!p)
 		return;
-	hr_arena_reset(&p->arena);
+	hr_arena_free(&p->arena);
 	free(p);
 }
 

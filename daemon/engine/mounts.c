@@ -54,7 +54,7 @@ static struct hr_mount *by_prefix(struct hr_mounts *m, const uint8_t *path, uint
 
 static struct hr_mount *mounts_add(struct hr_mounts *m)
 {
-	if (m->n >= 4 * HR_MOUNTS_MOST || !hr_array_reserve(m->v, m->n, m->room, 64))
+	if (m->n >= 4 * HR_MOUNTS_MOST || !hr_array_reserve(m->v, m->n, m->room))
 		return NULL;
 	m->v[m->n] = (struct hr_mount){0};
 	return &m->v[m->n++];

@@ -44,7 +44,7 @@ static void want_last(struct wanted *w, const struct hr_filerecs *records,
 
 static void names_keep(struct hr_names *n, struct hr_name name)
 {
-	if (!hr_array_reserve(n->v, n->n, n->room, 64))
+	if (!hr_array_reserve(n->v, n->n, n->room))
 		return;
 	name.text = hr_arena_copy(&n->texts, name.text, name.bytes);
 	if (name.text)
@@ -101,6 +101,6 @@ void hr_names_tidy(struct hr_names *n, const struct hr_filerecs *records)
 void hr_names_done(struct hr_names *n)
 {
 	free(n->v);
-	hr_arena_reset(&n->texts);
+	hr_arena_free(&n->texts);
 	*n = (struct hr_names){0};
 }

@@ -10,7 +10,7 @@
 #ifndef HEADRACE_DAEMON_ENGINE_NAMES_H
 #define HEADRACE_DAEMON_ENGINE_NAMES_H
 
-#include "daemon/base/arena.h"
+#include "common/arena.h"
 #include "daemon/engine/filerec.h"
 #include "daemon/engine/paths.h"
 

@@ -113,7 +113,7 @@ void hr_out_free(struct hr_out *o, struct hr_batch_pool *pool)
 		return;
 	hr_batch_put(pool, o->batch);
 	hr_regions_free(o->regions);
-	hr_arena_reset(&o->arena);
+	hr_arena_free(&o->arena);
 	free(o->packed);
 	free(o);
 }

@@ -13,7 +13,7 @@
 #include "common/batch.h"
 #include "common/frame.h"
 #include "common/region.h"
-#include "daemon/base/arena.h"
+#include "common/arena.h"
 #include "daemon/engine/losses.h"
 
 /* Events of one batch before encoding: 4.5 MiB, so there are few and they are reused. */

@@ -138,7 +138,7 @@ void hr_paths_fresh_sent(struct hr_paths *p)
 	for (uint32_t i = 0; i < p->n_fresh; i++)
 		p->v[p->fresh[i].path].fresh = 0;
 	p->n_fresh = 0;
-	hr_arena_reset(&p->texts);
+	hr_arena_free(&p->texts);
 }
 
 void hr_paths_clear(struct hr_paths *p)
@@ -155,7 +155,7 @@ void hr_paths_done(struct hr_paths *p)
 	free(p->v);
 	free(p->fresh);
 	free(p->known);
-	hr_arena_reset(&p->texts);
+	hr_arena_free(&p->texts);
 	hr_map64_done(&p->by_hash);
 	*p = (struct hr_paths){0};
 }

@@ -10,7 +10,7 @@
 #ifndef HEADRACE_DAEMON_ENGINE_PATHS_H
 #define HEADRACE_DAEMON_ENGINE_PATHS_H
 
-#include "daemon/base/arena.h"
+#include "common/arena.h"
 #include "daemon/journal/entry.h"
 #include "common/map64.h"
 

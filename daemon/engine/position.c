@@ -18,7 +18,7 @@ static uint32_t position_take_slot(struct hr_positions *t)
 		t->unused = t->v[i - 1].file;
 		return i - 1;
 	}
-	if (!hr_array_reserve(t->v, t->n, t->room, 16))
+	if (!hr_array_reserve(t->v, t->n, t->room))
 		return HR_MAP64_NONE;
 	return t->n++;
 }

@@ -20,7 +20,7 @@ static bool row_is(const struct hr_rollup *r, uint64_t window, uint64_t proc, ui
 
 static struct hr_rollup *rollup_add(struct hr_rollups *t)
 {
-	if (!hr_array_reserve(t->v, t->n, t->room, 64))
+	if (!hr_array_reserve(t->v, t->n, t->room))
 		return NULL;
 	memset(&t->v[t->n], 0, sizeof(*t->v));
 	return &t->v[t->n];

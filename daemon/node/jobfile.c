@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/arena.h"
+#include "common/arena.h"
 
 #define JOURNAL_NAME "journal"
 #define TARGET_BYTES 48 /* of "headrace-<instance>.journal" */
@@ -109,7 +109,7 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 		*ret_bytes = headrace__job_event__pack(&m, packed);
 		*ret = packed;
 	}
-	hr_arena_reset(&a);
+	hr_arena_free(&a);
 	return packed ? 0 : -ENOMEM;
 }
 

@@ -39,7 +39,7 @@ void hr_kept_add(struct hr_kept *k, const char *name, int fd)
 	char *copy = NULL;
 
 	hr_kept_remove(k, name);
-	if (k->n < HR_KEPT_MOST && hr_array_reserve(k->list, k->n, k->room, 64))
+	if (k->n < HR_KEPT_MOST && hr_array_reserve(k->list, k->n, k->room))
 		copy = strdup(name);
 	if (copy == NULL) {
 		close(fd);

@@ -34,7 +34,7 @@ static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 	o->frame.events = NULL; /* or whichever message it is: they share the place */
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
-	hr_arena_reset(&o->arena);
+	hr_arena_free(&o->arena);
 	a->kept_bytes += o->packed_bytes;
 }
 
@@ -71,7 +71,7 @@ static int replace(struct hr_appender *a, struct hr_out *o)
 		return r;
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
-	hr_arena_reset(&o->arena);
+	hr_arena_free(&o->arena);
 	a->kept_bytes -= o->packed_bytes;
 	free(o->packed);
 	o->packed = packed;

@@ -48,7 +48,7 @@ struct survey {
 
 static int spool_room_add_part(struct survey *v, const struct hr_segment_file *file, bool newest)
 {
-	if (!hr_array_reserve(v->parts, v->n_parts, v->parts_room, 64))
+	if (!hr_array_reserve(v->parts, v->n_parts, v->parts_room))
 		return -ENOMEM;
 	v->parts[v->n_parts++] = (struct part){.stream = (uint32_t)v->n_folders - 1,
 					       .number = file->number,
@@ -71,7 +71,7 @@ static int see_stream(void *arg, const char *folder, int dir_fd)
 	if (r)
 		return 0; /* it is being removed */
 	hr_segments_sweep(dir_fd);
-	if (!hr_array_reserve(v->folders, v->n_folders, v->folders_room, 64))
+	if (!hr_array_reserve(v->folders, v->n_folders, v->folders_room))
 		r = -ENOMEM;
 	else
 		snprintf(v->folders[v->n_folders++], sizeof(*v->folders), "%s", folder);

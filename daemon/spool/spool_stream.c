@@ -157,7 +157,7 @@ static int spool_stream_add_part(struct hr__spool_reader *o, uint32_t number)
 
 	if (r)
 		return r;
-	if (!hr_array_reserve(o->parts, o->n_parts, o->parts_room, 16))
+	if (!hr_array_reserve(o->parts, o->n_parts, o->parts_room))
 		return -ENOMEM;
 	o->parts[o->n_parts++] = (struct part){number, first_seq};
 	return 0;

@@ -30,7 +30,7 @@ static int push_flight(struct hr__sending *s, uint64_t seq, size_t bytes)
 		s->first_flight = 0;
 		used = s->n_flights;
 	}
-	if (!hr_array_reserve(s->flights, used, s->flights_room, 64))
+	if (!hr_array_reserve(s->flights, used, s->flights_room))
 		return -ENOMEM;
 	s->flights[used] = (struct hr__flight){seq, bytes};
 	s->n_flights++;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "query/intervals/during.h"
 
 /* Where a lane stands: what batches to come may still overlap with. */
@@ -204,9 +205,9 @@ const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b)
 
 static int need_rooms(struct hr_busy *b, size_t n)
 {
-	int r = hr__reserve(&b->room[0], n, &b->room_n[0], sizeof(*b->room[0]));
+	int r = hr_array_fit(b->room[0], n, b->room_n[0]) ? 0 : -ENOMEM;
 
-	return r < 0 ? r : hr__reserve(&b->room[1], n, &b->room_n[1], sizeof(*b->room[1]));
+	return r < 0 ? r : hr_array_fit(b->room[1], n, b->room_n[1]) ? 0 : -ENOMEM;
 }
 
 /* Adds up what lies above the cut: it is final. */
@@ -228,7 +229,7 @@ static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
 	int r = need_rooms(b, p->used);
 
 	if (r == 0)
-		r = hr__reserve(&b->runs, p->n_pieces + 1, &b->runs_room, sizeof(*b->runs));
+		r = hr_array_fit(b->runs, p->n_pieces + 1, b->runs_room) ? 0 : -ENOMEM;
 	if (r < 0)
 		return r;
 	b->runs[n_runs++] = (struct hr_span_run){p->spans, p->n};
@@ -260,7 +261,7 @@ static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *pie
 	if (r < 0)
 		return r;
 	below = cut_off(b, p, piece, below, cut);
-	r = hr__reserve(&p->spans, below + above, &p->room, sizeof(*p->spans));
+	r = hr_array_fit(p->spans, below + above, p->room) ? 0 : -ENOMEM;
 	if (r < 0)
 		return r;
 	if (below > 0)
@@ -282,9 +283,9 @@ static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece
 
 	if (p->n_pieces == 0 && n >= p->n)
 		return settle_with(b, p, piece, n, cut);
-	r = hr__reserve(&p->spans, p->used + n, &p->room, sizeof(*p->spans));
+	r = hr_array_fit(p->spans, p->used + n, p->room) ? 0 : -ENOMEM;
 	if (r == 0)
-		r = hr__grow(&p->ends, p->n_pieces, &p->pieces_room, sizeof(*p->ends));
+		r = hr_array_reserve(p->ends, p->n_pieces, p->pieces_room) ? 0 : -ENOMEM;
 	if (r < 0)
 		return r;
 	memcpy(p->spans + p->used, piece, n * sizeof(*piece));

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "query/intervals/during.h"
 #include "query/tables/emit.h"
 
@@ -122,7 +123,7 @@ static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, stru
 
 	if (run.sums.count == 0)
 		return 0;
-	r = hr__grow(&w->runs, w->n_runs, &w->runs_room, sizeof(*w->runs));
+	r = hr_array_reserve(w->runs, w->n_runs, w->runs_room) ? 0 : -ENOMEM;
 	if (r < 0)
 		return r;
 	hr_spans_sort(w->spans + *used, run.n);
@@ -221,8 +222,8 @@ static int make_piece(struct hr_busy_worker *w, const struct run *runs, size_t n
 			  : 0;
 	struct hr_busy_piece piece = {runs[0].lane, (uint32_t)done, 0, HR_BUSY_NO_SUMS};
 
-	if (hr__grow(&to->pieces, to->n_pieces, &to->room, sizeof(*to->pieces)) < 0 ||
-	    hr__reserve(&w->merge, n, &w->merge_room, sizeof(*w->merge)) < 0)
+	if (!hr_array_reserve(to->pieces, to->n_pieces, to->room) ||
+	    !hr_array_fit(w->merge, n, w->merge_room))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		w->merge[i] = (struct hr_span_run){w->spans + runs[i].first, runs[i].n};

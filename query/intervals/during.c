@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "query/tables/rows.h"
 
 #define TRAINING (1u << HR_REGION_STEP | 1u << HR_REGION_EPOCH | 1u << HR_REGION_INPUT_WAIT)
@@ -74,7 +75,7 @@ static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_regi
 
 	if (d->n_threads > 0 && by_thread(&d->threads[d->n_threads - 1], &thread) == 0)
 		return 0;
-	r = hr__grow(&d->threads, d->n_threads, &d->threads_room, sizeof(*d->threads));
+	r = hr_array_reserve(d->threads, d->n_threads, d->threads_room) ? 0 : -ENOMEM;
 	if (r == 0)
 		d->threads[d->n_threads++] = thread;
 	return r;
@@ -91,7 +92,7 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 		      const struct hr_region *region)
 {
 	int64_t start = hr__wall_ns(st, region->start_ns);
-	int r = hr__grow(&d->rows, d->n_rows, &d->rows_room, sizeof(*d->rows));
+	int r = hr_array_reserve(d->rows, d->n_rows, d->rows_room) ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -108,7 +109,7 @@ static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t 
 	int r = 0;
 
 	if (region->count <= 1)
-		r = hr__grow(&d->fetches, d->n_fetches, &d->fetches_room, sizeof(*d->fetches));
+		r = hr_array_reserve(d->fetches, d->n_fetches, d->fetches_room) ? 0 : -ENOMEM;
 	if (region->count <= 1 && r == 0)
 		d->fetches[d->n_fetches++] =
 		    (struct fetch){stream, 0, region->proc, start, during_end_of(start, region)};

@@ -9,7 +9,7 @@
 	4000 /* DuckDB's parser stops at expressions 1000 deep, a few levels of JSON each */
 
 struct parser {
-	struct hr__arena *arena;
+	struct hr_arena *arena;
 	const char *at;
 	unsigned depth;
 };
@@ -103,7 +103,7 @@ static int parse_string(struct parser *p, const char **ret)
 	if (*end == '\0')
 		return -EBADMSG;
 	/* Decoded, a string is never longer than its source. */
-	to = text = hr__arena_get(p->arena, (size_t)(end - p->at) + 1);
+	to = text = hr_arena_get(p->arena, (size_t)(end - p->at) + 1);
 	if (text == NULL)
 		return -ENOMEM;
 	while (p->at < end) {
@@ -129,7 +129,7 @@ static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 	if (json_tree_take(p, close))
 		return 0;
 	do {
-		struct hr_json_tree *node = hr__arena_get(p->arena, sizeof(*node));
+		struct hr_json_tree *node = hr_arena_get(p->arena, sizeof(*node));
 
 		if (node == NULL)
 			return -ENOMEM;
@@ -159,7 +159,7 @@ static int parse_number(struct parser *p, struct hr_json_tree *to)
 
 	if (n == 0)
 		return -EBADMSG;
-	text = hr__arena_get(p->arena, n + 1);
+	text = hr_arena_get(p->arena, n + 1);
 	if (text == NULL)
 		return -ENOMEM;
 	memcpy(text, p->at, n);
@@ -212,10 +212,10 @@ static int parse_value(struct parser *p, struct hr_json_tree *to)
 	return parse_number(p, to);
 }
 
-int hr_json_tree_parse(struct hr__arena *arena, const char *text, const struct hr_json_tree **ret)
+int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr_json_tree **ret)
 {
 	struct parser p = {.arena = arena, .at = text};
-	struct hr_json_tree *root = hr__arena_get(arena, sizeof(*root));
+	struct hr_json_tree *root = hr_arena_get(arena, sizeof(*root));
 	int r;
 
 	if (root == NULL)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/arena.h"
+#include "common/arena.h"
 
 enum hr_json_tree_type {
 	HR_JSON_TREE_NULL,
@@ -33,7 +33,7 @@ struct hr_json_tree {
 };
 
 /* Errors: -EBADMSG not JSON or nested too deeply, -ENOMEM. */
-int hr_json_tree_parse(struct hr__arena *arena, const char *text, const struct hr_json_tree **ret);
+int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr_json_tree **ret);
 
 /* Member of an object; NULL when absent, or when `node` is NULL or no object. */
 const struct hr_json_tree *hr_json_tree_get(const struct hr_json_tree *node, const char *key);

@@ -473,7 +473,7 @@ int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_a
 		   size_t n_args)
 {
 	struct look l = {.p = p, .args = args, .n_args = n_args};
-	struct hr__arena arena = {0};
+	struct hr_arena arena = {0};
 	const struct hr_json_tree *root;
 	int r = hr_json_tree_parse(&arena, json, &root);
 
@@ -482,6 +482,6 @@ int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_a
 		if (l.mentions == 1 && !l.unsure)
 			r = take_select(&l, root);
 	}
-	hr__arena_done(&arena);
+	hr_arena_free(&arena);
 	return r == -ENOMEM ? r : 0;
 }

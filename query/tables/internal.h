@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "store/arena.h"
+#include "common/arena.h"
 #include "query/tables/columns.h"
 #include "query/prune/prune.h"
 #include "query/duckdb/statement.h"
@@ -25,7 +25,7 @@
 /* Memory that is freed all at once; any thread. */
 struct hr_pool {
 	pthread_mutex_t lock;
-	struct hr__arena arena;
+	struct hr_arena arena;
 };
 void hr__pool_init(struct hr_pool *p);
 void hr__pool_done(struct hr_pool *p);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "query/tables/rows.h"
 
 #define STATE_RUNNING "running"
@@ -133,7 +134,7 @@ static int count_parts(struct job *job)
 		for (uint32_t p = 0; p < st->s->n_processes; p++) {
 			if (st->s->processes[p].rank < 0)
 				continue;
-			if (hr__grow(&ranks, n, &size, sizeof(*ranks)) < 0) {
+			if (!hr_array_reserve(ranks, n, size)) {
 				free(ranks);
 				return -ENOMEM;
 			}
@@ -179,7 +180,7 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 		struct job *job;
 
 		if (i == 0 || !same_job(st - 1, st)) {
-			r = hr__grow(&jobs->list, jobs->n, &jobs->size, sizeof(struct job));
+			r = hr_array_reserve(jobs->list, jobs->n, jobs->size) ? 0 : -ENOMEM;
 			if (r < 0)
 				return r;
 			jobs->list[jobs->n++] = (struct job){.st = st};

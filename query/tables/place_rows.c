@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "query/tables/rows.h"
 
 /* ---- labels ------------------------------------------------------------------------- */
@@ -29,7 +30,7 @@ static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 		struct label new = {hr__string_copy(pool, e->labels[i]->key),
 				    hr__string_copy(pool, e->labels[i]->value)};
 
-		if (hr__grow(&labels->list, rows->n, &labels->size, sizeof(new)) < 0)
+		if (!hr_array_reserve(labels->list, rows->n, labels->size))
 			return -ENOMEM;
 		labels->list[rows->n++] = new;
 	}

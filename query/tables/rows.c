@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/array.h"
+
 static const struct hr_row_kind *const kinds[] = {
     &hr__rollups_kind, &hr__file_records_kind, &hr__files_kind,		 &hr__processes_kind,
     &hr__levels_kind,  &hr__losses_kind,       &hr__jobs_kind,		 &hr__labels_kind,
@@ -285,7 +287,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 
 		if (st->s->frames[i].kind != (uint32_t)body_case)
 			continue;
-		r = hr__grow(&f.list, f.n, &size, sizeof(*f.list));
+		r = hr_array_reserve(f.list, f.n, size) ? 0 : -ENOMEM;
 		if (r == 0)
 			r = hr_stream_read(st->s, i, &f.list[f.n]);
 		if (r == -ENOMEM) {

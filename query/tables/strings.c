@@ -6,12 +6,12 @@
 void hr__pool_init(struct hr_pool *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
-	p->arena = (struct hr__arena){0};
+	p->arena = (struct hr_arena){0};
 }
 
 void hr__pool_done(struct hr_pool *p)
 {
-	hr__arena_done(&p->arena);
+	hr_arena_free(&p->arena);
 	pthread_mutex_destroy(&p->lock);
 }
 
@@ -20,7 +20,7 @@ void *hr__pool_get(struct hr_pool *p, size_t bytes)
 	void *memory;
 
 	pthread_mutex_lock(&p->lock);
-	memory = hr__arena_get(&p->arena, bytes);
+	memory = hr_arena_get(&p->arena, bytes);
 	pthread_mutex_unlock(&p->lock);
 	return memory;
 }

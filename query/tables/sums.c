@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
+
 static int sums_compare(const void *a, const void *b)
 {
 	const struct hr_sums_entry *x = a, *y = b;
@@ -17,7 +19,7 @@ static int sums_compare(const void *a, const void *b)
 
 int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg)
 {
-	int r = hr__grow(&s->entries, s->n, &s->size, sizeof(*s->entries));
+	int r = hr_array_reserve(s->entries, s->n, s->size) ? 0 : -ENOMEM;
 
 	if (r == 0)
 		s->entries[s->n++] = (struct hr_sums_entry){{a, b, c}, msg};

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/arena.h"
+#include "common/array.h"
 #include "tests/bench/generate.h"
 
 struct gathered {
@@ -25,9 +25,9 @@ static int keep(struct gathered *g, const uint8_t *frame, size_t bytes, uint32_t
 {
 	struct bench_frames *f = g->f;
 
-	if (!frame || hr__reserve(&f->bytes, g->bytes + bytes, &g->bytes_room, 1) < 0 ||
-	    hr__reserve(&f->offsets, f->n + 2, &g->offsets_room, sizeof(*f->offsets)) < 0 ||
-	    hr__reserve(&f->events, f->n + 1, &g->events_room, sizeof(*f->events)) < 0)
+	if (!frame || !hr_array_fit(f->bytes, g->bytes + bytes, g->bytes_room) ||
+	    !hr_array_fit(f->offsets, f->n + 2, g->offsets_room) ||
+	    !hr_array_fit(f->events, f->n + 1, g->events_room))
 		return -ENOMEM;
 	memcpy(f->bytes + g->bytes, frame, bytes);
 	f->offsets[f->n] = g->bytes;

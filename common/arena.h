@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena.h - small pieces of memory that live and die together
+ *
+ * Owner: the embedding structure; one thread at a time. Zeroed memory is an empty arena. Pieces are aligned to 16 bytes, and
+ * NULL when memory is out: then `failed` stays set until the arena is freed.
+ */
+#ifndef HEADRACE_COMMON_ARENA_H
+#define HEADRACE_COMMON_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hr_arena_block;
+
+struct hr_arena {
+	struct hr_arena_block *last;
+	size_t bytes; /* handed out */
+	bool failed;
+};
+
+void *hr_arena_get(struct hr_arena *a, size_t bytes);	/* uninitialised */
+void *hr_arena_alloc(struct hr_arena *a, size_t bytes); /* zeroed */
+void *hr_arena_copy(struct hr_arena *a, const void *data, size_t bytes);
+char *hr_arena_text(struct hr_arena *a, const char *text);
+
+/* Frees all pieces; the arena is empty again. */
+void hr_arena_free(struct hr_arena *a);
+
+#endif
