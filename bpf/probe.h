@@ -40,14 +40,14 @@
 #define HR_PROBE_LEVELS	  32u /* folders that a cgroup is looked for above a process's own */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-#define HR_PROBE_REST                                                                              \
-	2048u /* of them for what is added up whatever the file, once the others are taken */
+/* of them for what is added up whatever the file, once the others are taken */
+#define HR_PROBE_REST	 2048u
 #define HR_PROBE_TALLIES 16384u
 #define HR_PROBE_BINS	 48u /* durations of 2^47 ns and more share the last bin */
-#define HR_PROBE_YOUNG_NS                                                                          \
-	2000000000ull /* so long any image may still say hello, or be covered by one that comes late */
-#define HR_SHIM_NAME	"libheadrace.so" /* a file of that name is the shim */
-#define HR_PROBE_BUFFER (16u << 20)	 /* bytes */
+/* so long any image may still say hello, or be covered by one that comes late */
+#define HR_PROBE_YOUNG_NS 2000000000ull
+#define HR_SHIM_NAME	  "libheadrace.so" /* a file of that name is the shim */
+#define HR_PROBE_BUFFER	  (16u << 20)	   /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
@@ -71,26 +71,26 @@ struct hr_call {
 	uint16_t op; /* enum hr_op_id; 0: of no interest */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	uint8_t
-	    moves; /* HR_MOVES_*: its result is bytes, from the file's position where `offset` is 0 */
+	/* HR_MOVES_*: its result is bytes, from the file's position where `offset` is 0 */
+	uint8_t moves;
 	uint8_t spare[7];
 };
 
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
 #define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
-#define HR_IMAGE_BORROWED                                                                          \
-	2u /* a child on the memory of a process with cover (vfork): that one's shim records it */
-#define HR_IMAGE_QUIET	4u  /* nothing of it counts, but what it starts does: `headrace run` */
-#define HR_IMAGE_FORKED 8u  /* has not exec'ed since the fork from `parent` */
-#define HR_IMAGE_SHIM	16u /* has the shim in its memory: however old, it may still say hello */
-#define HR_IMAGE_32BIT	32u /* has made 32-bit system calls, which are not recorded */
+/* a child on the memory of a process with cover (vfork): that one's shim records it */
+#define HR_IMAGE_BORROWED 2u
+#define HR_IMAGE_QUIET	  4u  /* nothing of it counts, but what it starts does: `headrace run` */
+#define HR_IMAGE_FORKED	  8u  /* has not exec'ed since the fork from `parent` */
+#define HR_IMAGE_SHIM	  16u /* has the shim in its memory: however old, it may still say hello */
+#define HR_IMAGE_32BIT	  32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
 	uint64_t id; /* unique among those of these programs; 0: none */
-	uint64_t
-	    parent; /* id of the image that it was forked from, or that exec replaced; 0: a root */
+	/* id of the image that it was forked from, or that exec replaced; 0: a root */
+	uint64_t parent;
 	uint64_t born_ns;
 	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` counts */

@@ -42,8 +42,8 @@ struct hr_ingest_config {
 	size_t index_bytes;  /* of memory, for the index of one open segment */
 	size_t unpack_bytes; /* of memory, for one frame unpacked */
 	size_t max_streams;  /* open at a time: each has descriptors; 0: any number */
-	uint64_t
-	    max_new; /* streams that one user (own_jobs) may begin in 24 hours; 0: any number */
+	/* streams that one user (own_jobs) may begin in 24 hours; 0: any number */
+	uint64_t max_new;
 	uint64_t (*real_ns)(void); /* wall clock */
 	void (*wake)(void *self);  /* there are answers; any thread */
 	void *self;

@@ -50,8 +50,8 @@ struct hr__peer {
 	uint64_t asked_ms,
 	    asked_ping; /* its last one was still being answered, and the last Ping then */
 	struct hr__chan *chans, *current;
-	struct hr__chan *
-	    *by_number; /* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
+	/* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
+	struct hr__chan **by_number;
 	size_t n_chans; /* closed ones, too */
 	size_t n_busy;	/* of them being opened or closed by ingest */
 	size_t in_flight;

@@ -29,10 +29,10 @@
 #define NICE	   10
 #define FILES_MAX  256u
 #define CPU_KILL_S 5u /* from SIGXCPU, which names its reason, to SIGKILL */
-#define SPILL_MORE                                                                                 \
-	(UINT64_C(64) << 20) /* the engine has a limit of its own, and better words for it */
-#define CPU_MORE_S                                                                                 \
-	10u /* over what the clock's limit allows on all threads: the clock is to end it */
+/* the engine has a limit of its own, and better words for it */
+#define SPILL_MORE (UINT64_C(64) << 20)
+/* over what the clock's limit allows on all threads: the clock is to end it */
+#define CPU_MORE_S 10u
 
 /* Of address space, measured: docs/collector-queries.md. */
 #define ENGINE_BYTES (UINT64_C(512) << 20)

@@ -25,8 +25,8 @@
 #include "common/now.h"
 
 #define PROGRESS_MS 250
-#define ARENAS                                                                                     \
-	2 /* of malloc: each reserves 64 MiB of addresses, and DuckDB has an allocator of its own */
+/* of malloc: each reserves 64 MiB of addresses, and DuckDB has an allocator of its own */
+#define ARENAS	2
 #define PARQUET "answer.parquet"
 
 struct worker {

@@ -22,10 +22,10 @@ struct hr_retention_config {
 	const char *store;
 	uint64_t age_ms;     /* 0: any */
 	uint64_t size_bytes; /* 0: any */
-	uint64_t
-	    silent_ms; /* at least an hour is waited for a daemon that does not say that its job ended */
-	uint64_t
-	    forget_ms; /* after which nobody comes back to a stream that was removed; 0: somebody may always */
+	/* at least an hour is waited for a daemon that does not say that its job ended */
+	uint64_t silent_ms;
+	/* after which nobody comes back to a stream that was removed; 0: somebody may always */
+	uint64_t forget_ms;
 	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
 	uint64_t (*written)(
 	    void *self); /* bytes that came into the store so far; any thread; NULL: not known */

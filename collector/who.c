@@ -13,8 +13,8 @@
 
 #define OU_NODE "headrace-node"
 #define OU_USER "headrace-user"
-#define OU_CLIENT                                                                                  \
-	"headrace-client" /* of a machine that users share: MUNGE says which of them it is */
+/* of a machine that users share: MUNGE says which of them it is */
+#define OU_CLIENT "headrace-client"
 
 /* ---- users and nodes ------------------------------------------------------------------------- */
 

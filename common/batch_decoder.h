@@ -25,8 +25,8 @@ struct hr_decoder {
 	uint32_t n_tasks;
 	uint64_t base_ns;
 
-	uint8_t
-	    *planes; /* (HR_COL_END_ - 1) * HR__MAX_PLANES of `room` bytes, used from the start */
+	/* (HR_COL_END_ - 1) * HR__MAX_PLANES of `room` bytes, used from the start */
+	uint8_t *planes;
 	uint32_t planes_used;
 	uint32_t *files; /* stream ids by batch-local index */
 	uint32_t *local; /* batch-local index of each row */

@@ -23,9 +23,9 @@ struct hr_rank {
 	uint8_t local_family; /* of local_plus1 */
 	uint8_t world_family;
 	uint8_t spare;
-	uint32_t loader_plus1; /* torch's number of the DataLoader whose worker the process is, */
-	uint32_t
-	    loader_worker_plus1; /* and of the worker. Forked children of the worker inherit both */
+	/* Numbers that torch gives to the DataLoader whose worker the process is, and to the worker. Its forked children inherit both. */
+	uint32_t loader_plus1;
+	uint32_t loader_worker_plus1;
 };
 
 /*

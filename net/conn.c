@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define KEEPALIVE_S                                                                                \
-	30 /* the wire's own pings find a dead peer sooner; this is for those who do not ping */
+/* the wire's own pings find a dead peer sooner; this is for those who do not ping */
+#define KEEPALIVE_S 30
 
 static void on_timer(uv_timer_t *timer);
 

@@ -16,8 +16,8 @@
 
 #define HR__CONN_SETUP_MS 10000u /* to look up, connect and shake hands, all addresses together */
 #define HR__CONN_FLUSH_MS 5000u
-#define HR__CONN_READ_BYTES                                                                        \
-	(16u << 10) /* what is read between large frames; larger parts go into the frame itself */
+/* what is read between large frames; larger parts go into the frame itself */
+#define HR__CONN_READ_BYTES (16u << 10)
 
 enum hr__conn_state {
 	HR__CONN_DIALLING, /* no transport yet */

@@ -77,13 +77,13 @@
 #define HR_SESSION_MAPS	   64u	/* most maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
-#define HR_TORN_COMMON_NS                                                                          \
-	UINT64_C(5000000000) /* of a common ring: its writers wait for processors */
-#define HR_OFFER_SLOTS_LOG2                                                                        \
-	14 /* of an offer: nobody empties it for a while, and only pages in use cost memory */
-#define HR_RING_EARLY 64u  /* slots, a page: memory for these comes with the map */
-#define HR_RING_SLACK 128u /* slots kept free: a full path and nested signal handlers fit */
-#define HR_TORN_NS    UINT64_C(200000000)
+/* of a common ring: its writers wait for processors */
+#define HR_TORN_COMMON_NS UINT64_C(5000000000)
+/* of an offer: nobody empties it for a while, and only pages in use cost memory */
+#define HR_OFFER_SLOTS_LOG2 14
+#define HR_RING_EARLY	    64u	 /* slots, a page: memory for these comes with the map */
+#define HR_RING_SLACK	    128u /* slots kept free: a full path and nested signal handlers fit */
+#define HR_TORN_NS	    UINT64_C(200000000)
 /* Of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each: what is behind holds for nothing. */
 #define HR_FILTER_PATTERNS 1024u
 #define HR_FILTER_BYTES	   65536u
@@ -93,20 +93,20 @@
 
 /* ---- record ------------------------------------------------------------------------------------- */
 
-#define HR_OFFSET_NONE                                                                             \
-	INT64_MIN /* `offset`: the call names none; the daemon tracks the file position */
-#define HR_RET_NONE   INT64_MIN	 /* `ret`: the call did not return (cut short) */
-#define HR_ASKED_NONE UINT64_MAX /* `asked`: the call has no size */
+/* `offset`: the call names none; the daemon tracks the file position */
+#define HR_OFFSET_NONE INT64_MIN
+#define HR_RET_NONE    INT64_MIN  /* `ret`: the call did not return (cut short) */
+#define HR_ASKED_NONE  UINT64_MAX /* `asked`: the call has no size */
 
 /* hr_record.bits */
 #define HR_REC_RUNTIME UINT32_C(1) /* scope = 'runtime' (Python's own files), else 'data' */
-#define HR_REC_PAIR                                                                                \
-	UINT32_C(2) /* the next slot is a struct hr_pair: second file of this operation */
-#define HR_REC_AGGREGATE                                                                           \
-	UINT32_C(4)		  /* `asked` calls folded into one record; `ret` = bytes in all */
-#define HR_REC_CUT   UINT32_C(8)  /* left by siglongjmp or thread death before it returned */
-#define HR_REC_VFORK UINT32_C(16) /* made by a vfork child on its parent's ring */
-#define HR_REC_DIR   UINT32_C(32) /* the file is a directory */
+/* the next slot is a struct hr_pair: second file of this operation */
+#define HR_REC_PAIR UINT32_C(2)
+/* `asked` calls folded into one record; `ret` = bytes in all */
+#define HR_REC_AGGREGATE UINT32_C(4)
+#define HR_REC_CUT	 UINT32_C(8)  /* left by siglongjmp or thread death before it returned */
+#define HR_REC_VFORK	 UINT32_C(16) /* made by a vfork child on its parent's ring */
+#define HR_REC_DIR	 UINT32_C(32) /* the file is a directory */
 
 /*
  * One operation. `ret` is the call's return value, or -errno when it failed; a call that returns a pointer
@@ -166,8 +166,8 @@ enum hr_ctl_id {
  * All slots of a control record are reserved by one add; its first slot is committed last.
  */
 struct hr_text {
-	uint8_t
-	    text[56];	/*  0 the op field of a text slot is text too: only the first slot tells */
+	/* 0 the op field of a text slot is text too: only the first slot tells */
+	uint8_t text[56];
 	uint32_t seq;	/* 56 */
 	uint32_t spare; /* 60 */
 };
@@ -269,8 +269,8 @@ struct hr_map_hdr {
 	uint8_t pad[HR_PAGE_BYTES - 128 - 8 * HR_EXCLUDED_KINDS - 64 * HR_REGION_SPANS];
 	struct hr_lost strays[HR_OP_MAX];
 };
-#define HR_MAP_HEAD_BYTES                                                                          \
-	offsetof(struct hr_map_hdr, stray_total) /* what its maker writes; the rest is zero */
+/* what its maker writes; the rest is zero */
+#define HR_MAP_HEAD_BYTES offsetof(struct hr_map_hdr, stray_total)
 
 enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
 
@@ -316,14 +316,14 @@ struct hr_aggregate {
 
 struct hr_ring_hdr {
 	/* line 0: the owner's */
-	uint64_t
-	    head; /* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
+	/* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
+	uint64_t head;
 	uint32_t owner_tid;    /* 0: free; claimed by compare-and-swap */
 	uint32_t waiting;      /* owner sleeps on `tail` */
 	uint64_t lost_total;   /* records in lost[]; atomic add, release, behind them */
 	uint32_t region_depth; /* release, behind the cell */
-	uint16_t
-	    short_busy; /* the owner is at a short cell: its signal handlers leave them alone */
+	/* the owner is at a short cell: its signal handlers leave them alone */
+	uint16_t short_busy;
 	uint16_t short_hand; /* the cell whose age is looked at next */
 	/*
 	 * 1: common to all threads that found no ring of their own. They take slots by locked instructions, each time with a
@@ -332,16 +332,16 @@ struct hr_ring_hdr {
 	uint32_t common;
 	uint32_t spare0[7];
 	/* line 1: the daemon's */
-	uint64_t
-	    tail; /* slots consumed; futex on its low word; release store, acquire load by the owner */
+	/* slots consumed; futex on its low word; release store, acquire load by the owner */
+	uint64_t tail;
 	uint64_t spare1[7];
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
 	struct hr_region_cell regions[HR_REGION_DEPTH];
 	struct hr_region_short shorts[HR_REGION_SHORTS];
 	uint8_t pad[HR_PAGE_BYTES - 256 - 64 * (HR_REGION_DEPTH + HR_REGION_SHORTS)];
-	struct hr_lost
-	    lost[HR_OP_MAX]; /* what no ring could take: of the owner, and of threads without one */
+	/* what no ring could take: of the owner, and of threads without one */
+	struct hr_lost lost[HR_OP_MAX];
 };
 
 #define HR_PAGE_PENDING 960u /* connections that the daemon has accepted and not yet answered */
@@ -374,8 +374,8 @@ enum hr_hello_kind {
 /* hr_hello.flags */
 #define HR_HELLO_FORKED	   UINT32_C(1) /* same image as its parent: parent_session is valid */
 #define HR_HELLO_TICKS_TSC UINT32_C(2) /* counters and start_ticks were taken with the TSC */
-#define HR_HELLO_SPAWNED                                                                           \
-	UINT32_C(4) /* EXEC: the program runs in a child of the sender, of unknown pid */
+/* EXEC: the program runs in a child of the sender, of unknown pid */
+#define HR_HELLO_SPAWNED UINT32_C(4)
 
 #define HR_HELLO_MAX_BYTES 65536u
 
@@ -471,8 +471,8 @@ struct hr_counter {
 struct hr_ack {
 	uint64_t magic;
 	uint32_t abi;
-	int32_t
-	    status; /* 0, or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED deselected */
+	/* 0, or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED deselected */
+	int32_t status;
 	uint64_t session;
 	uint32_t flags; /* HR_ACK_* */
 	uint32_t index; /* of the map */

@@ -10,7 +10,7 @@
 #define HR_LIVE_KEPT_NS                                                                            \
 	UINT64_C(                                                                                  \
 	    40000000000) /* an ended process stays in pictures: longer than a client waits between two */
-#define HR_LIVE_GROUP                                                                              \
-	(UINT64_C(1) << 63) /* bit of LiveProcess.proc: a (rank, worker), not one process */
+/* bit of LiveProcess.proc: a (rank, worker), not one process */
+#define HR_LIVE_GROUP (UINT64_C(1) << 63)
 
 #endif

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ARGS_MAX                                                                                   \
-	256 /* bytes of a range's args that are made here; more than it has of its own are left out */
+/* bytes of a range's args that are made here; more than it has of its own are left out */
+#define ARGS_MAX 256
 
 #define METH_VARARGS	   1
 #define METH_O		   8

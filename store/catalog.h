@@ -31,10 +31,10 @@ struct hr__segment {
 	uint64_t bytes;	    /* when the catalogue was opened */
 	uint8_t *content;   /* all of a small segment; NULL: read from the file */
 	uint64_t first_seq; /* of its header */
-	struct hr__index
-	    index; /* emptied once the stream is put together, but for `memory` and mounts */
-	struct hr__frame_entry
-	    paths; /* footer's frame of paths, still to be read; offset 0: index has them */
+	/* emptied once the stream is put together, but for `memory` and mounts */
+	struct hr__index index;
+	/* footer's frame of paths, still to be read; offset 0: index has them */
+	struct hr__frame_entry paths;
 	bool sealed;
 };
 

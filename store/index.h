@@ -37,8 +37,8 @@ struct hr__frame_entry {
 
 struct hr__index {
 	struct hr__frame_entry *frames;
-	struct hr_batch_ref
-	    *batches; /* `frame` is the index in `frames`; ops and procs in `memory` */
+	/* `frame` is the index in `frames`; ops and procs in `memory` */
+	struct hr_batch_ref *batches;
 	struct hr__path_row *paths;
 	Headrace__Mount **mounts;
 	size_t n_frames, n_batches, n_paths, n_mounts;

@@ -26,8 +26,8 @@ struct hr_writer {
 	uint64_t other_bytes; /* of segments that are not open */
 	uint64_t segment_bytes;
 	size_t index_bytes; /* of memory, at which a segment is sealed, too */
-	uint32_t
-	    synced_number; /* the last segment that hr_writer_sync has seen or recovery found, 0: none */
+	/* the last segment that hr_writer_sync has seen or recovery found, 0: none */
+	uint32_t synced_number;
 	uint64_t synced_offset; /* its end then; HR__WRITER_WHOLE: it was closed already */
 	struct hr__index index; /* of the open segment */
 	Headrace__StreamStart start;

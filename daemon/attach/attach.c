@@ -18,8 +18,8 @@
 
 #define BACKLOG	   4096 /* connections that wait for accept */
 #define HEARD_MOST 64	/* of those who speak while others come */
-#define REFILL_MS                                                                                  \
-	2 /* without events, before maps are made: the process that was answered may need this CPU */
+/* without events, before maps are made: the process that was answered may need this CPU */
+#define REFILL_MS   2
 #define EXITED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
 
 /* ---- connections ----------------------------------------------------------------------------------- */

@@ -28,8 +28,8 @@ struct hr_attach_config {
 	uint64_t max_ring_bytes;
 	uint64_t *last_proc; /* the highest number of a process; atomic, shared with the drain */
 	struct hr_probes *probes; /* NULL: none yet; atomic */
-	bool
-	    takeover; /* another daemon was here, and may have begun with who stands at the door's head */
+	/* another daemon was here, and may have begun with who stands at the door's head */
+	bool takeover;
 	struct hr_last_hello last; /* that the journal knows */
 	struct hr_journal *journal;
 	struct hr_drain *drain;

@@ -17,8 +17,8 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-#define JOURNAL_WAIT_OFFER_NS                                                                      \
-	UINT64_C(1000000000) /* nobody waits for us, and it cannot come again */
+/* nobody waits for us, and it cannot come again */
+#define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
 {

@@ -17,8 +17,8 @@ struct hr_node_stats { /* a consistent copy, any thread */
 	uint64_t sweeps;
 	int store_error; /* 0, or -errno of the last failed append; appended again when it goes away */
 	bool counters_only; /* max_bytes was reached */
-	bool
-	    journal_in_memory; /* no room for it on disk: a kill of the daemon loses what is not stored */
+	/* no room for it on disk: a kill of the daemon loses what is not stored */
+	bool journal_in_memory;
 	uint64_t given_up,
 	    given_up_bytes; /* operations that a full store did not take at the end */
 	bool unreported;    /* nor had it room for the Loss frame that says so */

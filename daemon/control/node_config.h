@@ -21,8 +21,8 @@ struct hr_node_config {
 	const char *shim_socket; /* path to listen on; made 0666 in a folder the caller made */
 	int shim_fd;		 /* listens there already and outlives this process; 0: none */
 	int handoff_fd; /* instead: each message brings a connection (SCM_RIGHTS) that somebody else accepted; 0: none */
-	const char *
-	    journal_dir; /* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
+	/* NULL: the stream's folder; else $TMPDIR or /dev/shm (network file systems) */
+	const char *journal_dir;
 	struct hr_stream_id id;
 	uint32_t uid; /* of the job's owner; other uids but 0 are refused in private mode */
 	const char *job_name, *account, *partition; /* may be NULL: as the environment says */
@@ -33,15 +33,15 @@ struct hr_node_config {
 	const char *local_ranks;
 	uint32_t ranks_expected; /* 0: unknown; raised when a process says its world size */
 	uint32_t nodes_expected; /* likewise, that the scheduler has given to the job */
-	bool
-	    probes_later; /* with `probes`: loaded beside the work; hr_node_new does not wait for it */
-	bool probes;	  /* programs in the kernel are to tell of what the shim does not see */
+	/* with `probes`: loaded beside the work; hr_node_new does not wait for it */
+	bool probes_later;
+	bool probes; /* programs in the kernel are to tell of what the shim does not see */
 	struct hr_privacy_rules privacy; /* of a stream that begins; a journal has its own */
 	uint32_t max_sessions;		 /* 0: 65536 */
-	uint64_t
-	    max_ring_bytes; /* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
-	uint64_t
-	    journal_half_bytes; /* 0: HR_JOURNAL_HALF_BYTES; tests take less, for more checkpoints */
+	/* 0: a quarter of the memory that may be locked in memfds (half of RAM) */
+	uint64_t max_ring_bytes;
+	/* 0: HR_JOURNAL_HALF_BYTES; tests take less, for more checkpoints */
+	uint64_t journal_half_bytes;
 };
 
 /* How a job ended, for its JobEvent and StreamEnd. */

@@ -71,8 +71,8 @@ void hr_private_sweep(const struct hr_private_names *names);
 struct hr_private_config {
 	struct hr_node_config node; /* its pointers are into the fields below, or the caller's */
 	struct hr_private_names names;
-	const char *
-	    collectors; /* "tcp://A,tcp://B": node.store is a spool, and this is where it goes; NULL: it is not */
+	/* "tcp://A,tcp://B": node.store is a spool, and this is where it goes; NULL: it is not */
+	const char *collectors;
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	bool tls_later;				 /* uplink.h; not packed */
 	uint64_t spool_bytes;			 /* its limit */

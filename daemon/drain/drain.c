@@ -14,8 +14,8 @@
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* most while there is traffic */
 #define SLEEP_RING_NS UINT64_C(20000) /* more for each ring: a look at it costs two cache misses */
-#define SLEEP_DEAF_NS                                                                              \
-	UINT64_C(2000000) /* the same, when a ring fills whose owner cannot ring the bell */
+/* the same, when a ring fills whose owner cannot ring the bell */
+#define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
 /* When nothing comes: so many times what the last look at all rings has cost, half a thousandth of a core. */
 #define REST_TIMES    2000u

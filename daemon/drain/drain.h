@@ -27,15 +27,15 @@ struct hr_drain_config {
 	struct hr_clock *clock;
 	struct hr_node_page *page;
 	uint64_t max_bytes; /* of the stream, 0: no limit */
-	const char *
-	    ranks; /* processes whose rank is learnt late are put to sleep when it is not in these */
+	/* processes whose rank is learnt late are put to sleep when it is not in these */
+	const char *ranks;
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
 	bool continued;		  /* another daemon's stream: its probes are gone with it */
 	struct hr_probes *probes; /* NULL: none */
-	uint64_t
-	    *last_proc; /* the highest number of a process; atomic, shared with the attach thread */
+	/* the highest number of a process; atomic, shared with the attach thread */
+	uint64_t *last_proc;
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);

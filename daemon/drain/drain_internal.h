@@ -58,8 +58,8 @@ struct hr_drain {
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* of its thread, when it last went to rest */
 	uint64_t sweeps;
-	bool
-	    deaf_full; /* the last sweep found so much in a ring whose owner cannot ring our bell */
+	/* the last sweep found so much in a ring whose owner cannot ring our bell */
+	bool deaf_full;
 	uint64_t refused_noted, missed_noted, unrecovered_noted;
 	bool counters_only;
 	bool traffic;	      /* the last sweep found something */

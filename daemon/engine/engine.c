@@ -5,8 +5,8 @@
 
 #include "daemon/engine/state.h"
 
-#define GRACE_NS                                                                                   \
-	UINT64_C(1000000000) /* rollups wait this long after their window for late records */
+/* rollups wait this long after their window for late records */
+#define GRACE_NS UINT64_C(1000000000)
 
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
 	      uint64_t count)

@@ -7,8 +7,8 @@
 #include "daemon/engine/state.h"
 
 #define AGE_SLACK_NS UINT64_C(1000000000)
-#define UNKNOWN_AGE_NS                                                                             \
-	UINT64_C(3600000000000) /* of a process that was gone before anybody looked */
+/* of a process that was gone before anybody looked */
+#define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 
 static uint64_t age_ns(const struct hr_entry_attach *in)
 {

@@ -24,8 +24,8 @@ struct operation {
 	const struct hr_record *r;
 	const struct hr_pair *pair;
 	struct hr_op_trait trait;
-	struct hr_file_op
-	    of;	    /* as its file record takes it: time, offset, bytes (0 where none can be) */
+	/* as its file record takes it: time, offset, bytes (0 where none can be) */
+	struct hr_file_op of;
 	bool sized; /* `of.bytes` means something */
 	int64_t offset2;
 	uint32_t path, path2; /* index, UINT32_MAX: no file */

@@ -14,8 +14,8 @@
 
 struct hr_kernel_sum {
 	uint64_t proc;
-	uint64_t
-	    file; /* the engine's: stream file id; the feed's: hash of the path; 0: not known */
+	/* the engine's: stream file id; the feed's: hash of the path; 0: not known */
+	uint64_t file;
 	uint16_t op;
 	uint16_t cause;	    /* enum hr_cause */
 	uint32_t by_kernel; /* the feed's: as in struct hr_kernel_row */

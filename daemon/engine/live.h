@@ -29,8 +29,8 @@
 
 #define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
 #define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
-#define HR_LIVE_ENDED_MOST                                                                         \
-	4096u			/* processes that have ended, and (rank, worker)s of earlier ones */
+/* processes that have ended, and (rank, worker)s of earlier ones */
+#define HR_LIVE_ENDED_MOST 4096u
 #define HR_LIVE_ENDED_MANY 256u /* that are to be summed up at a time */
 
 struct hr_live_row {

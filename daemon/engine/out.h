@@ -45,8 +45,8 @@ struct hr_out {
 	struct hr_regions *regions; /* whose memory frame.regions is */
 	uint8_t *packed;	    /* appender: the frame's bytes; the arena is empty then */
 	size_t packed_bytes;
-	struct hr_loss
-	    absence; /* what is missing when it must be given up; count 0: nothing that counts */
+	/* what is missing when it must be given up; count 0: nothing that counts */
+	struct hr_loss absence;
 };
 
 struct hr_out_list {

@@ -10,8 +10,8 @@
 
 #define CMDLINE_KEPT  1024u
 #define CMDLINE_LEAST 16u
-#define PROC_SLACK                                                                                 \
-	(HR_JOURNAL_SLACK + HR_KNOWN_SLACK + (1u << 20)) /* work goes on behind the snapshot */
+/* work goes on behind the snapshot */
+#define PROC_SLACK	 (HR_JOURNAL_SLACK + HR_KNOWN_SLACK + (1u << 20))
 #define MOUNT_BYTES_MOST (512u << 10)
 
 struct entry_snap {
@@ -28,8 +28,8 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	uint32_t
-	    left_out; /* of the version before: processes that did not fit. Now a NOTE entry counts them */
+	/* of the version before: processes that did not fit. Now a NOTE entry counts them */
+	uint32_t left_out;
 	uint8_t job[];
 };
 

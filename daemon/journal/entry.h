@@ -87,8 +87,8 @@ struct hr_entry_attach {
 	uint64_t token;
 	uint64_t now_ns;
 	uint64_t now_ticks; /* when it said hello: before now_ns, where an offer has waited */
-	uint64_t
-	    start_time;	  /* field 22 of /proc/PID/stat: tells a reused pid apart; 0: gone before */
+	/* field 22 of /proc/PID/stat: tells a reused pid apart; 0: gone before */
+	uint64_t start_time;
 	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
 	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
 	uint32_t uid;
@@ -231,8 +231,8 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	uint32_t
-	    snapshot; /* of one: `count` processes did not fit. No loss until a daemon continues from it */
+	/* of one: `count` processes did not fit. No loss until a daemon continues from it */
+	uint32_t snapshot;
 	uint64_t count;
 };
 

@@ -38,8 +38,8 @@ struct hr_probes {
 	void *arg;
 	size_t left;	 /* of this poll */
 	uint32_t turned; /* the side that programs do not add to */
-	uint64_t
-	    marked; /* of skel's `unmarked`: of so many threads and children have been looked for */
+	/* of skel's `unmarked`: of so many threads and children have been looked for */
+	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
 	char lacks[256]; /* "": they do without nothing */
 };

@@ -16,8 +16,8 @@
 
 #define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
-#define FUTURE_TICKS                                                                               \
-	(UINT64_C(1) << 33) /* a few seconds of any clock: an end beyond it is no waiting matter */
+/* a few seconds of any clock: an end beyond it is no waiting matter */
+#define FUTURE_TICKS (UINT64_C(1) << 33)
 
 int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret)
 {

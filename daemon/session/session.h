@@ -58,8 +58,8 @@ struct hr_session {
 	pid_t pid;
 	bool dead;  /* the process is gone */
 	bool later; /* attached after the death of a process that has not been finished yet */
-	bool
-	    deaf; /* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
+	/* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
+	bool deaf;
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
 	struct hr_probed probed;

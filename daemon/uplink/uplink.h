@@ -31,20 +31,22 @@ struct hr_uplink_config {
 	struct hr_spool *spool; /* outlives the uplink */
 	const struct hr_address *collectors;
 	size_t n_collectors; /* in order of preference */
-	const struct hr_tls_files
-	    *tls; /* NULL: plain TCP; read anew for each connection, so that they can be renewed */
+	/* NULL: plain TCP; read anew for each connection, so that they can be renewed */
+	const struct hr_tls_files *tls;
 	bool tls_later; /* files that cannot be read fail connections, and not hr_uplink_new */
 	const char *software, *node, *boot_id;
 	bool any_node; /* also streams of other nodes that lie there */
 	bool any_aim;  /* also those that are meant for other collectors */
 	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
-	uint64_t
-	    recover_ms; /* a stream without a daemon whose journal waits for so long is ended here; HR_UPLINK_NEVER */
+	/*
+	 * a stream without a daemon whose journal waits for so long is ended here; HR_UPLINK_NEVER
+	 */
+	uint64_t recover_ms;
 	/* 0: the usual; tests are in a hurry */
 	uint64_t better_ms; /* before a better collector is tried again */
 	uint64_t scan_ms;   /* between looks for streams */
-	uint64_t
-	    owed_ms; /* without any answer, though the collector is there: then it is connected anew */
+	/* without any answer, though the collector is there: then it is connected anew */
+	uint64_t owed_ms;
 };
 
 struct hr_uplink;

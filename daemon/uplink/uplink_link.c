@@ -14,8 +14,8 @@
 #define PING_MS	     10000u /* where the collector does not say */
 #define SILENT_PINGS 3u
 #define WINDOW_BYTES (32u << 20) /* where the collector does not say */
-#define OWED_MS                                                                                    \
-	600000u /* without an answer to what was sent, though it is there; a slow link takes its time */
+/* without an answer to what was sent, though it is there; a slow link takes its time */
+#define OWED_MS	  600000u
 #define STEADY_MS 10000u /* a connection that stands so long was a good one */
 
 static void dial(struct hr_uplink *u);

@@ -15,8 +15,8 @@
 #define GAP_MS	     300u	  /* in which the same gap is the same complaint */
 #define REST_MS	     1000u	  /* where the collector does not say */
 #define REST_MOST_MS 30000u
-#define LATER_MS                                                                                   \
-	10000u /* before a stream is opened again that another connection took, or that failed */
+/* before a stream is opened again that another connection took, or that failed */
+#define LATER_MS 10000u
 
 /* ---- frames under way ------------------------------------------------------------------------------ */
 

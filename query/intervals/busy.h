@@ -33,8 +33,8 @@ enum hr_busy_scope { HR_BUSY_ALL, HR_BUSY_DATA, HR_BUSY_RUNTIME };
 struct hr_busy_asked {
 	unsigned by; /* enum hr_busy_by */
 	enum hr_busy_scope scope;
-	int32_t
-	    rank; /* of this rank's processes alone, whose batches alone are read; or HR_BUSY_ANY_RANK */
+	/* of this rank's processes alone, whose batches alone are read; or HR_BUSY_ANY_RANK */
+	int32_t rank;
 };
 
 /* What is not in `by` is the same in all rows, and says nothing. */

@@ -79,8 +79,8 @@ struct hr_busy_batch {
 /* What rows belong to which lane. */
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	unsigned
-	    classes; /* lanes of a key: one for each class, for training threads beside all, or one */
+	/* lanes of a key: one for each class, for training threads beside all, or one */
+	unsigned classes;
 	struct hr_during *during; /* NULL: hr_busy() */
 	enum hr_busy_scope scope;
 	uint8_t class_of_op[HR_OP_MAX];

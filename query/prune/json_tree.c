@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEPTH                                                                                  \
-	4000 /* DuckDB's parser stops at expressions 1000 deep, a few levels of JSON each */
+/* DuckDB's parser stops at expressions 1000 deep, a few levels of JSON each */
+#define MAX_DEPTH 4000
 
 struct parser {
 	struct hr_arena *arena;

@@ -14,8 +14,8 @@
 struct regions {
 	struct hr_frames frames;
 	size_t *first; /* of each frame: its first row; one more: their number */
-	duckdb_string_t *
-	    *texts; /* of each frame, by number - 1; those that no wanted column has are empty */
+	/* of each frame, by number - 1; those that no wanted column has are empty */
+	duckdb_string_t **texts;
 };
 
 /* The number of a region's text in a column; 0: none, or a column without texts. */

@@ -40,8 +40,8 @@
  * upper 61 bits, HR_FILE_* in the lower three. Values below 8 name no file.
  */
 typedef uint64_t hr_file;
-#define HR_FILE_UNKNOWN                                                                            \
-	UINT64_C(0) /* not looked at yet: resolve through /proc/self/fd on first use */
+/* not looked at yet: resolve through /proc/self/fd on first use */
+#define HR_FILE_UNKNOWN	   UINT64_C(0)
 #define HR_FILE_IGNORED	   UINT64_C(1) /* excluded, or a pipe, socket, tty, anonymous inode */
 #define HR_FILE_RUNTIME	   UINT64_C(1) /* with an id: scope = 'runtime' */
 #define HR_FILE_DIR	   UINT64_C(2) /* with an id: a directory */
@@ -51,8 +51,8 @@ typedef uint64_t hr_file;
 /* An operation between begin and end; lives on the wrapper's stack. `live` false: nothing is to be recorded. */
 struct hr_op {
 	bool live;
-	bool
-	    nested; /* began inside another operation of this thread (a signal handler): `outer` is restored */
+	/* began inside another operation of this thread (a signal handler): `outer` is restored */
+	bool nested;
 	uint16_t id;
 	int32_t fd;
 	uint64_t start;
@@ -60,8 +60,8 @@ struct hr_op {
 	int64_t offset;
 	uint64_t asked;
 	struct hr_ring_hdr *ring; /* NULL: detached, counted privately */
-	const char *
-	    path; /* hr_begin_path: looked at by the end, when the real call has proved it readable */
+	/* hr_begin_path: looked at by the end, when the real call has proved it readable */
+	const char *path;
 	int32_t dirfd;
 	uint8_t outer_bare;    /* without a ring: enum hr_bare before */
 	uintptr_t outer_frame; /* with `nested`: hr__thread.frame before */
@@ -135,8 +135,8 @@ int64_t hr_fd_position(
  */
 hr_file hr_path_file(int dirfd, const char *path);
 
-void hr_cwd_changed(
-    void); /* after a successful chdir or fchdir: the cached cwd is read again when needed */
+/* after a successful chdir or fchdir: the cached cwd is read again when needed */
+void hr_cwd_changed(void);
 
 /* ---- mappings ------------------------------------------------------------------------------------- */
 
@@ -179,14 +179,14 @@ void hr_request_end(const void *address, int64_t ret); /* of others that are not
 void hr_before_vfork(void);   /* the calling thread is about to vfork: see wrap_process.c */
 void hr_before_sharing(void); /* the same, but will run on beside its child (clone with CLONE_VM) */
 void hr_after_fork_parent(int pid); /* announces the child (HR_CTL_FORK) */
-void hr_after_fork_child(
-    void); /* in the child of fork or _Fork, before it returns to the program */
+/* in the child of fork or _Fork, before it returns to the program */
+void hr_after_fork_child(void);
 /* Can the word behind p be read? Asks the kernel; where that is forbidden (seccomp), only NULL cannot. */
 bool hr_readable(const void *p);
 void hr_before_seccomp(void);  /* attach now if ever; after it, no syscall of our own */
 void hr_before_no_clock(void); /* the same, and no look at a clock */
-void hr_before_leaving(
-    void); /* attach now: the socket may soon be out of reach (chroot, setuid...) */
+/* attach now: the socket may soon be out of reach (chroot, setuid...) */
+void hr_before_leaving(void);
 /* A jump to env: an operation in flight on this thread whose frame it leaves is recorded as cut. */
 void hr_before_longjmp(const void *env);
 /*

@@ -37,9 +37,9 @@ struct hr__image {
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
 	uint64_t parent_token; /* of the latest session of this image, here or in an ancestor */
-	struct hr_map_hdr
-	    *strays;	   /* its first map, of which a forked child keeps the head; NULL: none */
-	uint64_t retry_ns; /* no attach before; a forked child inherits the patience */
+	/* its first map, of which a forked child keeps the head; NULL: none */
+	struct hr_map_hdr *strays;
+	uint64_t retry_ns;	 /* no attach before; a forked child inherits the patience */
 	uint64_t hasty_until_ns; /* nobody answered a moment ago: no waiting before that */
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in our environment, or NULL */
@@ -95,8 +95,8 @@ struct hr__opened {
 
 struct hr__wiped {
 	uint64_t nonce; /* of the session: 0 none; release store after the fields below it */
-	uint32_t
-	    born; /* 1: made ready in this very process; 0: a forked child, not yet looked at */
+	/* 1: made ready in this very process; 0: a forked child, not yet looked at */
+	uint32_t born;
 	int32_t pid;
 	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
 	uint32_t attempts;  /* to attach, in this process */
@@ -154,20 +154,20 @@ struct hr__thread {
 		uint64_t any;
 	} slow;
 	struct hr_ring_hdr *ring;
-	uint64_t
-	    limit; /* reserving past this index needs hr__ring_room(); never past tail + slots */
+	/* reserving past this index needs hr__ring_room(); never past tail + slots */
+	uint64_t limit;
 	uint32_t mask; /* slots - 1 */
 	uint32_t skip; /* ring-less operations until a look at the clock, */
-	uintptr_t
-	    frame; /* where the operation in flight has its struct hr_op: only compared, never followed */
+	/* where the operation in flight has its struct hr_op: only compared, never followed */
+	uintptr_t frame;
 	const struct hr_map_hdr *map;
 	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
 	uint64_t gave_up_beat;
 	uint64_t look_ns;     /* which says whether to look for a ring */
 	uint64_t populate_at; /* index up to which the ring is known to have memory */
 	uint64_t began;	      /* of the outermost operation under way without a ring; 0: none */
-	uint64_t
-	    bare_file; /* what that operation is, as an in-flight cell would hold it: reenter.c */
+	/* what that operation is, as an in-flight cell would hold it: reenter.c */
+	uint64_t bare_file;
 	int32_t bare_fd;
 	uint16_t bare_op;
 	const char *path; /* of the latest hr_begin_path: only compared, never followed */
@@ -296,8 +296,8 @@ bool hr__seccomp_forbids(char *text, size_t bytes);
 /* A descriptor number is about to be closed by the program: if it is one of ours in mid-attach, it
  * is not any more. */
 void hr__session_fd_taken(unsigned first, unsigned last);
-void hr__session_fds_drop(
-    void); /* the end of a conversation; in a forked child: of one that a thread of the parent was in */
+/* the end of a conversation; in a forked child: of one that a thread of the parent was in */
+void hr__session_fds_drop(void);
 
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
 
@@ -323,8 +323,8 @@ bool hr__stat_ignored(const struct hr__stat *st);
  * ---------------------------------------------------------------------------- */
 
 void hr__fork_child(void); /* makes a wiped child ready; attach lock held, or the only thread */
-bool hr__vfork_child(
-    void); /* decides a marked thread: true in the child, which may change no table */
+/* decides a marked thread: true in the child, which may change no table */
+bool hr__vfork_child(void);
 
 static inline bool hr__shared(void)
 {

@@ -17,8 +17,8 @@ struct node {
 	uint32_t kind;
 	uint32_t number;       /* CATEGORY */
 	struct hr__domain *of; /* CATEGORY, NAME */
-	const char
-	    *category; /* CATEGORY: what it is called, may change; NAME: a kept text or NULL */
+	/* CATEGORY: what it is called, may change; NAME: a kept text or NULL */
+	const char *category;
 	union {
 		struct hr__domain domain;
 		struct hr__text_interned said;

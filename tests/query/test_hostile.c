@@ -18,8 +18,8 @@
 #include "tests/seeds.h"
 
 #define SEEDS 40u
-#define MEMORY_BYTES                                                                               \
-	(UINT64_C(2) << 30) /* of address space beyond what the test has at its start */
+/* of address space beyond what the test has at its start */
+#define MEMORY_BYTES (UINT64_C(2) << 30)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LIMITED false /* a sanitizer reserves terabytes */

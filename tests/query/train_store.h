@@ -35,10 +35,9 @@ enum train_task {
 };
 
 /* Sets of threads: bits by number. */
+/* Files of fixture__send_paths(). */
 #define TRAIN_RANK_0                                                                               \
 	(1u << TRAIN_0 | 1u << TRAIN_0_OTHER | 1u << TRAIN_WORKER_0 | 1u << TRAIN_WORKER_1)
-
-/* Files of fixture__send_paths(). */
 enum { TRAIN_DATA = 1, TRAIN_SCRATCH = 2, TRAIN_RUNTIME = 5 };
 
 struct train {

@@ -32,8 +32,8 @@ struct peer {
 	struct {
 		uint32_t number;
 		struct stream *stream;
-		uint64_t
-		    left_out; /* seq of a frame that was left out: gap until it comes; 0: none */
+		/* seq of a frame that was left out: gap until it comes; 0: none */
+		uint64_t left_out;
 	} channels[CHANNELS];
 	uint32_t used;
 	bool greeted;

@@ -21,8 +21,8 @@ struct account {
 	const char *source;
 	char path[ACCOUNT_PATH_BYTES];
 	atomic_uint_least64_t opens, reads, bytes_read, writes, bytes_written;
-	atomic_uint_least64_t
-	    filled; /* bytes that faults of a mapping brought into the page cache */
+	/* bytes that faults of a mapping brought into the page cache */
+	atomic_uint_least64_t filled;
 	atomic_uint_least64_t major_faults; /* for which it waited: getrusage */
 };
 

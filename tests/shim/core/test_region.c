@@ -9,8 +9,8 @@
 #include "shim/regions/region.h"
 #include "shim/core/sys.h"
 
-#define SHORT_TICKS                                                                                \
-	100000000 /* of CLOCK_MONOTONIC: 100 ms, which no loaded machine takes for a range */
+/* of CLOCK_MONOTONIC: 100 ms, which no loaded machine takes for a range */
+#define SHORT_TICKS 100000000
 
 static struct headrace_name a = {.name = "a", .domain = "test"}, b = {.name = "b"},
 			    wait_for = {.name = "w", .kind = HEADRACE_INPUT_WAIT};
