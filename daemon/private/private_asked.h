@@ -2,7 +2,7 @@
 /*
  * private_asked.h - what the user of a private daemon may ask it, in place of `join` (control.h)
  *
- * Purpose   The same questions as the service of a node takes (service/requests.h), of its one job: `status`, `live`.
+ * Purpose   The same questions as the service of a node takes (daemon/control/requests.h), of its one job: `status`, `live`.
  * Owner     The caller, of struct hr_private_asked and all that it points to.
  * Threads   The loop's.
  */

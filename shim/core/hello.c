@@ -71,7 +71,7 @@ static long read_cwd(char *buf, size_t cap)
 	return n > 0 ? n - 1 : n; /* the kernel counts the NUL */
 }
 
-/* HR_EXCLUDED_TEXT bytes at most: filter.c sees to that. */
+/* HR_EXCLUDED_TEXT bytes at most: common/path_filter.c limits it. */
 static long read_defaults(char *buf, size_t cap)
 {
 	const struct hr__patterns *defaults = &hr__filter.defaults;

@@ -342,7 +342,7 @@ uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t f
 /* One that is not recorded, since the thread has no ring, or is its parent's (vfork). */
 void hr__counters_region(void);
 void hr__counters_to_session(void);   /* what was counted while the attach was on its way */
-void hr__excluded_add(uint32_t kind); /* an open that a default exclude left out (filter.h) */
+void hr__excluded_add(uint32_t kind); /* an open that a default exclude left out */
 void hr__excluded_to_session(void);   /* those from before it, and from while it was on its way */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks);

@@ -4,7 +4,7 @@
  *
  * NVTX is headers: each library that includes them loads that path at its first call, asks for InitializeInjectionNvtx2, and has the
  * addresses of its function pointers filled. Each has pointers of its own, so this comes once for each, and maybe
- * for several at once; all it keeps is what said.h keeps. A pointer that is not filled stays a function that does nothing.
+ * for several at once; all it keeps is what intern.h keeps. A pointer that is not filled stays a function that does nothing.
  *
  * Ranges that are pushed belong to a thread and a domain: a pop ends the innermost of its domain's.
  */
