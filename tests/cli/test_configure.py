@@ -22,7 +22,7 @@ class Configure(unittest.TestCase):
     def assert_without_tests(self, rules):
         self.assertIn("cli/headrace:", rules)
         self.assertNotIn("cmocka", rules)
-        self.assertNotIn("CMakeFiles/run_parts_test.dir", rules)
+        self.assertNotIn("CMakeFiles/test_run_parts.dir", rules)
 
     def test_the_readme(self):
         with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as f:

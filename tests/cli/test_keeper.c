@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper keeps descriptors over kills of its worker, restarts it, gives up in time, and passes
- * exit statuses. The program is its own worker: `keeper_test worker SCRIPT FILE CONTROL-FD`.
+ * exit statuses. The program is its own worker: `test_keeper worker SCRIPT FILE CONTROL-FD`.
  */
 #include "daemon/private/keeper.h"
 
@@ -120,7 +120,7 @@ static char file[] = "/tmp/headrace-keeper-test-XXXXXX";
 
 static pid_t start_keeper(const char *script, int *ret_stderr)
 {
-	char *argv[] = {"keeper_test", "worker", (char *)(uintptr_t)script, file, NULL};
+	char *argv[] = {"test_keeper", "worker", (char *)(uintptr_t)script, file, NULL};
 	struct hr_keeper_config config = {.exe = "/proc/self/exe", .argv = argv};
 	int out[2];
 	pid_t pid;

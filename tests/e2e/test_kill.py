@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of headraced, of headrace run and of the whole cgroup in the middle of a training job:
-what design.md section 9 promises.
+nothing is lost without a count (docs/daemon.md).
 """
 
 import os
