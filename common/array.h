@@ -36,7 +36,8 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* The same for one element more than the first `n`. */
-#define hr_array_reserve(list, n, room) hr_array_fit(list, (size_t)(n) + 1, room)
+/* The same for one element more than the first `n`. The second test tells static analyzers that there is an array. */
+#define hr_array_reserve(list, n, room)                                                            \
+	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 
 #endif
