@@ -34,6 +34,7 @@
 #include "cli/summary/summary.h"
 #include "store/store.h"
 #include "common/level.h"
+#include "common/loss.h"
 #include "common/text.h"
 #include "daemon/control/private.h"
 #include "daemon/node/recover.h"
@@ -408,7 +409,7 @@ static void summarise(struct run *run)
 	}
 	summary->unreported = hr_message_get_int(done, "untold", 0) != 0;
 	if (summary->unreported &&
-	    hr_summary_add_loss(summary, "store_full",
+	    hr_summary_add_loss(summary, hr_loss_name(HR_LOSS_STORE_FULL),
 				(uint64_t)hr_message_get_int(done, "given_up", 0),
 				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
 		hr_report("out of memory");

@@ -1,30 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/losses.h"
 
-#include <errno.h>
-#include <string.h>
-
-static const char *const names[HR_LOSS_REASONS] = {
-    "ring_full",  "detached",	"torn",		"hostile",	 "collision",
-    "store_full", "max_size",	"restart",	"limit",	 "journal_memory",
-    "unattached", "stray",	"rollups_full", "files_full",	 "journal_damaged",
-    "spool_full", "probe_full", "regions",	"probe_restart", "32bit",
-    "no_preload",
-};
-
-const char *hr_loss_name(enum hr_loss_reason reason)
-{
-	return names[reason];
-}
-
-int hr_loss_by_name(const char *name)
-{
-	for (int i = 0; i < HR_LOSS_REASONS; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return -ENOENT;
-}
-
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/loss.h"
 #include "common/text.h"
 #include "daemon/service/internal.h"
 
@@ -75,18 +76,19 @@ static void write_jobs(const struct service *s, FILE *out)
 static void write_lost(const struct counts *c, FILE *out)
 {
 	const struct {
-		const char *reason;
+		enum hr_loss_reason reason;
 		uint64_t n;
 	} rows[] = {
-	    {"ring_full", c->ring_full}, {"stray", c->stray},	      {"detached", c->detached},
-	    {"torn", c->torn},		 {"spool_full", c->given_up}, {"hostile", c->hostile},
+	    {HR_LOSS_RING_FULL, c->ring_full}, {HR_LOSS_STRAY, c->stray},
+	    {HR_LOSS_DETACHED, c->detached},   {HR_LOSS_TORN, c->torn},
+	    {HR_LOSS_SPOOL_FULL, c->given_up}, {HR_LOSS_HOSTILE, c->hostile},
 	};
 
 	hr_metric(out, "headrace_node_lost_total", COUNTER,
 		  "Operations of which no event is kept, by reason as in the table losses.");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		hr_metric_value(out, "headrace_node_lost_total", (double)rows[i].n, "reason",
-				rows[i].reason, NULL);
+				hr_loss_name(rows[i].reason), NULL);
 }
 
 static void write_refused(const struct service *s, FILE *out)
