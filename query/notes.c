@@ -10,6 +10,7 @@
 #include "query/tables/internal.h"
 #include "query/duckdb/value.h"
 #include "store/left_out.h"
+#include "common/loss.h"
 #include "common/text.h"
 
 #define NOTE_LINE   "-- note: "
@@ -37,20 +38,51 @@ static int notes_begin(void *self, duckdb_result *result)
 	return 0;
 }
 
+/* The columns of notes.sql, all of them texts; the notes of a named query have the first one only. */
+enum { NOTE_TEXT, NOTE_WHY, NOTE_COUNT, NOTE_BYTES, NOTE_UNSURE, NOTE_REST, NOTE_COLUMNS };
+
+static void add_row(struct notes *notes, const struct hr_buffer *cells)
+{
+	struct hr_loss_sum loss = {.reason = cells[NOTE_WHY].data};
+	char *sentence, *text;
+
+	if (!hr_text_given(loss.reason)) {
+		notes_add(notes, cells[NOTE_TEXT].data);
+		return;
+	}
+	loss.count = strtoull(cells[NOTE_COUNT].data, NULL, 10);
+	loss.bytes = strtoull(cells[NOTE_BYTES].data, NULL, 10);
+	loss.totals_unsure = hr_text_given(cells[NOTE_UNSURE].data);
+	sentence = hr_loss_text(&loss);
+	if (sentence != NULL && asprintf(&text, "%s%s%s", cells[NOTE_TEXT].data, sentence,
+					 cells[NOTE_REST].data) >= 0) {
+		notes_add(notes, text);
+		free(text);
+	}
+	free(sentence);
+}
+
 static int notes_chunk_in(void *self, duckdb_data_chunk chunk)
 {
 	static const struct hr_shape text = {.type = DUCKDB_TYPE_VARCHAR};
-	duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, 0);
-	struct hr_buffer line = {0};
+	struct hr_buffer cells[NOTE_COLUMNS] = {0};
+	idx_t columns = hr_duckdb.data_chunk_get_column_count(chunk);
 
 	for (idx_t row = 0; row < hr_duckdb.data_chunk_get_size(chunk); row++) {
-		line.n = 0;
-		hr_value_text(&line, &text, v, row);
-		hr_buffer_add(&line, "", 1);
-		if (!line.failed)
-			notes_add(self, line.data);
+		bool failed = false;
+
+		for (idx_t i = 0; i < columns && i < NOTE_COLUMNS; i++) {
+			cells[i].n = 0;
+			hr_value_text(&cells[i], &text, hr_duckdb.data_chunk_get_vector(chunk, i),
+				      row);
+			hr_buffer_add(&cells[i], "", 1);
+			failed |= cells[i].failed;
+		}
+		if (!failed)
+			add_row(self, cells);
 	}
-	hr_buffer_done(&line);
+	for (idx_t i = 0; i < NOTE_COLUMNS; i++)
+		hr_buffer_done(&cells[i]);
 	return 0;
 }
 

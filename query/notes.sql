@@ -3,7 +3,13 @@
 WITH every_job AS MATERIALIZED (SELECT cluster, job, attempt, nodes, ranks_expected, nodes_expected FROM hr_jobs()),
 every_node AS MATERIALIZED (
     SELECT cluster, job, attempt, node, state, heard_ns, closed_ns, silent_ns, clock_offset_ns, clock_error_ns FROM hr_nodes()),
-lost AS MATERIALIZED (SELECT job, reason, count, bytes FROM losses),
+counted AS MATERIALIZED (SELECT job, node, start_ns, end_ns FROM levels WHERE level = 'counters'),
+-- When headraced is killed, a journal in memory is lost like a damaged one.
+lost AS MATERIALIZED (
+    SELECT job, CASE reason WHEN 'journal_memory' THEN 'journal_damaged' ELSE reason END AS why, sum(count) AS count,
+           sum(bytes) AS bytes
+    FROM losses WHERE reason <> 'journal_memory' OR job IN (SELECT job FROM every_node WHERE state = 'killed')
+    GROUP BY job, why),
 seen AS (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL),
 -- The world size is what an environment said: the ranks looked at are as many as were seen, and some more.
 some_ranks AS (
@@ -13,30 +19,10 @@ some_ranks AS (
           FROM every_job LEFT JOIN seen s USING (cluster, job, attempt)
           WHERE ranks_expected IS NOT NULL GROUP BY cluster, job, attempt)),
 notes AS (
-    SELECT 1 AS part, job, CASE reason
-        WHEN 'limit' THEN format('job {}: {} processes or threads were not recorded: too many, or no memory for their rings',
-                                 job, sum(count))
-        WHEN 'restart' THEN format('job {}: {} processes were not recorded any more after a restart of headraced', job, sum(count))
-        WHEN 'unattached' THEN format('job {}: {} processes were not recorded at all: gone before headraced could answer', job, sum(count))
-        WHEN '32bit' THEN format('job {}: {} processes were not recorded at all: headrace does not record 32-bit programs', job, sum(count))
-        WHEN 'no_preload' THEN format('job {}: the I/O of {} processes that were started without headrace''s library, and of their children, was not recorded: keep LD_PRELOAD and HEADRACE_SOCKET in the environment, or use --probes (which programs: SELECT exe FROM losses JOIN processes USING (job, node, proc) WHERE reason = ''no_preload'')',
-                                      job, sum(count))
-        WHEN 'regions' THEN format('job {}: {} regions were not recorded: nested too deep, too many open at once, or no room', job, sum(count))
-        WHEN 'probe_restart' THEN format('job {}: what only probes saw around a restart of headraced was not recorded', job)
-        WHEN 'journal_damaged' THEN CASE WHEN sum(count) > 0
-            THEN format('job {}: at least {} operations ({} bytes) are lost: headraced was killed, and its journal is damaged', job, sum(count), sum(bytes))
-            ELSE format('job {}: what headraced had not stored when it was killed is lost: its journal was damaged, or in memory; how much is not known', job) END
-        ELSE format('job {}: {} operations ({} bytes) were not recorded: {}', job, sum(count), sum(bytes), reason) END AS note
-    FROM lost WHERE reason NOT IN ('collision', 'journal_memory') GROUP BY job, reason HAVING sum(count) > 0 OR reason IN ('probe_restart', 'journal_damaged')
-    UNION ALL
-    SELECT DISTINCT 1, job, format('job {}: what headraced had not stored when it was killed is lost: its journal was in memory', job)
-    FROM lost SEMI JOIN (SELECT job FROM every_node WHERE state = 'killed') USING (job)
-    WHERE reason = 'journal_memory' AND job NOT IN (SELECT job FROM lost WHERE reason = 'journal_damaged')
-    UNION ALL
-    SELECT 2, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
+    SELECT 2 AS part, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'
-                                     ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END)
-    FROM levels WHERE level = 'counters'
+                                     ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END) AS note
+    FROM counted
     UNION ALL
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
         WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
@@ -77,4 +63,14 @@ notes AS (
     SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',
                           job, count(*))
     FROM hr_processes() WHERE deselected <> 0 GROUP BY job)
-SELECT note FROM notes ORDER BY part, job, note
+-- query/notes.c makes the sentence of a loss (common/loss.h) from `why` to `unsure`, and puts it between `note` and `rest`.
+SELECT note, why, count, bytes, unsure, rest FROM (
+    SELECT part, job, note, '' AS why, '' AS count, '' AS bytes, '' AS unsure, '' AS rest FROM notes
+    UNION ALL
+    SELECT 1, job, format('job {}: missing ', job), why, count::VARCHAR, bytes::VARCHAR,
+           CASE WHEN job IN (SELECT job FROM counted) OR job IN (SELECT job FROM lost WHERE why = 'rollups_full')
+                THEN 'unsure' ELSE '' END,
+           CASE why WHEN 'no_preload' THEN '; which programs: SELECT exe FROM losses JOIN processes USING (job, node, proc) WHERE reason = ''no_preload'''
+                    ELSE '' END
+    FROM lost)
+ORDER BY part, job, note, why

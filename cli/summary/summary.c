@@ -15,6 +15,7 @@
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
 #include "common/hist.h"
+#include "common/loss.h"
 #include "common/ops.h"
 
 #define TOP_FILES   5u
@@ -190,16 +191,9 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 	return 0;
 }
 
-static bool counts_operations(const char *reason)
+static bool is_reason(const char *name, enum hr_loss_reason reason)
 {
-	static const char *const others[] = {
-	    "limit",	  "restart", "unattached",    "journal_memory", "rollups_full",
-	    "files_full", "regions", "probe_restart", "32bit",		"no_preload"};
-
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (strcmp(reason, others[i]) == 0)
-			return false;
-	return true;
+	return strcmp(name, hr_loss_name(reason)) == 0;
 }
 
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes)
@@ -221,7 +215,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	}
 	loss->count += count;
 	loss->bytes += bytes;
-	if (counts_operations(reason))
+	if (hr_loss_is_operations(reason))
 		s->lost += count;
 	return 0;
 }
@@ -236,7 +230,7 @@ static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 	for (size_t i = 0; i < s->n_losses; i++) {
 		struct hr_summary_loss *loss = &s->losses[i];
 
-		if (strcmp(loss->reason, "no_preload") != 0 || loss->program != NULL ||
+		if (!is_reason(loss->reason, HR_LOSS_NO_PRELOAD) || loss->program != NULL ||
 		    process == NULL)
 			continue;
 		loss->program =
@@ -254,10 +248,10 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
 		const Headrace__LossRow *row = loss->rows[i];
 
-		if (strcmp(row->reason, "collision") == 0) /* a second id, nothing is missing */
+		if (is_reason(row->reason, HR_LOSS_COLLISION)) /* a second id, nothing is missing */
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
-		if (r == 0 && strcmp(row->reason, "no_preload") == 0)
+		if (r == 0 && is_reason(row->reason, HR_LOSS_NO_PRELOAD))
 			r = take_unrecorded(l->s, stream, row);
 	}
 	return r;

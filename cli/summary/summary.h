@@ -79,9 +79,8 @@ struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes r
 
 struct hr_summary_loss {
 	char *reason;
-	uint64_t count,
-	    bytes;     /* of operations; of processes when the reason is "limit" or "restart" */
-	char *program; /* of the first process whose reason is "no_preload"; else NULL */
+	uint64_t count, bytes; /* of the reason's unit (proto/losses.def) */
+	char *program;	       /* of the first process whose reason is "no_preload"; else NULL */
 };
 
 struct hr_summary {

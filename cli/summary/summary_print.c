@@ -12,6 +12,7 @@
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_ends.h"
 #include "cli/summary/summary_loops.h"
+#include "common/loss.h"
 #include "common/text.h"
 
 #define WHO_LINES  12u
@@ -30,94 +31,32 @@ static const char *plural(uint64_t n)
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
-static const struct hr_summary_loss *find_loss(const struct hr_summary *s, const char *reason)
+static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
+					       enum hr_loss_reason reason)
 {
 	for (size_t i = 0; i < s->n_losses; i++)
-		if (strcmp(s->losses[i].reason, reason) == 0)
+		if (strcmp(s->losses[i].reason, hr_loss_name(reason)) == 0)
 			return &s->losses[i];
 	return NULL;
 }
 
-static const char *full_place(const struct hr_summary *s)
-{
-	return find_loss(s, "spool_full") != NULL ? "spool" : "disk";
-}
-
-static void print_no_preload(const struct hr_summary_loss *loss, FILE *out)
-{
-	bool one = loss->count == 1;
-
-	fprintf(out, "the I/O of %s process%s", hr_text_count(loss->count).s, one ? "" : "es");
-	if (loss->program != NULL)
-		fprintf(out, " (%s%s)", one ? "" : "first: ", loss->program);
-	fprintf(out,
-		" started without headrace's library, and of %s children: keep LD_PRELOAD and "
-		"HEADRACE_SOCKET in the environment, or use --probes\n",
-		one ? "its" : "their");
-}
-
 static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
 {
-	const char *processes = loss->count == 1 ? "process" : "processes";
-	struct hr_human count = hr_text_count(loss->count);
+	/* At level counters no events are kept: a full disk or spool takes rollups instead. */
+	bool unsure =
+	    s->counters_only || s->unreported || find_loss(s, HR_LOSS_ROLLUPS_FULL) != NULL;
+	char *text = hr_loss_text(
+	    &(struct hr_loss_sum){loss->reason, loss->count, loss->bytes, loss->program, unsure});
 
-	if (strcmp(loss->reason, "limit") == 0)
-		fprintf(out, "%s %s or threads: too many, or no memory for their rings\n", count.s,
-			processes);
-	else if (strcmp(loss->reason, "restart") == 0)
-		fprintf(out, "%s %s, from a restart of headraced on\n", count.s, processes);
-	else if (strcmp(loss->reason, "unattached") == 0)
-		fprintf(out, "%s %s, all of it: gone before headraced could answer\n", count.s,
-			processes);
-	else if (strcmp(loss->reason, "32bit") == 0)
-		fprintf(out, "%s %s, all of it: headrace does not record 32-bit programs\n",
-			count.s, processes);
-	else if (strcmp(loss->reason, "no_preload") == 0)
-		print_no_preload(loss, out);
-	else if (strcmp(loss->reason, "regions") == 0)
-		fprintf(out, "%s region%s: nested too deep, too many open at once, or no room\n",
-			count.s, plural(loss->count));
-	else if (strcmp(loss->reason, "journal_memory") == 0)
-		fputs("nothing, but the journal had no room on disk: had headraced been killed, "
-		      "what it had not stored would be\n",
-		      out);
-	else if (strcmp(loss->reason, "journal_damaged") == 0 && loss->count > 0)
-		fprintf(out,
-			"at least %s operation%s, %s: headraced was killed, and its journal is "
-			"damaged\n",
-			count.s, plural(loss->count), hr_text_size(loss->bytes).s);
-	else if (strcmp(loss->reason, "journal_damaged") == 0)
-		fputs("what headraced had not stored when it was killed: its journal was damaged, "
-		      "or in memory; how much is not known\n",
-		      out);
-	else if (strcmp(loss->reason, "probe_restart") == 0)
-		fputs("what only probes saw around a restart of headraced\n", out);
-	else if (strcmp(loss->reason, "store_full") == 0)
-		fprintf(out, "%s event%s: the disk was full%s\n", count.s, plural(loss->count),
-			find_loss(s, "rollups_full") == NULL && !s->unreported
-			    ? "; the totals below have these operations"
-			    : "");
-	else if (strcmp(loss->reason, "spool_full") == 0)
-		fprintf(out, "%s event%s: the spool was full before a collector took them%s\n",
-			count.s, plural(loss->count),
-			find_loss(s, "rollups_full") == NULL
-			    ? "; the totals below have these operations"
-			    : "");
-	else if (strcmp(loss->reason, "rollups_full") == 0)
-		fprintf(out, "%s operation%s in the totals below: the %s was full\n", count.s,
-			plural(loss->count), full_place(s));
-	else if (strcmp(loss->reason, "files_full") == 0)
-		fprintf(out, "%s record%s in the table of files: the %s was full\n", count.s,
-			plural(loss->count), full_place(s));
-	else
-		fprintf(out, "%s operation%s (%s), %s\n", count.s, plural(loss->count),
-			loss->reason, hr_text_size(loss->bytes).s);
+	if (text != NULL)
+		hr_text_print(out, "  missing   %s\n", text);
+	free(text);
 }
 
 /* By --level or --max-size. */
 static void print_counters_only(const struct hr_summary *s, FILE *out)
 {
-	bool full = find_loss(s, "max_size") != NULL;
+	bool full = find_loss(s, HR_LOSS_MAX_SIZE) != NULL;
 
 	if (s->events == 0)
 		fputs("  missing   all events: ", out);
@@ -126,8 +65,8 @@ static void print_counters_only(const struct hr_summary *s, FILE *out)
 			"  missing   events from %s on: ", hr_text_duration(s->counters_from_ns).s);
 	else
 		fputs("  missing   events of a part of the job: ", out);
-	fprintf(out, "%sonly counters were kept; totals are complete\n",
-		full ? "the store had reached --max-size, and " : "");
+	fprintf(out, "%s; totals are not affected\n",
+		full ? hr_loss_sentence(HR_LOSS_MAX_SIZE) : "headraced kept only counters");
 }
 
 static void print_left_out(const struct hr_summary *s, FILE *out)
@@ -148,16 +87,14 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 		fprintf(out, "  missing   ranks %s of %u were not seen\n", s->ranks_missing,
 			s->ranks_expected);
 	print_left_out(s, out);
-	for (size_t i = 0; i < s->n_losses; i++) {
-		if (strcmp(s->losses[i].reason, "max_size") == 0 ||
-		    (strcmp(s->losses[i].reason, "journal_memory") == 0 &&
-		     find_loss(s, "journal_damaged") != NULL))
-			continue;
-		fputs("  missing   ", out);
-		print_loss(s, &s->losses[i], out);
-	}
+	for (size_t i = 0; i < s->n_losses; i++)
+		if (&s->losses[i] != find_loss(s, HR_LOSS_MAX_SIZE)) /* below, with its time */
+			print_loss(s, &s->losses[i], out);
 	if (s->counters_only)
 		print_counters_only(s, out);
+	if (find_loss(s, HR_LOSS_JOURNAL_MEMORY) != NULL &&
+	    find_loss(s, HR_LOSS_JOURNAL_DAMAGED) == NULL)
+		fprintf(out, "  note      %s\n", hr_loss_sentence(HR_LOSS_JOURNAL_MEMORY));
 	if (s->cut_short > 0)
 		fputs("  missing   what processes did after headraced was killed, or told to stop: "
 		      "the recording was cut short\n",
@@ -192,11 +129,9 @@ static void print_state(const struct hr_summary *s, FILE *out)
 
 static void print_regions(const struct hr_summary *s, FILE *out)
 {
-	uint64_t lost = 0;
+	const struct hr_summary_loss *loss = find_loss(s, HR_LOSS_REGIONS);
+	uint64_t lost = loss != NULL ? loss->count : 0;
 
-	for (size_t i = 0; i < s->n_losses; i++)
-		if (strcmp(s->losses[i].reason, "regions") == 0)
-			lost = s->losses[i].count;
 	if (s->regions > 0 || lost > 0)
 		fprintf(out, "; %s region%s, %s lost", hr_text_count(s->regions).s,
 			plural(s->regions), hr_text_count(lost).s);
@@ -230,7 +165,7 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		    "last: all figures here are of the %u together (--job NAME keeps runs "
 		    "apart)\n",
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
-	if (s->processes == 0 && find_loss(s, "no_preload") == NULL)
+	if (s->processes == 0 && find_loss(s, HR_LOSS_NO_PRELOAD) == NULL)
 		fputs("  note      nothing was there to record: no I/O on files that the filters "
 		      "(--include, --exclude) let through, a static or 32-bit program, or one "
 		      "started without LD_PRELOAD\n",

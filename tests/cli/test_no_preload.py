@@ -107,8 +107,8 @@ class NoPreload(harness.Case):
         self.assertEqual(self.summary()["missing"]["losses"],
                          [{"reason": "no_preload", "count": count, "lost_bytes": 0, "program": program}])
         named = program if count == 1 else f"first: {program}"
-        self.assertIn(f"missing   the I/O of {count} process{'es' if count > 1 else ''} ({named}) started without headrace's "
-                      f"library, and of {'their' if count > 1 else 'its'} children: keep LD_PRELOAD and HEADRACE_SOCKET", done.stderr)
+        self.assertIn(f"missing   I/O of {count} process{'es' if count > 1 else ''} ({named}): headrace's library was not loaded there, "
+                      "nor in child processes: keep LD_PRELOAD and HEADRACE_SOCKET", done.stderr)
         self.assertEqual(self.summary()["missing"]["operations_lost"], 0)
         rows, _ = self.query("SELECT count(*) AS n FROM processes")
         self.assertEqual(self.summary()["processes"], int(rows[0]["n"]) - count)
@@ -151,8 +151,7 @@ class NoPreload(harness.Case):
         self.assert_lost(self.run_it("--", PYTHON, "-c", script), 1, CAT)
         rows, errors = self.query("SELECT a.exit, b.exe FROM processes a JOIN processes b ON b.exec_of = a.proc AND a.pid = b.pid")
         self.assertEqual(rows, [{"exit": "exec", "exe": CAT}])
-        note = "the I/O of 1 processes that were started without headrace's library, and of their children, was not recorded: .*" \
-               r"which programs: (SELECT .*)\)$"
+        note = "missing I/O of 1 process: headrace's library was not loaded there, nor in child processes: .*; which programs: (SELECT .*)$"
         self.assertRegex(errors, re.compile(note, re.MULTILINE))
         rows, _ = self.query(re.search(note, errors, re.MULTILINE)[1])
         self.assertEqual(rows, [{"exe": CAT}])

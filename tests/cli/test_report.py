@@ -111,7 +111,7 @@ sys.exit(STATUS)
 
     def test_only_counters(self):
         done = self.run_it("--level", "counters", "--", harness.GENERATOR, self.data, "2", "2")
-        self.assertIn("  missing   all events: only counters were kept; totals are complete\n", done.stderr)
+        self.assertIn("  missing   all events: headraced kept only counters; totals are not affected\n", done.stderr)
         hint = re.search(r"ask on: headrace query \S+ (\S+)$", done.stderr, re.M)
         answer = self.headrace("query", "--format", "csv", self.store, hint[1])
         if answer.returncode == 69:

@@ -18,6 +18,7 @@
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
+#include "common/loss.h"
 #include "common/ops.h"
 
 #define PROCS	3 /* rank 0, its worker 0, rank 2 */
@@ -367,7 +368,9 @@ static void test_missing_is_said_first(void **state)
 			       "  missing   ranks 1 3 of 4 were not seen\n"
 			       "  left out  240 opens below /opt, 122 by other patterns: default "
 			       "excludes (--include records what it names, and nothing else)\n"
-			       "  missing   10 operations (ring_full), 200 B\n"));
+			       "  missing   10 operations (200 B): a ring buffer had no room; "
+			       "HEADRACE_ON_FULL=wait:MS makes threads wait longer (ring_full); "
+			       "totals are too low\n"));
 	assert_non_null(strstr(text, "read, 86.7 % of them under 64 KiB\n"));
 	for (const char *c = text; *c != '\0'; c++)
 		lines += *c == '\n';
@@ -426,7 +429,7 @@ static void test_coverage(void **state)
 /* Said to be complete only where it is known. */
 static void test_full_disk(void **state)
 {
-	static const char complete[] = "the totals below have these operations";
+	static const char complete[] = "(store_full); totals are not affected";
 	struct hr_summary *s = load();
 	char *text = NULL;
 	size_t bytes = 0;
@@ -483,6 +486,43 @@ static void test_hints(void **state)
 	}
 }
 
+/* Each reason has the sentence that the notes of an answer have, too; but --max-size has a line of its own. */
+static void test_sentences(void **state)
+{
+	(void)state;
+	for (int i = 0; i < HR_LOSS_REASONS; i++) {
+		struct hr_summary_loss loss = {.reason =
+						   strdup(hr_loss_name((enum hr_loss_reason)i)),
+					       .count = 3,
+					       .bytes = 4096};
+		struct hr_summary s = {.job = (char[]){"j"},
+				       .store = (char[]){"s"},
+				       .state = (char[]){"ended"},
+				       .run_state = (char[]){"ended"},
+				       .command = -1,
+				       .losses = &loss,
+				       .n_losses = 1};
+		char *text = NULL, *line = NULL, *sentence;
+		size_t bytes = 0;
+		FILE *out = open_memstream(&text, &bytes);
+
+		hr_summary_print(&s, out);
+		fclose(out);
+		sentence = hr_loss_text(
+		    &(struct hr_loss_sum){.reason = loss.reason, .count = 3, .bytes = 4096});
+		if (sentence != NULL && i != HR_LOSS_MAX_SIZE) {
+			assert_true(asprintf(&line, "\n  missing   %s\n", sentence) > 0);
+			assert_non_null(strstr(text, line));
+		} else {
+			assert_null(strstr(text, "missing"));
+		}
+		free(sentence);
+		free(line);
+		free(text);
+		free(loss.reason);
+	}
+}
+
 /* What is not about operations is not counted as such; a program without ranks has main parts. */
 static void test_words(void **state)
 {
@@ -511,11 +551,12 @@ static void test_words(void **state)
 	hr_summary_print(&s, out);
 	fclose(out);
 	assert_non_null(strstr(text, "  left out  ranks 2-3, by --ranks or --local-ranks\n"
-				     "  missing   2 processes or threads: too many"));
-	assert_non_null(strstr(text, "  missing   1 process, from a restart of headraced on\n"
-				     "  missing   nothing, but the journal had no room on disk"));
-	assert_non_null(strstr(text, "  missing   the I/O of 2 processes (first: /bin/su) started "
-				     "without headrace's library, and of their children: "));
+				     "  missing   I/O of 2 processes or threads: "));
+	assert_non_null(strstr(text, "  missing   I/O of 1 process: headraced restarted"));
+	assert_non_null(strstr(text, "  missing   I/O of 2 processes (first: /bin/su): "
+				     "headrace's library was not loaded there"));
+	assert_non_null(strstr(
+	    text, "  note      the disk was full, and headraced kept its journal in memory"));
 	assert_non_null(strstr(text, "  main; "));
 	assert_non_null(strstr(text, "  worker 1; "));
 	assert_null(strstr(text, "Python's own"));
@@ -604,12 +645,12 @@ static void test_no_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_totals),   cmocka_unit_test(test_ranks),
-	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_missing_is_said_first),
-	    cmocka_unit_test(test_coverage), cmocka_unit_test(test_full_disk),
-	    cmocka_unit_test(test_hints),    cmocka_unit_test(test_words),
-	    cmocka_unit_test(test_runs),     cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_totals),    cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),     cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_coverage),  cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_hints),     cmocka_unit_test(test_words),
+	    cmocka_unit_test(test_sentences), cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_json),      cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);

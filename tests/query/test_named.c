@@ -338,7 +338,8 @@ static const struct hr_sink messages = {remember, NULL};
 static void notes_say_what_is_missing(void **state)
 {
 	static const char *const expected[] = {
-	    "job 7: 11 operations (110 bytes) were not recorded: ring_full",
+	    "job 7: missing 11 operations (110 B): a ring buffer had no room; "
+	    "HEADRACE_ON_FULL=wait:MS makes threads wait longer (ring_full); totals are too low",
 	    "job 7, node n1: only counters were kept for 1.5 s: these operations are in rollups "
 	    "and file_records, not in events (io-time, slow and file read those): --level trace "
 	    "records them",

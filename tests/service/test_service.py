@@ -238,7 +238,7 @@ class Limits(Service):
             self.end(job)
         losses, notes = self.query("SELECT sum(count)::BIGINT AS n FROM losses WHERE reason = 'limit'")
         self.assertEqual(losses, [{"n": kept_out}])
-        self.assertIn("processes or threads were not recorded", notes)
+        self.assertIn("headraced had no ring buffers for them: too many", notes)
 
     def test_ring_memory_of_a_user(self):
         self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB
