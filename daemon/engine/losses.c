@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/losses.h"
 
+#include "common/array.h"
+
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
@@ -19,15 +21,8 @@ void hr_losses_add(struct hr_losses *l, const struct hr_loss *row)
 	uint32_t i = hr_map64_get(&l->by_key, losses_key(row));
 
 	if (i == HR_MAP64_NONE) {
-		if (l->n == l->room) {
-			uint32_t more = l->room ? l->room * 2 : 32;
-			struct hr_loss *v = realloc(l->v, more * sizeof(*v));
-
-			if (!v)
-				return;
-			l->v = v;
-			l->room = more;
-		}
+		if (!hr_array_reserve(l->v, l->n, l->room))
+			return;
 		if (hr_map64_set(&l->by_key, losses_key(row), l->n))
 			return;
 		l->v[l->n++] = *row;
