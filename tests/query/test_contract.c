@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_contract.c - every table and column of the design's section 6 is there, by name and type,
- * and can be written bare
+ * test_contract.c - every table and column that statements rely on is there, by name and type, and can be written bare
  */
 #include <setjmp.h>
 #include <stdarg.h>
