@@ -347,8 +347,8 @@ struct hr_ring_hdr {
 #define HR_PAGE_PENDING 960u /* connections that the daemon has accepted and not yet answered */
 
 /*
- * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). `guests` is for the next daemon: pids of
- * clients whose connection this one has accepted and not journaled, 0 elsewhere; -1 while it accepts one, since `accept_ns`.
+ * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). `pending` is for the next daemon: pids
+ * of clients whose connection this one has accepted and not journaled, 0 elsewhere; -1 while it accepts one, since `accept_ns`.
  */
 struct hr_node_page {
 	uint64_t magic;

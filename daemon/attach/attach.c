@@ -16,8 +16,8 @@
 #include "daemon/base/hello.h"
 #include "daemon/base/passfd.h"
 
-#define BACKLOG	   4096 /* connections that wait for accept */
-#define HEARD_MOST 64	/* of those who speak while others come */
+#define BACKLOG	      4096 /* connections that wait for accept */
+#define READABLE_MOST 64   /* earlier connections that are read at a time */
 /* without events, before maps are made: the process that was answered may need this CPU */
 #define REFILL_MS   2
 #define EXITED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
@@ -65,27 +65,27 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /*
- * Those who were here before and have spoken since: what a process says in its second connection is about its first, and a
- * child's hello names its parent's. The kernel knows who they are; of the silent it costs nothing that they are many.
+ * Reads earlier connections whose message has arrived since: a second connection of a process refers to its first one, and the
+ * hello of a child to that of its parent. epoll returns only those, so many silent connections cost nothing.
  */
 static void read_earlier(struct hr_attach *a)
 {
-	struct epoll_event events[HEARD_MOST];
-	struct pending *heard[HEARD_MOST];
+	struct epoll_event events[READABLE_MOST];
+	struct pending *readable[READABLE_MOST];
 	unsigned n = 0;
-	int ready = epoll_wait(a->epoll_fd, events, HEARD_MOST, 0);
+	int ready = epoll_wait(a->epoll_fd, events, READABLE_MOST, 0);
 
 	for (int i = 0; i < ready; i++)
 		if (EV_KIND(events[i].data.u64) == EV_PENDING)
-			heard[n++] = &a->pending[(uint32_t)events[i].data.u64];
+			readable[n++] = &a->pending[(uint32_t)events[i].data.u64];
 	if (n)
-		qsort(heard, n, sizeof(heard[0]), by_arrival);
+		qsort(readable, n, sizeof(readable[0]), by_arrival);
 	for (unsigned i = 0; i < n; i++)
-		if (heard[i]->fd >= 0)
-			pending_read(a, heard[i]);
+		if (readable[i]->fd >= 0)
+			pending_read(a, readable[i]);
 }
 
-/* A hello that is there already needs no second turn of the loop: the usual case. */
+/* Usually the hello has arrived with the connection, and needs no second turn of the loop. */
 static void pending_open(struct hr_attach *a, struct pending *g, int fd)
 {
 	*g = (struct pending){.fd = fd, .since_ns = hr_boot_ns()};
@@ -97,8 +97,8 @@ static void pending_open(struct hr_attach *a, struct pending *g, int fd)
 }
 
 /*
- * The connection at the door's head, -1: none. It stays there, and its messages in it, until it has been served, refused, or counted:
- * should we be killed meanwhile, the next daemon finds it as it came. An end of the door is not heard of again.
+ * The first connection in the hand-off queue; -1: none. It and its messages stay there until it is answered, refused or counted:
+ * if this daemon is killed meanwhile, the next one finds them unchanged. The end of the queue is reported once.
  */
 static int peek_handoff(struct hr_attach *a)
 {
@@ -126,7 +126,7 @@ static int accept_one(struct hr_attach *a, const struct pending *g)
 	return fd;
 }
 
-/* A place for a connection that comes: there is one. */
+/* An unused slot; the caller has checked that there is one. */
 static struct pending *pending_unused(struct hr_attach *a)
 {
 	struct pending *g = a->pending;
@@ -136,7 +136,7 @@ static struct pending *pending_unused(struct hr_attach *a)
 	return g;
 }
 
-/* Everybody who knocks, in the order in which they came: parents before children. */
+/* Accepts all waiting connections in the order of their arrival: parents before children. */
 static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
@@ -198,12 +198,12 @@ static bool handle(struct hr_attach *a, uint64_t data)
 			pending_read(a, &a->pending[i]);
 		return true;
 	case EV_PIDFD:
-		accept_all(a); /* children that knocked while it lived shall find their parent */
+		accept_all(a); /* children that connected while it lived must find their parent */
 		if (a->clients[i].pidfd >= 0 && hr__client_dead(&a->clients[i]))
 			hr__client_gone(a, i, NULL);
 		return true;
 	default:
-		accept_all(a); /* who knocked before the end belongs to it */
+		accept_all(a); /* a connection from before the end belongs to the job */
 		for (unsigned g = 0; g < PENDING_MOST; g++)
 			hr__notice_count(a, &a->pending[g]);
 		hr__orphans_missed(a);
@@ -280,8 +280,8 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
-	 * A socket that outlives us keeps those waiting who knock while we are restarted. Listening again makes us
-	 * the peer that they see: a shim asks whether that process is stopped (shim/core/session.c).
+	 * Connections wait at a socket that outlives this process while headraced restarts. listen() again makes this process
+	 * the peer that clients see: a shim checks whether that process is stopped (shim/core/session.c).
 	 */
 	if (config->handoff_fd > 0) {
 		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);

@@ -168,7 +168,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/* Its children, or itself with an offer because nobody answered its hello, may wait behind the door. */
+	/* Its children, or its own offer after an unanswered hello, may wait in the hand-off queue. */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

@@ -35,7 +35,7 @@ struct client {
 	uint64_t last_inode; /* of the latest one */
 };
 
-/* A process that was gone before its offer was read. Its session ends when nobody can come any more who knows it as a parent. */
+/* A process that exited before its offer was read. Its session ends when no waiting child can refer to it. */
 struct exited {
 	struct client was; /* pidfd -1 */
 	bool replaced;	   /* by another image of the same process */
@@ -53,12 +53,12 @@ struct hr_attach {
 	struct hr_clock_line line; /* of the start: the drain thread moves the clock's own */
 	pthread_t thread;
 	bool running;
-	int listen_fd; /* or the door */
+	int listen_fd; /* or the hand-off queue */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
-	bool takeover;	     /* still: nobody has come from the door yet */
+	bool takeover;	     /* until the first connection of the hand-off queue */
 	uint64_t ring_bytes; /* under the lock, as are clients */
-	uint64_t served;     /* connections of the door; atomic */
+	uint64_t served;     /* connections of the hand-off queue; atomic */
 	struct pending pending[PENDING_MOST];
 	unsigned n_pending;
 	unsigned n_orphans;	   /* attach_orphan.c */
@@ -97,13 +97,13 @@ struct handshake {
 	uint32_t replaces; /* index of the client that it was before exec; UINT32_MAX: none */
 };
 
-/* How messages of a connection are read: behind a door they stay where they are until it is done with. */
+/* How messages are read: those of a hand-off queue stay in it until they are processed. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
 	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_handshake.c: `bytes` of a->message came from the guest. Answers. */
+/* attach_handshake.c: processes `bytes` of a->message from the connection, and answers. */
 void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes);
 
 /*
@@ -111,23 +111,23 @@ void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes)
  */
 /* False: the `bytes` of a->message are no notice. Takes the message out of the connection. */
 bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes);
-/* Whether the guest's notice is done with: counted, or taken back because the exec failed. */
+/* True: the notice of the connection is counted, or withdrawn because the exec failed. */
 bool hr__notice_over(struct hr_attach *a, struct pending *g);
-/* Counts the guest's notice, if it has one: nobody waits for its exec any longer. */
+/* Counts the notice of the connection, if there is one, without waiting for the exec. */
 void hr__notice_count(struct hr_attach *a, struct pending *g);
 
 /*
  * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They are gone, and with them the offer of
  * a client that did not wait. A client that waited connects again within a second; each other one is counted as missed.
  */
-/* A guest is about to enter here; it has, with its connection. */
+/* Before a connection is accepted into this slot; after it. */
 void hr__pending_expect(struct hr_attach *a, const struct pending *g);
 void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd);
-/* The guest is journaled, or has left. */
+/* The process is journaled, or the connection is closed. */
 void hr__pending_forget(struct hr_attach *a, const struct pending *g);
-/* Whether the slot is an orphan's: no guest enters there. */
+/* True: the slot belongs to an orphan, and takes no connection. */
 bool hr__orphan_has(const struct hr_attach *a, const struct pending *g);
-/* Of the daemon before this one, before the first guest enters. */
+/* Finds those of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
 /* The process has connected again. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
@@ -159,13 +159,13 @@ bool hr__client_dead(const struct client *c);
 /* Forgets the clients that have died, but not `proc` and not client `replaced`, and passes their ends to the drain thread. */
 void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced);
 
-/* Forgets client i and tells the drain thread; `exit` NULL: it is dead, so find out how it ended. */
+/* Forgets client i and notifies the drain thread; `exit` NULL: it is dead, and its exit status is looked up. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/* Adds to the departed; where there is no memory, its session ends at once. */
+/* Adds to the exited processes; without memory, its session ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid);    /* the latest; NULL: none */
-struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if departed; or NULL */
+struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if exited; or NULL */
 void hr__exited_end(struct hr_attach *a);			     /* of all of them */
 
 /* Adds a descriptor to the epoll set; `data`: EV_*. */

@@ -59,7 +59,7 @@ static int picture(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight
 	return 0;
 }
 
-/* ---- askers ----------------------------------------------------------------------------------------- */
+/* ---- clients ---------------------------------------------------------------------------------------- */
 
 static void freed(uv_handle_t *handle)
 {
@@ -112,7 +112,7 @@ static void live_link_make_room(struct hr_live_link *l)
 
 	for (struct hr_live_client *a = l->clients; a; a = a->next, n++)
 		oldest = a;
-	if (n >= HR_LIVE_ASKERS)
+	if (n >= HR_LIVE_CLIENTS)
 		live_link_leave(oldest);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_link.h - pictures of a running job (live.h), sent to who asks for them
+ * live_link.h - sends pictures of a running job (live.h) to clients
  *
- * Purpose   What a process that records a job does with a connection whose request is `live`. It was let in by somebody who knows
- *           that it may ask. One request for a connection:
+ * Purpose   Serves a connection whose request is `live`, in the process that records the job. The caller has checked the client's
+ *           permission. One request for a connection:
  *
- *      asker                                  process of the job
+ *      client                                 process of the job
  *      live  [in_flight_ns]          ---->
  *                                    <----    live  bytes        then so many bytes of a LiveJob (proto/live.proto), in
  *                                             messages of HR_CONTROL_BYTES at most, and the end
  *                                             | error  code text, and the end
  *
- * Limits    A picture serves all who ask within HR_LIVE_FRESH_MS, so that many askers cost what one does. Who does not read
- *           waits, and is in nobody's way; where there are more than HR_LIVE_ASKERS the one who has waited longest goes.
+ * Limits    One picture serves all requests within HR_LIVE_FRESH_MS, so that many clients cost as much as one. A client that does
+ *           not read delays no other; beyond HR_LIVE_CLIENTS the one that has waited longest is closed.
  * Owner     The embedding structure. Threads: the loop's.
  */
 #ifndef HEADRACE_DAEMON_NODE_LIVE_LINK_H
@@ -23,7 +23,7 @@
 #include "daemon/control/control.h"
 #include "daemon/node/node.h"
 
-#define HR_LIVE_ASKERS	 8u
+#define HR_LIVE_CLIENTS	 8u
 #define HR_LIVE_FRESH_MS 50u
 
 struct hr_live_client;

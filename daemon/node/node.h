@@ -61,8 +61,8 @@ int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t
 int hr_node_flush(struct hr_node *n);
 
 /*
- * Lets in who knocked before the call, and flushes: for a process that will exit, so that another goes on with the job. Nobody is
- * let in afterwards.
+ * Accepts what connected before the call, and flushes: for a process that will exit so that another one continues the job. It
+ * accepts nothing afterwards.
  */
 void hr_node_pause(struct hr_node *n);
 

@@ -73,10 +73,10 @@ struct job {
 	/* its worker */
 	pid_t pid; /* 0: none */
 	int channel;
-	int door;	   /* our end: of kept */
+	int handoff;	   /* our end: of kept */
 	uv_poll_t *poll;   /* of the channel */
-	uint64_t kept_out; /* by a limit, and its process has not heard of it */
-	uint64_t passed;   /* connections put into the door, for the worker that there is */
+	uint64_t kept_out; /* by a limit; its process has no answer yet */
+	uint64_t passed;   /* connections put into the hand-off queue, for the present worker */
 	struct hr_kept kept;
 	unsigned restarts;
 	uint64_t restarted_ms;
@@ -89,7 +89,7 @@ struct job {
 	struct {
 		uint64_t at_ms; /* 0: nothing yet */
 		uint64_t bytes_moved, lost, sessions, ring_bytes;
-		uint64_t served;		    /* connections of the door */
+		uint64_t served;		    /* connections of the hand-off queue */
 		uint64_t events_per_s, bytes_per_s; /* between the last two */
 		uint64_t steps;
 		int input_wait; /* 1/1000; -1: no training loop */
@@ -243,16 +243,16 @@ void hr__service_workers_pause(struct service *s);
 #define WHY_BYTES 128u
 /* One more process of the job (or, of one that is in, one more map) would pass a limit of its user, or of the node. */
 bool hr__service_limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
-/* A worker begins: who is in its door is to come. */
-void hr__service_limit_start(struct job *job, int door);
+/* A worker starts: connections in its hand-off queue are still to come. */
+void hr__service_limit_start(struct job *job, int handoff);
 
 /* route.c */
-void hr__service_handoff_close(
-    struct job *job); /* who stands in it and will not come again is counted */
+/* Counts the connections in it whose process will not connect again. */
+void hr__service_handoff_close(struct job *job);
 void hr__service_on_shim(uv_poll_t *poll, int status, int events);
 void hr__service_pending_tick(struct service *s);
-void hr__service_pending_leave(
-    struct service *s); /* all: the next service finds them in the landing */
+/* All of them: the next service finds them in the accept queue. */
+void hr__service_pending_leave(struct service *s);
 void hr__service_pending_resume(struct service *s);
 
 /* requests.c */

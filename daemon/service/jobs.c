@@ -186,7 +186,7 @@ static struct job *jobs_add(struct service *s, const char *id, const char *sched
 			    .uid = uid,
 			    .attempt = attempt,
 			    .channel = -1,
-			    .door = -1,
+			    .handoff = -1,
 			    .idle_since_ms = hr__service_now_ms(s)};
 	snprintf(job->id, sizeof(job->id), "%s", id);
 	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);

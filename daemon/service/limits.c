@@ -56,11 +56,11 @@ bool hr__service_limit_reached(const struct job *job, bool new_session, char ret
 		    ret_why);
 }
 
-void hr__service_limit_start(struct job *job, int door)
+void hr__service_limit_start(struct job *job, int handoff)
 {
 	int bytes = 0;
 
-	if (ioctl(door, FIONREAD, &bytes) < 0)
+	if (ioctl(handoff, FIONREAD, &bytes) < 0)
 		bytes = 0;
 	job->passed = (uint64_t)bytes / HR_PASSFD_BYTES;
 	job->stats.served = 0;

@@ -305,7 +305,7 @@ static void do_level(struct client *a, const struct hr_message *m)
 	over(a);
 }
 
-/* Handed over: should the job's process hang, it is the asker alone who waits. */
+/* Handed over: if the job's process hangs, only this client waits. */
 static void hand_over(struct client *a, const struct job *job, const struct hr_message *m)
 {
 	if (job->channel < 0 || hr_control_send_fd(job->channel, m, a->fd) < 0)
@@ -323,7 +323,7 @@ static void do_live(struct client *a, const struct hr_message *m)
 		hand_over(a, job, m);
 }
 
-/* What the asker starts from now on is the job's, for probes; it is not itself. A user can give away no more than that. */
+/* For probes, processes that the client starts from now on belong to the job; the client does not. */
 static void do_follow(struct client *a, const struct hr_message *m)
 {
 	struct job *job = meant(a, m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shims that knock: which job is theirs, and on to its worker, unread. */
+/* Connections of shims: finds the job of each and passes it, unread, to the job's worker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -198,7 +198,7 @@ static bool pass(struct job *job, int fd, bool new_session, const struct ucred *
 	char why[WHY_BYTES] = "too many wait for the job's process";
 	bool limited = hr__service_limit_reached(job, new_session, why);
 
-	if (!limited && hr_passfd_send(job->door, 0, fd) == 0) {
+	if (!limited && hr_passfd_send(job->handoff, 0, fd) == 0) {
 		job->passed++;
 		return true;
 	}
@@ -246,11 +246,11 @@ static bool route(struct service *s, int fd)
 }
 
 /*
- * ---- guests: who has been accepted, until a worker's door has it -----------------------------------------
+ * ---- accepted connections, until the hand-off queue of a worker has them ----------------------------------
  *
- * What is accepted is in no backlog any more. So it goes into the landing first, a queue that systemd's store keeps for us, and
- * leaves it when it is done with. The landing and the list of guests have one order. Who is done with twice, because we were killed in
- * between, has no message left the second time.
+ * The kernel's backlog no longer holds an accepted connection. So it goes into the accept queue first, which systemd's descriptor
+ * store retains, and leaves it when it is processed. The queue and the list `pending` have the same order. A connection that is
+ * processed twice, because the service was killed in between, has no message left the second time.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -375,7 +375,7 @@ void hr__service_pending_tick(struct service *s)
 	accept_queue_trim(s);
 }
 
-/* They stay in the landing, for the next service. */
+/* They stay in the accept queue, for the next service. */
 void hr__service_pending_leave(struct service *s)
 {
 	for (struct pending *g = s->pending, *next; g; g = next) {
@@ -388,7 +388,7 @@ void hr__service_pending_leave(struct service *s)
 	s->pending_last = &s->pending;
 }
 
-/* Who was left in the landing by a service before this one: all of them enter it once more, then they are looked at. */
+/* Connections that an earlier service left in the accept queue: all are queued again, then processed. */
 void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;

@@ -6,16 +6,16 @@
  *           the workers that record. It reads no ring, writes no frame, and holds nothing that a worker's death could lose.
  *
  *      shim ----hello----> shim.sock     headraced service
- *                                          | landing: a kept queue (passfd.h) of who has been accepted
+ *                                          | accept queue (passfd.h), retained by systemd: accepted connections
  *                                          | peeks at the hello: job by cgroup or environment, user by SO_PEERCRED
  *                                          | hands the connection on (SCM_RIGHTS), unread
- *                                          v door: another, of the job's worker
+ *                                          v hand-off queue: another one, of the job's worker
  *                                        headraced job (worker.h): hr_node of one job, its stream in the spool, its uplink
  *      headrace job begin ---> control.sock       | channel: level, end; stats, ended, sent
  *      headrace status                            | NOTIFY_SOCKET: memfds of sessions (kept.h), and to systemd's store
  *
  *      killed                       kept by
- *      a worker                     the service: its memfds, its place in the door's queue; it is started again
+ *      a worker                     the service: its memfds, its place in the hand-off queue; it is started again
  *      the service (and by systemd its workers)   systemd: sockets, queues and memfds; RUNTIME/jobs/KEY.conf says which jobs there are
  *
  *      RUNTIME/                     /run/headrace, 0755

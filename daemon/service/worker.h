@@ -10,7 +10,7 @@
  *                               <----  stats   events bytes_moved lost ... each second in which they changed
  *      level  level             ---->
  *      cgroup path              ---->  who is there is the job's, for probes: again when another worker begins
- *      live   in_flight_ns, an asker's connection -->  answers there: live_link.h
+ *      live   in_flight_ns, a client's connection -->  answers there: live_link.h
  *      end    state linger_ms drain_ms -->  waits for processes at most linger_ms, ends the stream
  *                               <----  ended   events ... attached, as stats
  *                               <----  sending frames left connected error

@@ -186,12 +186,12 @@ static void forget_process(struct job *job)
 	job->pid = 0;
 }
 
-static void become_worker(struct job *job, int conf, int channel, int door)
+static void become_worker(struct job *job, int conf, int channel, int handoff)
 {
 	struct service *s = job->service;
 	char *argv[] = {(char[]){"headraced"}, (char[]){"job"}, job->id, NULL};
 	const char *systemd = getenv("NOTIFY_SOCKET");
-	int sockets[] = {channel, door};
+	int sockets[] = {channel, handoff};
 	char prefix[JOB_PREFIX];
 
 	hr__service_job_prefix(job, prefix);
@@ -204,37 +204,37 @@ static void become_worker(struct job *job, int conf, int channel, int door)
 }
 
 /*
- * Both ends of the door, ours and the worker's, outlive worker and service: who is in its queue is served by the next one.
+ * Both ends of the hand-off queue, ours and the worker's, outlive worker and service: the next one serves its connections.
  */
 static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;
 
-	job->door = hr_kept_find(&job->kept, "ours");
+	job->handoff = hr_kept_find(&job->kept, "ours");
 	*ret_theirs = hr_kept_find(&job->kept, "door");
-	if (job->door >= 0 && *ret_theirs >= 0)
+	if (job->handoff >= 0 && *ret_theirs >= 0)
 		return 0;
 	r = hr_passfd_open(pair);
 	if (r < 0)
 		return r;
 	keep_end(job, "door", pair[0]);
 	keep_end(job, "ours", pair[1]);
-	job->door = hr_kept_find(&job->kept, "ours");
+	job->handoff = hr_kept_find(&job->kept, "ours");
 	*ret_theirs = hr_kept_find(&job->kept, "door");
-	return job->door >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
+	return job->handoff >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
 }
 
 void hr__service_handoff_close(struct job *job)
 {
-	int door = hr_kept_find(&job->kept, "door"), fd;
+	int handoff = hr_kept_find(&job->kept, "door"), fd;
 	uint32_t word;
 
-	while (door >= 0 && hr_passfd_peek(door, &word, &fd) == 0) {
+	while (handoff >= 0 && hr_passfd_peek(handoff, &word, &fd) == 0) {
 		if (fd >= 0) {
 			job->service->unplaced += hr_hello_discard(fd);
 			close(fd);
 		}
-		hr_passfd_drop(door);
+		hr_passfd_drop(handoff);
 	}
 }
 
