@@ -140,12 +140,12 @@ static enum hr_ask_status say_empty(const struct hr_ask *a)
 	if (gone != NULL) {
 		hr_sink_line(&a->messages, "nothing is left in %s%s: %s", where, more, gone);
 		status = HR_ASK_NO_STORE;
-	} else if (n > 0) {
+	} else if (n > 0 && job != NULL) {
 		jobs = job_list(streams, n);
 		hr_sink_line(&a->messages, "no job '%s' in %s%s; there is: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else {
+	} else if (n == 0) { /* else a job has begun since */
 		say_nothing_there(a, all, where, more);
 	}
 	free(gone);
