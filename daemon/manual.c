@@ -43,7 +43,7 @@ void hr_headraced_man(FILE *to)
 	    ".SH SIGNALS\n\\fBSIGTERM\\fR and \\fBSIGINT\\fR end it. Jobs of a service go on "
 	    "under the next one, with nothing lost when systemd restarts it; what an uplink has "
 	    "not sent stays in the spool. \\fBSIGHUP\\fR has the service read its "
-	    "configuration anew: jobs that begin meet the new one.\n"
+	    "configuration anew: it applies to jobs that start afterwards.\n"
 	    ".SH EXIT STATUS\n0: all is acknowledged, or given up; 1: something is not; 2: usage; "
 	    "66: there is no such spool or job.\n"
 	    ".SH FILES\n"

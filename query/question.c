@@ -26,7 +26,7 @@ void hr_question_no_name(const char *name, const char *what, const struct hr_sin
 {
 	char *all = names();
 
-	hr_sink_line(messages, "'%s' is no named query%s; the named queries are: %s", name, what,
+	hr_sink_line(messages, "unknown %s: '%s'; named queries: %s", what, name,
 		     all != NULL ? all : "");
 	free(all);
 }
@@ -54,7 +54,7 @@ static bool question_resolve(struct hr_question *q, char *const *words, size_t n
 	if (!hr_question_is_name(words[0])) {
 		q->named = (struct hr_named){"this statement", words[0]};
 		if (strpbrk(words[0], " \t\n(;") == NULL) {
-			hr_question_no_name(words[0], ", no folder, and no SQL", messages);
+			hr_question_no_name(words[0], "query or store", messages);
 			return false;
 		}
 		if (n_words == 1 || strncmp(words[0], "--", 2) == 0)
@@ -66,7 +66,7 @@ static bool question_resolve(struct hr_question *q, char *const *words, size_t n
 	}
 	named = hr_named_find(words[0]);
 	if (named == NULL) {
-		hr_question_no_name(words[0], ", and no folder", messages);
+		hr_question_no_name(words[0], "query or store", messages);
 		return false;
 	}
 	q->named = *named;

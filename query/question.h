@@ -28,7 +28,7 @@ bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */
 
-/* Says that `name` is no named query, and which there are. `what`: what it could have been instead, "nor ..." or nothing. */
+/* Reports an unknown `name`, and lists the named queries. `what`: what it could have been, "query" or "query or store". */
 void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages);
 
 #endif

@@ -104,7 +104,8 @@ void hr_check_tls(const struct hr_probe *p, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "not needed: the collector is on this machine");
 	else if (there)
 		hr_check_set(c, HR_HEALTH_WARN, "certificates: docs/tls.md",
-			     "plain TCP to another machine: who is on the way can listen and lie");
+			     "plain TCP to another machine: anyone on the network path can read or "
+			     "alter the data");
 }
 
 static bool doctor_collector_begins(const char *text, const char *with)

@@ -400,8 +400,8 @@ static void query_remote_look(uv_timer_t *tick)
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
 	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
-		hr_progress_line(&r->progress, "the collector says nothing any more: is it, or the "
-					       "network, down?");
+		hr_progress_line(&r->progress,
+				 "no data from the collector: check that it runs, and the network");
 		query_remote_finish(r, HR_ASK_FAILED);
 	}
 }

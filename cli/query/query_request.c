@@ -73,7 +73,7 @@ static int query_request_explain(const char *name)
 	const struct hr_named *q = hr_named_find(name);
 
 	if (q == NULL) {
-		hr_question_no_name(name, "", &say);
+		hr_question_no_name(name, "query", &say);
 		return HR_EXIT_USAGE;
 	}
 	fputs(q->sql, stdout);

@@ -30,7 +30,7 @@ const char *hr_refusal_fix(int error)
 	case -ENOTDIR:
 		return "choose a new folder with -o";
 	case -ENOENT:
-		return "make the folder that it is to lie in, or choose another with -o";
+		return "parent directory does not exist: create it, or choose another with -o";
 	case -EBUSY:
 		return "give its address instead: -o tcp://HOST:PORT";
 	case -EPROTONOSUPPORT:

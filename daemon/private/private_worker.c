@@ -504,7 +504,7 @@ static void on_sigterm(uv_signal_t *handle, int signum)
 
 	(void)signum;
 	w->killed = true;
-	notice_all(w, "headraced was told to stop (SIGTERM): CMD goes on, not recorded any more");
+	notice_all(w, "headraced received SIGTERM and stopped recording; CMD continues");
 	hr_private_remove(&w->config.names);
 	hr_node_stop(w->node, &(struct hr_job_end){.state = "killed", .cut_short = true});
 	w->over = true;

@@ -141,7 +141,7 @@ endless='SELECT count(*) FROM range(100000000000000) t WHERE range % 7 = 8'
 says 66 "no job 'nojob' in this collector's store; there is: 7, 8" "$at" --job nojob summary
 says 2 "one collector at a time" "$at" "$store" summary
 says 2 "one collector at a time" "$store" "$at" summary
-says 2 "is no named query, and no folder; the named queries are" "$at" nosuch
+says 2 "unknown query or store: 'nosuch'; named queries: " "$at" nosuch
 says 2 "no address of a collector" tcp://:x summary
 says 69 "is headrace-collector running there" "unix://$tmp/nowhere" summary
 says 69 "is headrace-collector running there" tcp://127.0.0.1:1 summary

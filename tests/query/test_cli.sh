@@ -64,10 +64,10 @@ check $? 66 "a job that is not there"
 says err "no job 'nojob' in $store; there is: 7, 8" "a job that is not there"
 query "$store" typo-of-a-store summary
 check $? 2 "the second store is mistyped"
-says err "typo-of-a-store' is no named query, and no folder" "the second store is mistyped"
+says err "unknown query or store: 'typo-of-a-store'" "the second store is mistyped"
 query "$store" "./headrace.typo" summary
 check $? 2 "the second store is mistyped"
-says err "no named query, no folder, and no SQL; the named queries are: blame, checkpoints, coverage, epochs, file, files" "the second store is mistyped"
+says err "named queries: blame, checkpoints, coverage, epochs, file, files" "the second store is mistyped"
 # What ./headrace-* matches in addition to stores: a summary, a folder of something else.
 mkdir "$tmp/glob" "$tmp/glob/headrace-sources"
 echo '{}' | tee "$tmp/glob/headrace-a.json" >"$tmp/glob/headrace-sources/file"
@@ -109,7 +109,7 @@ query --help
 check $? 0 "--help"
 query "$store" nosuch
 check $? 2 "an unknown name"
-says err "no named query" "an unknown name"
+says err "unknown query" "an unknown name"
 query
 check $? 2 "no store"
 query "$store"
