@@ -79,7 +79,7 @@
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
 /* of a common ring: its writers wait for processors */
 #define HR_TORN_COMMON_NS UINT64_C(5000000000)
-/* of an offer: nobody empties it for a while, and only pages in use cost memory */
+/* of an offer: the daemon may read it late, and only pages in use cost memory */
 #define HR_OFFER_SLOTS_LOG2 14
 #define HR_RING_EARLY	    64u	 /* slots, a page: memory for these comes with the map */
 #define HR_RING_SLACK	    128u /* slots kept free: a full path and nested signal handlers fit */

@@ -383,11 +383,11 @@ static void say_problems(struct run *run)
 
 	hr_message_get(done, "attached", pids, sizeof(pids));
 	if (open > 0)
-		hr_report(
-		    "%lld process%s outlived CMD by more than --linger %s and %s not recorded "
-		    "any more: pid %s",
-		    (long long)open, open == 1 ? "" : "es",
-		    hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are", pids);
+		hr_report("%lld process%s outlived CMD by more than --linger %s and %s no longer "
+			  "recorded: pid %s",
+			  (long long)open, open == 1 ? "" : "es",
+			  hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are",
+			  pids);
 	if (error != 0)
 		say_store_error(run, (int)error);
 	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -17,7 +16,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* nobody waits for us, and it cannot come again */
+/* no client waits, and an offer is not repeated */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -122,9 +121,9 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 /* The descriptor outlives us: the next daemon reads on where we were. */
 static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
-	char name[64];
+	char name[HR_MAP_NAME_BYTES];
 
-	snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)proc, index);
+	hr_map_name(proc, index, name);
 	hr_fdstore_push(name, fd);
 }
 

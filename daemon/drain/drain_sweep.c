@@ -2,7 +2,6 @@
 /* Sweeps: what the rings hold goes into the journal; and what a process leaves behind. */
 #include "daemon/drain/drain_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "common/fdstore.h"
@@ -266,7 +265,7 @@ static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
-	char name[64];
+	char name[HR_MAP_NAME_BYTES];
 
 	/* What rings can hold, and no more: whoever else has the map may go on writing. */
 	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
@@ -280,7 +279,7 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	if (d->feed)
 		hr_feed_session_ended(d->feed, s->proc);
 	for (uint32_t i = 0; i < s->n_maps; i++) {
-		snprintf(name, sizeof(name), "s%llu.%u", (unsigned long long)s->proc, i);
+		hr_map_name(s->proc, i, name);
 		hr_fdstore_remove(name);
 	}
 	hr_session_free(s);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -70,6 +71,11 @@ void hr_map_close(struct hr_map *map)
 	if (map->hdr)
 		munmap(map->hdr, hr_map_size(map));
 	map->hdr = NULL;
+}
+
+void hr_map_name(uint64_t proc, uint32_t index, char ret[HR_MAP_NAME_BYTES])
+{
+	snprintf(ret, HR_MAP_NAME_BYTES, "s%llu.%u", (unsigned long long)proc, index);
 }
 
 int hr_session_add_map(struct hr_session *s, const struct hr_map *map)

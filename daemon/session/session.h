@@ -84,6 +84,10 @@ void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
 int hr_map_open(int fd, struct hr_map *ret);
 void hr_map_close(struct hr_map *map); /* accepts one that was never opened */
 
+/* The name of a map's descriptor in the descriptor store (fdstore.h); daemon/node/kept_maps.c parses it. */
+#define HR_MAP_NAME_BYTES 64u
+void hr_map_name(uint64_t proc, uint32_t index, char ret[HR_MAP_NAME_BYTES]);
+
 static inline uint64_t hr_map_size(const struct hr_map *map)
 {
 	return hr_map_bytes(HR_MAP_RINGS, map->slots_log2);

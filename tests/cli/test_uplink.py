@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """headrace run -o tcp://...: what a collector gets is what a folder would have got, whatever happens on the way.
 
-Uplink: the collector is tests/daemon/uplink/fake_collector, which stores what comes, and fails as it is told to. Real: it is
+Uplink: the collector is tests/daemon/uplink/fake_collector, which stores all frames, and fails on request. Real: it is
 headrace-collector.
 """
 
