@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is there a headraced for all jobs of this node, and does it do what it is there for? */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,28 +12,27 @@
 
 struct status {
 	char node[256];
-	int64_t jobs;
+	unsigned jobs;
 };
 
-static void doctor_service_take(void *arg, const struct hr_message *m)
+static void doctor_service_take(void *arg, Headrace__Control *m)
 {
 	struct status *s = arg;
 
-	if (!hr_message_is(m, "status"))
+	if (m->kind_case != HR_CONTROL(NODE_STATUS))
 		return;
-	hr_message_get(m, "node", s->node, sizeof(s->node));
-	s->jobs = hr_message_get_int(m, "jobs", 0);
+	snprintf(s->node, sizeof(s->node), "%s", m->node_status->node);
+	s->jobs = m->node_status->jobs;
 }
 
 static int doctor_service_ask(const char *socket, struct status *ret)
 {
-	static struct hr_message m;
 	int fd = -1, r = hr_control_connect_within(socket, ANSWER_MS, &fd);
 
 	if (r < 0)
 		return r;
-	hr_message_init(&m, "status");
-	r = hr_control_ask(fd, ANSWER_MS, &m, doctor_service_take, ret);
+	r = hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, doctor_service_take, ret,
+			   NULL);
 	close(fd);
 	return r;
 }
@@ -55,7 +55,7 @@ void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 			     strerrordesc_np(-r));
 	} else {
 		hr_check_set(c, HR_HEALTH_OK, NULL,
-			     "node %s, %lld jobs now: `headrace status` says how they are",
-			     status.node, (long long)status.jobs);
+			     "node %s, %u jobs now: `headrace status` shows them", status.node,
+			     status.jobs);
 	}
 }

@@ -44,22 +44,18 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 }
 
 /* The configuration as a file that keeper and workers read from its start. */
-static int config_file(const struct hr_private_config *config, struct hr_message *scratch,
-		       int *ret_fd)
+static int config_file(const struct hr_private_config *config, int *ret_fd)
 {
-	int r = hr_private_config_pack(config, scratch);
-	int fd = r == 0 ? memfd_create("headraced-config", MFD_CLOEXEC) : -1;
+	int fd = memfd_create("headraced-config", MFD_CLOEXEC), r;
 
-	if (r < 0)
-		return r;
 	if (fd < 0)
 		return -errno;
-	if (write(fd, scratch->text, scratch->bytes) != (ssize_t)scratch->bytes) {
+	r = hr_private_config_write(config, fd);
+	if (r < 0)
 		close(fd);
-		return -EIO;
-	}
-	*ret_fd = fd;
-	return 0;
+	else
+		*ret_fd = fd;
+	return r;
 }
 
 /* Reads until "ready\n" or the end; what else was said goes to *ret_error. */
@@ -88,11 +84,11 @@ static int await_ready(int fd, char **ret_error)
 }
 
 static int start_daemon(const char *headraced, const struct hr_private_config *config,
-			struct hr_message *scratch, char **ret_error)
+			char **ret_error)
 {
 	char *argv[] = {(char[]){"headraced"}, (char[]){"private"}, strdup(config->node.store),
 			strdup(config->node.id.job), NULL};
-	int config_fd = -1, ready[2] = {-1, -1}, r = config_file(config, scratch, &config_fd);
+	int config_fd = -1, ready[2] = {-1, -1}, r = config_file(config, &config_fd);
 	pid_t child;
 
 	if (r == 0 && (argv[2] == NULL || argv[3] == NULL))
@@ -122,27 +118,44 @@ static int start_daemon(const char *headraced, const struct hr_private_config *c
 
 static int send_join(struct hr_link *link, char **ret_error)
 {
+	Headrace__Join join = HEADRACE__JOIN__INIT;
+
 	(void)ret_error;
-	hr_message_init(&link->message, "join");
-	hr_message_add_int(&link->message, "version", HR_CONTROL_VERSION);
-	hr_message_add_int(&link->message, "pid", getpid());
-	hr_message_add_int(&link->message, "rank", link->rank);
-	hr_message_add_int(&link->message, "again", link->rejoins > 0);
-	return hr_control_send(link->fd, &link->message);
+	join.version = HR_CONTROL_VERSION;
+	join.pid = getpid();
+	join.has_rank = link->rank >= 0;
+	join.rank = (uint32_t)link->rank;
+	return hr_control_send(link->fd, HR_CONTROL(JOIN), &join.base);
 }
 
-static int await_welcome(struct hr_link *link, char **ret_error)
+/* Receives the next message into link->last. */
+static int link_receive(struct hr_link *link, int timeout_ms)
 {
-	char text[1024] = "unexpected answer from headraced";
-	int r = hr_control_wait(link->fd, JOIN_TIMEOUT_MS, &link->message);
+	Headrace__Control *m;
+	int r = hr_control_wait(link->fd, timeout_ms, &m);
+
+	if (r == 0) {
+		hr_control_free(link->last);
+		link->last = m;
+	}
+	return r;
+}
+
+static bool last_is(const struct hr_link *link, hr_control_kind kind)
+{
+	return link->last != NULL && link->last->kind_case == kind;
+}
+
+static int await_joined(struct hr_link *link, char **ret_error)
+{
+	int r = link_receive(link, JOIN_TIMEOUT_MS);
 
 	if (r < 0)
 		return r;
-	if (hr_message_is(&link->message, "ready") &&
-	    hr_message_get_int(&link->message, "version", -1) == HR_CONTROL_VERSION)
+	if (last_is(link, HR_CONTROL(JOINED)) && link->last->joined->version == HR_CONTROL_VERSION)
 		return 0;
-	hr_message_get(&link->message, "text", text, sizeof(text));
-	*ret_error = strdup(text);
+	*ret_error = strdup(last_is(link, HR_CONTROL(ERROR)) ? link->last->error->text
+							     : "unexpected answer from headraced");
 	return -EPROTO;
 }
 
@@ -150,7 +163,7 @@ static int link_join(struct hr_link *link, char **ret_error)
 {
 	int r = send_join(link, ret_error);
 
-	return r < 0 ? r : await_welcome(link, ret_error);
+	return r < 0 ? r : await_joined(link, ret_error);
 }
 
 static bool hung_up(int r)
@@ -180,7 +193,7 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 	int r = hr_control_connect(config->names.control, &link->fd);
 
 	if (r == -ENOENT || r == -ECONNREFUSED) {
-		r = start_daemon(headraced, config, &link->message, ret_error);
+		r = start_daemon(headraced, config, ret_error);
 		if (r == 0)
 			r = hr_control_connect(config->names.control, &link->fd);
 		if (r < 0)
@@ -217,9 +230,10 @@ int hr_link_open(struct hr_link *link, struct hr_private_config *config, int ran
 
 static void send_started(struct hr_link *link)
 {
-	hr_message_init(&link->message, "started");
-	hr_message_add_int(&link->message, "pid", link->cmd);
-	hr_control_send(link->fd, &link->message);
+	Headrace__Started started = HEADRACE__STARTED__INIT;
+
+	started.pid = link->cmd;
+	hr_control_send(link->fd, HR_CONTROL(STARTED), &started.base);
 }
 
 void hr_link_started(struct hr_link *link, pid_t cmd)
@@ -244,18 +258,10 @@ static void rejoin(struct hr_link *link)
 	    "not recorded");
 }
 
-static void say_notice(struct hr_link *link)
-{
-	char text[2048];
-
-	if (hr_message_get(&link->message, "text", text, sizeof(text)) == 0)
-		hr_report("%s", text);
-}
-
 /* One message or the end of the connection. False when there was nothing (more) to read. */
 static bool read_one(struct hr_link *link)
 {
-	int r = hr_control_wait(link->fd, 0, &link->message);
+	int r = link_receive(link, 0);
 
 	if (r == -ETIMEDOUT || r == -EAGAIN || r == -EINTR)
 		return false;
@@ -263,9 +269,9 @@ static bool read_one(struct hr_link *link)
 		rejoin(link);
 		return false;
 	}
-	if (hr_message_is(&link->message, "notice")) {
-		say_notice(link);
-	} else if (link->state == HR_LINK_REJOINING && hr_message_is(&link->message, "ready")) {
+	if (last_is(link, HR_CONTROL(NOTICE))) {
+		hr_report("%s", link->last->notice->text);
+	} else if (link->state == HR_LINK_REJOINING && last_is(link, HR_CONTROL(JOINED))) {
 		link->state = HR_LINK_LINKED;
 		if (link->cmd > 0)
 			send_started(link);
@@ -275,7 +281,7 @@ static bool read_one(struct hr_link *link)
 
 void hr_link_read(struct hr_link *link)
 {
-	while (link->fd >= 0 && read_one(link) && !hr_message_is(&link->message, "done"))
+	while (link->fd >= 0 && read_one(link) && !last_is(link, HR_CONTROL(LEFT)))
 		;
 }
 
@@ -283,11 +289,14 @@ void hr_link_read(struct hr_link *link)
 
 static int send_leave(struct hr_link *link, uint64_t linger_ns, int status)
 {
-	hr_message_init(&link->message, "leave");
-	hr_message_add_int(&link->message, "linger_ns", (int64_t)linger_ns);
-	hr_message_add_int(&link->message, "signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-	hr_message_add_int(&link->message, "status", WIFSIGNALED(status) ? 0 : WEXITSTATUS(status));
-	return hr_control_send(link->fd, &link->message);
+	Headrace__Leave leave = HEADRACE__LEAVE__INIT;
+
+	leave.linger_ms = linger_ns / 1000000u;
+	if (WIFSIGNALED(status))
+		leave.signal = (uint32_t)WTERMSIG(status);
+	else
+		leave.status = (uint32_t)WEXITSTATUS(status);
+	return hr_control_send(link->fd, HR_CONTROL(LEAVE), &leave.base);
 }
 
 /* Takes what made interrupt_fd (a signalfd) readable. */
@@ -327,7 +336,7 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int
 	}
 	if (n > 0 && fds[0].revents != 0) {
 		hr_link_read(link);
-		if (link->fd == before && hr_message_is(&link->message, "done"))
+		if (link->fd == before && last_is(link, HR_CONTROL(LEFT)))
 			return 1;
 		if (link->state == HR_LINK_REJOINING)
 			*asked_fd = -1;
@@ -344,7 +353,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &asked_fd)
 				  : -ECONNRESET;
 	/* A daemon that drains has more to say: run_uplink.h. */
-	if (r < 0 || hr_message_get_int(&link->message, "drains", 0) == 0)
+	if (r < 0 || !link->last->left->drains)
 		hr_link_close(link);
 	return r < 0 ? r : 0;
 }
@@ -355,4 +364,11 @@ void hr_link_close(struct hr_link *link)
 		close(link->fd);
 	link->fd = -1;
 	link->state = HR_LINK_CLOSED;
+}
+
+void hr_link_done(struct hr_link *link)
+{
+	hr_link_close(link);
+	hr_control_free(link->last);
+	link->last = NULL;
 }

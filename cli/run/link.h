@@ -8,7 +8,7 @@
  *                         |                           +--nobody listens--> GONE: CMD unrecorded
  *                         +--hr_link_leave--> CLOSED
  *
- * Owner     The caller owns struct hr_link; hr_link_close accepts a half-opened one.
+ * Owner     The caller owns struct hr_link; hr_link_close and hr_link_done accept a half-opened one.
  * Threads   One.
  */
 #ifndef HEADRACE_CLI_RUN_LINK_H
@@ -29,8 +29,9 @@ struct hr_link {
 	int rank;
 	pid_t cmd;
 	unsigned rejoins;
-	bool leaving;		   /* CMD has ended */
-	struct hr_message message; /* scratch; after hr_link_open: `ready`, after _leave: `done` */
+	bool leaving; /* CMD has ended */
+	Headrace__Control
+	    *last; /* received; after hr_link_open: `joined`, after hr_link_leave: `left` */
 };
 
 /*
@@ -50,11 +51,12 @@ void hr_link_read(struct hr_link *link);
 /*
  * Leaves: asks the daemon to wait at most linger_ns for attached processes, then to finish; `status` is CMD's, from wait(2). When
  * interrupt_fd (a signalfd, or -1) becomes readable it lingers no longer; the second time it waits
- * no longer at all. link->message is `done` on success, and the connection stays open when that says `drains`. -ECONNRESET: there is no daemon left;
+ * no longer at all. link->last is `left` on success, and the connection stays open when its `drains` is set. -ECONNRESET: there is no daemon left;
  * -ETIMEDOUT: it does not answer; -EINTR.
  */
 int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd);
 
 void hr_link_close(struct hr_link *link);
+void hr_link_done(struct hr_link *link); /* closes, and frees the last message */
 
 #endif

@@ -217,62 +217,36 @@ static void configure(struct run *run)
 	run->config.drain_ms = o->drain_ns / 1000000u;
 }
 
-/* What the daemon says under `key`; `asked` when that is the same, NULL for no such option. */
-static const char *in_force(const struct run *run, const char *key, const char *asked, char *text,
-			    size_t bytes)
+static bool same_text(const char *in_force, const char *option)
 {
-	if (hr_message_get(&run->link.message, key, text, bytes) < 0)
-		return NULL;
-	return asked != NULL && strcmp(asked, text) == 0 ? asked : text;
-}
-
-static void say_probes(const struct hr_message *ready)
-{
-	char text[HR_CONTROL_BYTES / 4];
-
-	if (hr_message_get(ready, "no_probes", text, sizeof(text)) >= 0)
-		hr_report("recording without probes: %s", text);
-	if (hr_message_get(ready, "probes_lack", text, sizeof(text)) >= 0)
-		hr_report("probes: %s", text);
-}
-
-static void say_collectors_in_force(const struct run *run)
-{
-	char text[1024];
-	const char *asked = run->uplink.collectors;
-	const char *collectors = in_force(run, "collectors", asked, text, sizeof(text));
-
-	if (collectors != NULL && collectors != asked)
-		hr_report("another run of this job on this node sends to %s, and so does this one",
-			  collectors);
+	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
 /* Runs of one job on a node share a daemon: it keeps the options of the run that started it. */
-static void say_options_in_force(const struct run *run)
+static void report_options_in_force(const struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
-	const struct hr_message *ready = &run->link.message;
-	char text[2][HR_CONTROL_BYTES / 4];
-	const char *ranks = in_force(run, "ranks", o->ranks, text[0], sizeof(text[0]));
-	const char *local = in_force(run, "local_ranks", o->local_ranks, text[1], sizeof(text[1]));
-	uint64_t max_bytes = (uint64_t)hr_message_get_int(ready, "max_bytes", 0);
-	int level = (int)hr_message_get_int(ready, "level", o->level);
-	int64_t labels = hr_private_labels_id(o->labels);
+	const Headrace__Joined *j = run->link.last->joined;
 
-	if (o->labels[0] != NULL && hr_message_get_int(ready, "labels", labels) != labels)
+	if (o->labels[0] != NULL && j->labels_id != hr_private_labels_id(o->labels))
 		hr_report(
 		    "another run of this job on this node has labelled it; the --label of this "
 		    "one are not stored (--job NAME makes it a job of its own)");
-	say_collectors_in_force(run);
-	say_probes(ready);
-	if (level == o->level && max_bytes == o->max_bytes && ranks == o->ranks &&
-	    local == o->local_ranks)
+	if (j->collectors[0] != '\0' && !same_text(j->collectors, run->uplink.collectors))
+		hr_report("another run of this job on this node sends to %s, and so does this one",
+			  j->collectors);
+	if (j->no_probes[0] != '\0')
+		hr_report("recording without probes: %s", j->no_probes);
+	if (j->probes_lack[0] != '\0')
+		hr_report("probes: %s", j->probes_lack);
+	if (j->level == (uint32_t)o->level && j->max_bytes == o->max_bytes &&
+	    same_text(j->ranks, o->ranks) && same_text(j->local_ranks, o->local_ranks))
 		return;
 	hr_report("another run of this job on this node has set the options of the recording; in "
 		  "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
-		  hr_level_name((uint32_t)level),
-		  max_bytes > 0 ? hr_text_size(max_bytes).s : "none", ranks != NULL ? ranks : "all",
-		  local != NULL ? local : "all");
+		  hr_level_name(j->level), j->max_bytes > 0 ? hr_text_size(j->max_bytes).s : "none",
+		  j->ranks[0] != '\0' ? j->ranks : "all",
+		  j->local_ranks[0] != '\0' ? j->local_ranks : "all");
 }
 
 static int join_daemon(struct run *run)
@@ -284,7 +258,7 @@ static int join_daemon(struct run *run)
 		hr_report("cannot start recording: %s",
 			  error != NULL ? error : strerrordesc_np(-r));
 	else
-		say_options_in_force(run);
+		report_options_in_force(run);
 	free(error);
 	return r;
 }
@@ -350,54 +324,56 @@ static void wait_for_command(struct run *run)
 
 /* ---- after CMD ------------------------------------------------------------------------------- */
 
-/* The daemon's own word on a store that did not take everything. */
-static void say_store_error(const struct run *run, int error)
+static void report_store_error(const Headrace__Left *left)
 {
-	const struct hr_message *done = &run->link.message;
-	uint64_t given_up = (uint64_t)hr_message_get_int(done, "given_up", 0);
-	bool unreported = hr_message_get_int(done, "untold", 0) != 0;
+	const char *error = strerrordesc_np(-left->store_error);
 
-	if (hr_message_get_int(done, "runs", 0) > 0)
-		hr_report("the store cannot be written at the moment: %s", strerrordesc_np(-error));
-	else if (given_up > 0 || unreported)
+	if (left->runs > 0)
+		hr_report("the store cannot be written at the moment: %s", error);
+	else if (left->given_up > 0 || left->unreported)
 		hr_report("the store could not be written to its end: %s; %s of %s operations are "
 			  "missing in it%s",
-			  strerrordesc_np(-error), hr_text_count(given_up).s,
-			  hr_text_count((uint64_t)hr_message_get_int(done, "events", 0)).s,
-			  unreported ? ", and it has no room to say so"
-				     : ", its `losses` count them");
+			  error, hr_text_count(left->given_up).s, hr_text_count(left->events).s,
+			  left->unreported ? ", and it has no room to say so"
+					   : ", its `losses` count them");
 	else
 		hr_report(
 		    "the store could not be written to its end: %s; what is missing is in its "
 		    "journal, which the next `headrace query` takes over",
-		    strerrordesc_np(-error));
+		    error);
 }
 
-static void say_problems(struct run *run)
+static void report_processes_left(const struct run *run, const Headrace__Left *left)
 {
-	const struct hr_message *done = &run->link.message;
-	int64_t open = hr_message_get_int(done, "attached_count", 0);
-	int64_t error = hr_message_get_int(done, "store_error", 0);
-	int64_t others = hr_message_get_int(done, "runs", 0);
 	char pids[1024] = "";
+	size_t used = 0;
 
-	hr_message_get(done, "attached", pids, sizeof(pids));
-	if (open > 0)
-		hr_report("%lld process%s outlived CMD by more than --linger %s and %s no longer "
-			  "recorded: pid %s",
-			  (long long)open, open == 1 ? "" : "es",
-			  hr_text_duration(run->options.linger_ns).s, open == 1 ? "is" : "are",
-			  pids);
-	if (error != 0)
-		say_store_error(run, (int)error);
-	if (others > 0 && hr_message_get_int(done, "print", 0) != 0)
-		hr_report("%lld other run%s of this job go%s on on this node", (long long)others,
-			  others == 1 ? "" : "s", others == 1 ? "es" : "");
+	for (size_t i = 0; i < left->n_processes_left && used < sizeof(pids); i++)
+		used += (size_t)snprintf(pids + used, sizeof(pids) - used, " %d",
+					 left->processes_left[i]);
+	hr_report("%u process%s outlived CMD by more than --linger %s and %s no longer recorded: "
+		  "pid%s",
+		  left->processes_left_total, left->processes_left_total == 1 ? "" : "es",
+		  hr_text_duration(run->options.linger_ns).s,
+		  left->processes_left_total == 1 ? "is" : "are", pids);
 }
 
-static void summarise(struct run *run)
+static void report_problems(const struct run *run)
 {
-	const struct hr_message *done = &run->link.message;
+	const Headrace__Left *left = run->link.last->left;
+
+	if (left->processes_left_total > 0)
+		report_processes_left(run, left);
+	if (left->store_error != 0)
+		report_store_error(left);
+	if (left->runs > 0 && left->print)
+		hr_report("%u other run%s of this job go%s on on this node", left->runs,
+			  left->runs == 1 ? "" : "s", left->runs == 1 ? "es" : "");
+}
+
+/* `left`: what headraced sent at the end; NULL: it did not. */
+static void summarise(struct run *run, const Headrace__Left *left)
+{
 	struct hr_summary *summary;
 	char *error = NULL;
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
@@ -407,11 +383,9 @@ static void summarise(struct run *run)
 		free(error);
 		return;
 	}
-	summary->unreported = hr_message_get_int(done, "untold", 0) != 0;
-	if (summary->unreported &&
-	    hr_summary_add_loss(summary, hr_loss_name(HR_LOSS_STORE_FULL),
-				(uint64_t)hr_message_get_int(done, "given_up", 0),
-				(uint64_t)hr_message_get_int(done, "given_up_bytes", 0)) < 0)
+	summary->unreported = left != NULL && left->unreported;
+	if (summary->unreported && hr_summary_add_loss(summary, hr_loss_name(HR_LOSS_STORE_FULL),
+						       left->given_up, left->given_up_bytes) < 0)
 		hr_report("out of memory");
 	summary->command = run->child.status;
 	if (run->uplink.collectors != NULL)
@@ -426,17 +400,16 @@ static void summarise(struct run *run)
 	hr_summary_free(summary);
 }
 
-/* Where no rank 0 prints, whoever is not the last has to be told. */
-static void say_who_prints(const struct run *run)
+/* Where no rank 0 prints, only the last run does. */
+static void report_who_prints(const struct run *run)
 {
-	long long others = hr_message_get_int(&run->link.message, "runs", 0);
+	unsigned others = run->link.last->left->runs;
 
 	if (others > 0 && run->job.rank < 0)
-		hr_report(
-		    "recorded into %s; %lld other run%s of this job go%s on there, and one of "
-		    "them prints the summary of all",
-		    run->uplink.collectors != NULL ? run->uplink.collectors : run->store, others,
-		    others == 1 ? "" : "s", others == 1 ? "es" : "");
+		hr_report("recorded into %s; %u other run%s of this job go%s on there, and one of "
+			  "them prints the summary of all",
+			  run->uplink.collectors != NULL ? run->uplink.collectors : run->store,
+			  others, others == 1 ? "" : "s", others == 1 ? "es" : "");
 }
 
 #define TAKEOVER_TRIES	  50
@@ -491,11 +464,11 @@ static void run_finish(struct run *run)
 			      run->child.signal_fd);
 
 	if (r == 0) {
-		say_problems(run);
-		if (hr_message_get_int(&run->link.message, "print", 0) != 0)
-			summarise(run);
+		report_problems(run);
+		if (run->link.last->left->print)
+			summarise(run, run->link.last->left);
 		else
-			say_who_prints(run);
+			report_who_prints(run);
 		if (run->uplink.collectors != NULL && run->link.fd >= 0)
 			hr_run_uplink_drain(&run->uplink, &run->link, run->child.signal_fd,
 					    run->headraced);
@@ -508,7 +481,7 @@ static void run_finish(struct run *run)
 		    "headraced does not answer (%s); what follows is what it has stored so far",
 		    strerrordesc_np(-r));
 	}
-	summarise(run);
+	summarise(run, NULL);
 	if (run->uplink.collectors != NULL)
 		hr_run_uplink_report_unsent(&run->uplink, run->headraced);
 }
@@ -532,7 +505,7 @@ static int run_recorded(struct run *run)
 
 static void run_done(struct run *run)
 {
-	hr_link_close(&run->link);
+	hr_link_done(&run->link);
 	hr_child_done(&run->child);
 	hr_environment_free(run->environment);
 	for (size_t i = 0; i < HR_RUN_FILTERS; i++) {

@@ -18,7 +18,7 @@
 #include "net/address.h"
 
 #define SPOOL_LEAST_BYTES (UINT64_C(16) << 20)
-#define ANSWER_MS	  10000 /* the daemon says something several times a second */
+#define ANSWER_MS	  10000 /* the daemon reports several times a second */
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_NS	  UINT64_C(5000000000)
 
@@ -228,79 +228,72 @@ void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *head
 	free(command);
 }
 
-struct drain {
-	uint64_t frames, left;
-	char collector[300], error[600], aside[1600];
-	bool over;
-	uint64_t said_ns; /* when progress was said next */
-};
-
-static void run_uplink_take(struct drain *d, const struct hr_message *m)
+static void report_progress(const Headrace__Sending *s)
 {
-	d->frames = (uint64_t)hr_message_get_int(m, "frames", 0);
-	d->left = (uint64_t)hr_message_get_int(m, "left", 0);
-	d->error[0] = d->aside[0] = '\0';
-	hr_message_get(m, "collector", d->collector, sizeof(d->collector));
-	hr_message_get(m, "error", d->error, sizeof(d->error));
-	hr_message_get(m, "aside", d->aside, sizeof(d->aside));
-	d->over = hr_message_is(m, "sent");
+	hr_report("sending to %s: %s of %s frames left%s%s", s->collector, hr_text_count(s->left).s,
+		  hr_text_count(s->frames).s, s->error[0] != '\0' ? "; " : "", s->error);
 }
 
-static void say_progress(struct drain *d)
-{
-	if (hr_now_ns(CLOCK_MONOTONIC) < d->said_ns)
-		return;
-	d->said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_NS;
-	hr_report("sending to %s: %s of %s frames left%s%s", d->collector, hr_text_count(d->left).s,
-		  hr_text_count(d->frames).s, d->error[0] != '\0' ? "; " : "", d->error);
-}
-
-/* One word of the daemon, or an interrupt. 0, or why there will be no more. */
-static int drain_step(struct hr_link *link, struct drain *d, int interrupt_fd)
+/* Receives one message into *last (`sending`), or an interrupt. 0, or why there will be no more. */
+static int drain_step(struct hr_link *link, Headrace__Control **last, int interrupt_fd)
 {
 	struct pollfd fds[] = {{.fd = link->fd, .events = POLLIN},
 			       {.fd = interrupt_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
+	Headrace__Control *m = NULL;
 	int r, n = poll(fds, 2, ANSWER_MS);
 
 	if (n == 0)
 		return -ETIMEDOUT;
 	if (n > 0 && fds[1].revents != 0 && read(interrupt_fd, &info, sizeof(info)) > 0)
 		return -EINTR;
-	r = n > 0 && fds[0].revents != 0 ? hr_control_wait(link->fd, 0, &link->message) : -EAGAIN;
-	if (r == -EAGAIN || r == -ETIMEDOUT || r == -EINTR)
+	r = n > 0 && fds[0].revents != 0 ? hr_control_wait(link->fd, 0, &m) : -EAGAIN;
+	if (r == 0 && m->kind_case == HR_CONTROL(SENDING)) {
+		hr_control_free(*last);
+		*last = m;
 		return 0;
-	if (r < 0)
-		return r;
-	if (hr_message_is(&link->message, "sending") || hr_message_is(&link->message, "sent")) {
-		run_uplink_take(d, &link->message);
-		if (!d->over)
-			say_progress(d);
 	}
-	return 0;
+	hr_control_free(m);
+	return r == -EAGAIN || r == -ETIMEDOUT || r == -EINTR ? 0 : r;
+}
+
+static void report_result(const struct hr_run_uplink *u, const Headrace__Sending *s,
+			  const char *headraced)
+{
+	if (s->finished && s->left == 0) {
+		hr_report("sent to %s: %s frames", s->collector, hr_text_count(s->frames).s);
+		return;
+	}
+	if (s->set_aside[0] != '\0') { /* no collector would take it another time */
+		hr_report("%s", s->set_aside);
+		return;
+	}
+	hr_report("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
+		  hr_text_count(s->left).s, hr_text_count(s->frames).s,
+		  s->error[0] != '\0' ? " (" : "", s->error, s->error[0] != '\0' ? ")" : "",
+		  u->spool);
+	hr_run_uplink_report_unsent(u, headraced);
 }
 
 void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
 			 const char *headraced)
 {
-	struct drain d = {.left = 1, .said_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_FIRST_NS};
-	int r = 0;
+	uint64_t report_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_FIRST_NS;
+	Headrace__Sending none = HEADRACE__SENDING__INIT;
+	const Headrace__Sending *s = &none;
+	Headrace__Control *last = NULL;
+	int r = hr_control_send(link->fd, HR_CONTROL(SUMMARY_PRINTED), NULL);
 
-	snprintf(d.collector, sizeof(d.collector), "%s", u->collectors);
-	hr_message_init(&link->message, "released");
-	hr_control_send(link->fd, &link->message);
-	while (r == 0 && !d.over)
-		r = drain_step(link, &d, interrupt_fd);
-	if (d.over && d.left == 0) {
-		hr_report("sent to %s: %s frames", d.collector, hr_text_count(d.frames).s);
-		return;
+	none.left = 1; /* until headraced reports */
+	while (r == 0 && !s->finished) {
+		r = drain_step(link, &last, interrupt_fd);
+		s = last != NULL ? last->sending : s;
+		if (r == 0 && !s->finished && last != NULL &&
+		    hr_now_ns(CLOCK_MONOTONIC) >= report_ns) {
+			report_ns = hr_now_ns(CLOCK_MONOTONIC) + PROGRESS_NS;
+			report_progress(s);
+		}
 	}
-	if (d.aside[0] != '\0') { /* to send it again is of no use */
-		hr_report("%s", d.aside);
-		return;
-	}
-	hr_report("%s of %s frames are not sent yet%s%s%s; they wait in the spool %s",
-		  hr_text_count(d.left).s, hr_text_count(d.frames).s,
-		  d.error[0] != '\0' ? " (" : "", d.error, d.error[0] != '\0' ? ")" : "", u->spool);
-	hr_run_uplink_report_unsent(u, headraced);
+	report_result(u, s, headraced);
+	hr_control_free(last);
 }

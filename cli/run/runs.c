@@ -12,14 +12,13 @@ struct asking {
 	hr_run_answer *answer;
 	void *arg;
 	const char *socket;
-	struct hr_message m;
 };
 
-static void runs_take(void *arg, const struct hr_message *m)
+static void runs_take(void *arg, Headrace__Control *m)
 {
 	struct asking *a = arg;
 
-	if (hr_message_is(m, "job"))
+	if (m->kind_case == HR_CONTROL(JOB_STATUS))
 		a->answer(a->arg, a->socket, m);
 }
 
@@ -32,8 +31,7 @@ static void runs_ask(void *arg, const char *control)
 	if (hr_control_connect(control, &fd) < 0)
 		return;
 	a->socket = control;
-	hr_message_init(&a->m, "status");
-	hr_control_ask(fd, ANSWER_MS, &a->m, runs_take, a);
+	hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, runs_take, a, NULL);
 	close(fd);
 }
 

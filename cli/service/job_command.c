@@ -200,30 +200,23 @@ static bool fill_in(struct request *q, struct hr_job *job)
 	return true;
 }
 
-static void add_text(struct hr_message *m, const char *key, const char *value)
-{
-	if (value)
-		hr_message_add(m, key, value);
-}
-
-/* Words about the end, as the worker tells of it. */
-static void job_command_tell(void *arg, const struct hr_message *m)
+/* Reports what is incomplete at the job's end. */
+static void report_end(void *arg, Headrace__Control *m)
 {
 	const char *job = arg;
-	int64_t left = hr_message_get_int(m, "left", 0);
 
-	if (hr_message_is(m, "ended") && hr_message_get_int(m, "attached", 0) > 0)
-		hr_report(
-		    "job %s: %lld processes were still there: what they do now is not recorded",
-		    job, (long long)hr_message_get_int(m, "attached", 0));
-	if (hr_message_is(m, "sent") && left > 0)
-		hr_report("job %s: %lld frames remain in the spool: headraced goes on sending them",
-			  job, (long long)left);
+	if (m->kind_case == HR_CONTROL(JOB_ENDED) && m->job_ended->processes_left > 0)
+		hr_report("job %s: %u processes were still there: what they do now is not recorded",
+			  job, m->job_ended->processes_left);
+	if (m->kind_case == HR_CONTROL(SENDING) && m->sending->finished && m->sending->left > 0)
+		hr_report("job %s: %llu frames remain in the spool: headraced continues to send "
+			  "them",
+			  job, (unsigned long long)m->sending->left);
 }
 
 static int job_command_begin(struct request *q)
 {
-	static struct hr_message m;
+	Headrace__BeginJob b = HEADRACE__BEGIN_JOB__INIT;
 	char folder[PATH_MAX];
 
 	if (!q->has_uid) {
@@ -234,64 +227,56 @@ static int job_command_begin(struct request *q)
 		hr_report("--cgroup %s: %s", q->cgroup, strerrordesc_np(errno));
 		return EXIT_FAILURE;
 	}
-	hr_message_init(&m, "begin");
-	hr_message_add(&m, "job", q->job);
-	add_text(&m, "scheduler", q->scheduler);
-	add_text(&m, "name", q->name);
-	add_text(&m, "account", variable("SLURM_JOB_ACCOUNT"));
-	add_text(&m, "partition", q->partition);
-	add_text(&m, "ranks", q->ranks);
-	add_text(&m, "local_ranks", q->local_ranks);
-	add_text(&m, "cgroup", q->cgroup ? folder : NULL);
-	hr_message_add_int(&m, "uid", (int64_t)q->uid);
-	hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
-	hr_message_add_int(&m, "ranks_expected", (int64_t)q->expected);
-	hr_message_add_int(&m, "nodes_expected", (int64_t)q->nodes);
-	if (q->level >= 0)
-		hr_message_add_int(&m, "level", q->level);
-	if (q->probes >= 0)
-		hr_message_add_int(&m, "probes", q->probes);
-	return hr_service_exit(
-	    hr_service_ask(hr_service_socket(q->socket), &m, job_command_tell, NULL));
+	b.job = hr_control_text(q->job);
+	b.scheduler_id = hr_control_text(q->scheduler);
+	b.name = hr_control_text(q->name);
+	b.account = hr_control_text(variable("SLURM_JOB_ACCOUNT"));
+	b.partition = hr_control_text(q->partition);
+	b.ranks = hr_control_text(q->ranks);
+	b.local_ranks = hr_control_text(q->local_ranks);
+	b.cgroup = q->cgroup ? folder : NULL;
+	b.has_uid = true;
+	b.uid = (uint32_t)q->uid;
+	b.attempt = (uint32_t)q->attempt;
+	b.ranks_expected = (uint32_t)q->expected;
+	b.nodes_expected = (uint32_t)q->nodes;
+	b.has_level = q->level >= 0;
+	b.level = (uint32_t)q->level;
+	b.has_probes = q->probes >= 0;
+	b.probes = q->probes > 0;
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), HR_CONTROL(BEGIN_JOB),
+					      &b.base, NULL, NULL));
 }
 
 static int job_command_end(struct request *q)
 {
-	static struct hr_message m;
+	Headrace__JobRequest end = HEADRACE__JOB_REQUEST__INIT;
 
-	hr_message_init(&m, "end");
-	hr_message_add(&m, "job", q->job);
-	if (q->has_attempt)
-		hr_message_add_int(&m, "attempt", (int64_t)q->attempt);
-	if (q->has_uid)
-		hr_message_add_int(&m, "uid", (int64_t)q->uid);
-	add_text(&m, "state", q->state);
-	hr_message_add_int(&m, "linger_ms", (int64_t)(q->linger_ns / 1000000));
-	hr_message_add_int(&m, "drain_ms", (int64_t)(q->drain_ns / 1000000));
-	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, job_command_tell,
-					      (void *)(uintptr_t)q->job));
+	end.job = hr_control_text(q->job);
+	end.has_attempt = q->has_attempt;
+	end.attempt = (uint32_t)q->attempt;
+	end.has_uid = q->has_uid;
+	end.uid = (uint32_t)q->uid;
+	end.state = hr_control_text(q->state);
+	end.linger_ms = q->linger_ns / 1000000;
+	end.drain_ms = q->drain_ns / 1000000;
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), HR_CONTROL(END_JOB),
+					      &end.base, report_end, (void *)(uintptr_t)q->job));
 }
 
-static void list_one(void *arg, const struct hr_message *m)
+static void list_one(void *arg, Headrace__Control *m)
 {
-	char id[256] = "", state[16] = "";
+	const Headrace__JobStatus *j = m->job_status;
 
 	(void)arg;
-	if (!hr_message_is(m, "job"))
-		return;
-	hr_message_get(m, "id", id, sizeof(id));
-	hr_message_get(m, "state", state, sizeof(state));
-	hr_text_print(stdout, "%s\t%lld\t%lld\t%s\n", id,
-		      (long long)hr_message_get_int(m, "attempt", 0),
-		      (long long)hr_message_get_int(m, "uid", 0), state);
+	if (m->kind_case == HR_CONTROL(JOB_STATUS))
+		hr_text_print(stdout, "%s\t%u\t%u\t%s\n", j->id, j->attempt, j->uid, j->state);
 }
 
 static int list(const struct request *q)
 {
-	static struct hr_message m;
-
-	hr_message_init(&m, "status");
-	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), &m, list_one, NULL));
+	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), HR_CONTROL(GET_STATUS),
+					      NULL, list_one, NULL));
 }
 
 static void job_command_give_up(int signum)

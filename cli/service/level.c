@@ -21,19 +21,19 @@ const struct hr_option hr_level_option_table[] = {
 
 static int set_level(const char *job, const char *level, uint64_t for_ns, const char *socket)
 {
-	static struct hr_message m;
-
+	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
 	int to = hr_level_parse(level);
 
 	if (to < 0) {
 		hr_report("level is counters or trace, not %s", level);
 		return HR_EXIT_USAGE;
 	}
-	hr_message_init(&m, "level");
-	hr_message_add(&m, "job", job);
-	hr_message_add_int(&m, "level", to);
-	hr_message_add_int(&m, "for_ms", (int64_t)(for_ns / 1000000));
-	return hr_service_exit(hr_service_ask(hr_service_socket(socket), &m, NULL, NULL));
+	request.job = hr_control_text(job);
+	request.has_level = true;
+	request.level = (uint32_t)to;
+	request.for_ms = for_ns / 1000000;
+	return hr_service_exit(hr_service_ask(hr_service_socket(socket), HR_CONTROL(SET_LEVEL),
+					      &request.base, NULL, NULL));
 }
 
 int hr_level_main(int argc, char **argv)

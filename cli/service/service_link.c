@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "daemon/control/requests.h"
 
 const char *hr_service_socket(const char *option)
 {
@@ -28,37 +27,29 @@ int hr_service_none(const char *socket, int r)
 	return r;
 }
 
-static int refused(const struct hr_message *m)
+int hr_service_ask_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
+			hr_service_answer *answer, void *arg)
 {
-	char text[1024] = "it did not say why";
-	int64_t code = hr_message_get_int(m, "code", EPROTO);
-
-	hr_message_get(m, "text", text, sizeof(text));
-	hr_report("headraced: %s", text);
-	/* Its own word that there is no such job is none that there is no headraced. */
-	if (code == ENOENT || code == ECONNREFUSED)
-		return -EREMOTEIO;
-	return code > 0 && code < 4096 ? -(int)code : -EPROTO;
-}
-
-int hr_service_ask_over(int fd, struct hr_message *request, hr_service_answer *answer, void *arg)
-{
-	int r = hr_control_ask(fd, -1, request, answer, arg);
+	char *refusal = NULL;
+	int r = hr_control_ask(fd, -1, kind, body, answer, arg, &refusal);
 
 	close(fd);
-	if (r == -EREMOTEIO)
-		return refused(request);
-	if (r < 0)
-		hr_report("headraced went away before it had answered: %s", strerrordesc_np(-r));
+	if (refusal)
+		hr_report("headraced: %s", refusal);
+	else if (r < 0)
+		hr_report("headraced closed the connection before it answered: %s",
+			  strerrordesc_np(-r));
+	free(refusal);
 	return r;
 }
 
-int hr_service_ask(const char *socket, struct hr_message *request, hr_service_answer *answer,
-		   void *arg)
+int hr_service_ask(const char *socket, hr_control_kind kind, const ProtobufCMessage *body,
+		   hr_service_answer *answer, void *arg)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
-	return r < 0 ? hr_service_none(socket, r) : hr_service_ask_over(fd, request, answer, arg);
+	return r < 0 ? hr_service_none(socket, r)
+		     : hr_service_ask_over(fd, kind, body, answer, arg);
 }
 
 int hr_service_exit(int r)

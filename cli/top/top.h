@@ -31,7 +31,7 @@
 struct hr_top_source {
 	char socket[256];
 	char job[256]; /* its id */
-	int64_t attempt;
+	uint32_t attempt;
 	bool private; /* of a run, not of the service */
 };
 
@@ -44,8 +44,7 @@ struct hr_top_ask {
 	int fd; /* readable: hr_top_ask_step; -1: none is under way */
 	uint8_t *data;
 	size_t bytes, used; /* bytes 0: not announced yet */
-	char refusal[512];  /* what was said with an error, "" else */
-	struct hr_message message;
+	char refusal[512];  /* the text of an error, "" else */
 };
 
 void hr_top_ask_init(struct hr_top_ask *a);

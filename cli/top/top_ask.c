@@ -8,7 +8,6 @@
 #include "cli/top/top.h"
 
 #define PICTURE_MOST (64u << 20)
-#define IN_FLIGHT_NS 1000000000
 
 void hr_top_ask_init(struct hr_top_ask *a)
 {
@@ -27,6 +26,7 @@ void hr_top_ask_done(struct hr_top_ask *a)
 
 int hr_top_ask_begin(struct hr_top_ask *a, const struct hr_top_source *source)
 {
+	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
 	int r;
 
 	hr_top_ask_done(a);
@@ -34,39 +34,43 @@ int hr_top_ask_begin(struct hr_top_ask *a, const struct hr_top_source *source)
 	r = hr_control_connect(source->socket, &a->fd);
 	if (r < 0)
 		return r;
-	hr_message_init(&a->message, "live");
-	hr_message_add(&a->message, "job", source->job);
-	hr_message_add_int(&a->message, "attempt", source->attempt);
-	hr_message_add_int(&a->message, "in_flight_ns", IN_FLIGHT_NS);
-	r = hr_control_send(a->fd, &a->message);
+	request.job = hr_control_text(source->job);
+	request.has_attempt = true;
+	request.attempt = source->attempt;
+	r = hr_control_send(a->fd, HR_CONTROL(GET_LIVE), &request.base);
 	if (r < 0)
 		hr_top_ask_done(a);
 	return r;
 }
 
-/* The first message: how much will come, or why nothing will. */
-static int announced(struct hr_top_ask *a)
+/* The first message: how much follows, or a refusal. */
+static int take_first(struct hr_top_ask *a, const Headrace__Control *m)
 {
-	int64_t bytes, code;
-	int r = hr_control_recv(a->fd, &a->message);
+	uint64_t bytes;
 
-	if (r == -EAGAIN)
-		return 0;
-	if (r < 0)
-		return r;
-	if (hr_message_is(&a->message, "error")) {
-		hr_message_get(&a->message, "text", a->refusal, sizeof(a->refusal));
-		code = hr_message_get_int(&a->message, "code", EPROTO);
-		return code > 0 && code < 4096 ? -(int)code : -EPROTO;
+	if (m->kind_case == HR_CONTROL(ERROR)) {
+		snprintf(a->refusal, sizeof(a->refusal), "%s", m->error->text);
+		return m->error->code > 0 && m->error->code < 4096 ? -(int)m->error->code : -EPROTO;
 	}
-	bytes = hr_message_get_int(&a->message, "bytes", 0);
-	if (!hr_message_is(&a->message, "live") || bytes <= 0 || bytes > PICTURE_MOST)
+	bytes = m->kind_case == HR_CONTROL(LIVE_PICTURE) ? m->live_picture->bytes : 0;
+	if (bytes == 0 || bytes > PICTURE_MOST)
 		return -EPROTO;
-	a->data = malloc((size_t)bytes);
+	a->data = malloc(bytes);
 	if (!a->data)
 		return -ENOMEM;
-	a->bytes = (size_t)bytes;
+	a->bytes = bytes;
 	return 0;
+}
+
+static int receive_first(struct hr_top_ask *a)
+{
+	Headrace__Control *m;
+	int r = hr_control_recv(a->fd, &m);
+
+	if (r == 0)
+		r = take_first(a, m);
+	hr_control_free(m);
+	return r == -EAGAIN ? 0 : r;
 }
 
 static int step(struct hr_top_ask *a, Headrace__LiveJob **ret)
@@ -74,7 +78,7 @@ static int step(struct hr_top_ask *a, Headrace__LiveJob **ret)
 	ssize_t n;
 
 	if (a->bytes == 0)
-		return announced(a);
+		return receive_first(a);
 	n = recv(a->fd, a->data + a->used, a->bytes - a->used, MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;

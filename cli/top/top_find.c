@@ -10,15 +10,13 @@
 #include "cli/service/service_link.h"
 #include "cli/top/top.h"
 #include "common/text.h"
-#include "daemon/control/requests.h"
 
 #define FOUND_MOST 256u
 #define ANSWER_MS  3000
 
 struct found {
 	struct hr_top_source source;
-	char name[256], state[16];
-	int64_t uid, processes;
+	uint32_t processes;
 };
 
 struct search {
@@ -27,7 +25,6 @@ struct search {
 	bool private;
 	struct found *v;
 	size_t n;
-	struct hr_message m;
 };
 
 static bool is_there(const struct search *s, const struct found *f)
@@ -40,29 +37,28 @@ static bool is_there(const struct search *s, const struct found *f)
 	return false;
 }
 
-static void top_find_take(void *arg, const struct hr_message *m)
+static void take_job(struct search *s, const Headrace__JobStatus *j)
 {
-	struct search *s = arg;
-	struct found f = {.source.private = s->private};
+	struct found f = {.source = {.private = s->private, .attempt = j->attempt},
+			  .processes = j->processes};
 
-	if (!hr_message_is(m, "job"))
-		return;
 	snprintf(f.source.socket, sizeof(f.source.socket), "%s", s->socket);
-	hr_message_get(m, "id", f.source.job, sizeof(f.source.job));
-	hr_message_get(m, "name", f.name, sizeof(f.name));
-	hr_message_get(m, "state", f.state, sizeof(f.state));
-	f.source.attempt = hr_message_get_int(m, "attempt", 0);
-	f.uid = hr_message_get_int(m, "uid", -1);
-	f.processes = hr_message_get_int(m, "processes", 0);
-	if (s->job ? strcmp(s->job, f.source.job) != 0 && strcmp(s->job, f.name) != 0
-		   : f.uid != (int64_t)geteuid())
+	snprintf(f.source.job, sizeof(f.source.job), "%s", j->id);
+	if (s->job ? strcmp(s->job, j->id) != 0 && strcmp(s->job, j->name) != 0
+		   : j->uid != geteuid())
 		return;
-	if (strcmp(f.state, "draining") == 0 || s->n == FOUND_MOST || is_there(s, &f))
+	if (strcmp(j->state, "draining") == 0 || s->n == FOUND_MOST || is_there(s, &f))
 		return;
 	s->v[s->n++] = f;
 }
 
-/* Its jobs. 0, or -errno: nobody answers there. */
+static void take_answer(void *arg, Headrace__Control *m)
+{
+	if (m->kind_case == HR_CONTROL(JOB_STATUS))
+		take_job(arg, m->job_status);
+}
+
+/* Its jobs. 0, or -errno: no headraced answers there. */
 static int top_find_ask(struct search *s, const char *socket)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
@@ -70,18 +66,17 @@ static int top_find_ask(struct search *s, const char *socket)
 	if (r < 0)
 		return r;
 	s->socket = socket;
-	hr_message_init(&s->m, "status");
-	r = hr_control_ask(fd, ANSWER_MS, &s->m, top_find_take, s);
+	r = hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, take_answer, s, NULL);
 	close(fd);
 	return r == -EREMOTEIO ? 0 : r;
 }
 
-static void take_run(void *arg, const char *socket, const struct hr_message *m)
+static void take_run(void *arg, const char *socket, Headrace__Control *m)
 {
 	struct search *s = arg;
 
 	s->socket = socket;
-	top_find_take(s, m);
+	take_job(s, m->job_status);
 }
 
 /* Attempts of one job: the latest comes last. */
@@ -103,8 +98,8 @@ static void say_which(const struct search *s)
 		char id[4 * sizeof(f->source.job)];
 
 		hr_text_escape(id, sizeof(id), f->source.job, strlen(f->source.job));
-		hr_report("  %s (%s%lld process%s)%s%s", id,
-			  f->source.private ? "headrace run, " : "", (long long)f->processes,
+		hr_report("  %s (%s%u process%s)%s%s", id,
+			  f->source.private ? "headrace run, " : "", f->processes,
 			  f->processes == 1 ? "" : "es", s->job ? " at " : "",
 			  s->job ? f->source.socket : "");
 	}

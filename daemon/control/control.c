@@ -3,102 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/text.h"
-
 #define BACKLOG 1024
-
-/* ---- building -------------------------------------------------------------------------------- */
-
-void hr_message_init(struct hr_message *m, const char *kind)
-{
-	m->bytes = (size_t)snprintf(m->text, sizeof(m->text), "%s\n", kind);
-}
-
-void hr_message_add(struct hr_message *m, const char *key, const char *value)
-{
-	size_t key_bytes = strlen(key), value_bytes = hr_text_escape(NULL, 0, value, strlen(value));
-	size_t total = key_bytes + 1 + value_bytes + 1;
-
-	if (m->bytes + total >= sizeof(m->text)) {
-		m->bytes = sizeof(m->text);
-		return;
-	}
-	memcpy(m->text + m->bytes, key, key_bytes);
-	m->text[m->bytes + key_bytes] = '=';
-	hr_text_escape(m->text + m->bytes + key_bytes + 1, value_bytes + 1, value, strlen(value));
-	m->bytes += total;
-	m->text[m->bytes - 1] = '\n';
-	m->text[m->bytes] = '\0';
-}
-
-void hr_message_add_int(struct hr_message *m, const char *key, int64_t value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRId64, value);
-	hr_message_add(m, key, text);
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-int hr_message_check(struct hr_message *m)
-{
-	if (m->bytes == 0 || m->bytes >= sizeof(m->text) || m->text[m->bytes - 1] != '\n' ||
-	    memchr(m->text, '\0', m->bytes) != NULL)
-		return -EBADMSG;
-	m->text[m->bytes] = '\0';
-	return 0;
-}
-
-int hr_message_is(const struct hr_message *m, const char *kind)
-{
-	size_t n = strlen(kind);
-
-	return strncmp(m->text, kind, n) == 0 && m->text[n] == '\n';
-}
-
-int hr_message_get(const struct hr_message *m, const char *key, char *out, size_t out_bytes)
-{
-	size_t key_bytes = strlen(key);
-
-	for (const char *line = strchr(m->text, '\n') + 1; *line != '\0';
-	     line = strchr(line, '\n') + 1) {
-		size_t bytes;
-
-		if (strncmp(line, key, key_bytes) != 0 || line[key_bytes] != '=')
-			continue;
-		line += key_bytes + 1;
-		bytes = (size_t)(strchr(line, '\n') - line);
-		if (bytes >= out_bytes)
-			return -ENOSPC;
-		memcpy(out, line, bytes);
-		out[bytes] = '\0';
-		return hr_text_unescape(out) < 0 ? -EBADMSG : 0;
-	}
-	return -ENOENT;
-}
-
-int64_t hr_message_get_int(const struct hr_message *m, const char *key, int64_t otherwise)
-{
-	char text[24], *end;
-	long long value;
-
-	if (hr_message_get(m, key, text, sizeof(text)) < 0)
-		return otherwise;
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	return errno != 0 || end == text || *end != '\0' ? otherwise : value;
-}
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
@@ -162,28 +74,7 @@ int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd
 	return 0;
 }
 
-int hr_control_send(int fd, const struct hr_message *m)
-{
-	if (m->bytes >= sizeof(m->text))
-		return -EMSGSIZE;
-	while (send(fd, m->text, m->bytes, MSG_NOSIGNAL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
-}
-
-int hr_control_recv(int fd, struct hr_message *ret)
-{
-	ssize_t n;
-
-	while ((n = recv(fd, ret->text, sizeof(ret->text), 0)) < 0)
-		if (errno != EINTR)
-			return -errno;
-	if (n == 0)
-		return -ECONNRESET;
-	ret->bytes = (size_t)n;
-	return hr_message_check(ret);
-}
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* Room for one descriptor; with more the kernel closes those that do not fit. */
 union carriage {
@@ -191,39 +82,70 @@ union carriage {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int hr_control_send_fd(int fd, const struct hr_message *m, int carried)
+static int send_packet(int fd, const uint8_t *data, size_t bytes, int carried)
 {
 	union carriage control = {0};
-	struct iovec iov = {(void *)(uintptr_t)m->text, m->bytes};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	struct iovec iov = {(void *)(uintptr_t)data, bytes};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
 
-	if (m->bytes >= sizeof(m->text))
-		return -EMSGSIZE;
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &carried, sizeof(int));
+	if (carried >= 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &carried, sizeof(int));
+	}
 	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return 0;
 }
 
-int hr_control_recv_fd(int fd, struct hr_message *ret, int *ret_carried)
+int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *body, int carried)
 {
+	Headrace__Empty empty = HEADRACE__EMPTY__INIT;
+	Headrace__Control m = HEADRACE__CONTROL__INIT;
+	uint8_t packet[HR_CONTROL_BYTES];
+
+	/* Members of the union are pointers to messages: which one depends on the kind. */
+	m.kind_case = kind;
+	m.done = body ? (Headrace__Empty *)(uintptr_t)body : &empty;
+	if (headrace__control__get_packed_size(&m) > sizeof(packet))
+		return -EMSGSIZE;
+	return send_packet(fd, packet, headrace__control__pack(&m, packet), carried);
+}
+
+int hr_control_send(int fd, hr_control_kind kind, const ProtobufCMessage *body)
+{
+	return hr_control_send_fd(fd, kind, body, -1);
+}
+
+int hr_control_send_error(int fd, int code, const char *text)
+{
+	Headrace__Error error = HEADRACE__ERROR__INIT;
+
+	error.code = (uint32_t)code;
+	error.text = hr_control_text(text);
+	return hr_control_send(fd, HR_CONTROL(ERROR), &error.base);
+}
+
+int hr_control_recv_fd(int fd, Headrace__Control **ret, int *ret_carried)
+{
+	uint8_t packet[HR_CONTROL_BYTES];
 	union carriage control = {0};
-	struct iovec iov = {ret->text, sizeof(ret->text)};
+	struct iovec iov = {packet, sizeof(packet)};
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,
 			     .msg_control = control.bytes,
 			     .msg_controllen = sizeof(control.bytes)};
+	Headrace__Control *m;
 	const struct cmsghdr *c;
 	ssize_t n;
 
+	*ret = NULL;
 	*ret_carried = -1;
 	while ((n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC)) < 0)
 		if (errno != EINTR)
@@ -234,33 +156,69 @@ int hr_control_recv_fd(int fd, struct hr_message *ret, int *ret_carried)
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
 	    c->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(ret_carried, CMSG_DATA(c), sizeof(int));
-	ret->bytes = (size_t)n;
-	return hr_message_check(ret);
+	if (msg.msg_flags & MSG_TRUNC)
+		return -EBADMSG;
+	m = headrace__control__unpack(NULL, (size_t)n, packet);
+	if (!m || m->kind_case == HR_CONTROL(_NOT_SET)) {
+		hr_control_free(m);
+		return -EBADMSG;
+	}
+	*ret = m;
+	return 0;
 }
 
-int hr_control_wait(int fd, int timeout_ms, struct hr_message *ret)
+int hr_control_recv(int fd, Headrace__Control **ret)
+{
+	int carried, r = hr_control_recv_fd(fd, ret, &carried);
+
+	if (carried >= 0)
+		close(carried);
+	return r;
+}
+
+void hr_control_free(Headrace__Control *m)
+{
+	headrace__control__free_unpacked(m, NULL);
+}
+
+void hr_control_keep(Headrace__Control *m)
+{
+	m->kind_case = HR_CONTROL(_NOT_SET);
+}
+
+int hr_control_wait(int fd, int timeout_ms, Headrace__Control **ret)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int n = poll(&p, 1, timeout_ms);
 
+	*ret = NULL;
 	if (n < 0)
 		return -errno;
 	return n == 0 ? -ETIMEDOUT : hr_control_recv(fd, ret);
 }
 
-int hr_control_ask(int fd, int timeout_ms, struct hr_message *m,
-		   void (*take)(void *arg, const struct hr_message *m), void *arg)
+int hr_control_ask(int fd, int timeout_ms, hr_control_kind kind, const ProtobufCMessage *body,
+		   void (*take)(void *arg, Headrace__Control *m), void *arg, char **ret_refusal)
 {
-	int r = hr_control_send(fd, m);
+	int r = hr_control_send(fd, kind, body);
 
 	while (r == 0) {
-		r = hr_control_wait(fd, timeout_ms, m);
-		if (r == 0 && hr_message_is(m, "over"))
-			return 0;
-		if (r == 0 && hr_message_is(m, "error"))
-			return -EREMOTEIO;
-		if (r == 0 && take)
+		Headrace__Control *m;
+
+		r = hr_control_wait(fd, timeout_ms, &m);
+		if (r < 0)
+			break;
+		kind = m->kind_case;
+		if (kind == HR_CONTROL(ERROR)) {
+			r = -EREMOTEIO;
+			if (ret_refusal)
+				*ret_refusal = strdup(m->error->text);
+		} else if (kind != HR_CONTROL(DONE) && take) {
 			take(arg, m);
+		}
+		hr_control_free(m);
+		if (kind == HR_CONTROL(DONE))
+			break;
 	}
 	return r;
 }

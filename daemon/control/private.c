@@ -254,153 +254,118 @@ void hr_private_sweep(const struct hr_private_names *names)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* The fields, once, for both directions. */
+/* Fields of JobConfig (proto/control.proto), and of struct hr_private_config: once, for both directions. */
 #define CONFIG_TEXTS(X)                                                                            \
-	X("store", node.store)                                                                     \
-	X("journal_dir", node.journal_dir)                                                         \
-	X("cluster", node.id.cluster)                                                              \
-	X("job", node.id.job)                                                                      \
-	X("node", node.id.node)                                                                    \
-	X("boot_id", node.id.boot_id)                                                              \
-	X("job_name", node.job_name)                                                               \
-	X("account", node.account)                                                                 \
-	X("partition", node.partition)                                                             \
-	X("ranks", node.ranks)                                                                     \
-	X("local_ranks", node.local_ranks)                                                         \
-	X("collectors", collectors)                                                                \
-	X("tls_cert", tls_cert)                                                                    \
-	X("tls_key", tls_key)                                                                      \
-	X("tls_ca", tls_ca)                                                                        \
-	X("privacy_key", privacy_key)                                                              \
-	X("scheduler", scheduler)                                                                  \
-	X("end_state", end_state)                                                                  \
-	X("cgroup", cgroup)
+	X(store, node.store)                                                                       \
+	X(journal_dir, node.journal_dir)                                                           \
+	X(cluster, node.id.cluster)                                                                \
+	X(job, node.id.job)                                                                        \
+	X(node, node.id.node)                                                                      \
+	X(boot_id, node.id.boot_id)                                                                \
+	X(job_name, node.job_name)                                                                 \
+	X(account, node.account)                                                                   \
+	X(partition, node.partition)                                                               \
+	X(ranks, node.ranks)                                                                       \
+	X(local_ranks, node.local_ranks)                                                           \
+	X(collectors, collectors)                                                                  \
+	X(tls_cert, tls_cert)                                                                      \
+	X(tls_key, tls_key)                                                                        \
+	X(tls_ca, tls_ca)                                                                          \
+	X(privacy_key, privacy_key)                                                                \
+	X(scheduler_id, scheduler)                                                                 \
+	X(end_state, end_state)                                                                    \
+	X(cgroup, cgroup)
 
 #define CONFIG_NUMBERS(X)                                                                          \
-	X("attempt", node.id.attempt)                                                              \
-	X("instance", node.id.instance)                                                            \
-	X("uid", node.uid)                                                                         \
-	X("level", node.level)                                                                     \
-	X("max_bytes", node.max_bytes)                                                             \
-	X("ranks_expected", node.ranks_expected)                                                   \
-	X("nodes_expected", node.nodes_expected)                                                   \
-	X("max_sessions", node.max_sessions)                                                       \
-	X("max_ring_bytes", node.max_ring_bytes)                                                   \
-	X("spool_bytes", spool_bytes)                                                              \
-	X("drain_ms", drain_ms)                                                                    \
-	X("probes", node.probes)                                                                   \
-	X("paths", node.privacy.paths)                                                             \
-	X("paths_keep", node.privacy.keep)                                                         \
-	X("command_lines", node.privacy.commands)                                                  \
-	X("policy", policy)                                                                        \
-	X("registered", registered)                                                                \
-	X("killed", killed)
+	X(attempt, node.id.attempt)                                                                \
+	X(instance, node.id.instance)                                                              \
+	X(uid, node.uid)                                                                           \
+	X(level, node.level)                                                                       \
+	X(max_bytes, node.max_bytes)                                                               \
+	X(ranks_expected, node.ranks_expected)                                                     \
+	X(nodes_expected, node.nodes_expected)                                                     \
+	X(max_sessions, node.max_sessions)                                                         \
+	X(max_ring_bytes, node.max_ring_bytes)                                                     \
+	X(spool_bytes, spool_bytes)                                                                \
+	X(drain_ms, drain_ms)                                                                      \
+	X(probes, node.probes)                                                                     \
+	X(paths, node.privacy.paths)                                                               \
+	X(paths_keep, node.privacy.keep)                                                           \
+	X(command_lines, node.privacy.commands)                                                    \
+	X(policy, policy)                                                                          \
+	X(registered, registered)                                                                  \
+	X(killed, killed)
 
-int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret)
+#define CONFIG_NAMES(X)                                                                            \
+	X(control_socket, names.control)                                                           \
+	X(shim_socket, names.shim)                                                                 \
+	X(lock_file, names.lock)
+
+int hr_private_config_write(const struct hr_private_config *config, int fd)
 {
-	hr_message_init(ret, "config");
-#define ADD_TEXT(key, field)                                                                       \
-	if (config->field != NULL)                                                                 \
-		hr_message_add(ret, key, config->field);
-	CONFIG_TEXTS(ADD_TEXT)
-#undef ADD_TEXT
-#define ADD_NUMBER(key, field) hr_message_add_int(ret, key, (int64_t)config->field);
-	CONFIG_NUMBERS(ADD_NUMBER)
-#undef ADD_NUMBER
-	hr_message_add(ret, "control", config->names.control);
-	hr_message_add(ret, "shim", config->names.shim);
-	hr_message_add(ret, "lock", config->names.lock);
-	for (unsigned i = 0; config->node.labels != NULL && config->node.labels[i] != NULL; i++) {
-		char key[16];
+	Headrace__JobConfig m = HEADRACE__JOB_CONFIG__INIT;
+	uint8_t packed[HR_CONTROL_BYTES];
+	ssize_t n;
 
-		snprintf(key, sizeof(key), "label%u", i);
-		hr_message_add(ret, key, config->node.labels[i]);
-	}
-	return ret->bytes < sizeof(ret->text) ? 0 : -EMSGSIZE;
+#define SET_TEXT(key, field)                                                                       \
+	if (config->field != NULL)                                                                 \
+		m.key = hr_control_text(config->field);
+#define SET_NUMBER(key, field) m.key = config->field;
+	CONFIG_TEXTS(SET_TEXT)
+	CONFIG_NAMES(SET_TEXT)
+	CONFIG_NUMBERS(SET_NUMBER)
+#undef SET_TEXT
+#undef SET_NUMBER
+	m.labels = (char **)(uintptr_t)config->node.labels;
+	while (m.labels != NULL && m.labels[m.n_labels] != NULL)
+		m.n_labels++;
+	if (headrace__job_config__get_packed_size(&m) > sizeof(packed))
+		return -EMSGSIZE;
+	n = write(fd, packed, headrace__job_config__pack(&m, packed));
+	if (n < 0)
+		return -errno;
+	return (size_t)n == headrace__job_config__get_packed_size(&m) ? 0 : -EIO;
 }
 
-int64_t hr_private_labels_id(const char *const *labels)
+uint64_t hr_private_labels_id(const char *const *labels)
 {
 	uint64_t id = HR_FNV_BASIS;
 
 	for (; labels != NULL && *labels != NULL; labels++)
 		id = hr_fnv(id, *labels, strlen(*labels) + 1);
-	return (int64_t)id;
-}
-
-/* A value as a string that lives as long as the message's copy; NULL when absent. */
-static int get_text(struct hr_private_config *config, size_t *used, const char *key,
-		    const char **ret)
-{
-	char *out = config->text->text + *used;
-	const struct hr_message *source = config->text + 1;
-	int r = hr_message_get(source, key, out, sizeof(config->text->text) - *used);
-
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	*ret = out;
-	*used += strlen(out) + 1;
-	return 0;
-}
-
-static int config_texts(struct hr_private_config *config)
-{
-	size_t used = 0;
-	int r;
-
-#define GET_TEXT(key, field)                                                                       \
-	r = get_text(config, &used, key, &config->field);                                          \
-	if (r < 0)                                                                                 \
-		return r;
-	CONFIG_TEXTS(GET_TEXT)
-#undef GET_TEXT
-	for (unsigned i = 0; i < HR_PRIVATE_LABELS; i++) {
-		char key[16];
-
-		snprintf(key, sizeof(key), "label%u", i);
-		r = get_text(config, &used, key, &config->labels[i]);
-		if (r < 0)
-			return r;
-		if (config->labels[i] == NULL)
-			break;
-	}
-	return config->node.store != NULL && config->node.id.job != NULL ? 0 : -EBADMSG;
+	return id;
 }
 
 int hr_private_config_read(int fd, struct hr_private_config *ret)
 {
-	struct hr_private_config config = {0};
-	struct hr_message *source;
-	ssize_t n;
-	int r;
+	uint8_t packed[HR_CONTROL_BYTES];
+	ssize_t n = pread(fd, packed, sizeof(packed), 0);
+	Headrace__JobConfig *m;
 
-	/* Two buffers: [0] holds the unescaped strings, [1] the message; the former outlives this
-	 * function. */
-	config.text = calloc(2, sizeof(*config.text));
-	if (config.text == NULL)
-		return -ENOMEM;
-	source = config.text + 1;
-	n = pread(fd, source->text, sizeof(source->text), 0);
-	source->bytes = n > 0 ? (size_t)n : 0;
-	r = n < 0 ? -errno : hr_message_check(source);
-	if (r == 0 && !hr_message_is(source, "config"))
-		r = -EBADMSG;
-	if (r == 0)
-		r = config_texts(&config);
-	if (r < 0) {
-		free(config.text);
-		return r;
+	if (n < 0)
+		return -errno;
+	m = headrace__job_config__unpack(NULL, (size_t)n, packed);
+	if (m == NULL || m->store[0] == '\0' || m->job[0] == '\0' ||
+	    m->n_labels > HR_PRIVATE_LABELS) {
+		headrace__job_config__free_unpacked(m, NULL);
+		return -EBADMSG;
 	}
-#define GET_NUMBER(key, field)                                                                     \
-	config.field = (__typeof__(config.field))hr_message_get_int(source, key, 0);
+	*ret = (struct hr_private_config){.message = m};
+#define GET_TEXT(key, field)   ret->field = m->key[0] != '\0' ? m->key : NULL;
+#define GET_NAME(key, field)   snprintf(ret->field, sizeof(ret->field), "%s", m->key);
+#define GET_NUMBER(key, field) ret->field = (__typeof__(ret->field))m->key;
+	CONFIG_TEXTS(GET_TEXT)
+	CONFIG_NAMES(GET_NAME)
 	CONFIG_NUMBERS(GET_NUMBER)
+#undef GET_TEXT
+#undef GET_NAME
 #undef GET_NUMBER
-	hr_message_get(source, "control", config.names.control, sizeof(config.names.control));
-	hr_message_get(source, "shim", config.names.shim, sizeof(config.names.shim));
-	hr_message_get(source, "lock", config.names.lock, sizeof(config.names.lock));
-	*ret = config;
+	/* Parts of a stream's name are never NULL. */
+	ret->node.id.cluster = m->cluster;
+	ret->node.id.node = m->node;
+	ret->node.id.boot_id = m->boot_id;
+	for (size_t i = 0; i < m->n_labels; i++)
+		ret->labels[i] = m->labels[i];
 	ret->node.shim_socket = ret->names.shim;
 	ret->node.labels = ret->labels;
 	return 0;
@@ -408,8 +373,8 @@ int hr_private_config_read(int fd, struct hr_private_config *ret)
 
 void hr_private_config_done(struct hr_private_config *config)
 {
-	free(config->text);
-	config->text = NULL;
+	headrace__job_config__free_unpacked(config->message, NULL);
+	config->message = NULL;
 }
 
 /* ---- file systems ---------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ void hr_private_remove(const struct hr_private_names *names);
 /* Removes what a daemon left behind that was killed; nothing when another one listens by now. */
 void hr_private_sweep(const struct hr_private_names *names);
 
-/* ---- configuration of a private daemon: a message on its standard input ---------------------- */
+/* ---- configuration of a daemon: a JobConfig (proto/control.proto) on its standard input --------- */
 
 #define HR_PRIVATE_LABELS 64u
 
@@ -78,24 +78,24 @@ struct hr_private_config {
 	uint64_t spool_bytes;			 /* its limit */
 	uint64_t drain_ms; /* how long the daemon goes on sending after the job's end, at most */
 	/* of a job of the node service (service/service.h) */
-	const char *scheduler;	 /* the job's id in the environment of its processes */
-	const char *end_state;	 /* it is to end so; NULL: not yet */
-	const char *cgroup;	 /* whose processes are its own, for probes; NULL: none */
-	bool registered;	 /* a prolog has announced it */
-	bool killed;		 /* a signal ended its script */
-	unsigned policy;	 /* enum hr_policy of service/policy.h */
-	const char *privacy_key; /* file of node.privacy's key */
-	struct hr_message *text; /* owned after unpacking: the strings */
+	const char *scheduler;	      /* the job's id in the environment of its processes */
+	const char *end_state;	      /* it is to end so; NULL: not yet */
+	const char *cgroup;	      /* whose processes are its own, for probes; NULL: none */
+	bool registered;	      /* a prolog has announced it */
+	bool killed;		      /* a signal ended its script */
+	unsigned policy;	      /* enum hr_policy of service/policy.h */
+	const char *privacy_key;      /* file of node.privacy's key */
+	Headrace__JobConfig *message; /* of hr_private_config_read: owns the strings */
 	const char *labels[HR_PRIVATE_LABELS + 1];
 };
 
-/* -EMSGSIZE when labels and paths are too long together. */
-int hr_private_config_pack(const struct hr_private_config *config, struct hr_message *ret);
+/* Writes it to an empty file. -EMSGSIZE when labels and paths are too long together, -EIO when the file took a part. */
+int hr_private_config_write(const struct hr_private_config *config, int fd);
 
 /* All labels ("k=v", NULL-terminated) as one number, for a run that joins to compare its own. */
-int64_t hr_private_labels_id(const char *const *labels);
+uint64_t hr_private_labels_id(const char *const *labels);
 
-/* Reads the message from a file from its start, so that each restart of a worker finds it. */
+/* Reads it from a file from its start, so that each restart of a worker finds it. -EBADMSG. */
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);
 

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define IN_FLIGHT_NS UINT64_C(1000000000) /* listed: operations that have lasted longer */
+
 struct hr_live_bytes {
 	unsigned refs;
 	uint8_t *data;
@@ -118,31 +120,16 @@ static void live_link_make_room(struct hr_live_link *l)
 
 static void live_link_refuse(int fd, int r)
 {
-	struct hr_message *m = malloc(sizeof(*m));
-
-	if (m) {
-		hr_message_init(m, "error");
-		hr_message_add_int(m, "code", -r);
-		hr_message_add(m, "text",
-			       r == -ESHUTDOWN ? "the job has ended" : strerrordesc_np(-r));
-		hr_control_send(fd, m);
-	}
-	free(m);
+	hr_control_send_error(fd, -r, r == -ESHUTDOWN ? "the job has ended" : strerrordesc_np(-r));
 	close(fd);
 }
 
 static int announce(int fd, const struct hr_live_bytes *b)
 {
-	struct hr_message *m = malloc(sizeof(*m));
-	int r;
+	Headrace__LivePicture picture = HEADRACE__LIVE_PICTURE__INIT;
 
-	if (!m)
-		return -ENOMEM;
-	hr_message_init(m, "live");
-	hr_message_add_int(m, "bytes", (int64_t)b->bytes);
-	r = hr_control_send(fd, m);
-	free(m);
-	return r;
+	picture.bytes = b->bytes;
+	return hr_control_send(fd, HR_CONTROL(LIVE_PICTURE), &picture.base);
 }
 
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop)
@@ -150,13 +137,13 @@ void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop)
 	*l = (struct hr_live_link){.loop = loop};
 }
 
-void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct hr_message *request,
-		       int fd)
+void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
+		       const Headrace__JobRequest *request, int fd)
 {
-	int64_t in_flight_ns = hr_message_get_int(request, "in_flight_ns", 1000000000);
+	uint64_t in_flight_ns = request->has_in_flight_ns ? request->in_flight_ns : IN_FLIGHT_NS;
 	struct hr_live_client *a = calloc(1, sizeof(*a));
 	struct hr_live_bytes *b = NULL;
-	int r = a ? picture(l, n, in_flight_ns > 0 ? (uint64_t)in_flight_ns : 0, &b) : -ENOMEM;
+	int r = a ? picture(l, n, in_flight_ns, &b) : -ENOMEM;
 
 	if (r == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;

@@ -2,15 +2,8 @@
 /*
  * live_link.h - sends pictures of a running job (live.h) to clients
  *
- * Purpose   Serves a connection whose request is `live`, in the process that records the job. The caller has checked the client's
- *           permission. One request for a connection:
- *
- *      client                                 process of the job
- *      live  [in_flight_ns]          ---->
- *                                    <----    live  bytes        then so many bytes of a LiveJob (proto/live.proto), in
- *                                             messages of HR_CONTROL_BYTES at most, and the end
- *                                             | error  code text, and the end
- *
+ * Purpose   Serves a connection whose request is get_live (proto/control.proto), in the process that records the job. The caller
+ *           has checked the client's permission.
  * Limits    One picture serves all requests within HR_LIVE_FRESH_MS, so that many clients cost as much as one. A client that does
  *           not read delays no other; beyond HR_LIVE_CLIENTS the one that has waited longest is closed.
  * Owner     The embedding structure. Threads: the loop's.
@@ -39,8 +32,8 @@ struct hr_live_link {
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);
 
 /* Answers; takes `fd` over. */
-void hr_live_link_take(struct hr_live_link *l, struct hr_node *n, const struct hr_message *request,
-		       int fd);
+void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
+		       const Headrace__JobRequest *request, int fd);
 
 /* Leaves all who wait: before the loop runs for the last time. */
 void hr_live_link_done(struct hr_live_link *l);

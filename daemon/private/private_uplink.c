@@ -10,14 +10,15 @@
 #include "daemon/uplink/uplink.h"
 
 #define RECOVER_MS 60000u /* after which nobody comes back to a journal */
-#define TELL_MS	   250u	  /* between words about progress */
+#define REPORT_MS  250u	  /* between reports of progress */
 
 struct hr_private_uplink {
 	struct hr_spool *spool;
 	struct hr_uplink *uplink;
 	const char *collectors;
-	uint64_t until_ms, told_ms;
+	uint64_t until_ms, reported_ms;
 	bool released;
+	struct hr_uplink_stats last; /* reported */
 	/* told to the runs */
 	bool unreachable;
 	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
@@ -155,35 +156,27 @@ void hr_private_uplink_release(struct hr_private_uplink *p)
 	hr_uplink_release(p->uplink);
 }
 
-static void describe(const struct hr_private_uplink *p, const struct hr_uplink_stats *s, bool over,
-		     struct hr_message *ret)
+bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
+				Headrace__Sending *ret)
 {
-	hr_message_init(ret, over ? "sent" : "sending");
-	hr_message_add(ret, "collector", *s->collector ? s->collector : p->collectors);
-	hr_message_add_int(ret, "frames", (int64_t)s->own_frames);
-	hr_message_add_int(ret, "left", (int64_t)(s->own_frames - s->own_acked));
-	hr_message_add_int(ret, "connected", s->connected);
-	if (!s->connected && *s->error)
-		hr_message_add(ret, "error", s->error);
-	if (s->own_aside)
-		hr_message_add(ret, "aside", s->aside_text);
-}
-
-bool hr_private_uplink_drained(struct hr_private_uplink *p, uint64_t now_ms, struct hr_message *ret)
-{
+	struct hr_uplink_stats *s = &p->last;
 	struct hr_spool_live live;
-	struct hr_uplink_stats s;
-	bool over;
 
-	hr_uplink_stats(p->uplink, &s);
+	hr_uplink_stats(p->uplink, s);
 	/* The uplink's thread may not have looked since the last frame was written. */
-	if (hr_spool_live(p->spool, &live) && s.own_frames < live.mark)
-		s.own_frames = live.mark;
-	over = ((s.own_gone || s.own_aside) && p->released) || now_ms >= p->until_ms;
-	ret->bytes = 0;
-	if (over || now_ms - p->told_ms >= TELL_MS) {
-		p->told_ms = now_ms;
-		describe(p, &s, over, ret);
-	}
-	return over;
+	if (hr_spool_live(p->spool, &live) && s->own_frames < live.mark)
+		s->own_frames = live.mark;
+	ret->finished = ((s->own_gone || s->own_aside) && p->released) || now_ms >= p->until_ms;
+	if (!ret->finished && now_ms - p->reported_ms < REPORT_MS)
+		return false;
+	p->reported_ms = now_ms;
+	ret->collector = *s->collector ? s->collector : hr_control_text(p->collectors);
+	ret->frames = s->own_frames;
+	ret->left = s->own_frames - s->own_acked;
+	ret->connected = s->connected;
+	if (!s->connected)
+		ret->error = s->error;
+	if (s->own_aside)
+		ret->set_aside = s->aside_text;
+	return true;
 }

@@ -4,8 +4,8 @@
  *
  * Purpose   Between private_worker.c, which knows runs, and uplink.h, which knows collectors.
  *
- *      job ends --> draining: the run prints its summary from the spool, says `released`
- *                      +--(all acknowledged, or no collector takes it, or the drain's time is over, or the run has gone)--> over
+ *      job ends --> draining: the run prints its summary from the spool, sends `summary_printed`
+ *                      +--(all acknowledged, or no collector takes it, or the drain's time is over, or the run has gone)--> finished
  *
  * Owner     The worker. Threads: the loop's; the uplink has its own.
  */
@@ -37,11 +37,8 @@ void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
 /* Nobody needs what is acknowledged any more: it may go, now and from now on. */
 void hr_private_uplink_release(struct hr_private_uplink *p);
 
-/*
- * How far it is: fills in a message `sending` (going on) or `sent` (over, with what remains), and says whether it is over.
- * False and an empty message where nothing has changed since.
- */
-bool hr_private_uplink_drained(struct hr_private_uplink *p, uint64_t now_ms,
-			       struct hr_message *ret);
+/* Fills in the progress, a few times a second and when it is finished; its strings are valid until the next call. False: not yet. */
+bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
+				Headrace__Sending *ret);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,9 +16,10 @@
 
 #include "common/text.h"
 #include "common/fdstore.h"
+#include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
 #include "daemon/control/private.h"
-#include "daemon/private/private_asked.h"
+#include "daemon/private/private_requests.h"
 #include "daemon/private/private_health.h"
 #include "daemon/private/private_uplink.h"
 #include "daemon/private/stragglers.h"
@@ -49,14 +49,14 @@ struct worker {
 	struct hr_private_config config;
 	struct hr_private_uplink *uplink; /* NULL: the store is no spool */
 	struct hr_node *node;
-	struct hr_private_asked asked;
+	struct hr_job_status status;
+	struct hr_live_link live;
 	struct run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* nobody is joined since */
 	bool knows_rank, printed, vanished, killed, failed, over;
 	bool draining;		   /* the job has ended, the uplink has not */
-	struct hr_health told;	   /* to the runs */
-	struct hr_message in, out; /* scratch */
+	struct hr_health reported; /* to the runs */
 };
 
 static uint64_t now_ms(const struct worker *w)
@@ -167,11 +167,12 @@ static void private_worker_on_tick(uv_timer_t *timer);
 
 static void notice_all(struct worker *w, const char *text)
 {
-	hr_message_init(&w->out, "notice");
-	hr_message_add(&w->out, "text", text);
+	Headrace__Notice notice = HEADRACE__NOTICE__INIT;
+
+	notice.text = hr_control_text(text);
 	for (struct run *run = w->runs; run != NULL; run = run->next)
 		if (run->state == RUN_JOINED || run->state == RUN_LEAVING)
-			hr_control_send(run->fd, &w->out);
+			hr_control_send(run->fd, HR_CONTROL(NOTICE), &notice.base);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -184,39 +185,19 @@ static size_t open_processes(struct worker *w, pid_t *pids, size_t max)
 	return n > 0 ? n : hr_stragglers(w->config.names.shim, pids, max);
 }
 
-/* Pids as "12 345", at most MAX_OPEN_PIDS; returns how many there are. */
-static size_t open_pids(struct worker *w, char *text, size_t bytes)
-{
-	pid_t pids[MAX_OPEN_PIDS];
-	size_t n = open_processes(w, pids, MAX_OPEN_PIDS), used = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < n && i < MAX_OPEN_PIDS; i++)
-		used += (size_t)snprintf(text + used, bytes - used, "%s%d", i > 0 ? " " : "",
-					 (int)pids[i]);
-	return n;
-}
-
-static void make_done(struct worker *w, const struct run *run, bool print, int store_error)
+static void fill_left(struct worker *w, const struct run *run, bool print, int store_error,
+		      Headrace__Left *ret)
 {
 	struct hr_node_stats s;
 
 	hr_node_stats(w->node, &s);
-	hr_message_init(&w->out, "done");
-	hr_message_add_int(&w->out, "print", print);
-	hr_message_add_int(&w->out, "runs", runs_present(w, run));
-	hr_message_add_int(&w->out, "events", (int64_t)s.events);
-	hr_message_add_int(&w->out, "bytes_moved", (int64_t)s.bytes_moved);
-	hr_message_add_int(&w->out, "lost", (int64_t)s.lost);
-	hr_message_add_int(&w->out, "torn", (int64_t)s.torn);
-	hr_message_add_int(&w->out, "hostile", (int64_t)s.hostile);
-	hr_message_add_int(&w->out, "processes", s.sessions_total);
-	hr_message_add_int(&w->out, "stored_bytes", (int64_t)s.stored_bytes);
-	hr_message_add_int(&w->out, "counters_only", s.counters_only);
-	hr_message_add_int(&w->out, "store_error", store_error);
-	hr_message_add_int(&w->out, "given_up", (int64_t)s.given_up);
-	hr_message_add_int(&w->out, "given_up_bytes", (int64_t)s.given_up_bytes);
-	hr_message_add_int(&w->out, "untold", s.unreported);
+	ret->print = print;
+	ret->runs = runs_present(w, run);
+	ret->events = s.events;
+	ret->store_error = store_error;
+	ret->given_up = s.given_up;
+	ret->given_up_bytes = s.given_up_bytes;
+	ret->unreported = s.unreported;
 }
 
 static const char *job_state(const struct worker *w)
@@ -244,24 +225,26 @@ static void begin_to_drain(struct worker *w, struct run *last)
  */
 static bool private_worker_end_job(struct worker *w, struct run *last, bool print)
 {
-	char attached[MAX_OPEN_PIDS * 12];
-	size_t n_attached;
+	Headrace__Left left = HEADRACE__LEFT__INIT;
+	pid_t open[MAX_OPEN_PIDS];
 	int lock, r = hr_private_trylock(&w->config.names, &lock), stopped;
 
 	if (r == -EWOULDBLOCK)
 		return false;
-	n_attached = open_pids(w, attached, sizeof(attached));
+	left.processes_left_total = (uint32_t)open_processes(w, open, MAX_OPEN_PIDS);
 	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
 	/* Only now: were we killed before, runs would not find the next worker. */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);
 	if (last != NULL) {
-		make_done(w, last, print, stopped);
-		hr_message_add(&w->out, "attached", attached);
-		hr_message_add_int(&w->out, "attached_count", (int64_t)n_attached);
-		hr_message_add_int(&w->out, "drains", w->uplink != NULL);
-		hr_control_send(last->fd, &w->out);
+		fill_left(w, last, print, stopped, &left);
+		left.processes_left = open;
+		left.n_processes_left = left.processes_left_total < MAX_OPEN_PIDS
+					    ? left.processes_left_total
+					    : MAX_OPEN_PIDS;
+		left.drains = w->uplink != NULL;
+		hr_control_send(last->fd, HR_CONTROL(LEFT), &left.base);
 	}
 	if (w->uplink != NULL) {
 		begin_to_drain(w, last);
@@ -273,15 +256,16 @@ static bool private_worker_end_job(struct worker *w, struct run *last, bool prin
 	return true;
 }
 
-/* One look at how far the uplink has come. */
-static void go_on_draining(struct worker *w)
+static void continue_draining(struct worker *w)
 {
-	bool over = hr_private_uplink_drained(w->uplink, now_ms(w), &w->out);
+	Headrace__Sending sending = HEADRACE__SENDING__INIT;
 
-	for (struct run *run = w->runs; run != NULL && w->out.bytes > 0; run = run->next)
+	if (!hr_private_uplink_progress(w->uplink, now_ms(w), &sending))
+		return;
+	for (struct run *run = w->runs; run != NULL; run = run->next)
 		if (run->state == RUN_DRAINING)
-			hr_control_send(run->fd, &w->out);
-	if (over)
+			hr_control_send(run->fd, HR_CONTROL(SENDING), &sending.base);
+	if (sending.finished)
 		private_worker_finish(w);
 }
 
@@ -299,6 +283,7 @@ static bool try_answer(struct worker *w, struct run *run)
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
 	bool last = runs_present(w, run) == 0;
 	bool print = prints(w, run, last);
+	Headrace__Left left = HEADRACE__LEFT__INIT;
 
 	if (!last && run->rank == 0 && !waited)
 		return false;
@@ -307,8 +292,8 @@ static bool try_answer(struct worker *w, struct run *run)
 	if (last)
 		return private_worker_end_job(w, run, print);
 	w->printed = w->printed || print;
-	make_done(w, run, print, hr_node_flush(w->node));
-	hr_control_send(run->fd, &w->out);
+	fill_left(w, run, print, hr_node_flush(w->node), &left);
+	hr_control_send(run->fd, HR_CONTROL(LEFT), &left.base);
 	run_free(run);
 	return true;
 }
@@ -339,100 +324,104 @@ static void end_when_deserted(struct worker *w)
 	private_worker_end_job(w, NULL, false);
 }
 
-/* ---- what runs say --------------------------------------------------------------------------- */
+/* ---- messages of runs ------------------------------------------------------------------------ */
 
-static void handle_join(struct run *run, const struct hr_message *m)
+static void send_joined(struct run *run)
+{
+	const struct worker *w = run->worker;
+	const struct hr_private_config *c = &w->config;
+	Headrace__Joined joined = HEADRACE__JOINED__INIT;
+
+	joined.version = HR_CONTROL_VERSION;
+	joined.level = (uint32_t)c->node.level;
+	joined.max_bytes = c->node.max_bytes;
+	joined.labels_id = hr_private_labels_id(c->node.labels);
+	joined.ranks = hr_control_text(c->node.ranks);
+	joined.local_ranks = hr_control_text(c->node.local_ranks);
+	joined.collectors = hr_control_text(c->collectors);
+	joined.no_probes = hr_control_text(hr_node_probes_error(w->node));
+	joined.probes_lack = hr_control_text(hr_node_probes_lack(w->node));
+	hr_control_send(run->fd, HR_CONTROL(JOINED), &joined.base);
+}
+
+static void handle_join(struct run *run, const Headrace__Join *join)
 {
 	struct worker *w = run->worker;
-	int64_t version = hr_message_get_int(m, "version", -1);
+	char text[160];
 
-	if (version != HR_CONTROL_VERSION) {
-		char text[160];
-
+	if (join->version != HR_CONTROL_VERSION) {
 		snprintf(text, sizeof(text),
-			 "this job's headraced speaks control version %u, this headrace %" PRId64
-			 ": use the same headrace for all runs of a job",
-			 HR_CONTROL_VERSION, version);
-		hr_message_init(&w->out, "error");
-		hr_message_add(&w->out, "text", text);
-		hr_control_send(run->fd, &w->out);
+			 "this job's headraced has control version %u, this headrace has version "
+			 "%u: use the same headrace for all runs of a job",
+			 HR_CONTROL_VERSION, join->version);
+		hr_control_send_error(run->fd, EPROTO, text);
 		return;
 	}
-	run->rank = (int)hr_message_get_int(m, "rank", -1);
+	run->rank = join->has_rank ? (int)join->rank : -1;
 	w->knows_rank = w->knows_rank || run->rank >= 0;
 	run->state = RUN_JOINED;
-	/* What it starts from now on belongs to the job; it does not itself. */
-	hr_node_root(w->node, (pid_t)hr_message_get_int(m, "pid", 0), true);
-	hr_message_init(&w->out, "ready");
-	hr_message_add_int(&w->out, "version", HR_CONTROL_VERSION);
-	hr_message_add_int(&w->out, "pid", getpid());
-	hr_message_add(&w->out, "shim", w->config.names.shim);
-	hr_message_add_int(&w->out, "level", w->config.node.level);
-	hr_message_add_int(&w->out, "max_bytes", (int64_t)w->config.node.max_bytes);
-	hr_message_add_int(&w->out, "labels", hr_private_labels_id(w->config.node.labels));
-	if (w->config.node.ranks != NULL)
-		hr_message_add(&w->out, "ranks", w->config.node.ranks);
-	if (w->config.node.local_ranks != NULL)
-		hr_message_add(&w->out, "local_ranks", w->config.node.local_ranks);
-	if (w->config.collectors != NULL)
-		hr_message_add(&w->out, "collectors", w->config.collectors);
-	if (hr_node_probes_error(w->node) != NULL)
-		hr_message_add(&w->out, "no_probes", hr_node_probes_error(w->node));
-	if (hr_node_probes_lack(w->node) != NULL)
-		hr_message_add(&w->out, "probes_lack", hr_node_probes_lack(w->node));
-	hr_control_send(run->fd, &w->out);
+	/* The job consists of what the run starts from now on, without the run itself. */
+	hr_node_root(w->node, join->pid, true);
+	send_joined(run);
 }
 
-/* How a CMD ended, for the state of the job. */
-static void take_status(struct worker *w, int signum, int status)
+static void handle_started(struct run *run, pid_t cmd)
 {
-	w->killed = w->killed || signum == SIGKILL;
-	w->failed = w->failed || signum != 0 || status != 0;
+	if (run->cmd_pidfd >= 0)
+		return;
+	run->cmd_pidfd = (int)syscall(SYS_pidfd_open, cmd, 0);
+	if (run->cmd_pidfd >= 0)
+		fcntl(run->cmd_pidfd, F_SETFD, FD_CLOEXEC);
 }
 
-static void handle_message(struct run *run, const struct hr_message *m)
+static void handle_leave(struct run *run, const Headrace__Leave *leave)
 {
 	struct worker *w = run->worker;
 
-	if (run->state == RUN_NEW && hr_private_asked(&w->asked, m, run->fd)) {
+	if (run->state == RUN_JOINED)
+		run->leave_at_ms = now_ms(w);
+	run->state = RUN_LEAVING; /* a second `leave` changes linger_ms */
+	run->linger_ms = leave->linger_ms;
+	/* How CMD ended, for the state of the job. */
+	w->killed = w->killed || leave->signal == SIGKILL;
+	w->failed = w->failed || leave->signal != 0 || leave->status != 0;
+	uv_timer_start(&w->tick, private_worker_on_tick, TICK_MS, TICK_MS);
+}
+
+static void handle_message(struct run *run, const Headrace__Control *m)
+{
+	struct worker *w = run->worker;
+	bool joined = run->state == RUN_JOINED;
+
+	if (run->state == RUN_NEW && hr_private_answer(&w->status, &w->live, m, run->fd))
 		run_free(run);
-	} else if (hr_message_is(m, "join") && run->state == RUN_NEW) {
-		handle_join(run, m);
-	} else if (hr_message_is(m, "started") && run->state == RUN_JOINED && run->cmd_pidfd < 0) {
-		run->cmd_pidfd =
-		    (int)syscall(SYS_pidfd_open, (pid_t)hr_message_get_int(m, "pid", 0), 0);
-		if (run->cmd_pidfd >= 0)
-			fcntl(run->cmd_pidfd, F_SETFD, FD_CLOEXEC);
-	} else if (hr_message_is(m, "leave") &&
-		   (run->state == RUN_JOINED || run->state == RUN_LEAVING)) {
-		if (run->state == RUN_JOINED)
-			run->leave_at_ms = now_ms(w);
-		run->state = RUN_LEAVING; /* a second `leave` changes the linger */
-		uv_timer_start(&w->tick, private_worker_on_tick, TICK_MS, TICK_MS);
-		run->linger_ms = (uint64_t)hr_message_get_int(m, "linger_ns", 0) / 1000000u;
-		take_status(w, (int)hr_message_get_int(m, "signal", 0),
-			    (int)hr_message_get_int(m, "status", 0));
-	} else if (hr_message_is(m, "released") && run->state == RUN_DRAINING) {
+	else if (m->kind_case == HR_CONTROL(JOIN) && run->state == RUN_NEW)
+		handle_join(run, m->join);
+	else if (m->kind_case == HR_CONTROL(STARTED) && joined)
+		handle_started(run, m->started->pid);
+	else if (m->kind_case == HR_CONTROL(LEAVE) && (joined || run->state == RUN_LEAVING))
+		handle_leave(run, m->leave);
+	else if (m->kind_case == HR_CONTROL(SUMMARY_PRINTED) && run->state == RUN_DRAINING)
 		hr_private_uplink_release(w->uplink);
-	}
 }
 
 static void on_message(uv_poll_t *poll, int status, int events)
 {
 	struct run *run = poll->data;
 	struct worker *w = run->worker;
-	int r;
+	Headrace__Control *m = NULL;
+	int r = status < 0 ? status : hr_control_recv(run->fd, &m);
 
 	(void)events;
-	r = status < 0 ? status : hr_control_recv(run->fd, &w->in);
 	if (r == -EAGAIN)
 		return;
-	if (r < 0 && r != -EBADMSG) {
+	if (r < 0) {
 		run_lost(run);
-	} else if (r == 0) {
-		handle_message(run, &w->in);
-		answer_leaving(w);
+		return;
 	}
+	handle_message(run, m);
+	hr_control_free(m);
+	answer_leaving(w);
 }
 
 /* Only the owner of the job, and root, may join. */
@@ -476,8 +465,8 @@ static void check_health(struct worker *w)
 	char text[2048];
 
 	hr_node_stats(w->node, &s);
-	hr_private_pace(&w->asked.pace, &s, now_ms(w));
-	while (hr_health_news(&w->told, &s, w->uplink != NULL, text, sizeof(text)) ||
+	hr_job_status_measure(&w->status, &s, now_ms(w));
+	while (hr_health_news(&w->reported, &s, w->uplink != NULL, text, sizeof(text)) ||
 	       hr_private_uplink_news(w->uplink, text, sizeof(text)))
 		notice_all(w, text);
 }
@@ -487,7 +476,7 @@ static void private_worker_on_tick(uv_timer_t *timer)
 	struct worker *w = timer->data;
 
 	if (w->draining) {
-		go_on_draining(w);
+		continue_draining(w);
 		return;
 	}
 	check_health(w);
@@ -543,9 +532,9 @@ static int private_worker_start_loop(struct worker *w)
 	if (r < 0)
 		return r;
 	w->accept.data = w->sigterm.data = w->tick.data = w;
-	w->asked =
-	    (struct hr_private_asked){.config = &w->config, .node = w->node, .uplink = w->uplink};
-	hr_live_link_init(&w->asked.live, &w->loop);
+	w->status =
+	    (struct hr_job_status){.config = &w->config, .node = w->node, .uplink = w->uplink};
+	hr_live_link_init(&w->live, &w->loop);
 	uv_poll_init(&w->loop, &w->accept, w->control_fd);
 	uv_poll_start(&w->accept, UV_READABLE, private_worker_on_connection);
 	uv_signal_init(&w->loop, &w->sigterm);
@@ -569,7 +558,7 @@ static void stop_loop(struct worker *w)
 		next = run->next;
 		run_free(run);
 	}
-	hr_live_link_done(&w->asked.live);
+	hr_live_link_done(&w->live);
 	uv_walk(&w->loop, private_worker_close_handle, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w->loop);

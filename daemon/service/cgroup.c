@@ -85,13 +85,12 @@ int hr__service_cgroup_check(const struct service *s, const struct job_spec *spe
 
 void hr__service_cgroup_send(struct job *job)
 {
-	struct hr_message *m = &job->service->out;
+	Headrace__Cgroup cgroup = HEADRACE__CGROUP__INIT;
 
 	if (!job->cgroup)
 		return;
-	hr_message_init(m, "cgroup");
-	hr_message_add(m, "path", job->cgroup);
-	hr__service_worker_send(job, m);
+	cgroup.path = job->cgroup;
+	hr__service_worker_send(job, HR_CONTROL(SET_CGROUP), &cgroup.base);
 }
 
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error)

@@ -23,27 +23,21 @@
 #define JOB_BYTES    256u
 #define JOB_PREFIX   20u
 #define PENDING_MOST 1024u /* connections of shims that have not said hello */
-#define GUEST_MS     1000u
-#define ASKERS_MOST  256u  /* connections to control.sock, and as many of root */
-#define ASKERS_EACH  32u   /* of one user */
-#define ASKER_MS     5000u /* for saying what is asked */
+#define HELLO_MS     1000u
+#define CLIENTS_MOST 256u  /* connections to control.sock, and as many of root */
+#define CLIENTS_EACH 32u   /* of one user */
+#define REQUEST_MS   5000u /* for saying what is asked */
 
-/* What only grows: keys of a worker's messages, and fields. */
+/* Fields of a JobStatus that only grow: the metrics add them up. */
 #define COUNTS(X)                                                                                  \
 	X(events)                                                                                  \
 	X(read_bytes)                                                                              \
 	X(written_bytes)                                                                           \
-	X(sessions_total)                                                                          \
+	X(processes_total)                                                                         \
 	X(stored_bytes)                                                                            \
 	X(refused)                                                                                 \
 	X(hostile)                                                                                 \
 	X(ring_full) X(stray) X(detached) X(torn) X(given_up) /* operations that are lost */
-
-struct counts {
-#define FIELD(name) uint64_t name;
-	COUNTS(FIELD)
-#undef FIELD
-};
 
 enum job_state {
 	JOB_STARTING,
@@ -84,38 +78,21 @@ struct job {
 	char why[HR_WORKER_WHY_BYTES]; /* its worker failed; "": it has not, or another goes on */
 	uint64_t failed_ms;	       /* since when; 0: it has not, or another goes on */
 	uint64_t retry_ms;
-	/* what it said last */
-	struct counts counts;
-	struct {
-		uint64_t at_ms; /* 0: nothing yet */
-		uint64_t bytes_moved, lost, sessions, ring_bytes;
-		uint64_t served;		    /* connections of the hand-off queue */
-		uint64_t events_per_s, bytes_per_s; /* between the last two */
-		uint64_t steps;
-		int input_wait; /* 1/1000; -1: no training loop */
-		uint64_t kernel_ops, kernel_added, kernel_lost;
-		uint64_t unsent_frames, unsent_ms;
-		int store_error;
-		bool connected;
-		char collector[JOB_BYTES];
-		bool probes;	     /* there are */
-		char no_probes[512]; /* why there are none; "": there are, or nobody asked */
-	} stats;
-	bool resumed;		 /* an earlier service counted some of what it will say first */
-	bool shown;		 /* has metrics of its own, else it is among `others` */
-	uint64_t idle_since_ms;	 /* no process since; 0: there are some */
-	uint32_t level;		 /* that it is to have */
-	uint32_t level_base;	 /* when level_until_ms is over, or this service */
-	uint64_t level_until_ms; /* 0: for good */
-	bool probes;		 /* are asked for */
-	char *cgroup;		 /* whose processes are the job's, for probes; NULL: none */
-	uint64_t cgroup_id;	 /* of the folder as it was last seen; 0: not looked at yet */
+	Headrace__JobStatus *status; /* the last that its worker sent, for good; before: empty */
+	uint64_t status_ms;	     /* of its arrival; 0: none yet */
+	bool resumed;		     /* an earlier service counted a part of its first status */
+	bool shown;		     /* has metrics of its own, else it is among `others` */
+	uint64_t idle_since_ms;	     /* no process since; 0: there are some */
+	uint32_t level;		     /* that it is to have */
+	uint32_t level_base;	     /* when level_until_ms is over, or this service */
+	uint64_t level_until_ms;     /* 0: for good */
+	bool probes;		     /* are asked for */
+	char *cgroup;		     /* whose processes are the job's, for probes; NULL: none */
+	uint64_t cgroup_id;	     /* of the folder as it was last seen; 0: not looked at yet */
 	/* its end */
 	char end_state[16];
 	uint64_t linger_ms, drain_ms;
 };
-
-#define STATS_FRESH_MS 2500u /* a worker speaks each second, unless nothing has changed */
 
 struct pending {
 	struct pending *next;
@@ -160,15 +137,15 @@ struct service {
 	uint64_t uplink_ms; /* of its last start */
 	bool stopping;
 	uint64_t started_ms;
-	uint64_t spool_bytes;	     /* as a worker saw it last */
-	bool watchdog;		     /* systemd waits for signs of life */
-	uint64_t refused, unplaced;  /* shims: by a limit or another's job; without a job */
-	uint64_t limited;	     /* of `refused`: of a user's or the node's sessions */
-	uint64_t limited_told;	     /* of `limited`: counted by a job's worker as well */
-	struct counts total, others; /* of all jobs since the start, and of those not `shown` */
-	uint64_t restarts;	     /* of workers that were killed */
-	struct hr_metrics *metrics;  /* NULL: none are asked for */
-	struct hr_message in, out;
+	uint64_t spool_bytes;	    /* as a worker saw it last */
+	bool watchdog;		    /* systemd waits for signs of life */
+	uint64_t refused, unplaced; /* shims: by a limit or another's job; without a job */
+	uint64_t limited;	    /* of `refused`: of a user's or the node's sessions */
+	uint64_t limited_reported;  /* of `limited`: counted by a job's worker as well */
+	/* counts of all jobs since the start, and of those not `shown` */
+	Headrace__JobStatus total, others;
+	uint64_t restarts;	    /* of workers that were killed */
+	struct hr_metrics *metrics; /* NULL: none are asked for */
 };
 
 /* service.c */
@@ -234,7 +211,7 @@ void hr__service_worker_retry(struct job *job);
 void hr__service_workers_reap(struct service *s);
 /* Its worker is ready: what was said meanwhile. */
 void hr__service_job_ready(struct job *job);
-void hr__service_worker_send(struct job *job, const struct hr_message *m);
+void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body);
 void hr__service_on_notice(uv_poll_t *poll, int status, int events);
 /* Lets all of them flush, and waits; for the end of the service. */
 void hr__service_workers_pause(struct service *s);
@@ -257,8 +234,8 @@ void hr__service_pending_resume(struct service *s);
 
 /* requests.c */
 void hr__service_on_client(uv_poll_t *poll, int status, int events);
-void hr__service_clients_notify(struct job *job,
-				const struct hr_message *m); /* who waits for this job's end */
+/* Forwards a message of the worker to clients that wait for this job's end. */
+void hr__service_clients_notify(struct job *job, const Headrace__Control *m);
 void hr__service_clients_done(struct job *job, const char *error);
 /* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
 void hr__service_clients_begun(struct job *job, const char *error);
@@ -267,7 +244,7 @@ void hr__service_clients_leave(struct service *s); /* all, unanswered */
 
 /* metrics.c: a failure is said, and is no reason not to record. */
 void hr__service_metrics_open(struct service *s);
-/* What the job's worker has counted by now. */
-void hr__service_metrics_count(struct job *job, const struct counts *now);
+/* Before `now` replaces the job's status: adds what it has counted since. */
+void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);
 
 #endif

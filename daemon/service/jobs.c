@@ -87,19 +87,15 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 /* In one step: a service that is killed leaves the old one or the new one. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
-	struct hr_message *m = &job->service->out;
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
-	int fd, r = hr_private_config_pack(config, m);
+	int fd, r;
 
-	if (r < 0)
-		return r;
 	job_conf(job, "", path);
 	job_conf(job, "~", fresh);
 	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	errno = EIO; /* when it is written in part */
-	r = write(fd, m->text, m->bytes) == (ssize_t)m->bytes ? 0 : -errno;
+	r = hr_private_config_write(config, fd);
 	close(fd);
 	if (r == 0 && rename(fresh, path) < 0)
 		r = -errno;
@@ -183,11 +179,16 @@ static struct job *jobs_add(struct service *s, const char *id, const char *sched
 		return NULL;
 	*job = (struct job){.next = s->jobs,
 			    .service = s,
+			    .status = headrace__job_status__unpack(NULL, 0, NULL),
 			    .uid = uid,
 			    .attempt = attempt,
 			    .channel = -1,
 			    .handoff = -1,
 			    .idle_since_ms = hr__service_now_ms(s)};
+	if (!job->status) {
+		free(job);
+		return NULL;
+	}
 	snprintf(job->id, sizeof(job->id), "%s", id);
 	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);
 	job->key = jobs_key_of(id, attempt);
@@ -206,6 +207,7 @@ static void drop(struct job *job)
 	*link = job->next;
 	s->n_jobs--;
 	hr_kept_done(&job->kept);
+	headrace__job_status__free_unpacked(job->status, NULL);
 	free(job->cgroup);
 	free(job);
 }
@@ -425,29 +427,27 @@ void hr__service_job_killed(struct job *job)
 }
 
 /* Of its processes that a limit of user or node has kept out: its answers say so. */
-static void tell_refused(struct job *job)
+static void send_refused(struct job *job)
 {
-	struct hr_message *m = &job->service->out;
+	Headrace__Refused refused = HEADRACE__REFUSED__INIT;
 
 	if (job->kept_out == 0 || job->state == JOB_STARTING || job->channel < 0)
 		return;
-	hr_message_init(m, "refused");
-	hr_message_add_int(m, "processes", (int64_t)job->kept_out);
-	hr__service_worker_send(job, m);
-	job->service->limited_told += job->kept_out;
+	refused.processes = job->kept_out;
+	hr__service_worker_send(job, HR_CONTROL(COUNT_REFUSED), &refused.base);
+	job->service->limited_reported += job->kept_out;
 	job->kept_out = 0;
 }
 
-static void tell_end(struct job *job)
+static void send_end(struct job *job)
 {
-	struct hr_message *m = &job->service->out;
+	Headrace__JobRequest end = HEADRACE__JOB_REQUEST__INIT;
 
 	job->state = JOB_ENDING;
-	hr_message_init(m, "end");
-	hr_message_add(m, "state", job->end_state);
-	hr_message_add_int(m, "linger_ms", (int64_t)job->linger_ms);
-	hr_message_add_int(m, "drain_ms", (int64_t)job->drain_ms);
-	hr__service_worker_send(job, m);
+	end.state = job->end_state;
+	end.linger_ms = job->linger_ms;
+	end.drain_ms = job->drain_ms;
+	hr__service_worker_send(job, HR_CONTROL(END_JOB), &end.base);
 }
 
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
@@ -471,17 +471,17 @@ void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms,
 	}
 	if (job->state == JOB_STARTING) /* when it is ready */
 		return;
-	tell_refused(job);
-	tell_end(job);
+	send_refused(job);
+	send_end(job);
 }
 
-static void tell_level(struct job *job)
+static void send_level(struct job *job)
 {
-	struct hr_message *m = &job->service->out;
+	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
 
-	hr_message_init(m, "level");
-	hr_message_add_int(m, "level", job->level);
-	hr__service_worker_send(job, m);
+	request.has_level = true;
+	request.level = job->level;
+	hr__service_worker_send(job, HR_CONTROL(SET_LEVEL), &request.base);
 }
 
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms)
@@ -493,7 +493,7 @@ void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms)
 		hr__service_job_note(job);
 	}
 	if (job->state == JOB_RUNNING)
-		tell_level(job);
+		send_level(job);
 }
 
 void hr__service_job_ready(struct job *job)
@@ -503,10 +503,10 @@ void hr__service_job_ready(struct job *job)
 	job->failed_ms = 0;
 	job->why[0] = '\0';
 	hr__service_clients_begun(job, NULL);
-	tell_level(job);
+	send_level(job);
 	hr__service_cgroup_send(job);
 	if (job->end_state[0] != '\0')
-		tell_end(job);
+		send_end(job);
 }
 
 void hr__service_job_forget(struct job *job, const char *error)
@@ -526,7 +526,7 @@ void hr__service_job_forget(struct job *job, const char *error)
 	hr__service_clients_done(job, error);
 	hr_log(HR_LOG_INFO,
 	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
-	       job->id, job->counts.events, job->stats.unsent_frames);
+	       job->id, job->status->events, job->status->unsent_frames);
 	drop(job);
 }
 
@@ -536,7 +536,7 @@ void hr__service_jobs_tick(struct service *s)
 
 	for (struct job *job = s->jobs, *next; job; job = next) {
 		next = job->next;
-		tell_refused(job);
+		send_refused(job);
 		if (job->level_until_ms != 0 && now >= job->level_until_ms)
 			hr__service_job_level(job, job->level_base, 0);
 		if (!job->registered && (job->state == JOB_RUNNING || job->state == JOB_FAILING) &&

@@ -20,10 +20,12 @@ struct use {
 
 static void limits_add_use(struct use *u, const struct job *job)
 {
-	uint64_t coming = job->passed > job->stats.served ? job->passed - job->stats.served : 0;
+	uint64_t coming = job->passed > job->status->connections_served
+			      ? job->passed - job->status->connections_served
+			      : 0;
 
-	u->sessions += job->stats.sessions + coming;
-	u->ring_bytes += job->stats.ring_bytes + coming * MAP_BYTES;
+	u->sessions += job->status->processes + coming;
+	u->ring_bytes += job->status->ring_bytes + coming * MAP_BYTES;
 }
 
 static bool past(const struct use *u, uint64_t sessions, uint64_t ring_bytes, bool new_session,
@@ -63,5 +65,5 @@ void hr__service_limit_start(struct job *job, int handoff)
 	if (ioctl(handoff, FIONREAD, &bytes) < 0)
 		bytes = 0;
 	job->passed = (uint64_t)bytes / HR_PASSFD_BYTES;
-	job->stats.served = 0;
+	job->status->connections_served = 0;
 }

@@ -22,7 +22,8 @@ static uint64_t grown(uint64_t now, uint64_t before)
 	return now >= before ? now - before : now;
 }
 
-static void add_grown(struct counts *sum, const struct counts *now, const struct counts *before)
+static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
+		      const Headrace__JobStatus *before)
 {
 #define ADD(name) sum->name += grown(now->name, before->name);
 	COUNTS(ADD)
@@ -39,22 +40,21 @@ static bool may_be_shown(const struct service *s)
 	return shown < s->c->metrics_jobs;
 }
 
-void hr__service_metrics_count(struct job *job, const struct counts *now)
+void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now)
 {
 	struct service *s = job->service;
-	bool first = job->stats.at_ms == 0;
+	bool first = job->status_ms == 0;
 
 	if (first)
 		job->shown = may_be_shown(s);
 	if (!first || !job->resumed) {
-		add_grown(&s->total, now, &job->counts);
+		add_grown(&s->total, now, job->status);
 		if (!job->shown)
-			add_grown(&s->others, now, &job->counts);
+			add_grown(&s->others, now, job->status);
 	}
-	job->counts = *now;
 }
 
-static uint64_t lost(const struct counts *c)
+static uint64_t lost(const Headrace__JobStatus *c)
 {
 	return c->ring_full + c->stray + c->detached + c->torn + c->given_up + c->hostile;
 }
@@ -73,7 +73,7 @@ static void write_jobs(const struct service *s, FILE *out)
 				hr__service_job_state((enum job_state)i), NULL);
 }
 
-static void write_lost(const struct counts *c, FILE *out)
+static void write_lost(const Headrace__JobStatus *c, FILE *out)
 {
 	const struct {
 		enum hr_loss_reason reason;
@@ -98,7 +98,7 @@ static void write_refused(const struct service *s, FILE *out)
 	hr_metric_value(out, "headrace_node_refused_total", (double)(s->refused - s->limited),
 			"reason", "job", NULL);
 	hr_metric_value(out, "headrace_node_refused_total",
-			(double)(s->total.refused + s->limited - s->limited_told), "reason",
+			(double)(s->total.refused + s->limited - s->limited_reported), "reason",
 			"limit", NULL);
 	hr_metric_value(out, "headrace_node_refused_total", (double)s->unplaced, "reason", "no_job",
 			NULL);
@@ -106,10 +106,10 @@ static void write_refused(const struct service *s, FILE *out)
 
 static void write_sums(const struct service *s, FILE *out)
 {
-	const struct counts *c = &s->total;
+	const Headrace__JobStatus *c = &s->total;
 
 	hr_metric_single(out, "headrace_node_sessions_total", COUNTER,
-			 "Processes that have attached.", (double)c->sessions_total);
+			 "Processes that have attached.", (double)c->processes_total);
 	hr_metric_single(out, "headrace_node_events_total", COUNTER, "Operations recorded.",
 			 (double)c->events);
 	hr_metric_single(out, "headrace_node_read_bytes_total", COUNTER, "Bytes that jobs read.",
@@ -132,16 +132,16 @@ static void write_sending(const struct service *s, FILE *out)
 	bool sends = hr_text_given(s->c->collectors);
 
 	for (const struct job *job = s->jobs; job; job = job->next) {
-		uint64_t ms = job->stats.unsent_ms;
+		uint64_t ms = job->status->unsent_ms;
 
-		if (job->state == JOB_DRAINING) /* it has said its last numbers */
-			ms += hr__service_now_ms(s) - job->stats.at_ms;
-		if (job->stats.unsent_frames > 0 && ms > oldest_ms)
+		if (job->state == JOB_DRAINING) /* it sends no status now */
+			ms += hr__service_now_ms(s) - job->status_ms;
+		if (job->status->unsent_frames > 0 && ms > oldest_ms)
 			oldest_ms = ms;
-		frames += job->stats.unsent_frames;
-		sessions += job->stats.sessions;
-		failing += job->stats.store_error != 0;
-		unconnected += sends && job->stats.at_ms != 0 && !job->stats.connected;
+		frames += job->status->unsent_frames;
+		sessions += job->status->processes;
+		failing += job->status->store_error != 0;
+		unconnected += sends && job->status_ms != 0 && !job->status->connected;
 	}
 	hr_metric_single(out, "headrace_node_sessions", GAUGE, "Processes attached now.",
 			 (double)sessions);
@@ -173,28 +173,28 @@ static void write_job_value(const struct job *job, const char *name, uint64_t va
 			NULL);
 }
 
-static uint64_t events_of(const struct counts *c)
+static uint64_t events_of(const Headrace__JobStatus *c)
 {
 	return c->events;
 }
 
-static uint64_t read_by(const struct counts *c)
+static uint64_t read_by(const Headrace__JobStatus *c)
 {
 	return c->read_bytes;
 }
 
-static uint64_t written_by(const struct counts *c)
+static uint64_t written_by(const Headrace__JobStatus *c)
 {
 	return c->written_bytes;
 }
 
 static void write_each_job(const struct service *s, const char *name, const char *help,
-			   uint64_t (*value)(const struct counts *c), FILE *out)
+			   uint64_t (*value)(const Headrace__JobStatus *c), FILE *out)
 {
 	hr_metric(out, name, COUNTER, help);
 	for (const struct job *job = s->jobs; job; job = job->next)
 		if (job->shown)
-			write_job_value(job, name, value(&job->counts), out);
+			write_job_value(job, name, value(job->status), out);
 	hr_metric_value(out, name, (double)value(&s->others), "job", "other", NULL);
 }
 
@@ -205,9 +205,9 @@ static void write_job_sessions(const struct service *s, FILE *out)
 	hr_metric(out, "headrace_job_sessions", GAUGE, "Processes of the job attached now.");
 	for (const struct job *job = s->jobs; job; job = job->next) {
 		if (job->shown)
-			write_job_value(job, "headrace_job_sessions", job->stats.sessions, out);
+			write_job_value(job, "headrace_job_sessions", job->status->processes, out);
 		else
-			others += job->stats.sessions;
+			others += job->status->processes;
 	}
 	hr_metric_value(out, "headrace_job_sessions", (double)others, "job", "other", NULL);
 }

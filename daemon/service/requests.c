@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/control/requests.h"
-
+/* Requests of clients at control.sock: proto/control.proto. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,27 +32,23 @@ static void client_close(struct client *a)
 	uv_close((uv_handle_t *)&a->poll, client_freed);
 }
 
-static void over(struct client *a)
+static void requests_done(struct client *a)
 {
-	hr_message_init(&a->service->out, "over");
-	hr_control_send(a->fd, &a->service->out);
+	hr_control_send(a->fd, HR_CONTROL(DONE), NULL);
 	client_close(a);
 }
 
 static void requests_refuse(struct client *a, int r, const char *text)
 {
-	hr_message_init(&a->service->out, "error");
-	hr_message_add_int(&a->service->out, "code", -r);
-	hr_message_add(&a->service->out, "text", text);
-	hr_control_send(a->fd, &a->service->out);
+	hr_control_send_error(a->fd, -r, text);
 	client_close(a);
 }
 
-void hr__service_clients_notify(struct job *job, const struct hr_message *m)
+void hr__service_clients_notify(struct job *job, const Headrace__Control *m)
 {
 	for (struct client *a = job->service->clients; a; a = a->next)
 		if (a->awaits_end == job)
-			hr_control_send(a->fd, m);
+			hr_control_send(a->fd, m->kind_case, &m->done->base);
 }
 
 void hr__service_clients_done(struct job *job, const char *error)
@@ -65,7 +60,7 @@ void hr__service_clients_done(struct job *job, const char *error)
 		if (error)
 			requests_refuse(a, -EIO, error);
 		else
-			over(a);
+			requests_done(a);
 	}
 }
 
@@ -78,17 +73,17 @@ void hr__service_clients_begun(struct job *job, const char *error)
 		if (error)
 			requests_refuse(a, -EIO, error);
 		else
-			over(a);
+			requests_done(a);
 	}
 }
 
-/* Who has connected and says nothing has had its place for long enough. */
+/* Closes connections that have sent no request for too long. */
 void hr__service_clients_tick(struct service *s)
 {
 	for (struct client *a = s->clients, *next; a; a = next) {
 		next = a->next;
 		if (!a->awaits_end && !a->awaits_start &&
-		    hr__service_now_ms(s) - a->since_ms >= ASKER_MS)
+		    hr__service_now_ms(s) - a->since_ms >= REQUEST_MS)
 			client_close(a);
 	}
 }
@@ -99,83 +94,56 @@ void hr__service_clients_leave(struct service *s)
 		client_close(s->clients);
 }
 
-/* ---- what they ask ---------------------------------------------------------------------------------- */
+/* ---- status ----------------------------------------------------------------------------------------- */
 
-static void add_job(struct hr_message *m, const struct job *job)
+/* The worker's last status, and what the service knows. */
+static void send_job(struct client *a, const struct job *job)
 {
 	uint64_t now = hr__service_now_ms(job->service);
-	bool fresh = now - job->stats.at_ms <= STATS_FRESH_MS;
+	Headrace__JobStatus status = *job->status;
 
-	hr_message_init(m, "job");
-	hr_message_add(m, "id", job->id);
-	hr_message_add_int(m, "attempt", job->attempt);
-	hr_message_add_int(m, "uid", job->uid);
-	hr_message_add(m, "name", job->name);
-	hr_message_add(m, "state", hr__service_job_state(job->state));
-	hr_message_add(m, "policy", hr_policy_name(job->policy));
-	hr_message_add_int(m, "announced", job->registered);
-	hr_message_add_int(m, "level", job->level);
-	hr_message_add_int(m, "level_for_ms",
-			   job->level_until_ms > now ? (int64_t)(job->level_until_ms - now) : 0);
-	hr_message_add_int(m, "pid", job->pid);
-	hr_message_add_int(m, "processes", (int64_t)job->stats.sessions);
-	hr_message_add_int(m, "processes_total", (int64_t)job->counts.sessions_total);
-	hr_message_add_int(m, "events", (int64_t)job->counts.events);
-	hr_message_add_int(m, "bytes_moved", (int64_t)job->stats.bytes_moved);
-	hr_message_add_int(m, "lost", (int64_t)job->stats.lost);
-	hr_message_add_int(m, "refused", (int64_t)job->counts.refused);
-	hr_message_add_int(m, "stored_bytes", (int64_t)job->counts.stored_bytes);
-	hr_message_add_int(m, "events_per_s", fresh ? (int64_t)job->stats.events_per_s : 0);
-	hr_message_add_int(m, "bytes_per_s", fresh ? (int64_t)job->stats.bytes_per_s : 0);
-	hr_message_add_int(m, "input_wait", job->stats.at_ms ? job->stats.input_wait : -1);
-	hr_message_add_int(m, "steps", (int64_t)job->stats.steps);
-	hr_message_add_int(m, "kernel_ops", (int64_t)job->stats.kernel_ops);
-	hr_message_add_int(m, "kernel_added", (int64_t)job->stats.kernel_added);
-	hr_message_add_int(m, "kernel_lost", (int64_t)job->stats.kernel_lost);
-	hr_message_add_int(m, "store_error", job->stats.store_error);
-	hr_message_add_int(m, "unsent_frames", (int64_t)job->stats.unsent_frames);
-	hr_message_add_int(m, "unsent_ms", (int64_t)job->stats.unsent_ms);
-	hr_message_add_int(m, "connected", job->stats.connected);
-	hr_message_add(m, "failing", job->why);
-	hr_message_add_int(m, "probes", job->stats.probes);
-	hr_message_add(m, "no_probes", job->stats.no_probes);
-	hr_message_add(m, "collector", job->stats.collector);
+	status.id = hr_control_text(job->id);
+	status.attempt = job->attempt;
+	status.uid = job->uid;
+	status.name = hr_control_text(job->name);
+	status.state = hr_control_text(hr__service_job_state(job->state));
+	status.policy = hr_control_text(hr_policy_name(job->policy));
+	status.announced = job->registered;
+	status.level = job->level;
+	status.level_for_ms = job->level_until_ms > now ? job->level_until_ms - now : 0;
+	status.pid = job->pid;
+	status.failing = hr_control_text(job->why);
+	status.collectors = NULL; /* as of the node */
+	if (job->pid == 0)
+		status.events_per_s = status.bytes_per_s = 0;
+	hr_control_send(a->fd, HR_CONTROL(JOB_STATUS), &status.base);
 }
 
 static void do_status(struct client *a)
 {
 	struct service *s = a->service;
-	struct hr_message *m = &s->out;
+	Headrace__NodeStatus node = HEADRACE__NODE_STATUS__INIT;
 	bool all = hr_user_is_operator(a->uid, s->c->operators);
 
-	hr_message_init(m, "status");
-	hr_message_add_int(m, "version", HR_SERVICE_VERSION);
-	hr_message_add_int(m, "pid", getpid());
-	hr_message_add_int(m, "uptime_ms", (int64_t)(hr__service_now_ms(s) - s->started_ms));
-	hr_message_add(m, "node", s->node);
-	hr_message_add(m, "spool", s->c->spool);
-	hr_message_add_int(m, "spool_bytes", (int64_t)s->spool_bytes);
-	hr_message_add_int(m, "spool_limit_bytes", (int64_t)s->c->spool_bytes);
-	hr_message_add(m, "collectors", s->c->collectors ? s->c->collectors : "");
-	hr_message_add_int(m, "jobs", s->n_jobs);
-	hr_message_add_int(m, "refused", (int64_t)s->refused);
-	hr_message_add_int(m, "limited", (int64_t)s->limited);
-	hr_message_add_int(m, "unplaced", (int64_t)s->unplaced);
-	hr_control_send(a->fd, m);
-	for (const struct job *job = s->jobs; job; job = job->next) {
-		if (!all && job->uid != a->uid)
-			continue;
-		add_job(m, job);
-		hr_control_send(a->fd, m);
-	}
-	over(a);
+	node.node = s->node;
+	node.pid = getpid();
+	node.uptime_ms = hr__service_now_ms(s) - s->started_ms;
+	node.spool = hr_control_text(s->c->spool);
+	node.spool_bytes = s->spool_bytes;
+	node.spool_limit_bytes = s->c->spool_bytes;
+	node.collectors = hr_control_text(s->c->collectors);
+	node.jobs = s->n_jobs;
+	node.refused = s->refused;
+	node.limited = s->limited;
+	node.unplaced = s->unplaced;
+	hr_control_send(a->fd, HR_CONTROL(NODE_STATUS), &node.base);
+	for (const struct job *job = s->jobs; job; job = job->next)
+		if (all || job->uid == a->uid)
+			send_job(a, job);
+	requests_done(a);
 }
 
-/* The text of `key`, or NULL. */
-static const char *text(const struct hr_message *m, const char *key, char *out, size_t bytes)
-{
-	return hr_message_get(m, key, out, bytes) == 0 && out[0] != '\0' ? out : NULL;
-}
+/* ---- jobs begin and end ----------------------------------------------------------------------------- */
 
 /* Its processes were faster than the prolog, or it runs twice: the same job. NULL: it cannot have the cgroup. */
 static struct job *again(struct job *job, const struct job_spec *spec, char **ret_error)
@@ -190,38 +158,39 @@ static struct job *again(struct job *job, const struct job_spec *spec, char **re
 											: job;
 }
 
-static void do_begin(struct client *a, const struct hr_message *m)
+static const char *or_null(const char *text)
 {
-	char id[JOB_BYTES], scheduler[JOB_BYTES], name[JOB_BYTES];
-	char account[JOB_BYTES], partition[JOB_BYTES];
-	char ranks[1024], local_ranks[1024], cgroup[4096];
+	return text[0] != '\0' ? text : NULL;
+}
+
+static void do_begin(struct client *a, const Headrace__BeginJob *b)
+{
 	struct service *s = a->service;
-	struct job_spec spec = {
-	    .id = text(m, "job", id, sizeof(id)),
-	    .scheduler = text(m, "scheduler", scheduler, sizeof(scheduler)),
-	    .name = text(m, "name", name, sizeof(name)),
-	    .ranks = text(m, "ranks", ranks, sizeof(ranks)),
-	    .local_ranks = text(m, "local_ranks", local_ranks, sizeof(local_ranks)),
-	    .uid = (uint32_t)hr_message_get_int(m, "uid", -1),
-	    .attempt = (uint32_t)hr_message_get_int(m, "attempt", 0),
-	    .ranks_expected = (uint32_t)hr_message_get_int(m, "ranks_expected", 0),
-	    .nodes_expected = (uint32_t)hr_message_get_int(m, "nodes_expected", 0),
-	    .account = text(m, "account", account, sizeof(account)),
-	    .partition = text(m, "partition", partition, sizeof(partition)),
-	    .cgroup = text(m, "cgroup", cgroup, sizeof(cgroup)),
-	    .level = (int)hr_message_get_int(m, "level", -1),
-	    .probes = (int)hr_message_get_int(m, "probes", -1),
+	const struct job_spec spec = {
+	    .id = b->job,
+	    .scheduler = b->scheduler_id[0] != '\0' ? b->scheduler_id : b->job,
+	    .name = or_null(b->name),
+	    .ranks = or_null(b->ranks),
+	    .local_ranks = or_null(b->local_ranks),
+	    .uid = b->uid,
+	    .attempt = b->attempt,
+	    .ranks_expected = b->ranks_expected,
+	    .nodes_expected = b->nodes_expected,
+	    .account = or_null(b->account),
+	    .partition = or_null(b->partition),
+	    .cgroup = or_null(b->cgroup),
+	    .level = b->has_level ? (int)b->level : -1,
+	    .probes = b->has_probes ? b->probes : -1,
 	    .registered = true,
 	};
 	char *error = NULL;
 	struct job *job;
 
-	if (!spec.id || spec.uid == UINT32_MAX || spec.level > HR_LEVEL_TRACE) {
+	if (b->job[0] == '\0' || !b->has_uid || b->uid == UINT32_MAX ||
+	    spec.level > HR_LEVEL_TRACE) {
 		requests_refuse(a, -EINVAL, "begin needs job and uid");
 		return;
 	}
-	if (!spec.scheduler)
-		spec.scheduler = spec.id;
 	job = hr__service_job_find(s, spec.id, spec.attempt);
 	if (job && job->uid == spec.uid)
 		job = again(job, &spec, &error);
@@ -232,140 +201,139 @@ static void do_begin(struct client *a, const struct hr_message *m)
 	else if (job->state == JOB_STARTING)
 		a->awaits_start = job;
 	else
-		over(a);
+		requests_done(a);
 	free(error);
 }
 
-/* The job that is meant, or what is recorded of it though nobody could announce it; NULL: refused. */
-static struct job *meant(struct client *a, const struct hr_message *m)
+/* The job of the request, or an unannounced one of that user; NULL: refused. */
+static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 {
-	char id[JOB_BYTES] = "", words[JOB_BYTES + 64];
-	int64_t attempt = hr_message_get_int(m, "attempt", ANY_ATTEMPT);
-	int64_t uid = hr_message_get_int(m, "uid", -1);
-	struct job *job;
+	char text[JOB_BYTES + 64];
+	struct job *job = hr__service_job_find(a->service, q->job,
+					       q->has_attempt ? (int64_t)q->attempt : ANY_ATTEMPT);
 
-	hr_message_get(m, "job", id, sizeof(id));
-	job = hr__service_job_find(a->service, id, attempt);
-	if (!job && uid >= 0)
-		job = hr__service_job_named(a->service, id, (uint32_t)uid);
-	if (job)
-		return job;
-	snprintf(words, sizeof(words), "no job %s is recorded here", id);
-	requests_refuse(a, -ENOENT, words);
-	return NULL;
+	if (!job && q->has_uid)
+		job = hr__service_job_named(a->service, q->job, q->uid);
+	if (!job) {
+		snprintf(text, sizeof(text), "no job %.*s is recorded here", (int)JOB_BYTES,
+			 q->job);
+		requests_refuse(a, -ENOENT, text);
+	}
+	return job;
 }
 
-static void do_end(struct client *a, const struct hr_message *m)
+static void do_end(struct client *a, const Headrace__JobRequest *q)
 {
-	struct job *job = meant(a, m);
-	char state[16];
+	struct job *job = find_job(a, q);
 
 	if (!job)
 		return;
 	a->awaits_end = job;
-	hr__service_job_end(job, text(m, "state", state, sizeof(state)) ? state : "ended",
-			    (uint64_t)hr_message_get_int(m, "linger_ms", 0),
-			    (uint64_t)hr_message_get_int(m, "drain_ms", 0));
+	hr__service_job_end(job, q->state[0] != '\0' ? q->state : "ended", q->linger_ms,
+			    q->drain_ms);
 }
 
-static void do_killed(struct client *a, const struct hr_message *m)
+static void do_killed(struct client *a, const Headrace__JobRequest *q)
 {
-	struct job *job = meant(a, m);
+	struct job *job = find_job(a, q);
 
 	if (!job)
 		return;
 	hr__service_job_killed(job);
-	over(a);
+	requests_done(a);
 }
 
-/* Its owner, or who sees all, and it is recorded; else refused. */
-static bool may(struct client *a, const struct job *job)
+/* ---- requests of owners ----------------------------------------------------------------------------- */
+
+/* The same, of a job that is recorded and that this client may change; NULL: refused. */
+static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 {
+	struct job *job = find_job(a, q);
+
+	if (!job)
+		return NULL;
 	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
 		requests_refuse(a, -EPERM, "the job is another user's");
 	else if (job->state == JOB_OFF)
 		requests_refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
 	else
-		return true;
-	return false;
+		return job;
+	return NULL;
 }
 
-static void do_level(struct client *a, const struct hr_message *m)
+static void do_level(struct client *a, const Headrace__JobRequest *q)
 {
-	struct job *job = meant(a, m);
-	int64_t level = hr_message_get_int(m, "level", -1);
+	struct job *job = find_own_job(a, q);
 
-	if (!job || !may(a, job))
+	if (!job)
 		return;
-	if (level < HR_LEVEL_COUNTERS || level > HR_LEVEL_TRACE) {
+	if (!q->has_level || q->level < HR_LEVEL_COUNTERS || q->level > HR_LEVEL_TRACE) {
 		requests_refuse(a, -EINVAL, "level is counters or trace");
 		return;
 	}
-	hr__service_job_level(job, (uint32_t)level, (uint64_t)hr_message_get_int(m, "for_ms", 0));
-	over(a);
+	hr__service_job_level(job, q->level, q->for_ms);
+	requests_done(a);
 }
 
-/* Handed over: if the job's process hangs, only this client waits. */
-static void hand_over(struct client *a, const struct job *job, const struct hr_message *m)
+/* The worker answers: if it hangs, only this client waits. */
+static void hand_over(struct client *a, hr_control_kind kind, const Headrace__JobRequest *q)
 {
-	if (job->channel < 0 || hr_control_send_fd(job->channel, m, a->fd) < 0)
+	const struct job *job = find_own_job(a, q);
+
+	if (!job)
+		return;
+	if (job->channel < 0 || hr_control_send_fd(job->channel, kind, &q->base, a->fd) < 0)
 		requests_refuse(a, -EBUSY,
-				"the process that records this job does not listen: try again");
+				"the process that records this job takes no messages: try again");
 	else
 		client_close(a);
 }
 
-static void do_live(struct client *a, const struct hr_message *m)
+static void take_owners_request(struct client *a, Headrace__Control *m)
 {
-	struct job *job = meant(a, m);
-
-	if (job && may(a, job))
-		hand_over(a, job, m);
-}
-
-/* For probes, processes that the client starts from now on belong to the job; the client does not. */
-static void do_follow(struct client *a, const struct hr_message *m)
-{
-	struct job *job = meant(a, m);
-	struct hr_message *out = &a->service->out;
-
-	if (!job || !may(a, job))
-		return;
-	hr_message_init(out, "follow");
-	hr_message_add_int(out, "pid", a->pid);
-	hand_over(a, job, out);
-}
-
-static void requests_take(struct client *a)
-{
-	const struct hr_message *m = &a->service->in;
-	bool root = a->uid == 0;
-
-	if (hr_message_is(m, "status"))
+	switch (m->kind_case) {
+	case HR_CONTROL(GET_STATUS):
 		do_status(a);
-	else if (hr_message_is(m, "level"))
-		do_level(a, m);
-	else if (hr_message_is(m, "live"))
-		do_live(a, m);
-	else if (hr_message_is(m, "follow"))
-		do_follow(a, m);
-	else if (!hr_message_is(m, "begin") && !hr_message_is(m, "end") &&
-		 !hr_message_is(m, "killed"))
-		requests_refuse(a, -ENOSYS, "this headraced does not know that request");
-	else if (!root)
-		requests_refuse(a, -EPERM, "only root may do that: prolog and epilog");
-	else if (hr_message_is(m, "begin"))
-		do_begin(a, m);
-	else if (hr_message_is(m, "killed"))
-		do_killed(a, m);
-	else
-		do_end(a, m);
+		break;
+	case HR_CONTROL(SET_LEVEL):
+		do_level(a, m->set_level);
+		break;
+	case HR_CONTROL(FOLLOW):
+		/* For probes, what the client starts from now on belongs to the job; the client does not. */
+		m->follow->pid = a->pid;
+		/* fall through */
+	case HR_CONTROL(GET_LIVE):
+		hand_over(a, m->kind_case, m->get_live);
+		break;
+	default:
+		requests_refuse(a, -ENOSYS, "this headraced does not support that request");
+	}
 }
+
+static void requests_take(struct client *a, Headrace__Control *m)
+{
+	bool roots = m->kind_case == HR_CONTROL(BEGIN_JOB) || m->kind_case == HR_CONTROL(END_JOB) ||
+		     m->kind_case == HR_CONTROL(JOB_KILLED);
+
+	if (roots && a->uid != 0)
+		requests_refuse(a, -EPERM, "only root may do that: prolog and epilog");
+	else if (m->kind_case == HR_CONTROL(BEGIN_JOB))
+		do_begin(a, m->begin_job);
+	else if (m->kind_case == HR_CONTROL(END_JOB))
+		do_end(a, m->end_job);
+	else if (m->kind_case == HR_CONTROL(JOB_KILLED))
+		do_killed(a, m->job_killed);
+	else
+		take_owners_request(a, m);
+}
+
+/* ---- connections arrive ----------------------------------------------------------------------------- */
 
 static void on_request(uv_poll_t *poll, int status, int events)
 {
 	struct client *a = poll->data;
-	int r = status < 0 ? status : hr_control_recv(a->fd, &a->service->in);
+	Headrace__Control *m = NULL;
+	int r = status < 0 ? status : hr_control_recv(a->fd, &m);
 
 	(void)events;
 	if (r == -EAGAIN)
@@ -373,7 +341,8 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	if (r < 0 || a->awaits_end || a->awaits_start)
 		client_close(a);
 	else
-		requests_take(a);
+		requests_take(a, m);
+	hr_control_free(m);
 }
 
 /* Prolog and epilog find a place whatever users do. */
@@ -384,8 +353,8 @@ static bool has_place(const struct service *s, uint32_t uid)
 	for (const struct client *a = s->clients; a; a = a->next)
 		own += a->uid == uid;
 	if (uid == 0)
-		return own < ASKERS_MOST;
-	if (own < ASKERS_EACH && s->n_clients < ASKERS_MOST)
+		return own < CLIENTS_MOST;
+	if (own < CLIENTS_EACH && s->n_clients < CLIENTS_MOST)
 		return true;
 	hr_log_about(HR_LOG_WARNING, "askers", "user %u has %u of %u connections to control.sock",
 		     uid, own, s->n_clients);

@@ -370,7 +370,7 @@ static void pending_open(struct service *s, int fd)
 void hr__service_pending_tick(struct service *s)
 {
 	for (struct pending *g = s->pending; g; g = g->next)
-		if (g->fd >= 0 && hr__service_now_ms(s) - g->since_ms >= GUEST_MS)
+		if (g->fd >= 0 && hr__service_now_ms(s) - g->since_ms >= HELLO_MS)
 			pending_done(g);
 	accept_queue_trim(s);
 }

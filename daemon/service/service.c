@@ -357,6 +357,8 @@ int hr_service_run(const struct hr_config_source *from, struct hr_service_config
 	s->c = config;
 	s->from = from;
 	s->pending_last = &s->pending;
+	headrace__job_status__init(&s->total);
+	headrace__job_status__init(&s->others);
 	s->shim_fd = s->control_fd = s->notify.fd = s->lock_fd = -1;
 	s->watchdog = getenv("WATCHDOG_USEC") != NULL;
 	name_node(s);

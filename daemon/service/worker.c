@@ -12,19 +12,16 @@
 #include <uv.h>
 
 #include "common/log.h"
-#include "daemon/attach/attach.h"
 #include "daemon/base/cgroup.h"
 #include "common/fdstore.h"
 #include "daemon/node/live_link.h"
-#include "daemon/control/private.h"
-#include "daemon/private/private_uplink.h"
+#include "daemon/private/job_status.h"
 #include "daemon/spool/spool.h"
-#include "daemon/uplink/uplink.h"
 #include "proto/abi.h"
 
 #define TICK_MS	  1000u
-#define HEARD_MS  20u /* until the end of a process that is gone is heard of */
-#define ENDING_MS 5u  /* between looks at who is still there */
+#define REAP_MS	  20u /* until the node notices that a process has ended */
+#define ENDING_MS 5u  /* between checks whether processes are left */
 
 struct worker {
 	uv_loop_t loop;
@@ -35,129 +32,105 @@ struct worker {
 	struct hr_spool *spool;		  /* the uplink's, or ours */
 	struct hr_node *node;
 	struct hr_live_link live;
+	struct hr_job_status status;
+	uint8_t *sent; /* the last status, packed */
+	size_t sent_bytes;
 	int channel_fd;
-	bool ending, draining, said_no_probes;
+	bool ending, draining, logged_no_probes;
 	char state[16];
 	uint64_t end_at_ms, drain_ms;
-	int status;
-	struct hr_message in, out, told; /* told: the last stats */
+	int exit_status;
 };
 
-/* ---- words ------------------------------------------------------------------------------------------ */
+/* ---- status ----------------------------------------------------------------------------------------- */
 
-static void add_uplink(struct worker *w)
+static void worker_fill(struct worker *w, Headrace__JobStatus *ret)
 {
-	struct hr_uplink_stats u = {0};
 	struct hr_spool_stats spool;
 
+	hr_job_status_fill(&w->status, ret);
 	hr_spool_stats(w->spool, &spool);
-	if (w->uplink)
-		hr_private_uplink_stats(w->uplink, &u);
-	hr_message_add_int(&w->out, "spool_bytes", (int64_t)spool.bytes);
-	hr_message_add_int(&w->out, "given_up", (int64_t)spool.given_up);
-	hr_message_add_int(&w->out, "connected", u.connected);
-	hr_message_add(&w->out, "collector", u.collector);
-	hr_message_add_int(&w->out, "unsent_frames", (int64_t)u.frames);
-	hr_message_add_int(&w->out, "unsent_ms", (int64_t)(u.oldest_ns / 1000000));
+	ret->spool_bytes = spool.bytes;
+	ret->given_up = spool.given_up;
 }
 
-static void make_stats(struct worker *w, const char *kind)
-{
-	struct hr_attach_use use;
-	struct hr_node_stats s;
-
-	hr_node_stats(w->node, &s);
-	hr_node_use(w->node, &use);
-	hr_message_init(&w->out, kind);
-	hr_message_add_int(&w->out, "events", (int64_t)s.events);
-	hr_message_add_int(&w->out, "bytes_moved", (int64_t)s.bytes_moved);
-	hr_message_add_int(&w->out, "read_bytes", (int64_t)s.read_bytes);
-	hr_message_add_int(&w->out, "written_bytes", (int64_t)s.written_bytes);
-	hr_message_add_int(&w->out, "lost", (int64_t)(s.lost + s.torn));
-	hr_message_add_int(&w->out, "ring_full", (int64_t)(s.lost - s.stray - s.detached));
-	hr_message_add_int(&w->out, "stray", (int64_t)s.stray);
-	hr_message_add_int(&w->out, "detached", (int64_t)s.detached);
-	hr_message_add_int(&w->out, "torn", (int64_t)s.torn);
-	hr_message_add_int(&w->out, "refused", (int64_t)s.refused);
-	hr_message_add_int(&w->out, "hostile", (int64_t)s.hostile);
-	hr_message_add_int(&w->out, "sessions", use.sessions);
-	hr_message_add_int(&w->out, "ring_bytes", (int64_t)use.ring_bytes);
-	hr_message_add_int(&w->out, "input_wait", s.input_wait);
-	hr_message_add_int(&w->out, "steps", (int64_t)s.steps);
-	hr_message_add_int(&w->out, "kernel_ops", (int64_t)s.kernel_ops);
-	hr_message_add_int(&w->out, "kernel_added", (int64_t)s.kernel_added);
-	hr_message_add_int(&w->out, "kernel_lost", (int64_t)s.kernel_lost);
-	hr_message_add_int(&w->out, "served", (int64_t)use.served);
-	hr_message_add_int(&w->out, "sessions_total", s.sessions_total);
-	hr_message_add_int(&w->out, "stored_bytes", (int64_t)s.stored_bytes);
-	hr_message_add_int(&w->out, "level", hr_node_level(w->node));
-	hr_message_add_int(&w->out, "store_error", s.store_error);
-	hr_message_add_int(&w->out, "counters_only", s.counters_only);
-	hr_message_add_int(&w->out, "probes", hr_node_probes(w->node));
-	if (hr_node_probes_error(w->node))
-		hr_message_add(&w->out, "no_probes", hr_node_probes_error(w->node));
-	add_uplink(w);
-}
-
-static void say_no_probes(struct worker *w)
+static void log_no_probes(struct worker *w)
 {
 	const char *error = hr_node_probes_error(w->node), *lack = hr_node_probes_lack(w->node);
 
-	if (!w->said_no_probes && error)
+	if (!w->logged_no_probes && error)
 		hr_log(HR_LOG_WARNING, "job %s: recorded without probes: %s", w->config.node.id.job,
 		       error);
-	else if (!w->said_no_probes && lack)
+	else if (!w->logged_no_probes && lack)
 		hr_log(HR_LOG_INFO, "job %s: probes: %s", w->config.node.id.job, lack);
-	w->said_no_probes = error != NULL || lack != NULL;
+	w->logged_no_probes = error != NULL || lack != NULL;
 }
 
-static void tell_stats(struct worker *w)
+/* If it has changed. */
+static void send_status(struct worker *w)
 {
-	say_no_probes(w);
-	make_stats(w, "stats");
-	if (w->out.bytes == w->told.bytes && memcmp(w->out.text, w->told.text, w->out.bytes) == 0)
+	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
+	struct hr_node_stats stats;
+	uint8_t *packed;
+	size_t bytes;
+
+	hr_node_stats(w->node, &stats);
+	hr_job_status_measure(&w->status, &stats, uv_now(&w->loop));
+	worker_fill(w, &status);
+	bytes = headrace__job_status__get_packed_size(&status);
+	packed = malloc(bytes);
+	if (packed && headrace__job_status__pack(&status, packed) == w->sent_bytes &&
+	    memcmp(packed, w->sent, bytes) == 0) {
+		free(packed);
 		return;
-	if (hr_control_send(w->channel_fd, &w->out) == 0)
-		w->told = w->out;
+	}
+	if (hr_control_send(w->channel_fd, HR_CONTROL(JOB_STATUS), &status.base) < 0) {
+		free(packed);
+		return;
+	}
+	free(w->sent);
+	w->sent = packed;
+	w->sent_bytes = packed ? bytes : 0;
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------- */
 
 static void worker_leave(struct worker *w, int status)
 {
-	w->status = status;
+	w->exit_status = status;
 	uv_stop(&w->loop);
 }
 
-static void look_at_drain(struct worker *w)
+static void check_drain(struct worker *w)
 {
-	bool over = hr_private_uplink_drained(w->uplink, uv_now(&w->loop), &w->out);
+	Headrace__Sending sending = HEADRACE__SENDING__INIT;
 
-	if (w->out.bytes > 0)
-		hr_control_send(w->channel_fd, &w->out);
-	if (over)
+	if (!hr_private_uplink_progress(w->uplink, uv_now(&w->loop), &sending))
+		return;
+	hr_control_send(w->channel_fd, HR_CONTROL(SENDING), &sending.base);
+	if (sending.finished)
 		worker_leave(w, EXIT_SUCCESS);
 }
 
 static void worker_end_job(struct worker *w)
 {
-	size_t attached = hr_node_attached(w->node, NULL, 0);
-	int r = hr_node_stop(w->node,
-			     &(struct hr_job_end){.state = w->state, .cut_short = attached > 0});
+	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
+	Headrace__Sending nowhere = HEADRACE__SENDING__INIT;
 
-	make_stats(w, "ended");
-	hr_message_add_int(&w->out, "attached", (int64_t)attached);
-	hr_message_add_int(&w->out, "stop_error", r);
-	hr_control_send(w->channel_fd, &w->out);
+	status.processes_left = (uint32_t)hr_node_attached(w->node, NULL, 0);
+	hr_node_stop(w->node, &(struct hr_job_end){.state = w->state,
+						   .cut_short = status.processes_left > 0});
+	worker_fill(w, &status);
+	hr_control_send(w->channel_fd, HR_CONTROL(JOB_ENDED), &status.base);
 	if (!w->uplink) {
-		hr_message_init(&w->out, "sent");
-		hr_control_send(w->channel_fd, &w->out);
+		nowhere.finished = true;
+		hr_control_send(w->channel_fd, HR_CONTROL(SENDING), &nowhere.base);
 		worker_leave(w, EXIT_SUCCESS);
 		return;
 	}
 	w->draining = true;
 	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
-	look_at_drain(w); /* an epilog waits */
+	check_drain(w); /* an epilog waits */
 }
 
 static void worker_on_tick(uv_timer_t *timer)
@@ -165,54 +138,50 @@ static void worker_on_tick(uv_timer_t *timer)
 	struct worker *w = timer->data;
 
 	if (w->draining) {
-		look_at_drain(w);
+		check_drain(w);
 	} else if (w->ending) {
 		if (uv_now(&w->loop) >= w->end_at_ms || hr_node_attached(w->node, NULL, 0) == 0)
 			worker_end_job(w);
 	} else {
-		tell_stats(w);
+		log_no_probes(w);
+		send_status(w);
 	}
 }
 
-/* ---- what the service says -------------------------------------------------------------------------- */
+/* ---- messages of the service ------------------------------------------------------------------------ */
 
-static void take_end(struct worker *w)
+static void take_end(struct worker *w, const Headrace__JobRequest *end)
 {
-	uint64_t linger_ms;
+	uint64_t linger_ms = end->linger_ms;
 
-	if (w->draining)
-		return;
-	if (hr_message_get(&w->in, "state", w->state, sizeof(w->state)) < 0)
-		snprintf(w->state, sizeof(w->state), "ended");
-	linger_ms = (uint64_t)hr_message_get_int(&w->in, "linger_ms", 0);
-	w->end_at_ms = uv_now(&w->loop) + (linger_ms > HEARD_MS ? linger_ms : HEARD_MS);
-	w->drain_ms = (uint64_t)hr_message_get_int(&w->in, "drain_ms", 0);
+	snprintf(w->state, sizeof(w->state), "%s", end->state[0] != '\0' ? end->state : "ended");
+	w->end_at_ms = uv_now(&w->loop) + (linger_ms > REAP_MS ? linger_ms : REAP_MS);
+	w->drain_ms = end->drain_ms;
 	w->ending = true;
 	uv_timer_start(&w->tick, worker_on_tick, 0, ENDING_MS);
 }
 
-/* A message that brings a connection is answered there. */
-static void take_client(struct worker *w, int fd)
+/* With the connection of a client, which the worker answers. */
+static void take_client(struct worker *w, const Headrace__Control *m, int fd)
 {
-	if (!hr_message_is(&w->in, "follow")) {
-		hr_live_link_take(&w->live, w->node, &w->in, fd);
+	if (m->kind_case == HR_CONTROL(GET_LIVE)) {
+		hr_live_link_take(&w->live, w->node, m->get_live, fd);
 		return;
 	}
-	hr_node_root(w->node, (pid_t)hr_message_get_int(&w->in, "pid", 0), true);
-	hr_message_init(&w->out, "over");
-	hr_control_send(fd, &w->out);
+	if (m->kind_case == HR_CONTROL(FOLLOW)) {
+		hr_node_root(w->node, m->follow->pid, true);
+		hr_control_send(fd, HR_CONTROL(DONE), NULL);
+	}
 	close(fd);
 }
 
-/* Who is in that cgroup is the job's, wherever it was started. */
-static void take_cgroup(struct worker *w)
+/* Processes of that cgroup belong to the job, whoever started them. */
+static void take_cgroup(struct worker *w, const char *path)
 {
-	char path[4096] = "", *error = NULL;
+	char *error = NULL;
 	uint64_t id;
-	int r = hr_message_get(&w->in, "path", path, sizeof(path));
+	int r = hr_cgroup_id(path, &id, &error);
 
-	if (r == 0)
-		r = hr_cgroup_id(path, &id, &error);
 	if (r == 0)
 		r = hr_node_cgroup(w->node, id);
 	if (r < 0)
@@ -221,39 +190,42 @@ static void take_cgroup(struct worker *w)
 	free(error);
 }
 
-static void on_channel(uv_poll_t *poll, int status, int events)
+static void take_message(struct worker *w, const Headrace__Control *m)
 {
-	struct worker *w = poll->data;
-	int client = -1;
-	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &w->in, &client);
-
-	(void)events;
-	if (r == 0 && client >= 0)
-		take_client(w, client);
-	else if (client >= 0)
-		close(client);
-	if (r == -EAGAIN || r == -EBADMSG)
-		return;
-	if (r <
-	    0) /* nobody keeps our descriptors any more: the next service goes on where we are */
-		_exit(HR_WORKER_PAUSED);
-	if (hr_message_is(&w->in, "level")) {
-		hr_node_set_level(w->node,
-				  (uint32_t)hr_message_get_int(&w->in, "level", HR_LEVEL_COUNTERS));
-	} else if (hr_message_is(&w->in, "cgroup")) {
-		if (!w->draining)
-			take_cgroup(w);
-	} else if (hr_message_is(&w->in, "refused")) {
-		if (!w->draining)
-			hr_node_refused(w->node,
-					(uint64_t)hr_message_get_int(&w->in, "processes", 0));
-	} else if (hr_message_is(&w->in, "end")) {
-		take_end(w);
-	} else if (hr_message_is(&w->in, "pause")) {
+	if (m->kind_case == HR_CONTROL(PAUSE)) {
 		if (!w->draining)
 			hr_node_pause(w->node);
 		_exit(HR_WORKER_PAUSED);
 	}
+	if (m->kind_case == HR_CONTROL(SET_LEVEL))
+		hr_node_set_level(w->node, m->set_level->level);
+	else if (w->draining)
+		return;
+	else if (m->kind_case == HR_CONTROL(SET_CGROUP))
+		take_cgroup(w, m->set_cgroup->path);
+	else if (m->kind_case == HR_CONTROL(COUNT_REFUSED))
+		hr_node_refused(w->node, m->count_refused->processes);
+	else if (m->kind_case == HR_CONTROL(END_JOB))
+		take_end(w, m->end_job);
+}
+
+static void on_channel(uv_poll_t *poll, int status, int events)
+{
+	struct worker *w = poll->data;
+	Headrace__Control *m = NULL;
+	int client = -1;
+	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &m, &client);
+
+	(void)events;
+	if (r == 0 && client >= 0)
+		take_client(w, m, client);
+	else if (r == 0)
+		take_message(w, m);
+	else if (client >= 0)
+		close(client);
+	hr_control_free(m);
+	if (r < 0 && r != -EAGAIN && r != -EBADMSG)
+		_exit(HR_WORKER_PAUSED); /* the service is gone; the next one continues the job */
 }
 
 /* ---- life ------------------------------------------------------------------------------------------- */
@@ -292,17 +264,17 @@ static int open_privacy(struct worker *w)
 	return r;
 }
 
-/* Whoever announces the job, and the log. */
-static void say_failed(struct worker *w, const char *why)
+/* To the log, and to the prolog that waits for the job's begin. */
+static void report_failure(struct worker *w, const char *why)
 {
 	const char *job = w->config.node.id.job ? w->config.node.id.job : "?";
+	Headrace__Error failed = HEADRACE__ERROR__INIT;
 	char text[HR_WORKER_WHY_BYTES];
 
 	snprintf(text, sizeof(text), "%s", why);
+	failed.text = text;
 	hr_log(HR_LOG_ERROR, "job %s: %s", job, text);
-	hr_message_init(&w->out, "failed");
-	hr_message_add(&w->out, "text", text);
-	hr_control_send(w->channel_fd, &w->out);
+	hr_control_send(w->channel_fd, HR_CONTROL(FAILED), &failed.base);
 }
 
 static int start_node(struct worker *w, int config_fd, int handoff_fd)
@@ -324,7 +296,7 @@ static int start_node(struct worker *w, int config_fd, int handoff_fd)
 		r = hr_node_start(w->node);
 	if (r < 0 &&
 	    r != -ESTALE) /* all but the last words were said: the spool's uplink ends it */
-		say_failed(w, error ? error : strerrordesc_np(-r));
+		report_failure(w, error ? error : strerrordesc_np(-r));
 	free(error);
 	return r;
 }
@@ -336,6 +308,8 @@ static int worker_start_loop(struct worker *w)
 	if (r < 0)
 		return r;
 	w->channel.data = w->tick.data = w;
+	w->status =
+	    (struct hr_job_status){.config = &w->config, .node = w->node, .uplink = w->uplink};
 	hr_live_link_init(&w->live, &w->loop);
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
@@ -366,14 +340,14 @@ int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN); /* of the service's group: it says `pause`, or `end` */
+	signal(SIGTERM, SIG_IGN); /* of the service's group, which sends `pause` or `end_job` */
 	signal(SIGXFSZ, SIG_IGN);
 	r = start_node(w, config_fd, handoff_fd);
 	if (r == 0 && worker_start_loop(w) == 0) {
 		hr_fdstore_notify("READY=1");
 		uv_run(&w->loop, UV_RUN_DEFAULT);
 		stop_loop(w);
-		status = w->status;
+		status = w->exit_status;
 	} else if (r == -ESTALE) {
 		status = EXIT_SUCCESS;
 	}
@@ -382,6 +356,7 @@ int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 		hr_spool_free(w->spool);
 	hr_private_uplink_free(w->uplink);
 	hr_private_config_done(&w->config);
+	free(w->sent);
 	free(w);
 	return status;
 }

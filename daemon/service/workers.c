@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes that record: started, watched, started again, and what they say. */
+/* The processes that record, one for each job: starts, watches and restarts them, and takes their messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,98 +24,87 @@
 #define RESTARTS_MS   10000u /* after which a job that is failing has another try, too */
 #define PAUSE_MS      5000   /* for flushing; then they are killed, which loses nothing either */
 
-/* ---- what they say ---------------------------------------------------------------------------------- */
+/* ---- messages of workers ---------------------------------------------------------------------------- */
 
-static uint64_t per_second(uint64_t now, uint64_t before, uint64_t ms)
+/* The job takes the status over. */
+static void take_status(struct job *job, Headrace__JobStatus *status)
 {
-	return now > before && ms > 0 ? (now - before) * 1000 / ms : 0;
-}
+	uint64_t now = hr__service_now_ms(job->service);
+	char *newline = strchr(status->no_probes, '\n');
 
-/* The first line says it; what follows there are the verifier's words, which are in the log. */
-static void take_no_probes(struct job *job, const struct hr_message *m)
-{
-	char *text = job->stats.no_probes;
-
-	text[0] = '\0';
-	hr_message_get(m, "no_probes", text, sizeof(job->stats.no_probes));
-	text[strcspn(text, "\n")] = '\0';
-}
-
-static void take_stats(struct job *job, const struct hr_message *m)
-{
-	uint64_t now = hr__service_now_ms(job->service), ms = now - job->stats.at_ms;
-	struct counts counts;
-	uint64_t bytes = (uint64_t)hr_message_get_int(m, "bytes_moved", 0);
-	bool fresh = job->stats.at_ms != 0 && ms <= STATS_FRESH_MS;
-
-#define TAKE(name) counts.name = (uint64_t)hr_message_get_int(m, #name, 0);
-	COUNTS(TAKE)
-#undef TAKE
-	job->stats.events_per_s = fresh ? per_second(counts.events, job->counts.events, ms) : 0;
-	job->stats.bytes_per_s = fresh ? per_second(bytes, job->stats.bytes_moved, ms) : 0;
-	hr__service_metrics_count(job, &counts);
-	job->stats.at_ms = now;
-	job->stats.bytes_moved = bytes;
-	job->stats.lost = (uint64_t)hr_message_get_int(m, "lost", 0);
-	job->stats.sessions = (uint64_t)hr_message_get_int(m, "sessions", 0);
-	job->stats.input_wait = (int)hr_message_get_int(m, "input_wait", -1);
-	job->stats.kernel_ops = (uint64_t)hr_message_get_int(m, "kernel_ops", 0);
-	job->stats.kernel_added = (uint64_t)hr_message_get_int(m, "kernel_added", 0);
-	job->stats.kernel_lost = (uint64_t)hr_message_get_int(m, "kernel_lost", 0);
-	job->stats.steps = (uint64_t)hr_message_get_int(m, "steps", 0);
-	job->stats.ring_bytes = (uint64_t)hr_message_get_int(m, "ring_bytes", 0);
-	job->stats.served = (uint64_t)hr_message_get_int(m, "served", 0);
-	job->stats.store_error = (int)hr_message_get_int(m, "store_error", 0);
-	job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "unsent_frames", 0);
-	job->stats.unsent_ms = (uint64_t)hr_message_get_int(m, "unsent_ms", 0);
-	job->stats.connected = hr_message_get_int(m, "connected", 0) != 0;
-	job->service->spool_bytes = (uint64_t)hr_message_get_int(m, "spool_bytes", 0);
-	job->stats.probes = hr_message_get_int(m, "probes", 0) != 0;
-	take_no_probes(job, m);
-	hr_message_get(m, "collector", job->stats.collector, sizeof(job->stats.collector));
-	if (job->stats.sessions > 0)
+	hr__service_metrics_count(job, status);
+	job->service->spool_bytes = status->spool_bytes;
+	if (newline)
+		*newline = '\0'; /* further lines are the verifier's, and in the log */
+	headrace__job_status__free_unpacked(job->status, NULL);
+	job->status = status;
+	job->status_ms = now;
+	if (status->processes > 0)
 		job->idle_since_ms = 0;
 	else if (job->idle_since_ms == 0)
-		job->idle_since_ms = hr__service_now_ms(job->service);
+		job->idle_since_ms = now;
 }
 
-static void take_message(struct job *job, const struct hr_message *m)
+static void take_failure(struct job *job, const char *why)
 {
 	char text[JOB_BYTES + sizeof(job->why) + 16];
 
-	if (hr_message_is(m, "stats")) {
-		take_stats(job, m);
-	} else if (hr_message_is(m, "failed")) {
-		hr_message_get(m, "text", job->why, sizeof(job->why));
-		snprintf(text, sizeof(text), "job %s: %s", job->id, job->why);
-		hr__service_clients_begun(job, text);
-	} else if (hr_message_is(m, "ended")) {
-		take_stats(job, m);
+	snprintf(job->why, sizeof(job->why), "%s", why);
+	snprintf(text, sizeof(text), "job %s: %s", job->id, job->why);
+	hr__service_clients_begun(job, text);
+}
+
+static void take_message(struct job *job, Headrace__Control *m)
+{
+	switch (m->kind_case) {
+	case HR_CONTROL(JOB_ENDED):
 		job->state = JOB_DRAINING;
 		hr__service_clients_notify(job, m);
-	} else if (hr_message_is(m, "sending") || hr_message_is(m, "sent")) {
-		job->stats.unsent_frames = (uint64_t)hr_message_get_int(m, "left", 0);
+		/* fall through */
+	case HR_CONTROL(JOB_STATUS):
+		take_status(job, m->job_status);
+		hr_control_keep(m);
+		break;
+	case HR_CONTROL(FAILED):
+		take_failure(job, m->failed->text);
+		break;
+	case HR_CONTROL(SENDING):
+		job->status->unsent_frames = m->sending->left;
 		hr__service_clients_notify(job, m);
+		break;
+	default:
+		break;
 	}
+}
+
+/* Receives one message. 0, or why there is none. */
+static int receive(struct job *job)
+{
+	Headrace__Control *m;
+	int r = hr_control_recv(job->channel, &m);
+
+	if (r == 0)
+		take_message(job, m);
+	hr_control_free(m);
+	return r;
 }
 
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
-	struct job *job = poll->data;
-	struct service *s = job->service;
-	int r = status < 0 ? status : hr_control_recv(job->channel, &s->in);
+	int r = status < 0 ? status : receive(poll->data);
 
 	(void)events;
-	if (r == 0)
-		take_message(job, &s->in);
-	else if (r != -EAGAIN && r != -EBADMSG)
-		uv_poll_stop(poll); /* it has ended: SIGCHLD says how */
+	if (r < 0 && r != -EAGAIN && r != -EBADMSG)
+		uv_poll_stop(poll); /* the worker has ended: SIGCHLD follows */
 }
 
-void hr__service_worker_send(struct job *job, const struct hr_message *m)
+void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body)
 {
-	if (job->channel >= 0 && hr_control_send(job->channel, m) < 0)
-		hr_log(HR_LOG_WARNING, "job %s: its process does not listen", job->id);
+	int r = job->channel >= 0 ? hr_control_send(job->channel, kind, body) : 0;
+
+	if (r < 0)
+		hr_log(HR_LOG_WARNING, "job %s: its process takes no messages: %s", job->id,
+		       strerrordesc_np(-r));
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */
@@ -364,8 +353,8 @@ static void ended(struct job *job, int status)
 
 	while (read_notice(s))
 		; /* what it said before */
-	while (job->channel >= 0 && hr_control_recv(job->channel, &s->in) == 0)
-		take_message(job, &s->in);
+	while (job->channel >= 0 && receive(job) == 0)
+		;
 	forget_process(job);
 	if (s->stopping)
 		return;
@@ -398,9 +387,8 @@ void hr__service_workers_pause(struct service *s)
 	uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + PAUSE_MS * UINT64_C(1000000);
 	unsigned alive;
 
-	hr_message_init(&s->out, "pause");
 	for (struct job *job = s->jobs; job; job = job->next)
-		hr__service_worker_send(job, &s->out);
+		hr__service_worker_send(job, HR_CONTROL(PAUSE), NULL);
 	do {
 		usleep(2000);
 		hr__service_workers_reap(s);

@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "daemon/control/control.h"
-#include "daemon/control/requests.h"
 #include "proto/abi.h"
 
 #define PRELOAD_BYTES 8192u
@@ -126,10 +125,11 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 
 /* ---- on the nodes --------------------------------------------------------------------------------------- */
 
-/* A request about this job; `level` 0: none. What keeps headraced from it goes to the log. */
-static void spank_headrace_tell(spank_t sp, const char *socket, const char *kind, int level)
+/* A request about this job; `level` 0: none. A failure is logged. */
+static void send_request(spank_t sp, const char *socket, hr_control_kind kind, int level)
 {
-	static struct hr_message m;
+	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
+	char id[16], *refusal = NULL;
 	uint32_t job = 0;
 	uid_t uid = 0;
 	int fd, r;
@@ -137,19 +137,21 @@ static void spank_headrace_tell(spank_t sp, const char *socket, const char *kind
 	if (spank_get_item(sp, S_JOB_ID, &job) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS)
 		return;
-	hr_message_init(&m, kind);
-	hr_message_add_int(&m, "job", job);
-	hr_message_add_int(&m, "uid", uid);
-	if (level != 0)
-		hr_message_add_int(&m, "level", level);
+	snprintf(id, sizeof(id), "%u", job);
+	request.job = id;
+	request.has_uid = true;
+	request.uid = uid;
+	request.has_level = level != 0;
+	request.level = (uint32_t)level;
 	r = hr_control_connect_within(socket, ANSWER_MS, &fd);
 	if (r == 0) {
-		r = hr_control_ask(fd, ANSWER_MS, &m, NULL, NULL);
+		r = hr_control_ask(fd, ANSWER_MS, kind, &request.base, NULL, NULL, &refusal);
 		close(fd);
 	}
 	if (r < 0)
-		slurm_debug("headrace: %s: %s", kind,
-			    r == -EREMOTEIO ? "refused" : strerrordesc_np(-r));
+		slurm_debug("headrace: request %d to headraced: %s", (int)kind,
+			    refusal ? refusal : strerrordesc_np(-r));
+	free(refusal);
 }
 
 /* As the job's owner, once for a step on each of its nodes: there is no task yet. */
@@ -158,10 +160,10 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
 
 	if (chosen == COUNTERS || chosen == TRACE)
-		spank_headrace_tell(sp, control, "level",
-				    chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
+		send_request(sp, control, HR_CONTROL(SET_LEVEL),
+			     chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
 	if (chosen != OFF) /* we start its tasks: probes see those that no shim is in */
-		spank_headrace_tell(sp, control, "follow", 0);
+		send_request(sp, control, HR_CONTROL(FOLLOW), 0);
 	return 0;
 }
 
@@ -328,7 +330,7 @@ int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 	    step == SLURM_BATCH_SCRIPT &&
 	    spank_get_item(sp, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS &&
 	    WIFSIGNALED(status))
-		spank_headrace_tell(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL),
-				    "killed", 0);
+		send_request(sp, argument(argc, argv, "control", HR_SERVICE_CONTROL),
+			     HR_CONTROL(JOB_KILLED), 0);
 	return 0;
 }

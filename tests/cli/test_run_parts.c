@@ -315,13 +315,11 @@ static void test_config(void **state)
 						    .max_bytes = UINT64_C(1) << 40},
 					   .names = {.control = "/c", .shim = "/h", .lock = "/l"}},
 				 back;
-	static struct hr_message m;
+	static char big[HR_CONTROL_BYTES];
 	FILE *file = tmpfile();
 
 	(void)state;
-	assert_int_equal(hr_private_config_pack(&config, &m), 0);
-	fwrite(m.text, 1, m.bytes, file);
-	fflush(file);
+	assert_int_equal(hr_private_config_write(&config, fileno(file)), 0);
 	assert_int_equal(hr_private_config_read(fileno(file), &back), 0);
 	assert_string_equal(back.node.store, "/s\\x");
 	assert_string_equal(back.node.id.job, "12_4");
@@ -333,6 +331,9 @@ static void test_config(void **state)
 	assert_null(back.node.labels[2]);
 	assert_string_equal(back.node.shim_socket, "/h");
 	hr_private_config_done(&back);
+	config.node.job_name = big;
+	memset(big, 'x', sizeof(big) - 1);
+	assert_int_equal(hr_private_config_write(&config, fileno(file)), -EMSGSIZE);
 	rewind(file);
 	fputs("nonsense\n", file);
 	assert_int_equal(ftruncate(fileno(file), 9), 0);

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 
+import control
 import harness
 
 RUNS = 8
@@ -189,10 +190,10 @@ class Shared(harness.Case):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(10)
             s.connect(path)
-            s.send(b"join\nversion=999\n")
-            answer = s.recv(4096)
-        self.assertTrue(answer.startswith(b"error\n"), answer)
-        self.assertIn(b"999", answer)
+            s.send(control.message("join", version=999))
+            kind, error = control.parse(s.recv(4096))
+        self.assertEqual(kind, "error")
+        self.assertIn("999", error["text"])
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
 

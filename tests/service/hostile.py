@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A user who wishes the node ill, for some seconds: hostile.py RUNTIME SECONDS"""
+"""A user who wishes the node ill, for some seconds: hostile.py RUNTIME SECONDS REQUEST...
+
+REQUEST: a packet for control.sock, in hexadecimal digits.
+"""
 
 import os
 import random
@@ -11,6 +14,7 @@ import sys
 import time
 
 RUNTIME, END = sys.argv[1], time.monotonic() + float(sys.argv[2])
+REQUESTS = [bytes.fromhex(word) for word in sys.argv[3:]]
 MAGIC = b"HRDRACE1"
 rng = random.Random(os.getpid())
 counts = {"silent": 0, "garbage": 0, "forged": 0, "asked": 0}
@@ -42,8 +46,7 @@ while time.monotonic() < END:
         elif kind == "forged":
             s.send(hello(b"SLURM_JOB_ID=honest", b"HEADRACE_JOB=honest", b"RANK=0"))
         elif kind == "asked":
-            s.send(rng.choice((b"end\njob=honest\n", b"begin\njob=x\nuid=0\n", b"level\njob=honest\nlevel=0\n", b"status\n",
-                               rng.randbytes(300), b"status\n" * 4000, b"\n")))
+            s.send(rng.choice((*REQUESTS, REQUESTS[0] * 4000, rng.randbytes(300), b"\n")))
         held.append(s)
     except (BlockingIOError, ConnectionError):  # full for now: that is the point
         time.sleep(0.0005)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import control  # pylint: disable=wrong-import-position
 import harness  # pylint: disable=wrong-import-position
 from manager import Manager
 

@@ -14,7 +14,7 @@ import subprocess
 import time
 import unittest
 
-from service import Service, harness
+from service import Service, control, harness
 
 
 class Restarts(Service):
@@ -141,10 +141,7 @@ class Restarts(Service):
         for job, state in (("620", "ended"), ("621", "failed")):
             self.begin(job)
             self.generated(self.generate(job))
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
-                asking.connect(f"{self.manager.run}/control.sock")
-                asking.send(f"killed\njob={job}\n".encode())
-                self.assertEqual(asking.recv(100), b"over\n")
+            self.assertEqual(list(control.ask(f"{self.manager.run}/control.sock", "job_killed", job=job)), [("done", {})])
             self.manager.kill()
             self.manager.start()
             self.end(job, "--state", state)
@@ -194,7 +191,7 @@ class Restarts(Service):
         self.manager.kill()
         _, said = ending.communicate(timeout=10)
         self.assertEqual(ending.returncode, 1)
-        self.assertIn(b"went away", said)
+        self.assertIn(b"closed the connection", said)
         self.manager.start()
         self.wait_for("the end", lambda: not self.status()["jobs"])
         got, _ = self.recorded("600")

@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from service import COLLECTOR, HOOKS, JOB, LIBRARY, MAKE_CA, OTHER, Service, harness
+from service import COLLECTOR, HOOKS, JOB, LIBRARY, MAKE_CA, OTHER, Service, control, harness
 
 
 class Jobs(Service):
@@ -153,7 +153,7 @@ class Jobs(Service):
         with open(path, "wb") as f:
             f.write(bytes(5 * 4096))
         starter = ("import socket, subprocess, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); "
-                   "s.send(b'follow\\njob=630\\n'); assert s.recv(100) == b'over\\n'; "
+                   f"s.send({control.message('follow', job='630')!r}); assert s.recv(100) == {control.message('done')!r}; "
                    "subprocess.run(['/bin/busybox', 'dd', 'bs=4096', 'of=/dev/null', f'if={sys.argv[2]}'], check=True, stderr=subprocess.DEVNULL)")
         subprocess.run(["/usr/bin/python3", "-c", starter, f"{self.manager.run}/control.sock", path], check=True)
         self.end("630")
@@ -169,10 +169,13 @@ class Hostile(Service):
         self.begin("honest", 0)
         script = os.path.join(self.dir, "hostile.py")
         shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py"), script)
+        requests = [control.message(*request, **fields).hex() for *request, fields in (
+            ("get_status", {}), ("end_job", {"job": "honest"}), ("begin_job", {"job": "x", "has_uid": 1, "uid": 0}),
+            ("set_level", {"job": "honest", "has_level": 1, "level": 0}))]
         honest = []
         for seconds in ("4", "30"):  # a busy machine takes longer
             floods = [subprocess.Popen(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", script,
-                                        self.manager.run, seconds], stdout=subprocess.PIPE) for _ in range(2)]
+                                        self.manager.run, seconds, *requests], stdout=subprocess.PIPE) for _ in range(2)]
             self.wait_for("the flood", lambda: self.status()["refused"] > 20)
             while floods[0].poll() is None:
                 data = os.path.join(self.data, str(len(honest)))
@@ -462,7 +465,7 @@ class Live(Service):
 
         self.manage()
         self.begin("1")
-        self.assertEqual(said(), ("ok", "node n1, 1 jobs now: `headrace status` says how they are"))
+        self.assertEqual(said(), ("ok", "node n1, 1 jobs now: `headrace status` shows them"))
         self.manager.process.send_signal(signal.SIGSTOP)
         self.assertEqual(said()[0], "warn")
         self.manager.process.send_signal(signal.SIGCONT)

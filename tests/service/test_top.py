@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from service import LIBRARY, OTHER, Service
+from service import LIBRARY, OTHER, Service, control
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import harness  # pylint: disable=wrong-import-position
@@ -91,10 +91,13 @@ class Top(Service):
     def forged(self, job):
         """What headraced says to another user who does not ask what there is, but asks for it."""
         script = ("import socket, sys\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-                  f"s.connect('{self.manager.run}/control.sock')\ns.send(b'live\\njob={job}\\n')\nsys.stdout.write(s.recv(65536).decode())\n")
+                  f"s.connect('{self.manager.run}/control.sock')\ns.send({control.message('get_live', job=job)!r})\n"
+                  "sys.stdout.buffer.write(s.recv(65536))\n")
         done = subprocess.run(["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "/usr/bin/python3", "-c", script],
-                              capture_output=True, text=True, check=True)
-        return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)["text"]
+                              capture_output=True, check=True)
+        kind, error = control.parse(done.stdout)
+        self.assertEqual(kind, "error")
+        return error["text"]
 
     def test_a_process_that_hangs(self):
         """The job's own, stopped: who asks for it waits; everybody else is answered."""
@@ -118,13 +121,8 @@ class Top(Service):
         self.assertEqual((waiting.returncode, json.loads(out)["job"]), (0, "300"))
 
     def jobs(self):
-        """As the service tells of them: with the pids of their processes."""
-        script = ("import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-                  f"s.connect('{self.manager.run}/control.sock')\ns.send(b'status\\n')\n"
-                  "while True:\n    m = s.recv(65536).decode()\n    if m.startswith('over'): break\n    print(m.replace('\\n', '\\t'))\n")
-        done = subprocess.run(["/usr/bin/python3", "-c", script], capture_output=True, text=True, check=True)
-        rows = [dict(w.split("=", 1) for w in line.split("\t") if "=" in w) for line in done.stdout.splitlines() if line.startswith("job")]
-        return [{**row, "pid": int(row["pid"])} for row in rows]
+        """The service's answer: with the pids of their processes."""
+        return [fields for kind, fields in control.ask(f"{self.manager.run}/control.sock", "get_status") if kind == "job_status"]
 
     def test_many_processes(self):
         self.manage()
@@ -134,7 +132,7 @@ class Top(Service):
         for one in deaf:  # who asks and does not listen is in nobody's way
             self.addCleanup(one.close)
             one.connect(f"{self.manager.run}/control.sock")
-            one.send(b"live\njob=400\nin_flight_ns=1\n")
+            one.send(control.message("get_live", job="400", in_flight_ns=1))
         look = self.look("--by", "process")
         self.assertEqual((look["processes"], look["cut"], look["lost"]), (501, False, 0))
         self.assertEqual(sorted({r["ops"] for r in look["rows"] if r["worker"] is not None}), [21])  # an open and 20 reads

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/private/job_status.h"
+
+#include <unistd.h>
+
+#include "daemon/attach/attach.h"
+
+#define MEASURE_MS 900u /* a timer of a second may be early */
+
+void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
+			   uint64_t now_ms)
+{
+	uint64_t ms = now_ms - s->measured_ms;
+
+	if (s->measured_ms != 0 && ms < MEASURE_MS)
+		return;
+	if (s->measured_ms != 0) {
+		s->events_per_s = (now->events - s->events) * 1000 / ms;
+		s->bytes_per_s = (now->bytes_moved - s->bytes) * 1000 / ms;
+	}
+	s->measured_ms = now_ms;
+	s->events = now->events;
+	s->bytes = now->bytes_moved;
+}
+
+static void fill_counts(struct hr_job_status *s, Headrace__JobStatus *ret)
+{
+	struct hr_node_stats n;
+
+	hr_node_stats(s->node, &n);
+	ret->processes_total = n.sessions_total;
+	ret->events = n.events;
+	ret->bytes_moved = n.bytes_moved;
+	ret->read_bytes = n.read_bytes;
+	ret->written_bytes = n.written_bytes;
+	ret->stored_bytes = n.stored_bytes;
+	ret->has_input_wait = n.input_wait >= 0;
+	ret->input_wait = ret->has_input_wait ? (uint32_t)n.input_wait : 0;
+	ret->steps = n.steps;
+	ret->lost = n.lost + n.torn;
+	ret->ring_full = n.lost - n.stray - n.detached;
+	ret->stray = n.stray;
+	ret->detached = n.detached;
+	ret->torn = n.torn;
+	ret->hostile = n.hostile;
+	ret->refused = n.refused;
+	ret->store_error = n.store_error;
+	ret->kernel_ops = n.kernel_ops;
+	ret->kernel_added = n.kernel_added;
+	ret->kernel_lost = n.kernel_lost;
+}
+
+static void fill_sending(struct hr_job_status *s, Headrace__JobStatus *ret)
+{
+	hr_private_uplink_stats(s->uplink, &s->sending);
+	ret->collectors = hr_control_text(s->config->collectors);
+	ret->collector = s->sending.collector;
+	ret->connected = s->sending.connected;
+	ret->unsent_frames = s->sending.frames;
+	ret->unsent_ms = s->sending.oldest_ns / 1000000;
+}
+
+void hr_job_status_fill(struct hr_job_status *s, Headrace__JobStatus *ret)
+{
+	const struct hr_node_config *config = &s->config->node;
+	const char *no_probes = hr_node_probes_error(s->node);
+	struct hr_attach_use use;
+
+	hr_node_use(s->node, &use);
+	ret->id = hr_control_text(config->id.job);
+	ret->attempt = config->id.attempt;
+	ret->uid = config->uid;
+	if (config->job_name)
+		ret->name = hr_control_text(config->job_name);
+	ret->pid = getpid();
+	ret->level = hr_node_level(s->node);
+	ret->processes = use.sessions;
+	ret->ring_bytes = use.ring_bytes;
+	ret->connections_served = use.served;
+	ret->events_per_s = s->events_per_s;
+	ret->bytes_per_s = s->bytes_per_s;
+	ret->probes = hr_node_probes(s->node);
+	if (no_probes)
+		ret->no_probes = hr_control_text(no_probes);
+	fill_counts(s, ret);
+	if (s->uplink)
+		fill_sending(s, ret);
+}
