@@ -34,7 +34,7 @@
 /* over what the clock's limit allows on all threads: the clock is to end it */
 #define CPU_MORE_S 10u
 
-/* Of address space, measured: docs/collector-queries.md. */
+/* Of address space, measured: docs/measurements.md. */
 #define ENGINE_BYTES (UINT64_C(512) << 20)
 #define THREAD_BYTES (UINT64_C(160) << 20) /* stack, the allocator's arena, columns of a batch */
 

@@ -118,7 +118,7 @@ void hr_check_identity(const struct hr_probe *p, struct hr_check *c)
 	const char *may = "may stream, and may not ask";
 
 	if (is_refused(p, "identity")) {
-		hr_check_set(c, HR_HEALTH_FAIL, "docs/tls.md, \"What a certificate says\"",
+		hr_check_set(c, HR_HEALTH_FAIL, "docs/tls.md, \"What a certificate permits\"",
 			     "it does not know you: %s", p->why);
 		return;
 	}
