@@ -12,9 +12,8 @@ struct hr_node_stats { /* a consistent copy, any thread */
 	uint64_t events, bytes_moved, lost, torn, hostile;
 	uint64_t read_bytes, written_bytes; /* a copy from file to file is both */
 	uint64_t stray, detached;	    /* of `lost`; the rest found a full ring */
-	uint64_t records_in, batches, stored_bytes;
-	uint32_t sessions, sessions_total;
-	uint64_t sweeps;
+	uint64_t stored_bytes;
+	uint32_t sessions_total;
 	int store_error; /* 0, or -errno of the last failed append; appended again when it goes away */
 	bool counters_only; /* max_bytes was reached */
 	/* no room for it on disk: a kill of the daemon loses what is not stored */

@@ -148,7 +148,6 @@ static void publish(struct hr_drain *d)
 	hr_engine_stats_get(d->c.engine, &e);
 	pthread_mutex_lock(&d->lock);
 	d->stats.events = e.records;
-	d->stats.records_in = e.records;
 	d->stats.bytes_moved = e.bytes_moved;
 	d->stats.read_bytes = e.read_bytes;
 	d->stats.written_bytes = e.written_bytes;
@@ -162,10 +161,7 @@ static void publish(struct hr_drain *d)
 	d->stats.detached = e.detached;
 	d->stats.torn = e.torn;
 	d->stats.hostile = e.hostile;
-	d->stats.batches = e.batches;
-	d->stats.sessions = e.processes;
 	d->stats.sessions_total = e.processes_total;
-	d->stats.sweeps = d->sweeps;
 	d->stats.counters_only = d->counters_only;
 	d->stats.refused = d->refused_noted;
 	d->stats.journal_in_memory = d->c.journal_in_memory;

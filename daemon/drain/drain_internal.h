@@ -57,7 +57,6 @@ struct hr_drain {
 	uint32_t rings; /* of the last sweep */
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* of its thread, when it last went to rest */
-	uint64_t sweeps;
 	/* the last sweep found so much in a ring whose owner cannot ring our bell */
 	bool deaf_full;
 	uint64_t refused_noted, missed_noted, unrecovered_noted;

@@ -149,7 +149,6 @@ struct hr_engine {
 	struct hr_engine_stats stats;
 	Headrace__JobEvent *job;
 	uint32_t level;
-	uint32_t ranks_seen_world;
 	uint64_t level_since_ns;
 	uint64_t next_seq;
 	uint64_t last_proc; /* highest number seen */
