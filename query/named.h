@@ -33,8 +33,8 @@ struct hr_named {
 /* In the order of their names, ended by a NULL name. */
 extern const struct hr_named hr_named_list[];
 
-/* The query behind hr_query_notes(). */
-extern const struct hr_named hr__notes_list[];
+/* The macros that the queries use, and the query behind hr_query_notes(). */
+extern const struct hr_named hr__macros_list[], hr__notes_list[];
 
 const struct hr_named *hr_named_find(const char *name); /* NULL: there is none */
 

@@ -7,8 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "query/named.h"
 #include "query/tables/internal.h"
 #include "common/now.h"
+#include "common/ops.h"
 #include "common/text.h"
 
 #define DUCKDB_MIN_BYTES (256ull << 20)
@@ -206,6 +208,26 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 	return r;
 }
 
+/* macros.sql uses hr_is_copy(op), whose list is common/ops.h's. */
+static int create_macros(struct hr_query *q, char **ret_error)
+{
+	char *sql = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&sql, &bytes);
+	int r;
+
+	if (to == NULL)
+		return -ENOMEM;
+	fputs("CREATE MACRO hr_is_copy(op) AS op IN (", to);
+	for (uint16_t op = HR_OP_FIRST, n = 0; op < HR_OP_MAX; op++)
+		if (hr_op_copies(op))
+			fprintf(to, "%s'%s'", n++ > 0 ? ", " : "", hr_op_info(op)->name);
+	fprintf(to, ");\n%s", hr__macros_list[0].sql);
+	r = fclose(to) == 0 ? run_own(q, sql, ret_error) : -ENOMEM;
+	free(sql);
+	return r;
+}
+
 /* Closes every door: files but the one to be written, extensions, settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
@@ -265,6 +287,8 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 		r = hr__rows_register(q);
 	for (unsigned i = 0; r == 0 && i < HR_TABLE_END; i++)
 		r = create_view(q, i, ret_error);
+	if (r == 0)
+		r = create_macros(q, ret_error);
 	if (r == 0)
 		r = lock_down(q, ret_error);
 	if (r < 0)

@@ -25,20 +25,15 @@ waits AS MATERIALIZED (
     SELECT cluster, job, attempt, rank, who, start_ns, end_ns, dur_ns, busy_ns, made_ns - made_busy_ns AS made_ns, row_number() OVER () AS wait
     FROM (SELECT *, quantile_disc(dur_ns, 0.9) OVER (PARTITION BY cluster, job, attempt, who) AS slow_ns FROM every)
     WHERE dur_ns >= coalesce($longer * 1e9, slow_ns)),
--- Operations and waits meet in pieces of time, of 134 ms (2^27 ns), or 137 s for longer operations, or all time for the longest. An
--- operation is in the piece in which it starts, and reaches no further than the next one; a wait is in all of its own, and the one before.
-pieces AS MATERIALIZED (
-    SELECT *, unnest(list_concat(range((start_ns >> 27) - 1, ((end_ns - 1) >> 27) + 1),
-                                 list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0])) AS piece
-    FROM waits),
+pieces AS MATERIALIZED (SELECT *, unnest(hr_pieces(start_ns, end_ns)) AS piece FROM waits),
 operations AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, coalesce(loader_worker, worker) AS worker, coalesce(loader, -1) AS loader, op, path, mount, bytes, start_ns, end_ns, dur_ns,
-           CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
+           hr_piece(start_ns, dur_ns) AS piece
     FROM events
     WHERE ($scope = 'all' OR scope = $scope) AND dur_ns > 0),
 fetches AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, coalesce(loader_worker, worker) AS worker, coalesce(loader, -1) AS loader, start_ns, start_ns + dur_ns AS end_ns,
-           CASE WHEN dur_ns <= 134217728 THEN start_ns >> 27 WHEN dur_ns <= 137438953472 THEN -(start_ns >> 37) ELSE 0 END AS piece
+           hr_piece(start_ns, dur_ns) AS piece
     FROM regions
     WHERE $by = 'worker' AND kind = 'fetch' AND worker IS NOT NULL AND count = 1 AND dur_ns > 0),
 met AS (

@@ -19,7 +19,7 @@
 WITH kernel AS (
     SELECT cluster, job, attempt, node, proc, pid, rank, coalesce(file_id, 0) AS file, path, scope, cause, op, count, bytes,
            CASE WHEN cause IN ('stdio', 'aio') THEN cause ELSE api END AS how,
-           CASE WHEN cause IN ('stdio', 'aio') THEN '' WHEN op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'read'
+           CASE WHEN cause IN ('stdio', 'aio') THEN '' WHEN hr_is_copy(op) THEN 'read'
                 ELSE class END AS what
     FROM hr_kernel_records()
     WHERE class IN ('read', 'write') AND cause <> 'fetch' OR cause = 'fill' AND file_id IS NOT NULL),

@@ -18,8 +18,7 @@ SELECT rank, count(DISTINCT (node, worker)) FILTER (worker IS NOT NULL) AS worke
        coalesce(sum(dur_ns) FILTER (what = 'other'), 0) / 1e9 AS meta_s,
        sum(errors) AS errors, count(DISTINCT (node, proc)) AS procs, min(node) AS node, job,
        attempt
-FROM (SELECT *, CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
-                     WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what FROM hr_rollups())
+FROM (SELECT *, hr_what(op, class, side) AS what FROM hr_rollups())
 WHERE $scope = 'all' OR scope = $scope
 GROUP BY cluster, job, attempt, rank
 ORDER BY job, attempt, cluster, rank NULLS LAST

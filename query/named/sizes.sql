@@ -12,7 +12,7 @@ WITH bins AS (
     FROM hr_rollups()
     WHERE class IN ('read', 'write') AND ($scope = 'all' OR scope = $scope)
       AND ($rank IS NULL OR rank = $rank)
-      AND (side IS NOT NULL OR op NOT IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice'))),
+      AND hr_what(op, class, side) <> 'copy'),
 per_bin AS (SELECT class, bin, sum(n) AS ops FROM bins GROUP BY class, bin)
 SELECT class, CASE bin WHEN 0 THEN 0 ELSE (2::HUGEINT) ** bin END::UBIGINT AS from_bytes,
        ((2::HUGEINT) ** (bin + 1))::HUGEINT AS to_bytes, ops,

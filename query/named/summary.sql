@@ -18,8 +18,7 @@ WITH life AS (
 -- Beside the operations, hr_rollups() has the sides of copies and single characters, as files saw them.
 calls AS (
     SELECT cluster, job, attempt, scope, side,
-           CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
-                WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what,
+           hr_what(op, class, side) AS what,
            sum(count) AS ops, sum(errors) AS errors, sum(dur_ns) / 1e9 AS time_s, sum(bytes) AS bytes,
            sum(list_sum(size_hist[1:16])) AS small
     FROM hr_rollups() GROUP BY cluster, job, attempt, scope, side, what),

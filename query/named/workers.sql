@@ -19,8 +19,7 @@ SELECT rank, worker, loader, loader_worker,
        coalesce(sum(dur_ns) FILTER (what = 'write'), 0) / 1e9 AS write_s,
        coalesce(sum(dur_ns) FILTER (what = 'other'), 0) / 1e9 AS meta_s,
        sum(errors) AS errors, count(DISTINCT proc) AS procs, node, job, attempt
-FROM (SELECT *, CASE WHEN side IS NULL AND op IN ('copy_file_range', 'sendfile', 'sendfile64', 'splice') THEN 'copy'
-                     WHEN class IN ('read', 'write') THEN class ELSE 'other' END AS what FROM hr_rollups())
+FROM (SELECT *, hr_what(op, class, side) AS what FROM hr_rollups())
 WHERE ($scope = 'all' OR scope = $scope) AND ($rank IS NULL OR rank = $rank)
 GROUP BY cluster, job, attempt, node, rank, worker, loader, loader_worker
 ORDER BY job, attempt, cluster, rank NULLS LAST, node, worker NULLS FIRST, loader
