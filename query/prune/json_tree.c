@@ -16,81 +16,36 @@ struct parser {
 
 static int parse_value(struct parser *p, struct hr_json_tree *to);
 
-static void skip_space(struct parser *p)
+static bool take_word(struct parser *p, const char *word)
 {
-	while (*p->at == ' ' || *p->at == '\n' || *p->at == '\r' || *p->at == '\t')
-		p->at++;
-}
+	size_t n = strlen(word);
 
-static bool json_tree_take(struct parser *p, char c)
-{
-	skip_space(p);
-	if (*p->at != c)
+	if (strncmp(p->at, word, n) != 0)
 		return false;
-	p->at++;
+	p->at += n;
 	return true;
 }
 
-static int hex4(const char *text, unsigned *ret)
-{
-	unsigned value = 0;
-
-	for (unsigned i = 0; i < 4; i++) {
-		char c = text[i];
-
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (unsigned)(c - '0');
-		else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-			value = value << 4 | (unsigned)((c | 32) - 'a' + 10);
-		else
-			return -EBADMSG;
-	}
-	*ret = value;
-	return 0;
-}
-
-static char *put_utf8(char *to, unsigned c)
-{
-	if (c < 0x80) {
-		*to++ = (char)c;
-	} else if (c < 0x800) {
-		*to++ = (char)(0xc0 | c >> 6);
-		*to++ = (char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*to++ = (char)(0xe0 | c >> 12);
-		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*to++ = (char)(0x80 | (c & 0x3f));
-	} else {
-		*to++ = (char)(0xf0 | c >> 18);
-		*to++ = (char)(0x80 | (c >> 12 & 0x3f));
-		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*to++ = (char)(0x80 | (c & 0x3f));
-	}
-	return to;
-}
-
-/* One escape behind a backslash; p->at is at its letter. */
+/* p->at is after the backslash. A serializer writes other characters than control bytes as they are. */
 static int take_escape(struct parser *p, char **to)
 {
 	static const char from[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";
 	const char *known = *p->at != '\0' ? strchr(from, *p->at) : NULL;
-	unsigned c, low;
+	char hex[3] = {0};
+	unsigned long c;
 
 	if (known != NULL) {
 		*(*to)++ = value[known - from];
 		p->at++;
 		return 0;
 	}
-	if (*p->at != 'u' || hex4(p->at + 1, &c) < 0)
+	if (!take_word(p, "u00"))
 		return -EBADMSG;
-	p->at += 5;
-	if (c >= 0xd800 && c < 0xdc00 && p->at[0] == '\\' && p->at[1] == 'u' &&
-	    hex4(p->at + 2, &low) == 0 && low >= 0xdc00 && low < 0xe000) {
-		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-		p->at += 6;
-	}
-	*to = put_utf8(*to, c);
-	return 0;
+	memcpy(hex, p->at, 2);
+	p->at += 2;
+	c = strtoul(hex, NULL, 16);
+	*(*to)++ = (char)c;
+	return c > 0 && c < 0x80 ? 0 : -EBADMSG;
 }
 
 static int parse_string(struct parser *p, const char **ret)
@@ -121,12 +76,12 @@ static int parse_string(struct parser *p, const char **ret)
 	return 0;
 }
 
-static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
+static int parse_members(struct parser *p, struct hr_json_tree *to, const char *close)
 {
 	struct hr_json_tree **link = &to->child;
 	int r;
 
-	if (json_tree_take(p, close))
+	if (take_word(p, close))
 		return 0;
 	do {
 		struct hr_json_tree *node = hr_arena_get(p->arena, sizeof(*node));
@@ -134,13 +89,13 @@ static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 		if (node == NULL)
 			return -ENOMEM;
 		*node = (struct hr_json_tree){0};
-		if (close == '}') {
-			if (!json_tree_take(p, '"'))
+		if (*close == '}') {
+			if (!take_word(p, "\""))
 				return -EBADMSG;
 			r = parse_string(p, &node->key);
 			if (r < 0)
 				return r;
-			if (!json_tree_take(p, ':'))
+			if (!take_word(p, ":"))
 				return -EBADMSG;
 		}
 		r = parse_value(p, node);
@@ -148,45 +103,29 @@ static int parse_members(struct parser *p, struct hr_json_tree *to, char close)
 			return r;
 		*link = node;
 		link = &node->next;
-	} while (json_tree_take(p, ','));
-	return json_tree_take(p, close) ? 0 : -EBADMSG;
+	} while (take_word(p, ","));
+	return take_word(p, close) ? 0 : -EBADMSG;
 }
 
 static int parse_number(struct parser *p, struct hr_json_tree *to)
 {
 	size_t n = strspn(p->at, "+-0123456789.eE");
-	char *text;
+	char *end;
 
-	if (n == 0)
-		return -EBADMSG;
-	text = hr_arena_get(p->arena, n + 1);
-	if (text == NULL)
-		return -ENOMEM;
-	memcpy(text, p->at, n);
-	text[n] = '\0';
-	to->type = HR_JSON_TREE_NUMBER;
-	to->text = text;
+	errno = 0;
+	to->number = strtoll(p->at, &end, 10);
+	to->type = errno == 0 && end == p->at + n ? HR_JSON_TREE_INT : HR_JSON_TREE_REAL;
 	p->at += n;
-	return 0;
+	return n > 0 ? 0 : -EBADMSG;
 }
 
-static bool take_word(struct parser *p, const char *word)
-{
-	size_t n = strlen(word);
-
-	if (strncmp(p->at, word, n) != 0)
-		return false;
-	p->at += n;
-	return true;
-}
-
-static int parse_nested(struct parser *p, struct hr_json_tree *to, char close)
+static int parse_nested(struct parser *p, struct hr_json_tree *to, const char *close)
 {
 	int r;
 
 	if (++p->depth > MAX_DEPTH)
 		return -EBADMSG;
-	to->type = close == '}' ? HR_JSON_TREE_OBJECT : HR_JSON_TREE_ARRAY;
+	to->type = *close == '}' ? HR_JSON_TREE_OBJECT : HR_JSON_TREE_ARRAY;
 	r = parse_members(p, to, close);
 	p->depth--;
 	return r;
@@ -194,19 +133,22 @@ static int parse_nested(struct parser *p, struct hr_json_tree *to, char close)
 
 static int parse_value(struct parser *p, struct hr_json_tree *to)
 {
-	if (json_tree_take(p, '{'))
-		return parse_nested(p, to, '}');
-	if (json_tree_take(p, '['))
-		return parse_nested(p, to, ']');
-	if (json_tree_take(p, '"')) {
+	if (take_word(p, "{"))
+		return parse_nested(p, to, "}");
+	if (take_word(p, "["))
+		return parse_nested(p, to, "]");
+	if (take_word(p, "\"")) {
 		to->type = HR_JSON_TREE_STRING;
 		return parse_string(p, &to->text);
 	}
 	if (take_word(p, "null"))
 		return 0;
-	to->truth = take_word(p, "true");
-	if (to->truth || take_word(p, "false")) {
-		to->type = HR_JSON_TREE_BOOL;
+	if (take_word(p, "false")) {
+		to->type = HR_JSON_TREE_FALSE;
+		return 0;
+	}
+	if (take_word(p, "true")) {
+		to->type = HR_JSON_TREE_TRUE;
 		return 0;
 	}
 	return parse_number(p, to);
@@ -224,7 +166,6 @@ int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr
 	r = parse_value(&p, root);
 	if (r < 0)
 		return r;
-	skip_space(&p);
 	if (*p.at != '\0')
 		return -EBADMSG;
 	*ret = root;
@@ -254,19 +195,4 @@ bool hr_json_tree_is(const struct hr_json_tree *node, const char *key, const cha
 	const char *have = hr_json_tree_text(node, key);
 
 	return have != NULL && strcmp(have, text) == 0;
-}
-
-bool hr_json_tree_int(const struct hr_json_tree *node, int64_t *ret)
-{
-	char *end;
-	long long value;
-
-	if (node == NULL || node->type != HR_JSON_TREE_NUMBER)
-		return false;
-	errno = 0;
-	value = strtoll(node->text, &end, 10);
-	if (errno != 0 || *end != '\0')
-		return false;
-	*ret = value;
-	return true;
 }

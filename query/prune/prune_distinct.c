@@ -71,7 +71,7 @@ static void take_function(struct walk *w, const struct hr_json_tree *e)
 	const struct hr_json_tree *args = hr_json_tree_get(e, "children");
 	bool one = args != NULL && args->child != NULL && args->child->next == NULL;
 	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
-		      distinct->type == HR_JSON_TREE_BOOL && distinct->truth;
+		      distinct->type == HR_JSON_TREE_TRUE;
 
 	if (one && (counts || is_one_of(name, sets))) /* max(x, 3) is a list of three */
 		w->aggregates = true;

@@ -102,13 +102,12 @@ static bool harmless_function(const char *name)
 /* A tree holds the text of a CTE that is MATERIALIZED three times: what lies at one place is one mention. */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
-	int64_t at;
+	const struct hr_json_tree *at = hr_json_tree_get(n, "query_location");
+	bool known = at != NULL && at->type == HR_JSON_TREE_INT;
 
-	if (l->mentions > 0 && hr_json_tree_int(hr_json_tree_get(n, "query_location"), &at) &&
-	    at == l->mentioned)
+	if (l->mentions > 0 && known && at->number == l->mentioned)
 		return;
-	if (!hr_json_tree_int(hr_json_tree_get(n, "query_location"), &l->mentioned))
-		l->mentioned = -1;
+	l->mentioned = known ? at->number : -1;
 	l->mentions++;
 }
 
@@ -226,13 +225,14 @@ static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree
 	value = hr_json_tree_get(value, "value");
 	ret->is_text = strcmp(id, "VARCHAR") == 0;
 	if (ret->is_text) {
-		ret->text =
-		    value != NULL && value->type == HR_JSON_TREE_STRING ? value->text : NULL;
+		ret->text = value != NULL ? value->text : NULL;
 		return ret->text != NULL;
 	}
-	if (strcmp(id, "INTEGER") != 0 && strcmp(id, "BIGINT") != 0)
+	if (value == NULL || value->type != HR_JSON_TREE_INT ||
+	    (strcmp(id, "INTEGER") != 0 && strcmp(id, "BIGINT") != 0))
 		return false;
-	return hr_json_tree_int(value, &ret->number);
+	ret->number = value->number;
+	return true;
 }
 
 /* ---- narrowing ---------------------------------------------------------------------- */
