@@ -41,8 +41,8 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 }
 
 /*
- * The store lacks frames from before a snapshot: the journal had let them go while the disk was full, or a power cut took them. A Loss
- * frame takes the number of each, so that the frames to come have the numbers that they had, in this replay and any later one.
+ * The store lacks frames from before a snapshot: the journal dropped them while the disk was full, or a power cut took them. A Loss
+ * frame takes the number of each, so that later frames keep their numbers, in this replay and any other.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {
@@ -55,7 +55,7 @@ static int fill_gap(struct hr_engine *e, uint64_t mark)
 		return -EBADMSG;
 	}
 	for (e->next_seq = mark + 1; e->next_seq < next && !e->failed;) {
-		hr__loss(e, 0, HR_LOSS_STORE_FULL, 0, 1);
+		hr__loss(e, 0, HR_LOSS_FRAMES_LOST, 0, 1);
 		hr__emit_losses(e);
 	}
 	return e->failed ? -ENOMEM : 0;

@@ -3,28 +3,12 @@
  * losses: what was not recorded, and why.
  */
 #include "query/tables/sums.h"
+#include "common/fnv.h"
 #include "common/ops.h"
 
-#define REASONS 64u
-
-/* Reasons are a small vocabulary: an index is part of the key. The last one takes all the rest. */
-static uint64_t reason_index(const char **reasons, unsigned *n, const char *reason)
-{
-	for (unsigned i = 0; i < *n; i++) {
-		if (strcmp(reasons[i], reason) == 0)
-			return i;
-	}
-	if (*n == REASONS)
-		return REASONS - 1;
-	reasons[*n] = reason;
-	return (*n)++;
-}
-
-/* key: proc, op, reason */
+/* key: proc, op, hash of the reason, which may be one of a later version */
 static int losses_gather(struct hr_rows *rows, uint64_t want)
 {
-	const char *reasons[REASONS];
-	unsigned n_reasons = 0;
 	struct hr_query_sums *s;
 	int r = hr_sums_new(rows, HEADRACE__FRAME__BODY_LOSS, &s);
 
@@ -36,7 +20,8 @@ static int losses_gather(struct hr_rows *rows, uint64_t want)
 			const Headrace__LossRow *row = loss->rows[k];
 
 			r = hr_sums_add(s, row->proc, row->op,
-					reason_index(reasons, &n_reasons, row->reason), row);
+					hr_fnv(HR_FNV_BASIS, row->reason, strlen(row->reason)),
+					row);
 		}
 	}
 	return r == 0 ? hr_sums_group(rows) : r;

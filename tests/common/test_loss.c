@@ -16,11 +16,11 @@
 
 /* Stores and journals of earlier versions have these names and numbers. */
 static const char *const names[] = {
-    "ring_full",  "detached",	"torn",		"hostile",	 "collision",
-    "store_full", "max_size",	"restart",	"limit",	 "journal_memory",
-    "unattached", "stray",	"rollups_full", "files_full",	 "journal_damaged",
-    "spool_full", "probe_full", "regions",	"probe_restart", "32bit",
-    "no_preload",
+    "ring_full",  "detached",	 "torn",	 "hostile",	  "collision",
+    "store_full", "max_size",	 "restart",	 "limit",	  "journal_memory",
+    "unattached", "stray",	 "rollups_full", "files_full",	  "journal_damaged",
+    "spool_full", "probe_full",	 "regions",	 "probe_restart", "32bit",
+    "no_preload", "frames_lost",
 };
 
 static void assert_text(struct hr_loss_sum loss, const char *expected)
@@ -112,6 +112,7 @@ static void test_operations(void **state)
 	assert_false(hr_loss_is_operations("files_full"));
 	assert_false(hr_loss_is_operations("limit"));
 	assert_false(hr_loss_is_operations("regions"));
+	assert_false(hr_loss_is_operations("frames_lost"));
 }
 
 int main(void)
