@@ -7,30 +7,17 @@
 
 #define DEFAULT_BY "rank"
 
-enum column {
-	CLUSTER,
-	JOB,
-	ATTEMPT,
-	NODE,
-	PROC,
-	RANK,
-	WORKER,
-	CLASS,
-	BUSY_NS,
-	DUR_NS,
-	COUNT,
-	FIRST_NS,
-	LAST_NS,
-	COLUMNS
-};
+/* clang-format off */
+#define HR_COLUMNS_BUSY(X) \
+	HR_COLUMNS_STREAM(X) X(proc, UBIGINT) X(rank, BIGINT) X(worker, BIGINT) \
+	X(class, VARCHAR) X(busy_ns, BIGINT) X(dur_ns, BIGINT) X(count, BIGINT) \
+	X(first_ns, BIGINT) X(last_ns, BIGINT)
+/* clang-format on */
+#define COLUMN_ID(name, type) COLUMN_##name,
+enum column { HR_COLUMNS_BUSY(COLUMN_ID) COLUMNS };
 
-static const struct hr_sql_column columns[COLUMNS] = {
-    {"cluster", HR_SQL_VARCHAR}, {"job", HR_SQL_VARCHAR},   {"attempt", HR_SQL_BIGINT},
-    {"node", HR_SQL_VARCHAR},	 {"proc", HR_SQL_UBIGINT},  {"rank", HR_SQL_BIGINT},
-    {"worker", HR_SQL_BIGINT},	 {"class", HR_SQL_VARCHAR}, {"busy_ns", HR_SQL_BIGINT},
-    {"dur_ns", HR_SQL_BIGINT},	 {"count", HR_SQL_BIGINT},  {"first_ns", HR_SQL_BIGINT},
-    {"last_ns", HR_SQL_BIGINT},
-};
+#define COLUMN(name, type) {#name, HR_SQL_##type},
+static const struct hr_sql_column columns[] = {HR_COLUMNS_BUSY(COLUMN)};
 static const struct hr_sql_table table = {"busy", columns, COLUMNS, COLUMNS};
 
 static const char *const parameters[] = {"by", "scope", "rank", NULL};
@@ -96,40 +83,40 @@ static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsig
 	const struct hr_busy_row *row = data;
 
 	switch (column) {
-	case CLUSTER:
+	case COLUMN_cluster:
 		hr__out_text(out, k, row->st->cluster, false);
 		break;
-	case JOB:
+	case COLUMN_job:
 		hr__out_text(out, k, row->st->job, false);
 		break;
-	case ATTEMPT:
+	case COLUMN_attempt:
 		hr__out_number(out, k, row->st->s->attempt, false);
 		break;
-	case NODE:
+	case COLUMN_node:
 		hr__out_text(out, k, row->st->node, !(use->by & HR_BUSY_NODE));
 		break;
-	case PROC:
+	case COLUMN_proc:
 		hr__out_number(out, k, row->proc, row->proc == 0);
 		break;
-	case RANK:
+	case COLUMN_rank:
 		hr__out_number(out, k, (uint64_t)row->rank, row->rank < 0);
 		break;
-	case WORKER:
+	case COLUMN_worker:
 		hr__out_number(out, k, (uint64_t)row->worker, row->worker < 0);
 		break;
-	case CLASS:
+	case COLUMN_class:
 		put_class(out, k, row->class, use->by);
 		break;
-	case BUSY_NS:
+	case COLUMN_busy_ns:
 		hr__out_number(out, k, row->busy_ns, false);
 		break;
-	case DUR_NS:
+	case COLUMN_dur_ns:
 		hr__out_number(out, k, row->dur_ns, false);
 		break;
-	case COUNT:
+	case COLUMN_count:
 		hr__out_number(out, k, row->count, false);
 		break;
-	case FIRST_NS:
+	case COLUMN_first_ns:
 		hr__out_number(out, k, (uint64_t)row->first_ns, false);
 		break;
 	default:
@@ -154,19 +141,10 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 	return n;
 }
 
-static void busy_scan_init(duckdb_init_info info)
+int hr__busy_register(struct hr_query *q)
 {
 	static const struct hr_busy_table busy = {COLUMNS, sizeof(struct hr_busy_row),
 						  busy_scan_start, rows, busy_scan_put};
 
-	hr__busy_table_init(info, &busy);
-}
-
-int hr__busy_register(struct hr_query *q)
-{
-	static const struct hr_table_function busy = {busy_scan_bind, busy_scan_init,
-						      hr__busy_table_init_worker,
-						      hr__busy_table_scan, parameters};
-
-	return hr__table_register(q, "hr_busy", q, &busy);
+	return hr__busy_table_register(q, "hr_busy", busy_scan_bind, parameters, &busy);
 }

@@ -5,6 +5,12 @@
 
 #include "query/intervals/busy_table.h"
 
+/* What a table function is registered with; lives in the query's pool. */
+struct bound {
+	struct hr_query *q;
+	const struct hr_busy_table *table;
+};
+
 /* One thread's place in a use. */
 struct worker {
 	struct hr_busy_worker *w;
@@ -95,9 +101,11 @@ static void busy_table_worker_free(void *data)
 	free(w);
 }
 
-void hr__busy_table_init(duckdb_init_info info, const struct hr_busy_table *table)
+static void busy_table_init(duckdb_init_info info)
 {
-	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
+	const struct bound *bound = hr_duckdb.init_get_extra_info(info);
+	const struct hr_busy_table *table = bound->table;
+	struct hr_query *q = bound->q;
 	idx_t n = hr_duckdb.init_get_column_count(info);
 	struct hr_busy_use *use = calloc(1, sizeof(*use) + n * sizeof(use->columns[0]));
 	size_t batches;
@@ -123,7 +131,7 @@ void hr__busy_table_init(duckdb_init_info info, const struct hr_busy_table *tabl
 	hr_duckdb.init_set_init_data(info, use, use_free);
 }
 
-void hr__busy_table_init_worker(duckdb_init_info info)
+static void busy_table_init_worker(duckdb_init_info info)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 
@@ -156,7 +164,7 @@ static bool work(const struct hr_busy_use *use, struct worker *w, duckdb_functio
 	return r >= 0;
 }
 
-void hr__busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
+static void busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
 {
 	const struct hr_busy_use *use = hr_duckdb.function_get_init_data(info);
 	const struct hr_busy_table *table = use->table;
@@ -178,4 +186,17 @@ void hr__busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
 	}
 	w->at += n;
 	hr_duckdb.data_chunk_set_size(output, n);
+}
+
+int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_function_bind_t bind,
+			    const char *const *parameters, const struct hr_busy_table *table)
+{
+	const struct hr_table_function f = {bind, busy_table_init, busy_table_init_worker,
+					    busy_table_scan, parameters};
+	struct bound *bound = hr__pool_get(&q->pool, sizeof(*bound));
+
+	if (bound == NULL)
+		return -ENOMEM;
+	*bound = (struct bound){q, table};
+	return hr__table_register(q, name, bound, &f);
 }

@@ -41,9 +41,7 @@ char *hr__busy_parameter(duckdb_bind_info info, const char *name);
 /* Reads `scope` and `rank` of a function's call; false: the error is set. */
 bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_asked *ret);
 
-/* The callbacks; each function's own `init` says which table. */
-void hr__busy_table_init(duckdb_init_info info, const struct hr_busy_table *table);
-void hr__busy_table_init_worker(duckdb_init_info info);
-void hr__busy_table_scan(duckdb_function_info info, duckdb_data_chunk output);
+int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_function_bind_t bind,
+			    const char *const *parameters, const struct hr_busy_table *table);
 
 #endif

@@ -11,44 +11,19 @@
 /* How many rows there are is not known before they are read. Taken for few, they would be joined by nested loops. */
 #define GUESSED_ROWS 1000000u
 
-enum column {
-	CLUSTER,
-	JOB,
-	ATTEMPT,
-	NODE,
-	PROC,
-	RANK,
-	TID,
-	KIND,
-	DEPTH,
-	OPEN,
-	COUNT,
-	START_NS,
-	DUR_NS,
-	STEP,
-	EPOCH,
-	OPS,
-	BYTES_READ,
-	BYTES_WRITTEN,
-	IO_NS,
-	BUSY_NS,
-	TRAIN_BUSY_NS,
-	MADE_NS,
-	MADE_BUSY_NS,
-	PROCESS,
-	COLUMNS
-};
+/* clang-format off */
+#define HR_COLUMNS_DURING(X) \
+	HR_COLUMNS_STREAM(X) X(proc, UBIGINT) X(rank, BIGINT) X(tid, BIGINT) X(kind, VARCHAR) \
+	X(depth, BIGINT) X(open, BIGINT) X(count, BIGINT) X(start_ns, BIGINT) X(dur_ns, BIGINT) \
+	X(step, BIGINT) X(epoch, BIGINT) X(ops, BIGINT) X(bytes_read, BIGINT) \
+	X(bytes_written, BIGINT) X(io_ns, BIGINT) X(busy_ns, BIGINT) X(train_busy_ns, BIGINT) \
+	X(made_ns, BIGINT) X(made_busy_ns, BIGINT) X(process, UBIGINT)
+/* clang-format on */
+#define COLUMN_ID(name, type) COLUMN_##name,
+enum column { HR_COLUMNS_DURING(COLUMN_ID) COLUMNS };
 
-static const struct hr_sql_column columns[COLUMNS] = {
-    {"cluster", HR_SQL_VARCHAR}, {"job", HR_SQL_VARCHAR},	  {"attempt", HR_SQL_BIGINT},
-    {"node", HR_SQL_VARCHAR},	 {"proc", HR_SQL_UBIGINT},	  {"rank", HR_SQL_BIGINT},
-    {"tid", HR_SQL_BIGINT},	 {"kind", HR_SQL_VARCHAR},	  {"depth", HR_SQL_BIGINT},
-    {"open", HR_SQL_BIGINT},	 {"count", HR_SQL_BIGINT},	  {"start_ns", HR_SQL_BIGINT},
-    {"dur_ns", HR_SQL_BIGINT},	 {"step", HR_SQL_BIGINT},	  {"epoch", HR_SQL_BIGINT},
-    {"ops", HR_SQL_BIGINT},	 {"bytes_read", HR_SQL_BIGINT},	  {"bytes_written", HR_SQL_BIGINT},
-    {"io_ns", HR_SQL_BIGINT},	 {"busy_ns", HR_SQL_BIGINT},	  {"train_busy_ns", HR_SQL_BIGINT},
-    {"made_ns", HR_SQL_BIGINT},	 {"made_busy_ns", HR_SQL_BIGINT}, {"process", HR_SQL_UBIGINT},
-};
+#define COLUMN(name, type) {#name, HR_SQL_##type},
+static const struct hr_sql_column columns[] = {HR_COLUMNS_DURING(COLUMN)};
 static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 
 static const char *const parameters[] = {"kind", "scope", "rank", NULL};
@@ -112,13 +87,13 @@ static void put_stream(const struct hr_busy_use *use, const struct hr_during_row
 {
 	const struct hr_qstream *st = &use->q->streams[row->stream];
 
-	if (column == ATTEMPT)
+	if (column == COLUMN_attempt)
 		hr__out_number(out, k, st->s->attempt, false);
 	else
 		hr__out_text(out, k,
-			     column == CLUSTER ? st->cluster
-			     : column == JOB   ? st->job
-					       : st->node,
+			     column == COLUMN_cluster ? st->cluster
+			     : column == COLUMN_job   ? st->job
+						      : st->node,
 			     false);
 }
 
@@ -131,38 +106,38 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	uint64_t proc;
 
 	switch (column) {
-	case PROC:
+	case COLUMN_proc:
 		proc = hr_stream_proc(use->q->streams[row->stream].s, g->proc);
 		hr__out_number(out, k, proc, proc == 0);
 		break;
-	case RANK:
+	case COLUMN_rank:
 		hr__out_number(out, k, (uint64_t)keys->list[row->key].rank,
 			       keys->list[row->key].rank < 0);
 		break;
-	case TID:
+	case COLUMN_tid:
 		hr__out_number(out, k, g->tid, g->tid == 0);
 		break;
-	case KIND:
+	case COLUMN_kind:
 		hr__out_text(out, k, hr__string(kind, strlen(kind)), false);
 		break;
-	case DEPTH:
+	case COLUMN_depth:
 		hr__out_number(out, k, g->depth, false);
 		break;
-	case OPEN:
+	case COLUMN_open:
 		hr__out_number(out, k, g->open, false);
 		break;
-	case COUNT:
+	case COLUMN_count:
 		hr__out_number(out, k, g->count, false);
 		break;
-	case START_NS:
+	case COLUMN_start_ns:
 		hr__out_number(out, k, (uint64_t)row->start_ns, false);
 		break;
-	case DUR_NS:
+	case COLUMN_dur_ns:
 		hr__out_number(out, k, g->dur_ns, false);
 		break;
 	default:
-		hr__out_number(out, k, column == STEP ? g->step : g->epoch,
-			       (column == STEP ? g->step : g->epoch) == HR_REGION_UNKNOWN);
+		hr__out_number(out, k, column == COLUMN_step ? g->step : g->epoch,
+			       (column == COLUMN_step ? g->step : g->epoch) == HR_REGION_UNKNOWN);
 	}
 }
 
@@ -181,25 +156,25 @@ static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *r
 	uint64_t value;
 
 	switch (column) {
-	case OPS:
+	case COLUMN_ops:
 		value = to->ops - from->ops;
 		break;
-	case BYTES_READ:
+	case COLUMN_bytes_read:
 		value = to->bytes_read - from->bytes_read;
 		break;
-	case BYTES_WRITTEN:
+	case COLUMN_bytes_written:
 		value = to->bytes_written - from->bytes_written;
 		break;
-	case IO_NS:
+	case COLUMN_io_ns:
 		value = to->io_ns - from->io_ns;
 		break;
-	case BUSY_NS:
+	case COLUMN_busy_ns:
 		value = to->busy_ns[0] - from->busy_ns[0];
 		break;
-	case TRAIN_BUSY_NS:
+	case COLUMN_train_busy_ns:
 		value = to->busy_ns[1] - from->busy_ns[1];
 		break;
-	case MADE_NS:
+	case COLUMN_made_ns:
 		value = to->made_ns - from->made_ns;
 		break;
 	default:
@@ -213,11 +188,11 @@ static void during_scan_put(const struct hr_busy_use *use, const void *data, uns
 {
 	const struct hr_during_row *row = data;
 
-	if (column <= NODE)
+	if (column <= COLUMN_node)
 		put_stream(use, row, column, k, out);
-	else if (column < OPS)
+	else if (column < COLUMN_ops)
 		put_region(use, row, column, k, out);
-	else if (column == PROCESS)
+	else if (column == COLUMN_process)
 		hr__out_number(out, k, process_of(row), false);
 	else
 		put_sum(use, row, column, k, out);
@@ -230,7 +205,8 @@ static int during_scan_start(struct hr_busy_use *use, const void *asked)
 	struct hr_during *during;
 
 	for (unsigned i = 0; i < use->n_columns; i++)
-		regions.made |= use->columns[i] == MADE_NS || use->columns[i] == MADE_BUSY_NS;
+		regions.made |=
+		    use->columns[i] == COLUMN_made_ns || use->columns[i] == COLUMN_made_busy_ns;
 	if (hr__during_new(use->q, &regions, &during) < 0)
 		return -ENOMEM;
 	use->during = during;
@@ -246,19 +222,10 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 	return n;
 }
 
-static void during_scan_init(duckdb_init_info info)
+int hr__during_register(struct hr_query *q)
 {
 	static const struct hr_busy_table during = {COLUMNS, sizeof(struct hr_during_row),
 						    during_scan_start, rows, during_scan_put};
 
-	hr__busy_table_init(info, &during);
-}
-
-int hr__during_register(struct hr_query *q)
-{
-	static const struct hr_table_function during = {during_scan_bind, during_scan_init,
-							hr__busy_table_init_worker,
-							hr__busy_table_scan, parameters};
-
-	return hr__table_register(q, "hr_during", q, &during);
+	return hr__busy_table_register(q, "hr_during", during_scan_bind, parameters, &during);
 }

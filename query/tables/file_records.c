@@ -33,13 +33,6 @@ static int file_records_gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin file_records_origin(const struct hr_rows *rows, size_t row)
-{
-	size_t n;
-
-	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
-}
-
 static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column, struct hr_cell *c)
 {
 	const struct hr_query_names *names = &st->names;
@@ -123,6 +116,6 @@ const struct hr_row_kind hr__file_records_kind = {
     .table = HR_TABLE_FILE_RECORDS,
     .gather = file_records_gather,
     .done = hr_sums_done,
-    .origin = file_records_origin,
+    .proc = hr_sums_proc,
     .cell = file_records_cell,
 };

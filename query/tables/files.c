@@ -87,12 +87,6 @@ static int files_gather(struct hr_rows *rows, uint64_t want)
 	return 0;
 }
 
-static struct hr_row_origin files_origin(const struct hr_rows *rows, size_t row)
-{
-	(void)row;
-	return (struct hr_row_origin){rows->st, 0, false};
-}
-
 static void files_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct files *f = rows->data;
@@ -125,6 +119,5 @@ const struct hr_row_kind hr__files_kind = {
     .table = HR_TABLE_FILES,
     .gather = files_gather,
     .done = files_done,
-    .origin = files_origin,
     .cell = files_cell,
 };

@@ -205,11 +205,11 @@ static void jobs_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static struct hr_row_origin jobs_origin(const struct hr_rows *rows, size_t row)
+static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t row)
 {
 	const struct jobs *jobs = rows->data;
 
-	return (struct hr_row_origin){jobs->list[row].st, 0, true};
+	return jobs->list[row].st;
 }
 
 static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
@@ -265,9 +265,9 @@ static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 
 const struct hr_row_kind hr__jobs_kind = {
     .table = HR_TABLE_JOBS,
-    .whole = true,
+    .of_job = true,
     .gather = jobs_gather,
     .done = jobs_done,
-    .origin = jobs_origin,
+    .stream = jobs_stream,
     .cell = jobs_cell,
 };

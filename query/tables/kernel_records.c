@@ -33,13 +33,6 @@ static int kernel_records_gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin kernel_records_origin(const struct hr_rows *rows, size_t row)
-{
-	size_t n;
-
-	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
-}
-
 static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column, struct hr_cell *c)
 {
 	const struct hr_query_names *names = &st->names;
@@ -61,6 +54,12 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 	}
 }
 
+static const size_t kernel_sums[HR_KERNEL_RECORDS_END] = {
+#define S(name) [HR_KERNEL_RECORDS_##name] = offsetof(Headrace__KernelRecord, name)
+    S(count), S(bytes), S(errors), S(dur_ns)
+#undef S
+};
+
 static void kernel_records_cell(const struct hr_rows *rows, size_t row, unsigned column,
 				struct hr_cell *c)
 {
@@ -69,6 +68,10 @@ static void kernel_records_cell(const struct hr_rows *rows, size_t row, unsigned
 	const Headrace__KernelRecord *first = e->msg;
 	const struct hr_op_info *op = hr_op_info((uint16_t)first->op);
 
+	if (kernel_sums[column] != 0) {
+		c->u = hr_sums_total(e, n, kernel_sums[column]);
+		return;
+	}
 	switch (column) {
 	case HR_KERNEL_RECORDS_op:
 		hr__cell_constant(c, op->name);
@@ -82,18 +85,6 @@ static void kernel_records_cell(const struct hr_rows *rows, size_t row, unsigned
 	case HR_KERNEL_RECORDS_cause:
 		hr__cell_constant(c, hr_cause_name(first->cause));
 		break;
-	case HR_KERNEL_RECORDS_count:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, count));
-		break;
-	case HR_KERNEL_RECORDS_bytes:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, bytes));
-		break;
-	case HR_KERNEL_RECORDS_errors:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, errors));
-		break;
-	case HR_KERNEL_RECORDS_dur_ns:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__KernelRecord, dur_ns));
-		break;
 	default:
 		file_cell(rows->st, first->file, column, c);
 	}
@@ -103,6 +94,6 @@ const struct hr_row_kind hr__kernel_records_kind = {
     .table = HR_TABLE_KERNEL_RECORDS,
     .gather = kernel_records_gather,
     .done = hr_sums_done,
-    .origin = kernel_records_origin,
+    .proc = hr_sums_proc,
     .cell = kernel_records_cell,
 };

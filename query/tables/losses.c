@@ -27,13 +27,6 @@ static int losses_gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin losses_origin(const struct hr_rows *rows, size_t row)
-{
-	size_t n;
-
-	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[0], false};
-}
-
 static void losses_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	size_t n;
@@ -62,6 +55,6 @@ const struct hr_row_kind hr__losses_kind = {
     .table = HR_TABLE_LOSSES,
     .gather = losses_gather,
     .done = hr_sums_done,
-    .origin = losses_origin,
+    .proc = hr_sums_proc,
     .cell = losses_cell,
 };

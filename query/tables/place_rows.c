@@ -70,12 +70,6 @@ static void labels_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static struct hr_row_origin job_origin(const struct hr_rows *rows, size_t row)
-{
-	(void)row;
-	return (struct hr_row_origin){rows->st, 0, true};
-}
-
 static void labels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct labels *labels = rows->data;
@@ -85,9 +79,9 @@ static void labels_cell(const struct hr_rows *rows, size_t row, unsigned column,
 
 const struct hr_row_kind hr__labels_kind = {
     .table = HR_TABLE_LABELS,
+    .of_job = true,
     .gather = labels_gather,
     .done = labels_done,
-    .origin = job_origin,
     .cell = labels_cell,
 };
 
@@ -114,17 +108,6 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 	hr__frames_free(&ends);
 	rows->n = 1;
 	return 0;
-}
-
-static void nothing_done(struct hr_rows *rows)
-{
-	(void)rows;
-}
-
-static struct hr_row_origin stream_origin(const struct hr_rows *rows, size_t row)
-{
-	(void)row;
-	return (struct hr_row_origin){rows->st, 0, false};
 }
 
 static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
@@ -172,7 +155,5 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 const struct hr_row_kind hr__nodes_kind = {
     .table = HR_TABLE_NODES,
     .gather = nodes_gather,
-    .done = nothing_done,
-    .origin = stream_origin,
     .cell = nodes_cell,
 };

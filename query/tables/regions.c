@@ -163,14 +163,13 @@ static size_t regions_find(const struct regions *g, size_t row)
 	return low;
 }
 
-static struct hr_row_origin regions_origin(const struct hr_rows *rows, size_t row)
+static uint64_t regions_proc(const struct hr_rows *rows, size_t row)
 {
 	const struct regions *g = rows->data;
 	size_t frame = regions_find(g, row);
 	const Headrace__Regions *m = g->frames.list[frame]->regions;
 
-	return (struct hr_row_origin){rows->st, m->keys[m->key[row - g->first[frame]]]->proc,
-				      false};
+	return m->keys[m->key[row - g->first[frame]]]->proc;
 }
 
 static void regions_known(struct hr_cell *c, uint64_t value)
@@ -227,6 +226,6 @@ const struct hr_row_kind hr__regions_kind = {
     .table = HR_TABLE_REGIONS,
     .gather = regions_gather,
     .done = regions_done,
-    .origin = regions_origin,
+    .proc = regions_proc,
     .cell = regions_cell,
 };

@@ -37,11 +37,11 @@ static int rollups_gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static struct hr_row_origin rollups_origin(const struct hr_rows *rows, size_t row)
+static uint64_t rollups_proc(const struct hr_rows *rows, size_t row)
 {
 	size_t n;
 
-	return (struct hr_row_origin){rows->st, hr_sums_run(rows, row, &n)->key[1], false};
+	return hr_sums_run(rows, row, &n)->key[1];
 }
 
 static const char *class_name(uint32_t op)
@@ -120,6 +120,6 @@ const struct hr_row_kind hr__rollups_kind = {
     .table = HR_TABLE_ROLLUPS,
     .gather = rollups_gather,
     .done = hr_sums_done,
-    .origin = rollups_origin,
+    .proc = rollups_proc,
     .cell = rollups_cell,
 };

@@ -38,12 +38,18 @@ struct worker {
 	size_t at;
 };
 
+static void unload(struct worker *w)
+{
+	if (w->loaded && w->kind->done != NULL)
+		w->kind->done(&w->rows);
+	w->loaded = false;
+}
+
 static void rows_worker_free(void *data)
 {
 	struct worker *w = data;
 
-	if (w->loaded)
-		w->kind->done(&w->rows);
+	unload(w);
 	free(w);
 }
 
@@ -66,7 +72,7 @@ static void rows_init(duckdb_init_info info)
 	}
 	s->q = b->q;
 	s->kind = b->kind;
-	s->n_units = b->kind->whole ? 1 : b->q->n_streams;
+	s->n_units = b->kind->stream != NULL ? 1 : b->q->n_streams;
 	s->n_columns = (unsigned)n;
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
@@ -95,33 +101,32 @@ static void init_worker(duckdb_init_info info)
 
 /* ---- cells -------------------------------------------------------------------------- */
 
-static void stream_cell(struct hr_row_origin o, unsigned column, struct hr_cell *c)
+static void stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *c)
 {
 	switch (column) {
 	case HR_EVENTS_cluster:
-		c->s = o.st->cluster;
+		c->s = st->cluster;
 		break;
 	case HR_EVENTS_job:
-		c->s = o.st->job;
+		c->s = st->job;
 		break;
 	case HR_EVENTS_attempt:
-		c->i = o.st->s->attempt;
+		c->i = st->s->attempt;
 		break;
 	default:
-		c->s = o.st->node;
-		c->null = o.no_node;
-		break;
+		c->s = st->node;
 	}
 }
 
-static void process_cell(struct hr_row_origin o, unsigned column, struct hr_cell *c)
+static void process_cell(const struct hr_stream *s, uint64_t proc, unsigned column,
+			 struct hr_cell *c)
 {
-	const struct hr_process *p = o.proc != 0 ? hr_stream_process(o.st->s, o.proc) : NULL;
+	const struct hr_process *p = proc != 0 ? hr_stream_process(s, proc) : NULL;
 
 	c->null = p == NULL;
 	if (column == HR_EVENTS_proc) {
-		c->u = hr_stream_proc(o.st->s, o.proc);
-		c->null = o.proc == 0;
+		c->u = hr_stream_proc(s, proc);
+		c->null = proc == 0;
 		return;
 	}
 	if (p == NULL)
@@ -149,11 +154,6 @@ static void process_cell(struct hr_row_origin o, unsigned column, struct hr_cell
 	c->null = c->i < 0;
 }
 
-static bool of_process(enum hr_sql_table_id table)
-{
-	return strcmp(hr__tables[table].columns[HR_STREAM_COLUMNS].name, "proc") == 0;
-}
-
 static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
 		     struct hr_query_out *out)
 {
@@ -178,7 +178,7 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 {
 	const struct hr_row_kind *kind = w->kind;
 	enum hr_sql_type type = hr__tables[kind->table].columns[column].type;
-	unsigned process_end = of_process(kind->table) ? HR_PROCESS_COLUMNS : HR_STREAM_COLUMNS;
+	unsigned process_end = kind->proc != NULL ? HR_PROCESS_COLUMNS : HR_STREAM_COLUMNS;
 	struct hr_query_out out = hr__out(vector);
 	uint64_t *hists = NULL;
 
@@ -191,9 +191,12 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 		struct hr_cell c = {.u = 0};
 
 		if (column < HR_STREAM_COLUMNS) {
-			stream_cell(kind->origin(&w->rows, w->at + k), column, &c);
+			stream_cell(kind->stream != NULL ? kind->stream(&w->rows, w->at + k)
+							 : w->rows.st,
+				    column, &c);
+			c.null = column == HR_EVENTS_node && kind->of_job;
 		} else if (column < process_end) {
-			process_cell(kind->origin(&w->rows, w->at + k), column, &c);
+			process_cell(w->rows.st->s, kind->proc(&w->rows, w->at + k), column, &c);
 		} else {
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			kind->cell(&w->rows, w->at + k, column, &c);
@@ -209,14 +212,13 @@ static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
 {
 	size_t unit = atomic_fetch_add_explicit(&s->next, 1, memory_order_acquire);
 
-	if (w->loaded)
-		w->kind->done(&w->rows);
-	w->loaded = false;
+	unload(w);
 	w->at = 0;
 	w->kind = s->kind;
 	if (unit >= s->n_units)
 		return false;
-	w->rows = (struct hr_rows){.q = s->q, .st = s->kind->whole ? NULL : &s->q->streams[unit]};
+	w->rows = (struct hr_rows){.q = s->q,
+				   .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit]};
 	w->loaded = true;
 	*ret_error = s->kind->gather(&w->rows, s->want);
 	return *ret_error == 0;

@@ -12,13 +12,6 @@
 
 #include "query/tables/internal.h"
 
-/* Where a row comes from. */
-struct hr_row_origin {
-	const struct hr_qstream *st;
-	uint64_t proc; /* 0: not of a process; `proc` and what follows from it is NULL */
-	bool no_node;  /* of a whole job: `node` is NULL */
-};
-
 /* Rows of one unit. `data` is the kind's, freed by its `done`. */
 struct hr_rows {
 	struct hr_query *q;
@@ -39,11 +32,14 @@ struct hr_cell {
 
 struct hr_row_kind {
 	enum hr_sql_table_id table;
-	bool whole; /* one unit for all streams */
+	bool of_job; /* `node` is NULL */
 	/* `want`: bit i for column i. 0 or -ENOMEM; damaged frames are noted and left out. */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
-	void (*done)(struct hr_rows *rows);
-	struct hr_row_origin (*origin)(const struct hr_rows *rows, size_t row);
+	void (*done)(struct hr_rows *rows); /* may be NULL */
+	/* The process of a row, 0: none; NULL: the table has no columns of processes. */
+	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
+	/* The stream of a row, for a table that is one unit for all streams; else NULL. */
+	const struct hr_qstream *(*stream)(const struct hr_rows *rows, size_t row);
 	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
 };
 

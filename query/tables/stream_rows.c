@@ -18,14 +18,9 @@ static int processes_gather(struct hr_rows *rows, uint64_t want)
 	return 0;
 }
 
-static void processes_done(struct hr_rows *rows)
+static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 {
-	(void)rows;
-}
-
-static struct hr_row_origin processes_origin(const struct hr_rows *rows, size_t row)
-{
-	return (struct hr_row_origin){rows->st, rows->st->s->processes[row].msg->proc, false};
+	return rows->st->s->processes[row].msg->proc;
 }
 
 /* Arguments end with NUL each; shown with spaces between, as ps does. */
@@ -140,8 +135,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 const struct hr_row_kind hr__processes_kind = {
     .table = HR_TABLE_PROCESSES,
     .gather = processes_gather,
-    .done = processes_done,
-    .origin = processes_origin,
+    .proc = processes_proc,
     .cell = processes_cell,
 };
 
@@ -199,12 +193,6 @@ static int levels_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static struct hr_row_origin stream_origin(const struct hr_rows *rows, size_t row)
-{
-	(void)row;
-	return (struct hr_row_origin){rows->st, 0, false};
-}
-
 static void levels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct hr_frames *f = rows->data;
@@ -226,6 +214,5 @@ const struct hr_row_kind hr__levels_kind = {
     .table = HR_TABLE_LEVELS,
     .gather = levels_gather,
     .done = frames_done,
-    .origin = stream_origin,
     .cell = levels_cell,
 };

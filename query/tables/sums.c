@@ -80,6 +80,13 @@ const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, 
 	return &s->entries[s->starts[row]];
 }
 
+uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row)
+{
+	size_t n;
+
+	return hr_sums_run(rows, row, &n)->key[0];
+}
+
 uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member)
 {
 	uint64_t sum = 0;

@@ -41,6 +41,9 @@ int hr_sums_group(struct hr_rows *rows);
 /* The messages of a row. */
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n);
 
+/* Of a table whose first key is the process. */
+uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row);
+
 /* Sum, largest, smallest but zero, of the uint64_t at offset `member` of each message. */
 uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member);
