@@ -66,7 +66,6 @@ __attribute__((format(printf, 2, 3))) static void queries_note(struct query *q, 
 							       ...)
 {
 	Headrace__Note body = HEADRACE__NOTE__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	va_list args;
 	int n;
 
@@ -75,10 +74,8 @@ __attribute__((format(printf, 2, 3))) static void queries_note(struct query *q, 
 	va_end(args);
 	if (n < 0)
 		return;
-	msg.body_case = HEADRACE__WIRE__BODY_NOTE;
-	msg.note = &body;
 	if (q->client != NULL)
-		hr_conn_send_now(q->client, &msg);
+		hr_conn_send_now(q->client, HR_WIRE(NOTE, note, &body));
 	free(body.text);
 }
 
@@ -93,22 +90,18 @@ static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	if (q->all != NULL)
 		queries_count(&q->all->stats, status);
 	body.status = status;
-	msg.body_case = HEADRACE__WIRE__BODY_DONE;
-	msg.done = &body;
 	if (q->client != NULL)
-		hr_conn_send_now(q->client, &msg);
+		hr_conn_send_now(q->client, HR_WIRE(DONE, done, &body));
 	q->client = NULL;
 }
 
 static void tell_waiting(struct query *q)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	char text[64];
 
 	if (!q->asked->progress || q->client == NULL)
@@ -116,9 +109,7 @@ static void tell_waiting(struct query *q)
 	snprintf(text, sizeof(text), "waiting: %u quer%s running", q->all->n_running,
 		 q->all->n_running == 1 ? "y is" : "ies are");
 	body.text = text;
-	msg.body_case = HEADRACE__WIRE__BODY_PROGRESS;
-	msg.progress = &body;
-	hr_conn_send_now(q->client, &msg);
+	hr_conn_send_now(q->client, HR_WIRE(PROGRESS, progress, &body));
 }
 
 /* What became of a query whose process has not said Done. */
@@ -314,7 +305,6 @@ static int order(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;
 	Headrace__QueryOrder body = HEADRACE__QUERY_ORDER__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	body.query = q->asked;
 	body.store = (char *)c->store;
@@ -328,9 +318,7 @@ static int order(struct query *q)
 	body.spill_bytes = c->spill_bytes;
 	body.silent_ms = (uint32_t)c->silent_ms;
 	body.now_ns = hr_now_ns(CLOCK_REALTIME);
-	msg.body_case = HEADRACE__WIRE__BODY_QUERY_ORDER;
-	msg.query_order = &body;
-	return hr_conn_send_now(q->child, &msg);
+	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
 /* A process, its pipe and its order. What fails here is told when the handles are closed. */

@@ -73,43 +73,33 @@ static int query_worker_tell(struct worker *w, const Headrace__Wire *msg)
 static void query_worker_note(void *self, const char *text)
 {
 	Headrace__Note body = HEADRACE__NOTE__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	body.text = (char *)text;
-	msg.body_case = HEADRACE__WIRE__BODY_NOTE;
-	msg.note = &body;
-	query_worker_tell(self, &msg);
+	query_worker_tell(self, HR_WIRE(NOTE, note, &body));
 }
 
 static void query_worker_done(struct worker *w, uint32_t status, uint64_t rows)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	body.status = status;
 	body.rows = rows;
-	msg.body_case = HEADRACE__WIRE__BODY_DONE;
-	msg.done = &body;
-	query_worker_tell(w, &msg);
+	query_worker_tell(w, HR_WIRE(DONE, done, &body));
 }
 
 static int output(struct worker *w, const void *data, size_t bytes)
 {
 	Headrace__Output body = HEADRACE__OUTPUT__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	body.data.data = (uint8_t *)data;
 	body.data.len = bytes;
-	msg.body_case = HEADRACE__WIRE__BODY_OUTPUT;
-	msg.output = &body;
-	return query_worker_tell(w, &msg);
+	return query_worker_tell(w, HR_WIRE(OUTPUT, output, &body));
 }
 
 /* When the pipe is full nobody waits for news of progress: left out. A message so short goes whole or not at all. */
 static void progress(struct worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	struct hr_query_scan scan;
 	uint8_t *buf;
 	size_t bytes;
@@ -118,9 +108,7 @@ static void progress(struct worker *w, uint64_t now_ms)
 	body.done = scan.batches_read + scan.batches_pruned;
 	body.total = scan.batches;
 	body.elapsed_ms = now_ms - w->started_ms;
-	msg.body_case = HEADRACE__WIRE__BODY_PROGRESS;
-	msg.progress = &body;
-	if (hr_wire_pack(&msg, &buf, &bytes) < 0)
+	if (hr_wire_pack(HR_WIRE(PROGRESS, progress, &body), &buf, &bytes) < 0)
 		return;
 	if (pthread_mutex_trylock(&w->lock) == 0) {
 		(void)!send(w->fd, buf, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);

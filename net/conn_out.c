@@ -279,15 +279,12 @@ int hr_conn_send_now(struct hr_conn *c, const Headrace__Wire *msg)
 
 int hr_conn_pong(struct hr_conn *c, uint64_t id)
 {
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	Headrace__Pong pong = HEADRACE__PONG__INIT;
 
 	pong.id = id;
 	pong.boot_ns = hr_now_ns(CLOCK_BOOTTIME);
 	pong.real_ns = hr_now_ns(CLOCK_REALTIME);
-	msg.body_case = HEADRACE__WIRE__BODY_PONG;
-	msg.pong = &pong;
-	return hr_conn_send_now(c, &msg);
+	return hr_conn_send_now(c, HR_WIRE(PONG, pong, &pong));
 }
 
 size_t hr_conn_queued(const struct hr_conn *c)

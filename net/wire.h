@@ -20,6 +20,12 @@
 #define HR_WIRE_SECRET_BYTES 16u
 #define HR_WIRE_PORT	     4747
 
+/* A message of one body, in the caller's block: HR_WIRE(NOTE, note, &body). */
+#define HR_WIRE(name, member, pointer)                                                             \
+	(&(Headrace__Wire){.base = PROTOBUF_C_MESSAGE_INIT(&headrace__wire__descriptor),           \
+			   .body_case = HEADRACE__WIRE__BODY_##name,                               \
+			   .member = (pointer)})
+
 /* Packs a message as a whole control frame. *ret_buf is malloc'ed. -ENOMEM, -E2BIG. */
 int hr_wire_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes);
 

@@ -42,7 +42,6 @@ static void on_silence(uv_timer_t *timer)
 static void probe_on_ready(void *self)
 {
 	Headrace__Hello body = HEADRACE__HELLO__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	struct attempt *a = self;
 
 	hr_conn_peer(a->conn, &a->p->peer);
@@ -50,9 +49,7 @@ static void probe_on_ready(void *self)
 	body.max_version = HR_WIRE_VERSION;
 	body.software = "headrace doctor " HEADRACE_VERSION;
 	body.munge = a->p->identity.munge != NULL ? a->p->identity.munge : "";
-	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
-	msg.hello = &body;
-	hr_conn_send_now(a->conn, &msg);
+	hr_conn_send_now(a->conn, HR_WIRE(HELLO, hello, &body));
 	uv_timer_start(&a->timer, on_silence, GREETING_MS, 0);
 }
 

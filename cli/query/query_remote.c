@@ -182,16 +182,13 @@ static void query_remote_say(struct remote *r, char *text)
 static void hello(void *self)
 {
 	Headrace__Hello body = HEADRACE__HELLO__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	struct remote *r = self;
 
 	body.min_version = HR_WIRE_VERSION_MIN;
 	body.max_version = HR_WIRE_VERSION;
 	body.software = "headrace " HEADRACE_VERSION;
 	body.munge = r->identity.munge != NULL ? r->identity.munge : "";
-	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
-	msg.hello = &body;
-	query_remote_tell(r, &msg);
+	query_remote_tell(r, HR_WIRE(HELLO, hello, &body));
 }
 
 /* The words, with arguments as they were understood here: a relative path is one of this folder. malloc'ed; NULL: no memory. */
@@ -217,7 +214,6 @@ static char **words(const struct hr_query_request *request, size_t *ret_n)
 static void query_remote_ask(struct remote *r)
 {
 	Headrace__Query body = HEADRACE__QUERY__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	body.words = words(r->request, &body.n_words);
 	body.job = r->request->job != NULL ? (char *)r->request->job : "";
@@ -227,10 +223,8 @@ static void query_remote_ask(struct remote *r)
 	body.threads = r->request->threads;
 	body.time_ms = (uint32_t)(r->request->limit_ns / 1000000);
 	body.progress = r->progress.on;
-	msg.body_case = HEADRACE__WIRE__BODY_QUERY;
-	msg.query = &body;
 	if (body.words != NULL)
-		query_remote_tell(r, &msg);
+		query_remote_tell(r, HR_WIRE(QUERY, query, &body));
 	for (size_t i = 0; body.words != NULL && i < body.n_words; i++)
 		free(body.words[i]);
 	free(body.words);
@@ -409,7 +403,6 @@ static void query_remote_look(uv_timer_t *tick)
 static void interrupted(uv_signal_t *handle, int signal)
 {
 	Headrace__Cancel body = HEADRACE__CANCEL__INIT;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	struct remote *r = handle->data;
 
 	if (r->interrupted) { /* what does not heed the first ends at once */
@@ -422,9 +415,7 @@ static void interrupted(uv_signal_t *handle, int signal)
 		query_remote_finish(r, HR_EXIT_SIGNAL + signal);
 		return;
 	}
-	msg.body_case = HEADRACE__WIRE__BODY_CANCEL;
-	msg.cancel = &body;
-	query_remote_tell(r, &msg);
+	query_remote_tell(r, HR_WIRE(CANCEL, cancel, &body));
 }
 
 static void query_remote_begin(struct remote *r)

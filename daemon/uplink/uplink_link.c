@@ -132,13 +132,10 @@ static char *credential(struct hr_uplink *u)
 static void uplink_link_on_ready(void *self)
 {
 	struct hr_uplink *u = self;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	Headrace__Hello hello = HEADRACE__HELLO__INIT;
 	char *munge = credential(u);
 
 	set_state(u, HR__LINK_GREETING);
-	msg.body_case = HEADRACE__WIRE__BODY_HELLO;
-	msg.hello = &hello;
 	hello.min_version = HR_WIRE_VERSION_MIN;
 	hello.max_version = HR_WIRE_VERSION;
 	hello.software = u->software;
@@ -146,7 +143,7 @@ static void uplink_link_on_ready(void *self)
 	hello.boot_id = u->boot_id;
 	if (munge)
 		hello.munge = munge;
-	if (hr_conn_send_now(u->conn, &msg) < 0)
+	if (hr_conn_send_now(u->conn, HR_WIRE(HELLO, hello, &hello)) < 0)
 		hr__link_broken(u, "cannot send");
 	free(munge);
 }

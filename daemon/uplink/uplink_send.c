@@ -118,22 +118,18 @@ static void uplink_send_tell(struct hr_uplink *u, const Headrace__Wire *msg)
 
 void hr__send_close(struct hr_uplink *u, struct hr__sending *s)
 {
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	Headrace__Close close = HEADRACE__CLOSE__INIT;
 
 	if (!s->channel)
 		return;
-	msg.body_case = HEADRACE__WIRE__BODY_CLOSE;
-	msg.close = &close;
 	close.channel = s->channel;
-	uplink_send_tell(u, &msg);
+	uplink_send_tell(u, HR_WIRE(CLOSE, close, &close));
 	lose_channel(u, s);
 }
 
 static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 {
 	const Headrace__StreamStart *id = s->stream->id;
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	Headrace__Open open = HEADRACE__OPEN__INIT;
 
 	/* What there is to read may have changed since: segments that were kept, or given up. */
@@ -146,8 +142,6 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = u->last_channel;
 	s->state = HR__SENDING_OPENING;
 	u->channels++;
-	msg.body_case = HEADRACE__WIRE__BODY_OPEN;
-	msg.open = &open;
 	open.channel = s->channel;
 	open.cluster = id->cluster;
 	open.job = id->job;
@@ -159,7 +153,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	open.secret.len = sizeof(s->stream->secret);
 	open.first_seq = s->stream->first_seq;
 	open.last_seq = s->newest;
-	uplink_send_tell(u, &msg);
+	uplink_send_tell(u, HR_WIRE(OPEN, open, &open));
 }
 
 static bool wants_channel(const struct hr_uplink *u, const struct hr__sending *s)
@@ -213,16 +207,13 @@ static bool hold(struct hr_uplink *u, struct hr__sending *s)
 
 static void use(struct hr_uplink *u, const struct hr__sending *s)
 {
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 	Headrace__Use m = HEADRACE__USE__INIT;
 
 	if (u->used_channel == s->channel)
 		return;
 	u->used_channel = s->channel;
-	msg.body_case = HEADRACE__WIRE__BODY_USE;
-	msg.use = &m;
 	m.channel = s->channel;
-	uplink_send_tell(u, &msg);
+	uplink_send_tell(u, HR_WIRE(USE, use, &m));
 }
 
 static bool send_held(struct hr_uplink *u, struct hr__sending *s)
