@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_named_absent(): why an answer is empty, when an argument names what is not there. */
+/*
+ * hr_named_absent(): prints why an answer is empty when the store lacks the value of an argument.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 #define KNOWN_LINE "-- known "
 #define SHOWN	   8u
 
-/* The values that the store has, and whether the one that was asked for is among them. */
+/* The values in the store, and whether the requested one is among them. */
 struct known {
 	const char *wanted;
 	struct hr_shape shape;
@@ -70,7 +72,7 @@ static void say_absent(const struct known *k, const char *name, const struct hr_
 			     k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
 }
 
-/* The SQL of the header's line about this argument, malloc'ed; NULL when there is none. */
+/* The SQL of the header's `known` line of this argument, malloc'ed; NULL when there is none. */
 static char *known_sql(const char *header, const char *name)
 {
 	size_t n = strlen(name);

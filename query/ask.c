@@ -11,7 +11,7 @@
 #include "common/text.h"
 
 #define MAX_NOTES 20
-#define MAX_JOBS  12 /* that a message names */
+#define MAX_JOBS  12 /* named in a message */
 
 struct hr_asking {
 	const struct hr_ask *a;
@@ -41,7 +41,10 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What became of journals that killed daemons left: `text` has a line for each, or is NULL. */
+/*
+ * Prints what the recovery of a killed daemon's journal reported: `text` has one line per journal,
+ * or is NULL.
+ */
 static void say_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
@@ -80,7 +83,7 @@ static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
 	return HR_ASK_NO_STORE;
 }
 
-/* "a, b and 3 more": the jobs of streams that stand in their order. malloc'ed, NULL without memory. */
+/* "a, b and 3 more": the jobs of streams, which are sorted. malloc'ed, NULL without memory. */
 static char *job_list(const struct hr_stream *streams, size_t n)
 {
 	char *text = NULL;
@@ -105,7 +108,7 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	return NULL;
 }
 
-/* Where nothing is, of any job: what was there before, or that nothing ever was. */
+/* The stores have no job at all: prints which jobs were removed, or that none was ever recorded. */
 static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *all,
 			      const char *where, const char *more)
 {
@@ -116,12 +119,12 @@ static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *a
 			     a->filter.one_user ? "note: no job of yours is in %s%s yet"
 						: "note: no job has been recorded into %s%s yet",
 			     where, more);
-	else if (a->filter.job != NULL) /* else the answer's notes say so */
+	else if (a->filter.job != NULL) /* otherwise the notes of the answer print it */
 		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
 }
 
-/* No stream is there: of the job that was asked for, or none at all. */
+/* No stream matches: prints whether the requested job or every job is missing. */
 static enum hr_ask_status say_empty(const struct hr_ask *a)
 {
 	const char *where = a->where != NULL ? a->where : a->stores[0];
@@ -145,7 +148,7 @@ static enum hr_ask_status say_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job '%s' in %s%s; there is: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* else a job has begun since */
+	} else if (n == 0) { /* otherwise a job has begun meanwhile */
 		say_nothing_there(a, all, where, more);
 	}
 	free(gone);
@@ -228,7 +231,7 @@ static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *e
 {
 	const char *problem = out != NULL ? hr_output_problem(out) : NULL;
 
-	if (err == -EPIPE) { /* the reader has seen enough */
+	if (err == -EPIPE) { /* the reader has closed the pipe */
 		free(error);
 		return HR_ASK_ANSWERED;
 	}
@@ -282,7 +285,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	return status;
 }
 
-/* What the answer lacks, and why it is empty if it is. */
+/* Prints what the answer lacks, and why it is empty if it is. */
 static void say_notes(struct hr_asking *s)
 {
 	const struct hr_sink notes = {say_note, s};

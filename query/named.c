@@ -10,9 +10,9 @@
 
 #define ARG_LINE  "-- arg "
 #define JSON_LINE "-- json: "
-#define WORDS	  '|' /* between the words of a type */
+#define WORDS	  '|' /* separates the words of a type */
 
-/* Of SECONDS: a microsecond, some thirty years. */
+/* Of SECONDS: a microsecond to some thirty years. */
 #define SECONDS_MIN 1e-6
 #define SECONDS_MAX 1e9
 
@@ -35,7 +35,7 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 
 /* ---- the header --------------------------------------------------------------------- */
 
-/* Keeps a copy of text[0..n). NULL: out of memory. */
+/* Copies text[0..n). NULL: out of memory. */
 static char *named_keep(struct hr_named_args *a, const char *text, size_t n)
 {
 	char *copy = strndup(text, n);
@@ -50,7 +50,7 @@ static bool named_is(const char *text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* One word of a header line; moves behind it. */
+/* Takes one word of a header line, and moves past it. */
 static size_t word(const char **at, const char **ret)
 {
 	size_t n;
@@ -120,7 +120,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- what the user gave ------------------------------------------------------------- */
 
-/* What a number of `type` must be, in words, when `text` is none; NULL: it is one. */
+/* Which numbers `type` accepts, as text, if `text` is not one of them; NULL: it is. */
 static const char *misfit(const char *type, const char *text)
 {
 	bool whole = is_whole(type), number;
@@ -160,7 +160,7 @@ static bool is_word(const char *type, const char *text)
 	return false;
 }
 
-/* Appends the components of `path`, of which there may be none, to the absolute path in `out`. */
+/* Appends the components of `path`, possibly none, to the absolute path in `out`. */
 static void walk(char *out, const char *path)
 {
 	while (*path != '\0') {
@@ -180,7 +180,7 @@ static void walk(char *out, const char *path)
 	}
 }
 
-/* Relative to the working folder, whose name is escaped as the store's paths are. NULL: no memory. */
+/* Relative to the working folder, whose name is escaped like the store's paths. NULL: no memory. */
 static char *absolute(const char *text)
 {
 	char *folder = getcwd(NULL, 0), *path = NULL;
@@ -231,7 +231,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
-/* The argument that `name=value` names; NULL when what stands before `=` is none. */
+/* The argument that `name=value` sets; NULL when the text before `=` names none. */
 static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 {
 	size_t n = strcspn(text, "=");
@@ -243,7 +243,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* Whether a word can only be meant as `name=value`: a path or a pattern may hold a `=` too. */
+/* Whether a word must be `name=value`: a path or a pattern may contain `=`, too. */
 static bool looks_named(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");

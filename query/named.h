@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * named.h - queries that have a name: query/named/NAME.sql, embedded when built
+ * named.h - named queries: query/named/NAME.sql, embedded when built
  *
- * Purpose   Each is plain SQL with a header that says what it answers, its arguments and its
+ * Purpose   Each is plain SQL with a header that describes its answer, its arguments and its
  *           columns:
  *
  *               -- what it answers, in one line
@@ -15,7 +15,7 @@
  *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
  *           microsecond on), the words allowed as one|two|three, or PATH, of which a relative one is
  *           made absolute. DEFAULT may be NULL, or REQUIRED: there is none.
- *           `known` is asked when an answer is empty. Arguments are bound as parameters ($NAME),
+ *           `known` runs when an answer is empty. Arguments are bound as parameters ($NAME),
  *           never pasted into the text.
  * Threads   Constant data; struct hr_named_args belongs to its caller.
  */
@@ -30,7 +30,7 @@ struct hr_named {
 	const char *sql;
 };
 
-/* In the order of their names, ended by a NULL name. */
+/* Sorted by name; ends with a NULL name. */
 extern const struct hr_named hr_named_list[];
 
 /* The macros that the queries use, and the query behind hr_query_notes(). */
@@ -46,11 +46,11 @@ struct hr_named_args {
 	const struct hr_named *query;
 	struct hr_query_arg list[HR_NAMED_ARGS];
 	const char *types[HR_NAMED_ARGS]; /* TYPE of each, as in the header */
-	bool given[HR_NAMED_ARGS];	  /* not by default */
+	bool given[HR_NAMED_ARGS];	  /* set by the caller, not by default */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
 	bool sparse;			/* the header has a `json` line */
-	char *texts[4 * HR_NAMED_ARGS]; /* what `list` and `types` point to */
+	char *texts[4 * HR_NAMED_ARGS]; /* the memory of `list` and `types` */
 	size_t n_texts;
 };
 
@@ -63,8 +63,8 @@ int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_wo
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * For an answer without rows: says a line for each given argument whose value the store does not
- * have, naming some that it has. 0 or hr_query_run's error.
+ * For an empty answer: prints a line for each given argument whose value the store lacks, with some
+ * values that it has. 0 or hr_query_run's error.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

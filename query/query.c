@@ -33,7 +33,10 @@ static uint64_t half_of_memory(void)
 	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
 }
 
-/* A writer's lock says nothing of a stream that comes from elsewhere: its daemon must be heard of. */
+/*
+ * A stream from a collector has no lock that shows whether its daemon runs: it is running if the
+ * collector has received data lately.
+ */
 static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
 {
 	if (s->ended)
@@ -87,7 +90,7 @@ static int make_streams(struct hr_query *q)
 	return r;
 }
 
-/* Runs SQL of our own. */
+/* Runs SQL that headrace wrote. */
 static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 {
 	duckdb_result result;
@@ -110,7 +113,7 @@ static int open_database(struct hr_query *q, const struct hr_query_options *o, c
 	    {"memory_limit", memory},
 	    {"temp_directory", o->spill != NULL ? o->spill : ""},
 	    {"max_temp_directory_size", o->spill_bytes != 0 ? spill : NULL},
-	    {"preserve_insertion_order", "false"}, /* else scans run on one thread */
+	    {"preserve_insertion_order", "false"}, /* otherwise scans run on one thread */
 	    {"autoinstall_known_extensions", "false"},
 	    {"autoload_known_extensions", "false"},
 	    {"allow_community_extensions", "false"},
@@ -166,8 +169,7 @@ static bool node_streams_repeat(const struct hr_query *q)
 }
 
 /*
- * The text of one view's columns. `times` of a file seen by several streams: the earliest and
- * latest.
+ * The columns of one view. Times of a file that is in several streams: the earliest and the latest.
  */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
@@ -208,7 +210,7 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 	return r;
 }
 
-/* macros.sql uses hr_is_copy(op), whose list is common/ops.h's. */
+/* macros.sql uses hr_is_copy(op); its list comes from common/ops.h. */
 static int create_macros(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -228,7 +230,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	return r;
 }
 
-/* Closes every door: files but the one to be written, extensions, settings. */
+/* Forbids access to files except the one to be written, extensions and changes of settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * question.h - the words of a question: SQL, or a NAME and its arguments
+ * question.h - the operands of a query: SQL, or a NAME and its arguments
  *
- * Purpose   From what a person typed behind the stores to a statement and its parameters; says what is wrong with it.
+ * Purpose   Turns the operands after the stores into a statement and its parameters, and reports
+ *           mistakes.
  * Owner     hr_question_done() frees; the words must outlive the question.
  * Threads   One.
  */
@@ -16,19 +17,22 @@
 #include "query/sink.h"
 
 struct hr_question {
-	struct hr_named named;	   /* what the first word comes to */
+	struct hr_named named;	   /* what the first word resolves to */
 	struct hr_named_args args; /* of a NAME, or of SQL with such a header (named.h) */
 };
 
 /* A lone identifier is a NAME. */
 bool hr_question_is_name(const char *word);
 
-/* `words` has one at least. False after saying what is wrong: a mistake in usage. */
+/* `words` has at least one. False after a message: a mistake in usage. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */
 
-/* Reports an unknown `name`, and lists the named queries. `what`: what it could have been, "query" or "query or store". */
+/*
+ * Reports an unknown `name`, and lists the named queries. `what` it could have been: "query" or
+ * "query or store".
+ */
 void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages);
 
 #endif

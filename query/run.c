@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One statement, from text to chunks. Four fences keep it read-only, each enough by itself for
- * what it is about: the kind of statement, a read-only transaction, no access to files, and
- * settings that are locked (query.c).
+ * Runs one statement. Four independent checks keep it read-only: the kind of statement, a read-only
+ * transaction, no access to files, and locked settings (query.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +12,9 @@
 #include "query/tables/internal.h"
 #include "common/text.h"
 
-/* Behind its first line DuckDB advises to change settings, which are locked: ours instead. */
+/*
+ * After its first line DuckDB advises to change settings, which are locked: this text replaces it.
+ */
 static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error";
@@ -91,7 +92,7 @@ static int prune(struct hr_query *q, const char *sql, const struct hr_query_arg 
 
 /* ---- preparing ---------------------------------------------------------------------- */
 
-/* Behind the blanks and comments in front of a statement. */
+/* Skips blanks and comments at the start of a statement. */
 static const char *first_word(const char *sql)
 {
 	for (;;) {
@@ -110,7 +111,7 @@ static const char *first_word(const char *sql)
 	}
 }
 
-/* Whether it would change a table: of a view, DuckDB says so in its own words. */
+/* Whether it would change a table. For a view, DuckDB's own message explains it. */
 static bool changes_table(const char *sql)
 {
 	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
@@ -142,7 +143,7 @@ static int too_many(const char *sql, idx_t n, char **ret_error)
 		  "('read', 'write'))");
 }
 
-/* Prepares the one statement that `sql` must be. */
+/* Prepares `sql`, which must be one statement. */
 static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
 		       char **ret_error)
 {
@@ -167,7 +168,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 	return r;
 }
 
-/* The kind of one statement that can be prepared; INVALID of any other text. */
+/* The kind of one statement that can be prepared; INVALID for any other text. */
 static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
@@ -182,8 +183,9 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 }
 
 /*
- * Whether what an EXPLAIN explains is a SELECT: with ANALYZE it is run, and COPY would write. What follows the word is the
- * statement, or options (a word, or some in parentheses) and the statement.
+ * Whether an EXPLAIN explains a SELECT: with ANALYZE it runs the statement, and COPY would write.
+ * After the word come options (a word, or some in parentheses) and the statement, or only the
+ * statement.
  */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
@@ -314,8 +316,8 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 }
 
 /*
- * Opens the transaction and prepares `sql` in it, once it is known to be of an allowed kind. Whatever
- * comes of it, end() follows.
+ * Opens the transaction and prepares `sql` in it, after checking that its kind is allowed. end()
+ * must follow, even on failure.
  */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
@@ -350,7 +352,7 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	return r;
 }
 
-/* COPY around a statement that was found to be one whole SELECT by itself. */
+/* Puts COPY around a statement that is one whole SELECT. */
 static char *copy_statement(const char *sql, const char *path)
 {
 	char *text = NULL;
@@ -361,7 +363,7 @@ static char *copy_statement(const char *sql, const char *path)
 		return NULL;
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/* The line end keeps a trailing comment from eating the parenthesis. */
+	/* Without the line end a trailing comment would include the parenthesis. */
 	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);

@@ -4,11 +4,11 @@
 #define HEADRACE_QUERY_SINK_H
 
 struct hr_sink {
-	void (*say)(void *self, const char *text); /* one line, without its end */
+	void (*say)(void *self, const char *text); /* one line, without its line end */
 	void *self;
 };
 
-/* Formats and says; without memory it says nothing. */
+/* Formats and sends a line; without memory it sends nothing. */
 void hr_sink_line(const struct hr_sink *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -29,8 +29,10 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* Fills the table from an opened library; *ret_missing is the first name it lacks, NULL when it
- * fits. */
+/*
+ * Fills the table from an opened library; *ret_missing is the first function that the library
+ * lacks, NULL when it has all.
+ */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
@@ -63,7 +65,7 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* 0: loaded. -ENOENT: nothing there. Else: a file is there and does not load. */
+/* 0: loaded. -ENOENT: no such file. Other errors: a file is there that cannot be loaded. */
 static int try_file(const char *path, char **ret_error)
 {
 	void *handle;

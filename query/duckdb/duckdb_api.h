@@ -93,7 +93,7 @@ typedef struct {
 	void *internal_data;
 } duckdb_result;
 
-/* Up to 12 bytes lie inside; longer strings have their first four beside a pointer. */
+/* Up to 12 bytes are stored inside; a longer string has its first four bytes next to a pointer. */
 typedef struct {
 	union {
 		struct {
@@ -137,11 +137,11 @@ struct hr_duckdb {
 extern struct hr_duckdb hr_duckdb;
 
 /*
- * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (the file or its folder, then nothing else is
- * tried), the folder of the running program, ../lib/headrace beside it, third_party/duckdb of the
- * checkout that holds the build folder, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
- * search path. 0; -ENOENT when there is none, -ELIBACC when one is there that does not fit, with
- * a message that says what to do in *ret_error (malloc'ed).
+ * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (the file or its folder, then
+ * nothing else is tried), the folder of the running program, ../lib/headrace relative to it,
+ * third_party/duckdb of the checkout that holds the build folder, $XDG_DATA_HOME/headrace,
+ * /usr/lib/headrace, the system's search path. 0; -ENOENT when there is none, -ELIBACC when one is
+ * there that does not fit, with a message that says what to do in *ret_error (malloc'ed).
  */
 int hr_duckdb_load(char **ret_error);
 

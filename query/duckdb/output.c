@@ -9,9 +9,9 @@
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/value.h"
 
-/* What is gathered before it is written: a text may be larger than memory allows a copy to be. */
+/* Bytes that are buffered before a write: a text may be larger than memory allows to copy. */
 #define LINE_BYTES  (1u << 20)
-#define PIECE_BYTES (1u << 16) /* of a text that grows sixfold at most when it is escaped */
+#define PIECE_BYTES (1u << 16) /* of a text, which escaping makes at most six times as long */
 
 struct column {
 	char *name;
@@ -27,10 +27,10 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
-	int error;		     /* of writing; all that follows is dropped */
+	int error;		     /* of writing; later output is dropped */
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
 	bool plan;		     /* an EXPLAIN: its second column is printed as it is */
-	bool sparse;		     /* JSON: without members that are NULL */
+	bool sparse;		     /* JSON: members that are NULL are left out */
 	char *problem;
 };
 
@@ -215,15 +215,13 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 /* ---- tables ------------------------------------------------------------------------- */
 
-#define SHORT_MIN     1e-9 /* a nanosecond: what is less keeps its exponent */
-#define SHORT_MAX     1e15
-#define SHORT_DIGITS  100 /* the least number with as many digits as are significant */
-#define SECOND_DIGITS 3	  /* of a moment */
+#define SHORT_MIN 1e-9 /* one nanosecond: smaller numbers keep their exponent */
+#define SHORT_MAX 1e15
+/* the smallest number with all of its significant digits before the point */
+#define SHORT_DIGITS  100
+#define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
 
-/*
- * A number as people compare it: three significant digits, and whatever else stands before the
- * point.
- */
+/* Rounds a number for people: three significant digits, and all digits before the point. */
 static void add_short(struct hr_buffer *b, double v)
 {
 	double size = fabs(v);
@@ -240,7 +238,7 @@ static void add_short(struct hr_buffer *b, double v)
 	hr_buffer_add(b, text, (size_t)n);
 }
 
-/* Moments to the millisecond. */
+/* Cuts timestamps to milliseconds. */
 static void cut_fraction(struct hr_buffer *b)
 {
 	const char *point = memchr(b->data, '.', b->n);
@@ -332,7 +330,10 @@ static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
 	return false;
 }
 
-/* An object has each name once: columns of one name become `rank`, `rank_1`, as DuckDB's own do. */
+/*
+ * Makes member names of an object unique: columns of one name become `rank`, `rank_1`, as DuckDB
+ * does.
+ */
 static int name_apart(struct hr_output *o)
 {
 	for (unsigned i = 1; i < o->n_columns; i++) {

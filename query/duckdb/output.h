@@ -3,8 +3,8 @@
  * output.h - answers as a table or a list for people, JSON, or CSV
  *
  * Purpose   A sink (query.h) that writes to a FILE as rows come. A table is for people
- *           (text_table.h): it has three significant digits of a DOUBLE and milliseconds of a
- *           moment, and so has a list; JSON and CSV have all.
+ *           (text_table.h): it has three significant digits of a DOUBLE and milliseconds of
+ *           timestamps, as does a list; JSON and CSV have all digits.
  * Owner     The caller owns the FILE and the output.
  * Threads   One.
  */
@@ -20,16 +20,16 @@ enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTP
 struct hr_output;
 
 /*
- * `width`: characters of the terminal, into which a table is made to fit; 0: no terminal, nothing
- * is cut. 0 or -ENOMEM.
+ * `width`: columns of the terminal, to which a table is fitted; 0: no terminal, nothing is cut. 0
+ * or -ENOMEM.
  */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
 void hr_output_sparse(struct hr_output *o); /* leaves out members of JSON objects that are NULL */
 void hr_output_free(struct hr_output *o);
 
 /*
- * Errors of the sink: -ENOTSUP (hr_output_problem() says which column), -ENOMEM, and what writing
- * gave: -EPIPE...
+ * Errors of the sink: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, and errors of
+ * writing such as -EPIPE.
  */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */

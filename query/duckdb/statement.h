@@ -13,15 +13,18 @@
 #define HR_SILENT_NS UINT64_C(60000000000)
 
 struct hr_query_options {
-	uint64_t memory_bytes; /* DuckDB's limit; 0: half of the machine's */
+	uint64_t memory_bytes; /* DuckDB's limit; 0: half of the machine's memory */
 	unsigned threads;      /* 0: as many as this process may run on */
-	const char *spill;     /* folder for what does not fit, made when needed; NULL: none, such a
-				  query fails */
-	const char *parquet;   /* the one file that hr_query_parquet may write; NULL: none */
-	uint64_t spill_bytes;  /* most that it may hold; 0: what the disk holds */
-	uint64_t now_ns;       /* wall clock by which streams are silent; 0: the current one */
-	uint64_t silent_ns;    /* not heard from for longer; 0: HR_SILENT_NS */
-	bool no_prune;	       /* read every batch: for tests */
+	/*
+	 * folder for what does not fit into memory, made when needed; NULL: none, and such a query
+	 * fails
+	 */
+	const char *spill;
+	const char *parquet;  /* the one file that hr_query_parquet may write; NULL: none */
+	uint64_t spill_bytes; /* its maximum size; 0: the disk's free space */
+	uint64_t now_ns; /* wall clock for deciding which streams are silent; 0: the current one */
+	uint64_t silent_ns; /* a stream is silent after this time without data; 0: HR_SILENT_NS */
+	bool no_prune;	    /* read every batch: for tests */
 };
 
 struct hr_query;
@@ -33,8 +36,10 @@ struct hr_query_arg {
 	enum { HR_ARG_VARCHAR, HR_ARG_BIGINT, HR_ARG_DOUBLE } type;
 };
 
-/* Takes the answer, chunk by chunk as it is computed. A negative return ends the query with that
- * error. */
+/*
+ * Receives the answer, chunk by chunk as it is computed. A negative return value ends the query
+ * with that error.
+ */
 struct hr_query_sink {
 	int (*begin)(void *self, duckdb_result *result); /* column names and types are known */
 	int (*chunk)(void *self, duckdb_data_chunk chunk);

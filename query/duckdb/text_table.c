@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_ROWS      1000u /* rows that decide the widths */
-#define MIN_TEXT       8u    /* a cut text keeps this much */
-#define MIN_PATH       24u   /* a path more, where the terminal is not narrow */
+#define KEPT_ROWS      1000u /* rows that decide the widths of the columns */
+#define MIN_TEXT       8u    /* characters that a cut text keeps at least */
+#define MIN_PATH       24u   /* the same for paths, where the terminal is wide enough */
 #define GAP	       2u    /* between columns */
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)
 #define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
-#define LIST_ROWS      5u  /* as many may be a list without being asked for */
-#define LIST_RULE      16u /* of a line between rows, below the values */
+#define LIST_ROWS      5u  /* so few rows are shown as a list if they are too wide */
+#define LIST_RULE      16u /* length of the rule between rows, beyond the names */
 
 struct column {
 	char *name;
 	bool number;
-	bool path;	/* some cell looks like one */
+	bool path;	/* some cell looks like a path */
 	unsigned whole; /* the widest cell, in characters */
 	unsigned width; /* as shown */
 };
@@ -28,7 +28,7 @@ struct hr_text_table {
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
 	struct column *columns;
-	char **cells; /* of the rows kept; NULL once the widths are known */
+	char **cells; /* of the buffered rows; NULL once the widths are known */
 	size_t n_cells;
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
@@ -66,7 +66,7 @@ void hr_text_table_free(struct hr_text_table *t)
 	free(t);
 }
 
-/* Characters of a UTF-8 text: bytes that do not continue one. */
+/* Characters of a UTF-8 text: bytes that do not continue a character. */
 static unsigned characters(const char *text)
 {
 	unsigned n = 0;
@@ -109,7 +109,7 @@ static void text_table_add_part(struct hr_buffer *out, const char *text, unsigne
 	}
 }
 
-/* Where a path begins and how it ends tells more than its middle; of other texts the end goes. */
+/* Cuts a path in its middle, since its start and end matter most, and any other text at its end. */
 static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
 {
 	unsigned keep = width - DOTS_WIDTH, head = keep;
@@ -142,7 +142,7 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 
 /* ---- widths ------------------------------------------------------------------------- */
 
-/* The least that a column can be shown in. */
+/* The smallest width in which a column can be shown. */
 static unsigned text_table_least(const struct hr_text_table *t, const struct column *c)
 {
 	unsigned n = MIN_TEXT;
@@ -161,7 +161,10 @@ static unsigned total(const struct hr_text_table *t)
 	return n;
 }
 
-/* Leaves out the last columns while even their least widths are too much, then cuts the widest. */
+/*
+ * Leaves out the last columns while even the smallest widths are too much, then cuts the widest
+ * column.
+ */
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
@@ -200,7 +203,7 @@ static void text_table_measure(struct hr_text_table *t)
 		t->columns[i].width = t->columns[i].whole;
 	if (t->terminal == 0 || total(t) <= t->terminal)
 		return;
-	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* then all rows are kept */
+	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* then all rows are buffered */
 	if (!t->list)
 		fit(t);
 }
@@ -220,7 +223,6 @@ static void add_header(const struct hr_text_table *t, struct hr_buffer *out)
 	hr_buffer_add(out, "\n", 1);
 }
 
-/* A cell of a row that is being printed. */
 static void add_cell(const struct hr_text_table *t, unsigned i, const char *text,
 		     struct hr_buffer *out)
 {
@@ -232,7 +234,7 @@ static void add_cell(const struct hr_text_table *t, unsigned i, const char *text
 
 /* ---- lists -------------------------------------------------------------------------- */
 
-/* A cell's line; before a row's first one what parts it from the row before. */
+/* A cell's line; before the first line of a row, the rule that separates rows. */
 static void add_line(const struct hr_text_table *t, unsigned i, const char *text, bool first,
 		     struct hr_buffer *out)
 {
@@ -266,7 +268,7 @@ static void text_table_add(const struct hr_text_table *t, unsigned i, const char
 		add_cell(t, i, text, out);
 }
 
-/* The widths are known now: prints what was kept. */
+/* Computes the widths and prints the buffered rows. */
 static void text_table_start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	text_table_measure(t);

@@ -2,10 +2,10 @@
 /*
  * text_table.h - cells of text as aligned columns, or as a list of lines
  *
- * Purpose   Lays out a table for people. The first rows are kept to find the widths. On a
- *           terminal the table is made to fit: first texts are cut (a path in its middle, others
- *           at their end), then the last columns are left out, and named below the table. A few
- *           rows that are too wide become a list instead, a line for each cell, and nothing is cut.
+ * Purpose   Lays out a table for people. The first rows are buffered to find the widths. On a
+ *           terminal the table is made to fit: first texts are cut (a path in its middle, others at
+ *           their end), then the last columns are left out and named below the table. A few rows
+ *           that are too wide become a list instead: one line per cell, and nothing is cut.
  * Owner     The caller owns the table and the buffer that lines are appended to.
  * Threads   One.
  */
@@ -23,12 +23,14 @@ void hr_text_table_free(struct hr_text_table *t);
 /* Names a column, before the first cell; numbers stand on the right and are never cut. -ENOMEM. */
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number);
 
-/* A list, whatever the width; after the columns have their names, before the first cell. */
+/*
+ * Shows a list, whatever the width. Call it after the columns are named and before the first cell.
+ */
 void hr_text_table_list(struct hr_text_table *t);
 
 /*
- * Takes the next cell, row by row: a malloc'ed line of text, which is the table's from here on.
- * Appends what can be printed to *out, whose `failed` says when memory ran out.
+ * Takes the next cell, row by row: a malloc'ed line of text, which the table then owns. Appends
+ * what can be printed to *out, whose `failed` is set when memory runs out.
  */
 void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *out);
 

@@ -140,7 +140,7 @@ static int init_child(struct hr_shape *s, unsigned i, duckdb_logical_type type, 
 {
 	int r = init_depth(&s->children[i], type, depth + 1);
 
-	/* The logical type of a child is destroyed by the caller: its texts could not be found. */
+	/* The caller destroys the logical type of a child whose texts could not be read. */
 	return r == 0 && s->children[i].type == DUCKDB_TYPE_ENUM ? -ENOTSUP : r;
 }
 
@@ -246,10 +246,7 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/*
- * The shortest text that reads back as the same number; durations in seconds stay free of
- * exponents.
- */
+/* The shortest text that reads back as the same number; numbers of seconds have no exponent. */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;
@@ -282,7 +279,7 @@ static void print_date(struct hr_buffer *b, int64_t days)
 			year > 0 ? "" : " (BC)");
 }
 
-/* Dates and timestamps have two values that are none: the largest of their type, and its negative. */
+/* Of dates and timestamps two values mean infinity: the largest of their type, and its negative. */
 static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 {
 	const char *text = v < 0 ? "-infinity" : "infinity";

@@ -2,8 +2,8 @@
 /*
  * value.h - a value of any SQL type as text
  *
- * Purpose   Answers hold whatever a statement computes. A shape is a column's type, taken apart
- *           once; printing a cell then costs no look-up.
+ * Purpose   An answer can have columns of any type. A shape describes a column's type and is made
+ *           once, so that printing a cell needs no look-up.
  * Owner     The caller, of shapes and buffers.
  * Threads   One.
  */
@@ -16,7 +16,7 @@
 
 #include "query/duckdb/duckdb_api.h"
 
-/* Text that grows. `failed`: memory ran out, and what was appended since is missing. */
+/* Text that grows. `failed`: memory ran out, and later appends are missing. */
 struct hr_buffer {
 	char *data;
 	size_t n, size;
@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) void hr_buffer_print(struct hr_buffer *b, 
 void hr_buffer_done(struct hr_buffer *b);
 
 struct hr_shape {
-	duckdb_type type;     /* an enum has VARCHAR's place taken by `texts` */
+	duckdb_type type;
 	bool json;	      /* a VARCHAR of type JSON: whole values, as they are */
 	duckdb_type internal; /* of DECIMAL and ENUM: the integer that holds it */
 	unsigned scale;	      /* of DECIMAL */
@@ -48,13 +48,15 @@ bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
 
-/* Appends a cell that is not NULL, as people read it: texts bare, nested values as JSON. */
+/*
+ * Appends a cell that is not NULL, as people read it: texts without quotes, nested values as JSON.
+ */
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
 /* Appends a cell as JSON; NULL, NaN and infinities are null. */
 void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
-/* A cell that is not NULL and a text, where it lies; false: of another type. */
+/* Returns a cell that is a text and not NULL, without a copy; false: it is of another type. */
 bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
 		    const char **ret_text, size_t *ret_n);
 

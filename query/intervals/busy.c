@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of batches: who reads which, and what becomes of it when its turn has come.
+ * The order of batches: which thread reads which batch, and how each one is added up in its turn.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 #include "common/array.h"
 #include "query/intervals/during.h"
 
-/* Where a lane stands: what batches to come may still overlap with. */
+/* The pending intervals of a lane: later batches may still overlap them. */
 struct pending {
 	struct hr_span *spans;
-	size_t n;    /* of them are united */
-	size_t used; /* behind them: pieces as they came, each united by itself */
+	size_t n;    /* the first of them are united */
+	size_t used; /* then pieces that are added but not merged yet, each united by itself */
 	size_t room;
 	size_t *ends; /* of these pieces */
 	size_t n_pieces, pieces_room;
-	uint64_t busy_ns; /* what is final */
+	uint64_t busy_ns; /* final */
 	struct hr_busy_sums sums;
 };
 
@@ -26,18 +26,18 @@ struct hr_busy {
 	struct hr_busy_lanes lanes;
 	struct hr_busy_batch *batches; /* in the order of their turns */
 	size_t n_batches;
-	struct hr_busy_part *parts; /* a batch's is the one of its number modulo n_parts */
+	struct hr_busy_part *parts; /* batch i uses parts[i % n_parts] */
 	size_t n_parts;
 
 	pthread_mutex_t lock;
 	pthread_cond_t moved; /* `added` or `error` has changed */
-	size_t next;	      /* to be read */
-	size_t added;	      /* how many are */
-	bool adding;	      /* some thread is about it: what follows is its own */
+	size_t next;	      /* the next batch to read */
+	size_t added;	      /* number of batches added up */
+	bool adding;	      /* one thread adds batches up; it owns what follows */
 	int error;
 
-	struct pending *pending; /* of each lane; zero while nothing is known of it */
-	int64_t *last_ns;	 /* of each stream: no batch to come has an event that ends later */
+	struct pending *pending; /* of each lane; all zero until its first event */
+	int64_t *last_ns; /* of each stream: no later batch has an event that ends after it */
 	struct hr_span *room[2];
 	size_t room_n[2];
 	struct hr_span_run *runs;
@@ -48,7 +48,7 @@ struct hr_busy {
 
 /* ---- set up ------------------------------------------------------------------------- */
 
-/* Wall clock, as far as it goes. */
+/* Wall clock, limited to INT64_MAX. */
 static int64_t wall_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
 	int64_t boot = boot_ns > INT64_MAX ? INT64_MAX : (int64_t)boot_ns, wall;
@@ -210,7 +210,7 @@ static int need_rooms(struct hr_busy *b, size_t n)
 	return r < 0 ? r : hr_array_fit(b->room[1], n, b->room_n[1]) ? 0 : -ENOMEM;
 }
 
-/* Adds up what lies above the cut: it is final. */
+/* Adds up the time above the cut, which is final. */
 static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *spans, size_t n,
 		      int64_t cut)
 {
@@ -222,7 +222,7 @@ static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *span
 	return hr_spans_cut(spans, n, cut, &p->busy_ns);
 }
 
-/* Unites all that a lane has, and adds up what lies above the cut. */
+/* Unites all intervals of a lane, and adds up the time above the cut. */
 static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
 {
 	size_t n_runs = 0, at = p->n;
@@ -242,8 +242,8 @@ static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
 }
 
 /*
- * The same for a lane and one more piece, which as a rule is long and lies below what is pending, but for
- * its end: that much of it stands by itself. The piece is used up.
+ * The same for a lane and one more piece. Usually the piece is long and only its end overlaps what
+ * is pending, so the rest is copied without a merge. The piece's memory is reused.
  */
 static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
 		       int64_t cut)
@@ -273,8 +273,8 @@ static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *pie
 }
 
 /*
- * When much is pending, pieces wait until they are as much again: the work stays in proportion to the
- * pieces, however many streams a lane has.
+ * If much is pending, pieces are merged only when they are as much again. So the work stays
+ * proportional to the pieces, however many streams a lane has.
  */
 static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
@@ -294,7 +294,7 @@ static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece
 	return p->used - p->n >= p->n ? settle(b, p, cut) : 0;
 }
 
-/* Above it, no batch to come has an event of the key. */
+/* No later batch has an event of the key that ends after this time. */
 static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 {
 	int64_t cut = INT64_MIN;
@@ -354,7 +354,7 @@ static int busy_finish(struct hr_busy *b)
 
 /* ---- turns -------------------------------------------------------------------------- */
 
-/* The next batch to read, once there is room for what comes of it; false: there is none, or an error. */
+/* Reserves the next batch, once there is room for its result; false: there is none, or an error. */
 static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 {
 	bool some;
@@ -372,7 +372,7 @@ static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 	return some;
 }
 
-/* Under the lock, which is let go while a batch is added. */
+/* Called with the lock held; releases it while it adds a batch up. */
 static void add_ready(struct hr_busy *b)
 {
 	b->adding = true;
@@ -391,7 +391,7 @@ static void add_ready(struct hr_busy *b)
 	b->adding = false;
 }
 
-/* Whether this was the last one that was missing. */
+/* Returns whether this was the last missing batch. */
 static bool hand_in(struct hr_busy *b, size_t number, int error)
 {
 	bool last;

@@ -2,14 +2,14 @@
 /*
  * busy.h - how long each rank (node, process, worker, class of calls) had an operation under way
  *
- * Purpose   The union of intervals, without a sort of all events. Batches are taken by the end of
- *           their last event, the latest first, from all streams at once. What lies above the ends of
- *           all batches to come is final, since no event reaches above its end: it is added up and
- *           forgotten. So no more is kept than what batches have in common, however long operations
- *           are, and in whatever order they were written.
+ * Purpose   The union of intervals, without a sort of all events. Batches of all streams are read
+ *           in the order of their last event's end, latest first. Time after the ends of all
+ *           remaining batches is final, since none of their events reaches there: it is added up
+ *           and dropped. So only intervals that overlap remaining batches stay in memory, however
+ *           long operations are and in whatever order they were written.
  * Threads   hr__busy_new and hr__busy_rows: one. hr__busy_work: any number, each with a worker of
- *           its own. They decode batches side by side, into one united list of intervals for each
- *           key; whoever finishes the batch whose turn it is adds it to what is pending.
+ *           its own. They decode batches in parallel, into one united list of intervals for each
+ *           key. The thread that finishes the next batch in order adds it to the pending intervals.
  * Lifetime  A struct hr_busy lives in a running statement; the query outlives it.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_H
@@ -17,10 +17,10 @@
 
 #include "query/tables/internal.h"
 
-/* What rows are told apart by, besides cluster, job and attempt. */
+/* The columns by which rows differ, besides cluster, job and attempt. */
 enum hr_busy_by {
 	HR_BUSY_NODE = 1,
-	HR_BUSY_PROC = 2, /* numbers of processes are a node's: with HR_BUSY_NODE only */
+	HR_BUSY_PROC = 2, /* needs HR_BUSY_NODE: processes are numbered per node */
 	HR_BUSY_RANK = 4,
 	HR_BUSY_WORKER = 8,
 	HR_BUSY_CLASS = 16,
@@ -33,13 +33,13 @@ enum hr_busy_scope { HR_BUSY_ALL, HR_BUSY_DATA, HR_BUSY_RUNTIME };
 struct hr_busy_asked {
 	unsigned by; /* enum hr_busy_by */
 	enum hr_busy_scope scope;
-	/* of this rank's processes alone, whose batches alone are read; or HR_BUSY_ANY_RANK */
+	/* read only the processes of this rank and their batches; or HR_BUSY_ANY_RANK */
 	int32_t rank;
 };
 
-/* What is not in `by` is the same in all rows, and says nothing. */
+/* Columns that are not in `by` have the same value in all rows. */
 struct hr_busy_row {
-	const struct hr_qstream *st; /* a stream of its cluster, job and attempt (and node) */
+	const struct hr_qstream *st; /* some stream of its cluster, job and attempt (and node) */
 	uint64_t proc;
 	int32_t rank, worker; /* -1: none */
 	unsigned class;	      /* enum hr_class */
@@ -56,8 +56,8 @@ struct hr_during;
 struct hr_busy_keys;
 
 /*
- * Prunes by the statement's predicates. `during`: NULL, or regions during which the time of each rank (`by` is HR_BUSY_RANK) is
- * to be added up; they belong to *ret, or are freed. -ENOMEM.
+ * Prunes by the statement's predicates. `during`: NULL, or regions for which the time of each rank
+ * is added up (`by` is HR_BUSY_RANK); *ret owns them, and they are freed on failure. -ENOMEM.
  */
 int hr__busy_new(struct hr_query *q, const struct hr_busy_asked *asked, struct hr_during *during,
 		 struct hr_busy **ret);
@@ -69,15 +69,15 @@ struct hr_busy_worker *hr__busy_worker_new(void); /* NULL: out of memory */
 void hr__busy_worker_free(struct hr_busy_worker *w);
 
 /*
- * Takes part in the work until there is none left. 1 for the one thread that has made the rows, 0
- * for all others. -ENOMEM, -EINTR after hr_query_interrupt: to all.
+ * Works until no batch is left. Returns 1 in the one thread that made the rows and 0 in all others;
+ * -ENOMEM, or -EINTR after hr_query_interrupt, in all.
  */
 int hr__busy_work(struct hr_busy *b, struct hr_busy_worker *w);
 
-/* How many intervals there is room for in what is kept: its most so far. While no thread works. */
+/* Room for pending intervals, in intervals: the most so far. Call it while no thread works. */
 size_t hr__busy_pending(const struct hr_busy *b);
 
-/* The rows with at least one operation, in no order; for that one thread. */
+/* The rows with at least one operation, unordered; only for the thread that made them. */
 size_t hr__busy_rows(const struct hr_busy *b, const struct hr_busy_row **ret);
 
 #endif

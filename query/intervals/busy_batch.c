@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One batch, from its frame to united intervals of each lane. Rows of a task lie together and end in
- * order; so each task's are a sorted list already, and those of a lane are merged.
+ * Reads one batch and unites the intervals of each lane. The rows of a task are contiguous and end
+ * in order, so each task's are sorted already, and those of a lane are merged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* A task's rows of one lane. */
+/* A task's rows in one lane. */
 struct run {
 	uint32_t lane;
 	uint32_t first, n; /* in hr_busy_worker.spans: sorted, none of them empty */
@@ -23,7 +23,7 @@ struct hr_busy_worker {
 	struct hr_decoder *decoder;
 	struct hr_span *spans, *room[2]; /* HR_BUSY_SPANS each */
 	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
-	const uint8_t *counted;		 /* these; NULL: of the batch that was read all rows are */
+	const uint8_t *counted; /* these; NULL: the task alone determines the lane of a row */
 	struct run *runs;
 	size_t n_runs, runs_room;
 	struct hr_span_run *merge; /* runs of one lane */
@@ -71,7 +71,7 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 
 /* ---- which rows --------------------------------------------------------------------- */
 
-/* The class of each row, or HR_BUSY_NO_LANE; NULL when its task alone says whose it is. */
+/* The class of each row, or HR_BUSY_NO_LANE; NULL when a row's task determines its lane. */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -92,7 +92,10 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/* Rows [first, end) of one class, or (NULL) all of them, to spans. Twice in the code: without classes it is much faster. */
+/*
+ * Turns rows [first, end) of one class, or (NULL) all of them, into spans. Inlined for both cases:
+ * without classes it is much faster.
+ */
 ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					 uint32_t first, uint32_t end, const uint8_t *classes,
 					 uint8_t class, struct hr_span *to)
@@ -150,7 +153,7 @@ static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 	return low;
 }
 
-/* A task's rows in the lane of its rank, and in that of the training threads when it is one. */
+/* Adds a task's rows to the lane of its rank, and to that of the training threads if it is one. */
 static int add_trained(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
 {
 	uint32_t first = *used;
@@ -213,7 +216,7 @@ static int by_lane(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* The runs of one lane, to a piece. */
+/* Merges the runs of one lane into a piece. */
 static int make_piece(struct hr_busy_worker *w, const struct run *runs, size_t n,
 		      struct hr_busy_part *to)
 {
@@ -266,7 +269,7 @@ static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_
 	return want;
 }
 
-/* Operations during regions, of a batch that is as it should be. */
+/* Adds up the operations during regions, for an undamaged batch. */
 static void busy_batch_count(const struct hr_busy_lanes *l, const struct hr_query *q,
 			     uint32_t stream, const struct hr_columns *c,
 			     const struct hr_busy_worker *w)

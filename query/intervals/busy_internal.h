@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * busy_internal.h - what the parts of busy.h share: keys (busy_keys.c), one batch (busy_batch.c), and
- * the order of batches (busy.c)
+ * busy_internal.h - what the parts of busy.h share: keys (busy_keys.c), one batch (busy_batch.c),
+ * and the order of batches (busy.c)
  *
- * A lane is a key together with a class: what has a row of its own. Without HR_BUSY_CLASS each key
+ * A lane is a key together with a class: each lane has its own row. Without HR_BUSY_CLASS each key
  * has one.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
@@ -14,11 +14,11 @@
 #include "common/batch.h"
 
 #define HR_BUSY_CLASSES ((unsigned)HR_CLASS_HOOK)
-#define HR_BUSY_NO_LANE UINT8_MAX /* class of a row: the scope leaves it out */
+#define HR_BUSY_NO_LANE UINT8_MAX /* class of a row that the scope excludes */
 
 /* ---- keys --------------------------------------------------------------------------- */
 
-#define HR_BUSY_OTHER_RANK (-2) /* of those that were not asked for: no row */
+#define HR_BUSY_OTHER_RANK (-2) /* of other ranks than the requested one: no row */
 
 struct hr_busy_key {
 	const struct hr_qstream *st;
@@ -32,10 +32,10 @@ struct hr_busy_keys {
 	size_t n;
 	uint32_t *streams;
 	size_t *first_process; /* of each stream, in key_of */
-	uint32_t *key_of;      /* of each process, and of those that the stream does not know */
+	uint32_t *key_of;      /* of each process; the stream's unknown processes share one */
 };
 
-/* Whether there can be processes of the rank, or of HR_BUSY_ANY_RANK. */
+/* Whether processes of the rank, or of HR_BUSY_ANY_RANK, may be there. */
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
 
@@ -55,7 +55,7 @@ struct hr_busy_sums {
 	int64_t first_ns, last_ns;
 };
 
-/* What a batch says of one lane. */
+/* One lane's part of a batch. */
 struct hr_busy_piece {
 	uint32_t lane;
 	uint32_t first, n; /* in hr_busy_part.spans: united */
@@ -72,14 +72,14 @@ struct hr_busy_part {
 
 struct hr_busy_batch {
 	uint32_t stream, batch;
-	int64_t last_ns;      /* wall clock: no event of it ends later */
-	int64_t next_last_ns; /* of the stream's next one; INT64_MIN: there is none */
+	int64_t last_ns;      /* wall clock: no event of the batch ends later */
+	int64_t next_last_ns; /* of the stream's next batch; INT64_MIN: there is none */
 };
 
-/* What rows belong to which lane. */
+/* Which rows belong to which lane. */
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	/* lanes of a key: one for each class, for training threads beside all, or one */
+	/* lanes of a key: one per class, one for training threads and one for all, or one */
 	unsigned classes;
 	struct hr_during *during; /* NULL: hr_busy() */
 	enum hr_busy_scope scope;
@@ -87,8 +87,8 @@ struct hr_busy_lanes {
 };
 
 /*
- * Reads, decodes and unites a batch. A damaged one has no pieces and is noted: so is one with an event
- * that ends after last_ns, which would come too late. -ENOMEM.
+ * Reads, decodes and unites a batch. A damaged batch has no pieces and is noted. So is one with an
+ * event that ends after last_ns, since it would be added too late. -ENOMEM.
  */
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 			const struct hr_busy_batch *batch, struct hr_busy_worker *w,

@@ -145,7 +145,10 @@ static void busy_table_init_worker(duckdb_init_info info)
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-/* False: an error was set. Where there is no batch, one thread comes, and ends no work. */
+/*
+ * Makes the rows once all batches are added up. False: an error is set. If there is no batch, the
+ * only thread makes the rows.
+ */
 static bool work(const struct hr_busy_use *use, struct worker *w, duckdb_function_info info)
 {
 	const void *rows = NULL;

@@ -9,7 +9,10 @@
 
 #define TRAINING (1u << HR_REGION_STEP | 1u << HR_REGION_EPOCH | 1u << HR_REGION_INPUT_WAIT)
 
-/* The points of a rank, and what lies between them: sums[i] before points[i], the last behind all. */
+/*
+ * The points in time at which regions of a rank start or end; sums[i] is of the time before
+ * points[i], the last one of the time after all.
+ */
 struct place {
 	int64_t *points;
 	size_t n;
@@ -21,7 +24,7 @@ struct thread {
 	uint64_t proc;
 };
 
-/* A worker makes a batch. */
+/* A region in which a worker makes a batch. */
 struct fetch {
 	uint32_t stream, key;
 	uint64_t proc;
@@ -31,9 +34,9 @@ struct fetch {
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct fetch *fetches; /* none where nobody asks for them */
+	struct fetch *fetches; /* only if a column needs them */
 	size_t n_fetches, fetches_room;
-	struct thread *threads; /* that train: sorted, none twice */
+	struct thread *threads; /* training threads: sorted, without duplicates */
 	size_t n_threads, threads_room;
 	struct place *places; /* by key */
 	size_t n_places;
@@ -67,7 +70,7 @@ static int by_thread(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* As regions of one thread follow one another, most are known by the one before. */
+/* Regions of one thread follow one another, so most repeat the last thread. */
 static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_region *region)
 {
 	struct thread thread = {stream, region->tid, region->proc};
@@ -101,7 +104,7 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 	return 0;
 }
 
-/* Several that were added up have no place in time. */
+/* Short regions that were added up have no position in time. */
 static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
 		     const struct hr_region *region)
 {
@@ -196,7 +199,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How many points are not after `time`: the number of the sums that it falls in. */
+/* Number of points that are not after `time`: the index of its sums. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
 	size_t low = 0, high = p->n;
@@ -212,7 +215,7 @@ static size_t sums_at(const struct place *p, int64_t time)
 	return low;
 }
 
-/* Several that were added up have no place of their own. */
+/* Short regions that were added up have no position in time. */
 static bool has_place(const struct hr_during_row *row)
 {
 	return row->region.count <= 1;
@@ -379,7 +382,7 @@ void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struc
 	}
 }
 
-/* Where fetches are under way between two points, all that lies between them is of that time. */
+/* While a fetch is under way, all time between two points counts as made. */
 static void sum_made(const struct place *p)
 {
 	int64_t makers = 0;

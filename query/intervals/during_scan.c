@@ -8,7 +8,10 @@
 
 #define DEFAULT_KIND "step"
 
-/* How many rows there are is not known before they are read. Taken for few, they would be joined by nested loops. */
+/*
+ * The number of rows is not known before they are read. If DuckDB took it for small, it would join
+ * by nested loops.
+ */
 #define GUESSED_ROWS 1000000u
 
 /* clang-format off */
@@ -28,7 +31,7 @@ static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 
 static const char *const parameters[] = {"kind", "scope", "rank", NULL};
 
-/* What a statement asks for. */
+/* The parameters of a call. */
 struct asked {
 	uint32_t kinds;
 	struct hr_busy_asked busy;
@@ -141,13 +144,13 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	}
 }
 
-/* A stream counts its processes from 1. */
+/* Processes are numbered from 1 in each stream. */
 static uint64_t process_of(const struct hr_during_row *row)
 {
 	return (uint64_t)row->stream << 40 | (row->region.proc & ((UINT64_C(1) << 40) - 1));
 }
 
-/* Of several regions that were added up it is not known. */
+/* NULL for short regions that were added up: what was under way during them is not known. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum column column, size_t k, struct hr_query_out *out)
 {

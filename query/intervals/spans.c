@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of an insertion sort, for each span, beyond which they are not almost sorted. */
+/* Steps of an insertion sort, per span, up to which a list is almost sorted. */
 #define STEPS 8u
 
 /* ---- sorting ------------------------------------------------------------------------ */
@@ -17,7 +17,10 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Operations in flight at the same time in one thread (aio, handlers) end in another order: a little. */
+/*
+ * Operations in flight at the same time in one thread (aio, signal handlers) end slightly out of
+ * order.
+ */
 static bool insertion_sort(struct hr_span *spans, size_t n)
 {
 	size_t steps = STEPS * n;
@@ -44,8 +47,8 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 /* ---- merging ------------------------------------------------------------------------ */
 
 /*
- * Which list is next is a coin's toss where threads work side by side: nothing branches on it. (Written as
- * a choice, compilers make a branch of it: twice the time.)
+ * If threads work in parallel, which list is next is unpredictable, so the loop has no branch on
+ * it. Written with a condition, compilers make a branch: twice the time.
  */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
@@ -84,8 +87,8 @@ static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *
 }
 
 /*
- * The shortest ones first, until their number is a power of two: then every pass goes over all
- * spans, from one buffer to the other.
+ * Merges the shortest ones first until their number is a power of two: then every pass goes over
+ * all spans, from one buffer to the other.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2])

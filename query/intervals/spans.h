@@ -24,23 +24,22 @@ struct hr_span_run {
 	size_t n;
 };
 
-/* Sorts by start: one pass when they are sorted, little more when they almost are. */
+/* Sorts by start: one pass over a sorted list, little more over an almost sorted one. */
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges runs (one at least; their order is lost) into one. `room`: two buffers, each for all
- * spans, apart from where the runs lie. The result lies in one of them, or is the only run as it
- * was.
+ * Merges runs (at least one; their order is lost) into one. `room`: two buffers, each with room for
+ * all spans, not overlapping the runs. The result is in one of them, or is the only run itself.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
 
-/* Unites sorted spans; `to` may be where they lie. Returns how many are left: disjoint, sorted. */
+/* Unites sorted spans; `to` may be the same array. Returns how many are left: disjoint, sorted. */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
 /*
- * Splits a united list at `cut`: adds to *total the time that lies above it, and returns how many
- * spans are left below; one that reaches over the cut ends there.
+ * Splits a united list at `cut`: adds to *total the time above it, and returns how many spans are
+ * below; a span that crosses the cut ends there.
  */
 size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *total);
 

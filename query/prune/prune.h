@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prune.h - what a statement's WHERE says about the events it can use
+ * prune.h - which events a statement's WHERE can match
  *
- * Purpose   DuckDB's C API hands table functions no filters, so the predicates are taken from
- *           the statement itself: its parse tree (DuckDB's json_serialize_sql) is searched for
- *           AND-ed comparisons of the columns below with constants. Batches whose header
- *           contradicts them are skipped. DuckDB still applies the whole WHERE to what is left,
- *           so a predicate that is not understood costs time and never changes an answer.
- *           `hr_busy` has rows of the same columns: what a batch says of them counts for it too.
- * Certainty Only when `events` is mentioned exactly once, in the FROM of the SELECT whose WHERE
- *           it is, itself or in inner joins (then only by qualified column names), without
+ * Purpose   DuckDB's C API hands table functions no filters, so the predicates are taken from the
+ *           statement itself: its parse tree (DuckDB's json_serialize_sql) is searched for AND-ed
+ *           comparisons of the columns below with constants. Batches whose header contradicts them
+ *           are skipped. DuckDB still applies the whole WHERE to what is left, so a predicate that
+ *           is not understood costs time and never changes an answer. `hr_busy` has rows with the
+ *           same columns, so pruning applies to it, too.
+ * Certainty Only if `events` is mentioned exactly once, in the FROM of the SELECT whose WHERE it
+ *           is, itself or in inner joins (then only by qualified column names), without
  *           TABLESAMPLE, and no name is shadowed.
- * Lifetime  hr_prune_init .. hr_prune_parse .. hr_prune_done. Plain data, one thread; read by
- *           any number.
+ * Lifetime  hr_prune_init .. hr_prune_parse .. hr_prune_done. Plain data, one thread; read by any
+ *           number.
  */
 #ifndef HEADRACE_QUERY_PRUNE_PRUNE_H
 #define HEADRACE_QUERY_PRUNE_PRUNE_H
@@ -24,11 +24,11 @@
 #include "store/store.h"
 
 #define HR_PRUNE_OPS	512u /* op ids are below this: HR_OP_MAX */
-#define HR_PRUNE_VALUES 64u  /* longer IN lists do not prune */
+#define HR_PRUNE_VALUES 64u  /* longer IN lists are ignored */
 
 struct hr_query_arg;
 
-/* A set of texts or numbers that a column must be in; `known` false: any. */
+/* The values that a column must have; `known` false: any. */
 struct hr_prune_set {
 	bool known;
 	unsigned n;
@@ -47,15 +47,15 @@ struct hr_prune {
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
 	uint64_t ops[HR_PRUNE_OPS / 64]; /* ops that can match, classes included */
-	bool distinct; /* rows that look the same in all columns asked for count as one */
+	bool distinct; /* rows that are equal in all requested columns count as one */
 };
 
-void hr_prune_init(struct hr_prune *p); /* everything can matter */
+void hr_prune_init(struct hr_prune *p); /* everything matches */
 void hr_prune_done(struct hr_prune *p);
 
 /*
- * Narrows `p` by the parse tree of a statement (the text that json_serialize_sql gave), with the
- * values that its parameters will have. Anything not understood leaves `p` wider. 0 or -ENOMEM.
+ * Narrows `p` by the parse tree of a statement (the output of json_serialize_sql), with the values
+ * of its parameters. Whatever is not understood leaves `p` wider. 0 or -ENOMEM.
  */
 int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_arg *args,
 		   size_t n_args);

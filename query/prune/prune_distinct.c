@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the answer of a SELECT depends only on which rows there are, not on how many of each: it
- * counts DISTINCT values, takes minima and maxima, or is DISTINCT itself. Then a scan may leave out
- * rows that look like one that it has handed out. Every doubt means no.
+ * Whether the answer of a SELECT depends only on which rows exist, not on how many of each: it
+ * counts DISTINCT values, takes minima and maxima, or is DISTINCT itself. Then a scan may skip rows
+ * that equal one that it has returned. Any doubt means no.
  */
 #include <string.h>
 #include <strings.h>
@@ -57,7 +57,7 @@ static bool is_plain_function(const char *name)
 	return is_one_of(name, known);
 }
 
-/* What the walk over a SELECT has met. */
+/* What the walk over a SELECT has found. */
 struct walk {
 	bool aggregates;
 	bool unsure;
@@ -94,7 +94,7 @@ static void take_tree(struct walk *w, const struct hr_json_tree *n)
 		take_tree(w, c);
 }
 
-/* Whether a SELECT is DISTINCT as a whole. ON would choose among rows. */
+/* Whether a whole SELECT is DISTINCT. DISTINCT ON would choose among rows. */
 static bool has_distinct(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *modifiers = hr_json_tree_get(select, "modifiers");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reading the predicates out of a parse tree. Every doubt makes the result wider.
- */
+/* Reads the predicates out of a parse tree. Any doubt makes the result wider. */
 #include "query/prune/prune.h"
 
 #include <errno.h>
@@ -16,7 +14,7 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
-#define BUSY	 "hr_busy" /* its rows are of the events that their columns name */
+#define BUSY	 "hr_busy" /* hr_busy(): its rows have columns of the events */
 
 /* ---- columns that prune ------------------------------------------------------------- */
 
@@ -54,19 +52,19 @@ static const struct column *column_by_name(const char *name)
 
 /* ---- finding the one mention of events ---------------------------------------------- */
 
-/* What is being looked through. */
+/* The state of the walk. */
 struct look {
 	struct hr_prune *p;
 	const struct hr_query_arg *args;
 	size_t n_args;
 	unsigned mentions; /* of events, anywhere */
-	int64_t mentioned; /* where in the statement the last of them is */
-	bool unsure;	   /* something that could mention events, or change what a name means */
-	const char *alias; /* of events in the SELECT at hand */
-	bool alone;	   /* events is all of its FROM: unqualified names are its own */
+	int64_t mentioned; /* the position in the statement of the last of them */
+	bool unsure;	   /* something could mention events, or change what a name means */
+	const char *alias; /* of events in the current SELECT */
+	bool alone;	   /* events is the whole FROM: unqualified names are its columns */
 };
 
-/* The name under which a FROM has the events, without an alias; NULL: it is something else. */
+/* The name of events in a FROM without an alias; NULL: it is another table. */
 static const char *events_name(const struct hr_json_tree *n)
 {
 	static const char *const names[] = {TABLE, FUNCTION, BUSY};
@@ -85,7 +83,7 @@ static const char *events_name(const struct hr_json_tree *n)
 	return NULL;
 }
 
-/* Table functions that certainly do not run SQL of their own, as query() and query_table() do. */
+/* Table functions that do not run SQL, unlike query() and query_table(). */
 static bool harmless_function(const char *name)
 {
 	static const char *const known[] = {"range", "generate_series", "unnest"};
@@ -99,7 +97,7 @@ static bool harmless_function(const char *name)
 	return strncasecmp(name, "hr_", 3) == 0;
 }
 
-/* A tree holds the text of a CTE that is MATERIALIZED three times: what lies at one place is one mention. */
+/* A tree contains the text of a MATERIALIZED CTE three times: equal positions are one mention. */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
 	const struct hr_json_tree *at = hr_json_tree_get(n, "query_location");
@@ -140,7 +138,7 @@ static bool prune_parse_absent(const struct hr_json_tree *n, const char *key)
 	       (c->type == HR_JSON_TREE_ARRAY && c->child == NULL);
 }
 
-/* Looks for events in a FROM: itself, or below inner joins by condition. */
+/* Finds events in a FROM: itself, or below inner joins with a condition. */
 static bool find_events(struct look *l, const struct hr_json_tree *from)
 {
 	if (from == NULL)
@@ -204,7 +202,7 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 	return NULL;
 }
 
-/* A text or whole number that is known now. NULL and all other types are not. */
+/* A text or whole number that is known before the statement runs. NULL and other types are not. */
 static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree *e,
 				 struct value *ret)
 {
@@ -395,7 +393,7 @@ static bool is_false(const struct look *l, const struct hr_json_tree *e)
 	return arg != NULL && arg->text != NULL;
 }
 
-/* The one side of an OR that can be true; NULL when there are more. */
+/* The only side of an OR that can be true; NULL when there are more. */
 static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
@@ -411,7 +409,7 @@ static const struct hr_json_tree *only_choice(const struct look *l, const struct
 	return choice;
 }
 
-/* An expression that must be true of every row that counts. */
+/* An expression that is true of every row that counts. */
 static int take_condition(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -436,7 +434,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 	return 0;
 }
 
-/* Whether a name that prunes is given to something else in the SELECT list. */
+/* Whether the SELECT list gives another expression the name of a column that prunes. */
 static bool shadowed(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");

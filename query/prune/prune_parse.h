@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prune_parse.h - what the files that read a statement's parse tree share
+ * prune_parse.h - shared by the files that read a statement's parse tree
  *
  * Threads   Pure functions over the tree.
  */
@@ -9,7 +9,7 @@
 
 #include "query/prune/json_tree.h"
 
-/* Whether a SELECT answers the same when each different row of its FROM is there once. */
+/* Whether a SELECT has the same answer if its FROM contains each different row once. */
 bool hr__prune_distinct(const struct hr_json_tree *select);
 
 #endif

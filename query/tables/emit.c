@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* What one call of an emitter works on. */
+/* The work of one call of an emitter. */
 struct job {
 	const struct hr_emit *e;
 	const uint32_t *rows;
@@ -14,13 +14,12 @@ struct job {
 };
 
 /*
- * The loops take what they read from local pointers: the compiler must assume that a store to the vector
- * changes what is behind `j`.
+ * The loops read through local pointers: otherwise the compiler must assume that a store to the
+ * vector changes what `j` points to.
  */
 typedef void (*emitter)(const struct job *j);
 
-/* Constant texts of ops, made once: names are at most a few bytes longer than what fits in a
- * string_t. */
+/* Names of ops, made once: few are longer than what fits into a string_t. */
 enum op_text { OP_NAME, OP_API, OP_CLASS, OP_TEXTS };
 static duckdb_string_t op_texts[OP_TEXTS][HR_OP_MAX];
 static uint8_t op_rules[HR_OP_MAX];
@@ -196,8 +195,10 @@ static void emit_asked(const struct job *j)
 	}
 }
 
-/* An operation that was cut short returned nothing: how much it moved is not known, so NULL as
- * `ret` is. */
+/*
+ * An operation that was cut short returned nothing: its number of bytes is not known, so NULL like
+ * `ret`.
+ */
 static void emit_bytes(const struct job *j)
 {
 	const struct hr_columns c = j->e->c;
@@ -216,7 +217,7 @@ static void emit_bytes(const struct job *j)
 	}
 }
 
-/* As the program saw it: a failed call gave -1, and errno tells why. */
+/* As the program saw it: a failed call returned -1 and set errno. */
 static void emit_ret(const struct job *j)
 {
 	const uint32_t *rows = j->rows;
@@ -521,7 +522,7 @@ int hr__emit_files(struct hr_emit *e)
 	r = hr_stream_files(e->st->s, &n_files);
 	if (r < 0)
 		return r;
-	/* Mostly the ids are 1, 2, 3...: then they are the numbers, too. */
+	/* The ids are mostly 1, 2, 3...: then they equal the file numbers. */
 	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
 	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
 	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);

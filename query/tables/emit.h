@@ -12,7 +12,7 @@
 #include "query/tables/internal.h"
 #include "common/batch.h"
 
-/* What a task's process says, by row; HR_TASK_NULL where nothing is known. */
+/* Columns of a task's process, by row; HR_TASK_NULL: not known. */
 #define HR_TASK_NULL INT64_MIN
 struct hr_task_values {
 	uint64_t proc;
@@ -28,13 +28,15 @@ struct hr_emit {
 	uint32_t *numbers[2]; /* room for file and file2 */
 };
 
-/* Adds what a column needs decoded (HR_COL_BIT()) and named (HR_NAMES_*). HR_EVENTS_END needs
- * nothing. */
+/*
+ * Adds what must be decoded (HR_COL_BIT()) and named (HR_NAMES_*) for a column. HR_EVENTS_END needs
+ * nothing.
+ */
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
 /*
- * What a column with few different values in a batch follows from: rows of equal key have equal
- * values. In the order in which rows are grouped by them, coarse ones first.
+ * The key that determines a column with few different values in a batch: rows with equal keys have
+ * equal values. Rows are grouped in this order, coarse keys first.
  */
 enum hr_emit_key {
 	HR_KEY_STREAM, /* the same in all rows */
@@ -43,12 +45,12 @@ enum hr_emit_key {
 	HR_KEY_OP,
 	HR_KEY_PATTERN,
 	HR_KEY_TASK,
-	HR_KEY_FILE, /* few rows have the same: none are grouped by it */
+	HR_KEY_FILE, /* few rows share a value: rows are not grouped by it */
 	HR_KEY_NONE, /* has its own value in each row */
 };
 enum hr_emit_key hr__emit_key(unsigned column);
 
-/* The key of rows[0..n), HR_KEY_MOUNT to HR_KEY_TASK. */
+/* The keys of rows[0..n), HR_KEY_MOUNT to HR_KEY_TASK. */
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
 		   uint32_t *values);
 
@@ -56,10 +58,13 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 
-/* Whether a batch holds an op whose bytes are items of `flags` bytes. An empty bitmap: it may. */
+/*
+ * Whether a batch may contain an op whose bytes are items of `flags` bytes. An empty bitmap: it
+ * may.
+ */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
-/* Replaces the stream's file ids by file numbers; 0: no file, or one that is not known. 0 or -ENOMEM. */
+/* Replaces the stream's file ids by file numbers; 0: no file, or an unknown one. 0 or -ENOMEM. */
 int hr__emit_files(struct hr_emit *e);
 
 /* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */

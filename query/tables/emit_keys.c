@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Columns that are the same in many rows: which rows, and such a column as one constant.
+ * Columns that are equal in many rows: finds these rows, and writes such a column as one constant.
  */
 #include "query/tables/emit.h"
 
@@ -44,7 +44,7 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 	}
 }
 
-/* The C API has no NULL of a given type: n of them are written out. */
+/* The C API has no NULL of a given type, so n of them are written. */
 static void emit_nulls(uint32_t n, enum hr_sql_type type, duckdb_vector vector)
 {
 	uint64_t *validity;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hr_events(): the table function behind `events`. A task is one batch: a thread takes the next
- * batch that pruning left, decodes the columns that the plan needs, brings rows together that look
- * the same in some of them (groups.h), and hands them out a vector at a time (emit.h).
+ * batch that is left after pruning, decodes the columns that the plan needs, groups rows that are
+ * equal in some of them (groups.h), and returns them a vector at a time (emit.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,10 @@
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
 
-/* Who asks for more columns that differ from row to row wants to see rows, or to export them: those
- * compress best in the order of time. */
+/*
+ * A statement that needs more columns that differ from row to row lists or exports rows: those
+ * compress best in the order of time.
+ */
 #define FEW_COLUMNS 4u
 
 struct unit {
@@ -19,7 +21,10 @@ struct unit {
 	uint32_t batch;
 };
 
-/* The files of a stream that a statement is about, found by the first thread that comes to it. */
+/*
+ * The files of a stream that a statement's WHERE names, found by the first thread that scans the
+ * stream.
+ */
 struct file_filter {
 	pthread_mutex_t lock;
 	_Atomic(uint8_t *)
@@ -34,26 +39,30 @@ struct scan {
 	_Atomic size_t next;
 	struct file_filter *files; /* of each stream; NULL: all files */
 	_Atomic(_Atomic uint64_t *) *
-	    seen; /* of each stream, by file number, made when a thread first needs it; NULL: rows of a file count singly */
+	    /*
+	     * of each stream, by file number, made when a thread first needs it; NULL: do not merge
+	     * rows of one file
+	     */
+	    seen;
 	bool filter_ops;
 	bool shows_flags;
 	bool distinct;
 	uint32_t most_groups; /* 1: rows stay in their order */
-	unsigned keys;	      /* bit k: some column follows from enum hr_emit_key k */
+	unsigned keys;	      /* bit k: some column depends on enum hr_emit_key k */
 	uint32_t want;	      /* HR_COL_BIT()s */
 	unsigned names;	      /* HR_NAMES_* */
 	unsigned n_columns;
 	uint16_t columns[];
 };
 
-/* One thread's place in it. */
+/* One thread's state. */
 struct worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
 	struct hr_groups *groups; /* of the batch's selected rows */
-	uint32_t group, at;	  /* next to hand out: group, and place in it */
-	unsigned constant;	  /* bit k: columns of key k are the same in each group */
+	uint32_t group, at;	  /* next to return: group, and position in it */
+	unsigned constant;	  /* bit k: columns of key k are constant in each group */
 	uint32_t *keys;		  /* of the rows, while they are grouped */
 };
 
@@ -106,8 +115,8 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 }
 
 /*
- * In turns over the streams, so that threads begin with different ones and make their names side
- * by side.
+ * Alternates between streams, so that threads start with different ones and make their names in
+ * parallel.
  */
 static int list_units(struct scan *s)
 {
@@ -150,7 +159,7 @@ static int make_file_filters(struct scan *s)
 	return 0;
 }
 
-/* When rows differ by nothing but their file, each file is handed out once in the whole scan. */
+/* If rows differ only by their file, each file is returned once in the whole scan. */
 static int make_seen(struct scan *s)
 {
 	const unsigned of_file =
@@ -181,7 +190,9 @@ static void events_init(duckdb_init_info info)
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		/* count(*) asks for a row number or nothing: neither is a column of ours. */
+		/*
+		 * For count(*), DuckDB requests a row number or no column: neither is in the table.
+		 */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;
@@ -220,7 +231,7 @@ static inline bool has_bit(const uint8_t *bits, uint32_t i)
 	return (bits[i / 8] >> (i % 8) & 1) != 0;
 }
 
-/* Chooses the rows to hand out: all, or those whose op and file can match. */
+/* Selects the rows to return: all, or those whose op and file can match. */
 static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
 			    uint32_t *rows)
 {
@@ -241,7 +252,7 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 	return n;
 }
 
-/* The bitmap of a stream's files that were handed out; NULL: out of memory. */
+/* The bitmap of a stream's files that were returned; NULL: out of memory. */
 static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
@@ -259,7 +270,7 @@ static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
 	return other;
 }
 
-/* Of the selected rows, the first of each file that no thread has handed out so far. */
+/* Of the selected rows, keeps the first of each file that no thread has returned yet. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
@@ -279,8 +290,9 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/* Rows that look the same in all columns count as one: leaves one of each group, or of each file in
- * it. */
+/*
+ * Rows that are equal in all columns count as one: keeps one of each group, or of each file in it.
+ */
 static int leave_distinct(const struct scan *s, struct worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -293,7 +305,7 @@ static int leave_distinct(const struct scan *s, struct worker *w)
 	return 0;
 }
 
-/* Puts the selected rows in an order in which as many columns as possible are constant for long. */
+/* Orders the selected rows so that many columns stay constant for long. */
 static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, const uint8_t *files)
 {
 	struct hr_groups *g = w->groups;
@@ -340,7 +352,7 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 }
 
 /*
- * Whether a batch names one of the files: its list holds differences of stream ids, zigzag coded.
+ * Whether a batch contains one of the files: its list has differences of stream ids, zigzag coded.
  */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
@@ -355,7 +367,7 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/* `bytes` takes flags (item sizes) only where there are fread and its kin: few batches have any. */
+/* `bytes` needs flags (item sizes) only for fread and its kin: few batches have any. */
 static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
@@ -363,7 +375,9 @@ static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
+/*
+ * Reads and decodes one batch. A damaged one counts as empty and is noted. Other errors: -ENOMEM.
+ */
 static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
@@ -377,7 +391,7 @@ static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 		hr__query_damage(s->q, st, ref->frame, -EBADMSG);
 		return 0;
 	}
-	if (s->want == 0 && s->keys == 0) { /* only counted: nothing to read */
+	if (s->want == 0 && s->keys == 0) { /* rows are only counted */
 		w->groups->n_groups = 1;
 		w->groups->groups[0] = (struct hr_group){.n = ref->count};
 		return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files: one row for each file that a stream names. First and last use come from its file
- * records, which are read only when these columns are asked for: counting files then costs no
- * more than the stream's table of paths.
+ * files: one row for each file of a stream. First and last use come from its file records, which
+ * are read only for these columns: counting files needs no more than the stream's table of paths.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 struct files {
 	uint32_t *numbers;	      /* of the file in row i */
-	uint64_t *first_ns, *last_ns; /* by number; NULL when not wanted */
+	uint64_t *first_ns, *last_ns; /* by number; NULL when not needed */
 };
 
 static void files_done(struct hr_rows *rows)

@@ -9,12 +9,15 @@
 
 _Static_assert(HR_GROUPS_MAX <= UINT8_MAX + 1, "a group's number is a byte");
 
-/* Group and value to the refined group, by hash with linear probing; at most a quarter is used. */
+/*
+ * Maps group and value to the refined group, by hash with linear probing; at most a quarter is
+ * used.
+ */
 #define SLOTS 512u
 
 struct slot {
 	uint64_t key; /* group, value */
-	uint32_t id;  /* of the refined group, plus one; 0: free */
+	uint32_t id;  /* the refined group plus one; 0: free */
 };
 
 struct hr_groups *hr__groups_new(void)
@@ -89,7 +92,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 	return true;
 }
 
-/* Two counters of each group, so that a row need not wait for the one before. */
+/* Two counters per group, so that a row need not wait for the row before. */
 static void count_rows(struct hr_groups *g)
 {
 	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;
@@ -109,7 +112,7 @@ static void count_rows(struct hr_groups *g)
 	}
 }
 
-/* Groups are numbered in the order in which their first rows come. */
+/* Groups are numbered in the order of their first rows. */
 static void find_first_rows(struct hr_groups *g)
 {
 	uint32_t found = 0;
@@ -140,7 +143,7 @@ void hr__groups_finish(struct hr_groups *g, bool want_rows)
 		rows[next[group[k]]++] = unordered[k];
 }
 
-/* Passes start anew when their number would overflow. */
+/* Passes restart when their number would overflow. */
 static int begin_pass(struct hr_groups *g, uint32_t n_values)
 {
 	if (n_values > g->n_met) {

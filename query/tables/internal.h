@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - what the files of query share
+ * internal.h - shared by the files of query
  *
  * Owner     A struct hr_query owns everything here. Strings that scans hand to DuckDB are not
  *           copied: they live in the catalogue, in constant tables, or in the query's pool, all of
@@ -31,8 +31,10 @@ void hr__pool_init(struct hr_pool *p);
 void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
-/* A string as DuckDB's vectors hold it: up to 12 bytes inside, else a pointer into memory that must
- * stay. */
+/*
+ * A string in DuckDB's format: up to 12 bytes inside, otherwise a pointer to memory that must stay
+ * valid.
+ */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
 	duckdb_string_t s = {0};
@@ -56,9 +58,9 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
 }
 
 /*
- * Any bytes as text: themselves when they are printable ASCII (then they must stay), else a copy
- * in the arena, escaped by the rules of common/text.h. Out of memory gives the empty string and
- * sets nothing else: DuckDB fails first.
+ * Any bytes as text: unchanged if they are printable ASCII (then they must stay valid), otherwise a
+ * copy in the arena, escaped by the rules of common/text.h. Without memory it returns an empty
+ * string and no error: DuckDB fails first.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -66,13 +68,15 @@ static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *t
 	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
 }
 
-/* As hr__string_of, for text that will not stay. */
+/* As hr__string_of, for text that does not stay valid. */
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ------------------------------------------------------------------------ */
 
-/* The names of a stream's files, as arrays by file number (hr_stream_files; 0 is no file and has no
- * name), each made when a scan first asks for it (names.c). */
+/*
+ * The names of a stream's files, as arrays by file number (hr_stream_files; 0 is no file and has no
+ * name). Each array is made when a scan first needs it (names.c).
+ */
 enum hr_names_part {
 	HR_NAMES_INFO = 1,    /* hash, mount, scope */
 	HR_NAMES_PATH = 2,    /* path */
@@ -100,8 +104,8 @@ struct hr_qmount {
 
 enum hr_stream_life {
 	HR_STREAM_RUNNING,
-	HR_STREAM_SILENT, /* a collector waits for more of it, and hears nothing */
-	HR_STREAM_CUT,	  /* stopped without a word, and nobody holds it */
+	HR_STREAM_SILENT, /* the collector receives nothing from a stream that has not ended */
+	HR_STREAM_CUT,	  /* stopped without an end, and no process has it open */
 	HR_STREAM_ENDED
 };
 
@@ -111,7 +115,7 @@ struct hr_qstream {
 	duckdb_string_t cluster, job, node, boot;
 	struct hr_qmount *mounts; /* s->n_mounts entries; [0] and absent ids: known[] false */
 	bool *mount_known;
-	uint8_t *damaged; /* bit by frame: counted already; under hr_query.damage_lock */
+	uint8_t *damaged; /* bit by frame: already counted; under hr_query.damage_lock */
 	struct hr_query_names names;
 };
 
@@ -120,9 +124,8 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_query_names *names);
 
 /*
- * Which files have one of the paths of a set: a bitmap (bit i % 8 of byte i / 8) by file number,
- * malloc'ed. Reads the stream's path text without making the arrays above. Any thread. 0
- * or -ENOMEM.
+ * Finds the files whose path is in a set: a bitmap (bit i % 8 of byte i / 8) by file number,
+ * malloc'ed. Reads the stream's paths without making the arrays above. Any thread. 0 or -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
@@ -179,7 +182,7 @@ enum hr_sql_table_id {
 };
 extern const struct hr_sql_table hr__tables[HR_TABLE_END];
 
-/* Where rows begin that all tables share, and those that speak of a process. */
+/* Number of the columns that all tables share, and of those that all tables of processes share. */
 enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
 
 /* ---- the query ---------------------------------------------------------------------- */
@@ -190,24 +193,25 @@ struct hr_query {
 	size_t n_streams;
 	struct hr_pool pool;
 	unsigned threads;
-	uint64_t now_ns, silent_ns; /* wall clock by which streams are silent, and after how long */
+	/* wall clock for deciding which streams are silent, and after how long */
+	uint64_t now_ns, silent_ns;
 	bool no_prune;
 	char *parquet;
 
 	duckdb_database database;
 	duckdb_connection connection;
 
-	/* of the statement that runs: set before it starts */
+	/* of the running statement: set before it starts */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
-	_Atomic bool interrupted; /* for scans that hand out nothing for long */
+	_Atomic bool interrupted; /* for scans that return nothing for a long time */
 
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
 	char *first_damage;
 };
 
-/* Notes a frame that cannot be read, once; the scan goes on without it. Any thread. */
+/* Notes a frame that cannot be read, once; the scan continues without it. Any thread. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /*
@@ -222,23 +226,24 @@ int hr__rows_register(struct hr_query *q);
 /* Declares a table's columns in a bind callback. */
 void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
 
-/* The callbacks of a table function; `extra` comes back in bind. 0 or -EIO. */
+/* The callbacks of a table function; bind receives `extra`. 0 or -EIO. */
 struct hr_table_function {
 	duckdb_table_function_bind_t bind;
 	duckdb_table_function_init_t init, init_local;
 	duckdb_table_function_t scan;
-	const char *const *parameters; /* named ones, all texts; ends with NULL. NULL: none */
+	/* named ones, all of type VARCHAR; ends with NULL. NULL: none */
+	const char *const *parameters;
 };
 int hr__table_register(struct hr_query *q, const char *name, void *extra,
 		       const struct hr_table_function *table);
 
 /* ---- cells -------------------------------------------------------------------------- */
 
-/* An output vector being filled. */
+/* An output vector that is being filled. */
 struct hr_query_out {
 	duckdb_vector vector;
 	void *data;
-	uint64_t *validity; /* NULL while all are valid */
+	uint64_t *validity; /* NULL while all rows are valid */
 };
 
 static inline struct hr_query_out hr__out(duckdb_vector vector)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobs. A job is what all streams of one (cluster, job, attempt) say together: each node's
- * daemon knows only its own part.
+ * jobs: a row is made from all streams of one (cluster, job, attempt), since each node's daemon
+ * knows only its own part.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define STATE_ENDED   "ended"
 
 struct job {
-	const struct hr_qstream *st; /* its streams follow one another */
+	const struct hr_qstream *st; /* its streams are adjacent */
 	size_t n_streams;
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
 	int64_t start_ns, end_ns; /* wall clock; 0: not known */
@@ -24,8 +24,8 @@ struct job {
 	uint32_t uid, ranks_expected, nodes_expected;
 	uint64_t ranks_seen, nodes;
 	bool live, silent,
-	    unfinished;	     /* some stream goes on, is not heard of, ended without a word */
-	bool killed, failed; /* some stream's last word */
+	    unfinished;	     /* some stream: is running, is silent, stopped without an end */
+	bool killed, failed; /* the state that some stream ended with */
 };
 
 struct jobs {
@@ -90,7 +90,7 @@ static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstr
 	for (size_t i = 0; i < events.n; i++)
 		take_event(q, job, st, events.list[i]->job);
 	hr__frames_free(&events);
-	if (!job->uid_known && st->s->uid_known) { /* no JobEvent has come so far */
+	if (!job->uid_known && st->s->uid_known) { /* the stream has no JobEvent yet */
 		job->uid = st->s->uid;
 		job->uid_known = true;
 	}
@@ -121,7 +121,7 @@ static int compare_int(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Distinct ranks and nodes over the streams of a job; the streams of a node follow one another. */
+/* Counts distinct ranks and nodes over the streams of a job; the streams of a node are adjacent. */
 static int count_parts(struct job *job)
 {
 	int32_t *ranks = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kernel_records: what the kernel saw of each process's files, per op and cause.
- */
+/* kernel_records: what the kernel saw of each process's I/O on files, per op and cause. */
 #include "query/tables/sums.h"
 #include "common/cause.h"
 #include "common/ops.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of a stream's files as arrays by file number, so that a scan spends one load and one
- * store on a name. Made in one pass over the files when first asked for: a query that never
- * mentions a path never reads path text.
+ * store on a name. They are made in one pass over the files when a scan first needs them: a query
+ * that uses no path reads no path text.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,10 @@
 
 #define NAME_BYTES 8192 /* longer than any base name: NAME_MAX is 255 */
 
-/* Distinct patterns of one stream, while they are collected: open addressing over indexes into
- * `list`. */
+/*
+ * Distinct patterns of one stream, while they are collected: open addressing over indexes into
+ * `list`.
+ */
 struct interned {
 	uint32_t *slots;
 	uint32_t mask;
@@ -57,7 +59,7 @@ static int interned_grow(struct interned *t)
 	return 0;
 }
 
-/* Index of a text, entered when new. Negative: -ENOMEM. */
+/* Index of a text, which is added when new. Negative: -ENOMEM. */
 static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text, size_t n)
 {
 	uint64_t h = hash_text(text, n);
@@ -84,7 +86,7 @@ static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text
 	return t->n++;
 }
 
-/* The part behind the last `/`. */
+/* The part after the last `/`. */
 static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 {
 	size_t at = bytes;
@@ -108,7 +110,10 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
-/* Files whose names cannot be read have none, which looks like an answer: so it is said. */
+/*
+ * Files whose names cannot be read have none, which looks like a valid answer: so the damage is
+ * noted.
+ */
 static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 {
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
@@ -140,7 +145,7 @@ static int make_info(struct hr_qstream *st)
 	return 0;
 }
 
-/* A file whose Paths frame was lost has no name: its length stays 0, which scans show as NULL. */
+/* A file whose Paths frame is lost has no name: its length stays 0, which scans show as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -172,7 +177,7 @@ static int make_bases(struct hr_query_names *names)
 	return 0;
 }
 
-/* Stripped before it is escaped: the digits of an escape are no part of the name. */
+/* Digits are removed before escaping: those of an escape are not part of the name. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -204,7 +209,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	return names->pattern == NULL || index < 0 ? -ENOMEM : 0;
 }
 
-/* Parts in order: a later one builds on an earlier one. */
+/* In this order: a later part uses an earlier one. */
 static int names_make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 {
 	switch (part) {
@@ -234,7 +239,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
 	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	if (ready == 0) /* else other threads may read it now */
+	if (ready == 0) /* from here on other threads may read it */
 		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)
@@ -248,7 +253,10 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	return r;
 }
 
-/* A path as the statement shows it, as bytes; the length is negative when no path can look so. */
+/*
+ * Converts a path of the statement to bytes; the length is negative when no path is shown like
+ * that.
+ */
 struct wanted {
 	char *bytes;
 	long n;

@@ -10,7 +10,7 @@
 
 /* ---- labels ------------------------------------------------------------------------- */
 
-/* Every node of a job was told the same labels: the view takes them DISTINCT. */
+/* Every node of a job has the same labels: the view is DISTINCT. */
 
 struct label {
 	duckdb_string_t key, value;
@@ -87,7 +87,10 @@ const struct hr_row_kind hr__labels_kind = {
 
 /* ---- nodes -------------------------------------------------------------------------- */
 
-/* What is missing is the same when a daemon had no time for its last word and when that says so: "killed". */
+/*
+ * "killed" if the daemon ended the stream as cut short, or had no time to end it: in both cases the
+ * rest is missing.
+ */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
@@ -119,7 +122,8 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_boot:
 		hr__cell_text(c, rows->st->boot);
 		break;
-	case HR_NODES_clock_offset_ns: /* only a collector, which hears from many nodes, can estimate it */
+	/* only a collector, which receives from many nodes, can estimate it */
+	case HR_NODES_clock_offset_ns:
 		c->u = (uint64_t)s->clock_offset_ns;
 		c->null = !s->clock_known;
 		break;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regions: what the application said it was doing.
+ * regions: the spans of time that the application named.
  *
- * A row is an entry of a frame's arrays. Texts are made only where a wanted column has them, and are
- * copied: a result outlives the frames.
+ * A row is an entry of a frame's arrays. Texts are made only for requested columns, and are copied:
+ * a result outlives the frames.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 struct regions {
 	struct hr_frames frames;
-	size_t *first; /* of each frame: its first row; one more: their number */
-	/* of each frame, by number - 1; those that no wanted column has are empty */
+	size_t *first; /* of each frame: its first row; at the end the number of rows */
+	/* of each frame, by number - 1; texts that no requested column has are empty */
 	duckdb_string_t **texts;
 };
 
@@ -75,7 +75,7 @@ static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t
 	return r;
 }
 
-/* Leaves out the frames that contradict themselves, and says so. */
+/* Leaves out frames with contradictory contents, and notes them. */
 static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *f)
 {
 	size_t kept = 0;
@@ -147,7 +147,7 @@ static void regions_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-/* The frame that holds a row. */
+/* The frame of a row. */
 static size_t regions_find(const struct regions *g, size_t row)
 {
 	size_t low = 0, high = g->frames.n - 1;

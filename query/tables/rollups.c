@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rollups: what happened per window, process, op, mount and scope.
- */
+/* rollups: totals per window, process, op, mount and scope. */
 #include "query/tables/sums.h"
 #include "common/ops.h"
 
@@ -21,7 +19,7 @@ static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *bat
 	return r;
 }
 
-/* Sides are rows only for who asks for the column that tells them apart. */
+/* Sides are rows only if the statement uses the column `side`. */
 static int rollups_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

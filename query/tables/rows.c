@@ -84,7 +84,10 @@ static void rows_init(duckdb_init_info info)
 	}
 	hr_duckdb.init_set_max_threads(info,
 				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
-	/* Other threads come by DuckDB's queues, which no sanitizer sees into: see next_unit(). */
+	/*
+	 * DuckDB passes this on to other threads by queues that sanitizers cannot follow: see
+	 * next_unit().
+	 */
 	atomic_store_explicit(&s->next, 0, memory_order_release);
 	hr_duckdb.init_set_init_data(info, s, free);
 }
@@ -172,7 +175,7 @@ static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
 	}
 }
 
-/* Rows of the unit, to the rows of `vector` from `first` on. */
+/* Writes n rows of the unit to the rows of `vector` from `first` on. */
 static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector,
 		 size_t first)
 {
@@ -231,7 +234,9 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/* A chunk costs DuckDB microseconds, however few rows it has: those of many small units share one. */
+	/*
+	 * A chunk costs DuckDB microseconds, however few rows it has: many small units share one.
+	 */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 

@@ -2,9 +2,9 @@
 /*
  * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
  *
- * Purpose   A kind says how to gather the rows of one unit (a stream, or the whole catalogue)
- *           and what a cell holds; the table function around it (rows.c) does the rest. Columns
- *           that tables share are filled by rows.c from the row's stream and process.
+ * Purpose   A kind gathers the rows of one unit (a stream, or the whole catalogue) and reads a
+ *           cell; the table function around it (rows.c) does the rest. Columns that tables share
+ *           are filled by rows.c from the row's stream and process.
  * Threads   Units of one scan are gathered in parallel; a struct hr_rows belongs to one thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_ROWS_H
@@ -12,7 +12,7 @@
 
 #include "query/tables/internal.h"
 
-/* Rows of one unit. `data` is the kind's, freed by its `done`. */
+/* Rows of one unit. `data` belongs to the kind; its `done` frees it. */
 struct hr_rows {
 	struct hr_query *q;
 	struct hr_qstream *st; /* NULL when the unit is the catalogue */
@@ -27,7 +27,7 @@ struct hr_cell {
 		uint64_t u;
 		duckdb_string_t s;
 	};
-	uint64_t *hist; /* where a HIST cell is to be written: HR_HIST_BINS counts, all zero */
+	uint64_t *hist; /* where a HIST cell is written: HR_HIST_BINS counts, all zero */
 };
 
 struct hr_row_kind {
@@ -60,7 +60,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
-/* Those with regions, each as hr_regions_get() wants it; damaged ones are noted and left out. */
+/* The frames with regions, each valid for hr_regions_get(); damaged ones are noted and left out. */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
@@ -95,7 +95,8 @@ static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st,
 	c->null = boot_ns == 0;
 }
 
-/* Adds a sparse histogram (pairs of bin and count) to a full one; what is out of range is left out.
+/*
+ * Adds a sparse histogram (pairs of bin and count) to a full one; bins out of range are left out.
  */
 void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n);
 

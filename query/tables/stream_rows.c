@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * processes and levels: small tables, a stream's own messages.
- */
+/* processes and levels: tables of a stream's own messages. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +21,7 @@ static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 	return rows->st->s->processes[row].msg->proc;
 }
 
-/* Arguments end with NUL each; shown with spaces between, as ps does. */
+/* Each argument ends with NUL; shown with spaces between, like ps. */
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t n = p->cmdline.len;
@@ -39,7 +37,7 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 	return hr__string_of(&q->pool, copy, n);
 }
 
-/* "PATTERN=OPENS,PATTERN=OPENS": a pattern holds no comma. */
+/* "PATTERN=OPENS,PATTERN=OPENS": a pattern contains no comma. */
 static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t bytes = 0, n = 0;
@@ -162,7 +160,7 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 }
 
 /*
- * A span is sent when it begins, and again when it ends: moves the last message of each to the
+ * A span is stored when it begins, and again when it ends: moves the last message of each to the
  * front. Returns how many spans there are.
  */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
