@@ -34,7 +34,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* What root would write nobody else could read. */
+/* Becomes the store's owner if run as root: files of root would be unreadable to the collector. */
 static int become_owner(int store_fd)
 {
 	struct stat st;
@@ -46,7 +46,7 @@ static int become_owner(int store_fd)
 	return setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0 ? -errno : 0;
 }
 
-/* The folder `jobs`, and the job's name in it. */
+/* Opens the folder `jobs`, and encodes the job's name as it is there. */
 static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_BYTES], int *ret_fd)
 {
 	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
@@ -71,7 +71,7 @@ static void close_jobs(int fd)
 	if (fd >= 0)
 		close(fd);
 	if (geteuid() != getuid() && (seteuid(getuid()) < 0 || setegid(getgid()) < 0))
-		abort(); /* nobody is left in another's skin */
+		abort(); /* never continue with another user's rights */
 }
 
 static int say_absent(const char *store, const char *job, int error)
@@ -125,7 +125,7 @@ static int visit_to_close(const struct hr__stream_folder *f, void *context)
 	if (c->node && strcmp(c->node, node) != 0)
 		return 0;
 	c->seen++;
-	/* Without `state` no collector has it, and nobody waits for more. */
+	/* A stream without `state` has no collector, and nobody waits for its end. */
 	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
 		close_stream(f, c, node);
 	return 0;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * admin.h - what an administrator does to a job in the store: `headrace-collector close-job`, `remove-job`
+ * admin.h - what an administrator can do to a job in the store: `headrace-collector close-job`,
+ * `remove-job`
  *
- * Purpose   A stream's lock is all that it takes: who holds it may change the stream, be it a collector, its retention, or this. So
- *           it works beside a collector that runs and without one, and never on a stream that a daemon has open.
- * Who       Whoever may write into the store. Root becomes the store's owner for as long as it takes, lest the collector find files
- *           that it cannot read.
+ * Purpose   Changes a stream only while it holds the stream's lock, like a collector and its
+ *           retention. So it works with or without a running collector, and never on a stream that
+ *           a daemon has open.
+ * Who       Users that may write into the store. Root becomes the store's owner meanwhile, so that
+ *           the collector can read the files.
  * Threads   A tool's only one.
  */
 #ifndef HEADRACE_COLLECTOR_ADMIN_H
 #define HEADRACE_COLLECTOR_ADMIN_H
 
-/* Says on stdout what was done and on stderr what was not. Return the exit status. */
+/* Print on stdout what was done and on stderr what was not. Return the exit status. */
 
-/* Nothing more is expected of the job's streams, or of those of one node (NULL: all) that have not ended. */
+/* Marks the job's streams that have not ended, or only those of one node (NULL: all), as closed. */
 int hr_admin_close_job(const char *store, const char *job, const char *node);
 
-/* The job's data goes; its marks stay, as retention leaves them. */
+/* Removes the job's data; its marks stay, as after retention. */
 int hr_admin_remove_job(const char *store, const char *job);
 
 #endif

@@ -68,7 +68,10 @@ static void check_tls(struct check *k)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Is it this machine's? Asked with a port that nobody has, lest a collector that runs be in the way. */
+/*
+ * Whether it is an address of this machine. The test uses a free port, so that a running collector
+ * does not disturb it.
+ */
 static int bind_any_port(struct sockaddr_storage *s)
 {
 	bool six = s->ss_family == AF_INET6;
@@ -99,7 +102,7 @@ static int check_tcp(const struct hr_address *a)
 	return r;
 }
 
-/* A folder for the socket, in which we may make it. */
+/* The socket's folder must exist and be writable. */
 static int check_local(const struct hr_address *a)
 {
 	const char *name = strrchr(a->host, '/');
@@ -123,7 +126,7 @@ static void check_address(struct check *k, const char *key, const struct hr_addr
 		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
 }
 
-/* What is no address hr_collector_config_check has said. */
+/* hr_collector_config_check has reported what is no address */
 static void check_addresses(struct check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
@@ -139,7 +142,7 @@ static void check_addresses(struct check *k)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* Can it be made, or written into? Leaves nothing behind. */
+/* Whether it can be created, or written into. Leaves nothing behind. */
 static int check_folder(const char *path)
 {
 	int fd, r;
@@ -164,7 +167,8 @@ static void check_folders(struct check *k)
 		mistake(k, "store: the folder %s holds something else", k->c->store);
 	else if (r == -EPROTONOSUPPORT)
 		mistake(k, "store: %s was written by a newer headrace", k->c->store);
-	else if (r < 0 && r != -EBUSY) /* held by the collector that it is for, most likely */
+	/* probably held by the running collector of this configuration */
+	else if (r < 0 && r != -EBUSY)
 		mistake(k, "store: cannot make or use %s: %s", k->c->store, strerrordesc_np(-r));
 	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;
 	if (r < 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.h - is there what a configuration names? (--check-config)
+ * check.h - checks that what a configuration names exists (--check-config)
  *
- * Purpose   Files, folders, addresses, the group and munged, looked at without starting anything and without leaving anything
- *           behind. A collector that runs with the same configuration is no mistake.
+ * Purpose   Files, folders, addresses, the group and munged are checked without starting anything
+ *           and without leaving anything behind. A running collector with the same configuration is
+ *           no mistake.
  * Threads   Waits for the resolver, the user database and munged; a tool's main thread.
  */
 #ifndef HEADRACE_COLLECTOR_CHECK_H
@@ -11,7 +12,7 @@
 
 #include "collector/config.h"
 
-/* As the user who asks: the collector's should. False: something is missing, and each was said. */
+/* Run it as the collector's user. False: mistakes were found, and each was reported. */
 bool hr_collector_check(const struct hr_collector_config *c, void (*say)(const char *text));
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - what can be set of headrace-collector: one table for file, flags, --help and the man page
+ * config.h - the configuration of headrace-collector: one table for file, flags, --help and the man
+ * page
  *
  * Owner     The caller's structure; texts are its own until hr_config_done().
  * Threads   Plain data.
@@ -12,7 +13,8 @@
 
 #define HR_COLLECTOR_CONFIG_FILE "/etc/headrace/collector.conf"
 
-enum hr_plain { HR_PLAIN_NO, HR_PLAIN_LOOPBACK, HR_PLAIN_YES }; /* in the order of its choices */
+/* in the order of the key's choices */
+enum hr_plain { HR_PLAIN_NO, HR_PLAIN_LOOPBACK, HR_PLAIN_YES };
 
 struct hr_collector_config {
 	char *store;
@@ -45,7 +47,7 @@ struct hr_collector_config {
 extern const struct hr_config_key hr_collector_keys[];
 extern const size_t hr_collector_n_keys;
 
-/* What keys say together. False: there are mistakes, and each was said. */
+/* Checks keys against each other. False: there are mistakes, and each was reported. */
 bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text));
 
 #endif

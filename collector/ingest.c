@@ -50,7 +50,10 @@ static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch
 {
 	struct hr__answer *a = calloc(1, sizeof(*a));
 
-	/* An answer that is lost for want of memory is a daemon that sends again: nothing is lost. */
+	/*
+	 * Without memory the answer is lost: the daemon then sends the frames again, and no data is
+	 * lost.
+	 */
 	if (!a)
 		return NULL;
 	a->channel = ch;
@@ -137,7 +140,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 		a->view.self = a->channel->self;
 		if (gone || !a->channel->detached)
 			take(context, &a->view);
-		if (gone) { /* it is a part of the channel */
+		if (gone) { /* part of the channel's memory */
 			channel_free(a->channel);
 			continue;
 		}
@@ -200,14 +203,14 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 	}
 }
 
-/* The channel's last answer, behind all others of this round. */
+/* The channel's last answer, after all others of this round. */
 static void bury(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
 	put_answer(w, &ch->gone);
 }
 
-/* One round: all that has come, then one commit for it. */
+/* One round: handles all queued items, then commits once. */
 static void round_of(struct hr__worker *w, struct hr__item *items)
 {
 	struct hr__item *next, *closed = NULL;
@@ -272,7 +275,7 @@ static void *store_thread(void *self)
 			hr__tick(w);
 			w->ticked_ms = hr__now_ms();
 		}
-		if (due || w->n_streams == 0) /* nothing wakes it for the next tick */
+		if (due || w->n_streams == 0) /* no item wakes the thread for the next tick */
 			hr__stats_log(w);
 	}
 	hr__seal_all(w);
@@ -318,7 +321,7 @@ static struct hr__worker *worker_of(struct hr_ingest *in, const Headrace__Open *
 	return &in->workers[h % in->config.threads];
 }
 
-/* protobuf-c has no copy: through the packed form. */
+/* protobuf-c has no copy: packs and unpacks. */
 static Headrace__Open *copy_open(const Headrace__Open *o)
 {
 	size_t bytes = headrace__open__get_packed_size(o);
@@ -463,7 +466,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* What was queued when the thread had ended: closes, whose channels are freed here. */
+/* Items queued after the thread ended: closes, whose channels are freed here. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

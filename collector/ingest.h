@@ -2,11 +2,14 @@
 /*
  * ingest.h - frames of streams go in, acknowledgements come out once they are on disk
  *
- * Purpose   Exactly once: a stream's frame is appended when it is mark + 1 and never else, and acknowledged after an fsync that
- *           succeeded. It knows streams and the store; it does not know sockets, so that a test can drive it by hand.
- * Owner     The server makes one. A channel is a daemon's open end of one stream; whoever opened it closes it.
- * Threads   Store threads of its own; a stream belongs to one of them, by its hash. Every function here is for one other thread,
- *           the loop's, and returns at once. `wake` is called from store threads.
+ * Purpose   Exactly once: a stream's frame is appended only if it is mark + 1, and acknowledged
+ *           after a successful fsync. It works on streams and the store and uses no sockets, so
+ *           that a test can drive it.
+ * Owner     The server makes one. A channel is one stream that a daemon has opened; its opener
+ *           closes it.
+ * Threads   Store threads of its own; a stream belongs to one of them, by its hash. Every function
+ *           here is for one other thread, the loop's, and returns at once. `wake` is called from
+ *           store threads.
  *
  *      loop                                          store thread, in rounds
  *      ----                                          -----------------------
@@ -35,9 +38,10 @@
 struct hr_ingest_config {
 	const char *store; /* held by the caller (hr_store_hold) */
 	unsigned threads;
-	unsigned sync_each;  /* up to so many changed streams: fdatasync; more: syncfs */
-	uint64_t idle_ms;    /* without a connection: its writer is closed, the segment sealed */
-	uint64_t state_ms;   /* a stream's `state` is written at most so often */
+	unsigned sync_each; /* up to so many changed streams: fdatasync; more: syncfs */
+	/* without a connection: then its writer is closed and the segment sealed */
+	uint64_t idle_ms;
+	uint64_t state_ms;   /* shortest time between writes of a stream's `state` */
 	uint32_t retry_ms;   /* Nack.retry_ms of a full disk */
 	size_t index_bytes;  /* of memory, for the index of one open segment */
 	size_t unpack_bytes; /* of memory, for one frame unpacked */
@@ -45,27 +49,30 @@ struct hr_ingest_config {
 	/* streams that one user (own_jobs) may begin in 24 hours; 0: any number */
 	uint64_t max_new;
 	uint64_t (*real_ns)(void); /* wall clock */
-	void (*wake)(void *self);  /* there are answers; any thread */
+	void (*wake)(void *self);  /* answers are available; any thread */
 	void *self;
 };
 
-/* What is right for a daemon's collector. `store`, `wake` and `self` are the caller's to set. */
+/* Suitable values for a collector of daemons. The caller sets `store`, `wake` and `self`. */
 extern const struct hr_ingest_config hr_ingest_defaults;
 
 /* What the peer may do with the stream that it opens. */
 struct hr_ingest_right {
 	bool own_jobs; /* only streams of jobs of user `uid` */
-	bool node;     /* a node, root or the collector's user: knows whose a job's id is */
+	bool node;     /* a node, root or the collector's user: knows which user has a job's id */
 	uint32_t uid;
 	char peer[HR_STREAM_PEER_BYTES]; /* for `state` and messages */
 };
 
 enum hr_answer_kind {
-	HR_ANSWER_RELEASED, /* `bytes` of frames have left memory */
+	HR_ANSWER_RELEASED, /* `bytes` of frames were freed */
 	HR_ANSWER_OPENED,
 	HR_ANSWER_ACK,
 	HR_ANSWER_NACK,
-	HR_ANSWER_GONE, /* after hr_ingest_close: the last; nothing of the channel is in memory any more */
+	/*
+	 * the last answer, after hr_ingest_close: ingest has no reference to the channel any longer
+	 */
+	HR_ANSWER_GONE,
 };
 
 struct hr_answer {
@@ -77,7 +84,7 @@ struct hr_answer {
 	const char *text;   /* NACK, for people */
 	uint32_t retry_ms;
 	bool closed; /* NACK: the channel is over; the loop still calls hr_ingest_close */
-	bool alarm;  /* NACK: the collector's own trouble, or somebody who forges: to be logged */
+	bool alarm;  /* NACK: an error of the collector, or an attempt to forge: log it */
 };
 
 struct hr_ingest;
@@ -85,51 +92,54 @@ struct hr_channel;
 
 int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret);
 
-/* Begins to open; OPENED or NACK follows. Copies what it needs. -ENOMEM. */
+/* Begins to open a stream; OPENED or NACK follows. Copies its arguments. -ENOMEM. */
 int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 		   const struct hr_ingest_right *right, struct hr_channel **ret);
 
-/* Takes a frame that hr_frame_check_any has accepted; `buf` is malloc'ed and belongs to it from now on. -ENOMEM. */
+/* Takes a frame that hr_frame_check_any has accepted; owns `buf`, which is malloc'ed. -ENOMEM. */
 int hr_ingest_frame(struct hr_channel *ch, uint8_t *buf, size_t bytes);
 
-/* What round trips say of a node's clock. */
+/* A node's clock, estimated from round trips. */
 struct hr_node_clock {
 	bool known;
 	int64_t offset_ns; /* the node's wall clock minus ours */
 	uint64_t error_ns;
 };
 
-/* A sign of life of the channel's daemon. */
+/* The channel's daemon has sent something. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
 /*
- * After it no answer comes for the channel but GONE, when what was queued before has been done with; none after hr_ingest_stop.
+ * Then only GONE follows, after all items that were queued before; nothing after hr_ingest_stop.
  * Accepts NULL.
  */
 void hr_ingest_close(struct hr_channel *ch);
 
-/* Hands out what has gathered. `take` may call hr_ingest_close. */
+/* Passes all available answers to `take`, which may call hr_ingest_close. */
 void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
 		       void *context);
 
-/* Sums since the start, and what is now; any thread. */
+/* Sums since the start, and current values; any thread. */
 #define HR_INGEST_COMMIT_STEPS 8u
 extern const double hr_ingest_commit_steps[HR_INGEST_COMMIT_STEPS]; /* seconds, upper bounds */
 struct hr_ingest_stats {
-	uint64_t frames, bytes; /* that were appended */
-	uint64_t repeated;	/* frames that were there already */
+	uint64_t frames, bytes; /* frames appended */
+	uint64_t repeated;	/* frames that the store had already */
 	uint64_t acks, nacks;
 	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1]; /* of each step, and above the last */
 	uint64_t commit_ns;
 	uint64_t streams, connected; /* open now, and those of them with a daemon */
 	uint64_t silent;    /* streams without a daemon that have not ended, for at most a day */
-	uint64_t silent_ms; /* for how long the first of them */
+	uint64_t silent_ms; /* how long the first of them has been silent */
 };
 void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
 
-/* No further calls but _answers, _close, _stopped, _free: what has come is committed, segments are sealed. Returns at once. */
+/*
+ * Stops: commits what has arrived and seals the segments. Afterwards call only _answers, _close,
+ * _stopped, _free. Returns at once.
+ */
 void hr_ingest_stop(struct hr_ingest *in);
-bool hr_ingest_stopped(struct hr_ingest *in); /* all is on disk; the last `wake` said so */
-void hr_ingest_free(struct hr_ingest *in);    /* stops, and waits for it; accepts NULL */
+bool hr_ingest_stopped(struct hr_ingest *in); /* all is on disk; the last `wake` announced it */
+void hr_ingest_free(struct hr_ingest *in);    /* stops, and waits; accepts NULL */
 
 #endif

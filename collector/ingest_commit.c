@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_commit.c - what is on disk, and what has become of those who wrote it
+ * ingest_commit.c - what is on disk, and streams whose daemon has disconnected
  *
- * Nothing is acknowledged before an fsync of its own or of the file system has succeeded. One that fails is never asked again:
- * the kernel forgets the pages that it could not write and calls the next fsync a success. The stream goes back to what the last
- * good one saw, and its daemon sends the rest again.
+ * Nothing is acknowledged before an fsync of the file or of the file system has succeeded. A failed
+ * fsync is never repeated: the kernel drops the pages that it could not write, and the next fsync
+ * succeeds without them. The stream is cut back to its last successful fsync, and its daemon sends
+ * the rest again.
  */
 #include "collector/ingest_internal.h"
 
@@ -55,7 +56,7 @@ static void committed(struct hr__worker *w, struct hr__ingest_stream *s)
 	s->opening = s->ack_due = false;
 }
 
-/* Back to the last good sync; the daemon is told to go on from there later. */
+/* Cuts the stream back to its last successful sync; the daemon resumes there later. */
 static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream *s, int error)
 {
 	struct hr_channel *ch = s->owner;
@@ -82,7 +83,8 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 	if (!ch)
 		return;
 	ch->nacked = true;
-	ch->last_seq = sent; /* what follows it is on its way and gets no word of its own */
+	/* frames after it are already on their way and get no answer of their own */
+	ch->last_seq = sent;
 	hr__nack(w, ch,
 		 &(struct hr__nack){.reason = "full",
 				    .mark = s->durable,
@@ -129,7 +131,10 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
-		/* Somebody has tidied up: what has no name is nowhere, however well it is synced. */
+		/*
+		 * The stream's folder was removed: a file without a name is lost, even after a
+		 * sync.
+		 */
 		if (s->error == 0 && hr_writer_removed(s->writer))
 			s->error = -ESTALE;
 		next = s->next_changed;
@@ -150,7 +155,7 @@ static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint6
 
 	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
 		(void)hr__state_write(s, false);
-	/* An ended stream has nothing to wait for, but a late resend. */
+	/* An ended stream waits only for frames that are sent again late. */
 	if (!s->owner && now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
 		hr__stream_drop(w, s, true);
 }

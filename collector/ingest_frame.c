@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest_frame.c - one frame of a stream: checked as what a stranger sent, then appended, or not */
+/* ingest_frame.c - checks one frame of a stream as untrusted input, then appends it or not */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *re
 
 /* ---- unpacking ------------------------------------------------------------------------------- */
 
-/* A frame of 64 KiB may be made to unpack to gigabytes: its memory is counted. */
+/* A frame of 64 KiB may unpack to gigabytes: its memory is limited. */
 static void *get(void *self, size_t bytes)
 {
 	struct hr__worker *w = self;
@@ -45,7 +45,7 @@ static void *get(void *self, size_t bytes)
 static void ingest_frame_give(void *self, void *memory)
 {
 	(void)self;
-	(void)memory; /* all at once, by unpack_done() */
+	(void)memory; /* unpack_done() frees all at once */
 }
 
 static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_t bytes)
@@ -65,7 +65,10 @@ static void unpack_done(struct hr__worker *w)
 
 /* ---- what may not come ----------------------------------------------------------------------- */
 
-/* The StreamStart is the writer's own. A daemon that sends its own, or the copy at the head of a segment, means the same one. */
+/*
+ * The writer makes the StreamStart. A daemon's own, or the copy at the head of a segment, has the
+ * same contents.
+ */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -77,7 +80,7 @@ static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame 
 	       strcmp(a->boot_id, s->boot_id) == 0;
 }
 
-/* What a decoder would refuse, and an index would pay for. */
+/* Limits that a decoder enforces, too, and that keep the index small. */
 static bool sound_batch(const Headrace__EventBatch *b)
 {
 	return b->count <= HR_BATCH_EVENTS && b->n_task_proc <= b->count &&
@@ -103,7 +106,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 	}
 }
 
-/* Is it this peer's job? The first JobEvent says whose the stream is. */
+/* Whether it is this peer's job. The first JobEvent names the stream's user. */
 static bool may_say(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;
@@ -117,7 +120,8 @@ static bool may_say(struct hr__worker *w, struct hr_channel *ch, const Headrace_
 		state->uid_known = true;
 		state->uid = job->uid;
 		ch->stream->state_late = true;
-		if (state->by_node) /* from now on the id is that user's: see job_of_another */
+		/* from now on the id belongs to that user: see job_of_another */
+		if (state->by_node)
 			(void)hr__state_write(ch->stream, false);
 	}
 	return true;
@@ -125,7 +129,10 @@ static bool may_say(struct hr__worker *w, struct hr_channel *ch, const Headrace_
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
-/* The daemon has left out some. It is told once, and again only when it has gone back and is still wrong. */
+/*
+ * The daemon has skipped frames. It gets one Nack, and another only after it went back to a wrong
+ * number again.
+ */
 static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 {
 	uint64_t mark = hr_writer_mark(ch->stream->writer);

@@ -2,9 +2,10 @@
 /*
  * ingest_internal.h - the inside of ingest
  *
- * ingest.c queues and threads; ingest_open.c who may have a stream, ingest_limit.c who has begun too many; ingest_frame.c what is appended; ingest_commit.c what is on
- * disk, `state` files, and streams that nobody uses; ingest_stats.c what of all this is counted. All but ingest.c runs in store threads, and a worker touches its own
- * streams only.
+ * ingest.c queues and threads; ingest_open.c permission to open a stream, ingest_limit.c limits per
+ * user; ingest_frame.c appending; ingest_commit.c syncs, `state` files, and idle streams;
+ * ingest_stats.c counters. All but ingest.c runs in store threads, and a worker uses only its own
+ * streams.
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
 #define HEADRACE_COLLECTOR_INGEST_INTERNAL_H
@@ -35,45 +36,45 @@ struct hr__answer {
 	char *text;
 };
 
-/* The loop's until it is queued; then the store thread's, but for `detached` and `self`. */
+/* Owned by the loop until it is queued; then by the store thread, except `detached` and `self`. */
 struct hr_channel {
 	struct hr_ingest *ingest;
 	struct hr__worker *worker;
 	void *self;
-	bool detached; /* the loop's: hr_ingest_close was called */
+	bool detached; /* for the loop: hr_ingest_close was called */
 	struct hr_ingest_right right;
 	Headrace__Open *open;
 	struct hr__ingest_stream *stream; /* NULL: opening, or over */
-	uint64_t order;			  /* of its Open among the worker's */
+	uint64_t order;			  /* number of its Open in the worker's order */
 	struct hr_channel *next_waiting;
-	bool waiting;	   /* to be opened again: among worker->waiting */
-	bool told_full;	   /* the peer knows why it waits */
-	bool nacked;	   /* frames behind mark + 1 are ignored */
+	bool waiting;	   /* to be opened again: in worker->waiting */
+	bool told_full;	   /* the peer was told why it waits */
+	bool nacked;	   /* frames after mark + 1 are ignored */
 	uint64_t last_seq; /* of the last frame that came */
 	size_t released;   /* bytes since the last RELEASED */
 	bool in_released;
 	struct hr_channel *next_released;
 	struct hr__item close;	/* its last item and its last answer: */
-	struct hr__answer gone; /* an end must not fail for want of memory */
+	struct hr__answer gone; /* allocated ahead: a close must not fail for lack of memory */
 };
 
 struct hr__ingest_stream {
 	struct hr__ingest_stream *next; /* in its bucket */
 	char *cluster, *job, *node, *boot_id;
-	struct hr_stream_id id; /* points to these */
+	struct hr_stream_id id; /* of the texts above */
 	struct hr_writer *writer;
 	struct hr_channel *owner; /* NULL: no daemon has it open */
 	struct hr_stream_state state;
 	uint64_t durable; /* all up to here is on disk */
-	bool changed;	  /* among worker->changed */
-	bool begins;	  /* the store had nothing of it before */
+	bool changed;	  /* in worker->changed */
+	bool begins;	  /* the store had none of its frames before */
 	bool opening;	  /* `owner` waits for OPENED */
-	int error;	  /* of its own part of a commit */
+	int error;	  /* error of its own part of a commit */
 	bool ack_due;
 	bool ended;	 /* its last frame is a StreamEnd */
 	bool state_late; /* `state` is newer than its file */
 	uint64_t state_ms;
-	uint64_t idle_since_ms; /* when its owner went */
+	uint64_t idle_since_ms; /* when its owner disconnected */
 	struct hr__ingest_stream *next_changed;
 };
 
@@ -92,7 +93,7 @@ struct hr__worker {
 	struct hr__item *first, **last;
 	bool stop;
 	struct hr_ingest_stats told; /* as of the last round */
-	uint64_t told_silent_ms;     /* when the first one fell silent; 0: none has */
+	uint64_t told_silent_ms;     /* when the first one became silent; 0: none is */
 	/* The store thread's own: */
 	struct hr__ingest_stream *buckets[HR__BUCKETS];
 	size_t n_streams, max_streams;
@@ -105,12 +106,13 @@ struct hr__worker {
 	struct hr_arena unpacked; /* of one frame */
 	size_t unpacked_bytes;
 	uint64_t ticked_ms;
-	struct hr_ingest_stats stats; /* its counters; the rest is looked up when it is told */
-	struct hr__silent *silent;    /* whose writers are closed */
+	/* its counters; the other values are computed when they are published */
+	struct hr_ingest_stats stats;
+	struct hr__silent *silent; /* whose writers are closed */
 	size_t n_silent, silent_room;
 };
 
-/* How many streams a user has begun in the 24 hours from the first of them on. */
+/* How many streams a user has begun in 24 hours, which start with the first of them. */
 struct hr__begun {
 	uint32_t uid;
 	uint64_t n;
@@ -120,12 +122,12 @@ struct hr__begun {
 struct hr_ingest {
 	struct hr_ingest_config config;
 	char *store;
-	int store_fd;	      /* for syncfs: it hears of every error since it was opened */
+	int store_fd; /* for syncfs: it reports every error since the descriptor was opened */
 	pthread_mutex_t lock; /* of answers and `running` */
 	struct hr__answer *answers, **answers_last;
 	unsigned running;
 	pthread_mutex_t begun_lock;
-	struct hr__begun *begun; /* of whoever has begun any since the collector was started */
+	struct hr__begun *begun; /* users that have begun any since the collector started */
 	size_t n_begun, begun_room;
 	struct hr__worker workers[];
 };
@@ -147,12 +149,12 @@ __attribute__((format(printf, 4, 5))) void hr__nack(struct hr__worker *w, struct
 						    const struct hr__nack *n, const char *format,
 						    ...);
 
-/* Hands the worker's answers to the loop. */
+/* Passes the worker's answers to the loop. */
 void hr__answers_flush(struct hr__worker *w);
 
 /* ---- ingest_limit.c ---------------------------------------------------------------------------- */
 
-/* May user `uid` begin another stream now? */
+/* Whether user `uid` may begin another stream now. */
 bool hr__may_begin(struct hr_ingest *in, uint32_t uid);
 void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 
@@ -160,14 +162,16 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
-/* The store does not take it now (no room, no descriptor, another writer): it is tried again. */
+/*
+ * The store cannot take it now (no space, no descriptor, another writer): opening is tried again.
+ */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
-void hr__waiting_retry(struct hr__worker *w); /* those that could not be opened */
+void hr__waiting_retry(struct hr__worker *w); /* tries those again that could not be opened */
 
-/* The stream has no daemon any more. */
+/* The stream has no daemon now. */
 void hr__stream_leave(struct hr__ingest_stream *s);
 
-/* Takes it out of the table. `seal`: or abandon its writer. */
+/* Removes it from the table. `seal`: or abandon its writer. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
 
 /* ---- ingest_frame.c ---------------------------------------------------------------------------- */
@@ -190,12 +194,12 @@ void hr__seal_all(struct hr__worker *w); /* at the end */
 /* ---- ingest_stats.c ---------------------------------------------------------------------------- */
 
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
-/* Its writer is closed, before it has ended; it is opened again. */
+/* Closes the writer of a stream that has not ended; it is opened again when needed. */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
-void hr__stats_log(struct hr__worker *w); /* now and then */
+void hr__stats_log(struct hr__worker *w); /* called regularly */
 
-/* Writes `state`, if its folder takes it. */
+/* Writes `state`, if the folder has space for it. */
 int hr__state_write(struct hr__ingest_stream *s, bool sync);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_limit.c - how many streams a user begins
+ * ingest_limit.c - limits how many streams a user begins
  *
- * Each is a folder, three files and some syncs, and stays for as long as retention says: without a limit one user could use up the
- * store's inodes. Users are few and new streams are rare, so that a list is searched.
+ * Each is a folder, three files and some syncs, and stays until retention removes it: without a
+ * limit one user could use up the store's inodes. Users are few and new streams are rare, so a
+ * linear search is fast enough.
  */
 #include "collector/ingest_internal.h"
 
@@ -40,7 +41,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid)
 
 	pthread_mutex_lock(&in->begun_lock);
 	b = ingest_limit_find(in, uid);
-	/* Without memory it is not counted: the limit is not worth a stream. */
+	/* Without memory it is not counted: the limit is not worth refusing a stream. */
 	if (!b && hr_array_reserve(in->begun, in->n_begun, in->begun_room)) {
 		b = &in->begun[in->n_begun++];
 		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};

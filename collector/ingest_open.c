@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_open.c - who may have a stream, and who had it before
+ * ingest_open.c - who may open a stream, and who had it before
  *
- * A stream is its owner's: whoever opens it first shows a secret, and later only who knows that may open it again. The secret lies
- * in `state`, which is on disk before OPENED is said.
+ * A stream belongs to its owner: the first peer that opens it sends a secret, and only a peer with
+ * the same secret may open it again. The secret is in `state`, which is on disk before OPENED is
+ * sent.
  */
 #include "collector/ingest_internal.h"
 
@@ -19,8 +20,8 @@
 #include "common/fnv.h"
 
 #define USER_DIVIDE 4u	   /* of max_streams */
-#define RETRIES_MAX 512u   /* in a tick */
-#define LIMIT_MS    60000u /* Nack.retry_ms of who has begun too many */
+#define RETRIES_MAX 512u   /* per tick */
+#define LIMIT_MS    60000u /* Nack.retry_ms for a user that has begun too many streams */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -100,7 +101,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)
-		(void)hr_writer_close(s->writer); /* without a footer it is read, too */
+		(void)hr_writer_close(s->writer); /* the last segment is read if it has no footer */
 	else
 		hr_writer_abandon(s->writer);
 	stream_free(s);
@@ -120,7 +121,7 @@ void hr__stream_leave(struct hr__ingest_stream *s)
 
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
 {
-	uint8_t difference = 0; /* of all bytes: time tells nothing */
+	uint8_t difference = 0; /* compares all bytes, so that the time reveals nothing */
 
 	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
 		difference |= state->secret[i] ^ o->secret.data[i];
@@ -147,7 +148,7 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 
 struct owners {
 	bool node_same, node_other; /* a node has named this user, or another one */
-	bool user_other;	    /* another user streams a job of this id */
+	bool user_other;	    /* another user streams a job with this id */
 };
 
 static void add_owner(struct owners *o, const struct hr_stream_state *state, uint32_t uid)
@@ -160,8 +161,8 @@ static void add_owner(struct owners *o, const struct hr_stream_state *state, uin
 }
 
 /*
- * Does the job belong to somebody else than user `uid`? A node knows to whom its scheduler gave the id. If no node has named a user,
- * the id belongs to the user who streamed it first.
+ * Whether the job belongs to another user than `uid`. A node knows to which user its scheduler gave
+ * the id. If no node has named a user, the id belongs to the user that streamed it first.
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
@@ -221,7 +222,10 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
-/* Its state, and whether this peer may go on with it; -ECANCELED: no, and it has been told so. */
+/*
+ * Reads its state and checks whether this peer may continue it; -ECANCELED: no, and a Nack was
+ * sent.
+ */
 static int ingest_open_look(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream *s)
 {
@@ -259,7 +263,10 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 		return r;
 	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
 	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
-		/* Of a run that wrote here itself, or its `state` is gone: nobody can show that it is theirs. */
+		/*
+		 * A run wrote the stream into this store itself, or its `state` is lost: no peer
+		 * can prove that it is the owner.
+		 */
 		hr__channel_end(w, ch, "denied", true,
 				"the stream of job %s on %s was not written by a collector", s->job,
 				s->node);
@@ -267,8 +274,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	}
 	s->state.has_secret = true;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
-	s->state.retired = false; /* it has a segment again, which knows the mark */
-	s->state.closed_ns = 0;	  /* who closed it was wrong: its node is back */
+	s->state.retired = false; /* it has a segment again, which records the mark */
+	s->state.closed_ns = 0;	  /* the close was wrong: its node is back */
 	if (s->begins)
 		s->state.by_node = ch->right.node;
 	if (ch->right.own_jobs) {
@@ -278,7 +285,10 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	return 0;
 }
 
-/* Of all open streams, or of those of the peer's user: how many, and the one that was left first. */
+/*
+ * Of all open streams, or of those of the peer's user: how many, and the one that was abandoned
+ * first.
+ */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
 {
@@ -298,7 +308,10 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 	return n;
 }
 
-/* A user may have a quarter of them, lest the others' find no descriptor. What nobody uses goes first. */
+/*
+ * A user may have a quarter of them, so that descriptors are left for others. Unused streams are
+ * closed first.
+ */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
@@ -359,8 +372,9 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 }
 
 /*
- * Do the daemon's frames join those of the store? 0; -ECANCELED: no, and it has been told so. What another collector has
- * acknowledged and the daemon has forgotten is left out: that one's store has it.
+ * Whether the daemon's frames continue those of the store. 0; -ECANCELED: no, and a Nack was sent.
+ * Frames that another collector has acknowledged and the daemon has dropped are missing here: they
+ * are in that collector's store.
  */
 static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream *s)
@@ -410,7 +424,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 			s->node);
 }
 
-/* The newer connection wins: it has shown the secret, and the older one may be a dead machine's. */
+/* The newer connection wins: it has the secret, and the older one may be that of a dead machine. */
 static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 				  struct hr__ingest_stream *s)
 {
@@ -439,7 +453,7 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 	if (!sound(w, ch, s))
 		return;
 	if (s && s->owner &&
-	    s->owner->order > ch->order) { /* it has waited for room, and is the older one now */
+	    s->owner->order > ch->order) { /* it waited for room, and is now the older connection */
 		in_use(w, ch, s);
 		return;
 	}
@@ -475,7 +489,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Some of them, and next time others: each costs a look at the disk. */
+/* Only some of them at a time: each try reads from the disk. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

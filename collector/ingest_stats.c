@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_stats.c - what ingest has done, for whoever asks from another thread
+ * ingest_stats.c - counters of ingest, for other threads
  *
- * A store thread counts for itself, and tells twice a second. Streams that fell silent are remembered when their writers are
- * closed: for a day, and so many of them; a restarted collector knows of none until they have come and gone.
+ * A store thread has counters of its own, and publishes them twice a second. Silent streams are
+ * remembered when their writers are closed: for a day, and up to a limit. A restarted collector
+ * starts with none.
  */
 #include "collector/ingest_internal.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listen.h - where a collector can be reached
+ * listen.h - the addresses at which a collector listens
  *
- * Purpose   Opens the addresses of `listen`. With certificates TCP speaks TLS; unless plain = no, also plain with those who
- *           begin so (who.h lets in those of this machine alone). Local sockets are always plain, because the kernel says who is
- *           at the other end.
+ * Purpose   Opens the addresses of `listen`. With certificates TCP uses TLS. Unless plain = no, a
+ *           peer may also begin without TLS (who.h then accepts only peers of this machine). Local
+ *           sockets are always plain, because the kernel reports the peer's user.
  * Owner     The server; hr_listeners_close gives it to the loop, which frees it.
  * Threads   The loop's.
  */
@@ -16,7 +16,7 @@
 
 struct hr_listeners;
 
-/* All addresses, or none. Says what goes wrong. */
+/* All addresses, or none. Logs errors. */
 int hr_listeners_open(uv_loop_t *loop, const struct hr_collector_config *config, struct hr_tls *tls,
 		      struct hr_peers *peers, struct hr_listeners **ret);
 void hr_listeners_tls(struct hr_listeners *l, struct hr_tls *tls); /* for new connections */

@@ -42,7 +42,7 @@ static int do_what_was_asked(struct options *o, const struct hr_config_source *f
 	return o->check ? EXIT_SUCCESS : hr_server_run(from, &o->config);
 }
 
-/* All mistakes are said, not only the first. */
+/* Reports all mistakes, not only the first. */
 static int main_run(int argc, char **argv, struct options o)
 {
 	const struct hr_config_source from = {
@@ -69,7 +69,7 @@ static int main_run(int argc, char **argv, struct options o)
 	return status;
 }
 
-/* Takes `--node NODE` out of the flags; NULL: it is not there. */
+/* Removes `--node NODE` from the arguments; NULL: it is not given. */
 static const char *take_node(int *argc, char **argv)
 {
 	for (int i = 0; i + 1 < *argc; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics.h - what Prometheus reads of a collector: docs/metrics.md
+ * metrics.h - the metrics of a collector for Prometheus: docs/metrics.md
  *
  * Threads   The loop's.
  */
@@ -17,7 +17,7 @@ struct hr_collector_parts {
 	struct hr_ingest *ingest;
 	const struct hr_peers *peers;
 	const struct hr_queries *queries;
-	struct hr_retention *retention; /* NULL: nothing looks at the store */
+	struct hr_retention *retention; /* NULL: there is no retention */
 };
 
 void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *out);

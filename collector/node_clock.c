@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/node_clock.h"
 
-/* |a - b|, both anything. */
+/* |a - b|, without overflow. */
 static uint64_t apart(int64_t a, int64_t b)
 {
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
@@ -13,7 +13,7 @@ bool hr_node_clock_add(struct hr_node_clock_samples *c, uint64_t sent_ns, uint64
 	struct hr_node_clock s = {.known = true};
 	bool contradicts, old;
 
-	if (came_ns < sent_ns) /* ours was set meanwhile: it says nothing */
+	if (came_ns < sent_ns) /* our clock was set meanwhile: the sample is useless */
 		return false;
 	s.error_ns = (came_ns - sent_ns) / 2 + 1;
 	s.offset_ns = (int64_t)(real_ns - (sent_ns + (came_ns - sent_ns) / 2));

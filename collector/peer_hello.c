@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_hello.c - from a stranger to somebody: munged and the user database are asked in libuv's pool */
+/* peer_hello.c - identifies a peer: munged and the user database are queried in libuv's pool */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "collector/peers_internal.h"
 #include "net/wire.h"
 
-/* One question. The peer lives until it is answered. */
+/* One query. The peer lives until it is answered. */
 struct question {
 	uv_work_t work;
 	struct hr__peer *peer;
@@ -50,10 +50,13 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	ack.munge = c->rules.munge;
 	hr_conn_limit(p->conn, c->max_frame_bytes);
 	hr__peer_send(p, HEADRACE__WIRE__BODY_HELLO_ACK, &ack);
-	hr__peer_ping(p); /* the node's clock is known from the start */
+	hr__peer_ping(p); /* gives a first estimate of the node's clock */
 }
 
-/* One user or node must not take the places of all. Who may be many, or cannot be told apart, has no share. */
+/*
+ * No single user or node may use up all connections. Peers that are many by nature, or cannot be
+ * distinguished, have no share.
+ */
 static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;
@@ -74,7 +77,7 @@ static void decided(uv_work_t *work, int status)
 	if (!p->conn) {
 		hr__peer_free(p);
 	} else if (p->state == HR__PEER_LEAVING) {
-		; /* it was sent away meanwhile */
+		; /* it was disconnected meanwhile */
 	} else if (status == 0 && q->result == 0) {
 		p->who = q->who;
 		p->state = HR__PEER_KNOWN;

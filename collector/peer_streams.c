@@ -10,9 +10,9 @@
 #include "common/now.h"
 
 #define CHANNELS_MAX 4096u
-#define BUSY_MAX     256u    /* being opened or closed: the next ones wait in the peer's socket */
-#define OPEN_BYTES   4096u   /* of an Open: its names are file names */
-#define NODE_JOB     "_node" /* what concerns a node and no job */
+#define BUSY_MAX     256u    /* being opened or closed: further ones wait in the peer's socket */
+#define OPEN_BYTES   4096u   /* of an Open: its names become file names */
+#define NODE_JOB     "_node" /* messages about a node that concern no job */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -25,12 +25,12 @@ static size_t senders(const struct hr_peers *peers)
 	return n > 0 ? n : 1;
 }
 
-/* After a frame: does this one have to wait? */
+/* Whether reading from the peer must pause after a frame. */
 static bool takes_too_much(const struct hr__peer *p)
 {
 	const struct hr_peers_config *c = &p->peers->config;
 
-	if (p->in_flight > 2 * c->window_bytes) /* more than it was told */
+	if (p->in_flight > 2 * c->window_bytes) /* more than its limit */
 		return true;
 	if (p->n_busy > BUSY_MAX)
 		return true;
@@ -90,7 +90,7 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
-/* Where the channel of this number hangs, or would. */
+/* The link to the channel of this number, or to where it would be inserted. */
 static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 {
 	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
@@ -111,7 +111,7 @@ static void opened(struct hr__chan *chan)
 	chan->opening = false;
 }
 
-/* Its number may be used again; ingest says when it has gone. */
+/* The number may be used again; ingest reports when the channel is gone. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;
@@ -161,8 +161,7 @@ void hr__peer_close_chans(struct hr__peer *p)
 
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
-	p->current =
-	    peer_streams_find(p, number); /* none: it was closed by a Nack that is on its way */
+	p->current = peer_streams_find(p, number); /* none: a Nack that closes it is on its way */
 }
 
 static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
@@ -175,7 +174,7 @@ static void nack(struct hr__peer *p, uint32_t number, const char *reason, const 
 	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
-/* Whose streams it may open. NULL: this one, else why not. */
+/* The user whose streams it may open. NULL: this one, otherwise the reason why not. */
 static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 {
 	const struct hr_who *w = &p->who;
@@ -230,7 +229,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;
 	p->n_busy++;
-	if (p->clock.best.known) /* a short job would be over before the next Pong */
+	if (p->clock.best.known) /* a short job would end before the next Pong */
 		(void)hr_ingest_clock(chan->channel, &p->clock.best);
 	if (takes_too_much(p))
 		pause_peer(p, true);
@@ -241,7 +240,7 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	struct hr__chan *chan = p->current;
 	int r;
 
-	if (!chan) { /* behind a Nack that it has not read yet */
+	if (!chan) { /* after a Nack that the peer has not read yet */
 		free(frame);
 		return 0;
 	}
@@ -263,7 +262,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 	struct hr__peer *p = chan->peer;
 
-	opened(chan); /* also when it waits for room */
+	opened(chan); /* also while it waits for room */
 	if (a->alarm)
 		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
 	msg.channel = chan->number;

@@ -12,11 +12,12 @@
 #include "net/wire.h"
 
 #define HELLO_MS     10000u
-#define FRAME_MS     300000u /* for one frame of whatever size */
+#define FRAME_MS     300000u /* for one frame of any size */
 #define SILENT_PINGS 3u
-#define IDLE_PINGS   12u /* that a client stays which has read its answer, and asks nothing more */
-#define UNREAD_MS    3600000u	/* that it has for reading it */
-#define UNREAD_BYTES (4u << 20) /* of answers: a query's own is held back at less */
+/* after which a client is disconnected that has read its answer and sends no query */
+#define IDLE_PINGS   12u
+#define UNREAD_MS    3600000u	/* for reading an answer */
+#define UNREAD_BYTES (4u << 20) /* of answers: the child of a query is paused earlier */
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
@@ -26,7 +27,7 @@ void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
 	msg.hello = body; /* all of them are pointers in one union */
-	/* On failure the connection is closing, or memory is short: then the peer finds out by itself. */
+	/* On failure the connection is closing or memory is short: the peer notices by itself. */
 	(void)hr_conn_send_now(p->conn, &msg);
 }
 
@@ -36,7 +37,7 @@ static void frame_done(struct hr__peer *p)
 	p->begun = 0;
 }
 
-/* Nothing that it sends counts any more. */
+/* Ignores what the peer sends from now on. */
 static void peers_leave(struct hr__peer *p, bool now)
 {
 	if (p->state == HR__PEER_STRANGE)
@@ -147,11 +148,11 @@ static void peers_on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
-	if (p->about.loopback) /* it has millions of addresses, and is one host */
+	if (p->about.loopback) /* one host has millions of addresses */
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
-/* Who has begun a frame first, among those who have not ended it. */
+/* Of the peers with an unfinished frame, the one that began it first. */
 static struct hr__peer *slowest(struct hr_peers *peers)
 {
 	struct hr__peer *found = NULL;
@@ -259,7 +260,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* The one that has been a stranger for longest: of one address, or of any. */
+/* The peer that has been without Hello for longest: of one address, or of any. */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)
@@ -282,7 +283,7 @@ static void peers_make_room(struct hr_peers *peers, struct hr__peer *newest)
 	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
 
-	/* Counting costs a walk: only when there may be too many. */
+	/* Counting needs a walk: only if there may be too many. */
 	if (peers->n_strange > share && strangers_of(peers, newest->host) > share)
 		victim = oldest_stranger(peers, newest->host);
 	else if (peers->n > max)
@@ -317,7 +318,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 		free(p);
 		return;
 	}
-	peers_on_ready(p); /* as much as is known before a handshake: its address */
+	peers_on_ready(p); /* before the handshake only the address is known */
 	p->at = peers->last;
 	*peers->last = p;
 	peers->last = &p->next;
@@ -334,8 +335,9 @@ static bool is_being_answered(const struct hr__peer *p)
 }
 
 /*
- * Who asks is not held to its Pongs: while a pager holds it up it reads nothing. That it has read its answer is known from the Pong
- * to a Ping that was sent behind it. The kernel's keepalive tells when its machine is gone.
+ * A client of queries need not answer Pings in time: while a pager blocks it, it reads nothing. Its
+ * Pong to a Ping that was sent after the answer shows that it has read the answer. The kernel's
+ * keepalive detects a dead machine.
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 {
@@ -343,7 +345,7 @@ static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 
 	if (is_being_answered(p)) {
 		p->asked_ms = now_ms;
-		p->asked_ping = p->ping_id + 1; /* the one that this tick sends */
+		p->asked_ping = p->ping_id + 1; /* the Ping of this tick */
 	} else if (now_ms - p->asked_ms >=
 		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
 		hr__peer_refuse(p, "limit", "nothing was asked for a while");

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers.h - the connections of a collector: who they are, what they may do, and that none takes more than its share
+ * peers.h - the connections of a collector: identity, permissions and limits
  *
- * Purpose   Speaks the wire (proto/wire.proto) with each peer: Hello, streams to ingest and answers back, queries to their
- *           children, Ping and Pong. What a peer sends is a stranger's until who.h has decided.
- * Owner     The server. A peer belongs to its connection and lives until that has closed, and until munged and the user database
- *           have answered about it.
+ * Purpose   Implements proto/wire.proto for each peer: Hello, frames to ingest and answers back,
+ *           queries to their children, Ping and Pong. A peer is untrusted until who.h has decided.
+ * Owner     The server. A peer belongs to its connection and lives until it is closed, and until
+ *           munged and the user database have answered.
  * Threads   The loop's; who_decide runs in libuv's pool.
  *
  *      strange --Hello--> asked (user database, munged) --> known --> gone
  *         +---(10 s, too many)---> gone <---(refused)-+        (end, error, silence, shutdown)
  *
- * Memory    Frames that have come and are not in the store count against one limit for all peers. Over it, reading is stopped from
- *           those that hold more than their share, until half of it has gone. Frames of which a part has come may have as much
- *           again: over it, who has begun one first and not ended it is sent away.
+ * Memory    Received frames that are not in the store yet count against one limit for all peers.
+ *           Above it, reading pauses for peers that hold more than their share, until half of the
+ *           limit is free. Incomplete frames have a second limit of the same size: above it, the
+ *           peer whose incomplete frame is oldest is disconnected.
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_H
 #define HEADRACE_COLLECTOR_PEERS_H
@@ -37,7 +38,7 @@ struct hr_peers;
 
 int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,
 		 struct hr_queries *queries, struct hr_peers **ret);
-/* Of connections that come from now on. Its texts outlive the peers. */
+/* For connections that come from now on. Its texts outlive the peers. */
 void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules);
 void hr_peers_free(struct hr_peers *p); /* when hr_peers_count is 0; accepts NULL */
 
@@ -50,13 +51,16 @@ size_t hr_peers_count(const struct hr_peers *p);
 
 struct hr_peers_stats {
 	size_t strangers, known; /* connections before and after Hello */
-	size_t paused;		 /* from which nothing is read for now */
+	size_t paused;		 /* connections from which reading is paused */
 	size_t in_flight_bytes;	 /* of frames that are not in the store yet */
 	uint64_t refused;	 /* connections, since the start */
 };
 void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
 
-/* The end in two steps: nothing is read any more; then, when ingest has answered all, everyone is sent away. */
+/*
+ * The end has two steps: first reading stops; then, after all answers of ingest, every peer is
+ * disconnected.
+ */
 void hr_peers_pause(struct hr_peers *p);
 void hr_peers_dismiss(struct hr_peers *p);
 

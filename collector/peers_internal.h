@@ -2,7 +2,8 @@
 /*
  * peers_internal.h - the inside of peers
  *
- * peers.c life of a connection, limits, pings; peer_hello.c who it is; peer_streams.c channels and frames.
+ * peers.c life of a connection, limits, pings; peer_hello.c identity; peer_streams.c channels and
+ * frames.
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 #define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
@@ -17,7 +18,10 @@
 
 struct hr__peer;
 
-/* A channel of a connection. It counts until ingest has done with it: closing it is no way to have more under way. */
+/*
+ * A channel of a connection. It counts until ingest has finished with it, so that closing channels
+ * does not evade the limit.
+ */
 struct hr__chan {
 	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
 	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
@@ -31,36 +35,36 @@ struct hr__chan {
 
 enum hr__peer_state {
 	HR__PEER_STRANGE, /* no Hello so far */
-	HR__PEER_ASKED,	  /* the user database is asked about it */
+	HR__PEER_ASKED,	  /* the user database is being queried */
 	HR__PEER_KNOWN,
-	HR__PEER_LEAVING, /* what is queued for it is sent; nothing that it sends counts */
+	HR__PEER_LEAVING, /* disconnecting: queued messages are sent, received ones ignored */
 };
 
 struct hr__peer {
 	struct hr__peer *next, **at; /* all of them, oldest first */
 	struct hr_peers *peers;
-	struct hr_conn *conn; /* NULL: closed, and kept for `asking` alone */
+	struct hr_conn *conn; /* NULL: closed, and kept only for `asking` */
 	enum hr__peer_state state;
 	bool asking;
 	struct hr_conn_peer about;
 	char address[64], host[64]; /* with and without port */
 	struct hr_who who;
-	char node[256]; /* as Hello says: for messages */
-	bool asks;	/* it has sent a Query */
-	uint64_t asked_ms,
-	    asked_ping; /* its last one was still being answered, and the last Ping then */
+	char node[256];		       /* from Hello: for messages */
+	bool asks;		       /* it has sent a Query */
+	uint64_t asked_ms, asked_ping; /* whether an answer was still being sent at the last Ping */
 	struct hr__chan *chans, *current;
 	/* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
 	struct hr__chan **by_number;
 	size_t n_chans; /* closed ones, too */
-	size_t n_busy;	/* of them being opened or closed by ingest */
+	size_t n_busy;	/* of them, those that ingest opens or closes */
 	size_t in_flight;
-	size_t begun; /* bytes of memory for the frame of which a part has come */
+	size_t begun; /* memory for an incomplete frame */
 	uint64_t begun_ms;
 	bool paused;
-	uint64_t came_ms, frame_ms, resumed_ms; /* connected, last whole frame, reading goes on */
+	/* times: connected, last whole frame, reading resumed */
+	uint64_t came_ms, frame_ms, resumed_ms;
 	uint64_t pinged_ms, ping_id, ping_real_ns;
-	bool ping_open; /* not answered so far */
+	bool ping_open; /* Pings without a Pong */
 	struct hr_node_clock_samples clock;
 };
 
@@ -74,19 +78,22 @@ struct hr_peers {
 	uint64_t n_refused; /* since the start */
 	size_t in_flight;
 	size_t begun;
-	struct hr__chan *orphans; /* channels whose connection has ended before them */
+	struct hr__chan *orphans; /* channels whose connection ended before them */
 	bool stopping;
 };
 
 /* ---- peers.c ----------------------------------------------------------------------------------- */
 
-/* Refusal, and the end. */
+/* Sends a Refusal and disconnects. */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
-/* A line in the log; of one host `about` one thing, one a minute: what one does often hides nothing else. */
+/*
+ * Logs a line, at most once a minute per host and subject `about`, so that frequent events do not
+ * hide others.
+ */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
-void hr__peer_free(struct hr__peer *p); /* closed, and nobody asks any more */
+void hr__peer_free(struct hr__peer *p); /* closed, and no query about it is pending */
 void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 
 /* ---- peer_hello.c ------------------------------------------------------------------------------ */

@@ -19,27 +19,28 @@
 #include "common/text.h"
 #include "net/wire.h"
 
-#define CLIENT_BYTES   (1u << 20) /* queued for a client: more waits in the pipe from the child */
-#define KILL_MS	       2000	  /* from SIGINT to SIGKILL */
-#define PLACES_FOR_ALL 3u	  /* with so many, one caller cannot have them all */
+/* queued for a client: beyond, output waits in the child's pipe */
+#define CLIENT_BYTES   (1u << 20)
+#define KILL_MS	       2000 /* from SIGINT to SIGKILL */
+#define PLACES_FOR_ALL 3u   /* with so many places, one caller cannot have them all */
 
-/* Why a query is ended from here. Later ones are stronger. */
+/* Why the collector ends a query. Later ones override earlier ones. */
 enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
 
 struct query {
 	struct hr_queries *all;
-	struct query *next;	/* in the order in which they came */
-	struct hr_conn *client; /* NULL: gone, or told Done */
+	struct query *next;	/* in order of arrival */
+	struct hr_conn *client; /* NULL: disconnected, or Done was sent */
 	struct hr_who who;
 	Headrace__Query *asked;
 	uint64_t time_ms;
 	enum why why;
 	char *spill;
 	bool running;	/* has a process, or had one */
-	bool spawned;	/* `process` is a handle, whatever came of it */
-	bool exited;	/* there is no process, any more or at all */
+	bool spawned;	/* `process` is a handle, even if the process did not start */
+	bool exited;	/* there is no process, or it has exited */
 	int64_t status; /* its exit status */
-	int signal;	/* that ended it; 0: none */
+	int signal;	/* that killed it; 0: none */
 	struct hr_conn *child;
 	uv_process_t process;
 	uv_timer_t timer;
@@ -51,7 +52,7 @@ struct hr_queries {
 	struct hr_queries_config config;
 	struct query *first;
 	unsigned n_running;
-	struct hr_queries_stats stats; /* of those that are over */
+	struct hr_queries_stats stats; /* of finished queries */
 	uint64_t n_spills;
 	void (*gone)(void *self);
 	void *gone_self;
@@ -86,7 +87,7 @@ static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 	stats->failed += status != HR_ASK_ANSWERED && status != HR_ASK_INTERRUPTED;
 }
 
-/* The last word: the client may ask again. */
+/* Sends Done: the client may send the next query. */
 static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
@@ -112,7 +113,7 @@ static void tell_waiting(struct query *q)
 	hr_conn_send_now(q->client, HR_WIRE(PROGRESS, progress, &body));
 }
 
-/* What became of a query whose process has not said Done. */
+/* Explains the end of a query whose process has not sent Done. */
 static void say_end(struct query *q)
 {
 	char *text;
@@ -177,7 +178,7 @@ static void queries_close_handles(struct query *q)
 		uv_close((uv_handle_t *)&q->process, handle_closed);
 }
 
-/* The process has ended and all that it said has come. */
+/* The process has exited and all of its output was read. */
 static void settle(struct query *q)
 {
 	if (!q->exited || q->child != NULL)
@@ -208,7 +209,7 @@ static void kill_it(uv_timer_t *timer)
 		uv_process_kill(&q->process, SIGKILL);
 }
 
-/* Ends it, gently but for those whom nobody waits for. What it still says of its answer is thrown away. */
+/* Ends it, with SIGINT first if the client waits for its end. The rest of its output is dropped. */
 static void queries_end(struct query *q, enum why why)
 {
 	if (why <= q->why)
@@ -233,7 +234,7 @@ static void time_over(uv_timer_t *timer)
 
 /* ---- the child --------------------------------------------------------------------------------- */
 
-/* Passes on what a query may say; anything else is no query's. Takes `frame`. */
+/* Passes on messages that a query may send; all others are errors. Owns `frame`. */
 static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__Wire *msg)
 {
 	bool last = msg->body_case == HEADRACE__WIRE__BODY_DONE;
@@ -249,7 +250,7 @@ static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__
 		free(frame);
 		return -EBADMSG;
 	}
-	if (q->client == NULL || q->why != WHY_NOT) { /* settle() has the last word */
+	if (q->client == NULL || q->why != WHY_NOT) { /* settle() sends Done */
 		free(frame);
 		return 0;
 	}
@@ -321,7 +322,10 @@ static int order(struct query *q)
 	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
-/* A process, its pipe and its order. What fails here is told when the handles are closed. */
+/*
+ * Makes a process, its pipe and its order. After a failure the handles are still closed by the
+ * caller.
+ */
 static int begin_child(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;
@@ -329,7 +333,7 @@ static int begin_child(struct query *q)
 
 	if (c->spill != NULL)
 		r = hr_query_spill_make(c->spill, q->all->n_spills++, &q->spill);
-	if (r < 0) { /* a full disk: just then people ask */
+	if (r < 0) { /* a full disk must not prevent queries */
 		queries_note(q, "this query has its memory and no more: it cannot spill: %s",
 			     strerrordesc_np(-r));
 		free(q->spill);
@@ -392,8 +396,9 @@ static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 }
 
 /*
- * Whose turn it is: of the caller of whom fewest run, and of these the one that came first. Where there are three places or more,
- * the last is for somebody who has none: who asks for a lot, or does not read the answers, must not keep all others waiting.
+ * The next query to run: of the caller with the fewest running queries, the oldest one. With three
+ * places or more, the last place is for a caller that has none, so that a caller with many queries,
+ * or one that does not read its answers, cannot block all others.
  */
 static struct query *next_in_line(const struct hr_queries *all, unsigned most)
 {
@@ -435,7 +440,7 @@ static struct query *of_client(const struct hr_queries *all, const struct hr_con
 	return q;
 }
 
-/* Says to a client that has no query yet why it gets none. */
+/* Refuses a query before it exists. */
 static void queries_refuse(struct hr_conn *client, const char *text)
 {
 	struct query q = {.client = client};

@@ -2,9 +2,10 @@
 /*
  * queries.h - queries of clients, each in a child process of its own
  *
- * Purpose   Starts `headrace-collector query-worker` for each Query, hands it a QueryOrder, relays what it says to the client,
- *           and ends it when the client cancels or goes, when its time is over, or when it harms itself. Ingest never waits.
- * Owner     The server. A client that goes away calls hr_queries_drop before its connection is gone.
+ * Purpose   Starts `headrace-collector query-worker` for each Query, sends it a QueryOrder, passes
+ *           its messages to the client, and ends it when the client cancels or disconnects, when
+ *           its time is over, or when it sends invalid messages. Ingest never waits.
+ * Owner     The server. Before a client's connection is freed, hr_queries_drop must be called.
  * Threads   The loop's.
  *
  *      waiting --(a place is free)--> running --(Done, or the child ends)--> over
@@ -39,25 +40,25 @@ struct hr_queries;
 
 int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config,
 		   struct hr_queries **ret);
-/* Ends all; `gone` is called from the loop when the last child is. */
+/* Ends all; `gone` is called from the loop after the last child has ended. */
 void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *self);
 void hr_queries_free(struct hr_queries *all); /* accepts NULL */
 
 /*
- * Begins a client's query: Progress, Output, Note and Done go to `client`. A client has one at a time: -EBUSY. -EACCES: this
- * caller may not ask (said to the client with Done already).
+ * Begins a client's query: Progress, Output, Note and Done go to `client`. A client has one at a
+ * time: -EBUSY. -EACCES: this caller may not query (Done was already sent).
  */
 int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struct hr_who *who,
 		     const Headrace__Query *query);
 void hr_queries_cancel(struct hr_queries *all, struct hr_conn *client); /* Done follows */
 void hr_queries_drop(struct hr_queries *all,
-		     struct hr_conn *client); /* the connection is going: nothing follows */
+		     struct hr_conn *client); /* the connection is closing: nothing follows */
 void hr_queries_drained(struct hr_queries *all,
-			struct hr_conn *client); /* there is room to send again */
+			struct hr_conn *client); /* its send buffer has room again */
 bool hr_queries_has(const struct hr_queries *all,
-		    const struct hr_conn *client); /* one that is not Done */
+		    const struct hr_conn *client); /* one without Done */
 
-/* Now, and since the start. A question that is wrong has failed, too. */
+/* Now, and since the start. A query with a mistake counts as failed. */
 struct hr_queries_stats {
 	unsigned running, waiting;
 	uint64_t answered, failed, cancelled;

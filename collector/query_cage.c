@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A sanitizer maps terabytes, reads /proc and traces itself when it looks for leaks. */
+/* A sanitizer maps terabytes, reads /proc, and traces its own process to find leaks. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -28,10 +28,10 @@
 
 #define NICE	   10
 #define FILES_MAX  256u
-#define CPU_KILL_S 5u /* from SIGXCPU, which names its reason, to SIGKILL */
-/* the engine has a limit of its own, and better words for it */
+#define CPU_KILL_S 5u /* from SIGXCPU, which the collector reports, to SIGKILL */
+/* The engine has its own limit, with a better message */
 #define SPILL_MORE (UINT64_C(64) << 20)
-/* over what the clock's limit allows on all threads: the clock is to end it */
+/* added to what the time limit allows on all threads: the time limit should apply first */
 #define CPU_MORE_S 10u
 
 /* Of address space, measured: docs/measurements.md. */
@@ -63,7 +63,7 @@ int hr_cage_begin(void)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* `more`: between what is told and what ends it. */
+/* `more`: from the soft limit, which signals, to the hard one. */
 static int limit(int what, uint64_t most, uint64_t more)
 {
 	struct rlimit l;
@@ -81,7 +81,7 @@ static int limits(const struct hr_cage *c)
 	uint64_t cpu_s = (c->time_ms / 1000 + 1) * c->threads + CPU_MORE_S;
 	int r = limit(RLIMIT_NOFILE, FILES_MAX, 0);
 
-	signal(SIGXFSZ, SIG_IGN); /* a write past the limit is an error of the statement */
+	signal(SIGXFSZ, SIG_IGN); /* a write past the limit fails, and the statement with it */
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0, 0);
 	if (r == 0)
@@ -130,7 +130,7 @@ struct path_rule {
 } __attribute__((packed));
 
 #define RULE_PATH 1
-#define VERSION	  1u /* flag: only say which */
+#define VERSION	  1u /* flag: only return the version */
 
 #define MAY_EXECUTE (UINT64_C(1) << 0)
 #define MAY_WRITE   (UINT64_C(1) << 1)
@@ -148,7 +148,10 @@ struct path_rule {
 #define NET_4	UINT64_C(3)	    /* bind, connect TCP */
 #define SCOPE_6 UINT64_C(3)	    /* abstract sockets, signals: only inside */
 
-/* What this version of the kernel's Landlock can forbid, and how long its structure is. */
+/*
+ * All accesses that this version of the kernel's Landlock can forbid, and the size of its
+ * structure.
+ */
 static size_t everything(long version, struct ruleset *ret)
 {
 	*ret = (struct ruleset){.files = FILES_1};
@@ -221,8 +224,8 @@ static int lock_land(const struct hr_cage *c)
 #define DENY(call)   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), ANSWER(NO(EPERM))
 
 /*
- * A list of what is forbidden: what an engine that was taken over would reach out with. A list of what is allowed would be shorter
- * lived than the C library.
+ * A list of forbidden calls: those by which a compromised engine could reach other processes and
+ * the network. A list of allowed calls would break with each new C library.
  */
 static int filter_calls(void)
 {
@@ -259,7 +262,10 @@ static int filter_calls(void)
 	    DENY(add_key),
 	    DENY(request_key),
 	    DENY(memfd_create),
-	    /* Threads, not processes. clone3 keeps its flags where no filter can see them: libc then takes clone. */
+	    /*
+	     * Threads, not processes. A filter cannot read the flags of clone3, so it fails with
+	     * ENOSYS and libc uses clone.
+	     */
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
 	    ANSWER(NO(ENOSYS)),
 #ifdef __NR_fork
@@ -277,7 +283,7 @@ static int filter_calls(void)
 				       .filter = (struct sock_filter *)program};
 
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) < 0 && errno != EINVAL)
-		return -errno; /* EINVAL: a kernel without */
+		return -errno; /* EINVAL: the kernel has no seccomp filters */
 #endif
 	return 0;
 }

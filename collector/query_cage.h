@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_cage.h - what a process that runs a client's SQL gives up before it does
+ * query_cage.h - limits of the process that runs a client's SQL
  *
- * Purpose   The engine is fenced in by itself (query/query.h). This is for the day when that fails: a bug in the engine
- *           must not become a way to read another user's jobs, to write, to reach the network, or to starve the collector.
- * Threads   Called while the process has one thread: what is given up holds for those made later.
+ * Purpose   The engine has its own restrictions (query/query.h). These limits apply if they fail: a
+ *           bug in the engine must not allow a client to read another user's jobs, to write, to
+ *           reach the network, or to starve the collector.
+ * Threads   Called while the process has one thread: the limits apply to threads made later.
  *
  *      hr_cage_begin   at once: ends with its parent, low priority, first to go when memory is short
  *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time; Landlock (reads below the store,
  *                      writes below the spill folder, nothing else, no TCP); seccomp (no sockets, programs, processes, tracing)
  *      hr_cage_memory  when the store is open: address space, from what is mapped now
  *
- * What stays possible: to read the whole store, since a stream's folder is opened by name while a query runs; and to use up what the
- * limits leave. Where the kernel has no Landlock or seccomp the other fences stand alone.
+ * What stays possible: to read the whole store, since a stream's folder is opened by name while a
+ * query runs; and to use up what the limits leave. If the kernel lacks Landlock or seccomp, the
+ * other limits still apply.
  */
 #ifndef HEADRACE_COLLECTOR_QUERY_CAGE_H
 #define HEADRACE_COLLECTOR_QUERY_CAGE_H
@@ -23,18 +25,18 @@ struct hr_cage {
 	const char *store;
 	const char *spill;    /* NULL: none */
 	uint64_t spill_bytes; /* of one file; 0: nothing may be written */
-	uint64_t time_ms;     /* of the clock; processor time follows from it */
+	uint64_t time_ms;     /* real time; the limit of processor time follows from it */
 	unsigned threads;
 	int statm; /* set by hr_cage_enter: /proc/self/statm, which cannot be opened afterwards */
 };
 
-/* 0, or -errno when the parent cannot be followed into its death. */
+/* 0, or -errno when the process cannot be made to end with its parent. */
 int hr_cage_begin(void);
 
-/* 0 or -errno: then nothing may be run. */
+/* 0 or -errno: then no statement may run. */
 int hr_cage_enter(struct hr_cage *cage);
 
-/* `bytes` more than now, and what threads and allocators need beside. Closes statm. 0 or -errno. */
+/* `bytes` more than now, plus what threads and allocators need. Closes statm. 0 or -errno. */
 int hr_cage_memory(struct hr_cage *cage, uint64_t bytes);
 
 #endif

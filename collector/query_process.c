@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHILD_FD     3
-#define SPILL_PREFIX "headrace-query-" /* a folder: this, the collector's pid, a number */
+#define CHILD_FD 3
+/* of a folder's name, before the collector's pid and a number */
+#define SPILL_PREFIX "headrace-query-"
 
 /* ---- the folder -------------------------------------------------------------------------------- */
 
@@ -67,7 +68,7 @@ void hr_query_spill_clean(const char *parent)
 
 /* ---- the process ------------------------------------------------------------------------------- */
 
-/* Nothing of ours but what finds the engine, and what sanitizers are told. malloc'ed with its texts. */
+/* Only the variables that DuckDB's search and sanitizers need. malloc'ed with its texts. */
 static char **environment(void)
 {
 	static const char *const kept[] = {"HEADRACE_DUCKDB", "HOME",	      "XDG_DATA_HOME",
@@ -114,7 +115,7 @@ int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb ex
 	return r;
 }
 
-/* protobuf-c has no copy: through the packed form. */
+/* protobuf-c has no copy: packs and unpacks. */
 Headrace__Query *hr_query_copy(const Headrace__Query *query)
 {
 	size_t bytes = headrace__query__get_packed_size(query);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_worker.c - the child of a collector that runs one query: `headrace-collector query-worker FD`
+ * query_worker.c - the child of a collector that runs one query: `headrace-collector query-worker
+ * FD`
  *
- * It gets one QueryOrder and answers with Progress, Output, Note and, last, Done. SIGINT ends its statement. While it runs, one
- * thread waits for that signal and says how far the other one has come.
+ * It gets one QueryOrder and answers with Progress, Output, Note and, last, Done. SIGINT ends its
+ * statement. While it runs, one thread waits for that signal and sends the progress of the other
+ * one.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -32,7 +34,7 @@
 struct worker {
 	int fd;
 	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
-	Headrace__Wire *message; /* that `order` is part of */
+	Headrace__Wire *message; /* the message that contains `order` */
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
 	pthread_t control;
@@ -96,7 +98,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 	return query_worker_tell(w, HR_WIRE(OUTPUT, output, &body));
 }
 
-/* When the pipe is full nobody waits for news of progress: left out. A message so short goes whole or not at all. */
+/* While the pipe is full progress is left out. A message this short is sent whole or not at all. */
 static void progress(struct worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
@@ -177,7 +179,7 @@ static void *control(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		interrupted |= signal > 0;
-		if (interrupted) /* again and again: a statement that was about to begin has missed it */
+		if (interrupted) /* repeatedly: a statement that has not started yet may miss it */
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)
 			progress(w, hr_now_ms(CLOCK_MONOTONIC));
@@ -238,7 +240,7 @@ static enum hr_ask_status query_worker_answer(struct worker *w, const struct hr_
 	return status == HR_ASK_ANSWERED ? send_file(w, a->parquet) : status;
 }
 
-/* The store is open: from here on memory counts, and the statement may run. */
+/* The store is open: from here on memory is limited, and the statement may run. */
 static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask *a,
 					   struct hr_cage *cage)
 {
@@ -257,7 +259,7 @@ static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask
 	return status;
 }
 
-/* What the order comes to; false after saying what is wrong with it. */
+/* Turns the order into a query; false after a message about what is wrong with it. */
 static bool understand(struct worker *w, const char *const *store, struct hr_ask *a,
 		       struct hr_question *question, char **ret_parquet)
 {
@@ -333,7 +335,10 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/* One that died before this process could follow it into death has closed its end; the order may be here all the same. */
+/*
+ * A parent that died before PR_SET_PDEATHSIG was set has closed its end of the pipe; the order may
+ * have arrived anyway.
+ */
 static bool parent_gone(int fd)
 {
 	struct pollfd end = {.fd = fd};

@@ -21,7 +21,7 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* when it can only forget */
+#define IDLE_PERIOD_S	3600 /* when it only forgets streams */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
@@ -31,14 +31,14 @@ struct job {
 	char name[HR__NAME_BYTES]; /* of its folder */
 	uint64_t bytes;
 	uint64_t heard_ns; /* of any of its streams */
-	bool in_use;	   /* a writer has one of them */
-	bool ended;	   /* all of them; looked up when it matters */
+	bool in_use;	   /* a writer has one of them open */
+	bool ended;	   /* all of them; found only when needed */
 };
 
 struct jobs {
 	const struct hr_retention_config *config;
 	uint64_t now_ns;
-	struct job *list; /* those that have data */
+	struct job *list; /* those with data */
 	size_t n, room;
 	uint64_t bytes;
 	unsigned forgotten;
@@ -51,7 +51,10 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 	return now_ns > ns ? now_ns - ns : 0;
 }
 
-/* Of a job without data. A daemon that has not said that it ended may come back for as long as its data would have stayed. */
+/*
+ * Forgets streams of a job without data. A daemon that has not reported its end may return for as
+ * long as its data would have stayed.
+ */
 static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;
@@ -68,7 +71,7 @@ static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 	struct job *j;
 	int r = hr__retire_look(jobs_fd, name, &found);
 
-	if (r < 0) /* gone meanwhile */
+	if (r < 0) /* removed meanwhile */
 		return 0;
 	if (found.bytes == 0) {
 		forget_job(jobs, jobs_fd, name);
@@ -109,7 +112,7 @@ static int by_heard(const void *a, const void *b)
 	return x->heard_ns < y->heard_ns ? -1 : x->heard_ns > y->heard_ns;
 }
 
-/* Those that have ended before those that have not, each by time. */
+/* Ended jobs first, each group by time. */
 static int by_end(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -205,11 +208,11 @@ struct hr_retention {
 	bool stop;
 	bool look_now;
 	bool looked;
-	uint64_t looked_written; /* before the last look */
+	uint64_t looked_written; /* before the previous pass */
 	struct hr_retention_stats stats;
 };
 
-/* Waits for the next look. False at the end. */
+/* Waits for the next pass. False at the end. */
 static bool wait_period(struct hr_retention *r)
 {
 	struct timespec until;

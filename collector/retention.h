@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retention.h - old jobs leave the store
+ * retention.h - removes old jobs from the store
  *
- * Purpose   By age: jobs of which nothing was heard for longer. By size: over it, jobs that have ended go, the one that was heard
- *           of first goes first; if that is not enough, those that have been silent for an hour.
+ * Purpose   By age: removes jobs without data for longer than that. By size: above it, removes jobs
+ *           that have ended, the one with the oldest data first; if that is not enough, those that
+ *           have been silent for an hour.
  * Owner     The server.
- * Threads   One of its own, which works once a minute (once an hour, where nothing is removed). A stream that ingest has open is locked, and its job stays.
+ * Threads   One of its own, which works once a minute (once an hour, where nothing is removed). A
+ *           stream that ingest has open is locked, and its job stays.
  *
- * What goes are segments. `state` stays with the stream's secret and mark, so that what a daemon sends again is still known, and what
- * is new is still new (hr_writer_open). Queries that have a segment open read on; others see that it has gone. Much later `state`
- * goes, too: `forget_ms` after the last sign of a stream that had ended, and that much and `age_ms` after that of any other. A daemon
- * that comes back even later is a new one, and what it sends is stored like anything new.
+ * It removes segments. `state` stays with the stream's secret and mark, so that frames which a
+ * daemon sends again are still recognized (hr_writer_open). Queries that have a segment open
+ * continue to read it; others get a note that it was removed. Much later `state` is removed, too:
+ * `forget_ms` after the last data of a stream that has ended, and `forget_ms` plus `age_ms` after
+ * that of any other. The collector stores frames of a daemon that returns even later as new ones.
  */
 #ifndef HEADRACE_COLLECTOR_RETENTION_H
 #define HEADRACE_COLLECTOR_RETENTION_H
@@ -22,17 +25,16 @@ struct hr_retention_config {
 	const char *store;
 	uint64_t age_ms;     /* 0: any */
 	uint64_t size_bytes; /* 0: any */
-	/* at least an hour is waited for a daemon that does not say that its job ended */
+	/* at least an hour passes before a job whose daemon has not reported its end is removed */
 	uint64_t silent_ms;
-	/* after which nobody comes back to a stream that was removed; 0: somebody may always */
+	/* after which no daemon returns to a removed stream; 0: one always may */
 	uint64_t forget_ms;
-	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
-	uint64_t (*written)(
-	    void *self); /* bytes that came into the store so far; any thread; NULL: not known */
+	uint64_t (*real_ns)(void);	 /* the wall clock; NULL: the real one */
+	uint64_t (*written)(void *self); /* bytes stored so far; any thread; NULL: not known */
 	void *self;
 };
 
-/* Jobs and bytes that left, and streams of which nothing is left. */
+/* Removed jobs and bytes, and forgotten streams. */
 struct hr_retention_result {
 	unsigned jobs;
 	uint64_t bytes;
@@ -40,24 +42,30 @@ struct hr_retention_result {
 	uint64_t left_bytes; /* in the store */
 };
 
-/* One look at the store, by the caller's thread. -errno: it cannot be read; what has gone until then is in *ret. */
+/*
+ * One pass over the store, in the caller's thread. -errno: it cannot be read; *ret has what was
+ * removed so far.
+ */
 int hr_retention_once(const struct hr_retention_config *config, struct hr_retention_result *ret);
 
 struct hr_retention;
 
-/* Nothing is to be removed or forgotten: NULL in *ret. */
+/* NULL in *ret if nothing is to be removed or forgotten. */
 int hr_retention_start(const struct hr_retention_config *config, struct hr_retention **ret);
 
-/* Looks at once, by the new rules. */
+/* Uses new rules, and makes a pass at once. */
 void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
 			 uint64_t forget_ms);
 
-/* What is in the store by now: of the last look, and what has come since. False: there was none. Accepts NULL. */
+/*
+ * The store's size: as of the last pass, plus what was stored since. False: there was no pass.
+ * Accepts NULL.
+ */
 struct hr_retention_stats {
 	uint64_t store_bytes;
 	uint64_t removed_jobs, removed_bytes; /* since the start */
 };
 bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret);
-void hr_retention_stop(struct hr_retention *r); /* waits for the job at hand; accepts NULL */
+void hr_retention_stop(struct hr_retention *r); /* waits for the current job; accepts NULL */
 
 #endif

@@ -102,7 +102,7 @@ static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Head
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Its index, from the footer, or by reading what has none. */
+/* Reads its index from the footer, or from the frames if it has none. */
 static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 {
 	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
@@ -128,7 +128,7 @@ static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 	return r;
 }
 
-/* The last frame of the last segment that has one. -ENODATA: none has. */
+/* The last frame of the last segment with frames. -ENODATA: there are none. */
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
 	struct dirent **names;
@@ -185,7 +185,7 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* Oldest first: whoever finds some of them finds the one that knows the mark. */
+/* Oldest first: as long as segments are left, the last one is, and it has the mark. */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct dirent **names;
@@ -211,7 +211,7 @@ struct retiring {
 	uint64_t bytes;
 };
 
-/* The mark is on disk before the segments that told it go. */
+/* The mark is on disk before the segments are removed. */
 static int retire_locked(int stream_fd, struct retiring *what)
 {
 	struct hr_stream_state state = {0};
@@ -225,7 +225,7 @@ static int retire_locked(int stream_fd, struct retiring *what)
 		return 0;
 	if (r < 0)
 		return r;
-	/* Of one that came back and brought nothing there is the copy of its StreamStart. */
+	/* A stream that was continued without new data has only the copy of its StreamStart. */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
 	state.retired = true;
@@ -274,7 +274,7 @@ static int is_something(const struct dirent *entry)
 	return 1;
 }
 
-/* Nothing is there but the mark, which nobody will ask for any more. */
+/* Whether only the mark is left, and no daemon will need it again. */
 static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 {
 	struct hr_stream_state state = {0};
@@ -292,12 +292,13 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 	if (r < 0 && r != -ENOENT)
 		return false;
 	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
-	if (r == -ENOENT) /* a writer that was killed before its first frame, or we were here */
+	/* a writer was killed before its first frame, or this function was interrupted */
+	if (r == -ENOENT)
 		last_ns = ns_of(&st.st_mtim);
 	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
 }
 
-/* Whoever wants to write into it meanwhile finds no folder, and makes it anew. */
+/* A writer that opens it meanwhile finds no folder, and makes a new one. */
 static int retire_forget(const struct hr__stream_folder *f, void *context)
 {
 	struct forgetting *when = context;
@@ -323,6 +324,6 @@ unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_n
 
 	(void)hr__each_stream(jobs_fd, job, retire_forget, &when);
 	if (when.n > 0)
-		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless others are left in it */
+		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless it has other streams */
 	return when.n;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retire.h - one job's streams give up their segments and keep their marks, and later those
+ * retire.h - removes the segments of a job's streams, and later their marks
  *
- * Purpose   What retention does to a job, and what it has to know of it first. It reads folders and last footers, never frames.
+ * Purpose   What retention does to a job, and what it must know about it before. It reads folders
+ *           and last footers, never frames of a sealed segment.
  * Owner     Nothing is kept; descriptors are the caller's.
- * Threads   Retention's. A stream's lock keeps writers out while it is done.
+ * Threads   Retention's. It holds a stream's lock, which keeps writers out.
  */
 #ifndef HEADRACE_COLLECTOR_RETIRE_H
 #define HEADRACE_COLLECTOR_RETIRE_H
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A folder of a stream, while it is visited. */
+/* A folder of a stream, during a visit. */
 struct hr__stream_folder {
 	int fd;
 	int job_fd;
@@ -23,29 +24,32 @@ struct hr__stream_folder {
 typedef int hr__visit_stream(const struct hr__stream_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 
-/* Will nothing come any more: does its last segment end in a StreamEnd, has it none, or is it closed? */
+/*
+ * Whether the stream is over: its last segment ends in a StreamEnd, it has no frames, or it was
+ * closed.
+ */
 bool hr__stream_over(int stream_fd);
 
 struct hr__retire_job {
 	uint64_t bytes;	   /* of segments */
-	uint64_t heard_ns; /* latest sign of life of any stream, or change of a segment */
-	bool in_use;	   /* a writer has one of them */
+	uint64_t heard_ns; /* the latest data of any stream, or change of a segment */
+	bool in_use;	   /* a writer has one of them open */
 };
 
 int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret);
 
-/* Is each of its streams over? */
+/* Whether all of its streams are over. */
 bool hr__retire_ended(int jobs_fd, const char *job);
 
 /*
- * Removes the segments of all its streams; *ret_bytes says how much. -EBUSY: a writer has come meanwhile, and that stream
- * stays.
+ * Removes the segments of all its streams; *ret_bytes: their size. -EBUSY: a writer has opened a
+ * stream meanwhile, and that one stays.
  */
 int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes);
 
 /*
- * Removes the folders of its streams that have no segments and were last heard of, or retired, before: those that were whole,
- * and those whose end never came. Returns how many.
+ * Removes the folders of its streams without segments whose last data, or removal, is older: one
+ * limit for ended streams, one for others. Returns how many.
  */
 unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
 			   uint64_t silent_before_ns);

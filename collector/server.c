@@ -36,30 +36,30 @@ struct server {
 	const struct hr_config_source *from;
 	struct past *past;
 	uv_loop_t loop;
-	uv_async_t answers; /* ingest has some */
+	uv_async_t answers; /* ingest has answers */
 	uv_timer_t tick, stop_timer;
 	uv_signal_t signals[3]; /* TERM, INT, HUP */
 	char store[PATH_MAX];	/* absolute: children have another working folder */
 	char spill[PATH_MAX];	/* "": none */
-	int hold_fd;		/* the store is ours */
-	bool read_only; /* and its file system read-only: hold_fd is of hr_store_hold_read_only */
-	bool unsaid;	/* the store does not have its holder's line yet */
-	bool unmade;	/* nor the folder `spill` */
-	unsigned max_files; /* half for streams, the rest for connections and all else */
+	int hold_fd;		/* the store is locked for this process */
+	bool read_only; /* its file system is read-only: hold_fd is of hr_store_hold_read_only */
+	bool unsaid;	/* the line with the store's holder is not written yet */
+	bool unmade;	/* the folder `spill` is not made yet */
+	unsigned max_files; /* half for streams, the rest for connections and everything else */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
 	struct hr_peers *peers;
 	struct hr_listeners *listeners;
 	struct hr_retention *retention;
-	struct hr_metrics *metrics; /* NULL: none are asked for */
+	struct hr_metrics *metrics; /* NULL: no metrics address is configured */
 	bool stopping, queries_gone, dismissed;
 	int status;
 };
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* A step further, when what the last one waited for has come. */
+/* Continues to stop when the current step is complete. */
 static void go_on_stopping(struct server *s)
 {
 	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
@@ -81,11 +81,11 @@ static void on_stop_timer(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
-	if (s->dismissed) { /* somebody takes too long to go */
+	if (s->dismissed) { /* some step takes too long */
 		uv_stop(&s->loop);
 		return;
 	}
-	/* A disk that hangs: nothing of what it has not taken was acknowledged. */
+	/* The disk hangs: nothing that is not stored was acknowledged. */
 	hr_log(HR_LOG_ERROR, "the disk does not take what has come; ended all the same");
 	_exit(EXIT_FAILURE);
 }
@@ -109,7 +109,7 @@ static void begin_to_stop(struct server *s)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* In a store thread. */
+/* Runs in a store thread. */
 static void wake(void *self)
 {
 	struct server *s = self;
@@ -147,7 +147,7 @@ static int say_holder(const struct server *s)
 	return r;
 }
 
-/* False: the file system is still read-only, or the store was lost meanwhile. */
+/* False: the file system is still read-only, or another process has locked the store meanwhile. */
 static bool hold_for_writing(struct server *s)
 {
 	int r;
@@ -170,7 +170,7 @@ static bool hold_for_writing(struct server *s)
 	return false;
 }
 
-/* Does what a read-only or full disk did not allow at the start. */
+/* Does what a read-only or full disk prevented at the start. */
 static void settle_store(struct server *s)
 {
 	if (s->read_only && !hold_for_writing(s))
@@ -189,7 +189,7 @@ static void server_on_tick(uv_timer_t *timer)
 		settle_store(s);
 }
 
-/* While it stops, each round of the loop may have been the last that was waited for. */
+/* While it stops, any round of the loop may complete the current step. */
 static void on_check(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
@@ -245,7 +245,7 @@ static int load_tls(const struct hr_collector_config *c, struct hr_tls **ret)
 	return r;
 }
 
-/* False: the configuration stays as it was. */
+/* False: the configuration is unchanged. */
 static bool load_config(struct server *s)
 {
 	struct past *past = calloc(1, sizeof(*past));
@@ -340,7 +340,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* Where queries spill: as configured, "none", or a folder of the store's that is no job's. */
+/* Where queries spill: as configured, "none", or a folder in the store that is not a job's. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;
@@ -435,7 +435,7 @@ static void write_metrics(void *self, FILE *out)
 				   out);
 }
 
-/* A failure is said, and is no reason not to collect. */
+/* A failure is logged, and does not prevent collecting. */
 static void open_metrics(struct server *s)
 {
 	const struct hr_metrics_config config = {.address = s->config->metrics,
@@ -503,13 +503,13 @@ static void server_close_handles(struct server *s)
 
 static void server_done(struct server *s)
 {
-	/* Peers that took too long to go, and children: they end with the process. */
+	/* Peers that took too long to disconnect, and children, end with the process. */
 	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
 
 	hr_retention_stop(s->retention);
 	if (left)
 		return;
-	hr_ingest_free(s->ingest); /* before the handle that its threads ring */
+	hr_ingest_free(s->ingest); /* before the handle that its threads use */
 	server_close_handles(s);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);

@@ -13,7 +13,7 @@
 
 #define OU_NODE "headrace-node"
 #define OU_USER "headrace-user"
-/* of a machine that users share: MUNGE says which of them it is */
+/* for machines that users share: MUNGE identifies the user */
 #define OU_CLIENT "headrace-client"
 
 /* ---- users and nodes ------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	return 0;
 }
 
-/* Over plain TCP, or a local socket. 1: by nobody known. */
+/* For plain TCP or a local socket. 1: the peer is unknown. */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)
 {
@@ -117,7 +117,7 @@ static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_pee
 		r = credible ? by_credential(rules, credential, &uid, ret_error) : 0;
 		if (r == 0 && uid != 0)
 			be_user(rules, uid, w);
-		else if (r == 0) /* root there is the node, and no more */
+		else if (r == 0) /* root there is only the node */
 			be_node(peer, w);
 		return r;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * who.h - who is at the other end of a connection, and what they may do
+ * who.h - identifies the peer of a connection, and what it may do
  *
- * Purpose   One decision, made once per connection after Hello, from what transport, kernel and MUNGE say; never from what
- *           the peer says of itself.
- * Threads   Functions over the caller's memory; hr_who_decide asks munged and the user database, which takes milliseconds.
+ * Purpose   One decision per connection, after Hello, from transport, kernel and MUNGE; never from
+ *           what the peer claims.
+ * Threads   Functions over the caller's memory; hr_who_decide queries munged and the user database,
+ *           which takes milliseconds.
  *
  *      what is known                                    who
  *      certificate with OU headrace-node                the node CN: streams of node CN, any job and user
@@ -28,9 +29,9 @@
 struct hr_who {
 	bool any_node;	/* may open streams of any node and user */
 	bool one_node;	/* may open streams of `node`, of any user */
-	bool user;	/* `uid` is known: may open streams of own jobs, may ask about them */
-	bool operator_; /* may ask about all */
-	bool nobody;	/* may open streams, of anything; never asks */
+	bool user;	/* `uid` is known: may open streams of own jobs, and query them */
+	bool operator_; /* may query all jobs */
+	bool nobody;	/* may open any streams; may not query */
 	uint32_t uid;
 	char node[256];
 	char text[320]; /* "node n1", "user alice (1000)", "operator bob (1001)" */
@@ -38,18 +39,21 @@ struct hr_who {
 
 struct hr_who_rules {
 	const char *operators;	  /* name of a group; NULL: none */
-	bool munge;		  /* credentials are looked at */
+	bool munge;		  /* credentials are accepted */
 	const char *munge_socket; /* NULL: the usual one */
-	bool plain_anywhere;	  /* plain connections from other machines are let in */
+	bool plain_anywhere;	  /* plain connections from other machines are accepted */
 };
 
 /*
- * -EACCES: nobody that may do anything here, with *ret_error (malloc'ed) saying what to do. `credential` is Hello.munge.
+ * -EACCES: the peer may do nothing here; *ret_error (malloc'ed) explains what to do. `credential`
+ * is Hello.munge.
  */
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
-/* Is `node` what a one_node peer may call itself: its certificate's CN, or that one's first label? */
+/*
+ * Whether a one_node peer may call itself `node`: its certificate's CN, or the first label of that.
+ */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 
 #endif
