@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a process is: its rank, and whether it is a worker of one.
+ * The rank of a process, and whether it is a worker of one.
  *
- * A process has the rank that its own environment names; else the one inferred for it; else that of the image it replaced, or
- * of its parent. A worker is a process forked without exec from a rank's process (or from a forkserver that works for
- * one), or one exec'ed by multiprocessing's spawn, that has read a data file. A job without ranks works the same, with rank NULL:
- * the process that forks takes the place of the rank.
+ * A process has the rank in its own environment; otherwise the one inferred for it; otherwise that
+ * of the image it replaced, or of its parent. A worker is a process forked without exec from a
+ * rank's process (or from a forkserver that works for one), or one exec'ed by multiprocessing's
+ * spawn, that has read a data file. A job without ranks works in the same way, with rank NULL: the
+ * forking process takes the place of the rank.
  *
- * A worker of torch's DataLoader reports its loader's number and its own. It is a worker before it reads, its slot is its own number
- * where that is free, and the rank's other children (pools, os.fork) are no workers.
+ * A worker of torch's DataLoader reports its loader's number and its own. It is a worker before it
+ * reads, its slot is its own number where that is free, and the rank's other children (pools,
+ * os.fork) are no workers.
  */
 #include "daemon/engine/state.h"
 
@@ -20,7 +22,7 @@ static bool ends_in(const char *text, size_t bytes, const char *name)
 	       (bytes == n || text[bytes - n - 1] == '/');
 }
 
-/* Shells and launchers fork for reasons of their own. */
+/* Shells and launchers fork for other reasons. */
 static bool is_wrapper(const struct hr_proc *p)
 {
 	static const char *const names[] = {
@@ -63,7 +65,7 @@ static bool mentions(const struct hr_proc *p, const char *text)
 	return p->cmdline && memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
 }
 
-/* What multiprocessing's exec'ed children are, by the code they are given. */
+/* The kind of multiprocessing's exec'ed children, by the code in their command line. */
 static enum hr_proc_kind exec_kind(const struct hr_proc *p)
 {
 	if (mentions(p, "multiprocessing.resource_tracker") ||
@@ -81,7 +83,9 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/* Whether the process has a rank of its own, rather than the environment of the one it works for. */
+/*
+ * Whether the process has a rank of its own, and not the environment of the process it works for.
+ */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -91,7 +95,7 @@ static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
 }
 
-/* Families that are set together by one launcher: a local rank of one completes a rank of the other. */
+/* Whether one launcher sets both families of variables: a local rank of one completes a rank of the other. */
 static bool same_launcher(unsigned a, unsigned b)
 {
 	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);
@@ -126,7 +130,7 @@ static bool resolve_rank(const struct hr_engine *e, struct hr_proc *p)
 	from = p->id.exec_of ? hr__proc_find(e, p->id.exec_of) : NULL;
 	if (!from)
 		from = parent_of(e, p);
-	if (!from) /* its parent is gone: what was inherited stays */
+	if (!from) /* its parent has ended: what was inherited stays */
 		return p->id.source == HR_RANK_INHERITED ? false
 							 : set_rank(p, 0, 0, 0, HR_RANK_NONE);
 	return set_rank(p, from->id.rank_plus1, from->id.local_plus1, from->id.world,
@@ -169,9 +173,9 @@ static bool wants_slot(const struct hr_engine *e, const struct hr_proc *p)
 		return true;
 	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
-	if (!base) /* ended before its worker: a slot once taken is kept */
+	if (!base) /* it ended before its worker: a slot that was taken stays taken */
 		return p->id.worker_plus1 != 0;
-	/* A helper of a worker is not one. */
+	/* A child of a worker is not a worker. */
 	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
 }
 
@@ -195,7 +199,10 @@ static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 	return slot;
 }
 
-/* Its own number, unless another loader's worker has that slot. The worker of the same number in an earlier epoch may just be ending. */
+/*
+ * Takes its own number as its slot, unless another loader's worker has that slot. The worker with
+ * the same number in an earlier epoch may just be ending.
+ */
 static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_rank *own = &p->id.env;
@@ -221,7 +228,10 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 	hr__proc_dirty(e, p);
 }
 
-/* p reported its number: a slot that it had by reading is taken anew, and children of the same process that report none have none. */
+/*
+ * p has reported its number: a slot that it has from reading is assigned again, and children of the
+ * same process that have not reported lose theirs.
+ */
 static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -238,7 +248,10 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	update_worker(e, p);
 }
 
-/* p's rank may have changed: so may those that inherit from it, all of which attached later. */
+/*
+ * p's rank may have changed: so may the ranks that others inherit from it, all of which attached
+ * later.
+ */
 static void update_from(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p; q; q = q->next) {
@@ -247,7 +260,7 @@ static void update_from(struct hr_engine *e, struct hr_proc *p)
 		e->ranks_changed = true;
 		if (q->id.world > e->job->ranks_expected)
 			e->job->ranks_expected = q->id.world;
-		/* A slot is counted within the rank: take a new one in the new rank. */
+		/* Slots are counted within the rank: takes a new one in the new rank. */
 		q->id.worker_plus1 = 0;
 		hr__proc_dirty(e, q);
 		update_worker(e, q);
@@ -280,7 +293,10 @@ static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
 	parent->n_spawned++;
 }
 
-/* Inferred ranks are places in the order of starts, so a sibling that attaches late may move them. */
+/*
+ * Inferred ranks are positions in the order of starts, so a sibling that attaches late may move
+ * them.
+ */
 static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
 {
 	for (uint32_t i = 0; i < parent->n_spawned; i++) {
@@ -294,7 +310,10 @@ static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc
 	}
 }
 
-/* mp.spawn without variables: a spawned child of an unranked process that acts like a rank is one. */
+/*
+ * mp.spawn without variables: a spawned child of an unranked process that behaves like a rank is
+ * one.
+ */
 static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *parent = parent_of(e, p);

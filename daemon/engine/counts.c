@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What clients count in shared memory, as totals: operations that no ring took, and opens that default excludes left out.
+ * The totals that clients count in shared memory: operations without room in a ring, and opens that
+ * default excludes left out.
  *
- * Totals that shrink, or jump by what no machine does, are hostile and change nothing.
+ * Totals that shrink or grow impossibly fast are hostile and ignored.
  */
 #include <errno.h>
 
@@ -25,7 +26,7 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 	return &v[ring->n_lost++];
 }
 
-/* The row of an op's totals, for strays too; NULL: there is no such op. */
+/* The row of an op's totals, strays included; NULL: there is no such op. */
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
 				     uint64_t op)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operations do to descriptors: opens, closes, copies, and where in their file they stand (position.h). */
+/*
+ * The effect of operations on descriptors: opens, closes, copies, and positions in files
+ * (position.h).
+ */
 #include "daemon/engine/fold.h"
 
 #include <fcntl.h>
@@ -101,8 +104,9 @@ static void fd_sought(struct fold *f, const struct operation *op)
 }
 
 /*
- * A read or write without offset happens where the descriptor stands, and moves it. One that is another file now was closed
- * and taken again out of sight (close_range, a descriptor received): nobody knows where it stands.
+ * A read or write without offset happens at the descriptor's position, and moves it. If the
+ * descriptor has another file now, it was closed and reused unobserved (close_range, a received
+ * descriptor): its position is unknown.
  */
 static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
 {
@@ -121,8 +125,9 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 }
 
 /*
- * The kernel names all offsets. A plain read or write has left the descriptor behind its bytes; of other calls it is not
- * known which form they had where they happened at the place, and they leave it unknown.
+ * The kernel reports all offsets. A plain read or write has moved the position past its bytes.
+ * Other calls have forms with and without an offset: if one happened at the position, the position
+ * becomes unknown.
  */
 static void kernel_moved(struct fold *f, const struct operation *op)
 {
@@ -160,7 +165,10 @@ void hr__fd_move(struct fold *f, struct operation *op)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
-/* What the kernel tells may come late: a descriptor that was closed may be another file's by now, which stays. */
+/*
+ * Records of the kernel may come late: a descriptor that was closed may have another file by now,
+ * whose state must stay.
+ */
 static bool is_reopened(const struct fold *f, const struct operation *op)
 {
 	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);

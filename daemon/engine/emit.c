@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames out of the engine's state: each takes the next number and leaves through hr_engine_take. */
+/*
+ * Makes frames from the engine's state: each takes the next number and leaves through
+ * hr_engine_take.
+ */
 #include "common/level.h"
 #include "daemon/engine/state.h"
 
-#define ROWS_MOST	 4096u /* rows in one frame: far below HR_FRAME_MAX_BYTES, whatever the paths */
+/* rows in one frame: far below HR_FRAME_MAX_BYTES, however long the paths are */
+#define ROWS_MOST	 4096u
 #define PATHS_MOST_BYTES (4u << 20)
 #define EMIT_AHEAD	 4u /* file records */
 
@@ -19,7 +23,7 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 	o->clock.boot_ns = e->now.boot_ns;
 	o->clock.real_ns = e->now.real_ns;
 	o->clock.error_ns = e->now.error_ns;
-	if (!e->job) /* of a journal without a beginning: it has no clock */
+	if (!e->job) /* of a journal without its beginning, which has no clock */
 		o->frame.clock = NULL;
 	return o;
 }
@@ -68,7 +72,7 @@ ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a,
 	return d;
 }
 
-/* Its first word may be a path. */
+/* The first word of a command line may be a path. */
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes)
 {
@@ -145,7 +149,10 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/* Those that are dirty: a look at all would cost as much as there are, at every file record that leaves. */
+/*
+ * Sends only changed processes: a walk over all of them, each time that file records are sent,
+ * would be too slow.
+ */
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
@@ -192,7 +199,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 	}
 }
 
-/* One Paths frame from fresh[from] on; returns where the next one starts. */
+/* Makes one Paths frame from fresh[from] on; returns where the next one starts. */
 static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 {
 	struct hr_paths *paths = &e->paths;
@@ -286,7 +293,7 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
 }
 
-/* Without events the rollups are all that is known of an operation. */
+/* Without events the rollups are the only record of an operation. */
 static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
 	struct hr_loss l = {.reason = m->alone ? HR_LOSS_STORE_FULL : HR_LOSS_ROLLUPS_FULL};
@@ -298,7 +305,10 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 	return l;
 }
 
-/* The window's rows of t->v[from..to): operations, or (op below HR_OP_FIRST) sides. Returns how many. */
+/*
+ * Fills the window's rows of t->v[from..to): operations, or (op below HR_OP_FIRST) sides. Returns
+ * how many.
+ */
 static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
 			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
 {
@@ -314,7 +324,10 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 	return used;
 }
 
-/* One frame of a window's rows from row `from` on; returns where the next one starts, t->n at the end. */
+/*
+ * Makes one frame of a window's rows from row `from` on; returns where the next one starts, t->n at
+ * the end.
+ */
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
@@ -402,7 +415,7 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
 }
 
-/* They were last used long ago: their lines are on their way while others are written. */
+/* The records were last used long ago: loads their cache lines while others are written. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
 	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
@@ -488,7 +501,10 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/* The frame's own: the engine's job is replaced when a snapshot is read while the appender still packs. */
+/*
+ * A copy: the engine replaces its job when it reads a snapshot, while the appender may still pack
+ * the frame.
+ */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

@@ -5,7 +5,7 @@
 
 #include "daemon/engine/state.h"
 
-/* rollups wait this long after their window for late records */
+/* after the end of a window its rollups wait this long for late records */
 #define GRACE_NS UINT64_C(1000000000)
 
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
@@ -45,9 +45,9 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /* ---- the other entries ----------------------------------------------------------------------------- */
 
 /*
- * A shim says hello because of an operation that it is about to record, and the first thing in a ring names its
- * thread. Where nothing ever came, the process was gone before the answer reached it; unless the same process
- * said hello again ("exec"), or probes have told what it did.
+ * A shim sends hello because of an operation that it is about to record, and the first record in a
+ * ring names its thread. A process without any record ended before the answer reached it, unless
+ * the same process sent another hello ("exec"), or probes recorded it.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {
@@ -90,7 +90,7 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
-/* What cannot be hidden is not recorded. */
+/* Without memory for the rules nothing is recorded, so that nothing is revealed. */
 static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
 {
 	hr_privacy_free(e->privacy);
@@ -115,7 +115,7 @@ static int apply_level(struct hr_engine *e, const struct hr_entry_level *in)
 	return 0;
 }
 
-/* Sends the records of files that have been idle for long, or are too many, a frame's worth at a time. */
+/* Sends the records of files that have been idle for long, or are too many, one frame at a time. */
 void hr__flush_idle(struct hr_engine *e)
 {
 	uint32_t due[256], n;
@@ -154,7 +154,9 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	return 0;
 }
 
-/* Sends all file records, of one process or (0) of all, in the order in which they were last used. */
+/*
+ * Sends all file records, of one process or (0) of all, in the order in which they were last used.
+ */
 static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
 {
 	struct hr_filerecs *f = &e->filerecs;
@@ -232,7 +234,7 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 		e->left_out = in->count;
 		return 0;
 	}
-	if (in->reason == HR_LOSS_RESTART) /* by a daemon that continued: with those */
+	if (in->reason == HR_LOSS_RESTART) /* a daemon that continued has counted these */
 		e->left_out = 0;
 	hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;

@@ -2,13 +2,14 @@
 /*
  * engine.h - from journal entries to numbered frames
  *
- * Purpose   The state machine of the data path: processes, files, positions, rollups, file records, the open batch.
+ * Purpose   The state machine of the data path: processes, files, positions, rollups, file records,
+ *           the open batch.
  * Owner     The node; used by one thread at a time (drain thread, or recovery).
  *
- * Determinism. State changes only through hr_engine_apply and hr_engine_checkpoint; nothing here reads a clock, the
- * environment or /proc, or depends on the order of a hash map. So a journal applied again, up to the same entry, gives
- * the same frames with the same numbers, and the store ignores those that it has (-EALREADY). Two rules make that hold
- * across checkpoints:
+ * Determinism. State changes only through hr_engine_apply and hr_engine_checkpoint; nothing here
+ * reads a clock, the environment or /proc, or depends on the order of a hash map. So applying a
+ * journal again, up to the same entry, gives the same frames with the same numbers, and the store
+ * ignores those that it has (-EALREADY). Two rules make that hold across checkpoints:
  *   - after hr_engine_checkpoint the state is what hr_engine_snapshot writes, plus the file table;
  *   - a file of that table, when it is used again, is named in a KNOWN entry (hr_engine_known) that is committed before
  *     the frames leave (hr_engine_take); replay reads all KNOWN entries of a half first.
@@ -30,15 +31,21 @@ struct hr_loss;
 
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
-	uint64_t read_bytes, written_bytes; /* a copy from file to file is both */
-	uint64_t stray, detached;	    /* of `lost`; the rest found a full ring */
+	uint64_t read_bytes, written_bytes; /* a copy between files counts as both */
+	uint64_t stray, detached;	    /* of `lost`; for the others the ring was full */
 	uint64_t spare;			    /* a snapshot holds this struct */
 	uint32_t processes, processes_total;
-	/* Of live processes that have waited for a batch: how many, when each began to, added up, and for how long. */
+	/*
+	 * Live processes that are waiting for a batch: how many, the sum of the times since which
+	 * each waits, and the time waited before.
+	 */
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
 	uint64_t steps; /* of all */
-	/* Operations on files that probes told of; of these: recorded by probes, and not recorded for a full buffer. */
+	/*
+	 * Operations on files that probes reported; of these: recorded by probes, and not recorded
+	 * because the buffer was full.
+	 */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
@@ -48,60 +55,66 @@ void hr_engine_free(struct hr_engine *e); /* accepts NULL */
 /* Takes one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
 int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
 
-/* The frames made so far; the caller owns them. */
+/* The frames made since the last call; the caller owns them. */
 void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
-/* Files to be named in a KNOWN entry: how many; and their rows, which are then noted as named. */
+/* Files to be named in a KNOWN entry: how many; and their rows, which then count as named. */
 uint32_t hr_engine_known(const struct hr_engine *e);
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
- * Replays a journal, each half with its KNOWN entries first, and checkpoints between two halves. The frames that `taken` gets have
- * the numbers that they had: the store ignores those that it has. -EBADMSG: entries are missing or damaged; those before the
- * damage are applied, and hr_engine_give_up decides what may become of their sums.
+ * Replays a journal, each half with its KNOWN entries first, and checkpoints between two halves.
+ * The frames that `taken` gets have their original numbers: the store ignores those that it has.
+ * -EBADMSG: entries are missing or damaged. Those before the damage are applied, and
+ * hr_engine_give_up decides what happens to their sums.
  */
 #define HR_MARK_ANY UINT64_MAX
 struct hr_replay {
 	uint64_t store_mark; /* before the replay; HR_MARK_ANY: there is no store */
 	void (*taken)(void *arg, struct hr_out_list *out);
 	void (*half_taken)(void *arg,
-			   uint64_t gen); /* all frames of an older half were; may be NULL */
+			   /* called after all frames of an older half; may be NULL */
+			   uint64_t gen);
 	void *arg;
 };
 int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);
 
 /*
- * The operations, and their bytes, in entries past the damage, as far as these check out. `prefix`: the engine of that replay, whose
- * batch pool is used.
+ * Counts the operations, and their bytes, in those entries after the damage that are intact.
+ * `prefix`: the engine of that replay, whose batch pool is used.
  */
 int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, struct hr_loss *ret);
 
 /*
- * After a replay that found damage, or without one where the journal is gone. If the store has frames that the entries did not give, the
- * sums of these may be in it already: they are dropped, and `lost` is stated with a count of 0. The caller ends the job next;
- * of a job whose beginning is lost, this ends the stream. `end_seq`: hr_journal_end_seq, or 0.
+ * Call it after a replay that found damage, or without a replay if the journal is lost. If the
+ * store has frames that the entries did not give, the open sums may be in them already: they are
+ * dropped, and `lost` is reported with a count of 0. The caller ends the job next; if the job's
+ * beginning is lost, this function ends the stream. `end_seq`: hr_journal_end_seq, or 0.
  */
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
-/* Processes that a snapshot had no room for, and that no NOTE entry has counted since: the caller counts them (HR_LOSS_RESTART). */
+/*
+ * Processes without room in a snapshot that no NOTE entry has counted yet: the caller counts them
+ * (HR_LOSS_RESTART).
+ */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
-/* Number of the frame to come. */
+/* Number of the next frame. */
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
 
-/* Seals and sends all that is summed up. */
+/* Makes frames of all sums. */
 int hr_engine_checkpoint(struct hr_engine *e);
 
 /*
- * Writes what is left after a checkpoint to the active half, under the journal's lock. -ENOSPC: some processes did not fit;
- * the snapshot has their number (hr_engine_left_out).
+ * Writes the state that is left after a checkpoint to the active half, under the journal's lock.
+ * -ENOSPC: some processes did not fit; the snapshot has their number (hr_engine_left_out).
  */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
-/* Processes are numbered by the attach thread, from here on. */
+/* The number of the first process that the attach thread may number. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
-/* The latest that it has let in; all zero: nobody since the last checkpoint. */
+/* The process that attached last; all zero: none since the last checkpoint. */
 struct hr_last_hello {
 	uint64_t ticks; /* of its hello */
 	int32_t pid;
@@ -111,15 +124,15 @@ uint32_t hr_engine_level(const struct hr_engine *e);
 bool hr_engine_stopped(const struct hr_engine *e);
 uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */
 
-/* Whether a tick would change anything: something waits to be sent. */
+/* Whether a tick would change anything: there is something to send. */
 bool hr_engine_waiting(const struct hr_engine *e);
 
-/* A process whose mountinfo should be read now (pid; 0: none); asking forgets it. */
+/* A process whose mountinfo should be read now (pid; 0: none); the call clears it. */
 int32_t hr_engine_mounts_wanted(struct hr_engine *e);
 struct hr_mounts;
 const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e);
 
-/* Live processes in order of attaching, for taking over their sessions; NULL after the last. */
+/* Live processes in order of attaching, to take over their sessions; NULL after the last. */
 struct hr_engine_proc {
 	uint64_t proc;
 	uint64_t token;
@@ -129,7 +142,7 @@ struct hr_engine_proc {
 	int32_t local_rank;
 	uint32_t uid;
 	bool deselected;
-	bool came; /* has used its rings */
+	bool came; /* it has used its rings */
 	bool covered;
 	int64_t cover; /* struct hr_item_cover.thread, where `covered` */
 };
@@ -137,10 +150,10 @@ const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);
 bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
 
-/* Position of a ring that a journal has reached; 0 when unknown. */
+/* Position of a ring that the journal has reached; 0: unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
-/* A picture of what was done so far (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
+/* A snapshot of the job's sums (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
 struct hr_live_cell;
 struct hr_live_picture;
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,

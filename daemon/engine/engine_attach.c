@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process said hello: who it is, and what it did before. */
+/* A process has sent hello: makes its state, and takes what it recorded before. */
 #include <errno.h>
 
 #include "daemon/base/hello.h"
@@ -7,7 +7,7 @@
 #include "daemon/engine/state.h"
 
 #define AGE_SLACK_NS UINT64_C(1000000000)
-/* of a process that was gone before anybody looked */
+/* of a process that ended before headraced read its offer */
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 
 static uint64_t age_ns(const struct hr_entry_attach *in)
@@ -19,7 +19,7 @@ static uint64_t age_ns(const struct hr_entry_attach *in)
 	return (in->now_ns > started_ns ? in->now_ns - started_ns : 0) + AGE_SLACK_NS;
 }
 
-/* Operations and regions that the process made while no daemon was there. */
+/* Operations and regions that the process recorded while no daemon was there. */
 static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
 			  const struct hr_hello_item *item)
 {
@@ -63,7 +63,10 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 	*bytes = n;
 }
 
-/* A number that a variable "NAME=VALUE" says, where nobody has said it before. False: another one, or no number. */
+/*
+ * Takes a number from a variable "NAME=VALUE" if it is not known yet. False: another variable, or
+ * no number.
+ */
 static bool engine_attach_take_number(const char *text, size_t bytes, const char *name, char **ret)
 {
 	size_t skip = strlen(name), digits = 0;
@@ -77,11 +80,11 @@ static bool engine_attach_take_number(const char *text, size_t bytes, const char
 	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
 	if (!copy)
 		return false;
-	*ret = copy; /* was protobuf-c's own empty text */
+	*ret = copy; /* it was protobuf-c's own empty text */
 	return true;
 }
 
-/* A prolog of Slurm does not hear of the array that a job is of; its processes do. */
+/* A prolog of Slurm does not get the array that a job belongs to; its processes do. */
 static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 {
 	bool job =
@@ -93,7 +96,7 @@ static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 		hr__emit_job(e, "running", 0);
 }
 
-/* torchrun counts how often it has started its ranks again. */
+/* torchrun counts its restarts of the ranks. */
 static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 {
 	static const char name[] = "TORCHELASTIC_RESTART_COUNT=";
@@ -111,7 +114,7 @@ static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 	id->restart_plus1 = (uint8_t)(n + 1);
 }
 
-/* For probes of a daemon that comes after this one. hr_hello_check has seen to its length. */
+/* For probes of a later daemon. hr_hello_check has checked its length. */
 static void take_cover(struct hr_identity *id, const struct hr_hello_item *item)
 {
 	struct hr_item_cover cover;
@@ -155,7 +158,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			break;
 		}
 	}
-	/* The last argument's terminator is no part of the line; the others separate words. */
+	/* The last argument's terminator is not part of the line; the others separate words. */
 	while (p->cmdline_bytes && p->cmdline[p->cmdline_bytes - 1] == 0)
 		p->cmdline_bytes--;
 	for (size_t i = 0; i < p->cmdline_bytes; i++)
@@ -164,8 +167,8 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 }
 
 /*
- * No operation began before its process. The first may well have begun long before the attach: an open that waits for
- * an automounter attaches at its end.
+ * No operation began before its process did. The first one may have begun long before the attach:
+ * an open that waits for an automounter attaches at its end.
  */
 static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
 {
@@ -174,7 +177,7 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 
-/* It runs without the shim: all that is known of it is its start. */
+/* It runs without the shim: only its start is known. */
 static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
 {
 	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);

@@ -263,7 +263,7 @@ static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
 	return result;
 }
 
-/* Failed reads and writes count as calls of no bytes; failed opens only as meta operations. */
+/* Failed reads and writes count as calls without bytes; failed opens only as meta operations. */
 static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 {
 	static const uint8_t count_of[] = {
@@ -313,7 +313,7 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	struct hr_file_op sum = *op;
 	int result;
 
-	/* As one long operation; then what its length has spoilt. */
+	/* Adds them as one long operation, then corrects what its length distorts. */
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);
 	r->last_ns = last_ns;

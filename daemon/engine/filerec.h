@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filerec.h - the counters of each (process, file, api), as Darshan users know them
+ * filerec.h - the counters of each (process, file, api), like Darshan's
  *
  * Owner     The engine; drain thread.
- * Lifetime  A record is made by the first operation. While a descriptor is open it is `open`, else `idle`, in the order of its
- *           last operation. It is sent and forgotten when it has been idle for HR_FILE_IDLE_NS, when its process ends, or when
- *           there are more than HR_FILERECS_MOST, or HR_FILERECS_IDLE idle ones (the longest idle first, until HR_FILERECS_LESS
- *           fewer are left); at a checkpoint it is sent and its counters start from zero, and only open ones are kept, with what
- *           sequence detection needs.
+ * Lifetime  A record is made by the first operation. While a descriptor is open it is `open`, else
+ *           `idle`, in the order of its last operation. It is sent and removed after
+ *           HR_FILE_IDLE_NS without an operation, when its process ends, or when there are more
+ *           than HR_FILERECS_MOST records or HR_FILERECS_IDLE idle ones (the longest idle first,
+ *           until HR_FILERECS_LESS fewer are left). At a checkpoint all are sent; open ones are
+ *           kept with zero counters and what sequence detection needs.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_FILEREC_H
 #define HEADRACE_DAEMON_ENGINE_FILEREC_H
@@ -20,13 +21,14 @@
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
-#define HR_FILERECS_IDLE 256u /* of them: few enough that the processor keeps them near */
-#define HR_FILERECS_LESS 64u  /* below that, once there are more: each time costs a frame */
-#define HR_FILE_BINS	 48u  /* sizes of 2^47 bytes and more share the last bin */
+#define HR_FILERECS_IDLE 256u /* idle records: few enough to stay in the processor's caches */
+/* so many below the limit are left once it is exceeded, since each time costs a frame */
+#define HR_FILERECS_LESS 64u
+#define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
-/* What outlives a checkpoint. */
+/* The part that outlives a checkpoint. */
 struct hr_filerec_tail {
 	uint64_t proc;
 	uint32_t file;
@@ -37,11 +39,11 @@ struct hr_filerec_tail {
 	uint32_t refs;	    /* descriptors open on it */
 };
 
-/* A histogram of a few sizes, as files have: the rest of them move to an array of all bins. */
+/* A histogram of a few sizes, as files have: with more sizes it moves to an array of all bins. */
 struct hr_few_hist {
 	uint32_t count[HR_FEW_BINS];
 	uint8_t bin[HR_FEW_BINS];
-	uint32_t *all; /* HR_FILE_BINS counts, NULL: the few suffice */
+	uint32_t *all; /* HR_FILE_BINS counts; NULL: the few suffice */
 };
 
 enum hr_filerec_count {
@@ -55,12 +57,15 @@ enum hr_filerec_count {
 	HR_FILE_COUNTS
 };
 
-/* What was sent of it at checkpoints: for who looks while it is in use (live.h). */
+/* What was sent of it at checkpoints, for pictures of a running job (live.h). */
 struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/* Small: thousands are in use at a time. Counts of 32 bits go up by one a slot, and a checkpoint comes long before 2^32. */
+/*
+ * Small, since thousands are in use at a time. 32-bit counts grow by one per slot, and a checkpoint
+ * comes long before 2^32.
+ */
 struct hr_filerec {
 	struct hr_filerec_tail t;
 	bool dirty; /* has something to send */
@@ -74,7 +79,10 @@ struct hr_filerec {
 	struct hr_filerec_past *past; /* NULL: none */
 };
 
-/* Neighbours in a list by last operation. Apart from the records: walking a list touches few lines. */
+/*
+ * Neighbours in a list by last operation. Separate from the records: walking a list touches few
+ * cache lines.
+ */
 struct hr_filerec_link {
 	uint32_t newer, older;
 };
@@ -93,13 +101,13 @@ struct hr_filerecs {
 	struct hr_filerec_list open, idle;
 };
 
-/* One operation on a file, as far as its record is concerned. */
+/* One operation on a file, as its record needs it. */
 struct hr_file_op {
 	uint8_t class; /* enum hr_class */
 	bool failed;
 	int64_t offset; /* HR_OFFSET_NONE */
 	uint64_t bytes;
-	uint64_t count; /* 1, or calls folded into an aggregate */
+	uint64_t count; /* 1, or calls combined into an aggregate */
 	uint64_t start_ns;
 	uint64_t dur_ns;
 };
@@ -113,13 +121,16 @@ static inline bool hr__filerec_is(const struct hr_filerecs *f, uint32_t i, uint6
 	return i < f->n && f->v[i].t.proc == proc && f->v[i].t.file == file && f->v[i].t.api == api;
 }
 
-/* Index or UINT32_MAX; looks at `cached` first. */
+/* Index or UINT32_MAX; tries `cached` first. */
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
-/* Index of a record, made when absent; *cached: the caller's last for this process. UINT32_MAX: out of memory. */
+/*
+ * Index of a record, made when absent; *cached: the caller's last for this process. UINT32_MAX: out
+ * of memory.
+ */
 static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
 				      uint32_t api, uint32_t *cached)
 {
@@ -128,27 +139,28 @@ static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint
 	return *cached;
 }
 
-/* The record of a key will soon be asked for. */
+/* Prefetches the record of a key. */
 void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
 /* 0 or -ENOMEM. */
 int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 /*
- * Many operations at once, from op->start_ns on until dur_ns later: they took `sum_ns`, the longest `max_ns`. Which of them followed which
- * is not known, so sequences are not counted.
+ * Many operations at once, in `dur_ns` from op->start_ns on: they took `sum_ns`, the longest
+ * `max_ns`. Their order is unknown, so sequences are not counted.
  */
 int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
 		     uint64_t sum_ns, uint64_t max_ns);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
- * Records that are due at `now_ns`, longest idle first, at most `max`: idle for HR_FILE_IDLE_NS, or in excess of
- * a limit (open ones too, when no idle one is left). The caller sends and removes them. Returns how many.
+ * Records to be sent at `now_ns`, longest idle first, at most `max`: idle for HR_FILE_IDLE_NS, or
+ * in excess of a limit (open ones, too, when no idle one is left). The caller sends and removes
+ * them. Returns how many.
  */
 uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
 			 uint32_t max);
 
-/* Whether some are in excess of a limit. */
+/* Whether there are more than a limit allows. */
 static inline bool hr_filerecs_full(const struct hr_filerecs *f)
 {
 	return f->idle.n > HR_FILERECS_IDLE || f->live > HR_FILERECS_MOST;
@@ -159,10 +171,10 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 /* Pairs (bin, count), lowest bin first; `pairs` has room for 2 * HR_FILE_BINS. Returns values written. */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Counters back to zero; the tail stays, and the past grows (as far as there is memory for it). */
+/* Sets the counters to zero; the tail stays, and the past grows (if there is memory for it). */
 void hr_filerec_reset(struct hr_filerec *r);
 
-/* All of it, since the record was made. */
+/* The sums since the record was made. */
 struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r);
 
 int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail);

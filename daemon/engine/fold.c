@@ -2,8 +2,8 @@
 /*
  * One operation: checked, given its file and position, added up, appended to the batch.
  *
- * Slots were copied out of shared memory once, but a client wrote them: nothing is believed. A record that fails a
- * check is counted and dropped, and has no other effect.
+ * Slots were copied out of shared memory once, but a client wrote them: everything is checked. A
+ * record that fails a check is counted and dropped, and has no other effect.
  */
 #include "daemon/engine/fold.h"
 
@@ -92,8 +92,8 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 }
 
 /*
- * Two files: data goes from the first to the second. The time counts once: for the file that the class speaks of, or the one
- * that is recorded.
+ * Two files: data moves from the first to the second. The time counts once: for the file that
+ * matches the call's class, or the one that is recorded.
  */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
@@ -141,7 +141,7 @@ static uint32_t find_task(struct fold *f)
 	return i;
 }
 
-/* The batch with room for one more event and one more task. */
+/* The batch, with room for one more event and one more task. */
 static struct hr_batch *open_batch(struct hr_engine *e)
 {
 	hr__emit_batch(e);
@@ -217,7 +217,7 @@ static bool understand(const struct fold *f, const struct hr_record *r, struct o
 	return true;
 }
 
-/* What a thread began at one tick is one operation. */
+/* Records of one thread with the same start tick are one operation. */
 static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
 {
 	return start_ticks ^ (uint64_t)op << 52;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold.h - one operation on its way through the engine
+ * fold.h - one operation in the engine
  *
- * Purpose   fold.c checks a record, gives it its file and adds it up; descriptors.c knows what it does to positions; records.c
- *           finds the records in an entry and puts them in order.
- * Lifetime  Lives on the stack while an entry is in work.
+ * Purpose   fold.c checks a record, finds its file and adds it up; descriptors.c updates positions;
+ *           records.c finds the records in an entry and orders them.
+ * Lifetime  Lives on the stack while an entry is applied.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_FOLD_H
 #define HEADRACE_DAEMON_ENGINE_FOLD_H
 
 #include "daemon/engine/state.h"
 
-/* The records of one ring, in work. */
+/* The records of one ring, while an entry is applied. */
 struct fold {
 	struct hr_engine *e;
 	struct hr_proc *p;
@@ -24,9 +24,9 @@ struct operation {
 	const struct hr_record *r;
 	const struct hr_pair *pair;
 	struct hr_op_trait trait;
-	/* as its file record takes it: time, offset, bytes (0 where none can be) */
+	/* for its file record: time, offset, bytes (0 for calls that move none) */
 	struct hr_file_op of;
-	bool sized; /* `of.bytes` means something */
+	bool sized; /* `of.bytes` is meaningful */
 	int64_t offset2;
 	uint32_t path, path2; /* index, UINT32_MAX: no file */
 };
@@ -34,29 +34,32 @@ struct operation {
 /* Takes one record and its second half (NULL: none). */
 void hr__fold(struct fold *f, const struct hr_record *r, const struct hr_pair *pair);
 
-/* A record that no honest client writes. */
+/* Counts a record that no correct client writes. */
 void hr__fold_hostile(struct fold *f, uint32_t op);
 
-/* Whether the operation of a cell that a dead owner left is among the last ones of its ring. */
+/* Whether the operation in a dead owner's cell is among the last ones of its ring. */
 bool hr__fold_seen(const struct hr_ring_state *ring, const struct hr_inflight *c);
 
-/* Index of a record's file, UINT32_MAX: none. Most often it is that of the process's last record. */
+/* Index of a record's file, UINT32_MAX: none. Usually it is that of the process's last record. */
 uint32_t hr__fold_find_path(struct fold *f, uint64_t hash, uint16_t scope);
 
 static inline uint32_t hr__fold_path(struct fold *f, uint64_t hash, uint16_t scope)
 {
 	if (hash == 0)
 		return UINT32_MAX;
-	/* A checkpoint forgets last_hash: what it leads to was noted as used since then. */
+	/* A checkpoint clears last_hash: so its file counts as used since then. */
 	if (__builtin_expect(hash == f->p->last_hash, 1))
 		return f->p->last_path;
 	return hr__fold_find_path(f, hash, scope);
 }
 
-/* A read or write: fills in the offsets that the call did not name, and moves the positions. */
+/* A read or write: fills in the offsets that the call did not have, and moves the positions. */
 void hr__fd_move(struct fold *f, struct operation *op);
 
-/* What other operations do to descriptors. After the file record was updated: it counts the descriptors on it. */
+/*
+ * The effect of other operations on descriptors. Call it after the file record was updated: it
+ * counts the descriptors on it.
+ */
 void hr__fd_effects(struct fold *f, const struct operation *op);
 
 #endif

@@ -5,11 +5,11 @@
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
-#define FRAME_ROWS 4096u /* so many kept rows leave at once */
+#define FRAME_ROWS 4096u /* send when so many rows are kept */
 
 /* ---- the table -------------------------------------------------------------------------------------- */
 
-/* Two keys may share a hash: a row that does not match is looked for under the next one. */
+/* Two keys may share a hash: if a row does not match, the next hash is tried. */
 static uint64_t kernel_key(const struct hr_kernel_sum *r)
 {
 	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
@@ -58,7 +58,7 @@ void hr_kernel_sums_done(struct hr_kernel_sums *t)
 
 /* ---- frames ---------------------------------------------------------------------------------------- */
 
-/* One frame of sums from `from` on; returns where the next one starts. */
+/* Makes one frame of sums from `from` on; returns where the next one starts. */
 static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 {
 	struct hr_kernel_sums *t = &e->kernel;
@@ -105,7 +105,7 @@ void hr__emit_kernel(struct hr_engine *e)
 
 /* ---- entries ---------------------------------------------------------------------------------------- */
 
-/* Operations are named by the cell that surrounds them: memory of the process. */
+/* The cell of the surrounding operation gives the op, and it is in the process's memory. */
 static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
 {
 	return row->op < HR_OP_MAX && e->trait[row->op].class != HR_CLASS_NONE &&
@@ -115,8 +115,9 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The file under which a record of this process has it. One whose name is not known here gets a number, as with a record: after a
- * restart it is an earlier Paths frame that names it. What is left out is given none, nor is a name of the kernel's that no record has.
+ * The file under which a record of this process has it. An unknown file gets a number, as for a
+ * record: after a restart an earlier Paths frame names it. Files that are left out get none, nor
+ * does a name that only the kernel has.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
 {
@@ -154,7 +155,7 @@ static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
 		e->failed = true;
 }
 
-/* For who looks while it runs. */
+/* For pictures of a running job. */
 static void kernel_count(struct hr_engine_stats *s, const struct hr_kernel_row *row)
 {
 	if (row->cause == HR_CAUSE_FILL || row->cause == HR_CAUSE_FETCH ||
@@ -238,7 +239,7 @@ static void take_tally(struct hr_engine *e, struct hr_proc *p, const struct hr_t
 	uint32_t path = hr__fold_path(&f, row->file, row->runtime), i;
 	struct hr_file_op op = {.class = trait.class,
 				.failed =
-				    row->errors != 0, /* those that failed have rows of their own */
+				    row->errors != 0, /* failed operations have rows of their own */
 				.offset = HR_OFFSET_NONE,
 				.bytes = trait.bytes_rule == HR_BYTES_NONE ? 0 : row->bytes,
 				.count = row->count,

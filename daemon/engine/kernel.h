@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel.h - what the kernel saw, added up (docs/probes.md)
+ * kernel.h - sums of what the kernel saw (docs/probes.md)
  *
- * Owner: the engine, until the next KernelRecords frame; the feed of the probes, until the next KERNEL entry. Drain thread. Rows of equal
- * (proc, file, op, cause) add up here and again in readers.
+ * Owner: the engine, until the next KernelRecords frame; the feed of the probes, until the next
+ * KERNEL entry. Drain thread. Rows of equal (proc, file, op, cause) add up here and again in
+ * readers.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_KERNEL_H
 #define HEADRACE_DAEMON_ENGINE_KERNEL_H

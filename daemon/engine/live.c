@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums of a job, and what becomes of those of processes that have ended. */
+/* The sums of a job, and what happens to those of ended processes. */
 #include "daemon/engine/live.h"
 
 #include "common/array.h"
@@ -11,7 +11,7 @@ static uint64_t live_key(uint64_t proc, uint16_t op, uint16_t mount)
 	return hr_mix64(proc) ^ hr_mix64((uint64_t)op << 32 | mount);
 }
 
-/* Two keys may share a hash: a row that does not match is looked for under the next one. */
+/* Two keys may share a hash: if a row does not match, the next hash is tried. */
 static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount,
 			  uint64_t *ret_free)
 {
@@ -45,7 +45,7 @@ uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mou
 
 	if (i != HR_MAP64_NONE)
 		return i;
-	if (l->n >= HR_LIVE_ROWS_MOST) { /* nobody's, which are at most HR_OP_MAX more */
+	if (l->n >= HR_LIVE_ROWS_MOST) { /* rows of no process, which are at most HR_OP_MAX more */
 		l->cut = true;
 		proc = 0;
 		mount = 0;
@@ -106,7 +106,9 @@ static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 	return true;
 }
 
-/* The (rank, worker) that it is counted with from now on; 0 where there is no room for one more. */
+/*
+ * The (rank, worker) under which it is counted from now on; 0 if there is no room for another one.
+ */
 static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint64_t proc =
@@ -129,7 +131,7 @@ static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 	return proc;
 }
 
-/* All rows again, those of `gone` under what they were joined to. */
+/* Copies all rows, those of `gone` under the key that they were joined to. */
 static void move_rows(struct hr_live *to, const struct hr_live *from, const struct hr_map64 *gone,
 		      const uint64_t *joined)
 {
@@ -173,10 +175,10 @@ void hr_live_end(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint32_t many = l->n_groups + HR_LIVE_ENDED_MANY;
 
-	/* They come in the order of their ends. */
+	/* Processes are stored in the order of their ends. */
 	if (l->n_ended > many && l->ended[many].end_ns + HR_LIVE_KEPT_NS <= who->end_ns)
 		sum_up(l, who->end_ns);
-	live_append(l, who); /* else what it has done since its last window is nobody's */
+	live_append(l, who); /* otherwise its sums since its last window are of no process */
 }
 
 void hr_live_done(struct hr_live *l)

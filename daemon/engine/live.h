@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live.h - what a job has done so far, for who looks at it while it runs (proto/live.proto, `headrace top`)
+ * live.h - the sums of a running job (proto/live.proto, `headrace top`)
  *
- * Purpose   Windows of rollups are sent and forgotten; here they are added up. A picture is these sums, the windows that are
- *           still open, the file records in use, and what is in flight.
- * Owner     The engine; drain thread. Nothing that reaches the store depends on it, so a restart may begin with less: the sums
- *           go back to where the journal does, and say so.
- * Cost      An addition for each row of a window, when it is sent (every 10 s). A picture is made by the drain thread between
- *           two sweeps, packed by who asked.
+ * Purpose   Windows of rollups are sent and dropped; here they are added up. A picture has these
+ *           sums, the windows that are still open, the file records in use, and operations in
+ *           flight.
+ * Owner     The engine; drain thread. The store does not depend on it, so it may lose data at a
+ *           restart: the sums then begin where the journal begins, and have a flag for that.
+ * Cost      An addition for each row of a window, when it is sent (every 10 s). A picture is made
+ *           by the drain thread between two sweeps, packed by the requesting thread.
  *
  *      row of a window --sent--> row of (proc, op, mount)
  *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS, with the next many, its rows are added to those
@@ -29,9 +30,9 @@
 
 #define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
 #define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
-/* processes that have ended, and (rank, worker)s of earlier ones */
+/* ended processes, and (rank, worker)s of earlier ones */
 #define HR_LIVE_ENDED_MOST 4096u
-#define HR_LIVE_ENDED_MANY 256u /* that are to be summed up at a time */
+#define HR_LIVE_ENDED_MANY 256u /* so many are summed up at a time */
 
 struct hr_live_row {
 	uint64_t proc;
@@ -41,7 +42,7 @@ struct hr_live_row {
 	uint64_t dur_hist[HR_LIVE_BINS];
 };
 
-/* A process that has ended, or (pid 0) `ended` of them. */
+/* An ended process, or (pid 0) `ended` of them. */
 struct hr_live_ended {
 	uint64_t proc;
 	uint64_t start_ns, end_ns;
@@ -60,20 +61,23 @@ struct hr_live {
 	uint32_t n_ended, n_groups; /* groups come first */
 	struct hr_map64 by_ended;   /* by proc */
 	uint64_t since_ns;	    /* 0: not begun */
-	bool whole;		    /* since the job's begin */
-	bool cut;		    /* rows are nobody's */
-	bool failed;		    /* memory was out: the sums are too small */
+	bool whole;		    /* it covers the job from its beginning */
+	bool cut;		    /* some rows are of no process */
+	bool failed;		    /* out of memory: the sums are too small */
 };
 
-/* The row of a key, made when absent: nobody's (0) where there are too many. UINT32_MAX: memory is out. */
+/*
+ * The row of a key, made when absent: of no process (0) if there are too many. UINT32_MAX: out of
+ * memory.
+ */
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
 
 void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);
 
-/* Keeps who it was; sums up earlier ones when they are many. */
+/* Keeps the identity of an ended process; sums up earlier ones when they are many. */
 void hr_live_end(struct hr_live *l, const struct hr_live_ended *who);
 
-/* Whether `proc` is one that has ended, and not too long ago. */
+/* Whether `proc` ended, and is still kept. */
 bool hr_live_knows(const struct hr_live *l, uint64_t proc);
 
 void hr_live_done(struct hr_live *l);
@@ -86,7 +90,7 @@ struct hr_live_cell {
 	struct hr_inflight cell;
 };
 
-/* A picture: a message with all that it points at. */
+/* A picture: a message with all that it points to. */
 struct hr_live_picture {
 	struct hr_arena arena;
 	Headrace__LiveJob m;

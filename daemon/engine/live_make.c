@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture of the engine's state (live.h), and how what it sends is added up. */
+/* Makes pictures of the engine's state (live.h), and adds up what it sends. */
 #include <errno.h>
 
 #include "common/level.h"
@@ -11,7 +11,7 @@
 
 /* ---- adding up -------------------------------------------------------------------------------------- */
 
-/* The row that a row of a window belongs to. Sides are no operations (ops.h). */
+/* The row to which a row of a window is added. Sides are no operations (ops.h). */
 static uint32_t row_of(struct hr_engine *e, const struct hr_rollup *r)
 {
 	bool known = hr__proc_find(e, r->proc) || hr_live_knows(&e->live, r->proc);
@@ -34,7 +34,7 @@ void hr__live_window(struct hr_engine *e, uint64_t window)
 	}
 }
 
-/* Of its executable, without the folders; as it is kept. */
+/* The name of its executable, without folders, as it may be stored. */
 static ProtobufCBinaryData live_make_name_of(const struct hr_engine *e, struct hr_arena *a,
 					     const struct hr_proc *p)
 {
@@ -255,7 +255,7 @@ static void name_file(const struct hr_map64 *wanted, Headrace__LiveFile *rows,
 	rows[i].path.len = name->bytes;
 }
 
-/* Each once. */
+/* Each one once. */
 static void number_file(struct hr_live_picture *p, struct hr_map64 *wanted,
 			Headrace__LiveFile *rows, uint32_t file)
 {
@@ -266,7 +266,7 @@ static void number_file(struct hr_live_picture *p, struct hr_map64 *wanted,
 	rows[p->m.n_files++].id = file;
 }
 
-/* The files that uses or cells speak of. */
+/* The files in uses or cells. */
 static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 			 Headrace__LiveFile *rows)
 {
@@ -276,7 +276,7 @@ static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 		number_file(p, wanted, rows, p->m.in_flight[i]->file);
 }
 
-/* A file that was closed so soon that its name was not kept (names.h) is not in use. */
+/* A file that was closed too soon for its name to be kept (names.h) is not in use. */
 static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *wanted,
 			  const Headrace__LiveFile *rows)
 {
@@ -344,7 +344,7 @@ static uint32_t file_of(const struct hr_engine *e, const struct hr_proc *p, uint
 	return path < e->paths.n ? e->paths.v[path].id : 0;
 }
 
-/* The cells are what clients wrote: an operation that is none, or of a process that is none, is not shown. */
+/* Clients wrote the cells: an unknown operation, or one of an unknown process, is not shown. */
 static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, uint64_t now_ns,
 			  const struct hr_live_cell *cells, size_t n)
 {

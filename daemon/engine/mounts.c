@@ -169,7 +169,7 @@ void hr_mounts_done(struct hr_mounts *m)
 	*m = (struct hr_mounts){0};
 }
 
-/* Undoes \ooo in place; returns the length. */
+/* Decodes \ooo in place; returns the length. */
 static uint32_t unescape(char *s)
 {
 	char *to = s, *start = s;
@@ -187,7 +187,7 @@ static uint32_t unescape(char *s)
 	return (uint32_t)(to - start);
 }
 
-/* A number and the separator behind it; moves *at past both. */
+/* A number and the separator after it; moves *at past both. */
 static bool mounts_number(char **at, char separator, uint32_t *ret)
 {
 	char *end;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mounts.h - which mount a file lies on
+ * mounts.h - the mount of each file
  *
- * Purpose   The kernel's mount ids (mountinfo, statx) are unique on the node while the mount lives, in every
- *           mount namespace: one table serves all processes. A mount gets an id of the stream, small and for good, when
- *           a file on it is first seen; its row is sent with the next Paths frame once its text is known.
+ * Purpose   The kernel's mount ids (mountinfo, statx) are unique on the node while the mount lives,
+ *           in every mount namespace: one table serves all processes. A mount gets an id in the
+ *           stream, small and never reused, when a file on it is first seen; its row is sent with
+ *           the next Paths frame once its text is known.
  * Owner     The engine; drain thread. hr_mountinfo_read is a pure reader for the drain thread.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_MOUNTS_H
@@ -37,8 +38,9 @@ struct hr_mounts {
 };
 
 /*
- * Stream id of the mount of a file: by kernel id (-1: none), else by device (dev < 0: none), else by the longest mount
- * point that is a prefix of the path. 0: unknown. *ret_missing is set when a mountinfo should be read.
+ * Stream id of a file's mount: by kernel id (-1: none), otherwise by device (dev < 0: none),
+ * otherwise by the longest mount point that is a prefix of the path. 0: unknown. Sets *ret_missing
+ * when a mountinfo should be read.
  */
 uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, const uint8_t *path,
 			uint32_t bytes, bool *ret_missing);
@@ -47,7 +49,7 @@ uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, con
 int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t bytes,
 		   uint64_t *ret_used);
 
-/* Writes mount i as such a row to `to` (NULL: only sizes). Returns its size. */
+/* Writes mount i as such a row to `to` (NULL: computes the size only). Returns its size. */
 uint64_t hr_mounts_row(const struct hr_mounts *m, uint32_t i, uint8_t *to);
 
 void hr_mounts_done(struct hr_mounts *m);

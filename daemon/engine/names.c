@@ -32,7 +32,7 @@ static bool names_is_wanted(const struct wanted *w, uint32_t file)
 	       (w->bits[(file - w->lowest) / 8] >> (file - w->lowest) % 8 & 1);
 }
 
-/* The files of a list that were used last. */
+/* Marks the files of a list that were used last. */
 static void want_last(struct wanted *w, const struct hr_filerecs *records,
 		      const struct hr_filerec_list *list, uint32_t most)
 {
@@ -51,7 +51,10 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 		n->v[n->n++] = name;
 }
 
-/* What was opened since the last time is among those used last; of the newest the first operation may be yet to come. */
+/*
+ * Files opened since the last call are among those used last; of the newest the first operation may
+ * still come.
+ */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {

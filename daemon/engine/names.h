@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.h - the paths of files that are in use, for who looks at a job while it runs
+ * names.h - the paths of files in use, for pictures of a running job
  *
- * Purpose   The engine sends a path once and forgets its text (paths.h). Here it stays for as long as the file has a record
- *           (filerec.h), if it is open when it is sent, or was closed last: most files of a job that reads small ones are opened,
- *           read and closed between two frames, and nobody will ever ask.
- * Owner     The engine; drain thread. Nothing that reaches the store depends on it.
+ * Purpose   The engine sends a path once and drops its text (paths.h). Here the text stays while
+ *           the file has a record (filerec.h), but only of files that are open when their path is
+ *           sent, or are among those closed last: a job that reads small files opens, reads and
+ *           closes most of them between two frames.
+ * Owner     The engine; drain thread. The store does not depend on it.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_NAMES_H
 #define HEADRACE_DAEMON_ENGINE_NAMES_H
@@ -14,7 +15,7 @@
 #include "daemon/engine/filerec.h"
 #include "daemon/engine/paths.h"
 
-#define HR_NAMES_BYTES (1u << 20) /* of texts; more where the files in use have more */
+#define HR_NAMES_BYTES (1u << 20) /* of texts; more if the files in use have more */
 #define HR_NAMES_IDLE  16u	  /* files that were closed last */
 
 struct hr_name {
@@ -25,17 +26,20 @@ struct hr_name {
 };
 
 struct hr_names {
-	struct hr_name *v; /* a file may be there twice: the later one holds */
+	struct hr_name *v; /* a file may occur twice: the later one counts */
 	uint32_t n, room;
 	struct hr_arena texts;
 	size_t limit;
 };
 
-/* Keeps some of what was just sent: before hr_paths_fresh_sent. Without memory a file has no name here. */
+/*
+ * Keeps some of the paths that were just sent: call it before hr_paths_fresh_sent. Without memory a
+ * file has no name here.
+ */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records);
 
-/* Forgets files without a record, once there are many. */
+/* Removes files without a record, once there are many. */
 void hr_names_tidy(struct hr_names *n, const struct hr_filerecs *records);
 
 void hr_names_done(struct hr_names *n);

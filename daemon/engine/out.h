@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out.h - a frame on its way from the engine to the store
+ * out.h - a frame between the engine and the store
  *
- * Purpose   What the engine produces: a numbered Frame whose messages live in the frame's own arena, or a buffer of
- *           events still to be encoded, or the word that a journal half is done with.
- * Owner     Made by the engine (drain thread), handed to the appender, which frees it.
+ * Purpose   What the engine produces: a numbered Frame whose messages are in the frame's own arena,
+ *           or a buffer of events that are not encoded yet, or a marker that a journal half is
+ *           complete.
+ * Owner     Made by the engine (drain thread), passed to the appender, which frees it.
  * Threads   One at a time; the batch pool is locked.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_OUT_H
@@ -31,21 +32,22 @@ struct hr_batch_pool;
 
 /* At most `max` batches exist; hr_batch_get waits for one when all are taken. */
 int hr_batch_pool_new(unsigned max, struct hr_batch_pool **ret);
-void hr_batch_pool_free(struct hr_batch_pool *p); /* accepts NULL; every batch is back */
+void hr_batch_pool_free(struct hr_batch_pool *p); /* accepts NULL; every batch must be back */
 struct hr_batch *hr_batch_get(struct hr_batch_pool *p);
 void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* b may be NULL */
 
 struct hr_out {
 	struct hr_out *next;
-	uint64_t retire_gen; /* not 0: no frame; the half may go once all before it is stored */
+	/* not 0: no frame; the half may be retired once all frames before are stored */
+	uint64_t retire_gen;
 	Headrace__Frame frame;
 	Headrace__Clock clock;
 	struct hr_arena arena;
 	struct hr_batch *batch;	    /* frame.events is filled by the encoder */
-	struct hr_regions *regions; /* whose memory frame.regions is */
+	struct hr_regions *regions; /* owns the memory of frame.regions */
 	uint8_t *packed;	    /* appender: the frame's bytes; the arena is empty then */
 	size_t packed_bytes;
-	/* what is missing when it must be given up; count 0: nothing that counts */
+	/* the loss if it must be dropped; count 0: none */
 	struct hr_loss absence;
 };
 

@@ -20,7 +20,7 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/* Eight bytes at a time; only ever compared with itself. Never 0. */
+/* Reads eight bytes at a time; only compared with other results of itself. Never 0. */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;

@@ -2,10 +2,12 @@
 /*
  * paths.h - the stream's files: path hash to file id
  *
- * Owner     The engine; drain thread. Texts are not kept: a second hash of the text tells whether two texts that
- *           share a path hash are the same. New files and late texts wait in `fresh` until the next Paths frame.
- * Lifetime  Indexes are stable until hr_paths_clear. A file known from before a checkpoint and used again is noted in
- *           `known`, to be journaled: replay, which starts at the checkpoint, must give it the same id.
+ * Owner     The engine; drain thread. Texts are not kept: a second hash of the text shows whether
+ *           two texts with the same path hash are equal. New files and late texts wait in `fresh`
+ *           until the next Paths frame.
+ * Lifetime  Indexes are stable until hr_paths_clear. A file known from before a checkpoint and used
+ *           again is noted in `known`, to be journaled: replay, which starts at the checkpoint,
+ *           must give it the same id.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_PATHS_H
 #define HEADRACE_DAEMON_ENGINE_PATHS_H
@@ -14,13 +16,13 @@
 #include "daemon/journal/entry.h"
 #include "common/map64.h"
 
-#define HR_PATHS_MOST (8u << 20) /* forgotten at the next checkpoint past this */
+#define HR_PATHS_MOST (8u << 20) /* with more, the next checkpoint clears the table */
 
 struct hr_path {
 	uint64_t hash;
 	uint64_t check; /* hash of the text; 0: no text seen */
 	uint32_t id;	/* stream file id */
-	uint32_t epoch; /* checkpoints made when it was last used */
+	uint32_t epoch; /* number of checkpoints when it was last used */
 	uint16_t mount; /* stream mount id, 0: unknown */
 	uint16_t scope; /* 0 data, 1 runtime */
 	uint32_t fresh; /* its row in `fresh` + 1, 0: none */
@@ -45,12 +47,12 @@ struct hr_paths {
 	uint32_t n_known, room_known;
 };
 
-/* Index of the file with this hash, made when new; UINT32_MAX when memory is out. */
+/* Index of the file with this hash, made when new; UINT32_MAX: out of memory. */
 uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope);
 
 /*
- * A path text came for `hash`. *ret_index: its file. Returns 0; 1 when the hash belongs to another text already and
- * a second file was made, which the hash does not lead to; -ENOMEM.
+ * A path text came for `hash`. *ret_index: its file. Returns 0; 1 when the hash belongs to another
+ * text already and a second file was made, which the hash does not find; -ENOMEM.
  */
 int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32_t bytes,
 		  uint16_t mount, uint16_t scope, uint32_t *ret_index);
@@ -58,7 +60,7 @@ int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32
 /* A file from a KNOWN row. */
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);
 
-/* Marks a file from before the checkpoint as used in this half: hr_paths_use does it for its own. */
+/* Marks a file from before the checkpoint as used in this half; hr_paths_use does so itself. */
 void hr__paths_note(struct hr_paths *p, uint32_t index);
 
 static inline struct hr_path *hr_paths_at(struct hr_paths *p, uint32_t index)
@@ -71,7 +73,7 @@ static inline struct hr_path *hr_paths_at(struct hr_paths *p, uint32_t index)
 }
 
 void hr_paths_fresh_sent(struct hr_paths *p);
-void hr_paths_clear(struct hr_paths *p); /* forgets all files; ids go on */
+void hr_paths_clear(struct hr_paths *p); /* removes all files; ids continue */
 void hr_paths_done(struct hr_paths *p);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * position.h - where in its file each descriptor of a process stands
+ * position.h - the file position of each descriptor of a process
  *
- * Purpose   read, write and stdio name no offset; events and file records have one all the same, as long as every move of
- *           the position was seen: from an open (0) or a seek on. Descriptors made by dup share a position. A position is
- *           unknown (and stays so until the next seek) for descriptors that were open before the process was watched,
- *           inherited over fork or exec, or opened with O_APPEND.
+ * Purpose   read, write and stdio have no offset argument. Events and file records still have an
+ *           offset if every move of the position was seen, from an open (0) or a seek on.
+ *           Descriptors made by dup share a position. A position is unknown (and stays so until the
+ *           next seek) for descriptors that were open before the process attached, inherited over
+ *           fork or exec, or opened with O_APPEND.
  * Owner     One table per process, in the engine; drain thread. Zeroed memory is an empty table.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_POSITION_H
@@ -16,7 +17,7 @@
 
 #include "common/map64.h"
 
-#define HR_POSITION_FDS 65536u /* followed in one process; others have no position */
+#define HR_POSITION_FDS 65536u /* tracked in one process; further descriptors have no position */
 
 struct hr_place {
 	int64_t at;    /* bytes, -1: unknown */
@@ -32,16 +33,16 @@ struct hr_positions {
 	uint32_t n, room, unused; /* unused: first + 1, 0: none */
 };
 
-struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: not followed */
+struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: not tracked */
 
-/* fd is new, at `at`. Drops what it was. Returns NULL when there are too many. */
+/* fd is new, at `at`. Drops its earlier state. Returns NULL when there are too many. */
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
 				  int64_t at, bool append);
 
 /* `to` shares the position of `from` (which may be unknown). */
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);
 
-/* Forgets fd. Returns true and what it stood on when it was the last one there. */
+/* Removes fd. Returns true and its place if it was the last descriptor there. */
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last);
 
 void hr_positions_done(struct hr_positions *t);

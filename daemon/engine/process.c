@@ -30,7 +30,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* apply_end makes dirty what has ended, so all of that is among them. */
+/* apply_end marks ended processes as dirty, so all of them are in that list. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of an entry: found among the slots of each ring, put in order, and handed to fold.c; control records are taken here.
+ * The records of an entry: found in the slots of each ring, ordered, and passed to fold.c; control
+ * records are handled here.
  */
 #include "daemon/engine/fold.h"
 
@@ -49,7 +50,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	mount = hr_mounts_find(&e->mounts, r->ret, r->offset, text, (uint32_t)r->asked, &missing);
 	if (missing)
 		e->mounts_wanted = f->p->id.proc;
-	/* A process that was told apart before says its own text again. */
+	/* A process with a collision of this hash sends its own text again. */
 	for (uint32_t i = 0; i < f->p->n_collisions; i++)
 		if (f->p->collisions[i].hash == r->file)
 			return;
@@ -59,7 +60,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 		e->failed = true;
 		return;
 	}
-	/* Most often the next record opens it. */
+	/* The next record usually opens it. */
 	hr_filerec_prefetch(&e->filerecs, f->p->id.proc, hr_paths_at(&e->paths, index)->id,
 			    HR_API_POSIX);
 	if (second == 1) {
@@ -68,7 +69,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	}
 }
 
-/* Text slots behind a control record, 0: it says what no client says. */
+/* Number of text slots after a control record; 0: an invalid size. */
 static uint32_t text_slots(const struct hr_record *r)
 {
 	if (r->asked < 1 || r->asked > TEXT_MOST)
@@ -76,7 +77,10 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/* A control record with text: returns the slots it took. Apart from advance(), whose common way needs few registers. */
+/*
+ * A control record with text: returns the slots it took. Not inlined: the usual path of advance()
+ * needs few registers.
+ */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
@@ -108,7 +112,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 
 /* ---- one record with what belongs to it ---------------------------------------------------------- */
 
-/* One record with what belongs to it: returns the slots it took. */
+/* One record with its further slots: returns the slots it took. */
 static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
 {
 	if (r->op >= HR_OP_FIRST) {
@@ -154,25 +158,26 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 /* ---- looking ahead -------------------------------------------------------------------------------- */
 
 /*
- * Files are many and their tables larger than caches. What leads from a record to its file, and on to the file's record, is
- * asked for in three steps, a stretch of slots apart, so that each finds what the one before has asked for.
+ * There are many files, and their tables are larger than caches. So the path from a record to its
+ * file, and on to the file's record, is prefetched in three steps, a stretch of slots apart: each
+ * step uses what the one before has loaded.
  */
 #define STRETCH	     16u /* slots */
-#define STRETCH_MOST 8u	 /* files told apart in one */
+#define STRETCH_MOST 8u	 /* distinct files in one */
 
 struct ahead {
-	uint32_t due;  /* slot at which to look again */
-	uint32_t walk; /* the first record not looked at */
+	uint32_t due;  /* slot at which to prefetch again */
+	uint32_t walk; /* the next record to inspect */
 	uint64_t file; /* of the record before it */
 	uint32_t turn;
 	struct {
 		uint32_t n;
 		uint32_t api[STRETCH_MOST];
 		uint64_t file[STRETCH_MOST];
-	} found[3]; /* by turn: just found, their cell asked for, their row asked for */
+	} found[3]; /* by turn: just found, cell prefetched, row prefetched */
 };
 
-/* Notes the files of the records up to slot `to`, and asks for their cells. */
+/* Notes the files of the records up to slot `to`, and prefetches their cells. */
 static void find_files(struct ahead *a, const struct fold *f, const struct cursor *c, uint32_t to)
 {
 	uint32_t n = 0, turn = a->turn % 3;
@@ -182,7 +187,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 
 		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
 		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
-		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH)) /* a region's is its key */
+		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH)) /* for a region it is its key */
 			continue;
 		a->file = r->file;
 		a->found[turn].api[n] = f->e->trait[r->op % HR_OP_MAX].api;
@@ -192,7 +197,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 	a->found[turn].n = n;
 }
 
-/* Apart from advance(), as take_text. */
+/* Not inlined, like take_text. */
 static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct fold *f,
 						 const struct cursor *c)
 {
@@ -220,7 +225,10 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 
 /* ---- entries -------------------------------------------------------------------------------------- */
 
-/* End of the next record of a cursor, in ticks; what has no time comes first, so that names precede their use. */
+/*
+ * End of the next record of a cursor, in ticks; records without time come first, so that names
+ * precede their use.
+ */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
@@ -253,7 +261,7 @@ static void sift_down(struct cursor *heap, uint32_t n, uint32_t i)
 	heap[i] = c;
 }
 
-/* Records of all rings in the order in which they ended. */
+/* Folds the records of all rings in the order in which they ended. */
 static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 {
 	while (n == 1 && heap[0].at < heap[0].n)
@@ -278,7 +286,10 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 	}
 }
 
-/* What probes made has no ring, and names its threads anew in each entry: nothing of it need outlive one. */
+/*
+ * Records of probes have no ring and number threads anew in each entry: their state ends with the
+ * entry.
+ */
 static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
 				     struct hr_ring_state *kernel)
 {
@@ -298,7 +309,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS + 1 || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
-	/* All rings first: making one may move those made before. */
+	/* Makes all rings first: making one may move earlier ones. */
 	for (uint32_t i = 0; i < in->n_runs; i++)
 		if (!ring_of(f.p, &in->runs[i], &kernel))
 			return;
@@ -322,7 +333,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 		hr__flush_idle(e);
 }
 
-/* What the owner of a ring was in the middle of when it died. */
+/* The operation that a ring's owner was in when it died. */
 static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t now_ticks)
 {
 	uint64_t dur = now_ticks > c->start_ticks ? now_ticks - c->start_ticks : 0;
@@ -340,7 +351,7 @@ static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t 
 	    .bits = (c->bits & (HR_REC_RUNTIME | HR_REC_DIR)) | HR_REC_CUT,
 	};
 
-	/* A copy's other file did not get into the cell. */
+	/* the cell had no room for the second file of a copy */
 	hr__fold(f, &r, hr_op_copies(c->op) ? &(struct hr_pair){.offset = HR_OFFSET_NONE} : NULL);
 }
 
@@ -371,7 +382,7 @@ void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
 	if (!f.ring)
 		return;
 	f.max_ticks = in->now_ticks;
-	/* Committed, and killed before the cell was cleared: the record is here already. */
+	/* The owner died between the commit and clearing the cell: the record is already here. */
 	if (in->inflight.op != 0 && !hr__fold_seen(f.ring, &in->inflight))
 		left_inflight(&f, &in->inflight, in->now_ticks);
 	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&

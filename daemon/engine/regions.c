@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions: what they are called, and one that is over, or was left open, into the open frame. Every byte comes from a client.
+ * Regions: their names, and adding an ended or open one to the open frame. Clients wrote every
+ * byte.
  */
 #include "daemon/engine/regions.h"
 
@@ -8,7 +9,7 @@
 
 #include "daemon/engine/fold.h"
 
-#define COUNT_MOST (UINT64_C(1) << 40) /* added up in one record */
+#define COUNT_MOST (UINT64_C(1) << 40) /* combined into one record */
 #define FRAME_NS   UINT64_C(1000000000)
 #define NAMELESS   "(more names than are kept)"
 
@@ -31,7 +32,7 @@ void hr_region_state_done(struct hr_region_state *s)
 
 /* ---- keys ----------------------------------------------------------------------------------------- */
 
-/* All the room that there will be, at once: pages that nobody uses are not there. */
+/* Allocates all room at once: untouched pages take no memory. */
 static int regions_room_for(struct hr_region_state *s, size_t bytes)
 {
 	if (!s->keys)
@@ -136,7 +137,7 @@ int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry)
 
 /* ---- regions -------------------------------------------------------------------------------------- */
 
-/* Its texts get numbers in the open frame. */
+/* Gives its texts numbers in the open frame. */
 static int key_texts(const struct hr_region_state *s, const struct hr_region_key *k,
 		     struct hr_region *g)
 {
@@ -153,7 +154,10 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 	return r ? r : hr_regions_text(s->open, at, k->name_bytes, &g->name);
 }
 
-/* A process tells a key once, in the ring of one thread; that of another one who uses it may be read before. */
+/*
+ * A process sends a key once, in the ring of one thread; the ring of another thread that uses it
+ * may be read before.
+ */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
 	uint8_t text[1 + sizeof(id)] = {0};
@@ -176,7 +180,10 @@ static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *
 	return r;
 }
 
-/* Those who use it are sent: what has been told meanwhile gets its name. Texts that do not fit leave none. */
+/*
+ * Before their frame is sent, regions with such a key get its name, if the key came meanwhile.
+ * Regions whose texts do not fit have no name.
+ */
 static void name_unreported(struct hr_region_state *s)
 {
 	for (uint32_t i = 0; i < s->n_unreported; i++) {
@@ -215,7 +222,7 @@ static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_
 	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
 	int r = k ? key_texts(&e->regions, k, g) : unreported(&e->regions, id, g);
 
-	/* Which may speak of paths. */
+	/* arguments may contain paths */
 	return r ? r
 		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
 }
@@ -239,13 +246,13 @@ static uint64_t regions_number(int64_t n)
 	return n < 0 ? HR_REGION_UNKNOWN : (uint64_t)n;
 }
 
-/* What a thread began at one tick under one name is one region. */
+/* Records of one thread with the same start tick and name are one region. */
 static uint64_t seen_key(uint64_t key, uint64_t start_ticks)
 {
 	return key ^ start_ticks << 8;
 }
 
-/* For who looks while it runs. */
+/* For pictures of a running job. */
 static void note_loop(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g)
 {
 	if (g->kind == HR_REGION_STEP) {
@@ -327,7 +334,7 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- left open ------------------------------------------------------------------------------------ */
 
-/* Ended, and its thread died before the cell went. */
+/* It ended, and its thread died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)
@@ -388,7 +395,7 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 		last = f.ring->last_region;
 		if (r.file != 0 && !seen(f.p, &r)) /* 0: it was about to begin, or to end */
 			hr__region_take(&f, &r, NULL);
-		f.ring->last_region = last; /* what was left is no record */
+		f.ring->last_region = last; /* the cell does not hold a valid region */
 	}
 	if (in->deeper > HR_REGION_DEEPEST)
 		hr__fold_hostile(&f, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regions.h - what clients call their regions, and the open frame of regions
+ * regions.h - the names of regions, and the open frame of regions
  *
- * Purpose   Part of the engine's state (state.h). A key is told once by each process that uses it; it is a hash of its texts, so that
- *           processes agree.
- * Limits    HR_REGION_KEYS keys, HR_REGION_KEY_BYTES of text. What is called otherwise after that is recorded without a name, and
- *           counted (docs/daemon.md).
+ * Purpose   Part of the engine's state (state.h). Each process sends a key once, with its texts; a
+ *           key is a hash of its texts, so that processes agree.
+ * Limits    HR_REGION_KEYS keys, HR_REGION_KEY_BYTES of text. Regions with further keys are
+ *           recorded without a name, and counted (docs/daemon.md).
  */
 #ifndef HEADRACE_DAEMON_ENGINE_REGIONS_H
 #define HEADRACE_DAEMON_ENGINE_REGIONS_H
@@ -33,20 +33,20 @@ struct hr_region_state {
 	char *texts;
 	uint64_t n_bytes;
 	struct hr_regions *open; /* frame; NULL: none */
-	/* In it: texts that stand for keys that may yet be told, by a ring that is read later. */
+	/* Texts in it that stand for unknown keys, which a ring that is read later may contain. */
 	struct {
 		uint64_t id;
 		uint32_t text;
 	} unreported[HR_REGION_UNREPORTED];
 	uint32_t n_unreported;
-	uint64_t first_ns; /* when the first one of it came */
+	uint64_t first_ns; /* when its first region came */
 };
 
 void hr_region_state_done(struct hr_region_state *s);
 
 /*
- * Takes the text of a HR_CTL_REGION_KEY. 0, also when it is known; -EBADMSG: no such text; -ENOSPC: a limit;
- * -ENOMEM.
+ * Takes the text of a HR_CTL_REGION_KEY. 0, also when it is known; -EBADMSG: invalid text; -ENOSPC:
+ * a limit; -ENOMEM.
  */
 int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
 

@@ -2,9 +2,11 @@
 /*
  * Replay of a journal that a killed daemon left, and the end of a stream whose journal is damaged.
  *
- * Exactly once, at any damage: frames are numbered by the entries that make them. So the frames of an undamaged prefix have the
- * numbers that they had, and the store ignores those that it has. What the prefix has summed up and not sent is either in none of
- * the stored frames (they all come from the prefix) or may be in those that the prefix did not make again: then it is dropped.
+ * Each record counts exactly once, whatever the damage: entries determine the numbers of frames. So
+ * the frames of an undamaged prefix have their original numbers, and the store ignores those that
+ * it has. If all stored frames come from the prefix, none of them contains the prefix's open sums.
+ * Otherwise the stored frames that the prefix did not make again may contain them: then the sums
+ * are dropped.
  */
 #include <errno.h>
 
@@ -12,7 +14,7 @@
 
 #define GAP_MOST (UINT64_C(1) << 20) /* frames; more are damage */
 
-/* Files from before the half, under the ids that they have. */
+/* Restores files from before the half, under their ids. */
 static int restore_known(struct hr_engine *e, const struct hr_entry *entry)
 {
 	const struct hr_entry_known *in = (const struct hr_entry_known *)entry;
@@ -71,13 +73,13 @@ static void hand_on(struct hr_engine *e, const struct hr_replay *replay)
 		replay->taken(replay->arg, &out);
 }
 
-/* Other errors of an entry than -ENOMEM are the clients': entries may come for a process that is not there any more. */
+/* Other errors than -ENOMEM are those of clients: an entry may be of a process that has ended. */
 static int apply(struct hr_engine *e, const struct hr_entry *entry)
 {
 	return hr_engine_apply(e, entry) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* `salvage`: with the entries past damage, too. */
+/* `salvage`: also with intact entries after the damage. */
 static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 		       const struct hr_replay *replay, bool salvage)
 {
@@ -96,7 +98,7 @@ static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 	return r || e->job ? r : -EBADMSG;
 }
 
-/* Whether the store has all frames from before a half: then the half before it has nothing more to give. */
+/* Whether the store has all frames from before a half: then the half before it is not needed. */
 static bool begins_stored(const struct hr_journal *j, uint64_t gen, uint64_t store_mark)
 {
 	uint64_t at = 0, next_seq;
@@ -119,7 +121,7 @@ static int replay_older(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 	return r;
 }
 
-/* Whether the store has frames that the entries did not give, and a recovery that was killed did not either. */
+/* Whether the store has frames that neither the entries nor a killed recovery made. */
 static bool may_be_stored(const struct hr_engine *e, uint64_t store_mark, uint64_t end_seq)
 {
 	return e->next_seq <= store_mark && (e->next_seq == 0 || e->next_seq != end_seq);
@@ -185,7 +187,7 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 	return r == -ENOMEM ? r : 0;
 }
 
-/* All that was summed up and not sent. */
+/* Drops all sums that are not sent. */
 static void replay_forget(struct hr_engine *e)
 {
 	hr_batch_put(e->pool, e->batch);
@@ -216,7 +218,7 @@ void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_se
 	hr_losses_add(&e->losses, &loss);
 	if (e->job)
 		return;
-	/* Not even the beginning of the journal is left: nothing is known of the job. */
+	/* Even the beginning of the journal is lost: nothing is known about the job. */
 	hr__emit_losses(e);
 	hr__emit_end(e, "killed", true);
 	e->stopped = true;

@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* Two keys may share a hash: a row that does not match is looked for under the next one. */
+/* Two keys may share a hash: if a row does not match, the next hash is tried. */
 static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
 			   uint16_t scope)
 {

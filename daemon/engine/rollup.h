@@ -2,9 +2,11 @@
 /*
  * rollup.h - sums per window and (process, op, mount, scope)
  *
- * Owner     The engine; drain thread. Rows live from their first event until their window is over, or a checkpoint;
- *           what is flushed early is a partial row, and readers add rows of equal key.
- * Cost      A row is found through the process's own cache by op; the map is for the first event of a row.
+ * Owner     The engine; drain thread. Rows live from their first event until their window is over,
+ *           or a checkpoint; a row that is sent early is partial, and readers add rows with equal
+ *           keys.
+ * Cost      A row is found through the process's own cache by op; the map is used for the first
+ *           event of a row.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_ROLLUP_H
 #define HEADRACE_DAEMON_ENGINE_ROLLUP_H
@@ -41,8 +43,8 @@ struct hr_rollups {
 };
 
 /*
- * The row of a key. *cached: index that the caller remembers for this (process, op), any value at first. NULL when memory
- * is out.
+ * The row of a key. *cached: the index that the caller keeps for this (process, op), any value at
+ * first. NULL: out of memory.
  */
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached);
@@ -61,7 +63,7 @@ static inline struct hr_rollup *hr_rollup_row(struct hr_rollups *t, uint64_t win
 	return hr__rollup_find(t, window, proc, op, mount, scope, cached);
 }
 
-/* Removes the rows of windows up to and with `window`, after the caller has sent them. */
+/* Removes the rows of windows up to `window`, after the caller has sent them. */
 void hr_rollups_drop(struct hr_rollups *t, uint64_t window);
 void hr_rollups_done(struct hr_rollups *t);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine's state after a checkpoint, as entries: written at the head of a fresh journal half, read back at replay.
+ * The engine's state after a checkpoint, as entries: written at the head of a fresh journal half,
+ * read back at replay.
  *
- * The file table is not in it (paths.h, engine.h): a half names the files that it uses by itself.
+ * The file table is not in it (paths.h, engine.h): KNOWN entries of a half name the files that it
+ * uses.
  */
 #include <errno.h>
 
@@ -10,7 +12,7 @@
 
 #define CMDLINE_KEPT  1024u
 #define CMDLINE_LEAST 16u
-/* work goes on behind the snapshot */
+/* space for entries after the snapshot */
 #define PROC_SLACK	 (HR_JOURNAL_SLACK + HR_KNOWN_SLACK + (1u << 20))
 #define MOUNT_BYTES_MOST (512u << 10)
 
@@ -192,7 +194,10 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 	       p->n_spawned * sizeof(struct hr_spawned);
 }
 
-/* Thousands of processes fit when their command lines, all but the last ones stored already, are cut. */
+/*
+ * Cuts command lines, so that thousands of processes fit; almost all of these lines are stored
+ * already.
+ */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {
 	uint32_t most = CMDLINE_KEPT;
@@ -333,13 +338,13 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
 	e->last_proc = in->last_proc;
-	if (!e->live.since_ns) /* what was before it is not in this journal */
+	if (!e->live.since_ns) /* this journal does not have what was before */
 		e->live.since_ns = e->now_ns;
 	e->paths.epoch = in->epoch;
 	e->paths.next_id = in->next_file;
 	e->stats = in->stats;
-	e->stats.processes = 0; /* counted again as they come */
-	e->stats.waiters = 0;	/* so are these, once they wait again */
+	e->stats.processes = 0; /* counted again from the following entries */
+	e->stats.waiters = 0;	/* counted again when they wait again */
 	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
 	e->left_out = in->left_out;
 	return 0;

@@ -2,8 +2,7 @@
 /*
  * state.h - the engine's state, shared by the files that make up the engine
  *
- * Purpose   engine.c (entries, frames), records.c (one record), attribute.c (who a process is), snapshot.c (checkpoints), replay.c work
- *           on these structures; nobody else includes this header.
+ * Purpose   The files of the engine work on these structures; no other file includes this header.
  * Owner     struct hr_engine; one thread at a time.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_STATE_H
@@ -28,7 +27,8 @@
 #define HR_PROC_COLLISIONS 16u
 #define HR_PROC_SPAWNED	   4096u
 #define HR_RING_SEEN	   4u
-#define HR_COUNT_MOST	   (UINT64_C(1) << 56) /* by which a client's total may grow between two looks */
+/* by which a client's total may grow between two reads */
+#define HR_COUNT_MOST (UINT64_C(1) << 56)
 
 enum hr_proc_kind {
 	HR_PROC_MAIN,	    /* exec'ed */
@@ -38,7 +38,7 @@ enum hr_proc_kind {
 	HR_PROC_TOOL	    /* exec'ed by multiprocessing: resource_tracker */
 };
 
-/* What a process is: the part of it that a snapshot copies as it stands. */
+/* Identity of a process: the part of it that a snapshot copies unchanged. */
 struct hr_identity {
 	uint64_t proc;
 	uint64_t token;
@@ -64,7 +64,7 @@ struct hr_identity {
 	uint8_t rendezvous; /* set MASTER_ADDR or MASTER_PORT */
 	uint8_t deselected;
 	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
-	uint8_t probed;	       /* probes have told of it */
+	uint8_t probed;	       /* probes have reported it */
 	uint8_t covered;
 	uint8_t has_loaders; /* a child of it has reported that it is a DataLoader's worker */
 };
@@ -80,9 +80,10 @@ struct hr_ring_state {
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
-	uint64_t last_region;	     /* which the cell of a dead owner may repeat; regions.c */
-	uint64_t seen[HR_RING_SEEN]; /* its last operations: what a dead owner's cell may repeat */
-	struct hr_lost_row *lost;    /* totals seen, per op */
+	uint64_t last_region; /* a dead owner's cell may contain it again; regions.c */
+	/* its last operations, which a dead owner's cell may contain again */
+	uint64_t seen[HR_RING_SEEN];
+	struct hr_lost_row *lost; /* totals seen, per op */
 };
 
 /* A spawned child of a process without a rank: the order of starts numbers inferred ranks. */
@@ -97,7 +98,8 @@ struct hr_proc {
 	struct hr_proc *next, *prev; /* in order of attaching */
 	char *exe, *cmdline;
 	size_t exe_bytes, cmdline_bytes;
-	char *defaults; /* the patterns of id.excluded, each ended by NUL; as the client says */
+	/* the patterns of id.excluded, each ended by NUL; as the client sent them */
+	char *defaults;
 	size_t defaults_bytes;
 	struct hr_ring_state *rings; /* index: map * HR_MAP_RINGS + ring */
 	uint32_t n_rings;
@@ -105,7 +107,8 @@ struct hr_proc {
 	struct {
 		uint64_t hash;
 		uint32_t path;
-	} collisions[HR_PROC_COLLISIONS]; /* hashes that mean another file here than elsewhere */
+		/* hashes of which this process uses another file than the rest */
+	} collisions[HR_PROC_COLLISIONS];
 	uint32_t n_collisions;
 	struct hr_spawned *spawned;
 	uint32_t n_spawned;
@@ -119,11 +122,11 @@ struct hr_proc {
 	uint64_t end_ns;
 	char exit[16];
 	uint32_t rollup_of[HR_OP_MAX];
-	/* For who looks (live.h): the store does not depend on it. */
+	/* For pictures (live.h): the store does not depend on it. */
 	uint64_t wait_ns, steps, waiting_since_ns;
 };
 
-/* What an op does to descriptors, beyond its class. */
+/* The effect of an op on descriptors, beyond its class. */
 enum hr_fd_effect {
 	HR_FD_NONE,
 	HR_FD_MOVE, /* read, write: moves the position unless an offset is named */
@@ -135,7 +138,7 @@ enum hr_fd_effect {
 	HR_FD_FSEEK  /* offset and whence; ret 0 */
 };
 
-/* What the engine needs to know of an op, in one load. */
+/* Properties of an op, in one load. */
 struct hr_op_trait {
 	uint8_t class; /* enum hr_class; NONE: such a record is hostile */
 	uint8_t api;
@@ -155,7 +158,7 @@ struct hr_engine {
 	struct hr_last_hello last_hello;
 	struct hr_clock_line line;
 	struct hr_clock_sample now;
-	uint64_t now_ns; /* of the entry in work */
+	uint64_t now_ns; /* of the current entry */
 	/* processes */
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
@@ -163,14 +166,14 @@ struct hr_engine {
 	uint32_t *unused; /* slots below n_slots; there is room for all */
 	uint32_t n_unused;
 	struct hr_map64 by_proc, by_token, by_pid;
-	struct hr_proc *dirty, *last_dirty; /* in the order in which they became so */
+	struct hr_proc *dirty, *last_dirty; /* in the order in which they became dirty */
 	uint32_t n_dirty;
 	bool excluded_unsent; /* of some process */
 	bool ranks_changed;
-	/* what is being summed up */
+	/* open sums */
 	struct hr_paths paths;
 	struct hr_mounts mounts;
-	uint64_t mounts_wanted; /* proc with a mount that nobody knows, 0: none */
+	uint64_t mounts_wanted; /* proc that uses an unknown mount, 0: none */
 	struct hr_rollups rollups;
 	struct hr_filerecs filerecs;
 	struct hr_names names;
@@ -185,7 +188,7 @@ struct hr_engine {
 	struct hr_privacy *privacy; /* NULL: nothing is hidden */
 	uint64_t left_out;	    /* hr_engine_left_out */
 	bool stopped;
-	bool failed; /* memory ran out: state no longer follows the entries */
+	bool failed; /* memory ran out: the state no longer matches the entries */
 };
 
 /* engine_attach.c */
@@ -196,11 +199,11 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
-/* The rows of those that were dirty are out: processes that have ended are forgotten with that. */
+/* The dirty rows are sent: removes those of ended processes. */
 void hr__procs_sent(struct hr_engine *e);
-/* It was there before it attached: its first operation began then. */
+/* It existed before it attached: its first operation began then. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/* From now on its pid and token mean nothing; its number does until its last row is sent. */
+/* From now on its pid and token find nothing; its number does until its last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
@@ -211,7 +214,7 @@ void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, ui
 void hr__flush_idle(struct hr_engine *e);
 
 /* emit.c: frames out of state */
-void hr__emit_batch(struct hr_engine *e); /* seals the open batch; names first */
+void hr__emit_batch(struct hr_engine *e); /* completes the open batch; names first */
 void hr__emit_names(struct hr_engine *e); /* Processes, Paths */
 void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window);
 void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n);
@@ -220,31 +223,34 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
-/* emit.c: a frame with the clock of now, and its way out, by which it gets its number. NULL: no memory. */
+/* emit.c: a frame with the current clock, and its end, which numbers it. NULL: no memory. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
 
 /*
- * emit.c: n messages and the array of pointers to them, as protobuf-c wants it. Returns the messages; NULL: there are none, or no
- * memory.
+ * emit.c: n messages and the array of pointers to them, for protobuf-c. Returns the messages; NULL:
+ * n is 0, or no memory.
  */
 void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
 ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
 
-/* What is to be kept of a path, of a command line (privacy.h), in memory of the arena's. */
+/* The part of a path, of a command line, that may be stored (privacy.h), in memory of the arena. */
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes);
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes);
 
-/* live_make.c: a window is about to go, a process is about to be forgotten */
+/* live_make.c: before a window, or a process, is dropped */
 void hr__live_window(struct hr_engine *e, uint64_t window);
 void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
-/* Whether p is a worker of torch's DataLoader that has reported its number. Its own children are not, though they inherit it. */
+/*
+ * Whether p is a DataLoader worker that has reported its number. Its own children are not, though
+ * they inherit the number.
+ */
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
@@ -257,15 +263,15 @@ void hr__region_take(struct fold *f, const struct hr_record *r,
 void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text);
 int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in);
 void hr__emit_regions(struct hr_engine *e);
-void hr__regions_due(struct hr_engine *e);			    /* time has passed */
-void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the process is over */
+void hr__regions_due(struct hr_engine *e);			    /* call it as time passes */
+void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the process has ended */
 
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
 int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
-/* What is unsent leaves with the next names: at the end of a window, and whenever all is flushed. */
+/* Unsent rows leave with the next names: at the end of a window, and whenever all is flushed. */
 void hr__excluded_due(struct hr_engine *e);
-/* The pattern that excluded[kind] counts; of those without a count of their own: no text. */
+/* The pattern that excluded[kind] counts; no text for those without a count of their own. */
 const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
 
 /* kernel.c */
@@ -278,14 +284,17 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);
 void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in);
 void hr__traits_init(struct hr_engine *e);
 void hr__filerecs_end(struct hr_engine *e,
-		      uint64_t proc); /* sends and forgets those of a process */
+		      uint64_t proc); /* sends and removes those of a process */
 
 /* snapshot.c */
 int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
 void hr__procs_clear(struct hr_engine *e);
-/* Of a SNAP entry: the number of the frame to come, and the epoch of the file table. False: it is none. */
+/*
+ * Of a SNAP entry: the number of the next frame, and the epoch of the file table. False: it is
+ * another entry.
+ */
 bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch);
 
 #endif

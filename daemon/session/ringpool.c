@@ -10,8 +10,9 @@
 #define MOST	     (sizeof(((struct hr_ringpool *)0)->fds) / sizeof(int))
 
 /*
- * Zeroed pages, without mapping them here, for all that a process of a few operations uses, and for what any client
- * touches before it can ask for memory (shim/core/ring.c): where there is none, that is said here and not by SIGBUS there.
+ * Allocates zeroed pages, without mapping them here: all that a process of a few operations uses,
+ * and all that a client touches before it can ask for memory (shim/core/ring.c). Without memory
+ * this call fails, and not the client with SIGBUS.
  */
 static int allocate(int fd)
 {
@@ -26,7 +27,7 @@ static int allocate(int fd)
 	return 0;
 }
 
-/* A descriptor of a sealed map, mapped at *ret; -errno. */
+/* Returns the descriptor of a sealed map, mapped at *ret; -errno. */
 static int ringpool_make(struct hr_map *ret)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);

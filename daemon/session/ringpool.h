@@ -16,19 +16,22 @@ struct hr_ringpool {
 	int fds[64];
 	struct hr_map maps[64];
 	unsigned n;
-	unsigned target; /* maps to keep: doubled when the pool runs dry */
+	unsigned target; /* maps to keep: doubled when the pool runs empty */
 };
 
 void hr_ringpool_init(struct hr_ringpool *p);
 void hr_ringpool_done(struct hr_ringpool *p);
 
-/* A descriptor and its map, now the caller's, all zeros: the caller writes the header. -errno. */
+/*
+ * A descriptor and its map, which the caller then owns, all zeros: the caller writes the header.
+ * -errno.
+ */
 int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret);
 
-/* Whether fewer than half of the maps that it keeps are left. */
+/* Whether less than half of the maps to keep are left. */
 bool hr_ringpool_low(const struct hr_ringpool *p);
 
-/* Makes one more map if the pool wants one; false when it is full (or memory is out). */
+/* Makes one more map if the pool needs one; false when it is full (or out of memory). */
 bool hr_ringpool_refill(struct hr_ringpool *p);
 
 #endif

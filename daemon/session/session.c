@@ -17,7 +17,7 @@
 
 #define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
-/* a few seconds of any clock: an end beyond it is no waiting matter */
+/* a few seconds of any clock: a longer wait is invalid */
 #define FUTURE_TICKS (UINT64_C(1) << 33)
 
 int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret)
@@ -50,7 +50,7 @@ int hr_map_open(int fd, struct hr_map *ret)
 	int seals = fcntl(fd, F_GET_SEALS); /* fails for all but memfds */
 	void *at;
 
-	/* Without the seals a client could cut the file short under us. */
+	/* Without the seals a client could shrink the file while it is mapped. */
 	if (seals < 0 || (seals & HR_SIZE_SEALS) != HR_SIZE_SEALS || fstat(fd, &st) < 0)
 		return -EINVAL;
 	while (map.slots_log2 < HR_OFFER_SLOTS_LOG2 && (uint64_t)st.st_size != hr_map_size(&map))
@@ -117,15 +117,15 @@ static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t in
 	return &r->slots[index & (r->n_slots - 1)];
 }
 
-/* Pairs with the shim's release store of seq: what is in the slot came before. */
+/* Pairs with the shim's release store of seq: it comes after the slot's contents. */
 static bool committed(const struct hr_ring_view *r, uint64_t index)
 {
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
 /*
- * Slots that the client has reserved behind our tail: its word. Nothing is committed that was not reserved, so this
- * keeps us from slots that were never used, whose pages do not exist yet.
+ * Slots that the client claims to have reserved after our tail. Only reserved slots are committed,
+ * so this avoids slots that were never used, whose pages do not exist yet.
  */
 static uint64_t reserved(const struct hr_ring_view *r)
 {
@@ -144,7 +144,7 @@ bool hr_ring_pressed(const struct hr_ring_view *r)
 
 /* ---- slots that will never be committed -------------------------------------------------------------- */
 
-/* One past the last reserved slot; a head that cannot be moves us by a ring at most. */
+/* One past the last reserved slot; an invalid head counts as one ring at most. */
 static uint64_t reserved_to(const struct hr_ring_view *r)
 {
 	uint64_t n = reserved(r);
@@ -152,7 +152,7 @@ static uint64_t reserved_to(const struct hr_ring_view *r)
 	return r->tail + (n < r->n_slots ? n : r->n_slots);
 }
 
-/* One past the last committed slot behind `index`, or `index` itself. */
+/* One past the last committed slot after `index`, or `index` itself. */
 static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 {
 	for (uint64_t i = reserved_to(r); i-- > index;)
@@ -161,18 +161,18 @@ static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 	return index;
 }
 
-/* The client's word whether the ring is common: at worst it waits longer for its own records. */
+/* The client states whether the ring is common: if it lies, only its own records wait longer. */
 static uint64_t torn_ns(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->common, __ATOMIC_RELAXED) ? HR_TORN_COMMON_NS : HR_TORN_NS;
 }
 
-/* The slot at `index` is not committed: whether it should be skipped as torn. */
+/* The slot at `index` is not committed: whether to skip it as torn. */
 static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now_ns)
 {
 	if (index < r->torn_to)
 		return true;
-	if (gone) { /* what it had reserved is torn, or was committed */
+	if (gone) { /* its reserved slots are torn or committed */
 		uint64_t n = reserved(r);
 
 		r->torn_to = n <= r->n_slots ? reserved_to(r) : last_committed(r, index);
@@ -201,7 +201,7 @@ static uint64_t session_end_of(const struct hr_record *s)
 	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
 }
 
-/* Slots that belong together, by what the first one says now. */
+/* Number of slots of a record, as the first slot states now. */
 static uint32_t slots_of(const struct hr_record *s)
 {
 	uint64_t asked = s->asked;
@@ -271,7 +271,7 @@ void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
 {
 	r->tail += n;
-	/* Pairs with the owner's acquire load: slots before it may be written again. */
+	/* Pairs with the owner's acquire load: slots before it may be overwritten. */
 	__atomic_store_n(&r->hdr->tail, r->tail, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->hdr->waiting, __ATOMIC_RELAXED))
@@ -283,11 +283,11 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Rows of a table, as ops from `base` on, if *total is not what was *seen of it. */
+/* Rows of a table, as ops from `base` on, if *total differs from *seen. */
 static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, uint64_t *seen,
 			  uint64_t base, struct hr_lost_row *rows, uint64_t *ret_count)
 {
-	/* Pairs with the release add behind an addition to the table. */
+	/* Pairs with the release add after an addition to the table. */
 	uint64_t now = __atomic_load_n(total, __ATOMIC_ACQUIRE);
 	uint32_t n = 0;
 
@@ -333,7 +333,7 @@ static uint32_t cpus_online(void)
 	return cpus;
 }
 
-/* When the process is gone, its start is unknown: assume an hour before the session. */
+/* If the process has ended, its start is unknown: assumes an hour before the session. */
 static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t started_ns = s->since_ns > UNKNOWN_AGE_NS ? s->since_ns - UNKNOWN_AGE_NS : 0;
@@ -342,7 +342,7 @@ static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 	if (!s->started_ns && hr_procstat_read(s->pid, &stat) == 0)
 		s->started_ns = hr_procstat_ns(stat.start_time);
 	if (s->started_ns &&
-	    s->started_ns <= s->since_ns) /* else the pid is another process's by now */
+	    s->started_ns <= s->since_ns) /* otherwise the pid belongs to another process now */
 		started_ns = s->started_ns;
 	return hr_count_most(cpus_online(), now_ns - started_ns);
 }
@@ -389,7 +389,7 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells)
 {
-	/* Pairs with the owner's release store: the cells below are there. */
+	/* Pairs with the owner's release store: it comes after the cells below. */
 	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_ACQUIRE);
 
 	n = n < HR_REGION_DEPTH ? n : HR_REGION_DEPTH;
@@ -410,10 +410,10 @@ uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cel
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
-		/* Pairs with the release store of key behind the rest. */
+		/* Pairs with the release store of key, which comes last. */
 		uint64_t key = __atomic_load_n(&all[i].key, __ATOMIC_ACQUIRE);
 
-		if (key < 2) /* free, or on its way */
+		if (key < 2) /* free, or being written */
 			continue;
 		memcpy(&cells[n], &all[i], sizeof(*cells));
 		cells[n++].key = key;
@@ -427,7 +427,7 @@ uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *ce
 
 	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++) {
 		const struct hr_region_short *s = &r->hdr->shorts[i];
-		/* Pairs with the release store of count behind the rest. */
+		/* Pairs with the release store of count, which comes last. */
 		uint32_t count = __atomic_load_n(&s->count, __ATOMIC_ACQUIRE);
 
 		if (count == 0)

@@ -2,9 +2,10 @@
 /*
  * session.h - one attached process: its maps, and reading its rings
  *
- * Purpose   The only code that reads what clients write. Positions are the daemon's own; whatever lies in shared memory (slots,
- *           head, cells, counters) is copied and bounded, and may change or turn to zeros between two looks.
- * Owner     Made by the attach thread (or at recovery), then the drain thread's.
+ * Purpose   The only code that reads what clients write. Positions are the daemon's own; everything
+ *           in shared memory (slots, head, cells, counters) is copied and bounded, and may change
+ *           between two reads.
+ * Owner     Made by the attach thread (or at recovery), then owned by the drain thread.
  * Lifetime  Until the process is gone and its rings are read to the end, or the job ends.
  */
 #ifndef HEADRACE_DAEMON_SESSION_SESSION_H
@@ -24,15 +25,18 @@ struct hr_ring_view {
 	struct hr_record *slots;
 	uint64_t n_slots;
 	uint64_t tail;	     /* ours; hdr->tail is for the client */
-	uint64_t stalled_at; /* index of an uncommitted slot that is in the way */
-	uint64_t stalled_ns; /* since when; 0: not */
+	uint64_t stalled_at; /* index of an uncommitted slot that blocks */
+	uint64_t stalled_ns; /* since when; 0: none does */
 	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
 	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
 	uint64_t lost_count; /* the sum of the counters then */
-	uint64_t last_end;   /* ticks: when the last operation ended that was looked at */
+	uint64_t last_end;   /* ticks: the end of the last operation that was read */
 };
 
-/* A map in memory. Its geometry is that of its size, which is sealed: what the header says is the client's. */
+/*
+ * A map in memory. Its size, which is sealed, determines its geometry: the client can change the
+ * header.
+ */
 struct hr_map {
 	struct hr_map_hdr *hdr; /* NULL: none */
 	uint64_t inode;		/* of its memfd */
@@ -40,8 +44,8 @@ struct hr_map {
 };
 
 /*
- * What probes need to know of its hello (feed.h): what its shim records although no cell showed it. Between the two times, by thread
- * `tid`; of an offer, by all threads.
+ * For probes (feed.h): operations that the shim records although no cell shows them. Between the
+ * two times, in thread `tid`; for an offer, in all threads.
  */
 struct hr_probed {
 	uint64_t image;	      /* of bpf/probe.h; 0: no probes */
@@ -56,16 +60,16 @@ struct hr_session {
 	uint64_t proc;
 	uint64_t token;
 	pid_t pid;
-	bool dead;  /* the process is gone */
-	bool later; /* attached after the death of a process that has not been finished yet */
-	/* it cannot ring the bell: it knows that of a daemon before this one, or none (offered) */
+	bool dead;  /* the process has ended */
+	bool later; /* attached after the death of a process that is not finished yet */
+	/* it cannot ring the bell: it has that of an earlier daemon, or none (offered) */
 	bool deaf;
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
 	struct hr_probed probed;
 	uint64_t since_ns;    /* hr_boot_ns() when it was made */
-	uint64_t hello_ticks; /* when the process sent its hello, by its own word */
-	uint64_t started_ns;  /* of the process, on that clock; 0: not looked up yet */
+	uint64_t hello_ticks; /* when the process sent its hello, according to the client */
+	uint64_t started_ns;  /* start of the process, on that clock; 0: not read yet */
 	uint64_t strays_seen; /* stray_total when they were last journaled */
 	uint64_t strays_count;
 	uint64_t excluded_seen[HR_EXCLUDED_KINDS];
@@ -78,13 +82,16 @@ int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session *
 void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
 
 /*
- * Maps a memfd of HR_MAP_RINGS rings, of HR_RING_SLOTS_LOG2 to HR_OFFER_SLOTS_LOG2 slots, whose size nobody can change
- * any more. The descriptor stays the caller's and may be anything. -EINVAL: not such a map.
+ * Maps a memfd of HR_MAP_RINGS rings, of HR_RING_SLOTS_LOG2 to HR_OFFER_SLOTS_LOG2 slots, whose
+ * size is sealed. The caller keeps the descriptor, which may be anything. -EINVAL: no such map.
  */
 int hr_map_open(int fd, struct hr_map *ret);
 void hr_map_close(struct hr_map *map); /* accepts one that was never opened */
 
-/* The name of a map's descriptor in the descriptor store (fdstore.h); daemon/node/kept_maps.c parses it. */
+/*
+ * The name of a map's descriptor in the descriptor store (fdstore.h); daemon/node/kept_maps.c
+ * parses it.
+ */
 #define HR_MAP_NAME_BYTES 64u
 void hr_map_name(uint64_t proc, uint32_t index, char ret[HR_MAP_NAME_BYTES]);
 
@@ -101,43 +108,50 @@ static inline uint32_t hr_session_rings(const struct hr_session *s)
 	return s->n_maps * HR_MAP_RINGS;
 }
 
-/* Whether there is something to look at: slots committed, or reserved. */
+/* Whether the ring has slots to read: committed, or reserved. */
 bool hr_ring_stirs(const struct hr_ring_view *r);
 
-/* Whether a ring is past its half mark: no time to sleep. */
+/* Whether a ring is more than half full: the reader must not sleep. */
 bool hr_ring_pressed(const struct hr_ring_view *r);
 
 /*
- * Slots that can be taken now: committed (or torn), of operations that ended by `limit`, `most` at most, but at least one
- * record: a control record or a pair is never split. `gone`: the owner is dead, so nothing uncommitted will come. *ret_end: when the last
- * operation counted ended, if the count was cut short by `most`; else UINT64_MAX.
+ * Slots that can be read now: committed (or torn), of operations that ended by `limit`, at most
+ * `most`, but at least one record: a control record or a pair is never split. `gone`: the owner is
+ * dead, so no more slots will be committed. *ret_end: the end of the last operation, if `most` cut
+ * the count short; otherwise UINT64_MAX.
  */
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end);
 
-/* Whether the process ended an operation after that moment, as far as its rings are read. Where they are not read to the end: true. */
+/*
+ * Whether the process ended an operation after that moment, as far as its rings are read. True if
+ * they are not read to the end.
+ */
 bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 
 /* Copies slots from tail on; an uncommitted one becomes all zero. */
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);
 
-/* n slots are safe in the journal: gives them back to the client, and wakes it if it waits. */
+/* n slots are in the journal: returns them to the client, and wakes it if it waits. */
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
 
 /* Rows of lost[] that are not zero, when they have changed since the last call; at most HR_OP_MAX. */
 uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 
-/* The same of the strays: ops from HR_LOST_STRAYS on. */
+/* The same for strays: ops from HR_LOST_STRAYS on. */
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
 /*
- * Looks at such rows, the latest of the session: where a client counts more than the node can have done since the process began, one
- * row is left, which the engine refuses as hostile. Returns how many rows there are.
+ * Checks such rows, the session's latest: if a client counts more than the node can have done since
+ * the process began, one row is left, which the engine refuses as hostile. Returns how many rows
+ * there are.
  */
 uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
 			       uint64_t now_ns);
 
-/* What default excludes left out so far, with forged numbers as above; false when that has not changed since the last call. */
+/*
+ * Opens that default excludes left out so far, checked like the rows above; false when unchanged.
+ */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
@@ -145,9 +159,9 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 /* Regions that are open: in the ring's thread, outermost first; in the process. Returns how many. */
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
-uint32_t hr_ring_deeper(const struct hr_ring_view *r); /* those that found no cell */
+uint32_t hr_ring_deeper(const struct hr_ring_view *r); /* those without a cell */
 uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
-/* Short ones of its thread that no record has yet. */
+/* Short regions of its thread that no record has yet. */
 uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells);
 
 /* Slots of all its rings, bytes of all its maps. */
@@ -156,7 +170,7 @@ uint64_t hr_session_bytes(const struct hr_session *s);
 
 /* Of all its maps; off while it is asleep. */
 void hr_session_set_level(struct hr_session *s, uint32_t level);
-/* What its threads may add up (abi.h), in all its maps. */
+/* What its threads may combine (abi.h), in all its maps. */
 void hr_session_set_short(struct hr_session *s, uint64_t ticks);
 
 #endif
