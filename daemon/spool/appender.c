@@ -9,7 +9,7 @@
 
 /* ---- packing -------------------------------------------------------------------------------------- */
 
-/* Makes o's bytes. The message stays; that of events, until the next ones are encoded. */
+/* Packs o's frame. Its message stays; that of events, until the next ones are encoded. */
 static int pack(struct hr_appender *a, struct hr_out *o)
 {
 	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
@@ -28,10 +28,10 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 	return r;
 }
 
-/* Its bytes are all that is left of the message. */
+/* Frees what the bytes were made of. */
 static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 {
-	o->frame.events = NULL; /* or whichever message it is: they share the place */
+	o->frame.events = NULL; /* or another message: all share one place */
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
 	hr_arena_free(&o->arena);
@@ -50,7 +50,7 @@ int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
 	return r;
 }
 
-/* Puts a Loss frame of the same number in o's place. */
+/* Replaces o by a Loss frame of the same number. */
 static int replace(struct hr_appender *a, struct hr_out *o)
 {
 	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *rows[] = {&row};
@@ -80,7 +80,7 @@ static int replace(struct hr_appender *a, struct hr_out *o)
 	return 0;
 }
 
-/* Gives up frames until what is kept fits. */
+/* Replaces frames by Loss frames until the rest fits into memory. */
 static void appender_give_up(struct hr_appender *a)
 {
 	static const Headrace__Frame__BodyCase order[] = {
@@ -129,21 +129,21 @@ static int appender_store(struct hr_appender *a, struct hr_out *o)
 	if (o->packed)
 		return hr__appender_append(a, o);
 	r = pack(a, o);
-	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or our own mistake */
+	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or a mistake in headraced */
 		r = replace(a, o);
 		return r ? r : hr__appender_append(a, o);
 	}
 	if (r)
 		return r;
 	r = appender_make_room(a, o);
-	/* The message is still there, so that the writer need not unpack it for its index. */
+	/* The message is still there, so the writer need not unpack the frame for its index. */
 	if (!r)
 		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
 	keep_bytes(a, o);
 	return r;
 }
 
-/* Appends from the head of what is kept, as far as the store goes along. */
+/* Appends kept frames from the first one on, until the store fails. */
 static int append_kept(struct hr_appender *a)
 {
 	uint64_t n = 0;
@@ -181,8 +181,9 @@ static bool take_cornered(struct hr_appender *a)
 }
 
 /*
- * The store takes nothing: encode what waits, so that batches are free again. The journal keeps what a kill would take,
- * until both its halves are full: the drain thread must go on, so the older one is let go then.
+ * The store fails: encodes waiting frames, so that batches are free again. The journal keeps what a
+ * kill would lose, until both of its halves are full: the drain thread must continue, so the older
+ * half is retired then.
  */
 static void appender_keep(struct hr_appender *a)
 {
@@ -197,7 +198,7 @@ static void appender_keep(struct hr_appender *a)
 	appender_give_up(a);
 }
 
-/* Waits for frames, or a second when some are kept. Returns false when it is time to end. */
+/* Waits for frames, or a second when some are kept. Returns false at the end. */
 static bool take_inbox(struct hr_appender *a)
 {
 	struct timespec until;
@@ -247,7 +248,7 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 		free(a);
 		return r;
 	}
-	a->zstd = ZSTD_createCCtx(); /* NULL: frames stay plain */
+	a->zstd = ZSTD_createCCtx(); /* NULL: frames are not compressed */
 	a->writer = w;
 	a->pool = pool;
 	a->journal = journal;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a stream on a disk that stays full: what fits is stored, the rest is counted, and the count reaches the store.
+ * The end of a stream on a disk that stays full: stores what fits, and the count of the rest.
  *
- * No journal will be replayed any more, so the frames that were never stored may take other numbers than they were made
- * with: names go first, then sums, then events, so that what little room there is serves the totals.
+ * No journal will be replayed again, so frames that were never stored may get new numbers. Names
+ * are stored first, then sums, then events, so that the little room serves the totals.
  */
 #include "daemon/spool/appender_internal.h"
 
@@ -66,7 +66,7 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool last
 			  : hr__appender_append(a, o);
 }
 
-/* What was lost before, and finds no room now: per reason only, so that it does find room. */
+/* Adds up Loss frames that did not fit by reason only, so that the sum fits. */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {
 	Headrace__Frame *msg;
@@ -112,7 +112,7 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	return r;
 }
 
-/* Stores the frames of one turn; what finds no room is added to `lost`. */
+/* Stores the frames of one turn; adds what does not fit to `lost`. */
 static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * appender_internal.h - the appender's own state, shared by appender.c (its thread) and appender_end.c (the end on a full disk)
+ * appender_internal.h - the appender's state, shared by appender.c (its thread) and appender_end.c
+ * (the end on a full disk)
  */
 #ifndef HEADRACE_DAEMON_SPOOL_APPENDER_INTERNAL_H
 #define HEADRACE_DAEMON_SPOOL_APPENDER_INTERNAL_H
@@ -19,23 +20,23 @@ struct hr_appender {
 	struct hr_out_list inbox;
 	uint64_t given, done; /* outs */
 	uint64_t progress_seen;
-	bool cornered; /* the drain thread has no journal half left */
+	bool cornered; /* the drain thread has no free journal half */
 	bool stop;
 	int error;
 	uint64_t stored_bytes;
-	/* the thread's own; the caller's once it is joined */
+	/* for the thread; for the caller once it is joined */
 	struct hr_writer *writer;
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
-	struct hr_spool *spool; /* NULL: the store is none */
+	struct hr_spool *spool; /* NULL: the store is not a spool */
 	struct hr_encoder *encoder;
-	Headrace__EventBatch events; /* as encoded last */
+	Headrace__EventBatch events; /* the last encoded ones */
 	ZSTD_CCtx *zstd;	     /* for frames other than events */
 	struct hr_out_list kept;     /* packed, not yet stored */
 	uint64_t kept_bytes;
 };
 
-/* Makes o's bytes, unless it has them; frees what they were made of. */
+/* Packs o's frame unless it is packed; frees what it was made of. */
 int hr__appender_pack(struct hr_appender *a, struct hr_out *o);
 
 /* Appends o's bytes; a spool makes room for them first. As hr_writer_append. */

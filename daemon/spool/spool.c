@@ -15,7 +15,7 @@
 #include "common/now.h"
 
 #define NEW_FILE "paper.new"
-#define SEGMENTS 64u /* about so many make up the limit */
+#define SEGMENTS 64u /* about so many fill the limit */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 
@@ -174,7 +174,7 @@ static int make_file(int dir_fd, const char *name, const void *content, size_t b
 	return r;
 }
 
-/* Before there is anything to send: where to, and the secret, after which the stream is complete. */
+/* Written before any frame: the collectors, and the secret, which completes the stream's folder. */
 static int make_papers(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
@@ -211,7 +211,10 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/* With the spool's lock held: who removes folders that are done with does not remove ours while it is made. */
+/*
+ * Call it with the spool's lock: otherwise another process that removes finished folders could
+ * remove this one while it is made.
+ */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;
@@ -220,7 +223,10 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/* A stream whose secret is gone can be written, but no collector would take it: the uplink says so. */
+	/*
+	 * A stream without its secret can be written, but no collector takes it: the uplink reports
+	 * that.
+	 */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = make_papers(s, hr_writer_dir(w));
 	if (r) {
@@ -248,7 +254,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	uint64_t until = hr_now_ms(CLOCK_MONOTONIC) + BUSY_MS;
 	int r;
 
-	/* A killed writer has the stream until the kernel has freed its memory. */
+	/* A killed writer holds the stream until the kernel has freed its memory. */
 	while ((r = try_open_stream(s, id, ret)) == -EBUSY && hr_now_ms(CLOCK_MONOTONIC) < until)
 		usleep(LOOK_US);
 	if (r)
@@ -262,7 +268,9 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* The lock is held while `changed` runs, so that it is not called any more once hr_spool_watch has returned. */
+/*
+ * Holds the lock while `changed` runs, so that it does not run after hr_spool_watch has returned.
+ */
 static void spool_tell(struct hr_spool *s)
 {
 	if (s->changed)

@@ -2,8 +2,9 @@
 /*
  * spool.h - a store of this node that holds frames until a collector has them
  *
- * Purpose   Keeps all streams of a folder, of any number of daemons, within one size limit, and says of each frame that has to
- *           go what is missing. What is sent and acknowledged: spool_stream.h, uplink.h.
+ * Purpose   Keeps all streams of a folder, of any number of daemons, within one size limit, and
+ *           reports the loss of each frame that it drops. What is sent and acknowledged:
+ *           spool_stream.h, uplink.h.
  *
  *      SPOOL/                                    a store: store/store.h
  *          spool.lock                            F_OFD_SETLK: held by who changes or removes segments
@@ -13,9 +14,10 @@
  *              collectors                        where it is to go, as it was typed; whoever asks for other ones leaves it
  *              acked                             last seq that a collector has, where its segments stay all the same
  *
- * A frame that must go is replaced in its place by a Loss frame of its number: event batches first, then file records, then
- * rollups, each time the oldest; the segment is written as another file that then takes its name. A kill leaves the old one or
- * the new one, and sequence numbers decide for the rest. Other frames (names, processes, the job) stay until they are sent.
+ * A Loss frame of the same number replaces a dropped frame: event batches first, then file records,
+ * then rollups, each time the oldest. The segment is written as another file, which is then
+ * renamed. A kill leaves the old or the new file, and sequence numbers decide for the rest. Other
+ * frames (names, processes, the job) stay until they are sent.
  *
  * Owner     The worker, or the command `headraced uplink`.
  * Threads   The appender's: room, appended. The uplink's: the rest. hr_spool_stats: any.
@@ -34,40 +36,46 @@
 
 struct hr_spool;
 
-/* Makes the folder when absent. `limit_bytes` 0: nothing is given up. As hr_store_create. */
+/* Makes the folder when absent. `limit_bytes` 0: nothing is dropped. As hr_store_create. */
 int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret);
-void hr_spool_free(struct hr_spool *s); /* accepts NULL; no writer is left */
+void hr_spool_free(struct hr_spool *s); /* accepts NULL; all writers must be closed */
 const char *hr_spool_path(const struct hr_spool *s);
 
-/* Waits for the spool's lock; closing *ret_fd gives it back. */
+/* Waits for the spool's lock; closing *ret_fd releases it. */
 int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 
 /* ---- the stream that this process writes, one at most ------------------------------------------ */
 
-/* For streams that are made from now on: "tcp://A,tcp://B". -ENOMEM. */
+/* For streams that are made later: "tcp://A,tcp://B". -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
-/* As hr_writer_open, with the spool's size of segments and the stream's secret. Waits some seconds for another writer's end. */
+/*
+ * As hr_writer_open, with the spool's segment size and the stream's secret. Waits some seconds for
+ * another writer's end.
+ */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
 /*
- * Before `bytes` are appended: gives up what must be for them. -ENOSPC: what is left are names and other daemons' open
- * segments. Waits for the disk now and then.
+ * Call it before `bytes` are appended: drops frames to make room. -ENOSPC: only names and other
+ * daemons' open segments are left. Sometimes waits for the disk.
  */
 int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes);
 
-/* All up to `mark` lies in the spool's files. */
+/* All frames up to `mark` are in the spool's files. */
 void hr_spool_appended(struct hr_spool *s, uint64_t mark);
 
-/* Its writer is closed: nothing will be added. */
+/* The stream's writer is closed: nothing will be added. */
 void hr_spool_closed(struct hr_spool *s);
 
 /* ---- for the uplink ---------------------------------------------------------------------------- */
 
-/* Calls `changed` from the appender's thread after each of the last two; NULL: no more. */
+/* Calls `changed` from the appender's thread after each of the last two; NULL: stops that. */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 
-/* The folder of that stream below the spool ("jobs/7/n1.17-0"), its mark, whether it is being written. False: there is none. */
+/*
+ * The folder of this process's stream below the spool ("jobs/7/n1.17-0"), its mark, and whether it
+ * is open. False: there is none.
+ */
 struct hr_spool_live {
 	char folder[600];
 	uint64_t mark;
@@ -81,10 +89,9 @@ int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 
 struct hr_spool_stats {
 	uint64_t limit_bytes;
-	uint64_t bytes;		  /* of all segments, as of the last look */
-	uint64_t given_up_frames; /* by this process */
-	uint64_t given_up,
-	    given_up_bytes; /* operations whose events are gone, and what they moved */
+	uint64_t bytes;			   /* of all segments, at the last survey */
+	uint64_t given_up_frames;	   /* by this process */
+	uint64_t given_up, given_up_bytes; /* operations whose events were dropped; their bytes */
 };
 void hr_spool_stats(struct hr_spool *s, struct hr_spool_stats *ret);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_internal.h - the spool's state, shared by spool.c (streams, what is told) and spool_room.c (what is given up)
+ * spool_internal.h - the spool's state, shared by spool.c (streams, notifications) and spool_room.c
+ * (dropping frames)
  */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_INTERNAL_H
 #define HEADRACE_DAEMON_SPOOL_SPOOL_INTERNAL_H
@@ -20,7 +21,7 @@ struct hr_spool {
 	char *path;
 	int dir_fd;
 	uint64_t limit_bytes, segment_bytes;
-	/* the appender's thread: the last look at all streams */
+	/* for the appender's thread: the last survey of all streams */
 	uint64_t seen_bytes, seen_own_bytes; /* of all, and of the own stream's writer then */
 	uint64_t seen_ms;		     /* 0: none yet */
 	pthread_mutex_t lock;		     /* of what follows */
@@ -29,7 +30,7 @@ struct hr_spool {
 	struct hr_spool_stats stats;
 	void (*changed)(void *arg);
 	void *changed_arg;
-	char *aim; /* NULL: streams are made for whoever sends them */
+	char *aim; /* NULL: streams are for any collector */
 };
 
 /* The number in the stream's file `acked`, 0: none. */

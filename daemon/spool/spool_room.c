@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_room.c - what a spool gives up when it is full
+ * spool_room.c - makes room in a full spool
  *
  *      look at all segments (spool.lock held)
  *        -> remove what a collector has (kept for the summary of `headrace run`)
@@ -22,14 +22,14 @@
 #include "daemon/engine/losses.h"
 #include "common/now.h"
 
-#define SLACK	      256u /* a look at all segments after this part of the limit has been written */
+#define SLACK	      256u /* survey again after this part of the limit has been written */
 #define LOOK_AGAIN_MS 1000u
 
 struct part { /* a segment */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
-	bool newest; /* of its stream: a writer may go on in it */
+	bool newest; /* of its stream: a writer may append to it */
 	bool looked; /* `kinds` is known */
 	uint64_t kinds;
 };
@@ -149,7 +149,10 @@ struct giving {
 	uint64_t frames, operations, bytes;
 };
 
-/* What is missing with a frame: the same as emit.c says of one that a full store does not take. */
+/*
+ * The loss that a dropped frame means: the same as in emit.c for a frame that a full store does not
+ * take.
+ */
 static void count_absence(const Headrace__Frame *msg, Headrace__LossRow *row)
 {
 	enum hr_loss_reason reason = HR_LOSS_SPOOL_FULL;
@@ -214,7 +217,7 @@ static void rewrite(struct survey *v, struct part *p, int dir_fd, Headrace__Fram
 	uint64_t bytes;
 
 	if (hr_segment_rewrite(dir_fd, p->number, spool_room_give_up, &g, &bytes) < 0) {
-		p->kinds = 0; /* not this one */
+		p->kinds = 0; /* do not try it again */
 		return;
 	}
 	p->kinds &= ~(UINT64_C(1) << kind);
@@ -224,8 +227,9 @@ static void rewrite(struct survey *v, struct part *p, int dir_fd, Headrace__Fram
 }
 
 /*
- * A stream's newest segment may be its writer's: ours is sealed and followed by another one. That of a daemon that is gone, and
- * left nothing to replay, is ours as long as we are its writer. 1: it may be written anew.
+ * Prepares the rewrite of a stream's newest segment, which a writer may have open: the own writer
+ * seals it and continues in another one. The segment of a daemon that has ended, without a journal
+ * to replay, is free while this process has the stream's lock. 1: it may be rewritten.
  */
 static int take_newest(struct survey *v, struct part *p, int dir_fd, int *ret_lock)
 {
@@ -276,7 +280,10 @@ static void give_up_until(struct survey *v, uint64_t room)
 
 /* ---- room ---------------------------------------------------------------------------------------- */
 
-/* What the writer has added since all segments were looked at; others add, too, so that is not long ago. */
+/*
+ * Counts what the own writer has added since the survey; other writers add, too, so the survey must
+ * be recent.
+ */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;

@@ -16,7 +16,7 @@
 
 struct part { /* a segment */
 	uint32_t number;
-	uint64_t first_seq; /* of its frames behind the StreamStart */
+	uint64_t first_seq; /* of its frames after the StreamStart */
 };
 
 struct hr__spool_reader {
@@ -25,11 +25,11 @@ struct hr__spool_reader {
 	Headrace__Frame *start;
 	struct part *parts;
 	size_t n_parts, parts_room;
-	/* where the next frame lies */
-	int fd; /* -1: nowhere */
+	/* position of the next frame */
+	int fd; /* -1: none */
 	size_t at;
 	uint64_t offset, next_seq;
-	uint64_t noted; /* what the file `acked` says, rounded down to a segment's end */
+	uint64_t noted; /* the number in the file `acked`, rounded down to a segment's end */
 };
 
 /* ---- opening ------------------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/* The index of the segment that has `seq`; a writer may have begun the next ones meanwhile. */
+/* The index of the segment with frame `seq`; a writer may have begun more segments meanwhile. */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;
@@ -247,8 +247,9 @@ static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *re
 }
 
 /*
- * To the beginning of segment `at`. Frames have consecutive numbers there: the first segment begins with the StreamStart, which
- * is number 1, each further one with a copy that has the number of the frame before.
+ * Moves to the beginning of segment `at`. Its frames have consecutive numbers: the first segment
+ * begins with the StreamStart, which is number 1, each further one with a copy that has the number
+ * of the frame before.
  */
 static int open_part(struct hr__spool_reader *o, size_t at)
 {
@@ -342,7 +343,7 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 	return r;
 }
 
-/* How many segments, from the first on, hold nothing behind `seq`. */
+/* How many segments, from the first on, have no frame after `seq`. */
 static size_t done_with(const struct hr__spool_reader *o, uint64_t seq)
 {
 	size_t n = 0;
@@ -381,11 +382,11 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	int lock, r;
 
 	*ret_removed = 0;
-	r = find_part(o, seq + 1, &at); /* of which the writer may have made more */
+	r = find_part(o, seq + 1, &at); /* the writer may have made more segments */
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
-	/* Who makes room in the spool may be writing one of them anew. */
+	/* Another process that makes room in the spool may be rewriting one of them. */
 	r = hr_spool_lock(o->spool, &lock);
 	if (r)
 		return r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink.h - sends what lies in a spool to a collector, until it is acknowledged
+ * uplink.h - sends the frames of a spool to a collector, until they are acknowledged
  *
- * Purpose   The daemon's side of proto/wire.proto. A frame is sent after it is in the spool's file, never before; it leaves
- *           the spool after a collector has said that it is on its disk.
+ * Purpose   The daemon's side of proto/wire.proto. A frame is sent after it is in the spool's file;
+ *           it is removed from the spool after a collector has acknowledged that it is on its disk.
  *
  *      connection   waiting --(back-off is over)--> dialling --> greeting --HelloAck--> up --(silence, end, error)--> waiting
  *                                                     +--(fails: the next collector; after the last one)--^
@@ -14,9 +14,10 @@
  *
  *      A stream that is aside stays in the spool; it is tried again at another collector, and by the next uplink.
  *
- * Which streams   That of this process, as it grows (spool.h), and those whose daemons are gone. What another uplink sends, or
- *                 a daemon writes, is left to them.
- * Owner     The worker, or the command `headraced uplink`. Threads: its own, with a libuv loop; the functions are for any.
+ * Which streams   That of this process, as it grows (spool.h), and those whose daemons have ended.
+ *                 It leaves alone what another uplink sends or a daemon writes.
+ * Owner     The worker, or the command `headraced uplink`. Threads: its own, with a libuv loop; the
+ *           functions are for any.
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_H
@@ -31,54 +32,56 @@ struct hr_uplink_config {
 	struct hr_spool *spool; /* outlives the uplink */
 	const struct hr_address *collectors;
 	size_t n_collectors; /* in order of preference */
-	/* NULL: plain TCP; read anew for each connection, so that they can be renewed */
+	/* NULL: plain TCP; read again for each connection, so that they can be renewed */
 	const struct hr_tls_files *tls;
-	bool tls_later; /* files that cannot be read fail connections, and not hr_uplink_new */
+	bool tls_later; /* unreadable files fail connections, not hr_uplink_new */
 	const char *software, *node, *boot_id;
-	bool any_node; /* also streams of other nodes that lie there */
-	bool any_aim;  /* also those that are meant for other collectors */
+	bool any_node; /* also streams of other nodes */
+	bool any_aim;  /* also streams for other collectors */
 	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
 	/*
-	 * a stream without a daemon whose journal waits for so long is ended here; HR_UPLINK_NEVER
+	 * a stream without a daemon is ended here once its journal has waited for so long;
+	 * HR_UPLINK_NEVER
 	 */
 	uint64_t recover_ms;
-	/* 0: the usual; tests are in a hurry */
+	/* 0: the usual; tests use less */
 	uint64_t better_ms; /* before a better collector is tried again */
-	uint64_t scan_ms;   /* between looks for streams */
-	/* without any answer, though the collector is there: then it is connected anew */
+	uint64_t scan_ms;   /* between searches for streams */
+	/* without any answer from a connected collector: then it reconnects */
 	uint64_t owed_ms;
 };
 
 struct hr_uplink;
 
-/* Starts it. On failure (certificates) *ret_error, malloc'ed, says what is wrong. */
+/* Starts it. On failure (certificates) *ret_error, malloc'ed, explains it. */
 int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
 
-/* The kept segments may go. */
+/* The kept segments may be removed. */
 void hr_uplink_release(struct hr_uplink *u);
 
-/* Ends the thread: what is not acknowledged stays in the spool. Accepts NULL. */
+/* Ends the thread: unacknowledged frames stay in the spool. Accepts NULL. */
 void hr_uplink_free(struct hr_uplink *u);
 
 struct hr_uplink_stats {
 	bool connected;
-	char collector[HR_ADDRESS_HOST_BYTES + 32]; /* the last that took us in; "" none so far */
+	/* the last one that accepted the connection; "" none so far */
+	char collector[HR_ADDRESS_HOST_BYTES + 32];
 	unsigned failed_rounds;	   /* attempts at all collectors since the last success */
-	unsigned looks;		   /* for streams, so far: before the first nothing is known */
-	unsigned streams;	   /* that are sent here and not done with, those aside left out */
-	unsigned unseen;	   /* that wait until some of these are done with */
+	unsigned looks;		   /* searches for streams so far: none: nothing is known */
+	unsigned streams;	   /* being sent and not finished, without those aside */
+	unsigned unseen;	   /* waiting until some of these are finished */
 	unsigned elsewhere;	   /* that other daemons write or send */
-	unsigned aimed_elsewhere;  /* that are meant for other collectors */
+	unsigned aimed_elsewhere;  /* for other collectors */
 	unsigned waiting_journals; /* streams without a daemon that have a journal: recover_ms */
 	uint64_t frames;	   /* not yet acknowledged */
 	uint64_t bytes;		   /* of segments of these streams */
-	uint64_t oldest_ns;	   /* for how long the oldest of them has been waiting */
+	uint64_t oldest_ns;	   /* how long the oldest of them has been waiting */
 	uint64_t sent_frames;	   /* acknowledged, by this uplink */
 	bool own;		   /* there is a stream of this process: */
 	uint64_t own_frames, own_acked;
 	bool own_aside;
 	bool own_gone;	/* all of it is acknowledged, and its folder was removed */
-	unsigned aside; /* streams, and about the last of them: */
+	unsigned aside; /* streams, and the last of them: */
 	char aside_text[1536];
 	char error[512]; /* of the last connection that failed; "" none so far */
 };

@@ -19,7 +19,8 @@
 #define LOOK_NS	      50000000L
 #define EXIT_USAGE    2
 #define EXIT_NO_SPOOL 66
-#define LOOKS_ENOUGH  2u /* at the streams: the second one has seen what the first one recovered */
+/* searches for streams: the second one finds what the first one recovered */
+#define LOOKS_ENOUGH 2u
 
 static volatile sig_atomic_t interrupted;
 
@@ -31,7 +32,7 @@ static void on_signal(int number)
 
 /* ---- the spool ------------------------------------------------------------------------------------- */
 
-/* 0, or the exit status after saying why. */
+/* 0, or the exit status after a message. */
 static int open_spool(const char *path, struct hr_spool **ret)
 {
 	int r;
@@ -76,7 +77,7 @@ static int discard(const char *job, struct hr_spool *spool)
 
 /* ---- sending --------------------------------------------------------------------------------------- */
 
-/* What has changed since `told`, as a line each. */
+/* Prints what has changed since the last status, one line each. */
 static void say_news(const struct hr_uplink_stats *s, struct hr_uplink_stats *told)
 {
 	if (s->connected && !told->connected)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_command.h - `headraced uplink SPOOL --collector LIST`: sends what lies in a spool
+ * uplink_command.h - `headraced uplink SPOOL --collector LIST`: sends the frames of a spool
  *
- * For what earlier daemons left, and for services that only send. Threads: one, beside the uplink's own.
+ * For streams of earlier daemons, and for services that only send. Threads: one, and the uplink's
+ * own.
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 
-/* argv[0] is "uplink". Exit status: 0 all is acknowledged, or given up, 1 something is not, 2 usage, 66 no such spool or job. */
+/*
+ * argv[0] is "uplink". Exit status: 0 everything is acknowledged, or discarded, 1 something is not,
+ * 2 usage, 66 no such spool or job.
+ */
 int hr_uplink_command(int argc, char **argv);
 
 #endif

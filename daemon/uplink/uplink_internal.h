@@ -42,20 +42,20 @@ struct hr__sending { /* a stream */
 	enum hr__sending_state state;
 	bool own;   /* this process's */
 	bool ends;  /* nothing will be added */
-	bool noted; /* the folder, which is kept, says that all is acknowledged */
+	bool noted; /* the folder, which is kept, has a note that all is acknowledged */
 	uint32_t channel;
 	uint64_t acked;		   /* all up to here is on some collector's disk */
 	uint64_t sent;		   /* on this connection, or before it */
 	uint64_t newest;	   /* in the spool */
-	uint64_t retry_ms;	   /* KNOWN, RESTING: not before */
+	uint64_t retry_ms;	   /* KNOWN, RESTING: the earliest time to open or send */
 	uint64_t gap_mark, gap_ms; /* of the last Nack gap */
-	bool gap_again;		   /* it was said again since */
-	size_t aside_at;	   /* the collector that does not take it */
+	bool gap_again;		   /* repeated since */
+	size_t aside_at;	   /* the collector that refused it */
 	uint8_t *held;		   /* frame sent + 1, read, for which the window has no room */
 	size_t held_bytes;
 	struct hr__flight *flights; /* sent and not acknowledged, in order */
 	size_t first_flight, n_flights, flights_room;
-	/* When `newest` was what: how long the oldest frame has been waiting. */
+	/* When `newest` had which value: tells how long the oldest frame has been waiting. */
 	struct {
 		uint64_t seq, ms;
 	} points[HR__UPLINK_POINTS];
@@ -80,7 +80,7 @@ struct hr_uplink {
 	struct hr_uplink_config c;
 	struct hr_address *collectors;
 	char *software, *node, *boot_id;
-	struct hr_tls *tls;		   /* as last read; NULL: plain TCP, or never */
+	struct hr_tls *tls;		   /* as last read; NULL: plain TCP, or not read yet */
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	pthread_t thread;
 	uv_loop_t loop;
@@ -91,10 +91,10 @@ struct hr_uplink {
 	struct hr_conn *conn;
 	size_t at, next; /* collector: connected to, tried next */
 	struct hr_backoff backoff;
-	uint64_t link_ms;      /* since when in this state */
-	uint64_t answer_ms;    /* the last Opened, Ack or Nack, or since when none is owed */
-	bool moving;	       /* it is closed for a better one */
-	bool ending;	       /* for good */
+	uint64_t link_ms;   /* since when in this state */
+	uint64_t answer_ms; /* the last Opened, Ack or Nack, or the last time when none was due */
+	bool moving;	    /* it is closed for a better one */
+	bool ending;	    /* never connect again */
 	uint64_t better_at_ms; /* when a better collector may be tried */
 	uint64_t ping_ms, window_bytes, max_frame_bytes;
 	uint64_t in_flight; /* bytes */
@@ -107,9 +107,9 @@ struct hr_uplink {
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
 	unsigned known; /* streams in the list */
-	/* as of the last look for streams, or of the one that is going on */
+	/* as of the last search for streams, or of the current one */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
-	unsigned looks; /* that are over */
+	unsigned looks; /* that have ended */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;
@@ -124,9 +124,9 @@ static inline uint64_t hr__uplink_now(const struct hr_uplink *u)
 /* ---- uplink_link.c ---- */
 void hr__link_start(struct hr_uplink *u);
 void hr__link_tick(struct hr_uplink *u);
-void hr__link_close(struct hr_uplink *u); /* for good */
+void hr__link_close(struct hr_uplink *u); /* never connect again */
 void hr__link_broken(struct hr_uplink *u, const char *format, ...)
-    __attribute__((format(printf, 2, 3))); /* the collector does what it must not */
+    __attribute__((format(printf, 2, 3))); /* the collector violates the protocol */
 void hr__link_good(struct hr_uplink *u);   /* it has acknowledged something */
 
 /* ---- uplink_streams.c ---- */
@@ -141,7 +141,7 @@ struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel
 void hr__send_connected(struct hr_uplink *u); /* streams may be opened */
 void hr__send_disconnected(struct hr_uplink *u);
 void hr__send_tick(struct hr_uplink *u);
-void hr__send_pump(struct hr_uplink *u); /* opens and sends what may be */
+void hr__send_pump(struct hr_uplink *u); /* opens and sends what it may */
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
 int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);

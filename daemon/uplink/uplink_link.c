@@ -11,12 +11,12 @@
 #include "net/munge.h"
 
 #define GREETING_MS  10000u /* for HelloAck */
-#define PING_MS	     10000u /* where the collector does not say */
+#define PING_MS	     10000u /* if the collector sends none */
 #define SILENT_PINGS 3u
-#define WINDOW_BYTES (32u << 20) /* where the collector does not say */
-/* without an answer to what was sent, though it is there; a slow link takes its time */
+#define WINDOW_BYTES (32u << 20) /* if the collector sends none */
+/* without an answer, though the collector is connected; a slow link needs time */
 #define OWED_MS	  600000u
-#define STEADY_MS 10000u /* a connection that stands so long was a good one */
+#define STEADY_MS 10000u /* a connection that lasted so long was good */
 
 static void dial(struct hr_uplink *u);
 
@@ -28,7 +28,7 @@ static void set_state(struct hr_uplink *u, enum hr__link_state state)
 	u->link_ms = hr__uplink_now(u);
 }
 
-/* `advice`: what to do about it, "" where the text says that. */
+/* `advice`: what to do about it, "" if the text contains it. */
 static void note_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
@@ -82,7 +82,10 @@ static void round_failed(struct hr_uplink *u)
 	uv_timer_start(&u->redial, on_redial, hr_backoff_next_ms(&u->backoff), 0);
 }
 
-/* The others in turn, then a pause; after a connection that stood, from the best one on. */
+/*
+ * Tries the other collectors in turn, then pauses; after a good connection, starts with the best
+ * one.
+ */
 static void try_again(struct hr_uplink *u, bool stood)
 {
 	set_state(u, HR__LINK_WAITING);
@@ -116,7 +119,10 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 
 /* ---- greeting ------------------------------------------------------------------------------------ */
 
-/* Where it is not the kernel that tells whose connection it is. Never an obstacle: the collector says what it needs. */
+/*
+ * For connections whose peer the kernel cannot identify. Its failure is not fatal: the collector
+ * reports what it needs.
+ */
 static char *credential(struct hr_uplink *u)
 {
 	struct hr_conn_peer peer;
@@ -177,7 +183,7 @@ static int on_ack(struct hr_uplink *u, const Headrace__Ack *m)
 {
 	int r = hr__send_ack(u, m);
 
-	hr__streams_publish(u); /* somebody may be waiting for just this one */
+	hr__streams_publish(u); /* another thread may wait for this stream */
 	return r;
 }
 
@@ -237,7 +243,10 @@ static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-/* Certificates are renewed while we run. Where the new ones cannot be read, those before serve as long as they are good. */
+/*
+ * Certificates are renewed while the uplink runs. If the new ones cannot be read, the old ones are
+ * used until they expire.
+ */
 static bool read_certificates(struct hr_uplink *u)
 {
 	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
@@ -279,7 +288,10 @@ void hr__link_start(struct hr_uplink *u)
 	dial(u);
 }
 
-/* A better collector may be there again: only where nothing is under way does a change cost nothing. */
+/*
+ * A better collector may be available again. The uplink changes only while nothing is under way,
+ * when it costs nothing.
+ */
 static bool wants_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;
@@ -290,7 +302,7 @@ static uint64_t owed_ms(const struct hr_uplink *u)
 	return u->c.owed_ms ? u->c.owed_ms : OWED_MS;
 }
 
-/* Does the collector owe an answer to anything? */
+/* Whether the collector owes an answer. */
 static bool owed(const struct hr_uplink *u)
 {
 	bool opening = false;

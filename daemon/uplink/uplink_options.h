@@ -22,12 +22,12 @@ struct hr_uplink_options {
 	size_t n_to;
 	char *tls_cert, *tls_key, *tls_ca; /* as typed */
 	struct hr_tls_paths tls;	   /* as found */
-	char *discard; /* job to give up; NULL: none, and there are collectors */
+	char *discard; /* job to discard; NULL: none, and there are collectors */
 	uint64_t recover_ms;
 	bool follow, help;
 };
 
-/* 0 or -errno after saying on standard error what is wrong. With `help` nothing else is looked at. */
+/* 0, or -errno after a message on standard error. With `help` nothing else is checked. */
 int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret);
 void hr_uplink_options_done(struct hr_uplink_options *o);
 

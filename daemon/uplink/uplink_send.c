@@ -10,10 +10,10 @@
 #include "common/array.h"
 #include "common/text.h"
 
-#define TURN_BYTES   (256u << 10) /* of one stream, then the next has its turn */
-#define QUEUE_BYTES  (2u << 20)	  /* that the kernel has not taken: more would only lie in memory */
-#define GAP_MS	     300u	  /* in which the same gap is the same complaint */
-#define REST_MS	     1000u	  /* where the collector does not say */
+#define TURN_BYTES   (256u << 10) /* of one stream, before the next one has its turn */
+#define QUEUE_BYTES  (2u << 20)	  /* not sent by the kernel yet: more only uses memory */
+#define GAP_MS	     300u	  /* in which a repeated gap counts as the same one */
+#define REST_MS	     1000u	  /* if the collector sends none */
 #define REST_MOST_MS 30000u
 /* before a stream is opened again that another connection took, or that failed */
 #define LATER_MS 10000u
@@ -48,7 +48,7 @@ static void land_flights(struct hr_uplink *u, struct hr__sending *s, uint64_t se
 		s->first_flight = 0;
 }
 
-/* Goes on with seq + 1. */
+/* Continues with seq + 1. */
 static void rewind_to(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
 {
 	land_flights(u, s, UINT64_MAX);
@@ -69,7 +69,10 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = 0;
 }
 
-/* What can be done about a job that no collector takes, as commands that work as typed; "" without memory. */
+/*
+ * Commands that deal with a job that no collector accepts, as they must be typed; "" without
+ * memory.
+ */
 static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
 {
 	char program[4096] = "headraced"; /* it is not on PATH */
@@ -132,7 +135,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	const Headrace__StreamStart *id = s->stream->id;
 	Headrace__Open open = HEADRACE__OPEN__INIT;
 
-	/* What there is to read may have changed since: segments that were kept, or given up. */
+	/* The spool may have changed since: it removed segments, or dropped frames. */
 	if (hr_spool_stream_refresh(s->stream, false) < 0) {
 		s->retry_ms = hr__uplink_now(u) + LATER_MS;
 		return;
@@ -162,7 +165,7 @@ static bool wants_channel(const struct hr_uplink *u, const struct hr__sending *s
 	       hr__uplink_now(u) >= s->retry_ms;
 }
 
-/* This process's stream first: somebody may be waiting for it. */
+/* This process's stream first: a user may be waiting for it. */
 static void open_channels(struct hr_uplink *u)
 {
 	for (int own = 1; own >= 0; own--)
@@ -176,7 +179,7 @@ static void open_channels(struct hr_uplink *u)
 
 static bool fits(const struct hr_uplink *u, size_t bytes)
 {
-	/* One frame that is larger than the window alone must go, too. */
+	/* A frame that is larger than the window is sent alone. */
 	return u->in_flight == 0 || u->in_flight + bytes <= u->window_bytes;
 }
 
@@ -233,7 +236,7 @@ static bool send_held(struct hr_uplink *u, struct hr__sending *s)
 	return true;
 }
 
-/* One turn of one stream: false when it, or all, have to wait. */
+/* Sends for one turn of one stream: false when it must wait. */
 static bool uplink_send_take_turn(struct hr_uplink *u, struct hr__sending *s)
 {
 	size_t bytes = 0;
@@ -256,7 +259,7 @@ void hr__send_pump(struct hr_uplink *u)
 	open_channels(u);
 	for (struct hr__sending *s = u->streams; s; s = s->next)
 		n++;
-	/* Round and round, until nobody has anything that may go. */
+	/* Takes turns until no stream can send. */
 	while (u->link == HR__LINK_UP && idle < n) {
 		struct hr__sending *s = u->turn ? u->turn : u->streams;
 
@@ -265,7 +268,7 @@ void hr__send_pump(struct hr_uplink *u)
 	}
 }
 
-/* Some collector has all up to `seq`. */
+/* Some collector has all frames up to `seq`. */
 static void note_acknowledged(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
 {
 	if (seq <= s->acked)
@@ -297,7 +300,10 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/* Below what is left here: a collector that goes on there has said so, one that does not says `gap`. */
+	/*
+	 * From before the first frame in the spool a collector continues with the first one, or
+	 * answers `gap`.
+	 */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;
@@ -310,7 +316,7 @@ int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m)
 	if (!s || (s->state != HR__SENDING_OPEN && s->state != HR__SENDING_RESTING))
 		return 0; /* it was closed meanwhile */
 	if (m->seq > s->sent && m->seq > s->acked)
-		return -EPROTO; /* nobody has sent that */
+		return -EPROTO; /* this frame was never sent */
 	land_flights(u, s, m->seq);
 	hr__link_good(u);
 	if (m->seq > s->acked) {
@@ -331,9 +337,9 @@ static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
 		    "not go on behind them");
 		return;
 	}
-	/* Each frame that was under way when the gap was seen gets the same answer. */
+	/* Each frame that was under way when the gap was found gets the same answer. */
 	s->gap_again = mark == s->gap_mark && now - s->gap_ms < GAP_MS;
-	if (s->gap_again) /* the tick looks whether that was all */
+	if (s->gap_again) /* the tick checks whether the gap is closed */
 		return;
 	s->gap_mark = mark;
 	s->gap_ms = now;
@@ -360,7 +366,7 @@ static bool is_final(const char *reason)
 	return false;
 }
 
-/* Why nothing moves, for whoever asks. */
+/* Records for the status why nothing is sent. */
 static void note_wait(struct hr_uplink *u, const char *what, const char *why)
 {
 	pthread_mutex_lock(&u->lock);
@@ -375,16 +381,17 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 	if (!s)
 		return 0;
 	if (m->mark > s->sent && m->mark > s->acked && s->state != HR__SENDING_OPENING)
-		return -EPROTO; /* nobody has sent that */
+		return -EPROTO; /* this frame was never sent */
 	if (strcmp(m->reason, "gap") == 0 && s->state != HR__SENDING_OPENING) {
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0) {
 		note_wait(u, "the collector's store takes nothing", m->text);
-		/* Of one that is being opened the collector says Opened as soon as there is room. */
+		/* The collector sends Opened of this stream as soon as there is room. */
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
 	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
-		lose_channel(u, s); /* nothing will be added: it has all of it, and more */
+		/* nothing will be added: the collector has all of it, and more */
+		lose_channel(u, s);
 		s->state = HR__SENDING_KNOWN;
 		note_acknowledged(u, s, s->newest);
 		hr__streams_settle(u, s);
@@ -423,7 +430,7 @@ void hr__send_disconnected(struct hr_uplink *u)
 	}
 }
 
-/* What was sent again did not arrive either: once more. */
+/* The frames that were sent again did not arrive either: sends them once more. */
 static void close_gap(struct hr_uplink *u, struct hr__sending *s)
 {
 	if (!s->gap_again || hr__uplink_now(u) - s->gap_ms < GAP_MS)

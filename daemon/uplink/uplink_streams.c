@@ -22,11 +22,11 @@ static void thin_out(struct hr__sending *s)
 	s->n_points = kept;
 }
 
-/* Frames up to `seq` are there since `ms`. */
+/* Notes the time at which frames up to `seq` were there. */
 static void add_point(struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
 	if (s->n_points && ms < s->points[s->n_points - 1].ms + 1000)
-		return; /* a second is fine enough: later frames count from the next point */
+		return; /* a second is precise enough: later frames count from the next point */
 	if (s->n_points == HR__UPLINK_POINTS)
 		thin_out(s);
 	s->points[s->n_points].seq = seq;
@@ -132,7 +132,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 
 /* ---- looking -------------------------------------------------------------------------------------- */
 
-/* Has the journal been there for long enough that no keeper will start a daemon for it? */
+/* Whether the journal has been there for so long that no keeper will restart its daemon. */
 static bool is_orphan(struct hr_uplink *u, const char *folder)
 {
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, folder, strlen(folder)), now = hr__uplink_now(u);
@@ -170,7 +170,7 @@ static int recover(struct hr_uplink *u, const struct hr_spool_stream *st)
 	return hr_stream_recover(hr_spool_path(u->c.spool), &id);
 }
 
-/* A stream that no daemon writes: is it ours to send? */
+/* A stream that no daemon writes: whether this uplink may send it. */
 static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream *st)
 {
 	enum hr_spool_end end = hr_spool_stream_end(st);
@@ -188,7 +188,7 @@ static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream
 	return hr_spool_stream_refresh(st, true) == 0;
 }
 
-/* Is it meant for one of these collectors? */
+/* Whether it is for one of these collectors. */
 static bool aimed_here(const struct hr_uplink *u, const char *aim)
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
@@ -205,7 +205,7 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
-/* Its daemon was killed before it had made the secret: all that there is is the StreamStart. */
+/* Its daemon was killed before it made the secret: the stream has only its StreamStart. */
 static bool is_unborn(const struct hr_spool_stream *st)
 {
 	return !st->has_secret && st->last_seq <= 1;
@@ -270,7 +270,7 @@ static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool
 	while (s && strcmp(s->stream->folder, live->folder) != 0)
 		s = s->next;
 	if (s || hr_spool_stream_open(u->c.spool, live->folder, &st))
-		return s; /* else another uplink has it for a moment: it lets go of it */
+		return s; /* otherwise another uplink has it for a moment, and will release it */
 	st->last_seq = live->mark;
 	return uplink_streams_add(u, st, true);
 }
@@ -301,7 +301,7 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
 	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
 		return;
-	if (keep && !s->noted) /* should this process be killed, the next one need not ask */
+	if (keep && !s->noted) /* so that the next process need not query the collector */
 		s->noted = hr_spool_stream_note(s->stream, s->acked) == 0;
 	if (keep)
 		return;
@@ -327,7 +327,11 @@ void hr__streams_publish(struct hr_uplink *u)
 
 	pthread_mutex_lock(&u->lock);
 	if (stats->looks !=
-	    u->looks) { /* together with the streams that were found: else all seems sent */
+	    /*
+	     * published together with the streams that were found: otherwise everything would seem
+	     * sent
+	     */
+	    u->looks) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;
 		stats->waiting_journals = u->waiting_journals;
