@@ -39,7 +39,7 @@ static const struct collector_check {
 };
 #define COLLECTOR_CHECKS (sizeof(collector_checks) / sizeof(collector_checks[0]))
 
-/* What is shown. */
+/* Which rows are shown. */
 struct report {
 	struct row {
 		const char *name, *what;
@@ -114,7 +114,7 @@ void hr_doctor_topics(hr_topic *topic)
 		      strlen(collector_checks[i].what));
 }
 
-/* A new row, to be filled in before the next one. */
+/* Adds a row, to be filled in before the next one. */
 static struct row *doctor_add(struct report *report, const char *name, const char *what)
 {
 	struct row *row = &report->rows[report->n];
@@ -123,7 +123,7 @@ static struct row *doctor_add(struct report *report, const char *name, const cha
 	return row;
 }
 
-/* Keeps it, unless it came to nothing. */
+/* Keeps the row, unless its check did not apply. */
 static void doctor_keep(struct report *report, const struct row *row)
 {
 	report->n += row->result.found[0] != '\0';
@@ -180,7 +180,7 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 	return report.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* STORE or COLLECTOR,...: false after saying what is wrong with the latter. */
+/* Parses STORE or COLLECTOR,...: false after a message about a wrong collector. */
 static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRESSES_MAX],
 			     size_t *ret_n)
 {

@@ -2,9 +2,10 @@
 /*
  * doctor.h - the checks of `headrace doctor`
  *
- * Purpose   One row per check in doctor_checks.def, or of a collector in doctor_collector.def: name, function. A check says ok,
- *           warn or fail, what it found, and how to fix it. Only `fail` keeps `headrace run` from recording, or keeps one from a
- *           collector; `warn` is slower, sees less, or will not last.
+ * Purpose   One row per check in doctor_checks.def, or of a collector in doctor_collector.def:
+ *           name, function. A check returns ok, warn or fail, what it found, and how to fix it.
+ *           With `fail`, `headrace run` cannot record, or the collector cannot be used; `warn`
+ *           means slower, less complete or temporary.
  * Owner     Texts are in the result itself.
  * Threads   One.
  */
@@ -18,12 +19,12 @@ enum hr_health { HR_HEALTH_OK, HR_HEALTH_WARN, HR_HEALTH_FAIL };
 struct hr_check {
 	enum hr_health health;
 	char found[1200];
-	char fix[320]; /* "" when nothing is to be done */
+	char fix[320]; /* "" when there is nothing to do */
 };
 
 struct hr_doctor {
 	const char *store; /* NULL: a new folder in this one */
-	bool no_store;	   /* a collector is meant */
+	bool no_store;	   /* check a collector */
 	const char *library, *headraced,
 	    *python; /* NULL: not found; python: of the start-up module */
 };
@@ -32,7 +33,7 @@ struct hr_doctor {
 #include "cli/doctor/doctor_checks.def"
 #undef HR_CHECK
 
-/* The same of a collector. One that does not apply leaves `found` empty. */
+/* The same for a collector. A check that does not apply leaves `found` empty. */
 #define HR_CHECK(name, function, what) void function(const struct hr_probe *p, struct hr_check *c);
 #include "cli/doctor/doctor_collector.def"
 #undef HR_CHECK

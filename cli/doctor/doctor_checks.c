@@ -64,7 +64,7 @@ static bool read_status(const char *name, char *out, size_t bytes)
 
 /* ---- what run needs -------------------------------------------------------------------------- */
 
-/* Runs a shell with the library preloaded: what ld.so says about it comes back in `said`. */
+/* Runs a shell with the library preloaded: returns ld.so's error messages in `said`. */
 static int run_preloaded(const char *library, char *said, size_t bytes)
 {
 	int out[2], status = -1;
@@ -289,7 +289,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
-/* The store where it is there, else the folder that it would be made in. */
+/* The store if it exists, otherwise the folder in which it would be made. */
 static void store_place(const char *store, char *out, size_t bytes)
 {
 	char *slash;
@@ -304,7 +304,7 @@ static void store_place(const char *store, char *out, size_t bytes)
 		slash[slash == out] = '\0';
 }
 
-/* A store that is to be made; a word without a slash may be meant as a host. */
+/* Describes a store that does not exist yet; a word without a slash may be meant as a host. */
 static void show_absent(const char *store, char *out, size_t bytes)
 {
 	if (strchr(store, '/') != NULL)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor_collector.c - what `headrace doctor tcp://...` makes of what a probe saw; a check that came to nothing leaves `found` empty */
+/*
+ * doctor_collector.c - the checks of `headrace doctor tcp://...`, from the results of a probe; a
+ * check that does not apply leaves `found` empty
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

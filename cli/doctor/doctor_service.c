@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is there a headraced for all jobs of this node, and does it do what it is there for? */
+/* Whether a headraced serves all jobs of this node, and whether it can record them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -98,7 +98,7 @@ static void probe_on_closed(void *self, int error, const char *why)
 	probe_end(a, HR_PROBE_CLOSED, error, error == 0 ? "it has closed the connection" : why);
 }
 
-/* Tries once; true when a credential could make a difference. */
+/* Tries once; true when a credential could change the result. */
 static bool try(struct hr_probe *p)
 {
 	static const struct hr_conn_events events = {

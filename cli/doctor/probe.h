@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - one try to reach a collector, and all that was seen on the way: for `headrace doctor`
+ * probe.h - one attempt to reach a collector, and what was found: for `headrace doctor`
  *
- * Purpose   Resolves, connects and says Hello as `headrace query` does, with the certificate that it would show and a MUNGE
- *           credential where that is understood; then hangs up. What it means is doctor_collector.c's.
+ * Purpose   Resolves, connects and sends Hello like `headrace query`, with the same certificate,
+ *           and with a MUNGE credential if the collector accepts one; then disconnects.
+ *           doctor_collector.c interprets the result.
  * Owner     The caller; hr_probe_done frees.
  * Threads   One, with a loop of its own; some 20 s at most for each collector.
  */
@@ -15,7 +16,7 @@
 
 enum hr_probe_end {
 	HR_PROBE_NO_ADDRESS,	 /* `error` of the resolver */
-	HR_PROBE_NO_CERTIFICATE, /* `why`: what is wrong with ours */
+	HR_PROBE_NO_CERTIFICATE, /* `why`: what is wrong with the own certificate */
 	HR_PROBE_CLOSED,	 /* `error`, `why` */
 	HR_PROBE_REFUSED,	 /* `reason`, `why` */
 	HR_PROBE_WELCOME,	 /* `software`, `version`, `who` */
@@ -26,7 +27,7 @@ struct hr_probe {
 	char shown[HR_ADDRESS_HOST_BYTES + 32];
 	char addresses[256]; /* "10.0.0.5:4747, [::1]:4747" */
 	struct hr_query_identity identity;
-	struct hr_conn_peer peer; /* as far as it came to a connection */
+	struct hr_conn_peer peer; /* as far as a connection got */
 	enum hr_probe_end end;
 	int error;
 	char why[1200], reason[32], software[64], who[320];

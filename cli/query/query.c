@@ -29,21 +29,21 @@
 #include "common/text.h"
 #include "common/now.h"
 
-#define LOOK_NS 100000000L /* between looks at the progress */
+#define LOOK_NS 100000000L /* between updates of the progress line */
 
 int (*hr_query_recover)(const char *store, char **ret_note);
 
 /* ---- Ctrl-C, progress, time limit ------------------------------------------------------------- */
 
 /*
- * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB checks for it between
- * vectors, and no code does while the stores are opened or while the reader of the answer does not
- * read: then the first or the second one ends the process and removes its temporary files.
+ * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB checks for it
+ * between vectors, but not while the stores are opened or while the reader of the answer does not
+ * read: then the first or the second signal ends the process and removes its temporary files.
  */
 struct watcher {
 	pthread_t thread;
 	bool started;
-	bool late; /* it was the time limit; read when the thread is gone */
+	bool late; /* interrupted by the time limit; read it after the thread has ended */
 	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
 	struct hr_progress *progress;
 	const struct hr_outfile *file;
@@ -104,7 +104,7 @@ static void *watch(void *arg)
 		if (!interrupted && w->limit_ns != 0 &&
 		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
-		if (interrupted) /* again and again: a statement that was about to begin has missed it */
+		if (interrupted) /* repeatedly: a statement that has not started yet may miss it */
 			hr_asking_interrupt(asking);
 		else
 			show_progress(w, asking);
@@ -136,7 +136,7 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-/* Of the terminal that the answer goes to; 0: none. */
+/* Columns of the terminal that gets the answer; 0: none. */
 static unsigned width(const struct hr_query_request *r)
 {
 	struct winsize size;
@@ -147,7 +147,7 @@ static unsigned width(const struct hr_query_request *r)
 	return size.ws_col;
 }
 
-/* The answer's way out; NULL after saying why there is none. */
+/* Opens the output; NULL after a message. */
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
 {
@@ -160,7 +160,7 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	return to;
 }
 
-/* A file appears under its name when it is whole. */
+/* The file gets its name when it is complete. */
 static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 			const struct hr_outfile *file, struct hr_progress *progress)
 {

@@ -7,8 +7,8 @@
 
 /*
  * Called with each store before it is opened, when main has set it: takes what the journal of a
- * killed private daemon still holds into the store. *ret_note (malloc'ed, may stay NULL) is told
- * to the user. Negative errno: could not.
+ * killed private daemon still holds into the store. *ret_note (malloc'ed, may stay NULL) is printed
+ * to the user. Negative errno: it failed.
  */
 extern int (*hr_query_recover)(const char *store, char **ret_note);
 

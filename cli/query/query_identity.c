@@ -14,7 +14,7 @@ int hr_identity_init(struct hr_query_identity *i, const struct hr_address *to, c
 	int r;
 
 	*i = (struct hr_query_identity){0};
-	if (to->local) /* the kernel knows */
+	if (to->local) /* the kernel identifies the peer */
 		return 0;
 	r = hr_tls_find(&none, &paths, ret_error);
 	if (r == 0 && paths.cert != NULL) {
@@ -32,7 +32,7 @@ bool hr_identity_credential(struct hr_query_identity *i)
 	if (i->munge == NULL &&
 	    hr_munge_encode(getenv("HEADRACE_MUNGE_SOCKET"), &i->munge, &error) < 0)
 		i->munge = NULL;
-	free(error); /* who has no MUNGE is told what to do by the collector, if that matters */
+	free(error); /* without MUNGE the collector's refusal explains what to do, if it matters */
 	return i->munge != NULL;
 }
 

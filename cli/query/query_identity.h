@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_identity.h - how a person who asks a collector says who they are
+ * query_identity.h - how a user proves their identity to a collector
  *
  *      TLS      where there is a certificate (net/tls_find.h); the collector's is checked in any case
  *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know. munged is
@@ -23,7 +23,7 @@ struct hr_query_identity {
 /* -errno with *ret_error, malloc'ed: what is wrong with the certificates. */
 int hr_identity_init(struct hr_query_identity *i, const struct hr_address *to, char **ret_error);
 
-/* Makes a credential; false when there is no MUNGE here. */
+/* Makes a credential; false when MUNGE is not available. */
 bool hr_identity_credential(struct hr_query_identity *i);
 void hr_identity_done(struct hr_query_identity *i);
 

@@ -17,11 +17,11 @@
 #include "net/wire.h"
 
 #define TICK_MS	     100
-#define UNWRITTEN    (4u << 20) /* of the answer, held here: beyond, the collector waits */
+#define UNWRITTEN    (4u << 20) /* of the answer, held in memory: beyond that the collector waits */
 #define GREETING_MS  10000	/* for the answer to Hello */
 #define SILENT_PINGS 3		/* as in wire.proto */
 
-/* A piece of the answer that is to be written. */
+/* A piece of the answer to be written. */
 struct piece {
 	struct piece *next;
 	Headrace__Wire *msg;
@@ -39,7 +39,7 @@ struct remote {
 	uv_signal_t signals[2];
 	struct hr_conn *conn;
 	bool welcome; /* HelloAck has come */
-	bool again;   /* goes on with a connection that says who asks */
+	bool again;   /* reconnecting with a credential */
 	bool interrupted, answered, over;
 	uint32_t ping_ms;
 	uint64_t told_ms; /* uv_now of our last message; 0: none on this connection */
@@ -76,7 +76,7 @@ static void query_remote_close_handles(struct remote *r)
 		uv_close((uv_handle_t *)&r->signals[i], NULL);
 }
 
-/* The loop ends when the connection has gone and the last write has come back. */
+/* The loop ends when the connection is closed and the last write has finished. */
 static void query_remote_finish(struct remote *r, int status)
 {
 	if (r->over)
@@ -112,7 +112,7 @@ static void query_remote_written(uv_fs_t *write)
 	uv_fs_req_cleanup(write);
 	r->writing = false;
 	if (n < 0 && n != UV_EAGAIN) {
-		if (n != UV_EPIPE) /* the reader has seen enough */
+		if (n != UV_EPIPE) /* the reader has closed the pipe */
 			hr_report("the answer could not be written: %s", uv_strerror((int)n));
 		query_remote_finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
 		return;
@@ -148,7 +148,7 @@ static void write_on(struct remote *r)
 		query_remote_finish(r, HR_ASK_FAILED);
 }
 
-/* Takes the message. */
+/* Owns the message. */
 static int take_output(struct remote *r, Headrace__Wire *msg)
 {
 	struct piece *p = calloc(1, sizeof(*p));
@@ -170,7 +170,7 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 
 /* ---- messages ---------------------------------------------------------------------------------- */
 
-/* A line of somebody else's: what would move the cursor is shown as "?". */
+/* Prints a line of the collector's: characters that would move the cursor become "?". */
 static void query_remote_say(struct remote *r, char *text)
 {
 	for (char *c = text; *c != '\0'; c++)
@@ -191,7 +191,10 @@ static void hello(void *self)
 	query_remote_tell(r, HR_WIRE(HELLO, hello, &body));
 }
 
-/* The words, with arguments as they were understood here: a relative path is one of this folder. malloc'ed; NULL: no memory. */
+/*
+ * The query's words, with arguments as resolved here, since a relative path belongs to this folder.
+ * malloc'ed; NULL: no memory.
+ */
 static char **words(const struct hr_query_request *request, size_t *ret_n)
 {
 	const struct hr_named_args *args = &request->question.args;
@@ -230,7 +233,7 @@ static void query_remote_ask(struct remote *r)
 	free(body.words);
 }
 
-/* A connection that says who asks, where the collector understands it and did not know. */
+/* Reconnects with a credential, if the collector accepts one and could not identify the user. */
 static bool try_again(struct remote *r)
 {
 	if (r->again || !hr_identity_credential(&r->identity))
@@ -405,7 +408,7 @@ static void interrupted(uv_signal_t *handle, int signal)
 	Headrace__Cancel body = HEADRACE__CANCEL__INIT;
 	struct remote *r = handle->data;
 
-	if (r->interrupted) { /* what does not heed the first ends at once */
+	if (r->interrupted) { /* the second signal ends the process at once */
 		if (r->file->partial != NULL)
 			unlink(r->file->partial);
 		_exit(HR_EXIT_SIGNAL + signal);
@@ -440,7 +443,7 @@ static int open_out(struct remote *r)
 	return open(hr_outfile_name(r->file), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-/* A file appears under its name when it is whole. */
+/* The file gets its name when it is complete. */
 static int close_out(struct remote *r)
 {
 	int err = 0;

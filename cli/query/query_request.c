@@ -88,7 +88,10 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 	return false;
 }
 
-/* The first operand is a store; later ones are while they are addresses or paths that exist, and no named query. */
+/*
+ * The first operand is a store; so are the next ones that are addresses or existing paths, and not
+ * named queries.
+ */
 static bool is_store(const char *text, size_t index)
 {
 	struct stat st;
@@ -110,7 +113,7 @@ static void take_operand(struct hr_query_request *r, char *text)
 		r->words[r->n_words++] = text;
 }
 
-/* Takes one option. 0 to go on, 1 when *ret_status is the end. */
+/* Takes one option. 0 to continue, 1 when *ret_status is the result. */
 static int query_request_take_option(struct hr_query_request *r, int id, const char *value,
 				     int *ret_status)
 {
@@ -160,13 +163,13 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 	}
 }
 
-/* SQL that begins with a comment, as what --explain prints does, is no option. */
+/* SQL that begins with a comment, like the output of --explain, is not an option. */
 static bool is_comment(const char *word)
 {
 	return word != NULL && strncmp(word, "-- ", 3) == 0;
 }
 
-/* Options may stand anywhere. 0 to go on, 1 when *ret_status is the end. */
+/* Options may be anywhere. 0 to continue, 1 when *ret_status is the result. */
 static int query_request_parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
 {
 	struct hr_options o = {
@@ -185,7 +188,9 @@ static int query_request_parse(struct hr_query_request *r, int argc, char **argv
 	}
 }
 
-/* What a pattern such as ./headrace-* matched in addition to stores: summaries, folders of sources. */
+/*
+ * Skips what a pattern such as ./headrace-* matches besides stores: summaries, folders of sources.
+ */
 static void skip_others(struct hr_query_request *r)
 {
 	size_t kept = 0;
@@ -199,13 +204,13 @@ static void skip_others(struct hr_query_request *r)
 		r->stores[kept++] = store;
 	}
 	if (kept == 0)
-		return; /* the catalogue explains what the first one is */
+		return; /* opening the first one explains what it is */
 	for (size_t i = kept; i < r->n_stores; i++)
 		hr_report("note: %s is skipped: it is not a headrace store", r->stores[i]);
 	r->n_stores = kept;
 }
 
-/* A collector has all that is to be known, or is asked by itself. */
+/* A query has one collector, or folders. */
 static bool check_collector(struct hr_query_request *r)
 {
 	char *error = NULL;
@@ -228,7 +233,7 @@ static bool check_collector(struct hr_query_request *r)
 	return false;
 }
 
-/* What the words come to. A NAME that is not known here may be one of the collector's. */
+/* Resolves the words. A NAME that is unknown here may be one of the collector's. */
 static int query_request_resolve(struct hr_query_request *r)
 {
 	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)

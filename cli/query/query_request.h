@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_request.h - what `headrace query` is asked to do
+ * query_request.h - the command line of `headrace query`
  *
- * Purpose   The command line, from words to a request: which stores, which question, which format;
- *           says what is wrong with it.
+ * Purpose   Turns the command line into a request: stores, query, format; reports mistakes.
  * Owner     Texts are the command line's; hr_request_done() frees the rest.
  * Threads   One.
  */
@@ -28,14 +27,15 @@ struct hr_query_request {
 	uint64_t memory_bytes;
 	unsigned threads;
 	uint64_t limit_ns; /* of time; 0: none */
-	bool progress;	   /* also where standard error is no terminal */
+	bool progress;	   /* also if standard error is no terminal */
 	char **words;	   /* SQL, or a NAME and its arguments, as typed */
 	size_t n_words;
-	struct hr_question question; /* what they come to; of a collector's own NAME: nothing */
+	/* the resolved words; of a NAME that only the collector has: empty */
+	struct hr_question question;
 };
 
 /*
- * 0 to go on; 1 when that was all, after --help and its like or a mistake that was said, with
+ * 0 to continue; 1 at the end, after --help and similar options or a reported mistake, with
  * *ret_status the exit status.
  */
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status);

@@ -73,7 +73,7 @@ static uint64_t small(const uint64_t *hist, size_t n)
 	return reads;
 }
 
-/* A copy is one operation here; what it read and wrote is among the sides. */
+/* A copy is one operation here; its reads and writes are sides. */
 static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	const struct hr_op_info *op = hr_op_info((uint16_t)row->op);
@@ -99,7 +99,7 @@ static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 	}
 }
 
-/* What files saw of single characters and copies (enum hr_side). */
+/* Single characters and copies, as counted per file (enum hr_side). */
 static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	if (hr_side_single(row->op))
@@ -178,7 +178,7 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 	struct hr_region region;
 
 	if (hr_regions_restore(msg) < 0)
-		return 0; /* the catalogue says what is damaged */
+		return 0; /* the catalogue reports damage */
 	for (size_t i = 0; i < msg->n_key; i++) {
 		struct hr_summary_who *who;
 
@@ -220,7 +220,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	return 0;
 }
 
-/* A process of which only the start is recorded: the first one's program is kept. */
+/* A process of which only the start is recorded: keeps the first one's program. */
 static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 			   const Headrace__LossRow *row)
 {
@@ -248,7 +248,8 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
 		const Headrace__LossRow *row = loss->rows[i];
 
-		if (is_reason(row->reason, HR_LOSS_COLLISION)) /* a second id, nothing is missing */
+		/* the file has a second id, and nothing is missing */
+		if (is_reason(row->reason, HR_LOSS_COLLISION))
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
 		if (r == 0 && is_reason(row->reason, HR_LOSS_NO_PRELOAD))
@@ -310,7 +311,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	}
 }
 
-/* Frames with events are left alone: everything here is in the small ones. */
+/* Skips frames with events: the small ones have everything here. */
 static bool summary_is_wanted(uint32_t kind)
 {
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary.h - what a run prints at its end, computed from rollups and file records
+ * summary.h - the summary at the end of a run, computed from rollups and file records
  *
  * Purpose   The answer to "where did my I/O time go?" without DuckDB: reads the small frames of a
  *           job's streams (never its events), so it takes a moment even for long jobs.
@@ -27,21 +27,22 @@ struct hr_totals {
 	uint64_t reads, read_bytes, read_ns;
 	uint64_t writes, written_bytes, write_ns;
 	uint64_t others, opens,
-	    meta_ns; /* all that is neither read nor write; opens that succeeded */
+	    meta_ns; /* neither reads nor writes; opens that succeeded; their time */
 	uint64_t small_reads;
 };
 
-struct hr_summary_loop { /* of training: 0 where nobody says */
+struct hr_summary_loop { /* of training: 0 if it is not recorded */
 	uint64_t waits, wait_ns;
 	uint64_t steps, step_ns;
-	uint64_t from_ns, to_ns; /* boot time: the first of its waits, steps and epochs, the last */
+	/* boot time: start of its first wait, step or epoch, end of the last */
+	uint64_t from_ns, to_ns;
 };
 
 struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	int rank, worker; /* -1: none */
 	bool deselected;
 	uint32_t processes;
-	uint64_t life_ns; /* in which at least one of them was alive */
+	uint64_t life_ns; /* while at least one of them was alive */
 	struct hr_totals data;
 	struct hr_summary_loop loop;
 };
@@ -50,8 +51,9 @@ struct hr_summary_sums { /* of files */
 	uint64_t files, io_ns, read_bytes, written_bytes, opens;
 };
 
-struct hr_summary_path { /* a file, or a folder with all below it that has no row of its own */
-	char *path;	 /* escaped (common/text.h) */
+/* a file, or a folder with everything below it that has no row of its own */
+struct hr_summary_path {
+	char *path; /* escaped (common/text.h) */
 	struct hr_summary_sums sums;
 };
 
@@ -70,17 +72,17 @@ struct hr_summary_killed { /* processes that a signal ended */
 };
 
 struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes ran */
-	uint64_t count, bytes;	       /* that the kernel saw */
+	uint64_t count, bytes;	       /* seen by the kernel */
 	uint64_t bpf_count, bpf_bytes; /* of these: recorded by probes, or fetched by a mapping */
-	uint64_t missing_count, missing_bytes; /* recorded by nobody */
-	uint64_t unrecorded;		       /* of these: not for a full buffer */
+	uint64_t missing_count, missing_bytes; /* in no record */
+	uint64_t unrecorded;		       /* of these: not because of a full buffer */
 	uint64_t by_cause[HR_CAUSE_END];
 };
 
 struct hr_summary_loss {
 	char *reason;
 	uint64_t count, bytes; /* of the reason's unit (proto/losses.def) */
-	char *program;	       /* of the first process whose reason is "no_preload"; else NULL */
+	char *program;	       /* of the first process with the reason "no_preload"; else NULL */
 };
 
 struct hr_summary {
@@ -89,17 +91,17 @@ struct hr_summary {
 	uint32_t streams, nodes, ranks, workers;
 	uint32_t processes, processes_open;
 	uint64_t span_ns; /* of the job, as in table jobs: start_ns to end_ns */
-	uint32_t runs;	  /* of the job, one after the other */
-	char *run_state;  /* of the last of them, as `state` */
+	uint32_t runs;	  /* of the job, in sequence */
+	char *run_state;  /* of the last run, as `state` */
 	uint64_t run_span_ns;
-	int command; /* wait status of the CMD whose run asks; -1: not known */
+	int command; /* wait status of CMD, if its run prints the summary; -1: not known */
 	uint64_t stored_bytes;
 	uint32_t ranks_expected;
-	char *ranks_missing;	/* "3 7-9"; NULL when none is, or nothing is known */
-	char *ranks_deselected; /* the same for those that --ranks and --local-ranks leave out */
+	char *ranks_missing;	/* "3 7-9"; NULL: none, or unknown */
+	char *ranks_deselected; /* the same for those excluded by --ranks and --local-ranks */
 	/* recorded one by one; operations of level counters are only in the totals */
 	uint64_t events;
-	uint64_t regions;		/* each of those that were added up, too */
+	uint64_t regions;		/* including each of those that were added up */
 	struct hr_totals data, runtime; /* by scope */
 	struct hr_summary_sums memory;	/* of `data`: files on tmpfs and the like */
 	struct hr_summary_mapped mapped;
@@ -107,7 +109,7 @@ struct hr_summary {
 	struct hr_summary_killed *killed; /* a row per signal */
 	size_t n_killed;
 	bool counters_only;	   /* at least for a while */
-	uint64_t counters_from_ns; /* since the job's start, the first time */
+	uint64_t counters_from_ns; /* the first time, since the job's start */
 	struct hr_summary_who *who;
 	size_t n_who;
 	struct hr_summary_path *files, *folders; /* by io_ns, a few each */
@@ -116,27 +118,27 @@ struct hr_summary {
 	size_t n_losses, losses_room;
 	uint64_t lost; /* operations */
 	struct hr_left_out left_out;
-	uint32_t cut_short; /* streams: headraced was killed, or told to stop */
-	bool partial;	    /* a stream's beginning is not here: a collector has it */
-	bool unreported;    /* the store had no room to say what is missing */
+	uint32_t cut_short; /* streams: headraced was killed, or stopped */
+	bool partial;	    /* the beginning of a stream is missing: a collector has it */
+	bool unreported;    /* the store had no room to report what is missing */
 	char **problems;    /* of the catalogue */
 	size_t n_problems;
 };
 
-/* On failure *ret_error (malloc'ed, may be NULL) says why. */
+/* On failure *ret_error (malloc'ed, may be NULL) explains it. */
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
 void hr_summary_free(struct hr_summary *s);
 
-/* Adds what the store itself does not say. -ENOMEM. */
+/* Adds a loss that the store does not contain. -ENOMEM. */
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
-/* At most some 30 lines; what is missing comes first. */
+/* Some 30 lines at most; what is missing comes first. */
 void hr_summary_print(const struct hr_summary *s, FILE *out);
 
 /* As JSON (docs/run.md), replacing `file` atomically. 0 or -errno. */
 int hr_summary_write(const struct hr_summary *s, const char *file);
 
-/* Would hr_summary_write be able to? 0 or its error; leaves nothing behind. */
+/* Whether hr_summary_write would succeed: 0 or its error; leaves nothing behind. */
 int hr_summary_check(const char *file);
 
 #endif

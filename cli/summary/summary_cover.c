@@ -8,7 +8,10 @@
 #include "common/ops.h"
 #include "common/text.h"
 
-/* What is compared: calls that the kernel's are like, and calls that they are not (query/named/coverage.sql). */
+/*
+ * The kinds that are compared: those whose calls correspond to the kernel's, and others
+ * (query/named/coverage.sql).
+ */
 enum kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
@@ -17,7 +20,7 @@ struct hr_cover_cell {
 	uint64_t recorded, recorded_bytes;
 };
 
-/* The cell of a process; the last row is of those that nobody knows. NULL: no memory. */
+/* The cell of a process; the last row is for unknown processes. NULL: no memory. */
 static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream *stream,
 				     uint64_t proc, enum kind kind)
 {
@@ -60,7 +63,7 @@ int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 	return 0;
 }
 
-/* Reads and writes of data, and what a mapping fetched. */
+/* Whether the row is a read or write of data, or pages of a mapping. */
 static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRecord *row)
 {
 	unsigned class = hr_op_info((uint16_t)row->op)->class;
@@ -71,7 +74,10 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 		return false;
 	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
-	/* A thread's first call, of a file that may be Python's; pages of programs and libraries. */
+	/*
+	 * Without a file it may be a thread's first call, maybe on a file of Python's, or pages of
+	 * programs and libraries.
+	 */
 	if (row->file == 0)
 		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
 	return hr_stream_file(stream, row->file, false, &info) < 0 || info.scope == 0;
@@ -133,7 +139,7 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		sum->bpf_count += probed;
 		sum->bpf_bytes += probed_bytes;
 		if (i % KINDS >= KIND_STDIO && cell->recorded > 0)
-			continue; /* what sizes the program asked for is no measure */
+			continue; /* not comparable: the sizes of the program's calls */
 		sum->unrecorded += lack;
 		sum->missing_count += lack;
 		sum->missing_bytes += less(cell->under_bytes, cell->recorded_bytes - probed_bytes) +
@@ -150,7 +156,7 @@ void hr_covers_done(struct hr_covers *c)
 
 /* ---- printing ------------------------------------------------------------------------------------ */
 
-/* "100 %", or less, rounded down: never quite all where something is missing. */
+/* "100 %", or less, rounded down: never 100 % if something is missing. */
 static void print_share(uint64_t missing, uint64_t whole, FILE *out)
 {
 	double tenths;

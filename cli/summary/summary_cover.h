@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_cover.h - what the kernel saw of reads and writes, against what was recorded (docs/probes.md)
+ * summary_cover.h - compares reads and writes that the kernel saw with recorded ones
+ * (docs/probes.md)
  *
- * Purpose   The summary's line of what `headrace query STORE coverage` says file by file. Compared here are processes: what
- *           the shim recorded too much of one file hides what it lacks of another.
+ * Purpose   The summary's line about coverage; `headrace query STORE coverage` has it per file. It
+ *           compares per process, so extra records of one file can hide missing ones of another.
  * Owner     The caller; hr_covers_done frees.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_COVER_H
@@ -14,7 +15,7 @@
 
 struct hr_cover_cell;
 
-struct hr_covers { /* of the stream that is being read; zeroed memory is a beginning */
+struct hr_covers { /* of the stream that is being read; zero it before the first one */
 	struct hr_cover_cell *cells;
 	bool probed;
 };
@@ -25,12 +26,12 @@ int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__KernelRecord *row, struct hr_summary_cover *sum);
 
-/* The stream is read: adds what was unrecorded where probes ran, and begins anew. */
+/* The stream is read: adds what was unrecorded if probes ran, and resets the cells. */
 void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		    struct hr_summary_cover *sum);
 void hr_covers_done(struct hr_covers *c);
 
-/* Nothing where no probes ran. `store`: quoted. */
+/* Prints nothing if no probes ran. `store`: quoted. */
 void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out);
 
 #endif

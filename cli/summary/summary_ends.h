@@ -11,11 +11,11 @@
 #include "cli/summary/summary.h"
 #include "store/store.h"
 
-/* Takes note of one that a signal ended, and of no other. 0 or -ENOMEM. */
+/* Counts the process if a signal ended it. 0 or -ENOMEM. */
 int hr_ends_add(struct hr_summary *s, const struct hr_process *process);
 void hr_ends_free(struct hr_summary *s);
 
-/* "SIGKILL", as in processes.exit; "SIG40" of one without a name. Returns `out`. */
+/* "SIGKILL", as in processes.exit; "SIG40" for one without a name. Returns `out`. */
 const char *hr_ends_signal(int number, char *out, size_t bytes);
 
 #endif

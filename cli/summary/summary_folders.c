@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which folders have a row. */
+/* Chooses the folders that get a row. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "cli/summary/summary_paths.h"
 #include "common/fnv.h"
 
-#define HEAVY 5u /* a folder has a row from a fifth of the whole on */
+#define HEAVY 5u /* a folder needs this share of the whole for a row: a fifth */
 
 struct folder {
 	char *path; /* without the last slash, except "/" */
@@ -26,7 +26,7 @@ struct folders {
 	struct hr_summary_sums whole;
 };
 
-/* Makes the index anew, twice as large. */
+/* Rebuilds the index with twice the size. */
 static int grow_index(struct folders *f)
 {
 	size_t room = f->index_room == 0 ? 256 : 2 * f->index_room;
@@ -57,7 +57,7 @@ static uint32_t depth_of(const char *path, size_t n)
 	return depth;
 }
 
-/* Where the index has the folder of this name, or room for it. */
+/* The index entry of the folder with this name, or a free one. */
 static size_t find_place(const struct folders *f, const char *path, size_t n)
 {
 	size_t at = hr_fnv(HR_FNV_BASIS, path, n) & (f->index_room - 1);
@@ -72,7 +72,7 @@ static size_t find_place(const struct folders *f, const char *path, size_t n)
 	return at;
 }
 
-/* NULL: there is none. */
+/* NULL: not found. */
 static struct folder *lookup(const struct folders *f, const char *path, size_t n)
 {
 	uint32_t i = f->index_room > 0 ? f->index[find_place(f, path, n)] : 0;
@@ -80,7 +80,7 @@ static struct folder *lookup(const struct folders *f, const char *path, size_t n
 	return i > 0 ? &f->list[i - 1] : NULL;
 }
 
-/* False when it was there, or memory is out. */
+/* False when it was there, or when memory is out. */
 static bool add_folder(struct folders *f, const char *path, size_t n)
 {
 	size_t at;
@@ -107,7 +107,7 @@ static size_t parent_bytes(const char *path, size_t n)
 	return n > 1 ? n - 1 : n;
 }
 
-/* Its folder, and the folders above it. */
+/* Adds its folder, and the folders above it. */
 static void see_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
@@ -115,7 +115,7 @@ static void see_path(void *self, const char *path, size_t n, const struct hr_sum
 	(void)sums;
 	do
 		n = parent_bytes(path, n);
-	while (n > 0 && add_folder(f, path, n)); /* one that was there has its parents, too */
+	while (n > 0 && add_folder(f, path, n)); /* its parents are there, too */
 }
 
 static uint64_t bytes_of(const struct hr_summary_sums *sums)
@@ -133,7 +133,7 @@ static void summary_folders_take(struct folder *folder, const struct hr_summary_
 		folder->most_bytes = most_bytes;
 }
 
-/* A file's sums go to its folder; a folder's own, of its listing or its creation, stay with it. */
+/* Adds a file's sums to its folder; a folder's own, of its listing or its creation, to itself. */
 static void add_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
@@ -157,14 +157,14 @@ static int deepest_first(const void *a, const void *b)
 	return x->depth < y->depth ? 1 : x->depth > y->depth ? -1 : strcmp(x->path, y->path);
 }
 
-/* A folder of which one file is nearly all would say again what the file's row says. */
+/* A folder needs enough I/O beyond its largest file, which has a row of its own. */
 static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole)
 {
 	return f->sums.io_ns - f->most_ns > whole->io_ns / HEAVY ||
 	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
 }
 
-/* Folders in which everybody puts things: what lies in them has nothing to do with one another. */
+/* Folders of unrelated things. */
 static bool is_common(const char *path)
 {
 	static const char *const common[] = {"/",    "/dev", "/home", "/media", "/mnt", "/opt",
@@ -178,7 +178,7 @@ static bool is_common(const char *path)
 	       strchr(path + sizeof(home) - 1, '/') == NULL;
 }
 
-/* Reports the i-th folder, or gives what it holds to its parent, which comes later in the list. */
+/* Reports the i-th folder, or adds it to its parent, which comes later in the list. */
 static void fold(struct folders *f, size_t i)
 {
 	struct folder *folder = &f->list[i];

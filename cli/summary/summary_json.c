@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary as scripts read it: the keys are a contract, described in docs/run.md. */
+/* The summary for scripts: the keys are a contract, described in docs/run.md. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static void put_paths(struct hr_json *j, const char *key, const struct hr_summar
 	hr_json_end(j);
 }
 
-/* How CMD ended, as far as the run that asks knows. */
+/* How CMD ended, if its run prints the summary. */
 static void put_command(struct hr_json *j, const struct hr_summary *s)
 {
 	bool known = s->command >= 0;
@@ -249,7 +249,7 @@ int hr_summary_check(const char *file)
 	return r;
 }
 
-/* A pipe that nobody reads is an error (ENXIO), not a wait. */
+/* A pipe without a reader is an error (ENXIO): it does not wait. */
 static FILE *open_at_once(const char *name)
 {
 	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
@@ -281,7 +281,7 @@ int hr_summary_write(const struct hr_summary *s, const char *file)
 	}
 	hr_json_init(&j, out);
 	put_summary(&j, s);
-	/* A device or a pipe has nothing to be synced. */
+	/* A device or a pipe cannot be synced. */
 	if (fflush(out) != 0 || (target.partial != NULL && fsync(fileno(out)) != 0))
 		r = -errno;
 	if (fclose(out) != 0 && r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_loops.h - how long training loops waited for their batches: the summary's line of what `headrace query STORE input-wait`
- * says rank by rank
+ * summary_loops.h - how long training loops waited for their batches: the summary's line; `headrace
+ * query STORE input-wait` has it per rank
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LOOPS_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_LOOPS_H
@@ -9,10 +9,10 @@
 #include "cli/summary/summary.h"
 #include "common/region.h"
 
-/* A region of somebody. */
+/* Adds a region of a rank or worker. */
 void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region);
 
-/* Nothing where nobody waited. `store`: quoted. */
+/* Prints nothing if nothing waited. `store`: quoted. */
 void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out);
 
 #endif

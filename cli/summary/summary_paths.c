@@ -103,7 +103,7 @@ static bool entry_path(const struct entry *e, struct hr_file_info *ret)
 	return hr_stream_file(e->stream, e->file, true, ret) == 0 && ret->path_bytes > 0;
 }
 
-/* Escaped; NULL when memory is out. */
+/* Escaped; NULL: out of memory. */
 static char *escaped(const char *path, size_t n)
 {
 	char *text = malloc(4 * n + 1);
@@ -151,7 +151,7 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 	return n;
 }
 
-/* Folders of one name are one, however programs went there. */
+/* Folders with the same name are one, whatever path leads to them. */
 static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
 			   const struct hr_summary_sums *sums)
 {
@@ -191,7 +191,7 @@ static bool in_memory(const struct entry *e)
 	if (hr_stream_file(s, e->file, false, &info) < 0)
 		return false;
 	mount = info.mount < s->n_mounts ? s->mounts[info.mount] : NULL;
-	if (mount == NULL) /* as memfds, which lie on none */
+	if (mount == NULL) /* memfds, which are on no mount */
 		return entry_path(e, &info) && info.path_bytes >= sizeof(memfd) - 1 &&
 		       memcmp(info.path, memfd, sizeof(memfd) - 1) == 0;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

@@ -3,10 +3,11 @@
  * summary_paths.h - file records summed per path, and folded into the folders that matter
  *
  * Purpose   The same file read by many processes, on many nodes, is one row here (by the hash of
- *           its path). Folders are heavy hitters: a folder has a row when what lies below it, less
- *           what has a row of its own, and less its greatest file, is a fifth of all I/O time or
- *           bytes; the rest counts for its parent. So ImageNet's thousand class folders show as one `train`, and a checkpoint
- *           folder beside it shows too. Folders of unrelated things, as / and /tmp, have no row.
+ *           its path). A folder has a row if the files below it, without its largest file and
+ *           without folders that have their own row, have a fifth of all I/O time or bytes.
+ *           Otherwise its sums count for its parent. So ImageNet's thousand class folders show as
+ *           one `train`, and a checkpoint folder shows, too. Folders of unrelated things, such as /
+ *           and /tmp, have no row.
  * Owner     hr_paths_new .. hr_paths_free.
  * Threads   One.
  */
@@ -34,13 +35,13 @@ typedef void hr_paths_visit(void *self, const char *path, size_t n,
 			    const struct hr_summary_sums *sums);
 void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self);
 
-/* Adds up the files that lie in memory (on tmpfs, in memfds), and counts those that are mapped. */
+/* Adds up the files in memory (on tmpfs, in memfds), and counts those that are mapped. */
 void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
 		      struct hr_summary_mapped *ret_mapped);
 
 /*
- * Puts a row into a list of at most max rows that is sorted by io_ns, and frees the path that drops
- * out. Returns how many rows there are. `path` is as in the store, not escaped.
+ * Inserts a row into a list of at most max rows, sorted by io_ns, and frees the path of the row
+ * that drops out. Returns how many rows there are. `path` is as in the store, not escaped.
  */
 size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
 			      size_t bytes, const struct hr_summary_sums *sums);

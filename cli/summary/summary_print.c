@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The summary as people read it: what is missing, totals, ranks and workers, folders, files, how to
- * ask on.
+ * The summary for people: what is missing, totals, ranks and workers, folders, files, further
+ * queries.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
 
 static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
 {
-	/* At level counters no events are kept: a full disk or spool takes rollups instead. */
+	/* At level counters there are no events: a full disk or spool drops rollups instead. */
 	bool unsure =
 	    s->counters_only || s->unreported || find_loss(s, HR_LOSS_ROLLUPS_FULL) != NULL;
 	char *text = hr_loss_text(
@@ -88,7 +88,8 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 			s->ranks_expected);
 	print_left_out(s, out);
 	for (size_t i = 0; i < s->n_losses; i++)
-		if (&s->losses[i] != find_loss(s, HR_LOSS_MAX_SIZE)) /* below, with its time */
+		/* printed below, with its time */
+		if (&s->losses[i] != find_loss(s, HR_LOSS_MAX_SIZE))
 			print_loss(s, &s->losses[i], out);
 	if (s->counters_only)
 		print_counters_only(s, out);
@@ -112,7 +113,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* "failed (exit status 3)": the state of the last run, and why where this is known. */
+/* "failed (exit status 3)": the state of the last run, and its reason if known. */
 static void print_state(const struct hr_summary *s, FILE *out)
 {
 	char signal[16];
@@ -173,8 +174,8 @@ static void print_head(const struct hr_summary *s, FILE *out)
 }
 
 /*
- * Processes that a signal ended: by signal, and who the first were. Programs that end normally stop
- * their helpers so: Ray does.
+ * Processes that a signal ended: by signal, with the first ones. Programs that end normally may
+ * stop their helpers like this: Ray does.
  */
 static void print_killed(const struct hr_summary *s, FILE *out)
 {
@@ -199,7 +200,7 @@ static void print_killed(const struct hr_summary *s, FILE *out)
 	}
 }
 
-/* Times, counts and bytes; the rates of what moved bytes. The label is left to the caller. */
+/* Prints times, counts and bytes, with rates if bytes were moved. The caller prints the label. */
 static void print_row(uint64_t ns, uint64_t ops, uint64_t bytes, uint64_t span_ns, FILE *out)
 {
 	fprintf(out, "  %10s %12s %12s ", hr_text_duration(ns).s,
@@ -244,7 +245,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	}
 }
 
-/* What is read of a mapped file is read by page faults, which no call tells of. */
+/* A mapped file is read by page faults, which no call shows. */
 static void print_mapped(const struct hr_summary *s, FILE *out)
 {
 	const struct hr_summary_mapped *mapped = &s->mapped;
@@ -264,7 +265,7 @@ static void print_mapped(const struct hr_summary *s, FILE *out)
 
 /* ---- ranks and workers ----------------------------------------------------------------------- */
 
-/* A program without ranks, a laptop's, has one main part and perhaps workers. */
+/* A program without ranks has one main part and perhaps workers. */
 static void name_who(const struct hr_summary *s, const struct hr_summary_who *who, char *out,
 		     size_t bytes)
 {
@@ -294,7 +295,7 @@ static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_byt
 		hr_text_size(read_bytes).s, hr_text_size(written_bytes).s, hr_text_count(opens).s);
 }
 
-/* Nothing where one row would repeat the totals. */
+/* Prints nothing if the only row would repeat the totals. */
 static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 {
 	size_t active = 0, printed = 0;
@@ -324,7 +325,7 @@ static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The end of a long path says more than its beginning. */
+/* Cuts a long path at its beginning, since its end matters more. */
 static void print_path(const struct hr_summary_path *row, bool folder, FILE *out)
 {
 	size_t n = strlen(row->path), width = PATH_WIDTH - folder;
@@ -357,7 +358,10 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 		print_path(&s->files[i], false, out);
 }
 
-/* "STORE", as `headrace query` takes it; with --job where the job is not named like its store, and may share it. NULL: no memory. */
+/*
+ * "STORE", as `headrace query` takes it; with --job if the job is not named like its store, and may
+ * share it. NULL: no memory.
+ */
 static char *query_words(const struct hr_summary *s)
 {
 	const char *slash = strrchr(s->store, '/');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_ranks.h - which ranks there are, were left out, and are missing
+ * summary_ranks.h - which ranks exist, were excluded, and are missing
  *
  * Purpose   Orders a summary's parts by rank and worker, and counts them.
  * Owner     What it makes belongs to the summary.
@@ -11,7 +11,7 @@
 
 #include "cli/summary/summary.h"
 
-/* `world`: the number of ranks that processes were told, 0: none. */
+/* `world`: the world size in the environment of processes, 0: none. */
 void hr_ranks_count(struct hr_summary *s, uint32_t world);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * summary_runs.h - a job's streams as runs, one after the other
  *
- * Purpose   Streams of several nodes that overlap in time are one run; what begins after all that was
- *           there has ended is another run of the same job in the same store, or another attempt.
- *           The summary adds them all up, and says so.
+ * Purpose   Streams of several nodes that overlap in time are one run. A stream that begins after
+ *           all earlier ones have ended is another run of the same job in the same store, or
+ *           another attempt. The summary adds up all runs, and reports their number.
  * Owner     hr_runs_done frees the list.
  * Threads   One.
  */
@@ -15,8 +15,8 @@
 
 /* A stream, or several. Times are of the wall clock, 0: not known. */
 struct hr_run_part {
-	uint64_t start_ns, end_ns;  /* as the daemon said */
-	uint64_t first_ns, last_ns; /* seen of processes and operations */
+	uint64_t start_ns, end_ns;  /* as the daemon stored it */
+	uint64_t first_ns, last_ns; /* of processes and operations */
 	bool running, unfinished, killed, failed;
 };
 
@@ -28,13 +28,15 @@ struct hr_runs {
 void hr_run_part_see(struct hr_run_part *part, uint64_t wall_ns);
 void hr_run_part_join(struct hr_run_part *to, const struct hr_run_part *from);
 
-/* From start to end; as far as is known, where it has not ended or nobody said when. */
+/* From start to end, as far as they are known. */
 uint64_t hr_run_part_start(const struct hr_run_part *part);
 uint64_t hr_run_part_end(const struct hr_run_part *part);
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream); /* 0 or -ENOMEM */
 
-/* Fills in the summary's state and span, and those of the last run; *ret_job: all of them. -ENOMEM. */
+/*
+ * Fills in the summary's state and span, and those of the last run; *ret_job: all of them. -ENOMEM.
+ */
 int hr_runs_take(struct hr_runs *runs, struct hr_summary *s, struct hr_run_part *ret_job);
 void hr_runs_done(struct hr_runs *runs);
 
