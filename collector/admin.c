@@ -74,7 +74,7 @@ static void close_jobs(int fd)
 		abort(); /* never continue with another user's rights */
 }
 
-static int say_absent(const char *store, const char *job, int error)
+static int fail_absent(const char *store, const char *job, int error)
 {
 	if (error == -ENOENT)
 		return admin_fail("there is no job '%s' in the store %s", job, store);
@@ -141,7 +141,7 @@ int hr_admin_close_job(const char *store, const char *job, const char *node)
 		r = hr__each_stream(fd, encoded, visit_to_close, &c);
 	close_jobs(fd);
 	if (r < 0)
-		return say_absent(store, job, r);
+		return fail_absent(store, job, r);
 	if (node && c.seen == 0)
 		return admin_fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
 				  store);
@@ -162,7 +162,7 @@ int hr_admin_remove_job(const char *store, const char *job)
 	int fd = -1, r = open_jobs(store, job, encoded, &fd);
 
 	if (r == 0)
-		r = hr__retire_look(fd, encoded, &found);
+		r = hr__retire_inspect(fd, encoded, &found);
 	if (r == 0 && found.in_use)
 		r = -EBUSY;
 	if (r == 0)
@@ -172,5 +172,5 @@ int hr_admin_remove_job(const char *store, const char *job)
 		hr_text_print(stdout, "job %s: %s removed\n", job, hr_text_size(bytes).s);
 	if (r == -EBUSY)
 		return admin_fail("job %s stays%s: %s", job, bytes > 0 ? " in part" : "", IN_USE);
-	return r < 0 ? say_absent(store, job, r) : EXIT_SUCCESS;
+	return r < 0 ? fail_absent(store, job, r) : EXIT_SUCCESS;
 }

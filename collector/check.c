@@ -21,7 +21,7 @@
 
 struct check {
 	const struct hr_collector_config *c;
-	void (*say)(const char *text);
+	void (*report)(const char *text);
 	bool bad;
 };
 
@@ -35,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void mistake(struct check *k, const
 	n = vasprintf(&text, format, args);
 	va_end(args);
 	k->bad = true;
-	k->say(n < 0 ? "out of memory" : text);
+	k->report(n < 0 ? "out of memory" : text);
 	if (n >= 0)
 		free(text);
 }
@@ -175,7 +175,7 @@ static void check_folders(struct check *k)
 		mistake(k, "query_spill: cannot make or use %s: %s", spill, strerrordesc_np(-r));
 }
 
-/* ---- who may what ---------------------------------------------------------------------------- */
+/* ---- permissions ----------------------------------------------------------------------------- */
 
 static void check_people(struct check *k)
 {
@@ -191,9 +191,9 @@ static void check_people(struct check *k)
 	free(error);
 }
 
-bool hr_collector_check(const struct hr_collector_config *c, void (*say)(const char *text))
+bool hr_collector_check(const struct hr_collector_config *c, void (*report)(const char *text))
 {
-	struct check k = {.c = c, .say = say};
+	struct check k = {.c = c, .report = report};
 
 	check_tls(&k);
 	check_addresses(&k);

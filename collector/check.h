@@ -13,6 +13,6 @@
 #include "collector/config.h"
 
 /* Run it as the collector's user. False: mistakes were found, and each was reported. */
-bool hr_collector_check(const struct hr_collector_config *c, void (*say)(const char *text));
+bool hr_collector_check(const struct hr_collector_config *c, void (*report)(const char *text));
 
 #endif

@@ -78,7 +78,8 @@ const struct hr_config_key hr_collector_keys[] = {
 };
 const size_t hr_collector_n_keys = sizeof(hr_collector_keys) / sizeof(hr_collector_keys[0]);
 
-bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text))
+bool hr_collector_config_check(const struct hr_collector_config *c,
+			       void (*report)(const char *text))
 {
 	struct hr_address listen[HR_ADDRESSES_MAX];
 	bool tls = hr_text_given(c->tls_cert);
@@ -105,5 +106,5 @@ bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(
 	};
 
 	_Static_assert(HR_ADDRESSES_MAX == 16, "the text of `listen` says how many");
-	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), say);
+	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
 }

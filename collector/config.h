@@ -48,6 +48,7 @@ extern const struct hr_config_key hr_collector_keys[];
 extern const size_t hr_collector_n_keys;
 
 /* Checks keys against each other. False: there are mistakes, and each was reported. */
-bool hr_collector_config_check(const struct hr_collector_config *c, void (*say)(const char *text));
+bool hr_collector_config_check(const struct hr_collector_config *c,
+			       void (*report)(const char *text));
 
 #endif

@@ -159,7 +159,7 @@ static void item_free(struct hr__item *item)
 	free(item);
 }
 
-static void heard(struct hr__ingest_stream *s, const struct hr__item *item, uint64_t now_ns)
+static void note_received(struct hr__ingest_stream *s, const struct hr__item *item, uint64_t now_ns)
 {
 	s->state.heard_ns = now_ns;
 	if (item->clock.known) {
@@ -195,7 +195,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 		break;
 	case HR__ITEM_HEARD:
 		if (ch->stream)
-			heard(ch->stream, item, w->ingest->config.real_ns());
+			note_received(ch->stream, item, w->ingest->config.real_ns());
 		break;
 	case HR__ITEM_CLOSE:
 		hr__channel_close(w, ch);
@@ -204,7 +204,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 }
 
 /* The channel's last answer, after all others of this round. */
-static void bury(struct hr__worker *w, struct hr_channel *ch)
+static void put_gone(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
 	put_answer(w, &ch->gone);
@@ -228,7 +228,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 	hr__commit(w);
 	for (struct hr__item *i = closed; i; i = next) {
 		next = i->next;
-		bury(w, i->channel);
+		put_gone(w, i->channel);
 	}
 	hr__answers_flush(w);
 }

@@ -147,7 +147,7 @@ void hr__commit(struct hr__worker *w)
 	hr__stats_commit(w, hr_now_ns(CLOCK_MONOTONIC) - start_ns);
 }
 
-/* ---- from time to time ----------------------------------------------------------------------- */
+/* ---- periodic work --------------------------------------------------------------------------- */
 
 static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint64_t now_ms)
 {

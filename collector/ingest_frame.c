@@ -63,7 +63,7 @@ static void unpack_done(struct hr__worker *w)
 	hr_arena_free(&w->unpacked);
 }
 
-/* ---- what may not come ----------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /*
  * The writer makes the StreamStart. A daemon's own, or the copy at the head of a segment, has the
@@ -107,7 +107,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 }
 
 /* Whether it is this peer's job. The first JobEvent names the stream's user. */
-static bool may_say(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
+static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;
 
@@ -203,7 +203,7 @@ void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_
 	if (what)
 		hr__channel_end(w, ch, "malformed", true, "job %s on %s: %s", s->job, s->node,
 				what);
-	else if (msg->body_case != HEADRACE__FRAME__BODY_JOB || may_say(w, ch, msg->job))
+	else if (msg->body_case != HEADRACE__FRAME__BODY_JOB || owns_job(w, ch, msg->job))
 		ingest_frame_append(w, ch, msg, frame, bytes);
 	unpack_done(w);
 }

@@ -48,7 +48,7 @@ struct hr_channel {
 	uint64_t order;			  /* number of its Open in the worker's order */
 	struct hr_channel *next_waiting;
 	bool waiting;	   /* to be opened again: in worker->waiting */
-	bool told_full;	   /* the peer was told why it waits */
+	bool full_sent;	   /* the peer has a Nack full */
 	bool nacked;	   /* frames after mark + 1 are ignored */
 	uint64_t last_seq; /* of the last frame that came */
 	size_t released;   /* bytes since the last RELEASED */
@@ -92,8 +92,8 @@ struct hr__worker {
 	pthread_cond_t there; /* items, or stop */
 	struct hr__item *first, **last;
 	bool stop;
-	struct hr_ingest_stats told; /* as of the last round */
-	uint64_t told_silent_ms;     /* when the first one became silent; 0: none is */
+	struct hr_ingest_stats published; /* as of the last round */
+	uint64_t published_silent_ms;	  /* when the first one became silent; 0: none is */
 	/* The store thread's own: */
 	struct hr__ingest_stream *buckets[HR__BUCKETS];
 	size_t n_streams, max_streams;

@@ -117,7 +117,7 @@ void hr__stream_leave(struct hr__ingest_stream *s)
 	(void)hr__state_write(s, false);
 }
 
-/* ---- whose it is ----------------------------------------------------------------------------- */
+/* ---- the owner ------------------------------------------------------------------------------- */
 
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
 {
@@ -191,7 +191,7 @@ static bool job_of_another(int job_fd, uint32_t uid)
 	return !o.node_same && (o.node_other || o.user_other);
 }
 
-/* ---- what is there already ------------------------------------------------------------------- */
+/* ---- existing streams ------------------------------------------------------------------------ */
 
 /* 0 and *ret_fd; -ENOENT: it is new. */
 static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
@@ -226,8 +226,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
  * Reads its state and checks whether this peer may continue it; -ECANCELED: no, and a Nack was
  * sent.
  */
-static int ingest_open_look(struct hr__worker *w, struct hr_channel *ch,
-			    struct hr__ingest_stream *s)
+static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
 
@@ -332,7 +331,7 @@ static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream **ret)
 {
 	struct hr__ingest_stream *s = stream_new(ch->open);
-	int r = s ? ingest_open_look(w, ch, s) : -ENOMEM;
+	int r = s ? check_stream(w, ch, s) : -ENOMEM;
 
 	if (r == 0)
 		r = room_for_one(w, &ch->right);
@@ -407,9 +406,9 @@ void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
 		ch->next_waiting = w->waiting;
 		w->waiting = ch;
 	}
-	if (ch->told_full)
+	if (ch->full_sent)
 		return;
-	ch->told_full = true;
+	ch->full_sent = true;
 	hr__nack(w, ch,
 		 &(struct hr__nack){
 		     .reason = "full", .retry_ms = w->ingest->config.retry_ms, .alarm = true},

@@ -30,7 +30,7 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns)
 	w->stats.commit_ns += ns;
 }
 
-/* ---- silence --------------------------------------------------------------------------------- */
+/* ---- silent streams -------------------------------------------------------------------------- */
 
 static uint64_t ingest_stats_key_of(const struct hr__ingest_stream *s)
 {
@@ -72,7 +72,7 @@ static void note_silent(struct hr_ingest_stats *stats, uint64_t *first_ms, uint6
 		*first_ms = since_ms;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- publishing ------------------------------------------------------------------------------ */
 
 void hr__stats_log(struct hr__worker *w)
 {
@@ -91,8 +91,8 @@ void hr__stats_log(struct hr__worker *w)
 	}
 	stats.streams = w->n_streams;
 	pthread_mutex_lock(&w->lock);
-	w->told = stats;
-	w->told_silent_ms = first_ms;
+	w->published = stats;
+	w->published_silent_ms = first_ms;
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -120,9 +120,10 @@ void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret)
 		struct hr__worker *w = &in->workers[i];
 
 		pthread_mutex_lock(&w->lock);
-		ingest_stats_add(ret, &w->told);
-		if (w->told_silent_ms != 0 && (first_ms == 0 || w->told_silent_ms < first_ms))
-			first_ms = w->told_silent_ms;
+		ingest_stats_add(ret, &w->published);
+		if (w->published_silent_ms != 0 &&
+		    (first_ms == 0 || w->published_silent_ms < first_ms))
+			first_ms = w->published_silent_ms;
 		pthread_mutex_unlock(&w->lock);
 	}
 	ret->silent_ms = first_ms != 0 ? hr__now_ms() - first_ms : 0;

@@ -28,12 +28,12 @@ struct options {
 	const char *node;
 };
 
-static void main_say(const char *text)
+static void main_report(const char *text)
 {
 	hr_text_print(stderr, "headrace-collector: %s\n", text);
 }
 
-static int do_what_was_asked(struct options *o, const struct hr_config_source *from)
+static int run_command(struct options *o, const struct hr_config_source *from)
 {
 	if (o->remove)
 		return hr_admin_remove_job(o->config.store, o->job);
@@ -52,19 +52,19 @@ static int main_run(int argc, char **argv, struct options o)
 	    .argc = argc,
 	    .argv = argv,
 	    .help = "headrace-collector --help",
-	    .say = main_say,
+	    .say = main_report,
 	};
 	bool good = hr_config_load(&from, &o.config) == 0;
 	int status;
 
 	o.check = hr_config_asks_check(&from);
-	good &= hr_collector_config_check(&o.config, main_say);
-	if (o.check && !hr_collector_check(&o.config, main_say))
+	good &= hr_collector_config_check(&o.config, main_report);
+	if (o.check && !hr_collector_check(&o.config, main_report))
 		status = good ? EXIT_FAILURE : EXIT_USAGE;
 	else if (!good)
 		status = EXIT_USAGE;
 	else
-		status = do_what_was_asked(&o, &from);
+		status = run_command(&o, &from);
 	hr_config_done(hr_collector_keys, hr_collector_n_keys, &o.config);
 	return status;
 }

@@ -19,7 +19,7 @@
 #define UNREAD_MS    3600000u	/* for reading an answer */
 #define UNREAD_BYTES (4u << 20) /* of answers: the child of a query is paused earlier */
 
-/* ---- talking --------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 {
@@ -87,8 +87,8 @@ static void peers_ask(struct hr__peer *p, const Headrace__Query *query)
 	int r = hr_queries_begin(p->peers->queries, p->conn, &p->who, query);
 
 	p->asks = true;
-	p->asked_ms = uv_now(p->peers->loop);
-	p->asked_ping = p->ping_id;
+	p->active_ms = uv_now(p->peers->loop);
+	p->active_ping = p->ping_id;
 	if (r == -EBUSY)
 		hr__peer_refuse(p, "malformed", "one query at a time on a connection");
 	else if (r < 0 && r != -EACCES)
@@ -341,12 +341,12 @@ static bool is_being_answered(const struct hr__peer *p)
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 {
-	bool read = !p->ping_open && p->ping_id > p->asked_ping;
+	bool read = !p->ping_open && p->ping_id > p->active_ping;
 
 	if (is_being_answered(p)) {
-		p->asked_ms = now_ms;
-		p->asked_ping = p->ping_id + 1; /* the Ping of this tick */
-	} else if (now_ms - p->asked_ms >=
+		p->active_ms = now_ms;
+		p->active_ping = p->ping_id + 1; /* the Ping of this tick */
+	} else if (now_ms - p->active_ms >=
 		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
 		hr__peer_refuse(p, "limit", "nothing was asked for a while");
 	}

@@ -49,9 +49,9 @@ struct hr__peer {
 	struct hr_conn_peer about;
 	char address[64], host[64]; /* with and without port */
 	struct hr_who who;
-	char node[256];		       /* from Hello: for messages */
-	bool asks;		       /* it has sent a Query */
-	uint64_t asked_ms, asked_ping; /* whether an answer was still being sent at the last Ping */
+	char node[256];			 /* from Hello: for messages */
+	bool asks;			 /* it has sent a Query */
+	uint64_t active_ms, active_ping; /* when it last had a query, and the last Ping then */
 	struct hr__chan *chans, *current;
 	/* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
 	struct hr__chan **by_number;

@@ -61,7 +61,7 @@ struct hr_queries {
 
 static void start_waiting(struct hr_queries *all);
 
-/* ---- telling the client ------------------------------------------------------------------------ */
+/* ---- messages to the client -------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void queries_note(struct query *q, const char *format,
 							       ...)
@@ -100,7 +100,7 @@ static void queries_done(struct query *q, uint32_t status)
 	q->client = NULL;
 }
 
-static void tell_waiting(struct query *q)
+static void send_waiting(struct query *q)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
 	char text[64];
@@ -114,7 +114,7 @@ static void tell_waiting(struct query *q)
 }
 
 /* Explains the end of a query whose process has not sent Done. */
-static void say_end(struct query *q)
+static void explain_end(struct query *q)
 {
 	char *text;
 
@@ -184,7 +184,7 @@ static void settle(struct query *q)
 	if (!q->exited || q->child != NULL)
 		return;
 	if (q->client != NULL) {
-		say_end(q);
+		explain_end(q);
 		queries_done(q, q->why == WHY_CANCELLED ? HR_ASK_INTERRUPTED : HR_ASK_FAILED);
 	}
 	queries_close_handles(q);
@@ -384,7 +384,7 @@ static void queries_start(struct query *q)
 	settle(q);
 }
 
-/* ---- the line ---------------------------------------------------------------------------------- */
+/* ---- the queue --------------------------------------------------------------------------------- */
 
 static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 {
@@ -428,7 +428,7 @@ static void start_waiting(struct hr_queries *all)
 		queries_start(q);
 	for (q = all->first; q != NULL; q = q->next)
 		if (!q->running)
-			tell_waiting(q);
+			send_waiting(q);
 }
 
 static struct query *of_client(const struct hr_queries *all, const struct hr_conn *client)

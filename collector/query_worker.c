@@ -57,7 +57,7 @@ static int query_worker_write_all(int fd, const uint8_t *buf, size_t bytes)
 	return 0;
 }
 
-static int query_worker_tell(struct worker *w, const Headrace__Wire *msg)
+static int query_worker_send(struct worker *w, const Headrace__Wire *msg)
 {
 	uint8_t *buf;
 	size_t bytes;
@@ -77,7 +77,7 @@ static void query_worker_note(void *self, const char *text)
 	Headrace__Note body = HEADRACE__NOTE__INIT;
 
 	body.text = (char *)text;
-	query_worker_tell(self, HR_WIRE(NOTE, note, &body));
+	query_worker_send(self, HR_WIRE(NOTE, note, &body));
 }
 
 static void query_worker_done(struct worker *w, uint32_t status, uint64_t rows)
@@ -86,7 +86,7 @@ static void query_worker_done(struct worker *w, uint32_t status, uint64_t rows)
 
 	body.status = status;
 	body.rows = rows;
-	query_worker_tell(w, HR_WIRE(DONE, done, &body));
+	query_worker_send(w, HR_WIRE(DONE, done, &body));
 }
 
 static int output(struct worker *w, const void *data, size_t bytes)
@@ -95,7 +95,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 
 	body.data.data = (uint8_t *)data;
 	body.data.len = bytes;
-	return query_worker_tell(w, HR_WIRE(OUTPUT, output, &body));
+	return query_worker_send(w, HR_WIRE(OUTPUT, output, &body));
 }
 
 /* While the pipe is full progress is left out. A message this short is sent whole or not at all. */
@@ -339,7 +339,7 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
  * A parent that died before PR_SET_PDEATHSIG was set has closed its end of the pipe; the order may
  * have arrived anyway.
  */
-static bool parent_gone(int fd)
+static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};
 
@@ -353,7 +353,7 @@ int hr_query_worker(int fd)
 	enum hr_ask_status status;
 	uint64_t rows = 0;
 
-	if (hr_cage_begin() < 0 || parent_gone(fd))
+	if (hr_cage_begin() < 0 || parent_ended(fd))
 		return EXIT_FAILURE;
 	mallopt(M_ARENA_MAX, ARENAS); // NOLINT(concurrency-mt-unsafe): one thread so far
 	signal(SIGPIPE, SIG_IGN);

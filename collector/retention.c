@@ -25,7 +25,7 @@
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- the jobs in the store ------------------------------------------------------------------- */
 
 struct job {
 	char name[HR__NAME_BYTES]; /* of its folder */
@@ -69,7 +69,7 @@ static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
 	struct hr__retire_job found;
 	struct job *j;
-	int r = hr__retire_look(jobs_fd, name, &found);
+	int r = hr__retire_inspect(jobs_fd, name, &found);
 
 	if (r < 0) /* removed meanwhile */
 		return 0;
@@ -122,7 +122,7 @@ static int by_end(const void *a, const void *b)
 	return by_heard(a, b);
 }
 
-/* ---- what goes ------------------------------------------------------------------------------- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
 static void remove_job(struct jobs *jobs, struct job *j, int jobs_fd,
 		       struct hr_retention_result *ret)
@@ -206,9 +206,9 @@ struct hr_retention {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stop;
-	bool look_now;
-	bool looked;
-	uint64_t looked_written; /* before the previous pass */
+	bool pass_now;
+	bool passed;
+	uint64_t passed_written; /* before the previous pass */
 	struct hr_retention_stats stats;
 };
 
@@ -221,11 +221,11 @@ static bool wait_period(struct hr_retention *r)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	pthread_mutex_lock(&r->lock);
 	until.tv_sec += r->config.age_ms > 0 || r->config.size_bytes > 0 ? PERIOD_S : IDLE_PERIOD_S;
-	while (!r->stop && !r->look_now &&
+	while (!r->stop && !r->pass_now &&
 	       pthread_cond_timedwait(&r->changed, &r->lock, &until) != ETIMEDOUT)
 		;
 	go_on = !r->stop;
-	r->look_now = false;
+	r->pass_now = false;
 	pthread_mutex_unlock(&r->lock);
 	return go_on;
 }
@@ -235,7 +235,7 @@ static uint64_t retention_written(const struct hr_retention *r)
 	return r->config.written ? r->config.written(r->config.self) : 0;
 }
 
-static int retention_look(struct hr_retention *r, struct hr_retention_result *ret)
+static int retention_pass(struct hr_retention *r, struct hr_retention_result *ret)
 {
 	uint64_t before = retention_written(r);
 	struct hr_retention_config config;
@@ -246,8 +246,8 @@ static int retention_look(struct hr_retention *r, struct hr_retention_result *re
 	pthread_mutex_unlock(&r->lock);
 	error = hr_retention_once(&config, ret);
 	pthread_mutex_lock(&r->lock);
-	r->looked = r->looked || error == 0;
-	r->looked_written = before;
+	r->passed = r->passed || error == 0;
+	r->passed_written = before;
 	r->stats.store_bytes = ret->left_bytes;
 	r->stats.removed_jobs += ret->jobs;
 	r->stats.removed_bytes += ret->bytes;
@@ -262,7 +262,7 @@ void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_
 	r->config.age_ms = age_ms;
 	r->config.size_bytes = size_bytes;
 	r->config.forget_ms = forget_ms;
-	r->look_now = true;
+	r->pass_now = true;
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }
@@ -270,17 +270,17 @@ void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_
 bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret)
 {
 	uint64_t now;
-	bool looked;
+	bool passed;
 
 	if (!r)
 		return false;
 	now = retention_written(r);
 	pthread_mutex_lock(&r->lock);
-	looked = r->looked;
+	passed = r->passed;
 	*ret = r->stats;
-	ret->store_bytes += now - r->looked_written;
+	ret->store_bytes += now - r->passed_written;
 	pthread_mutex_unlock(&r->lock);
-	return looked;
+	return passed;
 }
 
 static void *retention_run(void *self)
@@ -290,7 +290,7 @@ static void *retention_run(void *self)
 	struct hr_human size;
 
 	do {
-		int error = retention_look(r, &done);
+		int error = retention_pass(r, &done);
 
 		size = hr_text_size(done.bytes);
 		if (done.jobs > 0)

@@ -55,14 +55,14 @@ static void free_names(struct dirent **names, int n)
 	free(names);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- inspecting ------------------------------------------------------------------------------ */
 
 static uint64_t ns_of(const struct timespec *t)
 {
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-static int retire_look(const struct hr__stream_folder *f, void *context)
+static int retire_inspect(const struct hr__stream_folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
 	struct hr_stream_state state;
@@ -87,10 +87,10 @@ static int retire_look(const struct hr__stream_folder *f, void *context)
 	return 0;
 }
 
-int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret)
+int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 {
 	*ret = (struct hr__retire_job){0};
-	return hr__each_stream(jobs_fd, job, retire_look, ret);
+	return hr__each_stream(jobs_fd, job, retire_inspect, ret);
 }
 
 /* ---- the last segment ------------------------------------------------------------------------ */
@@ -256,7 +256,7 @@ int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_
 	return r;
 }
 
-/* ---- forgetting ------------------------------------------------------------------------------ */
+/* ---- removing folders ------------------------------------------------------------------------ */
 
 struct forgetting {
 	uint64_t ended_before_ns, silent_before_ns;

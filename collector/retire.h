@@ -36,7 +36,7 @@ struct hr__retire_job {
 	bool in_use;	   /* a writer has one of them open */
 };
 
-int hr__retire_look(int jobs_fd, const char *job, struct hr__retire_job *ret);
+int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret);
 
 /* Whether all of its streams are over. */
 bool hr__retire_ended(int jobs_fd, const char *job);

@@ -42,9 +42,9 @@ struct server {
 	char store[PATH_MAX];	/* absolute: children have another working folder */
 	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* the store is locked for this process */
-	bool read_only; /* its file system is read-only: hold_fd is of hr_store_hold_read_only */
-	bool unsaid;	/* the line with the store's holder is not written yet */
-	bool unmade;	/* the folder `spill` is not made yet */
+	bool read_only;	 /* its file system is read-only: hold_fd is of hr_store_hold_read_only */
+	bool holder_due; /* the line with the store's holder is not written yet */
+	bool spill_due;	 /* the folder `spill` is not made yet */
 	unsigned max_files; /* half for streams, the rest for connections and everything else */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
@@ -60,7 +60,7 @@ struct server {
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Continues to stop when the current step is complete. */
-static void go_on_stopping(struct server *s)
+static void continue_stop(struct server *s)
 {
 	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
 		s->dismissed = true;
@@ -123,7 +123,7 @@ static void on_answers(uv_async_t *handle)
 
 	hr_peers_answers(s->peers);
 	if (s->stopping)
-		go_on_stopping(s);
+		continue_stop(s);
 }
 
 /* ---- a store that cannot be written ---------------------------------------------------------- */
@@ -133,7 +133,7 @@ static bool is_unwritable(int error)
 	return error == -EROFS || error == -ENOSPC || error == -EDQUOT;
 }
 
-static int say_holder(const struct server *s)
+static int write_holder(const struct server *s)
 {
 	char host[HR_HOST_NAME_BYTES], *line;
 	int r;
@@ -175,8 +175,8 @@ static void settle_store(struct server *s)
 {
 	if (s->read_only && !hold_for_writing(s))
 		return;
-	s->unsaid = s->unsaid && say_holder(s) < 0;
-	s->unmade = s->unmade && mkdir(s->spill, 0700) < 0 && errno != EEXIST;
+	s->holder_due = s->holder_due && write_holder(s) < 0;
+	s->spill_due = s->spill_due && mkdir(s->spill, 0700) < 0 && errno != EEXIST;
 }
 
 static void server_on_tick(uv_timer_t *timer)
@@ -194,7 +194,7 @@ static void on_check(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
-	go_on_stopping(s);
+	continue_stop(s);
 }
 
 static struct hr_who_rules rules_of(const struct hr_collector_config *c)
@@ -356,7 +356,7 @@ static int make_spill(struct server *s)
 		r = -errno;
 	if (is_unwritable(r) && folder[0] == '/') { /* settle_store tries again */
 		snprintf(s->spill, sizeof(s->spill), "%s", folder);
-		s->unmade = true;
+		s->spill_due = true;
 		r = 0;
 	} else if (r < 0 || !realpath(folder, s->spill)) {
 		r = -errno;
@@ -474,14 +474,14 @@ static int server_start(struct server *s)
 	r = make_parts(s);
 	if (r == 0)
 		r = hr_listeners_open(&s->loop, s->config, s->tls, s->peers, &s->listeners);
-	s->unsaid = s->read_only;
-	if (r == 0 && !s->unsaid) {
-		r = say_holder(s);
-		s->unsaid = is_unwritable(r);
+	s->holder_due = s->read_only;
+	if (r == 0 && !s->holder_due) {
+		r = write_holder(s);
+		s->holder_due = is_unwritable(r);
 		if (r < 0)
-			hr_log(s->unsaid ? HR_LOG_WARNING : HR_LOG_ERROR,
+			hr_log(s->holder_due ? HR_LOG_WARNING : HR_LOG_ERROR,
 			       "cannot write into the store: %s", strerrordesc_np(-r));
-		r = s->unsaid ? 0 : r;
+		r = s->holder_due ? 0 : r;
 	}
 	if (r == 0 && s->config->plain == HR_PLAIN_YES)
 		hr_log(HR_LOG_WARNING, "plain = yes: whoever can connect can stream, and who they "

@@ -59,7 +59,7 @@ static int absent_end(void *self)
 	return 0;
 }
 
-static void say_absent(const struct known *k, const char *name, const struct hr_sink *messages)
+static void report_absent(const struct known *k, const char *name, const struct hr_sink *messages)
 {
 	if (k->n == 0)
 		hr_sink_line(messages, "there is no %s %s here, nor any other", name, k->wanted);
@@ -102,7 +102,7 @@ int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 			continue;
 		r = hr_query_run(q, sql, a->list, a->n, &sink, &error);
 		if (r == 0 && !k.found && !k.list.failed)
-			say_absent(&k, a->list[i].name, messages);
+			report_absent(&k, a->list[i].name, messages);
 		free(error);
 		free(sql);
 		hr_shape_done(&k.shape);

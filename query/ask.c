@@ -45,7 +45,7 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
  * Prints what the recovery of a killed daemon's journal reported: `text` has one line per journal,
  * or is NULL.
  */
-static void say_recovered(const struct hr_ask *a, const char *store, char *text, int err)
+static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
 
@@ -109,8 +109,8 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 }
 
 /* The stores have no job at all: prints which jobs were removed, or that none was ever recorded. */
-static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *all,
-			      const char *where, const char *more)
+static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all, const char *where,
+			   const char *more)
 {
 	char *gone = hr_notes_retired(all, NULL);
 
@@ -125,7 +125,7 @@ static void say_nothing_there(const struct hr_ask *a, const struct hr_catalog *a
 }
 
 /* No stream matches: prints whether the requested job or every job is missing. */
-static enum hr_ask_status say_empty(const struct hr_ask *a)
+static enum hr_ask_status report_empty(const struct hr_ask *a)
 {
 	const char *where = a->where != NULL ? a->where : a->stores[0];
 	const char *more = a->where == NULL && a->n_stores > 1 ? " and the other stores" : "";
@@ -149,7 +149,7 @@ static enum hr_ask_status say_empty(const struct hr_ask *a)
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
 	} else if (n == 0) { /* otherwise a job has begun meanwhile */
-		say_nothing_there(a, all, where, more);
+		report_no_jobs(a, all, where, more);
 	}
 	free(gone);
 	free(jobs);
@@ -163,7 +163,7 @@ static void recover_all(const struct hr_ask *a)
 		char *text = NULL;
 		int err = a->recover(a->stores[i], &text);
 
-		say_recovered(a, a->stores[i], text, err);
+		report_recovered(a, a->stores[i], text, err);
 		free(text);
 	}
 }
@@ -206,7 +206,7 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret)
 		status = open_catalog(a, a->filter.job, &s->catalog);
 	}
 	if (status == HR_ASK_ANSWERED && hr_catalog_streams(s->catalog, &streams) == 0)
-		status = say_empty(a);
+		status = report_empty(a);
 	if (status == HR_ASK_ANSWERED)
 		status = open_query(s);
 	if (status != HR_ASK_ANSWERED) {
@@ -219,7 +219,7 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret)
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-static void say_note(void *self, const char *text)
+static void send_note(void *self, const char *text)
 {
 	const struct hr_asking *s = self;
 
@@ -286,9 +286,9 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 }
 
 /* Prints what the answer lacks, and why it is empty if it is. */
-static void say_notes(struct hr_asking *s)
+static void send_notes(struct hr_asking *s)
 {
-	const struct hr_sink notes = {say_note, s};
+	const struct hr_sink notes = {send_note, s};
 	const struct hr_named_args *args = &s->a->question->args;
 
 	if (s->rows == 0 && s->a->format != HR_FORMAT_PARQUET && args->n > 0)
@@ -303,7 +303,7 @@ enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to)
 
 	status = s->a->format == HR_FORMAT_PARQUET ? answer_parquet(s) : answer_text(s, to);
 	if (status == HR_ASK_ANSWERED && !atomic_load(&s->interrupted))
-		say_notes(s);
+		send_notes(s);
 	return status;
 }
 

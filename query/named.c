@@ -118,7 +118,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 	return r;
 }
 
-/* ---- what the user gave ------------------------------------------------------------- */
+/* ---- arguments of the user ---------------------------------------------------------- */
 
 /* Which numbers `type` accepts, as text, if `text` is not one of them; NULL: it is. */
 static const char *misfit(const char *type, const char *text)
@@ -244,7 +244,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 }
 
 /* Whether a word must be `name=value`: a path or a pattern may contain `=`, too. */
-static bool looks_named(const char *text)
+static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
 
@@ -279,7 +279,7 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 
 		if (arg != NULL)
 			r = set(a, arg, strchr(words[i], '=') + 1, ret_error);
-		else if (looks_named(words[i]) || next == a->n)
+		else if (is_named_argument(words[i]) || next == a->n)
 			r = refuse_word(a, q, words[i], ret_error);
 		else
 			r = set(a, &a->list[next++], words[i], ret_error);

@@ -27,7 +27,7 @@ static void notes_add(struct notes *notes, const char *text)
 	char *line = notes->n++ < notes->max ? hr_text_line(text) : NULL;
 
 	if (line != NULL)
-		notes->messages->say(notes->messages->self, line);
+		notes->messages->line(notes->messages->self, line);
 	free(line);
 }
 
@@ -131,8 +131,8 @@ static uint64_t recorded_opens(struct hr_query *q, const char *job)
 	return opens;
 }
 
-static void say_left_out(struct hr_query *q, struct notes *notes, const char *job,
-			 const struct hr_left_out *left_out)
+static void add_left_out_of(struct hr_query *q, struct notes *notes, const char *job,
+			    const struct hr_left_out *left_out)
 {
 	char *text = hr_left_out_text(left_out, 0), *line;
 
@@ -159,12 +159,12 @@ static void add_left_out(struct hr_query *q, struct notes *notes)
 			(void)hr_left_out_take(&left_out, &streams[i].processes[p]);
 		if (i + 1 < n && strcmp(streams[i].job, streams[i + 1].job) == 0)
 			continue;
-		say_left_out(q, notes, streams[i].job, &left_out);
+		add_left_out_of(q, notes, streams[i].job, &left_out);
 		hr_left_out_done(&left_out);
 	}
 }
 
-static void say_retired(FILE *to, const struct hr_retired *r)
+static void print_retired(FILE *to, const struct hr_retired *r)
 {
 	fprintf(to, "job %s: %u stream%s removed", r->job, r->streams,
 		r->streams == 1 ? " was" : "s were");
@@ -175,7 +175,7 @@ static void say_retired(FILE *to, const struct hr_retired *r)
 		fprintf(to, ", last heard of on %s", hr_text_date(r->heard_ns).s);
 }
 
-static void say_all_retired(FILE *to, const struct hr_retired *list, size_t n)
+static void print_all_retired(FILE *to, const struct hr_retired *list, size_t n)
 {
 	uint64_t last_ns = 0;
 
@@ -206,9 +206,9 @@ char *hr_notes_retired(const struct hr_catalog *c, const char *job)
 	if (to == NULL)
 		return NULL;
 	if (job != NULL || n == 1)
-		say_retired(to, &list[at]);
+		print_retired(to, &list[at]);
 	else
-		say_all_retired(to, list, n);
+		print_all_retired(to, list, n);
 	if (fclose(to) == 0)
 		return text;
 	free(text);

@@ -323,7 +323,7 @@ void hr_query_free(struct hr_query *q)
 	free(q);
 }
 
-/* ---- what a scan notes -------------------------------------------------------------- */
+/* ---- damage and progress ------------------------------------------------------------ */
 
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
 {

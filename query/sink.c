@@ -16,6 +16,6 @@ void hr_sink_line(const struct hr_sink *v, const char *format, ...)
 	va_end(args);
 	if (n < 0)
 		return;
-	v->say(v->self, text);
+	v->line(v->self, text);
 	free(text);
 }

@@ -4,7 +4,7 @@
 #define HEADRACE_QUERY_SINK_H
 
 struct hr_sink {
-	void (*say)(void *self, const char *text); /* one line, without its line end */
+	void (*line)(void *self, const char *text); /* one line, without its line end */
 	void *self;
 };
 

@@ -62,10 +62,10 @@ static bool read_status(const char *name, char *out, size_t bytes)
 	return found;
 }
 
-/* ---- what run needs -------------------------------------------------------------------------- */
+/* ---- requirements of run --------------------------------------------------------------------- */
 
 /* Runs a shell with the library preloaded: returns ld.so's error messages in `said`. */
-static int run_preloaded(const char *library, char *said, size_t bytes)
+static int run_preloaded(const char *library, char *errors, size_t bytes)
 {
 	int out[2], status = -1;
 	size_t used = 0;
@@ -86,30 +86,30 @@ static int run_preloaded(const char *library, char *said, size_t bytes)
 		_exit(127);
 	}
 	close(out[1]);
-	while (used + 1 < bytes && (n = read(out[0], said + used, bytes - 1 - used)) > 0)
+	while (used + 1 < bytes && (n = read(out[0], errors + used, bytes - 1 - used)) > 0)
 		used += (size_t)n;
-	said[used] = '\0';
-	said[strcspn(said, "\n")] = '\0';
+	errors[used] = '\0';
+	errors[strcspn(errors, "\n")] = '\0';
 	close(out[0]);
 	return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }
 
 void hr_check_preload(const struct hr_doctor *d, struct hr_check *c)
 {
-	char said[200] = "";
+	char errors[200] = "";
 	int status;
 
 	if (d->library == NULL) {
 		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "libheadrace.so was not found");
 		return;
 	}
-	status = run_preloaded(d->library, said, sizeof(said));
-	if (status == 0 && said[0] == '\0')
+	status = run_preloaded(d->library, errors, sizeof(errors));
+	if (status == 0 && errors[0] == '\0')
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->library);
 	else
 		hr_check_set(c, HR_HEALTH_FAIL,
 			     "the library must be readable, and built for this machine's libc",
-			     "%s does not load: %s", d->library, said);
+			     "%s does not load: %s", d->library, errors);
 }
 
 void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
@@ -347,7 +347,7 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
 }
 
-/* ---- what is nice to have -------------------------------------------------------------------- */
+/* ---- optional parts -------------------------------------------------------------------------- */
 
 void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)
 {

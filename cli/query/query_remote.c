@@ -42,7 +42,7 @@ struct remote {
 	bool again;   /* reconnecting with a credential */
 	bool interrupted, answered, over;
 	uint32_t ping_ms;
-	uint64_t told_ms; /* uv_now of our last message; 0: none on this connection */
+	uint64_t sent_ms; /* uv_now of our last message; 0: none on this connection */
 	uint64_t done, total;
 	char *text; /* of Progress */
 	int status;
@@ -53,16 +53,16 @@ struct remote {
 	bool writing;
 };
 
-static void query_remote_tell(struct remote *r, const Headrace__Wire *msg)
+static void query_remote_send(struct remote *r, const Headrace__Wire *msg)
 {
-	r->told_ms = uv_now(&r->loop);
+	r->sent_ms = uv_now(&r->loop);
 	if (r->conn != NULL)
 		hr_conn_send_now(r->conn, msg);
 }
 
 static void pong(struct remote *r, uint64_t id)
 {
-	r->told_ms = uv_now(&r->loop);
+	r->sent_ms = uv_now(&r->loop);
 	if (r->conn != NULL)
 		hr_conn_pong(r->conn, id);
 }
@@ -171,7 +171,7 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 /* ---- messages ---------------------------------------------------------------------------------- */
 
 /* Prints a line of the collector's: characters that would move the cursor become "?". */
-static void query_remote_say(struct remote *r, char *text)
+static void print_foreign(struct remote *r, char *text)
 {
 	for (char *c = text; *c != '\0'; c++)
 		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
@@ -188,7 +188,7 @@ static void hello(void *self)
 	body.max_version = HR_WIRE_VERSION;
 	body.software = "headrace " HEADRACE_VERSION;
 	body.munge = r->identity.munge != NULL ? r->identity.munge : "";
-	query_remote_tell(r, HR_WIRE(HELLO, hello, &body));
+	query_remote_send(r, HR_WIRE(HELLO, hello, &body));
 }
 
 /*
@@ -227,7 +227,7 @@ static void query_remote_ask(struct remote *r)
 	body.time_ms = (uint32_t)(r->request->limit_ns / 1000000);
 	body.progress = r->progress.on;
 	if (body.words != NULL)
-		query_remote_tell(r, HR_WIRE(QUERY, query, &body));
+		query_remote_send(r, HR_WIRE(QUERY, query, &body));
 	for (size_t i = 0; body.words != NULL && i < body.n_words; i++)
 		free(body.words[i]);
 	free(body.words);
@@ -261,7 +261,7 @@ static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
 		return;
 	hr_wire_tame(refusal->text, false);
 	if (asprintf(&text, "%s refuses: %s", r->shown, refusal->text) >= 0) {
-		query_remote_say(r, text);
+		print_foreign(r, text);
 		free(text);
 	}
 	query_remote_finish(r, strcmp(refusal->reason, "busy") == 0 ? HR_ASK_UNAVAILABLE
@@ -294,7 +294,7 @@ static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 		break;
 	case HEADRACE__WIRE__BODY_NOTE:
 		hr_wire_tame(msg->note->text, true);
-		query_remote_say(r, msg->note->text);
+		print_foreign(r, msg->note->text);
 		break;
 	case HEADRACE__WIRE__BODY_OUTPUT:
 		return take_output(r, msg);
@@ -336,7 +336,7 @@ static void connect_to(struct remote *r)
 	int err = hr_conn_connect(&r->loop, &r->request->collector, r->identity.tls, &events, r,
 				  &r->conn);
 
-	r->told_ms = 0;
+	r->sent_ms = 0;
 	if (err == 0)
 		return;
 	r->conn = NULL;
@@ -345,7 +345,7 @@ static void connect_to(struct remote *r)
 }
 
 /* "tcp://h:4747: why; what to do" */
-static void say_closed(struct remote *r, int error, const char *why)
+static void report_closed(struct remote *r, int error, const char *why)
 {
 	const char *advice = hr_conn_advice(&r->request->collector, r->identity.tls != NULL, error);
 	bool named = strstr(why, r->shown) != NULL;
@@ -358,7 +358,7 @@ static void say_closed(struct remote *r, int error, const char *why)
 	if (asprintf(&text, "%s%s%s%s%s", named ? "" : r->shown, named ? "" : ": ", why,
 		     advice[0] != '\0' ? "; " : "", advice) < 0)
 		return;
-	query_remote_say(r, text);
+	print_foreign(r, text);
 	free(text);
 }
 
@@ -374,25 +374,25 @@ static void closed(void *self, int error, const char *why)
 		connect_to(r);
 		return;
 	}
-	say_closed(r, error, why);
+	report_closed(r, error, why);
 	query_remote_finish(r, r->welcome ? HR_ASK_FAILED : HR_ASK_UNAVAILABLE);
 }
 
-static void query_remote_look(uv_timer_t *tick)
+static void query_remote_on_tick(uv_timer_t *tick)
 {
 	struct remote *r = tick->data;
 	uint64_t now = uv_now(&r->loop);
 
 	hr_progress_show(&r->progress, r->done, r->total, r->welcome ? r->text : "connecting");
-	if (!r->welcome && r->told_ms > 0 && now - r->told_ms > GREETING_MS) {
-		say_closed(r, -ETIMEDOUT,
-			   "connected, but nothing answers there as a collector does");
+	if (!r->welcome && r->sent_ms > 0 && now - r->sent_ms > GREETING_MS) {
+		report_closed(r, -ETIMEDOUT,
+			      "connected, but nothing answers there as a collector does");
 		query_remote_finish(r, HR_ASK_UNAVAILABLE);
 		return;
 	}
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
-	if (now - r->told_ms >=
+	if (now - r->sent_ms >=
 	    r->ping_ms) /* while the answer waits to be written, pings are not read */
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
@@ -418,7 +418,7 @@ static void interrupted(uv_signal_t *handle, int signal)
 		query_remote_finish(r, HR_EXIT_SIGNAL + signal);
 		return;
 	}
-	query_remote_tell(r, HR_WIRE(CANCEL, cancel, &body));
+	query_remote_send(r, HR_WIRE(CANCEL, cancel, &body));
 }
 
 static void query_remote_begin(struct remote *r)
@@ -427,7 +427,7 @@ static void query_remote_begin(struct remote *r)
 
 	uv_timer_init(&r->loop, &r->tick);
 	r->tick.data = r;
-	uv_timer_start(&r->tick, query_remote_look, TICK_MS, TICK_MS);
+	uv_timer_start(&r->tick, query_remote_on_tick, TICK_MS, TICK_MS);
 	for (size_t i = 0; i < 2; i++) {
 		uv_signal_init(&r->loop, &r->signals[i]);
 		r->signals[i].data = r;

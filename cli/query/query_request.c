@@ -60,20 +60,20 @@ static void list_query(const char *name, const char *about, size_t n)
 	printf("%-10s  %.*s\n", name, (int)n, about);
 }
 
-static void say_line(void *self, const char *text)
+static void report_line(void *self, const char *text)
 {
 	(void)self;
 	hr_report("%s", text);
 }
 
-static const struct hr_sink say = {say_line, NULL};
+static const struct hr_sink messages = {report_line, NULL};
 
 static int query_request_explain(const char *name)
 {
 	const struct hr_named *q = hr_named_find(name);
 
 	if (q == NULL) {
-		hr_question_no_name(name, "query", &say);
+		hr_question_no_name(name, "query", &messages);
 		return HR_EXIT_USAGE;
 	}
 	fputs(q->sql, stdout);
@@ -238,7 +238,7 @@ static int query_request_resolve(struct hr_query_request *r)
 {
 	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)
 		return 0;
-	return hr_question_init(&r->question, r->words, r->n_words, &say) ? 0 : HR_EXIT_USAGE;
+	return hr_question_init(&r->question, r->words, r->n_words, &messages) ? 0 : HR_EXIT_USAGE;
 }
 
 static int query_request_check(struct hr_query_request *r)

@@ -312,7 +312,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 }
 
 /* Skips frames with events: the small ones have everything here. */
-static bool summary_is_wanted(uint32_t kind)
+static bool summary_reads(uint32_t kind)
 {
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||
 	       kind == HEADRACE__FRAME__BODY_FILE_RECORDS || kind == HEADRACE__FRAME__BODY_LOSS ||
@@ -364,8 +364,7 @@ static int fold_stream(struct loader *l, const struct hr_stream *stream)
 	for (uint32_t i = 0; i < stream->n_frames && r == 0; i++) {
 		Headrace__Frame *frame;
 
-		if (!summary_is_wanted(stream->frames[i].kind) ||
-		    hr_stream_read(stream, i, &frame) < 0)
+		if (!summary_reads(stream->frames[i].kind) || hr_stream_read(stream, i, &frame) < 0)
 			continue;
 		r = fold_frame(l, stream, frame);
 		headrace__frame__free_unpacked(frame, NULL);

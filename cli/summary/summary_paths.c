@@ -178,7 +178,7 @@ void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void
 	}
 }
 
-/* ---- what is in memory, what is mapped ------------------------------------------------------- */
+/* ---- memory files and mapped files ----------------------------------------------------------- */
 
 static bool in_memory(const struct entry *e)
 {

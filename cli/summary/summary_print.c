@@ -29,7 +29,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* ---- what is missing ------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
 					       enum hr_loss_reason reason)

@@ -228,7 +228,7 @@ static bool pressed(const struct hr_drain *d)
 {
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
 		for (uint32_t i = 0; i < hr_session_rings(s); i++)
-			if (hr_ring_pressed(&s->rings[i]))
+			if (hr_ring_half_full(&s->rings[i]))
 				return true;
 	return false;
 }

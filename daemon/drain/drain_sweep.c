@@ -57,7 +57,7 @@ static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t n
 	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
 		const struct hr_ring_view *r = &s->rings[i];
 
-		if (!hr_ring_stirs(r))
+		if (!hr_ring_has_slots(r))
 			continue;
 		share->ring[share->n++] = (uint16_t)i;
 		if (r->n_slots > most)

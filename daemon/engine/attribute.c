@@ -161,7 +161,7 @@ bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p)
 	       !(base && base->id.env.loader_worker_plus1);
 }
 
-static bool wants_slot(const struct hr_engine *e, const struct hr_proc *p)
+static bool needs_slot(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
 
@@ -218,11 +218,11 @@ static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
 
 static void update_worker(struct hr_engine *e, struct hr_proc *p)
 {
-	bool wants = wants_slot(e, p);
+	bool needs = needs_slot(e, p);
 
-	if (wants == (p->id.worker_plus1 != 0))
+	if (needs == (p->id.worker_plus1 != 0))
 		return;
-	p->id.worker_plus1 = !wants		       ? 0
+	p->id.worker_plus1 = !needs		       ? 0
 			     : hr__loader_worker(e, p) ? own_slot(e, p)
 						       : lowest_free(e, p);
 	hr__proc_dirty(e, p);
@@ -324,7 +324,7 @@ static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 	renumber(e, parent, p);
 }
 
-/* ---- what happens --------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------- */
 
 static struct hr_proc *find_parent(const struct hr_engine *e, const struct hr_proc *p,
 				   uint64_t token, const int32_t *ancestors)

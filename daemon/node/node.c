@@ -306,8 +306,8 @@ static int end_stream(struct hr_node *n)
 		hr_appender_settle(n->appender, &given_up);
 		n->last.given_up = given_up.count;
 		n->last.given_up_bytes = given_up.bytes;
-		n->last.unreported = !given_up.told;
-		r = given_up.count || !given_up.told ? r : 0;
+		n->last.unreported = !given_up.reported;
+		r = given_up.count || !given_up.reported ? r : 0;
 	}
 	hr_appender_free(n->appender);
 	n->appender = NULL;

@@ -132,12 +132,12 @@ static uint64_t reserved(const struct hr_ring_view *r)
 	return __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) - r->tail;
 }
 
-bool hr_ring_stirs(const struct hr_ring_view *r)
+bool hr_ring_has_slots(const struct hr_ring_view *r)
 {
 	return reserved(r) != 0;
 }
 
-bool hr_ring_pressed(const struct hr_ring_view *r)
+bool hr_ring_half_full(const struct hr_ring_view *r)
 {
 	return reserved(r) > r->n_slots / 2 && committed(r, r->tail + r->n_slots / 2);
 }
@@ -253,7 +253,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 bool hr_session_active_after(const struct hr_session *s, uint64_t ticks)
 {
 	for (uint32_t i = 0; i < hr_session_rings(s); i++)
-		if (s->rings[i].last_end > ticks || hr_ring_stirs(&s->rings[i]))
+		if (s->rings[i].last_end > ticks || hr_ring_has_slots(&s->rings[i]))
 			return true;
 	return false;
 }

@@ -109,10 +109,10 @@ static inline uint32_t hr_session_rings(const struct hr_session *s)
 }
 
 /* Whether the ring has slots to read: committed, or reserved. */
-bool hr_ring_stirs(const struct hr_ring_view *r);
+bool hr_ring_has_slots(const struct hr_ring_view *r);
 
 /* Whether a ring is more than half full: the reader must not sleep. */
-bool hr_ring_pressed(const struct hr_ring_view *r);
+bool hr_ring_half_full(const struct hr_ring_view *r);
 
 /*
  * Slots that can be read now: committed (or torn), of operations that ended by `limit`, at most

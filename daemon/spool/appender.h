@@ -58,7 +58,7 @@ int hr_appender_stop(struct hr_appender *a);
  */
 struct hr_given_up {
 	uint64_t count, bytes; /* operations that this call did not store */
-	bool told;	       /* the Loss frame is stored */
+	bool reported;	       /* the Loss frame is stored */
 };
 void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret);
 

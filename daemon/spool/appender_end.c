@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum turn { NAMES, SUMS, EVENTS, LAST_WORDS };
+enum turn { NAMES, SUMS, EVENTS, ENDINGS };
 
 static enum turn turn_of(const struct hr_out *o)
 {
@@ -23,7 +23,7 @@ static enum turn turn_of(const struct hr_out *o)
 	case HEADRACE__FRAME__BODY_JOB:
 	case HEADRACE__FRAME__BODY_LEVELS:
 	case HEADRACE__FRAME__BODY_STREAM_END:
-		return LAST_WORDS;
+		return ENDINGS;
 	default:
 		return SUMS;
 	}
@@ -54,7 +54,7 @@ static int renumber(struct hr_out *o, uint64_t seq)
 	return 0;
 }
 
-static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool last_words)
+static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool ending)
 {
 	int r = hr__appender_pack(a, o);
 
@@ -62,8 +62,8 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool last
 		r = renumber(o, hr_writer_mark(a->writer) + 1);
 	if (r)
 		return r;
-	return last_words ? hr_writer_append_last(a->writer, o->packed, o->packed_bytes)
-			  : hr__appender_append(a, o);
+	return ending ? hr_writer_append_last(a->writer, o->packed, o->packed_bytes)
+		      : hr__appender_append(a, o);
 }
 
 /* Adds up Loss frames that did not fit by reason only, so that the sum fits. */
@@ -117,7 +117,7 @@ static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {
 		if (o->retire_gen || turn_of(o) != turn ||
-		    appender_end_store(a, o, turn == LAST_WORDS) == 0)
+		    appender_end_store(a, o, turn == ENDINGS) == 0)
 			continue;
 		if (o->absence.count)
 			hr_losses_add(lost, &o->absence);
@@ -133,7 +133,7 @@ void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret)
 
 	for (enum turn turn = NAMES; turn <= EVENTS; turn++)
 		appender_end_take_turn(a, turn, &lost);
-	*ret = (struct hr_given_up){.told = true};
+	*ret = (struct hr_given_up){.reported = true};
 	for (uint32_t i = 0; i < lost.n; i++) {
 		if (lost.v[i].reason != HR_LOSS_STORE_FULL)
 			continue;
@@ -141,8 +141,8 @@ void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret)
 		ret->bytes = lost.v[i].bytes;
 	}
 	if (lost.n)
-		ret->told = store_losses(a, &lost) == 0;
-	appender_end_take_turn(a, LAST_WORDS, &lost);
+		ret->reported = store_losses(a, &lost) == 0;
+	appender_end_take_turn(a, ENDINGS, &lost);
 	hr_losses_done(&lost);
 	while ((o = hr_out_list_pop(&a->kept)))
 		hr_out_free(o, a->pool);

@@ -175,7 +175,7 @@ static int make_file(int dir_fd, const char *name, const void *content, size_t b
 }
 
 /* Written before any frame: the collectors, and the secret, which completes the stream's folder. */
-static int make_papers(const struct hr_spool *s, const char *dir)
+static int write_stream_files(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -228,7 +228,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	 * that.
 	 */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
-		r = make_papers(s, hr_writer_dir(w));
+		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {
 		hr_writer_close(w);
 		return r;
@@ -271,7 +271,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 /*
  * Holds the lock while `changed` runs, so that it does not run after hr_spool_watch has returned.
  */
-static void spool_tell(struct hr_spool *s)
+static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)
 		s->changed(s->changed_arg);
@@ -282,7 +282,7 @@ void hr_spool_appended(struct hr_spool *s, uint64_t mark)
 	pthread_mutex_lock(&s->lock);
 	if (mark != s->live.mark) {
 		s->live.mark = mark;
-		spool_tell(s);
+		spool_notify(s);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -291,7 +291,7 @@ void hr_spool_closed(struct hr_spool *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->live.open = false;
-	spool_tell(s);
+	spool_notify(s);
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -29,8 +29,8 @@ struct part { /* a segment */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
-	bool newest; /* of its stream: a writer may append to it */
-	bool looked; /* `kinds` is known */
+	bool newest;	/* of its stream: a writer may append to it */
+	bool inspected; /* `kinds` is known */
 	uint64_t kinds;
 };
 
@@ -44,7 +44,7 @@ struct survey {
 	uint64_t total;
 };
 
-/* ---- looking ------------------------------------------------------------------------------------ */
+/* ---- the survey --------------------------------------------------------------------------------- */
 
 static int spool_room_add_part(struct survey *v, const struct hr_segment_file *file, bool newest)
 {
@@ -92,7 +92,7 @@ static int oldest_first(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int spool_room_look(struct survey *v)
+static int spool_room_survey(struct survey *v)
 {
 	int r = hr_spool_each(v->spool, see_stream, v);
 
@@ -109,7 +109,7 @@ static int open_folder(const struct survey *v, const struct part *p)
 	return fd < 0 ? -errno : fd;
 }
 
-/* ---- what a collector has ------------------------------------------------------------------------ */
+/* ---- acknowledged segments ----------------------------------------------------------------------- */
 
 static bool acknowledged(const struct survey *v, const struct part *p, int dir_fd)
 {
@@ -139,7 +139,7 @@ static void drop_acknowledged(struct survey *v, uint64_t room)
 	}
 }
 
-/* ---- what is given up ---------------------------------------------------------------------------- */
+/* ---- dropping frames ----------------------------------------------------------------------------- */
 
 struct giving {
 	Headrace__Frame__BodyCase kind;
@@ -253,8 +253,8 @@ static void give_up_part(struct survey *v, struct part *p, Headrace__Frame__Body
 
 	if (dir_fd < 0)
 		return;
-	if (!p->looked) {
-		p->looked = true;
+	if (!p->inspected) {
+		p->inspected = true;
 		p->kinds = hr_segment_info(dir_fd, p->number, &info) == 0 ? info.kinds : 0;
 	}
 	if (p->kinds & UINT64_C(1) << kind && (!p->newest || take_newest(v, p, dir_fd, &lock)))
@@ -297,7 +297,7 @@ static int spool_room_make_room(struct survey *v, uint64_t bytes)
 {
 	struct hr_spool *s = v->spool;
 	uint64_t room = bytes < s->limit_bytes ? s->limit_bytes - bytes : 0;
-	int r = spool_room_look(v);
+	int r = spool_room_survey(v);
 
 	if (r)
 		return r;

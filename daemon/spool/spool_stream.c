@@ -326,7 +326,7 @@ void hr_spool_stream_rest(struct hr_spool_stream *st)
 	o->fd = -1;
 }
 
-/* ---- what is done with ---------------------------------------------------------------------------- */
+/* ---- acknowledged frames -------------------------------------------------------------------------- */
 
 static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 {

@@ -20,7 +20,7 @@
 #define EXIT_USAGE    2
 #define EXIT_NO_SPOOL 66
 /* searches for streams: the second one finds what the first one recovered */
-#define LOOKS_ENOUGH 2u
+#define SEARCHES_ENOUGH 2u
 
 static volatile sig_atomic_t interrupted;
 
@@ -78,20 +78,20 @@ static int discard(const char *job, struct hr_spool *spool)
 /* ---- sending --------------------------------------------------------------------------------------- */
 
 /* Prints what has changed since the last status, one line each. */
-static void say_news(const struct hr_uplink_stats *s, struct hr_uplink_stats *told)
+static void print_changes(const struct hr_uplink_stats *s, struct hr_uplink_stats *printed)
 {
-	if (s->connected && !told->connected)
+	if (s->connected && !printed->connected)
 		hr_text_print(stderr, "headraced: sending to %s\n", s->collector);
-	else if (!s->connected && *s->error && strcmp(s->error, told->error) != 0)
+	else if (!s->connected && *s->error && strcmp(s->error, printed->error) != 0)
 		hr_text_print(stderr, "headraced: %s; trying again\n", s->error);
-	if (s->aside && strcmp(s->aside_text, told->aside_text) != 0)
+	if (s->aside && strcmp(s->aside_text, printed->aside_text) != 0)
 		hr_text_print(stderr, "headraced: %s\n", s->aside_text);
-	*told = *s;
+	*printed = *s;
 }
 
 static bool all_sent(const struct hr_uplink_stats *s)
 {
-	return s->looks >= LOOKS_ENOUGH && s->streams == 0 && s->unseen == 0;
+	return s->searches >= SEARCHES_ENOUGH && s->streams == 0 && s->unseen == 0;
 }
 
 static int say_end(const struct hr_uplink_stats *s)
@@ -116,12 +116,12 @@ static int say_end(const struct hr_uplink_stats *s)
 
 static int send_all(struct hr_uplink *u, bool follow)
 {
-	struct hr_uplink_stats s, told = {0};
+	struct hr_uplink_stats s, printed = {0};
 
 	do {
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 		hr_uplink_stats(u, &s);
-		say_news(&s, &told);
+		print_changes(&s, &printed);
 	} while (!interrupted && (follow || !all_sent(&s)));
 	return say_end(&s);
 }

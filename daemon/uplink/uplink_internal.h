@@ -109,7 +109,7 @@ struct hr_uplink {
 	unsigned known; /* streams in the list */
 	/* as of the last search for streams, or of the current one */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
-	unsigned looks; /* that have ended */
+	unsigned searches; /* that have ended */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;

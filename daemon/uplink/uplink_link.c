@@ -20,7 +20,7 @@
 
 static void dial(struct hr_uplink *u);
 
-/* ---- what went wrong ----------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------- */
 
 static void set_state(struct hr_uplink *u, enum hr__link_state state)
 {
@@ -66,7 +66,7 @@ void hr__link_good(struct hr_uplink *u)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* ---- when the next attempt is made ---------------------------------------------------------------- */
+/* ---- reconnecting --------------------------------------------------------------------------------- */
 
 static void on_redial(uv_timer_t *timer)
 {
@@ -117,7 +117,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 	u->moving = false;
 }
 
-/* ---- greeting ------------------------------------------------------------------------------------ */
+/* ---- Hello --------------------------------------------------------------------------------------- */
 
 /*
  * For connections whose peer the kernel cannot identify. Its failure is not fatal: the collector
@@ -292,7 +292,7 @@ void hr__link_start(struct hr_uplink *u)
  * A better collector may be available again. The uplink changes only while nothing is under way,
  * when it costs nothing.
  */
-static bool wants_better(const struct hr_uplink *u)
+static bool may_try_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;
 }
@@ -329,7 +329,7 @@ void hr__link_tick(struct hr_uplink *u)
 		} else if (now - u->answer_ms > owed_ms(u)) {
 			hr__link_broken(u, "it is there, but has acknowledged nothing for %llu s",
 					(unsigned long long)(owed_ms(u) / 1000));
-		} else if (wants_better(u)) {
+		} else if (may_try_better(u)) {
 			u->moving = true;
 			set_state(u, HR__LINK_CLOSING);
 			hr_conn_close(u->conn, false);

@@ -42,7 +42,7 @@ static int mistake(const char *text)
 	return -EINVAL;
 }
 
-static int read_words(int argc, char **argv, struct hr_uplink_options *o)
+static int read_arguments(int argc, char **argv, struct hr_uplink_options *o)
 {
 	for (int i = 1; i < argc;) {
 		char *error = NULL;
@@ -108,7 +108,7 @@ int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret)
 	int r;
 
 	*ret = (struct hr_uplink_options){0};
-	r = read_words(argc, argv, ret);
+	r = read_arguments(argc, argv, ret);
 	return r < 0 || ret->help ? r : uplink_options_check(ret);
 }
 

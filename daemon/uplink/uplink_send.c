@@ -113,7 +113,7 @@ void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reas
 
 /* ---- channels -------------------------------------------------------------------------------------- */
 
-static void uplink_send_tell(struct hr_uplink *u, const Headrace__Wire *msg)
+static void uplink_send_message(struct hr_uplink *u, const Headrace__Wire *msg)
 {
 	if (u->link == HR__LINK_UP && hr_conn_send_now(u->conn, msg) < 0)
 		hr__link_broken(u, "cannot send");
@@ -126,7 +126,7 @@ void hr__send_close(struct hr_uplink *u, struct hr__sending *s)
 	if (!s->channel)
 		return;
 	close.channel = s->channel;
-	uplink_send_tell(u, HR_WIRE(CLOSE, close, &close));
+	uplink_send_message(u, HR_WIRE(CLOSE, close, &close));
 	lose_channel(u, s);
 }
 
@@ -156,10 +156,10 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	open.secret.len = sizeof(s->stream->secret);
 	open.first_seq = s->stream->first_seq;
 	open.last_seq = s->newest;
-	uplink_send_tell(u, HR_WIRE(OPEN, open, &open));
+	uplink_send_message(u, HR_WIRE(OPEN, open, &open));
 }
 
-static bool wants_channel(const struct hr_uplink *u, const struct hr__sending *s)
+static bool needs_channel(const struct hr_uplink *u, const struct hr__sending *s)
 {
 	return s->state == HR__SENDING_KNOWN && s->newest > s->acked &&
 	       hr__uplink_now(u) >= s->retry_ms;
@@ -171,7 +171,7 @@ static void open_channels(struct hr_uplink *u)
 	for (int own = 1; own >= 0; own--)
 		for (struct hr__sending *s = u->streams; s; s = s->next)
 			if (s->own == own && u->channels < HR__UPLINK_CHANNELS &&
-			    wants_channel(u, s))
+			    needs_channel(u, s))
 				open_channel(u, s);
 }
 
@@ -216,7 +216,7 @@ static void use(struct hr_uplink *u, const struct hr__sending *s)
 		return;
 	u->used_channel = s->channel;
 	m.channel = s->channel;
-	uplink_send_tell(u, HR_WIRE(USE, use, &m));
+	uplink_send_message(u, HR_WIRE(USE, use, &m));
 }
 
 static bool send_held(struct hr_uplink *u, struct hr__sending *s)
@@ -279,7 +279,7 @@ static void note_acknowledged(struct hr_uplink *u, struct hr__sending *s, uint64
 	s->acked = seq;
 }
 
-/* ---- what the collector says ------------------------------------------------------------------------ */
+/* ---- messages of the collector ---------------------------------------------------------------------- */
 
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 {

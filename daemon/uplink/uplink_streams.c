@@ -11,7 +11,7 @@
 #include "common/now.h"
 #include "daemon/node/recover.h"
 
-/* ---- how long frames wait -------------------------------------------------------------------------- */
+/* ---- waiting time of frames ------------------------------------------------------------------------ */
 
 static void thin_out(struct hr__sending *s)
 {
@@ -130,7 +130,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 	return s;
 }
 
-/* ---- looking -------------------------------------------------------------------------------------- */
+/* ---- finding streams ------------------------------------------------------------------------------ */
 
 /* Whether the journal has been there for so long that no keeper will restart its daemon. */
 static bool is_orphan(struct hr_uplink *u, const char *folder)
@@ -258,7 +258,7 @@ void hr__streams_scan(struct hr_uplink *u)
 {
 	u->elsewhere = u->aimed_elsewhere = u->waiting_journals = u->unseen = 0;
 	(void)hr_spool_each(u->c.spool, see, u);
-	u->looks++;
+	u->searches++;
 	hr__streams_publish(u);
 }
 
@@ -290,7 +290,7 @@ void hr__streams_wake(struct hr_uplink *u)
 	hr__streams_settle(u, s);
 }
 
-/* ---- the end of one --------------------------------------------------------------------------------- */
+/* ---- finished streams ------------------------------------------------------------------------------- */
 
 void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 {
@@ -326,17 +326,17 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	if (stats->looks !=
+	if (stats->searches !=
 	    /*
 	     * published together with the streams that were found: otherwise everything would seem
 	     * sent
 	     */
-	    u->looks) {
+	    u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;
 		stats->waiting_journals = u->waiting_journals;
 		stats->unseen = u->unseen;
-		stats->looks = u->looks;
+		stats->searches = u->searches;
 	}
 	stats->streams = stats->aside = 0;
 	stats->frames = stats->bytes = 0;

@@ -66,7 +66,7 @@ static int latest_first(const void *a, const void *b)
 				      : (x->batch > y->batch) - (x->batch < y->batch);
 }
 
-static int list_batches(struct hr_busy *b, const struct hr_busy_asked *asked, bool *used)
+static int list_batches(struct hr_busy *b, const struct hr_busy_args *args, bool *used)
 {
 	struct hr_query *q = b->q;
 	bool all = q->no_prune || b->lanes.during != NULL;
@@ -82,9 +82,9 @@ static int list_batches(struct hr_busy *b, const struct hr_busy_asked *asked, bo
 		const struct hr_stream *s = q->streams[i].s;
 
 		used[i] =
-		    hr__busy_stream_has(s, asked->rank) && (all || hr_prune_stream(&q->prune, s));
+		    hr__busy_stream_has(s, args->rank) && (all || hr_prune_stream(&q->prune, s));
 		for (uint32_t k = 0; used[i] && k < s->n_batches; k++) {
-			if (hr__busy_batch_has(s, &s->batches[k], asked->rank) &&
+			if (hr__busy_batch_has(s, &s->batches[k], args->rank) &&
 			    (all || hr_prune_batch(&q->prune, s, &s->batches[k])))
 				b->batches[b->n_batches++] = (struct hr_busy_batch){
 				    .stream = i,
@@ -106,18 +106,18 @@ static int list_batches(struct hr_busy *b, const struct hr_busy_asked *asked, bo
 	return 0;
 }
 
-static int make_lanes(struct hr_busy *b, const struct hr_busy_asked *asked, const bool *used)
+static int make_lanes(struct hr_busy *b, const struct hr_busy_args *args, const bool *used)
 {
-	int r = hr__busy_keys_make(&b->keys, b->q, asked, used);
+	int r = hr__busy_keys_make(&b->keys, b->q, args, used);
 	size_t n;
 
 	if (r < 0)
 		return r;
 	b->lanes.keys = &b->keys;
-	b->lanes.scope = asked->scope;
-	b->lanes.classes = b->lanes.during != NULL     ? 2
-			   : asked->by & HR_BUSY_CLASS ? HR_BUSY_CLASSES
-						       : 1;
+	b->lanes.scope = args->scope;
+	b->lanes.classes = b->lanes.during != NULL    ? 2
+			   : args->by & HR_BUSY_CLASS ? HR_BUSY_CLASSES
+						      : 1;
 	if (b->lanes.during != NULL)
 		r = hr__during_place(b->lanes.during, b->q, &b->keys);
 	if (r < 0)
@@ -133,7 +133,7 @@ static int make_lanes(struct hr_busy *b, const struct hr_busy_asked *asked, cons
 	return b->pending == NULL || b->rows == NULL ? -ENOMEM : 0;
 }
 
-int hr__busy_new(struct hr_query *q, const struct hr_busy_asked *asked, struct hr_during *during,
+int hr__busy_new(struct hr_query *q, const struct hr_busy_args *args, struct hr_during *during,
 		 struct hr_busy **ret)
 {
 	struct hr_busy *b = calloc(1, sizeof(*b));
@@ -153,9 +153,9 @@ int hr__busy_new(struct hr_query *q, const struct hr_busy_asked *asked, struct h
 	b->n_parts = 2 * (size_t)q->threads + 2;
 	b->parts = calloc(b->n_parts, sizeof(*b->parts));
 	if (b->parts != NULL)
-		r = list_batches(b, asked, used);
+		r = list_batches(b, args, used);
 	if (r == 0)
-		r = make_lanes(b, asked, used);
+		r = make_lanes(b, args, used);
 	free(used);
 	if (r == 0)
 		*ret = b;
@@ -201,7 +201,7 @@ const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b)
 	return &b->keys;
 }
 
-/* ---- what is pending ---------------------------------------------------------------- */
+/* ---- pending intervals -------------------------------------------------------------- */
 
 static int need_rooms(struct hr_busy *b, size_t n)
 {

@@ -30,7 +30,7 @@ enum hr_busy_scope { HR_BUSY_ALL, HR_BUSY_DATA, HR_BUSY_RUNTIME };
 
 #define HR_BUSY_ANY_RANK (-1)
 
-struct hr_busy_asked {
+struct hr_busy_args {
 	unsigned by; /* enum hr_busy_by */
 	enum hr_busy_scope scope;
 	/* read only the processes of this rank and their batches; or HR_BUSY_ANY_RANK */
@@ -59,7 +59,7 @@ struct hr_busy_keys;
  * Prunes by the statement's predicates. `during`: NULL, or regions for which the time of each rank
  * is added up (`by` is HR_BUSY_RANK); *ret owns them, and they are freed on failure. -ENOMEM.
  */
-int hr__busy_new(struct hr_query *q, const struct hr_busy_asked *asked, struct hr_during *during,
+int hr__busy_new(struct hr_query *q, const struct hr_busy_args *args, struct hr_during *during,
 		 struct hr_busy **ret);
 void hr__busy_free(struct hr_busy *b);
 size_t hr__busy_batches(const struct hr_busy *b);

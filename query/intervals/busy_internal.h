@@ -41,7 +41,7 @@ bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b,
 
 /* Of the streams that have a bit in `used`. -ENOMEM. */
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
-		       const struct hr_busy_asked *asked, const bool *used);
+		       const struct hr_busy_args *args, const bool *used);
 void hr__busy_keys_done(struct hr_busy_keys *k);
 
 /* The key of a process in events of a stream. */

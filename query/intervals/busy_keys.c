@@ -68,20 +68,20 @@ static int busy_keys_compare(const void *a, const void *b)
 	return r != 0 ? r : compare_numbers(x->stream, y->stream);
 }
 
-static int32_t rank_of(const struct hr_process *p, const struct hr_busy_asked *asked)
+static int32_t rank_of(const struct hr_process *p, const struct hr_busy_args *args)
 {
 	int32_t rank = p != NULL && p->rank >= 0 ? p->rank : -1;
 
-	if (asked->rank != HR_BUSY_ANY_RANK && rank != asked->rank)
+	if (args->rank != HR_BUSY_ANY_RANK && rank != args->rank)
 		return HR_BUSY_OTHER_RANK;
-	return asked->by & HR_BUSY_RANK ? rank : -1;
+	return args->by & HR_BUSY_RANK ? rank : -1;
 }
 
 static size_t add_stream(struct entry *to, size_t process, const struct hr_query *q,
-			 uint32_t stream, const struct hr_busy_asked *asked)
+			 uint32_t stream, const struct hr_busy_args *args)
 {
 	const struct hr_qstream *st = &q->streams[stream];
-	unsigned by = asked->by;
+	unsigned by = args->by;
 
 	for (uint32_t i = 0; i <= st->s->n_processes; i++) {
 		const struct hr_process *p = i < st->s->n_processes ? &st->s->processes[i] : NULL;
@@ -91,7 +91,7 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 		    .node = by & HR_BUSY_NODE ? st->s->node : "",
 		    .proc =
 			p != NULL && by & HR_BUSY_PROC ? hr_stream_proc(st->s, p->msg->proc) : 0,
-		    .rank = rank_of(p, asked),
+		    .rank = rank_of(p, args),
 		    .worker = p != NULL && by & HR_BUSY_WORKER && p->worker >= 0 ? p->worker : -1,
 		    .stream = stream,
 		    .process = process + i,
@@ -125,7 +125,7 @@ static void busy_keys_number(struct hr_busy_keys *k, const struct entry *entries
 }
 
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
-		       const struct hr_busy_asked *asked, const bool *used)
+		       const struct hr_busy_args *args, const bool *used)
 {
 	struct entry *entries;
 	size_t n = 0;
@@ -146,7 +146,7 @@ int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 	for (uint32_t i = 0; i < q->n_streams; i++) {
 		k->first_process[i] = n;
 		if (used[i])
-			n = add_stream(entries + n, n, q, i, asked);
+			n = add_stream(entries + n, n, q, i, args);
 	}
 	if (n > 0)
 		qsort(entries, n, sizeof(*entries), busy_keys_compare);

@@ -22,7 +22,7 @@ static const struct hr_sql_table table = {"busy", columns, COLUMNS, COLUMNS};
 
 static const char *const parameters[] = {"by", "scope", "rank", NULL};
 
-/* ---- what is asked for -------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------- */
 
 static bool parse_by(const char *text, unsigned *ret)
 {
@@ -53,7 +53,7 @@ static bool parse_by(const char *text, unsigned *ret)
 static void busy_scan_bind(duckdb_bind_info info)
 {
 	char *by = hr__busy_parameter(info, "by");
-	struct hr_busy_asked *a = calloc(1, sizeof(*a));
+	struct hr_busy_args *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
 	if (a == NULL)
@@ -124,9 +124,9 @@ static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsig
 	}
 }
 
-static int busy_scan_start(struct hr_busy_use *use, const void *asked)
+static int busy_scan_start(struct hr_busy_use *use, const void *args)
 {
-	const struct hr_busy_asked *a = asked;
+	const struct hr_busy_args *a = args;
 
 	use->by = a->by;
 	return hr__busy_new(use->q, a, NULL, &use->busy);

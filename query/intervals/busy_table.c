@@ -64,7 +64,7 @@ char *hr__busy_parameter(duckdb_bind_info info, const char *name)
 	return text;
 }
 
-bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_asked *ret)
+bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_args *ret)
 {
 	char *scope = hr__busy_parameter(info, "scope"), *rank = hr__busy_parameter(info, "rank");
 	const char *wrong = NULL;

@@ -30,7 +30,7 @@ struct hr_busy_table {
 	unsigned n_columns;
 	size_t row_size;
 	/* Makes use->busy from the bind data; use->columns are set. -ENOMEM. */
-	int (*start)(struct hr_busy_use *use, const void *asked);
+	int (*start)(struct hr_busy_use *use, const void *args);
 	size_t (*rows)(const struct hr_busy_use *use, const void **ret);
 	void (*put)(const struct hr_busy_use *use, const void *row, unsigned column, size_t k,
 		    struct hr_query_out *out);
@@ -40,7 +40,7 @@ struct hr_busy_table {
 char *hr__busy_parameter(duckdb_bind_info info, const char *name);
 
 /* Reads the parameters `scope` and `rank`; false: the error is set. */
-bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_asked *ret);
+bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_args *ret);
 
 int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_function_bind_t bind,
 			    const char *const *parameters, const struct hr_busy_table *table);

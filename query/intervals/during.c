@@ -120,14 +120,14 @@ static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t 
 }
 
 static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
-		       const struct hr_during_asked *asked)
+		       const struct hr_during_args *args)
 {
-	const uint32_t fetches = asked->made ? 1u << HR_REGION_FETCH : 0;
+	const uint32_t fetches = args->made ? 1u << HR_REGION_FETCH : 0;
 	struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
 	int r;
 
-	if (!hr__busy_stream_has(st->s, asked->rank))
+	if (!hr__busy_stream_has(st->s, args->rank))
 		return 0;
 	r = hr__regions_read(q, st, &frames);
 	if (r < 0)
@@ -142,17 +142,16 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 
 			hr_regions_get(m, k, &region);
 			bit = region.kind < 32 ? 1u << region.kind : 0;
-			if (!(bit & (TRAINING | asked->kinds | fetches)))
+			if (!(bit & (TRAINING | args->kinds | fetches)))
 				continue;
 			p = hr_stream_process(st->s, region.proc);
-			if (asked->rank != HR_BUSY_ANY_RANK &&
-			    (p == NULL || p->rank != asked->rank))
+			if (args->rank != HR_BUSY_ANY_RANK && (p == NULL || p->rank != args->rank))
 				continue;
 			if (bit & TRAINING && (p == NULL || p->worker < 0))
 				r = add_thread(d, stream, &region);
 			else if (bit & fetches && p != NULL && p->worker >= 0)
 				r = add_fetch(d, st, stream, &region);
-			if (r == 0 && bit & asked->kinds)
+			if (r == 0 && bit & args->kinds)
 				r = add_region(d, st, stream, &region);
 		}
 	}
@@ -160,14 +159,14 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 	return r;
 }
 
-int hr__during_new(struct hr_query *q, const struct hr_during_asked *asked, struct hr_during **ret)
+int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret)
 {
 	struct hr_during *d = calloc(1, sizeof(*d));
 	size_t n = 0;
 	int r = d != NULL ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < q->n_streams; i++)
-		r = read_stream(d, q, i, asked);
+		r = read_stream(d, q, i, args);
 	if (r < 0) {
 		hr__during_free(d);
 		return r;
@@ -300,7 +299,7 @@ int hr__during_place(struct hr_during *d, const struct hr_query *q, const struct
 	return r;
 }
 
-/* ---- what lies between them --------------------------------------------------------- */
+/* ---- sums --------------------------------------------------------------------------- */
 
 struct moved {
 	uint64_t ops, read, written, io_ns;

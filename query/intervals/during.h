@@ -36,14 +36,14 @@ struct hr_during_row {
 
 struct hr_during;
 
-struct hr_during_asked {
+struct hr_during_args {
 	uint32_t kinds; /* of regions: bits by number */
 	int32_t rank;	/* only of that rank, or HR_BUSY_ANY_RANK */
 	bool made;	/* read what workers fetch meanwhile, for made_ns */
 };
 
 /* Reads the requested regions. -ENOMEM. */
-int hr__during_new(struct hr_query *q, const struct hr_during_asked *asked, struct hr_during **ret);
+int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
 /* Computes the points of the regions, by the ranks of `keys`. -ENOMEM. */

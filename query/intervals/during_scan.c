@@ -32,12 +32,12 @@ static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 static const char *const parameters[] = {"kind", "scope", "rank", NULL};
 
 /* The parameters of a call. */
-struct asked {
+struct args {
 	uint32_t kinds;
-	struct hr_busy_asked busy;
+	struct hr_busy_args busy;
 };
 
-/* ---- what is asked for -------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------- */
 
 static uint32_t during_scan_kind_of(const char *text, size_t n)
 {
@@ -68,7 +68,7 @@ static bool parse_kinds(const char *text, uint32_t *ret)
 static void during_scan_bind(duckdb_bind_info info)
 {
 	char *kind = hr__busy_parameter(info, "kind");
-	struct asked *a = calloc(1, sizeof(*a));
+	struct args *a = calloc(1, sizeof(*a));
 
 	hr__table_bind(info, &table);
 	hr_duckdb.bind_set_cardinality(info, GUESSED_ROWS, false);
@@ -201,10 +201,10 @@ static void during_scan_put(const struct hr_busy_use *use, const void *data, uns
 		put_sum(use, row, column, k, out);
 }
 
-static int during_scan_start(struct hr_busy_use *use, const void *asked)
+static int during_scan_start(struct hr_busy_use *use, const void *args)
 {
-	const struct asked *a = asked;
-	struct hr_during_asked regions = {.kinds = a->kinds, .rank = a->busy.rank};
+	const struct args *a = args;
+	struct hr_during_args regions = {.kinds = a->kinds, .rank = a->busy.rank};
 	struct hr_during *during;
 
 	for (unsigned i = 0; i < use->n_columns; i++)

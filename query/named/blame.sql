@@ -51,7 +51,7 @@ made AS (
     GROUP BY p.wait, f.who, worker, loader),
 several AS (
     SELECT coalesce(rank, -1) AS who FROM processes WHERE worker IS NOT NULL AND loader IS NOT NULL GROUP BY cluster, job, attempt, rank HAVING count(DISTINCT loader) > 1),
--- A worker's I/O lies in its fetches, as a rule.
+-- A worker's I/O is usually part of its fetches.
 by_worker AS (
     SELECT format('{}{}{}', CASE who WHEN -1 THEN 'no rank' ELSE format('rank {}', who) END,
                   CASE WHEN loader >= 0 AND who IN (SELECT who FROM several) THEN format(' loader {}', loader) ELSE '' END,

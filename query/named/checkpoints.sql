@@ -57,7 +57,7 @@ resumed AS (
     SELECT p.*, l.start_ns AS loop_ns
     FROM pieces p ASOF LEFT JOIN loop l
       ON p.cluster = l.cluster AND p.job = l.job AND p.attempt = l.attempt AND p.node = l.node AND p.proc = l.proc AND p.end_ns <= l.start_ns),
--- What is saved into memory has no path, and its thread writes the file next.
+-- A save into memory has no path; its thread writes the file next.
 reaching AS (
     SELECT p.*, CASE WHEN p.saved_path IS NULL AND w.start_ns >= p.end_ns
                      THEN greatest(p.end_ns, least(p.end_ns + $gap * 1e9, p.further_ns, p.loop_ns))::BIGINT ELSE p.end_ns END AS until_ns

@@ -14,11 +14,11 @@
 -- column ops, bytes_read, bytes_written: operations of the rank that began in it
 -- column open: 1: it had not ended when the process or the recording did
 -- column job, attempt: whose
-WITH said AS MATERIALIZED (
+WITH marked AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns
     FROM hr_during(kind := 'epoch, step, input_wait', scope := $scope, rank := $rank)),
 epochs AS MATERIALIZED (
-    SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'epoch'),
+    SELECT *, row_number() OVER () AS n FROM marked WHERE kind = 'epoch'),
 inner_ones AS (
     SELECT process, kind, count, end_ns, wait_ns, CASE kind WHEN 'step' THEN start_ns ELSE greatest(start_ns, coalesce(reached_ns, start_ns)) END AS from_ns,
            (end_ns - from_ns) / greatest(dur_ns, 1) AS part
@@ -26,7 +26,7 @@ inner_ones AS (
                  max(CASE WHEN kind = 'input_wait' AND count = 1 THEN end_ns END)
                         OVER (PARTITION BY process, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-          FROM said WHERE kind <> 'epoch')
+          FROM marked WHERE kind <> 'epoch')
     WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 parts AS (
     SELECT e.n, coalesce(sum(i.count) FILTER (i.kind = 'step'), 0) AS steps,

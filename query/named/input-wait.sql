@@ -29,7 +29,7 @@
 -- loader: the time in which it was in use, from the first to the last wait of each pass, less passes of other loaders between two waits
 -- column why: the advice in words
 -- column job, attempt: whose
-WITH told AS MATERIALIZED (
+WITH marked AS MATERIALIZED (
     SELECT *, coalesce(CASE $by WHEN 'loader' THEN loader END, -1) AS feed
     FROM (SELECT * EXCLUDE args, coalesce(rank, -1) AS who, try_cast(args[1] AS BIGINT) AS loader, try_cast(args[2] AS BIGINT) AS batch,
                  try_cast(args[3] AS BIGINT) AS has_workers, coalesce(args[4] = 'true', false) AS ends,
@@ -37,24 +37,24 @@ WITH told AS MATERIALIZED (
           FROM (SELECT cluster, job, attempt, node, proc, rank, worker, tid, kind, depth, count, start_ns, dur_ns,
                        json_extract_string(try_cast(args AS JSON), ['$.loader', '$.batch', '$.workers', '$.end', '$.cpu_ns', '$.major_faults', '$.core_wait_ns']) AS args
                 FROM regions WHERE kind IN ('input_wait', 'fetch') AND ($rank IS NULL OR rank = $rank)))),
-said AS MATERIALIZED (
+loop_regions AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, coalesce(rank, -1) AS who
     FROM hr_during(kind := 'step, epoch, input_wait', scope := $scope, rank := $rank)),
-asked AS MATERIALIZED (
+waited AS MATERIALIZED (
     SELECT s.*, coalesce(t.feed, -1) AS feed, coalesce(t.loader, -1) AS loader, t.batch, t.has_workers, coalesce(t.ends, false) AS ends
-    FROM said s LEFT JOIN (SELECT cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns, any_value(feed) AS feed, any_value(loader) AS loader,
+    FROM loop_regions s LEFT JOIN (SELECT cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns, any_value(feed) AS feed, any_value(loader) AS loader,
                                   any_value(batch) AS batch, any_value(has_workers) AS has_workers, any_value(ends) AS ends
-                           FROM told WHERE kind = 'input_wait' GROUP BY ALL) t
+                           FROM marked WHERE kind = 'input_wait' GROUP BY ALL) t
          USING (cluster, job, attempt, node, proc, tid, depth, start_ns, dur_ns)
     WHERE kind = 'input_wait'),
 -- A pass over a loader begins with its batch 0.
 paced AS MATERIALIZED (
     SELECT *, sum(CASE batch WHEN 0 THEN 1 ELSE 0 END) OVER (PARTITION BY cluster, job, attempt, node, proc, loader ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS pass
-    FROM asked),
+    FROM waited),
 passes AS MATERIALIZED (
     SELECT cluster, job, attempt, who, node, proc, feed, loader, pass, min(start_ns) AS first_ns, max(end_ns) AS last_ns
     FROM paced GROUP BY cluster, job, attempt, who, node, proc, feed, loader, pass),
--- A pass of another loader that lies between two waits of a pass: validation in the middle of an epoch. The pass is not in use meanwhile.
+-- A pass of another loader between two waits of a pass: validation in the middle of an epoch. The outer pass is idle meanwhile.
 between_waits AS (
     SELECT cluster, job, attempt, node, proc, loader, pass, sum(b_last_ns - b_first_ns) AS ns
     FROM (SELECT w.cluster, w.job, w.attempt, w.node, w.proc, w.loader, w.pass, w.end_ns AS before_ns, b.first_ns AS b_first_ns, b.last_ns AS b_last_ns
@@ -71,19 +71,19 @@ used AS MATERIALIZED (
     FROM passes p LEFT JOIN between_waits USING (cluster, job, attempt, node, proc, loader, pass)),
 spans AS (
     SELECT cluster, job, attempt, who, feed, sum(ns) AS span_ns
-    FROM (SELECT cluster, job, attempt, who, -1 AS feed, max(end_ns) - min(start_ns) AS ns FROM said
+    FROM (SELECT cluster, job, attempt, who, -1 AS feed, max(end_ns) - min(start_ns) AS ns FROM loop_regions
           WHERE $by = 'rank' GROUP BY cluster, job, attempt, who, node, proc
           UNION ALL
           SELECT cluster, job, attempt, who, feed, ns FROM used WHERE $by = 'loader')
     GROUP BY cluster, job, attempt, who, feed),
--- What the waits of a thread cover, each moment once, as in steps.
+-- The time that the waits of a thread cover, each moment once, as in steps.
 outermost AS (
     SELECT *, dur_ns / count AS each_ns, CASE WHEN open = 0 AND NOT ends THEN count ELSE 0 END AS ended,
            greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns, (end_ns - from_ns) / greatest(dur_ns, 1) AS part
     FROM (SELECT *, max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
                         OVER (PARTITION BY cluster, job, attempt, node, proc, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-          FROM asked)
+          FROM waited)
     WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 sorted AS (
     SELECT *, sum(ended) OVER (PARTITION BY cluster, job, attempt, who, feed ORDER BY each_ns ROWS UNBOUNDED PRECEDING) AS so_many,
@@ -103,12 +103,12 @@ made AS (
     SELECT cluster, job, attempt, who, feed, count(DISTINCT (node, worker)) AS makers, sum(count) AS fetches, sum(dur_ns) AS fetch_ns,
            sum(cpu_ns) AS cpu_ns, sum(dur_ns) FILTER (cpu_ns IS NOT NULL) AS cpu_of_ns,
            sum(core_wait_ns) AS core_wait_ns, coalesce(sum(faults), CASE WHEN count(cpu_ns) > 0 THEN 0 END) AS faults
-    FROM told WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, feed),
--- Where several loaders have workers, those of one are idle while another is in use.
+    FROM marked WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, feed),
+-- If several loaders have workers, those of one are idle while another is in use.
 crews AS (
     SELECT cluster, job, attempt, who, loader, makers, sum(ns) AS ns
     FROM (SELECT cluster, job, attempt, who, coalesce(loader, -1) AS loader, count(DISTINCT (node, worker)) AS makers
-          FROM told WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, coalesce(loader, -1))
+          FROM marked WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, coalesce(loader, -1))
          LEFT JOIN used USING (cluster, job, attempt, who, loader)
     GROUP BY cluster, job, attempt, who, loader, makers),
 covered AS (
@@ -120,7 +120,7 @@ crewed AS (
     SELECT cluster, job, attempt, who, sum(makers * c.ns) AS capacity_ns, ceil(sum(makers * c.ns) / nullif(any_value(v.ns), 0))::BIGINT AS at_a_time
     FROM crews c JOIN covered v USING (cluster, job, attempt, who)
     WHERE $by = 'rank' GROUP BY cluster, job, attempt, who HAVING count(*) > 1 AND count(c.ns) = count(*)),
--- Two ranks with as many processors and the same first one are taken for sharing them.
+-- Two ranks with the same number of processors and the same first one probably share them.
 cores AS (
     SELECT cluster, job, attempt, who, sum(cores) AS cores
     FROM (SELECT cluster, job, attempt, who, cpus / count(*) OVER (PARTITION BY cluster, job, attempt, node, cpus, first_cpu) AS cores
@@ -132,7 +132,7 @@ cores AS (
 busy AS (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, coalesce(feed, -1) AS feed, sum(busy_ns) AS worker_io_ns
     FROM hr_busy(by := 'node, proc, rank, worker', scope := $scope, rank := $rank) LEFT JOIN (
-         SELECT cluster, job, attempt, node, proc, min(feed) AS feed FROM told WHERE kind = 'fetch' GROUP BY ALL)
+         SELECT cluster, job, attempt, node, proc, min(feed) AS feed FROM marked WHERE kind = 'fetch' GROUP BY ALL)
          USING (cluster, job, attempt, node, proc)
     WHERE worker IS NOT NULL GROUP BY cluster, job, attempt, coalesce(rank, -1), coalesce(feed, -1)),
 reads AS (
@@ -167,11 +167,11 @@ numbers AS (
          LEFT JOIN made USING (cluster, job, attempt, who, feed) LEFT JOIN crewed USING (cluster, job, attempt, who) LEFT JOIN busy USING (cluster, job, attempt, who, feed)
          LEFT JOIN most USING (cluster, job, attempt, who) LEFT JOIN others USING (cluster, job, attempt, who)
          LEFT JOIN sizes USING (cluster, job, attempt, who)),
--- Of the fetches' time: what is no I/O is computing, as far as the processor's time goes, which that of I/O is part of, too.
+-- Shares of the fetches' time: computing is the processor time (which includes that of I/O), but at most the time without I/O.
 shares AS (
     SELECT *, 100 - fetch_io_percent - compute_percent AS rest_percent
     FROM (SELECT *, CASE WHEN cpu_percent IS NOT NULL THEN least(cpu_percent, 100 - fetch_io_percent) END AS compute_percent FROM numbers)),
--- A major fault that takes longer than 20 ms is not what most of them do.
+-- Assumes that a major fault takes at most 20 ms.
 faulted AS (
     SELECT *, rest_percent >= 50 AS stalled, faults > 0 AND faults * 20e6 >= rest_percent / 100 * fetch_ns AS faulty,
            core_percent >= 50 OR (rest_percent >= 50 AND core_percent >= rest_percent / 2) AS coreless,

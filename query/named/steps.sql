@@ -21,13 +21,13 @@
 -- column open: steps that had not ended when the process or the recording did
 -- column epoch: its number; NULL by rank
 -- column job, attempt: whose
-WITH said AS MATERIALIZED (
+WITH marked AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns
     FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope, rank := $rank)),
 steps AS MATERIALIZED (
-    SELECT *, row_number() OVER () AS n FROM said WHERE kind = 'step'),
--- What the regions of a thread cover, each moment once: of one that begins within another, what lies behind its end (from_ns);
--- ranges lie within one another, spans may overlap. Several that were added up reach no further than their start.
+    SELECT *, row_number() OVER () AS n FROM marked WHERE kind = 'step'),
+-- The time that the regions of a thread cover, each moment once. A region that begins within another counts from the end of that
+-- one (from_ns): ranges nest, spans may overlap. Regions that were added up count at their start only.
 inner_ones AS (
     SELECT process, kind, end_ns, wait_ns, greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns,
            (end_ns - from_ns) / greatest(dur_ns, 1) AS part
@@ -35,7 +35,7 @@ inner_ones AS (
                  max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
                         OVER (PARTITION BY process, tid ORDER BY start_ns, dur_ns DESC
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-          FROM said SEMI JOIN (SELECT DISTINCT process, tid FROM said WHERE kind IN ('step', 'input_wait')) t USING (process, tid)
+          FROM marked SEMI JOIN (SELECT DISTINCT process, tid FROM marked WHERE kind IN ('step', 'input_wait')) t USING (process, tid)
           WHERE kind <> 'step')
     WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
 parts AS (

@@ -8,7 +8,7 @@
 -- column errors: calls that failed
 -- column job, attempt: whose
 -- Steps under 10 s are made from events. Longer ones, and all of a job for which only counters were kept at some
--- time, are made from the recorded windows of 10 s: a window counts for the step that holds its middle.
+-- time, are made from the recorded windows of 10 s: a window counts for the step that contains its middle.
 WITH windows AS (
     SELECT cluster, job, attempt, min(window_start_ns) AS first_ns, max(window_start_ns) AS last_ns
     FROM rollups GROUP BY cluster, job, attempt),

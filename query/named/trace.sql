@@ -12,13 +12,13 @@
 -- column tid: thread
 -- column id2: of b and e: the line of its process that they are drawn in
 -- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: it had not ended
-WITH said AS MATERIALIZED (
+WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (
         SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,
-               -- Short regions that were added up have no place in time but the start of the first.
+               -- Of short regions that were added up only the start of the first is known.
                count > 1 OR kind IS NOT DISTINCT FROM 'mark' AS moment,
                CASE WHEN kind IN ('step', 'epoch', 'span') THEN kind ELSE '' END AS line,
-               -- Members that are null go, and what the application reported stays.
+               -- Removes members that are null, except those of the application.
                json_merge_patch(
                    json_merge_patch('{}', json_object(
                        'step', step, 'epoch', epoch, 'domain', domain, 'category', category,
@@ -27,34 +27,34 @@ WITH said AS MATERIALIZED (
                    CASE WHEN json_type(TRY_CAST(args AS JSON)) = 'OBJECT' THEN args ELSE '{}' END) AS args
         FROM regions WHERE $rank IS NULL OR rank = $rank
         UNION ALL
-        -- What the kernel does asynchronously is no call of the thread: it lasts until its completion.
+        -- An asynchronous operation of the kernel is no call of the thread: it lasts until its completion.
         SELECT cluster, job, attempt, node, proc, tid, op, 'io', start_ns, dur_ns, false, CASE WHEN api IN ('aio', 'uring') THEN api ELSE '' END,
                json_merge_patch('{}', json_object('path', path, 'bytes', bytes, 'errno', errno))
         FROM events
         WHERE dur_ns > $longer * 1e9 AND ($scope = 'all' OR scope = $scope) AND ($rank IS NULL OR rank = $rank))),
 known AS (
     SELECT cluster, job, attempt, node, proc, pid, exe, rank, worker, row_number() OVER (ORDER BY job, attempt, cluster, rank NULLS LAST, worker NULLS FIRST, node, proc) AS n
-    FROM processes p SEMI JOIN said USING (cluster, job, attempt, node, proc)),
--- Both ends of each slice, so that they can be sorted like brackets. Of several at one moment: what ends (the innermost first), what
--- begins (the longest first), what does not last.
+    FROM processes p SEMI JOIN slices USING (cluster, job, attempt, node, proc)),
+-- Both ends of each slice, so that they can be sorted like brackets. At the same moment: first the ends (the innermost first), then
+-- the beginnings (the longest first), then slices without duration.
 ends AS MATERIALIZED (
     SELECT s.*, n, last, s.start_ns + CASE WHEN last THEN dur_ns ELSE 0 END AS ns,
            CASE WHEN moment OR dur_ns = 0 THEN 2 WHEN last THEN 0 ELSE 1 END AS turn,
            CASE WHEN moment THEN 0 WHEN last THEN dur_ns ELSE -dur_ns END AS inner_first,
            CASE WHEN last AND dur_ns > 0 THEN -slice ELSE slice END AS tie,
            CASE WHEN last THEN -1 ELSE 1 END * hash(slice)::HUGEINT AS weight
-    FROM said s JOIN known k USING (cluster, job, attempt, node, proc) CROSS JOIN (VALUES (false), (true)) AS v(last)
+    FROM slices s JOIN known k USING (cluster, job, attempt, node, proc) CROSS JOIN (VALUES (false), (true)) AS v(last)
     WHERE NOT (moment AND last)),
--- Slices of a line that begin within another one and end after it: viewers drop them. Between the ends of one that nests, the weights add
--- up to nothing, since each slice that begins there ends there.
+-- Slices of a line that begin within another one and end after it: viewers drop them. Between the ends of one that nests, the weights
+-- add up to zero, since each slice that begins there also ends there.
 crossing AS (
     SELECT slice FROM (
         SELECT slice, last, weight, sum(weight) OVER (
                    PARTITION BY n, tid, line ORDER BY ns, turn, inner_first, tie, last ROWS UNBOUNDED PRECEDING) AS level
         FROM ends WHERE NOT moment)
     GROUP BY slice HAVING sum(CASE WHEN last THEN level ELSE weight - level END) <> 0),
--- A thread has a line of its own for its steps, one for its epochs and one for each kind of asynchronous operation; a span, and what
--- crosses another slice, has one alone.
+-- A thread has a line of its own for its steps, one for its epochs and one for each kind of asynchronous operation; a span, and a
+-- slice that crosses another, has its own.
 drawn AS (
     SELECT e.*, CASE WHEN moment THEN NULL
                      WHEN c.slice IS NOT NULL OR line = 'span' THEN concat_ws(' ', tid, nullif(line, ''), e.slice)
@@ -75,6 +75,6 @@ rows AS (
     UNION ALL
     SELECT DISTINCT 'thread_name', '__metadata', 'M', 0, NULL, n, tid, NULL,
            json_object('name', CASE WHEN tid = pid THEN 'main' ELSE 'thread' END), NULL, -1, 0, 0, false
-    FROM said s JOIN known k USING (cluster, job, attempt, node, proc))
+    FROM slices s JOIN known k USING (cluster, job, attempt, node, proc))
 SELECT name, cat, ph, ts, dur, pid, tid, id2, args FROM rows
 ORDER BY ns NULLS FIRST, turn, inner_first, tie, last, pid, tid

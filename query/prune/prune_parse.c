@@ -50,7 +50,7 @@ static const struct column *column_by_name(const char *name)
 	return NULL;
 }
 
-/* ---- finding the one mention of events ---------------------------------------------- */
+/* ---- the one mention of events ------------------------------------------------------ */
 
 /* The state of the walk. */
 struct look {

@@ -257,10 +257,10 @@ static void wait_for_uplink(struct feed *f)
 {
 	static const struct timespec pause = {.tv_nsec = 20000000};
 	struct hr_uplink_stats s;
-	unsigned looks;
+	unsigned searches;
 
 	hr_uplink_stats(f->uplink, &s);
-	looks = s.looks;
+	searches = s.searches;
 	do {
 		nanosleep(&pause, NULL);
 		tell_error(f);
@@ -269,7 +269,7 @@ static void wait_for_uplink(struct feed *f)
 			fprintf(stderr, "feed: set aside: %s\n", s.aside_text);
 			exit(3);
 		}
-	} while (s.looks < looks + 2 || s.streams + s.elsewhere + s.waiting_journals > 0);
+	} while (s.searches < searches + 2 || s.streams + s.elsewhere + s.waiting_journals > 0);
 }
 
 static int parse(struct feed *f, int argc, char **argv)

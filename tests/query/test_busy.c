@@ -136,7 +136,7 @@ static void little_is_kept(struct hr_query *q)
 
 	assert_non_null(w);
 	assert_int_equal(
-	    hr__busy_new(q, &(struct hr_busy_asked){HR_BUSY_RANK, HR_BUSY_ALL, HR_BUSY_ANY_RANK},
+	    hr__busy_new(q, &(struct hr_busy_args){HR_BUSY_RANK, HR_BUSY_ALL, HR_BUSY_ANY_RANK},
 			 NULL, &b),
 	    0);
 	assert_int_equal(hr__busy_work(b, w), 1);
@@ -342,8 +342,8 @@ static void work_together(struct shared *s, struct hr_query *q)
 
 	*s = (struct shared){0};
 	assert_int_equal(hr__busy_new(q,
-				      &(struct hr_busy_asked){HR_BUSY_RANK | HR_BUSY_CLASS,
-							      HR_BUSY_DATA, HR_BUSY_ANY_RANK},
+				      &(struct hr_busy_args){HR_BUSY_RANK | HR_BUSY_CLASS,
+							     HR_BUSY_DATA, HR_BUSY_ANY_RANK},
 				      NULL, &s->busy),
 			 0);
 	for (unsigned i = 0; i < THREADS; i++)

@@ -63,7 +63,7 @@ void rig_pause_ms(unsigned ms);
 	} while (0)
 
 /* For WAIT_FOR. */
-#define ALL_SENT (now.looks > 1 && now.streams == 0 && now.unseen == 0 && now.frames == 0)
+#define ALL_SENT (now.searches > 1 && now.streams == 0 && now.unseen == 0 && now.frames == 0)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, frame_setup, frame_teardown)
 

@@ -181,7 +181,7 @@ static void a_journal_is_waited_for(void **state)
 	rig_init(&rig, state);
 	f = rig_collector(&rig, (struct fake_options){.store = rig_store(&rig, "a")});
 	rig_start(&rig);
-	WAIT_FOR(&rig, now.looks > 1 && now.waiting_journals == 1);
+	WAIT_FOR(&rig, now.searches > 1 && now.waiting_journals == 1);
 	assert_int_equal(rig_stats(&rig).streams, 0);
 	assert_int_equal(unlink(path), 0);
 	WAIT_FOR(&rig, ALL_SENT && now.sent_frames > 0 && now.waiting_journals == 0);
