@@ -50,10 +50,7 @@ static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch
 {
 	struct hr__answer *a = calloc(1, sizeof(*a));
 
-	/*
-	 * Without memory the answer is lost: the daemon then sends the frames again, and no data is
-	 * lost.
-	 */
+	/* Without memory the answer is lost: the daemon then sends the frames again. */
 	if (!a)
 		return NULL;
 	a->channel = ch;

@@ -109,10 +109,7 @@ struct hr_node_clock {
 /* The channel's daemon has sent something. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
-/*
- * Then only GONE follows, after all items that were queued before; nothing after hr_ingest_stop.
- * Accepts NULL.
- */
+/* Then only GONE follows, after all items that were queued before. Accepts NULL. */
 void hr_ingest_close(struct hr_channel *ch);
 
 /* Passes all available answers to `take`, which may call hr_ingest_close. */

@@ -131,10 +131,7 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
-		/*
-		 * The stream's folder was removed: a file without a name is lost, even after a
-		 * sync.
-		 */
+		/* The stream's folder was removed: a file without a name is lost. */
 		if (s->error == 0 && hr_writer_removed(s->writer))
 			s->error = -ESTALE;
 		next = s->next_changed;

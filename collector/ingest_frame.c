@@ -65,10 +65,7 @@ static void unpack_done(struct hr__worker *w)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/*
- * The writer makes the StreamStart. A daemon's own, or the copy at the head of a segment, has the
- * same contents.
- */
+/* The writer makes the StreamStart. A daemon's own, or a later segment's copy, is the same. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -129,10 +126,7 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
-/*
- * The daemon has skipped frames. It gets one Nack, and another only after it went back to a wrong
- * number again.
- */
+/* The daemon has skipped frames: one Nack, and another after it resumed at a wrong number. */
 static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 {
 	uint64_t mark = hr_writer_mark(ch->stream->writer);

@@ -222,10 +222,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
-/*
- * Reads its state and checks whether this peer may continue it; -ECANCELED: no, and a Nack was
- * sent.
- */
+/* Checks whether this peer may continue the stream; -ECANCELED: no, and a Nack was sent. */
 static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
@@ -284,10 +281,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	return 0;
 }
 
-/*
- * Of all open streams, or of those of the peer's user: how many, and the one that was abandoned
- * first.
- */
+/* Of all open streams, or of the peer's user's: how many, and the one abandoned first. */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
 {
@@ -307,10 +301,7 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 	return n;
 }
 
-/*
- * A user may have a quarter of them, so that descriptors are left for others. Unused streams are
- * closed first.
- */
+/* A user may have a quarter of them. Unused streams are closed first. */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;

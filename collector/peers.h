@@ -57,10 +57,7 @@ struct hr_peers_stats {
 };
 void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
 
-/*
- * The end has two steps: first reading stops; then, after all answers of ingest, every peer is
- * disconnected.
- */
+/* The end: first stop reading; then, after all answers of ingest, disconnect every peer. */
 void hr_peers_pause(struct hr_peers *p);
 void hr_peers_dismiss(struct hr_peers *p);
 

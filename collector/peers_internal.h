@@ -87,10 +87,7 @@ struct hr_peers {
 /* Sends a Refusal and disconnects. */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
-/*
- * Logs a line, at most once a minute per host and subject `about`, so that frequent events do not
- * hide others.
- */
+/* Logs a line, at most once a minute per host and `about`, so that no event hides others. */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
 void hr__peer_free(struct hr__peer *p); /* closed, and no query about it is pending */

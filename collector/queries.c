@@ -322,10 +322,7 @@ static int order(struct query *q)
 	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
-/*
- * Makes a process, its pipe and its order. After a failure the handles are still closed by the
- * caller.
- */
+/* Makes a process, its pipe and its order. The caller closes the handles, also on failure. */
 static int begin_child(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;

@@ -148,10 +148,7 @@ struct path_rule {
 #define NET_4	UINT64_C(3)	    /* bind, connect TCP */
 #define SCOPE_6 UINT64_C(3)	    /* abstract sockets, signals: only inside */
 
-/*
- * All accesses that this version of the kernel's Landlock can forbid, and the size of its
- * structure.
- */
+/* All accesses that this kernel's Landlock can forbid, and the size of its structure. */
 static size_t everything(long version, struct ruleset *ret)
 {
 	*ret = (struct ruleset){.files = FILES_1};

@@ -13,10 +13,7 @@
 
 #include "proto/wire.pb-c.h"
 
-/*
- * Makes a folder below `parent` that no other process uses, 0700. *ret is malloc'ed, also on
- * failure.
- */
+/* Makes a folder below `parent` for one process, 0700. *ret is malloc'ed, also on failure. */
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 

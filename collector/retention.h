@@ -42,10 +42,7 @@ struct hr_retention_result {
 	uint64_t left_bytes; /* in the store */
 };
 
-/*
- * One pass over the store, in the caller's thread. -errno: it cannot be read; *ret has what was
- * removed so far.
- */
+/* One pass, in the caller's thread. -errno: the store cannot be read; *ret is valid anyway. */
 int hr_retention_once(const struct hr_retention_config *config, struct hr_retention_result *ret);
 
 struct hr_retention;
@@ -57,10 +54,7 @@ int hr_retention_start(const struct hr_retention_config *config, struct hr_reten
 void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
 			 uint64_t forget_ms);
 
-/*
- * The store's size: as of the last pass, plus what was stored since. False: there was no pass.
- * Accepts NULL.
- */
+/* The store's size: of the last pass, plus additions since. False: no pass yet. Accepts NULL. */
 struct hr_retention_stats {
 	uint64_t store_bytes;
 	uint64_t removed_jobs, removed_bytes; /* since the start */

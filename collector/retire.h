@@ -24,10 +24,7 @@ struct hr__stream_folder {
 typedef int hr__visit_stream(const struct hr__stream_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 
-/*
- * Whether the stream is over: its last segment ends in a StreamEnd, it has no frames, or it was
- * closed.
- */
+/* Whether the stream ended with a StreamEnd, has no frames, or was closed. */
 bool hr__stream_over(int stream_fd);
 
 struct hr__retire_job {

@@ -41,10 +41,7 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/*
- * Prints what the recovery of a killed daemon's journal reported: `text` has one line per journal,
- * or is NULL.
- */
+/* Prints the result of a killed daemon's recovery: `text` has a line per journal, or is NULL. */
 static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;

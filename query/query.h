@@ -59,10 +59,7 @@ void hr_query_interrupt(struct hr_query *q);
  */
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
-/*
- * Batches of events that the last statement has read and has skipped by their headers, so far; any
- * thread.
- */
+/* Batches that the last statement has read, and skipped by their headers, so far; any thread. */
 struct hr_query_scan {
 	uint64_t batches_read;
 	uint64_t batches_pruned;

@@ -38,10 +38,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning ------------------------------------------------------------------------ */
 
-/*
- * The statement's parse tree as JSON, malloc'ed; NULL when DuckDB gives none (no SELECT, no
- * memory).
- */
+/* The statement's parse tree as JSON, malloc'ed; NULL when DuckDB makes none. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;

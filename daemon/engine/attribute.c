@@ -248,10 +248,7 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	update_worker(e, p);
 }
 
-/*
- * p's rank may have changed: so may the ranks that others inherit from it, all of which attached
- * later.
- */
+/* p's rank may have changed: so may ranks inherited from it, of processes that attached later. */
 static void update_from(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p; q; q = q->next) {
@@ -293,10 +290,7 @@ static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
 	parent->n_spawned++;
 }
 
-/*
- * Inferred ranks are positions in the order of starts, so a sibling that attaches late may move
- * them.
- */
+/* Inferred ranks follow the order of starts, so a sibling that attaches late may move them. */
 static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
 {
 	for (uint32_t i = 0; i < parent->n_spawned; i++) {
@@ -310,10 +304,7 @@ static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc
 	}
 }
 
-/*
- * mp.spawn without variables: a spawned child of an unranked process that behaves like a rank is
- * one.
- */
+/* mp.spawn without variables: infers the rank of a child of an unranked process. */
 static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *parent = parent_of(e, p);

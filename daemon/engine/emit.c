@@ -305,10 +305,7 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 	return l;
 }
 
-/*
- * Fills the window's rows of t->v[from..to): operations, or (op below HR_OP_FIRST) sides. Returns
- * how many.
- */
+/* The window's rows of t->v[from..to): operations, or sides (op below HR_OP_FIRST). */
 static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
 			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
 {
@@ -324,10 +321,7 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 	return used;
 }
 
-/*
- * Makes one frame of a window's rows from row `from` on; returns where the next one starts, t->n at
- * the end.
- */
+/* Makes one frame of a window's rows from row `from` on; returns where the next one starts. */
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
@@ -501,10 +495,7 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/*
- * A copy: the engine replaces its job when it reads a snapshot, while the appender may still pack
- * the frame.
- */
+/* A copy: a snapshot may replace the engine's job while the appender packs the frame. */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

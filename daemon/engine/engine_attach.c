@@ -63,10 +63,7 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 	*bytes = n;
 }
 
-/*
- * Takes a number from a variable "NAME=VALUE" if it is not known yet. False: another variable, or
- * no number.
- */
+/* Takes an unknown number from "NAME=VALUE". False: another variable, or no number. */
 static bool engine_attach_take_number(const char *text, size_t bytes, const char *name, char **ret)
 {
 	size_t skip = strlen(name), digits = 0;

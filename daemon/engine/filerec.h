@@ -79,10 +79,7 @@ struct hr_filerec {
 	struct hr_filerec_past *past; /* NULL: none */
 };
 
-/*
- * Neighbours in a list by last operation. Separate from the records: walking a list touches few
- * cache lines.
- */
+/* Neighbours in a list by last operation; in their own array, so a walk touches few lines. */
 struct hr_filerec_link {
 	uint32_t newer, older;
 };
@@ -127,10 +124,7 @@ uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
-/*
- * Index of a record, made when absent; *cached: the caller's last for this process. UINT32_MAX: out
- * of memory.
- */
+/* Index of a record, made when absent; *cached: the caller's last. UINT32_MAX: out of memory. */
 static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
 				      uint32_t api, uint32_t *cached)
 {

@@ -66,10 +66,7 @@ struct hr_live {
 	bool failed;		    /* out of memory: the sums are too small */
 };
 
-/*
- * The row of a key, made when absent: of no process (0) if there are too many. UINT32_MAX: out of
- * memory.
- */
+/* The row of a key, made when absent; of no process (0) if too many. UINT32_MAX: no memory. */
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
 
 void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);

@@ -51,10 +51,7 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 		n->v[n->n++] = name;
 }
 
-/*
- * Files opened since the last call are among those used last; of the newest the first operation may
- * still come.
- */
+/* Newly opened files are among those used last; the first operation of the newest may follow. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {

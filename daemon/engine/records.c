@@ -286,10 +286,7 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 	}
 }
 
-/*
- * Records of probes have no ring and number threads anew in each entry: their state ends with the
- * entry.
- */
+/* Records of probes have no ring: threads are numbered anew in each entry. */
 static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
 				     struct hr_ring_state *kernel)
 {

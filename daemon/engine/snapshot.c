@@ -194,10 +194,7 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 	       p->n_spawned * sizeof(struct hr_spawned);
 }
 
-/*
- * Cuts command lines, so that thousands of processes fit; almost all of these lines are stored
- * already.
- */
+/* Cuts command lines, almost all of which are stored already, so that more processes fit. */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {
 	uint32_t most = CMDLINE_KEPT;

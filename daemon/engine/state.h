@@ -291,10 +291,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
 void hr__procs_clear(struct hr_engine *e);
-/*
- * Of a SNAP entry: the number of the next frame, and the epoch of the file table. False: it is
- * another entry.
- */
+/* Of a SNAP entry: the next frame's number, and the file table's epoch. False: another entry. */
 bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch);
 
 #endif

@@ -22,10 +22,7 @@ struct hr_ringpool {
 void hr_ringpool_init(struct hr_ringpool *p);
 void hr_ringpool_done(struct hr_ringpool *p);
 
-/*
- * A descriptor and its map, which the caller then owns, all zeros: the caller writes the header.
- * -errno.
- */
+/* A descriptor and its zeroed map, both then the caller's, who writes the header. -errno. */
 int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret);
 
 /* Whether less than half of the maps to keep are left. */

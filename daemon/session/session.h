@@ -33,10 +33,7 @@ struct hr_ring_view {
 	uint64_t last_end;   /* ticks: the end of the last operation that was read */
 };
 
-/*
- * A map in memory. Its size, which is sealed, determines its geometry: the client can change the
- * header.
- */
+/* A map in memory. The client can change the header, so the sealed size gives the geometry. */
 struct hr_map {
 	struct hr_map_hdr *hdr; /* NULL: none */
 	uint64_t inode;		/* of its memfd */
@@ -88,10 +85,7 @@ void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
 int hr_map_open(int fd, struct hr_map *ret);
 void hr_map_close(struct hr_map *map); /* accepts one that was never opened */
 
-/*
- * The name of a map's descriptor in the descriptor store (fdstore.h); daemon/node/kept_maps.c
- * parses it.
- */
+/* Name of a map's descriptor in the descriptor store; daemon/node/kept_maps.c parses it. */
 #define HR_MAP_NAME_BYTES 64u
 void hr_map_name(uint64_t proc, uint32_t index, char ret[HR_MAP_NAME_BYTES]);
 

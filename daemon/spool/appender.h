@@ -62,10 +62,7 @@ struct hr_given_up {
 };
 void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret);
 
-/*
- * Stores what it can, ends the thread, frees. Returns the store's error if frames were left.
- * Accepts NULL.
- */
+/* Stores what it can, ends the thread, frees. The store's error if frames are left. */
 int hr_appender_free(struct hr_appender *a);
 
 #endif

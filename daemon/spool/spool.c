@@ -223,10 +223,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/*
-	 * A stream without its secret can be written, but no collector takes it: the uplink reports
-	 * that.
-	 */
+	/* Without its secret no collector takes a stream: the uplink reports that. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {

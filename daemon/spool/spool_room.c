@@ -149,10 +149,7 @@ struct giving {
 	uint64_t frames, operations, bytes;
 };
 
-/*
- * The loss that a dropped frame means: the same as in emit.c for a frame that a full store does not
- * take.
- */
+/* The loss of a dropped frame: as in emit.c for a frame that a full store does not take. */
 static void count_absence(const Headrace__Frame *msg, Headrace__LossRow *row)
 {
 	enum hr_loss_reason reason = HR_LOSS_SPOOL_FULL;
@@ -280,10 +277,7 @@ static void give_up_until(struct survey *v, uint64_t room)
 
 /* ---- room ---------------------------------------------------------------------------------------- */
 
-/*
- * Counts what the own writer has added since the survey; other writers add, too, so the survey must
- * be recent.
- */
+/* Counts what the own writer added since the survey, which is recent, since others add, too. */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;

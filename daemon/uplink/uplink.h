@@ -39,10 +39,7 @@ struct hr_uplink_config {
 	bool any_node; /* also streams of other nodes */
 	bool any_aim;  /* also streams for other collectors */
 	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
-	/*
-	 * a stream without a daemon is ended here once its journal has waited for so long;
-	 * HR_UPLINK_NEVER
-	 */
+	/* a stream without a daemon is ended once its journal is so old; HR_UPLINK_NEVER */
 	uint64_t recover_ms;
 	/* 0: the usual; tests use less */
 	uint64_t better_ms; /* before a better collector is tried again */

@@ -82,10 +82,7 @@ static void round_failed(struct hr_uplink *u)
 	uv_timer_start(&u->redial, on_redial, hr_backoff_next_ms(&u->backoff), 0);
 }
 
-/*
- * Tries the other collectors in turn, then pauses; after a good connection, starts with the best
- * one.
- */
+/* Tries the other collectors in turn, then pauses; after a good connection, the best first. */
 static void try_again(struct hr_uplink *u, bool stood)
 {
 	set_state(u, HR__LINK_WAITING);

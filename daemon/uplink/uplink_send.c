@@ -69,10 +69,7 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = 0;
 }
 
-/*
- * Commands that deal with a job that no collector accepts, as they must be typed; "" without
- * memory.
- */
+/* Commands for a job that no collector accepts, as they must be typed; "" without memory. */
 static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
 {
 	char program[4096] = "headraced"; /* it is not on PATH */
@@ -300,10 +297,7 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/*
-	 * From before the first frame in the spool a collector continues with the first one, or
-	 * answers `gap`.
-	 */
+	/* If frames before the spool's first one are missing, a collector may answer `gap`. */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;

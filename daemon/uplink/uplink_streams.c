@@ -327,10 +327,7 @@ void hr__streams_publish(struct hr_uplink *u)
 
 	pthread_mutex_lock(&u->lock);
 	if (stats->searches !=
-	    /*
-	     * published together with the streams that were found: otherwise everything would seem
-	     * sent
-	     */
+	    /* with the streams that were found: otherwise everything would seem sent */
 	    u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;

@@ -330,10 +330,7 @@ static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
 	return false;
 }
 
-/*
- * Makes member names of an object unique: columns of one name become `rank`, `rank_1`, as DuckDB
- * does.
- */
+/* Member names must be unique: columns of one name become `rank`, `rank_1`, as in DuckDB. */
 static int name_apart(struct hr_output *o)
 {
 	for (unsigned i = 1; i < o->n_columns; i++) {

@@ -19,10 +19,7 @@ enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTP
 
 struct hr_output;
 
-/*
- * `width`: columns of the terminal, to which a table is fitted; 0: no terminal, nothing is cut. 0
- * or -ENOMEM.
- */
+/* `width` of the terminal, to which a table is fitted; 0: nothing is cut. 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
 void hr_output_sparse(struct hr_output *o); /* leaves out members of JSON objects that are NULL */
 void hr_output_free(struct hr_output *o);

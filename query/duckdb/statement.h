@@ -15,10 +15,7 @@
 struct hr_query_options {
 	uint64_t memory_bytes; /* DuckDB's limit; 0: half of the machine's memory */
 	unsigned threads;      /* 0: as many as this process may run on */
-	/*
-	 * folder for what does not fit into memory, made when needed; NULL: none, and such a query
-	 * fails
-	 */
+	/* folder for what exceeds memory, made when needed; NULL: such a query fails */
 	const char *spill;
 	const char *parquet;  /* the one file that hr_query_parquet may write; NULL: none */
 	uint64_t spill_bytes; /* its maximum size; 0: the disk's free space */
@@ -36,10 +33,7 @@ struct hr_query_arg {
 	enum { HR_ARG_VARCHAR, HR_ARG_BIGINT, HR_ARG_DOUBLE } type;
 };
 
-/*
- * Receives the answer, chunk by chunk as it is computed. A negative return value ends the query
- * with that error.
- */
+/* Receives the answer, chunk by chunk. A negative return value ends the query with that error. */
 struct hr_query_sink {
 	int (*begin)(void *self, duckdb_result *result); /* column names and types are known */
 	int (*chunk)(void *self, duckdb_data_chunk chunk);

@@ -161,10 +161,7 @@ static unsigned total(const struct hr_text_table *t)
 	return n;
 }
 
-/*
- * Leaves out the last columns while even the smallest widths are too much, then cuts the widest
- * column.
- */
+/* Leaves out last columns while the smallest widths do not fit, then cuts the widest column. */
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)

@@ -5,10 +5,7 @@
 
 #include "query/intervals/busy_internal.h"
 
-/*
- * A process of a stream, or all processes that the stream does not list; fields not in `by` are
- * empty.
- */
+/* A process of a stream, or all that it does not list; fields not in `by` are empty. */
 struct entry {
 	const struct hr_qstream *st;
 	const char *node;

@@ -17,10 +17,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/*
- * Operations in flight at the same time in one thread (aio, signal handlers) end slightly out of
- * order.
- */
+/* Operations that overlap in one thread (aio, signal handlers) end slightly out of order. */
 static bool insertion_sort(struct hr_span *spans, size_t n)
 {
 	size_t steps = STEPS * n;

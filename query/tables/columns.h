@@ -93,10 +93,7 @@
 	X(errors, BIGINT) X(dur_ns, BIGINT)
 #define HR_HIDDEN_KERNEL_RECORDS(X) X(file_id, UBIGINT)
 
-/*
- * Table name, its columns' macro name: everything that is done for each table follows from this
- * list.
- */
+/* Table name, and its columns' macro: everything done for each table follows from this list. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \

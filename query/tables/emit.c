@@ -195,10 +195,7 @@ static void emit_asked(const struct job *j)
 	}
 }
 
-/*
- * An operation that was cut short returned nothing: its number of bytes is not known, so NULL like
- * `ret`.
- */
+/* The number of bytes of an operation that was cut short is not known: NULL, like `ret`. */
 static void emit_bytes(const struct job *j)
 {
 	const struct hr_columns c = j->e->c;

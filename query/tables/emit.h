@@ -28,10 +28,7 @@ struct hr_emit {
 	uint32_t *numbers[2]; /* room for file and file2 */
 };
 
-/*
- * Adds what must be decoded (HR_COL_BIT()) and named (HR_NAMES_*) for a column. HR_EVENTS_END needs
- * nothing.
- */
+/* Adds what a column needs: decoding (HR_COL_BIT()), names (HR_NAMES_*). */
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
 /*
@@ -58,10 +55,7 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 
-/*
- * Whether a batch may contain an op whose bytes are items of `flags` bytes. An empty bitmap: it
- * may.
- */
+/* Whether an op may have bytes in items of `flags` bytes. An empty bitmap: it may. */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
 /* Replaces the stream's file ids by file numbers; 0: no file, or an unknown one. 0 or -ENOMEM. */

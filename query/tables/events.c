@@ -21,10 +21,7 @@ struct unit {
 	uint32_t batch;
 };
 
-/*
- * The files of a stream that a statement's WHERE names, found by the first thread that scans the
- * stream.
- */
+/* The files of a stream that WHERE names, found by the first thread that scans the stream. */
 struct file_filter {
 	pthread_mutex_t lock;
 	_Atomic(uint8_t *)
@@ -114,10 +111,7 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/*
- * Alternates between streams, so that threads start with different ones and make their names in
- * parallel.
- */
+/* Alternates between streams, so that threads make the names of different ones in parallel. */
 static int list_units(struct scan *s)
 {
 	struct hr_query *q = s->q;

@@ -9,10 +9,7 @@
 
 _Static_assert(HR_GROUPS_MAX <= UINT8_MAX + 1, "a group's number is a byte");
 
-/*
- * Maps group and value to the refined group, by hash with linear probing; at most a quarter is
- * used.
- */
+/* Group and value to refined group, by hash with linear probing; at most a quarter is used. */
 #define SLOTS 512u
 
 struct slot {

@@ -31,10 +31,7 @@ void hr__pool_init(struct hr_pool *p);
 void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
-/*
- * A string in DuckDB's format: up to 12 bytes inside, otherwise a pointer to memory that must stay
- * valid.
- */
+/* A string in DuckDB's format: up to 12 bytes inside, else a pointer to memory that stays. */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
 	duckdb_string_t s = {0};

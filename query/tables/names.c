@@ -13,10 +13,7 @@
 
 #define NAME_BYTES 8192 /* longer than any base name: NAME_MAX is 255 */
 
-/*
- * Distinct patterns of one stream, while they are collected: open addressing over indexes into
- * `list`.
- */
+/* Distinct patterns of one stream, while collected: open addressing over indexes into `list`. */
 struct interned {
 	uint32_t *slots;
 	uint32_t mask;
@@ -110,10 +107,7 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
-/*
- * Files whose names cannot be read have none, which looks like a valid answer: so the damage is
- * noted.
- */
+/* A file without a readable name looks like one without a name: so the damage is noted. */
 static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 {
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
@@ -253,10 +247,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	return r;
 }
 
-/*
- * Converts a path of the statement to bytes; the length is negative when no path is shown like
- * that.
- */
+/* Converts a path of the statement to bytes; negative length: no path is shown like that. */
 struct wanted {
 	char *bytes;
 	long n;

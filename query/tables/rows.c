@@ -84,10 +84,7 @@ static void rows_init(duckdb_init_info info)
 	}
 	hr_duckdb.init_set_max_threads(info,
 				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
-	/*
-	 * DuckDB passes this on to other threads by queues that sanitizers cannot follow: see
-	 * next_unit().
-	 */
+	/* Sanitizers cannot follow DuckDB's queues to other threads: see next_unit(). */
 	atomic_store_explicit(&s->next, 0, memory_order_release);
 	hr_duckdb.init_set_init_data(info, s, free);
 }
