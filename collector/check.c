@@ -68,10 +68,7 @@ static void check_tls(struct check *k)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/*
- * Whether it is an address of this machine. The test uses a free port, so that a running collector
- * does not disturb it.
- */
+/* Whether it is an address of this machine. Binds a free port: a collector may be running. */
 static int bind_any_port(struct sockaddr_storage *s)
 {
 	bool six = s->ss_family == AF_INET6;

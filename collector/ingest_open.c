@@ -260,8 +260,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
 	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
 		/*
-		 * A run wrote the stream into this store itself, or its `state` is lost: no peer
-		 * can prove that it is the owner.
+		 * Without `state`, as after a run that wrote it here, no peer can prove to be the
+		 * owner.
 		 */
 		hr__channel_end(w, ch, "denied", true,
 				"the stream of job %s on %s was not written by a collector", s->job,

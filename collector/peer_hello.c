@@ -53,10 +53,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	hr__peer_ping(p); /* gives a first estimate of the node's clock */
 }
 
-/*
- * No single user or node may use up all connections. Peers that are many by nature, or cannot be
- * distinguished, have no share.
- */
+/* No user or node may use up all connections. Peers that cannot be distinguished are exempt. */
 static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;

@@ -18,10 +18,7 @@
 
 struct hr__peer;
 
-/*
- * A channel of a connection. It counts until ingest has finished with it, so that closing channels
- * does not evade the limit.
- */
+/* A channel of a connection. It counts until ingest has finished with it. */
 struct hr__chan {
 	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
 	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */

@@ -260,8 +260,8 @@ static int filter_calls(void)
 	    DENY(request_key),
 	    DENY(memfd_create),
 	    /*
-	     * Threads, not processes. A filter cannot read the flags of clone3, so it fails with
-	     * ENOSYS and libc uses clone.
+	     * Threads, not processes. A filter cannot read clone3's flags: ENOSYS makes libc use
+	     * clone.
 	     */
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
 	    ANSWER(NO(ENOSYS)),

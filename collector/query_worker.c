@@ -38,24 +38,11 @@ struct worker {
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
 	pthread_t control;
-	sigset_t signals;
+	sigset_t signals; /* blocked: no call on `fd` is interrupted */
 	uint64_t started_ms;
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
-
-static int query_worker_write_all(int fd, const uint8_t *buf, size_t bytes)
-{
-	while (bytes > 0) {
-		ssize_t n = send(fd, buf, bytes, MSG_NOSIGNAL);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		buf += n > 0 ? n : 0;
-		bytes -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
 
 static int query_worker_send(struct worker *w, const Headrace__Wire *msg)
 {
@@ -66,7 +53,8 @@ static int query_worker_send(struct worker *w, const Headrace__Wire *msg)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&w->lock);
-	r = query_worker_write_all(w->fd, buf, bytes);
+	if (send(w->fd, buf, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+		r = -EPIPE;
 	pthread_mutex_unlock(&w->lock);
 	free(buf);
 	return r;
@@ -121,15 +109,9 @@ static void progress(struct worker *w, uint64_t now_ms)
 
 static int read_all(int fd, uint8_t *buf, size_t bytes)
 {
-	while (bytes > 0) {
-		ssize_t n = read(fd, buf, bytes);
+	ssize_t n = recv(fd, buf, bytes, MSG_WAITALL);
 
-		if (n == 0 || (n < 0 && errno != EINTR))
-			return n == 0 ? -EPIPE : -errno;
-		buf += n > 0 ? n : 0;
-		bytes -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
+	return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EPIPE;
 }
 
 static int read_order(struct worker *w)
@@ -335,10 +317,7 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/*
- * A parent that died before PR_SET_PDEATHSIG was set has closed its end of the pipe; the order may
- * have arrived anyway.
- */
+/* The parent may have died before PR_SET_PDEATHSIG was set: its end of the pipe is closed. */
 static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};

@@ -51,10 +51,7 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 	return now_ns > ns ? now_ns - ns : 0;
 }
 
-/*
- * Forgets streams of a job without data. A daemon that has not reported its end may return for as
- * long as its data would have stayed.
- */
+/* A daemon that has not reported its end may return for as long as its data would have stayed. */
 static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;

@@ -38,10 +38,7 @@ int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 /* Whether all of its streams are over. */
 bool hr__retire_ended(int jobs_fd, const char *job);
 
-/*
- * Removes the segments of all its streams; *ret_bytes: their size. -EBUSY: a writer has opened a
- * stream meanwhile, and that one stays.
- */
+/* Removes the segments of all its streams. -EBUSY: a writer has opened a stream, which stays. */
 int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes);
 
 /*

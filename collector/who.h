@@ -44,10 +44,7 @@ struct hr_who_rules {
 	bool plain_anywhere;	  /* plain connections from other machines are accepted */
 };
 
-/*
- * -EACCES: the peer may do nothing here; *ret_error (malloc'ed) explains what to do. `credential`
- * is Hello.munge.
- */
+/* -EACCES: the peer may do nothing here; *ret_error (malloc'ed) has advice. */
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 

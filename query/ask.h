@@ -78,10 +78,7 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 /* Runs the query, writes the answer to `to` (not for parquet) and sends the notes to `messages`. */
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
-/*
- * Ends the answer soon. A statement that has not started yet may miss it: call it repeatedly until
- * the answer has ended.
- */
+/* Ends the answer soon. A statement that is about to start may miss it: call it repeatedly. */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
 uint64_t hr_asking_rows(const struct hr_asking *s); /* of the answer; 0 for parquet */

@@ -13,10 +13,7 @@
 #include "query/query.h"
 #include "query/sink.h"
 
-/*
- * The jobs that were removed from the stores: one job or (NULL) all, as one line, malloc'ed. NULL:
- * none, or no memory.
- */
+/* Removed jobs: one job or (NULL) all, as one line, malloc'ed. NULL: none, or no memory. */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 
 /* Prints what the `note` lines of a named query find (named.h). 0 or hr_query_run's error. */

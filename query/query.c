@@ -33,10 +33,7 @@ static uint64_t half_of_memory(void)
 	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
 }
 
-/*
- * A stream from a collector has no lock that shows whether its daemon runs: it is running if the
- * collector has received data lately.
- */
+/* Of a stream from a collector no lock shows whether its daemon runs, but recent data does. */
 static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
 {
 	if (s->ended)

@@ -29,10 +29,7 @@ bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */
 
-/*
- * Reports an unknown `name`, and lists the named queries. `what` it could have been: "query" or
- * "query or store".
- */
+/* Reports an unknown `name`, and lists the queries. `what`: "query" or "query or store". */
 void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages);
 
 #endif

@@ -312,10 +312,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	return r;
 }
 
-/*
- * Opens the transaction and prepares `sql` in it, after checking that its kind is allowed. end()
- * must follow, even on failure.
- */
+/* Opens the transaction and prepares `sql`, if its kind is allowed. end() must follow. */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
 		     char **ret_error)

@@ -42,10 +42,7 @@ static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 	return (struct hr_sink){hr_progress_line, p};
 }
 
-/*
- * Call it before a part of the answer is written to standard output: erases the line, and stops it
- * if that is a terminal.
- */
+/* Call it before output of the answer: erases the line; on a terminal it stays away. */
 void hr_progress_answer(struct hr_progress *p);
 
 /* Standard output; its first byte erases the line. NULL: no memory. The caller closes it. */

@@ -191,10 +191,7 @@ static void hello(void *self)
 	query_remote_send(r, HR_WIRE(HELLO, hello, &body));
 }
 
-/*
- * The query's words, with arguments as resolved here, since a relative path belongs to this folder.
- * malloc'ed; NULL: no memory.
- */
+/* The query's words; arguments as resolved here, since paths are. malloc'ed; NULL: no memory. */
 static char **words(const struct hr_query_request *request, size_t *ret_n)
 {
 	const struct hr_named_args *args = &request->question.args;

@@ -88,10 +88,7 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 	return false;
 }
 
-/*
- * The first operand is a store; so are the next ones that are addresses or existing paths, and not
- * named queries.
- */
+/* Stores are the first operand, and addresses or existing paths after it; NAMEs are not. */
 static bool is_store(const char *text, size_t index)
 {
 	struct stat st;

@@ -34,10 +34,7 @@ struct hr_query_request {
 	struct hr_question question;
 };
 
-/*
- * 0 to continue; 1 at the end, after --help and similar options or a reported mistake, with
- * *ret_status the exit status.
- */
+/* 0 to continue; 1 when *ret_status is the exit status: after --help or a reported mistake. */
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status);
 void hr_request_done(struct hr_query_request *r);
 

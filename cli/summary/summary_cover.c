@@ -8,10 +8,7 @@
 #include "common/ops.h"
 #include "common/text.h"
 
-/*
- * The kinds that are compared: those whose calls correspond to the kernel's, and others
- * (query/named/coverage.sql).
- */
+/* Kinds whose calls correspond to the kernel's, and others (query/named/coverage.sql). */
 enum kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
@@ -74,10 +71,7 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 		return false;
 	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
-	/*
-	 * Without a file it may be a thread's first call, maybe on a file of Python's, or pages of
-	 * programs and libraries.
-	 */
+	/* No file: maybe a thread's first call, on a file of Python's; pages of programs. */
 	if (row->file == 0)
 		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
 	return hr_stream_file(stream, row->file, false, &info) < 0 || info.scope == 0;

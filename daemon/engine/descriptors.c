@@ -165,10 +165,7 @@ void hr__fd_move(struct fold *f, struct operation *op)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
-/*
- * Records of the kernel may come late: a descriptor that was closed may have another file by now,
- * whose state must stay.
- */
+/* A record of the kernel may come late: the descriptor's new file, if any, stays. */
 static bool is_reopened(const struct fold *f, const struct operation *op)
 {
 	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);

@@ -149,10 +149,7 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/*
- * Sends only changed processes: a walk over all of them, each time that file records are sent,
- * would be too slow.
- */
+/* Sends changed processes only: a walk over all of them would be too slow. */
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);

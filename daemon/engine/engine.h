@@ -42,10 +42,7 @@ struct hr_engine_stats {
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
 	uint64_t steps; /* of all */
-	/*
-	 * Operations on files that probes reported; of these: recorded by probes, and not recorded
-	 * because the buffer was full.
-	 */
+	/* Operations on files that probes reported; of these: recorded by probes; lost by them. */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
@@ -94,10 +91,7 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
-/*
- * Processes without room in a snapshot that no NOTE entry has counted yet: the caller counts them
- * (HR_LOSS_RESTART).
- */
+/* Processes that did not fit into a snapshot and are not counted yet (HR_LOSS_RESTART). */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
 /* Number of the next frame. */

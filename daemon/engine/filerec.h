@@ -62,10 +62,7 @@ struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/*
- * Small, since thousands are in use at a time. 32-bit counts grow by one per slot, and a checkpoint
- * comes long before 2^32.
- */
+/* Small, since thousands are in use. 32 bits suffice for the slots between two checkpoints. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
 	bool dirty; /* has something to send */

@@ -56,10 +56,7 @@ static inline uint32_t hr__fold_path(struct fold *f, uint64_t hash, uint16_t sco
 /* A read or write: fills in the offsets that the call did not have, and moves the positions. */
 void hr__fd_move(struct fold *f, struct operation *op);
 
-/*
- * The effect of other operations on descriptors. Call it after the file record was updated: it
- * counts the descriptors on it.
- */
+/* The effect of other operations on descriptors. Update the file record before it. */
 void hr__fd_effects(struct fold *f, const struct operation *op);
 
 #endif

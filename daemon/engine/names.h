@@ -32,10 +32,7 @@ struct hr_names {
 	size_t limit;
 };
 
-/*
- * Keeps some of the paths that were just sent: call it before hr_paths_fresh_sent. Without memory a
- * file has no name here.
- */
+/* Keeps some paths that were just sent: call it before hr_paths_fresh_sent. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records);
 

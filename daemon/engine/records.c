@@ -77,10 +77,7 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/*
- * A control record with text: returns the slots it took. Not inlined: the usual path of advance()
- * needs few registers.
- */
+/* A control record with text: returns the slots it took. Not inlined, to save registers. */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
@@ -225,10 +222,7 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 
 /* ---- entries -------------------------------------------------------------------------------------- */
 
-/*
- * End of the next record of a cursor, in ticks; records without time come first, so that names
- * precede their use.
- */
+/* End of a cursor's next record, in ticks; names have no time and precede their use. */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];

@@ -154,10 +154,7 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 	return r ? r : hr_regions_text(s->open, at, k->name_bytes, &g->name);
 }
 
-/*
- * A process sends a key once, in the ring of one thread; the ring of another thread that uses it
- * may be read before.
- */
+/* A process sends a key in one thread's ring; that of another user of it may be read before. */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
 	uint8_t text[1 + sizeof(id)] = {0};

@@ -44,10 +44,7 @@ struct hr_region_state {
 
 void hr_region_state_done(struct hr_region_state *s);
 
-/*
- * Takes the text of a HR_CTL_REGION_KEY. 0, also when it is known; -EBADMSG: invalid text; -ENOSPC:
- * a limit; -ENOMEM.
- */
+/* Takes the text of a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit; -ENOMEM. */
 int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
 
 /* NULL: not known. */

@@ -42,10 +42,7 @@ struct hr_rollups {
 	uint64_t oldest;	/* window of the oldest row, UINT64_MAX: none */
 };
 
-/*
- * The row of a key. *cached: the index that the caller keeps for this (process, op), any value at
- * first. NULL: out of memory.
- */
+/* The row of a key. *cached: per (process, op), any value at first. NULL: out of memory. */
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached);
 

@@ -227,10 +227,7 @@ void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
 
-/*
- * emit.c: n messages and the array of pointers to them, for protobuf-c. Returns the messages; NULL:
- * n is 0, or no memory.
- */
+/* emit.c: n messages, and the array of pointers to them. NULL: n is 0, or no memory. */
 void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
 ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
 
@@ -247,10 +244,7 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
-/*
- * Whether p is a DataLoader worker that has reported its number. Its own children are not, though
- * they inherit the number.
- */
+/* Whether p is a DataLoader worker that has reported its number; its children are not. */
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */

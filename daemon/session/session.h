@@ -117,10 +117,7 @@ bool hr_ring_half_full(const struct hr_ring_view *r);
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end);
 
-/*
- * Whether the process ended an operation after that moment, as far as its rings are read. True if
- * they are not read to the end.
- */
+/* Whether the process ended an operation after that, or its rings are not read to the end. */
 bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 
 /* Copies slots from tail on; an uncommitted one becomes all zero. */

@@ -211,10 +211,7 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/*
- * Call it with the spool's lock: otherwise another process that removes finished folders could
- * remove this one while it is made.
- */
+/* Needs the spool's lock: another process could remove the new folder as a finished one. */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;

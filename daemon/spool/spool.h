@@ -49,10 +49,7 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 /* For streams that are made later: "tcp://A,tcp://B". -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
-/*
- * As hr_writer_open, with the spool's segment size and the stream's secret. Waits some seconds for
- * another writer's end.
- */
+/* As hr_writer_open; makes the stream's secret. Waits some seconds for another writer's end. */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
 /*
@@ -72,10 +69,7 @@ void hr_spool_closed(struct hr_spool *s);
 /* Calls `changed` from the appender's thread after each of the last two; NULL: stops that. */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 
-/*
- * The folder of this process's stream below the spool ("jobs/7/n1.17-0"), its mark, and whether it
- * is open. False: there is none.
- */
+/* This process's stream: folder below the spool ("jobs/7/n1.17-0"), mark. False: none. */
 struct hr_spool_live {
 	char folder[600];
 	uint64_t mark;

@@ -20,8 +20,7 @@ struct hr_spool_stream {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
 	uint64_t first_seq,
 	    /*
-	     * frames in the spool: hr_spool_stream_refresh; the caller sets it for a stream that is
-	     * being written
+	     * in the spool: hr_spool_stream_refresh; set by the caller for a stream being written
 	     */
 	    last_seq;
 	uint64_t acked;		      /* in the file `acked` when the stream was opened; 0: none */
@@ -30,10 +29,7 @@ struct hr_spool_stream {
 	struct hr__spool_reader *own; /* private */
 };
 
-/*
- * -EBUSY: another uplink has it; -ENOENT: it has no segment (being made, or removed); -EBADMSG: no
- * segment identifies the stream.
- */
+/* -EBUSY: another uplink has it; -ENOENT: no segment yet, or now; -EBADMSG: no valid start. */
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret);
 void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 

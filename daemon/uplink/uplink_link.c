@@ -116,10 +116,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 
 /* ---- Hello --------------------------------------------------------------------------------------- */
 
-/*
- * For connections whose peer the kernel cannot identify. Its failure is not fatal: the collector
- * reports what it needs.
- */
+/* For peers that the kernel cannot identify. The collector reports if it needs a credential. */
 static char *credential(struct hr_uplink *u)
 {
 	struct hr_conn_peer peer;
@@ -240,10 +237,7 @@ static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-/*
- * Certificates are renewed while the uplink runs. If the new ones cannot be read, the old ones are
- * used until they expire.
- */
+/* Reads certificates again, since they are renewed; keeps the old ones on failure. */
 static bool read_certificates(struct hr_uplink *u)
 {
 	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
@@ -285,10 +279,7 @@ void hr__link_start(struct hr_uplink *u)
 	dial(u);
 }
 
-/*
- * A better collector may be available again. The uplink changes only while nothing is under way,
- * when it costs nothing.
- */
+/* Returns to a better collector only while nothing is under way. */
 static bool may_try_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;

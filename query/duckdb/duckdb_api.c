@@ -29,10 +29,7 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/*
- * Fills the table from an opened library; *ret_missing is the first function that the library
- * lacks, NULL when it has all.
- */
+/* Fills the table; *ret_missing is the first function that the library lacks, or NULL. */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;

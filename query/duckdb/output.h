@@ -24,10 +24,7 @@ int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct
 void hr_output_sparse(struct hr_output *o); /* leaves out members of JSON objects that are NULL */
 void hr_output_free(struct hr_output *o);
 
-/*
- * Errors of the sink: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, and errors of
- * writing such as -EPIPE.
- */
+/* Errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, those of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
 uint64_t hr_output_rows(const struct hr_output *o);	  /* so far */

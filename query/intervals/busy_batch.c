@@ -92,10 +92,7 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/*
- * Turns rows [first, end) of one class, or (NULL) all of them, into spans. Inlined for both cases:
- * without classes it is much faster.
- */
+/* Rows [first, end) of one class, or (NULL) all, to spans. Inlined for each case: faster. */
 ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					 uint32_t first, uint32_t end, const uint8_t *classes,
 					 uint8_t class, struct hr_span *to)

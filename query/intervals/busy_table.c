@@ -145,10 +145,7 @@ static void busy_table_init_worker(duckdb_init_info info)
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-/*
- * Makes the rows once all batches are added up. False: an error is set. If there is no batch, the
- * only thread makes the rows.
- */
+/* The thread that adds up the last batch makes the rows. False: an error is set. */
 static bool work(const struct hr_busy_use *use, struct worker *w, duckdb_function_info info)
 {
 	const void *rows = NULL;

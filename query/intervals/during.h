@@ -53,10 +53,7 @@ int hr__during_place(struct hr_during *d, const struct hr_query *q,
 /* Whether the thread has steps, epochs or input waits, and its process is no worker. */
 bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct hr_task *task);
 
-/*
- * Adds up rows [first, end) of a batch, all of one task. classes: NULL, or HR_BUSY_NO_LANE for rows
- * that do not count.
- */
+/* Adds rows [first, end), all of one task. classes: NULL, or HR_BUSY_NO_LANE where excluded. */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 

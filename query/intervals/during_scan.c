@@ -8,10 +8,7 @@
 
 #define DEFAULT_KIND "step"
 
-/*
- * The number of rows is not known before they are read. If DuckDB took it for small, it would join
- * by nested loops.
- */
+/* Not known before they are read. For few rows DuckDB would join by nested loops. */
 #define GUESSED_ROWS 1000000u
 
 /* clang-format off */

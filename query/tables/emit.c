@@ -13,10 +13,7 @@ struct job {
 	struct hr_query_out *out;
 };
 
-/*
- * The loops read through local pointers: otherwise the compiler must assume that a store to the
- * vector changes what `j` points to.
- */
+/* Loops read through local pointers: stores to the vector might change what `j` points to. */
 typedef void (*emitter)(const struct job *j);
 
 /* Names of ops, made once: few are longer than what fits into a string_t. */

@@ -10,10 +10,7 @@
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
 
-/*
- * A statement that needs more columns that differ from row to row lists or exports rows: those
- * compress best in the order of time.
- */
+/* Statements with more columns that differ by row list or export rows: kept in time order. */
 #define FEW_COLUMNS 4u
 
 struct unit {
@@ -37,8 +34,7 @@ struct scan {
 	struct file_filter *files; /* of each stream; NULL: all files */
 	_Atomic(_Atomic uint64_t *) *
 	    /*
-	     * of each stream, by file number, made when a thread first needs it; NULL: do not merge
-	     * rows of one file
+	     * of each stream, by file number, made when needed; NULL: do not merge rows of a file
 	     */
 	    seen;
 	bool filter_ops;

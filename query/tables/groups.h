@@ -49,10 +49,7 @@ void hr__groups_free(struct hr_groups *g);
  */
 void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most);
 
-/*
- * Splits the groups by `values` (of unordered[0..n_rows)). False, and nothing is changed, if that
- * would make too many.
- */
+/* Splits the groups by `values` (of unordered[0..n_rows)). False: too many; unchanged. */
 bool hr__groups_refine(struct hr_groups *g, const uint32_t *values);
 
 /* Fills `groups`, and `rows` when the rows themselves are needed. */

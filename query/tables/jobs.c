@@ -212,36 +212,26 @@ static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t r
 	return jobs->list[row].st;
 }
 
+static const size_t job_texts[HR_JOBS_END] = {
+#define T(name) [HR_JOBS_##name] = offsetof(struct job, name)
+    T(array_job), T(array_task), T(user), T(account),
+    T(partition), T(name),	 T(state)
+#undef T
+};
+
 static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct jobs *jobs = rows->data;
 	const struct job *job = &jobs->list[row];
 
+	if (job_texts[column] != 0) {
+		hr__cell_text(c, *(const duckdb_string_t *)((const char *)job + job_texts[column]));
+		return;
+	}
 	switch (column) {
-	case HR_JOBS_array_job:
-		hr__cell_text(c, job->array_job);
-		break;
-	case HR_JOBS_array_task:
-		hr__cell_text(c, job->array_task);
-		break;
 	case HR_JOBS_uid:
 		c->u = job->uid;
 		c->null = !job->uid_known;
-		break;
-	case HR_JOBS_user:
-		hr__cell_text(c, job->user);
-		break;
-	case HR_JOBS_account:
-		hr__cell_text(c, job->account);
-		break;
-	case HR_JOBS_partition:
-		hr__cell_text(c, job->partition);
-		break;
-	case HR_JOBS_name:
-		hr__cell_text(c, job->name);
-		break;
-	case HR_JOBS_state:
-		hr__cell_text(c, job->state);
 		break;
 	case HR_JOBS_start_ns:
 		hr__cell_nonzero(c, (uint64_t)job->start_ns);

@@ -87,10 +87,7 @@ const struct hr_row_kind hr__labels_kind = {
 
 /* ---- nodes -------------------------------------------------------------------------- */
 
-/*
- * "killed" if the daemon ended the stream as cut short, or had no time to end it: in both cases the
- * rest is missing.
- */
+/* "killed" if the daemon cut the stream short, or had no time to end it. */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
