@@ -392,10 +392,10 @@ static __always_inline void tell(const struct hr_probe_task *t, uint32_t tid, ui
 	    .image = t->image, .file = t->name, .op = t->op, .kind = HR_SUM_LOST};
 
 	if (!events && t->settled && !t->name2 && t->how != HR_CALL_COPY &&
-	    t->how != HR_CALL_SENDFILE && t->name != HR_PROBE_UNTOLD &&
+	    t->how != HR_CALL_SENDFILE && t->name != HR_PROBE_NO_NAME &&
 	    add_tally(t, dur_ns, ret, kind))
 		return;
-	if (t->name == HR_PROBE_UNTOLD || t->name2 == HR_PROBE_UNTOLD ||
+	if (t->name == HR_PROBE_NO_NAME || t->name2 == HR_PROBE_NO_NAME ||
 	    !say_op(t, tid, dur_ns, ret, kind))
 		add_sum(&lost, ret > 0 ? ret : 0, ret < 0, dur_ns);
 }

@@ -186,7 +186,7 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 
 /*
  * Sends a NAME, unless an equal one was sent a short time ago, and returns its number; 0: it has
- * none, HR_PROBE_UNTOLD: no room. file: NULL for a path that a call only names. given: address of
+ * none, HR_PROBE_NO_NAME: no room. file: NULL for a path that a call only names. given: address of
  * the path in the process, 0: none; from: where it starts if it is relative.
  */
 static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uint64_t image,
@@ -233,7 +233,7 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 	all = sizeof(t->head) + t->bytes;
 	if (all > sizeof(t->head) + sizeof(t->text) ||
 	    bpf_ringbuf_output(&buffer, t, all, BPF_RB_NO_WAKEUP))
-		return HR_PROBE_UNTOLD;
+		return HR_PROBE_NO_NAME;
 	bpf_map_update_elem(&texts, &t->hash, &t->head.name, BPF_ANY);
 	return t->head.name;
 }
@@ -267,7 +267,7 @@ static inline struct file *file_at(struct task_struct *self, int32_t fd)
 
 static inline bool is_told(uint64_t name)
 {
-	return name != 0 && name != HR_PROBE_UNTOLD;
+	return name != 0 && name != HR_PROBE_NO_NAME;
 }
 
 static inline void keep_name(struct file *file, uint64_t name)

@@ -33,7 +33,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 		known = bpf_map_lookup_elem(&inodes, &inode);
 		key.kind = HR_SUM_FILL;
 		key.file = known ? known->name : 0;
-		if (!faults_told)
+		if (!faults_traced)
 			note_fault(self, t, BPF_CORE_READ(folio, mapping));
 	}
 	add_sum(&key, folio_bytes(folio), false, 0);

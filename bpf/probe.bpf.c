@@ -77,7 +77,7 @@ struct {
 	__array(values, struct tallies_inner);
 } tallies SEC(".maps") = {.values = {&tallies_a, &tallies_b}};
 
-const volatile bool faults_told; /* page_faults runs: this kernel has what it hangs on */
+const volatile bool faults_traced; /* page_faults runs: this kernel has what it hangs on */
 
 bool events;	    /* the daemon wants a record of each operation */
 uint64_t filled[2]; /* entries of each side's maps, together */

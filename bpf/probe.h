@@ -34,7 +34,7 @@
 #define HR_PROBE_FILES	32768u
 /* The daemon keeps so many names; the programs send a name again after half as many others. */
 #define HR_PROBE_NAMES	  65536u
-#define HR_PROBE_UNTOLD	  UINT64_MAX /* in place of a name that the buffer had no room for */
+#define HR_PROBE_NO_NAME  UINT64_MAX /* in place of a name that the buffer had no room for */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_CGROUPS  1024u
 #define HR_PROBE_LEVELS	  32u /* folders that a cgroup is looked for above a process's own */

@@ -17,10 +17,10 @@
 #include "daemon/base/passfd.h"
 
 #define BACKLOG	      4096 /* connections that wait for accept */
-#define READABLE_MOST 64   /* earlier connections that are read at a time */
-/* without events, before maps are made: the process that was answered may need this CPU */
+#define READABLE_MOST 64   /* earlier connections that one call reads */
+/* wait before a map is made: the process that just got its answer may need this CPU */
 #define REFILL_MS   2
-#define EXITED_MOST BACKLOG /* sessions of the dead that are kept open for their children */
+#define EXITED_MOST BACKLOG /* sessions of exited processes that stay open for their children */
 
 /* ---- connections ----------------------------------------------------------------------------------- */
 
@@ -28,7 +28,10 @@ static void pending_close(struct hr_attach *a, struct pending *g)
 {
 	hr_hello_discard(g->fd);
 	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd,
-		  NULL); /* which knows connections, and others may hold this one */
+		  /*
+		   * closing g->fd does not remove it while another process has the connection open
+		   */
+		  NULL);
 	close(g->fd);
 	g->fd = -1;
 	free(g->notice);
@@ -37,7 +40,7 @@ static void pending_close(struct hr_attach *a, struct pending *g)
 	a->n_pending--;
 }
 
-/* False: the first message has not come yet. */
+/* False: the first message has not arrived. */
 static bool read_first(struct hr_attach *a, struct pending *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
@@ -150,7 +153,10 @@ static void accept_all(struct hr_attach *a)
 		pending_open(a, g, fd);
 		if (a->c.handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
-			/* Release: pairs with hr_attach_use, which looks at clients behind it. */
+			/*
+			 * Release: pairs with hr_attach_use, which reads the clients after this
+			 * counter.
+			 */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
 			a->takeover = false;
 		}
@@ -165,7 +171,9 @@ static void pending_expire(struct hr_attach *a, struct pending *g)
 	pending_close(a, g);
 }
 
-/* Closes connections that stay silent: all that are late, or the oldest when there is no room. */
+/*
+ * Closes connections without a message: all that are late, or the oldest if all slots are in use.
+ */
 static void pending_expire_late(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
@@ -199,7 +207,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	case EV_PIDFD:
 		accept_all(a); /* children that connected while it lived must find their parent */
-		if (a->clients[i].pidfd >= 0 && hr__client_dead(&a->clients[i]))
+		if (a->clients[i].pidfd >= 0 && hr__pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);
 		return true;
 	default:
@@ -228,7 +236,10 @@ static void *attach_run(void *arg)
 			pending_expire_late(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
-		/* One map per idle turn: a process that connects meanwhile does not wait for more. */
+		/*
+		 * One map per turn without events, so that a process that connects meanwhile waits
+		 * for one map at most.
+		 */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
 		else if (n > 0)

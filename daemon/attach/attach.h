@@ -20,39 +20,48 @@ struct hr_attach;
 
 struct hr_attach_config {
 	const char *socket;
-	int listen_fd; /* listens at `socket` already, stays the caller's; 0: none */
-	int handoff_fd; /* brings connections that another process accepted, stays the caller's; 0: none */
-	uint32_t uid; /* others, but root, are refused */
+	int listen_fd;	/* listens at `socket`; the caller keeps it; 0: none */
+	int handoff_fd; /* accepted connections (passfd.h); the caller keeps it; 0: none */
+	uint32_t uid;	/* others, except root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
-	uint64_t *last_proc; /* the highest number of a process; atomic, shared with the drain */
+	/* the highest process number in use; atomic, shared with the drain thread */
+	uint64_t *last_proc;
 	struct hr_probes *probes; /* NULL: none yet; atomic */
-	/* a daemon was killed here, and may have begun with the first connection of the hand-off queue */
+	/*
+	 * a daemon was killed, perhaps while it processed the first connection of the hand-off
+	 * queue
+	 */
 	bool takeover;
-	struct hr_last_hello last; /* that the journal knows */
+	struct hr_last_hello last; /* the last hello in the journal */
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;
-	int page_fd;		   /* of the node page, for clients; stays the caller's */
-	struct hr_node_page *page; /* for `pending`; NULL: a hand-off queue keeps connections */
+	/* descriptor of the node page, sent to clients; the caller keeps it */
+	int page_fd;
+	/* its `pending` cells; NULL: the hand-off queue keeps the connections instead */
+	struct hr_node_page *page;
 };
 
 /* Listens; processes wait in the backlog until hr_attach_start. */
 int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret);
 
-/* Before the start: the process of a session from before a restart. Its death is noticed, even one that happened meanwhile. */
+/*
+ * Call before hr_attach_start. Watches the process of a session from before a restart; an exit
+ * during the restart is noticed, too.
+ */
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time);
 
-/* Any thread: from now on the probes learn of hellos. */
+/* From now on the thread passes hellos to these probes. Any thread. */
 void hr_attach_probes(struct hr_attach *a, struct hr_probes *probes);
 
 int hr_attach_start(struct hr_attach *a);
-/* Accepts what has connected before; then the thread has ended and the socket is removed. */
+/* Accepts the waiting connections, ends the thread and removes the socket. */
 void hr_attach_stop(struct hr_attach *a);
 void hr_attach_free(struct hr_attach *a); /* accepts NULL */
 
-/* What its clients have. */
+/* Resources that clients use. */
 struct hr_attach_use {
 	uint64_t served; /* connections of the hand-off queue; their processes are counted below */
 	uint64_t ring_bytes;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is attached: by pid and token, with a pidfd each that tells when they die. And who was, for a moment. */
+/*
+ * Attached processes, by pid and token; each has a pidfd that becomes readable at its exit.
+ * Processes that exited before they attached.
+ */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -11,8 +14,6 @@
 
 #include "common/array.h"
 #include "daemon/base/exit.h"
-
-#define ENDS_MOST 64 /* looked at when a session begins */
 
 struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
 {
@@ -75,41 +76,52 @@ static void client_remove(struct hr_attach *a, uint32_t i)
 	pthread_mutex_unlock(&a->lock);
 }
 
-bool hr__client_dead(const struct client *c)
+bool hr__pidfd_ended(int pidfd)
 {
-	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	return poll(&p, 1, 0) > 0;
 }
 
-void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
+static void client_end(struct hr_attach *a, uint32_t i, struct hr_drain_end *ret)
 {
-	uint64_t proc = a->clients[i].proc;
-	char text[HR_EXIT_TEXT];
-
-	if (!exit) {
-		hr_exit_read(a->clients[i].pidfd, a->clients[i].pid, text);
-		exit = text;
-	}
+	ret->proc = a->clients[i].proc;
+	hr_exit_read(a->clients[i].pidfd, a->clients[i].pid, ret->exit);
 	client_remove(a, i);
-	hr_drain_ended(a->c.drain, proc, exit);
 }
 
-void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced)
+void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit)
 {
-	struct epoll_event events[ENDS_MOST];
-	int ready = epoll_wait(a->epoll_fd, events, ENDS_MOST, 0);
+	struct hr_drain_end end = {.proc = a->clients[i].proc};
+
+	if (exit)
+		client_remove(a, i);
+	else
+		client_end(a, i, &end);
+	hr_drain_ended(a->c.drain, end.proc, exit ? exit : end.exit);
+}
+
+size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
+		       struct hr_drain_end ret[HR_DRAIN_ENDS])
+{
+	struct epoll_event events[HR_DRAIN_ENDS];
+	int ready = epoll_wait(a->epoll_fd, events, HR_DRAIN_ENDS, 0);
+	size_t n = 0;
 
 	for (int k = 0; k < ready; k++) {
 		uint32_t i = (uint32_t)events[k].data.u64;
 
 		if (EV_KIND(events[k].data.u64) == EV_PIDFD && i != replaced &&
 		    a->clients[i].proc != proc)
-			hr__client_gone(a, i, NULL);
+			client_end(a, i, &ret[n++]);
 	}
+	return n;
 }
 
-/* ---- those who are gone already ------------------------------------------------------------------------ */
+/*
+ * ---- exited processes
+ * -----------------------------------------------------------------------------------
+ */
 
 void hr__exited_add(struct hr_attach *a, const struct client *was)
 {
@@ -161,14 +173,16 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	int r;
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	/* Looked at after the pidfd is held: the pid cannot be reused any more. */
+	/* Read after the pidfd is open: from then on the kernel does not reuse the pid. */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
 											   : 0;
 	if (!r)
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/* Its children, or its own offer after an unanswered hello, may wait in the hand-off queue. */
+	/*
+	 * Its children, or its own offer after an unanswered hello, may wait in the hand-off queue.
+	 */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One hello: who it is, whether it may come in, the session that it gets, and the answer. */
+/*
+ * One hello: identifies the process, decides whether to record it, makes its session, and sends the
+ * answer.
+ */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -16,7 +19,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* no client waits, and an offer is not repeated */
+/* No client waits for an offer to be read, and the client does not repeat it. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -26,7 +29,10 @@ static uint64_t next_proc(struct hr_attach *a)
 
 /* ---- who it is -------------------------------------------------------------------------------------- */
 
-/* Ranks that the environment names and nobody asked for. Late ones are the drain thread's (drain.c). */
+/*
+ * True: the environment names a rank that the job does not record. The drain thread checks ranks
+ * that are found later (drain.c).
+ */
 static bool deselected(const struct hr_attach *a, const struct handshake *v)
 {
 	struct hr_rank rank = {0};
@@ -48,7 +54,9 @@ static bool attached(void *arg, pid_t pid)
 	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
-/* Journals who came, in time order with everything else. -EAGAIN: the journal is full for now. */
+/*
+ * Journals the process, in time order with all other entries. -EAGAIN: the journal is full for now.
+ */
 static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
 			  uint64_t token, bool out)
 {
@@ -92,7 +100,7 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 
 /* ---- a session -------------------------------------------------------------------------------------- */
 
-/* A map of ours for the session: mapped here; *ret_fd is for the client. */
+/* Makes a map for the session and maps it here; *ret_fd is for the client. */
 static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -118,7 +126,7 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 	return 0;
 }
 
-/* The descriptor outlives us: the next daemon reads on where we were. */
+/* The descriptor survives this process: the next daemon continues to read the map. */
 static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
 	char name[HR_MAP_NAME_BYTES];
@@ -137,7 +145,7 @@ static uint64_t new_token(void)
 	return token;
 }
 
-/* That of its offer, or one of ours. *ret_fd: to be closed by the caller. */
+/* The map of the client's offer, or a new one. The caller closes *ret_fd. */
 static int next_map(struct hr_attach *a, struct handshake *v, const struct client *c,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -151,8 +159,12 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct clien
 	return 0;
 }
 
-/* Before the answer: from then on the shim's cells say what is its own. */
-static void tell_probes(const struct hr_attach *a, const struct handshake *v, struct hr_probed *ret)
+/*
+ * Before the answer: from then on, the shim's in-flight cells show which system calls are the
+ * shim's own.
+ */
+static void notify_probes(const struct hr_attach *a, const struct handshake *v,
+			  struct hr_probed *ret)
 {
 	struct hr_probes *probes = __atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE);
 	struct hr_item_cover cover;
@@ -177,7 +189,7 @@ static void tell_probes(const struct hr_attach *a, const struct handshake *v, st
 	ret->offered = v->offered;
 }
 
-/* Ticks of another clock than ours cannot be compared. */
+/* Ticks of another clock than this daemon's cannot be compared. */
 static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v)
 {
 	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
@@ -204,7 +216,7 @@ static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *
 	if (v->pidfd >= 0)
 		s->started_ns = hr_procstat_ns(v->stat.start_time);
 	s->hello_ticks = hello_ticks(a, v);
-	tell_probes(a, v, &s->probed);
+	notify_probes(a, v, &s->probed);
 	r = next_map(a, v, &c, &map, ret_fd);
 	if (!r) {
 		hr_session_add_map(s, &map);
@@ -236,7 +248,8 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 
 	if (!c || c->pid != v->cred.pid)
 		return -EACCES;
-	if (v->offered && v->offer.map.inode == c->last_inode) { /* by a daemon before us */
+	/* a previous daemon has it already */
+	if (v->offered && v->offer.map.inode == c->last_inode) {
 		hr__offer_drop(&v->offer);
 		return -EALREADY;
 	}
@@ -259,10 +272,11 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 }
 
 /*
- * The same pid again: exec when it is the same process, else a number reused before its death was seen. Of processes
- * that are gone by now it can only be guessed, and numbers are not reused that soon.
+ * The same pid again. An exec, if it is the same process; otherwise the kernel reused the pid
+ * before the exit was noticed. If the process has exited, assume exec: pids are not reused that
+ * soon.
  */
-static void look_back(struct hr_attach *a, struct handshake *v)
+static void find_replaced(struct hr_attach *a, struct handshake *v)
 {
 	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
 	struct exited *gone = v->pidfd < 0 ? hr__exited_by_pid(a, v->cred.pid) : NULL;
@@ -270,7 +284,7 @@ static void look_back(struct hr_attach *a, struct handshake *v)
 	if (gone) {
 		v->exec_of = gone->was.proc;
 		gone->replaced = true;
-	} else if (old && v->pidfd >= 0 && hr__client_dead(old)) {
+	} else if (old && v->pidfd >= 0 && hr__pidfd_ended(old->pidfd)) {
 		hr__client_gone(a, (uint32_t)(old - a->clients), NULL);
 	} else if (old) {
 		v->exec_of = old->proc;
@@ -278,16 +292,10 @@ static void look_back(struct hr_attach *a, struct handshake *v)
 	}
 }
 
-static bool running(int pidfd)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) == 0;
-}
-
 /*
- * Finds the process. It may be gone: -ESRCH, unless it left an offer. Then its word is all there is, and its parent's
- * number means something to us where its own does: in our pid namespace.
+ * Finds the process. -ESRCH: it has exited and left no offer. If it left one, only the hello
+ * describes it; its parent's pid is valid here if its own pid is, that is, in the pid namespace of
+ * headraced.
  */
 static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, bool abandoned)
 {
@@ -295,7 +303,7 @@ static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, b
 	if (v->pidfd >= 0 && hr_procstat_read(v->cred.pid, &v->stat) == 0 &&
 	    (!v->offered || !hr__offer_outlived(a, v->ticks, v->stat.start_time))) {
 		if (abandoned)
-			return running(v->pidfd) ? -ECONNABORTED : -ESRCH;
+			return hr__pidfd_ended(v->pidfd) ? -ESRCH : -ECONNABORTED;
 		return 0;
 	}
 	if (v->pidfd >= 0)
@@ -318,7 +326,7 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 	r = attach_handshake_identify(a, v, abandoned);
 	if (r)
 		return r;
-	look_back(a, v);
+	find_replaced(a, v);
 	if (deselected(a, v)) {
 		r = journal_attach(a, v, next_proc(a), new_token(), true);
 		return r ? r : -ECANCELED;
@@ -327,8 +335,8 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 }
 
 /*
- * A program was started without the shim: a process of its own, of which nothing is recorded but that. Probes record what it
- * does. Not even its pid is known where libc made it.
+ * A program was started without the shim: journal it as a process without operations, unless probes
+ * record it. If libc started it (posix_spawn), its pid is unknown, too.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
@@ -381,7 +389,6 @@ static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map
 	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Has the client closed its end? */
 static bool hung_up(int fd)
 {
 	struct pollfd p = {.fd = fd};
@@ -398,33 +405,33 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 
 	if (r)
 		return r;
-	if (v->hello.kind == HR_HELLO_OFFER) /* without a hello */
+	if (v->hello.kind == HR_HELLO_OFFER) /* an offer needs a hello before it */
 		return -EBADMSG;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
 		return -EACCES;
 	if (v->hello.kind == HR_HELLO_EXEC) {
 		if (v->cred.uid == a->c.uid || v->cred.uid == 0)
 			note_unrecorded(a, v);
-		return -EALREADY; /* it waits for no answer */
+		return -EALREADY; /* a notice gets no answer */
 	}
 	hr__orphan_came(a, v->cred.pid);
 	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
 		return -EALREADY;
 	r = hr__offer_take(a, fd, &v->hello, &v->offer);
-	if (r == -EINVAL)
+	if (r)
 		return r;
 	v->offered = v->offer.fd >= 0;
 	if (v->cred.uid != a->c.uid && v->cred.uid != 0)
 		return -EACCES;
-	left = r == -ECONNABORTED || (!v->offered && hung_up(fd));
+	left = !v->offered && hung_up(fd);
 	if (v->hello.kind == HR_HELLO_ATTACH)
 		return attach(a, v, left, ack, ret_fd);
 	return left ? -ECONNABORTED : more_rings(a, v, ack, ret_fd);
 }
 
 /*
- * A process that is not recorded and could be missed. One that has left without an offer comes again; so did one that a daemon
- * before us shut out when it read the hello, and then died.
+ * Counts a process that is not recorded and could be missed. A process that left without an offer
+ * connects again. So did one whose hello a previous daemon read before it was killed (`takeover`).
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
@@ -437,15 +444,16 @@ static void count_refusal(struct hr_attach *a, const struct handshake *v, int st
 }
 
 /*
- * The drain thread gets the session together with the ends of those that died before it: which worker's slot is free depends on
- * both. The ATTACH entry is journaled before an end: the engine still finds a parent that has ended.
+ * The drain thread gets the session together with the ends of processes that died before it: both
+ * decide which worker's slot is free. The ATTACH entry is journaled before the ends: the engine
+ * still finds a parent that has ended.
  */
 static void hand_over(struct hr_attach *a, const struct handshake *v)
 {
-	hr_drain_hold(a->c.drain);
-	hr__clients_end(a, v->session->proc, v->replaces);
-	hr_drain_add_session(a->c.drain, v->session);
-	hr_drain_release(a->c.drain);
+	struct hr_drain_end ends[HR_DRAIN_ENDS];
+	size_t n = hr__clients_end(a, v->session->proc, v->replaces, ends);
+
+	hr_drain_add_session(a->c.drain, v->session, ends, n);
 }
 
 void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes)
@@ -468,14 +476,17 @@ void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes)
 	int map_fd = -1;
 
 	ack.status = attach_handshake_answer(a, g->fd, &v, &ack, &map_fd);
-	if (hr_served(v.hello.abi)) /* in its own words */
+	if (hr_served(v.hello.abi)) /* answer in the client's ABI version */
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/* What is no hello gets no answer, and who made an offer, or was let in by a daemon before us, waits for none. */
+	/*
+	 * No answer for a message that is no hello, nor for a client that made an offer or attached
+	 * to a previous daemon.
+	 */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
-	/* After the answer: the process waits for that, and nobody for this. */
+	/* After the answer, because the process waits for the answer. */
 	if (v.session)
 		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attach_internal.h - the attach thread's own state, shared by attach.c (connections), attach_handshake.c (hellos and answers),
- * attach_offer.c (maps that clients made), attach_notice.c (programs without the shim), attach_client.c (who is in) and attach_orphan.c (who a kill left without an answer)
+ * attach_internal.h - the attach thread's own state, shared by attach.c (connections),
+ * attach_handshake.c (hellos and answers), attach_offer.c (maps that clients made), attach_notice.c
+ * (programs without the shim), attach_client.c (attached processes) and attach_orphan.c
+ * (connections that a killed daemon had accepted)
  */
 #ifndef HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
 #define HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
@@ -14,7 +16,7 @@
 #include "common/procfs.h"
 #include "daemon/session/ringpool.h"
 
-#define PENDING_MOST HR_PAGE_PENDING /* connections that have not said hello */
+#define PENDING_MOST HR_PAGE_PENDING /* connections whose handshake is not finished */
 #define PENDING_NS   UINT64_C(1000000000)
 #define MAP_BYTES    hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
@@ -32,7 +34,7 @@ struct client {
 	pid_t pid;
 	int pidfd; /* -1: unused slot */
 	uint32_t n_maps;
-	uint64_t last_inode; /* of the latest one */
+	uint64_t last_inode; /* of the latest map */
 };
 
 /* A process that exited before its offer was read. Its session ends when no waiting child can refer to it. */
@@ -44,27 +46,27 @@ struct exited {
 struct pending {
 	int fd; /* -1: unused slot */
 	uint64_t since_ns;
-	uint8_t *notice; /* of a program without the shim, until it has started; NULL: none */
+	uint8_t *notice; /* a notice (HR_HELLO_EXEC) until the program has started; NULL: none */
 	uint32_t notice_bytes;
 };
 
 struct hr_attach {
 	struct hr_attach_config c;
-	struct hr_clock_line line; /* of the start: the drain thread moves the clock's own */
+	struct hr_clock_line line; /* at the start; the drain thread updates the clock's own line */
 	pthread_t thread;
 	bool running;
-	int listen_fd; /* or the hand-off queue */
+	int listen_fd; /* or the reading end of the hand-off queue */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
 	bool takeover;	     /* until the first connection of the hand-off queue */
-	uint64_t ring_bytes; /* under the lock, as are clients */
+	uint64_t ring_bytes; /* protected by `lock`, as are `clients` */
 	uint64_t served;     /* connections of the hand-off queue; atomic */
 	struct pending pending[PENDING_MOST];
 	unsigned n_pending;
 	unsigned n_orphans;	   /* attach_orphan.c */
-	uint64_t orphans_until_ns; /* time for them to connect again */
+	uint64_t orphans_until_ns; /* until then they can connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
-	pthread_mutex_t lock;	   /* clients, for hr_attach_pids */
+	pthread_mutex_t lock;	   /* protects the clients, for hr_attach_pids */
 	struct client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
@@ -72,14 +74,14 @@ struct hr_attach {
 	uint32_t n_exited, room_exited;
 };
 
-/* A map that a client made. */
+/* An offer: a map that a client made. */
 struct offer {
 	int fd; /* -1: none */
 	uint64_t token;
 	struct hr_map map;
 };
 
-/* One hello on its way. */
+/* One hello while it is processed. */
 struct handshake {
 	const struct pending *pending;
 	struct ucred cred;
@@ -87,86 +89,96 @@ struct handshake {
 	const uint8_t *message;
 	uint32_t bytes;
 	bool offered;
-	struct offer offer; /* until its map has become a session's */
+	struct offer offer; /* until a session takes its map */
 	struct hr_procstat stat;
-	int pidfd;	/* -1: gone (with an offer, or nothing comes of the visit) */
-	uint64_t ticks; /* when it said hello; now, unless an offer waited */
+	int pidfd;	/* -1: the process has exited, or no session was made */
+	uint64_t ticks; /* time of the hello: now, or when the offer was made */
 	uint64_t exec_of;
-	/* For the drain thread, once the client has its answer; NULL: none. */
+	/* The drain thread gets it after the client has its answer; NULL: none. */
 	struct hr_session *session;
-	uint32_t replaces; /* index of the client that it was before exec; UINT32_MAX: none */
+	/* index of the client that this process was before exec; UINT32_MAX: none */
+	uint32_t replaces;
 };
 
-/* How messages are read: those of a hand-off queue stay in it until they are processed. */
+/* recv flags: messages of a hand-off queue stay in it until they are processed. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
 	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_handshake.c: processes `bytes` of a->message from the connection, and answers. */
+/* attach_handshake.c: processes the message of `bytes` in a->message, and answers it. */
 void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes);
 
 /*
- * attach_notice.c: notices (HR_HELLO_EXEC). Each waits at its connection until the kernel closes that at the exec.
+ * attach_notice.c: notices (HR_HELLO_EXEC). A notice waits until the kernel closes its connection,
+ * at the exec.
  */
-/* False: the `bytes` of a->message are no notice. Takes the message out of the connection. */
+/* False: the message in a->message is no notice. Removes it from the connection. */
 bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes);
-/* True: the notice of the connection is counted, or withdrawn because the exec failed. */
+/* True: the notice is counted, or the client withdrew it because the exec failed. */
 bool hr__notice_over(struct hr_attach *a, struct pending *g);
-/* Counts the notice of the connection, if there is one, without waiting for the exec. */
+/* Counts the notice of the connection, if it has one, without waiting for the exec. */
 void hr__notice_count(struct hr_attach *a, struct pending *g);
 
 /*
- * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They are gone, and with them the offer of
- * a client that did not wait. A client that waited connects again within a second; each other one is counted as missed.
+ * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They
+ * are lost, and with them the offer of a client that did not wait for an answer. A client that
+ * waited connects again within a second; each other one is counted as missed.
  */
-/* Before a connection is accepted into this slot; after it. */
+/* Call before and after a connection is accepted into this slot. */
 void hr__pending_expect(struct hr_attach *a, const struct pending *g);
 void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd);
-/* The process is journaled, or the connection is closed. */
+/* Call when the process is journaled or the connection is closed. */
 void hr__pending_forget(struct hr_attach *a, const struct pending *g);
-/* True: the slot belongs to an orphan, and takes no connection. */
+/* True: the slot belongs to an orphan and takes no connection. */
 bool hr__orphan_has(const struct hr_attach *a, const struct pending *g);
-/* Finds those of the previous daemon, before the first connection is accepted. */
+/* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
-/* The process has connected again. */
+/* The process has connected again: it is no orphan. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
-/* Counts those that have not connected in time. */
+/* Counts the orphans that have not connected again. */
 void hr__orphans_missed(struct hr_attach *a);
 
 /*
- * attach_offer.c: shuts fd for reading, and takes an offer that came before. 0: there is one, or there is none and an answer is
- * waited for (ret->fd tells); -ECONNABORTED: none, and the client has left; -EINVAL: what came is no offer.
+ * attach_offer.c: shuts fd for reading, and takes an offer that was sent before that. 0: ret->fd is
+ * the offered map, or -1 if there is no offer; -EINVAL: the message is no valid offer.
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
-/* Nobody will read it: its owner shall not go on filling it. Accepts what hr__offer_take left. */
+/*
+ * Closes an offer that will not be read, and stops its owner from writing to it. Accepts the result
+ * of a failed hr__offer_take.
+ */
 void hr__offer_refuse(struct offer *o);
-/* It is a session's already. */
+/* Closes an offer that belongs to a session already. */
 void hr__offer_drop(struct offer *o);
-/* When it was made, as far as its maker can be believed. */
+/* The time at which the client made it, or now if the client's time is impossible. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
-/* Whether the process that /proc knows under the offer's pid began later than the offer: it is another one. */
+/*
+ * True: /proc shows a process with the offer's pid that started after the offer, so it is another
+ * process.
+ */
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
 /* attach_client.c. By pid or token; NULL: not attached. */
 struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
 
-/* Takes pidfd over on success. */
+/* On success it owns the pidfd. */
 int hr__client_add(struct hr_attach *a, const struct client *c);
 
-bool hr__client_dead(const struct client *c);
+bool hr__pidfd_ended(int pidfd);
 
-/* Forgets the clients that have died, but not `proc` and not client `replaced`, and passes their ends to the drain thread. */
-void hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced);
+/* Forgets the clients that have exited, except `proc` and client `replaced`; returns their ends. */
+size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
+		       struct hr_drain_end ret[HR_DRAIN_ENDS]);
 
 /* Forgets client i and notifies the drain thread; `exit` NULL: it is dead, and its exit status is looked up. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/* Adds to the exited processes; without memory, its session ends at once. */
+/* Keeps its session open for children that wait; without memory the session ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid);    /* the latest; NULL: none */
 struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if exited; or NULL */
-void hr__exited_end(struct hr_attach *a);			     /* of all of them */
+void hr__exited_end(struct hr_attach *a);			     /* ends their sessions */
 
 /* Adds a descriptor to the epoll set; `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that announce the start of a program without the shim: it is counted once it has started. */
+/*
+ * Notices: a process announces the start of a program without the shim. It is counted once it has
+ * started.
+ */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps that clients made because we did not answer: anything may have been sent in their place. */
+/*
+ * Offers: maps that clients made because the daemon did not answer in time. A client may send
+ * anything.
+ */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/hello.h"
 
-#define DESCRIPTORS_MOST 2u		    /* looked at in one message: two are one too many */
-#define SLACK_NS	 UINT64_C(20000000) /* of a start time, which counts in 10 ms */
-#define SLACK_SHARE	 1000u		    /* of an age, by the clock's first calibration */
+#define DESCRIPTORS_MOST 2u		    /* read of one message, to notice a second one */
+#define SLACK_NS	 UINT64_C(20000000) /* the resolution of a start time is 10 ms */
+/* 1/1000 of the offer's age: error of the clock's first calibration */
+#define SLACK_SHARE 1000u
 
-/* Takes the descriptors of a message over, closes all but the first. -1: none, or not exactly one. */
+/*
+ * Returns the message's only descriptor, which the caller owns; -1: none, or several (all closed).
+ */
 static int only_descriptor(struct msghdr *msg)
 {
 	unsigned n = 0;
@@ -39,7 +44,10 @@ static int only_descriptor(struct msghdr *msg)
 	return only;
 }
 
-/* One message, if there is one. Bytes, 0: none; *ret_fd: its only descriptor, or -1. */
+/*
+ * Reads one message without waiting. Returns its bytes, 0: none; *ret_fd: its only descriptor, or
+ * -1.
+ */
 static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 {
 	union {
@@ -57,7 +65,7 @@ static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 	return n > 0 ? n : 0;
 }
 
-/* The header as the client made it: read once, and never again. */
+/* Reads the header once: the client can change it at any time. */
 static bool header_valid(const struct offer *o, uint32_t abi)
 {
 	struct hr_map_hdr hdr;
@@ -77,14 +85,17 @@ static int attach_offer_check(struct hr_attach *a, const struct hr_hello *hello,
 	    copy.kind != HR_HELLO_OFFER || copy.abi != hello->abi || bytes != sizeof(copy) ||
 	    copy.session == 0)
 		return -EINVAL;
-	/* A new session's token is drawn by its client; a further map is for the session that the hello names. */
+	/*
+	 * The client chose the token of a new session; a further map must be for the session that
+	 * the hello names.
+	 */
 	if (hello->kind == HR_HELLO_ATTACH ? hr__token_owner(a, copy.session) != NULL
 					   : copy.session != hello->session)
 		return -EINVAL;
 	o->token = copy.session;
 	if (hr_map_open(o->fd, &o->map) || !header_valid(o, hello->abi))
 		return -EINVAL;
-	/* Ticks of another clock than ours tell nothing. */
+	/* Ticks of another clock than this daemon's cannot be compared. */
 	if (!(hello->flags & HR_HELLO_TICKS_TSC) != !a->c.clock->tsc ||
 	    (copy.flags ^ hello->flags) & HR_HELLO_TICKS_TSC)
 		return -EINVAL;
@@ -93,16 +104,18 @@ static int attach_offer_check(struct hr_attach *a, const struct hr_hello *hello,
 
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret)
 {
-	struct pollfd p = {.fd = fd};
 	struct hr_hello message;
 	ssize_t n;
 	int r;
 
-	/* From here on the client's send fails: what it has sent is here, or it waits for our answer. */
+	/*
+	 * From now on the client's send fails: either its offer is here, or it waits for the
+	 * answer.
+	 */
 	shutdown(fd, SHUT_RD);
 	n = receive(fd, hr__attach_read_flags(a), &message, &ret->fd);
-	if (n == 0) /* its own end closed, too: nobody waits */
-		return poll(&p, 1, 0) > 0 && p.revents & POLLHUP ? -ECONNABORTED : 0;
+	if (n == 0)
+		return 0;
 	r = attach_offer_check(a, hello, &message, (size_t)n, ret);
 	if (r)
 		hr__offer_refuse(ret);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients whose connection a daemon had accepted when it was killed: the node page names them. */
+/*
+ * Clients whose connection a daemon had accepted when it was killed. The node page lists their
+ * pids.
+ */
 #include "daemon/attach/attach_internal.h"
 
-#define EXPECTED (-1) /* a connection is being accepted: whose is not known yet */
+#define EXPECTED (-1) /* a connection is being accepted; its pid is not known yet */
 
 /*
- * A client makes its offer if the daemon is stopped. If the daemon is killed without a stop while it
- * accepts a connection, that client still waits, and connects again: the next daemon starts sooner
- * than this.
+ * A client makes an offer if it sees that the daemon is stopped (SIGSTOP). If the daemon was killed
+ * without a stop while it accepted a connection, the client still waits and connects again. A
+ * daemon that was killed is replaced sooner than this.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

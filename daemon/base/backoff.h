@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backoff.h - how long to wait before the next attempt: at random between 0 and a bound that doubles (full jitter), so that
- * a thousand daemons whose collector comes back do not come at once
+ * backoff.h - how long to wait before the next attempt: a random time up to a bound that doubles
+ * (full jitter), so that daemons do not all connect at once when a collector comes back
  */
 #ifndef HEADRACE_DAEMON_BASE_BACKOFF_H
 #define HEADRACE_DAEMON_BASE_BACKOFF_H
@@ -12,7 +12,7 @@
 #define HR_BACKOFF_MOST_MS  30000u
 
 struct hr_backoff {
-	uint64_t random; /* its state; any seed but 0 */
+	uint64_t random; /* state of the generator; start with any seed but 0 */
 	uint32_t failed; /* attempts since the last success */
 };
 
@@ -21,7 +21,7 @@ static inline uint32_t hr_backoff_bound_ms(uint32_t failed)
 	return failed < 8 ? HR_BACKOFF_LEAST_MS << failed : HR_BACKOFF_MOST_MS;
 }
 
-/* One more attempt has failed: how long to wait. */
+/* Counts one more failed attempt, and returns how long to wait. */
 static inline uint32_t hr_backoff_next_ms(struct hr_backoff *b)
 {
 	uint32_t bound = hr_backoff_bound_ms(b->failed);

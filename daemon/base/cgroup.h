@@ -9,12 +9,13 @@
 
 #include <stdint.h>
 
-/* Where version 2 is mounted, alone or beside version 1; NULL: nowhere. */
+/* The mount point of version 2, alone or together with version 1; NULL: not mounted. */
 const char *hr_cgroup_mount(void);
 
 /*
- * The id of a folder below it, by which a job's processes may be known (probes.h). *ret_error (malloc'ed) says why there is none: -ENOENT
- * and what else open says; -ENOTSUP: it is no folder of version 2; -EBUSY: we are in it ourselves, and would record what we record.
+ * The id of a folder; probes identify a job's processes by it (probes.h). -ENOENT and other errors
+ * of open; -ENOTSUP: not a folder of version 2; -EBUSY: this process is in it, and would record
+ * itself. *ret_error (malloc'ed) explains an error.
  */
 int hr_cgroup_id(const char *path, uint64_t *ret, char **ret_error);
 

@@ -9,7 +9,7 @@
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
 #define TRIES	      5
-#define SPAN_NS	      5000000u /* between the two readings that give the first line its slope */
+#define SPAN_NS	      5000000u /* between the two readings that determine the first slope */
 
 uint64_t hr_boot_ns(void)
 {
@@ -21,7 +21,7 @@ uint64_t hr_clock_ticks(const struct hr_clock *c)
 	return c->tsc ? hr_tsc_read() : hr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* Ticks and boot time of one moment: the tightest of a few tries. */
+/* Ticks and boot time of one moment: the reading with the smallest error of a few. */
 static void clock_measure(const struct hr_clock *c, uint64_t *ret_ticks, uint64_t *ret_ns)
 {
 	uint64_t best = UINT64_MAX;
@@ -95,7 +95,10 @@ void hr_clock_update(struct hr_clock *c)
 	c->line.mult = slope;
 	if (behind >= 0)
 		return;
-	/* Ahead: run slower, to meet the truth in a second; a bounded difference keeps the slope sane. */
+	/*
+	 * The line is ahead: run slower, to be correct in a second; the bounded difference limits
+	 * the slope.
+	 */
 	if (behind < -MOST_AHEAD_NS)
 		behind = -MOST_AHEAD_NS;
 	c->line.mult += (uint64_t)(((__int128)behind * (__int128)slope) / 1000000000);

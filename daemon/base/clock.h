@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - from session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to nanoseconds of CLOCK_BOOTTIME
+ * clock.h - from session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to nanoseconds of
+ * CLOCK_BOOTTIME
  *
  * Owner     The node; one clock for all its sessions.
  * Threads   hr_clock_ticks from any thread; the rest from the drain thread.
- * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. An update moves the line forward
- * to the truth when it is behind (a suspend, too) and slows it when it is ahead: converted times never step back. The line in use is
- * journaled with every tick: replay converts with the numbers that the first run used.
+ *
+ * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. An update moves the line
+ * forward to the measured time if it is behind (also after a suspend) and slows it if it is ahead:
+ * converted times never step back. Each tick entry of the journal has the line in use: replay
+ * converts with the same numbers.
  */
 #ifndef HEADRACE_DAEMON_BASE_CLOCK_H
 #define HEADRACE_DAEMON_BASE_CLOCK_H
@@ -35,20 +38,20 @@ struct hr_clock {
 };
 
 /*
- * Reads the clocks once. The line is right after hr_clock_settle, which reads them again 5 ms later: it waits for what is left of
- * them.
+ * hr_clock_init reads the clocks once. hr_clock_settle reads them again, 5 ms after that (it waits
+ * if need be), and sets the slope of the line.
  */
 void hr_clock_init(struct hr_clock *c);
 void hr_clock_settle(struct hr_clock *c);
 
-/* Measures again and bends the line; call about once a second. */
+/* Measures again and corrects the line; call about once a second. */
 void hr_clock_update(struct hr_clock *c);
 
 void hr_clock_sample(struct hr_clock_sample *ret);
 uint64_t hr_clock_ticks(const struct hr_clock *c);
 uint64_t hr_boot_ns(void);
 
-/* Between nothing and 256 ns per tick: what a journal may claim. */
+/* More than 0 and less than 256 ns per tick: the range that is accepted from a journal. */
 static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
 {
 	return l->mult > 0 && l->mult >> 40 == 0;
@@ -66,7 +69,10 @@ static inline uint64_t hr_ticks_ns(const struct hr_clock_line *l, uint64_t ticks
 	return l->ns0 + (uint64_t)(int64_t)(((__int128)away * l->mult) >> 32);
 }
 
-/* The ticks at that boot time, cut off towards ticks0: hr_ticks_ns of them is ns, but for a tick and a ns. */
+/*
+ * The ticks at that boot time, rounded towards ticks0: hr_ticks_ns of them differs from ns by a
+ * tick and 1 ns at most.
+ */
 static inline uint64_t hr_clock_ticks_at(const struct hr_clock_line *l, uint64_t ns)
 {
 	int64_t away = (int64_t)(ns - l->ns0);

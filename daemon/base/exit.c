@@ -16,17 +16,20 @@
 
 /* <linux/pidfd.h> of Linux 6.15: PIDFD_GET_INFO and its structure, up to the exit status. */
 struct info {
-	uint64_t mask; /* what is asked for, then what is there */
+	uint64_t mask; /* requested fields on input, available fields on output */
 	uint64_t cgroup;
 	uint32_t ids[11];
-	int32_t exit_code; /* as wait(2) gives it; known once the process has been reaped */
+	int32_t exit_code; /* a wait(2) status; available once the process has been reaped */
 };
 _Static_assert(sizeof(struct info) == 64, "PIDFD_INFO_SIZE_VER0");
 #define GET_INFO  _IOWR(0xFF, 11, struct info)
 #define INFO_EXIT (UINT64_C(1) << 3)
 
-/* Where we may not look, the kernel shows an exit code of 0: the link to the program answers to the same rule. */
-static bool may_look(pid_t pid)
+/*
+ * False: this process lacks permission, and the kernel shows an exit code of 0. Reading the exe
+ * link needs the same permission.
+ */
+static bool exit_code_visible(pid_t pid)
 {
 	char name[48], target[8];
 
@@ -34,22 +37,22 @@ static bool may_look(pid_t pid)
 	return readlink(name, target, sizeof(target)) >= 0 || errno != EACCES;
 }
 
-/* A zombie's /proc/PID/stat. */
+/* Reads the exit code from a zombie's /proc/PID/stat. */
 static int read_zombie(int pidfd, pid_t pid, int *ret)
 {
 	struct hr_procstat stat;
 
 	if (hr_procstat_read(pid, &stat) || stat.state != 'Z' ||
-	    (stat.exit_code == 0 && !may_look(pid)))
+	    (stat.exit_code == 0 && !exit_code_visible(pid)))
 		return -1;
-	/* Not reaped even now, so the number meant this process when it was read. */
+	/* The process is still not reaped, so /proc/PID was this process when it was read. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
 		return -1;
 	*ret = stat.exit_code;
 	return 0;
 }
 
-/* What the kernel remembers of a process that has been reaped, as long as somebody holds a pidfd of it. */
+/* Reads the exit code of a reaped process; the kernel keeps it while a pidfd is open. */
 static int read_reaped(int pidfd, int *ret)
 {
 	struct info info = {.mask = INFO_EXIT};
@@ -80,7 +83,7 @@ void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT])
 	int status;
 
 	ret[0] = 0;
-	/* Its parent may be reaping it just now: between the two, neither knows. */
+	/* If its parent reaps it between the two reads, both fail: try again. */
 	for (unsigned tries = 0; tries < 3; tries++) {
 		if (read_zombie(pidfd, pid, &status) == 0 || read_reaped(pidfd, &status) == 0) {
 			hr_exit_text(status, ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exit.h - how a process that is not our child ended
+ * exit.h - the exit status of a process that is not a child of this one
  *
  * Threads   Any. Never waits.
  */
@@ -12,12 +12,12 @@
 #define HR_EXIT_TEXT 16u
 
 /*
- * For a pidfd that is readable: "0".."255", "SIGKILL"..., or "" when nobody can tell any more: before Linux 6.15 once the parent
- * has reaped it.
+ * For a readable pidfd: "0".."255", "SIGKILL"..., or "" if it is not available: before Linux 6.15,
+ * once the parent has reaped it.
  */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
 
-/* A wait(2) status in the same words. */
+/* The same text for a wait(2) status. */
 void hr_exit_text(int status, char ret[HR_EXIT_TEXT]);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "daemon/base/served.h"
 
-/* Programs in the kernel will read where it says. */
+/* Probes in the kernel read memory at the addresses in HR_ITEM_COVER. */
 static bool cover_sane(const uint8_t *msg, size_t bytes)
 {
 	struct hr_hello_item item;
@@ -26,7 +26,10 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 	memcpy(ret, msg, sizeof(*ret));
 	if (ret->magic != HR_ABI_MAGIC)
 		return -EBADMSG;
-	/* The fields up to here are the same in every version: an unknown one is told so. */
+	/*
+	 * The fields up to here are the same in every version, so that the answer can report an
+	 * unknown version.
+	 */
 	if (!hr_served(ret->abi) || (ret->word_bytes != 4 && ret->word_bytes != 8))
 		return -EPROTO;
 	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_EXEC ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hello.h - reading a client's hello, which may be any bytes
+ * hello.h - reads a client's hello, which may be any bytes
  *
- * Pure functions over the caller's memory, but the last; any thread.
+ * Threads   Any. All but hr_hello_discard are pure functions over the caller's memory.
  */
 #ifndef HEADRACE_DAEMON_BASE_HELLO_H
 #define HEADRACE_DAEMON_BASE_HELLO_H
@@ -14,23 +14,28 @@
 #include "proto/abi.h"
 
 struct hr_hello_item {
-	uint16_t kind; /* enum hr_item_kind, or one that we do not know */
+	uint16_t kind; /* enum hr_item_kind, or an unknown one */
 	uint16_t bytes;
 	const uint8_t *value; /* in the message; unaligned, not terminated */
 };
 
 /*
- * Copies the fixed part. -EBADMSG: not a hello, lengths that contradict each other, a HR_ITEM_COVER of another length; -EPROTO: another ABI version or word
- * size than this daemon serves.
+ * Copies the fixed part. -EBADMSG: not a hello, lengths that contradict each other, or an
+ * HR_ITEM_COVER of another length; -EPROTO: an ABI version or word size that this daemon does not
+ * serve.
  */
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
 
-/* The item at *at (0 at first), and moves *at on; false at the end, or where the rest is malformed. */
+/*
+ * Reads the item at *at (0 at first) and advances *at; false at the end, or if the rest is
+ * malformed.
+ */
 bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret);
 
 /*
- * Takes out what a connection still holds, a hello and an offer, before it is closed: a client whose messages are closed on gets
- * ECONNRESET in the place of the answer that was sent to it. Whether there was an offer: its maker does not come again.
+ * Removes the messages that a connection still holds, a hello and an offer. Call before close:
+ * otherwise the client gets ECONNRESET in place of the answer. True: there was an offer, so the
+ * client does not connect again.
  */
 bool hr_hello_discard(int fd);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.h - the node page (proto/abi.h): the bell that clients ring, and the beat that they see
+ * page.h - the node page (proto/abi.h): the doorbell for clients, and the heartbeat that they check
  *
- * Owner     The node; its threads store. The page is in the descriptor store, too: the next daemon goes on with it.
+ * Owner     The node; its threads write to it. The descriptor store keeps the page for the next
+ *           daemon.
  * Lifetime  hr_page_init .. hr_page_done.
  */
 #ifndef HEADRACE_DAEMON_BASE_PAGE_H
@@ -17,16 +18,19 @@
 struct hr_page {
 	struct hr_node_page *at;
 	int fd;
-	int shared_fd; /* of the same page, for clients: it can only be read */
-	bool kept;     /* it is the page of the daemon before this one */
+	int shared_fd; /* the same page, read-only, for clients */
+	bool kept;     /* the page of the previous daemon */
 };
 
 void hr_page_init(struct hr_page *p);
 
-/* The one that clients from before a restart look at, or a new one. 0 or -errno: hr_page_done is called in either case. */
+/*
+ * Takes over the page that clients from before a restart use, or makes one. 0 or -errno; call
+ * hr_page_done in both cases.
+ */
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n);
 
-/* There is no next daemon. */
+/* Removes the page from the descriptor store: no daemon follows. */
 void hr_page_forget(void);
 void hr_page_done(struct hr_page *p);
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * passfd.h - a queue of connections that outlives who reads it
+ * passfd.h - a queue of connections that outlives its reader
  *
- * Purpose   A connection that was accepted is in no backlog any more: held by one process, it goes with that one. So it is sent
- *           (SCM_RIGHTS) through a socket pair whose ends a parent, or systemd, keeps, and stays in it while it is looked at.
+ * Purpose   An accepted connection is in no backlog: if one process holds it, it is lost with the
+ *           process. So it is sent (SCM_RIGHTS) through a socket pair whose ends a parent process
+ *           or systemd keeps. It stays in the queue while it is processed.
  *
- *      accept4 -> hr_passfd_send -> [ queue: kept ] -> hr_passfd_peek -> ... served -> hr_passfd_drop
- *                                                            killed here: the next reader peeks at the same one
+ *      accept4 -> hr_passfd_send -> [ queue ] -> hr_passfd_peek -> ... -> hr_passfd_drop
+ *                                                              killed here: the next reader
+ *                                                              gets the same connection
  *
- *      Its messages are peeked at, too, and taken out (hr_hello_discard) only when it is done with: who meets a connection for the
- *      second time finds it as it came, or empty.
+ *           The reader also peeks at the messages of a connection, and removes them
+ *           (hr_hello_discard) when it has processed it: the next reader finds all, or none.
  *
  * Threads   Any; one reader.
  */
@@ -18,20 +20,21 @@
 
 #include <stdint.h>
 
-#define HR_PASSFD_BYTES sizeof(uint32_t) /* of one in FIONREAD's answer */
+#define HR_PASSFD_BYTES sizeof(uint32_t) /* of one connection, in the answer of FIONREAD */
 
-/* Both ends of a new queue, not blocking: ret[0] to read. */
+/* Both ends of a new queue, not blocking: ret[0] is the reading end. */
 int hr_passfd_open(int ret[2]);
 
-/* Sends fd, which stays the caller's, with a word that the reader sees. -EAGAIN: it is full. */
+/* Sends fd, which the caller keeps, with a word for the reader. -EAGAIN: the queue is full. */
 int hr_passfd_send(int queue, uint32_t word, int fd);
 
 /*
- * The head of the queue, which stays there. *ret_fd: another descriptor of the connection, the caller's, whose messages are read
- * by MSG_PEEK from the first on; -1: it came without, or no number was free. 0, -EAGAIN: empty, -EPIPE: the other end is gone.
+ * Returns the first connection, which stays in the queue. The caller owns *ret_fd, another
+ * descriptor of the connection: MSG_PEEK starts at its first message. -1: the message had no
+ * descriptor, or none was free. 0; -EAGAIN: the queue is empty; -EPIPE: the other end is closed.
  */
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd);
 
-void hr_passfd_drop(int queue); /* the head */
+void hr_passfd_drop(int queue); /* removes the first connection */
 
 #endif

@@ -85,7 +85,7 @@ void hr_privacy_free(struct hr_privacy *p)
 	free(p);
 }
 
-/* Without memory it is nothing but zeros: what is hidden stays hidden. */
+/* Without memory the digest is all zeros: nothing is revealed. */
 static void digest(struct hr_privacy *p, const void *bytes, size_t n, uint8_t ret[DIGEST_BYTES])
 {
 	size_t length;
@@ -102,7 +102,7 @@ static bool is_letter(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Bytes of ".tar" at the end of a name; 0: it has none that may be shown. */
+/* Bytes of an extension (".tar") at the end of a name; 0: none. */
 static size_t extension(const uint8_t *name, size_t bytes)
 {
 	for (size_t n = 1; n < bytes && n <= EXTENSION_MOST; n++) {
@@ -129,7 +129,7 @@ static size_t put_pseudonym(struct hr_privacy *p, const uint8_t *name, size_t by
 	return DIGITS + dot;
 }
 
-/* A component of one byte, with its slash, becomes DIGITS and a slash. */
+/* Worst case: a component of one byte with its slash becomes DIGITS bytes and a slash. */
 size_t hr_privacy_room(size_t bytes)
 {
 	return bytes * (DIGITS + 1) / 2 + DIGITS + EXTENSION_MOST + 2;
@@ -144,13 +144,14 @@ size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, 
 		memcpy(out, path, bytes);
 		return bytes;
 	}
-	if (bytes == 0 || path[0] != '/') /* "memfd:name", or relative: nothing of it is a site's */
+	/* a relative path, or "memfd:name": no part of it is a folder of the site */
+	if (bytes == 0 || path[0] != '/')
 		keep = 0;
 	for (unsigned component = 0; at < bytes; component++) {
 		const uint8_t *slash = memchr(path + at, '/', bytes - at);
 		size_t name = slash ? (size_t)(slash - (path + at)) : bytes - at;
 
-		if (name == 0) { /* a slash, of no component */
+		if (name == 0) { /* an empty component */
 			component--;
 		} else if (component < keep) {
 			memcpy(out + n, path + at, name);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * privacy.h - what a site does not want to keep of paths and command lines
+ * privacy.h - hides parts of paths and command lines, as a site configured it
  *
- * Purpose   Paths and command lines are personal data. What is hidden here is in no frame: the engine hides as it makes Paths and
- *           Processes frames. Its journal, a file or memory of this node that only the daemon reads and that goes with the job, has
- *           the words themselves, and these rules, so that whoever replays it hides the same.
+ * Purpose   Paths and command lines are personal data. What is hidden here is in no frame: the
+ *           engine hides it when it makes Paths and Processes frames. The journal (a file or memory
+ *           of this node, which only headraced reads and which is removed with the job) has the
+ *           unhidden text and these rules, so that a replay hides the same.
  *
  *      keep 2, full      /gpfs/alice/imagenet/train/n015.tar        hash 9f3c...
  *      keep 2, hash      /gpfs/alice/3e1b90c2/77ad41f0/c01d22e9.tar hash 51d0...   each component has a pseudonym
- *      keep 2, cut       /gpfs/alice/+.tar                          hash 51d0...   files can still be told apart
+ *      keep 2, cut       /gpfs/alice/+.tar                          hash 51d0...   hash: the file
  *
- * Pseudonyms and hashes come from HMAC-SHA256 with the site's key: the same on all nodes that have the key, and nobody without it
- * can try whether a name is behind one. An extension (a letter, then up to seven letters or digits) stays.
+ * Pseudonyms and hashes are HMAC-SHA256 with the site's key: nodes with the same key give the same
+ * ones, and only the key makes it possible to test a guessed name. An extension (a letter, then up
+ * to seven letters or digits) stays.
  *
- * Owner     The maker. Threads: one at a time.
+ * Owner     The maker.
+ * Threads   One at a time.
  */
 #ifndef HEADRACE_DAEMON_BASE_PRIVACY_H
 #define HEADRACE_DAEMON_BASE_PRIVACY_H
@@ -22,22 +25,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HR_PRIVACY_KEY_LEAST 16u /* bytes of a key file; those past 4096 do not count */
+#define HR_PRIVACY_KEY_LEAST 16u /* bytes of a key file; bytes after the first 4096 are ignored */
 
 enum hr_paths_shown { HR_PATHS_FULL, HR_PATHS_HASH, HR_PATHS_CUT };
 enum hr_commands_shown { HR_COMMANDS_FULL, HR_COMMANDS_PROGRAM, HR_COMMANDS_NONE };
 
-struct hr_privacy_rules {  /* lies in journals */
+struct hr_privacy_rules {  /* journals contain it */
 	uint32_t paths;	   /* enum hr_paths_shown */
-	uint32_t keep;	   /* components at a path's begin that stay */
+	uint32_t keep;	   /* leading components that are not hidden */
 	uint32_t commands; /* enum hr_commands_shown */
 	uint32_t spare;
-	uint8_t key[32]; /* of HMAC */
+	uint8_t key[32]; /* for HMAC */
 };
 
 /*
- * The key of a file, the same for the same bytes. When it cannot be used *ret_error (malloc'ed) says why, and the key is random:
- * recording goes on, hidden. -errno when there is not even that.
+ * Derives the key from a file. If the file cannot be used, *ret_error (malloc'ed) has the reason
+ * and the key is random: recording continues, with everything hidden. -errno: no random key either.
  */
 int hr_privacy_key(const char *path, uint8_t ret[32], char **ret_error);
 
@@ -52,16 +55,19 @@ static inline bool hr_privacy_hides(const struct hr_privacy_rules *rules)
 struct hr_privacy *hr_privacy_new(const struct hr_privacy_rules *rules);
 void hr_privacy_free(struct hr_privacy *p); /* accepts NULL */
 
-/* Room that hr_privacy_path needs at most. */
+/* Most bytes that hr_privacy_path writes. */
 size_t hr_privacy_room(size_t bytes);
 
-/* What is kept of a path, not terminated; its bytes. One that does not begin with a slash has no begin that stays. */
+/*
+ * Writes the path with its hidden parts replaced, not terminated; returns its bytes. `keep` applies
+ * to absolute paths only.
+ */
 size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, uint8_t *out);
 
-/* Of the hash of a path. */
+/* The hash that replaces the hash of a path. */
 uint64_t hr_privacy_hash(struct hr_privacy *p, uint64_t hash);
 
-/* How many bytes of a command line are kept, from its begin. */
+/* How many leading bytes of a command line are kept. */
 size_t hr_privacy_command(const struct hr_privacy *p, const uint8_t *command, size_t bytes);
 
 #endif

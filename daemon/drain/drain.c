@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drain thread: its requests, its sleep, and what others may ask of it. */
+/* The drain thread: requests of other threads, sleep, statistics. */
 #include "common/now.h"
 #include "daemon/drain/drain_internal.h"
 #include "daemon/drain/feed.h"
@@ -12,16 +12,19 @@
 #include <unistd.h>
 
 #define SLEEP_MIN_NS  UINT64_C(1000000)
-#define SLEEP_BUSY_NS UINT64_C(20000000) /* most while there is traffic */
-#define SLEEP_RING_NS UINT64_C(20000) /* more for each ring: a look at it costs two cache misses */
-/* the same, when a ring fills whose owner cannot ring the bell */
+#define SLEEP_BUSY_NS UINT64_C(20000000) /* the longest while there is traffic */
+#define SLEEP_RING_NS UINT64_C(20000) /* added for each ring: checking it costs two cache misses */
+/* The same, while a ring fills whose owner has no node page to ring the doorbell. */
 #define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-/* When nothing comes: so many times what the last look at all rings has cost, half a thousandth of a core. */
+/* Without traffic it sleeps this many times the cost of the last sweep: 1/2000 of a core. */
 #define REST_TIMES    2000u
 #define SLEEP_REST_NS UINT64_C(2000000000)
-#define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no bell */
-/* Found by one sweep: no time to sleep. Many rings have much to say, and none of them is in a hurry before it rings the bell. */
+#define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no doorbell */
+/*
+ * If one sweep finds more than this, the next follows soon. With many rings the limit is higher:
+ * each one rings the doorbell when it fills.
+ */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
 
@@ -36,7 +39,7 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
-/* A session that the attach thread has let in before it knew of probes is told to them here. */
+/* Passes a session to the probes, if the attach thread did not because it had none. */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_engine_proc p = {0};
@@ -52,7 +55,7 @@ static void follow(struct hr_drain *d, struct hr_session *s)
 	hr_feed_session(d->feed, s);
 }
 
-static void take_probes(struct hr_drain *d, struct hr_probes *probes)
+static void add_probes(struct hr_drain *d, struct hr_probes *probes)
 {
 	if (d->feed || hr_feed_new(d, probes, &d->feed))
 		return;
@@ -61,8 +64,8 @@ static void take_probes(struct hr_drain *d, struct hr_probes *probes)
 		follow(d, s);
 }
 
-/* What shims read in the heads of maps, where there is a new one. */
-static void welcome(struct hr_drain *d, struct hr_session *s)
+/* Initializes the fields of a new map that the shim reads. */
+static void init_map(struct hr_drain *d, struct hr_session *s)
 {
 	hr_session_set_level(s, d->level);
 	hr_session_set_short(s, hr_ns_ticks(&d->c.clock->line, HR_SHORT_NS));
@@ -78,7 +81,7 @@ static void serve(struct hr_drain *d, struct message *m)
 			m->session->later = s->dead;
 		m->session->next = d->sessions;
 		d->sessions = m->session;
-		welcome(d, m->session);
+		init_map(d, m->session);
 		if (d->feed)
 			follow(d, m->session);
 		break;
@@ -87,7 +90,7 @@ static void serve(struct hr_drain *d, struct message *m)
 		if (!s || hr_session_add_map(s, &m->map))
 			hr_map_close(&m->map);
 		else
-			welcome(d, s);
+			init_map(d, s);
 		break;
 	case ENDED:
 		s = session_of(d, m->proc);
@@ -99,9 +102,9 @@ static void serve(struct hr_drain *d, struct message *m)
 		}
 		break;
 	case PROBES:
-		take_probes(d, m->probes);
+		add_probes(d, m->probes);
 		break;
-	case LEVEL: /* past max_bytes there is no way back to a trace */
+	case LEVEL: /* not back to a trace after max_bytes */
 		if (m->level != d->level && !(d->counters_only && m->level == HR_LEVEL_TRACE))
 			hr__drain_set_level(d, m->level, false);
 		break;
@@ -114,7 +117,7 @@ static void take_inbox(struct hr_drain *d)
 	struct message *m;
 
 	pthread_mutex_lock(&d->lock);
-	m = d->held ? NULL : d->inbox;
+	m = d->inbox;
 	if (m) {
 		d->inbox = NULL;
 		d->inbox_last = &d->inbox;
@@ -130,7 +133,7 @@ static void take_inbox(struct hr_drain *d)
 	}
 }
 
-/* Of the time since each of them waited for the first time, 1/1000; -1: nobody has. */
+/* 1/1000 of the sum of the times since each waiter's first wait; -1: no waiter. */
 static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
 {
 	uint64_t lived = e->waiters * now_ns, all;
@@ -211,7 +214,7 @@ static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 	publish(d);
 }
 
-/* Past max_bytes only counters are kept; it says so, in levels and stats. */
+/* Past max_bytes only counters are recorded; levels and statistics show it. */
 static void check_size(struct hr_drain *d)
 {
 	if (d->counters_only || !d->c.max_bytes ||
@@ -233,13 +236,12 @@ static bool pressed(const struct hr_drain *d)
 	return false;
 }
 
-static bool asked(struct hr_drain *d)
+static bool requested(struct hr_drain *d)
 {
 	bool yes;
 
 	pthread_mutex_lock(&d->lock);
-	yes = (d->inbox && !d->held) || d->flush_wanted > d->flush_done || d->end != NULL ||
-	      d->live != NULL;
+	yes = d->inbox || d->flush_wanted > d->flush_done || d->end || d->live;
 	pthread_mutex_unlock(&d->lock);
 	return yes;
 }
@@ -249,8 +251,8 @@ static uint64_t drain_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A look costs all that this thread has done since it last rested, waking up and falling asleep included. */
-static uint64_t rest_of(struct hr_drain *d)
+/* The cost of a sweep is all CPU time since the thread last slept, wake-up included. */
+static uint64_t idle_ns(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
 	uint64_t cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -260,8 +262,8 @@ static uint64_t rest_of(struct hr_drain *d)
 	return ns > SLEEP_IDLE_NS ? ns : SLEEP_IDLE_NS;
 }
 
-/* Sleeps until the bell, or for a time that follows the traffic, or what a look without any has cost. */
-static void sleep_a_while(struct hr_drain *d, uint64_t found)
+/* Sleeps until the doorbell rings, or for a time that depends on traffic and cost of a sweep. */
+static void drain_sleep(struct hr_drain *d, uint64_t found)
 {
 	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
 	uint64_t busy_ns = d->deaf_full ? SLEEP_DEAF_NS : SLEEP_BUSY_NS + d->rings * SLEEP_RING_NS;
@@ -272,10 +274,13 @@ static void sleep_a_while(struct hr_drain *d, uint64_t found)
 	else if (found)
 		d->sleep_ns = drain_least(d->sleep_ns * 3 / 2, drain_least(busy_ns, SLEEP_IDLE_NS));
 	else
-		d->sleep_ns = drain_least(d->sleep_ns * 2, rest_of(d));
-	/* Pairs with the shim's look at `sleeping` after its commit: it sees 1, or we see its ring past the mark. */
+		d->sleep_ns = drain_least(d->sleep_ns * 2, idle_ns(d));
+	/*
+	 * Pairs with the shim, which reads `sleeping` after its commit: either it sees 1, or this
+	 * thread sees the commit in `pressed`.
+	 */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
-	if (!asked(d) && !pressed(d)) {
+	if (!requested(d) && !pressed(d)) {
 		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
 		t.tv_nsec = (long)(d->sleep_ns % 1000000000);
 		syscall(SYS_futex, &d->c.page->bell, FUTEX_WAIT, bell, &t, NULL, 0);
@@ -316,7 +321,7 @@ static void *drain_run(void *arg)
 			drain_stop(d, end);
 			return NULL;
 		}
-		sleep_a_while(d, found);
+		drain_sleep(d, found);
 	}
 }
 
@@ -354,79 +359,73 @@ int hr_drain_start(struct hr_drain *d)
 	return -r;
 }
 
-static void send(struct hr_drain *d, struct message message)
+/*
+ * The thread gets these messages together. No wake-up for a new session, which rings the doorbell
+ * when its ring fills, nor for the image that it replaced. Without a node page it cannot ring.
+ */
+static void send(struct hr_drain *d, struct message *messages, size_t n)
 {
-	struct message *m = malloc(sizeof(*m));
-	/*
-	 * A new session's records can wait until the drain thread wakes or the session rings the bell, and so can the end of the image
-	 * that it replaced. A deaf session cannot ring.
-	 */
-	bool wake = (message.kind == ENDED && strcmp(message.exit, "exec") != 0) ||
-		    message.kind == LEVEL || (message.session && message.session->deaf);
-	bool held;
+	bool wake = false;
 
-	if (!m) { /* the session stays unread: its client drops and counts */
-		hr_session_free(message.session);
-		hr_map_close(&message.map);
-		return;
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct message *m = malloc(sizeof(*m));
+
+		if (!m) { /* nobody reads the session: its client drops records and counts them */
+			hr_session_free(messages[i].session);
+			hr_map_close(&messages[i].map);
+			continue;
+		}
+		*m = messages[i];
+		*d->inbox_last = m;
+		d->inbox_last = &m->next;
+		wake |= (m->kind == ENDED && strcmp(m->exit, "exec") != 0) || m->kind == LEVEL ||
+			(m->session && m->session->deaf);
 	}
-	*m = message;
-	pthread_mutex_lock(&d->lock);
-	*d->inbox_last = m;
-	d->inbox_last = &m->next;
-	held = d->held;
-	d->wake_held |= held && wake;
-	pthread_mutex_unlock(&d->lock);
-	if (wake && !held)
-		ring_bell(d);
-}
-
-void hr_drain_add_session(struct hr_drain *d, struct hr_session *s)
-{
-	send(d, (struct message){.kind = NEW_SESSION, .session = s});
-}
-
-void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map)
-{
-	send(d, (struct message){.kind = NEW_MAP, .proc = proc, .map = *map});
-}
-
-void hr_drain_hold(struct hr_drain *d)
-{
-	pthread_mutex_lock(&d->lock);
-	d->held = true;
-	pthread_mutex_unlock(&d->lock);
-}
-
-void hr_drain_release(struct hr_drain *d)
-{
-	bool wake;
-
-	pthread_mutex_lock(&d->lock);
-	d->held = false;
-	wake = d->wake_held;
-	d->wake_held = false;
 	pthread_mutex_unlock(&d->lock);
 	if (wake)
 		ring_bell(d);
 }
 
-void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
+static struct message end_message(uint64_t proc, const char *exit)
 {
 	struct message m = {.kind = ENDED, .proc = proc};
 
 	memcpy(m.exit, exit, strnlen(exit, sizeof(m.exit) - 1));
-	send(d, m);
+	return m;
+}
+
+void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct hr_drain_end *ends,
+			  size_t n)
+{
+	struct message m[HR_DRAIN_ENDS + 1];
+
+	for (size_t i = 0; i < n; i++)
+		m[i] = end_message(ends[i].proc, ends[i].exit);
+	m[n] = (struct message){.kind = NEW_SESSION, .session = s};
+	send(d, m, n + 1);
+}
+
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map)
+{
+	send(d, &(struct message){.kind = NEW_MAP, .proc = proc, .map = *map}, 1);
+}
+
+void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit)
+{
+	struct message m = end_message(proc, exit);
+
+	send(d, &m, 1);
 }
 
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes)
 {
-	send(d, (struct message){.kind = PROBES, .probes = probes});
+	send(d, &(struct message){.kind = PROBES, .probes = probes}, 1);
 }
 
 void hr_drain_set_level(struct hr_drain *d, uint32_t level)
 {
-	send(d, (struct message){.kind = LEVEL, .level = level});
+	send(d, &(struct message){.kind = LEVEL, .level = level}, 1);
 }
 
 void hr_drain_refused(struct hr_drain *d, uint64_t n)

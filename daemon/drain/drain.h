@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain.h - the thread that empties rings into the journal and feeds the engine
+ * drain.h - the thread that copies records from rings to the journal and passes them to the engine
  *
- * Owner     The node. The drain thread owns all sessions and the engine, from hr_drain_start to hr_drain_stop.
- * Threads   Its own. The attach thread hands it sessions, maps and deaths; the loop thread asks it to flush and stop.
+ * Owner     The node. The drain thread owns all sessions and the engine, from hr_drain_start to
+ *           hr_drain_stop.
+ * Threads   Its own. The attach thread hands it sessions, maps and ends; the loop thread requests
+ *           flush and stop.
  *
- * One sweep: for each session, copy what is committed into one RECORDS entry, commit the journal, give the slots back, apply the
- * entry. Only records that ended before the sweep began are taken, and the rings of a session are merged by time, so that an
- * operation never comes before one that it depends on.
+ * One sweep, for each session: copy the committed records into one RECORDS entry, commit the
+ * journal, release the slots, apply the entry. A sweep takes only records that ended before it
+ * began, and merges the rings of a session by time: an operation never precedes one that it depends
+ * on.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_DRAIN_H
 #define HEADRACE_DAEMON_DRAIN_DRAIN_H
 
 #include "daemon/spool/appender.h"
 #include "daemon/engine/engine.h"
+#include "daemon/base/exit.h"
 #include "daemon/base/node_stats.h"
 #include "daemon/control/node_config.h"
 #include "daemon/session/session.h"
@@ -26,51 +30,54 @@ struct hr_drain_config {
 	struct hr_appender *appender;
 	struct hr_clock *clock;
 	struct hr_node_page *page;
-	uint64_t max_bytes; /* of the stream, 0: no limit */
-	/* processes whose rank is learnt late are put to sleep when it is not in these */
+	uint64_t max_bytes; /* of the stream; 0: no limit */
+	/* A process whose rank is found late is put to sleep if these do not select it. */
 	const char *ranks;
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
-	bool continued;		  /* another daemon's stream: its probes are gone with it */
+	bool continued;		  /* the stream of a previous daemon, whose probes are gone */
 	struct hr_probes *probes; /* NULL: none */
-	/* the highest number of a process; atomic, shared with the attach thread */
+	/* the highest process number in use; atomic, shared with the attach thread */
 	uint64_t *last_proc;
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);
 int hr_drain_start(struct hr_drain *d);
 
-/* Any thread. The drain thread owns what it is given. */
-void hr_drain_add_session(struct hr_drain *d, struct hr_session *s);
-void hr_drain_add_map(struct hr_drain *d, uint64_t proc,
-		      const struct hr_map *map); /* takes it over */
+/* Any thread. The drain thread owns the sessions and maps that it gets. */
+void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map);
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
-/* From the hold to the release the thread takes no message: it gets them together. */
-void hr_drain_hold(struct hr_drain *d);
-void hr_drain_release(struct hr_drain *d);
 
-/* Probes are there now; once, and not where hr_drain_new got them. They live longer than the drain. */
+/* A new session, and the ends of processes that died before: the thread gets them together. */
+#define HR_DRAIN_ENDS 64
+struct hr_drain_end {
+	uint64_t proc;
+	char exit[HR_EXIT_TEXT];
+};
+void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct hr_drain_end *ends,
+			  size_t n);
+
+/* Late probes: once, and not if hr_drain_new got some. They outlive the drain. */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
-/* From now on, for all processes; a level that max_bytes has lowered stays. */
+/* The level from now on, for all processes; a level that max_bytes has lowered stays. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
-/* A client got no rings because of a limit. */
+/* Count clients without rings: by a limit, by a restart, exited before their hello was read. */
 void hr_drain_refused(struct hr_drain *d, uint64_t n);
-void hr_drain_unrecovered(struct hr_drain *d,
-			  uint64_t n);	  /* n processes live whose rings are gone */
-void hr_drain_missed(struct hr_drain *d); /* a process was gone when its hello was read */
+void hr_drain_unrecovered(struct hr_drain *d, uint64_t n);
+void hr_drain_missed(struct hr_drain *d);
 
-/* Loop thread: sweeps what was committed before the call, seals, and hands all frames to the appender. Blocks. */
+/* Loop thread: sweeps all committed records, seals, passes all frames to the appender. Blocks. */
 void hr_drain_flush(struct hr_drain *d);
 
-/* Loop thread: last sweep, cells of operations in flight, the job's end. The thread is gone afterwards. */
+/* Loop thread: last sweep, operations in flight, the job's end. Ends the thread. */
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
 /*
- * Loop thread: a picture of the job (live.h), made between two sweeps, with operations that have been in flight for that long.
- * Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread is not running.
+ * Loop thread: a picture of the job (live.h) between two sweeps, with operations in flight for
+ * in_flight_ns or longer. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread does not run.
  */
 struct hr_live_picture;
 int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);

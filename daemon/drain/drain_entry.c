@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drain thread's journal entries: room for them, what applying them brings about, and the small ones. */
+/* The drain thread's journal entries: reserve, commit, apply, and the small kinds. */
 #include "daemon/drain/drain_internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 /* ---- journal and engine ---------------------------------------------------------------------------- */
 
-static void hand_on(struct hr_drain *d)
+static void pass_frames(struct hr_drain *d)
 {
 	struct hr_out_list out;
 
@@ -23,20 +23,23 @@ static void hand_on(struct hr_drain *d)
 	hr_appender_give(d->c.appender, &out);
 }
 
-/* Under the journal's lock: names the files from before the checkpoint that the engine has just used again. */
+/* Under the journal's lock: journals older files that the engine has just used again. */
 static void journal_known(struct hr_drain *d, uint32_t n)
 {
 	struct hr_entry_known *in =
 	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
 
-	if (!in) /* cannot be: all others leave HR_KNOWN_SLACK */
+	if (!in) /* cannot happen: all other entries leave HR_KNOWN_SLACK */
 		return;
 	in->n = n;
 	hr_engine_known_rows(d->c.engine, in->rows);
 	hr_journal_commit(d->c.journal, HR_ENTRY_KNOWN, sizeof(*in) + n * sizeof(in->rows[0]));
 }
 
-/* Applies what was committed, the attach thread's entries included, in order. `locked`: the journal is. */
+/*
+ * Applies the committed entries in order, those of the attach thread included. `locked`: the caller
+ * holds the journal's lock.
+ */
 static void apply_committed(struct hr_drain *d, bool locked)
 {
 	const struct hr_entry *entry;
@@ -56,7 +59,7 @@ static void apply_committed(struct hr_drain *d, bool locked)
 	}
 }
 
-/* Under the journal's lock, which is let go meanwhile: continues in the other half. */
+/* Under the journal's lock, which it releases while it waits: continues in the other half. */
 static void checkpoint(struct hr_drain *d)
 {
 	uint64_t full = hr_journal_gen(d->c.journal);
@@ -69,15 +72,14 @@ static void checkpoint(struct hr_drain *d)
 	apply_committed(d, true);
 	hr_engine_checkpoint(d->c.engine);
 	hr_journal_begin(d->c.journal);
-	/* What does not fit is lost to a restart, not to the store; the snapshot itself says so. */
+	/* What does not fit is lost if the daemon restarts; the snapshot has a note about it. */
 	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
 	hr_journal_begun(d->c.journal);
 	d->applied = hr_journal_head(d->c.journal);
-	hand_on(d);
+	pass_frames(d);
 	hr_appender_retire(d->c.appender, full);
 }
 
-/* Locks the journal and returns room for an entry of at most `bytes`. */
 void *hr__drain_begin(struct hr_drain *d, uint64_t bytes)
 {
 	void *entry;
@@ -98,13 +100,13 @@ void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes)
 	hr_journal_commit(d->c.journal, kind, bytes);
 	hr_journal_unlock(d->c.journal);
 	apply_committed(d, false);
-	hand_on(d);
+	pass_frames(d);
 }
 
 void hr__drain_catch_up(struct hr_drain *d)
 {
 	apply_committed(d, false);
-	hand_on(d);
+	pass_frames(d);
 }
 
 /* ---- small entries --------------------------------------------------------------------------------- */
@@ -169,11 +171,6 @@ void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns)
 	free(text);
 }
 
-uint64_t hr__drain_number(struct hr_drain *d)
-{
-	return __atomic_add_fetch(d->c.last_proc, 1, __ATOMIC_RELAXED);
-}
-
 void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count)
 {
 	struct hr_entry_note *in = hr__drain_begin(d, sizeof(*in));
@@ -196,7 +193,6 @@ static void put_to_sleep(struct hr_drain *d, uint64_t proc)
 	}
 }
 
-/* A rank learnt late may be one that nobody asked for: its processes are put to sleep. */
 void hr__drain_deselect(struct hr_drain *d)
 {
 	struct hr_engine_proc p;

@@ -5,11 +5,11 @@
 #define CELLS_MOST 1024u
 
 /*
- * What a ring's owner has been in the middle of for at least that long: then the cell has not changed for as long, and two looks
- * agree. It may change while it is copied, and a start of long ago stand beside an operation of now.
+ * Reads the in-flight cell of a ring if the operation is at least `least_ns` old. The writer may
+ * change the cell during the copy, so it is read twice: both reads agree if it did not change.
  */
-static bool drain_live_look(const struct hr_drain *d, const struct hr_ring_view *r,
-			    uint64_t least_ns, struct hr_live_cell *ret)
+static bool read_cell(const struct hr_drain *d, const struct hr_ring_view *r, uint64_t least_ns,
+		      struct hr_live_cell *ret)
 {
 	struct hr_aggregate aggregate;
 	struct hr_inflight again;
@@ -25,8 +25,8 @@ static bool drain_live_look(const struct hr_drain *d, const struct hr_ring_view 
 	return again.op == ret->cell.op && again.start_ticks == ret->cell.start_ticks;
 }
 
-static size_t look_at_all(const struct hr_drain *d, uint64_t least_ns, struct hr_live_cell *cells,
-			  uint32_t *ret_cut)
+static size_t read_cells(const struct hr_drain *d, uint64_t least_ns, struct hr_live_cell *cells,
+			 uint32_t *ret_cut)
 {
 	size_t n = 0;
 
@@ -35,7 +35,7 @@ static size_t look_at_all(const struct hr_drain *d, uint64_t least_ns, struct hr
 			struct hr_live_cell c = {
 			    s->proc, i / HR_MAP_RINGS, i % HR_MAP_RINGS, 0, {0}};
 
-			if (s->dead || !drain_live_look(d, &s->rings[i], least_ns, &c))
+			if (s->dead || !read_cell(d, &s->rings[i], least_ns, &c))
 				continue;
 			if (n < CELLS_MOST)
 				cells[n++] = c;
@@ -53,7 +53,7 @@ static int by_proc(const void *a, const void *b)
 	return (*p)->proc < (*q)->proc ? -1 : (*p)->proc > (*q)->proc;
 }
 
-/* A wait for a batch counts while it lasts. */
+/* Adds the input waits that last at the moment. */
 static void add_waits(const struct hr_drain *d, const struct hr_session *s,
 		      Headrace__LiveProcess *ret)
 {
@@ -94,7 +94,7 @@ int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_pic
 
 	if (!cells)
 		return -ENOMEM;
-	n = look_at_all(d, in_flight_ns, cells, &cut);
+	n = read_cells(d, in_flight_ns, cells, &cut);
 	hr_clock_sample(&now);
 	r = hr_engine_live(d->c.engine, &now, cells, n, ret);
 	if (r == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeps: what the rings hold goes into the journal; and what a process leaves behind. */
+/* Sweeps: copies records from rings to the journal, and ends the sessions of exited processes. */
 #include "daemon/drain/drain_internal.h"
 
 #include <string.h>
@@ -8,12 +8,13 @@
 #include "daemon/drain/feed.h"
 
 #define TICK_NS	    UINT64_C(250000000)
-#define PROBES_BUSY 4096u /* records of probes in one sweep: likewise */
-#define DEAF_PART   8	  /* of a ring: so much in one sweep, and the next comes soon */
+#define PROBES_BUSY 4096u /* records of probes in one sweep: the same */
+/* if a sweep takes more than this part of a ring, the next follows soon */
+#define DEAF_PART 8
 
 /* ---- sweeping -------------------------------------------------------------------------------------- */
 
-/* The rings of a session that have something, and how much of it goes into the next entry. */
+/* The rings of a session that have records, and how many of each go into the next entry. */
 struct share {
 	uint32_t n;
 	uint32_t all; /* slots */
@@ -21,7 +22,7 @@ struct share {
 	uint32_t count[HR_SESSION_RINGS];
 };
 
-/* How much of each ring is ready, `most` slots of one, all up to the same moment. */
+/* Counts the ready slots of each ring, at most `most` per ring, all up to the same time. */
 static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, uint64_t now_ns,
 			  struct share *share)
 {
@@ -40,14 +41,14 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 			if (end < earliest)
 				earliest = end;
 		}
-		/* A ring that was cut short holds the others back, or effects would overtake causes. */
+		/* All rings stop at the earliest time, or an effect could precede its cause. */
 		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;
 	} while (again);
 }
 
-/* As much as fits into an entry. */
+/* Chooses as many slots as fit into an entry. */
 static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t now_ns,
 				struct share *share)
 {
@@ -71,7 +72,7 @@ static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t n
 	}
 }
 
-/* One RECORDS entry from all rings. Returns slots taken. */
+/* Writes one RECORDS entry from all rings of a session. Returns the slots taken. */
 static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t sweep_ticks,
 			    uint64_t now_ns)
 {
@@ -104,7 +105,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 	}
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
-	/* The journal has them: the client may reuse the slots while the engine works. */
+	/* The records are in the journal: the client may reuse the slots while the engine works. */
 	for (uint32_t i = 0; i < share.n; i++)
 		if (share.count[i])
 			hr_ring_consumed(&s->rings[share.ring[i]], share.count[i]);
@@ -158,7 +159,7 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
 	hr__drain_commit(d, HR_ENTRY_EXCLUDED, sizeof(*in));
 }
 
-/* Every program opens some such file all the time: an entry for each sweep would be most of the journal. */
+/* Not in each sweep: programs open excluded files all the time, which would fill the journal. */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
 {
 	if (now_ns - d->last_excluded_ns < TICK_NS)
@@ -250,7 +251,7 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
 	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }
 
-/* Probes have told what a process did when it is gone: that lies in their buffer, or in their tallies. */
+/* Takes the records and sums of a dead process out of the probes before its end is journaled. */
 static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 {
 	const struct hr_session *s = d->sessions;
@@ -261,13 +262,13 @@ static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 		hr_feed_settle(d->feed, now_ns);
 }
 
-/* The process is gone: everything that it left, then its end. */
+/* The process has exited: journals all that it left, then its end. */
 static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[HR_MAP_NAME_BYTES];
 
-	/* What rings can hold, and no more: whoever else has the map may go on writing. */
+	/* No more than the rings can hold: another process with the map may still write. */
 	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
 		taken = sweep_session(d, s, ticks, now_ns);
 		if (taken > left)
@@ -285,7 +286,7 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	hr_session_free(s);
 }
 
-/* What the attach thread has counted of clients since the last time. */
+/* Journals the clients that the attach thread has counted since the last time. */
 static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
 			 enum hr_loss_reason reason)
 {
@@ -297,7 +298,7 @@ static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *no
 	*noted = now;
 }
 
-/* The daemon was late: a process that is dead now was still active after the later one's hello. */
+/* True: a process that is dead now was active after the hello of `later`. */
 static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 {
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
@@ -306,7 +307,7 @@ static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 	return false;
 }
 
-/* Records of all sessions but those that attached after a death. Returns slots taken. */
+/* Takes the records of all sessions but those that attached after a death. Returns their slots. */
 static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
 {
 	uint64_t all = 0;
@@ -338,8 +339,9 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * Slots of workers depend on which processes live at the same time: first the records of processes that lived at the same time as
-	 * those that died, then the ends, then the records of processes that attached after a death.
+	 * Workers' slots depend on which processes live at the same time. First come the records of
+	 * processes that lived together with those that died, then the ends, then the records of
+	 * processes that attached after a death.
 	 */
 	d->deaf_full = false;
 	all = sweep_living(d, ticks, now_ns);
@@ -352,7 +354,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 		}
 		*at = s->next;
 		s->next =
-		    dead; /* the newest session is the first of all, and becomes the last of these */
+		    /* the newest session is first in the list and ends last */
+		    dead;
 		dead = s;
 	}
 	while ((s = dead)) {
@@ -366,17 +369,17 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 		s->later = false;
 	}
 	if (d->feed) {
-		uint64_t told = hr_feed_sweep(d->feed, now_ns, false);
+		uint64_t taken = hr_feed_sweep(d->feed, now_ns, false);
 
-		d->deaf_full |= told > PROBES_BUSY; /* they cannot ring either */
-		all += told;
+		d->deaf_full |= taken > PROBES_BUSY; /* probes cannot ring the doorbell */
+		all += taken;
 	}
 	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
 	hr__drain_deselect(d);
 	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
 	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
 	note_clients(d, &d->unrecovered, &d->unrecovered_noted, HR_LOSS_RESTART);
-	/* Goes on from the daemon before: clients only look whether it moves. */
+	/* The counter continues from the previous daemon: clients only check that it changes. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
 	return all;
@@ -386,7 +389,7 @@ void hr__drain_sweep_out(struct hr_drain *d)
 {
 	uint64_t left = 0, taken = 1;
 
-	d->last_excluded_ns = 0; /* those, too */
+	d->last_excluded_ns = 0; /* includes the counts of excluded files */
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
 		left += hr_session_slots(s);
 	for (; left > 0 && taken > 0; left -= taken) {

@@ -10,13 +10,15 @@
 #include "common/cause.h"
 #include "daemon/base/exit.h"
 
-#define AT_ONCE	     16384u /* records in one sweep */
-#define SUMS_NS	     UINT64_C(1000000000)
-#define WAIT_NS	     UINT64_C(1000000000) /* for a hello */
-#define ENDED_NS     UINT64_C(200000000) /* for one that was said before the end, and comes later */
-#define WAITING_MOST 4096u		 /* operations of one image */
-#define NAMES_MOST   (HR_PROBE_NAMES / 4) /* from one taking of sums to the next */
-#define SLACK_NS     UINT64_C(2000) /* by which the kernel's clock and a shim's ticks may differ */
+#define AT_ONCE 16384u /* records in one sweep */
+#define SUMS_NS UINT64_C(1000000000)
+#define WAIT_NS UINT64_C(1000000000) /* for the hello of an image */
+/* for a hello sent before the process ended that arrives later */
+#define ENDED_NS     UINT64_C(200000000)
+#define WAITING_MOST 4096u		  /* operations of one image */
+#define NAMES_MOST   (HR_PROBE_NAMES / 4) /* between two turns of the sums */
+/* largest difference between the kernel's clock and a shim's ticks */
+#define SLACK_NS UINT64_C(2000)
 
 /* ---- images ------------------------------------------------------------------------------------------- */
 
@@ -64,9 +66,10 @@ static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr
 }
 
 /*
- * The call at whose end its process attached, or all since an offer: its session records them itself. Other threads that come to the end
- * of their first one meanwhile wait for the answer, and record it then: which of their system calls those were is not known, so all
- * that were under way or begun.
+ * True: the shim records this operation itself. It is the call at whose end the process attached,
+ * or any call since an offer. Other threads at the end of their first call wait for the answer and
+ * then record that call. Which of their system calls belong to it is unknown: all that had begun
+ * count.
  */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
@@ -91,7 +94,7 @@ static void feed_record(struct hr_feed *f, struct feed_image *img, const struct 
 		hr__feed_op(f, img, r);
 }
 
-static void go_on(struct hr_feed *f, struct feed_image *img)
+static void record_waiting(struct hr_feed *f, struct feed_image *img)
 {
 	for (uint32_t i = 0; i < img->n_waiting; i++)
 		feed_record(f, img, &img->waiting[i]);
@@ -104,14 +107,14 @@ static void go_on(struct hr_feed *f, struct feed_image *img)
 static void attach(struct hr_feed *f, struct feed_image *img)
 {
 	if (img->state == FEED_WAITING && img->n_waiting && hr__feed_attach(f, img))
-		go_on(f, img);
+		record_waiting(f, img);
 }
 
-/* For its hello. */
+/* The wait for a hello is over. */
 static void give_up_waiting(struct hr_feed *f, struct feed_image *img)
 {
 	if (img->state == FEED_PROBED && img->n_waiting)
-		go_on(f, img);
+		record_waiting(f, img);
 	else if (img->state == FEED_WAITING && img->who)
 		attach(f, img);
 }
@@ -123,7 +126,8 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 	if (!img)
 		return;
 	if (img->state ==
-	    FEED_PROBED) { /* so late: what it did before stays a process of its own */
+	    /* a late hello: the earlier operations stay those of a separate process */
+	    FEED_PROBED) {
 		hr__feed_flush(f, img);
 		hr__drain_end(f->d, img->proc, "exec");
 	}
@@ -132,7 +136,7 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 	img->token = s->token;
 	img->index = 0;
 	img->probed = s->probed;
-	go_on(f, img);
+	record_waiting(f, img);
 }
 
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc)
@@ -221,7 +225,7 @@ static void feed_take(void *arg, const void *record, size_t bytes)
 
 /* ---- sweeps ------------------------------------------------------------------------------------------- */
 
-static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
+static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
 		struct feed_image *img = &f->images[i];
@@ -235,7 +239,7 @@ static void look_after(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Ends of our own, behind their last sums; and what nothing more can come of. */
+/* Journals ends of processes without a session after their last sums; drops old images. */
 static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
@@ -262,7 +266,7 @@ static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
 }
 
-/* Many records take long: sums are not to wait until their maps are full, or their files forgotten. */
+/* Many records must not delay the sums until maps are full or files are forgotten. */
 static uint64_t take_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n, now_ns;
@@ -277,7 +281,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Both sides, the one in use last, behind the records of what it counts. */
+/* Takes the sums of both sides, the side in use last, after the records that it counts. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
@@ -285,19 +289,19 @@ static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 	hr__feed_sums(f, now_ns);
 	nanosleep(&turn, NULL);
 	take_records(f);
-	look_after(f, now_ns, all);
+	check_images(f, now_ns, all);
 	hr__feed_sums(f, now_ns);
 }
 
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 {
 	take_records(f);
-	look_after(f, now_ns, false);
+	check_images(f, now_ns, false);
 	if (f->d->level != HR_LEVEL_TRACE)
 		take_all_sums(f, now_ns, false);
 }
 
-/* The audit lacks them, and so may all else: processes that are not followed. */
+/* Operations and processes that the probes missed: the audit lacks them, and perhaps the store. */
 static void note_missed(struct hr_feed *f)
 {
 	struct hr_probes_missed now;
@@ -318,7 +322,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	uint64_t n = take_records(f);
 
 	hr_probes_events(f->probes, f->d->level == HR_LEVEL_TRACE);
-	look_after(f, now_ns, all);
+	check_images(f, now_ns, all);
 	if (all) {
 		take_all_sums(f, now_ns, true);
 		hr__feed_sums_end(f);
@@ -327,7 +331,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 	end_due(f, now_ns, all);
 	note_missed(f);
-	/* Once: what the programs of the daemon before had, and what came until these were there. */
+	/* Once: what happened between the previous daemon's programs and these. */
 	if (f->continued)
 		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
 	f->continued = false;

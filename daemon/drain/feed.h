@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed.h - from what probes tell to journal entries
+ * feed.h - turns records and sums of probes into journal entries
  *
- * Purpose   Finds the process and the file of each record and sum of probes.h, leaves out what filters leave out, and writes ATTACH
- *           (of processes that never said hello), RECORDS, KERNEL and END entries.
+ * Purpose   Finds the process and the file of each record and sum of probes.h, applies the path
+ *           filters, and writes ATTACH (for processes without a hello), RECORDS, KERNEL and END
+ *           entries.
  * Owner     The drain; its thread.
  *
- *      an image (bpf/probe.h)
+ *      States of an image (bpf/probe.h)
  *
- *      unknown --(its first record)--> waiting --(a second, its end, or too much)--> probed: a process of our own, by ATTACH
- *         \                              \--(its shim says hello)--> attached: that session's process
- *          `--(its shim says hello)--> attached
+ *      unknown --(its first record)--> waiting --(1 s, its end, or many records)--> probed
+ *         \                              \--(hello)--> attached: the session's process
+ *          `--(hello)--> attached
  *
- * What a waiting image does is kept: most processes say hello within milliseconds, and until then the dynamic loader reads
- * libraries, which are the session's operations like any other. A probed one may say hello still, where it has a shim: what could be that
- * one's first operation is kept for a second, too.
+ * A probed image is a process of its own, by an ATTACH entry of the feed. Records of a waiting
+ * image are kept: most processes send a hello within milliseconds, and until then the dynamic
+ * loader reads libraries, which belong to the session like all other operations. The hello of a
+ * probed image may still come: its operations that could be before the hello are kept for a second,
+ * too.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_FEED_H
 #define HEADRACE_DAEMON_DRAIN_FEED_H
@@ -27,14 +30,14 @@ struct hr_feed;
 int hr_feed_new(struct hr_drain *d, struct hr_probes *probes, struct hr_feed **ret);
 void hr_feed_free(struct hr_feed *f); /* accepts NULL */
 
-/* A session is the drain's from now on; `s->probed` tells of its hello. */
+/* The drain owns this session from now on; `s->probed` describes its hello. */
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s);
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc);
 
-/* Processes are gone, and what they did is to come before their end: takes all that there is to know of them. */
+/* Processes have exited: takes all that the probes have of them, so that it precedes their end. */
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns);
 
-/* Takes what has come; returns how much that was. `all`: the last time, nothing is kept back. */
+/* Takes new records and sums; returns the number of records. `all`: the last sweep, keeps none. */
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all);
 
 #endif

@@ -17,7 +17,6 @@ size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 {
 	size_t n = 0;
 
-	/* From the last component to the first. */
 	while (bytes > 0) {
 		size_t end = bytes - 1, start = end;
 
@@ -40,7 +39,7 @@ size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 	return n;
 }
 
-/* As the shim writes them: no empty components, no "."; ".." stays. */
+/* Normalizes a path as the shim does: no empty components, no "."; ".." stays. */
 static size_t tidy(char *path, size_t bytes)
 {
 	size_t to = 0;
@@ -82,7 +81,7 @@ static bool ends(const char *path, size_t bytes, const char *with)
 	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
 }
 
-/* A file of O_TMPFILE is "#" and its inode to the kernel, and so it would be one of its own each time: named as the shim does it. */
+/* The kernel names an O_TMPFILE file "#INODE": use the shim's name, which is the same for all. */
 static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t bytes)
 {
 	char leaf[32];
@@ -94,7 +93,7 @@ static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t byt
 	return bytes - n + sizeof(TMPFILE) - 1;
 }
 
-/* The path of a NAME; 0: it has none. */
+/* The path of a NAME record; 0: none. */
 static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, size_t room)
 {
 	const char *walked = (const char *)(r + 1), *given = walked + r->walked_bytes;
@@ -123,8 +122,9 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 }
 
 /*
- * What is ours is nobody's: the library that the dynamic loader reads, rings. Other memfds are recorded. Of a library whose work is in
- * no number it is told that it was loaded. A semaphore is a file to libc alone.
+ * Excludes headrace's own files: the shim library and rings. Other memfds are recorded. A library
+ * whose operations are in no table still gets the record that it was loaded. Semaphores are files
+ * only inside libc.
  */
 static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
@@ -186,7 +186,7 @@ static const char *feed_names_value_of(const char *env, size_t bytes, const char
 	return NULL;
 }
 
-/* The lists are those of the job's processes: the first that has headrace's variables says them for all. */
+/* All processes of a job have the same lists: takes the first with headrace's variables. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
 {
 	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;

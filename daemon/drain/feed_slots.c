@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of what probes tell: a process of our own, and records in the form that the shim gives them. */
+/* Entries from records of probes: processes without a session, records in the shim's form. */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/ops.h"
 #include "common/procfs.h"
 
@@ -18,18 +19,8 @@ static struct hr_record *add_slots(struct feed_image *img, uint32_t n)
 {
 	struct hr_record *at;
 
-	if (img->n_slots + n > img->room_slots) {
-		uint32_t room = img->room_slots ? img->room_slots * 2 : 64;
-		struct hr_record *v;
-
-		while (room < img->n_slots + n)
-			room *= 2;
-		v = realloc(img->slots, room * sizeof(*v));
-		if (!v)
-			return NULL;
-		img->slots = v;
-		img->room_slots = room;
-	}
+	if (!hr_array_fit(img->slots, img->n_slots + n, img->room_slots))
+		return NULL;
 	at = img->slots + img->n_slots;
 	memset(at, 0, n * sizeof(*at));
 	for (uint32_t i = 0; i < n; i++)
@@ -43,10 +34,10 @@ static uint32_t scope_of(const struct feed_name *n)
 	return n->verdict == HR__TRACED_RUNTIME ? HR_REC_RUNTIME : 0;
 }
 
-static void say_path(struct feed_image *img, struct feed_name *n)
+static void write_path(struct feed_image *img, struct feed_name *n)
 {
 	uint32_t parts = (n->bytes + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
-	struct hr_record *r = n->said ? NULL : add_slots(img, 1 + parts);
+	struct hr_record *r = n->written ? NULL : add_slots(img, 1 + parts);
 
 	if (!r)
 		return;
@@ -64,7 +55,7 @@ static void say_path(struct feed_image *img, struct feed_name *n)
 		memcpy(((struct hr_text *)(r + 1 + i))->text, n->path + at,
 		       left < HR_TEXT_BYTES ? left : HR_TEXT_BYTES);
 	}
-	n->said = true;
+	n->written = true;
 	free(n->path);
 	n->path = NULL;
 }
@@ -74,8 +65,8 @@ bool hr__feed_recorded(const struct feed_name *n)
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
 
-/* n: NULL where the other end of a copy is not recorded, as the shim has it. */
-static void say_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
+/* n: NULL if the other end of a copy is not recorded, as in the shim. */
+static void write_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
 {
 	struct hr_pair *pair = (struct hr_pair *)at;
 
@@ -88,13 +79,13 @@ static void say_pair(struct hr_record *at, const struct hr_probe_op *r, const st
 
 void hr__feed_path(struct feed_image *img, struct feed_name *n)
 {
-	struct hr_record *thread = n->said ? NULL : add_slots(img, 1);
+	struct hr_record *thread = n->written ? NULL : add_slots(img, 1);
 
 	if (!thread)
 		return;
 	thread->op = HR_CTL_THREAD;
 	thread->fd = (int32_t)img->tgid;
-	say_path(img, n);
+	write_path(img, n);
 }
 
 void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r)
@@ -110,9 +101,9 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 	if (!known && !other)
 		return;
 	if (known)
-		say_path(img, first);
+		write_path(img, first);
 	if (other)
-		say_path(img, second);
+		write_path(img, second);
 	thread = add_slots(img, pair ? 3 : 2);
 	if (!thread)
 		return;
@@ -133,7 +124,7 @@ void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_prob
 	op->bits = (known ? scope_of(first) : 0) | (pair ? HR_REC_PAIR : 0) |
 		   (r->sum == HR_SUM_URING ? HR_REC_VFORK : 0);
 	if (pair)
-		say_pair(op + 1, r, other ? second : NULL);
+		write_pair(op + 1, r, other ? second : NULL);
 	if (img->n_slots >= SLOTS_MOST)
 		hr__feed_flush(f, img);
 }
@@ -211,7 +202,7 @@ static void add_env(const struct hr_feed *f, struct feed_image *img, struct hell
 	img->left_out = hr_rank_left_out(&rank, f->d->c.ranks, f->d->c.local_ranks);
 }
 
-/* A hello as its shim would have said it. */
+/* Makes the hello that the process's shim would have sent. */
 static void make_hello(const struct hr_feed *f, struct feed_image *img,
 		       const struct hr_probe_image *who, uint64_t parent_token, struct hello *h)
 {
@@ -255,7 +246,7 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 		free(h);
 		return false;
 	}
-	img->proc = hr__drain_number(f->d);
+	img->proc = __atomic_add_fetch(f->d->c.last_proc, 1, __ATOMIC_RELAXED);
 	img->token = f->salt ^ hr_mix64(img->image);
 	img->state = FEED_PROBED;
 	in->proc = img->proc;

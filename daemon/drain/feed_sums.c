@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel saw: KERNEL entries of all of it, TALLY entries of what became no record. */
+/* Sums of the kernel: KERNEL entries of all operations, TALLY entries of those without a record. */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "common/ops.h"
 
 #define SUMS_MOST   131072u /* that wait for their process */
-#define ROWS_MOST   32768u  /* that are held back for their next turn */
+#define ROWS_MOST   32768u  /* held back until the next turn */
 #define KERNEL_ROWS 512u    /* in one entry */
 #define TALLY_ROWS  128u
 
@@ -27,8 +27,8 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 }
 
 /*
- * There is no room for a sum, or its process is not known. Operations of a tally are in no record, nor
- * are those that the buffer had no room for. All others are, and only the audit lacks them.
+ * A sum without room or without a known process. Operations of a tally, or of a full buffer, are in
+ * no record: they are missed. All others have a record, and only the audit lacks them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
@@ -67,7 +67,7 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
 
-/* Of an operation that no call of the shim covers. */
+/* The cause of an operation that no call of the shim covers. */
 static uint16_t own_cause(const struct feed_image *img, uint32_t kind)
 {
 	if (kind == HR_SUM_URING)
@@ -77,24 +77,11 @@ static uint16_t own_cause(const struct feed_image *img, uint32_t kind)
 
 static uint16_t cover_cause(uint16_t cell_op)
 {
-	switch (cell_op) {
-	case HR_COVER_EXIT:
+	unsigned api = hr_op_info(cell_op)->api;
+
+	if (cell_op == HR_COVER_EXIT || api == HR_API_STDIO)
 		return HR_CAUSE_STDIO;
-	case HR_COVER_AIO:
-		return HR_CAUSE_AIO;
-	case HR_COVER_CALL:
-		return HR_CAUSE_SHIM;
-	default:
-		break;
-	}
-	switch (hr_op_info(cell_op)->api) {
-	case HR_API_STDIO:
-		return HR_CAUSE_STDIO;
-	case HR_API_AIO:
-		return HR_CAUSE_AIO;
-	default:
-		return HR_CAUSE_SHIM;
-	}
+	return cell_op == HR_COVER_AIO || api == HR_API_AIO ? HR_CAUSE_AIO : HR_CAUSE_SHIM;
 }
 
 static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n,
@@ -102,7 +89,7 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 {
 	if (n && !hr__feed_recorded(n))
 		return HR_CAUSE_EXCLUDED;
-	if (s->tally && !n) /* its file has been forgotten */
+	if (s->tally && !n) /* the table has forgotten its file */
 		return HR_CAUSE_LOST;
 	switch (s->key.kind) {
 	case HR_SUM_LOST:
@@ -206,7 +193,7 @@ static void make_tally(const struct feed_name *n, const struct feed_sum *s,
 
 /* ---- entries ------------------------------------------------------------------------------------------ */
 
-/* KERNEL rows of one process, from `from` on; returns where another one's begin. */
+/* Writes the KERNEL rows of one process, from `from` on; returns where the next one begins. */
 static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 {
 	const struct hr_kernel_sum *rows = f->rows.v;
@@ -269,7 +256,7 @@ static uint32_t write_tally(struct hr_feed *f, uint32_t from)
 	return i;
 }
 
-/* By process; of one, tallies first. */
+/* By process; tallies of a process first. */
 static int feed_sums_compare(const void *a, const void *b)
 {
 	const struct feed_sum *x = a, *y = b;
@@ -279,14 +266,14 @@ static int feed_sums_compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
-/* Whether its file's NAME is in the buffer still. */
+/* True: the NAME record of its file is still in the buffer. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&
-	       s->key.file != HR_PROBE_UNTOLD;
+	       s->key.file != HR_PROBE_NO_NAME;
 }
 
-/* Of an image that has not been heard of, some time for that. */
+/* An image that has sent no record yet gets some time to do so. */
 static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struct feed_sum *s)
 {
 	if (s->sum.count == 0 || (img && img->left_out))
@@ -298,8 +285,8 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 }
 
 /*
- * Finds their processes, and has the paths of what is recorded said before its sums. While operations of an image wait, for a hello by
- * which they are the shim's, so do its sums.
+ * Finds the process of each sum, and writes paths before the sums that use them. While operations
+ * of an image wait for a hello, its sums wait, too: a hello would make them the shim's.
  */
 static void feed_sums_prepare(struct hr_feed *f)
 {

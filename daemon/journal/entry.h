@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * entry.h - what the journal holds: the inputs of the engine, in order
+ * entry.h - entries of the journal: the inputs of the engine, in order
  *
- * Purpose   Everything that the engine's state depends on is one of these entries, so that applying the entries
- *           of a journal again gives the same frames with the same numbers (engine.h).
- * Owner     Plain data in the journal's memory; written by the attach thread (ATTACH) and the drain thread
- *           (the rest), under the journal's lock. Never mapped by a client, but RECORDS, LOST, LEFT, LEFT_REGIONS, EXCLUDED and the hello
- *           in ATTACH carry bytes that clients wrote: the engine checks every field of them.
+ * Purpose   The engine's state depends on these entries alone: applying the entries of a journal
+ *           again gives the same frames with the same numbers (engine.h).
+ * Owner     Plain data in the journal's memory. The attach thread writes ATTACH, the drain thread
+ *           the rest, under the journal's lock. No client maps it, but RECORDS, LOST, LEFT,
+ *           LEFT_REGIONS, EXCLUDED and the hello in ATTACH contain bytes from clients: the engine
+ *           checks each of their fields.
  *
  *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
  *
- * A journal starts with START, or after a checkpoint with a snapshot: SNAP, MOUNTS, one PROC per live process,
- * FILERECS (snapshot.c knows their layout).
+ * A journal starts with START, or after a checkpoint with a snapshot: SNAP, MOUNTS, one PROC per
+ * live process, FILERECS (snapshot.c has their layout).
  */
 #ifndef HEADRACE_DAEMON_JOURNAL_ENTRY_H
 #define HEADRACE_DAEMON_JOURNAL_ENTRY_H
@@ -24,29 +25,29 @@
 
 enum hr_entry_kind {
 	HR_ENTRY_NONE,
-	HR_ENTRY_START,	   /* a new stream */
-	HR_ENTRY_ATTACH,   /* a process said hello */
-	HR_ENTRY_RECORDS,  /* slots from the rings of one session */
-	HR_ENTRY_LOST,	   /* what a ring could not take, what strays did */
-	HR_ENTRY_LEFT,	   /* the cells that a dead owner left in a ring */
-	HR_ENTRY_END,	   /* a process is gone */
-	HR_ENTRY_TICK,	   /* time passes */
-	HR_ENTRY_MOUNTS,   /* rows of a mountinfo */
-	HR_ENTRY_LEVEL,	   /* level of the job */
-	HR_ENTRY_KNOWN,	   /* file ids from before the checkpoint that this half uses */
-	HR_ENTRY_SEAL,	   /* a flush was asked for */
-	HR_ENTRY_STOP,	   /* end of the job */
-	HR_ENTRY_SNAP,	   /* snapshot: the engine's own numbers */
-	HR_ENTRY_PROC,	   /* snapshot: one process */
-	HR_ENTRY_FILERECS, /* snapshot: file records that go on, least recently used first */
-	HR_ENTRY_NOTE,	   /* a loss that the daemon noticed by itself */
-	HR_ENTRY_DESELECT, /* a process turned out to be of a rank that nobody asked for */
-	HR_ENTRY_EXCLUDED, /* opens that default excludes left out */
-	HR_ENTRY_PRIVACY,  /* what is hidden from here on; behind START, and in a snapshot */
-	HR_ENTRY_KERNEL,   /* what the kernel has seen of one process, added up: the audit */
-	HR_ENTRY_TALLY, /* operations of one process that the kernel has added up in place of records */
-	HR_ENTRY_LEFT_REGIONS, /* regions that are open in a thread, or in the process, that is gone */
-	HR_ENTRY_REGION_KEYS, /* snapshot: what regions are called (regions.c) */
+	HR_ENTRY_START,	       /* a new stream */
+	HR_ENTRY_ATTACH,       /* a process attached */
+	HR_ENTRY_RECORDS,      /* slots from the rings of one session */
+	HR_ENTRY_LOST,	       /* operations without room in a ring, and operations of strays */
+	HR_ENTRY_LEFT,	       /* cells of a ring whose thread has ended */
+	HR_ENTRY_END,	       /* a process has exited */
+	HR_ENTRY_TICK,	       /* time passes */
+	HR_ENTRY_MOUNTS,       /* rows of a mountinfo */
+	HR_ENTRY_LEVEL,	       /* level of the job */
+	HR_ENTRY_KNOWN,	       /* file ids from before the checkpoint that this half uses */
+	HR_ENTRY_SEAL,	       /* a flush */
+	HR_ENTRY_STOP,	       /* end of the job */
+	HR_ENTRY_SNAP,	       /* snapshot: the engine's own numbers */
+	HR_ENTRY_PROC,	       /* snapshot: one process */
+	HR_ENTRY_FILERECS,     /* snapshot: unfinished file records, least recently used first */
+	HR_ENTRY_NOTE,	       /* a loss that the daemon itself noticed */
+	HR_ENTRY_DESELECT,     /* a process has a rank that the job does not record */
+	HR_ENTRY_EXCLUDED,     /* opens of files excluded by default */
+	HR_ENTRY_PRIVACY,      /* what is hidden from now on; follows START, and in a snapshot */
+	HR_ENTRY_KERNEL,       /* the audit: sums of all operations of one process in the kernel */
+	HR_ENTRY_TALLY,	       /* sums of operations of one process that have no records */
+	HR_ENTRY_LEFT_REGIONS, /* open regions of a thread or process that has ended */
+	HR_ENTRY_REGION_KEYS,  /* snapshot: names of regions (regions.c) */
 	HR_ENTRY_KINDS
 };
 
@@ -80,19 +81,19 @@ struct hr_entry_privacy {
 
 #define HR_ANCESTORS 8u
 
-/* ATTACH: the hello follows as it came. */
+/* ATTACH: the hello follows unchanged. */
 struct hr_entry_attach {
 	struct hr_entry h;
 	uint64_t proc;
 	uint64_t token;
 	uint64_t now_ns;
-	uint64_t now_ticks; /* when it said hello: before now_ns, where an offer has waited */
-	/* field 22 of /proc/PID/stat: tells a reused pid apart; 0: gone before */
+	uint64_t now_ticks; /* time of the hello: earlier than now_ns if an offer waited */
+	/* Field 22 of /proc/PID/stat: identifies a reused pid; 0: the process had exited. */
 	uint64_t start_time;
 	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
 	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
 	uint32_t uid;
-	uint32_t deselected; /* refused: a rank that nobody asked for */
+	uint32_t deselected; /* refused: a rank that the job does not record */
 	uint32_t hello_bytes;
 	uint32_t cpus, first_cpu;	 /* struct hr_affinity */
 	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends */
@@ -107,9 +108,10 @@ struct hr_run {
 };
 
 /*
- * hr_run.map of records that probes made (docs/probes.md), not a client. At most one such run in an entry, best beside those of
- * the process's rings: runs are merged by time. It begins with HR_CTL_THREAD; nothing is remembered from an earlier one.
- * Offsets are named, and descriptors are those of the process; where they are not (io_uring's own), HR_REC_VFORK says so.
+ * hr_run.map of records that probes made (docs/probes.md). At most one such run in an entry, best
+ * together with the process's rings: runs are merged by time. It begins with HR_CTL_THREAD; no
+ * state remains from an earlier run. Offsets are explicit. Descriptors are the process's, except
+ * with HR_REC_VFORK, which marks those of io_uring.
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
@@ -124,8 +126,8 @@ struct hr_entry_records {
 };
 
 /*
- * The most operations that `cpus` processors can have made in so much time: none takes less than 10 ns. What a client counts
- * beyond is forged.
+ * The most operations that `cpus` processors can do in this time: none takes less than 10 ns. A
+ * client that counts more has forged the count.
  */
 static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 {
@@ -133,8 +135,8 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 }
 
 struct hr_lost_row {
-	uint64_t op; /* HR_LOST_STRAYS + op: from the strays of map 0, told with its ring 0 */
-	struct hr_lost total; /* since the ring, or the map, was made */
+	uint64_t op;	      /* HR_LOST_STRAYS + op: strays of map 0, in the row of its ring 0 */
+	struct hr_lost total; /* since the ring or map was made */
 };
 #define HR_LOST_STRAYS HR_OP_MAX
 
@@ -159,8 +161,8 @@ struct hr_entry_left {
 
 enum hr_left_regions {
 	HR_LEFT_RANGES, /* of a thread, outermost first */
-	HR_LEFT_SPANS,	/* of the process, as of ring 0 of map 0 */
-	HR_LEFT_SHORTS	/* short ones of a thread, added up: `shorts` */
+	HR_LEFT_SPANS,	/* of the process, with ring 0 of map 0 */
+	HR_LEFT_SHORTS	/* sums of a thread's short regions */
 };
 
 struct hr_entry_left_regions {
@@ -171,7 +173,7 @@ struct hr_entry_left_regions {
 	uint16_t ring;
 	uint32_t what; /* enum hr_left_regions */
 	uint32_t n;
-	uint32_t deeper; /* HR_LEFT_RANGES: open, too, but without a cell */
+	uint32_t deeper; /* HR_LEFT_RANGES: further open regions without a cell */
 	union {
 		struct hr_region_cell cell;
 		struct hr_region_short sum;
@@ -182,7 +184,7 @@ struct hr_entry_end {
 	struct hr_entry h;
 	uint64_t proc;
 	uint64_t now_ns;
-	char exit[16]; /* NUL-terminated; "": not known */
+	char exit[16]; /* NUL-terminated; "": unknown */
 };
 
 struct hr_entry_tick {
@@ -191,11 +193,11 @@ struct hr_entry_tick {
 	struct hr_clock_sample now;
 };
 
-/* MOUNTS: rows, each followed by its two texts, without terminators, padded to 8. */
+/* MOUNTS: rows, each followed by its two texts without terminators, padded to 8. */
 struct hr_mount_row {
 	uint64_t dev; /* major << 32 | minor */
 	uint32_t kernel_id;
-	uint32_t id; /* of the stream; 0 in rows fresh from a mountinfo */
+	uint32_t id; /* number in the stream; 0 in rows that were just read */
 	uint32_t path_bytes;
 	uint32_t type_bytes;
 	uint8_t texts[];
@@ -211,7 +213,7 @@ struct hr_entry_level {
 	struct hr_entry h;
 	uint64_t now_ns;
 	uint32_t level;
-	uint32_t full; /* because max_bytes was reached */
+	uint32_t full; /* 1: max_bytes was reached */
 };
 
 struct hr_known_row {
@@ -231,7 +233,7 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	/* of one: `count` processes did not fit. No loss until a daemon continues from it */
+	/* In a snapshot, `count` processes did not fit: a loss if a daemon continues from it. */
 	uint32_t snapshot;
 	uint64_t count;
 };
@@ -247,12 +249,13 @@ struct hr_entry_excluded {
 	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
 };
 
-#define HR_TALLY_BINS 48u /* durations of 2^47 ns and more share the last bin */
+#define HR_TALLY_BINS 48u /* the last bin takes durations of 2^47 ns and more */
 
 /*
- * KERNEL: of a process that has ended, too. `file`: the hash of a path that a record of this process has named, 0: none. `op` and
- * `file` may be what the cell of a client says. `by_kernel`: 1 where `file` is the kernel's name of what the shim has recorded, perhaps
- * by another name; then it counts only if a record of this stream has it.
+ * KERNEL: also for a process that has ended. `file`: the hash of a path in a record of this
+ * process, 0: none. A client's cell may be the source of `op` and `file`. `by_kernel` 1: `file` is
+ * the kernel's name of a file that the shim may have recorded under another name; it counts only if
+ * a record of this stream has it.
  */
 struct hr_kernel_row {
 	uint64_t file;
@@ -272,7 +275,7 @@ struct hr_entry_kernel {
 	struct hr_kernel_row rows[];
 };
 
-/* TALLY: operations alike in file, op and size (the power of two below their bytes), as the kernel's clock has them. */
+/* TALLY: operations with the same file, op and size class (power of two); the kernel's clock. */
 struct hr_tally_row {
 	uint64_t file; /* as of a KERNEL row */
 	uint64_t count;
@@ -303,7 +306,7 @@ struct hr_entry_stop {
 	struct hr_entry h;
 	uint64_t now_ns;
 	char state[15];
-	uint8_t cut_short; /* not bool: a damaged journal may say anything */
+	uint8_t cut_short; /* not bool: a damaged journal may have any value */
 };
 
 static inline uint64_t hr_entry_round(uint64_t bytes)
@@ -311,7 +314,7 @@ static inline uint64_t hr_entry_round(uint64_t bytes)
 	return (bytes + 7) & ~UINT64_C(7);
 }
 
-/* The fixed part of a kind of entry: no entry of that kind is shorter. Those of a snapshot are snapshot.c's. */
+/* Size of the fixed part, which each entry of this kind has. Entries of a snapshot: snapshot.c. */
 static inline uint64_t hr_entry_least(uint32_t kind)
 {
 	static const uint16_t least[] = {

@@ -13,7 +13,7 @@
 #include "common/frame.h"
 
 #define HALF_MOST     (UINT64_C(1) << 30)
-#define SALVAGE_TIMES 4u /* that a search for entries may read a half */
+#define SALVAGE_TIMES 4u /* a search for entries may read a half this many times */
 
 struct hr_journal {
 	pthread_mutex_t lock;
@@ -21,14 +21,14 @@ struct hr_journal {
 	uint64_t map_bytes;
 	uint64_t half_bytes;
 	struct hr_half *halves[2];
-	uint64_t ends
-	    [2]; /* hr_journal_next stops here: UINT64_MAX, or where hr_journal_replay found damage */
+	/* hr_journal_next stops here: UINT64_MAX, or where hr_journal_replay found damage */
+	uint64_t ends[2];
 	bool headless;
-	uint64_t end_seq;	/* as it was when the copy was made */
-	uint64_t salvage_bytes; /* that hr_journal_salvage may still read */
+	uint64_t end_seq;	/* from the header when the copy was made */
+	uint64_t salvage_bytes; /* hr_journal_salvage may still read this much */
 	unsigned active;
-	uint64_t gen;	   /* of the active half, whether or not it counts yet */
-	uint64_t head;	   /* of the active half: our copy */
+	uint64_t gen;	   /* generation of the active half; not valid before hr_journal_begun */
+	uint64_t head;	   /* bytes in use of the active half */
 	uint64_t reserved; /* size of the entry being written */
 };
 
@@ -55,13 +55,13 @@ static int map_file(struct hr_journal *j, int fd)
 	if (map == MAP_FAILED)
 		return -errno;
 	j->map = map;
-	/* Looking at the headers is no reason to fill megabytes of page cache, which takes longer than all else at a job's begin. */
+	/* No readahead: it would fill megabytes of page cache, and delay a job's start. */
 	madvise(map, j->map_bytes, MADV_RANDOM);
 	find_halves(j);
 	return 0;
 }
 
-/* What a file that was cut short lacks reads as zeros, which no entry is made of. */
+/* Missing bytes of a truncated file read as zeros, which are no valid entry. */
 static int map_copy(struct hr_journal *j, int fd, uint64_t bytes_there)
 {
 	const int prot = PROT_READ | PROT_WRITE;
@@ -98,12 +98,14 @@ static int journal_make(struct hr_journal *j, int fd)
 	j->map->version = HR_JOURNAL_VERSION;
 	j->map->half_bytes = j->half_bytes;
 	j->map->crc = geometry_crc(j->half_bytes);
-	/* The magic makes it a journal: last. */
+	/* Last: the magic makes the file a journal. */
 	__atomic_store_n(&j->map->magic, HR_JOURNAL_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
 
-/* 1: there is a journal of a version that we read; 0: the file is new, or its maker died before the magic. */
+/*
+ * 1: a journal of this version; 0: a new file, or its maker was killed before it wrote the magic.
+ */
 static int read_header(int fd, struct hr_journal_hdr *hdr, uint64_t *ret_file_bytes)
 {
 	ssize_t n = pread(fd, hdr, sizeof(*hdr), 0);
@@ -129,7 +131,7 @@ static bool was_used(const struct hr_journal *j)
 	return j->map->last_gen || j->halves[0]->gen || j->halves[1]->gen;
 }
 
-/* As read_header, and maps it. */
+/* Like read_header, and maps the journal. */
 static int open_found(struct hr_journal *j, int fd)
 {
 	struct hr_journal_hdr hdr = {0};
@@ -138,7 +140,7 @@ static int open_found(struct hr_journal *j, int fd)
 
 	if (r <= 0)
 		return r;
-	/* Cut short: what is missing reads as zeros, which no entry is made of. */
+	/* Extends a truncated file: missing bytes read as zeros, which are no valid entry. */
 	r = file_bytes(hdr.half_bytes) > bytes_there
 		? posix_fallocate(fd, 0, (off_t)file_bytes(hdr.half_bytes))
 		: 0;
@@ -244,7 +246,7 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
-	/* Pairs with the acquire in hr_journal_next; after kill -9 the page cache has what came before. */
+	/* Pairs with hr_journal_next; after a kill the page cache has all earlier stores. */
 	__atomic_store_n(&half->head, j->head, __ATOMIC_RELEASE);
 }
 
@@ -285,13 +287,13 @@ void hr_journal_retire(struct hr_journal *j, uint64_t gen)
 
 static unsigned index_of(const struct hr_journal *j, uint64_t gen)
 {
-	/* Relaxed: the appender may retire the other half meanwhile, never the one that is asked for. */
+	/* Relaxed: the appender may retire the other half meanwhile, never the requested one. */
 	if (gen == j->gen)
 		return j->active;
 	return __atomic_load_n(&j->halves[0]->gen, __ATOMIC_RELAXED) == gen ? 0 : 1;
 }
 
-/* Whether an entry can be at `offset`: what its header holds. */
+/* The entry at `offset`; NULL: its header is not valid. */
 static const struct hr_entry *entry_at(const struct hr_journal *j, unsigned i, uint64_t offset)
 {
 	const struct hr_entry *e = (const struct hr_entry *)(j->halves[i]->entries + offset);
@@ -310,14 +312,14 @@ static bool intact(const struct hr_journal *j, unsigned i, const struct hr_entry
 	return e->crc == entry_crc(e, j->halves[i]->gen, offset);
 }
 
-/* Whether a KNOWN entry may follow one of this kind. */
+/* True: a KNOWN entry may follow one of this kind. */
 static bool uses_files(uint32_t kind)
 {
 	return kind == HR_ENTRY_RECORDS || kind == HR_ENTRY_LEFT || kind == HR_ENTRY_KERNEL ||
 	       kind == HR_ENTRY_TALLY;
 }
 
-/* Finds the end of what can be replayed (journal.h, Checksums). */
+/* Finds the end of the entries that can be replayed (journal.h, Checksums). */
 static void check_half(struct hr_journal *j, unsigned i)
 {
 	struct hr_half *half = j->halves[i];
@@ -373,7 +375,8 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 		return NULL;
 	e = (const struct hr_entry *)(j->halves[i]->entries + *offset);
 	if (e->bytes < sizeof(*e) ||
-	    e->bytes > end - *offset) /* not ours: another process wrote it */
+	    /* another process wrote to the journal */
+	    e->bytes > end - *offset)
 		return NULL;
 	*offset += e->bytes;
 	return e;

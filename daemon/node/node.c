@@ -54,8 +54,9 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (n->prober.probes &&
 	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
 		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
-	hr_drain_add_session(n->drain, s); /* its thread has not begun: s is still there below */
-	/* Not there any more: adopt tells the drain thread, which reads what it left. */
+	hr_drain_add_session(n->drain, s, NULL,
+			     0); /* the drain thread does not run yet: s stays valid */
+	/* If the process has exited, the drain thread gets its end from there. */
 	hr_attach_adopt(n->attach, s, p->start_time);
 }
 
@@ -176,7 +177,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (!r)
 		take_over_all(n, inherited, n_inherited);
 	if (!r && n->c.probes && n->c.probes_later)
-		hr_prober_load_beside(&n->prober, use_probes, n);
+		hr_prober_load_async(&n->prober, use_probes, n);
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
@@ -224,7 +225,7 @@ int hr_node_cgroup(struct hr_node *n, uint64_t id)
 
 bool hr_node_probes(struct hr_node *n)
 {
-	return hr_prober_there(&n->prober);
+	return hr_prober_ready(&n->prober);
 }
 
 const char *hr_node_probes_error(const struct hr_node *n)

@@ -41,8 +41,8 @@ static void *prober_load(void *arg)
 	return NULL;
 }
 
-/* The kernel takes a tenth of a second and more to check the programs. */
-void hr_prober_load_beside(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
+/* Loading takes the kernel a tenth of a second or more: it checks the programs. */
+void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
 {
 	p->loaded = loaded;
 	p->arg = arg;
@@ -66,7 +66,7 @@ int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root)
 	return r;
 }
 
-bool hr_prober_there(struct hr_prober *p)
+bool hr_prober_ready(struct hr_prober *p)
 {
 	bool there;
 
@@ -76,7 +76,7 @@ bool hr_prober_there(struct hr_prober *p)
 	return there;
 }
 
-/* Pairs with the store of load(). */
+/* Pairs with the store of prober_load. */
 const char *hr_prober_error(const struct hr_prober *p)
 {
 	return __atomic_load_n(&p->error, __ATOMIC_ACQUIRE);

@@ -22,65 +22,66 @@
 #include "common/ops.h"
 #include "probe.skel.h"
 
-#define AT_ONCE		256u   /* entries of a map */
-#define ITERATIONS_MOST 64     /* generations of descendants that a root has already */
-#define LOG_BYTES	65536u /* of libbpf's words and the verifier's */
-#define SAID_BYTES	1500u  /* of them are said: the last ones count */
+#define AT_ONCE		256u   /* entries of a map that one call reads */
+#define ITERATIONS_MOST 64     /* generations of descendants that a new root may already have */
+#define LOG_BYTES	65536u /* of messages from libbpf and the verifier */
+#define LOG_SHOWN_BYTES 1500u  /* of these, at the end, that the error shows */
 #define FILES		56u    /* descriptors of programs, maps and links, and of loading them */
-#define FILES_LEFT	40u    /* for what else headraced opens */
+#define FILES_LEFT	40u    /* for the other files that headraced opens */
 #define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
 	struct probe_bpf *skel;
 	struct ring_buffer *ring;
-	pthread_mutex_t lock; /* roots and covers */
+	pthread_mutex_t lock; /* protects roots and covers */
 	hr_probes_taken *taken;
 	void *arg;
-	size_t left;	 /* of this poll */
-	uint32_t turned; /* the side that programs do not add to */
-	/* of skel's `unmarked`: of so many threads and children have been looked for */
+	size_t left;	 /* records that this poll may still take */
+	uint32_t turned; /* the side that the programs do not use now */
+	/* The value of skel's `unmarked` at the last pass over all tasks. */
 	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
-	char lacks[256]; /* "": they do without nothing */
+	char lacks[256]; /* features that are missing, as text; "": none */
 };
 
-/* ---- libbpf's words ----------------------------------------------------------------------------------- */
+/* ---- messages of libbpf ---------------------------------------------------------------------- */
 
-/* Its callback takes no argument of ours; programs are loaded by one thread at a time. */
-static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
-static char words[LOG_BYTES];
-static size_t words_used;
+/* The callback of libbpf has no argument for context; one thread at a time loads programs. */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char libbpf_log[LOG_BYTES];
+static size_t log_used;
 
-static __attribute__((format(printf, 2, 0))) int keep_words(enum libbpf_print_level level,
-							    const char *format, va_list ap)
+static __attribute__((format(printf, 2, 0))) int keep_log(enum libbpf_print_level level,
+							  const char *format, va_list ap)
 {
 	int n;
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
-	n = vsnprintf(words + words_used, sizeof(words) - words_used, format, ap);
+	n = vsnprintf(libbpf_log + log_used, sizeof(libbpf_log) - log_used, format, ap);
 	if (n > 0)
-		words_used += (size_t)n;
-	if (words_used >= sizeof(words))
-		words_used = sizeof(words) - 1;
+		log_used += (size_t)n;
+	if (log_used >= sizeof(libbpf_log))
+		log_used = sizeof(libbpf_log) - 1;
 	return n;
 }
 
 static int probes_fail(char **ret_error, int r, const char *what)
 {
-	const char *last = words_used > SAID_BYTES ? words + words_used - SAID_BYTES : words;
+	const char *last =
+	    log_used > LOG_SHOWN_BYTES ? libbpf_log + log_used - LOG_SHOWN_BYTES : libbpf_log;
 	char *text = NULL;
 	int n =
-	    asprintf(&text, "%s: %s%s%s", what, strerrordesc_np(-r), words_used ? "\n" : "", last);
+	    asprintf(&text, "%s: %s%s%s", what, strerrordesc_np(-r), log_used ? "\n" : "", last);
 
 	*ret_error = n < 0 ? NULL : text;
 	return r;
 }
 
-/* ---- what this kernel has ------------------------------------------------------------------------------ */
+/* ---- features of this kernel ----------------------------------------------------------------- */
 
-/* Parameters of a tracepoint's functions, their own first one left out; -1: there is no such tracepoint. */
-static int tracepoint_words(const struct btf *kernel, const char *name)
+/* Number of parameters of a tracepoint without the context; -1: no such tracepoint. */
+static int tracepoint_args(const struct btf *kernel, const char *name)
 {
 	char type[128];
 	const struct btf_type *t;
@@ -95,7 +96,7 @@ static int tracepoint_words(const struct btf *kernel, const char *name)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
 }
 
-/* One more thing that they do without: a clause. */
+/* Adds a clause about one more missing feature. */
 static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, const char *format, ...)
 {
 	size_t used = strlen(p->lacks);
@@ -109,34 +110,34 @@ static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, cons
 	va_end(args);
 }
 
-/* Of programs that stand for one another, the one that this kernel has. io_uring is left out where none fits. */
+/* Chooses the program variants that fit this kernel; io_uring is left out if none fits. */
 static void choose(struct hr_probes *p, const struct btf *kernel)
 {
 	struct probe_bpf *skel = p->skel;
-	int submit = tracepoint_words(kernel, "io_uring_submit_req");
-	int submit_sqe = tracepoint_words(kernel, "io_uring_submit_sqe");
-	int complete = tracepoint_words(kernel, "io_uring_complete");
+	int submit = tracepoint_args(kernel, "io_uring_submit_req");
+	int submit_sqe = tracepoint_args(kernel, "io_uring_submit_sqe");
+	int complete = tracepoint_args(kernel, "io_uring_complete");
 	bool uring = (submit == 1 || submit_sqe == 2) && complete >= 3;
-	bool pages = tracepoint_words(kernel, "mm_filemap_add_to_page_cache") == 1;
+	bool pages = tracepoint_args(kernel, "mm_filemap_add_to_page_cache") == 1;
 
 	bpf_program__set_autoload(skel->progs.uring_submits, uring && submit == 1);
 	bpf_program__set_autoload(skel->progs.uring_submits_sqe, uring && submit != 1);
 	bpf_program__set_autoload(skel->progs.uring_completes, uring && complete == 3);
 	bpf_program__set_autoload(skel->progs.uring_completes_words, uring && complete > 3);
 	bpf_program__set_autoload(skel->progs.task_moves,
-				  tracepoint_words(kernel, "cgroup_attach_task") == 4);
+				  tracepoint_args(kernel, "cgroup_attach_task") == 4);
 	bpf_program__set_autoload(skel->progs.page_comes, pages);
 	if (!uring)
-		lack(p, "io_uring is not seen: it takes Linux 6.0");
-	skel->rodata->faults_told = tracepoint_words(kernel, "mm_filemap_fault") == 2;
-	bpf_program__set_autoload(skel->progs.page_faults, skel->rodata->faults_told);
+		lack(p, "io_uring operations are not recorded: that needs Linux 6.0");
+	skel->rodata->faults_traced = tracepoint_args(kernel, "mm_filemap_fault") == 2;
+	bpf_program__set_autoload(skel->progs.page_faults, skel->rodata->faults_traced);
 	if (!pages)
-		lack(p, "pages that are fetched are not seen on this kernel");
-	if (!skel->rodata->faults_told && !pages)
-		lack(p, "nor are major faults");
-	else if (!skel->rodata->faults_told)
-		lack(p, "major faults are counted of those who fetch a page, not of those who wait "
-			"for another's: that takes Linux 6.12");
+		lack(p, "this kernel does not report which pages are read from storage");
+	if (!skel->rodata->faults_traced && !pages)
+		lack(p, "major faults are not counted");
+	else if (!skel->rodata->faults_traced)
+		lack(p, "a major fault counts only for the thread that reads the page, not for "
+			"threads that wait for it: that needs Linux 6.12");
 }
 
 static int check_kernel(char **ret_error)
@@ -146,7 +147,7 @@ static int check_kernel(char **ret_error)
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return probes_fail(ret_error, -ENOTSUP,
 				   "this kernel has no type information (/sys/kernel/btf/vmlinux)");
-	/* The programs know processes by their numbers there. */
+	/* The programs use pids of the initial namespace. */
 	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NS_INIT)
 		return probes_fail(ret_error, -ENOTSUP, "not in the initial pid namespace");
 	return 0;
@@ -164,7 +165,7 @@ static unsigned open_files(void)
 	return n;
 }
 
-/* Where programs and maps leave too few for it, the recording itself would fail. */
+/* Fails if the probes would leave too few descriptors for the recording itself. */
 static int check_room(char **ret_error)
 {
 	unsigned needed = open_files() + FILES + FILES_LEFT;
@@ -179,55 +180,28 @@ static int check_room(char **ret_error)
 	return probes_fail(ret_error, -EMFILE, what);
 }
 
-/* ---- what the programs are told ------------------------------------------------------------------------ */
+/* ---- tables that the programs read ----------------------------------------------------------- */
 
-enum how {
-	FD,
-	VECTOR,
-	OPEN,
-	PATH,
-	TWO,
-	COPY,
-	SENDFILE,
-	CLOSE,
-	DUP,
-	DUP_TO,
-	FCNTL,
-	CHDIR,
-	FCHDIR,
-	MMAP,
-	MUNMAP,
-	MREMAP,
-	MAP
+/* The columns of syscalls.def: what a call's file is. The programs ignore calls without a file. */
+enum {
+	HOW_FD = HR_CALL_FD,
+	HOW_VECTOR = HR_CALL_VECTOR,
+	HOW_OPEN = HR_CALL_OPEN,
+	HOW_PATH = HR_CALL_PATH,
+	HOW_TWO = HR_CALL_TWO,
+	HOW_COPY = HR_CALL_COPY,
+	HOW_SENDFILE = HR_CALL_SENDFILE,
+	HOW_CLOSE = HR_CALL_FD,
+	HOW_DUP = HR_CALL_FD,
+	HOW_DUP_TO = HR_CALL_FD,
+	HOW_FCNTL = HR_CALL_FD,
+	HOW_CHDIR = HR_CALL_NONE,
+	HOW_FCHDIR = HR_CALL_NONE,
+	HOW_MMAP = HR_CALL_MAP,
+	HOW_MUNMAP = HR_CALL_NONE,
+	HOW_MREMAP = HR_CALL_NONE,
+	HOW_MAP = HR_CALL_NONE
 };
-
-static uint8_t how_of(enum how how)
-{
-	switch (how) {
-	case VECTOR:
-		return HR_CALL_VECTOR;
-	case OPEN:
-		return HR_CALL_OPEN;
-	case PATH:
-		return HR_CALL_PATH;
-	case TWO:
-		return HR_CALL_TWO;
-	case COPY:
-		return HR_CALL_COPY;
-	case SENDFILE:
-		return HR_CALL_SENDFILE;
-	case MMAP:
-		return HR_CALL_MAP;
-	case CHDIR:
-	case FCHDIR:
-	case MUNMAP:
-	case MREMAP:
-	case MAP:
-		return HR_CALL_NONE;
-	default:
-		return HR_CALL_FD;
-	}
-}
 
 static uint8_t moves(uint16_t op)
 {
@@ -241,15 +215,14 @@ static uint8_t moves(uint16_t op)
 	}
 }
 
-static int tell_calls(struct probe_bpf *skel)
+static int fill_calls(struct probe_bpf *skel)
 {
 	static const struct {
 		uint32_t number;
-		enum how how;
 		struct hr_call call;
 	} rows[] = {
 #define ROW(number, function, how, file, asked, offset, flags, at)                                 \
-	{SYS_##number, how, {HR_OP_##function, 0, file, asked, offset, flags, at, 0, {0}}},
+	{SYS_##number, {HR_OP_##function, HOW_##how, file, asked, offset, flags, at, 0, {0}}},
 #include "proto/syscalls.def"
 #undef ROW
 	};
@@ -260,9 +233,8 @@ static int tell_calls(struct probe_bpf *skel)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
 		struct hr_call call = rows[i].call;
 
-		call.how = how_of(rows[i].how);
 		call.moves = moves(call.op);
-		/* isatty and the like, inside libc, at each open of a stream: no data moves, and nobody asks. */
+		/* libc calls isatty and the like for each stream that it opens: no data moves */
 		if (call.op == HR_OP_ioctl)
 			continue;
 		if (call.how != HR_CALL_NONE && rows[i].number < HR_PROBE_CALLS)
@@ -271,11 +243,11 @@ static int tell_calls(struct probe_bpf *skel)
 	return r;
 }
 
-/* Linux 6.15 and later: not in the headers here. */
+/* from Linux 6.15; not in the headers here */
 #define URING_READV_FIXED  60
 #define URING_WRITEV_FIXED 61
 
-static int tell_uring(struct probe_bpf *skel)
+static int fill_uring(struct probe_bpf *skel)
 {
 	static const struct {
 		uint32_t opcode;
@@ -317,7 +289,7 @@ static int probes_take(void *arg, void *data, size_t bytes)
 	return --p->left == 0 ? -ECANCELED : 0; /* ends the poll; this record is consumed */
 }
 
-/* Under words_lock. */
+/* Under log_lock. */
 static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 {
 	int r;
@@ -331,9 +303,9 @@ static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret
 		return probes_fail(ret_error, r,
 				   r == -EPERM ? "probes need CAP_BPF and CAP_PERFMON (or root)"
 					       : "the kernel refuses the programs");
-	r = tell_calls(p->skel);
+	r = fill_calls(p->skel);
 	if (!r)
-		r = tell_uring(p->skel);
+		r = fill_uring(p->skel);
 	p->ring =
 	    r ? NULL : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), probes_take, p, NULL);
 	if (!r && !p->ring)
@@ -365,13 +337,13 @@ int hr_probes_new(struct hr_probes **ret, char **ret_error)
 	}
 	pthread_mutex_init(&p->lock, NULL);
 	p->turned = 1;
-	pthread_mutex_lock(&words_lock);
-	words_used = 0;
-	words[0] = '\0';
-	before = libbpf_set_print(keep_words);
+	pthread_mutex_lock(&log_lock);
+	log_used = 0;
+	libbpf_log[0] = '\0';
+	before = libbpf_set_print(keep_log);
 	r = probes_load(p, kernel, ret_error);
 	libbpf_set_print(before);
-	pthread_mutex_unlock(&words_lock);
+	pthread_mutex_unlock(&log_lock);
 	btf__free(kernel);
 	if (r) {
 		hr_probes_free(p);
@@ -391,9 +363,9 @@ void hr_probes_free(struct hr_probes *p)
 	free(p);
 }
 
-/* ---- whom to follow ------------------------------------------------------------------------------------- */
+/* ---- processes to follow --------------------------------------------------------------------- */
 
-/* One pass over all tasks; returns how many it has marked. */
+/* One pass over all tasks; returns how many of them it has marked. */
 static uint64_t list_tasks(struct hr_probes *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->skel->links.list_tasks));
@@ -408,7 +380,7 @@ static uint64_t list_tasks(struct hr_probes *p)
 	return p->skel->bss->marked;
 }
 
-/* Whoever belongs by now. Under the lock. */
+/* Marks all tasks that belong to the job now. Under the lock. */
 static void mark_all(struct hr_probes *p)
 {
 	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
@@ -435,7 +407,7 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 
 	pthread_mutex_lock(&p->lock);
 	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
-		/* From here on forks and execs look: who is there already is found by the pass behind it. */
+		/* From now on programs check at fork and exec; the pass finds older tasks. */
 		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
 		mark_all(p);
 	} else if (errno != EEXIST) {
@@ -445,8 +417,8 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 	return r;
 }
 
-/* Of processes that programs have met in a cgroup. */
-static void mark_rest(struct hr_probes *p)
+/* Marks threads and children of processes that the programs found in a cgroup. */
+static void mark_new(struct hr_probes *p)
 {
 	uint64_t now = __atomic_load_n(&p->skel->bss->unmarked, __ATOMIC_RELAXED);
 
@@ -482,7 +454,7 @@ int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 	if (bpf_map_lookup_elem(map, &tgid, &image)) {
 		r = add_root(p, pid, &root);
 	} else {
-		/* It waits for our answer, so nothing else changes its image. */
+		/* The process waits for the answer to its hello: nothing else changes its image. */
 		image.cover = root.cover;
 		image.covered = root.covered;
 		image.flags |= root.flags;
@@ -506,23 +478,23 @@ const char *hr_probes_lacks(const struct hr_probes *p)
 	return p->lacks[0] != '\0' ? p->lacks : NULL;
 }
 
-/* ---- what they say -------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg)
 {
 	p->taken = taken;
 	p->arg = arg;
 	p->left = most;
-	mark_rest(p);
+	mark_new(p);
 	ring_buffer__consume(p->ring);
 	return most - p->left;
 }
 
-/* Empties a map that no program adds to any more: hands `values` of value_bytes each on. */
+/* Empties a map that no program adds to now, and passes its entries to `found`. */
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
 		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {
-	char at[64]; /* of a key */
+	char at[64]; /* position: a key */
 	void *from = NULL;
 	int r;
 

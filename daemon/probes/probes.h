@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes.h - the programs of bpf/ in the kernel: loading them, telling them what to follow, reading what they say
+ * probes.h - the programs of bpf/ in the kernel: loads them, sets what they follow, and reads their
+ * results
  *
- * Owner     The node that asked for them; one instance of programs and maps per job. They are gone from the kernel with it.
- * Threads   hr_probes_root, _cgroup and _cover from any thread; _poll and _sums from one, the drain thread.
- * Built without libbpf (HEADRACE_BPF=OFF), hr_probes_new fails and says so.
+ * Owner     The node; each job has its own programs and maps, which are unloaded with it.
+ * Threads   hr_probes_root, _cgroup and _cover from any thread; _poll and _sums from one, the drain
+ *           thread.
+ *
+ * In a build without libbpf (HEADRACE_BPF=OFF), hr_probes_new fails with -ENOTSUP.
  */
 #ifndef HEADRACE_DAEMON_PROBES_PROBES_H
 #define HEADRACE_DAEMON_PROBES_PROBES_H
@@ -19,47 +22,51 @@
 struct hr_probes;
 
 /*
- * Loads and attaches. *ret_error (malloc'ed) says what this kernel or this process lacks, with the verifier's words where it refused:
- * -EPERM, -ENOTSUP (no BTF, no such kernel, not built in), or libbpf's.
+ * Loads and attaches the programs. -EPERM; -ENOTSUP: no BTF, not a supported kernel, or not built
+ * in; other errors of libbpf. *ret_error (malloc'ed) explains the error, with the verifier's
+ * messages if it refused a program.
  */
 int hr_probes_new(struct hr_probes **ret, char **ret_error);
 void hr_probes_free(struct hr_probes *p); /* accepts NULL */
 
-/* What this kernel keeps from them, for people; NULL: nothing. */
+/* Features that this kernel does not support, as text for users; NULL: none. */
 const char *hr_probes_lacks(const struct hr_probes *p);
 
 /*
- * A process, its threads and those that descend from it belong to the job from now on. quiet: it is none of the job's itself, only what
- * it starts is. Nothing happens where it belongs already. 0 or -errno.
+ * From now on a process, its threads and its descendants belong to the job. quiet: only what the
+ * process starts belongs, not the process itself. Nothing changes if it belongs already. 0 or
+ * -errno.
  */
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet);
 
 /*
- * The same of all processes of a cgroup (version 2) and of those below it, wherever they were started: of those that are there, and that
- * will be. `id`: hr_cgroup_id of cgroup.h. -E2BIG: there are HR_PROBE_CGROUPS already.
+ * The same for all processes of a cgroup (version 2) and of the cgroups below it, now and later.
+ * `id`: from hr_cgroup_id (cgroup.h). -E2BIG: HR_PROBE_CGROUPS are in use already.
  */
 int hr_probes_cgroup(struct hr_probes *p, uint64_t id);
 
 /*
- * Its shim has said hello: struct hr_item_cover.thread; NULL, of a shim that does not say: nothing of the process is told of any more.
- * A process that did not belong does now.
+ * The shim of a process has sent its hello; `thread` is its struct hr_item_cover.thread. NULL: the
+ * shim sends no cover, and the programs report nothing more of this process. A process that did not
+ * belong to the job does now.
  */
 int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread);
 
-/* The image that the process is now; 0: it does not belong, or is gone. */
+/* The current image of the process; 0: it does not belong to the job, or has exited. */
 uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);
 
-/* Hands on what lies in the buffer, at most that many records, in order; returns how many. `record` begins with its kind. */
+/* Passes up to `most` records to `taken`, in order; returns how many. Each begins with its kind. */
 typedef void hr_probes_taken(void *arg, const void *record, size_t bytes);
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg);
 
-/* Whether each operation is to be a record (level trace), or as many as can be tallies. */
+/* True: each operation becomes a record (level trace). False: a tally, if possible. */
 void hr_probes_events(struct hr_probes *p, bool wanted);
 
 /*
- * Hands on tallies and sums since the last time, and forgets them. Programs add to two sides in turn: what is handed on is what the side
- * held that was turned away from in the call before, so a call reaches up to the one before it. Not sooner than HR_PROBES_TURN_NS after
- * that; soon when hr_probes_full.
+ * Passes tallies and sums since the last call, and clears them. The programs use two sides in turn.
+ * A call reads the side that the previous call turned away from, so it returns sums up to that
+ * call. Call it no sooner than HR_PROBES_TURN_NS after the previous call, and soon if
+ * hr_probes_full.
  */
 #define HR_PROBES_TURN_NS UINT64_C(2000000)
 typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);
@@ -69,7 +76,10 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 
-/* What the programs could not keep: lost calls without a sum, processes that are not followed. What they do not read: 32-bit programs. */
+/*
+ * Counts of what the programs could not record: calls without room for a sum, processes that they
+ * do not follow, 32-bit programs.
+ */
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;

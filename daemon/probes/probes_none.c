@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of probes.c where libbpf is not built in: there is never an instance. */
+/* Replaces probes.c in a build without libbpf: hr_probes_new always fails. */
 #include "daemon/probes/probes.h"
 
 #include <errno.h>
 #include <string.h>
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 int hr_probes_new(struct hr_probes **ret, char **ret_error)
 {
@@ -14,64 +16,53 @@ int hr_probes_new(struct hr_probes **ret, char **ret_error)
 
 void hr_probes_free(struct hr_probes *p)
 {
-	(void)p;
 }
 
 const char *hr_probes_lacks(const struct hr_probes *p)
 {
-	(void)p;
 	return NULL;
 }
 
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet)
 {
-	(void)p, (void)pid, (void)quiet;
 	return -ENOTSUP;
 }
 
 int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 {
-	(void)p, (void)id;
 	return -ENOTSUP;
 }
 
 int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 {
-	(void)p, (void)pid, (void)thread;
 	return -ENOTSUP;
 }
 
 uint64_t hr_probes_image(struct hr_probes *p, pid_t pid)
 {
-	(void)p, (void)pid;
 	return 0;
 }
 
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg)
 {
-	(void)p, (void)most, (void)taken, (void)arg;
 	return 0;
 }
 
 void hr_probes_events(struct hr_probes *p, bool wanted)
 {
-	(void)p, (void)wanted;
 }
 
 void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
 		    void *arg)
 {
-	(void)p, (void)summed, (void)tallied, (void)arg;
 }
 
 bool hr_probes_full(const struct hr_probes *p)
 {
-	(void)p;
 	return false;
 }
 
 void hr_probes_missed(const struct hr_probes *p, struct hr_probes_missed *ret)
 {
-	(void)p;
 	memset(ret, 0, sizeof(*ret));
 }
