@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* calls.h - system calls, from entry to exit, and what becomes of them. Part of probe.bpf.c. */
+/* calls.h - system calls from entry to exit, and their records and sums. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_CALLS_H
 #define HEADRACE_BPF_CALLS_H
 
@@ -8,12 +8,13 @@ static inline uint64_t word(const uint64_t *words, uint8_t place)
 	return words[(place - 1) & 7];
 }
 
-/* The file of a descriptor, and its position where the call names none. False: of no interest. */
-static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
+/* Notes the file of a descriptor, its position if the call has no offset. False: not recorded. */
+static inline bool note_file(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, int32_t fd)
 {
 	struct file *file = file_at(self, fd);
-	bool at_position = !call->offset || t->offset == -1; /* preadv2, pwritev2 */
+	/* preadv2 and pwritev2 use -1 for the position */
+	bool at_position = !call->offset || t->offset == -1;
 
 	if (!file || !is_file(file))
 		return false;
@@ -27,7 +28,7 @@ static inline bool know_file(struct task_struct *self, struct hr_probe_task *t,
 	return true;
 }
 
-static inline bool know_pair(struct task_struct *self, struct hr_probe_task *t,
+static inline bool note_pair(struct task_struct *self, struct hr_probe_task *t,
 			     const uint64_t *words, bool sendfile)
 {
 	int32_t in = sendfile ? words[1] : words[0], out = sendfile ? words[0] : words[2];
@@ -54,7 +55,7 @@ static inline bool know_pair(struct task_struct *self, struct hr_probe_task *t,
 	return any;
 }
 
-/* Bytes that an iovec asks for. */
+/* Sum of the sizes in an iovec. */
 static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
 {
 	struct {
@@ -72,9 +73,9 @@ static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
 	return sum;
 }
 
-/* What an operation of its own needs to be told of. False: of no interest. */
-static inline bool remember(struct task_struct *self, struct hr_probe_task *t,
-			    const struct hr_call *call, const uint64_t *words)
+/* Reads the arguments that a record of its own needs. False: not recorded. */
+static inline bool read_args(struct task_struct *self, struct hr_probe_task *t,
+			     const struct hr_call *call, const uint64_t *words)
 {
 	t->name = t->name2 = t->path = t->path2 = 0;
 	t->fd = t->fd2 = -1;
@@ -86,15 +87,15 @@ static inline bool remember(struct task_struct *self, struct hr_probe_task *t,
 	switch (call->how) {
 	case HR_CALL_VECTOR:
 		t->asked = vector_bytes(words[1], words[2]);
-		return know_file(self, t, call, words[0]);
+		return note_file(self, t, call, words[0]);
 	case HR_CALL_FD:
-		return know_file(self, t, call, word(words, call->file));
+		return note_file(self, t, call, word(words, call->file));
 	case HR_CALL_MAP:
-		return !(words[3] & MAP_ANONYMOUS) && know_file(self, t, call, words[4]);
+		return !(words[3] & MAP_ANONYMOUS) && note_file(self, t, call, words[4]);
 	case HR_CALL_COPY:
-		return know_pair(self, t, words, false);
+		return note_pair(self, t, words, false);
 	case HR_CALL_SENDFILE:
-		return know_pair(self, t, words, true);
+		return note_pair(self, t, words, true);
 	case HR_CALL_TWO:
 		t->path2 = word(words, call->file + (call->at ? 2 : 1));
 		t->fd2 = call->at ? (int32_t)word(words, call->file + 1) : AT_FDCWD;
@@ -114,8 +115,8 @@ static __always_inline bool begins(const char *text, const char *with, uint32_t 
 	return true;
 }
 
-/* The dynamic loader brings it in before the program does anything. */
-static inline void look_for_shim(struct hr_image *image, struct file *file)
+/* Sets HR_IMAGE_SHIM if the file is the shim: the dynamic loader maps it at the start. */
+static inline void detect_shim(struct hr_image *image, struct file *file)
 {
 	char name[16] = {0};
 
@@ -128,9 +129,9 @@ static inline void look_for_shim(struct hr_image *image, struct file *file)
 }
 
 /*
- * A covered call whose cell names no file: false if it is of a pipe or a socket, which the shim does
- * not record. The file of a buffer or of an asynchronous request may be excluded: the daemon decides
- * that by the kernel's name.
+ * A covered call whose cell has no file: false if its descriptor is a pipe or a socket, which the
+ * shim does not record. The file of a stdio buffer or of an asynchronous request may be excluded:
+ * the daemon decides that by the kernel's name.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)
@@ -150,7 +151,7 @@ static __always_inline bool is_of_files(struct task_struct *self, struct hr_prob
 }
 
 #ifdef TS_COMPAT
-/* The numbers of a 32-bit system call mean something else, and so do its words. */
+/* True for a 32-bit system call: its numbers and arguments differ. */
 static inline bool is_compat(struct task_struct *self)
 {
 	struct hr_image *image;
@@ -219,11 +220,11 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	words[5] = WORD6(regs);
 	words[6] = words[7] = 0;
 	if (call->how == HR_CALL_MAP && !(words[3] & MAP_ANONYMOUS)) {
-		know_inode(self, t->image, file_at(self, words[4]));
-		look_for_shim(image, file_at(self, words[4]));
+		note_inode(self, t->image, file_at(self, words[4]));
+		detect_shim(image, file_at(self, words[4]));
 	}
 	if (!t->cell_op) {
-		if (!remember(self, t, call, words))
+		if (!read_args(self, t, call, words))
 			return 0;
 		if (!(image->flags & HR_IMAGE_ANNOUNCED))
 			announce(self, image);
@@ -235,7 +236,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	return 0;
 }
 
-/* A dirfd alone is meant (AT_EMPTY_PATH), as libc's fstat does it. */
+/* True: the call is about the dirfd itself (AT_EMPTY_PATH), as in libc's fstat. */
 static inline bool is_empty(uint64_t path)
 {
 	char first = 1;
@@ -243,8 +244,10 @@ static inline bool is_empty(uint64_t path)
 	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
 }
 
-/* A path that does not tell which file was opened: a link to an open one, the folder of one without a name. */
-static inline bool is_beside(const struct hr_probe_task *t)
+/*
+ * True: the path does not identify the file: a link to an open file, or an unnamed file's folder.
+ */
+static inline bool is_indirect(const struct hr_probe_task *t)
 {
 	char text[16] = {0};
 
@@ -255,7 +258,7 @@ static inline bool is_beside(const struct hr_probe_task *t)
 	       begins(text, "/dev/std", 8);
 }
 
-/* Names of paths, which the kernel has read by now. False: of no interest. */
+/* Names of paths, which the kernel has read by now. False: not recorded. */
 static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t, long ret)
 {
 	struct file *file = NULL;
@@ -272,14 +275,14 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 		t->name = name_of(self, t->image, file);
 		return true;
 	}
-	if (file && is_beside(t))
-		t->name = say_name(self, t->image, file, &file->f_path, 0);
+	if (file && is_indirect(t))
+		t->name = send_name(self, t->image, file, &file->f_path, 0);
 	else
 		t->name = name_of_path(self, t->image, t->fd, t->path, file);
 	t->fd = -1;
 	if (file) {
 		t->fd = ret;
-		if (is_told(t->name))
+		if (is_named(t->name))
 			keep_name(file, t->name);
 		else
 			t->name = name_of(self, t->image, file);
@@ -290,9 +293,9 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 	return true;
 }
 
-/* A record for the buffer. False: it is full. */
-static __always_inline bool say_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
-				   int64_t ret, uint8_t kind)
+/* Sends a record. False: the buffer is full. */
+static __always_inline bool send_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
+				    int64_t ret, uint8_t kind)
 {
 	struct hr_probe_op *r = bpf_ringbuf_reserve(&buffer, sizeof(*r), 0);
 
@@ -332,7 +335,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* Two at once: the later store stays, and both are among the greatest. */
+/* If two CPUs do this at once the later store wins; both values are among the greatest. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)
@@ -341,7 +344,7 @@ static inline void raise(uint64_t *to, uint64_t v)
 
 static const struct hr_tally no_tally;
 
-/* Adds up an operation in place of a record. False: there is no room. */
+/* Adds an operation to its tally, in place of a record. False: no room. */
 static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
 				      uint8_t kind)
 {
@@ -381,12 +384,12 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * An operation of its own. It is always a record, not a tally, if it may turn out to be the shim's
- * (then the daemon drops the record), if it is of two files, and if it is a copy whose other end is
- * no file. The daemon adds up records and tallies itself: `sums` has only what becomes neither.
+ * Records an operation that no cell covers. It is a record, not a tally, if the shim may have
+ * recorded it (then the daemon drops the record), if it has two files, or if it is a copy with an
+ * end that is no file. The daemon sums up records and tallies itself: `sums` has only the rest.
  */
-static __always_inline void tell(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
-				 int64_t ret, uint8_t kind)
+static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
+				      int64_t ret, uint8_t kind)
 {
 	struct hr_sum_key lost = {
 	    .image = t->image, .file = t->name, .op = t->op, .kind = HR_SUM_LOST};
@@ -396,7 +399,7 @@ static __always_inline void tell(const struct hr_probe_task *t, uint32_t tid, ui
 	    add_tally(t, dur_ns, ret, kind))
 		return;
 	if (t->name == HR_PROBE_NO_NAME || t->name2 == HR_PROBE_NO_NAME ||
-	    !say_op(t, tid, dur_ns, ret, kind))
+	    !send_op(t, tid, dur_ns, ret, kind))
 		add_sum(&lost, ret > 0 ? ret : 0, ret < 0, dur_ns);
 }
 
@@ -420,7 +423,7 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 		key.cell_op = t->cell_op;
 		add_sum(&key, ret > 0 ? ret : 0, ret < 0, dur_ns);
 	} else if (!t->path || name_paths(self, t, ret)) {
-		tell(t, self->pid, dur_ns, ret, HR_SUM_CALL);
+		record_op(t, self->pid, dur_ns, ret, HR_SUM_CALL);
 	}
 	t->op = 0;
 	return 0;

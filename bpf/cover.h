@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* cover.h - which call of the shim surrounds what a thread does. Part of probe.bpf.c. */
+/* cover.h - finds the shim's call that surrounds a system call. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_COVER_H
 #define HEADRACE_BPF_COVER_H
 
-/* Which call of the shim surrounds this one: memory of the process, which may say anything. */
+/* Reads the shim's cell from the memory of the process, which may contain anything. */
 static inline void find_cover(struct task_struct *self, const struct hr_image *image,
 			      struct hr_probe_task *t)
 {
@@ -30,15 +30,15 @@ static inline void find_cover(struct task_struct *self, const struct hr_image *i
 	t->cell_file = cell.file;
 }
 
-/* Of the call that a task is in: the shim's hash, or the number of a NAME (struct hr_sum_key). */
+/* The file of a task's call: the shim's hash, or the number of a NAME (struct hr_sum_key). */
 static inline uint64_t covered_file(const struct hr_probe_task *t)
 {
 	return HR_COVER_NAMED(t->cell_op) ? t->name : t->cell_file;
 }
 
 /*
- * libc does POSIX AIO in threads of its own: the call that submits a request starts one, and such
- * a thread may start another. No cell surrounds what they do.
+ * libc does POSIX AIO in threads of its own. The call that submits a request starts one, and such a
+ * thread may start another. No cell surrounds their calls.
  */
 static inline bool starts_aio_thread(struct task_struct *parent, const struct hr_image *image,
 				     struct hr_probe_task *t)

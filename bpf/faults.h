@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* faults.h - major faults of mapped files: noted when they begin, counted when the task comes by again. Part of probe.bpf.c. */
+/* faults.h - major faults of mapped files. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_FAULTS_H
 #define HEADRACE_BPF_FAULTS_H
 
 /*
- * Whether a fault is a major one is known when it is over, and no tracepoint is there: the kernel counts it in the task (getrusage). So that is
- * looked at when the task faults on a file again, makes a system call, or ends. A page of its own that comes from swap meanwhile, and is the
- * only one, is taken for the file's.
+ * A fault proves to be major only at its end, where there is no tracepoint; the kernel counts it in
+ * the task (getrusage). So this reads the count when the task faults on a file again, makes a
+ * system call, or exits. One swap-in of an anonymous page in that time, without a major fault of
+ * the file, counts as one.
  */
 static inline void settle_fault(struct task_struct *self, struct hr_probe_task *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* images.h - who belongs to the job, and who a process is. Part of probe.bpf.c. */
+/* images.h - processes that belong to the job, and their images. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_IMAGES_H
 #define HEADRACE_BPF_IMAGES_H
 
@@ -10,7 +10,7 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-/* What begins now and no cell covers is not the shim's: none will say hello and claim it. */
+/* True: what starts now without a cell is not the shim's: no hello can claim it later. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
 	return image->covered ||
@@ -19,7 +19,7 @@ static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 
 #include "faults.h"
 
-/* how: BPF_NOEXIST where fork and exec may list the process at the same time, which know more of it. */
+/* how: BPF_NOEXIST if fork and exec may list the process at the same time, with more details. */
 static inline void new_image(struct task_struct *task, const struct hr_image *image, uint64_t how)
 {
 	uint32_t tgid = task->tgid;
@@ -35,7 +35,7 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 
 /* ---- roots by cgroup ---------------------------------------------------------------------------------- */
 
-/* Whether it is in one of `cgroups`, or below. */
+/* True: the task is in one of `cgroups`, or in a cgroup below. */
 static inline bool in_cgroup(struct task_struct *task)
 {
 	struct cgroup *cgroup;
@@ -55,7 +55,10 @@ static inline bool in_cgroup(struct task_struct *task)
 	return false;
 }
 
-/* A task of such a cgroup, whose parent does not belong. Of its process other threads may be there, and children: the daemon looks for them. */
+/*
+ * Adds a task of such a cgroup whose parent does not belong to the job. headraced marks other
+ * threads and children of its process.
+ */
 static inline void join(struct task_struct *task, uint32_t flags)
 {
 	const struct hr_image image = {.flags = flags};
@@ -67,7 +70,7 @@ static inline void join(struct task_struct *task, uint32_t flags)
 		__sync_fetch_and_add(&unmarked, 1);
 }
 
-/* It has been moved there (or elsewhere): what starts there is known by fork and exec. */
+/* The task has moved between cgroups; fork and exec handle those that start in one. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
 {
@@ -76,7 +79,7 @@ int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct
 	return 0;
 }
 
-/* ---- their lives -------------------------------------------------------------------------------------- */
+/* ---- life of processes ----------------------------------------------------------------------- */
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child)
@@ -109,7 +112,7 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
 	return 0;
 }
 
-static inline void say_exit(struct task_struct *task, const struct hr_image *image, bool exec)
+static inline void send_exit(struct task_struct *task, const struct hr_image *image, bool exec)
 {
 	struct hr_probe_exit *r;
 
@@ -141,13 +144,13 @@ int BPF_PROG(process_execs, struct task_struct *task)
 	image = image_of(task);
 	if (image) {
 		next.parent = image->id;
-		say_exit(task, image, true);
+		send_exit(task, image, true);
 	}
 	new_image(task, &next, BPF_ANY);
 	image = image_of(task);
 	mm = task->mm;
 	if (image && mm && !(image->flags & HR_IMAGE_QUIET))
-		know_inode(task, image->id, mm->exe_file);
+		note_inode(task, image->id, mm->exe_file);
 	return 0;
 }
 
@@ -166,12 +169,15 @@ int BPF_PROG(process_exits, struct task_struct *task)
 	image = bpf_map_lookup_elem(&images, &tgid);
 	if (!image)
 		return 0;
-	say_exit(task, image, false);
+	send_exit(task, image, false);
 	bpf_map_delete_elem(&images, &tgid);
 	return 0;
 }
 
-/* Marks the threads of listed processes, and their children and who is in a cgroup of the job, which it lists. Run again until nothing is marked. */
+/*
+ * Marks the threads of listed processes, and lists and marks their children and processes in the
+ * job's cgroups. headraced runs it until it marks none.
+ */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *it)
 {
@@ -195,14 +201,9 @@ struct image_text {
 	char text[2 * HR_PROBE_PATH + HR_PROBE_ENV];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, uint32_t);
-	__type(value, struct image_text);
-} image_texts SEC(".maps");
+MAP(image_texts, PERCPU_ARRAY, 1, uint32_t, struct image_text);
 
-/* A part of the process's memory; 0 where it cannot be read. */
+/* Copies a part of the process's memory; 0: it cannot be read. */
 static inline uint32_t copy_user(char *to, uint64_t from, uint64_t end, uint32_t most)
 {
 	uint64_t n = end - from;

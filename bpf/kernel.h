@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * kernel.h - what the programs know of the kernel, and where kernels differ
+ * kernel.h - types of the kernel that the programs use, and the differences between kernels
  *
- * Only members that are used; libbpf finds their places in the BTF of the kernel at hand (CO-RE). `___` begins a flavour of a
- * type: the same type as another kernel has it.
+ * Only members that are used; libbpf finds their offsets in the BTF of the running kernel (CO-RE).
+ * `___` begins a flavour: the same type in another kernel version.
  */
 #ifndef HEADRACE_BPF_KERNEL_H
 #define HEADRACE_BPF_KERNEL_H
@@ -21,7 +21,7 @@
 #define S_IFDIR 0040000
 #define S_IFBLK 0060000
 
-/* File systems of what is no file to anybody (linux/magic.h). */
+/* File systems whose inodes are not files (linux/magic.h). */
 #define ANON_INODE_FS 0x09041934ul
 #define PID_FS	      0x50494446ul
 #define NS_FS	      0x6e736673ul
@@ -128,7 +128,7 @@ struct pt_regs {
 #define WORD4(regs) ((regs)->r10)
 #define WORD5(regs) ((regs)->r8)
 #define WORD6(regs) ((regs)->r9)
-/* thread_info.status: a system call of the 32-bit table, whose numbers mean something else */
+/* thread_info.status: a system call of the 32-bit table, with other numbers */
 #define TS_COMPAT 2u
 #else
 struct uw {
@@ -168,7 +168,7 @@ struct cgroup {
 };
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* of version 2 */
+	struct cgroup *dfl_cgrp; /* version 2 */
 };
 
 struct task_struct {
@@ -204,12 +204,13 @@ struct io_rw {
 };
 
 struct filename {
-	const char *uptr; /* as the process has it */
+	const char *uptr; /* address in the process */
 };
 
 struct io_open {
 	int dfd;
-	uint32_t file_slot; /* of the ring's own table of files, from 1: no descriptor */
+	/* index + 1 in the ring's own table of files, not a descriptor; 0: a descriptor */
+	uint32_t file_slot;
 	struct filename *filename;
 };
 
@@ -263,7 +264,6 @@ struct folio___named { /* 6.1 to 6.14 */
 
 enum pageflags { PG_head = 6 };
 
-/* Bytes of a folio. */
 static inline uint64_t folio_bytes(struct folio *folio)
 {
 	unsigned long flags;

@@ -1,53 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* names.h - which file it is: numbers of files, and the NAME records that say what they mean. Part of probe.bpf.c. */
+/* names.h - numbers of files, and the NAME records that define them. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_NAMES_H
 #define HEADRACE_BPF_NAMES_H
 
 struct name_text {
 	struct hr_probe_name head;
-	/* components, then the path as given; 8 bytes more for zeros of hash_name() */
+	/* components, then the path of the call; 8 more bytes for zeros of hash_name() */
 	char text[2 * HR_PROBE_PATH + 8];
 	uint32_t bytes;
-	uint64_t hash; /* of all of it: equal names have one number */
+	uint64_t hash; /* of all fields and text: equal names have one number */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, uint32_t);
-	__type(value, struct name_text);
-} name_texts SEC(".maps");
+MAP(name_texts, PERCPU_ARRAY, 1, uint32_t, struct name_text);
+MAP(files, LRU_HASH, HR_PROBE_FILES, uint64_t, struct hr_file_name);
+MAP(inodes, LRU_HASH, HR_PROBE_FILES, struct hr_inode_key, struct hr_file_name);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, HR_PROBE_FILES);
-	__type(key, uint64_t);
-	__type(value, struct hr_file_name);
-} files SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, HR_PROBE_FILES);
-	__type(key, struct hr_inode_key);
-	__type(value, struct hr_file_name);
-} inodes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, HR_PROBE_FILES);
-	__type(key, uint64_t); /* struct name_text.hash */
-	__type(value, uint64_t);
-} texts SEC(".maps");
+/* Key: struct name_text.hash. */
+MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t);
 
 uint64_t last_name;
 
-/* The daemon still has the name when it takes what refers to it now. */
+/* True: the daemon will still have the name when it takes a record that refers to it now. */
 static inline bool is_fresh(uint64_t name)
 {
 	return last_name - name < HR_PROBE_NAMES / 2;
 }
 
-/* On the way from a place up to the root of a process. Components, leaf first, each ended by NUL; the last may run over its part. */
+/* A walk from a file up to the root of a process. Components, leaf first, each with its NUL. */
 struct walk {
 	struct dentry *dentry, *root;
 	struct mount *mount, *root_mount;
@@ -57,19 +36,17 @@ struct walk {
 	char text[HR_PROBE_PATH + 256];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, uint32_t);
-	__type(value, struct walk);
-} walks SEC(".maps");
+MAP(walks, PERCPU_ARRAY, 1, uint32_t, struct walk);
 
 static inline struct mount *mount_of(struct vfsmount *mnt)
 {
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* One component, or from a mount to where it hangs; 0 at the end. Global, so that the verifier looks at it once, not for each step. */
+/*
+ * Takes one component, or steps from a mount to its mount point; 0 at the end. Global, so that the
+ * verifier checks it once and not for each step.
+ */
 __attribute__((noinline)) int walk_step(struct walk *w)
 {
 	struct dentry *here, *parent;
@@ -88,7 +65,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 			w->mount = above;
 			return 1;
 		}
-		/* The top. What hangs nowhere (memfd) is its own top, and has a name. */
+		/* The top. A file without a place (memfd) is its own top, and has a name. */
 		if (w->steps > 0)
 			return 0;
 	}
@@ -108,7 +85,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 	return 1;
 }
 
-/* All of them. Global for the same reason. */
+/* Takes all components. Global for the same reason. */
 __attribute__((noinline)) int walk_up(struct walk *w)
 {
 	if (!w)
@@ -123,7 +100,7 @@ __attribute__((noinline)) int walk_up(struct walk *w)
 	return 0;
 }
 
-/* The components of a place, in memory that the next walk uses again. NULL: none. */
+/* The components of a file; the next walk overwrites them. NULL: none. */
 static inline const struct walk *walk(struct task_struct *self, struct path *from)
 {
 	uint32_t zero = 0;
@@ -140,7 +117,7 @@ static inline const struct walk *walk(struct task_struct *self, struct path *fro
 	return w;
 }
 
-/* Copies them; returns how many bytes. */
+/* Copies the components; returns their bytes. */
 static inline uint32_t walk_text(const struct walk *w, char *to)
 {
 	uint32_t n = w ? w->bytes & (HR_PROBE_PATH - 1) : 0;
@@ -164,7 +141,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t more)
 	return hash ^ hash >> 29;
 }
 
-/* Global, as walk_step. */
+/* Global for the same reason as walk_step. */
 __attribute__((noinline)) int hash_name(struct name_text *t)
 {
 	uint64_t hash = 0;
@@ -185,13 +162,13 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 }
 
 /*
- * Sends a NAME, unless an equal one was sent a short time ago, and returns its number; 0: it has
- * none, HR_PROBE_NO_NAME: no room. file: NULL for a path that a call only names. given: address of
- * the path in the process, 0: none; from: where it starts if it is relative.
+ * Sends a NAME, unless an equal one was sent recently, and returns its number. 0: it has none;
+ * HR_PROBE_NO_NAME: no room. file: NULL for a path without an open file. given: address of the path
+ * in the process, 0: none; from: start of a relative path.
  */
-static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uint64_t image,
-						   struct file *file, struct path *from,
-						   uint64_t given)
+static __attribute__((noinline)) uint64_t send_name(struct task_struct *self, uint64_t image,
+						    struct file *file, struct path *from,
+						    uint64_t given)
 {
 	uint32_t zero = 0, walked = 0, all;
 	struct name_text *t = bpf_map_lookup_elem(&name_texts, &zero);
@@ -238,7 +215,7 @@ static __attribute__((noinline)) uint64_t say_name(struct task_struct *self, uin
 	return t->head.name;
 }
 
-/* Whether it is a file to us: no pipe, socket, device without a size, or what hides behind a descriptor. */
+/* True for files that are recorded: no pipes, sockets, character devices and anonymous inodes. */
 static inline bool is_file(struct file *file)
 {
 	unsigned long magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
@@ -265,7 +242,7 @@ static inline struct file *file_at(struct task_struct *self, int32_t fd)
 	return file;
 }
 
-static inline bool is_told(uint64_t name)
+static inline bool is_named(uint64_t name)
 {
 	return name != 0 && name != HR_PROBE_NO_NAME;
 }
@@ -282,7 +259,7 @@ static inline void keep_name(struct file *file, uint64_t name)
 	bpf_map_update_elem(&files, &key, &value, BPF_ANY);
 }
 
-/* Another file may be at the address of one that was closed, with its number: nobody has said what it is called. */
+/* After an open that the shim records: another file may have had this address, and its number. */
 static inline void forget_name(struct file *file)
 {
 	uint64_t key = (uint64_t)file;
@@ -290,7 +267,7 @@ static inline void forget_name(struct file *file)
 	bpf_map_delete_elem(&files, &key);
 }
 
-/* The number of an open file's name. An address is used again: the inode tells, but for links of one file. */
+/* The number of an open file's name. A reused address has another inode, except for links. */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {
 	uint64_t key = (uint64_t)file, name;
@@ -299,13 +276,13 @@ static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct 
 	if (known && known->ino == BPF_CORE_READ(file, f_inode, i_ino) &&
 	    known->dev == BPF_CORE_READ(file, f_inode, i_sb, s_dev) && is_fresh(known->name))
 		return known->name;
-	name = say_name(self, image, file, &file->f_path, 0);
-	if (is_told(name))
+	name = send_name(self, image, file, &file->f_path, 0);
+	if (is_named(name))
 		keep_name(file, name);
 	return name;
 }
 
-/* Of a path that a call names. */
+/* The number of a path argument. */
 static inline uint64_t name_of_path(struct task_struct *self, uint64_t image, int32_t dirfd,
 				    uint64_t given, struct file *opened)
 {
@@ -319,11 +296,11 @@ static inline uint64_t name_of_path(struct task_struct *self, uint64_t image, in
 		if (dir)
 			from = &dir->f_path;
 	}
-	return say_name(self, image, opened, from, given);
+	return send_name(self, image, opened, from, given);
 }
 
-/* Where the pages of a mapped file are looked for when they are read in. */
-static inline void know_inode(struct task_struct *self, uint64_t image, struct file *file)
+/* Notes the name of a mapped file, for the pages that are read in later. */
+static inline void note_inode(struct task_struct *self, uint64_t image, struct file *file)
 {
 	struct hr_inode_key key = {0};
 	struct hr_file_name value = {0};
@@ -333,7 +310,7 @@ static inline void know_inode(struct task_struct *self, uint64_t image, struct f
 	key.ino = BPF_CORE_READ(file, f_inode, i_ino);
 	key.dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	value.name = name_of(self, image, file);
-	if (is_told(value.name))
+	if (is_named(value.name))
 		bpf_map_update_elem(&inodes, &key, &value, BPF_ANY);
 }
 

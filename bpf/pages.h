@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* pages.h - what the page cache had to fetch, for a call or for a fault; faults that waited for it. Part of probe.bpf.c. */
+/* pages.h - pages that calls and faults read into the page cache. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_PAGES_H
 #define HEADRACE_BPF_PAGES_H
 
@@ -13,7 +13,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	struct hr_sum_key key = {0};
 	struct hr_image *image;
 
-	/* A file system keeps pages of its own in the cache, for every file that is opened or synced. */
+	/* Not the file system's own pages, which it reads at each open or sync. */
 	if (!t || (BPF_CORE_READ(folio, mapping, host, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	image = image_of(self);
@@ -21,7 +21,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 		return 0;
 	key.image = image->id;
 	key.op = HR_OP_PAGES;
-	if (t->op && t->moves == HR_MOVES_OUT) /* room for what is written: nothing is fetched */
+	if (t->op && t->moves == HR_MOVES_OUT) /* a write makes room: nothing is read */
 		return 0;
 	if (t->op) {
 		key.kind = HR_SUM_FETCH;
@@ -40,7 +40,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	return 0;
 }
 
-/* Linux 6.12 and later. A fault that is tried again, having waited, comes here again or does not: the kernel's own count of the task tells. */
+/* From Linux 6.12. A fault that waited may come here twice: the task's own count decides. */
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(page_faults, struct address_space *mapping)
 {

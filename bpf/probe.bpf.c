@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* probe.bpf.c - the programs in the kernel: who belongs to the job, its system calls, io_uring, pages (docs/probes.md) */
+/* probe.bpf.c - the programs in the kernel: processes, calls, io_uring, pages (docs/probes.md) */
 #include "kernel.h"
 
 #include "probe.h"
@@ -9,6 +9,14 @@
 #define HR_OP_FAULT 507 /* major_fault */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define MAP(name, map_type, entries, key_type, value_type)                                         \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_##map_type);                                             \
+		__uint(max_entries, entries);                                                      \
+		__type(key, key_type);                                                             \
+		__type(value, value_type);                                                         \
+	} name SEC(".maps")
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -22,26 +30,12 @@ struct {
 	__type(value, struct hr_probe_task);
 } tasks SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, HR_PROBE_IMAGES);
-	__type(key, uint32_t);
-	__type(value, struct hr_image);
-} images SEC(".maps");
+MAP(images, HASH, HR_PROBE_IMAGES, uint32_t, struct hr_image);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, HR_PROBE_CGROUPS);
-	__type(key, uint64_t); /* its id: the inode of its folder */
-	__type(value, uint32_t);
-} cgroups SEC(".maps");
+/* Key: a cgroup's id, the inode of its folder. */
+MAP(cgroups, HASH, HR_PROBE_CGROUPS, uint64_t, uint32_t);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HR_PROBE_CALLS);
-	__type(key, uint32_t);
-	__type(value, struct hr_call);
-} calls SEC(".maps");
+MAP(calls, ARRAY, HR_PROBE_CALLS, uint32_t, struct hr_call);
 
 struct sums_inner {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -58,8 +52,8 @@ struct {
 } sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
 
 /*
- * Which of the two is added to. The daemon turns it, and reads the other one some milliseconds later: a program that has begun on that
- * side is over by then, since nothing interrupts one for long.
+ * The side that programs add to. The daemon changes it, and reads the other one some milliseconds
+ * later: no program that began on the other side still runs then.
  */
 uint32_t side;
 
@@ -77,11 +71,11 @@ struct {
 	__array(values, struct tallies_inner);
 } tallies SEC(".maps") = {.values = {&tallies_a, &tallies_b}};
 
-const volatile bool faults_traced; /* page_faults runs: this kernel has what it hangs on */
+const volatile bool faults_traced; /* this kernel has the tracepoint of page_faults */
 
 bool events;	    /* the daemon wants a record of each operation */
-uint64_t filled[2]; /* entries of each side's maps, together */
-uint64_t summed[2]; /* of `sums` */
+uint64_t filled[2]; /* entries of each side's maps, sums and tallies together */
+uint64_t summed[2]; /* entries of `sums` alone */
 
 uint64_t unsummed; /* lost calls that `sums` had no room for */
 uint64_t unlisted; /* processes that `images` had no room for */
@@ -89,9 +83,10 @@ uint64_t compat;   /* processes of 32-bit programs */
 uint64_t last_image;
 uint64_t marked; /* by the last pass of the iterator */
 
-uint32_t n_cgroups; /* entries of `cgroups`: while there are none nobody looks */
+uint32_t n_cgroups; /* entries of `cgroups`; 0: no check needed */
 uint64_t
-    unmarked; /* processes of a cgroup that have threads or children which the iterator has to find */
+    /* processes of a cgroup whose threads or children the iterator has to mark */
+    unmarked;
 
 #include "names.h"
 
@@ -120,7 +115,7 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 		__sync_fetch_and_add(&summed[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
-	if (!sum) { /* of what is covered the audit alone lacks it */
+	if (!sum) { /* the audit lacks a covered call; only lost ones count */
 		if (key->kind == HR_SUM_LOST)
 			__sync_fetch_and_add(&unsummed, 1);
 		return;

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * probe.h - what the programs in the kernel (probe.bpf.c) and headraced (daemon/probes) say to each other
+ * probe.h - the interface between the programs in the kernel (probe.bpf.c) and headraced
+ * (daemon/probes)
  *
- * Purpose   Maps and records. docs/probes.md tells what they are for.
- * Owner     The daemon of a job loads programs and maps of its own. Nobody else can write to them, but texts
- *           (paths, arguments, environments) and the head of the shim's thread memory are what processes made of them.
+ * Purpose   Maps and records. docs/probes.md explains their use.
+ * Owner     The daemon of a job loads programs and maps of its own. No other process can write to
+ *           the maps, but texts (paths, arguments, environments) and the head of the shim's thread
+ *           memory come from traced processes.
  *
- *      map        key                value                 written by
- *      tasks      task storage       struct hr_probe_task        programs; the daemon marks roots
- *      images     tgid               struct hr_image       fork, exec, exit; the daemon adds roots and sets `cover`
- *      cgroups    cgroup (v2)        1                     the daemon: who is there or below is a root
- *      calls      system call        struct hr_call        the daemon, before the programs run
- *      files      struct file *      struct hr_file_name   programs: which files have been named
- *      inodes     device, inode      struct hr_file_name   the same for pages: files that were mapped
- *      texts      hash of a NAME     its number            programs: which NAMEs were sent
- *      uring      opcode             op                    the daemon, before the programs run
- *      requests   struct io_kiocb *  struct hr_probe_request     programs: what io_uring has in flight
- *      sums       [side] -> hash     hr_sum_key, hr_sum    programs, into the side that the daemon names
- *      tallies    [side] -> hash     hr_tally_key, ..      the same: operations that become no record (level counters)
- *      buffer     ring buffer        struct hr_probe_*     programs
+ *      map        key                value                    written by
+ *      tasks      task storage       struct hr_probe_task     programs; the daemon marks roots
+ *      images     tgid               struct hr_image          programs; the daemon: roots, `cover`
+ *      cgroups    cgroup (v2)        1                        the daemon: its processes are roots
+ *      calls      system call        struct hr_call           the daemon, before the programs run
+ *      files      struct file *      struct hr_file_name      programs: files with a name
+ *      inodes     device, inode      struct hr_file_name      programs: mapped files
+ *      texts      hash of a NAME     its number               programs: NAMEs that were sent
+ *      uring      opcode             op                       the daemon, before the programs run
+ *      requests   struct io_kiocb *  struct hr_probe_request  programs: io_uring requests
+ *      sums       [side] -> hash     hr_sum_key, hr_sum       programs, into the side `side`
+ *      tallies    [side] -> hash     hr_tally_key, hr_tally   the same: operations without a record
+ *      buffer     ring buffer        struct hr_probe_*        programs
  */
 #ifndef HEADRACE_BPF_PROBE_H
 #define HEADRACE_BPF_PROBE_H
@@ -29,36 +31,36 @@
 #define HR_PROBE_PATH	4096u  /* bytes of a path that are kept */
 #define HR_PROBE_ARGS	2048u  /* of a command line */
 #define HR_PROBE_ENV	16384u /* of an environment */
-#define HR_PROBE_DEPTH	160u   /* components of a path that the kernel is asked for */
+#define HR_PROBE_DEPTH	160u   /* components of a path that the programs read */
 #define HR_PROBE_MOUNTS 32u    /* mounts on the way there */
 #define HR_PROBE_FILES	32768u
-/* The daemon keeps so many names; the programs send a name again after half as many others. */
+/* The daemon keeps this many names; the programs send a name again after half as many others. */
 #define HR_PROBE_NAMES	  65536u
-#define HR_PROBE_NO_NAME  UINT64_MAX /* in place of a name that the buffer had no room for */
+#define HR_PROBE_NO_NAME  UINT64_MAX /* in place of a name: the buffer had no room for it */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_CGROUPS  1024u
-#define HR_PROBE_LEVELS	  32u /* folders that a cgroup is looked for above a process's own */
+#define HR_PROBE_LEVELS	  32u /* parent cgroups that the programs check */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-/* of them for what is added up whatever the file, once the others are taken */
+/* of these, for sums without a file once the others are in use */
 #define HR_PROBE_REST	 2048u
 #define HR_PROBE_TALLIES 16384u
-#define HR_PROBE_BINS	 48u /* durations of 2^47 ns and more share the last bin */
-/* so long any image may still say hello, or be covered by one that comes late */
+#define HR_PROBE_BINS	 48u /* the last bin takes durations of 2^47 ns and more */
+/* A younger image may still send a hello, or be the child of one that attaches late. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
 #define HR_SHIM_NAME	  "libheadrace.so" /* a file of that name is the shim */
 #define HR_PROBE_BUFFER	  (16u << 20)	   /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
-/* How a system call's words are to be read; places count from 1, 0: none. */
+/* How to read the arguments of a system call; places count from 1, 0: none. */
 enum hr_call_how {
 	HR_CALL_NONE,
 	HR_CALL_FD,	  /* file: a descriptor */
 	HR_CALL_VECTOR,	  /* the same; words 2 and 3 are an iovec and its length */
 	HR_CALL_OPEN,	  /* file: a path (at: a dirfd before it); the result is a descriptor */
 	HR_CALL_PATH,	  /* file: a path */
-	HR_CALL_TWO,	  /* file: a path, another behind it */
+	HR_CALL_TWO,	  /* file: a path, followed by another one */
 	HR_CALL_COPY,	  /* copy_file_range, splice: in, *offset, out, *offset */
 	HR_CALL_SENDFILE, /* out, in, *offset */
 	HR_CALL_MAP	  /* mmap: word 5 is a descriptor */
@@ -68,10 +70,10 @@ enum hr_call_how {
 #define HR_MOVES_OUT 2u
 
 struct hr_call {
-	uint16_t op; /* enum hr_op_id; 0: of no interest */
+	uint16_t op; /* enum hr_op_id; 0: not recorded */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	/* HR_MOVES_*: its result is bytes, from the file's position where `offset` is 0 */
+	/* HR_MOVES_*: its result is bytes, from the file's position if `offset` is 0 */
 	uint8_t moves;
 	uint8_t spare[7];
 };
@@ -79,66 +81,67 @@ struct hr_call {
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
 #define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
-/* a child on the memory of a process with cover (vfork): that one's shim records it */
+/* a vfork child in the memory of a covered process, whose shim records it */
 #define HR_IMAGE_BORROWED 2u
-#define HR_IMAGE_QUIET	  4u  /* nothing of it counts, but what it starts does: `headrace run` */
-#define HR_IMAGE_FORKED	  8u  /* has not exec'ed since the fork from `parent` */
-#define HR_IMAGE_SHIM	  16u /* has the shim in its memory: however old, it may still say hello */
-#define HR_IMAGE_32BIT	  32u /* has made 32-bit system calls, which are not recorded */
+/* it is not recorded, but the processes that it starts are: `headrace run` */
+#define HR_IMAGE_QUIET	4u
+#define HR_IMAGE_FORKED 8u  /* no exec since the fork from `parent` */
+#define HR_IMAGE_SHIM	16u /* has the shim in its memory: a hello may come at any age */
+#define HR_IMAGE_32BIT	32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
-	uint64_t id; /* unique among those of these programs; 0: none */
-	/* id of the image that it was forked from, or that exec replaced; 0: a root */
+	uint64_t id; /* unique for these programs; 0: none */
+	/* image before fork or exec; 0: a root */
 	uint64_t parent;
 	uint64_t born_ns;
 	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
-	uint32_t covered; /* `cover` counts */
+	uint32_t covered; /* `cover` is valid */
 	uint32_t flags;	  /* HR_IMAGE_* */
 };
 
-/* Of a marked task: the system call that it is in. */
+/* The current system call of a marked task. */
 struct hr_probe_task {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t image;
 	uint64_t name, name2; /* of files known at the start */
 	uint64_t path, path2; /* addresses of path arguments */
-	uint64_t cell_file;   /* of the covering op */
+	uint64_t cell_file;   /* of the cell */
 	uint64_t asked;
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t settled; /* what no cell covers was not the shim's either: images.h */
+	uint32_t settled; /* if no cell covers it, it is not the shim's (images.h) */
 	uint16_t op;	  /* 0: in none */
-	uint16_t cell_op; /* covers it: enum hr_op_id, HR_COVER_* */
+	uint16_t cell_op; /* the surrounding operation: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
 	uint8_t at;    /* 1: fd and fd2 are the dirfds of path and path2 */
 	uint8_t moves; /* HR_MOVES_* */
-	uint8_t aio;   /* 1: a thread that libc does POSIX AIO in */
-	/* its last fault of a mapped file: counted once it is known to have been a major one */
-	uint64_t majors; /* of the task until then */
+	uint8_t aio;   /* 1: a thread of libc for POSIX AIO */
+	/* Its last fault of a mapped file, counted later if it was a major one. */
+	uint64_t majors; /* the task's count at that fault */
 	uint64_t fault_ino;
 	uint32_t fault_dev;
-	uint32_t faulted; /* 0: there is none, or it has been looked at */
+	uint32_t faulted; /* 0: none, or counted */
 };
-/* A stream's buffer, under a call that counts single characters, or at exit. */
+/* stdio writes or reads a stream's buffer: for single characters, or at exit. */
 #define HR_COVER_EXIT 65535u
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
-#define HR_COVER_OWN  65533u /* a system call of the shim's own: none of the program's */
-#define HR_COVER_AIO  65532u /* for a request of POSIX AIO, by a thread of libc's */
+#define HR_COVER_OWN  65533u /* the shim's own system call, not the program's */
+#define HR_COVER_AIO  65532u /* libc's thread for a request of POSIX AIO */
 
-/* Of proto/calls.def: the calls that submit requests, and aio_return. */
+/* From proto/calls.def: the calls that submit requests, and aio_return. */
 #define HR_OP_AIO_FIRST 416u
 #define HR_OP_AIO_LAST	425u
 
-/* Whether the kernel names the file of what is covered so, where a cell has none: cell_op 0 is not covered. */
+/* True: the kernel's name of the file counts, because no cell has one. */
 #define HR_COVER_NAMED(cell_op)                                                                    \
 	((cell_op) == 0 || (cell_op) == HR_COVER_EXIT || (cell_op) == HR_COVER_AIO)
 
 struct hr_file_name {
 	uint64_t name; /* number of a NAME */
 	uint64_t ino;
-	uint32_t dev; /* as the kernel has it: major << 20 | minor */
+	uint32_t dev; /* as in the kernel: major << 20 | minor */
 	uint32_t spare;
 };
 
@@ -150,7 +153,7 @@ struct hr_inode_key {
 struct hr_probe_request {
 	uint64_t image;
 	uint64_t start_ns;
-	uint64_t name; /* 0: a fixed file, known when it is done */
+	uint64_t name; /* 0: a fixed file; found when the request is done */
 	uint64_t asked;
 	int64_t offset;
 	uint32_t tid, tgid;
@@ -159,7 +162,7 @@ struct hr_probe_request {
 	uint8_t moves;
 	uint8_t opens;
 	uint8_t settled; /* as struct hr_probe_task's */
-	uint8_t fixed;	 /* of the ring's own table of files */
+	uint8_t fixed;	 /* in the ring's own table of files */
 	uint8_t spare[6];
 };
 
@@ -172,8 +175,8 @@ struct hr_sum_key {
 };
 
 enum hr_sum_kind {
-	HR_SUM_CALL, /* in `sums`: covered */
-	HR_SUM_LOST, /* its record found no room in the buffer */
+	HR_SUM_CALL, /* in `sums`: covered by a cell */
+	HR_SUM_LOST, /* no room for its record in the buffer */
 	HR_SUM_URING,
 	HR_SUM_FILL,  /* pages that faults added to the page cache */
 	HR_SUM_FETCH, /* pages that a system call added */
@@ -187,13 +190,13 @@ struct hr_sum {
 	uint64_t dur_ns;
 };
 
-/* Operations of one file, alike in op and size. */
+/* Operations with the same file, op and size class. */
 struct hr_tally_key {
 	uint64_t image;
 	uint64_t name;
 	uint16_t op;
 	uint8_t kind; /* enum hr_sum_kind */
-	uint8_t bin;  /* of their bytes: [2^bin, 2^(bin+1)), none in 0 */
+	uint8_t bin;  /* size class: [2^bin, 2^(bin+1)); bin 0: also 0 bytes */
 	uint32_t failed;
 };
 
@@ -208,7 +211,7 @@ struct hr_tally {
 
 enum hr_probe_kind { HR_PROBE_IMAGE = 1, HR_PROBE_NAME, HR_PROBE_OP, HR_PROBE_EXIT };
 
-/* Who does something of its own for the first time. Texts: exe (as a NAME's components), arguments, environment. */
+/* Precedes an image's first OP. Texts: exe (as in a NAME), arguments, environment. */
 struct hr_probe_image {
 	uint32_t kind;
 	uint32_t tgid; /* in the initial pid namespace */
@@ -224,8 +227,9 @@ struct hr_probe_image {
 };
 
 /*
- * A file. `walked` bytes of components, leaf first, each ended by NUL, up to the root of the process; then the path as it was given:
- * absolute, or from there; without one, the components are the path. Where there are more, the last one is "...".
+ * A file. `walked` bytes of components up to the root of the process, leaf first, each with its
+ * NUL; then the path of the call, absolute or relative to them. Without one, the components are the
+ * path. If there are too many, the last one is "...".
  */
 struct hr_probe_name {
 	uint32_t kind;
@@ -233,8 +237,8 @@ struct hr_probe_name {
 	uint64_t image;
 	uint64_t name;
 	uint64_t ino;
-	uint32_t mode; /* 0: not known (a call that failed, or names a path only) */
-	int32_t mount; /* id of mountinfo; -1: not known */
+	uint32_t mode; /* 0: unknown (the call failed, or has only a path) */
+	int32_t mount; /* id of mountinfo; -1: unknown */
 	uint32_t walked_bytes;
 	uint32_t given_bytes; /* without its NUL */
 			      /* texts follow */
@@ -255,7 +259,7 @@ struct hr_probe_op {
 	uint32_t flags;
 	uint16_t op;
 	uint8_t sum;	 /* enum hr_sum_kind */
-	uint8_t settled; /* 0: it may turn out to be the shim's */
+	uint8_t settled; /* 0: the shim may have recorded it */
 };
 
 struct hr_probe_exit {

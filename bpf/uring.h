@@ -6,27 +6,18 @@
 #define REQ_F_FIXED_FILE 1u
 #define URING_CLOSE	 19u /* IORING_OP_CLOSE */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HR_PROBE_URING);
-	__type(key, uint32_t);
-	__type(value, struct hr_call);
-} uring SEC(".maps");
+MAP(uring, ARRAY, HR_PROBE_URING, uint32_t, struct hr_call);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, HR_PROBE_REQUESTS);
-	__type(key, uint64_t);
-	__type(value, struct hr_probe_request);
-} requests SEC(".maps");
+MAP(requests, HASH, HR_PROBE_REQUESTS, uint64_t, struct hr_probe_request);
 
-/* The thread of the kernel that polls for a process (SQPOLL) is of its thread group, and was never marked. */
+/* The kernel thread that polls for a process (SQPOLL) is in its thread group, but not marked. */
 static inline int submitted(struct io_kiocb *req)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	struct hr_image *image = image_of(self);
 	struct io_rw *rw =
-	    (void *)req; /* what the opcode makes of the request begins with its file */
+	    /* the per-opcode data of a request begins with its file */
+	    (void *)req;
 	uint32_t opcode = BPF_CORE_READ(req, opcode);
 	uint64_t key = (uint64_t)req;
 	struct hr_sum_key lost = {0};
@@ -36,7 +27,7 @@ static inline int submitted(struct io_kiocb *req)
 
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
-	/* Memory of requests is used again: one that was never completed, or not so that we saw it, is not this one. */
+	/* The kernel reuses this memory: an entry is from a request whose end was not seen. */
 	bpf_map_delete_elem(&requests, &key);
 	call = bpf_map_lookup_elem(&uring, &opcode);
 	if (!call || !call->op)
@@ -113,7 +104,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 	if (r->opens && res >= 0 && (uint32_t)self->tgid == r->tgid) {
 		t.fd = res;
 		file = file_at(self, res);
-		if (file && is_told(t.name))
+		if (file && is_named(t.name))
 			keep_name(file, t.name);
 	} else if (!t.name) {
 		file = BPF_CORE_READ(req, file);
@@ -124,7 +115,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 			return 0;
 		}
 	}
-	tell(&t, r->tid, dur_ns, res, HR_SUM_URING);
+	record_op(&t, r->tid, dur_ns, res, HR_SUM_URING);
 	bpf_map_delete_elem(&requests, &key);
 	return 0;
 }
@@ -143,7 +134,7 @@ int BPF_PROG(uring_submits_sqe, struct io_kiocb *req)
 	return submitted(req);
 }
 
-/* The kernel hands over the entry of the completion queue, or (before 6.15) its words. */
+/* The argument is the entry of the completion queue, or before 6.15 its fields. */
 SEC("tp_btf/io_uring_complete")
 int BPF_PROG(uring_completes, void *ring, struct io_kiocb *req, struct io_uring_cqe *cqe)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace.h - what a program can say to headrace: what it is doing
+ * headrace.h - the interface by which a program reports its regions, steps and epochs to headrace
  *
- * Purpose   Names spans of time, steps and epochs, so that I/O can be laid beside them: `headrace query ... steps`,
- *           `input-wait`, `checkpoints`. Everything here does nothing, in a nanosecond, where libheadrace.so is not
- *           preloaded: there is no library to link against.
- * Threads   Any. Ranges belong to the thread that began them, steps and epochs to the process; a forked child begins with none.
- * Errors    None: what cannot be recorded is counted, and queries say so.
- * Cost      A range with a name of its own (below): two reads of the clock and a record of 64 bytes, 60 ns.
+ * Purpose   Names spans of time, steps and epochs, so that queries can compare I/O with them:
+ *           `headrace query ... steps`, `input-wait`, `checkpoints`. Without a preloaded
+ *           libheadrace.so each function returns at once, after a nanosecond: a program links no
+ *           library.
+ * Threads   Any. Ranges belong to the thread that began them, steps and epochs to the process; a
+ *           forked child begins without any.
+ * Errors    None: what cannot be recorded is counted, and queries show the count.
+ * Cost      A range with a static name (below): two reads of the clock and a record of 64 bytes, 60
+ * ns.
  *
  *      #include <headrace.h>
  *
@@ -34,62 +37,63 @@ extern "C" {
 #define HEADRACE_API_VERSION 1
 #define HEADRACE_NONE	     INT64_MIN /* step, epoch: none */
 
-/* What a region is: as in the column `kind` of the table regions. */
+/* The kind of a region, as in the column `kind` of the table regions. */
 enum headrace_kind {
 	HEADRACE_RANGE = 1,
 	HEADRACE_MARK = 3,
 	HEADRACE_INPUT_WAIT = 6, /* the training loop waits for its next batch */
-	HEADRACE_FETCH = 7,	 /* a loader's worker makes a batch */
+	HEADRACE_FETCH = 7,	 /* a DataLoader worker makes a batch */
 	HEADRACE_OPTIMIZER = 8,
 	HEADRACE_CHECKPOINT = 9,
 	HEADRACE_RESTORE = 10
 };
 
 /*
- * What a region is called. It and its texts must not change, and live as long as anybody uses them; best they are
- * static. Texts are UTF-8, by convention; of more than 1,000 bytes the rest is cut. NULL in its place: nothing is said.
+ * The name of a region. It and its texts must not change while anything uses them; best they are
+ * static. Texts are UTF-8 by convention, and cut after 1,000 bytes. NULL in place of a name: the
+ * call does nothing.
  */
 struct headrace_name {
 	const char *name;
-	const char *domain;   /* who names: a library, a program; NULL: none */
+	const char *domain;   /* the library or program that defines the name; NULL: none */
 	const char *category; /* NULL: none */
-	uint32_t kind;	      /* enum headrace_kind; 0, and any other: HEADRACE_RANGE */
-	uint32_t reserved0;   /* 0: libheadrace.so keeps what it made of the texts here */
+	uint32_t kind;	      /* enum headrace_kind; 0 or an unknown value: HEADRACE_RANGE */
+	uint32_t reserved0;   /* 0; libheadrace.so caches a number here */
 	uint64_t reserved[2];
 };
 
 /*
- * What libheadrace.so offers, in one table, for languages that look functions up. Later versions add to its end; `bytes`
- * says how long it is.
+ * The functions of libheadrace.so in one table, for languages that look symbols up at run time.
+ * Later versions add to its end; `bytes` is its length.
  */
 struct headrace_api {
 	uint32_t version;
 	uint32_t bytes;
-	/* The thread begins, ends its innermost range. args: a JSON object as text, or NULL. */
+	/* Begins a range; ends the thread's innermost one. args: a JSON object, or NULL. */
 	void (*begin)(struct headrace_name *name);
 	void (*end)(const char *args);
-	/* A span that another thread may end, or none does. 0: too many are open. */
+	/* A span, which any thread may end, or none. 0: too many are open. */
 	uint64_t (*start)(struct headrace_name *name);
 	void (*finish)(uint64_t span, const char *args);
-	/* A moment. */
+	/* One moment. */
 	void (*mark)(struct headrace_name *name, const char *args);
-	/* Ends the step (epoch) that the process is in, and begins number `step`, unless it is HEADRACE_NONE. */
+	/* Ends the current step (epoch); begins number `step` unless it is HEADRACE_NONE. */
 	void (*step)(int64_t step);
 	void (*epoch)(int64_t epoch);
-	/* "NAME=VALUE", as if the variable were in the environment since the start: RANK, LOCAL_RANK, WORLD_SIZE... */
+	/* "NAME=VALUE", as if in the environment from the start: RANK, LOCAL_RANK... */
 	void (*variable)(const char *text);
-	/* Whether anything of this is recorded now. */
+	/* Nonzero: this process records regions now. */
 	int (*recording)(void);
-	/* For who learns late what a moment was the beginning of. A moment of this process; not in a known unit. */
+	/* The current time in an unspecified unit, for step_at and epoch_at of this process. */
 	uint64_t (*now)(void);
-	/* As step and epoch: the one before ends, this one begins at that moment. 0, or one to come: now. */
+	/* Like step and epoch, but the change happened at `moment`. 0 or a future moment: now. */
 	void (*step_at)(int64_t step, uint64_t moment);
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
-	/* The step that the process is in was none: it ends, and is not recorded. */
+	/* Ends the current step, and does not record it. */
 	void (*step_undo)(void);
 };
 
-/* Of libheadrace.so; NULL when it does not know this version. */
+/* From libheadrace.so; NULL: it does not support this version. */
 const struct headrace_api *headrace_api(uint32_t version)
 #if defined(__GNUC__)
     __attribute__((weak))

@@ -2,53 +2,56 @@
 /*
  * abi.h - the contract between libheadrace.so (the shim) and headraced (the daemon)
  *
- * Purpose   Everything that crosses the border between a traced process and the daemon of its node: the
- *           handshake on the shim socket, the shared memory of a session, and the 64-byte record.
- * Owner     The daemon makes, seals and keeps the memfds; where it does not answer, the shim makes and seals one,
- *           and offers it. Once attached, the shim holds no descriptor. All memory is
- *           little-endian, fixed-width, free of pointers.
- * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once, then
- *           checks the copy. The node page is read-only for clients: their descriptor of it cannot be mapped
- *           writable (it outlives its daemon, so it is not sealed against writing).
+ * Purpose   Everything that crosses the border between a traced process and the daemon of its node:
+ *           the handshake on the shim socket, the shared memory of a session, and the 64-byte
+ *           record.
+ * Owner     The daemon makes, seals and keeps the memfds. If it does not answer in time, the shim
+ *           makes and seals one, and offers it. After the attach the shim holds no descriptor. All
+ *           memory is little-endian, fixed-width, free of pointers.
+ * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once,
+ * then checks the copy. The node page is read-only for clients: their descriptor of it cannot be
+ * mapped writable (it outlives its daemon, so it is not sealed against writing).
  *
  * Vocabulary
- *   session   one attached process image (one address space between attach and exec/death)
- *   map       one memfd of a session: a head and `ring_count` rings; a session has 1 to HR_SESSION_MAPS maps
- *   offer     a map that the shim made, because nobody answered
- *   ring      single producer (one thread and its signal handlers), single consumer (the daemon)
- *   slot      64 bytes: a record, or a part of a control record
- *   node page one page for all sessions of a daemon: heartbeat and doorbell
+ *      session   one attached process image (one address space between attach and exec/death)
+ *      map       one memfd of a session: a head and `ring_count` rings; 1 to HR_SESSION_MAPS maps
+ *      offer     a map that the shim made, because headraced did not answer in time
+ *      ring      single producer (one thread and its signal handlers), single consumer (the daemon)
+ *      slot      64 bytes: a record, or a part of a control record
+ *      node page one page for all sessions of a daemon: heartbeat and doorbell
  *
  * Actors
  *
- *      shim (any thread)                      daemon: attach thread            daemon: drain thread
- *      -----------------                      ---------------------            --------------------
- *      connect, hr_hello  ------------------> checks SO_PEERCRED, pidfd_open
- *      map, close fds     <------------------ hr_ack + {map, node page} ------> session is swept
- *        or, when nobody answers:
- *      make, seal, map; OFFER + {map} ------> adopts it, whenever it reads it -> session is swept
+ *      shim (any thread)                      daemon: attach thread         daemon: drain thread
+ *      -----------------                      ---------------------         --------------------
+ *      connect, hr_hello  ------------------> SO_PEERCRED, pidfd_open
+ *      map, close fds     <------------------ hr_ack, {map, node page} ---> sweeps the session
+ *        or, without an answer in time:
+ *      make, seal, map; OFFER + {map} ------> adopts it, at any time -----> sweeps the session
  *      close fds
  *      claim ring (CAS owner_tid)
- *      real call; head += n; fill; seq = i+1 (release)  --------------------->  seq == i+1 (acquire)? copy
- *      head - tail == slots?                                    <-------------  tail = i+1 (release)
+ *      real call; head += n; fill; seq = i+1 (release) ------------------> seq == i+1 (acquire)? copy
+ *      head - tail == slots?                                    <---------- tail = i+1 (release)
  *
- * One of two, not both: the daemon shuts its end for reading once it has read the hello, then reads once more. An offer
- * that was sent before is there, and adopted in place of an answer, also when its sender is long dead: a connection that nobody
- * has accepted keeps messages and descriptors. One that comes too late fails with EPIPE, and the answer is on its way.
+ * A client gets an answer or its offer is adopted, never both. The daemon shuts its end for reading
+ * once it has read the hello, then reads once more. An offer that was sent before is adopted in
+ * place of an answer, even if its sender has exited: an unaccepted connection keeps messages and
+ * descriptors. A later offer fails with EPIPE, and the client gets the answer.
  *
  * Ring slot states (slot i mod slots, absolute index i counts from 0)
  *
  *      free      --(shim: head += n)-->            reserved    not yet readable
  *      reserved  --(shim: seq = i+1, release)-->   committed   readable
  *      committed --(daemon: tail = i+1, release)-> free        the index is now i + slots
- *      reserved  --(daemon: owner dead, or a later slot committed for HR_TORN_NS)--> free, counted `torn`
+ *      reserved  --(daemon: owner dead, or a later slot committed for HR_TORN_NS)-->
+ *                                                  free        counted as `torn`
  *
  * A map, in bytes
  *
  *      0      +------------------------------+
  *             | struct hr_map_hdr            |   first page: daemon writes, shim reads
- *             |         excluded[]           |   what default excludes leave out: the shim adds
- *             |         spans[]              |   regions that any thread may end: the shim
+ *             |         excluded[]           |   opens of files excluded by default: shim adds
+ *             |         spans[]              |   regions that any thread may end: shim
  *      4096   |         strays[]             |   forked children without a session add
  *      16384  +------------------------------+
  *             | ring 0: struct hr_ring_hdr   |   16384
@@ -64,11 +67,11 @@
 #include <stdint.h>
 
 #define HR_ABI_MAGIC UINT64_C(0x3145434152445248) /* "HRDRACE1" */
-#ifndef HR_ABI_VERSION /* a test builds what comes after this one (tests/service/test_upgrade.py) */
+#ifndef HR_ABI_VERSION /* tests/service/test_upgrade.py builds the version after this one */
 #define HR_ABI_VERSION 1u
 #endif
 
-/* Of every map and of the node page: whoever maps it, its size stays (fcntl.h has the names). */
+/* Of every map and of the node page: nobody can change the size of a mapped file (fcntl.h). */
 #define HR_SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 #define HR_PAGE_BYTES	   4096u
@@ -77,23 +80,25 @@
 #define HR_SESSION_MAPS	   64u	/* most maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
-/* of a common ring: its writers wait for processors */
+/* in a common ring, whose writers wait for processors */
 #define HR_TORN_COMMON_NS UINT64_C(5000000000)
-/* of an offer: the daemon may read it late, and only pages in use cost memory */
+/* of an offer: the daemon may read it late; only pages in use cost memory */
 #define HR_OFFER_SLOTS_LOG2 14
-#define HR_RING_EARLY	    64u	 /* slots, a page: memory for these comes with the map */
-#define HR_RING_SLACK	    128u /* slots kept free: a full path and nested signal handlers fit */
+#define HR_RING_EARLY	    64u	 /* slots, a page: memory for these is allocated with the map */
+#define HR_RING_SLACK	    128u /* slots kept free for a full path and nested signal handlers */
 #define HR_TORN_NS	    UINT64_C(200000000)
-/* Of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each: what is behind holds for nothing. */
+/*
+ * Limits of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each; more is ignored.
+ */
 #define HR_FILTER_PATTERNS 1024u
 #define HR_FILTER_BYTES	   65536u
-/* Default excludes that are counted one by one, as far as their text has room; the last count is of all others. */
+/* Default excludes that have a counter each, if their text fits; the last counts all others. */
 #define HR_EXCLUDED_KINDS 16u
 #define HR_EXCLUDED_TEXT  1024u
 
 /* ---- record ------------------------------------------------------------------------------------- */
 
-/* `offset`: the call names none; the daemon tracks the file position */
+/* `offset`: the call has none; the daemon tracks the file position */
 #define HR_OFFSET_NONE INT64_MIN
 #define HR_RET_NONE    INT64_MIN  /* `ret`: the call did not return (cut short) */
 #define HR_ASKED_NONE  UINT64_MAX /* `asked`: the call has no size */
@@ -109,9 +114,8 @@
 #define HR_REC_DIR	 UINT32_C(32) /* the file is a directory */
 
 /*
- * One operation. `ret` is the call's return value, or -errno when it failed; a call that returns a pointer
- * records the count or descriptor that calls.def names. `file` is hr_path_id() of the path, 0 when the
- * operation has no file.
+ * One operation. `ret` is the call's return value, or -errno; for a call that returns a pointer,
+ * the count or descriptor that calls.def names. `file` is hr_path_id() of the path; 0: no file.
  */
 struct hr_record {
 	uint64_t start_ticks; /*  0 session clock: TSC, or ns of CLOCK_MONOTONIC (hr_ack.flags) */
@@ -146,27 +150,28 @@ struct hr_pair {
 /* Control ids share the op field; real operations start at HR_OP_FIRST. */
 enum hr_ctl_id {
 	HR_CTL_NONE = 0,
-	HR_CTL_THREAD = 1, /* what follows in the ring is of thread fd, as the process sees it */
+	HR_CTL_THREAD = 1, /* the records that follow are of thread `fd`, as the process sees it */
 	HR_CTL_PATH = 2,   /* a path: see below */
 	HR_CTL_PAIR = 3,   /* second half of a record with HR_REC_PAIR */
 	HR_CTL_TEXT = 4,   /* continuation slot: 56 bytes of text, then seq, then 4 more unused */
 	HR_CTL_ENV = 5, /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
 	HR_CTL_FORK =
-	    6, /* a child was made: fd = its pid as the parent sees it, flags = 1 for vfork */
-	HR_CTL_REGION_KEY = 7, /* what regions are called: see below */
-	HR_CTL_REGION = 8,     /* a region that is over: see below */
+	    /* a child was made: fd = its pid in the parent's namespace, flags = 1 for vfork */
+	6,
+	HR_CTL_REGION_KEY = 7, /* the name of regions: see below */
+	HR_CTL_REGION = 8,     /* an ended region: see below */
 	HR_OP_FIRST = 16
 };
 
 /*
- * HR_CTL_PATH: file = id, asked = length in bytes of the text that follows (1..4096; a longer path is hashed whole
- * and cut), fd = continuation slots that follow,
- * offset = device (major << 32 | minor) or HR_OFFSET_NONE, ret = mount id (mountinfo, first column) or -1,
- * flags = st_mode & S_IFMT or 0, bits = HR_REC_RUNTIME | HR_REC_DIR. Then ceil(asked / 56) text slots.
- * All slots of a control record are reserved by one add; its first slot is committed last.
+ * HR_CTL_PATH: file = id, asked = length in bytes of the text that follows (1..4096; a longer path
+ * is hashed whole and cut), fd = continuation slots that follow, offset = device (major << 32 |
+ * minor) or HR_OFFSET_NONE, ret = mount id (mountinfo, first column) or -1, flags = st_mode &
+ * S_IFMT or 0, bits = HR_REC_RUNTIME | HR_REC_DIR. Then ceil(asked / 56) text slots. One add
+ * reserves all slots of a control record; its first slot is committed last.
  */
 struct hr_text {
-	/* 0 the op field of a text slot is text too: only the first slot tells */
+	/* 0; text covers the op field, too: only the first slot has an op */
 	uint8_t text[56];
 	uint32_t seq;	/* 56 */
 	uint32_t spare; /* 60 */
@@ -174,22 +179,24 @@ struct hr_text {
 #define HR_TEXT_BYTES 56u
 
 /*
- * HR_CTL_REGION_KEY: file = hr_path_id() of the text, flags = HR_REGION_KIND of it, asked = length of the text that follows:
- * a NUL, kind as a letter from 'A' on, domain NUL category NUL name.
+ * HR_CTL_REGION_KEY: file = hr_path_id() of the text, flags = HR_REGION_KIND of it, asked = length
+ * of the text that follows: a NUL, kind as a letter from 'A' on, domain NUL category NUL name.
  *
- * HR_CTL_REGION: file = key, offset = step and ret = epoch that the process was in (HR_REGION_NONE), fd = depth of nesting, or (HR_REGION_IS_SPAN) tid of the
- * thread that began it where another may end it, flags = HR_REGION_*, asked = how many are
- * added up (then the time is their sum, start_ticks the first's); with HR_REGION_HAS_ARGS length of a JSON text that follows. Kinds are those of common/region.h.
+ * HR_CTL_REGION: file = key, offset = step and ret = epoch of the process (HR_REGION_NONE), fd =
+ * depth of nesting, or for a span (HR_REGION_IS_SPAN) the tid of the thread that began it, flags =
+ * HR_REGION_*, asked = number of regions in this record (their time is summed, start_ticks is the
+ * first one's) or, with HR_REGION_HAS_ARGS, length of a JSON text that follows. Kinds:
+ * common/region.h.
  */
 #define HR_REGION_NONE	     INT64_MIN
-#define HR_REGION_IS_OPEN    UINT32_C(1) /* had not ended when its thread did */
+#define HR_REGION_IS_OPEN    UINT32_C(1) /* its thread ended before it */
 #define HR_REGION_HAS_ARGS   UINT32_C(2)
 #define HR_REGION_IS_SPAN    UINT32_C(4)
 #define HR_REGION_KIND_SHIFT 8 /* of flags */
 #define HR_REGION_KIND(kind) ((uint32_t)(kind) << HR_REGION_KIND_SHIFT)
-#define HR_REGION_TEXT	     4096u /* of a key, of arguments: bytes at most */
+#define HR_REGION_TEXT	     4096u /* most bytes of a key, and of arguments */
 
-/* Whether text slots follow: ceil(asked / HR_TEXT_BYTES) of them. */
+/* True: ceil(asked / HR_TEXT_BYTES) text slots follow. */
 static inline bool hr_record_has_text(const struct hr_record *r)
 {
 	return r->op == HR_CTL_PATH || r->op == HR_CTL_ENV || r->op == HR_CTL_REGION_KEY ||
@@ -198,7 +205,7 @@ static inline bool hr_record_has_text(const struct hr_record *r)
 
 /* ---- shared memory ------------------------------------------------------------------------------ */
 
-/* Totals of operations that are not in a ring, per op. Any thread: atomic adds; they only ever grow. */
+/* Totals of operations without a record, per op. Any thread: atomic adds; they never decrease. */
 struct hr_lost {
 	uint64_t count;
 	uint64_t bytes;
@@ -206,39 +213,40 @@ struct hr_lost {
 };
 
 /*
- * A region that has begun. In a ring those of its thread, innermost last, of which the first `region_depth` count, but those whose key is 0; in the head of a
- * session's first map those that any thread may end, where `key` is not 0 (free) or 1 (being filled, or taken). The record
- * comes first, then the cell goes: a reader behind a dead owner that has seen a record of the same key and
- * start_ticks drops the cell.
+ * An open region. In a ring: those of its thread, innermost last. The first `region_depth` cells
+ * are valid, except those with key 0. In the head of a session's first map: spans, which any thread
+ * may end; key 0: free, 1: a thread is changing the cell. The record is committed before the cell
+ * is cleared: a reader of a dead owner's ring drops the cell if it has seen a record with its key
+ * and start_ticks.
  */
 struct hr_region_cell {
 	uint64_t key;
 	uint64_t start_ticks;
 	int64_t step, epoch;
 	uint32_t flags; /* HR_REGION_KIND */
-	uint32_t stack; /* whose: ranges of other libraries are not ended by mistake */
+	uint32_t stack; /* its API: libraries do not end each other's ranges */
 	uint32_t tid;
 	uint32_t gen;
-	uint64_t payload; /* a number to be recorded at its end: the shim's own affair */
+	uint64_t payload; /* recorded at its end; only the shim uses it */
 	uint32_t payload_type;
 	uint32_t spare;
 };
-#define HR_REGION_DEPTH	  32u	     /* what is nested deeper is counted as lost */
-#define HR_REGION_DEEPEST (1u << 20) /* region_depth is never more */
+#define HR_REGION_DEPTH	  32u	     /* deeper regions are counted as lost */
+#define HR_REGION_DEEPEST (1u << 20) /* upper bound of region_depth */
 #define HR_REGION_SPANS	  56u	     /* open at a time */
 #define HR_REGION_SHORTS  16u
 
 /*
- * Ranges that took less than hr_map_hdr.short_ticks, of one key, depth, step and epoch, added up: one record where each would be one.
- * The record comes first, then `count` becomes 0, with release: a reader behind a dead owner that has seen a record of the
- * same key and start_ticks drops the cell.
+ * Sum of ranges shorter than hr_map_hdr.short_ticks with the same key, depth, step and epoch: one
+ * record for all. The record is committed before `count` becomes 0 (release): a reader of a dead
+ * owner's ring drops the cell if it has seen a record with its key and start_ticks.
  */
 struct hr_region_short {
 	uint64_t key;
 	uint64_t start_ticks; /* of the first */
 	int64_t step, epoch;
 	uint64_t ticks; /* sum of durations */
-	uint32_t count; /* release, behind the rest; 0: the cell is free */
+	uint32_t count; /* stored last, with release; 0: the cell is free */
 	uint32_t depth;
 	uint32_t flags; /* HR_REGION_KIND */
 	uint32_t spare0;
@@ -247,10 +255,12 @@ struct hr_region_short {
 #define HR_SHORT_NS UINT64_C(100000)
 
 /*
- * Head of each map. Its maker writes the first line before the other side sees it, and the daemon `level` and `short_ticks`. A forked child keeps
- * this head of its parent's first map, and while it has no session of its own it counts in `strays` what it does: a
- * child that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) leaves its numbers.
- * In `excluded` both count the opens that a default exclude left out, by its place in HR_ITEM_DEFAULTS.
+ * Head of each map. Its maker writes the first 64 bytes before the other side sees them; later the
+ * daemon changes `level` and `short_ticks`. A forked child keeps the head of its parent's first
+ * map. While the child has no session it counts its operations in `strays`, so those of a child
+ * that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) are
+ * counted, too. `excluded`: both count opens of files excluded by default, by position in
+ * HR_ITEM_DEFAULTS.
  */
 struct hr_map_hdr {
 	uint64_t magic;
@@ -259,26 +269,28 @@ struct hr_map_hdr {
 	uint64_t session; /* token, also in hr_ack */
 	uint32_t ring_count;
 	uint32_t slots_log2;
-	uint32_t level;	      /* enum hr_level; daemon: relaxed store, shim: relaxed load */
-	uint32_t short_ticks; /* HR_SHORT_NS; 0: no range is short. Daemon and shim as of `level` */
+	uint32_t level; /* enum hr_level; daemon: relaxed store, shim: relaxed load */
+	/* HR_SHORT_NS in ticks; 0: no range is short; stored and loaded as `level` */
+	uint32_t short_ticks;
 	uint32_t spare[6];
-	uint64_t stray_total; /* operations in strays[]; atomic add, release, behind them */
+	uint64_t stray_total; /* operations in strays[]; atomic add with release, after theirs */
 	uint64_t spare2[7];
-	uint64_t excluded[HR_EXCLUDED_KINDS]; /* any thread: relaxed adds; they only ever grow */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* any thread: relaxed adds; they never decrease */
 	struct hr_region_cell spans[HR_REGION_SPANS];
 	uint8_t pad[HR_PAGE_BYTES - 128 - 8 * HR_EXCLUDED_KINDS - 64 * HR_REGION_SPANS];
 	struct hr_lost strays[HR_OP_MAX];
 };
-/* what its maker writes; the rest is zero */
+/* the part that its maker writes; the rest is zero */
 #define HR_MAP_HEAD_BYTES offsetof(struct hr_map_hdr, stray_total)
 
 enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
 
 /*
- * What the owner is in the middle of. op != 0 makes it valid (stored last with release, cleared with release). It
- * is cleared after the record is committed: a reader behind a dead owner that has seen a record of the same op and
- * start_ticks drops the cell. file is 0 for calls that name a path: the shim reads the caller's path only when the
- * call has returned. start_ticks of a session's first operation may lie before its attach by as long as it took.
+ * The operation that the owner is in. Valid if op != 0 (stored last with release, cleared with
+ * release). It is cleared after the record is committed: a reader of a dead owner's ring drops the
+ * cell if it has seen a record with its op and start_ticks. file is 0 for calls with a path: the
+ * shim reads the caller's path only when the call has returned. start_ticks of a session's first
+ * operation is before its attach.
  */
 struct hr_inflight {
 	uint64_t start_ticks;
@@ -294,16 +306,16 @@ struct hr_inflight {
 };
 
 /*
- * Calls too cheap for a record each (getc, putc): folded here, and committed as one HR_REC_AGGREGATE record
- * when file or op change. `gen` is in that record's `flags`; a cell left by a dead owner counts unless its
- * gen was committed already. Committed at HR_AGGREGATE_CALLS, so that a long run of getc shows up now and then;
- * what signal handlers add meanwhile may come on top.
+ * Sum of calls too cheap for a record each (getc, putc). It becomes one HR_REC_AGGREGATE record
+ * when file or op change, and at HR_AGGREGATE_CALLS, so that a long run of getc shows from time to
+ * time (calls of signal handlers may exceed that). `gen` is in that record's `flags`; the cell of a
+ * dead owner counts unless a record with its gen is committed.
  */
 #define HR_AGGREGATE_CALLS 65536u
 struct hr_aggregate {
 	uint64_t file;
 	uint64_t start_ticks; /* of the first call */
-	uint64_t ticks;	      /* sum of durations, 0 where calls are not timed */
+	uint64_t ticks;	      /* sum of durations; 0 if calls are not timed */
 	uint64_t count;
 	uint64_t bytes;
 	int32_t fd;
@@ -315,23 +327,24 @@ struct hr_aggregate {
 };
 
 struct hr_ring_hdr {
-	/* line 0: the owner's */
+	/* line 0: written by the owner */
 	/* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
 	uint64_t head;
 	uint32_t owner_tid;    /* 0: free; claimed by compare-and-swap */
 	uint32_t waiting;      /* owner sleeps on `tail` */
-	uint64_t lost_total;   /* records in lost[]; atomic add, release, behind them */
-	uint32_t region_depth; /* release, behind the cell */
-	/* the owner is at a short cell: its signal handlers leave them alone */
+	uint64_t lost_total;   /* records in lost[]; atomic add with release, after them */
+	uint32_t region_depth; /* stored with release, after the cell */
+	/* the owner uses a short cell: its signal handlers do not */
 	uint16_t short_busy;
-	uint16_t short_hand; /* the cell whose age is looked at next */
+	uint16_t short_hand; /* the cell whose age is checked next */
 	/*
-	 * 1: common to all threads that found no ring of their own. They take slots by locked instructions, each time with a
-	 * HR_CTL_THREAD in front; the in-flight cell, the aggregate and the regions stay unused. No thread claims it.
+	 * 1: common to all threads that found no ring of their own. They take slots by locked
+	 * instructions, each time with an HR_CTL_THREAD first; in-flight cell, aggregate and
+	 * regions stay unused. No thread claims it.
 	 */
 	uint32_t common;
 	uint32_t spare0[7];
-	/* line 1: the daemon's */
+	/* line 1: written by the daemon */
 	/* slots consumed; futex on its low word; release store, acquire load by the owner */
 	uint64_t tail;
 	uint64_t spare1[7];
@@ -340,15 +353,16 @@ struct hr_ring_hdr {
 	struct hr_region_cell regions[HR_REGION_DEPTH];
 	struct hr_region_short shorts[HR_REGION_SHORTS];
 	uint8_t pad[HR_PAGE_BYTES - 256 - 64 * (HR_REGION_DEPTH + HR_REGION_SHORTS)];
-	/* what no ring could take: of the owner, and of threads without one */
+	/* operations without a slot: of the owner, and of threads without a ring */
 	struct hr_lost lost[HR_OP_MAX];
 };
 
-#define HR_PAGE_PENDING 960u /* connections that the daemon has accepted and not yet answered */
+#define HR_PAGE_PENDING 960u /* connections that the daemon has accepted and not answered */
 
 /*
- * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire). `pending` is for the next daemon: pids
- * of clients whose connection this one has accepted and not journaled, 0 elsewhere; -1 while it accepts one, since `accept_ns`.
+ * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire).
+ * `pending` is for the next daemon: pids of clients whose connection was accepted and not
+ * journaled, 0 in free places, -1 while the daemon accepts one, since `accept_ns`.
  */
 struct hr_node_page {
 	uint64_t magic;
@@ -356,7 +370,8 @@ struct hr_node_page {
 	uint32_t sleeping; /* 1: the drain thread is in (or about to enter) FUTEX_WAIT on `bell` */
 	uint32_t bell;	   /* futex word: shims FUTEX_WAKE it, never write it */
 	uint32_t spare;
-	uint64_t beat; /* sweeps done: a shim that waits for room gives up when it stands still */
+	/* number of sweeps: a shim that waits for room gives up if it does not change */
+	uint64_t beat;
 	uint64_t accept_ns; /* CLOCK_BOOTTIME */
 	int32_t pending[HR_PAGE_PENDING];
 	uint8_t pad[HR_PAGE_BYTES - 40 - 4 * HR_PAGE_PENDING];
@@ -367,14 +382,14 @@ struct hr_node_page {
 enum hr_hello_kind {
 	HR_HELLO_ATTACH = 1,
 	HR_HELLO_MORE_RINGS = 2,
-	HR_HELLO_OFFER = 3, /* second message behind one of these, with one descriptor, of a map */
+	HR_HELLO_OFFER = 3, /* second message after one of these, with the descriptor of a map */
 	HR_HELLO_EXEC = 4   /* a notice: the process starts a program without the shim */
 };
 
 /* hr_hello.flags */
 #define HR_HELLO_FORKED	   UINT32_C(1) /* same image as its parent: parent_session is valid */
 #define HR_HELLO_TICKS_TSC UINT32_C(2) /* counters and start_ticks were taken with the TSC */
-/* EXEC: the program runs in a child of the sender, of unknown pid */
+/* EXEC: the program runs in a child of the sender whose pid is unknown */
 #define HR_HELLO_SPAWNED UINT32_C(4)
 
 #define HR_HELLO_MAX_BYTES 65536u
@@ -391,41 +406,46 @@ struct hr_hello {
 	int32_t tid;
 	int32_t spare0;
 	uint64_t session;	 /* MORE_RINGS, OFFER: token of the session */
-	uint64_t parent_session; /* FORKED: token of the parent's, 0 when the parent was detached */
+	uint64_t parent_session; /* FORKED: token of the parent's session; 0: the parent had none */
 	uint64_t start_ticks;	 /* now */
-	/* then items: u16 kind, u16 bytes, bytes... to the end of the message; of MORE_RINGS, ENV alone */
+	/* items follow: u16 kind, u16 bytes, bytes... to the end; MORE_RINGS has ENV items only */
 };
 
 /*
- * An offer is a hello of kind OFFER without items. Its map: sealed (SHRINK, GROW, SEAL), of HR_MAP_RINGS rings, index 0, its
- * header's session the token. Behind an ATTACH: 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, a token which the shim draws by lot; the
- * session has no node page, so it rings no bell, and waits for room only once the daemon has taken something. Behind a
- * MORE_RINGS: 2^HR_RING_SLOTS_LOG2 slots, level and token as the session's first map has them.
+ * An offer is a hello of kind OFFER without items. Its map is sealed (SHRINK, GROW, SEAL), with
+ * HR_MAP_RINGS rings, index 0 and the token as `session` of its head. After an ATTACH:
+ * 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, a random token. The session has no node page, so it
+ * rings no doorbell, and waits for room only after the daemon has taken something. After a
+ * MORE_RINGS: 2^HR_RING_SLOTS_LOG2 slots, level and token of the session's first map.
  */
 
 /*
- * A notice (EXEC) has the items EXE, as the program is named in the call, and ENV. The client keeps the connection until its exec,
- * where the kernel closes it: then the notice counts. A second message, of any bytes, takes it back: the exec failed. It gets no
- * answer. parent_session is the sender's own session (of a vfork child, its parent's), or that of its parent, or 0.
+ * A notice (EXEC) has the items EXE, as the call names the program, and ENV. The client keeps the
+ * connection until the kernel closes it at the exec: then the notice counts. A second message of
+ * any bytes withdraws it: the exec failed. A notice gets no answer. parent_session is the sender's
+ * session (for a vfork child, its parent's), or the session of its parent, or 0.
  */
 
 enum hr_item_kind {
 	HR_ITEM_EXE = 1,  /* path of the executable */
-	HR_ITEM_ARGV = 2, /* arguments, each ended by NUL; cut at 4096 bytes */
+	HR_ITEM_ARGV = 2, /* arguments, each with its NUL; cut at 4096 bytes */
 	HR_ITEM_ENV =
-	    3, /* one NAME=VALUE of the lists in peers.md (ranks and jobs), and HEADRACE_* */
+	    /* one NAME=VALUE: ranks and jobs (env_names.def), and HEADRACE_* */
+	3,
 	HR_ITEM_CWD = 4,
 	HR_ITEM_COUNTERS =
-	    5, /* array of struct hr_counter: operations (and HR_CTL_REGION) made while detached */
+	    /* array of struct hr_counter: operations (and HR_CTL_REGION) while detached */
+	5,
 	HR_ITEM_COVER = 7, /* struct hr_item_cover: for probes (docs/probes.md) */
 	HR_ITEM_DEFAULTS =
-	    6 /* the default excludes that `excluded` counts one by one, in order, each ended by NUL */
+	    /* default excludes with a counter in `excluded`, in order, each with its NUL */
+	6
 };
 
 /*
- * Where probes find what a thread of this process is in the middle of: `thread` bytes from the thread pointer, the same
- * in all threads. `began_ticks` is of the operation that attaches at its end, 0 where there is none: what the thread has
- * done since then is the shim's.
+ * Where probes find the shim's cell of a thread: `thread` bytes from the thread pointer, the same
+ * in all threads. `began_ticks`: start of the operation that attaches at its end, 0: none. The shim
+ * records what the thread does from then on.
  */
 struct hr_item_cover {
 	int64_t thread;
@@ -433,9 +453,9 @@ struct hr_item_cover {
 };
 
 /*
- * The head of the shim's thread-local memory. Programs in the kernel read it; it says nothing but of its own process.
- * slow[] is why the shim's short way is closed. `ring` is the address of a struct hr_ring_hdr, whose cell `inflight`
- * says what surrounds the call; 0: none.
+ * The head of the shim's thread-local memory. Programs in the kernel read it; it describes only its
+ * own process. slow[]: why the shim cannot take its fast path. `ring`: address of a struct
+ * hr_ring_hdr, whose cell `inflight` has the surrounding call; 0: none.
  */
 struct hr_cover {
 	uint64_t nonce;
@@ -443,13 +463,14 @@ struct hr_cover {
 	uint64_t ring;
 };
 #define HR_COVER_BARE	 6 /* of slow[]: enum hr_bare */
-#define HR_COVER_EXITING 7 /* != 0: the process is exiting, stdio writes its buffers */
+#define HR_COVER_EXITING 7 /* != 0: the process is exiting, and stdio writes its buffers */
 
-/* What of the shim's the thread is in the middle of that no cell shows. */
+/* What the shim does in this thread that no cell shows. */
 enum hr_bare {
 	HR_BARE_NOT,
-	HR_BARE_CALL, /* begun without a ring: recorded at its end, or counted as lost */
-	HR_BARE_OWN,  /* a system call of the shim's own: no operation, whatever the cell says */
+	HR_BARE_CALL, /* a call without a ring: recorded or counted as lost at its end */
+	/* a system call of the shim's own: no operation, whatever the cell contains */
+	HR_BARE_OWN,
 	HR_BARE_STDIO /* the buffer of a stream whose characters are counted one by one */
 };
 
@@ -464,14 +485,17 @@ struct hr_counter {
 	struct hr_lost total;
 };
 
-/* hr_ack.flags; the TSC of common/tsc.h: on aarch64 the generic timer */
+/* TSC of common/tsc.h; on aarch64 the generic timer */
 #define HR_ACK_CLOCK_TSC UINT32_C(1)
 
-/* Answers with status 0 carry two descriptors: the map, then the node page (ATTACH), or the map alone. */
+/*
+ * An answer with status 0 carries two descriptors, the map and the node page (ATTACH), or the map
+ * alone.
+ */
 struct hr_ack {
 	uint64_t magic;
 	uint32_t abi;
-	/* 0, or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED deselected */
+	/* 0 or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED not selected */
 	int32_t status;
 	uint64_t session;
 	uint32_t flags; /* HR_ACK_* */
@@ -513,7 +537,7 @@ HR_ASSERT(sizeof(struct hr_item_cover) == 16 && sizeof(struct hr_cover) == 24 &&
 HR_ASSERT(sizeof(struct hr_ack) == 64 && sizeof(struct hr_item_hdr) == 4 &&
 	  sizeof(struct hr_counter) == 32);
 
-/* Bytes of one ring, of a map; offset of ring i in its map. */
+/* Bytes of a ring, of a map; offset of ring i in its map. */
 static inline uint64_t hr_ring_bytes(uint32_t slots_log2)
 {
 	return sizeof(struct hr_ring_hdr) + ((uint64_t)HR_SLOT_BYTES << slots_log2);
