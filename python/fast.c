@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fast.c - the table of libheadrace.so as functions of Python: what _headrace/api.py does with ctypes, in a third of its time
+ * fast.c - the table of libheadrace.so as functions of Python: like _headrace/api.py with ctypes,
+ * in a third of the time
  *
- * Purpose   A training step makes five of these calls; ctypes takes 75 ns for each, this 25. It is optional: where it is not
- *           beside the modules, or cannot be loaded (another libc, another Python than CPython), ctypes does the same.
- * ABI       Python's stable one, of all versions since 3.2: what is declared below, PyObject opaque. So it is built once, without
- *           Python's headers, and no version of Python has to be chosen.
- * Threads   Python's lock is held in all of it.
+ * Purpose   A training step makes five of these calls; each takes 75 ns with ctypes, 25 ns with
+ *           this module. It is optional: without it, or if it cannot be loaded (another libc,
+ *           another Python than CPython), ctypes does the same.
+ * ABI       Python's stable ABI, in all versions since 3.2, as declared below with an opaque
+ * PyObject. So one build, without Python's headers, fits all versions.
+ * Threads   Python's lock is held in all functions.
  */
+#include "common/now.h"
 #include "include/headrace.h"
+
+/* The signatures are Python's. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -20,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* bytes of a range's args that are made here; more than it has of its own are left out */
+/* room for a range's args; longer ones are left out */
 #define ARGS_MAX 256
 
 #define METH_VARARGS	   1
@@ -87,7 +93,7 @@ static PyObject *none(void)
 	return it;
 }
 
-/* Bytes, or None: no args. False where it is neither, and Python has been told. */
+/* Bytes, or None: no args. False: neither; the Python error is set. */
 static int fast_text_of(PyObject *arg, const char **ret_text)
 {
 	*ret_text = NULL;
@@ -97,24 +103,23 @@ static int fast_text_of(PyObject *arg, const char **ret_text)
 	return *ret_text != NULL;
 }
 
-/* What name() returned. */
+/* The argument is a result of name(). */
 static struct headrace_name *fast_name_of(PyObject *arg)
 {
 	return PyLong_AsVoidPtr(arg);
 }
 
-/* name(name, domain, category, kind): texts are bytes or None, and are kept for ever. */
+/* name(name, domain, category, kind): texts are bytes or None; the copies are never freed. */
 static PyObject *fast_name(PyObject *self, PyObject *args)
 {
 	struct headrace_name *name = calloc(1, sizeof(*name));
 	const char **kept[] = {&name->name, &name->domain, &name->category};
 	PyObject *given[3];
 
-	(void)self;
 	if (!name)
 		return PyErr_NoMemory();
 	if (!PyArg_ParseTuple(args, "OOOI", &given[0], &given[1], &given[2], &name->kind))
-		return NULL; /* a mistake of our own: what was allocated is not missed */
+		return NULL; /* an error in api.py; `name` leaks */
 	for (int i = 0; i < 3; i++) {
 		const char *text;
 
@@ -129,7 +134,6 @@ static PyObject *fast_begin(PyObject *self, PyObject *arg)
 {
 	struct headrace_name *name = fast_name_of(arg);
 
-	(void)self;
 	if (!name)
 		return NULL;
 	api->begin(name);
@@ -140,7 +144,6 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 {
 	const char *text;
 
-	(void)self;
 	if (!fast_text_of(arg, &text))
 		return NULL;
 	api->end(text);
@@ -148,8 +151,9 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 }
 
 /*
- * end_numbered(head, number): the range's args are the object `head`, bytes that end where a number is to stand, which is its last.
- * Each batch has one: by printf() and PyArg_ParseTuple() it would take 100 ns more.
+ * end_numbered(head, number): the range's args are `head`, a JSON object as bytes that is cut where
+ * its last number begins, and that number. Each batch has one: printf() and PyArg_ParseTuple()
+ * would take 100 ns more.
  */
 static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
 {
@@ -159,7 +163,6 @@ static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
 	long long number;
 	size_t n, more;
 
-	(void)self;
 	if (!text || !given)
 		return NULL;
 	number = PyLong_AsLongLong(given);
@@ -183,48 +186,38 @@ static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
 	return none();
 }
 
-/* What this thread has spent since it began. */
+/* What this thread has used since it began. */
 struct spent {
 	unsigned long long cpu_ns, major_faults;
 };
 
 /*
- * How long the thread could run, and had no core: the kernel tells it in a file alone, which takes 5 us to read. So it is read at
- * ends of ranges that are CORE_WAIT_NS apart at least, and that end tells all since the one before.
+ * How long the thread was ready to run and had no core. Only a file of the kernel has it, and a
+ * read takes 5 us. So it is read at ends of ranges at least CORE_WAIT_NS apart, and that end
+ * reports all since the previous read.
  */
 #define CORE_WAIT_NS 20000000u
 
 struct core_wait {
 	unsigned long long read_at_ns, waited_ns;
-	bool known; /* there is something to compare with */
+	bool known; /* there is a previous value */
 };
 
 static __thread struct core_wait core_wait;
 
-/* RUSAGE_THREAD has the processor's time, too, but as of the last tick: a fetch of 2 ms would have none of it. */
+/* RUSAGE_THREAD has the CPU time only as of the last tick: a fetch of 2 ms would have none. */
 static struct spent spent_now(void)
 {
-	struct timespec cpu = {0};
 	struct rusage usage = {0};
 	int error = errno;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
 	getrusage(RUSAGE_THREAD, &usage);
 	errno = error;
-	return (struct spent){(unsigned long long)cpu.tv_sec * 1000000000u +
-				  (unsigned long long)cpu.tv_nsec,
+	return (struct spent){hr_now_ns(CLOCK_THREAD_CPUTIME_ID),
 			      (unsigned long long)usage.ru_majflt};
 }
 
-static unsigned long long now_ns(void)
-{
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec;
-}
-
-/* The second number of schedstat. False where there is none: no /proc, no descriptor to spare, a kernel without. */
+/* The second number of schedstat. False: no /proc, no free descriptor, or a kernel without it. */
 static bool read_core_wait(unsigned long long *ret)
 {
 	int error = errno, fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -246,10 +239,10 @@ static bool read_core_wait(unsigned long long *ret)
 	return end != at;
 }
 
-/* True: *ret_ns is what the thread waited for cores since this was last true. */
+/* True: *ret_ns is the thread's wait for cores since this was last true. */
 static bool core_wait_since(unsigned long long *ret_ns)
 {
-	unsigned long long now = now_ns(), waited, before = core_wait.waited_ns;
+	unsigned long long now = hr_now_ns(CLOCK_MONOTONIC), waited, before = core_wait.waited_ns;
 	bool known = core_wait.known;
 
 	if (core_wait.read_at_ns > 0 && now - core_wait.read_at_ns < CORE_WAIT_NS)
@@ -260,17 +253,16 @@ static bool core_wait_since(unsigned long long *ret_ns)
 		return false;
 	core_wait.waited_ns = waited;
 	*ret_ns = waited - before;
-	return known && waited >= before; /* less: a forked child has its parent's */
+	return known && waited >= before; /* less: a forked child has its parent's value */
 }
 
-/* begin_spent(name): begin(), and what end_spent() wants back. */
+/* begin_spent(name): begin(), and the second argument of end_spent(). */
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 {
 	struct headrace_name *name = fast_name_of(arg);
 	unsigned long long waited;
 	struct spent before;
 
-	(void)self;
 	if (!name)
 		return NULL;
 	api->begin(name);
@@ -280,7 +272,7 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
 
-/* Adds to the first `n` bytes; how many there would be, if there were room for all. */
+/* Appends to the first `n` bytes; returns the bytes that all would need. */
 __attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t size, size_t n,
 							     const char *format, ...)
 {
@@ -294,7 +286,7 @@ __attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t 
 	return more < 0 ? size : n + (size_t)more;
 }
 
-/* The object `head`, which lacks its closing brace, with what was spent since `before`; none where it does not fit. */
+/* `head` without its closing brace, and what was used since `before`; NULL: too long. */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
 	struct spent now = spent_now();
@@ -312,8 +304,8 @@ static const char *with_spent(const char *head, const struct spent *before, char
 }
 
 /*
- * end_spent(head, before): the range's args are the object `head`, bytes without the brace that closes it, and what was spent since;
- * before: None where that is not known.
+ * end_spent(head, before): the range's args are `head`, a JSON object as bytes without its closing
+ * brace, and what was used since `before` (None: unknown).
  */
 static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 {
@@ -322,7 +314,6 @@ static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 	struct spent before;
 	char room[ARGS_MAX];
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "OO", &head, &given) || !(text = PyBytes_AsString(head)) ||
 	    !fast_text_of(given, &bytes))
 		return NULL;
@@ -340,7 +331,6 @@ static PyObject *fast_start(PyObject *self, PyObject *arg)
 {
 	struct headrace_name *name = fast_name_of(arg);
 
-	(void)self;
 	return name ? PyLong_FromUnsignedLongLong(api->start(name)) : NULL;
 }
 
@@ -350,7 +340,6 @@ static PyObject *fast_finish(PyObject *self, PyObject *args)
 	PyObject *arg;
 	const char *text;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "KO", &span, &arg) || !fast_text_of(arg, &text))
 		return NULL;
 	api->finish(span, text);
@@ -363,7 +352,6 @@ static PyObject *fast_mark(PyObject *self, PyObject *args)
 	struct headrace_name *name;
 	const char *text;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "OO", &what, &arg) || !(name = fast_name_of(what)) ||
 	    !fast_text_of(arg, &text))
 		return NULL;
@@ -371,62 +359,54 @@ static PyObject *fast_mark(PyObject *self, PyObject *args)
 	return none();
 }
 
-static PyObject *numbered(PyObject *arg, void (*tell)(int64_t))
+static PyObject *numbered(PyObject *arg, void (*report)(int64_t))
 {
 	long long number = PyLong_AsLongLong(arg);
 
 	if (number == -1 && PyErr_Occurred())
 		return NULL;
-	tell(number);
+	report(number);
 	return none();
 }
 
 static PyObject *fast_step(PyObject *self, PyObject *arg)
 {
-	(void)self;
 	return numbered(arg, api->step);
 }
 
 static PyObject *fast_epoch(PyObject *self, PyObject *arg)
 {
-	(void)self;
 	return numbered(arg, api->epoch);
 }
 
 static PyObject *fast_now(PyObject *self, PyObject *arg)
 {
-	(void)self;
-	(void)arg;
 	return PyLong_FromUnsignedLongLong(api->now());
 }
 
-static PyObject *numbered_at(PyObject *args, void (*tell)(int64_t, uint64_t))
+static PyObject *numbered_at(PyObject *args, void (*report)(int64_t, uint64_t))
 {
 	long long number;
 	unsigned long long moment;
 
 	if (!PyArg_ParseTuple(args, "LK", &number, &moment))
 		return NULL;
-	tell(number, moment);
+	report(number, moment);
 	return none();
 }
 
 static PyObject *fast_step_at(PyObject *self, PyObject *args)
 {
-	(void)self;
 	return numbered_at(args, api->step_at);
 }
 
 static PyObject *fast_epoch_at(PyObject *self, PyObject *args)
 {
-	(void)self;
 	return numbered_at(args, api->epoch_at);
 }
 
 static PyObject *fast_step_undo(PyObject *self, PyObject *arg)
 {
-	(void)self;
-	(void)arg;
 	api->step_undo();
 	return none();
 }
@@ -435,7 +415,6 @@ static PyObject *fast_variable(PyObject *self, PyObject *arg)
 {
 	const char *text = PyBytes_AsString(arg);
 
-	(void)self;
 	if (!text)
 		return NULL;
 	api->variable(text);
@@ -444,8 +423,6 @@ static PyObject *fast_variable(PyObject *self, PyObject *arg)
 
 static PyObject *fast_recording(PyObject *self, PyObject *arg)
 {
-	(void)self;
-	(void)arg;
 	return PyLong_FromLong(api->recording());
 }
 

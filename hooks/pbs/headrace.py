@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hook of OpenPBS and PBS Professional, on every node of a job, as root: what Slurm's prolog, task prolog and epilog are.
+"""Hook of OpenPBS and PBS Professional, on every node of a job, as root: does the work of Slurm's prolog, task prolog and epilog.
 
     qmgr -c "create hook headrace"
     qmgr -c "set hook headrace event = 'execjob_begin,execjob_launch,execjob_epilogue'"
     qmgr -c "import hook headrace application/x-python default /usr/share/headrace/pbs/headrace.py"
 
-Never rejects an event: what goes wrong is a line of the MoM's log. It waits a second at most, in the epilogue DRAIN longer.
+Never rejects an event: errors go to the MoM's log. It waits a second at most, in the epilogue DRAIN longer.
 """
 import os
 import pwd
@@ -21,31 +21,31 @@ SETTINGS = os.environ.get("HEADRACE_SETTINGS", "/etc/headrace/environment")
 DRAIN = int(os.environ.get("HEADRACE_DRAIN", "0"))  # seconds to wait for the collector
 
 
-def headrace(job, *words, seconds=1):
-    done = subprocess.run([COMMAND, *words], env={**os.environ, "PBS_JOBID": job.id}, stdin=subprocess.DEVNULL,
+def headrace(job, *arguments, seconds=1):
+    done = subprocess.run([COMMAND, *arguments], env={**os.environ, "PBS_JOBID": job.id}, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False)
     if done.returncode != 0:
         pbs.logmsg(pbs.LOG_WARNING, f"headrace: {done.stdout.decode(errors='replace').strip()}")
 
 
 def begin(job):
-    words = ["--scheduler-id", job.id, "--uid", str(pwd.getpwnam(str(job.euser)).pw_uid), "--name", str(job.Job_Name),
-             "--partition", str(job.queue)]
-    words += ["--nodes", str(len({place.split("/")[0] for place in str(job.exec_host).split("+")}))]
+    arguments = ["--scheduler-id", job.id, "--uid", str(pwd.getpwnam(str(job.euser)).pw_uid), "--name", str(job.Job_Name),
+                 "--partition", str(job.queue)]
+    arguments += ["--nodes", str(len({place.split("/")[0] for place in str(job.exec_host).split("+")}))]
     if int(job.run_count or 1) > 1:
-        words += ["--attempt", str(int(job.run_count) - 1)]
-    headrace(job, "begin", *words)
+        arguments += ["--attempt", str(int(job.run_count) - 1)]
+    headrace(job, "begin", *arguments)
 
 
 def launch(environment):
-    """The preload where the library is there (else ld.so would complain at every exec), headraced listens and the user lets it."""
+    """Preloads the library if it exists (ld.so would complain at every exec), headraced listens, and the user has not opted out."""
     own = environment.get("LD_PRELOAD", "")
     if environment.get("HEADRACE") == "off" or LIBRARY in own.split(":") or not os.access(LIBRARY, os.R_OK):
         return
     if os.path.exists(SOCKET) and stat.S_ISSOCK(os.stat(SOCKET).st_mode):
         environment["LD_PRELOAD"] = f"{own}:{LIBRARY}" if own else LIBRARY
         settings(environment)
-        if environment.get("HEADRACE_NVTX") != "off":  # their ranges, unless they have another tool
+        if environment.get("HEADRACE_NVTX") != "off":  # NVTX and ITT, unless there is another tool
             for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"):
                 if name not in environment:
                     environment[name] = LIBRARY
@@ -53,14 +53,14 @@ def launch(environment):
 
 
 def python(environment):
-    """What marks PyTorch's loaders and checkpoints, first on Python's path."""
+    """Puts the start-up module, which marks PyTorch's loaders and checkpoints, first on Python's path."""
     startup, own = os.path.join(os.path.dirname(LIBRARY), "python", "startup"), environment.get("PYTHONPATH", "")
     if environment.get("HEADRACE_PYTHON") != "off" and os.path.isdir(startup) and startup not in own.split(":"):
         environment["PYTHONPATH"] = f"{startup}:{own}" if own else startup
 
 
 def settings(environment):
-    """What the site says of all jobs, a line HEADRACE_NAME=VALUE each, where the user has not said something else."""
+    """Settings of the site for all jobs, a line HEADRACE_NAME=VALUE each; the user's have precedence."""
     if not os.path.exists(SETTINGS):
         return
     with open(SETTINGS, encoding="utf-8") as file:
@@ -71,7 +71,7 @@ def settings(environment):
 
 
 def end(job):
-    """An exit status from 256 on is that and the signal that ended the job; below 0 PBS could not run it."""
+    """Exit_status is 256 plus the signal that ended the job, or negative if PBS could not run it."""
     code = int(job.Exit_status or 0)
     state = "ended" if code == 0 else "killed" if code >= 256 else "failed"
     headrace(job, "end", "--state", state, "--drain", f"{DRAIN}s", seconds=DRAIN + 10)

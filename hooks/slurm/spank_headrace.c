@@ -2,14 +2,18 @@
 /*
  * spank_headrace.c - Slurm's plugin: srun, sbatch and salloc --headrace=trace|counters|off
  *
- * Purpose   What the task prolog does, and an option with it. Never fails a job: what goes wrong is a line of Slurm's debug log.
- *           Only a value that is none of the three is refused, before there is a job.
+ * Purpose   The work of the task prolog, and an option. Never fails a job: errors are lines in
+ *           Slurm's debug log. Only an unknown value of the option is refused, before there is a
+ *           job.
  *
- *      where                              what
- *      srun, sbatch, salloc               the option is checked; the prolog hears of the level (SPANK_HEADRACE_LEVEL)
- *      slurmstepd, as the user            headraced hears of it, too: the job may have begun before this step; probes follow what it starts
+ *      process                            work
+ *      srun, sbatch, salloc               checks the option; passes the level to the prolog
+ *                                         (SPANK_HEADRACE_LEVEL)
+ *      slurmstepd, as the user            sends the level to headraced, as the job may have begun
+ *                                         before this step; probes follow the processes of the step
  *      a task, as the user, before exec   LD_PRELOAD and HEADRACE of its environment
- *      its end                            headraced hears that a signal has ended the job's script: the epilog does not
+ *      a task's end                       reports to headraced that a signal ended the job's script,
+ *                                         which the epilog does not get
  *
  * Threads   One in each of these processes.
  */
@@ -29,15 +33,18 @@
 #include "daemon/control/control.h"
 #include "proto/abi.h"
 
+/* The signatures are Slurm's. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #define PRELOAD_BYTES 8192u
-#define ANSWER_MS     200 /* so long a step waits for headraced */
+#define ANSWER_MS     200 /* longest time that a step waits for headraced */
 #define LIBRARY	      "/usr/libexec/headrace/libheadrace.so"
 #define SHIM_SOCKET   "/run/headrace/shim.sock"
 #define SETTINGS      "/etc/headrace/environment"
 
 SPANK_PLUGIN(headrace, 1)
 
-enum choice { UNSAID, OFF, COUNTERS, TRACE };
+enum choice { UNSET, OFF, COUNTERS, TRACE };
 
 static const char *const choices[] = {"", "off", "counters", "trace"};
 
@@ -48,21 +55,20 @@ static enum choice find_choice(const char *text)
 	for (int i = OFF; text && i <= TRACE; i++)
 		if (strcmp(text, choices[i]) == 0)
 			return (enum choice)i;
-	return UNSAID;
+	return UNSET;
 }
 
-static int spank_headrace_take_option(int val, const char *text, int remote)
+static int take_option(int val, const char *text, int remote)
 {
 	enum choice choice = find_choice(text);
 
-	(void)val;
-	if (choice != UNSAID)
+	if (choice != UNSET)
 		chosen = choice;
 	else if (remote)
-		slurm_debug("headrace: --headrace=%s is not known here", text ? text : "");
+		slurm_debug("headrace: --headrace=%s is unknown here", text ? text : "");
 	else
 		slurm_error("--headrace is trace, counters or off, not \"%s\"", text ? text : "");
-	return choice == UNSAID && !remote ? -1 : 0;
+	return choice == UNSET && !remote ? -1 : 0;
 }
 
 static struct spank_option option = {
@@ -70,10 +76,10 @@ static struct spank_option option = {
     .arginfo = (char[]){"trace|counters|off"},
     .usage = (char[]){"record the I/O of this job: every operation, counters, or nothing"},
     .has_arg = 1,
-    .cb = spank_headrace_take_option,
+    .cb = take_option,
 };
 
-/* A line "NAME=VALUE" of plugstack.conf; else the usual one. */
+/* The value of a line "NAME=VALUE" of plugstack.conf, or the default. */
 static const char *argument(int argc, char **argv, const char *name, const char *otherwise)
 {
 	size_t n = strlen(name);
@@ -88,8 +94,6 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 {
 	enum spank_context context = spank_context();
 
-	(void)argc;
-	(void)argv;
 	if ((context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR || context == S_CTX_REMOTE) &&
 	    spank_option_register(sp, &option) != ESPANK_SUCCESS)
 		slurm_debug("headrace: no option --headrace");
@@ -98,7 +102,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 
 /* ---- where the job is submitted ----------------------------------------------------------------------- */
 
-/* As the option, for scripts: HEADRACE_LEVEL=trace sbatch ... */
+/* Like the option, for scripts: HEADRACE_LEVEL=trace sbatch ... */
 static enum choice choice_of_environment(void)
 {
 	const char *off = getenv("HEADRACE"), *level = getenv("HEADRACE_LEVEL");
@@ -108,24 +112,22 @@ static enum choice choice_of_environment(void)
 
 int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
-	enum choice choice = chosen != UNSAID ? chosen : choice_of_environment();
+	enum choice choice = chosen != UNSET ? chosen : choice_of_environment();
 
-	(void)argc;
-	(void)argv;
 	if (spank_context() == S_CTX_REMOTE)
 		return 0;
-	if (choice != UNSAID) /* and of all that it starts: an srun in the shell of a salloc */
+	if (choice != UNSET) /* also for all that it starts: an srun in the shell of a salloc */
 		// NOLINTNEXTLINE(concurrency-mt-unsafe): srun has no other thread yet
 		setenv("HEADRACE", choice == OFF ? "off" : "on", 1);
 	if ((choice == COUNTERS || choice == TRACE) &&
 	    spank_job_control_setenv(sp, "HEADRACE_LEVEL", choices[choice], 1) != ESPANK_SUCCESS)
-		slurm_debug("headrace: the prolog will not hear of --headrace");
+		slurm_debug("headrace: cannot pass --headrace to the prolog");
 	return 0;
 }
 
 /* ---- on the nodes --------------------------------------------------------------------------------------- */
 
-/* A request about this job; `level` 0: none. A failure is logged. */
+/* Sends a request about this job; `level` 0: none. A failure is logged. */
 static void send_request(spank_t sp, const char *socket, hr_control_kind kind, int level)
 {
 	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
@@ -154,7 +156,7 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	free(refusal);
 }
 
-/* As the job's owner, once for a step on each of its nodes: there is no task yet. */
+/* Runs as the job's owner, once for a step on each of its nodes, before there is a task. */
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
 	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
@@ -162,12 +164,12 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	if (chosen == COUNTERS || chosen == TRACE)
 		send_request(sp, control, HR_CONTROL(SET_LEVEL),
 			     chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
-	if (chosen != OFF) /* we start its tasks: probes see those that no shim is in */
+	if (chosen != OFF) /* slurmstepd starts the tasks: probes record those without the shim */
 		send_request(sp, control, HR_CONTROL(FOLLOW), 0);
 	return 0;
 }
 
-static bool says_off(spank_t sp)
+static bool is_off(spank_t sp)
 {
 	char text[8];
 
@@ -183,7 +185,7 @@ static bool can_record(int argc, char **argv)
 	       stat(argument(argc, argv, "socket", SHIM_SOCKET), &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* `list`, separated as ld.so does, without our library, and with it at the end where `with`: what the user has stays first. */
+/* Writes `list`, separated as for ld.so, without this library or with it at the end (`with`). */
 static void compose(const char *list, const char *library, bool with, char ret[PRELOAD_BYTES])
 {
 	size_t bytes = 0, own = strlen(library);
@@ -208,7 +210,7 @@ static void compose(const char *list, const char *library, bool with, char ret[P
 	ret[bytes] = '\0';
 }
 
-/* Where nothing is to be recorded, or nothing can be, what this environment has from elsewhere goes: ld.so would complain. */
+/* Without recording, this also removes the library from an inherited list: ld.so could complain. */
 static void set_preload(spank_t sp, const char *library, bool with)
 {
 	char list[PRELOAD_BYTES] = "", fresh[PRELOAD_BYTES];
@@ -232,7 +234,7 @@ static void set_preload(spank_t sp, const char *library, bool with)
 		slurm_debug("headrace: LD_PRELOAD: %s", spank_strerror((spank_err_t)r));
 }
 
-/* NVTX and ITT tell the library their ranges, unless they have another tool, or the user wants none of that. */
+/* Registers the library as tool of NVTX and ITT, unless there is one or HEADRACE_NVTX=off. */
 static void set_tools(spank_t sp, const char *library, bool with)
 {
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
@@ -250,7 +252,7 @@ static void set_tools(spank_t sp, const char *library, bool with)
 	}
 }
 
-/* What the site says of all jobs, a line HEADRACE_NAME=VALUE each; what the user says wins. */
+/* Settings of the site, a line HEADRACE_NAME=VALUE each; the user's have precedence. */
 static void set_settings(spank_t sp, const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -270,7 +272,7 @@ static void set_settings(spank_t sp, const char *path)
 		(void)fclose(file);
 }
 
-/* Whether a list that colons part has this entry. */
+/* True: the list, separated by colons, has this entry. */
 static bool has_entry(const char *list, const char *entry)
 {
 	size_t n = strlen(entry);
@@ -283,7 +285,7 @@ static bool has_entry(const char *list, const char *entry)
 	return false;
 }
 
-/* What marks PyTorch's loaders and checkpoints, first on Python's path, where it is beside the library. */
+/* Puts the start-up module, in a folder next to the library, first on Python's path. */
 static void set_python(spank_t sp, const char *library)
 {
 	char own[PRELOAD_BYTES] = "", folder[PATH_MAX], fresh[PRELOAD_BYTES];
@@ -308,19 +310,20 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
 	bool with;
 
-	if (chosen != UNSAID)
+	if (chosen != UNSET)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
-	with = !says_off(sp) && can_record(argc, argv);
+	with = !is_off(sp) && can_record(argc, argv);
 	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
 	if (with)
 		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
-	set_tools(sp, argument(argc, argv, "library", LIBRARY), with); /* as the site says, too */
+	/* after the site's settings, which may turn it off */
+	set_tools(sp, argument(argc, argv, "library", LIBRARY), with);
 	if (with)
 		set_python(sp, argument(argc, argv, "library", LIBRARY));
 	return 0;
 }
 
-/* Cancelled, or out of time: an epilog is told of code 0. What becomes of a step is for the script to judge. */
+/* Cancelled, or out of time: the epilog gets code 0. The script decides about steps. */
 int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 {
 	uint32_t step = 0;

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package headrace and the start-up module share. No program imports it by itself: the names are those of `headrace`."""
+"""Code that the package headrace and the start-up module share. Programs import `headrace` instead."""
 
-STARTUP = 1  # what startup/sitecustomize.py asks of finder.py: one that was installed by itself (pip) may be of another time
+STARTUP = 1  # the interface of finder.py for startup/sitecustomize.py: an installed package (pip) may be of another version

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of functions that libheadrace.so offers (include/headrace.h), as callables.
 
-Where it is not preloaded, `present` is False, and all of them do nothing.
+Without a preloaded library, `present` is False, and all of them do nothing.
 
     begin(ref) end(args)            a range of this thread
-    end_numbered(head, n)           its args are the JSON object head, bytes that end where its last number is to be, and that number
+    end_numbered(head, n)           args = head + n + "}": head is a JSON object as bytes, cut where its last number begins
     begin_spent(ref) end_spent(head, before)
-                                    a range whose args say what its thread spent in it; before is what begin_spent() returned, or None,
-                                    head a JSON object as bytes without the brace that closes it
+                                    a range whose args include what its thread used (spent.py); before: the result of begin_spent(),
+                                    or None; head: a JSON object as bytes without its closing brace
     start(ref) finish(span, args)   a span that another thread may end
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
-    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for who learns late; now() is a moment
+    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for steps that are found later; now() is a moment
 
-ref is what name() returned; args is a JSON object as bytes, or None. They are those of _headrace_fast (fast.c), 25 ns a call, or
-else they go through ctypes with arguments made beforehand and Python's lock held: 75 ns, where letting the lock go and converting
-arguments would double it.
+ref is the result of name(); args is a JSON object as bytes, or None. The functions are those of _headrace_fast (fast.c), 25 ns a
+call. Without it they use ctypes, with prepared arguments and Python's lock held: 75 ns. Releasing the lock and converting arguments
+would double that.
 """
 
 import os
@@ -32,11 +32,11 @@ OPTIMIZER = 8
 CHECKPOINT = 9
 RESTORE = 10
 
-# Names are kept for ever, as libheadrace.so wants them: programs that make one up for each call have so many of them.
+# Names are kept for ever, as libheadrace.so requires: the limit is for programs that make up a name for each call.
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
-# Of struct headrace_api, in order; the further ones are not in every libheadrace.so.
+# The fields of struct headrace_api, in order; older versions of libheadrace.so lack the further ones.
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
 
@@ -44,14 +44,14 @@ _names = {}
 
 
 def _find():
-    """headrace_api; without ctypes, which takes milliseconds to import, where there is none."""
+    """The address of headrace_api. _ctypes alone is fast: importing ctypes takes milliseconds."""
     import _ctypes
 
     return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
 
 
 def _fast():
-    """The same by a module of C beside the packages. One of Python's stable ABI, which those without a lock do not have."""
+    """The functions of the C module in the same folder. It uses Python's stable ABI, which free-threaded Pythons lack."""
     if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):
         raise ImportError("not for this Python")
     from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -89,14 +89,14 @@ def _table(address):
     if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
         raise OSError("libheadrace.so is of another version")
     table = table.contents
-    # No types of arguments where what is passed is a reference, bytes or None: ctypes then takes the shortest way.
+    # Functions without argument types where the arguments are references, bytes or None: the fastest way of ctypes.
     plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
     made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
     made.update((name, number(getattr(table, name))) for name in ("step", "epoch"))
     made["start"] = PYFUNCTYPE(c_uint64)(table.start)
     made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
     made["recording"] = PYFUNCTYPE(c_int)(table.recording)
-    if table.bytes < sizeof(Table):  # an older one: what is learnt late begins late
+    if table.bytes < sizeof(Table):  # an older version: steps that are found later begin at that time
         made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
         return made
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)
@@ -125,7 +125,8 @@ def _nothing(*_):
 
 
 def compiling():
-    """torch's own answer where torch is there, which torch.compile takes for a constant: compiled code is as if nothing was marked."""
+    """True inside torch.compile. mark_torch replaces it by torch's function, which torch.compile treats as a constant: compiled
+    code has no marks."""
     return False
 
 
@@ -134,7 +135,7 @@ def _text(text):
 
 
 def _shown(text):
-    """What a program gave for a text, as one: without the library nobody would have looked at it."""
+    """The program's value as text: without headrace no code would convert it, so an error must not reach the program."""
     try:
         return str(text)
     except Exception:
@@ -142,12 +143,12 @@ def _shown(text):
 
 
 def name(text, domain=None, category=None, kind=RANGE):
-    """What begin(), start() and mark() take; the same for the same texts."""
+    """The reference that begin(), start() and mark() take; equal texts give the same one."""
     if not present:
         return None
     try:
         ref = _names.get((text, domain, category, kind))
-    except TypeError:  # what cannot be a key
+    except TypeError:  # not hashable
         ref = None
     return ref if ref is not None else _named(text, domain, category, kind)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch, torch.distributed.checkpoint and safetensors save and load."""
+"""Saving and loading by torch, torch.distributed.checkpoint and safetensors."""
 
 import inspect
 
@@ -15,7 +15,7 @@ def mark_serialization(module):
 
 
 def _stored(storage):
-    """args of a distributed checkpoint: its id, or where its storage_writer or storage_reader has its files."""
+    """args of a distributed checkpoint: its id, or the path of its storage_writer or storage_reader."""
 
     def args_of(args, kwargs):
         target = kwargs.get("checkpoint_id")
@@ -30,7 +30,7 @@ def mark_saver(module):
     args_of = _stored("storage_writer")
     for name in ("save", "save_state_dict"):
         wrap(module, name, api.CHECKPOINT, "torch.distributed.checkpoint." + name, DOMAIN, args_of)
-    # What the program waits for; the checkpoint is the save() that a thread or process makes of it.
+    # The time that the program waits; the checkpoint is the save() that a thread or process runs later.
     wrap(module, "async_save", api.RANGE, "torch.distributed.checkpoint.async_save", DOMAIN, args_of)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the start-up module's finder does when a module is imported that is to be marked."""
+"""Finds a module that has to be marked, for the start-up module's finder."""
 
 import sys
 from _thread import get_ident
@@ -10,11 +10,11 @@ _busy = set()  # (thread, name)
 
 
 def find(ours, name, path, target):
-    """What the other finders find, which will be marked when it has run. They may ask us from within."""
-    asked = get_ident(), name
-    if asked in _busy:
+    """Calls the other finders, and has the module marked after it has run. They may call this finder again."""
+    key = get_ident(), name
+    if key in _busy:
         return None
-    _busy.add(asked)
+    _busy.add(key)
     try:
         spec = _others(ours, name, path, target)
         if not hooks.present:
@@ -22,20 +22,20 @@ def find(ours, name, path, target):
         elif spec is not None:
             try:
                 hooks.after(spec)
-            except Exception:  # a loader that cannot be stood in for
+            except Exception:  # a loader that hooks.Marker cannot replace
                 pass
         return spec
     finally:
-        _busy.discard(asked)
+        _busy.discard(key)
 
 
 def _others(ours, name, path, target):
-    """What they raise is the program's."""
-    behind = False
+    """Their exceptions are the program's."""
+    after = False
     for finder in list(sys.meta_path):
-        find_spec = getattr(finder, "find_spec", None) if behind else None
+        find_spec = getattr(finder, "find_spec", None) if after else None
         spec = find_spec and find_spec(name, path, target)
         if spec is not None:
             return spec
-        behind = behind or finder is ours
+        after = after or finder is ours
     return None

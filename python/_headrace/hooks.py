@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks modules when they have run: what the start-up module asks."""
+"""Marks modules after they have run, for the start-up module."""
 
 from . import api
 
 present = api.present
 
-# Of each module in MODULES of startup/sitecustomize.py: who marks it, and the function that does.
+# For each module in MODULES of startup/sitecustomize.py: the file and the function that mark it.
 MARKS = {
     "torch": ("optimizer", "mark_torch"),
     "torch.utils.data.dataloader": ("loader", "mark_loader"),
@@ -41,11 +41,11 @@ MARKS = {
 
 
 class Marker:
-    """Stands in for a module's loader until the module runs. Its class is made for one loader, of the loader's own: whoever looks at
-    the stand-in sees that, with the loader's attributes, and a copy is one of the loader."""
+    """Replaces a module's loader until the module runs. Each instance has a class of its own, derived from the loader's class: it
+    shows the loader's class and attributes, and a copy of it is a copy of the loader."""
 
     def __init_subclass__(cls, **_):
-        pass  # the loader's class is not told of another
+        pass  # no __init_subclass__ of the loader's class
 
     def __init__(self):
         self.__dict__ = self._headrace_real.__dict__
@@ -61,7 +61,7 @@ class Marker:
         return self._headrace_real.__reduce_ex__(protocol)
 
     def exec_module(self, module):
-        # Nobody sees the stand-in: not the module while it runs, nor who asks for its source later.
+        # Puts the real loader back first: the module, and later inspect, must not find this one.
         real = self._headrace_real
         for owner, attribute in ((module, "__loader__"), (getattr(module, "__spec__", None), "loader")):
             if getattr(owner, attribute, None) is self:
@@ -69,12 +69,12 @@ class Marker:
         real.exec_module(module)
         try:
             self._headrace_mark[0](module)
-        except Exception:  # of a version that is not known here: what is left unmarked works as ever
+        except Exception:  # an unknown version of the module: it works, without marks
             pass
 
 
 def after(spec):
-    """The module of spec is marked after it has run."""
+    """Marks the module of spec after it has run."""
     real = spec.loader
     if isinstance(real, type) or not hasattr(real, "exec_module"):
         return
@@ -82,5 +82,5 @@ def after(spec):
     package = __import__(f"{__package__}.{file}", fromlist=[function])
     kind = type(real)
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "_headrace_real": real}
-    names["_headrace_mark"] = (getattr(package, function),)  # a function by itself would become a method
+    names["_headrace_mark"] = (getattr(package, function),)  # in a tuple, or it would become a method
     spec.loader = type(kind)(kind.__name__, (Marker, kind), names)()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras (of TensorFlow, too): epochs and steps of fit(), what is saved and loaded; tf.train.Checkpoint.
+"""Keras (also tf.keras): epochs and steps of fit(), saving and loading; tf.train.Checkpoint.
 
-fit() tells a CallbackList what it begins and ends. How long it waits for data is not told: with TensorFlow, taking a batch is a
-part of the compiled step.
+fit() calls a CallbackList at each begin and end. Waits for data are unknown: in TensorFlow the compiled step takes the batch.
 """
 
 from . import api, steps
@@ -16,7 +15,7 @@ def mark_callbacks(module):
     if not isinstance(cls, type) or "_headrace" in vars(cls):
         return
     cls._headrace = True
-    for name, tell in (
+    for name, report in (
         ("on_epoch_begin", lambda args: _epoch(args)),
         ("on_train_batch_begin", lambda args: _step()),
         ("on_test_begin", lambda args: _step_end()),
@@ -24,13 +23,13 @@ def mark_callbacks(module):
         ("on_train_end", lambda args: _end()),
     ):
         if callable(vars(cls).get(name)):
-            setattr(cls, name, _told(vars(cls)[name], tell))
+            setattr(cls, name, _reported(vars(cls)[name], report))
 
 
-def _told(real, tell):
+def _reported(real, report):
     @like(real)
     def wrapper(*args, **kwargs):
-        tell(args[1:])
+        report(args[1:])
         return real(*args, **kwargs)
 
     return wrapper
@@ -71,5 +70,5 @@ def mark_tensorflow(module):
     path = argument(1, "file_prefix", "save_path")
     for name, kind in (("save", api.CHECKPOINT), ("write", api.CHECKPOINT), ("restore", api.RESTORE), ("read", api.RESTORE)):
         wrap(cls, name, kind, "tf.train.Checkpoint." + name, "tensorflow", path)
-    # What CheckpointManager.save() calls, with the path that has the checkpoint's number.
+    # CheckpointManager.save() calls this, with the path that has the checkpoint's number.
     wrap(cls, "_write", api.CHECKPOINT, "tf.train.Checkpoint.write", "tensorflow", path)

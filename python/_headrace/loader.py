@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.utils.data: waiting for a batch, and making one."""
+"""torch.utils.data: waits for a batch, and fetches."""
 
 import weakref
 from functools import partial
@@ -9,7 +9,7 @@ from . import api, steps
 from .wrap import like
 
 DOMAIN = "torch"
-# Where a worker process finds the loader's number: what multiprocessing hands to children, however they are started.
+# Where a worker process finds the loader's number: multiprocessing passes this to all children, whatever the start method.
 CONFIG = "headrace_loader"
 
 WAIT = api.name("DataLoader.__next__", DOMAIN, None, api.INPUT_WAIT)
@@ -21,7 +21,7 @@ _count = 0
 
 
 class Loader(steps.Loader):
-    """A DataLoader's."""
+    """The Loader of a DataLoader."""
 
     __slots__ = ("latest", "ref")
 
@@ -31,19 +31,19 @@ class Loader(steps.Loader):
 
 
 def known(loader):
-    """What is known of a DataLoader; numbered by the order in which they were made."""
+    """The entry of a DataLoader; loaders are numbered in the order in which they were made."""
     global _count
     key = id(loader)
     entry = _loaders.get(key)
     if entry is None:
         entry = _loaders[key] = Loader(_count)
         _count += 1
-        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # no code of Python's own, where a signal's handler could raise
+        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # no Python code, in which a signal handler could raise
     return entry
 
 
 def follow(iterator, loader, began):
-    """A new pass of iterator, since that moment; whatever it was before is over."""
+    """Starts a new pass of iterator at the moment `began`, and ends its previous pass."""
     before = iterator.__dict__.get("_headrace")
     if before is not None:
         before.ref = None
@@ -56,7 +56,7 @@ def follow(iterator, loader, began):
 
 
 def leave(loader):
-    """The pass of the loader's newest iterator is over. Batches that this iterator returns later belong to a new pass."""
+    """Ends the pass of the loader's newest iterator. Batches that this iterator returns later belong to a new pass."""
     try:
         latest = known(loader).latest
         iterator = None if latest is None else latest()
@@ -64,7 +64,7 @@ def leave(loader):
         if one is not None:
             one.ref = None
             steps.over(one)
-    except Exception:  # while Python takes itself apart
+    except Exception:  # while Python shuts down
         pass
 
 
@@ -127,14 +127,14 @@ def _mark_generator(cls):
 
 
 def _config():
-    """What children of this process will find, or a dict of nobody's."""
+    """The configuration that children of this process inherit, or an empty dict."""
     from multiprocessing import process
 
     return getattr(process.current_process(), "_config", {})
 
 
 def _mark_opening(cls):
-    """While an iterator is made, the loader's number is there for its workers."""
+    """Sets the loader's number for the workers while an iterator starts them."""
     init = cls.__init__
 
     @like(init)
@@ -167,7 +167,7 @@ def _marked_next(real):
         try:
             one = self._headrace
             leads = one.leads
-        except AttributeError:  # made by somebody else than DataLoader.__iter__, or a copy (steps.Pass)
+        except AttributeError:  # an iterator that DataLoader.__iter__ did not make, or a copy (steps.Pass)
             one = follow(self, getattr(self, "_headrace_loader", None) or Loader(None), api.now())
             leads = one.leads
         if steps.last is not one:
@@ -183,7 +183,7 @@ def _marked_next(real):
         except BaseException as error:
             end(one.end, batch)
             steps.failed(one)
-            # Nothing more comes of it: freed() would be one more place where what a signal's handler raises is lost.
+            # The iterator is finished; freed() would be one more place that loses an exception of a signal handler.
             if isinstance(error, StopIteration):
                 one.ref = None
             raise
@@ -195,7 +195,7 @@ def _marked_next(real):
 
 
 def mark_fetch(module):
-    """A worker's fetches. Where there are no workers, a wait is the fetch, and says all."""
+    """A worker's fetches. Without workers, the wait is the fetch."""
     init = module._BaseDatasetFetcher.__init__
 
     @like(init)

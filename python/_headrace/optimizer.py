@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of optimizers: torch.optim's and fastai's.
 
-Every class that comes from Optimizer and has a step() of its own is marked when it is made. The hooks that newer versions
-offer are not used: they are not called when a step fails, and not in a class that replaces them.
+Each subclass of Optimizer with a step() of its own is marked when the class is defined. The hooks of newer versions are not used:
+torch does not call them when a step fails, nor in a class that replaces them.
 """
 
 import os
@@ -14,14 +14,14 @@ from .wrap import like
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
-_stepping = set()  # threads inside of a step; optimizers call each other, and the outermost is the step
+_stepping = set()  # threads inside a step; optimizers call each other, and only the outermost call is a step
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_stepping.clear)
 
 
 def mark_torch(module):
     compiler = getattr(module, "compiler", None)
-    # The first of them is the cheaper one: it does nothing but be known to torch.compile.
+    # is_dynamo_compiling is cheaper: it only has to be known to torch.compile.
     api.compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", api.compiling)
 
 
@@ -36,7 +36,7 @@ def mark_optimizer(module):
 
 
 def mark_fastai(module):
-    """fastai's own class, which does not come from torch's. Its OptimWrapper calls one of torch's."""
+    """fastai's own class, which is no subclass of torch's. Its OptimWrapper calls an optimizer of torch."""
     _mark_step(module.Optimizer)
 
 

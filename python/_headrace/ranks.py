@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed: which rank this is, once that is known."""
+"""torch.distributed: reports the rank of this process, once it is known."""
 
 import os
 
@@ -16,7 +16,7 @@ def mark_process_group(module):
         try:
             api.variable(b"RANK=%d" % module.get_rank())
             api.variable(b"WORLD_SIZE=%d" % module.get_world_size())
-            if "LOCAL_RANK" in os.environ:  # a program may have set it by itself
+            if "LOCAL_RANK" in os.environ:  # the program may have set it itself
                 api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
         except Exception:
             pass

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a thread spends in a range, where fast.c is not there to tell: as far as this Python knows."""
+"""What a thread uses during a range, without fast.c: CPU time, major faults and waits for a core."""
 
 import os
 import threading
 
 CORE_WAIT = "/proc/thread-self/schedstat"
-APART_NS = 20000000  # of reading that file, at least: it takes longer than all the rest
+APART_NS = 20000000  # shortest time between reads of that file: a read takes longer than everything else here
 
 
 class _Waited(threading.local):
-    """When the file was read last, and what was there; 0: never, None: nothing."""
+    """Time and result of the last read of the file; 0: never, None: nothing."""
 
     at = 0
     ns = None
@@ -36,10 +36,10 @@ def ways(begin, end):
     last = _Waited()
 
     def core_wait_since(now):
-        """What the thread waited for cores since this was last not None."""
+        """The thread's wait for cores since this last returned a value."""
         before, waited = last.ns, _core_wait()
         last.at, last.ns = now, waited
-        # Less: a forked child has what its parent read.
+        # Less than before: a forked child has its parent's value.
         return None if before is None or waited is None or waited < before else waited - before
 
     def begin_spent(ref):

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps and epochs of a training loop, told from what it asks of its loaders and when its optimizers step.
+"""Finds steps and epochs of a training loop from requests for batches and steps of optimizers.
 
-A pass is one iteration over a loader. The pass that leads is the one whose asks for a batch begin steps:
+A pass is one iteration over a loader. One pass at most leads: its requests for a batch begin steps.
 
-  - An optimizer steps: of the passes that are not over, the one that was asked last is a pass of training. If none leads, it
-    leads from here on, and has led since it began: its asks are remembered, and told now as the steps that they were.
-  - A loader that has led leads again with its next pass, unless another pass leads.
-  - Who leads is relieved by its own end, or by a pass of training when the optimizers have stepped twice since it was
-    asked.
+  - When an optimizer steps, the open pass with the latest request is a pass of training. If no pass leads, it leads from now on, and
+    from its beginning: its earlier requests were remembered, and become steps now.
+  - The next pass of a loader that has led leads, unless another pass leads.
+  - A pass leads until it ends, or until there is a pass of training and the optimizers have stepped twice since the leading pass's
+    last request.
 
-So loaders for validation begin no steps: nothing is optimized after their batches. Where two loaders are asked for one step,
-the one asked last leads. A step lasts from ask to ask, an epoch from iter() to the pass's end: StopIteration, an exception,
-or that its iterator is freed. An ask that gets no batch was no step. A program that numbers its own steps (epochs) is left to
-it: own_steps, own_epochs.
+So loaders for validation begin no steps: no optimizer steps after their batches. If a step uses two loaders, the one with the latest
+request leads. A step lasts from request to request, an epoch from iter() to the end of the pass: StopIteration, an exception, or
+the iterator is freed. A request without a batch is no step. A program that numbers its own steps (epochs) is left to do so:
+own_steps, own_epochs.
 
-Steps and epochs are the process's. Where several of its threads train, they are those of the first: while a pass leads, other
-threads' optimizers count for nothing, and afterwards a pass leads that began since, whose thread is then the one. Whose pass one
-is, where loaders are asked in threads of their own: the one that was asked last by a thread that optimizes nothing.
+Steps and epochs belong to the process. If several of its threads train, only the first one counts: while a pass leads, other threads'
+optimizers are ignored. After it has ended, a pass that began since may lead, and then its thread counts. If a thread without
+optimizers requests the batches, the pass belongs to the thread that trains.
 
-Everything here runs in all of the process's threads, with Python's lock or without: whatever is looked at may be another's a
-moment later. That costs a number, and raises nothing.
+The code runs in all threads of the process, with Python's lock or without: another thread may change any value a moment later. The
+result may then be a wrong number, but no exception.
 
-A program whose loops ask no loader has steps, and no epochs: a step ends with optimizer.step(), and begins where the step before it
+A program that uses no loader has steps, and no epochs: a step ends with optimizer.step(), and begins where the step before it
 ended. Of several optimizers the one that stepped first counts, until it is freed or others have stepped OTHERS_MAX times since.
 """
 
@@ -31,28 +31,28 @@ from _thread import get_ident
 
 from . import api
 
-ASKS_MAX = 1000  # of a pass that does not lead, that are remembered; those between the last two become one step
+ASKS_MAX = 1000  # remembered requests of a pass that does not lead; those between the last two become one step
 OTHERS_MAX = 10
 
 own_steps = False
 own_epochs = False
 step_number = 0  # the next one, while no pass leads
 epoch_number = 0
-optimized = 0  # how often the trainer's optimizers have stepped
+optimized = 0  # number of steps of the trainer's optimizers
 trainer = None  # the thread whose optimizers step after the batches of the pass that leads, or led last
 trainers = set()  # threads whose optimizers step
-ended = 0  # the moment when a pass led last
-live = []  # passes that are not over; the one that was asked last is the last
+ended = 0  # the moment when the last leading pass ended
+live = []  # open passes, in the order of their latest request
 last = None  # live[-1]
 leader = None
-alone = None  # where no loader is asked: a weak reference to the optimizer that counts,
-alone_since = 0  # the moment when it stepped last,
-others = 0  # and how often others have stepped since
-born = 0  # a forked child's first moment: what it has of its parent began earlier
+alone = None  # without loaders: a weak reference to the optimizer that counts,
+alone_since = 0  # the moment of its last step,
+others = 0  # and the number of steps of others since
+born = 0  # a forked child's first moment: what it inherited began earlier
 
 
 class Ours:
-    """In a program's objects, and nothing for who pickles those: None is there then."""
+    """Part of a program's objects; pickled as None."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ class Ours:
 
 
 class Loader(Ours):
-    """What is known of a DataLoader, for as long as it is there."""
+    """State of a DataLoader, as long as it exists."""
 
     __slots__ = ("number", "trains")
 
@@ -78,17 +78,17 @@ class Pass(Ours):
     def __init__(self, loader, workers, began):
         number = "null" if loader.number is None else loader.number
         self.loader = loader
-        self.batch = 0  # the next one to ask for
-        self.counted = 0  # of its batches, those that were steps when it led before
+        self.batch = 0  # the next one to request
+        self.counted = 0  # batches that were steps when it led before
         self.first = 0  # while it leads: the number of the step of batch 0
         self.leads = False
-        self.asked = 0  # while it leads: `optimized` when it was last asked
-        self.asks = []  # while it does not: when it was asked (moments of api.now)
-        self.asker = None  # the thread that asks it, as of when another was asked before
+        self.asked = 0  # while it leads: `optimized` at its latest request
+        self.asks = []  # while it does not: moments of its requests (api.now)
+        self.asker = None  # the thread of the first request after one of another pass
         self.began = began  # a moment; 0: it has led
         args = '{"loader":%s,"workers":%d,' % (number, workers)
-        self.head = (args + '"batch":').encode()  # of a wait, which lacks the batch's number,
-        self.end = (args + '"end":true,"batch":').encode()  # and of one that gets none
+        self.head = (args + '"batch":').encode()  # args of a wait, without the batch's number,
+        self.end = (args + '"end":true,"batch":').encode()  # and of a wait without a batch
         if loader.trains and leader is None:
             lead(self, loader.trains)
 
@@ -96,12 +96,12 @@ class Pass(Ours):
         try:
             self.ref = None
             over(self)
-        except Exception:  # while Python takes itself apart
+        except Exception:  # while Python shuts down
             pass
 
 
 def lead(one, thread):
-    """one leads from here on, and has led since it began, or since it led last; thread's optimizers follow it."""
+    """Makes a pass lead from now on, and from its beginning or its last lead; thread's optimizers follow it."""
     global leader, trainer, epoch_number
     asks, one.asks = one.asks, []
     leader = one
@@ -121,7 +121,7 @@ def lead(one, thread):
 
 
 def yield_lead(one, at=0):
-    """one leads no more, and did so until that moment; 0: now."""
+    """Ends the lead of a pass, at that moment; 0: now."""
     global leader, step_number, ended
     leader = None
     ended = api.now()
@@ -143,7 +143,7 @@ def _remove(one):
 
 
 def turn(one):
-    """A pass is asked that was not the last one to be asked."""
+    """The request is for another pass than the previous one."""
     global last
     _remove(one)
     live.append(one)
@@ -152,14 +152,14 @@ def turn(one):
 
 
 def begin(one):
-    """The pass that leads is asked."""
+    """A request of the leading pass begins a step."""
     one.asked = optimized
     if not own_steps:
         api.step(one.first + one.batch)
 
 
 def remember(one):
-    """A pass is asked that does not lead, or does not yet."""
+    """Remembers a request of a pass that does not lead, or does not lead yet."""
     asks = one.asks
     if len(asks) < ASKS_MAX:
         asks.append(api.now())
@@ -177,7 +177,7 @@ def _followed(thread):
 
 
 def found(thread):
-    """thread's optimizer steps, and the pass that was asked last does not lead."""
+    """thread's optimizer has stepped, and the pass with the latest request does not lead."""
     global trainer
     trainers.add(thread)
     one, led = _followed(thread), leader
@@ -185,19 +185,19 @@ def found(thread):
         return
     if led is not None:
         if thread != trainer and led.asker == thread:
-            trainer = thread  # the loop goes on in another thread than in its last epoch
+            trainer = thread  # this epoch's loop runs in another thread
         if thread != trainer or optimized - led.asked < 2:
             return
         asks = one.asks
-        one.began = 0  # beside the one that led
+        one.began = 0  # it ran while the other one led
         yield_lead(led, asks[0] if asks else 0)
     elif thread != trainer and one.began < ended:
-        return  # beside the one that led, and another thread's
+            return  # it ran while the other one led, in another thread
     lead(one, thread)
 
 
 def stepped(optimizer, began):
-    """An optimizer has stepped since the moment `began`, and this process has never trained on a loader's batches."""
+    """An optimizer has stepped since the moment `began`, in a process that has not trained on a loader's batches."""
     global alone, alone_since, others, step_number
     counts = None if alone is None else alone()
     if counts is not optimizer:
@@ -206,7 +206,7 @@ def stepped(optimizer, began):
             return
         try:
             alone = weakref.ref(optimizer)
-        except TypeError:  # a class of slots
+        except TypeError:  # a class with __slots__
             return
         alone_since = began
     others = 0
@@ -218,7 +218,7 @@ def stepped(optimizer, began):
 
 
 def failed(one):
-    """An ask got no batch: the pass is over, and this was no step."""
+    """A request got no batch: the pass has ended, and the request was no step."""
     if not one.leads:
         del one.asks[-1:]
     elif not own_steps:
@@ -227,7 +227,7 @@ def failed(one):
 
 
 def over(one):
-    """A pass has come to its end, or nobody can ask it any more. Called once or more."""
+    """Ends a pass; may be called more than once."""
     global last
     _remove(one)
     if last is one:
@@ -239,7 +239,7 @@ def over(one):
 
 
 def forked():
-    """A child has no steps, and whatever its parent iterates over is not asked here."""
+    """A child has no steps, and its parent's passes do not continue in it."""
     global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born
     step_number = epoch_number = optimized = ended = alone_since = others = 0
     trainer = alone = None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of frameworks that train: Lightning, Transformers, Accelerate and Ultralytics.
+"""Checkpoints of training frameworks: Lightning, Transformers, Accelerate and Ultralytics.
 
-The method that makes one whole checkpoint is the region. What it calls to write single files (torch.save, safetensors) is nested in it
-and is therefore a range (wrap.kinds).
+The method that saves a whole checkpoint is the region. The calls inside it that write single files (torch.save, safetensors) are
+nested, and therefore ranges (wrap.kinds).
 """
 
 import os
@@ -16,7 +16,7 @@ def _save(cls, method, domain, args_of):
 
 
 def _value(of, *names):
-    """of.NAME.NAME of plain attributes, or None. Runs no code of the program."""
+    """of.NAME.NAME through plain attributes, or None. Runs no code of the program."""
     for name in names:
         of = getattr(of, "__dict__", {}).get(name)
     return of

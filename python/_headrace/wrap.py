@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are regions: with the name, signature, documentation and pickled form of what they wrap."""
+"""Functions that are regions, with the name, signature, documentation and pickled form of the functions that they wrap."""
 
 import functools
 import inspect
@@ -9,23 +9,23 @@ from _thread import _local
 
 from . import api
 
-_thread = _local()  # .kinds: the kinds of kinds() that this thread is in
+_thread = _local()  # .kinds: see kinds()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _thread.__dict__.clear())
 
 
 def like(real):
-    """functools.wraps(), and what inspect.getfullargspec() and some programs look at themselves."""
+    """functools.wraps(), and the attributes that inspect.getfullargspec() and some programs read themselves."""
 
     def decorate(wrapper):
         functools.update_wrapper(wrapper, real)
         try:
-            if wrapper.__code__.co_argcount == 0:  # (*args, **kwargs), which takes no notice of them
+            if wrapper.__code__.co_argcount == 0:  # (*args, **kwargs) ignores defaults
                 wrapper.__defaults__, wrapper.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
-            # What wraps another itself has two: its own, and that of the other, which is found by __wrapped__.
+            # A wrapped wrapper has its own signature, and the real one through __wrapped__.
             if not hasattr(real, "__wrapped__") and not hasattr(real, "__signature__"):
                 wrapper.__signature__ = inspect.signature(real)
-        except Exception:  # no function of Python
+        except Exception:  # not a Python function
             pass
         return wrapper
 
@@ -33,8 +33,8 @@ def like(real):
 
 
 def kinds():
-    """The kinds of region that this thread is in. Inside of one, another of its kind (torch.save of an epoch's checkpoint) is a
-    range, so that no time counts twice. Who enters adds, who leaves discards."""
+    """The kinds of region that this thread is in. A nested region of the same kind (torch.save of an epoch's checkpoint) becomes a
+    range, so that no time counts twice. The function that enters a region adds its kind, and discards it at the end."""
     try:
         return _thread.kinds
     except AttributeError:
@@ -42,12 +42,12 @@ def kinds():
         return _thread.kinds
 
 
-# Types that say their path without the program's code: of a class of its own, asking might do anything.
+# Modules whose types return their path without running code of the program: a subclass could do anything.
 KNOWN = ("pathlib", "_io", "posix")
 
 
 def path_of(target):
-    """The path that a program passed, as a path or as an open file; None where it is something else."""
+    """The path that a program passed, as a path or as an open file; None for anything else."""
     if type(target).__module__.partition(".")[0] in KNOWN:
         target = os.fspath(target) if isinstance(target, os.PathLike) else getattr(target, "name", None)
     elif type(target) not in (str, bytes):
@@ -66,7 +66,7 @@ def path_args(target):
 
 
 def region(function, kind, name, domain, args_of):
-    """function as a region of the outermost of its kind; args_of(args, kwargs) gives the region's args."""
+    """Makes function a region of its kind, or a range inside one; args_of(args, kwargs) returns the region's args."""
     outermost = api.name(name, domain, None, kind)
     inner = api.name(name, domain, None, api.RANGE)
     begin, end = api.begin, api.end
@@ -75,20 +75,20 @@ def region(function, kind, name, domain, args_of):
     def wrapper(*args, **kwargs):
         if api.compiling():
             return function(*args, **kwargs)
-        within, said = kinds(), None
+        within, text = kinds(), None
         first = kind not in within
         try:
             if first:
                 within.add(kind)
-            # begin() is within the try, here and elsewhere: a signal's handler may raise as soon as it has returned.
+            # begin() is inside the try, here and elsewhere: a signal handler may raise as soon as it has returned.
             try:
                 begin(outermost if first else inner)
                 return function(*args, **kwargs)
             finally:
                 try:
-                    said = args_of(args, kwargs)
+                    text = args_of(args, kwargs)
                 finally:
-                    end(said)
+                    end(text)
         finally:
             if first:
                 within.discard(kind)
@@ -97,14 +97,14 @@ def region(function, kind, name, domain, args_of):
 
 
 def wrap(owner, attribute, kind, name, domain, args_of):
-    """owner.attribute becomes a region, if it is there."""
+    """Makes owner.attribute a region, if it exists."""
     function = vars(owner).get(attribute)
     if callable(function):
         setattr(owner, attribute, region(function, kind, name, domain, args_of))
 
 
 def argument(position, *names):
-    """args_of region(): the path in the argument of that position or one of these names."""
+    """args_of for region(): the path in the argument at this position or with one of these names."""
 
     def args_of(args, kwargs):
         for name in names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""headrace: what a Python program does, said so that its I/O can be laid beside it.
+"""headrace: marks what a Python program does, so that queries can compare its I/O with it.
 
     import headrace
 
@@ -14,8 +14,8 @@
         ...
     headrace.step(None)
 
-All of it does nothing where libheadrace.so is not preloaded (`headrace run` does that), and raises nothing anywhere but what
-Python says of arguments that are missing. args are a dict of what JSON can hold, or JSON as text. docs/python.md has more.
+Without a preloaded libheadrace.so (`headrace run` preloads it) all functions do nothing. They raise nothing except Python's own
+errors about missing arguments. args: a dict that JSON can represent, or JSON as text. docs/python.md has more.
 """
 
 import inspect
@@ -45,7 +45,7 @@ __all__ = [
     "step",
 ]
 
-present = _api.present  # of libheadrace.so
+present = _api.present  # libheadrace.so is loaded
 
 
 def _text(args):
@@ -62,8 +62,8 @@ def _text(args):
 class region:
     """A range of time: a context manager, and a decorator of functions, generators and coroutines.
 
-    A range belongs to the thread that it began in. What goes on elsewhere, or beside others (async), is a start() and finish(),
-    as it is of generators and coroutines that are decorated.
+    A range belongs to the thread that it began in. Decorated generators and coroutines are spans (start() and finish()), because
+    they may continue in another thread, or run at the same time as others.
     """
 
     __slots__ = ("_ref", "_what", "args")
@@ -74,7 +74,7 @@ class region:
         self.args = args
 
     def __reduce__(self):
-        return region, (*self._what, self.args)  # what a name became is of this process
+        return region, (*self._what, self.args)  # self._ref is valid in this process only
 
     def __enter__(self):
         if _api.compiling():
@@ -82,18 +82,18 @@ class region:
         try:
             _begin(self._ref or self._named())
             return self
-        except BaseException:  # a signal's handler has raised, so that nobody will leave
+        except BaseException:  # a signal handler has raised: __exit__ will not be called
             _end(None)
             raise
 
     def __exit__(self, *_):
         if _api.compiling():
             return
-        args, said = self.args, None
+        text = None
         try:
-            said = None if args is None else _text(args)
+            text = None if self.args is None else _text(self.args)
         finally:
-            _end(said)
+            _end(text)
 
     def _named(self):
         self._ref = _name(*self._what)
@@ -106,11 +106,11 @@ class region:
 def _marked(function, what):
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_marked(function.__func__, what))
-    if isinstance(function, type):  # what it makes; it stays a class
+    if isinstance(function, type):  # marks the construction; it stays a class
         if inspect.isfunction(vars(function).get("__init__")):
             function.__init__ = _marked_function(function.__init__, what)
         return function
-    # An asynchronous generator has no one end.
+    # An asynchronous generator has no single end.
     if not callable(function) or inspect.isasyncgenfunction(function):
         return function
     if inspect.iscoroutinefunction(function):
@@ -174,7 +174,7 @@ _name = _api.name
 
 
 def begin(name, domain=None, category=None, kind=RANGE):
-    """This thread begins a range; end() ends the innermost."""
+    """Begins a range in this thread; end() ends the innermost."""
     if not _api.compiling():
         _begin(_name(name, domain, category, kind))
 
@@ -185,7 +185,7 @@ def end(args=None):
 
 
 def start(name, domain=None, category=None, kind=RANGE):
-    """A span that any thread may finish(). Returns what finish() wants: 0 where too many are open, which is no mistake."""
+    """A span that any thread may finish(). Returns the argument of finish(); 0 if too many are open, which is no error."""
     return 0 if _api.compiling() else _api.start(_name(name, domain, category, kind))
 
 
@@ -195,7 +195,7 @@ def finish(span, args=None):
 
 
 def mark(name, args=None, domain=None, category=None):
-    """A moment."""
+    """One moment."""
     if not _api.compiling():
         _api.mark(_name(name, domain, category, MARK), None if args is None else _text(args))
 
@@ -208,19 +208,19 @@ def _number(number):
 
 
 def step(number):
-    """The step ends, and this one begins; None: none. From here on the program's own numbers are those of its steps."""
+    """Ends the current step and begins this one; None: no step. From now on only the program numbers its steps."""
     _steps.own_steps = True
     if not _api.compiling():
         _api.step(_number(number))
 
 
 def epoch(number):
-    """As step(), of epochs."""
+    """Like step(), for epochs."""
     _steps.own_epochs = True
     if not _api.compiling():
         _api.epoch(_number(number))
 
 
 def recording():
-    """Whether anything of this is recorded now: worth asking before args are made that cost."""
+    """True: regions are recorded now. Check it before args that are expensive to make."""
     return not _api.compiling() and bool(_api.recording())

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that users of dftracer know, so that a program changes its import and nothing else.
+"""The names of dftracer's API: a program changes its import, and nothing else.
 
     from headrace.dftracer import dftracer, dft_fn, ai      # was: from dftracer.python import dftracer, dft_fn, ai
 
-    log = dftracer.initialize_log(logfile=None, data_dir=None, process_id=-1)     # does nothing; headrace knows
+    log = dftracer.initialize_log(logfile=None, data_dir=None, process_id=-1)     # does nothing: headrace has its own settings
     for epoch in ai.pipeline.epoch.iter(range(epochs)):
         for batch in ai.dataloader.fetch.iter(loader):
             with ai.compute.forward:
                 ...
     log.finalize()
 
-A region's category is dftracer's `cat`, its args are what update() and the decorated functions' arguments said. Different from
-dftracer: an event runs from `with`, start() or reset(), not from when its object was made; metadata are marks.
+A region's category is dftracer's `cat`; its args come from update() and from the arguments of decorated functions. Unlike in
+dftracer, an event lasts from `with`, start() or reset(), not from the construction of its object; metadata are marks.
 """
 
 import inspect
@@ -29,7 +29,7 @@ __all__ = ["ai", "checkpoint", "comm", "compute", "data", "dataloader", "device"
 
 DOMAIN = "dftracer"
 KNOWN = ("epoch", "step", "image_idx", "image_size")
-# What is more than a range. A loader's wait is told by torch's own marks where there are any.
+# Kinds other than ranges. If torch's loaders are marked, these marks report the waits.
 KINDS = {("checkpoint", "capture"): api.CHECKPOINT, ("checkpoint", "restart"): api.RESTORE}
 
 
@@ -46,7 +46,7 @@ class TagDType(Enum):
 
 
 class TagValue:
-    """A value and how dftracer is to see it; headrace sees the value."""
+    """A value, with options for dftracer; headrace uses the value only."""
 
     def __init__(self, value, dtype=TagDType.STRING, tag_type=TagType.KEY):
         convert = {TagDType.INT: int, TagDType.FLOAT: float}.get(dtype, str)
@@ -58,7 +58,7 @@ class TagValue:
 
 
 class dftracer:
-    """The process's log: headrace keeps it."""
+    """The process's log, which headrace keeps."""
 
     _instance = None
 
@@ -78,7 +78,7 @@ class dftracer:
         return time.time_ns() // 1000
 
     def log_event(self, name, cat, start_time, duration, int_args=None, float_args=None, string_args=None, **_):
-        """An event that has been: headrace takes the moment, and the duration as an arg."""
+        """An event in the past: headrace records its time and duration as args of a mark."""
         args = {"start_time": start_time, "duration": duration}
         for more in (int_args, float_args, string_args):
             for key, value in (more or {}).items():
@@ -98,7 +98,7 @@ class dftracer:
         pass
 
 
-_here = _local()  # .ranges: what this thread has begun and not ended, the innermost at the end
+_here = _local()  # .ranges: open ranges of this thread, the innermost last
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _here.__dict__.clear())
 
@@ -112,8 +112,8 @@ def _ranges():
 
 
 class _Range:
-    """A range of this thread, as a context manager is one. Of generators and tasks that take turns one may be left while another is
-    open inside: it ends with that one, since headrace ends the innermost."""
+    """A range of this thread, for a context manager. Of alternating generators or tasks, one may leave its range while another range
+    is open inside: it ends with that one, since headrace ends the innermost."""
 
     __slots__ = ("args", "left")
 
@@ -130,7 +130,7 @@ class _Range:
 
 
 class _Span:
-    """What start(), reset() and the bodies of loops are: ended in any order."""
+    """The span of start(), reset() and of loop bodies; spans end in any order."""
 
     __slots__ = ("_span",)
 
@@ -153,7 +153,7 @@ class dft_fn:
         self._name = name or sys._getframe(1).f_code.co_name
         self._enable = enable
         self._args = {}
-        self._open = []  # (thread, what was begun, whether it counts), the last one at the end
+        self._open = []  # (thread, range or span, True if its kind counts), the latest last
         self._kind = KINDS.get((self._cat, self._name), api.RANGE)
         self.update(epoch, step, image_idx, image_size)
 
@@ -193,7 +193,7 @@ class dft_fn:
         return self
 
     def flush(self):
-        """The event that was begun last ends, of this thread if it began one."""
+        """Ends the event that began last, of this thread if it began one."""
         if api.compiling():
             return self
         thread = get_ident()
@@ -245,42 +245,42 @@ class dft_fn:
         def wrapper(*args, **kwargs):
             if api.compiling():
                 return function(*args, **kwargs)
-            begun, said = _Range(ref), None
+            begun, text = _Range(ref), None
             try:
                 return function(*args, **kwargs)
             finally:
                 try:
-                    said = self._json(self._said(names, wanted, args, kwargs))
+                    text = self._json(self._call_args(names, wanted, args, kwargs))
                 finally:
-                    begun.leave(said)
+                    begun.leave(text)
 
         return wrapper
 
-    def _said(self, names, wanted, args, kwargs):
-        """What is known of a call: the object's epoch and step if it has any, and arguments of these names."""
-        said = dict(self._args)
+    def _call_args(self, names, wanted, args, kwargs):
+        """Args of a call: the object's epoch and step if it has any, and arguments with these names."""
+        found = dict(self._args)
         try:
             if args and names[0] == "self":
                 for known in KNOWN:
                     value = getattr(args[0], known, None)
                     if isinstance(value, (int, float, str)):
-                        said[known] = value
+                        found[known] = value
             for known in wanted:
                 i = names.index(known)
                 value = kwargs.get(known, args[i] if i < len(args) else None)
                 if value is not None:
-                    said[known] = value
+                    found[known] = value
         except Exception:
             pass
-        return said
+        return found
 
     # ---- loops ----
 
     def iter(self, func, name="loop", iter_name="step"):
         return self._loop(func, self._ref(f"{name}.iter"), self._ref(f"{name}.yield"), iter_name)
 
-    def _loop(self, iterable, waiting, body, counter, tell=None):
-        """Each item's way here, and what the loop does with it."""
+    def _loop(self, iterable, waiting, body, counter, report=None):
+        """A range for the wait for each item, and a span for the loop's body."""
         if not self._on():
             yield from iterable
             return
@@ -299,8 +299,8 @@ class dft_fn:
                     if begun:
                         begun.leave(args)
                         begun = None
-                if tell:
-                    tell(item, count)
+                if report:
+                    report(item, count)
                 begun = _Span(body) if body else None
                 yield item
                 if begun:
@@ -309,15 +309,15 @@ class dft_fn:
         finally:
             if begun:
                 begun.leave(None)
-            if tell:
-                tell(None, None)
+            if report:
+                report(None, None)
 
 
 class Traced(dft_fn):
-    """What `ai` is made of: a region that is a decorator, a context manager, a loop, and a folder of others."""
+    """The elements of `ai`: a region that is a decorator, a context manager, a loop, and a folder of others."""
 
-    def __init__(self, cat, name=None, enable=True, **said):
-        super().__init__(cat, name or cat, enable=enable, **said)
+    def __init__(self, cat, name=None, enable=True, **known):
+        super().__init__(cat, name or cat, enable=enable, **known)
         self._children = {}
 
     def add(self, attribute, child):
@@ -389,22 +389,22 @@ class Traced(dft_fn):
             child._args = dict(self._args)
         return child
 
-    def init(self, fn=None, **said):
-        return self.derive("init")(fn, **said)
+    def init(self, fn=None, **known):
+        return self.derive("init")(fn, **known)
 
     def iter(self, iterator, *, include_block=True, include_iter=True, iter_name=None, block_name=None):
         waiting = self._ref(iter_name or f"{self._name}.iter", self._wait_kind()) if include_iter else None
         body = self._ref(block_name or f"{self._name}.block", api.RANGE) if include_block else None
         epochs = self._cat == "pipeline" and self._name == "epoch"
-        return self._loop(iterator, waiting, body, "count", _tell_epoch if epochs else None)
+        return self._loop(iterator, waiting, body, "count", _report_epoch if epochs else None)
 
     def _wait_kind(self):
         waits = self._cat == "dataloader" and self._name == "fetch"
         return api.INPUT_WAIT if waits and "_headrace.loader" not in sys.modules else api.RANGE
 
 
-def _tell_epoch(item, count):
-    """ai.pipeline.epoch.iter(range(n)): the program's epochs are these."""
+def _report_epoch(item, count):
+    """ai.pipeline.epoch.iter(range(n)) numbers the program's epochs."""
     steps.own_epochs = True
     if count is None:
         api.epoch(api.NONE)

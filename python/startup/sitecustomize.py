@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `headrace run` puts in front of Python's path: when torch, Keras or TensorFlow are imported, their loaders, optimizers and
-# checkpoints are marked (docs/python.md). Every Python program of a job runs this, whatever its version (2.7, too), and may
-# have to compile it first: it is short, imports nothing that is not there already, says nothing and raises nothing of its own.
+# `headrace run` puts this folder first on Python's path. When torch, Keras or TensorFlow are imported, it marks their loaders,
+# optimizers and checkpoints (docs/python.md). Every Python program of a job runs this, in any version (2.7, too), and may have to
+# compile it first: it is short, imports no new module, prints nothing and raises nothing of its own.
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STARTUP = 1  # of _headrace: what is asked of it here
+STARTUP = 1  # must equal _headrace.STARTUP
 
-# What is marked once it has been imported; _headrace/hooks.py has a function for each.
+# Modules that are marked after their import; _headrace/hooks.py has a function for each.
 MODULES = set(
     "torch torch.utils.data.dataloader torch.utils.data._utils.fetch torch.optim.optimizer torch.serialization"
     " torch.distributed.distributed_c10d torch.distributed.checkpoint.state_dict_saver"
@@ -23,10 +23,10 @@ MODULES = set(
 
 
 class HeadraceFinder(object):
-    """First in sys.meta_path: lets the others find a module of MODULES, and marks what they found when it has run."""
+    """First in sys.meta_path: lets the other finders find a module of MODULES, and marks it after it has run."""
 
     def find_spec(self, name, path=None, target=None):
-        # A program that has wrapped the finders, or taken us out, has its own ways of asking the others.
+        # A program that has wrapped or removed this finder calls the other ones itself.
         if name not in MODULES or not any(finder is self for finder in sys.meta_path):
             return None
         find = finds()
@@ -37,7 +37,7 @@ class HeadraceFinder(object):
 
 
 class HeadraceLast(object):
-    """Last in sys.meta_path: `import headrace` works in programs that have none of their own."""
+    """Last in sys.meta_path: `import headrace` works in programs without a headrace package of their own."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -45,14 +45,14 @@ class HeadraceLast(object):
         if name == "headrace" or name == "_headrace":
             path = [folder]
         elif not name.startswith(("headrace.", "_headrace.")) or list(path or ()) != [os.path.join(folder, name.split(".")[0])]:
-            return None  # what is in our packages is found without the program's finders, too
+            return None  # modules of these packages are found without the program's finders, too
         return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, path)
 
 
 def finds():
-    """_headrace.finder.find, or None: whatever the reason is (files that may not be read, another's _headrace), all goes on without."""
+    """_headrace.finder.find, or None if it cannot be imported, for whatever reason: the program runs without marks."""
     try:
-        if "_headrace" not in sys.modules:  # a module of ours, never one of the program that is called the same
+        if "_headrace" not in sys.modules:  # this folder's, never a module of the program with the same name
             __import__("_frozen_importlib")._load(HeadraceLast.find_spec("_headrace"))
         if __import__("_headrace").STARTUP != STARTUP:
             return None
@@ -67,13 +67,13 @@ if os.environ.get("HEADRACE_PYTHON") != "off" and sys.version_info >= (3, 6):
         sys.meta_path.insert(0, HeadraceFinder())
         sys.meta_path.append(HeadraceLast)
 
-# The program's path is as if this folder were not on it, and the sitecustomize that it hides runs as it would have.
+# Removes this folder from the path again, and runs the sitecustomize that it hides.
 sys.path[:] = [folder for folder in sys.path if folder != HERE]
 ours = sys.modules.pop(__name__, None)
 try:
     __import__("sitecustomize")
 except ImportError as error:
     if getattr(error, "name", "sitecustomize") != "sitecustomize":
-        raise  # site says so
+        raise  # site prints it
     if ours is not None:
         sys.modules[__name__] = ours
