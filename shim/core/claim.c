@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim.c - how a thread comes to its ring: free ones, those of dead threads, another map
+ * claim.c - how a thread gets its ring: a free one, one of a dead thread, or one of another map
  *
- * There is no destructor: thread-specific ones run user code in an order of their own, and never on _exit. A
- * thread that needs a ring looks whether the owners of the others still live.
+ * The shim has no thread destructor: those run user code in any order, and not on _exit. A thread
+ * that needs a ring checks whether the owners of the others live.
  */
 #include "shim/core/ring.h"
 
@@ -13,15 +13,15 @@
 #include "shim/core/clock.h"
 #include "shim/core/sys.h"
 
-#define LOOK_NS	 UINT64_C(1000000000)
-#define SKIP_OPS 16u /* ring-less operations of a thread between two looks at the clock */
+#define SEARCH_NS UINT64_C(1000000000)
+#define SKIP_OPS  16u /* operations without a ring between two checks of the clock */
 
-/* What a dead owner was in the middle of, before the ring's next owner announces itself. */
-static void bury(struct hr__thread *t)
+/* Records what a dead owner had not finished, before the ring's next owner writes. */
+static void end_dead_owner(struct hr__thread *t)
 {
 	struct hr_inflight cell;
 
-	/* Acquire: pairs with the dead thread's release stores, its last ones of the two words. */
+	/* Acquire: pairs with the dead thread's last release stores of the two words. */
 	__atomic_load_n(&t->ring->aggregate.op, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(hr__cell_word(&t->ring->inflight), __ATOMIC_ACQUIRE) != 0) {
 		cell = t->ring->inflight;
@@ -30,10 +30,10 @@ static void bury(struct hr__thread *t)
 	}
 	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
 	hr__ring_aggregate_flush();
-	hr__regions_bury(t->ring);
+	hr__regions_end_dead(t->ring);
 }
 
-/* Slots that there is memory for: those that an earlier owner has used. UINT64_MAX: all. */
+/* Slots that have memory, because an earlier owner used them. UINT64_MAX: all. */
 static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 {
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 	return head >= slots ? UINT64_MAX : head & ~(uint64_t)(HR_RING_EARLY - 1);
 }
 
-/* What hr__ring_reserve needs to know of the ring that the thread will use. */
+/* Sets the fields that hr__ring_reserve needs for this ring. */
 static void claim_measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
 	t->map = map;
@@ -62,16 +62,16 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	t->ring = ring;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
-	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room looks */
+	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room checks */
 	t->nonce = hr__wiped.nonce;
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
 	if (used)
-		bury(t);
+		end_dead_owner(t);
 	head.start_ticks = hr__clock_ticks();
 	hr__ring_control(&head, NULL, 0);
 }
 
-/* Claims a ring that is free, or whose owner is this thread's number (then that one is dead) or is gone. */
+/* Claims a ring that is free, or whose owner has this thread's id (so it is dead) or is dead. */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);
@@ -83,7 +83,7 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
 			return false;
 	}
-	/* Acquire and release: what the dead owner stored is seen, and the daemon sees ours behind the claim. */
+	/* Acquire and release: sees the dead owner's stores; the daemon sees the claim first. */
 	if (!__atomic_compare_exchange_n(&ring->owner_tid, &owner, (uint32_t)tid, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
@@ -137,7 +137,7 @@ void hr__ring_set_aside(void)
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/* With signals blocked, as in hr__ring_find. Of two threads that do this at once, one ring too many is set aside. */
+	/* Signals blocked as in hr__ring_find. Two threads at once waste one ring. */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
@@ -155,7 +155,7 @@ static void claim(struct hr__thread *t)
 	t->slow.why[HR__SLOW_RING] = 1;
 	t->slow.why[HR__SLOW_AGGREGATE] = 0;
 	do {
-		/* Acquire: pairs with the release store behind a map's entry. */
+		/* Acquire: pairs with the release store after a map's entry. */
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
 		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
 			return;
@@ -168,22 +168,22 @@ static void claim(struct hr__thread *t)
 	t->tid = tid;
 	t->nonce = hr__wiped.nonce;
 	t->skip = SKIP_OPS;
-	t->look_ns = hr__clock_ns() + LOOK_NS;
+	t->search_ns = hr__clock_ns() + SEARCH_NS;
 }
 
-/* A search costs a system call for each ring. */
-static bool look_again(struct hr__thread *t)
+/* True: time for another search; each one costs a system call per ring. */
+static bool search_due(struct hr__thread *t)
 {
 	if (t->skip > 0) {
 		t->skip--;
 		return false;
 	}
 	t->skip = SKIP_OPS;
-	return hr__clock_ns() >= t->look_ns;
+	return hr__clock_ns() >= t->search_ns;
 }
 
-/* Could a search find anything? Cheap, because a detached process asks at every operation. */
-static bool worth_it(struct hr__thread *t, enum hr__seek seek)
+/* True: a search could succeed. Cheap, because a detached process calls it for every operation. */
+static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 {
 	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
 
@@ -192,7 +192,7 @@ static bool worth_it(struct hr__thread *t, enum hr__seek seek)
 	if (nonce != 0) {
 		if (t->nonce != nonce)
 			return true;
-		return look_again(t);
+		return search_due(t);
 	}
 	if (hr__image.socket[0] == '\0')
 		return false;
@@ -214,11 +214,11 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 
 	if (hr__ring_current() != NULL)
 		return t->ring;
-	if (!worth_it(t, seek) || hr__in_vfork_child())
+	if (!search_possible(t, seek) || hr__in_vfork_child())
 		return NULL;
 	/*
-	 * With signals blocked no handler can find a half-made attachment of its own thread, fork in the
-	 * middle of one, or leave it by longjmp. At most 50 ms, once.
+	 * With signals blocked, no handler can find its own thread's half-made attachment, fork in
+	 * the middle of one, or leave it by longjmp. At most 50 ms, once.
 	 */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	if (hr__ring_current() == NULL && hr__session_attach(seek))

@@ -5,7 +5,7 @@
 
 #include "shim/core/sys.h"
 
-/* Weak: a libc without it gets the system call. */
+/* Weak: without it in libc, the system call is used. */
 extern __typeof__(clock_gettime) clock_gettime __attribute__((weak));
 
 uint32_t hr__clock_mode;
@@ -16,7 +16,7 @@ static struct {
 
 static bool is_frozen(void)
 {
-	/* Acquire: pairs with the release store behind `frozen`. */
+	/* Acquire: pairs with the release store after `frozen`. */
 	return __atomic_load_n(&hr__clock_mode, __ATOMIC_ACQUIRE) == HR__CLOCK_FROZEN;
 }
 
@@ -40,7 +40,7 @@ bool hr__clock_is_tsc(void)
 	if (mode == HR__CLOCK_UNKNOWN) {
 		uint32_t found = hr_tsc_is_invariant() ? HR__CLOCK_TSC : HR__CLOCK_MONOTONIC;
 
-		/* A daemon's word, which another thread may have brought meanwhile, stands. */
+		/* A daemon's decision, from another thread, has precedence. */
 		if (__atomic_compare_exchange_n(&hr__clock_mode, &mode, found, false,
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			mode = found;
@@ -65,7 +65,7 @@ void hr__clock_freeze(void)
 
 void hr__clock_monotonic(void)
 {
-	if (!is_frozen()) /* then there is no other word to say it in */
+	if (!is_frozen()) /* then the ticks must stay in their unit */
 		__atomic_store_n(&hr__clock_mode, HR__CLOCK_MONOTONIC, __ATOMIC_RELAXED);
 }
 

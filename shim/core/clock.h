@@ -2,10 +2,11 @@
 /*
  * clock.h - session ticks
  *
- * Purpose   One 64-bit tick count: the TSC (common/tsc.h) where it is invariant, until a daemon
- * says otherwise (hr_ack.flags); else nanoseconds of CLOCK_MONOTONIC. Found out at the first use,
- * not in the constructor: CPUID traps in a virtual machine, and most processes never need it.
- * Frozen where the program may read no clock any more: each look is one tick after the last.
+ * Purpose   One 64-bit tick count: the TSC (common/tsc.h) if it is invariant, unless the daemon
+ *           decides otherwise (hr_ack.flags); else nanoseconds of CLOCK_MONOTONIC. The mode is
+ *           decided at the first use, not in the constructor: CPUID traps in a virtual machine, and
+ *           most processes never need it. The clock is frozen once the program may not read clocks
+ *           any longer: each reading is one tick after the last.
  * Threads   Any, signal handlers included.
  */
 #ifndef HEADRACE_SHIM_CORE_CLOCK_H
@@ -21,14 +22,15 @@ enum hr__clock_mode { HR__CLOCK_UNKNOWN, HR__CLOCK_TSC, HR__CLOCK_MONOTONIC, HR_
 
 extern uint32_t hr__clock_mode; /* relaxed */
 
-uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC; the vDSO's where libc offers it */
-uint64_t hr__clock_slow(void);	/* ticks, deciding the mode first if need be */
+uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC, by the vDSO if libc has it */
+uint64_t hr__clock_slow(void);	/* ticks; decides the mode first if need be */
 bool hr__clock_is_tsc(void);	/* the unit of ticks; decides the mode if need be */
-bool hr__clock_is_fast(void);	/* hr__clock_tsc() may be used */
-void hr__clock_monotonic(void); /* the daemon does not trust the TSC */
-void hr__clock_freeze(void);	/* the kernel is about to forbid it, and with it the vDSO's clock */
+bool hr__clock_is_fast(void);	/* hr__clock_tsc() is valid */
+void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
+/* the kernel is about to forbid reading it, and with it the vDSO's clock */
+void hr__clock_freeze(void);
 
-/* For threads whose HR__SLOW_CLOCK says that the TSC it is. */
+/* For threads whose HR__SLOW_CLOCK is 0. */
 static inline uint64_t hr__clock_tsc(void)
 {
 	return hr_tsc_read();

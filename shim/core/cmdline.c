@@ -5,15 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How an interpreter reads its options: letters, alone or in a cluster as in `bash -ec`, and whole words. */
+/* How an interpreter reads options: letters, perhaps in a cluster (`bash -ec`), and words. */
 struct interpreter {
-	const char *name;     /* of the program, without its version */
+	const char *name;     /* of the program, without version */
 	const char *code;     /* letters: code follows, and no script */
 	const char *module;   /* letters: the name of a module follows, and no script */
 	const char *value;    /* letters: a value follows, in the same word or the next */
 	const char *attached; /* letters: the rest of the word is a value */
-	const char *words;    /* options, each in blanks, whose value is the next word */
-	bool long_options;    /* one dash begins a word, not letters */
+	const char *words;    /* options, each between blanks, whose value is the next word */
+	bool long_options;    /* a single dash begins a word, not letters */
 };
 
 static const struct interpreter interpreters[] = {
@@ -35,7 +35,7 @@ static const struct interpreter interpreters[] = {
      " -cp -classpath --class-path -p --module-path --add-modules --upgrade-module-path ", true},
 };
 
-/* What is left to read, and how much of the result there is. */
+/* The rest of the input, and the bytes of the result. */
 struct cutter {
 	char *words;
 	size_t bytes, at, used;
@@ -54,7 +54,7 @@ static const char *next(struct cutter *c, size_t *ret_bytes)
 	return word;
 }
 
-/* Words move to the front: never past where they lay. */
+/* Moves a word to the front: never past its own position. */
 static void cmdline_keep(struct cutter *c, const char *word, size_t n)
 {
 	if (c->used > 0)
@@ -68,7 +68,7 @@ static bool has(const char *letters, char c)
 	return c != '\0' && strchr(letters, c) != NULL;
 }
 
-/* Is the word one of a list with blanks around each? */
+/* True: the word is in a list with blanks around each word. */
 static bool is_one_of(const char *list, const char *word, size_t n)
 {
 	for (const char *p = list; *p != '\0'; p++)
@@ -77,7 +77,7 @@ static bool is_one_of(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* Its name is what follows the last slash, and the dash of a login shell; digits and dots are a version. */
+/* The name follows the last slash and the dash of a login shell; digits and dots are a version. */
 static const struct interpreter *interpreter_of(const char *program, size_t n)
 {
 	size_t start = 0, name;
@@ -95,7 +95,7 @@ static const struct interpreter *interpreter_of(const char *program, size_t n)
 	return NULL;
 }
 
-/* multiprocessing's own import, which is all that is kept of code. */
+/* Keeps multiprocessing's own import, and no other code. */
 static void keep_import(struct cutter *c, const char *code, size_t n)
 {
 	static const char import[] = "from multiprocessing.";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmdline.h - what of a command line is told: the program, and the script or module that it interprets
+ * cmdline.h - which part of a command line the shim sends: the program, and the script or module
+ * that it interprets
  *
  *      python3 -u train.py --token x     python3 train.py
  *      python3 -m torch.run --nodes 2    python3 -m torch.run
@@ -9,8 +10,8 @@
  *      java -Xmx1g -cp a.jar Main x      java Main
  *      rsync -a /data /backup            rsync
  *
- * Arguments may hold what is nobody's business; HEADRACE_CMDLINE=full sends them all the same. The one piece of
- * code that stays is the import by which Python's multiprocessing starts a process: the daemon knows it by that.
+ * Arguments may be secret; HEADRACE_CMDLINE=full sends them all. Of code only the import stays by
+ * which Python's multiprocessing starts a process: the daemon identifies such a process by it.
  *
  * Threads   A pure function over the caller's memory; async-signal-safe.
  */
@@ -19,7 +20,7 @@
 
 #include <stddef.h>
 
-/* Cuts `words`, each ended by a NUL (the last one perhaps not), in place. Returns the new length. */
+/* Cuts `words`, each with its NUL (except perhaps the last), in place. Returns the new length. */
 size_t hr__cmdline_cut(char *words, size_t bytes);
 
 #endif

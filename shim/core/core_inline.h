@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_inline.h - the part of core.h that every wrapper inlines; only core.h includes it, at its end
+ * core_inline.h - the part of core.h that every wrapper inlines; only core.h includes it, at its
+ * end
  *
- * An operation on an ignored descriptor must cost one load and one comparison: the look-up in the table of descriptors is here,
- * everything else is out of line. Entries are single words, loaded and stored relaxed, because they publish no other data. The
- * constructor makes the table once. A limit of 0 (before the constructor, HEADRACE=off, deselected) makes every descriptor an
- * ignored one.
+ * An operation on an ignored descriptor must cost one load and one comparison: the look-up in the
+ * table of descriptors is here, everything else is out of line. Entries are single words, loaded
+ * and stored relaxed, because they publish no other data. The constructor makes the table once.
+ * With limit 0 (before the constructor, HEADRACE=off, deselected) all descriptors are ignored.
  */
 #ifndef HEADRACE_SHIM_CORE_CORE_INLINE_H
 #define HEADRACE_SHIM_CORE_CORE_INLINE_H
@@ -16,7 +17,7 @@ struct hr__fdtab {
 };
 extern struct hr__fdtab hr__fdtab;
 
-/* Out-of-line halves; `file` is what the table said. */
+/* Out-of-line halves; `file` is the table's entry. */
 void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset,
 		  hr_file file);
 void hr__end(struct hr_op *op, int64_t ret, uint32_t flags);
@@ -31,7 +32,7 @@ static inline hr_file hr__fd_peek(int fd)
 }
 
 /*
- * An operation on fd needs no begin and no end: a wrapper that tests this first and tail-calls the original
+ * True: fd needs no begin and no end. A wrapper that tests this first and tail-calls the original
  * leaves no frame across the system call, whose return would be mispredicted (7 ns).
  */
 static inline bool hr_fd_ignored(int fd)

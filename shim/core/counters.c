@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.c - totals of what no record tells of: operations, regions, and the opens that default excludes leave out
+ * counters.c - totals of operations, regions and excluded opens without a record
  *
- * In a session they go to a ring's lost[], at once: the thread's own when it was full, the session's first when the
- * thread has none. A forked child without a session adds to the strays of its parent's (or an ancestor's) first map. Where
- * there was never a session they are private, and leave with the next hello. Excluded opens go the same ways, but always to the head of
- * a map: a process that does nothing else would not attach for their sake.
+ * In a session they go to a ring's lost[] at once: the thread's own if it was full, the session's
+ * first if the thread has none. A forked child without a session adds to the strays of its parent's
+ * (or an ancestor's) first map. Without any session they are private, and are sent with the next
+ * hello. Excluded opens go the same ways, but to the head of a map: they alone do not make a
+ * process attach.
  */
 #include "shim/core/internal.h"
 
-/* The bytes rule of every op, from the table itself: ops.c would bring names that the shim does not need. */
+/* The bytes rule of every op, from the table: ops.c would add names that the shim does not need. */
 #define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
 	HR_KERNEL(id, name, class, api, bytes_rule)
@@ -34,25 +35,25 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-/* Any thread: mostly the ring's owner, and threads without one (hr__counters_add). */
+/* Any thread: usually the ring's owner, or threads without one (hr__counters_add). */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
 	counters_add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
-	/* Pairs with the daemon's acquire load: it looks at lost[] when the total has moved. */
+	/* Pairs with the daemon's acquire load: it reads lost[] when the total has changed. */
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
 
 /*
- * The head of the session's first map, in a forked child the one that it keeps of its parent's; NULL: never attached.
- * Acquire: pairs with the attacher's release store.
+ * The head of the session's first map, in a forked child that of its parent's; NULL: never
+ * attached. Acquire: pairs with the attacher's release store.
  */
 static struct hr_map_hdr *head(void)
 {
 	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
 }
 
-/* Any process that has the map, any thread. An ancestor whose rank was left out wants none of it. */
+/* Any process with the map, any thread. Nothing, if the rank of the ancestor is left out. */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
@@ -63,12 +64,12 @@ static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t 
 }
 
 /*
- * The session's first ring, whoever has it: its lost[] is memory of the daemon's, so that what is counted there
- * outlives the process. Losses are the process's, not the thread's. NULL: no session.
+ * The session's first ring, whoever owns it: its lost[] is memory that outlives the process. Losses
+ * belong to the process, not to a thread. NULL: no session.
  */
 static struct hr_ring_hdr *first_ring(void)
 {
-	/* Acquire: pairs with the attacher's release store; maps[0] is there with the nonce. */
+	/* Acquire: pairs with the attacher's release store; maps[0] is valid with the nonce. */
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
 		return NULL;
 	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
@@ -90,7 +91,7 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		return;
 	}
 	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Both are sequentially consistent with the attacher's, in the other order: one of us sees the other. */
+	/* Sequentially consistent, as the attacher's in the other order: one sees the other. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__counters_to_session();
@@ -136,7 +137,7 @@ void hr__excluded_add(uint32_t kind)
 			__atomic_fetch_add(&map->excluded[kind], 1, __ATOMIC_RELAXED);
 		return;
 	}
-	/* As with counting and nonce above: the attacher takes what we add, or we see that there is a session. */
+	/* As above: the attacher takes this count, or this thread sees the session. */
 	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__excluded_to_session();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ctor.c - the constructor of libheadrace.so, and what runs last; tests call hr__init themselves
- */
+/* ctor.c - the constructor of libheadrace.so, and what runs last; tests call hr__init themselves */
 #include <stddef.h>
 
 #include "shim/core/internal.h"
@@ -9,12 +7,12 @@
 extern char **environ __attribute__((weak));
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* atexit() is no symbol of libc's: it passes the dso of whom it is linked into. */
+/* atexit() is no symbol of libc: it passes the dso of the library that it is linked into. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
 /*
- * For probes: what writes from here on is stdio, of its buffers. A vfork child that exits runs this on its parent's
- * memory, and the parent goes on.
+ * For probes: from now on only stdio writes, from its buffers. A vfork child that exits runs this
+ * in its parent's memory, and the parent continues.
  */
 static void exiting(void *unused)
 {
@@ -26,8 +24,8 @@ static void exiting(void *unused)
 }
 
 /*
- * glibc passes a constructor main's arguments, and has not set environ yet, because this library is
- * initialised before libc (-z initfirst). Other libcs pass nothing and have set it.
+ * glibc passes main's arguments to a constructor. It has not set environ yet, because this library
+ * is initialised before libc (-z initfirst). Other libcs pass nothing and have set it.
  */
 __attribute__((constructor)) static void ctor_start(int argc, char **argv, char **envp)
 {
@@ -39,9 +37,10 @@ __attribute__((constructor)) static void ctor_start(int argc, char **argv, char 
 	else
 		hr__init(&environ != NULL ? environ : NULL);
 	/*
-	 * A destructor of ours would run before those of libraries behind us. What exit() runs was registered in the other order,
-	 * and this is before libc registers the running of all destructors: nothing but stdio is left when it runs. No dso, which
-	 * would have it run as a destructor; this library is never unloaded (-z nodelete).
+	 * A destructor of this library would run before those of later libraries. exit() runs
+	 * handlers in reverse order of registration, and this one is registered before libc
+	 * registers the destructors: only stdio is left when it runs. A dso argument would make it
+	 * a destructor; this library is never unloaded (-z nodelete).
 	 */
 	if (hr__image.on)
 		__cxa_atexit(exiting, NULL, NULL);

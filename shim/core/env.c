@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * env.c - the rank and job variables: kept from the initial environment, followed through setenv
- */
+/* env.c - the rank and job variables: from the initial environment, updated by setenv */
 #include "shim/core/internal.h"
 
 #include <string.h>
 
 #include "shim/core/clock.h"
 
-/* The filters can be long, and nobody downstream needs them. */
+/* The filters can be long, and the daemon does not need them. */
 static const char *const not_sent[] = {"HEADRACE_EXCLUDE", "HEADRACE_INCLUDE",
 				       "HEADRACE_DEFAULT_EXCLUDE"};
 
@@ -45,13 +43,14 @@ bool hr__env_wanted(const char *text)
 	return false;
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------ */
+/* ---- kept variables -------------------------------------------------------------------------- */
 
 /*
- * Entries, one behind another up to a head of 0: a head and "NAME=VALUE\0", in whole words. A head changes by compare-and-swap only, and
- * an entry's length never does. Nobody waits for anybody: who is stopped in the middle (a signal handler that forks is enough) leaves an
- * entry that stays busy, and the others go around it. Texts are stored with release and loaded with acquire, so
- * that who has read of an entry's next text sees a head that is not the one he knew.
+ * Entries, one after another up to a head of 0: a head and "NAME=VALUE\\0", in whole words. A head
+ * changes only by compare-and-swap, and an entry's length never changes. No thread waits for
+ * another: one that is stopped in the middle (a signal handler that forks is enough) leaves an
+ * entry that stays busy, and the others skip it. Texts are stored with release and loaded with
+ * acquire, so a thread that has read an entry's newer text also sees its newer head.
  */
 enum { BUSY = 1, KEPT, FREE };
 #define WORDS	      (HR__ENV_BYTES / 8)
@@ -66,7 +65,10 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 	return turn << 16 | (uint64_t)length << 2 | state;
 }
 
-/* 0: behind the last entry. Sequentially consistent, as all of a head: of two that keep one name, one sees the other. */
+/*
+ * 0: after the last entry. Sequentially consistent, like all accesses to a head: of two threads
+ * that keep one name, one sees the other.
+ */
 static uint64_t head_at(uint32_t at)
 {
 	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
@@ -95,7 +97,7 @@ static bool names(uint32_t at, uint64_t head, const char *name, size_t n)
 	return __atomic_load_n(&text[n], __ATOMIC_ACQUIRE) == '=';
 }
 
-/* An entry to be filled: of the free ones the smallest that will do, else one behind the last. */
+/* Claims an entry to fill: the smallest free one that fits, else one after the last. */
 static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *ret_head)
 {
 	uint64_t head, found;
@@ -114,13 +116,16 @@ static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *re
 			return false;
 		best = found != 0 ? best : at;
 		head = head_of(turn, found != 0 ? LENGTH(found) : length, BUSY);
-	} while (!head_change(best, found, head)); /* another one has taken it */
+	} while (!head_change(best, found, head)); /* another thread has taken it */
 	*ret_at = best;
 	*ret_head = head;
 	return true;
 }
 
-/* No room for a second one: the entry of that name itself, which nobody sees for a moment. False also: there is a later one. */
+/*
+ * Without room for a second one: claims the entry of that name itself, which readers miss for a
+ * moment. False also if a later one exists.
+ */
 static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
 		       uint64_t *ret_head)
 {
@@ -146,7 +151,7 @@ static char *env_store(char *to, const char *text, size_t n)
 	return to;
 }
 
-/* One entry of a name stays: that of the last turn. */
+/* Keeps only the entry of the last turn for a name. */
 static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 {
 	uint64_t head;
@@ -161,7 +166,7 @@ static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 	}
 }
 
-/* What does not fit leaves what was kept of that name. */
+/* A value that does not fit leaves the old one. */
 void hr__env_keep(const char *name, size_t n, const char *value)
 {
 	size_t n_value = strlen(value), bytes = n + n_value + 2;
@@ -180,7 +185,7 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
 	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
-	/* Before the older one goes: a reader who has missed this one and that one sees that it has to look again. */
+	/* Before the older one is freed: a reader that missed both must read again. */
 	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
 	overtake(name, n, at, kept);
 }
@@ -228,7 +233,7 @@ size_t hr__env_next(uint32_t *at, char *to, size_t cap)
 	return 0;
 }
 
-/* ---- what the program sets --------------------------------------------------------------------------- */
+/* ---- variables that the program sets --------------------------------------------------------- */
 
 void hr_env_set(const char *name, const char *value)
 {

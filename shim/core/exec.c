@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec.c - programs that are started without this library: the daemon counts them
+ * exec.c - notices about programs that are started without this library
  *
- * The notice (HR_HELLO_EXEC) leaves on a connection of its own, not through a ring: the process may have no session, and a
- * vfork child that execs cannot get one on its parent's memory. No state of the image or the thread changes here.
+ * The notice (HR_HELLO_EXEC) uses a connection of its own, not a ring: the process may have no
+ * session, and a vfork child cannot get one in its parent's memory. It changes no state of the
+ * image or the thread.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -20,14 +21,14 @@
 
 #define LIBRARY	      "libheadrace.so"
 #define NOTICE_BYTES  (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
-#define UID_UNMAPPED  65534u /* of files whose owner has no number in this user namespace */
+#define UID_UNMAPPED  65534u /* of files whose owner is not mapped in this user namespace */
 #define MOUNT_NOSUID  2	     /* ST_NOSUID of statfs.f_flags */
 #define ELF_MAGIC     "\177ELF"
 #define ELF_MAGIC_LEN 4
 
 extern char **environ __attribute__((weak));
 
-static bool preloads_us(char *const envp[])
+static bool preloads_shim(char *const envp[])
 {
 	const char *preload = hr__env_value(envp, "LD_PRELOAD");
 
@@ -36,11 +37,11 @@ static bool preloads_us(char *const envp[])
 
 void hr__exec_init(char *const envp[])
 {
-	hr__image.by_preload = preloads_us(envp);
+	hr__image.by_preload = preloads_shim(envp);
 	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
-/* The kernel judges pointers by an error, not by a signal. What libc has as the environment is read by others, too. */
+/* A bad pointer must fail in exec, not here. libc's own environment is readable. */
 static bool environment_readable(char *const envp[])
 {
 	if (envp == NULL || (&environ != NULL && envp == environ))
@@ -54,18 +55,18 @@ static bool environment_readable(char *const envp[])
 	return false;
 }
 
-/* HEADRACE=off: by the user's wish. */
-static bool environment_loses_us(char *const envp[])
+/* HEADRACE=off is the user's decision and gets no notice. */
+static bool environment_loses_shim(char *const envp[])
 {
 	const char *off = hr__env_value(envp, "HEADRACE");
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return false;
-	return !preloads_us(envp) ||
+	return !preloads_shim(envp) ||
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* The kernel ignores the bits of a script. A file that cannot be read is none: its interpreter could not read it. */
+/* Scripts have no set-user-id. An unreadable file is none: no interpreter could read it. */
 static bool is_script(const char *path)
 {
 	char magic[ELF_MAGIC_LEN];
@@ -74,7 +75,7 @@ static bool is_script(const char *path)
 	return n >= 0 && (n < ELF_MAGIC_LEN || memcmp(magic, ELF_MAGIC, ELF_MAGIC_LEN) != 0);
 }
 
-/* The dynamic loader drops LD_PRELOAD where the program runs as another user or group than who starts it. */
+/* True: the program runs as another user or group, and the dynamic loader ignores LD_PRELOAD. */
 static bool changes_user(const char *path)
 {
 	struct statfs mount = {0};
@@ -92,17 +93,17 @@ static bool changes_user(const char *path)
 	       !is_script(path);
 }
 
-static bool loses_us(const char *path, char *const envp[])
+static bool loses_shim(const char *path, char *const envp[])
 {
 	uint8_t outer;
 	bool loses;
 
-	/* What was loaded by other means (/etc/ld.so.preload) does not depend on the environment. */
+	/* Otherwise (/etc/ld.so.preload) it does not depend on the environment. */
 	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
 		return false;
 	if (!hr__path_readable(path) || !environment_readable(envp))
 		return false;
-	if (environment_loses_us(envp))
+	if (environment_loses_shim(envp))
 		return true;
 	if (strchr(path, '/') == NULL)
 		return false;
@@ -122,7 +123,7 @@ static size_t item(uint8_t *to, enum hr_item_kind kind, size_t bytes)
 	return sizeof(hdr) + bytes;
 }
 
-/* The program, and what names the job and the rank. */
+/* The program, and the variables of job and rank. */
 static size_t build(uint8_t *message, const char *path, uint32_t flags)
 {
 	struct hr_hello h = {
@@ -151,7 +152,7 @@ static size_t build(uint8_t *message, const char *path, uint32_t flags)
 	return used;
 }
 
-/* No wait: a connection that the daemon has not accepted keeps its message. */
+/* Does not wait: a connection keeps its message until the daemon accepts it. */
 static int connect_daemon(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -167,7 +168,7 @@ static int connect_daemon(void)
 	return fd;
 }
 
-/* The connection, or -1. The message is built in memory of its own: the stack of a signal handler may be small. */
+/* Returns the connection, or -1. Not on the stack: that of a signal handler may be small. */
 static int notify(const char *path, uint32_t flags)
 {
 	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);
@@ -186,7 +187,7 @@ static int notify(const char *path, uint32_t flags)
 
 int hr_before_exec(const char *path, char *const envp[])
 {
-	return loses_us(path, envp) ? notify(path, 0) : -1;
+	return loses_shim(path, envp) ? notify(path, 0) : -1;
 }
 
 void hr_exec_failed(int notice)
@@ -199,7 +200,7 @@ void hr_exec_failed(int notice)
 
 void hr_after_spawn(const char *path, char *const envp[])
 {
-	int fd = loses_us(path, envp) ? notify(path, HR_HELLO_SPAWNED) : -1;
+	int fd = loses_shim(path, envp) ? notify(path, HR_HELLO_SPAWNED) : -1;
 
 	if (fd >= 0)
 		HR_SYS1(close, fd);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fdtab.c - which file a descriptor is
+ * fdtab.c - the file of each descriptor
  *
- *      entries[fd]   one word: hr_file, and whether this session has its path. Any fd up to the hard limit.
- *      texts[fd]     the path as opened, for fds below TEXT_FDS: a forked child and *at calls ask for it again.
- *                    Readers check that the text hashes to the entry's id, so it needs no lock.
+ *      entries[fd]   one word: hr_file, and if this session has its path; fd up to the hard limit
+ *      texts[fd]     the path as opened, for fds below TEXT_FDS: forked children and *at calls need
+ *                    it. Readers check that its hash is the entry's id, so it needs no lock.
  */
 #include "shim/core/path.h"
 
@@ -30,7 +30,7 @@
 
 struct hr__fdtab hr__fdtab;
 static uint64_t (*texts)[TEXT_WORDS];
-static uint32_t high; /* no entry above it was ever set: what a range has to look at */
+static uint32_t high; /* highest entry ever set: the end of ranges */
 
 bool hr__fdtab_init(void)
 {
@@ -45,7 +45,7 @@ bool hr__fdtab_init(void)
 
 		if (memory == NULL)
 			continue;
-		/* The first touch would otherwise cost a program two megabytes. */
+		/* Otherwise the first touch would use two megabytes. */
 		HR_SYS3(madvise, memory, bytes, MADV_NOHUGEPAGE);
 		texts = memory;
 		hr__fdtab.entries = (hr_file *)(void *)(texts + TEXT_FDS);
@@ -68,7 +68,7 @@ static void raise_high(int fd)
 static void entry_store(int fd, hr_file file)
 {
 	raise_high(fd);
-	/* Release: whoever acts on the entry finds the text. */
+	/* Release: a thread that uses the entry finds the text. */
 	__atomic_store_n(&hr__fdtab.entries[fd], file, __ATOMIC_RELEASE);
 }
 
@@ -77,7 +77,7 @@ static bool in_table(int fd)
 	return (uint32_t)fd < __atomic_load_n(&hr__fdtab.limit, __ATOMIC_ACQUIRE);
 }
 
-/* The session has the path of what fd is: known to the entry, if it still says `was`. */
+/* Marks that the session has the path of fd, if the entry is still `was`. */
 static void announced_store(int fd, hr_file was, hr_file file)
 {
 	if (in_table(fd) && !hr__in_vfork_child())
@@ -116,7 +116,7 @@ static void text_store(int fd, const char *text, size_t bytes)
 	}
 }
 
-/* The text kept for fd, if it is that of `file`; buf has TEXT_BYTES at least. */
+/* The text kept for fd, if it is that of `file`; buf has at least TEXT_BYTES. */
 static size_t text_load(int fd, hr_file file, char *buf)
 {
 	size_t bytes;
@@ -135,7 +135,7 @@ static size_t text_load(int fd, hr_file file, char *buf)
 	return hr_path_id(buf, bytes) == HR_FILE_ID(file) ? bytes : 0;
 }
 
-/* As the kernel names it now; st may be NULL. */
+/* The kernel's present name; st may be NULL. */
 static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text *text)
 {
 	char link[32];
@@ -180,7 +180,7 @@ bool hr__stat_fd(int fd, struct hr__stat *ret)
 	hr__bare_leave(outer);
 	if (r != 0)
 		return false;
-	/* An anonymous inode has no type at all: 1 tells it from "not known". */
+	/* An anonymous inode has no type: 1 distinguishes it from unknown. */
 	ret->mode = (st.stx_mode & S_IFMT) != 0 ? st.stx_mode : 1;
 	ret->nlink = st.stx_nlink;
 	ret->device = (int64_t)((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
@@ -210,7 +210,7 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
-/* The table is the parent's: a child on its memory changes descriptors of its own, which are asked of the kernel then. */
+/* True: a vfork child, which must not change its parent's table. It has its own descriptors. */
 static bool of_parent(void)
 {
 	if (!hr__in_vfork_child())
@@ -234,7 +234,7 @@ hr_file hr__fd_resolve(int fd)
 	struct hr__stat st;
 	struct hr__text text;
 	bool child = hr__in_vfork_child();
-	uint32_t kind; /* not counted here: an open that nobody saw is no open */
+	uint32_t kind; /* not counted here: the shim has not seen the open */
 
 	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
 		return HR_FILE_IGNORED; /* not entered: EBADF today may be a file tomorrow */
@@ -251,15 +251,15 @@ hr_file hr__fd_resolve(int fd)
 	if (child)
 		return file;
 	raise_high(fd);
-	/* Another thread may have opened something there meanwhile: its word stands. */
+	/* Another thread may have opened a file there meanwhile: its entry has precedence. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
 	return file;
 }
 
-/* The text of `file` as some other low descriptor kept it: this one is a dup. */
-static size_t text_of_twin(hr_file file, char *buf)
+/* The text of `file` from another low descriptor, of which this one is a dup. */
+static size_t text_of_dup(hr_file file, char *buf)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
 
@@ -275,9 +275,9 @@ static size_t text_of_twin(hr_file file, char *buf)
 }
 
 /*
- * A descriptor whose path this session has not sent: inherited through fork, opened while detached, or its
- * record was dropped. Its text is what the table kept; else what the kernel says, which is another identity
- * when it was opened through a link or renamed since.
+ * For a descriptor whose path this session has not sent: inherited through fork, opened while
+ * detached, or its record was dropped. Its text is the table's, else the kernel's, which has
+ * another identity if the file was opened through a link or renamed since.
  */
 hr_file hr__fd_announce(int fd, hr_file file)
 {
@@ -294,7 +294,7 @@ hr_file hr__fd_announce(int fd, hr_file file)
 	hr__stat_fd(fd, &st);
 	text.length = text_load(fd, file, text.bytes);
 	if (text.length == 0)
-		text.length = text_of_twin(file, text.bytes);
+		text.length = text_of_dup(file, text.bytes);
 	if (text.length == 0 && text_from_kernel(fd, &st, &text)) {
 		hr_file now = hr_path_id(text.bytes, text.length) | (file & HR_FILE_RUNTIME);
 
@@ -348,9 +348,4 @@ void hr_fd_clear_range(unsigned first, unsigned last)
 	hr__session_fd_taken(first, last);
 	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++)
 		hr_fd_clear((int)fd);
-}
-
-void hr_fd_forget(int fd)
-{
-	hr_fd_clear(fd);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork.c - fork, vfork, and what makes an attach impossible
+ * fork.c - fork, vfork, and the last moment to attach
  *
- * The kernel wipes hr__wiped in a forked child, so that nothing of the parent's session is ever used there,
- * even if another thread was attaching at that moment. What the child still needs is to get the parent's
- * rings out of its memory: a signal handler may have forked in the middle of a store to one.
+ * The kernel wipes hr__wiped in a forked child, so the child never uses the parent's session, even
+ * if another thread was attaching at that moment. The child still has to remove the parent's rings
+ * from its memory: a signal handler may have forked in the middle of a store to one.
  */
 #include "shim/core/internal.h"
 
@@ -15,9 +15,10 @@
 #include "shim/core/sys.h"
 
 /*
- * Covers the shared rings in place with private memory: a frame that was interrupted by the forking handler goes on
- * to store there. They are neither unmapped nor used again. The heads of the maps stay: no frame of the parent's stores
- * there, and the child counts in the first one's strays while it has no session.
+ * Covers the shared rings in place with private memory: a frame that the forking handler
+ * interrupted may store there later. They are neither unmapped nor used again. The heads of the
+ * maps stay: no frame of the parent stores there, and the child counts in the first one's strays
+ * while it has no session.
  */
 static void cover_mappings(void)
 {
@@ -36,7 +37,8 @@ void hr__fork_child(void)
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
 	hr__self.slow.why[HR__SLOW_BARE] =
-	    HR_BARE_NOT; /* what a handler has forked from was the parent's */
+	    /* the interrupted operation was the parent's */
+	    HR_BARE_NOT;
 	hr__self.began = 0;
 	hr__fdtab_forget_announced();
 	hr__image.clock_switched = false;
@@ -73,10 +75,10 @@ void hr_after_fork_parent(int pid)
 
 void hr_before_vfork(void)
 {
-	/* A mark of an earlier vfork may still be there: asking clears it, unless this is its child. */
+	/* A mark of an earlier vfork may still exist: this clears it, unless this is its child. */
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
-	/* The child cannot look for a ring on this thread's behalf. */
+	/* The child cannot search a ring for this thread. */
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
 		hr__ring_find(HR__SEEK_FIRST);
 	hr__self.child_fds = false;
@@ -84,9 +86,9 @@ void hr_before_vfork(void)
 }
 
 /*
- * Two processes will run on one thread's state, each interrupting the other anywhere. From here on they take slots by
- * locked instructions, and leave alone what only one can have: the in-flight cell and the aggregate. Who of them makes an
- * operation costs a system call each time.
+ * Two processes will run on one thread's state, each interrupting the other anywhere. From now on
+ * they take slots by locked instructions, and do not use the in-flight cell and the aggregate. To
+ * find out which process makes an operation costs a system call each time.
  */
 void hr_before_sharing(void)
 {
@@ -98,8 +100,8 @@ void hr_before_sharing(void)
 }
 
 /*
- * The child runs on our memory and our thread pointer while the parent sleeps in vfork. Who is running now
- * only the kernel can say; the parent, once it is back, asks no more.
+ * The child runs in this memory and with this thread pointer while the parent sleeps in vfork. Only
+ * the kernel can tell which process runs; the parent stops asking once it is back.
  */
 bool hr__vfork_child(void)
 {
@@ -126,7 +128,7 @@ void hr_before_seccomp(void)
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
 	hr__ring_find(HR__SEEK_FORCE);
-	hr__path_know_cwd(); /* it cannot be asked for afterwards */
+	hr__path_know_cwd(); /* not available afterwards */
 	hr__image.quiet = true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/core/talk.h"
+#include "shim/core/handshake.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,14 +14,15 @@
 #include "shim/core/linkname.h"
 #include "shim/core/sys.h"
 
-#define BLIND_NS      UINT64_C(50000000) /* for a daemon whose state cannot be seen */
-#define LOOK_FIRST_NS INT64_C(1000000)	 /* until the first look whether the daemon is stopped */
-#define LOOK_NS	      INT64_C(20000000)	 /* between looks */
-#define PAUSE_NS      UINT64_C(1000000)	 /* between tries while the daemon's backlog is full */
+#define BLIND_NS      UINT64_C(50000000) /* for a daemon whose state cannot be read */
+#define LOOK_FIRST_NS INT64_C(1000000)	 /* before the first check whether the daemon is stopped */
+#define LOOK_NS	      INT64_C(20000000)	 /* between two checks */
+#define PAUSE_NS      UINT64_C(1000000)	 /* between attempts while the daemon's backlog is full */
 
 /*
- * Our descriptors while there are any: socket, map, node page. The program may close them under us (a
- * daemoniser's loop): its close wrapper takes the number away first, so that we never close a number twice.
+ * The open descriptors of a handshake: socket, map, node page. The program may close them (a
+ * daemonising loop): its close wrapper removes the number here first, so the shim never closes a
+ * reused number.
  */
 static int32_t own[HR__OWN_COUNT] = {-1, -1, -1};
 static uint32_t owning;
@@ -87,7 +88,8 @@ static int connect_daemon(uint64_t until)
 		if (fd < 0)
 			return -EBADF;
 		r = HR_SYS3(connect, fd, &addr, sizeof(addr));
-		if (r != -EAGAIN) /* EAGAIN: the backlog is full; a stopped daemon, or a crowd */
+		/* the backlog is full: the daemon is stopped, or there are many clients */
+		if (r != -EAGAIN)
 			return (int)r;
 		if (remaining(until) <= (int64_t)PAUSE_NS)
 			return -ETIMEDOUT;
@@ -96,8 +98,9 @@ static int connect_daemon(uint64_t until)
 }
 
 /*
- * Is it worth waiting on? A stopped daemon (SIGSTOP, a debugger) answers nobody, and each new program would wait for it
- * in vain; one that was killed has a successor soon; one whose state cannot be seen gets BLIND_NS.
+ * False: no more waiting. A stopped daemon (SIGSTOP, a debugger) answers no client, and each new
+ * program would wait for it. A daemon that was killed is replaced soon. One whose state cannot be
+ * read gets BLIND_NS.
  */
 static bool daemon_answers(uint64_t waited_ns)
 {
@@ -119,12 +122,11 @@ static bool daemon_answers(uint64_t waited_ns)
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH || waited_ns < BLIND_NS;
 	text[n] = '\0';
-	state = strstr(text, ") "); /* behind its name, which is ours: "headraced" */
+	state = strstr(text, ") "); /* after its name in parentheses */
 	return state == NULL || (state[2] != 'T' && state[2] != 't');
 }
 
-/* The answer and its descriptors, which go to own[] as they come. */
-int hr__talk_answer(uint64_t until, bool look, struct hr_ack *ret_ack)
+int hr__handshake_answer(uint64_t until, bool look, struct hr_ack *ret_ack)
 {
 	union {
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -171,13 +173,16 @@ int hr__talk_answer(uint64_t until, bool look, struct hr_ack *ret_ack)
 	return ret_ack->status < 0 ? ret_ack->status : 0;
 }
 
-int hr__talk_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
+int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	const void *message;
 	size_t bytes;
 	long r;
 
-	/* Before the connection: a daemon that is killed while it waits for a hello cannot know who is missed. */
+	/*
+	 * Before the connection: a daemon that is killed while it waits for a hello cannot count
+	 * this process.
+	 */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);
@@ -190,7 +195,7 @@ int hr__talk_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 
 /* ---- an offer ----------------------------------------------------------------------------------- */
 
-/* A file past the limit of their size earns a signal: memory is a file, too. */
+/* A file beyond the size limit causes a signal, and memfds are files. */
 static bool size_allowed(uint64_t bytes)
 {
 	struct rlimit64 limit = {0};
@@ -198,7 +203,7 @@ static bool size_allowed(uint64_t bytes)
 	return HR_SYS4(prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) < 0 || limit.rlim_cur >= bytes;
 }
 
-int hr__talk_memory(uint64_t bytes)
+int hr__handshake_memory(uint64_t bytes)
 {
 	long fd, r;
 
@@ -214,7 +219,7 @@ int hr__talk_memory(uint64_t bytes)
 	return (int)r;
 }
 
-int hr__talk_offer(uint64_t token)
+int hr__handshake_offer(uint64_t token)
 {
 	struct hr_hello hello = {
 	    .magic = HR_ABI_MAGIC,
@@ -248,11 +253,11 @@ int hr__talk_offer(uint64_t token)
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	r = HR_SYS3(sendmsg, own_get(HR__OWN_SOCKET), &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (r == -EPIPE)
-		own_close(HR__OWN_MAP); /* the answer brings another */
+		own_close(HR__OWN_MAP); /* the answer has another one */
 	return r < 0 ? (int)r : 0;
 }
 
-void *hr__talk_map(enum hr__own which, uint64_t bytes, int prot)
+void *hr__handshake_map(enum hr__own which, uint64_t bytes, int prot)
 {
 	int32_t fd = own_get(which);
 	long seals, r;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * hello.c - what the shim says about its process when it attaches
- */
+/* hello.c - builds the shim's hello */
 #include "shim/core/hello.h"
 
 #include <string.h>
@@ -14,7 +12,7 @@
 #define ARGV_BYTES 4096u
 #define ENV_READS  4
 
-/* Built under the attach lock. 64 KiB of bss that most processes touch two pages of. */
+/* Built under the attach lock. 64 KiB of bss, of which most processes touch two pages. */
 static uint8_t message[HR_HELLO_MAX_BYTES];
 static size_t used;
 static const uint8_t *taken; /* struct hr_counter[n_taken] in `message`, unaligned */
@@ -36,7 +34,7 @@ static void item(enum hr_item_kind kind, const void *value, size_t bytes)
 	used += sizeof(hdr) + bytes;
 }
 
-/* An item whose value is read right into its place: the reader gets room and returns bytes or -errno. */
+/* An item whose value is read in place: the reader gets room and returns bytes or -errno. */
 static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
 {
 	struct hr_item_hdr hdr = {.kind = (uint16_t)kind};
@@ -71,7 +69,7 @@ static long read_cwd(char *buf, size_t cap)
 	return n > 0 ? n - 1 : n; /* the kernel counts the NUL */
 }
 
-/* HR_EXCLUDED_TEXT bytes at most: common/path_filter.c limits it. */
+/* At most HR_EXCLUDED_TEXT bytes: common/path_filter.c limits it. */
 static long read_defaults(char *buf, size_t cap)
 {
 	const struct hr__patterns *defaults = &hr__filter.defaults;
@@ -108,7 +106,7 @@ static void item_cover(void)
 	item(HR_ITEM_COVER, &cover, sizeof(cover));
 }
 
-/* Bytes, or 0: there is no more. */
+/* Bytes, or 0: the end. */
 static size_t item_env(uint32_t *at)
 {
 	struct hr_item_hdr hdr = {.kind = HR_ITEM_ENV};
@@ -118,7 +116,7 @@ static size_t item_env(uint32_t *at)
 		return 0;
 	n = hr__env_next(at, (char *)message + used + sizeof(hdr),
 			 sizeof(message) - used - sizeof(hdr));
-	hdr.bytes = (uint16_t)n; /* HR__ENV_BYTES at most */
+	hdr.bytes = (uint16_t)n; /* at most HR__ENV_BYTES */
 	if (n > 0) {
 		memcpy(message + used, &hdr, sizeof(hdr));
 		used += sizeof(hdr) + n;
@@ -126,7 +124,7 @@ static size_t item_env(uint32_t *at)
 	return n;
 }
 
-/* Again, if another thread has just set a variable; one that always does shall not keep us. */
+/* Reads again if another thread has just set a variable, at most ENV_READS times. */
 static void items_env(void)
 {
 	size_t from = used;
@@ -144,7 +142,7 @@ static void items_env(void)
 	}
 }
 
-/* Takes the private counters into the message: they are ours alone until the answer. */
+/* Moves the private counters into the message: no other thread changes them until the answer. */
 static void item_counters(void)
 {
 	struct hr_item_hdr hdr = {.kind = HR_ITEM_COUNTERS};
@@ -216,7 +214,7 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 		item_read(HR_ITEM_DEFAULTS, read_defaults, HR_EXCLUDED_TEXT);
 		item_counters();
 	} else if (kind == HR_HELLO_MORE_RINGS) {
-		items_env(); /* the node service finds the job by them */
+		items_env(); /* the node service identifies the job by them */
 	}
 	if (hr__clock_is_tsc())
 		h.flags |= HR_HELLO_TICKS_TSC;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hello.h - the shim's side of the handshake's first message
+ * hello.h - builds the shim's hello
  *
- * Threads   The holder of the attach lock. The message lies in a static buffer until the next build.
+ * Threads   The holder of the attach lock. The message is in a static buffer, valid until the next
+ *           build.
  */
 #ifndef HEADRACE_SHIM_CORE_HELLO_H
 #define HEADRACE_SHIM_CORE_HELLO_H
 
 #include "shim/core/internal.h"
 
-/* Bytes of the message. Private counters move into it: give them back if it did not arrive. */
+/* Returns the bytes. Private counters move into the message: return them if it is not sent. */
 size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message);
 void hr__hello_counters_return(void);
-/* The same buffer, for whatever the holder of the lock needs to read; HR_HELLO_MAX_BYTES. */
+/* The same buffer, as scratch memory for the holder of the lock; HR_HELLO_MAX_BYTES. */
 char *hr__hello_scratch(void);
 
 #endif

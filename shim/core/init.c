@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * init.c - the shim made ready, from the environment
- */
+/* init.c - initializes the shim from the environment */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -10,7 +8,7 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
-#define HINT_SECONDS 5 /* that children are as impatient as their parent became */
+#define HINT_SECONDS 5 /* for so long after a failure, children do not wait for an answer either */
 #define WAIT_MS	     2
 
 struct hr__image hr__image;
@@ -48,7 +46,7 @@ static void read_on_full(const char *value)
 		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
 }
 
-/* A parent that has waited in vain a moment ago says so, so that its children do not each wait. */
+/* A parent that has just waited in vain sets this, so that its children do not each wait. */
 static void read_hint(const char *value)
 {
 	uint64_t failed_s;
@@ -58,7 +56,7 @@ static void read_hint(const char *value)
 	hr__image.hint = (char *)value;
 	failed_s = parse_number(value);
 	if (failed_s != 0)
-		hr__image.hasty_until_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
+		hr__image.no_wait_until_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
 }
 
 static void read_filter(char **envp)
@@ -107,7 +105,9 @@ void hr__init(char **envp)
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return;
-	/* Without it a forked child could not tell the parent's session from its own (Linux < 4.14). */
+	/*
+	 * Needed to distinguish a forked child's session from its parent's (Linux < 4.14 lacks it).
+	 */
 	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0)
 		return;
 	hr__wiped.pid = hr__sys_getpid();

@@ -1,52 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - what the files of the shim's core share with one another
+ * internal.h - declarations that the files of the shim's core share
  *
- * Purpose   State in three lifetimes, and the functions between the parts. Wrappers see core.h
- * only. Threads   Everything may run in any thread and in a signal handler that interrupts any
- * other part. There is no lock but the attach lock, which is only ever taken with all signals
- * blocked. Lifetime  hr__image    set by the constructor, survives fork by copy hr__wiped    zeroed
- * by the kernel in every forked child (MADV_WIPEONFORK) hr__self     per thread; its ring is valid
- * only while `nonce` equals hr__wiped.nonce
+ * Purpose   State of three lifetimes, and the functions between the parts. Wrappers include core.h
+ *           only.
+ * Threads   Everything may run in any thread and in a signal handler that interrupts any other
+ *           part. The attach lock is the only lock, and is taken only with all signals blocked.
+ * Lifetime  hr__image  set by the constructor, copied by fork
+ *           hr__wiped  zeroed by the kernel in every forked child (MADV_WIPEONFORK)
+ *           hr__self   per thread; its ring is valid only while `nonce` equals hr__wiped.nonce
  *
  *      hr__self.nonce == hr__wiped.nonce ?
  *            yes -> hr__self.ring (NULL: this session has no ring for this thread)
- *            no  -> hr__ring_find(): not attached yet, a forked child, or a thread that never asked
+ *            no  -> hr__ring_find(): not attached, a forked child, or a new thread
  */
 #ifndef HEADRACE_SHIM_CORE_INTERNAL_H
 #define HEADRACE_SHIM_CORE_INTERNAL_H
 
 #include "shim/core/core.h"
 
-/* ---- for the life of the image
- * --------------------------------------------------------------------- */
+/* ---- for the life of the image --------------------------------------------------------------- */
 
-#define HR__PATH_MAX	 4096u /* bytes that travel; a longer path is hashed whole and sent cut */
+#define HR__PATH_MAX	 4096u /* bytes that are sent; a longer path is hashed whole and sent cut */
 #define HR__ENV_BYTES	 12288u
 #define HR__SOCKET_BYTES 108u
 
 struct hr__image {
-	bool on;	       /* intercepting at all */
-	bool quiet;	       /* seccomp: no system call of our own from here on */
-	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
-	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
-	bool nvtx_off;	       /* HEADRACE_NVTX=off: neither that nor ITT */
-	bool by_preload;       /* LD_PRELOAD of our initial environment names this library */
-	bool by_socket;	       /* and HEADRACE_SOCKET was in it */
-	bool clock_switched;   /* operations begun before the attach have ticks of another clock */
-	uint8_t on_full;       /* enum hr__on_full */
-	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
-	uint64_t parent_token; /* of the latest session of this image, here or in an ancestor */
-	/* its first map, of which a forked child keeps the head; NULL: none */
+	bool on;	      /* the shim intercepts calls */
+	bool quiet;	      /* seccomp: the shim makes no more system calls */
+	bool seccomp_allowed; /* HEADRACE_SECCOMP=allow */
+	bool full_cmdline;    /* HEADRACE_CMDLINE=full */
+	bool nvtx_off;	      /* HEADRACE_NVTX=off: no NVTX, no ITT */
+	bool by_preload;      /* LD_PRELOAD of the initial environment has this library */
+	bool by_socket;	      /* and HEADRACE_SOCKET was in it */
+	bool clock_switched;  /* operations from before the attach have ticks of another clock */
+	uint8_t on_full;      /* enum hr__on_full */
+	uint32_t wait_ms;     /* HEADRACE_ON_FULL=wait:MS */
+	/* of the latest session of this image, in this process or an ancestor */
+	uint64_t parent_token;
+	/* its first map, whose head forked children keep; NULL: none */
 	struct hr_map_hdr *strays;
-	uint64_t retry_ns;	 /* no attach before; a forked child inherits the patience */
-	uint64_t hasty_until_ns; /* nobody answered a moment ago: no waiting before that */
+	uint64_t retry_ns;	   /* no attach before; inherited by forked children */
+	uint64_t no_wait_until_ns; /* the daemon did not answer: no waiting before that time */
 	uint32_t failures;
-	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in our environment, or NULL */
+	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in the environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
-	uint64_t env_turn; /* counts what env.c keeps for a hello */
+	uint64_t env_turn; /* counts changes of `env` */
 	uint64_t env[HR__ENV_BYTES / 8];
-	/* Shared memory that only this process may store to: a forked child covers it (fork.c). */
+	/* Shared memory that only this process may write: a forked child covers it (fork.c). */
 	uint32_t mapping_count;
 	struct {
 		void *addr;
@@ -57,56 +58,55 @@ extern struct hr__image hr__image;
 
 enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 
-/* ---- for the life of the process
- * ------------------------------------------------------------------- */
+/* ---- for the life of the process ------------------------------------------------------------- */
 
 #define HR__SENT_SLOTS 65536u
 #define HR__REQUESTS   4096u
-/* The third free bit of an hr_file. In the sent set: type, device and mount were sent as well. */
+/* The third free bit of an hr_file. In the sent set: type, device and mount were sent, too. */
 #define HR__SENT_TYPED UINT64_C(4)
-/* In the fd table: this session has the path. Wrappers never see it. */
+/* In the fd table: this session has the path. Wrappers never get this bit. */
 #define HR__FD_ANNOUNCED UINT64_C(4)
 
 #if defined(__aarch64__)
-#define HR__PAGE_ALIGN 65536 /* the largest page a kernel may have */
+#define HR__PAGE_ALIGN 65536 /* the largest page size of a kernel */
 #else
 #define HR__PAGE_ALIGN 4096
 #endif
 
 enum hr__born {
-	HR__BORN_WIPED, /* a forked child that nobody has looked at yet */
-	HR__BORN_IMAGE, /* the constructor ran in this very process */
+	HR__BORN_WIPED, /* a forked child whose state is not initialized */
+	HR__BORN_IMAGE, /* the constructor ran in this process */
 	HR__BORN_FORKED
 };
 
-/* A request that was submitted. */
+/* A submitted request. */
 struct hr__request {
 	struct hr_request asked;
 	hr_file file;
 	uint64_t start;
-	uint64_t nonce; /* of the session at the time */
+	uint64_t nonce; /* of the session at that time */
 };
 
-/* A region of ITT's that is open, by the program's id of it. */
+/* An open region of ITT, by the program's id. */
 struct hr__opened {
-	uint64_t key; /* 0: free, 1: being filled or emptied */
+	uint64_t key; /* 0: free, 1: a thread is changing it */
 	uint64_t span;
 };
 
 struct hr__wiped {
-	uint64_t nonce; /* of the session: 0 none; release store after the fields below it */
-	/* 1: made ready in this very process; 0: a forked child, not yet looked at */
+	uint64_t nonce; /* of the session, 0: none; release store after the fields below */
+	/* enum hr__born */
 	uint32_t born;
 	int32_t pid;
 	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
 	uint32_t attempts;  /* to attach, in this process */
-	uint32_t cwd_seq;   /* path.c: seqlock of the cached cwd, 0: nothing cached */
-	uint32_t scratch;   /* path.c: big buffers in use, a bit each */
-	uint32_t counting;  /* counters[] holds something */
+	uint32_t cwd_seq;   /* path.c: seqlock of the cached cwd; 0: not cached */
+	uint32_t scratch;   /* path.c: a bit for each big buffer in use */
+	uint32_t counting;  /* counters[] is not empty */
 	uint32_t map_count; /* release store after maps[] */
 	uint32_t announced; /* paths */
 	uint64_t token;
-	uint64_t more_after_ns; /* CLOCK_MONOTONIC; no asking for more rings before; attach lock */
+	uint64_t more_after_ns; /* CLOCK_MONOTONIC; no request for more rings before; attach lock */
 	uint64_t start_ticks;	/* of the session */
 	int64_t step, epoch;	/* region.c: ^ HR_REGION_NONE, so that 0 is none */
 	uint64_t step_span, epoch_span;
@@ -114,39 +114,39 @@ struct hr__wiped {
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_map_hdr *common_map;
-	struct hr_ring_hdr *common; /* release store after the field above; NULL: no common ring */
-	struct hr_lost counters[HR_OP_MAX];   /* operations made without a ring */
-	uint64_t excluded[HR_EXCLUDED_KINDS]; /* as hr_map_hdr.excluded, before there is a map */
-	uint32_t request_count;		      /* in the table below: about, at any moment */
-	/* By path id: went out, with what flags. On pages of its own: path.c faults them in. */
+	struct hr_ring_hdr *common; /* release store after common_map; NULL: no common ring */
+	struct hr_lost counters[HR_OP_MAX];   /* operations without a ring */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* like hr_map_hdr.excluded, before there is a map */
+	uint32_t request_count;		      /* used entries of the table below, approximately */
+	/* By path id: flags of the sent path. On pages of its own: path.c faults them in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 	uint64_t request_keys[HR__REQUESTS]; /* request.c */
 	struct hr__request requests[HR__REQUESTS];
 } __attribute__((aligned(HR__PAGE_ALIGN)));
 extern struct hr__wiped hr__wiped;
 
-/* ---- for the life of a thread
- * ---------------------------------------------------------------------- */
+/* ---- for the life of a thread ---------------------------------------------------------------- */
 
 enum hr__vfork {
 	HR__VFORK_NO,
 	HR__VFORK_MARKED,
 	HR__VFORK_CHILD,
-	HR__VFORK_SHARED /* for good: a child runs beside us, on this very struct and ring */
+	/* for the rest of its life: a child runs at the same time on this struct and ring */
+	HR__VFORK_SHARED
 };
 
-/* Reasons to leave the short way through begin and end, a byte each: signal handlers store them too. */
+/* Reasons to leave the fast path of begin and end, a byte each: signal handlers store them, too. */
 enum hr__slow {
-	HR__SLOW_RING,	    /* has none */
-	HR__SLOW_CLOCK,	    /* ticks are not the TSC */
-	HR__SLOW_LEVEL,	    /* off when last seen: look again */
-	HR__SLOW_AGGREGATE, /* an aggregate is open, to be committed before anything else */
-	HR__SLOW_VFORK,	    /* enum hr__vfork: whose operation is it? */
+	HR__SLOW_RING,			    /* no ring */
+	HR__SLOW_CLOCK,			    /* ticks are not the TSC */
+	HR__SLOW_LEVEL,			    /* off at the last check: check again */
+	HR__SLOW_AGGREGATE,		    /* an open aggregate, to be committed first */
+	HR__SLOW_VFORK,			    /* enum hr__vfork: parent or child? */
 	HR__SLOW_BARE = HR_COVER_BARE,	    /* enum hr_bare, for probes */
 	HR__SLOW_EXITING = HR_COVER_EXITING /* for probes */
 };
 
-/* What every operation needs is in the first cache line; its head is a struct hr_cover, which probes read. */
+/* The first cache line has all that every operation needs. Its head is a struct hr_cover. */
 struct hr__thread {
 	uint64_t nonce;
 	union {
@@ -154,36 +154,36 @@ struct hr__thread {
 		uint64_t any;
 	} slow;
 	struct hr_ring_hdr *ring;
-	/* reserving past this index needs hr__ring_room(); never past tail + slots */
+	/* to reserve past this index call hr__ring_room(); never past tail + slots */
 	uint64_t limit;
 	uint32_t mask; /* slots - 1 */
-	uint32_t skip; /* ring-less operations until a look at the clock, */
-	/* where the operation in flight has its struct hr_op: only compared, never followed */
+	uint32_t skip; /* operations without a ring until the next check of the clock, */
+	/* address of the struct hr_op in flight: only compared, never followed */
 	uintptr_t frame;
 	const struct hr_map_hdr *map;
-	uint64_t gave_up_tail; /* waited in vain: not again until tail or beat have moved */
+	uint64_t gave_up_tail; /* the wait for room failed: no new wait until tail or beat change */
 	uint64_t gave_up_beat;
-	uint64_t look_ns;     /* which says whether to look for a ring */
-	uint64_t populate_at; /* index up to which the ring is known to have memory */
-	uint64_t began;	      /* of the outermost operation under way without a ring; 0: none */
-	/* what that operation is, as an in-flight cell would hold it: reenter.c */
+	uint64_t search_ns;   /* against search_ns, the time of the next search for a ring */
+	uint64_t populate_at; /* the ring has memory up to this index */
+	uint64_t began;	      /* of the outermost operation in flight without a ring; 0: none */
+	/* this operation, as an in-flight cell would have it: reenter.c */
 	uint64_t bare_file;
 	int32_t bare_fd;
 	uint16_t bare_op;
 	const char *path; /* of the latest hr_begin_path: only compared, never followed */
 	int32_t tid;	  /* of a thread that writes to the common ring, */
 	bool common;	  /* as this one does while it has no other */
-	bool child_fds;	  /* a child on our memory has descriptors that the table does not know */
+	bool child_fds;	  /* a child in this memory has descriptors that the table lacks */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
 		   offsetof(struct hr__thread, slow) == offsetof(struct hr_cover, slow) &&
 		   offsetof(struct hr__thread, ring) == offsetof(struct hr_cover, ring) &&
 		   sizeof(struct hr_ring_hdr *) == sizeof(uint64_t),
 	       "its head is a struct hr_cover");
-#define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread that has not asked; no session has it */
+#define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread without a search so far; no session has it */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
 
-/* What follows has no cell (enum hr_bare), until the leave with what the enter returned. */
+/* The following code has no cell (enum hr_bare), until the leave with the result of the enter. */
 static inline uint8_t hr__bare_enter(enum hr_bare what)
 {
 	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
@@ -197,50 +197,47 @@ static inline void hr__bare_leave(uint8_t outer)
 	hr__self.slow.why[HR__SLOW_BARE] = outer;
 }
 
-/* ---- ring.c: one thread's way into its ring
- * -------------------------------------------------------- */
+/* ---- ring.c: the thread's ring --------------------------------------------------------------- */
 
-/* Where hr__ring_find may go to get one. */
+/* What hr__ring_find may do to get one. */
 enum hr__seek {
 	HR__SEEK_FIRST, /* attach if this process never tried */
-	HR__SEEK_RETRY, /* attach again when the back-off is over (path calls, which are dear
-			   anyway) */
-	HR__SEEK_FORCE	/* attach now (before a seccomp filter) */
+	/* attach again when the back-off has passed (calls with paths, which are slow anyway) */
+	HR__SEEK_RETRY,
+	HR__SEEK_FORCE /* attach now (before a seccomp filter) */
 };
 
-/* The calling thread's ring, or NULL: count privately. */
+/* The calling thread's ring; NULL: count privately. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
-/* Sets a ring aside for threads that will find none of their own, when no further map can be had from now on. */
+/* Reserves a ring for threads without one, because no further map will be available. */
 void hr__ring_set_aside(void);
 void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 
-/* Makes room for n slots: kicks the daemon, waits as HEADRACE_ON_FULL says. False: drop. */
+/* Makes room for n slots: wakes the daemon, waits as HEADRACE_ON_FULL specifies. False: drop. */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n);
 
-/* A control record (HR_CTL_*) with n_text bytes of text behind it. False when it was dropped. */
+/* Writes a control record (HR_CTL_*) with n_text bytes of text. False: dropped. */
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text);
 
-/* One record of the calling thread, with `pair` when it is not NULL; counted as lost when dropped.
- */
+/* Writes a record of the calling thread, with `pair` unless NULL; counts it as lost if dropped. */
 void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
 		     const struct hr_pair *pair);
 void hr__ring_aggregate_flush(void);
-/* The record of an in-flight cell whose call will not return. */
+/* Writes the record of an in-flight cell whose call will not return. */
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 void hr__ring_kick(void);
 
 /*
- * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: nothing is recorded now;
- * NULL without: counted privately.
+ * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: recording is
+ * off; NULL without: count privately.
  */
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
-/* The usable ring without any search. */
+/* The valid ring, without a search. */
 static inline struct hr_ring_hdr *hr__ring_current(void)
 {
-	/* Acquire pairs with the attacher's release store: map pages and node page are valid with
-	 * the nonce. */
+	/* Acquire: pairs with the attacher's release store; map and node page are valid with it. */
 	if (hr_likely(hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE)))
 		return hr__self.ring;
 	return NULL;
@@ -249,16 +246,17 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 /* ---- reenter.c ---------------------------------------------------------------------------------- */
 
 /*
- * Is this operation part of the one under way on the same thread, whose original called back into a wrapper? Asked only
- * while one is under way. The operation is then not recorded.
+ * True: `op` is part of the operation in flight on the same thread, whose original called a
+ * wrapper. It is not recorded. Called only if there is one in flight.
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
 /* The same for hr_count; `ring` is the thread's own, or NULL. */
 bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file);
 
 /*
- * The common ring, for a thread that looked for a ring of its own in vain. NULL: it has one, never looked, or there is no
- * session. Such a thread has no in-flight cell and no aggregate; regions that it opens are counted as lost.
+ * The common ring, for a thread that found no ring of its own. NULL: it has one, never searched, or
+ * there is no session. Such a thread has no in-flight cell and no aggregate; its regions are
+ * counted as lost.
  */
 static inline struct hr_ring_hdr *hr__ring_common(void)
 {
@@ -269,7 +267,7 @@ static inline struct hr_ring_hdr *hr__ring_common(void)
 	return NULL;
 }
 
-/* The ring that takes the calling thread's records: its own, or the common one. */
+/* The ring for the calling thread's records: its own, or the common one. */
 static inline struct hr_ring_hdr *hr__ring_any(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
@@ -282,19 +280,17 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
 	return (struct hr_ring_hdr *)((uint8_t *)map + hr_ring_offset(i, map->slots_log2));
 }
 
-/* ---- session.c, talk.c: attach
- * ----------------------------------------------------------------------------- */
+/* ---- session.c, handshake.c: attach ---------------------------------------------------------- */
 
 /*
- * Both take the attach lock, block at most 50 ms (or what HEADRACE_ON_FULL=wait:MS allows), and return
- * whether there is now something to claim.
+ * Both take the attach lock, block at most 50 ms (or as HEADRACE_ON_FULL=wait:MS allows), and
+ * return true if there is now a ring to claim.
  */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
-/* A seccomp filter was there before us: any system call of ours might kill the program. `text` is scratch memory. */
+/* True: there is a seccomp filter: a system call could kill the program. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
-/* A descriptor number is about to be closed by the program: if it is one of ours in mid-attach, it
- * is not any more. */
+/* The program is about to close these descriptors: an attach must not use them any longer. */
 void hr__session_fd_taken(unsigned first, unsigned last);
 /* the end of a conversation; in a forked child: of one that a thread of the parent was in */
 void hr__session_fds_drop(void);
@@ -302,28 +298,28 @@ void hr__session_fds_drop(void);
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
 
 bool hr__fdtab_init(void);
-hr_file hr__fd_resolve(int fd); /* an unknown one */
+hr_file hr__fd_resolve(int fd); /* for HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
 /* Sends the path of a descriptor's file if need be; may return a corrected file. */
 hr_file hr__fd_announce(int fd, hr_file file);
 void hr__fdtab_forget_announced(void); /* in a forked child */
 
-/* What a statx without sync said; mode 0: not known. */
+/* Result of a statx without sync; mode 0: unknown. */
 struct hr__stat {
 	uint32_t mode;
 	uint32_t nlink;
-	int64_t device; /* HR_OFFSET_NONE: not known */
-	int64_t mount;	/* -1: not known */
+	int64_t device; /* HR_OFFSET_NONE: unknown */
+	int64_t mount;	/* -1: unknown */
 };
-bool hr__stat_fd(int fd, struct hr__stat *ret); /* false: no answer, *ret says unknown */
-/* A file of a kind that is never recorded: pipe, socket, terminal, anonymous inode. */
+bool hr__stat_fd(int fd, struct hr__stat *ret); /* false: failed, *ret is unknown */
+/* True: never recorded: pipe, socket, terminal, anonymous inode. */
 bool hr__stat_ignored(const struct hr__stat *st);
 
 /* ---- fork.c, counters.c
  * ---------------------------------------------------------------------------- */
 
-void hr__fork_child(void); /* makes a wiped child ready; attach lock held, or the only thread */
-/* decides a marked thread: true in the child, which may change no table */
+void hr__fork_child(void); /* initializes a wiped child; attach lock held, or the only thread */
+/* Decides for a marked thread. True: this is the child, which must not change tables. */
 bool hr__vfork_child(void);
 
 static inline bool hr__shared(void)
@@ -336,34 +332,34 @@ static inline bool hr__in_vfork_child(void)
 	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO) && hr__vfork_child();
 }
 
-void hr__requests_cut(void); /* request.c: all that are under way, at exit */
+void hr__requests_cut(void); /* request.c: all requests in flight, at exit */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
-/* One that is not recorded, since the thread has no ring, or is its parent's (vfork). */
+/* A region that is not recorded: the thread has no ring, or it is a vfork child's. */
 void hr__counters_region(void);
-void hr__counters_to_session(void);   /* what was counted while the attach was on its way */
-void hr__excluded_add(uint32_t kind); /* an open that a default exclude left out */
-void hr__excluded_to_session(void);   /* those from before it, and from while it was on its way */
+void hr__counters_to_session(void);   /* counts of the time before the session */
+void hr__excluded_add(uint32_t kind); /* an open of a file excluded by default */
+void hr__excluded_to_session(void);   /* the same for excluded opens */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks);
 
 /* ---- init.c, real.c
  * -------------------------------------------------------------------------------- */
 
-/* Makes the shim ready from an environment (NULL-terminated, may be NULL). Once, before other
- * threads. */
+/* Initializes the shim from an environment, which may be NULL. Once, before other threads. */
 void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name); /* NULL: not set */
 void hr__real_init(void);
-/* exec.c: how this program got the library, and so what others need. */
+/* exec.c: how this program was given the library, and so what other programs need. */
 void hr__exec_init(char *const envp[]);
 
-/* Rank and job variables (env_names.def) and HEADRACE_*; `text` is NAME=VALUE or NAME. */
+/* True: rank and job variables (env_names.def) and HEADRACE_*; `text` is NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);
 void hr__env_keep(const char *name, size_t name_bytes, const char *value);
 /*
- * The next "NAME=VALUE" that is kept, from *at (first 0) on, with its NUL; one that does not fit is left out. Returns bytes without the NUL;
- * 0: there is no more. When the turn has moved from the first to the last, one that was being replaced may be missing.
+ * Copies the next kept "NAME=VALUE" from *at (first 0) on, with its NUL; skips one that does not
+ * fit. Returns its bytes without the NUL; 0: the end. If hr__env_turn differs before the first and
+ * after the last, a variable may be missing that was being replaced.
  */
 size_t hr__env_next(uint32_t *at, char *to, size_t cap);
 uint64_t hr__env_turn(void);

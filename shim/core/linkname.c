@@ -35,7 +35,7 @@ void hr__linkname_stat(char buf[32], int pid)
 	numbered(buf, "/proc/", pid, "/stat");
 }
 
-/* Length of the folder part when the base name is "#" and digits, else 0. */
+/* Length of the folder part if the base name is "#" and digits, else 0. */
 static size_t tmpfile_folder(const char *text, size_t bytes)
 {
 	size_t at = bytes;
@@ -63,7 +63,7 @@ size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked)
 	}
 	folder = unlinked ? tmpfile_folder(text, bytes) : 0;
 	if (folder > 0) {
-		/* Never longer than what was there: " (deleted)" alone is longer than the name. */
+		/* Never longer than the old text: " (deleted)" alone is longer than the name. */
 		memcpy(text + folder, TMPFILE, sizeof(TMPFILE) - 1);
 		bytes = folder + sizeof(TMPFILE) - 1;
 	}

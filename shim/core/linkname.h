@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linkname.h - what /proc/self/fd/N says, as a path of ours
+ * linkname.h - turns a link /proc/self/fd/N into a path
  *
  * Threads   Pure functions over the caller's memory; async-signal-safe.
  */
@@ -15,8 +15,8 @@ void hr__linkname_proc(char buf[32], int fd);
 void hr__linkname_stat(char buf[32], int pid); /* "/proc/PID/stat" */
 
 /*
- * Cleans a link's text in place and returns its new length. `unlinked`: the file has no name left, so that
- * " (deleted)" is the kernel's word and not part of the name.
+ * Cleans a link's text in place and returns its new length. `unlinked`: the file has no name left,
+ * so " (deleted)" is not part of it.
  *      /memfd:cache (deleted)     memfd:cache
  *      /data/x (deleted)          /data/x
  *      /tmp/#1234 (deleted)       /tmp/#tmpfile     an O_TMPFILE

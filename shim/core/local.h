@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * local.h - read-modify-write that is atomic against signal handlers of the same thread only
+ * local.h - read-modify-write that is atomic only against signal handlers of the same thread
  *
- * Purpose   A ring's head has one writer, a thread and its own signal handlers. One instruction without lock
- *           prefix cannot be interrupted in its middle and costs a quarter of a locked one. Other threads may
- *           load the word; they see some value that it had.
- * Threads   The owning thread. ThreadSanitizer cannot see through assembly: it gets the ordinary atomics.
+ * Purpose   A ring's head has one writer: a thread and its signal handlers. One instruction without
+ *           lock prefix cannot be interrupted in its middle, and costs a quarter of a locked one.
+ *           Other threads may load the word; they get one of its values.
+ * Threads   The owning thread. ThreadSanitizer does not understand assembly: with it these are
+ *           ordinary atomics.
  */
 #ifndef HEADRACE_SHIM_CORE_LOCAL_H
 #define HEADRACE_SHIM_CORE_LOCAL_H
@@ -39,7 +40,7 @@ static inline void hr__add_local(uint64_t *word, uint64_t n)
 }
 #endif
 
-/* A hint: the line will be stored to. An x86-64 that lacks the instruction takes it for a nop. */
+/* A hint: the line will be written. An x86-64 without the instruction ignores it. */
 static inline void hr__prefetch_write(const void *p)
 {
 #if defined(__x86_64__)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map.c - tracked file mappings, for calls that only know an address
+ * map.c - tracked file mappings, for calls that have only an address
  *
- * A fixed array of slots, each claimed by compare-and-swap of its start: 0 is free, 1 is being filled. No lock:
- * a program that unmaps and maps one range from two threads at once gets one of the answers.
+ * A fixed array of slots, each claimed by compare-and-swap of its start: 0 is free, 1 is being
+ * filled. No lock: a program that unmaps and maps one range from two threads at once gets one of
+ * the two results.
  */
 #include "shim/core/internal.h"
 
 #define SLOTS	4096u
 #define FILLING ((uintptr_t)1)
-#define PAGE	4096u /* a mapping's last page counts whole */
+#define PAGE	4096u /* a mapping's last page counts in full */
 
 struct mapping {
 	uintptr_t start;
@@ -18,8 +19,8 @@ struct mapping {
 };
 
 static struct mapping slots[SLOTS];
-static uint32_t used; /* mappings in slots[]: 0 answers everything */
-static uint32_t top;  /* no slot at or above it was ever used */
+static uint32_t used; /* mappings in slots[]; 0: no search needed */
+static uint32_t top;  /* slots from here on were never used */
 
 static void map_add(uintptr_t start, uintptr_t end, hr_file file)
 {
@@ -70,7 +71,7 @@ hr_file hr_map_find(const void *addr)
 	return HR_FILE_IGNORED;
 }
 
-/* What is left of a mapping after [from, to) went: nothing, a head, a tail, or both. */
+/* Removes [from, to) from a mapping: nothing, a head, a tail, or both remain. */
 static void cut(struct mapping *m, uintptr_t start, uintptr_t from, uintptr_t to)
 {
 	uintptr_t end = __atomic_load_n(&m->end, __ATOMIC_RELAXED);

@@ -2,20 +2,17 @@
 /*
  * op.c - begin and end of an operation
  *
- * Order at the end: clock, record, in-flight cell. A daemon that finds a process killed in between sees the
- * record and a cell with the same start; never neither.
+ * Order at the end: clock, record, in-flight cell. If the process is killed in between, the daemon
+ *       finds the record and a cell with the same start; never neither.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <string.h>
 
 #include "shim/core/clock.h"
 #include "shim/core/path.h"
 #include "shim/core/ring.h"
 #include "shim/core/sys.h"
-
-extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 static bool level_off(void)
 {
@@ -32,14 +29,18 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
-/* The short way is open: this thread's ring is there, the clock is the TSC, nothing is special. */
+/*
+ * The fast path is open: this thread has its ring, the clock is the TSC, there is no special state.
+ */
 static inline bool thread_ready(const struct hr__thread *t)
 {
 	/* Acquire: as in hr__ring_current. */
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
-/* The in-flight cell outside of the short way: two processes that share a thread cannot share it. */
+/*
+ * The in-flight cell outside of the fast path: two processes that share a thread cannot share it.
+ */
 static void cell_enter(struct hr_op *op, uint32_t bits)
 {
 	if (!hr__shared())
@@ -48,15 +49,16 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/* The second half: begun before they did. */
+	/* If a child shares the thread: only if this operation began before that. */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);
 }
 
 /*
- * Without a ring the thread says that something is under way, and since when, for probes and for the hello of an attach at
- * the end. The frame of the outermost one tells whether a jump leaves it.
+ * Without a ring the thread stores that an operation is in flight, and since when, for probes and
+ * for the hello of an attach at its end. The frame of the outermost one shows whether a jump leaves
+ * it.
  */
 static void bare_enter(struct hr_op *op)
 {
@@ -100,8 +102,8 @@ static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int 
 	op->path = NULL;
 }
 
-/* What thread_ready leaves out, on the way into an operation. */
-static void specialities(struct hr__thread *t)
+/* States outside of thread_ready, at the begin of an operation. */
+static void leave_special_states(struct hr__thread *t)
 {
 	if (t->slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
@@ -109,7 +111,7 @@ static void specialities(struct hr__thread *t)
 		hr__vfork_child();
 }
 
-/* `file` without HR__FD_ANNOUNCED; HR_FILE_UNKNOWN: the operation has none. */
+/* `file` without HR__FD_ANNOUNCED; HR_FILE_UNKNOWN: no file. */
 static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		       int64_t offset)
 {
@@ -120,7 +122,7 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 	if (off)
 		return;
 	if (hr__ring_any() != NULL) {
-		specialities(&hr__self);
+		leave_special_states(&hr__self);
 		if (hr_file_tracked(file))
 			file = hr__fd_announce(fd, file);
 	}
@@ -148,7 +150,7 @@ void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, in
 {
 	struct hr__thread *t = &hr__self;
 
-	op->ring = t->ring; /* before the check: what changes after it is another session's */
+	op->ring = t->ring; /* before the check: a later change belongs to another session */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
 		begin_unknown(op, id, fd, asked, offset, file);
 		return;
@@ -169,10 +171,10 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
- * Calls after which the name may mean another place (chdir), or be gone: readlink may write over it, truncate
- * may take away the page of the file that it lies in.
+ * Calls after which the path may be another file (chdir), or be gone: readlink may overwrite it,
+ * truncate may remove the page of the file that contains it.
  */
-static bool names_early(enum hr_op_id id)
+static bool resolves_early(enum hr_op_id id)
 {
 	switch (id) {
 	case HR_OP_chdir:
@@ -188,7 +190,7 @@ static bool names_early(enum hr_op_id id)
 	}
 }
 
-/* Level off: the table is kept true all the same, and the level looked at again in the end. */
+/* With level off the table is still updated, and the end checks the level again. */
 static struct hr_ring_hdr *ring_now(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
@@ -213,13 +215,13 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	/* Under seccomp nobody can be asked whether it is readable: chdir alone cannot do without. */
-	if (hr_unlikely(names_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
+	/* Under seccomp no system call can test the path; only chdir needs it now. */
+	if (hr_unlikely(resolves_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
 		if (!op->live)
 			return;
-		op->ring = ring_now(); /* the name may have attached */
+		op->ring = ring_now(); /* op_name may have attached */
 	}
 	op->start = hr__clock_ticks();
 	if (op->ring != NULL)
@@ -231,7 +233,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 
 /* ---- end --------------------------------------------------------------------------------------- */
 
-/* Without the ring that it began on: detached, or another session or thread by now. */
+/* The ring from the begin is not valid: detached, or another session or thread by now. */
 static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
 			  const struct hr_pair *pair)
 {
@@ -239,7 +241,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	uint64_t ticks = end > op->start ? end - op->start : 0;
 	bool off;
 
-	/* op->path still set: a path call, which may attach as late as here. */
+	/* With op->path this is a call with a path, which may attach at its end. */
 	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
 	if (off)
 		return;
@@ -253,7 +255,8 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 		op->start = end = hr__clock_ticks(); /* both may be of another clock */
 	if (began != NULL && op->start < hr__wiped.start_ticks)
 		op->start =
-		    hr__wiped.start_ticks; /* begun in the parent, ended in its forked child */
+		    /* began in the parent, ended in its forked child */
+		    hr__wiped.start_ticks;
 	hr__ring_record(op, end, ret, flags, 0, pair);
 }
 
@@ -282,8 +285,8 @@ void hr__end_none(struct hr_op *op)
 }
 
 /*
- * The call may have ended before it read the path (an empty target), or have written over it or taken its page
- * away since (a value on top of it, a file cut short that it lies in).
+ * True: the call may have ended before it read the path (an empty target), or have overwritten it
+ * or removed its page since (a value in the same memory, a truncated file that contains it).
  */
 static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 {
@@ -295,15 +298,17 @@ static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 	case HR_OP_lgetxattr:
 		return ret > 0;
 	default:
-		return (flags & O_TRUNC) != 0; /* of an open; what else it may mean does no harm */
+		/* for an open; in other calls a match does no harm */
+		return (flags & O_TRUNC) != 0;
 	}
 }
 
 /*
- * The caller's path, now that the kernel has read it: success proves that, and so do errors that come after
- * the look-up. Others (EINVAL for a bad flag) may come before it: then the kernel is asked.
+ * True: the path is readable, since the kernel has read it. Success proves that, and so do errors
+ * that come after the look-up. Others (EINVAL for a bad flag) may come before it: then a system
+ * call tests it.
  */
-static bool path_proved(const struct hr_op *op, int64_t ret, uint32_t flags)
+static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t flags)
 {
 	if (path_doubtful(op->id, ret, flags) && !hr__image.quiet)
 		return hr__path_readable(op->path);
@@ -326,7 +331,7 @@ static bool path_proved(const struct hr_op *op, int64_t ret, uint32_t flags)
 	}
 }
 
-/* Identity of the named file, told to the daemon; fd >= 0: open on it, entered into the table. */
+/* The file of a path, sent to the daemon. fd >= 0: open on it, entered into the table. */
 static hr_file name_file(const char *path, size_t bytes, int fd)
 {
 	uint32_t kind;
@@ -349,7 +354,7 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 	return file;
 }
 
-/* Finds op->file from op->path. False: nothing to record. */
+/* Finds op->file from op->path. False: not recorded. */
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 {
 	static const char suffix[] = "#tmpfile";
@@ -367,7 +372,7 @@ static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 	}
 	op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
 	if (!known && fd >= 0)
-		hr_fd_forget(fd); /* asked of the kernel when it is used */
+		hr_fd_clear(fd); /* resolved through the kernel when used */
 	hr__text_done(&text);
 	return hr_file_tracked(op->file);
 }
@@ -375,7 +380,7 @@ static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 static __attribute__((noinline)) void end_slow(struct hr_op *op, uint64_t end, int64_t ret,
 					       uint32_t flags)
 {
-	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), -1, false))
+	if (op->path != NULL && !op_name(op, path_readable_after(op, ret, flags), -1, false))
 		hr__end_none(op);
 	else
 		op_finish(op, end, ret, flags, NULL);
@@ -404,7 +409,10 @@ void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
 	r->bits = hr__file_bits(op->file);
 	hr__ring_commit(&r->seq, place.index);
 	hr__cell_leave(op);
-	/* The daemon's core has read the next slot a lap ago: get it back while the program goes on. */
+	/*
+	 * The daemon's core has read the next slot a lap ago: prefetch it while the program
+	 * continues.
+	 */
 	hr__prefetch_write(hr__ring_slot(&place, 1));
 }
 
@@ -414,13 +422,13 @@ void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
 
 	if (!op->live) {
 		if (fd >= 0)
-			hr_fd_forget(fd);
+			hr_fd_clear(fd);
 		return;
 	}
 	end = hr__clock_ticks();
 	if (op->path == NULL && fd >= 0)
 		hr_fd_set(fd, op->file);
-	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), fd,
+	if (op->path != NULL && !op_name(op, path_readable_after(op, ret, flags), fd,
 					 fd >= 0 && (flags & O_TMPFILE) == O_TMPFILE)) {
 		hr__end_none(op);
 		return;
@@ -442,12 +450,12 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 	if (!op->live)
 		return;
 	end = hr__clock_ticks();
-	if (op->path != NULL && !op_name(op, path_proved(op, ret, flags), -1, false)) {
+	if (op->path != NULL && !op_name(op, path_readable_after(op, ret, flags), -1, false)) {
 		if (!hr_file_tracked(second)) {
 			hr__end_none(op);
 			return;
 		}
-		op->file = 0; /* from an excluded place to a traced one */
+		op->file = 0; /* from an excluded folder to a traced one */
 	}
 	if (hr_file_tracked(second)) {
 		second = second_fd >= 0 ? hr__fd_announce(second_fd, second) : second;
@@ -494,7 +502,7 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
-/* A record for one call: where the thread's aggregate is not ours alone. */
+/* Writes a record for one call, if the thread shares its aggregate. */
 static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64_t bytes,
 		      hr_file file)
 {
@@ -513,8 +521,8 @@ static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64
 		hr__lost_add(ring, head.op, 1, bytes, 0);
 }
 
-/* Is an operation of this thread under way? */
-static inline bool under_way(const struct hr_ring_hdr *ring)
+/* True: an operation of this thread is in flight. */
+static inline bool in_flight(const struct hr_ring_hdr *ring)
 {
 	return ring != NULL ? ring->inflight.op != HR_OP_NONE
 			    : hr__self.slow.why[HR__SLOW_BARE] == HR_BARE_CALL;
@@ -532,7 +540,7 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 			return;
 	}
 	ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
-	if (off || (hr_unlikely(under_way(ring)) && hr__count_reentered(ring, id, fd, file)))
+	if (off || (hr_unlikely(in_flight(ring)) && hr__count_reentered(ring, id, fd, file)))
 		return;
 	any = ring != NULL ? ring : hr__ring_common();
 	if (hr_unlikely(any == NULL)) {
@@ -560,60 +568,4 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 	}
 	file = hr__fd_announce(fd, file & ~HR__FD_ANNOUNCED);
 	count_start(a, id, fd, file, bytes);
-}
-
-/*
- * The stack pointer that a jump will set, as setjmp has kept it: word 6 on x86-64, in glibc exclusive-or'ed with the
- * thread's pointer guard and rotated (the same since 2.4), plain in musl. On aarch64 it is word 13 of both, and what
- * glibc has exclusive-or'ed with it, nothing in musl, shows where setjmp has kept a stack pointer that is known.
- */
-static uintptr_t jump_target(const void *env)
-{
-#if defined(__x86_64__)
-	uintptr_t sp = ((const uintptr_t *)env)[6], guard;
-
-	if (gnu_get_libc_version == NULL)
-		return sp;
-	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
-	return (sp >> 17 | sp << 47) ^ guard;
-#else
-	uintptr_t here;
-	jmp_buf own;
-
-	(void)_setjmp(own);
-	__asm__("mov %0, sp" : "=r"(here));
-	return ((const uintptr_t *)env)[13] ^ ((const uintptr_t *)own)[13] ^ here;
-#endif
-}
-
-/*
- * Does the jump end in a frame below that of the operation in flight? Then a signal handler jumps about inside
- * itself, and will still return into the operation. On an alternate stack above the operation's this is not seen:
- * the operation then shows as cut, and once more when it ends.
- */
-static bool jump_stays(const void *env)
-{
-	uintptr_t target = jump_target(env);
-
-	return target > (uintptr_t)__builtin_frame_address(0) && target < hr__self.frame;
-}
-
-void hr_before_longjmp(const void *env)
-{
-	struct hr_ring_hdr *ring = hr__ring_current();
-	uint8_t bare = hr__self.slow.why[HR__SLOW_BARE];
-	struct hr_inflight cell;
-
-	if (bare != HR_BARE_NOT && (bare != HR_BARE_CALL || !jump_stays(env))) {
-		hr__bare_leave(HR_BARE_NOT);
-		hr__self.began = 0;
-	}
-	if (ring == NULL ||
-	    __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0 ||
-	    jump_stays(env))
-		return;
-	cell = ring->inflight;
-	if (cell.op != 0)
-		hr__ring_cut(ring, &cell, hr__clock_ticks());
-	__atomic_store_n(hr__cell_word(&ring->inflight), 0, __ATOMIC_RELEASE);
 }

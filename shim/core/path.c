@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.c - a file's identity: the path as opened, made absolute; what of it has been sent
+ * path.c - a file's identity: its path as opened, made absolute; and the set of sent paths
  *
- * `//` and `/./` are collapsed and a trailing slash goes; `..` and links stay as given. Text is built in a small
- * buffer on the stack, because a signal handler may run on a small one; long paths use a pool.
+ * `//` and `/./` are collapsed and a trailing slash is removed; `..` and links stay. Text is built
+ * in a small buffer on the stack, because a signal handler may run on a small one; long paths use a
+ * pool.
  */
 #include "shim/core/path.h"
 
@@ -64,8 +65,9 @@ void hr__text_done(struct hr__text *text)
 /* ---- the working directory --------------------------------------------------------------------- */
 
 /*
- * Cached under hr__wiped.cwd_seq: bit 0 a thread is writing, bit 1 valid, the rest a generation that every
- * chdir raises. Words are atomic, and a copy counts only if the sequence is the same after it.
+ * Cached under hr__wiped.cwd_seq: bit 0: a thread is writing; bit 1: valid; the rest is a
+ * generation that every chdir increments. Words are atomic, and a copy is valid only if the
+ * sequence is the same after it.
  */
 #define CWD_WRITING    1u
 #define CWD_VALID      2u
@@ -80,7 +82,7 @@ void hr_cwd_changed(void)
 	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
 
 	if (hr__in_vfork_child())
-		return; /* the child's own directory; it does not use the cache */
+		return; /* the child has its own directory, and does not use the cache */
 	while (!__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq,
 					    (seq + CWD_GENERATION) & ~CWD_VALID, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -128,7 +130,7 @@ static size_t cwd_refresh(char *buf, size_t cap)
 		__atomic_store_n(&cwd_words[at / sizeof(word)], word, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&cwd_length, (uint32_t)n, __ATOMIC_RELEASE);
-	/* A chdir meanwhile has raised the generation: what was written is not the truth any more. */
+	/* A chdir meanwhile has changed the generation: the cache is not valid. */
 	if (n == 0 ||
 	    !__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq, (seq & ~CWD_WRITING) | CWD_VALID,
 					 false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -164,7 +166,7 @@ void hr__path_know_cwd(void)
 
 /* ---- building ---------------------------------------------------------------------------------- */
 
-/* No empty component, none that begins with a dot, no slash at the end: most paths, told by one pass. */
+/* True: no empty component, none that begins with a dot, no slash at the end, as in most paths. */
 static bool clean(const char *path, size_t bytes)
 {
 	char before = '/';
@@ -177,7 +179,7 @@ static bool clean(const char *path, size_t bytes)
 	return before != '/';
 }
 
-/* Appends path to base (without its trailing slash), component by component. 0: does not fit. */
+/* Appends path to base (without its trailing slash), component by component. 0: it does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes)
 {
 	const char *end = path + bytes;
@@ -225,17 +227,17 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/* rt_sigprocmask reads its set before it finds that there is no such request as -1. */
+/* rt_sigprocmask reads its set before it finds that -1 is no valid request. */
 bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
 
-	if (word == 0 || hr__image.quiet) /* a set of NULL is none to read */
+	if (word == 0 || hr__image.quiet) /* the kernel does not read a NULL set */
 		return word != 0;
 	return HR_SYS4(rt_sigprocmask, -1, word, NULL, 8) != -EFAULT;
 }
 
-/* A word per page, up to the NUL. */
+/* Tests a word per page, up to the NUL. */
 bool hr__path_readable(const char *path)
 {
 	size_t left = PATH_MAX;
@@ -258,13 +260,13 @@ bool hr__path_readable(const char *path)
 
 /* ---- identity and announcement ----------------------------------------------------------------- */
 
-/* Direct-mapped and bounded: an eviction only means that a path is sent again, which does no harm. */
+/* Direct-mapped and bounded: after an eviction a path is sent again, which does no harm. */
 static uint64_t *sent_slot(hr_file file)
 {
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
 }
 
-/* Apart, so that its buffer is on the stack only when it is needed. */
+/* A function of its own, so that its buffer is on the stack only when needed. */
 static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *path, size_t bytes,
 								   uint32_t *ret_kind)
 {
@@ -282,7 +284,7 @@ static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *p
 	return verdict;
 }
 
-/* Whoever writes a pattern thinks of folders, not of the ways in which programs name them. */
+/* Patterns apply to the folders themselves: resolve `..` before the comparison. */
 static enum hr__verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	if (hr_unlikely(hr_path_has_parent(path, bytes)))
@@ -294,7 +296,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
 
-	/* The next to be looked at, and far away: on its way while the filter works. */
+	/* Needed next and far away: prefetch it while the filter runs. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
 	switch (verdict_of(path, bytes, ret_kind)) {
@@ -307,9 +309,12 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 	}
 }
 
-#define SENT_SOON 16u /* paths after which the whole set is faulted in at once */
+#define SENT_SOON 16u /* after so many paths the whole set is faulted in at once */
 
-/* A program that opens some files opens many: one call instead of a page fault for nearly each of the next hundred. */
+/*
+ * A program that opens some files opens many: one system call instead of a page fault for nearly
+ * each one.
+ */
 static void sent_populate(void)
 {
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&

@@ -10,11 +10,11 @@
 #include "common/path_filter.h"
 #include "shim/core/internal.h"
 
-/* A path under construction: in the caller's frame, or in a buffer of the pool (hr__text_done returns it). */
+/* A path in the caller's frame, or in a buffer of the pool (hr__text_done releases it). */
 struct hr__text {
 	char *bytes;
 	size_t length;
-	int slot;	 /* of the pool, -1: none */
+	int slot;	 /* in the pool, -1: none */
 	char small[512]; /* enough for most, small enough for a signal stack */
 };
 
@@ -23,31 +23,33 @@ void hr__text_done(struct hr__text *text);
 bool hr__text_grow(struct hr__text *text); /* keeps the bytes; false: the pool is empty */
 size_t hr__text_cap(const struct hr__text *text);
 
-/* Absolute, normalised text of `path`, which must be readable. False: cannot be known. */
+/* Absolute, normalised text of `path`, which must be readable. False: not possible. */
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
-/* The same for a base that is there already, pure. Returns the length, 0 when it does not fit. */
+/* The same from a given base, pure. Returns the length; 0: it does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
-/* Readable up to its NUL? Asks the kernel; false under seccomp. */
+/* True: readable up to its NUL. Asks the kernel by a system call; false under seccomp. */
 bool hr__path_readable(const char *path);
-void hr__path_know_cwd(void); /* caches it, while it may be asked for */
+void hr__path_know_cwd(void); /* reads and caches it, while system calls are allowed */
 
 extern struct hr__filter hr__filter;
 /*
- * Id and filter verdict; HR_FILE_IGNORED when excluded. *ret_kind: by which default exclude, as hr__filter_verdict;
- * HR_EXCLUDED_KINDS: by none.
+ * Id and filter verdict; HR_FILE_IGNORED: excluded. *ret_kind: index of the default exclude, as in
+ * hr__filter_verdict; HR_EXCLUDED_KINDS: none.
  */
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
-/* Has this session sent what has this id? Noted once it has. */
+/* True: this session has sent the text with this id. Note it once it has. */
 bool hr__sent(uint64_t id);
 void hr__sent_note(uint64_t id);
-/* Has this session sent it (with type and mount, if `typed`)? *ret_file gets what is known of it. */
+/*
+ * True: this session has sent it (if `typed`, with type and mount). *ret_file: with its known bits.
+ */
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);
-/* Sends HR_CTL_PATH unless that is so. Returns the file with what is known of it. st may be NULL. */
+/* Sends HR_CTL_PATH unless it was sent. Returns the file with its known bits. st may be NULL. */
 hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const struct hr__stat *st,
 			  bool *ret_sent);
 
-/* fdtab.c: the path behind a descriptor, as opened if the table kept it, else as the kernel names it. */
+/* fdtab.c: the path of a descriptor, as opened if the table has it, else the kernel's name. */
 bool hr__fd_path(int fd, struct hr__text *text);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * real.c - the originals: symbol tables of the objects behind ours, without dlsym
+ * real.c - the originals: reads the symbol tables of later objects, without dlsym
  *
- * dlsym may allocate, and lived in another library before glibc 2.34. The dynamic section of every loaded
- * object has what it takes: symbols, a hash table (GNU or System V), versions. Of a symbol with several
- * versions the default one is taken; one that only has hidden ones (kept for old programs) gives the last.
+ * dlsym may allocate, and was in another library before glibc 2.34. The dynamic section of every
+ * loaded object has all that is needed: symbols, a hash table (GNU or System V), versions. Of a
+ * symbol with several versions this takes the default one; if all are hidden (kept for old
+ * programs), the last.
  */
 #include <elf.h>
 #include <errno.h>
@@ -28,20 +29,20 @@ static const char *const names[HR_OP_MAX] = {
 };
 #undef HR_CALL
 
-/* What the look-up needs of one object. */
+/* The tables of one object. */
 struct object {
 	ElfW(Addr) base;
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *gnu_hash;
 	const uint32_t *sysv_hash;
-	const ElfW(Half) * versions; /* NULL: it has none */
+	const ElfW(Half) * versions; /* NULL: none */
 	bool foreign;
 };
 
 struct search {
 	bool past_us;
-	uint16_t first, last; /* ids to look for, both included */
+	uint16_t first, last; /* ids to find, both included */
 	unsigned missing;
 };
 
@@ -65,13 +66,13 @@ static uint32_t hash_sysv(const char *name)
 	return h;
 }
 
-/* glibc relocates the pointers of a dynamic section in place, musl and the vDSO do not. */
+/* glibc relocates the pointers of a dynamic section in place; musl and the vDSO do not. */
 static const void *pointer(const struct object *o, ElfW(Addr) value)
 {
 	return (const void *)(value < o->base ? o->base + value : value);
 }
 
-/* By file name, as the loader knows it: libc, and what was a library of its own before glibc 2.34. */
+/* By file name: libc, and parts of it that were libraries of their own before glibc 2.34. */
 static bool is_libc(const char *path)
 {
 	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
@@ -113,7 +114,7 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
 }
 
-/* One candidate. *best gets a hidden version, kept until a default one is found. */
+/* Checks one candidate. *best is the latest hidden version until a default one is found. */
 static bool is_default(const struct object *o, uint32_t i, const char *name,
 		       const ElfW(Sym) * *best)
 {
@@ -190,7 +191,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 	return false;
 }
 
-/* Objects come in link order: the program, the preloaded ones, libraries. Ours and those before it are passed by. */
+/* Objects come in link order: the program, preloaded ones, libraries. Skips all up to the shim. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct search *s = data;
@@ -209,7 +210,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 	return s->missing == 0;
 }
 
-/* An original that this libc lacks: a program found our name and tries it. */
+/* For an original that this libc lacks: a program found the shim's symbol and calls it. */
 static long real_absent(void)
 {
 	errno = ENOSYS;
@@ -240,7 +241,7 @@ void *hr_real_resolve(uint16_t id)
 	return fn != NULL ? fn : (void *)real_absent;
 }
 
-/* The same for all objects: the first will do. */
+/* All objects have the same number: stops at the first. */
 static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	(void)bytes;

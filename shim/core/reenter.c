@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reenter.c - an original that calls back into the shim
+ * reenter.c - originals that call wrappers
  *
- * The original of a wrapper need not be libc's: allocators, communication libraries and tracers bring functions of
- * the same names, which may call a sibling that is wrapped too (open calls openat), or syscall(). Others patch
- * libc's mapping functions in place. The program made one call: the shim records the outer operation only. A
- * signal handler that interrupts libc's own function is not affected, whatever it reads or writes.
+ * The original of a wrapper need not be libc's: allocators, communication libraries and tracers
+ * have functions of the same names, which may call another wrapped function (open calls openat), or
+ * syscall(). Others patch libc's mapping functions in place. The program made one call, so the shim
+ * records the outer operation only. A signal handler that interrupts libc's own function is not
+ * affected.
  */
 #include "shim/core/ring.h"
 
@@ -15,7 +16,7 @@ static const uint8_t classes[HR_OP_MAX] = {
 };
 #undef HR_CALL
 
-/* Can the original of this operation call a wrapper? */
+/* True: the original of this operation may call a wrapper. */
 static bool calls_back(uint16_t id)
 {
 	return hr_real_foreign[id] || hr_real_foreign[HR_OP_syscall] || classes[id] == HR_CLASS_MAP;
@@ -26,7 +27,7 @@ bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uin
 	if (outer >= HR_OP_MAX || !calls_back(outer) || classes[outer] != classes[op->id] ||
 	    outer_fd != op->fd)
 		return false;
-	/* A descriptor alone will do: close forgets its file before the call. */
+	/* The descriptor alone is enough: close forgets its file before the call. */
 	return op->fd >= 0 || (outer_file == HR_FILE_ID(op->file) &&
 			       (op->path == NULL || op->path == hr__self.path));
 }

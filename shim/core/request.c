@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.c - asynchronous requests under way (libaio): from their submission to the result that the program is given
+ * request.c - asynchronous requests in flight (libaio): from submission to the result
  *
- * A table of what is under way, known by the address of its control block, in memory that a forked child finds empty:
- * the kernel's queues are not inherited either. One thread submits and another is given the result, both at once.
- * A key is 0 (free), 1 (its request is being written or taken) or the address; who puts 1 in its place has the request.
+ * A table of requests, by the address of the control block, in memory that is zeroed in a forked
+ * child: children do not inherit the kernel's queues either. One thread may submit while another
+ * gets results. A key is 0 (free), 1 (a thread writes or takes the request) or the address; the
+ * thread that stores 1 owns the request.
  */
 #include "shim/core/clock.h"
 #include "shim/core/path.h"
@@ -12,7 +13,7 @@
 
 #define FREE   0u
 #define HELD   1u
-#define WINDOW 16u /* places where a key may be, from that of its hash: two cache lines of keys */
+#define WINDOW 16u /* positions of a key, from its hash on: two cache lines of keys */
 
 static uint64_t *place_of(uint64_t key, unsigned i)
 {
@@ -26,7 +27,7 @@ static struct hr__request *request_at(const uint64_t *place)
 	return &hr__wiped.requests[place - hr__wiped.request_keys];
 }
 
-/* Acquire: what the last holder stored to the request is seen. */
+/* Acquire: pairs with the last holder's release. */
 static bool hold(uint64_t *place, uint64_t key)
 {
 	return __atomic_load_n(place, __ATOMIC_RELAXED) == key &&
@@ -34,7 +35,7 @@ static bool hold(uint64_t *place, uint64_t key)
 					   __ATOMIC_RELAXED);
 }
 
-/* Takes a held request out. */
+/* Removes a held request from the table. */
 static void request_release(uint64_t *place, struct hr__request *ret)
 {
 	*ret = *request_at(place);
@@ -71,14 +72,17 @@ static bool request_put(const void *address, const struct hr__request *r)
 			continue;
 		*request_at(place) = *r;
 		__atomic_fetch_add(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
-		/* Release: pairs with the acquire of who takes it. */
+		/* Release: pairs with the acquire of the thread that takes it. */
 		__atomic_store_n(place, key, __ATOMIC_RELEASE);
 		return true;
 	}
 	return false;
 }
 
-/* Its event, in the thread that knows what came of it. It has no cell: it was no call of this thread's. */
+/*
+ * Records its event, in the thread that got the result. It has no cell: it was no call of this
+ * thread.
+ */
 static void request_record(const struct hr__request *r, int64_t ret, uint32_t bits)
 {
 	uint64_t end = hr__clock_ticks();
@@ -96,7 +100,7 @@ static void request_record(const struct hr__request *r, int64_t ret, uint32_t bi
 	if (off)
 		return;
 	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))
-		op.start = end; /* submitted before the attach: perhaps by another clock */
+		op.start = end; /* submitted before the attach, perhaps with another clock */
 	if (op.ring == NULL)
 		op.ring = hr__ring_common();
 	if (op.ring == NULL) {
@@ -115,7 +119,10 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 	bool off;
 
 	if (request_take(address,
-			 &old)) /* it was over: the program reads results where we do not look */
+			 /*
+			  * the old request is over, but the program read its result without a call
+			  */
+			 &old))
 		request_record(&old, HR_RET_NONE, HR_REC_CUT);
 	if (!hr_file_tracked(r.file))
 		return;

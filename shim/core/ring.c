@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ring.c - a thread's ring: control records, room, the doorbell, lost records, aggregates
- */
+/* ring.c - a thread's ring: control records, room, the doorbell, lost records, aggregates */
 #include "shim/core/ring.h"
 
 #include <errno.h>
@@ -10,37 +8,41 @@
 #include "shim/core/clock.h"
 #include "shim/core/sys.h"
 
-#define NS_PER_MS     UINT64_C(1000000)
-#define NEVER	      UINT64_MAX /* gave_up_tail, populate_at: no */
-#define BEAT_ANY      UINT64_MAX /* gave_up_beat: the daemon lives but left this ring alone too long */
-#define POPULATE_MOST 1024u	 /* slots */
+#define NS_PER_MS UINT64_C(1000000)
+#define NEVER	  UINT64_MAX /* for gave_up_tail, populate_at */
+/* for gave_up_beat: the daemon lives, but did not empty this ring in time */
+#define BEAT_ANY      UINT64_MAX
+#define POPULATE_MOST 1024u /* slots */
 
 __thread struct hr__thread hr__self
     __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
 
-/* Rings the daemon's bell if it sleeps. FUTEX_WAKE needs no write access: the page is read-only for us. */
+/*
+ * Rings the doorbell if the daemon sleeps. FUTEX_WAKE needs no write access: the page is read-only.
+ */
 void hr__ring_kick(void)
 {
 	const struct hr_node_page *node =
-	    hr__wiped.node; /* NULL: an offer, or forked in mid-operation */
+	    /* NULL: an offer, or forked during an operation */
+	    hr__wiped.node;
 
-	/* Acquire: pairs with the daemon's release store before it looks at the rings a last time. */
+	/* Acquire: pairs with the daemon's release store before it reads the rings a last time. */
 	if (!hr__image.quiet && node != NULL &&
 	    __atomic_load_n(&node->sleeping, __ATOMIC_ACQUIRE) == 1)
 		hr__sys_futex_wake(&node->bell, 1, 0);
 }
 
-/* One wait for a full ring. */
+/* One wait for room in a full ring. */
 struct wait {
-	uint64_t start_ns; /* 0: not begun */
-	uint64_t moved_ns; /* when tail or beat were last seen to move */
+	uint64_t start_ns; /* 0: not started */
+	uint64_t moved_ns; /* last change of tail or beat */
 	uint64_t tail;
 	uint64_t beat;
 };
 
 /*
- * Sleeps until tail moves, 1 ms at most. False: no more waiting, drop. Without a node page (an offer) a tail that has
- * moved is the sign that there is a daemon to wait for.
+ * Sleeps until tail changes, at most 1 ms. False: stop waiting, and drop. Without a node page (an
+ * offer) a changed tail shows that there is a daemon.
  */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
@@ -74,9 +76,9 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 }
 
 /*
- * Memory for as many slots again as there is some for, POPULATE_MOST at most: in one call instead of a page fault for each page here, and
- * another one in the daemon, whose kernel maps what is there around a fault. False: there is none, and a write would
- * end the program (SIGBUS, where memory is not overcommitted).
+ * Allocates as much memory again as the ring has, at most POPULATE_MOST slots: one call instead of
+ * a page fault for each page here and in the daemon. False: there is no memory, and a write would
+ * end the program (SIGBUS, if memory is not overcommitted).
  */
 static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 {
@@ -89,15 +91,15 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 	r = hr__image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
 	if (r == -ENOMEM || r == -EFAULT)
 		return false;
-	/* Whatever else is wrong (before Linux 5.14: EINVAL): page by page. */
+	/* Other errors (before Linux 5.14: EINVAL): page by page. */
 	t->populate_at = r < 0 || from + n == slots ? NEVER : from + n;
 	return true;
 }
 
 /*
- * The slow side of hr__ring_reserve. Below half full the daemon is left alone; above it is woken, and again
- * after each eighth of a ring. limit never goes past tail + slots for a tail that was read here: a signal
- * handler that sets it in between can only make it as good.
+ * The slow side of hr__ring_reserve. It wakes the daemon when the ring is more than half full, and
+ * again after each eighth of the ring. limit never exceeds tail + slots for a tail that was read
+ * here; if a signal handler sets it in between, its value is as good.
  */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 {
@@ -220,9 +222,9 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 }
 
 /*
- * Commits the open aggregate. Marked closed first, so that a signal handler starts another one (with another
- * gen) instead of adding to what is being sent; the cell is emptied after the commit, because a daemon that
- * finds it behind a dead owner counts it unless it has seen its gen.
+ * Commits the open aggregate. It is marked as closed first, so that a signal handler starts another
+ * one (with another gen). The cell is cleared after the commit: a daemon that finds it in a dead
+ * owner's ring counts it, unless it has seen its gen.
  */
 void hr__ring_aggregate_flush(void)
 {

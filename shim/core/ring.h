@@ -2,8 +2,9 @@
 /*
  * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
  *
- * Purpose   What every recorded operation runs through; ring.c has what happens now and then.
- * Threads   The ring's owner and its signal handlers. The reader is the daemon (abi.h has the state machine).
+ * Purpose   The code that runs for each recorded operation; ring.c has the rest.
+ * Threads   The ring's owner and its signal handlers. The reader is the daemon (abi.h has the state
+ *           machine).
  */
 #ifndef HEADRACE_SHIM_CORE_RING_H
 #define HEADRACE_SHIM_CORE_RING_H
@@ -12,9 +13,9 @@
 #include "shim/core/local.h"
 
 /*
- * Reserved slots. The ring is the one that the caller found, not hr__self.ring again: a signal handler may fork
- * and its child attach, and the interrupted frame then goes on in the child. What it still stores must go to the
- * parent's ring, which is private memory there (fork.c), never to the child's.
+ * Reserved slots. `ring` is the ring that the caller found, not hr__self.ring: a signal handler may
+ * fork, its child may attach, and the interrupted frame then continues in the child. Its stores
+ * must go to the parent's ring, which is private memory there (fork.c), never to the child's.
  */
 struct hr__place {
 	struct hr_ring_hdr *ring;
@@ -27,18 +28,19 @@ static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
 	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;
 }
 
-/* Release: pairs with the daemon's acquire load of seq; the slot's other bytes are there when it shows. */
+/* Release: pairs with the daemon's acquire load of seq; publishes the slot's other bytes. */
 static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 {
 	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
 }
 
-/* Writes the calling thread's number to the first of the slots, and takes that slot off. */
+/* Writes the calling thread's id into the first slot, and removes that slot from the place. */
 void hr__ring_name_thread(struct hr__place *place);
 
 /*
- * Reserves n slots. The check and the add are one step for signal handlers, so that the ring never overflows
- * however deeply they nest; no slack is needed for them. In the common ring one more slot, in front, names the thread.
+ * Reserves n slots. Check and add are one step for signal handlers, so the ring never overflows,
+ * however deeply they nest, and needs no slack. In the common ring one more slot, the first, has
+ * the thread's id.
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
@@ -56,7 +58,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 				return false;
 			head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		}
-		if (common || hr__shared()) /* with other threads, or another process */
+		if (common || hr__shared()) /* the writers are several threads or processes */
 			done = __atomic_compare_exchange_n(&ring->head, &head, head + n, true,
 							   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		else
@@ -79,7 +81,7 @@ static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint
 	r->dur_hi = (uint16_t)(ticks >> 32);
 }
 
-/* All but bits and seq. */
+/* All fields except bits and seq. */
 static inline void hr__record_fill(struct hr_record *r, const struct hr_op *op, uint64_t end,
 				   int64_t ret, uint32_t flags)
 {
@@ -101,10 +103,10 @@ static inline uint32_t hr__file_bits(hr_file file)
 }
 
 /*
- * The in-flight cell's op and the spare half-word behind it make one 32-bit word, so that one load tells
- * whether a signal handler interrupts an operation or the writing of a cell.
+ * The in-flight cell's op and its spare half-word are one 32-bit word: one load shows whether a
+ * signal handler interrupts an operation, or the writing of a cell.
  */
-#define HR__CELL_FILLING UINT32_C(0x10000) /* op 0: the daemon takes no notice */
+#define HR__CELL_FILLING UINT32_C(0x10000) /* op 0: the daemon ignores it */
 _Static_assert(offsetof(struct hr_inflight, op) % 4 == 0, "one word with spare");
 _Static_assert(offsetof(struct hr_inflight, spare) == offsetof(struct hr_inflight, op) + 2,
 	       "adjacent");
@@ -132,8 +134,8 @@ static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_infl
 }
 
 /*
- * op->ring's cell holds op from here on; op->outer keeps what it held before. An operation that the one under way
- * makes itself is not recorded: it is not live any more.
+ * Writes op into op->ring's cell; op->outer keeps the old contents. An operation inside the one in
+ * flight, made by its original, is not recorded: op->live becomes false.
  */
 static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 {
@@ -171,7 +173,7 @@ static inline void hr__cell_leave(struct hr_op *op)
 	}
 }
 
-/* In shim/regions: ends the regions that a ring's dead owner left open, before the next owner announces itself. */
-void hr__regions_bury(struct hr_ring_hdr *ring);
+/* shim/regions: ends the open regions of a ring's dead owner, before the next owner writes. */
+void hr__regions_end_dead(struct hr_ring_hdr *ring);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.c - attach: one conversation with the daemon, after which no descriptor is left
+ * session.c - attach: one handshake with the daemon, after which no descriptor is open
  *
- * One thread at a time talks (the attach lock, all signals blocked); others wait at most as long as it may
- * take. A daemon that is there but does not answer is offered a map of our own. Every failure leaves the process as it
- * was, untraced, until the back-off is over.
+ * One thread at a time (the attach lock, all signals blocked); others wait at most as long as it
+ * may take. If a running daemon does not answer, the shim offers a map. After a failure the process
+ * stays untraced until the back-off has passed.
  */
 #include "shim/core/hello.h"
 
@@ -14,19 +14,20 @@
 
 #include "shim/core/clock.h"
 #include "shim/core/sys.h"
-#include "shim/core/talk.h"
+#include "shim/core/handshake.h"
 
 #define NS_PER_S   UINT64_C(1000000000)
 #define PATIENCE   UINT64_C(50000000) /* ns, all steps together, at least */
-#define HASTE_S	   5		      /* without patience after it was in vain */
+#define NO_WAIT_S  5		      /* after a failed wait, so long without a wait */
 #define GRND_NOW   1		      /* getrandom: do not wait for entropy */
 #define HINT_DIGIT 20
 #define REDIALS	   3
 
 /*
- * How long an attach may take, in ns: as long as a full ring may wait (HEADRACE_ON_FULL; a second under `headrace
- * run`), because on a busy node a daemon that works is not scheduled for longer than 50 ms, and what it gives is better
- * than what we make (a bell, room that is waited for). hr__talk_answer() cuts it short where the daemon is stopped.
+ * The longest time of an attach in ns: as long as a full ring may wait (HEADRACE_ON_FULL; a second
+ * under `headrace run`). On a busy node a daemon may not be scheduled for longer than 50 ms, and
+ * its map is better than the shim's (it has a doorbell, and threads wait for room).
+ * hr__handshake_answer() stops earlier if the daemon is stopped.
  */
 static uint64_t patience(void)
 {
@@ -38,7 +39,7 @@ static uint64_t patience(void)
 
 /* ---- the attach lock -------------------------------------------------------------------------- */
 
-/* False: whoever has it takes longer than all patience and an offer behind it. */
+/* False: another thread holds it longer than an attach and an offer may take. */
 static bool lock(void)
 {
 	uint64_t until = 0, now;
@@ -88,7 +89,7 @@ static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
 
 	if (!ack_sane(ack))
 		return NULL;
-	map = hr__talk_map(HR__OWN_MAP, ack->map_bytes, PROT_READ | PROT_WRITE);
+	map = hr__handshake_map(HR__OWN_MAP, ack->map_bytes, PROT_READ | PROT_WRITE);
 	if (map == NULL)
 		return NULL;
 	if (map->magic != HR_ABI_MAGIC || map->abi != HR_ABI_VERSION ||
@@ -112,7 +113,7 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
-/* The process has a session from here on. `node` NULL: its first map is an offer. */
+/* Starts the session of this process. `node` NULL: its first map is an offer. */
 static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct hr_node_page *node)
 {
 	if (node != NULL)
@@ -124,13 +125,13 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	/* Pairs with hr__excluded_add's load. */
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
-	/* Time never stands still between a parent's attach and its child's: no two of them have one nonce. */
+	/* Time passes between a parent's attach and its child's, so their nonces differ. */
 	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);
 	hr__counters_to_session();
 	hr__excluded_to_session();
 }
 
-/* ---- the conversation ------------------------------------------------------------------------- */
+/* ---- the handshake --------------------------------------------------------------------------- */
 
 bool hr__seccomp_forbids(char *text, size_t bytes)
 {
@@ -147,7 +148,7 @@ bool hr__seccomp_forbids(char *text, size_t bytes)
 	return line != NULL && line[10] != '0';
 }
 
-/* What the daemon gave. */
+/* Takes over the daemon's map and node page. */
 static int adopt(const struct hr_ack *ack)
 {
 	struct hr_map_hdr *map = map_rings(ack);
@@ -155,7 +156,7 @@ static int adopt(const struct hr_ack *ack)
 
 	if (map == NULL)
 		return -EPROTO;
-	node = hr__talk_map(HR__OWN_NODE, HR_PAGE_BYTES, PROT_READ);
+	node = hr__handshake_map(HR__OWN_NODE, HR_PAGE_BYTES, PROT_READ);
 	if (node == NULL || node->magic != HR_ABI_MAGIC) {
 		HR_SYS2(munmap, map, ack->map_bytes);
 		if (node != NULL)
@@ -180,7 +181,7 @@ static int adopt_more(const struct hr_ack *ack)
 	return 0;
 }
 
-/* Only has to differ from those of other processes; one that is drawn twice is refused by the daemon. */
+/* Must differ from those of other processes; the daemon refuses a duplicate. */
 static uint64_t token_draw(void)
 {
 	uint64_t token = 0;
@@ -191,8 +192,8 @@ static uint64_t token_draw(void)
 }
 
 /*
- * Nobody answers: a map of our own, for the daemon to adopt when it comes to it. The first of a session may have to do for
- * long; another one is as the daemon would have made it.
+ * Without an answer: sends a map of the shim, which the daemon adopts when it reads the offer. A
+ * session's first map may be in use for long, and is bigger; others are like the daemon's.
  */
 static int offer(enum hr_hello_kind kind)
 {
@@ -207,16 +208,16 @@ static int offer(enum hr_hello_kind kind)
 			   : __atomic_load_n(&hr__wiped.maps[0]->level, __ATOMIC_RELAXED),
 	};
 	uint64_t bytes = hr_map_bytes(head.ring_count, head.slots_log2);
-	int r = hr__talk_memory(bytes);
+	int r = hr__handshake_memory(bytes);
 	struct hr_map_hdr *map;
 
 	if (r < 0)
 		return r;
-	map = hr__talk_map(HR__OWN_MAP, bytes, PROT_READ | PROT_WRITE);
+	map = hr__handshake_map(HR__OWN_MAP, bytes, PROT_READ | PROT_WRITE);
 	if (map == NULL)
 		return -ENOMEM;
 	memcpy(map, &head, HR_MAP_HEAD_BYTES);
-	r = hr__talk_offer(head.session);
+	r = hr__handshake_offer(head.session);
 	if (r < 0) {
 		HR_SYS2(munmap, map, bytes);
 		return r;
@@ -229,28 +230,28 @@ static int offer(enum hr_hello_kind kind)
 }
 
 /*
- * The daemon, stopped a moment ago, has begun with us. One that is stopped again in the middle is given PATIENCE; then
- * the next call finds a map of ours in its backlog, as -EPIPE asks for.
+ * The daemon, which was stopped, has just read the hello. If it is stopped again it gets PATIENCE;
+ * then -EPIPE makes the caller connect again, and offer a map.
  */
-static int talk_late(struct hr_ack *ret_ack)
+static int answer_late(struct hr_ack *ret_ack)
 {
-	int r = hr__talk_answer(hr__clock_ns() + PATIENCE, false, ret_ack);
+	int r = hr__handshake_answer(hr__clock_ns() + PATIENCE, false, ret_ack);
 
 	return r == -EAGAIN ? -EPIPE : r;
 }
 
-static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
+static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	struct hr_ack ack = {0};
-	int r = hr__talk_hello(kind, forked, until);
+	int r = hr__handshake_hello(kind, forked, until);
 
 	if (r == 0)
-		r = hr__talk_answer(until, true, &ack);
+		r = hr__handshake_answer(until, true, &ack);
 	if (r == -EAGAIN) {
 		r = offer(kind);
 		if (r != -EPIPE)
 			return r;
-		r = talk_late(&ack);
+		r = answer_late(&ack);
 	}
 	if (r < 0)
 		return r;
@@ -258,15 +259,15 @@ static int talk(enum hr_hello_kind kind, bool forked, uint64_t until)
 }
 
 /*
- * A daemon that dies in the middle hangs up; its keeper's socket takes the next call, and another
- * worker answers it.
+ * A daemon that is killed in the middle closes the connection; the socket is kept, and the next
+ * recording process answers the next connection.
  */
-static int converse(enum hr_hello_kind kind, bool forked, uint64_t until)
+static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	int r = -ECONNRESET;
 
 	for (int i = 0; i <= REDIALS && (r == -ECONNRESET || r == -EPIPE); i++) {
-		r = talk(kind, forked, until);
+		r = handshake(kind, forked, until);
 		if (r < 0 && kind == HR_HELLO_ATTACH)
 			hr__hello_counters_return();
 		hr__session_fds_drop();
@@ -274,24 +275,24 @@ static int converse(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r;
 }
 
-/* ---- patience ---------------------------------------------------------------------------------- */
+/* ---- longest wait ---------------------------------------------------------------------------- */
 
 /*
- * All patience was in vain: children shall have none, those that fork and those that exec. To the latter the digits
- * of HEADRACE_ATTACH_FAILED tell, overwritten where they stand in our initial environment. Whoever starts programs under a shim
- * reserves the room; setenv would allocate.
+ * The wait has failed: children, forked or exec'ed, shall not wait either. For the latter, this
+ * overwrites the digits of HEADRACE_ATTACH_FAILED in the initial environment. The launcher reserves
+ * their room there, because setenv would allocate.
  */
-static void patience_lost(uint64_t now_ns)
+static void wait_failed(uint64_t now_ns)
 {
 	char *at = hr__image.hint;
 	uint64_t s = now_ns / NS_PER_S;
 
-	hr__image.hasty_until_ns = now_ns + HASTE_S * NS_PER_S;
+	hr__image.no_wait_until_ns = now_ns + NO_WAIT_S * NS_PER_S;
 	if (at == NULL)
 		return;
 	for (int i = 0; i < HINT_DIGIT; i++)
 		if (at[i] < '0' || at[i] > '9')
-			return; /* the program has put something else there */
+			return; /* the program has changed the value */
 	for (int i = HINT_DIGIT - 1; i >= 0; i--, s /= 10)
 		at[i] = (char)('0' + s % 10);
 }
@@ -303,7 +304,8 @@ static void attach_failed(int error)
 	uint64_t wait = NS_PER_S << (im->failures < 6 ? im->failures : 6);
 
 	if (error ==
-	    -ECANCELED) { /* this rank was left out: asleep, and its forked children with it */
+	    /* this rank is not recorded: asleep, and its forked children, too */
+	    -ECANCELED) {
 		im->on = false;
 		__atomic_store_n(&hr__fdtab.limit, 0, __ATOMIC_RELAXED);
 		return;
@@ -313,18 +315,18 @@ static void attach_failed(int error)
 			 __ATOMIC_RELAXED);
 }
 
-/* A conversation with patience, unless that was in vain just now. */
-static int converse_in_time(enum hr_hello_kind kind)
+/* A handshake with a wait, unless a wait has just failed. */
+static int handshake_in_time(enum hr_hello_kind kind)
 {
 	bool forked = hr__wiped.born == HR__BORN_FORKED;
 	uint64_t began = hr__clock_ns(), now;
-	bool hasty = began < hr__image.hasty_until_ns;
-	uint64_t until = hasty ? began : began + patience();
-	int r = converse(kind, forked, until);
+	bool no_wait = began < hr__image.no_wait_until_ns;
+	uint64_t until = no_wait ? began : began + patience();
+	int r = handshake_retry(kind, forked, until);
 
 	now = hr__clock_ns();
-	if (!hasty && now >= until)
-		patience_lost(now);
+	if (!no_wait && now >= until)
+		wait_failed(now);
 	return r;
 }
 
@@ -337,7 +339,7 @@ static void attach_locked(void)
 		hr__image.quiet = true;
 		return;
 	}
-	r = converse_in_time(HR_HELLO_ATTACH);
+	r = handshake_in_time(HR_HELLO_ATTACH);
 	if (r < 0)
 		attach_failed(r);
 	else
@@ -361,20 +363,20 @@ bool hr__session_attach(enum hr__seek seek)
 	return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Acquire: pairs with the release store behind a map's entry. */
+/* Acquire: pairs with the release store after a map's entry. */
 static bool maps_beyond(uint32_t have)
 {
 	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
 }
 
-/* A daemon that refuses or does not answer is not asked again for a second: the threads count on lost[]. */
+/* After a refusal or no answer it does not ask for a second; the threads count in lost[]. */
 static void more_locked(void)
 {
 	uint64_t now = hr__clock_ns();
 
 	if (now < hr__wiped.more_after_ns || hr__wiped.map_count >= HR_SESSION_MAPS)
 		return;
-	if (converse_in_time(HR_HELLO_MORE_RINGS) < 0)
+	if (handshake_in_time(HR_HELLO_MORE_RINGS) < 0)
 		hr__wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
 }
 
@@ -382,7 +384,7 @@ bool hr__session_more_rings(uint32_t have)
 {
 	if (!lock())
 		return maps_beyond(have);
-	if (!maps_beyond(have)) /* or another thread has asked meanwhile */
+	if (!maps_beyond(have)) /* otherwise another thread has got one meanwhile */
 		more_locked();
 	unlock();
 	return maps_beyond(have);

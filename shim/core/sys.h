@@ -2,9 +2,10 @@
 /*
  * sys.h - system calls without libc
  *
- * Purpose   The shim may not run through functions that it (or another preload) intercepts, nor
- * change errno: it enters the kernel itself. Every function returns the kernel's answer, -errno on
- * failure. Threads   Any, signal handlers included.
+ * Purpose   The shim must not call functions that it (or another preload) intercepts, nor change
+ *           errno: it enters the kernel itself. Every function returns the kernel's result, -errno
+ *           on failure.
+ * Threads   Any, signal handlers included.
  */
 #ifndef HEADRACE_SHIM_CORE_SYS_H
 #define HEADRACE_SHIM_CORE_SYS_H
@@ -52,10 +53,10 @@ static inline long hr__syscall(long nr, long a, long b, long c, long d, long e, 
 #endif
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL and fault page by page */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels return EINVAL and fault page by page */
 #endif
 
-/* Calls that exist under the same name on both; pointers go as long. */
+/* Calls with the same name on both architectures; pointers are passed as long. */
 #define HR_SYS0(name)	       hr__syscall(SYS_##name, 0, 0, 0, 0, 0, 0)
 #define HR_SYS1(name, a)       hr__syscall(SYS_##name, (long)(a), 0, 0, 0, 0, 0)
 #define HR_SYS2(name, a, b)    hr__syscall(SYS_##name, (long)(a), (long)(b), 0, 0, 0, 0)
@@ -77,7 +78,7 @@ static inline int hr__sys_gettid(void)
 	return (int)HR_SYS0(gettid);
 }
 
-/* Anonymous private memory, committed only as it is touched; NULL when there is none. */
+/* Anonymous private memory, committed when touched; NULL: none. */
 static inline void *hr__sys_reserve(size_t bytes)
 {
 	long r = HR_SYS6(mmap, 0, bytes, 3 /* PROT_READ|PROT_WRITE */,
@@ -100,7 +101,7 @@ static inline long hr__sys_futex_wake(const void *word, int n, int private)
 	return HR_SYS3(futex, word, FUTEX_WAKE | (private ? FUTEX_PRIVATE_FLAG : 0), n);
 }
 
-/* Whole file into buf (cap bytes at most); bytes read or -errno. */
+/* Reads a whole file into buf (at most cap bytes); bytes read or -errno. */
 static inline long hr__sys_slurp(const char *path, char *buf, size_t cap)
 {
 	long fd = HR_SYS4(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);

@@ -11,22 +11,22 @@
 
 enum kind { DOMAIN, TEXT, CATEGORY, NAME };
 
-/* One thing that is kept; which fields count, its kind says. */
+/* One kept item; `kind` determines which fields are valid. */
 struct node {
 	uint64_t hash;
 	uint32_t kind;
 	uint32_t number;       /* CATEGORY */
 	struct hr__domain *of; /* CATEGORY, NAME */
-	/* CATEGORY: what it is called, may change; NAME: a kept text or NULL */
+	/* CATEGORY: its name, which may change; NAME: a kept text or NULL */
 	const char *category;
 	union {
 		struct hr__domain domain;
-		struct hr__text_interned said;
+		struct hr__text_interned interned;
 		struct headrace_name name;
 	};
 };
 
-/* Nodes are found from their hash on; a slot, once taken, stays. */
+/* A hash table with open addressing; a slot that is taken stays so. */
 struct store {
 	struct node *slots[SLOTS];
 	uint32_t used;
@@ -35,10 +35,10 @@ struct store {
 };
 
 static struct store *store; /* set once */
-static struct hr__domain nobody = {
+static struct hr__domain no_domain = {
     .stack = UINT32_C(1) << 31,
     .nameless = {.name = HR__INTERN_NAMELESS},
-    .itt = {.flags = 1, .name = "", .ours = &nobody},
+    .itt = {.flags = 1, .name = "", .ours = &no_domain},
 };
 
 bool hr__interned_init(void)
@@ -52,7 +52,10 @@ bool hr__interned_init(void)
 	fresh = hr__sys_reserve(sizeof(*fresh));
 	if (fresh == NULL)
 		return false;
-	/* Release: pairs with the acquire loads. Of two that come at once, one is in vain. */
+	/*
+	 * Release: pairs with the acquire loads. If two threads do this at once, one frees its
+	 * memory.
+	 */
 	if (!__atomic_compare_exchange_n(&store, &none, fresh, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		HR_SYS2(munmap, fresh, sizeof(*fresh));
@@ -61,7 +64,7 @@ bool hr__interned_init(void)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static void *said_room_for(struct store *s, size_t bytes)
+static void *intern_reserve(struct store *s, size_t bytes)
 {
 	uint64_t at;
 
@@ -74,10 +77,10 @@ static void *said_room_for(struct store *s, size_t bytes)
 
 static const char *copy(struct store *s, const char *text, size_t bytes)
 {
-	char *to = said_room_for(s, bytes + 1);
+	char *to = intern_reserve(s, bytes + 1);
 
 	if (to != NULL)
-		memcpy(to, text, bytes); /* fresh memory: NUL is there */
+		memcpy(to, text, bytes); /* fresh memory: the NUL is there */
 	return to;
 }
 
@@ -107,12 +110,12 @@ static bool text_is(const char *kept, const char *text, size_t bytes)
 	return kept == text || (memcmp(kept, text, bytes) == 0 && kept[bytes] == '\0');
 }
 
-static size_t said_length(const char *text)
+static size_t intern_length(const char *text)
 {
 	return strnlen(text, HR__INTERN_TEXT);
 }
 
-struct sought {
+struct wanted {
 	uint64_t hash;
 	enum kind kind;
 	uint32_t number;
@@ -122,7 +125,7 @@ struct sought {
 	size_t bytes;
 };
 
-static bool said_is(const struct node *n, const struct sought *w)
+static bool node_is(const struct node *n, const struct wanted *w)
 {
 	if (n->hash != w->hash || n->kind != w->kind || n->of != w->of)
 		return false;
@@ -130,7 +133,7 @@ static bool said_is(const struct node *n, const struct sought *w)
 	case DOMAIN:
 		return text_is(n->domain.name, w->text, w->bytes);
 	case TEXT:
-		return text_is(n->said.text, w->text, w->bytes);
+		return text_is(n->interned.text, w->text, w->bytes);
 	case CATEGORY:
 		return n->number == w->number;
 	default:
@@ -138,9 +141,9 @@ static bool said_is(const struct node *n, const struct sought *w)
 	}
 }
 
-static const char *kept_text(struct store *s, const char *text, size_t bytes);
+static const char *kept_text(const char *text, size_t bytes);
 
-static struct node *node_new(struct store *s, const struct sought *w)
+static struct node *node_new(struct store *s, const struct wanted *w)
 {
 	const char *text = NULL;
 	struct node *n;
@@ -148,8 +151,8 @@ static struct node *node_new(struct store *s, const struct sought *w)
 	if (w->kind == TEXT || w->kind == DOMAIN)
 		text = copy(s, w->text, w->bytes);
 	else if (w->kind == NAME)
-		text = kept_text(s, w->text, w->bytes);
-	n = said_room_for(s, sizeof(*n));
+		text = kept_text(w->text, w->bytes);
+	n = intern_reserve(s, sizeof(*n));
 	if (n == NULL || (text == NULL && w->kind != CATEGORY))
 		return NULL;
 	n->hash = w->hash;
@@ -165,8 +168,8 @@ static struct node *node_new(struct store *s, const struct sought *w)
 		n->domain.itt =
 		    (struct hr__itt_domain){.flags = 1, .name = text, .ours = &n->domain};
 	} else if (w->kind == TEXT) {
-		n->said = (struct hr__text_interned){
-		    .hash = w->hash, .text = text, .itt = {.text = text, .ours = &n->said}};
+		n->interned = (struct hr__text_interned){
+		    .hash = w->hash, .text = text, .itt = {.text = text, .ours = &n->interned}};
 	} else if (w->kind == NAME) {
 		n->name = (struct headrace_name){
 		    .name = text, .domain = w->of->name, .category = w->category};
@@ -174,10 +177,10 @@ static struct node *node_new(struct store *s, const struct sought *w)
 	return n;
 }
 
-/* NULL: it is not there, and there is no room. */
-static struct node *intern_find(const struct sought *w)
+/* NULL: not in the table, and no room. */
+static struct node *intern_find(const struct wanted *w)
 {
-	/* Acquire: pairs with the release that made it, as below. */
+	/* Acquire: pairs with the releases in hr__interned_init and below. */
 	struct store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
 	struct node *fresh = NULL;
 
@@ -193,33 +196,35 @@ static struct node *intern_find(const struct sought *w)
 			}
 			if (fresh == NULL)
 				return NULL;
-			/* Release: the node is whole. Who comes second may have brought the same one. */
+			/*
+			 * Release: publishes the node. Another thread may have stored the same one
+			 * first.
+			 */
 			if (__atomic_compare_exchange_n(slot, &n, fresh, false, __ATOMIC_ACQ_REL,
 							__ATOMIC_ACQUIRE)) {
 				__atomic_fetch_add(&s->used, 1, __ATOMIC_RELAXED);
 				return fresh;
 			}
 		}
-		if (said_is(n, w))
+		if (node_is(n, w))
 			return n;
 	}
 	return NULL;
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------ */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
 {
 	return intern_find(
-	    &(struct sought){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
+	    &(struct wanted){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
 }
 
-static const char *kept_text(struct store *s, const char *text, size_t bytes)
+static const char *kept_text(const char *text, size_t bytes)
 {
 	struct node *n = find_text(text, bytes, hash_text(text, bytes));
 
-	(void)s;
-	return n != NULL ? n->said.text : NULL;
+	return n != NULL ? n->interned.text : NULL;
 }
 
 struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes)
@@ -228,7 +233,7 @@ struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes)
 
 	bytes = strnlen(text, bytes < HR__INTERN_TEXT ? bytes : HR__INTERN_TEXT);
 	n = find_text(text, bytes, hash_text(text, bytes));
-	return n != NULL ? &n->said : NULL;
+	return n != NULL ? &n->interned : NULL;
 }
 
 struct hr__text_interned *hr__interned_text(const char *text)
@@ -242,18 +247,18 @@ struct hr__domain *hr__interned_domain(const char *name)
 	size_t bytes;
 
 	if (name == NULL)
-		return &nobody;
-	bytes = said_length(name);
-	n = intern_find(&(struct sought){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
+		return &no_domain;
+	bytes = intern_length(name);
+	n = intern_find(&(struct wanted){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
 					 .kind = DOMAIN,
 					 .text = name,
 					 .bytes = bytes});
-	return n != NULL ? &n->domain : &nobody;
+	return n != NULL ? &n->domain : &no_domain;
 }
 
 static struct node *category_node(struct hr__domain *d, uint32_t number)
 {
-	return intern_find(&(struct sought){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
+	return intern_find(&(struct wanted){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
 					    .kind = CATEGORY,
 					    .number = number,
 					    .of = d});
@@ -269,7 +274,7 @@ void hr__interned_category(struct hr__domain *d, uint32_t category, const char *
 		__atomic_store_n(&n->category, text->text, __ATOMIC_RELEASE);
 }
 
-/* Its name; without one, the number as a text. */
+/* The name of a category; without one, the number as a text. */
 static const char *category_of(struct hr__domain *d, uint32_t number)
 {
 	struct node *n = number != 0 ? category_node(d, number) : NULL;
@@ -283,12 +288,12 @@ static const char *category_of(struct hr__domain *d, uint32_t number)
 	return __atomic_load_n(&n->category, __ATOMIC_ACQUIRE);
 }
 
-static struct headrace_name *said_name_of(struct hr__domain *d, uint32_t category, const char *text,
-					  size_t bytes, uint64_t hash)
+static struct headrace_name *intern_name_of(struct hr__domain *d, uint32_t category,
+					    const char *text, size_t bytes, uint64_t hash)
 {
 	const char *kept = category_of(d, category);
 	struct node *n = intern_find(
-	    &(struct sought){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
+	    &(struct wanted){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
 			     .kind = NAME,
 			     .of = d,
 			     .category = kept,
@@ -300,10 +305,10 @@ static struct headrace_name *said_name_of(struct hr__domain *d, uint32_t categor
 
 struct headrace_name *hr__interned_name(struct hr__domain *d, uint32_t category, const char *text)
 {
-	size_t bytes = text != NULL ? said_length(text) : 0;
+	size_t bytes = text != NULL ? intern_length(text) : 0;
 
 	text = text != NULL ? text : "";
-	return said_name_of(d, category, text, bytes, hash_text(text, bytes));
+	return intern_name_of(d, category, text, bytes, hash_text(text, bytes));
 }
 
 struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t category,
@@ -317,7 +322,7 @@ struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t cate
 	name = __atomic_load_n(&text->last, __ATOMIC_ACQUIRE);
 	if (hr_likely(name != NULL && name->domain == d->name && category == 0))
 		return name;
-	name = said_name_of(d, category, text->text, strlen(text->text), text->hash);
+	name = intern_name_of(d, category, text->text, strlen(text->text), text->hash);
 	if (category == 0 && name != &d->nameless)
 		__atomic_store_n(&text->last, name, __ATOMIC_RELEASE);
 	return name;

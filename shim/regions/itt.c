@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * itt.c - ITT: this library is what INTEL_LIBITTNOTIFY64 names
+ * itt.c - ITT: INTEL_LIBITTNOTIFY64 names this library
  *
- * A program has a static part of ITT in each library that uses it, which loads that path at its first call and hands over a list of
- * its function pointers, under a lock of its own. What is not filled here becomes what it is without a tool: nothing.
+ * A program has a static part of ITT in each library that uses it. At its first call it loads that
+ * path and passes a list of its function pointers, under a lock of its own. Pointers without a
+ * function here do nothing, as without a tool.
  *
- * Tasks belong to a thread and a domain, as ranges that NVTX pushes. Overlapped tasks, regions and frames are known by an
- * id of the program's, and may end in any thread.
+ * Tasks belong to a thread and a domain, like pushed ranges of NVTX. Overlapped tasks, regions and
+ * frames have an id of the program, and may end in any thread.
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "shim/regions/intern.h"
 #include "shim/core/sys.h"
+
+/* The signatures are ITT's. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -25,7 +29,7 @@ struct itt_id {
 struct itt_function {
 	const char *name;
 	void **pointer;
-	void *first; /* what loads a tool */
+	void *first; /* loads a tool */
 	void *nothing;
 	int group;
 };
@@ -38,14 +42,16 @@ struct itt_global {
 	void *library;
 	void *error_handler;
 	const char **path;
-	struct itt_function *functions; /* to one without a name */
+	struct itt_function *functions; /* ends with one without a name */
 };
 
 static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
 
 /* ---- handles ----------------------------------------------------------------------------------------- */
 
-/* One that the static part made before it loaded us has our own noted in it. */
+/*
+ * The shim's domain is stored in handles that the static part made before it loaded this library.
+ */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
 	struct hr__domain *ours;
@@ -88,14 +94,14 @@ static struct hr__itt_string *string_handle_create(const char *text)
 {
 	/* `ours` stays NULL, and so does every use of it. */
 	static struct hr__itt_string nameless = {.text = HR__INTERN_NAMELESS};
-	struct hr__text_interned *said = text != NULL ? hr__interned_text(text) : NULL;
+	struct hr__text_interned *kept = text != NULL ? hr__interned_text(text) : NULL;
 
 	if (text == NULL)
 		return NULL;
-	return said != NULL ? &said->itt : &nameless;
+	return kept != NULL ? &kept->itt : &nameless;
 }
 
-/* ---- what is known by an id -------------------------------------------------------------------------- */
+/* ---- regions with an id ---------------------------------------------------------------------- */
 
 #define TAKEN UINT64_C(1)
 
@@ -127,12 +133,15 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 		__atomic_store_n(&o->key, key, __ATOMIC_RELEASE);
 		return;
 	}
-	/* As many as spans; others came and went where we had looked. The span stays open, and is told as such. */
+	/*
+	 * As many as spans; others came and went in cells checked before. The span stays open, and
+	 * is recorded so.
+	 */
 }
 
 static void open_end(uint64_t key)
 {
-	/* What its parent has begun a child on its memory cannot end. */
+	/* A vfork child cannot end what its parent has begun. */
 	for (uint32_t i = 0; !hr__in_vfork_child() && i < HR_REGION_SPANS; i++) {
 		struct hr__opened *o = &hr__wiped.opened[i];
 		uint64_t is = key, span;
@@ -152,7 +161,6 @@ enum { TASK, REGION, FRAME };
 static void task_begin_overlapped(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 				  struct hr__itt_string *name)
 {
-	(void)parent;
 	open_begin(itt_key_of(TASK, d, &id), itt_name_of(d, name));
 }
 
@@ -164,7 +172,6 @@ static void task_end_overlapped(struct hr__itt_domain *d, struct itt_id id)
 static void region_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 			 struct hr__itt_string *name)
 {
-	(void)parent;
 	open_begin(itt_key_of(REGION, d, &id), itt_name_of(d, name));
 }
 
@@ -188,17 +195,12 @@ static void frame_end(struct hr__itt_domain *d, const struct itt_id *id)
 static void task_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 		       struct hr__itt_string *name)
 {
-	(void)id;
-	(void)parent;
 	hr__region_begin(itt_name_of(d, name), domain_of(d)->stack, NULL);
 }
 
 static void task_begin_fn(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 			  void *function)
 {
-	(void)id;
-	(void)parent;
-	(void)function; /* an address tells nobody anything; its end has to find it */
 	hr__region_begin(hr__interned_name(domain_of(d), 0, "(function)"), domain_of(d)->stack,
 			 NULL);
 }
@@ -211,8 +213,6 @@ static void task_end(struct hr__itt_domain *d)
 static void marker(struct hr__itt_domain *d, struct itt_id id, struct hr__itt_string *name,
 		   int scope)
 {
-	(void)id;
-	(void)scope;
 	hr__region_mark(itt_name_of(d, name), NULL);
 }
 
@@ -221,7 +221,7 @@ static void thread_set_name(const char *name)
 	hr__interned_thread(hr__interned_domain(NULL), name, (uint64_t)hr__sys_gettid());
 }
 
-/* ---- events: by a number, each with a stack of its own ----------------------------------------------- */
+/* ---- events: a number, and a stack of each --------------------------------------------------- */
 
 #define EVENTS 1024
 
@@ -229,16 +229,16 @@ static struct hr__text_interned *events[EVENTS];
 
 static int event_create(const char *name, int bytes)
 {
-	/* No NUL needs to end it. */
-	struct hr__text_interned *said =
+	/* It may lack a NUL. */
+	struct hr__text_interned *text =
 	    name != NULL ? hr__interned_text_of(name, bytes > 0 ? (size_t)bytes : 0) : NULL;
 
-	for (int i = 0; said != NULL && i < EVENTS; i++) {
+	for (int i = 0; text != NULL && i < EVENTS; i++) {
 		struct hr__text_interned *none = NULL;
 
-		if (__atomic_compare_exchange_n(&events[i], &none, said, false, __ATOMIC_ACQ_REL,
+		if (__atomic_compare_exchange_n(&events[i], &none, text, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE) ||
-		    none == said)
+		    none == text)
 			return i + 1;
 	}
 	return 0;
@@ -266,12 +266,12 @@ static int event_end(int event)
 	return 0;
 }
 
-/* ---- the door ---------------------------------------------------------------------------------------- */
+/* ---- the entry ------------------------------------------------------------------------------- */
 
 typedef void function(void);
 
 static const struct {
-	const char *name; /* behind "__itt_" */
+	const char *name; /* without the prefix "__itt_" */
 	function *ours;
 } functions[] = {
     {"domain_create", (function *)domain_create},
@@ -310,7 +310,6 @@ void __itt_api_init(struct itt_global *global, int groups)
 {
 	bool on = hr__image.on && !hr__image.nvtx_off && hr__interned_init();
 
-	(void)groups; /* of sampling tools */
 	if (global == NULL || memcmp(global->magic, magic, sizeof(magic)) != 0 ||
 	    global->functions == NULL)
 		return;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvtx.c - NVTX version 3: this library is what NVTX_INJECTION64_PATH names
+ * nvtx.c - NVTX version 3: NVTX_INJECTION64_PATH names this library
  *
- * NVTX is headers: each library that includes them loads that path at its first call, asks for InitializeInjectionNvtx2, and has the
- * addresses of its function pointers filled. Each has pointers of its own, so this comes once for each, and maybe
- * for several at once; all it keeps is what intern.h keeps. A pointer that is not filled stays a function that does nothing.
+ * NVTX consists of headers. Each library that includes them loads that path at its first call,
+ * looks up InitializeInjectionNvtx2, and has its own function pointers filled; this may happen for
+ * several libraries at once. State is only in intern.h. A pointer that is not filled stays a
+ * function that does nothing.
  *
- * Ranges that are pushed belong to a thread and a domain: a pop ends the innermost of its domain's.
+ * Pushed ranges belong to a thread and a domain: a pop ends the innermost of its domain.
  */
 #include <string.h>
 
 #include "shim/regions/intern.h"
+
+/* The signatures are NVTX's. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -19,7 +23,7 @@
 #define TABLE_CALLBACKS 1u
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
 enum { MESSAGE_NONE, MESSAGE_ASCII, MESSAGE_WIDE, MESSAGE_REGISTERED };
-#define NO_TRACKING (-2) /* as without a tool: levels are not told */
+#define NO_TRACKING (-2) /* the result without a tool: levels are not returned */
 
 struct attributes {
 	uint16_t version;
@@ -39,11 +43,11 @@ typedef void function(void);
 
 struct callbacks {
 	size_t struct_size;
-	/* An array of the addresses of function pointers, the first of which is none. */
+	/* An array of addresses of function pointers; the first one is unused. */
 	int (*module_table)(int module, function ***ret_table, unsigned *ret_n);
 };
 
-/* ---- what calls say ---------------------------------------------------------------------------------- */
+/* ---- arguments of calls ---------------------------------------------------------------------- */
 
 static struct hr__domain *domain_of(void *handle)
 {
@@ -75,7 +79,7 @@ static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct att
 	}
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static const struct hr__payload *payload_of(const struct attributes *a, struct hr__payload *room)
 {
 	if (a == NULL || a->payload_type == 0 || (a->size != 0 && a->size < sizeof(*a)))
@@ -204,7 +208,7 @@ static function *const core[] = {
     [15] = (function *)name_thread_w,
 };
 
-/* ---- CORE2: of a domain ------------------------------------------------------------------------------ */
+/* ---- CORE2: with a domain -------------------------------------------------------------------- */
 
 static void domain_mark_ex(void *domain, const struct attributes *a)
 {
@@ -220,7 +224,6 @@ static uint64_t domain_start_ex(void *domain, const struct attributes *a)
 
 static void domain_end(void *domain, uint64_t span)
 {
-	(void)domain;
 	hr__region_finish(span, NULL);
 }
 
@@ -252,16 +255,15 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 
 static const void *registered(const char *text)
 {
-	/* Of what has no room: it is not NULL, which is the handle of no text. */
+	/* If there is no room: not NULL, which is the handle of no text. */
 	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
-	const struct hr__text_interned *said = hr__interned_text(text);
+	const struct hr__text_interned *kept = hr__interned_text(text);
 
-	return said != NULL ? said : &nameless;
+	return kept != NULL ? kept : &nameless;
 }
 
 static const void *domain_register_a(void *domain, const char *text)
 {
-	(void)domain;
 	return text != NULL ? registered(text) : NULL;
 }
 
@@ -269,7 +271,6 @@ static const void *domain_register_w(void *domain, const wchar_t *wide)
 {
 	char text[HR__INTERN_TEXT + 1];
 
-	(void)domain;
 	return wide != NULL ? registered(hr__interned_utf8(wide, text)) : NULL;
 }
 
@@ -285,10 +286,9 @@ static void *domain_create_w(const wchar_t *name)
 	return hr__interned_domain(name != NULL ? hr__interned_utf8(name, text) : NULL);
 }
 
-/* Of two with one name the other may go on; its name is kept, as that of every range. */
+/* Another domain with the same name may still be in use, and names are never freed. */
 static void domain_destroy(void *domain)
 {
-	(void)domain;
 }
 
 static function *const core2[] = {
@@ -306,7 +306,7 @@ static function *const core2[] = {
     [14] = (function *)domain_destroy,
 };
 
-/* ---- the door ---------------------------------------------------------------------------------------- */
+/* ---- the entry ------------------------------------------------------------------------------- */
 
 static void fill(const struct callbacks *c, int module, function *const *ours, unsigned n)
 {
@@ -322,7 +322,7 @@ static void fill(const struct callbacks *c, int module, function *const *ours, u
 
 EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
 
-/* 0: no, and all of NVTX does nothing in this program. */
+/* 0: off; then all of NVTX does nothing in this program. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * payload.c - a number as JSON: libc's way is through stdio, and knows locales
- */
+/* payload.c - a number as JSON, without libc, which uses stdio and locales */
 #include <string.h>
 
 #include "shim/regions/region.h"
 
-/* NVTX's. */
+/* As in NVTX. */
 enum { TYPE_UINT64 = 1, TYPE_INT64, TYPE_DOUBLE, TYPE_UINT32, TYPE_INT32, TYPE_FLOAT };
 
 #define DIGITS_DOUBLE 15
 #define DIGITS_FLOAT  7
-#define WHOLE	      1e15 /* whole numbers below it are written as such */
+#define WHOLE	      1e15 /* whole numbers below are written without exponent */
 
 char *hr__put_digits(char *to, uint64_t n)
 {
@@ -34,7 +32,7 @@ static char *put_signed(char *to, int64_t n)
 	return hr__put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
-/* 12, or 1.25e-3 of as many digits as the type has for sure. */
+/* 12, or 1.25e-3 with as many digits as the type has. */
 static char *put_real(char *to, double d, int digits)
 {
 	uint64_t unit = 1, n;

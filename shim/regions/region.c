@@ -14,19 +14,19 @@
 #define KIND_STEP  4u
 #define KIND_EPOCH 5u
 /*
- * A handle: its cell's number, its gen, and of whom the process is: one that a forked child has inherited is none of the
- * child's.
+ * A span's handle: number of its cell, its gen, and the pid: a forked child cannot use inherited
+ * ones.
  */
 #define SPAN_BITS 8
 #define PID_SHIFT 40
 #define PID_MASK  UINT64_C(0xffffff)
 _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the number");
 
-#define TAKEN UINT64_C(1) /* of a span's cell */
+#define TAKEN UINT64_C(1) /* a span's cell is being changed */
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
-/* A NUL, the kind, domain NUL category NUL name: no path is like it. */
+/* A NUL, the kind, domain NUL category NUL name. No path has this form. */
 struct text {
 	uint32_t bytes;
 	char at[2 + 3 * (NAME_BYTES + 1)];
@@ -52,7 +52,7 @@ static void region_text_of(const struct headrace_name *name, uint32_t kind, stru
 	ret->bytes--; /* no NUL at the end */
 }
 
-/* The kinds that a name can have for itself: what a span, a step or an epoch is, nobody says by a name. */
+/* The kinds that a name may have; spans, steps and epochs are not made by names. */
 static uint32_t region_kind_of(const struct headrace_name *name)
 {
 	bool has = name->kind == HEADRACE_MARK ||
@@ -61,7 +61,7 @@ static uint32_t region_kind_of(const struct headrace_name *name)
 	return has ? name->kind : HEADRACE_RANGE;
 }
 
-/* The key of a name, which is told before it is used. 0: it could not be told. */
+/* The key of a name, which is sent before it is used. 0: it could not be sent. */
 static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *name, uint32_t kind)
 {
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
@@ -99,11 +99,11 @@ static struct hr_ring_hdr *ring_here(void)
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr__ring_find(HR__SEEK_FIRST);
-	/* Of two processes on one thread its stack of ranges, and all spans, are the parent's. */
+	/* Of two processes on one thread, the parent has the stack of ranges, and all spans. */
 	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
 }
 
-/* Where there is none, what should go there is counted. */
+/* Without a ring, counts the region as lost. */
 static struct hr_ring_hdr *ring_or_loss(void)
 {
 	struct hr_ring_hdr *ring = ring_here();
@@ -118,7 +118,7 @@ static bool level_off(void)
 	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 }
 
-/* A region that is over, or was left open. */
+/* Records a region that has ended, or was left open. */
 static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
 			  uint64_t end, uint32_t flags, const char *args)
 {
@@ -136,7 +136,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 	if (level_off())
 		return;
-	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* cut JSON is none */
+	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* cut JSON is invalid */
 		head.flags |= HR_REGION_HAS_ARGS;
 		head.asked = bytes;
 	} else {
@@ -147,10 +147,10 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 }
 
-/* All but what only the caller knows: key, stack, start_ticks. */
+/* Fills all fields except key, stack and start_ticks. */
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
-	/* 0 is none in memory that a fork wipes. */
+	/* Stored so that 0 is none, because a fork zeroes the memory. */
 	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);
@@ -161,7 +161,7 @@ static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__
 	}
 }
 
-/* What the end says, else the number that the begin came with. */
+/* The args of the end, else the payload of the begin. */
 static const char *args_of(const struct hr_region_cell *c, const char *args,
 			   char room[HR__PAYLOAD_TEXT])
 {
@@ -177,7 +177,7 @@ static uint32_t depth_of(const struct hr_ring_hdr *ring)
 	return ring->region_depth < HR_REGION_DEPTH ? ring->region_depth : HR_REGION_DEPTH;
 }
 
-/* ---- ranges: a stack of each thread's ------------------------------------------------------------------ */
+/* ---- ranges: a stack per thread -------------------------------------------------------------- */
 
 void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct hr__payload *payload)
 {
@@ -189,7 +189,10 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	if (ring == NULL)
 		return;
 	key = region_key_of(name, kind);
-	/* The cell is ours from here on: a signal handler's ranges lie above it. Its key is 0 (unstack). */
+	/*
+	 * From now on the cell belongs to this range: a signal handler's ranges are above it. Its
+	 * key is 0 (unstack).
+	 */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -202,11 +205,11 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	cell_fill(c, kind, payload);
 	c->stack = stack;
 	c->start_ticks = hr__clock_ticks();
-	/* Release: who reads behind a dead thread finds the whole cell, or a key of 0. */
+	/* Release: a reader of a dead thread's cell finds all of it, or key 0. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
 
-/* Takes cell i out: those inside it move up. */
+/* Removes cell i: those inside it move up. */
 static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
 {
 	for (; i + 1 < depth; i++)
@@ -215,8 +218,8 @@ static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
 	__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
 }
 
-static void range_over(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
-		       uint64_t end, const char *args)
+static void range_end(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
+		      uint64_t end, const char *args)
 {
 	char room[HR__PAYLOAD_TEXT];
 
@@ -243,19 +246,19 @@ void hr__region_end(uint32_t stack, const char *args)
 	for (i = depth; i-- > 0;) {
 		if (ring->regions[i].stack != stack)
 			continue;
-		range_over(ring, &ring->regions[i], i, end, args);
+		range_end(ring, &ring->regions[i], i, end, args);
 		unstack(ring, i, depth);
 		return;
 	}
 }
 
-void hr__regions_bury(struct hr_ring_hdr *ring)
+void hr__regions_end_dead(struct hr_ring_hdr *ring)
 {
 	/* Acquire: pairs with the dead thread's release store. */
 	uint32_t depth = __atomic_load_n(&ring->region_depth, __ATOMIC_ACQUIRE);
 	uint64_t end = hr__clock_ticks();
 
-	hr__region_shorts_bury(ring);
+	hr__region_shorts_end_dead(ring);
 	if (depth > HR_REGION_DEPTH) {
 		depth = depth < HR_REGION_DEEPEST ? depth : HR_REGION_DEEPEST;
 		hr__lost_add(ring, HR_CTL_REGION, depth - HR_REGION_DEPTH, 0, 0);
@@ -283,7 +286,7 @@ void hr__region_mark(struct headrace_name *name, const char *args)
 	region_record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
 }
 
-/* ---- spans: cells of the process's --------------------------------------------------------------------- */
+/* ---- spans: cells of the process ------------------------------------------------------------- */
 
 static struct hr_region_cell *cell_claim(uint32_t *ret)
 {
@@ -302,7 +305,7 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-/* `at`: when it began; 0: now. Of `as` what cell_fill() fills. */
+/* `at`: its start; 0: now. `as`: the fields of cell_fill(). */
 static uint64_t region_start(struct headrace_name *name, const struct hr_region_cell *as,
 			     uint64_t at)
 {
@@ -325,7 +328,8 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	c->payload = as->payload;
 	c->payload_type = as->payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
-	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED); /* who ends a stale one looks */
+	/* for threads that end a stale span */
+	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED);
 	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
@@ -342,10 +346,10 @@ uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *
 }
 
 /*
- * Takes a span's cell out: it is TAKEN until the caller has made it free. False: there is none, it is another one's, or
- * its parent's in a child on that one's memory.
+ * Takes a span's cell: it is TAKEN until the caller frees it. False: no such span, another one's,
+ * or its parent's in a vfork child.
  */
-static bool span_over(uint64_t span, struct hr_region_cell **ret_cell,
+static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 		      struct hr_region_cell *ret_was)
 {
 	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
@@ -364,13 +368,16 @@ static bool span_over(uint64_t span, struct hr_region_cell **ret_cell,
 	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return false;
-	/* All but the key, at which others look. */
+	/* All except the key, which other threads compare. */
 	memcpy(&ret_was->start_ticks, &c->start_ticks,
 	       sizeof(*c) - offsetof(struct hr_region_cell, start_ticks));
 	ret_was->key = key;
 	if (ret_was->gen == gen)
 		return true;
-	/* Ended by another one just now, and the next of that name has its cell: that one goes on. */
+	/*
+	 * Another thread has just ended it, and the next span of that name has its cell: put it
+	 * back.
+	 */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return false;
 }
@@ -381,7 +388,7 @@ static void region_finish(uint64_t span, uint64_t end, const char *args)
 	struct hr_ring_hdr *ring;
 	char room[HR__PAYLOAD_TEXT];
 
-	if (!span_over(span, &c, &was))
+	if (!span_take(span, &c, &was))
 		return;
 	end = end > was.start_ticks ? end : was.start_ticks;
 	ring = ring_or_loss();
@@ -395,7 +402,7 @@ void hr__region_finish(uint64_t span, const char *args)
 	region_finish(span, hr__clock_ticks(), args);
 }
 
-/* ---- steps and epochs: a span at a time ------------------------------------------------------------------ */
+/* ---- steps and epochs: one span at a time ---------------------------------------------------- */
 
 static struct headrace_name step_name = {.name = "step"}, epoch_name = {.name = "epoch"};
 
@@ -405,7 +412,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 	uint64_t now = hr__clock_ticks();
 	struct hr_region_cell as = {0};
 
-	if (hr__in_vfork_child()) { /* the number is its parent's */
+	if (hr__in_vfork_child()) { /* the number is the parent's */
 		if (to != HEADRACE_NONE)
 			hr__counters_region();
 		return;
@@ -417,7 +424,9 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 		return;
 	cell_fill(&as, kind, NULL);
 	*(kind == KIND_STEP ? &as.step : &as.epoch) = to;
-	/* What another thread, or a handler, has begun meanwhile ends where this begins. */
+	/*
+	 * A step that another thread or a handler has begun meanwhile ends where this one begins.
+	 */
 	region_finish(__atomic_exchange_n(span, region_start(name, &as, at), __ATOMIC_ACQ_REL), at,
 		      NULL);
 }
@@ -511,7 +520,7 @@ static void api_step_undo(void)
 
 	if (!hr__image.on || hr__in_vfork_child())
 		return;
-	if (span_over(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
+	if (span_take(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
 		__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * region_short.c - ranges of microseconds, added up in shared memory
+ * region_short.c - sums of short ranges, in shared memory
  *
- * A record each would be 64 bytes a microsecond. One sum is sent when another name needs its cell, when its first range began a second
- * ago, and behind a dead thread; the daemon reads what is left when the process is gone. Of a thread that does
- * nothing more the sums wait until then.
+ * With a record for each, ranges of a microsecond would use 64 bytes per microsecond. A sum is sent
+ * when another name needs its cell, when its first range is a second old, and after the thread's
+ * death; the daemon reads the rest when the process has exited. If a thread does nothing more, its
+ * sums stay until then.
  *
- * Threads   The ring's owner. A signal handler that interrupts this sends records of its own.
+ * Threads   The ring's owner. A signal handler that interrupts this code sends records of its own.
  */
 #include "shim/regions/region.h"
 
@@ -30,7 +31,7 @@ static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short 
 	hr__record_duration(&head, 0, s->ticks);
 	if (!hr__ring_control(&head, NULL, 0))
 		hr__lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
-	/* Release: a reader behind the dead finds the record, and no sum, or both. */
+	/* Release: a reader of a dead thread's cell finds the record and no sum, or both. */
 	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
 }
 
@@ -40,7 +41,7 @@ static bool region_short_same(const struct hr_region_short *s, const struct hr_r
 	return s->key == c->key && s->depth == depth && s->step == c->step && s->epoch == c->epoch;
 }
 
-/* Its cell; else a free one; else the one that was begun first, sent. */
+/* The cell of this key; else a free one; else the oldest one, sent. */
 static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 						 const struct hr_region_cell *c, uint32_t depth)
 {
@@ -51,7 +52,7 @@ static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 		struct hr_region_short *s = &ring->shorts[(home + i) % HR_REGION_SHORTS];
 
 		if (s->count == 0) {
-			/* A cell that was sent makes a gap: those behind it are looked at, too. */
+			/* A sent cell leaves a gap: the search continues after it. */
 			if (best == NULL || best->count != 0)
 				best = s;
 		} else if (region_short_same(s, c, depth)) {
@@ -79,7 +80,7 @@ static void region_short_add(struct hr_region_short *s, const struct hr_region_c
 		s->flags = c->flags;
 	}
 	s->ticks += ticks;
-	/* Release: pairs with the daemon's acquire load behind a dead thread. */
+	/* Release: pairs with the daemon's acquire load after the thread's death. */
 	__atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELEASE);
 }
 
@@ -103,7 +104,7 @@ bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, 
 	return true;
 }
 
-void hr__region_shorts_bury(struct hr_ring_hdr *ring)
+void hr__region_shorts_end_dead(struct hr_ring_hdr *ring)
 {
 	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++)
 		/* Acquire: pairs with the dead thread's release store. */

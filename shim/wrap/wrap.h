@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap.h - what the wrappers share: their declarations, and how a stream or a pair of paths is begun
+ * wrap.h - declarations of all wrappers, and their common parts
  *
- * Purpose   A wrapper of `read` is the C function hr_wrap_read with the symbol name read: libc's headers
- *           make some names macros, inline them, or redirect them to other symbols (getc, fscanf), and
- *           none of that may decide what this library exports. tests/shim/wrap compares the types of
- *           the table with the headers'.
- * Threads   As core.h: any thread, signal handlers, after fork, in a vfork child.
- * Lifetime  Nothing is held across the original call: it may be cancelled or left by siglongjmp.
+ * Purpose   The wrapper of `read` is the C function hr_wrap_read with the symbol name read: libc's
+ *           headers make some names macros, inline them, or redirect them to other symbols (getc,
+ *           fscanf), which must not affect the exports of this library. tests/shim/wrap compares
+ *           the types of the table with the headers'.
+ * Threads   Like core.h: any thread, signal handlers, after fork, in a vfork child.
+ * Lifetime  Nothing is held across the original call: it may be cancelled, or left by siglongjmp.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_H
 #define HEADRACE_SHIM_WRAP_WRAP_H
@@ -47,14 +47,14 @@ struct __jmp_buf_tag;
 /* ---- streams -------------------------------------------------------------------------------- */
 
 /*
- * glibc's streams carry a magic word first, which no stream of another libc does; of these the descriptor
- * and the state are read in place, since fileno() sets errno and, elsewhere, takes the stream's lock.
+ * A glibc stream begins with a magic word, which streams of other libcs lack. Its descriptor and
+ * state are read in place, since fileno() sets errno and, in other libcs, takes the stream's lock.
  */
 #define HR_STREAM_MAGIC	 0xFBAD0000u
 #define HR_STREAM_MASK	 0xFFFF0000u
 #define HR_STREAM_EOF	 0x0010u
 #define HR_STREAM_ERROR	 0x0020u
-#define HR_STREAM_BACKUP 0x0100u /* reads what ungetc pushed back */
+#define HR_STREAM_BACKUP 0x0100u /* reads the characters of ungetc */
 #define HR_STREAM_FILE	 0x2000u /* has a descriptor */
 
 int hr__fileno_slow(FILE *fp); /* by the original; errno kept */
@@ -65,7 +65,7 @@ static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
 	return ((uint32_t)fp->_flags & (HR_STREAM_MASK | mask)) == (HR_STREAM_MAGIC | want);
 }
 
-/* The stream's descriptor; negative when it has none (in memory, a cookie, NULL). */
+/* The stream's descriptor; negative: none (in memory, a cookie, NULL). */
 static inline int hr_fileno(FILE *fp)
 {
 	if (hr_unlikely(fp == NULL))
@@ -75,7 +75,7 @@ static inline int hr_fileno(FILE *fp)
 	return hr__fileno_slow(fp);
 }
 
-/* Bytes that were read and not taken yet, and written and not passed on yet. Zero of another libc's stream. */
+/* Bytes read ahead, and written but not flushed; 0 for a stream of another libc. */
 static inline int64_t hr_stream_ahead(const FILE *fp)
 {
 	return hr_stream_is(fp, 0, 0) ? fp->_IO_read_end - fp->_IO_read_ptr : 0;
@@ -86,43 +86,18 @@ static inline int64_t hr_stream_pending(const FILE *fp)
 	return hr_stream_is(fp, 0, 0) ? fp->_IO_write_ptr - fp->_IO_write_base : 0;
 }
 
-/* A character more or less is a matter of its buffer alone. Not known of another libc's. */
+/* True: the next character only uses the buffer. False for a stream of another libc. */
 static inline bool hr_stream_buffered(const FILE *fp)
 {
 	return hr_stream_is(fp, 0, 0) &&
 	       (fp->_IO_read_ptr < fp->_IO_read_end || fp->_IO_write_ptr < fp->_IO_write_end);
 }
 #else
-static inline bool hr_stream_buffered(const FILE *fp)
-{
-	(void)fp;
-	return false;
-}
-
-static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
-{
-	(void)fp;
-	(void)mask;
-	(void)want;
-	return false;
-}
-
-static inline int64_t hr_stream_ahead(const FILE *fp)
-{
-	(void)fp;
-	return 0;
-}
-
-static inline int64_t hr_stream_pending(const FILE *fp)
-{
-	(void)fp;
-	return 0;
-}
-
-static inline int hr_fileno(FILE *fp)
-{
-	return fp == NULL ? -1 : hr__fileno_slow(fp);
-}
+#define hr_stream_is(fp, mask, want) ((void)(fp), false)
+#define hr_stream_ahead(fp)	     ((void)(fp), (int64_t)0)
+#define hr_stream_pending(fp)	     ((void)(fp), (int64_t)0)
+#define hr_stream_buffered(fp)	     ((void)(fp), false)
+#define hr_fileno(fp)		     ((fp) == NULL ? -1 : hr__fileno_slow(fp))
 #endif
 
 /* A reader's negative result: 0 at the end of the file, else -errno. */
@@ -133,22 +108,22 @@ static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 	return hr_ret(r);
 }
 
-/* fread and fwrite: 0 of some items is an error unless the file ended. */
+/* fread and fwrite: 0 of some items is an error, except at the end of the file. */
 static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 {
 	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
 }
 
 /*
- * scanf returns how many items it stored, and the bytes that it took lie in the stream's position before and after. Where that
- * is not known (not glibc's stream, no file) the operation has no size.
+ * scanf returns the number of items; the difference of the stream's positions gives the bytes. If
+ * they are unknown (another libc's stream, no file) the operation has no size.
  */
 struct hr_scan {
 	struct hr_op op;
 	int64_t from;
 };
 
-/* Position of the next byte that the program will read or write; negative: not known. */
+/* Position of the next byte that the program reads or writes; negative: unknown. */
 static inline int64_t hr_stream_position(FILE *fp)
 {
 	int64_t position = hr_fd_position(hr_fileno(fp));
@@ -181,7 +156,7 @@ static inline void hr_end_scan(struct hr_scan *s, FILE *fp, int r)
 	hr_end(&s->op, ret, 0);
 }
 
-/* A position as fgetpos left it: its first word, in every libc. */
+/* A position from fgetpos: its first word, in every libc. */
 static inline int64_t hr_fpos(const void *pos)
 {
 	return *(const int64_t *)pos;
@@ -189,13 +164,13 @@ static inline int64_t hr_fpos(const void *pos)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* AT_EMPTY_PATH is a promise that the path is readable, kept by all but those who probe with -1 or 1. */
+/* AT_EMPTY_PATH promises a readable path; only programs that test the kernel pass -1 or 1. */
 static inline bool hr_path_is_empty(const char *path)
 {
 	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
 }
 
-/* A call with a dirfd; an empty path (AT_EMPTY_PATH) or none at all (utimensat) means dirfd itself. */
+/* A call with a dirfd; with an empty path (AT_EMPTY_PATH) or none (utimensat) the file is dirfd. */
 static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path,
 			       int at_flags, uint64_t asked)
 {
@@ -223,15 +198,15 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
 /*
- * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. One that is not tracked
- * leaves its half of the event empty; with both it is none.
+ * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. An untracked
+ * one leaves its half of the event empty; if both are, there is no event.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
-/* The offsets are the caller's, already advanced by the call; NULL: the file position. */
+/* The offsets are the caller's, advanced by the call; NULL: the file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);
 
-/* After the call, of an iovec that the kernel found readable. */
+/* After the call, for an iovec that the kernel could read. */
 static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 {
 	uint64_t bytes = 0;
@@ -241,18 +216,20 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 	return bytes;
 }
 
-/* Any other `how` is an error that looks at no control block: it may be a bad pointer. */
+/*
+ * With any other `how` the call fails without a read of the control block, a bad pointer perhaps.
+ */
 #define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
 
-/* preadv2 and pwritev2 take -1 for the file position. */
+/* preadv2 and pwritev2 use -1 for the file position. */
 static inline int64_t hr_v2_offset(off64_t offset)
 {
 	return offset == -1 ? HR_OFFSET_NONE : offset;
 }
 
 /*
- * `to` becomes a copy of `fd`: entered before the call, since afterwards the number may already be another's.
- * Cleared first, which tells the core that the number is closed, should it be one of its own just now.
+ * Makes `to` a copy of `fd` before the call, since afterwards another thread may have the number.
+ * Clears it first, so that the core stops using the number if it is one of its own.
  */
 static inline void hr_before_dup(int fd, int to)
 {
@@ -268,7 +245,7 @@ static inline void hr_before_dup(int fd, int to)
 static inline void hr_after_dup(int fd, int to, int r)
 {
 	if (r < 0 && fd != to)
-		hr_fd_forget(to);
+		hr_fd_clear(to);
 }
 
 #define HR_CLOSE_RANGE_CLOEXEC 4u
@@ -286,21 +263,21 @@ static inline bool hr_fcntl_dups(int cmd)
 
 /* ---- libaio --------------------------------------------------------------------------------- */
 
-/* A call of io_submit, by whatever name it is made. Before it, and after it: r as the kernel gives it. */
+/* A call of io_submit, under any name. r: the kernel's result. */
 struct hr__submission {
 	struct hr_op op;
-	long looked; /* requests, from the first */
+	long n_read; /* requests that were read, from the first */
 };
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
-/* The program is given the results of n requests. */
+/* The program gets the results of n requests. */
 void hr__requests_over(const struct io_event *events, long n);
 
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
 /*
- * Strict mode and PR_TSC_SIGSEGV take the time stamp counter from the thread, too. Not the probes of libseccomp, which ask
- * without a program. Numbers: linux/prctl.h, linux/seccomp.h.
+ * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. libseccomp's tests pass no
+ * program and do not count. Numbers: linux/prctl.h, linux/seccomp.h.
  */
 static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
@@ -321,7 +298,7 @@ static inline void hr_before_seccomp_call(long operation, unsigned long program)
 
 /* ---- clone ---------------------------------------------------------------------------------- */
 
-/* A child on our memory and our thread pointer: while we sleep, or beside us. Numbers: linux/sched.h. */
+/* A child in this memory, with this thread pointer. Numbers: linux/sched.h. */
 static inline void hr_before_clone(uint64_t flags)
 {
 	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;
@@ -341,7 +318,7 @@ static inline uint32_t hr_map_flags(int prot, int flags)
 	return ((uint32_t)prot & 15) | (uint32_t)flags << 4;
 }
 
-/* A fixed mapping replaces what was there. Anonymous memory is no operation. */
+/* A fixed mapping replaces others. Anonymous memory is no operation. */
 static inline void hr_begin_mmap(struct hr_op *op, enum hr_op_id id, const void *addr, size_t n,
 				 int flags, int fd, int64_t offset)
 {
@@ -362,14 +339,14 @@ static inline void hr_end_mmap(struct hr_op *op, const void *addr, size_t n, uin
 	hr_end(op, addr != MAP_FAILED ? 0 : hr_ret(-1), flags);
 }
 
-/* Forgets the mapping before the call: afterwards the addresses may already belong to another one. */
+/* Forgets the mapping before the call: afterwards another thread may have the addresses. */
 static inline void hr_begin_munmap(struct hr_op *op, const void *addr, size_t n)
 {
 	hr_begin_map(op, HR_OP_munmap, addr, n);
 	hr_map_remove(addr, n);
 }
 
-/* `to`: the address that MREMAP_FIXED names, or NULL. Returns the file of the mapping, for the end. */
+/* `to`: the address of MREMAP_FIXED, or NULL. Returns the file of the mapping, for the end. */
 static inline hr_file hr_begin_mremap(struct hr_op *op, const void *addr, size_t old, size_t n,
 				      const void *to)
 {

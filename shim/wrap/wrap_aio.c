@@ -2,8 +2,9 @@
 /*
  * wrap_aio.c - POSIX asynchronous I/O
  *
- * libc does the I/O in threads of its own, out of sight, so the submission stands for the operation: it
- * holds descriptor, offset and size, and its duration is the submission's (with LIO_WAIT, the whole).
+ * libc does the I/O in threads of its own, where no wrapper runs. So the submission is the
+ * operation: it has descriptor, offset and size, and its duration is the submission's (with
+ * LIO_WAIT, of the whole list).
  */
 #include "shim/wrap/wrap.h"
 
@@ -34,7 +35,7 @@ static inline bool moves_data(const struct aiocb64 *cb)
 	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);
 }
 
-/* lio_listio itself: on the first request's file, asking for the sum. */
+/* lio_listio itself: on the first request's file, with the sum of the sizes. */
 static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const list[], int n)
 {
 	uint64_t asked = 0;
@@ -51,8 +52,8 @@ static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const
 }
 
 /*
- * An operation for each request, so that its bytes count as read or written on its own file. Without
- * LIO_WAIT that is before the call: a request that is over may be freed by its notification.
+ * Records an operation for each request, so that its bytes count for its own file. Without LIO_WAIT
+ * before the call: a notification may free a finished request.
  */
 static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 			    struct aiocb64 *const list[], int n, int64_t ret)
@@ -77,7 +78,7 @@ static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 		int r;                                                                             \
                                                                                                    \
 		if (mode != LIO_WAIT && mode != LIO_NOWAIT)                                        \
-			return HR_REAL(name)(mode, list, n, event); /* looks at no list */         \
+			return HR_REAL(name)(mode, list, n, event); /* reads no list */            \
 		if (mode != LIO_WAIT)                                                              \
 			record_requests(read_id, write_id, list64, n, 0);                          \
 		begin_list(&op, HR_OP_##name, list64, n);                                          \

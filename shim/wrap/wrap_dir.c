@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * wrap_dir.c - directories, and names that the table cannot describe
- */
+/* wrap_dir.c - directories, and calls with names that the table cannot describe */
 #include "shim/wrap/wrap.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
@@ -52,7 +50,7 @@ int hr_wrap_closedir(DIR *dir)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* NULL is the end or an error, told apart by errno, which the end leaves as it was. */
+/* NULL is the end or an error; errno distinguishes them, and hr_end preserves it. */
 #define READDIR(name, type)                                                                        \
 	struct type *hr_wrap_##name(DIR *dir)                                                      \
 	{                                                                                          \
@@ -109,7 +107,7 @@ void hr_wrap_seekdir(DIR *dir, long offset)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* The end of the operation finds in `path` the name that was made. */
+/* The end of the operation reads the new name from `path`. */
 char *hr_wrap_mkdtemp(char *path)
 {
 	struct hr_op op;
@@ -159,7 +157,7 @@ int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int f
 	return r;
 }
 
-/* shm_open's namespace is a directory: the name under which shm_open's descriptor resolves. */
+/* shm_open's namespace is a folder: uses the name to which shm_open's descriptor resolves. */
 int hr_wrap_shm_unlink(const char *name)
 {
 	char path[sizeof("/dev/shm/") + NAME_MAX] = "/dev/shm/";

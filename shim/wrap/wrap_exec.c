@@ -2,8 +2,9 @@
 /*
  * wrap_exec.c - hooks: programs that are started
  *
- * The new image starts anew. The hooks only look whether it will have this library. posix_spawn, system and popen exec in a
- * child inside libc, which never meets a wrapper: their hook is the parent's.
+ * The new image initializes itself. The hooks only check whether it will have this library.
+ * posix_spawn, system and popen exec in a child inside libc, where no wrapper runs: the hook runs
+ * in the parent.
  */
 #include <alloca.h>
 #include <stdlib.h>

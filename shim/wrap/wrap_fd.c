@@ -2,8 +2,9 @@
 /*
  * wrap_fd.c - descriptors: close and dup, vectors, copies between two of them
  *
- * The table follows the kernel without a lock, so the order matters: an entry is changed before the call
- * that frees a number, and after the call that first returns it, when no other thread can hold it yet.
+ * The table follows the kernel without a lock, so the order matters: an entry is changed before the
+ * call that frees a number, and after the call that first returns it, when no other thread can have
+ * it.
  */
 #include "shim/wrap/wrap.h"
 
@@ -71,7 +72,7 @@ int hr_wrap_dup(int fd)
 DUP_TO(dup2, (int fd, int to), (fd, to), 0)
 DUP_TO(dup3, (int fd, int to, int flags), (fd, to, flags), flags)
 
-/* The argument is an int, a pointer, or missing: a word is forwarded whatever it is. */
+/* The argument is an int, a pointer, or missing: forwards a word in all cases. */
 #define FCNTL(name)                                                                                \
 	int hr_wrap_##name(int fd, int cmd, ...)                                                   \
 	{                                                                                          \
@@ -177,7 +178,9 @@ hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint
 	return second;
 }
 
-/* Of nothing, the kernel copies nothing and looks at no offset: it may be a bad pointer. */
+/*
+ * With size 0 the kernel copies nothing and does not read the offset, which may be a bad pointer.
+ */
 static inline int64_t before_copy(const off64_t *offset, uint64_t asked, int64_t ret)
 {
 	return offset != NULL && asked > 0 && ret >= 0 ? *offset - ret : HR_OFFSET_NONE;

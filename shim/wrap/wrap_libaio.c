@@ -2,10 +2,11 @@
 /*
  * wrap_libaio.c - the kernel's asynchronous I/O, by libaio's functions and by syscall()
  *
- * Each request is an event of its own, from its submission until the program takes its result: io_getevents hands out
- * the address of the control block and what came of it. It is looked at before the submission, since afterwards it may be
- * over and its memory be gone; so is what it points to, of which the kernel has then proved nothing yet: pages are asked for.
- * libaio's functions return -errno and leave errno alone.
+ * Each request is an event of its own, from its submission until the program takes its result:
+ * io_getevents returns the address of the control block and the result. The control block is read
+ * before the submission, since afterwards the request may be over and its memory freed. At that
+ * time the kernel has not checked its pointers, so system calls test their pages. libaio's
+ * functions return -errno and do not change errno.
  */
 #include <linux/aio_abi.h>
 
@@ -13,12 +14,12 @@
 
 #define PAGE	    4096u
 #define NO_PAGE	    UINTPTR_MAX
-#define VECTOR_MOST 1024u /* IOV_MAX: the kernel takes no more */
+#define VECTOR_MOST 1024u /* IOV_MAX, the kernel's limit */
 
-/* The list that io_submit has, which since libaio 0.3.112 comes by us again, through syscall(). */
-static __thread struct iocb *const *under_way;
+/* The list of io_submit, which since libaio 0.3.112 reaches a wrapper again, through syscall(). */
+static __thread struct iocb *const *in_flight;
 
-/* The page that was last found readable, so that arrays cost one question for a page. */
+/* The last page that was found readable, so that arrays cost one test per page. */
 struct pages {
 	uintptr_t known;
 };
@@ -48,7 +49,7 @@ static uint64_t vector_bytes(struct pages *pages, const struct iocb *cb)
 	return hr_iov_bytes(iov, (int)cb->aio_nbytes);
 }
 
-/* False: it is on no file (a poll), or one that the kernel does not know. */
+/* False: the request has no file (a poll), or an unknown opcode. */
 static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_request *ret)
 {
 	static const uint16_t ids[] = {
@@ -76,7 +77,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 	return true;
 }
 
-/* io_submit itself: on the first request's file, asking for the sum. */
+/* io_submit itself: on the first request's file, with the sum of the sizes. */
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[])
 {
 	struct pages of_list = {NO_PAGE}, of_blocks = {NO_PAGE}, of_vectors = {NO_PAGE};
@@ -84,11 +85,11 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	int fd = -1;
 
 	s->op.live = false;
-	s->looked = 0;
-	if (list == under_way && list != NULL)
+	s->n_read = 0;
+	if (list == in_flight && list != NULL)
 		return;
-	for (; list != NULL && s->looked < n; s->looked++) {
-		const struct iocb *const *at = (const struct iocb *const *)&list[s->looked];
+	for (; list != NULL && s->n_read < n; s->n_read++) {
+		const struct iocb *const *at = (const struct iocb *const *)&list[s->n_read];
 		struct hr_request r;
 
 		if (!readable(&of_list, at, sizeof(*at)) ||
@@ -104,10 +105,10 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	hr_begin_fd(&s->op, HR_OP_io_submit, fd, asked, HR_OFFSET_NONE);
 }
 
-/* r: how many it took, in their order; or -errno. */
+/* r: the number of requests that were submitted, in their order; or -errno. */
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r)
 {
-	for (long i = r > 0 ? r : 0; i < s->looked; i++)
+	for (long i = r > 0 ? r : 0; i < s->n_read; i++)
 		hr_request_refused(list[i]);
 	hr_end(&s->op, r, 0);
 }
@@ -120,14 +121,15 @@ void hr__requests_over(const struct io_event *events, long n)
 
 int hr_wrap_io_submit(void *ctx, long n, struct iocb **list)
 {
-	struct iocb *const *outer = under_way; /* of what a signal handler has interrupted */
+	/* of an interrupted io_submit, in a signal handler */
+	struct iocb *const *outer = in_flight;
 	struct hr__submission s;
 	int r;
 
 	hr__submit_begin(&s, n, list);
-	under_way = list;
+	in_flight = list;
 	r = HR_REAL_UNLOADABLE(io_submit)(ctx, n, list);
-	under_way = outer;
+	in_flight = outer;
 	hr__submit_end(&s, list, r);
 	return r;
 }

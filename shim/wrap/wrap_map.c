@@ -2,8 +2,8 @@
 /*
  * wrap_map.c - mappings of tracked files
  *
- * Allocators map and unmap anonymous memory all the time: that costs a compare and, while no file is
- * mapped, the look at an empty list.
+ * Allocators map and unmap anonymous memory all the time: that costs a compare and, while no file
+ * is mapped, one load.
  */
 #include "shim/wrap/wrap.h"
 
@@ -45,7 +45,8 @@ void *hr_wrap_mremap(void *addr, size_t old, size_t n, int flags, ...)
 
 	va_start(ap, flags);
 	if (flags &
-	    MREMAP_FIXED) /* the analyzer does not know va_start where libc's name is a label */
+	    /* clang-analyzer fails with va_start if libc's name is an asm label */
+	    MREMAP_FIXED)
 		to = va_arg(ap, void *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
 	va_end(ap);
 	file = hr_begin_mremap(&op, addr, old, n, to);

@@ -6,22 +6,22 @@
 #include "shim/wrap/wrap.h"
 
 /*
- * NOLINTBEGIN(bugprone-macro-parentheses, clang-analyzer-valist.Uninitialized): parameter lists, types and names
- * take none; the analyzer loses sight of va_start inside a macro
+ * NOLINTBEGIN(bugprone-macro-parentheses, clang-analyzer-valist.Uninitialized): parameter lists,
+ * types and names take none; the analyzer does not follow va_start inside a macro
  */
 
 #define MADE_FLAGS (O_RDWR | O_CREAT | O_EXCL)
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* The file is what the new descriptor resolves to; a call that failed has none. */
+/* The file is resolved from the new descriptor; a failed call has none. */
 static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
 	int64_t ret = hr_ret(fd);
 	struct hr_op op;
 
 	if (fd >= 0) {
-		hr_fd_forget(fd);
+		hr_fd_clear(fd);
 		hr_begin_fd(&op, id, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
 	} else {
 		hr_begin_file(&op, id, HR_FILE_UNKNOWN, -1, HR_ASKED_NONE, HR_OFFSET_NONE);
@@ -30,7 +30,7 @@ static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t fl
 	hr_end(&op, ret, flags);
 }
 
-/* The mkstemp family: the end of the operation finds in `path` the name that was made. */
+/* The mkstemp family: the end of the operation reads the new name from `path`. */
 #define MAKE_TEMP(name, params, args, flags)                                                       \
 	int hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -83,7 +83,7 @@ MAKE_STREAM(tmpfile64)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* The mode is there only when the flags ask for it. */
+/* The mode is passed only with these flags. */
 static inline bool takes_mode(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
@@ -144,7 +144,7 @@ CREAT(creat64)
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* The open flags that fopen's mode means. */
+/* The open flags of fopen's mode. */
 static uint32_t mode_flags(const char *mode)
 {
 	int flags = *mode == 'r'   ? O_RDONLY
@@ -193,7 +193,7 @@ FILE *hr_wrap_fdopen(int fd, const char *mode)
 	return fp;
 }
 
-/* The stream's descriptor is closed inside the call, and its number is often the new one's. */
+/* The stream's descriptor is closed inside the call, and often the new one has its number. */
 static hr_file begin_freopen(struct hr_op *op, enum hr_op_id id, const char *path, FILE *fp)
 {
 	int fd = hr_fileno(fp);

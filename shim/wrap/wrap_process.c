@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * wrap_process.c - hooks: process life, environment, non-local jumps (programs that are started: wrap_exec.c)
- */
+/* wrap_process.c - hooks: process life, environment, jumps (started programs: wrap_exec.c) */
 #include <grp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -34,7 +32,7 @@ pid_t hr_wrap__Fork(void)
 	return forked(HR_REAL(_Fork)());
 }
 
-/* Called by the thunk, in the parent: marks the thread and says where to go on. */
+/* For the thunk, in the parent: marks the thread and returns the address of the original. */
 void *hr__vfork_target(void)
 {
 	hr_before_vfork();
@@ -43,7 +41,7 @@ void *hr__vfork_target(void)
 
 HR_THUNK_VFORK
 
-/* The child of a clone with memory shared is a vfork child to us; it starts in fn, not here. */
+/* The child of a clone with shared memory is treated as a vfork child; it starts in fn. */
 int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
 	void *parent_tid, *tls, *child_tid;
@@ -62,7 +60,7 @@ int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	return r;
 }
 
-/* Forks inside libc, returns in the child, and has pointed descriptors 0 to 2 elsewhere. */
+/* Forks inside libc, returns in the child, and may replace descriptors 0 to 2. */
 int hr_wrap_daemon(int nochdir, int noclose)
 {
 	int r = HR_REAL(daemon)(nochdir, noclose);
@@ -70,12 +68,12 @@ int hr_wrap_daemon(int nochdir, int noclose)
 	if (r == 0)
 		hr_after_fork_child();
 	for (int fd = 0; fd <= 2; fd++)
-		hr_fd_forget(fd);
+		hr_fd_clear(fd);
 	hr_cwd_changed();
 	return r;
 }
 
-/* After a filter is on, nobody asks the kernel for anything on our behalf. */
+/* With a seccomp filter the shim makes no system calls. */
 int hr_wrap_prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
@@ -91,7 +89,7 @@ int hr_wrap_prctl(int option, ...)
 	return HR_REAL(prctl)(option, a, b, c, d);
 }
 
-/* ---- ways out: afterwards the daemon's socket may be out of reach --------------------------------- */
+/* ---- calls after which the daemon's socket may be unreachable -------------------------------- */
 
 #define LEAVING(name, params, args)                                                                \
 	int hr_wrap_##name params                                                                  \
@@ -122,7 +120,9 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 {
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
-	/* Which of two values is in force getenv knows, but other threads may set variables now, and it takes no lock. */
+	/*
+	 * getenv could return the valid one of two values, but takes no lock against other threads.
+	 */
 	if (r == 0 && !overwrite)
 		hr_env_add(name, value);
 	else if (r == 0)
@@ -130,7 +130,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 	return r;
 }
 
-/* NAME=VALUE in one string; no name that matters is as long as the buffer. */
+/* NAME=VALUE in one string; the names in env_names.def are shorter than the buffer. */
 int hr_wrap_putenv(char *text)
 {
 	int r = HR_REAL(putenv)(text);

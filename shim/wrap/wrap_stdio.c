@@ -2,7 +2,7 @@
 /*
  * wrap_stdio.c - calls on streams that the table cannot describe
  *
- * A stdio call and the system calls inside it are one event: libc's own calls do not come through the
+ * A stdio call and the system calls inside it are one event: libc's own calls do not pass the
  * wrappers. Opening and closing of streams: wrap_open.c and fclose here.
  */
 #include "shim/wrap/wrap.h"
@@ -23,7 +23,7 @@ int hr_wrap_fileno(FILE *fp)
 	return HR_REAL(fileno)(fp);
 }
 
-/* The number is asked for and given up before the call: afterwards the stream is gone. */
+/* Reads the number and clears its entry before the call: afterwards the stream is gone. */
 int hr_wrap_fclose(FILE *fp)
 {
 	int fd = hr_fileno(fp);
@@ -41,7 +41,7 @@ int hr_wrap_fclose(FILE *fp)
 	return r;
 }
 
-/* popen made the pipe inside libc, so only its number matters here. */
+/* popen made the pipe inside libc; only its number has to be cleared. */
 int hr_wrap_pclose(FILE *fp)
 {
 	hr_fd_clear(hr_fileno(fp));
@@ -107,7 +107,7 @@ int hr_wrap_puts(const char *s)
 	return r;
 }
 
-/* EOF is also a word that a file may hold. */
+/* EOF is also a valid word of a file. */
 int hr_wrap_getw(FILE *fp)
 {
 	struct hr_op op;

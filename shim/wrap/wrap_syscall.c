@@ -2,13 +2,13 @@
 /*
  * wrap_syscall.c - libc's syscall()
  *
- * The wrapper forwards the number and six words unchanged to libc's own syscall. It records an operation under the
- * function of that name, as if the program had called it; a table gives the places of descriptor, path, size, offset
- * and flags among the words.
+ * The wrapper forwards the number and six words unchanged to libc's own syscall. It records an
+ * operation under the function of that name, as if the program had called it; a table has the
+ * positions of descriptor, path, size, offset and flags among the words.
  *
- * A call that enters through syscall() leaves through syscall(), never through the wrapper or the original of the
- * function of that name: an allocator or a communication library may replace mmap() by a function that calls
- * syscall(SYS_mmap), and would be called again without end.
+ * A call that enters through syscall() leaves through syscall(), never through the wrapper or the
+ * original of the function of that name: an allocator or a communication library may replace mmap()
+ * by a function that calls syscall(SYS_mmap), which would recurse without end.
  */
 #include <sched.h>
 #include <string.h>
@@ -22,8 +22,8 @@ HR_THUNK_SYSCALL
 enum how {
 	HOW_NONE, /* forwarded only */
 	HOW_FD,
-	HOW_PATH, /* dirfd: word before the path, or AT_FDCWD */
-	HOW_TWO,  /* two paths, each behind its dirfd, or both alone */
+	HOW_PATH, /* dirfd: the word before the path, or AT_FDCWD */
+	HOW_TWO,  /* two paths, each after its dirfd, or both without */
 	HOW_OPEN,
 	HOW_CLOSE,
 	HOW_CLOSE_RANGE,
@@ -46,7 +46,7 @@ enum how {
 	HOW_LEAVE
 };
 
-/* Places among the six words, from 1; 0: the call has none. */
+/* Positions among the six words, from 1; 0: the call has none. */
 struct shape {
 	uint16_t id; /* enum hr_op_id */
 	uint8_t how;
@@ -54,7 +54,7 @@ struct shape {
 	uint8_t asked;
 	uint8_t offset;
 	uint8_t flags;
-	uint8_t at; /* 1: a dirfd stands before the path */
+	uint8_t at; /* 1: a dirfd precedes the path */
 };
 
 static const struct shape shapes[] = {
@@ -66,7 +66,7 @@ static const struct shape shapes[] = {
 #undef HOOK
 };
 
-/* One call of syscall() on its way. word[0] is never used: places count from 1. */
+/* One call of syscall(). word[0] is unused: positions count from 1. */
 struct call {
 	const struct shape *shape;
 	long number;
@@ -113,7 +113,7 @@ static void begin_fd(struct hr_op *op, const struct call *c)
 
 static void begin_path(struct hr_op *op, const struct call *c)
 {
-	/* Open flags apart, only the calls that know AT_EMPTY_PATH have flags of that value. */
+	/* Except for open flags, only calls with AT_EMPTY_PATH have flags of that value. */
 	int at_flags = c->shape->how != HOW_OPEN ? (int)flags_of(c) : 0;
 
 	hr_begin_at(op, c->shape->id, dirfd_of(c, c->shape->file), path_of(c, c->shape->file),
@@ -221,7 +221,7 @@ static long record_copy(const struct call *c)
 	return r;
 }
 
-/* chdir and fchdir: the shim's copy of the working directory becomes stale. */
+/* chdir and fchdir: the cached working directory becomes stale. */
 static long record_chdir(const struct call *c)
 {
 	struct hr_op op;
@@ -374,8 +374,9 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 }
 
 /*
- * The flags are the first word of clone3's arguments, which the kernel has not judged yet: programs probe for the
- * call with NULL. Where they cannot be read, no child will come of it, and the mark costs one getpid.
+ * The flags are the first word of clone3's arguments, which the kernel has not checked: programs
+ * test for the call with NULL. If they are unreadable the call will fail, and the mark costs one
+ * getpid.
  */
 static uint64_t clone3_flags(const void *arguments)
 {
@@ -387,7 +388,7 @@ static uint64_t clone3_flags(const void *arguments)
 	return flags;
 }
 
-/* The numbers that make a process; `a` holds the flags, or for clone3 points to them. */
+/* The numbers that make a process; `a` is the flags, or for clone3 points to them. */
 void *hr__syscall_target(long number, unsigned long a)
 {
 	uint64_t flags = CLONE_VM | CLONE_VFORK;

@@ -2,7 +2,7 @@
 /*
  * wrap_table.c - the wrappers that proto/calls.def describes completely
  *
- * HR_CALL becomes HR_WRAP_<KIND>, and that a function: begin, call, end. What there is to decide is in
+ * HR_CALL becomes HR_WRAP_<KIND>, and that a function: begin, call, end. All decisions are in
  * inline functions of wrap.h and core.h.
  */
 #include "shim/wrap/wrap.h"
@@ -18,13 +18,13 @@
 #define HR_WRAP_HAND(...)
 
 /*
- * An ignored descriptor: a tail call, no frame of ours in the way. What a traced one needs is a function of its own,
+ * For an ignored descriptor a tail call without a frame. The traced case is a function of its own,
  * so that the other saves no registers.
  */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
-/* `value` is what the record holds of the result r. */
+/* `value`: the record's result, from the result r. */
 #define HR_WRAP_ON(ret, name, params, args, file, asked, offset, value, flags)                     \
 	static __attribute__((noinline)) ret traced_##name params                                  \
 	{                                                                                          \
@@ -78,8 +78,8 @@
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 /*
- * Probes learn which operation reads or writes the stream's buffer. A function of another library is an operation while it
- * runs, so that what it calls is not counted as well.
+ * Probes need to know which operation reads or writes the stream's buffer. A function of another
+ * library is an operation while it runs, so that its inner calls are not counted, too.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
@@ -117,7 +117,7 @@
 		return r;                                                                          \
 	}
 
-/* Inlined getc_unlocked refills the buffer by it, and takes all of that without another call. */
+/* Inlined getc_unlocked refills the buffer by this, and then reads all of it without a call. */
 #define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \

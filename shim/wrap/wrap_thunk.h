@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_thunk.h - the two entries that must leave no frame behind
+ * wrap_thunk.h - the two entries that must not leave a frame
  *
- * Purpose   The child of vfork returns into its caller before the parent does, on the same stack: a frame of
- *           ours would be overwritten by then. So vfork's wrapper calls a C function that marks the thread,
- *           and jumps to the original with stack and registers as they came. syscall() does the same for the
- *           numbers that make a process, and enters hr__syscall_record for all others.
- * Owner     HR_THUNK_VFORK belongs in wrap_process.c, HR_THUNK_SYSCALL in wrap_syscall.c, once each.
+ * Purpose   The child of vfork returns into its caller before the parent does, on the same stack:
+ *           it would overwrite a frame of the wrapper. So vfork's wrapper calls a C function that
+ *           marks the thread, and jumps to the original with stack and registers unchanged.
+ *           syscall() does the same for the numbers that make a process, and enters
+ *           hr__syscall_record for all others.
+ * Owner     HR_THUNK_VFORK belongs in wrap_process.c, HR_THUNK_SYSCALL in wrap_syscall.c, once
+ *           each.
  * Threads   Any.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_THUNK_H
@@ -24,132 +26,110 @@ HR_HIDDEN void *hr__syscall_target(long number, unsigned long a);
 /* syscall() for all other numbers. */
 HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f);
 
-#define HR_ENTRY(name)                                                                             \
-	".text\n"                                                                                  \
-	".p2align 4\n"                                                                             \
-	".globl " name "\n"                                                                        \
-	".type " name ", %function\n" name ":\n"                                                   \
+/* clang-format off */
+#define HR_ENTRY(name) \
+	".text\n" \
+	".p2align 4\n" \
+	".globl " name "\n" \
+	".type " name ", %function\n" \
+	name ":\n" \
 	".cfi_startproc\n"
 
-#define HR_ENTRY_END(name)                                                                         \
-	".cfi_endproc\n"                                                                           \
-	".size " name ", . - " name "\n"                                                           \
+#define HR_ENTRY_END(name) \
+	".cfi_endproc\n" \
+	".size " name ", . - " name "\n" \
 	".previous\n"
 
 #if defined(__x86_64__)
 
-#define HR_THUNK_VFORK                                                                             \
-	__asm__(HR_ENTRY("vfork") "endbr64\n"                                                      \
-				  "sub $8, %rsp\n"                                                 \
-				  ".cfi_adjust_cfa_offset 8\n"                                     \
-				  "call hr__vfork_target\n"                                        \
-				  "add $8, %rsp\n"                                                 \
-				  ".cfi_adjust_cfa_offset -8\n"                                    \
-				  "jmp *%rax\n" HR_ENTRY_END("vfork"));
+#define HR_THUNK_VFORK \
+	__asm__(HR_ENTRY("vfork") \
+		"endbr64\n" \
+		"sub $8, %rsp\n" \
+		".cfi_adjust_cfa_offset 8\n" \
+		"call hr__vfork_target\n" \
+		"add $8, %rsp\n" \
+		".cfi_adjust_cfa_offset -8\n" \
+		"jmp *%rax\n" \
+		HR_ENTRY_END("vfork"));
 
 /* Seven words: six in registers, the last on the stack, as hr__syscall_record takes them. */
-#define HR_THUNK_SYSCALL                                                                                 \
-	__asm__(HR_ENTRY(                                                                                \
-	    "syscall") "endbr64\n"                                                                       \
-		       "cmp $" HR_STRING(                                                                \
-			   SYS_clone) ", %rdi\n"                                                         \
-				      "je 1f\n"                                                          \
-				      "cmp $" HR_STRING(                                                 \
-					  SYS_fork) ", %rdi\n"                                           \
-						    "je 1f\n"                                            \
-						    "cmp $" HR_STRING(                                   \
-							SYS_vfork) ", %rdi\n"                            \
-								   "je 1f\n"                             \
-								   "cmp $" HR_STRING(                    \
-								       HR_SYS_CLONE3) ", %rdi\n"         \
-										      "je 1f\n"          \
-										      "jmp "             \
-										      "hr__"             \
-										      "syscall_"         \
-										      "record\n"         \
-										      "1: push "         \
-										      "%rdi\n"           \
-										      "push "            \
-										      "%rsi\n"           \
-										      "push "            \
-										      "%rdx\n"           \
-										      "push "            \
-										      "%rcx\n"           \
-										      "push %r8\n"       \
-										      "push %r9\n"       \
-										      "sub $8, "         \
-										      "%rsp\n"           \
-										      ".cfi_"            \
-										      "adjust_"          \
-										      "cfa_"             \
-										      "offset "          \
-										      "56\n"             \
-										      "call "            \
-										      "hr__"             \
-										      "syscall_"         \
-										      "target\n"         \
-										      "add $8, "         \
-										      "%rsp\n"           \
-										      "pop %r9\n"        \
-										      "pop %r8\n"        \
-										      "pop %rcx\n"       \
-										      "pop %rdx\n"       \
-										      "pop %rsi\n"       \
-										      "pop %rdi\n"       \
-										      ".cfi_"            \
-										      "adjust_"          \
-										      "cfa_"             \
-										      "offset "          \
-										      "-56\n"            \
-										      "jmp "             \
-										      "*%"               \
-										      "rax"              \
-										      "\n" HR_ENTRY_END( \
-											  "syscal"       \
-											  "l"));
+#define HR_THUNK_SYSCALL \
+	__asm__(HR_ENTRY("syscall") \
+		"endbr64\n" \
+		"cmp $" HR_STRING(SYS_clone) ", %rdi\n" \
+		"je 1f\n" \
+		"cmp $" HR_STRING(SYS_fork) ", %rdi\n" \
+		"je 1f\n" \
+		"cmp $" HR_STRING(SYS_vfork) ", %rdi\n" \
+		"je 1f\n" \
+		"cmp $" HR_STRING(HR_SYS_CLONE3) ", %rdi\n" \
+		"je 1f\n" \
+		"jmp hr__syscall_record\n" \
+		"1: push %rdi\n" \
+		"push %rsi\n" \
+		"push %rdx\n" \
+		"push %rcx\n" \
+		"push %r8\n" \
+		"push %r9\n" \
+		"sub $8, %rsp\n" \
+		".cfi_adjust_cfa_offset 56\n" \
+		"call hr__syscall_target\n" \
+		"add $8, %rsp\n" \
+		"pop %r9\n" \
+		"pop %r8\n" \
+		"pop %rcx\n" \
+		"pop %rdx\n" \
+		"pop %rsi\n" \
+		"pop %rdi\n" \
+		".cfi_adjust_cfa_offset -56\n" \
+		"jmp *%rax\n" \
+		HR_ENTRY_END("syscall"));
 
 #elif defined(__aarch64__)
 
-#define HR_THUNK_VFORK                                                                             \
-	__asm__(HR_ENTRY("vfork") "hint #34\n" /* bti c */                                         \
-				  "stp x29, x30, [sp, #-16]!\n"                                    \
-				  ".cfi_adjust_cfa_offset 16\n"                                    \
-				  "bl hr__vfork_target\n"                                          \
-				  "ldp x29, x30, [sp], #16\n"                                      \
-				  ".cfi_adjust_cfa_offset -16\n"                                   \
-				  "mov x16, x0\n"                                                  \
-				  "br x16\n" HR_ENTRY_END("vfork"));
+#define HR_THUNK_VFORK \
+	__asm__(HR_ENTRY("vfork") \
+		"hint #34\n" /* bti c */ \
+		"stp x29, x30, [sp, #-16]!\n" \
+		".cfi_adjust_cfa_offset 16\n" \
+		"bl hr__vfork_target\n" \
+		"ldp x29, x30, [sp], #16\n" \
+		".cfi_adjust_cfa_offset -16\n" \
+		"mov x16, x0\n" \
+		"br x16\n" \
+		HR_ENTRY_END("vfork"));
 
-/* Seven words, all in registers; clone and clone3 only: there is no fork or vfork number here. */
-#define HR_THUNK_SYSCALL                                                                           \
-	__asm__(HR_ENTRY(                                                                          \
-	    "syscall") "hint #34\n" /* bti c */                                                    \
-		       "cmp x0, #" HR_STRING(                                                      \
-			   SYS_clone) "\n"                                                         \
-				      "b.eq 1f\n"                                                  \
-				      "cmp x0, #" HR_STRING(                                       \
-					  HR_SYS_CLONE3) "\n"                                      \
-							 "b.eq 1f\n"                               \
-							 "b hr__syscall_record\n"                  \
-							 "1: stp x29, x30, [sp, #-80]!\n"          \
-							 ".cfi_adjust_cfa_offset 80\n"             \
-							 "stp x0, x1, [sp, #16]\n"                 \
-							 "stp x2, x3, [sp, #32]\n"                 \
-							 "stp x4, x5, [sp, #48]\n"                 \
-							 "str x6, [sp, #64]\n"                     \
-							 "bl hr__syscall_target\n"                 \
-							 "mov x16, x0\n"                           \
-							 "ldp x0, x1, [sp, #16]\n"                 \
-							 "ldp x2, x3, [sp, #32]\n"                 \
-							 "ldp x4, x5, [sp, #48]\n"                 \
-							 "ldr x6, [sp, #64]\n"                     \
-							 "ldp x29, x30, [sp], #80\n"               \
-							 ".cfi_adjust_cfa_offset -80\n"            \
-							 "br x16\n" HR_ENTRY_END("syscall"));
+/* Seven words, all in registers; clone and clone3 only: this architecture has no fork and vfork. */
+#define HR_THUNK_SYSCALL \
+	__asm__(HR_ENTRY("syscall") \
+		"hint #34\n" /* bti c */ \
+		"cmp x0, #" HR_STRING(SYS_clone) "\n" \
+		"b.eq 1f\n" \
+		"cmp x0, #" HR_STRING(HR_SYS_CLONE3) "\n" \
+		"b.eq 1f\n" \
+		"b hr__syscall_record\n" \
+		"1: stp x29, x30, [sp, #-80]!\n" \
+		".cfi_adjust_cfa_offset 80\n" \
+		"stp x0, x1, [sp, #16]\n" \
+		"stp x2, x3, [sp, #32]\n" \
+		"stp x4, x5, [sp, #48]\n" \
+		"str x6, [sp, #64]\n" \
+		"bl hr__syscall_target\n" \
+		"mov x16, x0\n" \
+		"ldp x0, x1, [sp, #16]\n" \
+		"ldp x2, x3, [sp, #32]\n" \
+		"ldp x4, x5, [sp, #48]\n" \
+		"ldr x6, [sp, #64]\n" \
+		"ldp x29, x30, [sp], #80\n" \
+		".cfi_adjust_cfa_offset -80\n" \
+		"br x16\n" \
+		HR_ENTRY_END("syscall"));
 
 #else
 #error "headrace: x86-64 and aarch64 only"
 #endif
+/* clang-format on */
 
 #define HR_SYS_CLONE3 435 /* the same on every architecture; old headers lack it */
 

@@ -145,11 +145,6 @@ void hr_fd_clear(int fd)
 	hr_fd_set(fd, HR_FILE_UNKNOWN);
 }
 
-void hr_fd_forget(int fd)
-{
-	hr_fd_set(fd, HR_FILE_UNKNOWN);
-}
-
 void hr_fd_clear_range(unsigned first, unsigned last)
 {
 	for (unsigned fd = first; fd <= last && fd < FDS; fd++)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jump.c - longjmp out of a signal handler: the operation in flight that it leaves will never end
+ */
+#include <setjmp.h>
+
+#include "shim/core/clock.h"
+#include "shim/core/ring.h"
+
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/*
+ * The stack pointer that a jump will set, from setjmp's buffer: word 6 on x86-64, in glibc XORed
+ * with the thread's pointer guard and rotated (the same since 2.4), plain in musl. On aarch64 it is
+ * word 13 in both. glibc XORs it with a value (musl: 0), which a setjmp with a known stack pointer
+ * reveals.
+ */
+static uintptr_t jump_target(const void *env)
+{
+#if defined(__x86_64__)
+	uintptr_t sp = ((const uintptr_t *)env)[6], guard;
+
+	if (gnu_get_libc_version == NULL)
+		return sp;
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	return (sp >> 17 | sp << 47) ^ guard;
+#else
+	uintptr_t here;
+	jmp_buf own;
+
+	(void)_setjmp(own);
+	__asm__("mov %0, sp" : "=r"(here));
+	return ((const uintptr_t *)env)[13] ^ ((const uintptr_t *)own)[13] ^ here;
+#endif
+}
+
+/*
+ * True: the jump ends in a frame below that of the operation in flight. A signal handler then jumps
+ * inside itself, and will return into the operation. This does not detect an alternate stack above
+ * the operation's: the operation is then recorded as cut, and again at its end.
+ */
+static bool jump_stays(const void *env)
+{
+	uintptr_t target = jump_target(env);
+
+	return target > (uintptr_t)__builtin_frame_address(0) && target < hr__self.frame;
+}
+
+void hr_before_longjmp(const void *env)
+{
+	struct hr_ring_hdr *ring = hr__ring_current();
+	uint8_t bare = hr__self.slow.why[HR__SLOW_BARE];
+	struct hr_inflight cell;
+
+	if (bare != HR_BARE_NOT && (bare != HR_BARE_CALL || !jump_stays(env))) {
+		hr__bare_leave(HR_BARE_NOT);
+		hr__self.began = 0;
+	}
+	if (ring == NULL ||
+	    __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0 ||
+	    jump_stays(env))
+		return;
+	cell = ring->inflight;
+	if (cell.op != 0)
+		hr__ring_cut(ring, &cell, hr__clock_ticks());
+	__atomic_store_n(hr__cell_word(&ring->inflight), 0, __ATOMIC_RELEASE);
+}
