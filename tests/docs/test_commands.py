@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every block of shell commands of README.md and docs/*.md in a bare Debian 12 root (bare_root.py).
+
+usage: test_commands.py [Commands]     what the suite runs
+       test_commands.py Release        before a release: also the blocks with that mark, which takes half an hour or more
+
+Each page is one shell, and its blocks run in order, as they stand. Of README.md, the sections Install and Try it come first: they are
+what makes headrace in the root. The other blocks run in a folder with a small train.py, with the programs in $PATH, and with the recording
+of scripts/demo as STORE. A command that fails, fails the test. Blocks that cannot run have a comment that gives the reason (blocks.py).
+"""
+
+import glob
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+os.environ.setdefault("HR_HEADRACE", "")
+os.environ.setdefault("HR_GENERATOR", "")
+import bare_root  # pylint: disable=wrong-import-position
+import blocks  # pylint: disable=wrong-import-position
+import harness  # pylint: disable=wrong-import-position
+
+LOG = os.path.join(os.environ.get("HR_BUILD", "."), "commands.log")
+INSTALL = ("Install", "Try it")
+ELSEWHERE = {"docs/workflow-e.md": "tests/query/test_workflow_e.c runs the commands of this page"}
+SUDO = '#!/bin/sh\nexec "$@"\n'  # the user of the root is root
+UPDATE = "apt-get update -o APT::Update::Error-Mode=any"
+TRAIN = """import time
+for name in ("/root/headrace/README.md", "/root/headrace/LICENSE"):
+    with open(name, "rb") as f:
+        while f.read(4096):
+            time.sleep(0.001)
+"""
+# `train` is a program of the user's; one recording has the name that `headrace run` gives by default, another one still runs.
+SETUP = f"""mkdir -p /root/pages/PAGE && cd /root/pages/PAGE
+PATH=~/.local/bin:~/.local/libexec/headrace:$PATH
+cp /root/train.py . && cp /bin/true train
+ln -s {bare_root.CHECKOUT}/build-release/demo/store-*Z STORE
+headrace run -- python3 train.py
+headrace run -o /root/pages/PAGE.watched -- sleep 10 &
+sleep 1
+"""
+
+
+def read_blocks():
+    found = []
+    for path in ["README.md", *sorted(glob.glob("docs/*.md", root_dir=bare_root.SOURCE))]:
+        with open(os.path.join(bare_root.SOURCE, path), encoding="utf-8") as page:
+            found += blocks.command_blocks(path, page.read())
+    return found
+
+
+def reason_to_skip(block, release):
+    if block.page in ELSEWHERE:
+        return ELSEWHERE[block.page]
+    if block.mark and not (release and block.mark[0] == "run before a release"):
+        return f"{block.mark[0]}: {block.mark[1]}"
+    return None
+
+
+def script_of(page, chosen):
+    """The commands of the blocks, which stop at the first that fails."""
+    lines = [page]
+    for block in chosen:
+        for command in block.commands():
+            lines += [f"echo '## {block}'", command,
+                      'status=$?; [ $status = 0 ] || { echo "## failed with status $status"; exit 1; }']
+    return "\n".join(lines) + "\n"
+
+
+class Commands(unittest.TestCase):
+    release = False
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root: chroot")
+        if "HEADRACE_BARE_ROOT" in os.environ:
+            raise unittest.SkipTest("runs in a bare root: no root inside it")
+        for program in ("unshare", "git", "apt-config"):
+            if not shutil.which(program):
+                raise unittest.SkipTest(f"{program} is not installed")
+        folder = tempfile.mkdtemp(prefix="headrace-bare-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.root = bare_root.BareRoot(folder)
+        self.addCleanup(self.root.close)
+        with open(LOG, "w", encoding="utf-8"):
+            pass
+        if not self.root.has_packages() and self.root.run(UPDATE, LOG, timeout=300) != 0:
+            raise unittest.SkipTest("no packages: no mirror answers, and none are in the cache")
+        bare_root.write(f"{self.root.path}/usr/local/bin/sudo", SUDO, 0o755)
+        bare_root.write(f"{self.root.path}/root/train.py", TRAIN)
+
+    def run_blocks(self, setup, chosen):
+        status = self.root.run(script_of(setup, chosen), LOG, timeout=7200 if self.release else 1200)
+        with open(LOG, encoding="utf-8", errors="replace") as log:
+            self.assertEqual(status, 0, f"{LOG} has everything; its end:\n" + "".join(log.readlines()[-40:]))
+
+    def test_every_block(self):
+        found = read_blocks()
+        skipped = [(block, reason) for block in found if (reason := reason_to_skip(block, self.release))]
+        left_out = {block for block, _ in skipped}
+        chosen = [block for block in found if block not in left_out]
+        for block, reason in skipped:
+            print(f"skipped {block}: {reason}")
+        print(f"{len(chosen)} blocks run, {len(skipped)} skipped", flush=True)
+        self.assertGreater(len(chosen), 10)
+        install = sorted((b for b in chosen if b.page == "README.md" and b.section in INSTALL), key=lambda b: INSTALL.index(b.section))
+        self.run_blocks(f"cd {bare_root.CHECKOUT}", install)
+        for page in dict.fromkeys(block.page for block in chosen):
+            self.run_blocks(SETUP.replace("PAGE", page), [b for b in chosen if b.page == page and b not in install])
+
+
+class Release(Commands):
+    release = True
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = sys.argv[1:] or ["Commands"]
+    harness.main()
