@@ -31,6 +31,11 @@ function(hr_timing test reason)
   set_property(TEST ${test} APPEND PROPERTY LABELS timing)
 endfunction()
 
+# hr_long(TEST SECONDS): ctest starts the longest tests first, so that none is left for the end. Seconds beside other tests.
+function(hr_long test seconds)
+  set_property(TEST ${test} PROPERTY COST ${seconds})
+endfunction()
+
 # A library whose functions run for every event. GCC clears and copies structures with `rep stos` and `rep movs`, which take
 # some 30 cycles to start; libc's functions do not.
 include(CheckCCompilerFlag)

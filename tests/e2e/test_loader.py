@@ -98,11 +98,12 @@ class Methods(Loader):
     def test_fork_two_epochs_whole_files(self):
         self.matrix("--method", "fork", "--epochs", "2", kind="whole")
 
+    # Two workers are enough: each imports torch, which takes most of the time of these cases.
     def test_spawn(self):
-        self.matrix("--method", "spawn")
+        self.matrix("--method", "spawn", "--workers", "2")
 
     def test_forkserver(self):
-        self.matrix("--method", "forkserver")
+        self.matrix("--method", "forkserver", "--workers", "2")
 
 
 class Ends(Loader):
@@ -234,7 +235,7 @@ class LeftOut(Loader):
         self.workers("--method", "fork")
 
     def test_spawn(self):
-        self.workers("--method", "spawn")
+        self.workers("--method", "spawn", "--workers", "2")
 
     def test_workers_without_a_session(self):
         """They do nothing else: their parent counts for them."""
