@@ -56,7 +56,7 @@ class BareRoot:
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         subprocess.run(["cp", "-a", "--reflink=auto", bare, self.path], check=True)
         shutil.copy("/etc/resolv.conf", f"{self.path}/etc/resolv.conf")
-        write(f"{self.path}/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 bare\n")
+        write(f"{self.path}/etc/hosts", "127.0.0.1 localhost collector-1\n127.0.1.1 bare\n")
         write(f"{self.path}/etc/dpkg/dpkg.cfg.d/no-sync", "force-unsafe-io\n")
         self.copy_proxies()
         self.copy_sources()

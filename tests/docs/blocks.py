@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocks of shell commands in a Markdown page.
 
-A block is one of commands if its fence names `sh`, or if its first word is a command. A comment in front of a block keeps it from
-being run, and gives the reason:
+A block is one of commands if its fence names `sh`, or if its first word is a command. An empty line ends an indented block: what
+follows is the output. A comment in front of a block keeps it from being run, and gives the reason:
 
     <!-- not run: needs Slurm -->
     <!-- run before a release: takes half an hour -->
@@ -13,7 +13,7 @@ import subprocess
 
 FENCE = re.compile(r"```(\w*)$")
 MARK = re.compile(r"<!-- (not run|run before a release): (.+) -->$")
-COMMAND = re.compile(r"(sudo |\w+=\S+ )*(\$ \S|(headrace|headraced|headrace-\w+|make-ca|cmake|ctest|podman|srun|systemctl|mkdir|scripts/\S+|tests/\S+|"
+COMMAND = re.compile(r"(sudo |\w+=\S+ )*(\$ \S|(headrace|headraced|headrace-\w+|make-ca|cc|python3|cmake|cpack|ctest|curl|export|head|mkdir|mpiexec|podman|qmgr|srun|systemctl|scripts/\S+|tests/\S+|"
                      r"build-\S+)( |$))")
 
 
@@ -28,7 +28,7 @@ class Block:
         return f"{self.page}:{self.line}"
 
     def has_commands(self):
-        return self.language == "sh" or (not self.language and bool(COMMAND.match(self.lines[0])))
+        return self.language == "sh" or (not self.language and bool(COMMAND.match(self.lines[0].lstrip())))
 
     def commands(self):
         """The commands, each a text of one or more lines."""
@@ -64,11 +64,18 @@ def all_blocks(page, text):
             block.lines.append(line[4:])
         elif line:
             block = None
-            found = MARK.match(line)
+            found = MARK.match(line.strip())
             mark = (found[1], found[2]) if found else None
             section = line.strip("# ") if line.startswith("## ") else section
+        else:
+            block = None
         previous = line
     return [b for b in blocks if b.lines]
+
+
+def program(page, text):
+    """The first program in Python or C that the page shows, or None."""
+    return next(("\n".join(b.lines) + "\n" for b in all_blocks(page, text) if b.language in ("python", "c")), None)
 
 
 def command_blocks(page, text):

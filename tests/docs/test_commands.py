@@ -6,8 +6,8 @@ usage: test_commands.py [Commands]     what the suite runs
        test_commands.py Release        before a release: also the blocks with that mark, which takes half an hour or more
 
 Each page is one shell, and its blocks run in order, as they stand. Of README.md, the sections Install and Try it come first: they are
-what makes headrace in the root. The other blocks run in a folder with a small train.py, with the programs in $PATH, and with the recording
-of scripts/demo as STORE. A command that fails, fails the test. Blocks that cannot run have a comment that gives the reason (blocks.py).
+what makes headrace in the root. The other blocks run in a folder with the program that the page shows or a small train.py, with headrace in
+$PATH, the recording of scripts/demo as STORE, and a collector on this machine as collector-1. A command that fails, fails the test. Blocks that cannot run have a comment that gives the reason (blocks.py).
 """
 
 import glob
@@ -35,23 +35,27 @@ for name in ("/root/headrace/README.md", "/root/headrace/LICENSE"):
         while f.read(4096):
             time.sleep(0.001)
 """
-# `train` is a program of the user's; one recording has the name that `headrace run` gives by default, another one still runs.
-SETUP = f"""mkdir -p /root/pages/PAGE && cd /root/pages/PAGE
+# Programs that a page shows, by the name that its commands use.
+PROGRAMS = {"docs/input-wait.md": "train.py", "docs/python.md": "own.py", "docs/regions.md": "train.c"}
+# The folder of a page: a recording with the name that `headrace run` gives by default, one that still runs, and a collector.
+SETUP = f"""cd /root/pages/PAGE
 PATH=~/.local/bin:~/.local/libexec/headrace:$PATH
-cp /root/train.py . && cp /bin/true train
-ln -s {bare_root.CHECKOUT}/build-release/demo/store-*Z STORE
-headrace run -- python3 train.py
+cp -r {bare_root.CHECKOUT}/build-release/demo/store-*Z STORE
+ln -s {bare_root.CHECKOUT}/examples examples
+headrace run -- python3 /root/train.py
 headrace run -o /root/pages/PAGE.watched -- sleep 10 &
+headrace-collector --store /root/pages/PAGE.collected --listen tcp://127.0.0.1:4747 &
 sleep 1
 """
 
 
-def read_blocks():
-    found = []
+def read_pages():
+    """{page: text}, README.md first"""
+    pages = {}
     for path in ["README.md", *sorted(glob.glob("docs/*.md", root_dir=bare_root.SOURCE))]:
         with open(os.path.join(bare_root.SOURCE, path), encoding="utf-8") as page:
-            found += blocks.command_blocks(path, page.read())
-    return found
+            pages[path] = page.read()
+    return pages
 
 
 def reason_to_skip(block, release):
@@ -99,8 +103,15 @@ class Commands(unittest.TestCase):
         with open(LOG, encoding="utf-8", errors="replace") as log:
             self.assertEqual(status, 0, f"{LOG} has everything; its end:\n" + "".join(log.readlines()[-40:]))
 
+    def make_folder(self, page, text):
+        folder = f"{self.root.path}/root/pages/{page}"
+        bare_root.write(f"{folder}/train.py", TRAIN)
+        if page in PROGRAMS:
+            bare_root.write(f"{folder}/{PROGRAMS[page]}", blocks.program(page, text))
+
     def test_every_block(self):
-        found = read_blocks()
+        pages = read_pages()
+        found = [block for page, text in pages.items() for block in blocks.command_blocks(page, text)]
         skipped = [(block, reason) for block in found if (reason := reason_to_skip(block, self.release))]
         left_out = {block for block, _ in skipped}
         chosen = [block for block in found if block not in left_out]
@@ -111,6 +122,7 @@ class Commands(unittest.TestCase):
         install = sorted((b for b in chosen if b.page == "README.md" and b.section in INSTALL), key=lambda b: INSTALL.index(b.section))
         self.run_blocks(f"cd {bare_root.CHECKOUT}", install)
         for page in dict.fromkeys(block.page for block in chosen):
+            self.make_folder(page, pages[page])
             self.run_blocks(SETUP.replace("PAGE", page), [b for b in chosen if b.page == page and b not in install])
 
 
