@@ -52,7 +52,7 @@ static int main_run(int argc, char **argv, struct options o)
 	    .argc = argc,
 	    .argv = argv,
 	    .help = "headrace-collector --help",
-	    .say = main_report,
+	    .report = main_report,
 	};
 	bool good = hr_config_load(&from, &o.config) == 0;
 	int status;

@@ -254,14 +254,14 @@ static bool load_config(struct server *s)
 
 	if (!past)
 		return false;
-	if (hr_config_load(s->from, fresh) < 0 || !hr_collector_config_check(fresh, s->from->say) ||
-	    load_tls(fresh, &tls) < 0) {
+	if (hr_config_load(s->from, fresh) < 0 ||
+	    !hr_collector_config_check(fresh, s->from->report) || load_tls(fresh, &tls) < 0) {
 		hr_config_done(hr_collector_keys, hr_collector_n_keys, fresh);
 		free(past);
 		return false;
 	}
 	hr_config_keep_fixed(hr_collector_keys, hr_collector_n_keys, s->config, fresh,
-			     s->from->say);
+			     s->from->report);
 	old = *s->config;
 	*s->config = *fresh;
 	*fresh = old;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena.h - small pieces of memory that live and die together
+ * arena.h - small pieces of memory that are freed together
  *
- * Owner: the embedding structure; one thread at a time. Zeroed memory is an empty arena. Pieces are aligned to 16 bytes, and
- * NULL when memory is out: then `failed` stays set until the arena is freed.
+ * Owner     The embedding structure; one thread at a time.
+ * Lifetime  Zeroed memory is an empty arena. Pieces are aligned to 16 bytes. Without memory a piece
+ *           is NULL, and `failed` stays set until the arena is freed.
  */
 #ifndef HEADRACE_COMMON_ARENA_H
 #define HEADRACE_COMMON_ARENA_H
@@ -15,7 +16,7 @@ struct hr_arena_block;
 
 struct hr_arena {
 	struct hr_arena_block *last;
-	size_t bytes; /* handed out */
+	size_t bytes; /* in use */
 	bool failed;
 };
 

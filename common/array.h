@@ -2,8 +2,8 @@
 /*
  * array.h - arrays that grow
  *
- * An array is a pointer, a count and a room, each a variable or a member of the caller's; all zero: an empty one. The caller
- * frees the pointer. Any one thread.
+ * An array is a pointer, a count and a room: variables or members of the caller. All zero is an
+ * empty array. The caller frees the pointer. One thread at a time.
  */
 #ifndef HEADRACE_COMMON_ARRAY_H
 #define HEADRACE_COMMON_ARRAY_H
@@ -14,8 +14,8 @@
 #define HR_ARRAY_FIRST_BYTES 256u /* the first room, or one element */
 
 /*
- * Makes room for `need` elements: the room at least doubles. False: no memory, and the array is as it was. `list` and `room`
- * are evaluated more than once.
+ * Makes room for `need` elements; the room at least doubles. False: no memory, and the array is
+ * unchanged. `list` and `room` are evaluated more than once.
  */
 #define hr_array_fit(list, need, room)                                                             \
 	({                                                                                         \
@@ -36,7 +36,7 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* The same for one element more than the first `n`. The second test tells static analyzers that there is an array. */
+/* The same for one element more than the first `n`. The second test is for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 

@@ -32,7 +32,7 @@ void hr_encoder_free(struct hr_encoder *e);
 int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n,
 		    const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg);
 
-/* Columns a reader can ask for; the bits of `want`. */
+/* Columns that a reader can request; the bits of `want`. */
 enum hr_column {
 	HR_COL_START = 1,
 	HR_COL_DUR = 2,
@@ -50,8 +50,10 @@ enum hr_column {
 #define HR_COL_BIT(c) (1u << (c))
 #define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
-/* Decoded columns, each NULL unless wanted; count rows; memory belongs to the decoder until its
- * next call. */
+/*
+ * Decoded columns, each NULL unless requested; `count` rows. The memory belongs to the decoder, and
+ * is valid until its next call.
+ */
 struct hr_columns {
 	uint32_t count;
 	const uint32_t *task; /* always: index into tasks */
@@ -75,8 +77,8 @@ int hr_decoder_new(struct hr_decoder **ret);
 void hr_decoder_free(struct hr_decoder *d);
 
 /*
- * Decodes the wanted columns (and those that they depend on). The message is hostile input:
- * -EBADMSG when it contradicts itself, without any partial result.
+ * Decodes the columns of `want` and those that they depend on. The message is hostile input:
+ * -EBADMSG if it contradicts itself, without a partial result.
  */
 int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want,
 		    struct hr_columns *ret);

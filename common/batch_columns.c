@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_columns.c - codes of a chunk of rows to values: one loop per column, so that only what is wanted
- * is computed
+ * batch_columns.c - decodes the codes of a chunk of rows: one loop per column, so that only
+ * requested columns cost time
  *
- * Most chunks of most columns came as expected throughout. So each loop is compiled twice: with codes,
- * and without.
+ * In most chunks all values of most columns are as predicted. So each loop is compiled twice: with
+ * codes, and without.
  */
 #include "common/batch_decoder.h"
 
@@ -25,8 +25,7 @@ ALWAYS_INLINE uint64_t code_at(const uint64_t *codes, uint32_t k)
 	return codes != NULL ? codes[k] : 0;
 }
 
-/* End of the run of rows that belong to the task of `row`; a task that begins here finds a fresh
- * model. */
+/* End of the run of rows of one task; a task that begins here gets a fresh model. */
 static uint32_t run_end(const struct hr_decoder *d, uint32_t row, uint32_t end,
 			struct hr__model_task *at)
 {

@@ -2,9 +2,9 @@
 /*
  * batch_decoder.h - the inside of a decoder
  *
- * A chunk of rows at a time, column after column (batch_decode.c): what one column's prediction needs
- * of another is still in the cache. Arrays are indexed only by ops below HR_OP_MAX, batch-local files
- * below n_files and tasks below n_tasks, all checked where they are decoded.
+ * Decodes a chunk of rows at a time, column after column (batch_decode.c), so that values which
+ * another column's prediction needs are in the cache. Array indexes are checked when decoded: ops
+ * below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
  */
 #ifndef HEADRACE_COMMON_BATCH_DECODER_H
 #define HEADRACE_COMMON_BATCH_DECODER_H
@@ -14,7 +14,7 @@
 struct hr__column {
 	unsigned width;
 	struct hr__plane planes[HR__MAX_PLANES];
-	struct hr__model_task at; /* the model, carried on from chunk to chunk */
+	struct hr__model_task at; /* the model, continued from chunk to chunk */
 };
 
 struct hr_decoder {
@@ -46,9 +46,9 @@ struct hr_decoder {
 	struct hr__column columns[HR_COL_END_];
 	uint64_t codes[HR__CHUNK_ROWS];
 	struct hr_task tasks[HR_BATCH_TASKS];
-	uint32_t task_end[HR_BATCH_TASKS]; /* row behind the task's last */
+	uint32_t task_end[HR_BATCH_TASKS]; /* row after the task's last */
 	struct hr__model model;
-	uint32_t files_known; /* by the file column so far */
+	uint32_t files_known; /* known to the file column so far */
 };
 
 /*

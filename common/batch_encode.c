@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define OPS_BYTES     (HR_OP_MAX / 8)
-#define PREFETCH_ROWS 8u /* rows of a task lie strewn over the caller's array */
+#define PREFETCH_ROWS 8u /* rows of a task are scattered over the caller's array */
 
 struct file_slot {
 	uint32_t id;
@@ -24,7 +24,7 @@ struct hr_encoder {
 	uint32_t slot_mask; /* of the part in use */
 	uint32_t n_files;
 
-	struct hr_op_info ops[HR_OP_MAX]; /* copied: the look-up is a call */
+	struct hr_op_info ops[HR_OP_MAX]; /* copied: the look-up is a function call */
 	struct hr__splitter columns[HR_COL_END_];
 	uint64_t codes[HR_COL_END_][HR__CHUNK_ROWS];
 	struct hr__model model;
@@ -51,7 +51,7 @@ int hr_encoder_new(struct hr_encoder **ret)
 		return -ENOMEM;
 	}
 	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, 1);
-	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_contentSizeFlag, 0); /* count says it */
+	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_contentSizeFlag, 0); /* EventBatch.count has it */
 	for (unsigned op = 0; op < HR_OP_MAX; op++)
 		e->ops[op] = *hr_op_info((uint16_t)op);
 	*ret = e;
@@ -76,7 +76,7 @@ void hr_encoder_free(struct hr_encoder *e)
 	free(e);
 }
 
-/* Planes and arena are sized for the worst case, but only pages that are used become memory. */
+/* Planes and arena are sized for the worst case, but only used pages become memory. */
 static int batch_encode_reserve(struct hr_encoder *e, size_t n)
 {
 	size_t room = 1024, all_planes = (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_model.h - what encoder and decoder both expect of the next row
+ * batch_model.h - predictions of the next row, for encoder and decoder
  *
- * Purpose   A column holds codes: what is left of a value after a prediction from earlier rows.
- * Encoder and decoder walk the same rows in the same order and update the same model, so the code
- * of a value that came as expected is 0, and most byte planes are constant. Owner     One encoder
- * or decoder; reset for each batch. Not thread-safe. Format    Everything here is part of the store
- * format: a change of a prediction is a new store version. Hence predictions never consult the
- * table of operations, which grows.
+ * Purpose   A column has codes: the difference of a value from a prediction by earlier rows.
+ *           Encoder and decoder pass the same rows in the same order and update the same model, so
+ *           the code of a predicted value is 0, and most byte planes are constant.
+ * Owner     One encoder or decoder; reset for each batch.
+ * Threads   One at a time.
+ *
+ * All of this is part of the store format: a changed prediction is a new store version. So
+ * predictions never use the table of operations, which grows.
  */
 #ifndef HEADRACE_COMMON_BATCH_MODEL_H
 #define HEADRACE_COMMON_BATCH_MODEL_H
@@ -17,7 +19,7 @@
 
 #include "common/batch.h"
 
-#define HR__CHUNK_ROWS 2048u /* codes of a chunk of rows stay in the first two caches */
+#define HR__CHUNK_ROWS 2048u /* codes of so many rows stay in the first two caches */
 #define HR__MAX_PLANES 8u
 
 /* How a plane is stored: the first byte of Column.planes[i]. */
@@ -33,16 +35,15 @@ static const uint8_t hr__column_width[HR_COL_END_] = {
 struct hr__model_op {
 	int64_t ret;
 	uint32_t flags;
-	bool no_offset; /* last time it had none */
+	bool no_offset; /* no offset the last time */
 	bool no_fd;
 	bool some_file2;
 	bool items;	   /* ret counted items of `flags` bytes */
-	uint8_t spare[16]; /* a power of two: these are indexed for every value */
+	uint8_t spare[16]; /* makes the size a power of two: these are indexed for every value */
 };
 _Static_assert(sizeof(struct hr__model_op) == 32, "shift instead of multiplication");
 
-/* Each half is valid for the task (index + 1) that stamped it: columns are decoded without one
- * another. */
+/* Each half is valid for the task (index + 1) in its stamp: columns are decoded independently. */
 struct hr__model_file {
 	int64_t position; /* never negative */
 	int32_t fd;
@@ -55,7 +56,7 @@ _Static_assert(HR_BATCH_TASKS < UINT16_MAX, "tasks fit their stamps");
 
 struct hr__model {
 	struct hr__model_op ops[HR_OP_MAX];
-	uint16_t next_op[HR_OP_MAX];		      /* what followed this op last time */
+	uint16_t next_op[HR_OP_MAX];		      /* the op that followed this op last time */
 	uint64_t asked[HR__ASKED_ENTRIES];	      /* by hr__asked_entry() */
 	struct hr__model_file files[HR_BATCH_EVENTS]; /* by batch-local index */
 };
@@ -63,11 +64,11 @@ struct hr__model {
 /* The parts of a model that are scoped to a task: zero at its first row. */
 struct hr__model_task {
 	uint64_t end_ns; /* of the previous row */
-	uint32_t file;	 /* of the previous row, batch-local index; runs on over tasks */
+	uint32_t file;	 /* of the previous row, batch-local index; continues across tasks */
 	uint16_t op;
 	int32_t fd;
-	bool was_short; /* the last transfer gave less than asked: the next reads the end of the
-			   file */
+	/* the last transfer returned less than requested: the next one reads the end of the file */
+	bool was_short;
 };
 
 /* Entries of files are cleared when a file gets its index. */
@@ -104,9 +105,9 @@ static inline uint32_t hr__unzigzag32(uint32_t v)
 }
 
 /*
- * A value that is near `expected`, or `none`. `none` lies far off, so it trades its slot with one
- * that is near and rare; when it is what to expect, it takes the first slot. Any value keeps
- * exactly one code, as long as `expected` is not `none` itself.
+ * Codes a value that is near `expected`, or `none`. `none` is far away, so it swaps its slot with a
+ * near and rare one; if it is expected it takes the first slot. Each value has exactly one code, as
+ * long as `expected` is not `none` itself.
  */
 #define HR__NONE_SLOT INT64_C(0x4001)
 
@@ -137,19 +138,19 @@ static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, 
 	return (int64_t)slot;
 }
 
-/* op: 0 when it follows the previous one as it did last time. Swaps 0 and the expected id. */
+/* op: 0 if it follows the previous op as it did last time. Swaps 0 and the expected id. */
 static inline uint16_t hr__swap_op(uint16_t op, uint16_t expected)
 {
 	return op == expected ? 0 : op == 0 ? expected : op;
 }
 
-/* asked: what this op asked last time when it came after the same op. */
+/* asked: the size that this op requested last time after the same op. */
 static inline uint64_t *hr__asked_entry(struct hr__model *m, uint16_t previous_op, uint16_t op)
 {
 	return &m->asked[(previous_op * 31u + op) % HR__ASKED_ENTRIES];
 }
 
-/* Return value that the caller hoped for, of a call with a size. */
+/* The expected return value of a call with a size: all of it. */
 static inline int64_t hr__full_ret(const struct hr__model_op *op, uint64_t asked, uint32_t flags)
 {
 	if (asked > INT64_MAX)
@@ -178,7 +179,7 @@ static inline void hr__saw_ret(struct hr__model_op *op, struct hr__model_task *t
 	t->was_short = ret > 0 && ret < hr__full_ret(op, asked, flags);
 }
 
-/* fd: the file's last in this task, else the task's last. */
+/* fd: the file's last one in this task, else the task's last one. */
 static inline int32_t hr__expect_fd(const struct hr__model_file *f, const struct hr__model_task *t,
 				    uint32_t task)
 {
@@ -196,8 +197,7 @@ static inline void hr__saw_fd(struct hr__model_op *op, struct hr__model_file *f,
 	t->fd = fd;
 }
 
-/* offset: where the file stands in this task; of a call without a size (a seek), what it returned.
- */
+/* offset: the file's position in this task; for a call without a size (a seek), its result. */
 static inline int64_t hr__expect_offset(const struct hr__model_file *f, uint32_t task,
 					uint64_t asked, int64_t ret)
 {
@@ -217,7 +217,7 @@ static inline void hr__saw_offset(struct hr__model_op *op, struct hr__model_file
 	if (asked == HR_ASKED_NONE) {
 		f->position = ret;
 	} else if (ret == 0) {
-		f->position = 0; /* the end was read: who comes back starts again */
+		f->position = 0; /* the end was read: the next reader starts again */
 	} else {
 		if (flags > 1 && bytes <= asked / flags)
 			bytes *= flags;

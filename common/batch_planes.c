@@ -168,7 +168,7 @@ static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], bool wi
 	(void)constant;
 	(void)n;
 	(void)ret;
-	return 0; /* all rows are left to the caller */
+	return 0; /* the caller joins all rows */
 }
 #endif
 

@@ -14,12 +14,12 @@
 #include "common/batch_model.h"
 
 struct hr__splitter {
-	uint8_t *planes; /* HR__MAX_PLANES times `stride`; data of a plane starts behind its `how`
-			    byte */
+	/* HR__MAX_PLANES times `stride`; data of a plane starts after its `how` byte */
+	uint8_t *planes;
 	size_t stride;
-	uint32_t rows;	      /* taken so far */
-	uint32_t written;     /* bit p: plane p was not all zero up to here and has memory */
-	uint64_t seen;	      /* all codes or-ed */
+	uint32_t rows;	      /* added so far */
+	uint32_t written;     /* bit p: plane p had a nonzero byte so far, and has memory */
+	uint64_t seen;	      /* all codes, or-ed */
 	uint64_t seen_signed; /* the same of the codes as signed numbers, negative ones inverted */
 };
 
@@ -29,12 +29,12 @@ void hr__splitter_add(struct hr__splitter *s, const uint64_t *codes, uint32_t n)
 
 /*
  * Stores the planes of the column into ret[0..width): constant and raw ones in place, compressed
- * ones in `arena` (width * rows bytes), whose use is returned.
+ * ones in `arena` (width * rows bytes). Returns the bytes used in `arena`.
  */
 size_t hr__splitter_pack(struct hr__splitter *s, ZSTD_CCtx *zstd, unsigned width, uint8_t *arena,
 			 ProtobufCBinaryData *ret);
 
-/* A plane as decoded: `data` NULL means that every byte is `constant`. */
+/* A decoded plane: `data` NULL means that every byte is `constant`. */
 struct hr__plane {
 	const uint8_t *data;
 	uint8_t constant;
@@ -44,10 +44,7 @@ struct hr__plane {
 int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_t rows,
 		     uint8_t *room, struct hr__plane *ret);
 
-/*
- * Joins rows [first, first + n) of the planes into codes, at most HR__CHUNK_ROWS. False, and nothing written:
- * all are zero.
- */
+/* Joins n <= HR__CHUNK_ROWS rows from `first` on into codes. False: all are zero, not written. */
 bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
 		     uint64_t *ret);
 

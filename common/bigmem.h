@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bigmem.h - memory for tables far larger than caches
+ * bigmem.h - memory for tables much larger than caches
  *
- * Purpose   A look-up in such a table misses the TLB, too. The page walk, in a virtual machine longer than the wait for the
- *           data, is not hidden by a prefetch: the prefetch itself waits for it. So large tables ask for huge pages, which
- *           most systems lend to those who ask (transparent_hugepage=madvise); elsewhere small ones do.
+ * Purpose   A look-up in such a table misses the TLB, too. In a virtual machine the page walk takes
+ *           longer than the load, and a prefetch does not hide it, because it waits for the walk.
+ *           So large tables request huge pages, which most systems grant on request
+ *           (transparent_hugepage=madvise).
  * Threads   Any.
  */
 #ifndef HEADRACE_COMMON_BIGMEM_H
@@ -16,7 +17,7 @@
 
 #define HR_HUGE_BYTES (UINT64_C(2) << 20)
 
-/* As malloc: to be freed with free(), NULL when memory is out. */
+/* Like malloc: freed with free(), NULL without memory. */
 static inline void *hr_big_alloc(size_t bytes)
 {
 	size_t whole = (bytes + HR_HUGE_BYTES - 1) & ~(size_t)(HR_HUGE_BYTES - 1);

@@ -12,8 +12,8 @@
 #define FILE_BYTES (256u << 10)
 
 /*
- * Who set a text: the next source takes the place of an earlier one's list, the same source adds to it. The structure has only a
- * pointer to the text, so this lies before it.
+ * The source of a text: a later source replaces an earlier one's list, the same source appends to
+ * it. The structure has only a pointer to the text, so this is stored before the text.
  */
 enum source { DEFAULT, FROM_FILE, FROM_FLAG };
 
@@ -48,7 +48,7 @@ static int set_text(const struct hr_config_key *key, char **field, const char *v
 	return 0;
 }
 
-/* The i-th of "no loopback yes"; its length, 0 behind the last. */
+/* The i-th choice of "no loopback yes"; its length, 0 after the last. */
 static size_t choice(const char *choices, unsigned i, const char **ret)
 {
 	for (;; i--) {
@@ -91,11 +91,11 @@ static int parse_milliseconds(const char *value, uint64_t *ret)
 	uint64_t ns;
 	int r = hr_text_parse_duration(value, &ns);
 
-	/* On a command line a bare number is seconds; of 30 in a file nobody knows whether days were meant. */
+	/* On a command line a bare number is seconds; in a file, 30 might mean days. */
 	if (r == 0 && ns != 0 && value[strspn(value, "0123456789.")] == '\0')
 		return -EINVAL;
 	if (r == 0)
-		*ret = ns / 1000000 + (ns % 1000000 > 0); /* 0 means something else than a little */
+		*ret = ns / 1000000 + (ns % 1000000 > 0); /* rounded up: 0 has another meaning */
 	return r;
 }
 
@@ -115,7 +115,7 @@ static const char *what_is_wanted(enum hr_config_type type)
 	}
 }
 
-/* `name`: as it was written. */
+/* `name`: as the user wrote it. */
 static int set(const struct hr_config_key *key, void *config, const char *name, const char *value,
 	       enum source source, char **ret_error)
 {
@@ -182,7 +182,7 @@ void hr_config_done(const struct hr_config_key *keys, size_t n, void *config)
 	}
 }
 
-/* What an absent default is. */
+/* Stores the value of an absent default. */
 static void set_nothing(const struct hr_config_key *key, void *config)
 {
 	void *field = (char *)config + key->offset;
@@ -242,10 +242,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/*
- * What stands behind the equals sign: up to a # with a blank before it, or between double quotes as it is. NULL: a quote without
- * its twin.
- */
+/* The value: up to a # after a blank, or between double quotes. NULL: a quote is missing. */
 static char *config_value_of(char *text)
 {
 	char *end;
@@ -277,7 +274,7 @@ struct reading {
 	unsigned line;
 };
 
-/* *ret_error without the place. */
+/* *ret_error without file and line. */
 static int read_line(struct reading *f, char *line, char **ret_error)
 {
 	const struct hr_config_key *key;
@@ -304,7 +301,7 @@ static int read_line(struct reading *f, char *line, char **ret_error)
 	return set(key, f->config, name, value, FROM_FILE, ret_error);
 }
 
-/* Puts the place before what is wrong. */
+/* Prefixes an error with file and line. */
 static void place(const char *path, unsigned line, char **error)
 {
 	char *text = *error;
@@ -314,7 +311,7 @@ static void place(const char *path, unsigned line, char **error)
 	free(text);
 }
 
-/* One line that getline() has read. *ret_error with the place. */
+/* One line from getline(). *ret_error with file and line. */
 static int take_line(struct reading *f, const char *path, char *line, size_t bytes,
 		     char **ret_error)
 {
@@ -333,7 +330,7 @@ static int take_line(struct reading *f, const char *path, char *line, size_t byt
 	return 0;
 }
 
-/* All of them, whatever is wrong with some; each mistake is a line of `mistakes`. */
+/* Reads all lines; each mistake is a line of `mistakes`. */
 static int read_lines(struct reading *f, const char *path, FILE *file, FILE *mistakes)
 {
 	char *line = NULL;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * config_help.c - a table of keys for people: --help and the man page
- */
+/* config_help.c - the keys of a table as text: --help and the man page */
 #include "common/config.h"
 
 #include <string.h>
 
 #define WIDTH	    100
-#define COLUMN_MOST 32 /* of the explanations; longer flags have a line of their own */
+#define COLUMN_MOST 32 /* of the explanations; longer flags get a line of their own */
 
 /* "--retention-age TIME"; returns its length. */
 static size_t flag_and_value(const struct hr_config_key *key, char *ret, size_t bytes)
@@ -37,7 +35,7 @@ static void put_default(const struct hr_config_key *key, char *ret, size_t bytes
 		snprintf(ret, bytes, " (default: %s)", key->otherwise);
 }
 
-/* Words of `text` from `column` on, broken at WIDTH; returns where it ended. */
+/* Writes words of `text` from `column` on, wrapped at WIDTH; returns the end column. */
 static size_t put_words(const char *text, size_t at, size_t column, FILE *to)
 {
 	while (*text != '\0') {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a daemon's configuration comes from, at its start and again on SIGHUP. */
+/* The sources of a daemon's configuration, at its start and on SIGHUP. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +8,20 @@
 #include "common/config.h"
 #include "common/text.h"
 
-/* `error` is freed. Each line of it; NULL: r says what it was. */
-static int complain(const struct hr_config_source *from, char *error, int r)
+/* Reports each line of `error` and frees it; NULL: reports r. */
+static int report_errors(const struct hr_config_source *from, char *error, int r)
 {
 	char *rest = error, *line;
 
 	if (!error)
-		from->say(strerrordesc_np(-r));
+		from->report(strerrordesc_np(-r));
 	while ((line = strsep(&rest, "\n")) != NULL)
-		from->say(line);
+		from->report(line);
 	free(error);
 	return r;
 }
 
-/* How many words of argv[i] on are --config and its file, or --check-config; 0: it is another flag. */
+/* Number of arguments of --config or --check-config at argv[i]; 0: another flag. */
 static int file_flag(const struct hr_config_source *from, int i, const char **ret_file)
 {
 	const char *word = from->argv[i];
@@ -50,14 +50,14 @@ static int read_file(const struct hr_config_source *from, void *config)
 		i += words > 0 ? words - 1 : 0;
 	}
 	if (named && named[0] == '\0') {
-		from->say("--config needs a file");
+		from->report("--config needs a file");
 		return -EINVAL;
 	}
 	if (!named && access(from->file, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	r = hr_config_file(from->keys, from->n, config, named ? named : from->file,
-			   hr_config_asks_check(from) ? NULL : from->say, &error);
-	return r < 0 ? complain(from, error, r) : 0;
+			   hr_config_asks_check(from) ? NULL : from->report, &error);
+	return r < 0 ? report_errors(from, error, r) : 0;
 }
 
 static int read_flags(const struct hr_config_source *from, void *config)
@@ -75,7 +75,8 @@ static int read_flags(const struct hr_config_source *from, void *config)
 			hr_text_fail(r, &error, "%s is no option; %s lists them", from->argv[i],
 				     from->help);
 		if (r < 0)
-			return complain(from, error, -EINVAL); /* what follows may be its value */
+			/* the next argument may be its value */
+			return report_errors(from, error, -EINVAL);
 	}
 	return 0;
 }
@@ -93,19 +94,19 @@ int hr_config_load(const struct hr_config_source *from, void *config)
 	int r = hr_config_init(from->keys, from->n, config), flags;
 
 	if (r < 0)
-		return complain(from, NULL, r);
+		return report_errors(from, NULL, r);
 	r = read_file(from, config);
 	flags = read_flags(from, config);
 	return r < 0 ? r : flags;
 }
 
-bool hr_config_rules(const struct hr_config_rule *rules, size_t n, void (*say)(const char *text))
+bool hr_config_rules(const struct hr_config_rule *rules, size_t n, void (*report)(const char *text))
 {
 	bool good = true;
 
 	for (size_t i = 0; i < n; i++) {
 		if (rules[i].broken)
-			say(rules[i].text);
+			report(rules[i].text);
 		good &= !rules[i].broken;
 	}
 	return good;
@@ -139,7 +140,7 @@ static bool config_source_same(const struct hr_config_key *key, const void *a, c
 }
 
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
-			  void (*say)(const char *text))
+			  void (*report)(const char *text))
 {
 	for (size_t i = 0; i < n; i++) {
 		char *a = (char *)old + keys[i].offset, *b = (char *)fresh + keys[i].offset;
@@ -148,7 +149,7 @@ void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old,
 		if (!keys[i].fixed || config_source_same(&keys[i], a, b))
 			continue;
 		hr_text_fail(0, &text, "%s changes with the next restart", keys[i].name);
-		say(text ? text : keys[i].name);
+		report(text ? text : keys[i].name);
 		free(text);
 		memcpy(other, a, size_of(keys[i].type));
 		memcpy(a, b, size_of(keys[i].type));

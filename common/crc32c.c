@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc32c.c - CRC-32C (Castagnoli), with the CPU's instruction where there is one
+ * crc32c.c - CRC-32C (Castagnoli), with the CPU's instruction if it has one
  *
- * The choice is made at each call from flags that libgcc or the kernel has already read: it costs a
- * load, needs no ifunc, no initialisation and no lock.
+ * Each call decides by flags that libgcc or the kernel has already read: this costs a load, and
+ * needs no ifunc, no initialisation and no lock.
  */
 #include "common/frame.h"
 
@@ -20,7 +20,7 @@
 
 #define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected */
 
-/* The CRC of each nibble: a table of one cache line serves the CPUs without the instruction. */
+/* The CRC of each nibble: a table of one cache line for CPUs without the instruction. */
 #define STEP(c)	  (((c) >> 1) ^ (POLYNOMIAL & -((c)&1u)))
 #define NIBBLE(n) STEP(STEP(STEP(STEP((uint32_t)(n)))))
 
@@ -41,8 +41,9 @@ static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
 
 #if defined(__x86_64__)
 /*
- * The instruction takes three cycles and the CPU can begin one in each, so three lanes of a long input are summed side by side.
- * Joining them moves a sum past the bytes of later lanes: a product with x^(8 * bytes - 33) modulo the polynomial.
+ * The instruction takes three cycles and the CPU can start one in each, so three lanes of a long
+ * input are summed in parallel. To join them, a sum is shifted by the bytes of later lanes:
+ * multiplied by x^(8 * bytes - 33) modulo the polynomial.
  */
 #define LANE_BYTES     ((size_t)512)
 #define PAST_ONE_LANE  UINT32_C(0xdd7e3b0c)

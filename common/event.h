@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event.h - one I/O operation as daemon, codec and query engine see it
+ * event.h - one I/O operation, for daemon, codec and query engine
  *
  * The daemon makes events from checked records; batch.h turns arrays of them into columns and back.
  * Plain data, no ownership.
@@ -13,7 +13,7 @@
 #include "common/ops.h"
 #include "proto/abi.h"
 
-/* hr_event.bits: the HR_REC_* of abi.h that outlive the daemon, and where the event was seen */
+/* hr_event.bits: the HR_REC_* of abi.h that are stored, and the source of the event */
 #define HR_EV_SCOPE_RUNTIME HR_REC_RUNTIME
 #define HR_EV_CUT	    HR_REC_CUT
 #define HR_EV_BPF	    UINT32_C(256) /* source = 'bpf', else 'shim' */
@@ -21,7 +21,7 @@
 struct hr_event {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t dur_ns;
-	int64_t offset; /* bytes; HR_OFFSET_NONE: not known or not applicable */
+	int64_t offset; /* bytes; HR_OFFSET_NONE: unknown or not applicable */
 	int64_t ret;	/* return value, -errno on failure, HR_RET_NONE: did not return */
 	uint64_t asked; /* bytes; HR_ASKED_NONE */
 	uint32_t file;	/* stream file id, 0: none */
@@ -37,11 +37,5 @@ struct hr_task {
 	uint64_t proc;
 	uint32_t tid;
 };
-
-/* Bytes that an operation transferred by the rule of its op; UINT64_MAX where nothing can be (NULL in SQL). */
-static inline uint64_t hr_event_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags)
-{
-	return hr_bytes_moved(hr_op_info(op)->bytes_rule, ret, asked, flags);
-}
 
 #endif

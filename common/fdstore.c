@@ -18,19 +18,20 @@
 #define NAME_MAX_BYTES	 200
 
 struct store {
-	int fd; /* -1: there is none */
+	int fd; /* -1: none */
 	int error;
-	int vain; /* a push has waited in vain: none waits until one gets through */
+	int vain; /* a push has failed after its wait: no waits until one succeeds */
 	char prefix[24];
 };
 
-/* Who started us, and who keeps descriptors for that one, too. */
+/* The process that started this one, and the one that keeps descriptors for both. */
 static struct store notify = {.fd = -1}, above = {.fd = -1};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
- * A push waits at most this long for a keeper that does not read, and only the first does: attaches must not hang on it.
- * What is not pushed is missed only if we are killed, too.
+ * A push waits at most this long for a keeper that does not read, and only the first one does:
+ * attaches must not hang. A descriptor that was not pushed is missing only if this process is
+ * killed, too.
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 
@@ -66,7 +67,7 @@ static void connect_both(void)
 	snprintf(above.prefix, sizeof(above.prefix), "%s", prefix != NULL ? prefix : "");
 }
 
-/* One datagram, with one descriptor when fd >= 0. */
+/* Sends one datagram, with a descriptor if fd >= 0. */
 static int store_send(struct store *s, const char *text, int fd)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
@@ -117,7 +118,7 @@ static int name_check(const char *name)
 	return 0;
 }
 
-/* To both; who started us decides whether it went well. */
+/* Sends to both; the result is that of the process that started this one. */
 static int send_both(const char *what, const char *name, int fd)
 {
 	char text[NAME_MAX_BYTES + 96];
@@ -151,10 +152,9 @@ int hr_fdstore_notify(const char *text)
 	return store_send(&notify, text, -1);
 }
 
-/* ---- what was handed to us ------------------------------------------------------------------- */
+/* ---- inherited descriptors ------------------------------------------------------------------- */
 
-/* Number of descriptors passed to this very process; LISTEN_PID guards against a parent's
- * variables. */
+/* Number of descriptors for this process; LISTEN_PID excludes variables of a parent. */
 static long inherited_count(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

@@ -2,10 +2,13 @@
 /*
  * fdstore.h - descriptors that outlive a crash of the daemon
  *
- * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES, LISTEN_PID): under systemd the
- * service manager keeps them; in private mode the keeper (keeper.h), a small parent of the daemon, does. A worker of the node
- * service tells both, the service and (HEADRACE_FDSTORE, its names behind HEADRACE_FDSTORE_PREFIX) systemd: all may be killed at once.
- * Any thread. Without NOTIFY_SOCKET pushes succeed and do nothing.
+ * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES,
+ * LISTEN_PID). Under systemd the service manager keeps them; in private mode the keeper (keeper.h),
+ * a small parent process, does. A recording process of the node service pushes to both, the service
+ * and systemd (HEADRACE_FDSTORE, its names start with HEADRACE_FDSTORE_PREFIX), because all may be
+ * killed at once.
+ *
+ * Threads   Any. Without NOTIFY_SOCKET pushes succeed and do nothing.
  */
 #ifndef HEADRACE_COMMON_FDSTORE_H
 #define HEADRACE_COMMON_FDSTORE_H
@@ -17,12 +20,12 @@ int hr_fdstore_push(const char *name, int fd);
 int hr_fdstore_remove(const char *name);
 int hr_fdstore_notify(const char *text); /* "READY=1", "STATUS=..." */
 
-/* Descriptors handed to this process at start; call once, before threads. Close-on-exec is set. */
+/* Descriptors from the start of this process, close-on-exec; call once, before other threads. */
 struct hr_inherited {
 	char *name;
 	int fd; /* the caller takes it and sets -1 */
 };
 int hr_fdstore_inherit(struct hr_inherited **ret, size_t *ret_n);
-void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n); /* closes what was not taken */
+void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n); /* closes those not taken */
 
 #endif

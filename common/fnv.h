@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fnv.h - FNV-1a, 64 bits: a hash for small tables and names, to be fed piece by piece
+ * fnv.h - FNV-1a, 64 bits: a hash for small tables and names, in one or more calls
  *
  * Threads   A pure function.
  */

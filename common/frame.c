@@ -8,7 +8,7 @@
 /* Measured on Paths frames: level 3 saves a tenth over level 1 and is still faster than the
  * sender's hashing. */
 #define FRAME_ZSTD_LEVEL     3
-#define FRAME_ZSTD_MIN_BYTES 128u /* below this zstd's own header eats what it saves */
+#define FRAME_ZSTD_MIN_BYTES 128u /* below this, zstd's own header is larger than the saving */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames and segments are little-endian");
 
@@ -29,8 +29,7 @@ uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags)
 	return buf;
 }
 
-/* Compresses into a new frame buffer; NULL when that saves nothing (or memory is short: then it
- * stays plain). */
+/* Compresses into a new frame buffer; NULL if that saves nothing, or without memory. */
 static uint8_t *compress_payload(ZSTD_CCtx *zstd, const uint8_t *payload, size_t bytes,
 				 size_t *ret_bytes)
 {

@@ -36,28 +36,28 @@ struct hr_frame_hdr {
 _Static_assert(sizeof(struct hr_frame_hdr) == HR_FRAME_HDR_BYTES, "frame header");
 
 /*
- * Packs `msg` behind a header; compresses when `compress` and it saves space. *ret_buf is
+ * Packs `msg` after a header; compresses if `compress` and if that saves space. *ret_buf is
  * malloc'ed, the caller frees it. Errors: -ENOMEM, -E2BIG.
  */
 int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, size_t *ret_bytes);
 
-/* The same with the caller's context, for those who pack many frames; NULL: plain. */
+/* The same with the caller's context, for many frames; NULL: plain. */
 int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **ret_buf,
 		       size_t *ret_bytes);
 
-/* Writes the header before a payload that lies HR_FRAME_HDR_BYTES into `buf`; returns `buf`. */
+/* Writes the header for a payload that starts at buf + HR_FRAME_HDR_BYTES; returns `buf`. */
 uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags);
 
 /*
- * Looks at the header at buf[0..bytes). Returns 0 and the whole frame's size when header, length
- * and CRC are right; -EAGAIN when more bytes are needed (*ret_bytes = size needed so far), -EBADMSG
- * when it is not a frame, -E2BIG over the limit.
+ * Checks the header at buf[0..bytes). 0 and the whole frame's size: header, length and CRC are
+ * right. -EAGAIN: more bytes are needed (*ret_bytes = size needed so far); -EBADMSG: not a frame;
+ * -E2BIG: over the limit.
  */
 int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
 
 /*
- * The same for a connection: control frames are frames, too, and -E2BIG comes from `max_bytes` on, header included, as soon
- * as the header is there. *ret_flags are the header's.
+ * The same for a connection, control frames included. -E2BIG over `max_bytes` (header included), as
+ * soon as the header is complete. *ret_flags: the header's flags.
  */
 int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_t *ret_bytes,
 		       uint32_t *ret_flags);
@@ -68,17 +68,14 @@ int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_
  */
 int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg);
 
-/*
- * The same with the memory of `allocator` (NULL: malloc), for readers that throw many messages
- * away.
- */
+/* The same with the memory of `allocator` (NULL: malloc), for readers of many messages. */
 int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
 		     Headrace__Frame **ret_msg);
 
-/* CRC-32C (Castagnoli), hardware where there is some. `crc` is the value so far, 0 at first. */
+/* CRC-32C (Castagnoli), by the CPU if it can. `crc`: the value so far, 0 at first. */
 uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
 
-/* The same without the instruction: what other CPUs run, and what tests compare with. */
+/* The same without the instruction, for other CPUs and for tests. */
 uint32_t hr__crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
 #endif

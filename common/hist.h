@@ -18,8 +18,8 @@ static inline unsigned hr_log2_bin(uint64_t v)
 }
 
 /*
- * Non-empty bins as pairs (bin, count) at `pairs`, which has room for 2 * n; n is a multiple of 4. Returns values
- * written. Most bins are empty, so they are looked at four at a time.
+ * Writes non-empty bins as pairs (bin, count) to `pairs`, which has room for 2 * n; n is a multiple
+ * of 4. Returns the number of values. Most bins are empty, so it checks four at a time.
  */
 static inline size_t hr_hist_sparse(const uint32_t *bins, size_t n, uint64_t *pairs)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of its own, so that tests which put another store in the place of fdstore.c share it. */
+/* In a file of its own, because tests replace fdstore.c. */
 #include "common/fdstore.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * level.h - how much is recorded of a job, as people write it: "off", "counters", "trace" (enum hr_level of proto/abi.h)
+ * level.h - the level of detail as text: "off", "counters", "trace" (enum hr_level of proto/abi.h)
  *
- * Pure functions; any thread.
+ * Threads   Any; pure functions.
  */
 #ifndef HEADRACE_COMMON_LEVEL_H
 #define HEADRACE_COMMON_LEVEL_H
@@ -13,7 +13,7 @@
 
 #include "proto/abi.h"
 
-/* Any number: past the last one it is that one's. */
+/* Any number; too large ones are treated as the highest level. */
 static inline const char *hr_level_name(uint32_t level)
 {
 	static const char *const names[] = {"off", "counters", "trace"};
@@ -21,7 +21,7 @@ static inline const char *hr_level_name(uint32_t level)
 	return names[level <= HR_LEVEL_TRACE ? level : HR_LEVEL_TRACE];
 }
 
-/* HR_LEVEL_COUNTERS or HR_LEVEL_TRACE, which are what people ask for; else -EINVAL. */
+/* HR_LEVEL_COUNTERS or HR_LEVEL_TRACE, the levels that users can request; else -EINVAL. */
 static inline int hr_level_parse(const char *text)
 {
 	for (int level = HR_LEVEL_COUNTERS; level <= HR_LEVEL_TRACE; level++)

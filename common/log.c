@@ -15,7 +15,7 @@
 #include "common/text.h"
 
 #define QUIET_S	   60
-#define KEYS	   256u /* two keys of one slot push one another out: more lines, never fewer */
+#define KEYS	   256u /* keys in the same slot replace each other: more lines, never fewer */
 #define LINE_BYTES 1024
 
 static struct {
@@ -25,8 +25,8 @@ static struct {
 } keys[KEYS];
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What comes from peers must neither forge lines nor steer a terminal. */
-static void log_say(enum hr_log_level level, const char *raw, unsigned left_out)
+/* Text from peers must not forge lines or control a terminal. */
+static void log_line(enum hr_log_level level, const char *raw, unsigned left_out)
 {
 	char more[64] = "", *line = hr_text_line(raw);
 	const char *text = line ? line : "out of memory";
@@ -48,11 +48,11 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	log_say(level, line, 0);
+	log_line(level, line, 0);
 }
 
-/* Is it time for a line about this key? *ret_left_out: lines that were not said since the last one. */
-static bool may_say(uint64_t hash, unsigned *ret_left_out)
+/* True: a line for this key is due. *ret_left_out: lines left out since the last one. */
+static bool log_due(uint64_t hash, unsigned *ret_left_out)
 {
 	unsigned slot = (unsigned)((hash ^ hash >> 32) % KEYS);
 	struct timespec now;
@@ -81,10 +81,10 @@ void hr_log_about(enum hr_log_level level, const char *key, const char *format, 
 	unsigned left_out;
 	va_list args;
 
-	if (!may_say(hash, &left_out))
+	if (!log_due(hash, &left_out))
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	log_say(level, line, left_out);
+	log_line(level, line, left_out);
 }

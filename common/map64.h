@@ -2,9 +2,11 @@
 /*
  * map64.h - hash map from 64-bit keys to 32-bit indexes
  *
- * Open addressing with linear probing, at most half full, deletion by shifting back. Owner: the embedding
- * structure; one thread. Zeroed memory is an empty map; done() leaves one. Iteration order is undefined: nothing
- * that reaches the store may depend on it (engine.h, determinism).
+ * Open addressing with linear probing, at most half full, deletion by shifting back. Zeroed memory
+ * is an empty map, and done() leaves one. The order of iteration is undefined: no data in the store
+ * may depend on it (engine.h, determinism).
+ *
+ * Owner     The embedding structure; one thread.
  */
 #ifndef HEADRACE_COMMON_MAP64_H
 #define HEADRACE_COMMON_MAP64_H
@@ -107,7 +109,7 @@ static inline void hr_map64_remove(struct hr_map64 *m, uint64_t key)
 	for (i = (hole + 1) & m->mask; m->cells[i].value != HR_MAP64_NONE; i = (i + 1) & m->mask) {
 		uint32_t home = (uint32_t)hr_mix64(m->cells[i].key) & m->mask;
 
-		/* Cell i may move into the hole unless its home lies behind the hole. */
+		/* Cell i may move into the hole unless its home is after the hole. */
 		if (((i - home) & m->mask) < ((i - hole) & m->mask))
 			continue;
 		m->cells[hole] = m->cells[i];

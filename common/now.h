@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * now.h - what a clock of the kernel shows, in nanoseconds
+ * now.h - clocks of the kernel in nanoseconds
  *
  * Threads   Any.
  */

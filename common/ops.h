@@ -2,7 +2,8 @@
 /*
  * ops.h - the table of operations, generated from proto/calls.def and proto/kernel.def
  *
- * Ids are those of the two, never reused; the name is the libc name, or kernel.def's. Constant data, any thread.
+ * Ids are never reused; a name is that of the libc function, or kernel.def's. Constant data, any
+ * thread.
  */
 #ifndef HEADRACE_COMMON_OPS_H
 #define HEADRACE_COMMON_OPS_H
@@ -12,7 +13,7 @@
 
 #include "proto/abi.h"
 
-/* `class` of the SQL tables. HR_CLASS_HOOK: intercepted to keep tables true, never an event. */
+/* `class` of the SQL tables. HR_CLASS_HOOK: intercepted to keep tables correct, never an event. */
 enum hr_class {
 	HR_CLASS_NONE,
 	HR_CLASS_OPEN,
@@ -31,8 +32,9 @@ enum hr_class {
 enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, HR_API_URING };
 
 /*
- * What files saw and no operation of a rollup is: single characters, and the two sides of a copy. Summed beside the rollups,
- * under these in place of an op, so that totals of reads and writes agree with the file records.
+ * Counts of file records that belong to no operation: single characters, and the two sides of a
+ * copy. They are summed with the rollups, under these ids in place of an op, so that totals of
+ * reads and writes agree with the file records.
  */
 enum hr_side {
 	HR_SIDE_NONE,
@@ -54,7 +56,7 @@ static inline bool hr_side_single(unsigned side)
 	return side == HR_SIDE_SINGLE_READ || side == HR_SIDE_SINGLE_WRITE;
 }
 
-/* Where `bytes` comes from. Always 0 when the call failed, except HR_BYTES_NONE: not applicable. */
+/* The source of `bytes`. Always 0 if the call failed, except HR_BYTES_NONE: not applicable. */
 enum hr_bytes_rule {
 	HR_BYTES_NONE,	/* moves no data */
 	HR_BYTES_RET,	/* ret */
@@ -79,16 +81,16 @@ enum hr_op_id {
 #undef HR_CALL
 #undef HR_KERNEL
 
-/* Never NULL: an unknown id gives an entry with name NULL and class NONE. */
+/* Never NULL: for an unknown id an entry with name NULL and class NONE. */
 const struct hr_op_info *hr_op_info(uint16_t op);
 
-/* From one file to another: a read of the first and a write of the second. */
+/* True: the op copies between two files: a read of the first and a write of the second. */
 bool hr_op_copies(uint16_t op);
 
-/* 0 when there is no such op. */
+/* 0: no such op. */
 uint16_t hr_op_by_name(const char *name);
 
-/* "open", "read"...; "posix"...; NULL for out of range. */
+/* "open", "read"...; "posix"...; NULL: out of range. */
 const char *hr_class_name(unsigned class);
 const char *hr_api_name(unsigned api);
 

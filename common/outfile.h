@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outfile.h - a file that a person names for output
+ * outfile.h - an output file that the user names
  *
- * Purpose   A regular file appears under its name when it is whole: it is written beside it and renamed. What is
- *           something else (a device, a FIFO, /dev/stdout) is written to as it stands, never replaced; a link is
- *           followed first.
- * Owner     The caller; hr_outfile_done frees. Threads: one.
+ * Purpose   A regular file gets its name when it is complete: it is written in the same folder and
+ *           renamed. Anything else (a device, a FIFO, /dev/stdout) is written in place, never
+ *           replaced; links are followed first.
+ * Owner     The caller; hr_outfile_done frees.
+ * Threads   One.
  */
 #ifndef HEADRACE_COMMON_OUTFILE_H
 #define HEADRACE_COMMON_OUTFILE_H
@@ -14,16 +15,16 @@
 
 struct hr_outfile {
 	char *target;  /* links resolved */
-	char *partial; /* where to write; NULL: into target itself */
+	char *partial; /* where to write; NULL: to `target` */
 };
 
-/* 0, -ENOMEM, or why the path cannot be looked at. Makes no file. */
+/* 0, -ENOMEM, or why the path is not accessible. Makes no file. */
 int hr_outfile_init(struct hr_outfile *o, const char *path);
 
 /* The name to write to. */
 const char *hr_outfile_name(const struct hr_outfile *o);
 
-/* After writing: `whole` gives the file its name, else what was written is removed. 0 or -errno. */
+/* After writing: renames the file if `whole`, else removes it. 0 or -errno. */
 int hr_outfile_end(const struct hr_outfile *o, bool whole);
 void hr_outfile_done(struct hr_outfile *o); /* accepts a zeroed one */
 

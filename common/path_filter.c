@@ -5,7 +5,7 @@
 
 #include "common/pathid.h"
 
-bool hr__prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes)
+static bool prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes)
 {
 	while (n_prefix > 0 && prefix[n_prefix - 1] == '/')
 		n_prefix--; /* "/data/" is "/data", "/" is every absolute path */
@@ -15,7 +15,7 @@ bool hr__prefix_match(const char *prefix, size_t n_prefix, const char *path, siz
 	       memcmp(prefix, path, n_prefix) == 0;
 }
 
-/* Greedy with one point to come back to: linear in practice, quadratic at worst. */
+/* Greedy with one backtracking point: usually linear, quadratic at worst. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes)
 {
 	size_t p = 0, s = 0, star = n_pattern, retry = 0;
@@ -76,7 +76,7 @@ static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char
 	}
 }
 
-/* The first pattern that matches, NULL: none does. */
+/* The first pattern that matches; NULL: none. */
 static const struct hr__pattern *list_find(const struct hr__patterns *list, const char *path,
 					   size_t bytes)
 {
@@ -86,10 +86,10 @@ static const struct hr__pattern *list_find(const struct hr__patterns *list, cons
 				return p;
 			continue;
 		}
-		/* Most prefixes name another top folder: see that in the first letter. */
+		/* Most prefixes start with another folder, so their first letter differs. */
 		if (p->bytes > 1 && bytes > 1 && p->text[1] != path[1])
 			continue;
-		if (hr__prefix_match(p->text, p->bytes, path, bytes))
+		if (prefix_match(p->text, p->bytes, path, bytes))
 			return p;
 	}
 	return NULL;
@@ -105,12 +105,13 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 	return (size_t)(end - s) >= n && memcmp(s, word, n) == 0;
 }
 
-/* Is `s` the start of the component `word`, with something below it? */
+/* True: `s` starts with the component `word` and has more after it. */
 #define COMPONENT(s, end, word) (starts(s, end, word "/", sizeof(word)))
 
 /*
- * Python's own files: below site-packages, dist-packages, lib/python3*, in a __pycache__, or ours for it. One
- * pass over the path instead of four globs, because every open pays for it.
+ * True: one of Python's own files: in site-packages, dist-packages, lib/python3*, a __pycache__, or
+ * headrace's own for Python. One pass over the path instead of four globs, because each open runs
+ * it.
  */
 static bool python_match(const char *path, size_t bytes)
 {
@@ -146,7 +147,9 @@ static bool python_match(const char *path, size_t bytes)
 	return false;
 }
 
-/* How many of the first patterns have their texts, each with its NUL, in HR_EXCLUDED_TEXT, and a count of their own. */
+/*
+ * Number of leading patterns that fit with their NULs in HR_EXCLUDED_TEXT, and have a counter each.
+ */
 static uint32_t count_kinds(const struct hr__patterns *list)
 {
 	uint32_t n = 0, bytes = 0;
@@ -170,7 +173,7 @@ void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *confi
 	f->store = (struct hr__patterns){.v = f->pool};
 	if (store > 0 && store < HR__STORE_BYTES && config->store[0] == '/') {
 		pattern_add(f, &f->store, config->store, store);
-		f->pool[0].glob = false; /* a folder's name, whatever is in it */
+		f->pool[0].glob = false; /* a folder's name is no glob */
 	}
 	list_cut(f, &f->exclude, config->exclude);
 	list_cut(f, &f->include, config->include);
@@ -189,7 +192,7 @@ enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path
 		return list_match(&f->include, path, bytes) ? HR__TRACED : HR__EXCLUDED;
 	if (python_match(path, bytes))
 		return HR__TRACED_RUNTIME;
-	if (f->shm && hr__prefix_match("/dev/shm", 8, path, bytes))
+	if (f->shm && prefix_match("/dev/shm", 8, path, bytes))
 		return HR__TRACED;
 	left_out = list_find(&f->defaults, path, bytes);
 	if (left_out == NULL)

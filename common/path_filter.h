@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path_filter.h - which paths are recorded
+ * path_filter.h - decides which paths are recorded
  *
- * Purpose   Verdict on an absolute path, in this order: below the store, explicit exclude, include
- *           (when given, all that is traced), Python's own files, default excludes. Pure.
- * Threads   hr__filter_init once; hr__filter_verdict then from anywhere.
- * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes (proto/abi.h); what
- *           is behind holds for nothing and is counted. `headrace run` refuses such a list.
+ * Purpose   Verdict on an absolute path, in this order: in the store, explicit exclude, include (if
+ *           given, only these are traced), Python's own files, default excludes. Pure.
+ * Threads   hr__filter_init once; then hr__filter_verdict from any thread.
+ * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes
+ * (proto/abi.h); the others are ignored and counted. `headrace run` refuses such a list.
  *
- * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, `/` too; `?` one
- * byte); one without is a path prefix on component borders. Lists are separated by commas; there is
- * no escape.
+ * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, also `/`; `?` one
+ * byte). A pattern without is a path prefix that ends at a component. Lists are separated by
+ * commas; there is no escape.
  */
 #ifndef HEADRACE_COMMON_PATH_FILTER_H
 #define HEADRACE_COMMON_PATH_FILTER_H
@@ -21,7 +21,7 @@
 
 #include "proto/abi.h"
 
-/* LEFT_OUT: by a default exclude, which nobody asked for, so that it is counted (counters.c). */
+/* LEFT_OUT: excluded by default, not by the user; therefore counted (counters.c). */
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
 /* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */
@@ -42,32 +42,31 @@ struct hr__pattern {
 	bool glob;
 };
 
-/* A list cut into its patterns, so that an open does not look for commas. */
+/* A list split into its patterns once, not at each open. */
 struct hr__patterns {
 	const struct hr__pattern *v;
 	uint32_t n;
 };
 
-/* Big, but only what the lists need is ever touched. Text is copied: programs overwrite their environment. */
+/* Only the pages in use are allocated. Text is copied: programs overwrite their environment. */
 struct hr__filter {
 	uint32_t used, text_used;
 	uint32_t dropped; /* patterns that did not fit */
 	struct hr__patterns exclude, include, defaults;
 	struct hr__patterns store; /* one prefix, or none */
-	uint32_t kinds; /* default excludes that are counted one by one: the first ones */
+	uint32_t kinds;		   /* the first default excludes, which have a counter each */
 	bool has_include;
-	bool shm; /* the default excludes hold, and /dev/shm is not one of them */
+	bool shm; /* default excludes are on, and /dev/shm is not one of them */
 	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
 	char text[HR__FILTER_LISTS * HR_FILTER_BYTES + HR__STORE_BYTES];
 };
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);
-/* *ret_kind: of what is LEFT_OUT, where it counts in hr_map_hdr.excluded; else untouched. */
+/* *ret_kind: for LEFT_OUT, the index in hr_map_hdr.excluded; else unchanged. */
 enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
 				    uint32_t *ret_kind);
 
-/* The two kinds of pattern, for tests. */
+/* For tests. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes);
-bool hr__prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes);
 
 #endif

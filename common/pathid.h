@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pathid.h - the identity of a path between shim, daemon and store
+ * pathid.h - the identity of a path in shim, daemon and store
  *
- * Purpose   XXH3 64-bit hash of the path's bytes, seed 0, with the low three bits cleared (the shim's fd table
- *           keeps flags there); 0, which means "no file", becomes 8. The value is stored: it never changes.
+ * Purpose   XXH3 64-bit hash of the path's bytes, seed 0, with the low three bits cleared (the
+ *           shim's fd table keeps flags there); 0, which means "no file", becomes 8. The value is
+ *           stored: it never changes.
  * Threads   Pure functions; async-signal-safe, no allocation.
  */
 #ifndef HEADRACE_COMMON_PATHID_H
@@ -17,12 +18,12 @@
 uint64_t hr_path_id(const void *path, size_t bytes);
 
 /*
- * Paths keep `..` as given. As people see them: each `..` takes back the component before it, whether that is a link or
- * not. In place, of an absolute path without empty components; returns the new length.
+ * Recorded paths keep `..`. This resolves each `..` by removing the component before it, link or
+ * not. In place, for an absolute path without empty components; returns the new length.
  */
 size_t hr_path_resolve(char *path, size_t bytes);
 
-/* Might it change anything? From dot to dot: most paths have one, and memmem sets up a table. */
+/* True: hr_path_resolve might change the path. Faster than memmem, which sets up a table. */
 static inline bool hr_path_has_parent(const char *path, size_t bytes)
 {
 	const char *end = path + bytes, *dot = path;

@@ -32,7 +32,7 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 	if (n <= 0)
 		return -ESRCH;
 	text[n] = 0;
-	/* "pid (comm) state ppid ...": comm may hold anything, so start at the last parenthesis. */
+	/* "pid (comm) state ppid ...": comm may contain anything, so start at the last ")". */
 	at = strrchr(text, ')');
 	if (!at)
 		return -EIO;

@@ -22,16 +22,16 @@ const char *hr_region_kind_name(uint32_t kind)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table: at most half of them are taken */
+#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table: at most half of them are used */
 
-/* What the arrays hold of a region that a frame can do without. */
+/* Optional arrays of a frame. */
 enum { DEPTH = 1, MORE = 2, OPEN = 4, ARGS = 8, STEP = 16, EPOCH = 32, DURATION = 64 };
 
 struct hr_regions {
 	Headrace__Regions msg;
 	size_t n;				      /* regions */
-	unsigned used;				      /* arrays in which something is not 0 */
-	struct hr_region last;			      /* what differences are to */
+	unsigned used;				      /* arrays with a value other than 0 */
+	struct hr_region last;			      /* base of differences */
 	uint32_t text_slots[SLOTS], key_slots[SLOTS]; /* number + 1; 0: free */
 	ProtobufCBinaryData texts[HR_REGIONS_MAX];
 	Headrace__RegionKey keys[HR_REGIONS_MAX];
@@ -44,7 +44,7 @@ struct hr_regions {
 
 int hr_regions_new(struct hr_regions **ret)
 {
-	struct hr_regions *r = calloc(1, sizeof(*r)); /* pages that are not used are not there */
+	struct hr_regions *r = calloc(1, sizeof(*r)); /* unused pages use no memory */
 
 	if (!r)
 		return -ENOMEM;
@@ -233,7 +233,7 @@ static int region_check(const Headrace__Regions *m)
 	return 0;
 }
 
-/* In unsigned arithmetic: what is hostile may wrap. */
+/* In unsigned arithmetic: hostile values may wrap. */
 static void add_up(int64_t *values, size_t n)
 {
 	uint64_t sum = 0;

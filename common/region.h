@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * region.h - what the application said it was doing: a span of time with a name, and how a frame
- * holds many of them (Regions of proto/headrace.proto)
+ * region.h - regions of the application (a span of time with a name), and their encoding in a frame
+ * (Regions of proto/headrace.proto)
  *
- * Purpose   Ranges of microseconds come in millions, and most differ in start and duration alone: the
- *           rest is a key, listed once in a frame, and the frame is compressed as a whole. 3 to 6
- *           bytes a region.
+ * Purpose   There may be millions of ranges of microseconds, and most differ only in start and
+ *           duration. The rest is a key, which a frame has once, and the frame is compressed as a
+ *           whole: 3 to 6 bytes a region.
  * Threads   A struct hr_regions belongs to one thread; reading is pure.
  */
 #ifndef HEADRACE_COMMON_REGION_H
@@ -20,12 +20,12 @@
 /*
  * X(NAME, number, text in SQL). Numbers are stored: never reused.
  *
- * RANGE      pushed and popped, or a scope of the program: nests in its thread
- * SPAN       started and ended by a handle, maybe in another thread; does not nest
- * MARK       a moment
- * INPUT_WAIT the training loop waits for its next batch
- * FETCH      a loader's worker makes a batch
- * CHECKPOINT state is saved; RESTORE: is loaded
+ *      RANGE       pushed and popped, or a scope of the program: nests in its thread
+ *      SPAN        started and ended by a handle, perhaps in another thread; does not nest
+ *      MARK        one moment
+ *      INPUT_WAIT  the training loop waits for its next batch
+ *      FETCH       a DataLoader worker makes a batch
+ *      CHECKPOINT  state is saved; RESTORE: state is loaded
  */
 #define HR_REGION_KINDS(X)                                                                         \
 	X(RANGE, 1, "range")                                                                       \
@@ -45,7 +45,7 @@ enum hr_region_kind {
 #undef HR__REGION_KIND
 };
 
-/* "range"...; NULL: a kind that this version does not know. */
+/* "range"...; NULL: an unknown kind. */
 const char *hr_region_kind_name(uint32_t kind);
 
 #define HR_REGION_UNKNOWN UINT64_MAX /* step, epoch */
@@ -60,7 +60,7 @@ struct hr_region {
 	uint32_t args; /* JSON */
 	uint32_t depth;
 	bool open;
-	uint64_t count;	   /* more than one: short ones of equal key, added up */
+	uint64_t count;	   /* more than one: sum of short regions with the same key */
 	uint64_t start_ns; /* CLOCK_BOOTTIME, of the first */
 	uint64_t dur_ns;   /* sum */
 	uint64_t step, epoch;
@@ -77,25 +77,25 @@ void hr_regions_free(struct hr_regions *r);
 /* The number of a text in the open frame; 0 for none. -ENOMEM. */
 int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32_t *ret);
 
-/* -ENOSPC: the frame is full, and to be sent first. -ENOMEM. */
+/* -ENOSPC: the frame is full: send it and call again. -ENOMEM. */
 int hr_regions_add(struct hr_regions *r, const struct hr_region *region);
 
-/* What text `from` names so far is called this instead: then nothing is added before the next reset. */
+/* Replaces the name `from` in the open frame. Call nothing else until the next reset. */
 void hr_regions_rename(struct hr_regions *r, uint32_t from, const struct hr_region *to);
 
 size_t hr_regions_count(const struct hr_regions *r);
 
-/* The open frame's message, its memory that of `r`, valid until the next call. */
+/* The open frame as a message; `r` owns the memory, valid until the next call. */
 const Headrace__Regions *hr_regions_message(struct hr_regions *r);
 
-/* An empty frame: texts have no numbers any more. */
+/* Starts an empty frame: all numbers of texts are invalid. */
 void hr_regions_reset(struct hr_regions *r);
 
 /* ---- reading ------------------------------------------------------------------------- */
 
 /*
- * To be called once on an unpacked message, before hr_regions_get: checks it, and turns differences
- * into values in place. -EBADMSG when it contradicts itself.
+ * Call once on an unpacked message, before hr_regions_get: checks it, and turns differences into
+ * values in place. -EBADMSG: it contradicts itself.
  */
 int hr_regions_restore(Headrace__Regions *msg);
 

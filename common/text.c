@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* Length of the well-formed UTF-8 sequence at s[0..n), 0 when there is none (RFC 3629). */
+/* Length of the well-formed UTF-8 sequence at s[0..n); 0: none (RFC 3629). */
 static size_t utf8_length(const uint8_t *s, size_t n)
 {
 	size_t want;
@@ -42,7 +42,7 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	return want;
 }
 
-/* Can this sequence be shown as it is? C1 controls move terminals just as C0 ones do. */
+/* True: this sequence can be shown unchanged. C1 controls affect terminals like C0 ones. */
 static bool is_printable(const uint8_t *s, size_t length)
 {
 	if (length == 1)
@@ -51,8 +51,8 @@ static bool is_printable(const uint8_t *s, size_t length)
 }
 
 /*
- * One character as it is shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many bytes of
- * s[0..n) it stands for.
+ * One character as shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many bytes of
+ * s[0..n) it represents.
  */
 static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
@@ -402,7 +402,7 @@ static void put_indent(struct hr_json *j)
 		fputs("  ", j->out);
 }
 
-/* Everything before a value: comma, newline, indentation, key. */
+/* Writes all that precedes a value: comma, newline, indentation, key. */
 static void begin_value(struct hr_json *j, const char *key)
 {
 	if (j->depth > 0) {

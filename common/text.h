@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.h - what people and scripts read: escaped paths, sizes, durations, counts, JSON
+ * text.h - text for users and scripts: escaped paths, sizes, durations, counts, JSON
  *
- * Purpose   One place for the rules of the contract: paths that are not UTF-8 or hold control bytes
- *           show as `\xHH` with `\` doubled, everywhere; sizes are binary (KiB, MiB); JSON keys
- *           name their unit.
- * Owner     Functions write into the caller's buffer or FILE; nothing is kept.
+ * Purpose   One place for the rules of the contract: paths that are not UTF-8 or have control bytes
+ *           are shown with `\xHH` and doubled `\`, everywhere; sizes are binary (KiB, MiB); JSON
+ *           keys contain their unit.
+ * Owner     Functions write into the caller's buffer or FILE.
  * Threads   Pure functions over the caller's memory. A struct hr_json belongs to one thread.
  */
 #ifndef HEADRACE_COMMON_TEXT_H
@@ -28,12 +28,10 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 /* The reverse, in place, of a NUL-terminated text. Returns the length in bytes, or -EINVAL. */
 long hr_text_unescape(char *text);
 
-/*
- * `text` as a word of a shell's command line: as it is, or in single quotes. malloc'ed; NULL: out of memory.
- */
+/* `text` as one word of a shell command, quoted if need be. malloc'ed; NULL: no memory. */
 char *hr_text_quote(const char *text);
 
-/* Is there a text at all? NULL and "" are none. */
+/* False for NULL and "". */
 static inline bool hr_text_given(const char *text)
 {
 	return text && text[0] != '\0';
@@ -42,20 +40,21 @@ static inline bool hr_text_given(const char *text)
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
- * A message may quote what another user or another machine sent: a job's id, a folder's name, an error. These two show control
- * bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so that a quoted text cannot steer a terminal. Nothing is
- * doubled: a path in the message may be escaped already.
+ * Messages may quote text of another user or another machine: a job's id, a folder's name, an
+ * error. These two write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so
+ * that a quoted text cannot control a terminal. They do not double `\`: a path in the message may
+ * be escaped already.
  *
- * hr_text_print writes a message and leaves its line ends and tabs; everything that headrace prints and that may quote foreign
- * data goes through it.
- * hr_text_line returns one line, in which line ends are escaped, too: malloc'ed, NULL when memory is out.
+ * hr_text_print writes a message with its line ends and tabs; use it for all output that may quote
+ * foreign text.
+ * hr_text_line returns one line, with escaped line ends: malloc'ed, NULL without memory.
  */
 __attribute__((format(printf, 2, 3))) void hr_text_print(FILE *out, const char *format, ...);
 char *hr_text_line(const char *text);
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Puts a formatted text, malloc'ed (NULL: out of memory), into *ret_error, and returns `r`: for the end of what failed. */
+/* Stores a formatted text, malloc'ed (NULL: no memory), in *ret_error, and returns `r`. */
 __attribute__((format(printf, 3, 4))) int hr_text_fail(int r, char **ret_error, const char *format,
 						       ...);
 
@@ -73,23 +72,23 @@ struct hr_human hr_text_date(uint64_t real_ns);			/* "2026-11-21 23:22 UTC" */
 struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
 struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" of nothing */
 
-/* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary as KiB is. 0, -EINVAL or -ERANGE. */
+/* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary, like KiB. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);
 
 /* "5s", "100ms", "2m", "1h", "30d", "0"; a bare number is seconds. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_duration(const char *text, uint64_t *ret_ns);
 
-/* A whole decimal number up to `max`, nothing else. 0, -EINVAL or -ERANGE. */
+/* A decimal integer up to `max`, nothing else. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret);
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* A writer of JSON, indented unless `line` is set. `key` is NULL inside arrays and for the outermost value. */
+/* A JSON writer, indented unless `line`. `key`: NULL in arrays and for the outermost value. */
 struct hr_json {
 	FILE *out;
 	unsigned depth;
-	bool first; /* nothing written yet at this depth */
-	bool line;  /* all on one line; the caller's to set */
+	bool first; /* no value yet at this depth */
+	bool line;  /* all on one line; set by the caller */
 	bool array[16];
 };
 

@@ -2,8 +2,8 @@
 /*
  * tsc.h - the counter that user space reads in one instruction: ticks of a session's clock
  *
- * Purpose   The x86-64 TSC; on aarch64 the generic timer's virtual counter, which goes by the same name here. Shim and
- *           daemon must agree in what they read, so both read it here.
+ * Purpose   The x86-64 TSC; on aarch64 the generic timer's virtual counter, under the same name.
+ *           Shim and daemon must read the same counter, so both use this.
  * Threads   Any, signal handlers included.
  */
 #ifndef HEADRACE_COMMON_TSC_H
@@ -15,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-/* Ticks at one rate on all cores, whatever they do? The generic timer does by definition; what an erratum spoils Linux traps. */
+/* True: ticks at one rate on all cores, as the generic timer always does. */
 static inline bool hr_tsc_is_invariant(void)
 {
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ static inline bool hr_tsc_is_invariant(void)
 #endif
 }
 
-/* Not ordered with the loads and stores around it; a system call in between orders it. */
+/* Not ordered with loads and stores around it; a system call orders it. */
 static inline uint64_t hr_tsc_read(void)
 {
 #if defined(__x86_64__)

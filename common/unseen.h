@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unseen.h - libraries that move data where neither the shim nor the kernel's files see it (docs/probes.md)
+ * unseen.h - libraries that move data without files, so that neither shim nor probes record it
+ * (docs/probes.md)
  *
- * Known by the names of their files: object stores over the network. libcufile (GPUDirect Storage) is none of them: each
- * program with CUDA's PyTorch loads it, whether it uses it or not. Constant data, any thread.
+ * Identified by file name: clients of object stores. libcufile (GPUDirect Storage) is not in the
+ * list: each program with CUDA's PyTorch loads it, used or not. Constant data, any thread.
  */
 #ifndef HEADRACE_COMMON_UNSEEN_H
 #define HEADRACE_COMMON_UNSEEN_H
@@ -11,10 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How the names begin, ended by NULL. query/named/coverage.sql has the same. */
+/* Prefixes of the names, ended by NULL. query/named/coverage.sql has the same list. */
 extern const char *const hr_unseen_names[];
 
-/* Whether a path, without terminator, is one of theirs. */
+/* True: a path (without NUL) is one of these libraries. */
 bool hr_unseen_library(const char *path, size_t bytes);
 
 #endif

@@ -11,7 +11,7 @@
 #define ENTRY_BYTES (64u << 10) /* groups list their members */
 #define GROUPS_MAX  4096
 
-/* By name, or by number where that is NULL. */
+/* By name, or by uid if that is NULL. */
 static bool users_find(const char *name, uid_t uid, struct hr_user *ret)
 {
 	char *buf = malloc(ENTRY_BYTES);
@@ -55,7 +55,7 @@ bool hr_group_by_name(const char *name, gid_t *ret)
 	return found != NULL;
 }
 
-bool hr_user_in_group(const struct hr_user *user, gid_t group)
+static bool users_in_group(const struct hr_user *user, gid_t group)
 {
 	int n = GROUPS_MAX;
 	gid_t *groups = calloc((size_t)n, sizeof(*groups));
@@ -76,5 +76,5 @@ bool hr_user_is_operator(uid_t uid, const char *operators)
 	if (uid == 0)
 		return true;
 	return hr_text_given(operators) && hr_group_by_name(operators, &group) &&
-	       hr_user_by_id(uid, &user) && hr_user_in_group(&user, group);
+	       hr_user_by_id(uid, &user) && users_in_group(&user, group);
 }

@@ -84,8 +84,7 @@
 #define HR_TORN_COMMON_NS UINT64_C(5000000000)
 /* of an offer: the daemon may read it late; only pages in use cost memory */
 #define HR_OFFER_SLOTS_LOG2 14
-#define HR_RING_EARLY	    64u	 /* slots, a page: memory for these is allocated with the map */
-#define HR_RING_SLACK	    128u /* slots kept free for a full path and nested signal handlers */
+#define HR_RING_EARLY	    64u /* slots, a page: memory for these is allocated with the map */
 #define HR_TORN_NS	    UINT64_C(200000000)
 /*
  * Limits of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each; more is ignored.
@@ -153,7 +152,6 @@ enum hr_ctl_id {
 	HR_CTL_THREAD = 1, /* the records that follow are of thread `fd`, as the process sees it */
 	HR_CTL_PATH = 2,   /* a path: see below */
 	HR_CTL_PAIR = 3,   /* second half of a record with HR_REC_PAIR */
-	HR_CTL_TEXT = 4,   /* continuation slot: 56 bytes of text, then seq, then 4 more unused */
 	HR_CTL_ENV = 5, /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
 	HR_CTL_FORK =
 	    /* a child was made: fd = its pid in the parent's namespace, flags = 1 for vfork */

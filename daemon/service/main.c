@@ -35,7 +35,7 @@ int hr_service_main(int argc, char **argv)
 	    .argc = argc - 1,
 	    .argv = argv + 1,
 	    .help = "headraced service --help",
-	    .say = main_say,
+	    .report = main_say,
 	};
 	struct hr_service_config config = {0};
 	int status = EXIT_USAGE;

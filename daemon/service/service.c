@@ -113,12 +113,13 @@ static void on_reload(uv_signal_t *handle, int signum)
 
 	(void)signum;
 	hr_fdstore_notify("RELOADING=1");
-	if (hr_config_load(s->from, &fresh) < 0 || !hr_service_config_check(&fresh, s->from->say)) {
+	if (hr_config_load(s->from, &fresh) < 0 ||
+	    !hr_service_config_check(&fresh, s->from->report)) {
 		hr_log(HR_LOG_ERROR, "SIGHUP: the configuration stays as it was");
 	} else {
 		hr_service_config_settle(&fresh);
 		hr_config_keep_fixed(hr_service_keys, hr_service_n_keys, s->c, &fresh,
-				     s->from->say);
+				     s->from->report);
 		old = *s->c;
 		*s->c = fresh;
 		fresh = old;

@@ -226,7 +226,6 @@ void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags
 void hr__ring_aggregate_flush(void);
 /* Writes the record of an in-flight cell whose call will not return. */
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
-void hr__ring_kick(void);
 
 /*
  * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: recording is

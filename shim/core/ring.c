@@ -20,7 +20,7 @@ __thread struct hr__thread hr__self
 /*
  * Rings the doorbell if the daemon sleeps. FUTEX_WAKE needs no write access: the page is read-only.
  */
-void hr__ring_kick(void)
+static void ring_bell(void)
 {
 	const struct hr_node_page *node =
 	    /* NULL: an offer, or forked during an operation */
@@ -119,7 +119,7 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 		uint64_t used = head - tail + n;
 
 		if (used > slots / 2)
-			hr__ring_kick();
+			ring_bell();
 		if (used <= slots) {
 			uint64_t next = used <= slots / 2 ? tail + slots / 2 : head + n + slots / 8;
 

@@ -84,7 +84,7 @@ static struct sums *find(struct hr_gen_rollups *r, uint32_t task, uint32_t mount
 void hr_gen_rollups_add(struct hr_gen_rollups *r, const struct hr_event *e, uint32_t mount)
 {
 	struct sums *s = find(r, e->task, mount, e->op);
-	uint64_t bytes = hr_event_bytes(e->op, e->ret, e->asked, e->flags);
+	uint64_t bytes = hr_bytes_moved(hr_op_info(e->op)->bytes_rule, e->ret, e->asked, e->flags);
 
 	r->window = window_of(e);
 	s->count++;
