@@ -15,7 +15,7 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define HR__NODE_JOB "_node" /* what a node says of itself and of no job */
+#define HR__NODE_JOB "_node" /* what a node records that belongs to no job */
 #define BUCKETS_MIN  64u
 
 void hr__problem(struct hr_catalog *c, const char *format, ...)
@@ -48,13 +48,13 @@ struct opening {
 	const struct hr_catalog_filter *filter;
 	const char *job; /* the filter's, encoded; NULL: all */
 	const char *job_folder;
-	struct hr__stream_folder folder; /* visit_stream's */
+	struct hr__stream_folder folder; /* what visit_stream is reading */
 };
 
 /* Calls `visit` for each folder in `fd`, in the order of their names. */
 typedef int visit_folder(struct opening *o, int fd, const char *name);
 
-/* A folder that was moved elsewhere and left a link: its streams would be missing without a note. */
+/* Reports a folder that was replaced by a link: its streams would be missing silently. */
 static void report_link(const struct opening *o, const char *name)
 {
 	if (!o->filter->one_user)
@@ -91,7 +91,7 @@ static int each_folder(struct opening *o, int fd, visit_folder *visit)
 	return r;
 }
 
-/* Of a copy whose StreamStart is damaged neither boot nor cluster is known. */
+/* A copy with a damaged StreamStart has neither boot nor cluster. */
 static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
 {
 	bool guess = a->boot_id[0] == '\0' || b->boot_id[0] == '\0';
@@ -126,7 +126,7 @@ static struct hr__stream *find_stream(const struct hr_catalog *c,
 	return s;
 }
 
-/* At the end of its bucket: the first store's copy is the one that find_stream returns. */
+/* Appends to the bucket: find_stream then returns the first store's copy. */
 static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 {
 	const struct hr_stream *v = &s->view;
@@ -138,7 +138,7 @@ static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 	*at = s;
 }
 
-/* The catalogue's last stream is new. */
+/* Adds the catalogue's last stream to the index. */
 static int index_stream(struct hr_catalog *c)
 {
 	size_t n = c->n_buckets ? 2 * c->n_buckets : BUCKETS_MIN;
@@ -188,8 +188,8 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	return index_stream(c);
 }
 
-/* Another store's copy knows what a damaged one did not. */
-static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
+/* Completes a damaged copy from another store's. */
+static int complete_start(struct hr__stream *s, const Headrace__StreamStart *start)
 {
 	if (s->view.boot_id[0] != '\0' || start->boot_id[0] == '\0')
 		return 0;
@@ -198,7 +198,7 @@ static int learn_start(struct hr__stream *s, const Headrace__StreamStart *start)
 	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
 }
 
-/* The StreamStart at the head of a segment; NULL: none yet, or (*damaged) it cannot be read. */
+/* Reads the StreamStart at the head of a segment. NULL: none yet, or (*damaged) unreadable. */
 static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
@@ -221,9 +221,9 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
 }
 
 /*
- * Who wrote the folder: any segment's StreamStart says it. When none can be read, the folder's name
- * does, as far as it goes: *ret_guess, which points into `job` and `node`. *ret_msg is NULL then; the
- * caller frees it.
+ * Finds out who wrote the folder, from any segment's StreamStart; the caller frees *ret_msg. When
+ * none can be read, *ret_msg is NULL and *ret_guess has what the name of the folder tells, in
+ * `job` and `node`.
  */
 static int catalog_identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
 			    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
@@ -262,7 +262,7 @@ static int catalog_identify(struct opening *o, const char *name, Headrace__Frame
 	return 0;
 }
 
-/* Asked before the folder is looked at: what is wrong with one that is left out is nobody's business. */
+/* Checked before the folder is read: problems of a folder that is left out must not be reported. */
 static bool visible(const struct opening *o, int fd)
 {
 	uint32_t uid;
@@ -273,8 +273,8 @@ static bool visible(const struct opening *o, int fd)
 	       uid == o->filter->uid;
 }
 
-/* A folder without segments: was there something in it? */
-static int take_retired(struct hr_catalog *c, int fd, const char *job)
+/* Handles a folder without segments, which may be that of a retired stream. */
+static int add_retired(struct hr_catalog *c, int fd, const char *job)
 {
 	struct hr_retired *last = c->n_retired > 0 ? &c->retired[c->n_retired - 1] : NULL;
 	struct hr_stream_state state;
@@ -311,14 +311,14 @@ static int add_folder(struct opening *o, const char *name)
 	r = catalog_identify(o, name, &msg, &guess, job, node);
 	if (r == -ENOENT) {
 		hr__name_decode(o->job_folder, job);
-		return take_retired(c, o->folder.fd, job);
+		return add_retired(c, o->folder.fd, job);
 	}
 	if (r < 0)
 		return r;
 	if (msg)
 		start = msg->stream_start;
 	s = find_stream(c, start);
-	r = s ? learn_start(s, start) : new_stream(o, start, &s);
+	r = s ? complete_start(s, start) : new_stream(o, start, &s);
 	headrace__frame__free_unpacked(msg, NULL);
 	return r < 0 ? r : hr__stream_add_folder(c, s, &o->folder);
 }
@@ -393,7 +393,7 @@ static int open_store(struct opening *o)
 	if (fd < 0)
 		return -errno;
 	r = hr__store_version(fd);
-	if (r == -EAGAIN) /* being made at this moment: still empty */
+	if (r == -EAGAIN) /* just being created: still empty */
 		r = 0;
 	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
@@ -424,7 +424,7 @@ static int by_job_and_node(const void *a, const void *b)
 	return r;
 }
 
-/* When its first process started: real ns. */
+/* When the stream's first process started: real ns. */
 static int64_t started(const struct hr_stream *s)
 {
 	uint64_t first = UINT64_MAX;
@@ -453,7 +453,7 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/* The highest number in use: events may outlive a damaged row of their process. */
+/* The highest process number in use: events may outlive the damaged row of their process. */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;
@@ -484,7 +484,7 @@ static void number_processes(struct hr_catalog *c)
 	}
 }
 
-/* Puts the streams together, in an order that does not depend on the file system. */
+/* Completes the streams and sorts them, independently of the file system's order. */
 static int catalog_finish(struct hr_catalog *c)
 {
 	c->views = calloc(c->n_streams + 1, sizeof(*c->views));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * catalog.h - the inside of an open catalogue
+ * catalog.h - internals of an open catalogue
  *
- * catalog.c finds the streams, stream_load.c puts one together from its segments, stream.c and
- * files.c answer about one. Written by the thread that opens; afterwards only `files` changes,
- * under its own rules (files.c).
+ * catalog.c finds the streams, stream_load.c builds one from its segments, stream.c and files.c
+ * answer queries about one. The thread that opens the catalogue writes it; afterwards only `files`
+ * changes, by the rules of files.c.
  */
 #ifndef HEADRACE_STORE_CATALOG_H
 #define HEADRACE_STORE_CATALOG_H
@@ -19,33 +19,30 @@
 
 struct hr__files;
 
-/*
- * Small segments are read once and kept in memory: opening a file for each frame is most of what a query of
- * many small jobs costs.
- */
-#define HR__CONTENT_BYTES (16u << 10) /* of a segment */
+/* Small segments are kept in memory: opening files dominates queries of many small jobs. */
+#define HR__CONTENT_BYTES (16u << 10) /* per segment */
 
 struct hr__segment {
-	const char *store;  /* the folder that `name` is below */
+	const char *store;  /* the folder that contains `name` */
 	const char *name;   /* "jobs/7/n1.ab/000003.seg" */
 	uint64_t bytes;	    /* when the catalogue was opened */
 	uint8_t *content;   /* all of a small segment; NULL: read from the file */
-	uint64_t first_seq; /* of its header */
-	/* emptied once the stream is put together, but for `memory` and mounts */
+	uint64_t first_seq; /* from its header */
+	/* emptied when the stream is complete, except for `memory` and mounts */
 	struct hr__index index;
-	/* footer's frame of paths, still to be read; offset 0: index has them */
+	/* the footer's frame of paths, not read yet; offset 0: index has the paths */
 	struct hr__frame_entry paths;
 	bool sealed;
 };
 
 struct hr__stream {
-	struct hr_stream view;	 /* what callers see; they hand back a pointer to it */
-	struct hr__stream *next; /* in its bucket of hr_catalog.buckets */
+	struct hr_stream view;	 /* what callers get; they pass a pointer to it */
+	struct hr__stream *next; /* in the same bucket of hr_catalog.buckets */
 	struct hr__segment *segments;
 	size_t n_segments, segments_room;
 	Headrace__Frame **kept; /* frames that `view` points into */
 	size_t n_kept, kept_room;
-	bool locked; /* a writer holds it in one of its stores */
+	bool locked; /* a writer holds the lock in one of the stores */
 	pthread_mutex_t files_lock;
 	_Atomic(struct hr__files *) files;
 	struct hr_arena memory;
@@ -61,7 +58,7 @@ struct hr_catalog {
 	size_t n_problems, problems_room;
 	struct hr_retired *retired;
 	size_t n_retired, retired_room;
-	struct hr_arena contents; /* of the segments that are kept in memory */
+	struct hr_arena contents; /* of the segments kept in memory */
 	uint64_t content_bytes;
 	bool journals; /* see hr_catalog_journals */
 };
@@ -71,50 +68,50 @@ struct hr__segment_file {
 	char name[16];
 	int fd; /* -1: none is open */
 	uint64_t bytes;
-	bool whole; /* `content` has all of it */
+	bool whole; /* `content` is all of it */
 	uint8_t content[HR__CONTENT_BYTES];
 };
 
-/* The folder of a stream while it is read. */
+/* A stream's folder while it is read. */
 struct hr__stream_folder {
 	int fd;
 	const char *store;
-	const char *name; /* its place in the store: "jobs/7/n1.ab" */
-	/* Tested before the names are read: no writer adds to the names of an unlocked folder. */
+	const char *name; /* its path in the store: "jobs/7/n1.ab" */
+	/* Tested before the names are read: no writer adds names to an unlocked folder. */
 	bool locked;
 	struct hr__folder names;
-	struct hr__segment_file segment; /* the one that was opened last */
+	struct hr__segment_file segment; /* the last one opened */
 };
 
-/* Adds a line for people. Loses it silently when memory is short: then the open fails elsewhere. */
+/* Adds a line for people. Dropped silently when memory is short: the open then fails anyway. */
 __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
 						       ...);
 
-/* Adds one folder of segments to a stream that may already have others (another store's copy). */
+/* Adds one folder of segments to a stream, which may have another store's copy already. */
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f);
 
 /*
- * Opens a segment of the folder and reads it if it is small. *ret is valid until the next call with another name. A further call with
- * the same name returns what the first one read, unless hr__stream_folder_close came between.
+ * Opens a segment of the folder and reads it if it is small. *ret is valid until a call with
+ * another name or hr__stream_folder_close; further calls with the same name return it again.
  */
 int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name,
 			      struct hr__source *ret);
 void hr__stream_folder_close(struct hr__stream_folder *f);
 
 /*
- * Whose job it is: what the collector's file `state` says, else the first JobEvent. -ENODATA: neither says, or the file is
- * damaged.
+ * Returns the job's owner, from the collector's file `state`, else from the first JobEvent.
+ * -ENODATA: neither has it, or the file is damaged.
  */
 int hr__folder_owner(int dir_fd, uint32_t *ret_uid);
 
-/* All folders are in: sorts and joins the frames, loads the small ones, reports what is missing. */
+/* Called after the last folder: sorts and joins the frames, loads the small ones, reports gaps. */
 int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);
 void hr__stream_free(struct hr__stream *s);
 
-/* Where to read a segment: its content, or its file, which the caller closes where *ret has a descriptor. 0 or -EIO. */
+/* Where to read a segment: its content, or its file, which the caller closes. 0 or -EIO. */
 int hr__segment_source(const struct hr__segment *g, struct hr__source *ret);
 
-/* hr_stream_read with the memory of `allocator`. The frame's kind is that of its reference. */
+/* hr_stream_read with the memory of `allocator`. The frame must have its reference's kind. */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
 		    Headrace__Frame **ret);
 

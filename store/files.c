@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the files of a stream: a table by id, made on first use, and text by Paths frame,
- * loaded when asked for
+ * files.c - the files of a stream: a table by id, built on first use, and path text, loaded from
+ * its Paths frame on demand
  *
- * Both are published once with a release store and never change afterwards; readers pair it with an
- * acquire load and take no lock.
+ * Both are published once with a release store and never change afterwards; readers use an acquire
+ * load and take no lock.
  */
 #include "store/catalog.h"
 
@@ -15,7 +15,7 @@
 
 #include "common/array.h"
 
-#define NO_FRAME UINT32_MAX /* of an entry: no text */
+#define NO_FRAME UINT32_MAX /* of an entry: without text */
 
 struct entry {
 	uint64_t hash;
@@ -36,13 +36,13 @@ struct text {
 struct hr__files {
 	struct entry *entries; /* sorted by id */
 	size_t n_entries;
-	uint32_t *by_hash; /* entries with text, sorted by hash; only when some have none */
+	uint32_t *by_hash; /* entries with text, sorted by hash; only when some lack text */
 	size_t n_by_hash;
 	size_t n_texts;
 	_Atomic(struct text *) texts[]; /* by frame of the stream */
 };
 
-/* Stands among the texts for a frame that cannot be read, so that nobody tries again. */
+/* Stands for a frame that cannot be read, so that it is tried only once. */
 static struct text unreadable;
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -62,9 +62,9 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
 }
 
-/* The frame of a segment cannot be read; when it is another store's copy, it need not be. */
-static void lose_frame(const struct hr__stream *s, const struct hr__segment *g,
-		       const struct hr__frame_entry *e, struct hr__files *f)
+/* Marks a segment's unreadable frame as lost, unless another store's copy has it. */
+static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
+		      const struct hr__frame_entry *e, struct hr__files *f)
 {
 	uint32_t frame = frame_by_seq(&s->view, e->seq);
 
@@ -72,7 +72,7 @@ static void lose_frame(const struct hr__stream *s, const struct hr__segment *g,
 		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
 }
 
-/* The paths of a segment out of its Paths frames, into a zero index. `source` NULL: it cannot be opened. */
+/* Reads a segment's Paths frames into a zero index. `source` NULL: it cannot be opened. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
 			     const struct hr__source *source, struct hr__files *f,
 			     struct hr__index *ret)
@@ -86,11 +86,11 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 		if (e->kind != HEADRACE__FRAME__BODY_PATHS)
 			continue;
 		r = source ? hr__source_frame(source, e->offset, e->bytes, NULL, &msg) : -EIO;
-		ret->n_frames = i; /* rows name their frame by this */
+		ret->n_frames = i; /* rows refer to their frame by this number */
 		if (r == 0 && msg->body_case == HEADRACE__FRAME__BODY_PATHS)
 			r = hr__index_paths(ret, msg->paths);
 		else if (r != -ENOMEM)
-			lose_frame(s, g, e, f);
+			mark_lost(s, g, e, f);
 		headrace__frame__free_unpacked(msg, NULL);
 		r = r == -ENOMEM ? r : 0;
 	}
@@ -99,8 +99,8 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 }
 
 /*
- * The paths of a sealed segment, into a zero index. A damaged footer is made up for from the Paths
- * frames; what is damaged of these, too, is marked in `f`.
+ * Reads the paths of a sealed segment into a zero index. A damaged footer is replaced by the Paths
+ * frames; damage in these, too, is marked in `f`.
  */
 static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
 		      struct hr__index *ret)
@@ -112,7 +112,7 @@ static int read_paths(const struct hr__stream *s, const struct hr__segment *g, s
 	if (r == 0)
 		r = hr__source_frame(&source, g->paths.offset, g->paths.bytes, NULL, &msg);
 	if (r == 0) {
-		r = hr__index_take_paths(ret, msg);
+		r = hr__index_unpack_paths(ret, msg);
 		headrace__frame__free_unpacked(msg, NULL);
 	}
 	if (r < 0 && r != -ENOMEM) {
@@ -140,7 +140,7 @@ static int files_add_rows(struct table *t, const struct hr_stream *v, const stru
 	for (size_t i = 0; i < rows->n_paths; i++) {
 		const struct hr__path_row *p = &rows->paths[i];
 
-		if (p->id == 0) /* stands for no file */
+		if (p->id == 0) /* id 0 means no file */
 			continue;
 		if (p->frame != segment_frame) {
 			segment_frame = p->frame;
@@ -195,7 +195,7 @@ static int compare_hashes(const void *a, const void *b, void *entries)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* For files that were named without text: their text may stand at another id of the same hash. */
+/* For files without text: another id with the same hash may have it. */
 static int index_hashes(struct hr__files *f)
 {
 	size_t n = 0;
@@ -268,7 +268,7 @@ static int get_files(struct hr__stream *s, struct hr__files **ret)
 	return r;
 }
 
-/* Ids are mostly 1, 2, 3...: then the entry lies where its id says. */
+/* Ids are mostly 1, 2, 3...: then the id gives the entry's place. */
 static const struct entry *files_find(const struct hr__files *f, uint32_t id)
 {
 	size_t low = 0, high = f->n_entries, guess;
@@ -289,7 +289,7 @@ static const struct entry *files_find(const struct hr__files *f, uint32_t id)
 	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
 }
 
-/* The entry that holds the text of `e`; NULL when nobody sent it. */
+/* The entry that holds the text of `e`; NULL: no entry does. */
 static const struct entry *find_text(const struct hr__files *f, const struct entry *e)
 {
 	size_t low = 0, high = f->n_by_hash;
@@ -318,7 +318,7 @@ static struct text *pack_text(const Headrace__Paths *paths)
 	uint8_t *to;
 
 	for (size_t i = 0; i < paths->n_rows; i++)
-		bytes += paths->rows[i]->path.len; /* at most a frame's payload in all */
+		bytes += paths->rows[i]->path.len; /* together at most a frame's payload */
 	t = malloc(sizeof(*t) + (paths->n_rows + 1) * sizeof(t->start[0]) + bytes);
 	if (!t)
 		return NULL;
@@ -337,29 +337,26 @@ static struct text *pack_text(const Headrace__Paths *paths)
 	return t;
 }
 
-/*
- * A Paths frame has thousands of rows, all thrown away once packed: their memory comes and goes in
- * blocks.
- */
-static void *files_take(void *arena, size_t bytes)
+/* A Paths frame has thousands of rows, all freed after packing: an arena is cheaper. */
+static void *arena_alloc(void *arena, size_t bytes)
 {
 	return hr_arena_get(arena, bytes);
 }
 
-static void files_leave(void *arena, void *piece)
+static void arena_free(void *arena, void *piece)
 {
 	(void)arena;
 	(void)piece;
 }
 
-/* `unreadable` when the frame is damaged; NULL: out of memory. */
+/* Returns `unreadable` for a damaged frame; NULL: out of memory. */
 static struct text *read_text(const struct hr_stream *v, uint32_t frame)
 {
 	struct hr_arena memory = {0};
-	ProtobufCAllocator allocator = {files_take, files_leave, &memory};
+	ProtobufCAllocator allocator = {arena_alloc, arena_free, &memory};
 	struct text *t = NULL;
 	Headrace__Frame *msg;
-	int r = -EBADMSG; /* of a footer that lies */
+	int r = -EBADMSG; /* of a wrong footer */
 
 	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
 		r = hr__stream_read(v, frame, &allocator, &msg);

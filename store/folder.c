@@ -8,10 +8,10 @@
 
 #include "common/array.h"
 
-#define ENTRIES_BYTES (32u << 10) /* of one system call */
+#define ENTRIES_BYTES (32u << 10) /* per system call */
 
 struct names {
-	char *text; /* one after the other, each with its NUL */
+	char *text; /* back to back, each with its NUL */
 	size_t bytes, room, n;
 };
 

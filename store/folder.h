@@ -2,7 +2,8 @@
 /*
  * folder.h - the names in an open folder
  *
- * A query of many jobs reads some folders for each job. hr__folder_read needs two system calls for a small folder, scandirat() five.
+ * A query of many jobs reads several folders per job. hr__folder_read needs two system calls for a
+ * small folder, scandirat() five.
  */
 #ifndef HEADRACE_STORE_FOLDER_H
 #define HEADRACE_STORE_FOLDER_H
@@ -11,9 +12,9 @@
 #include <stddef.h>
 
 struct hr__folder {
-	const char **names; /* in the order of their bytes, without those that begin with a dot */
+	const char **names; /* sorted by their bytes, without those that begin with a dot */
 	size_t n;
-	char *text; /* what `names` point into */
+	char *text; /* memory of `names` */
 };
 
 /* Moves the offset of `fd` to the end: a second call finds no names. -ENOMEM, -errno. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index.c - an index grows with the frames of its segment */
+/* index.c - building the index of a segment, frame by frame */
 #include "store/index.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 	return 0;
 }
 
-/* protobuf-c has no copy: through the packed form. */
+/* protobuf-c has no copy function: pack and unpack. */
 int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 {
 	size_t bytes = headrace__mount__get_packed_size(mount);
@@ -174,10 +174,7 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/*
-	 * The parts refer to the frame by the index that it gets last, when nothing can fail any
-	 * more.
-	 */
+	/* The parts refer to the frame by its index, which it gets last, when nothing can fail. */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index.h - what is known of a segment without reading its frames
+ * index.h - the index of a segment, which replaces reading its frames
  *
  * Purpose   The writer builds it frame by frame and stores it as the segment's footer. Readers take
- *           it from the footer, or build it the same way by scanning a segment that has none.
- * Owner     Whoever opened the segment. One thread while it is built, any number afterwards.
+ *           it from the footer, or build it by scanning a segment that has none.
+ * Owner     The code that opened the segment. One thread while it is built, any number afterwards.
  */
 #ifndef HEADRACE_STORE_INDEX_H
 #define HEADRACE_STORE_INDEX_H
@@ -30,7 +30,7 @@ struct hr__path_row {
 
 struct hr__frame_entry {
 	uint64_t offset;
-	uint64_t seq; /* 0: an index frame; StreamStart's copies have that of the frame before */
+	uint64_t seq; /* 0: an index frame; copies of the StreamStart have the previous frame's */
 	uint32_t bytes;
 	uint32_t kind;
 };
@@ -43,8 +43,8 @@ struct hr__index {
 	Headrace__Mount **mounts;
 	size_t n_frames, n_batches, n_paths, n_mounts;
 	size_t frames_room, batches_room, paths_room, mounts_room;
-	uint64_t first_seq, last_seq; /* of the stream's frames in it; 0: none */
-	uint64_t first_ns, last_ns;   /* of its events */
+	uint64_t first_seq, last_seq; /* of the segment's stream frames; 0: none */
+	uint64_t first_ns, last_ns;   /* of the segment's events */
 	uint64_t events;
 	uint32_t max_file;
 	size_t copied_bytes; /* of batches and mounts: see hr__index_bytes */
@@ -55,22 +55,22 @@ struct hr__index {
 	struct hr_arena memory;
 };
 
-/* A copy of the stream's first frame, at the head of a further segment. */
+/* The copy of the stream's first frame at the head of every later segment. */
 static inline bool hr__is_start_copy(const struct hr__frame_entry *f)
 {
 	return f->kind == HEADRACE__FRAME__BODY_STREAM_START && f->seq != 1;
 }
 
-void hr__index_done(struct hr__index *ix); /* back to zero */
+void hr__index_done(struct hr__index *ix); /* frees and zeroes */
 
-/* Memory that it takes, near enough. */
+/* Approximate memory. */
 size_t hr__index_bytes(const struct hr__index *ix);
 
-/* Takes in the frame `msg` that lies at `offset`. -ENOMEM. */
+/* Adds the frame `msg`, stored at `offset`. -ENOMEM. */
 int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes,
 		  const Headrace__Frame *msg);
 
-/* Parts of it, for index_footer.c and files.c: -ENOMEM. */
+/* Parts of hr__index_add, for index_footer.c and files.c: -ENOMEM. */
 int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f);
 int hr__index_path(struct hr__index *ix, const struct hr__path_row *row);
 int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths); /* of frame n_frames */
@@ -78,21 +78,21 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount);
 void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg);
 
 /*
- * The footer that goes to `offset`: frame of the paths (when there are any), frame of the rest,
+ * Packs the footer to be stored at `offset`: frame of the paths (if any), frame of the rest,
  * trailer, in one malloc'ed buffer. -ENOMEM, -E2BIG.
  */
 int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_buf,
 		   size_t *ret_bytes);
 
 /*
- * Fills a zero `ix` from the main frame of a footer, but for the paths; *ret_paths gets the frame
- * that holds those (offset 0: none). Hostile input: offsets lie inside [header, limit), arrays
- * agree. -EBADMSG, -ENOMEM.
+ * Fills a zero `ix` from the main frame of a footer, except for the paths; *ret_paths gets the
+ * frame that holds those (offset 0: none). Input is untrusted: offsets must lie in [header, limit),
+ * arrays must agree. -EBADMSG, -ENOMEM.
  */
-int hr__index_take(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
-		   uint64_t limit, struct hr__frame_entry *ret_paths);
+int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
+		     uint64_t limit, struct hr__frame_entry *ret_paths);
 
-/* Adds the paths of the footer's other frame to `ix`. -EBADMSG, -ENOMEM. */
-int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg);
+/* Adds the paths from the footer's other frame to `ix`. -EBADMSG, -ENOMEM. */
+int hr__index_unpack_paths(struct hr__index *ix, const Headrace__Frame *msg);
 
 #endif

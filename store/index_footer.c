@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index_footer.c - an index as the footer of a sealed segment, and back */
+/* index_footer.c - an index to and from the footer of a sealed segment */
 #include "store/index.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define PATH_RUNTIME 1u
 #define PATH_NO_TEXT 2u
 
-/* Ids are mostly consecutive: their differences compress to nothing. */
+/* Ids are mostly consecutive: their differences compress to almost nothing. */
 static uint32_t zigzag(uint32_t v)
 {
 	return v << 1 ^ -(v >> 31);
@@ -25,7 +25,7 @@ static uint32_t unzigzag(uint32_t v)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* The columns of the paths, in one piece of memory. */
+/* Packs the columns of the paths into one allocation. */
 static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret_bytes)
 {
 	size_t n = ix->n_paths;
@@ -63,7 +63,7 @@ static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret
 	return r;
 }
 
-/* What hangs on the message of the main frame. */
+/* Memory that the main frame's message points into. */
 struct main_parts {
 	uint64_t *offsets;
 	uint32_t *lengths, *kinds;
@@ -83,7 +83,7 @@ static void fill_summary(Headrace__BatchSummary *s, const struct hr_batch_ref *b
 	s->n_procs = b->n_procs;
 }
 
-/* `paths_bytes` of a paths frame, which lies at `offset`; 0: there is none. */
+/* `paths_bytes`: size of the paths frame at `offset`; 0: none. */
 static void fill_main(const struct hr__index *ix, const struct main_parts *parts, uint64_t offset,
 		      size_t paths_bytes, Headrace__SegmentIndex *index)
 {
@@ -185,10 +185,10 @@ int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_bu
 	return r;
 }
 
-/* ---- taking ---------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
-static int take_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg, uint64_t first_seq,
-		       uint64_t limit, struct hr__frame_entry *ret_paths)
+static int unpack_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg,
+			 uint64_t first_seq, uint64_t limit, struct hr__frame_entry *ret_paths)
 {
 	uint64_t seq = first_seq == 1 ? 0 : first_seq - 2;
 	uint64_t offset = 0, end = sizeof(struct hr_segment_hdr); /* both stay within `limit` */
@@ -218,7 +218,7 @@ static int take_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg, 
 	return 0;
 }
 
-static int take_batches(struct hr__index *ix, const Headrace__SegmentIndex *msg)
+static int unpack_batches(struct hr__index *ix, const Headrace__SegmentIndex *msg)
 {
 	uint32_t frame = 0;
 
@@ -254,8 +254,8 @@ static int take_batches(struct hr__index *ix, const Headrace__SegmentIndex *msg)
 	return 0;
 }
 
-int hr__index_take(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
-		   uint64_t limit, struct hr__frame_entry *ret_paths)
+int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
+		     uint64_t limit, struct hr__frame_entry *ret_paths)
 {
 	const Headrace__SegmentIndex *index = msg->index;
 	struct hr__frame_entry paths = {0};
@@ -263,9 +263,9 @@ int hr__index_take(struct hr__index *ix, const Headrace__Frame *msg, uint64_t fi
 
 	if (msg->body_case != HEADRACE__FRAME__BODY_INDEX || msg->seq != 0)
 		return -EBADMSG;
-	r = take_frames(ix, index, first_seq, limit, &paths);
+	r = unpack_frames(ix, index, first_seq, limit, &paths);
 	if (r == 0)
-		r = take_batches(ix, index);
+		r = unpack_batches(ix, index);
 	for (size_t i = 0; i < index->n_mounts && r == 0; i++)
 		r = hr__index_mount(ix, index->mounts[i]);
 	if (r == 0 && (ix->first_seq != index->first_seq || ix->last_seq != index->last_seq))
@@ -281,7 +281,7 @@ int hr__index_take(struct hr__index *ix, const Headrace__Frame *msg, uint64_t fi
 	return 0;
 }
 
-int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg)
+int hr__index_unpack_paths(struct hr__index *ix, const Headrace__Frame *msg)
 {
 	const Headrace__SegmentIndex *index = msg->index;
 	uint32_t row = 0, id = 0;
@@ -304,7 +304,7 @@ int hr__index_take_paths(struct hr__index *ix, const Headrace__Frame *msg)
 		    .has_text = !(index->path_scope.data[i] & PATH_NO_TEXT),
 		};
 
-		/* All rows of a frame are listed, in their order. */
+		/* A frame's rows are listed completely and in order. */
 		row = i > 0 && p.frame == index->path_frame[i - 1] ? row + 1 : 0;
 		p.row = row;
 

@@ -168,7 +168,7 @@ int hr__store_open(const char *store, const char *path)
 
 int hr__store_version(int dir_fd)
 {
-	static const char words[] = "headrace store ";
+	static const char prefix[] = "headrace store ";
 	char text[64], *end;
 	unsigned long version;
 	ssize_t n;
@@ -183,9 +183,9 @@ int hr__store_version(int dir_fd)
 	text[n] = '\0';
 	if (n == 0)
 		return -EAGAIN;
-	if (strncmp(text, words, sizeof(words) - 1) != 0)
+	if (strncmp(text, prefix, sizeof(prefix) - 1) != 0)
 		return -ENOTEMPTY;
-	version = strtoul(text + sizeof(words) - 1, &end, 10);
+	version = strtoul(text + sizeof(prefix) - 1, &end, 10);
 	if (*end != '\n' || version == 0)
 		return -ENOTEMPTY;
 	return version > HR_STORE_VERSION ? -EPROTONOSUPPORT : 0;
@@ -210,10 +210,7 @@ static int write_store_file(int dir_fd, int flags)
 	return r;
 }
 
-/*
- * True when there is nothing but what a fresh file system puts there. Takes no notice of a
- * headrace.store.
- */
+/* Returns whether the folder has only what a new file system contains; ignores a headrace.store. */
 static int folder_empty(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -238,9 +235,7 @@ static int folder_empty(int dir_fd)
 	return empty;
 }
 
-/*
- * Several runs may make the same store at once: one creates the file, the others wait for its text.
- */
+/* Several runs may create the same store: one makes the file, the others wait for its text. */
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
@@ -265,7 +260,7 @@ static int adopt_folder(int dir_fd)
 		if (r != -EEXIST)
 			return r;
 	}
-	return write_store_file(dir_fd, 0); /* who created it died before it wrote the text */
+	return write_store_file(dir_fd, 0); /* its creator died before writing the text */
 }
 
 int hr__store_make(const char *path)
@@ -300,7 +295,7 @@ int hr_store_check(const char *path)
 {
 	int fd, r;
 
-	if (mkdir(path, 0700) == 0) /* no other call knows all reasons why this may fail */
+	if (mkdir(path, 0700) == 0) /* only mkdir reports all reasons for a failure */
 		return rmdir(path) < 0 ? -errno : 0;
 	if (errno != EEXIST)
 		return -errno;
@@ -336,9 +331,9 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * A lock of the open file description (F_OFD_SETLK), because it can be asked about without being
- * taken: a reader that tried flock() would make a writer that starts at that moment believe that
- * another has the stream.
+ * A lock of the open file description (F_OFD_SETLK), because it can be queried without being taken:
+ * a reader that tried flock() would make a writer that starts at that moment believe that another
+ * one has the stream.
  */
 static struct flock whole_file(short type)
 {
@@ -390,7 +385,7 @@ bool hr__store_held(int store_fd)
 	return file_locked(store_fd, HR__STORE_FILE);
 }
 
-/* ---- a collector's hold ---------------------------------------------------------------------- */
+/* ---- a collector's lock ---------------------------------------------------------------------- */
 
 static int write_holder(int store_fd, const char *text)
 {
@@ -429,7 +424,7 @@ int hr_store_hold(const char *path, int *ret_fd)
 int hr_store_hold_read_only(const char *path, int *ret_fd)
 {
 	struct flock lock =
-	    whole_file(F_RDLCK); /* a lock for writing needs a file that is open for writing */
+	    whole_file(F_RDLCK); /* a write lock needs a file that is open for writing */
 	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, r;
 
 	if (dir_fd < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout.h - names in a store folder, and the file that says that it is one
+ * layout.h - names in a store folder, and the file that marks it as one
  *
  * Pure functions and system calls without state; any thread.
  */
@@ -28,37 +28,37 @@ int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
 /* "000012.seg" */
 void hr__segment_name(uint32_t number, char ret[16]);
 
-/* Number of "000012.seg", 0 when the name is something else. */
+/* The number in "000012.seg", 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
 
 /*
- * Reads headrace.store: 0, -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (not its text), -EAGAIN (being
- * written), -ELOOP (no regular file).
+ * Reads headrace.store: 0, -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (other text), -EAGAIN (being
+ * written), -ELOOP (not a regular file).
  */
 int hr__store_version(int dir_fd);
 
 /*
- * Opens the file `path` below a store, "jobs/7/n1.ab/000003.seg", for reading, each part by hr_store_open_folder and
- * hr_store_open_file. A descriptor or -errno.
+ * Opens the file `path` below a store, such as "jobs/7/n1.ab/000003.seg", for reading, each part by
+ * hr_store_open_folder or hr_store_open_file. Returns a descriptor or -errno.
  */
 int hr__store_open(const char *store, const char *path);
 
-/* hr_store_open_file for a caller that needs the file's attributes, too. */
+/* hr_store_open_file that also returns the file's attributes. */
 int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
-/* Opens the folder `name` in dir_fd, making it (0700) when absent. */
+/* Opens the folder `name` in dir_fd; creates it (0700) if absent. */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 
-/* Makes or adopts the folder as hr_store_create does, and asks nobody whether it is held. */
+/* hr_store_create without the check for a collector. */
 int hr__store_make(const char *path);
 
-/* Asks whether a collector holds the store. */
+/* Returns whether a collector holds the store. */
 bool hr__store_held(int store_fd);
 
-/* Asks whether a writer holds the stream's lock, without ever taking it. */
+/* Returns whether a writer holds the stream's lock, without taking it. */
 bool hr__stream_locked(int stream_fd);
 
-/* Takes it for as long as the returned descriptor is open; -EBUSY. */
+/* Takes the lock until the returned descriptor is closed; -EBUSY. */
 int hr__stream_lock(int stream_fd, int *ret_fd);
 
 #endif

@@ -10,14 +10,14 @@
 #include "common/text.h"
 
 #define OPENS_LEAST 100u
-#define ROWS_MOST   256u /* and "": patterns are what clients say */
+#define ROWS_MOST   256u /* and "": clients choose the patterns */
 
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-/* Its row, or one past the last. */
+/* The pattern's row, or one past the last. */
 static size_t left_out_find(const struct hr_left_out *l, const char *pattern)
 {
 	size_t i = 0;
@@ -78,7 +78,7 @@ int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process)
 	return r;
 }
 
-/* Programs and their settings lie there, and no data set. */
+/* Holds programs and their settings, not data sets. */
 static bool is_system(const char *pattern)
 {
 	static const char *const folders[] = {"/etc",  "/dev", "/proc",	 "/sys",  "/bin",

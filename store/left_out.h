@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * left_out.h - the opens that default excludes left out (Process.excluded), and when a person should hear of them
+ * left_out.h - the opens that default excludes left out (Process.excluded), and when to report them
+ * to a person
  *
  * Owner     The caller; zeroed memory is an empty list. Threads: one.
  */
@@ -13,7 +14,7 @@
 #include "store/store.h"
 
 struct hr_left_out_row {
-	char *pattern; /* escaped (text.h); "": patterns without a row of their own */
+	char *pattern; /* escaped (text.h); "": all patterns without a row */
 	uint64_t opens;
 };
 
@@ -25,12 +26,13 @@ struct hr_left_out {
 /* Adds to the pattern's row. 0 or -ENOMEM. */
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens);
 
-/* Adds all that a process says. 0 or -ENOMEM. */
+/* Adds what a process reported. 0 or -ENOMEM. */
 int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process);
 
 /*
- * "12,340 opens below /opt, 210 below /var: ...", malloc'ed: patterns below which data may well lie, with a hundred opens or
- * more each, if all of these are a tenth of the opens of data, `recorded` and left out. NULL: nothing to say.
+ * "12,340 opens below /opt, 210 below /var: ...", malloc'ed: patterns that may well cover data,
+ * with a hundred opens or more each, if together they are a tenth of all opens of data, `recorded`
+ * and left out. NULL: nothing to report.
  */
 char *hr_left_out_text(const struct hr_left_out *l, uint64_t recorded);
 

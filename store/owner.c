@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner.c - whose job a stream's folder belongs to, before anything else of it is looked at */
+/* owner.c - the owner of a stream's job, known before the rest of the folder is read */
 #include "store/catalog.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 
 #include "store/layout.h"
 
-#define FRAMES_MAX 1024u /* among which the first JobEvent is looked for: it follows StreamStart */
+#define FRAMES_MAX 1024u /* the first JobEvent follows StreamStart within so many frames */
 
 struct search {
 	unsigned frames;
@@ -20,7 +20,7 @@ struct search {
 };
 
 /* Ends the scan with -ECANCELED. */
-static int owner_look(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+static int find_owner(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	struct search *s = context;
 
@@ -43,7 +43,7 @@ static void search_segment(int dir_fd, const char *name, struct search *s)
 		return;
 	if (fstat(source.fd, &st) == 0) {
 		source.bytes = (uint64_t)st.st_size;
-		if (hr__segment_scan(&source, owner_look, s, &scan) == 0)
+		if (hr__segment_scan(&source, find_owner, s, &scan) == 0)
 			free(scan.holes);
 	}
 	close(source.fd);
@@ -65,7 +65,7 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 		*ret_uid = state.uid;
 		return 0;
 	}
-	if (r < 0 && r != -ENOENT) /* what it would have said is not to be guessed */
+	if (r < 0 && r != -ENOENT) /* do not guess what it contained */
 		return -ENODATA;
 	n = scandirat(dir_fd, ".", &entries, owner_is_segment, alphasort);
 	if (n < 0)

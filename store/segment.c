@@ -99,7 +99,7 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 	r = hr__source_frame(s, t.index_offset, (uint32_t)t.index_bytes, NULL, &msg);
 	if (r < 0)
 		return r;
-	r = hr__index_take(ix, msg, h->first_seq, t.index_offset, ret_paths);
+	r = hr__index_unpack(ix, msg, h->first_seq, t.index_offset, ret_paths);
 	headrace__frame__free_unpacked(msg, NULL);
 	if (r < 0)
 		hr__index_done(ix);
@@ -115,13 +115,10 @@ struct window {
 	size_t room;
 	uint64_t offset;
 	size_t bytes;
-	uint64_t checked; /* bytes that were looked at as frames */
+	uint64_t checked; /* bytes checked as frames */
 };
 
-/*
- * At least `need` bytes at `offset`, unless the source ends before: *ret_bytes says how many there
- * are.
- */
+/* Provides `need` bytes or more at `offset`, fewer at the end; *ret_bytes is their number. */
 static int window_at(struct window *w, uint64_t offset, size_t need, const uint8_t **ret,
 		     size_t *ret_bytes)
 {
@@ -157,7 +154,7 @@ static int window_at(struct window *w, uint64_t offset, size_t need, const uint8
 	return 0;
 }
 
-/* Is there a whole frame at `offset`? 1 and its bytes; 0 no; or a read error. */
+/* Looks for a whole frame at `offset`. 1 and its bytes; 0: none; or a read error. */
 static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size_t *ret_bytes)
 {
 	size_t need = HR_FRAME_HDR_BYTES, have;
@@ -178,8 +175,8 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /*
- * The next whole frame behind damage. Each false start may cost a CRC over 64 MiB, so a file made
- * of false starts is given up after some passes' worth; then the rest counts as tail.
+ * Finds the next whole frame after damage. Each false start may cost a CRC over 64 MiB, so the
+ * search ends after the work of a few passes; the rest then counts as tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {
@@ -215,7 +212,7 @@ static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
-/* Hands a frame on. A payload that does not unpack in spite of its CRC is damage too. */
+/* Passes a frame on. A payload that does not unpack in spite of its CRC is damage too. */
 static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_frame *frame,
 		 void *context, struct hr__scan *scan)
 {

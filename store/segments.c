@@ -14,21 +14,21 @@
 #include "store/segment.h"
 
 #define NEW_SUFFIX	".new"
-#define START_BYTES_MAX (1u << 20) /* of a StreamStart: six short texts */
+#define START_BYTES_MAX (1u << 20) /* of a StreamStart, which has six short texts */
 
 void hr_segments_name(uint32_t number, char ret[16])
 {
 	hr__segment_name(number, ret);
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- inspecting ------------------------------------------------------------------------------ */
 
 static int segments_is_segment(const struct dirent *entry)
 {
 	return hr__segment_number(entry->d_name) > 0;
 }
 
-static bool look_at(int dir_fd, const char *name, struct hr_segment_file *ret)
+static bool stat_segment(int dir_fd, const char *name, struct hr_segment_file *ret)
 {
 	struct stat st;
 
@@ -53,7 +53,7 @@ int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *re
 	if (n > 0)
 		files = malloc((size_t)n * sizeof(*files));
 	for (int i = 0; i < n; i++) {
-		used += files && look_at(stream_dir_fd, entries[i]->d_name, &files[used]);
+		used += files && stat_segment(stream_dir_fd, entries[i]->d_name, &files[used]);
 		free(entries[i]);
 	}
 	free(entries);
@@ -101,11 +101,11 @@ int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret)
 static int add_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
-		return 0; /* half a footer */
+		return 0; /* an incomplete footer */
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* The index of a segment, from its footer or its frames. */
+/* Reads the index of a segment, from its footer or its frames. */
 static int read_index(const struct hr__source *source, struct hr__index *ix,
 		      struct hr_segment_info *ret)
 {
@@ -213,7 +213,7 @@ static int segments_put(struct rewrite *w, const void *data, size_t bytes)
 	return 0;
 }
 
-/* The frame as it lies in the old file. */
+/* Copies the frame unchanged. */
 static int copy_frame(struct rewrite *w, uint64_t offset, uint32_t bytes,
 		      const Headrace__Frame *msg)
 {
@@ -248,7 +248,7 @@ static int rewrite_frame(void *context, uint64_t offset, uint32_t bytes, const H
 	return r;
 }
 
-/* Header, frames and footer, in memory: segments of a spool are small. */
+/* Builds header, frames and footer in memory: segments of a spool are small. */
 static int compose(struct rewrite *w)
 {
 	struct hr_segment_hdr h;
@@ -288,7 +288,7 @@ static int segments_write_all(int fd, const uint8_t *buf, size_t bytes)
 	return 0;
 }
 
-/* On disk before it has the name: what a crash leaves is whole. */
+/* Syncs the new file before it gets the name: a crash leaves a whole segment. */
 static int replace_file(int dir_fd, const struct rewrite *w, const char *name)
 {
 	char other[16 + sizeof(NEW_SUFFIX)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_load.c - one stream out of the segments of its folders */
+/* stream_load.c - building one stream from the segments of its folders */
 #include "store/catalog.h"
 
 #include <errno.h>
@@ -15,23 +15,20 @@
 #include "store/layout.h"
 #include "common/text.h"
 
-#define MOUNT_MAX 65536u /* highest mount id that is believed */
+#define MOUNT_MAX 65536u /* highest mount id accepted */
 
-#define CONTENT_BYTES_ALL (128u << 20) /* of segments that a catalogue keeps in memory */
+#define CONTENT_BYTES_ALL (128u << 20) /* of all segments that a catalogue keeps in memory */
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
-	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX) /* half a footer */
+	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX) /* an incomplete footer */
 		return 0;
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/*
- * Indexes a segment that has no footer. `growing`: what lies behind the last whole frame is being
- * written.
- */
+/* Indexes a segment without footer. `growing`: a frame is being written at its end. */
 static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -70,7 +67,7 @@ static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
 	return r;
 }
 
-/* 1: taken; 0: left out, with the reason among the problems. */
+/* 1: loaded; 0: left out, with the reason among the problems. */
 static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -143,7 +140,7 @@ int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, str
 }
 
 /* Keeps a small segment in memory. */
-static int take_content(struct hr_catalog *c, struct hr__segment *g,
+static int keep_content(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source)
 {
 	if (!source->memory || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
@@ -155,7 +152,7 @@ static int take_content(struct hr_catalog *c, struct hr__segment *g,
 	return 0;
 }
 
-/* -ESTALE: its writer cut the file while it was read, which is then read again. */
+/* -ESTALE: the writer cut the file while it was read; the caller reads it again. */
 static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__stream_folder *f,
 			const char *file, bool growing)
 {
@@ -169,7 +166,7 @@ static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__
 			g->bytes = source.bytes;
 			r = load_segment(c, g, &source, growing);
 		}
-		if (r >= 0 && take_content(c, g, &source) < 0)
+		if (r >= 0 && keep_content(c, g, &source) < 0)
 			r = -ENOMEM;
 		if (r == -ESTALE)
 			hr__stream_folder_close(f);
@@ -202,8 +199,8 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	return r < 0 ? r : 0;
 }
 
-/* Of copies in several stores the one that was heard of last knows best. */
-static void take_state(struct hr_stream *s, int dir_fd)
+/* Takes the latest state when several stores have copies. */
+static void load_state(struct hr_stream *s, int dir_fd)
 {
 	struct hr_stream_state state;
 
@@ -228,7 +225,7 @@ static void take_state(struct hr_stream *s, int dir_fd)
 
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f)
 {
-	const char *store = hr_arena_text(&s->memory, f->store); /* the caller's does not stay */
+	const char *store = hr_arena_text(&s->memory, f->store); /* the caller frees its own */
 	const char *segment = NULL;
 	int r = store ? 0 : -ENOMEM;
 
@@ -243,16 +240,13 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr_
 	}
 	s->locked |= f->locked;
 	if (hr__folder_has(&f->names, HR_STREAM_STATE_FILE))
-		take_state(&s->view, f->fd);
+		load_state(&s->view, f->fd);
 	return r;
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/*
- * A frame on its way into the stream, with its batch (index in its segment's index) when it has
- * one.
- */
+/* A frame with the segment it came from, and its batch (index in the segment's index), if any. */
 struct placed {
 	struct hr_frame_ref ref;
 	uint32_t batch;
@@ -269,7 +263,7 @@ static int by_seq(const void *a, const void *b)
 	return x->ref.segment < y->ref.segment ? -1 : x->ref.segment > y->ref.segment;
 }
 
-/* Frames of all segments; copies of the StreamStart left out. */
+/* Collects the frames of all segments, without copies of the StreamStart. */
 static int stream_load_gather(const struct hr__stream *s, struct placed **ret, size_t *ret_n)
 {
 	size_t room = 0, n = 0;
@@ -382,7 +376,7 @@ static int by_proc(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* The team that a worker belongs to: its rank, or, without ranks, the children of its parent. */
+/* The team of a worker: its rank, or, without ranks, the children of its parent. */
 static uint64_t team_of(const struct hr_process *p)
 {
 	return p->rank >= 0 ? (uint64_t)p->rank : UINT64_C(1) << 63 | p->msg->parent_proc;
@@ -396,8 +390,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * Where DataLoader workers reported their numbers, other children of the same rank are no workers. The daemon knows that only from the
- * first report on; processes that ended before it have kept their slots.
+ * Where DataLoader workers reported their numbers, other children of the same rank are not workers.
+ * The daemon knows that only after the first report; processes that ended earlier kept their slots.
  */
 static int drop_slots(struct hr_process *processes, size_t n)
 {
@@ -427,13 +421,13 @@ static int drop_slots(struct hr_process *processes, size_t n)
 	return 0;
 }
 
-/* -1: not known, or a number that no process can have. */
+/* -1: unknown, or not a number that a process can have. */
 static int32_t less_one(uint32_t plus1)
 {
 	return plus1 > INT32_MAX ? -1 : (int32_t)plus1 - 1;
 }
 
-/* Last row of each process. Takes `rows` (sorts them). */
+/* Keeps the last row of each process. Sorts `rows`. */
 static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
 {
 	struct hr_process *processes = hr_arena_get(&s->memory, n * sizeof(*processes));

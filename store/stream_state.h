@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream_state.h - what a collector knows of a stream beside its frames
+ * stream_state.h - what a collector knows about a stream besides its frames
  *
- * Purpose   The file `state` in a stream's folder: whose it is, when its daemon was last heard of, how far the node's clock is
- *           off. Written by the collector only; read by catalogues. A stream that no collector ever had has none.
- * Threads   Functions over the caller's memory; any thread. The file is replaced as a whole (rename).
+ * Purpose   The file `state` in a stream's folder: the owner, when the daemon last sent something,
+ *           the node's clock offset. Written by the collector only; read by catalogues. Streams
+ *           that never had a collector have none.
+ * Threads   Functions on the caller's memory; any thread. The file is replaced as a whole (rename).
  */
 #ifndef HEADRACE_STORE_STREAM_STATE_H
 #define HEADRACE_STORE_STREAM_STATE_H
@@ -20,7 +21,7 @@
 struct hr_stream_state {
 	bool has_secret;
 	uint8_t secret[HR_STREAM_SECRET_BYTES];
-	bool by_node; /* a node began the stream, not a user */
+	bool by_node; /* a node started the stream, not a user */
 	bool uid_known;
 	uint32_t uid;			 /* of the job's owner */
 	char peer[HR_STREAM_PEER_BYTES]; /* "node n1", for people */
@@ -30,10 +31,10 @@ struct hr_stream_state {
 	bool clock_known;
 	int64_t clock_offset_ns; /* the node's wall clock minus the collector's */
 	uint64_t clock_error_ns;
-	bool retired;	     /* it has no segments, and goes on behind `mark` */
-	uint64_t retired_ns; /* when some were removed last, by the same clock; 0: never */
-	bool ended;	     /* what was removed ended in a StreamEnd */
-	uint64_t closed_ns;  /* when an operator said that nothing will come any more; 0: it may */
+	bool retired;	     /* it has no segments and continues after `mark` */
+	uint64_t retired_ns; /* when segments were removed last, by the same clock; 0: never */
+	bool ended;	     /* the removed part ended in a StreamEnd */
+	uint64_t closed_ns;  /* when an operator declared the stream complete; 0: not */
 };
 
 /* -ENOENT: none; -EBADMSG: damaged; -errno. */

@@ -3,16 +3,16 @@
  * writer.c - appending to a stream
  *
  * Every change of a segment is one pwrite at its end, so a writer that dies leaves at most one
- * partial frame, which the next one cuts. A segment is only ever appended to, cut at its tail, or
+ * partial frame, which the next one cuts. Segments are only appended to, cut at the tail, or
  * sealed.
  *
  *      none   --(append: header + StreamStart)-->  open
  *      open   --(append past the limit and the next one can be made, close: footer)-->  sealed = none
  *      open   --(damage inside, found at recovery)-->  left as it is = none
  *
- * Room is taken from the file system ahead of the data (fallocate, the file's size stays), and the
- * last HR_WRITER_RESERVE_BYTES of it are for hr_writer_append_last alone: whatever fills the disk,
- * a stream can say at its end what is missing.
+ * Disk space is reserved ahead of the data (fallocate, the file's size stays). The last
+ * HR_WRITER_RESERVE_BYTES are for hr_writer_append_last alone: on a full disk, a stream can still
+ * record at its end what is missing.
  */
 #include "store/writer.h"
 
@@ -27,7 +27,7 @@
 #include "store/layout.h"
 #include "store/segment.h"
 
-#define ROOM_STEP_BYTES (1u << 20) /* taken ahead where there is plenty */
+#define ROOM_STEP_BYTES (1u << 20) /* reserved ahead while there is plenty */
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
@@ -47,8 +47,8 @@ static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-/* Takes the file system's room for a segment up to `end`; *room_end is how far it has got. */
-static int take_room(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
+/* Reserves disk space for a segment up to `end`; *room_end is how far it got. */
+static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
 {
 	int r;
 
@@ -67,32 +67,32 @@ static int take_room(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_e
 	return 0;
 }
 
-/* Room for `bytes` more, with the reserve behind them. */
+/* Reserves `bytes` more, plus the reserve. */
 static int writer_make_room(struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t need = w->offset + bytes + HR_WRITER_RESERVE_BYTES;
 
-	if (need <= w->room_end || take_room(w, w->fd, need + ROOM_STEP_BYTES, &w->room_end) == 0)
+	if (need <= w->room_end || reserve(w, w->fd, need + ROOM_STEP_BYTES, &w->room_end) == 0)
 		return 0;
-	return take_room(w, w->fd, need, &w->room_end);
+	return reserve(w, w->fd, need, &w->room_end);
 }
 
-/* Cuts the open segment where its frames end: what a failed write left, and room that is not needed. */
+/* Cuts the open segment after its last frame: removes a failed write and unused space. */
 static void cut(struct hr_writer *w)
 {
-	/* If this fails, the next append or recovery takes care of what is left. */
+	/* If this fails, the next append or recovery removes it. */
 	(void)!ftruncate(w->fd, (off_t)w->offset);
 	w->room_end = w->offset;
 }
 
-/* Appends to the open segment, or leaves it as it was. */
+/* Appends to the open segment, or leaves it unchanged. */
 static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 {
 	int r = write_at(w->fd, buf, bytes, w->offset);
 
 	if (r < 0) {
 		cut(w);
-		(void)writer_make_room(w, 0); /* the reserve went, too */
+		(void)writer_make_room(w, 0); /* the cut removed the reserve, too */
 		return r;
 	}
 	w->offset += bytes;
@@ -103,7 +103,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Seals the open segment. What cannot be sealed stays readable without a footer. */
+/* Seals the open segment. A segment that cannot be sealed stays readable without a footer. */
 static int seal(struct hr_writer *w)
 {
 	uint8_t *buf;
@@ -133,7 +133,7 @@ void hr__writer_reserve(struct hr_writer *w)
 	(void)writer_make_room(w, 0);
 }
 
-/* Header and StreamStart of the next segment, in one malloc'ed buffer. */
+/* Packs header and StreamStart of the next segment into one malloc'ed buffer. */
 static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t **ret_buf,
 		     size_t *ret_bytes)
 {
@@ -156,7 +156,7 @@ static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t 
 	return buf ? 0 : -ENOMEM;
 }
 
-/* A file with the head of the next segment in it and its reserve behind, or none at all. */
+/* Makes a file with the head of the next segment and its reserve, or none at all. */
 static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, int *ret_fd,
 			uint64_t *ret_room_end)
 {
@@ -172,7 +172,7 @@ static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, 
 		return fd;
 	r = write_at(fd, head, bytes, 0);
 	if (r == 0)
-		r = take_room(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
+		r = reserve(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
 	if (r < 0) {
 		close(fd);
 		unlinkat(w->dir_fd, name, 0);
@@ -202,7 +202,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 	if (r < 0)
 		return r;
 	if (w->fd >= 0) {
-		(void)seal(w); /* it is read without a footer, too */
+		(void)seal(w); /* it is also readable without a footer */
 		hr__writer_leave_segment(w);
 	}
 	w->fd = fd;
@@ -222,7 +222,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* `own`: makes no folder, and the stream's must be the user's alone. */
+/* `own`: creates no folder, and the stream's folder must pass hr_store_is_own. */
 static int open_folder(struct hr_writer *w, int store_fd, const char *store, bool own,
 		       const struct hr_stream_id *id)
 {
@@ -408,12 +408,12 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 		return 0;
 	w->mark = mark;
 	r = hr__writer_start_segment(w);
-	if (r < 0 && w->fd >= 0) /* there is no new segment: the old one goes on */
+	if (r < 0 && w->fd >= 0) /* no new segment: keep using the old one */
 		w->mark = before;
 	return r;
 }
 
-/* Is there a segment for the next frame? One past the limit is gone on with while there is no room for the next. */
+/* Opens a segment for the next frame. A full one stays in use while there is no disk space. */
 static int open_for_append(struct hr_writer *w)
 {
 	int r;
@@ -447,7 +447,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	if (r < 0)
 		return r;
 	w->mark = msg->seq;
-	/* The frame is in the store. A segment that cannot be indexed is read without a footer. */
+	/* The frame is stored. A segment that cannot be indexed is read without a footer. */
 	if (hr__index_add(&w->index, offset, (uint32_t)bytes, msg) < 0)
 		hr__writer_leave_segment(w);
 	return 0;
@@ -485,7 +485,7 @@ int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t byte
 	return writer_append(w, frame, bytes, true);
 }
 
-/* Names of new segments, and of the folders above that may be new too. */
+/* Syncs the names of new segments and of the folders above, which may be new too. */
 static int sync_folders(struct hr_writer *w)
 {
 	static const char *const folders[] = {".", "..", "../..", "../../.."};
@@ -502,7 +502,7 @@ static int sync_folders(struct hr_writer *w)
 	return r;
 }
 
-/* The open segment through the descriptor that wrote it: it hears of every error since. */
+/* Uses the descriptor that wrote the segment: it reports every error since. */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
 	char name[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer_recover.c - where a stream ends that another writer left, properly or not */
+/* writer_recover.c - finding the end of a stream that another writer closed or left */
 #include "store/writer.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Can a footer describe these frames? It gives them consecutive numbers behind the StreamStart. */
+/* Returns whether a footer can describe these frames: only if they are numbered consecutively. */
 static bool unbroken(const struct hr__index *ix)
 {
 	const struct hr__frame_entry *f = ix->frames;
@@ -34,7 +34,7 @@ static bool unbroken(const struct hr__index *ix)
 	return true;
 }
 
-/* The segment has no whole frame: it was torn when it was made. */
+/* Removes a segment without a whole frame: it was torn when it was made. */
 static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 {
 	char name[16];
@@ -45,8 +45,8 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 }
 
 /*
- * Takes stock of a segment without footer and cuts its tail. It becomes the open segment, unless it
- * is damaged inside: then it stays as it is and a new one will follow.
+ * Scans a segment without footer and cuts its tail. It becomes the open segment; one that is
+ * damaged inside stays as it is, and a new one follows.
  */
 static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
 			   uint64_t *cut_bytes)
@@ -80,10 +80,7 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 	return 0;
 }
 
-/*
- * Sets mark and state by segment w->number. -ENOENT: there was nothing in it, the one before is the
- * last.
- */
+/* Sets mark and state by segment w->number. -ENOENT: it was empty; the one before is the last. */
 static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 {
 	struct hr__source source = {0};
@@ -149,14 +146,14 @@ void hr__writer_note_synced(struct hr_writer *w)
 	w->synced_offset = w->fd >= 0 ? w->offset : HR__WRITER_WHOLE;
 }
 
-/* A stream without segments: a new one, or one that a collector has retired. */
+/* A stream without segments: new, or retired by a collector. */
 static int writer_recover_begin(struct hr_writer *w)
 {
 	struct hr_stream_state state;
 	int r = hr_stream_state_read(w->dir_fd, &state);
 
 	if (r < 0 && r != -ENOENT)
-		return r; /* a mark that cannot be read must not become 0 */
+		return r; /* an unreadable mark must not become 0 */
 	w->mark = r == 0 && state.retired ? state.mark : 0;
 	return hr__writer_start_segment(w);
 }
@@ -196,7 +193,7 @@ static int undo(struct hr_writer *w)
 		return fd;
 	if (w->synced_offset != HR__WRITER_WHOLE && ftruncate(fd, (off_t)w->synced_offset) < 0)
 		r = -errno;
-	/* So that recovery reads what the disk has. */
+	/* So that recovery reads from the disk. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	close(fd);
 	return r;

@@ -74,7 +74,7 @@ static void parse(const struct hr__source *s)
 		check(&ix, s->bytes);
 		if (paths.offset &&
 		    hr__source_frame(s, paths.offset, paths.bytes, NULL, &msg) == 0) {
-			(void)hr__index_take_paths(&ix, msg);
+			(void)hr__index_unpack_paths(&ix, msg);
 			headrace__frame__free_unpacked(msg, NULL);
 		}
 		hr__index_done(&ix);
