@@ -39,7 +39,7 @@ static int parse_local(const char *path, size_t n, struct hr_address *a)
 	return 0;
 }
 
-/* Names, dotted numbers, and what stands between brackets: hex digits, colons, "%eth0". */
+/* Accepts names, dotted numbers, and what may be in brackets: hex digits, colons, "%eth0". */
 static bool is_host(const char *host, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -152,10 +152,10 @@ int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t ma
 				    text);
 	for (size_t i = 0; i < n; i++)
 		if (!ret[i].local && ret[i].port == 0)
-			return hr_text_fail(-EINVAL, ret_error,
-					    "'%s': nobody listens on port 0; collectors do on %d "
-					    "unless told another",
-					    text, HR_WIRE_PORT);
+			return hr_text_fail(
+			    -EINVAL, ret_error,
+			    "'%s': port 0 is for listeners; a collector's default is %d", text,
+			    HR_WIRE_PORT);
 	*ret_n = n;
 	return 0;
 }

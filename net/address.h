@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * address.h - where a collector is
+ * address.h - the address of a collector
  *
  *      tcp://HOST[:PORT]      HOST: a name, 10.0.0.1, [::1]; PORT defaults to HR_WIRE_PORT
  *      unix:///PATH           on the same machine
@@ -20,40 +20,42 @@
 
 struct hr_address {
 	bool local;			  /* unix:// */
-	char host[HR_ADDRESS_HOST_BYTES]; /* without brackets; the path of a local one */
+	char host[HR_ADDRESS_HOST_BYTES]; /* without brackets; for unix:// the path */
 	uint16_t port;
 };
 
-/* Is it one, by its scheme? "tcp://..." or "unix://..." */
+/* Returns whether it has an address's scheme: "tcp://..." or "unix://..." */
 bool hr_address_is(const char *text);
 
 /* 0 or -EINVAL. */
 int hr_address_parse(const char *text, struct hr_address *ret);
 
-/* A list with commas, in order of preference. -EINVAL, -E2BIG over `max`. */
+/* A comma-separated list in order of preference. -EINVAL, -E2BIG over `max`. */
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
 
 /*
- * The same for who connects: with port 0, which only a listener may have, it is a mistake. *ret_error, malloc'ed, says for people
- * what is wrong.
+ * The same for connecting: port 0, which only a listener may have, is an error. *ret_error,
+ * malloc'ed, explains it to people.
  */
 int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
 			     char **ret_error);
 
-/* As it is typed; at most HR_ADDRESS_HOST_BYTES + 32 bytes with its NUL. */
+/* Formats it as users write it; at most HR_ADDRESS_HOST_BYTES + 32 bytes with NUL. */
 void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 
-/* Socket addresses of it, at most `max`, in the resolver's order. -ENOENT: no such host, -EINVAL, -ENAMETOOLONG. */
+/*
+ * Up to `max` socket addresses in the resolver's order. -ENOENT: no host, -EINVAL, -ENAMETOOLONG.
+ */
 int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr_storage *ret,
 		       size_t max, size_t *ret_n);
 
-/* A socket in the file system that nobody listens at any more. */
+/* Returns whether the path is a socket on which no process listens any more. */
 bool hr_address_stale(const char *path);
 
 /* The port of a TCP address. */
 uint16_t hr_sockaddr_port(const struct sockaddr_storage *s);
 
-/* Is it of this machine's loopback range, or local? */
+/* Returns whether it is local or in the loopback range. */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);
 
 /* "10.0.0.1:4747", "[::1]:4747", "local" */

@@ -18,7 +18,7 @@ void hr_assembly_done(struct hr_assembly *a)
 	a->frame = NULL;
 }
 
-/* The header is whole, or wrong already: its first bytes tell. */
+/* The header is complete, or its first bytes are already wrong. */
 static int begin_frame(struct hr_assembly *a)
 {
 	uint32_t flags = 0;
@@ -33,7 +33,7 @@ static int begin_frame(struct hr_assembly *a)
 	if (a->control && want > HR_FRAME_HDR_BYTES + (size_t)HR_WIRE_MAX_BYTES)
 		return -E2BIG;
 	if (a->control && flags != HR_FRAME_CONTROL)
-		return -EBADMSG; /* they are never compressed */
+		return -EBADMSG; /* control frames are never compressed */
 	a->frame = malloc(want);
 	if (!a->frame)
 		return -ENOMEM;
@@ -84,7 +84,7 @@ int hr_assembly_grown(struct hr_assembly *a, size_t bytes)
 	a->have += bytes;
 	if (a->have < a->want)
 		return 0;
-	/* The limit was asked for with the header; it may have changed since. */
+	/* The header was checked against the limit, which may have changed since. */
 	r = hr_frame_check_any(a->frame, a->have, SIZE_MAX, &whole, &flags);
 	return r < 0 ? r : 1;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* the wire's own pings find a dead peer sooner; this is for those who do not ping */
+/* for peers without pings, which find a dead peer sooner */
 #define KEEPALIVE_S 30
 
 static void on_timer(uv_timer_t *timer);
@@ -29,7 +29,7 @@ int hr__conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events
 	c->io.handle.data = c->timer.data = c;
 	c->handles = 2;
 	c->state = HR__CONN_SHAKING;
-	c->heard_ms = uv_now(loop);
+	c->received_ms = uv_now(loop);
 	c->events = events;
 	c->self = self;
 	c->out.tail = &c->out.head;
@@ -51,14 +51,14 @@ int hr__conn_errno(int uv_error)
 	case UV_EOF:
 		return -ECONNRESET;
 	default:
-		/* The resolver's numbers lie beyond any errno. */
+		/* The resolver's numbers are larger than any errno. */
 		return uv_error <= -3000 && uv_error > -4000 ? -ENOENT : uv_error;
 	}
 }
 
 void hr__conn_timer(struct hr_conn *c, uint64_t ms)
 {
-	uv_update_time(c->timer.loop); /* the callback that we are in may have taken long */
+	uv_update_time(c->timer.loop); /* the current callback may have run for long */
 	uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
@@ -97,7 +97,7 @@ void hr__conn_abandon(struct hr_conn *c)
 	uv_close(&c->io.handle, free_abandoned);
 }
 
-/* The first reason counts, and what goes wrong after the owner has closed it is nobody's concern. */
+/* Only the first reason counts; errors after the owner has closed the connection are ignored. */
 static void conn_explain(struct hr_conn *c, int error, const char *why, va_list args)
 {
 	if (c->state == HR__CONN_FLUSHING || c->leaving)
@@ -118,7 +118,7 @@ void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 	va_end(args);
 	c->state = HR__CONN_CLOSING;
 	uv_close((uv_handle_t *)&c->timer, hr__conn_gone);
-	if (!uv_is_closing(&c->io.handle)) /* it is between two addresses */
+	if (!uv_is_closing(&c->io.handle)) /* false between two addresses */
 		uv_close(&c->io.handle, hr__conn_gone);
 }
 
@@ -133,7 +133,7 @@ void hr__conn_leave(struct hr_conn *c, int error, const char *why, ...)
 	va_end(args);
 	c->state = HR__CONN_FLUSHING;
 	hr__conn_timer(c, HR__CONN_FLUSH_MS);
-	hr__in_start(c); /* also one that was paused: the peer's end must be seen */
+	hr__in_start(c); /* even if paused: the peer's end must be seen */
 	hr__out_pump(c);
 }
 
@@ -163,7 +163,7 @@ static void set_options(struct hr_conn *c)
 {
 	if (c->io.handle.type != UV_TCP)
 		return;
-	/* Frames are gathered here (conn_out.c), not by the kernel. Both are of no use to a peer that is gone already. */
+	/* conn_out.c gathers frames, not the kernel. Both calls fail only for a lost peer. */
 	(void)uv_tcp_nodelay(&c->io.tcp, 1);
 	(void)uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
 }
@@ -176,7 +176,7 @@ void hr__conn_shaken(struct hr_conn *c)
 		become_ready(c);
 }
 
-/* Begins to shake hands; the server waits for the client's first word. */
+/* Starts the TLS handshake; the server waits for the client. */
 static void shake(struct hr_conn *c)
 {
 	hr__conn_timer(c, HR__CONN_SETUP_MS);
@@ -206,9 +206,9 @@ static void on_timer(uv_timer_t *timer)
 		if (c->tls)
 			hr__conn_end(c, -ETIMEDOUT, "the TLS handshake takes too long");
 		else if (c->offer)
-			hr__conn_end(c, -ETIMEDOUT, "the other side says nothing");
+			hr__conn_end(c, -ETIMEDOUT, "the other side sends nothing");
 		else
-			become_ready(c); /* accepted or adopted a moment ago */
+			become_ready(c); /* just accepted or adopted */
 		break;
 	case HR__CONN_READY:
 		hr__in_resume(c);
@@ -221,7 +221,7 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-/* `offer`: TLS if the peer begins with it. */
+/* `offer`: TLS if the peer starts it. */
 static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *offer,
 		      const struct hr_conn_events *events, void *self, struct hr_conn **ret)
 {
@@ -245,7 +245,7 @@ static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *
 	if (c->tls || c->offer)
 		shake(c);
 	else
-		hr__conn_timer(c, 0); /* `ready` comes from the loop */
+		hr__conn_timer(c, 0); /* the loop calls `ready` */
 	*ret = c;
 	return 0;
 }
@@ -333,7 +333,7 @@ void hr_conn_pause(struct hr_conn *c, bool paused)
 	if (paused)
 		(void)uv_read_stop(&c->io.stream);
 	else
-		hr__conn_timer(c, 0); /* frames come from the loop, never from here */
+		hr__conn_timer(c, 0); /* the loop delivers frames, not this function */
 }
 
 void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes)
@@ -343,5 +343,5 @@ void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes)
 
 uint64_t hr_conn_received_ms(const struct hr_conn *c)
 {
-	return c->heard_ms;
+	return c->received_ms;
 }

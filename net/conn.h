@@ -2,19 +2,20 @@
 /*
  * conn.h - one connection on a libuv loop: frames in, frames out
  *
- * Purpose   Connects or accepts, does the TLS handshake where there is TLS, cuts the bytes that come into frames, checks their
- *           headers, lengths and CRCs, and queues what is to be sent. It does not know what frames mean.
- * Owner     The library owns the connection from hr_conn_connect/_accept until `closed` has returned. The caller's `self` must
- *           live until then.
+ * Purpose   Connects or accepts, does the TLS handshake if there is TLS, splits the received bytes
+ *           into frames, checks their headers, lengths and CRCs, and queues what is to be sent. It
+ *           does not interpret frames.
+ * Owner     The library owns the connection from hr_conn_connect/_accept until `closed` has
+ *           returned. The caller's `self` must live until then.
  * Threads   All in the loop's thread.
- * Signals   The program ignores SIGPIPE: libuv writes to peers that are gone like anybody else.
+ * Signals   The program ignores SIGPIPE, which libuv's writes to lost peers raise.
  *
  *      connecting --(TCP, TLS done)--> ready --> frame, frame ...
  *          |                              |
- *          +------------------------------+--(error, end of the peer, hr_conn_close)--> closed, once; then it is gone
+ *          +------------------------------+--(error, end, hr_conn_close)--> closed once, freed
  *
- * Memory    A frame is read straight into a buffer of its own that grows no larger than its header says, and no larger than
- *           hr_conn_limit allows; a connection that is idle holds some hundred bytes.
+ * Memory    A frame is read into its own buffer, which is no larger than its header and
+ *           hr_conn_limit allow; an idle connection uses some hundred bytes.
  */
 #ifndef HEADRACE_NET_CONN_H
 #define HEADRACE_NET_CONN_H
@@ -32,40 +33,46 @@ struct hr_conn;
 struct hr_conn_events {
 	void (*ready)(void *self);
 	/*
-	 * One whole frame, its CRC checked, header included; `control`: a Wire message. It is malloc'ed and the callee's to free. A
-	 * negative return closes the connection with that error.
+	 * One whole frame with header, its CRC checked; `control`: a Wire message. The callee frees
+	 * it. A negative return closes the connection with that error.
 	 */
 	int (*frame)(void *self, uint8_t *frame, size_t bytes, bool control);
-	void (*drained)(void *self); /* the last queued byte has gone to the kernel; may be NULL */
-	/* Exactly once. `error` is 0 after hr_conn_close and at the peer's end, else -errno; `why` is for people, never NULL. */
+	void (*drained)(void *self); /* the kernel has taken the last queued byte; may be NULL */
+	/*
+	 * Exactly once. `error` is 0 after hr_conn_close and at the peer's end, else -errno; `why`
+	 * is for people, never NULL.
+	 */
 	void (*closed)(void *self, int error, const char *why);
-	/* So many bytes are held from now on, for a frame of which a part has come; until `frame` or `closed`. May be NULL. */
+	/* An incomplete frame holds so many bytes until `frame` or `closed`. May be NULL. */
 	void (*begun)(void *self, size_t bytes);
 };
 
-/* `tls` NULL: plain, as unix:// always is; it takes a reference of its own. `self` goes to each event. -ENOMEM, or what a socket says at once. */
+/*
+ * `tls` NULL: plain, as unix:// always is; else takes a reference. `self` is passed to each event.
+ * -ENOMEM, or an immediate error of the socket.
+ */
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
 /*
- * What a person can do about a connection that was closed with `error` before the other side had said anything of use; "" where
- * `why` says it. `tls`: hr_conn_connect was given some.
+ * Tells people how to fix a connection that was closed with `error` before the peer had sent a
+ * frame; "" where `why` is enough. `tls`: hr_conn_connect was given a context.
  */
 const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 
-/* In a listener's connection callback. */
+/* For a listener's connection callback. */
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);
 
-/* The same for a peer that may speak TLS or not: its first byte says which. `ready` comes after it. */
+/* The same for a peer with or without TLS: its first byte decides, then comes `ready`. */
 int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
 			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
-/* Takes over an open stream socket (a socketpair to a child): plain. */
+/* Uses an open stream socket (a socketpair to a child): plain. */
 int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,
 		  struct hr_conn **ret);
 
-/* Queues `bytes` at `buf`, which is malloc'ed and belongs to the connection from now on, also on failure. -EPIPE when closing. */
+/* Queues and later frees `buf` (malloc'ed), even on failure. -EPIPE when closing. */
 int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes);
 
 /* Packs and queues a Wire message. As hr_conn_send, or -ENOMEM, -E2BIG. */
@@ -75,31 +82,31 @@ int hr_conn_send_now(struct hr_conn *c, const struct Headrace__Wire *msg);
 /* Answers a Ping with this machine's clocks. As hr_conn_send_now. */
 int hr_conn_pong(struct hr_conn *c, uint64_t id);
 
-size_t hr_conn_queued(const struct hr_conn *c); /* bytes that the kernel has not taken */
+size_t hr_conn_queued(const struct hr_conn *c); /* bytes not yet taken by the kernel */
 
-/* Stops or goes on with reading. A paused connection still sees nothing of the peer's end. */
+/* Pauses or resumes reading. A paused connection does not notice the peer's end. */
 void hr_conn_pause(struct hr_conn *c, bool paused);
 
-/* Largest frame from now on, header included. At first HR_CONN_FIRST_BYTES: a stranger cannot make us hold more. */
+/* Largest frame with header. Initially HR_CONN_FIRST_BYTES: limits an unknown peer's memory. */
 #define HR_CONN_FIRST_BYTES (64u << 10)
 void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes);
 
 /*
- * Closes: `now` drops what is queued, else it is sent first, and the peer's end is waited for (5 s at most in all). No frame follows;
- * `closed` does, from the loop, never from here.
+ * Closes: `now` drops what is queued, else sends it first and waits for the peer's end (5 s at most
+ * in all). No frame follows; `closed` does, from the loop, not from this call.
  */
 void hr_conn_close(struct hr_conn *c, bool now);
 
 uint64_t hr_conn_received_ms(const struct hr_conn *c); /* uv_now() of the last byte from the peer */
 
-/* Who is at the other end, as far as transport and kernel know. */
+/* The peer, as far as transport and kernel identify it. */
 struct hr_conn_peer {
 	struct sockaddr_storage address;
 	bool loopback;	      /* on this machine */
-	bool tls;	      /* its certificate is good */
+	bool tls;	      /* its certificate is valid */
 	char cn[256], ou[64]; /* of the certificate */
-	int64_t until;	      /* its end, seconds since 1970 */
-	bool uid_known; /* loopback, same network namespace: whose socket the kernel says it is */
+	int64_t until;	      /* end of its validity, seconds since 1970 */
+	bool uid_known; /* loopback, same network namespace: the kernel knows the socket's owner */
 	uint32_t uid;
 };
 void hr_conn_peer(struct hr_conn *c, struct hr_conn_peer *ret);

@@ -3,8 +3,8 @@
 
 #include "net/conn.h"
 
-#define NOBODY	 "is headrace-collector running there?"
-#define SOMEBODY "is it a headrace-collector?"
+#define NOT_RUNNING   "is headrace-collector running there?"
+#define OTHER_SERVICE "is it a headrace-collector?"
 #define WANTS_TLS                                                                                  \
 	"it wants a certificate, and there is none here: HEADRACE_TLS_CERT, _KEY and _CA name "    \
 	"one, or ~/.config/headrace/tls has it; make-ca makes one with --user or --client "        \
@@ -18,16 +18,16 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error)
 	switch (-error) {
 	case ECONNREFUSED:
 	case ETIMEDOUT:
-		return NOBODY;
-	case ENOENT: /* of a name the resolver has said all */
-		return to->local ? NOBODY : "";
+		return NOT_RUNNING;
+	case ENOENT: /* the resolver's message is enough */
+		return to->local ? NOT_RUNNING : "";
 	case EPROTONOSUPPORT:
 		return tls ? WANTS_PLAIN : WANTS_TLS;
-	case 0: /* ended by the other side before it said anything */
+	case 0: /* the peer closed without an answer */
 	case EBADMSG:
 	case ECONNRESET:
-		return SOMEBODY;
-	default: /* as of certificates: the text says what to do */
+		return OTHER_SERVICE;
+	default: /* as for certificates: the message contains the advice */
 		return "";
 	}
 }

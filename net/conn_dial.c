@@ -8,7 +8,7 @@
 #include <sys/un.h>
 
 struct hr__dial {
-	struct hr_conn *c; /* NULL: it is gone, and the resolver has not noticed */
+	struct hr_conn *c; /* NULL: it is closed, but the resolver has not returned */
 	uv_getaddrinfo_t resolve;
 	bool resolving;
 	uv_connect_t connect;
@@ -30,7 +30,7 @@ void hr__dial_end(struct hr_conn *c)
 		return;
 	d->c = NULL;
 	if (d->resolving)
-		(void)uv_cancel((uv_req_t *)&d->resolve); /* its callback comes in any case */
+		(void)uv_cancel((uv_req_t *)&d->resolve); /* its callback runs in any case */
 	else
 		free(d);
 }
@@ -47,7 +47,7 @@ static void on_connect(uv_connect_t *req, int status)
 	struct hr_conn *c = req->handle->data;
 
 	if (status == UV_ECANCELED)
-		return; /* whoever closes it knows why */
+		return; /* the closing code knows the reason */
 	if (status < 0) {
 		conn_dial_failed(c, status);
 		return;
@@ -68,7 +68,7 @@ static void try_next(struct hr_conn *c)
 			     uv_strerror(d->error));
 		return;
 	}
-	/* An address that leads nowhere leaves time for those behind it. */
+	/* An address without answer leaves time for the next ones. */
 	hr__conn_timer(c, (d->deadline_ms - now) / left);
 	r = uv_tcp_connect(&d->connect, &c->io.tcp, (struct sockaddr *)&d->to[d->next++],
 			   on_connect);
@@ -76,7 +76,7 @@ static void try_next(struct hr_conn *c)
 		conn_dial_failed(c, r);
 }
 
-/* libuv connects a handle once: the next address gets a new one in the same place. */
+/* libuv connects a handle only once: the next address gets a new one in the same memory. */
 static void on_failed_closed(uv_handle_t *handle)
 {
 	struct hr_conn *c = handle->data;
@@ -93,7 +93,7 @@ static void on_failed_closed(uv_handle_t *handle)
 			     uv_strerror(d->error));
 		return;
 	}
-	(void)uv_tcp_init(loop, &c->io.tcp); /* makes no socket: cannot fail */
+	(void)uv_tcp_init(loop, &c->io.tcp); /* creates no socket: cannot fail */
 	c->io.handle.data = c;
 	try_next(c);
 }
@@ -152,7 +152,7 @@ int hr__dial_begin(struct hr_conn *c, const struct hr_address *to)
 	int r = 0;
 
 	if (to->local && strlen(to->host) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return -ENAMETOOLONG; /* libuv would cut it */
+		return -ENAMETOOLONG; /* libuv would truncate it */
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TLS_READ_BYTES (64u << 10) /* some records at a time */
+#define TLS_READ_BYTES (64u << 10) /* several records at a time */
 
 static void drop_rest(struct hr_conn *c)
 {
@@ -19,13 +19,13 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/* A record of TLS, a client's first word or a server's refusal of ours; frames begin with an H. */
+/* A TLS record, from a client's hello or a server that refuses ours; frames begin with an H. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
 	return !c->tls && hr__looks_like_tls(c->in.header[0]);
 }
 
-/* `r` of an assembly: hands a whole frame on, ends the connection on an error. */
+/* `r` is the assembly's result: passes on a whole frame, ends the connection on an error. */
 static void deliver(struct hr_conn *c, int r)
 {
 	uint8_t *frame;
@@ -50,7 +50,7 @@ static void deliver(struct hr_conn *c, int r)
 			     strerrordesc_np(-r));
 }
 
-static void take_rest(struct hr_conn *c)
+static void receive_rest(struct hr_conn *c)
 {
 	while (c->rest_at < c->rest_bytes && c->state == HR__CONN_READY && !c->paused) {
 		bool within = c->in.frame;
@@ -86,8 +86,8 @@ static void on_end(struct hr_conn *c, int error)
 	}
 }
 
-/* What the session can decrypt, until the owner pauses. */
-static void take_tls(struct hr_conn *c)
+/* Passes on all that the session can decrypt, until the owner pauses. */
+static void read_tls(struct hr_conn *c)
 {
 	while (c->state == HR__CONN_READY && !c->paused) {
 		size_t room;
@@ -117,7 +117,7 @@ static void take_tls(struct hr_conn *c)
 		}
 		c->rest_at = 0;
 		c->rest_bytes = (size_t)n;
-		take_rest(c);
+		receive_rest(c);
 	}
 }
 
@@ -138,8 +138,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 	ret->len = ret->base ? room : 0;
 }
 
-/* Bytes of TLS have come: they end the handshake, or hold frames, or both. */
-static void go_on_with_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
+/* Handles bytes of TLS: they end the handshake, or contain frames, or both. */
+static void receive_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
 {
 	if (hr_tls_in(c->tls, buf, bytes) < 0) {
 		hr__conn_tls_failed(c);
@@ -148,8 +148,8 @@ static void go_on_with_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
 	if (c->state == HR__CONN_SHAKING && hr_tls_ready(c->tls))
 		hr__conn_shaken(c);
 	else
-		take_tls(c);
-	hr__out_pump(c); /* the handshake's own words */
+		read_tls(c);
+	hr__out_pump(c); /* the handshake's messages */
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -158,7 +158,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	bool over = c->state == HR__CONN_FLUSHING || c->state == HR__CONN_CLOSING;
 
 	if (n > 0)
-		c->heard_ms = uv_now(stream->loop);
+		c->received_ms = uv_now(stream->loop);
 	if (n > 0 && c->direct && !over) {
 		deliver(c, hr_assembly_grown(&c->in, (size_t)n));
 		return;
@@ -171,14 +171,14 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		c->rest = (uint8_t *)buf->base;
 		c->rest_at = 0;
 		c->rest_bytes = (size_t)n;
-		if (c->state == HR__CONN_SHAKING) /* it could have had TLS */
+		if (c->state == HR__CONN_SHAKING) /* the peer could have used TLS */
 			hr__conn_shaken(c);
 		else
-			take_rest(c);
+			receive_rest(c);
 		return;
 	}
 	if (n > 0 && !over)
-		go_on_with_tls(c, (const uint8_t *)buf->base, (size_t)n);
+		receive_tls(c, (const uint8_t *)buf->base, (size_t)n);
 	if (!c->direct)
 		free(buf->base);
 	if (n < 0)
@@ -199,13 +199,13 @@ void hr__in_start(struct hr_conn *c)
 void hr__in_resume(struct hr_conn *c)
 {
 	if (c->paused) {
-		(void)uv_read_stop(&c->io.stream); /* it runs when TLS has shaken hands */
+		(void)uv_read_stop(&c->io.stream); /* resumes after the TLS handshake */
 		return;
 	}
 	if (c->rest)
-		take_rest(c);
+		receive_rest(c);
 	if (c->tls)
-		take_tls(c);
+		read_tls(c);
 	if (c->state == HR__CONN_READY && !c->paused)
 		hr__in_start(c);
 }

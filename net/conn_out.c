@@ -9,8 +9,8 @@
 #include "net/wire.h"
 
 /*
- * One write is under way at a time; what is queued meanwhile goes out with the next. Single frames leave at once, and many small
- * ones together.
+ * One write is in progress at a time; what is queued meanwhile goes out with the next. Single
+ * frames leave at once, many small ones together.
  */
 #define GATHER_CHUNKS 64u
 #define GATHER_BYTES  (1u << 20)
@@ -24,7 +24,7 @@ static void conn_out_append(struct hr__chunks *to, struct hr__chunk *chunk)
 	to->bytes += chunk->bytes;
 }
 
-static struct hr__chunk *take_first(struct hr__chunks *from)
+static struct hr__chunk *remove_first(struct hr__chunks *from)
 {
 	struct hr__chunk *chunk = from->head;
 
@@ -38,7 +38,7 @@ static struct hr__chunk *take_first(struct hr__chunks *from)
 static void clear(struct hr__chunks *chunks)
 {
 	while (chunks->head) {
-		struct hr__chunk *chunk = take_first(chunks);
+		struct hr__chunk *chunk = remove_first(chunks);
 
 		free(chunk->buf);
 		free(chunk);
@@ -65,12 +65,12 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 }
 
 /*
- * All is with the kernel. Closing now would throw it away if the peer has sent something that was not read (the kernel then says
- * "connection reset"), so: say that this was the end, and wait for the peer's.
+ * The kernel has everything. Closing now would drop it if the peer has sent something unread (the
+ * kernel then resets the connection), so: send our end and wait for the peer's.
  */
 static void finish_flush(struct hr_conn *c)
 {
-	if (c->shutdown.handle) { /* said already: this is the peer's answer */
+	if (c->shutdown.handle) { /* already sent: this is the peer's answer */
 		if (c->peer_ended)
 			hr__conn_end(c, 0, "closed");
 		return;
@@ -97,16 +97,16 @@ static void on_written(uv_write_t *req, int status)
 		c->events->drained(c->self);
 }
 
-/* ---- what goes out next -------------------------------------------------------------------------- */
+/* ---- what to send next ----------------------------------------------------------------------- */
 
 static void gather_plain(struct hr_conn *c)
 {
 	for (unsigned n = 0; c->out.head && n < GATHER_CHUNKS && c->flying.bytes < GATHER_BYTES;
 	     n++)
-		conn_out_append(&c->flying, take_first(&c->out));
+		conn_out_append(&c->flying, remove_first(&c->out));
 }
 
-/* Records are filled to the brim: many small frames share one. */
+/* Records are filled completely: many small frames share one. */
 struct stage {
 	struct hr_conn *c;
 	uint8_t bytes[HR_TLS_RECORD_BYTES];
@@ -155,7 +155,7 @@ static int encrypt_some(struct hr_conn *c)
 	s.c = c;
 	s.n = 0;
 	while (r == 0 && c->out.head && before - c->out.bytes < ENCRYPT_BYTES) {
-		struct hr__chunk *chunk = take_first(&c->out);
+		struct hr__chunk *chunk = remove_first(&c->out);
 
 		r = stage(&s, chunk->buf, chunk->bytes);
 		free(chunk->buf);
@@ -187,7 +187,7 @@ static int gather_tls(struct hr_conn *c)
 	return 0;
 }
 
-/* -EPROTO: TLS cannot go on. */
+/* -EPROTO: TLS failed. */
 static int conn_out_gather(struct hr_conn *c)
 {
 	int r = 0;
@@ -197,8 +197,8 @@ static int conn_out_gather(struct hr_conn *c)
 		return 0;
 	}
 	r = gather_tls(c);
-	if (r == 0 && !c->flying.head && c->state == HR__CONN_FLUSHING && !c->said_bye) {
-		c->said_bye = true;
+	if (r == 0 && !c->flying.head && c->state == HR__CONN_FLUSHING && !c->sent_end) {
+		c->sent_end = true;
 		hr_tls_end(c->tls);
 		r = gather_tls(c);
 	}

@@ -34,9 +34,9 @@ struct client {
 	uv_shutdown_t shutdown;
 	char request[HR_METRICS_REQUEST_MOST];
 	size_t n;
-	char *answer; /* NULL: the request has not come */
+	char *answer; /* NULL: the request is incomplete */
 	bool answering;
-	bool ended; /* it sends no more */
+	bool ended; /* the client has closed its side */
 };
 
 struct hr_metrics {
@@ -46,7 +46,7 @@ struct hr_metrics {
 	double start_s; /* wall clock */
 	struct client *clients;
 	unsigned n_clients;
-	unsigned handles; /* open: its own, and one of each client; freed with the last */
+	unsigned handles; /* open ones: its own, and one of each client; freed with the last */
 	char text[TEXT_BYTES];
 };
 
@@ -60,7 +60,7 @@ static bool metrics_begins(const char *text, size_t bytes, const char *with)
 }
 
 /* METHOD SP TARGET SP HTTP/1.x */
-static int judge_line(const char *line, size_t bytes)
+static int line_status(const char *line, size_t bytes)
 {
 	const char *target = memchr(line, ' ', bytes), *end = line + bytes, *version;
 	size_t n;
@@ -79,12 +79,12 @@ static int judge_line(const char *line, size_t bytes)
 	return 200;
 }
 
-int hr_metrics_judge(const char *request, size_t bytes)
+int hr_metrics_status(const char *request, size_t bytes)
 {
 	const char *line_end = memmem(request, bytes, "\r\n", 2);
 
 	if (line_end && memmem(request, bytes, "\r\n\r\n", 4))
-		return judge_line(request, (size_t)(line_end - request));
+		return line_status(request, (size_t)(line_end - request));
 	return bytes < HR_METRICS_REQUEST_MOST ? 0 : 431;
 }
 
@@ -126,7 +126,7 @@ static void on_time(uv_timer_t *timer)
 	metrics_leave(timer->data);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static const char *status_text(int status)
 {
@@ -183,7 +183,7 @@ static char *make_body(struct hr_metrics *m, int status, size_t *ret_bytes)
 
 static void on_shut_down(uv_shutdown_t *shutdown, int status)
 {
-	(void)shutdown; /* its end of the connection, or the timer, closes ours */
+	(void)shutdown; /* the client's end or the timer closes the connection */
 	(void)status;
 }
 
@@ -224,9 +224,9 @@ static void metrics_answer(struct client *c, int status)
 		metrics_leave(c);
 }
 
-/* ---- requests come ----------------------------------------------------------------------------- */
+/* ---- receiving requests ---------------------------------------------------------------------- */
 
-/* What comes behind a request goes nowhere. */
+/* Drops what follows a request. */
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
 	struct client *c = handle->data;
@@ -253,7 +253,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	if (c->answer)
 		return;
 	c->n += (size_t)n;
-	status = hr_metrics_judge(c->request, c->n);
+	status = hr_metrics_status(c->request, c->n);
 	if (status != 0)
 		metrics_answer(c, status);
 }
@@ -300,7 +300,7 @@ static void metrics_on_connection(uv_stream_t *listener, int status)
 		metrics_leave(c);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static int bind_local(struct hr_metrics *m)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics.h - a daemon's numbers for a Prometheus server: its text format 0.0.4, and as much HTTP as hands it out
+ * metrics.h - a daemon's metrics for a Prometheus server: text format 0.0.4, and the HTTP needed to
+ * serve it
  *
- * Purpose   GET /metrics at one address. Nobody is asked who they are: who may connect may read.
- * Limits    A request has HR_METRICS_REQUEST_MOST bytes, a connection one request and HR_METRICS_MS for all of it, the server
- *           HR_METRICS_CLIENTS connections: a newer one takes the place of the oldest, so that nobody keeps others out by waiting.
- * Owner     Whoever opens it; hr_metrics_close gives it to the loop, which frees it.
+ * Purpose   GET /metrics at one address, without authentication: any client that can connect may
+ *           read.
+ * Limits    A request has HR_METRICS_REQUEST_MOST bytes, a connection one request and HR_METRICS_MS
+ * in all, the server HR_METRICS_CLIENTS connections: a new one replaces the oldest, so that waiting
+ * clients cannot block others.
+ * Owner     The caller of hr_metrics_open; hr_metrics_close leaves it to the loop to free it.
  * Threads   The loop's.
  *
  *      reading --(a whole head, or too much)--> answering --(written)--> lingering --(the client's end)--> closed
@@ -25,10 +28,12 @@
 
 enum hr_metric_type { HR_METRIC_COUNTER, HR_METRIC_GAUGE, HR_METRIC_HISTOGRAM };
 
-/* What the values behind it are. `help` is one line without a backslash. */
+/* Starts a metric. `help` is one line without a backslash. */
 void hr_metric(FILE *out, const char *name, enum hr_metric_type type, const char *help);
 
-/* One value, with labels: names and values in turns, then NULL. Values may be any bytes, and are escaped as text.h does. */
+/*
+ * Labels: names and values alternating, then NULL. Values may be any bytes (escaped as in text.h).
+ */
 __attribute__((sentinel)) void hr_metric_value(FILE *out, const char *name, double value, ...);
 
 /* A metric without labels. */
@@ -39,25 +44,28 @@ void hr_metric_single(FILE *out, const char *name, enum hr_metric_type type, con
 
 struct hr_metrics;
 
-/* `address`: tcp://HOST:PORT, the first of a name's, port 0: any; or unix:///PATH, made 0660. The texts outlive the server. */
+/*
+ * `address`: tcp://HOST:PORT, the first address of a name, port 0: any; or unix:///PATH, made 0660.
+ * The texts must outlive the server.
+ */
 struct hr_metrics_config {
 	const char *address;
-	const char *component; /* what runs: "node" */
+	const char *component; /* the program: "node" */
 	const char *version;
 	uint64_t limit_ms;		      /* of a connection; 0: HR_METRICS_MS */
-	void (*write)(void *self, FILE *out); /* all metrics but those of every component */
+	void (*write)(void *self, FILE *out); /* writes all metrics that only this component has */
 	void *self;
 };
 
-/* Listens. Failures: *ret_error, malloc'ed, says for people what is wrong. */
+/* Listens. On failure *ret_error, malloc'ed, explains it to people. */
 int hr_metrics_open(uv_loop_t *loop, const struct hr_metrics_config *config,
 		    struct hr_metrics **ret, char **ret_error);
-/* The same for a daemon, which runs on without: its log says where they are, or why not. NULL, too, where no address is given. */
+/* For a daemon: logs the address or the failure, which returns NULL as no address does. */
 struct hr_metrics *hr_metrics_serve(uv_loop_t *loop, const struct hr_metrics_config *config);
-const char *hr_metrics_address(const struct hr_metrics *m); /* with the port that 0 became */
+const char *hr_metrics_address(const struct hr_metrics *m); /* with the actual port */
 void hr_metrics_close(struct hr_metrics *m);		    /* accepts NULL */
 
-/* What is to be answered to a request of which this has come: a status of HTTP, or 0: more has to come. For tests. */
-int hr_metrics_judge(const char *request, size_t bytes);
+/* Status of HTTP for the part of a request received so far, or 0: incomplete. For tests. */
+int hr_metrics_status(const char *request, size_t bytes);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "net/munge_api.h"
 
-/* What our credentials carry: one that was made for another service, and caught there, is of no use here. */
+/* Payload of our credentials: one that was stolen from another service is invalid here. */
 static const char purpose[] = "headrace";
 
 /* A context for `socket`; 0 and NULL for the usual one. */
@@ -29,7 +29,7 @@ static int context(const char *socket, struct munge_ctx **ret, char **ret_error)
 	return -ENOMEM;
 }
 
-/* An error of libmunge as ours; `r` for those that are about the credential. */
+/* Converts an error of libmunge; `r` for errors of the credential. */
 static int convert(unsigned e, struct munge_ctx *ctx, int r, char **ret_error)
 {
 	const char *text = ctx ? hr_munge.ctx_strerror(ctx) : NULL;

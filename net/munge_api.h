@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-/* The values that headrace asks for; tests/net/test_munge.c compares them with munge.h. */
+/* The values that headrace uses; tests/net/test_munge.c compares them with munge.h. */
 #define HR_EMUNGE_SUCCESS   0u
 #define HR_EMUNGE_NO_MEMORY 5u
 #define HR_EMUNGE_SOCKET    6u
@@ -28,7 +28,7 @@ extern struct hr_munge hr_munge;
 
 #define HR_MUNGE_LIBRARY "libmunge.so.2"
 
-/* Once per process. -ENOENT: there is no such library; -ELIBACC: it is not what it should be. *ret_error is malloc'ed. */
+/* Once per process. -ENOENT: no library; -ELIBACC: it lacks a function. *ret_error is malloc'ed. */
 int hr_munge_load(const char *library, char **ret_error);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * peer.c - who is at the other end of a connection, as the kernel knows it
- */
+/* peer.c - identifying the peer of a connection through the kernel */
 #include "net/conn_internal.h"
 
 #include <errno.h>
@@ -13,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The other socket of a connection within this machine: what is our peer's address is its own. */
+/* Identifies the peer's socket within this machine: our peer's address is its own. */
 struct diag_request {
 	struct nlmsghdr header;
 	struct inet_diag_req_v2 body;
 };
 
-/* Fills one side of a socket's identity; a v4 address that is written as v6 becomes what it is. */
+/* Fills one side of a socket's identity; converts a v4 address in v6 form to v4. */
 static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be16 *ret_port)
 {
 	struct sockaddr_in v4;
@@ -42,9 +40,10 @@ static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be
 }
 
 /*
- * Reads the owner out of an answer. A socket that its process has closed still exists for a while, then without an inode, and the
- * kernel says that it is root's: whoever sends and closes at once must not become root. The kernel reads the owner before the
- * inode, so where there is an inode the owner is right. A look-up that finds no such connection goes on to listeners: not them.
+ * Reads the owner from an answer. A socket that its process has closed still exists for a while,
+ * without an inode, and the kernel reports root as its owner: a user who sends and closes at once
+ * must not become root. The kernel reads the owner before the inode, so with an inode the owner is
+ * right. When the look-up finds no connection it returns listeners: reject those.
  */
 static int read_answer(const uint8_t *buf, size_t bytes, uint32_t *ret_uid)
 {
@@ -62,7 +61,7 @@ static int read_answer(const uint8_t *buf, size_t bytes, uint32_t *ret_uid)
 	return 0;
 }
 
-static int diag_ask(const struct diag_request *q, uint32_t *ret_uid)
+static int query_owner(const struct diag_request *q, uint32_t *ret_uid)
 {
 	const struct timeval patience = {.tv_sec = 1};
 	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -95,10 +94,10 @@ static int tcp_uid(const struct sockaddr_storage *ours, const struct sockaddr_st
 		return -ENOENT;
 	q.body.sdiag_family = (uint8_t)family;
 	id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	return diag_ask(&q, ret_uid);
+	return query_owner(&q, ret_uid);
 }
 
-/* One address on both sides is this machine's, too: no packet from elsewhere has it as its source. */
+/* Equal addresses on both sides are this machine's, too: no packet from outside has that source. */
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	__be32 x[4] = {0}, y[4] = {0};

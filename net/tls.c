@@ -10,7 +10,7 @@
 
 #include "net/tls_internal.h"
 
-/* Nothing to read now is no end. */
+/* An empty buffer must not read as the end. */
 static BIO *new_buffer(void)
 {
 	BIO *b = BIO_new(BIO_s_mem());
@@ -20,13 +20,16 @@ static BIO *new_buffer(void)
 	return b;
 }
 
-/* What the server's certificate must be for; a name is asked for, too, so that one with several certificates shows the right one. */
+/*
+ * Sets the name that the server's certificate must have; also sends it, so that a server with
+ * several certificates chooses the right one.
+ */
 static int expect(struct hr_tls_session *s, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);
 	struct in6_addr address;
 
-	/* Without the zone of fe80::1%eth0, which is this machine's own name for a network. */
+	/* Without the zone of fe80::1%eth0, which only this machine knows. */
 	snprintf(s->host, sizeof(s->host), "%.*s", (int)strcspn(host, "%"), host);
 	X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 						   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -39,8 +42,8 @@ static int expect(struct hr_tls_session *s, const char *host)
 		   : -ENOMEM;
 }
 
-/* OpenSSL says nothing to who does not speak TLS at all: a plain peer would see an end without a reason. */
-static void say_no(struct hr_tls_session *s)
+/* OpenSSL sends nothing to a peer that does not speak TLS: it would see an end without a reason. */
+static void send_alert(struct hr_tls_session *s)
 {
 	static const uint8_t alert[] = {0x15, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_PROTOCOL_VERSION};
 
@@ -62,7 +65,7 @@ static int shake(struct hr_tls_session *s)
 	if (e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE)
 		return 0;
 	hr__tls_explain(s);
-	say_no(s);
+	send_alert(s);
 	return -EPROTO;
 }
 
@@ -89,7 +92,7 @@ int hr_tls_session_new(struct hr_tls *t, const char *host, struct hr_tls_session
 		SSL_set_accept_state(s->ssl);
 	else
 		SSL_set_connect_state(s->ssl);
-	/* The client speaks first. */
+	/* The client sends first. */
 	if (!t->server && (expect(s, host) < 0 || shake(s) < 0)) {
 		hr_tls_session_free(s);
 		return -ENOMEM;

@@ -9,10 +9,10 @@
 
 #include "common/text.h"
 
-/* All are fine; AES with 128 bits costs a third less than with 256. */
+/* All are secure; AES with 128 bits costs a third less than with 256. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
-/* What OpenSSL says of the last failure, for people. */
+/* OpenSSL's description of the last failure. */
 static const char *reason(void)
 {
 	unsigned long e = ERR_peek_last_error();
@@ -58,7 +58,7 @@ static int check_files(const struct hr_tls_files *files, char **ret_error)
 	return r;
 }
 
-/* Our own: better to say so here than to let the peer refuse it. */
+/* Our own certificate: report it here, before the peer refuses it. */
 static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 {
 	const X509 *cert = SSL_CTX_get0_certificate(ctx);
@@ -96,7 +96,7 @@ static int tls_context_load(SSL_CTX *ctx, const struct hr_tls_files *files, char
 	return check_dates(ctx, files->cert, ret_error);
 }
 
-/* Nothing but TLS 1.3; nobody without a certificate; nothing remembered between connections. */
+/* TLS 1.3 only; peers need a certificate; no session resumption. */
 static int set_rules(SSL_CTX *ctx)
 {
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, hr__tls_verify);

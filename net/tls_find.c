@@ -29,7 +29,7 @@ static char *absolute(const char *path)
 	return whole;
 }
 
-static int take_one(const char *name, const char *value, char **ret, char **ret_error)
+static int copy_path(const char *name, const char *value, char **ret, char **ret_error)
 {
 	if (access(value, F_OK) < 0)
 		return hr_text_fail(-errno, ret_error, "%s=%s: %s", name, value,
@@ -38,9 +38,9 @@ static int take_one(const char *name, const char *value, char **ret, char **ret_
 	return *ret ? 0 : hr_text_fail(-ENOMEM, ret_error, "%s: out of memory", name);
 }
 
-/* What one place says: 1 this is it, 0 it names none of the three, or an error. */
-static int tls_find_take(const char *const names[FILES], const char *const values[FILES],
-			 struct hr_tls_paths *ret, char **ret_error)
+/* Reads one place: 1 found, 0 it names none of the three, or an error. */
+static int find_in(const char *const names[FILES], const char *const values[FILES],
+		   struct hr_tls_paths *ret, char **ret_error)
 {
 	char **paths[FILES] = {&ret->cert, &ret->key, &ret->ca};
 	const char *given[FILES], *named = NULL, *missing = NULL;
@@ -63,11 +63,11 @@ static int tls_find_take(const char *const names[FILES], const char *const value
 				    "the authority (CA) of the collector's",
 				    named, missing);
 	for (int i = 0; i < FILES && r == 0; i++)
-		r = take_one(names[i], given[i], paths[i], ret_error);
+		r = copy_path(names[i], given[i], paths[i], ret_error);
 	return r < 0 ? r : 1;
 }
 
-/* The folder of a person's own files, malloc'ed; NULL: none, or no memory. */
+/* The user's own folder, malloc'ed; NULL: none, or no memory. */
 static char *own_folder(void)
 {
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -81,7 +81,7 @@ static char *own_folder(void)
 	return n < 0 ? NULL : folder;
 }
 
-static int take_folder(struct hr_tls_paths *ret, char **ret_error)
+static int find_in_folder(struct hr_tls_paths *ret, char **ret_error)
 {
 	char *folder = own_folder(), *paths[FILES] = {NULL};
 	const char *there[FILES] = {NULL};
@@ -96,7 +96,7 @@ static int take_folder(struct hr_tls_paths *ret, char **ret_error)
 		}
 	}
 	if (folder && r == 0)
-		r = tls_find_take((const char *const *)paths, there, ret, ret_error);
+		r = find_in((const char *const *)paths, there, ret, ret_error);
 	for (int i = 0; i < FILES; i++)
 		free(paths[i]);
 	free(folder);
@@ -112,11 +112,11 @@ int hr_tls_find(const struct hr_tls_files *flags, struct hr_tls_paths *ret, char
 
 	for (int i = 0; i < FILES; i++)
 		set[i] = getenv(variables[i]);
-	r = tls_find_take(flag_names, given, &found, ret_error);
+	r = find_in(flag_names, given, &found, ret_error);
 	if (r == 0)
-		r = tls_find_take(variables, set, &found, ret_error);
+		r = find_in(variables, set, &found, ret_error);
 	if (r == 0)
-		r = take_folder(&found, ret_error);
+		r = find_in_folder(&found, ret_error);
 	if (r < 0) {
 		hr_tls_paths_done(&found);
 		return r;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * tls_internal.h - what contexts (tls_context.c), sessions (tls.c) and their explanations (tls_names.c) share
- */
+/* tls_internal.h - shared by tls_context.c, tls.c (sessions) and tls_names.c (explanations) */
 #ifndef HEADRACE_NET_TLS_INTERNAL_H
 #define HEADRACE_NET_TLS_INTERNAL_H
 
@@ -17,7 +15,7 @@ struct hr_tls {
 	unsigned refs;
 	bool server;
 	SSL_CTX *ctx;
-	char *cert, *ca; /* names of the files, for what is said to people */
+	char *cert, *ca; /* file names, for messages */
 };
 
 struct hr_tls_session {
@@ -32,9 +30,9 @@ struct hr_tls_session {
 /* tls_names.c */
 int64_t hr__tls_seconds(const ASN1_TIME *t); /* since 1970 */
 void hr__tls_date(const ASN1_TIME *t, char ret[HR__TLS_DATE_BYTES]);
-/* OpenSSL's question whether a certificate is good; writes down what is wrong with it. */
+/* OpenSSL's callback for a certificate; records what is wrong with it. */
 int hr__tls_verify(int good, X509_STORE_CTX *store);
-/* After a failure: writes down what OpenSSL says, where nothing is written yet. */
+/* After a failure: records OpenSSL's reason, unless there is one already. */
 void hr__tls_explain(struct hr_tls_session *s);
 
 #endif

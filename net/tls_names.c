@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * tls_names.c - what certificates say, and what is wrong with them, in words
- */
+/* tls_names.c - reading certificates, and explaining what is wrong with them */
 #include "net/tls_internal.h"
 
 #include <arpa/inet.h>
@@ -24,7 +22,7 @@ int64_t hr__tls_seconds(const ASN1_TIME *t)
 	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
 }
 
-/* Text of an entry; false when it is not one that can be compared and shown. */
+/* Text of an entry; false if it cannot be compared and shown. */
 static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 {
 	const ASN1_STRING *value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -42,7 +40,7 @@ static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 	return good;
 }
 
-/* The only entry of a kind that begins with `prefix`, "" when there is none or there are several. */
+/* The only entry that begins with `prefix`, "" when there is none or several. */
 static void only_entry(const X509 *cert, int nid, const char *prefix, char *ret, size_t bytes)
 {
 	const X509_NAME *name = X509_get_subject_name(cert);
@@ -112,7 +110,7 @@ static void all_names(const X509 *cert, char *ret, size_t bytes)
 		snprintf(ret, bytes, "no host");
 }
 
-/* `leaf` is the peer's, `cert` the one of its chain that is found bad. */
+/* `leaf` is the peer's, `cert` the bad one of its chain. */
 static void explain_certificate(struct hr_tls_session *s, const X509 *leaf, const X509 *cert,
 				int error)
 {
@@ -161,7 +159,7 @@ int hr__tls_verify(int good, X509_STORE_CTX *store)
 	return good;
 }
 
-/* Is it about what we showed? */
+/* Returns whether the alert is about our certificate. */
 static bool about_certificate(int alert)
 {
 	switch (alert) {
@@ -178,8 +176,8 @@ static bool about_certificate(int alert)
 	}
 }
 
-/* What that means for us. */
-static const char *what_to_do(int alert)
+/* What we can do about it. */
+static const char *alert_advice(int alert)
 {
 	switch (alert) {
 	case SSL_AD_UNKNOWN_CA:
@@ -194,14 +192,14 @@ static const char *what_to_do(int alert)
 	}
 }
 
-/* The peer's last word, where that is what ended it. */
+/* Explains the peer's alert if it ended the session. */
 static void explain_alert(struct hr_tls_session *s, int alert)
 {
 	bool certificate = about_certificate(alert);
 
 	snprintf(s->error, sizeof(s->error), "the other side refuses%s%s: %s%s",
 		 certificate ? " the certificate " : "", certificate ? s->tls->cert : "",
-		 SSL_alert_desc_string_long(alert), what_to_do(alert));
+		 SSL_alert_desc_string_long(alert), alert_advice(alert));
 }
 
 void hr__tls_explain(struct hr_tls_session *s)

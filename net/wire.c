@@ -40,7 +40,7 @@ int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret)
 	return 0;
 }
 
-void hr_wire_tame(char *text, bool lines)
+void hr_wire_sanitize(char *text, bool lines)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++) {
 		if (lines && (*c == '\n' || *c == '\t'))

@@ -2,7 +2,8 @@
 /*
  * wire.h - packing and unpacking of Wire messages (proto/wire.proto)
  *
- * Pure functions over the caller's memory; any thread. Diagram and meaning of the messages: proto/wire.proto.
+ * Pure functions on the caller's memory; any thread. Diagram and meaning of the messages:
+ * proto/wire.proto.
  */
 #ifndef HEADRACE_NET_WIRE_H
 #define HEADRACE_NET_WIRE_H
@@ -14,7 +15,7 @@
 #include "proto/wire.pb-c.h"
 
 #define HR_WIRE_VERSION	     1u		  /* spoken by this build */
-#define HR_WIRE_VERSION_MIN  1u		  /* oldest that it still understands */
+#define HR_WIRE_VERSION_MIN  1u		  /* oldest supported */
 #define HR_WIRE_MAX_BYTES    (1u << 20)	  /* of a control message */
 #define HR_WIRE_OUTPUT_BYTES (256u << 10) /* of Output.data */
 #define HR_WIRE_SECRET_BYTES 16u
@@ -26,19 +27,19 @@
 			   .body_case = HEADRACE__WIRE__BODY_##name,                               \
 			   .member = (pointer)})
 
-/* Packs a message as a whole control frame. *ret_buf is malloc'ed. -ENOMEM, -E2BIG. */
+/* Packs a message into a control frame. *ret_buf is malloc'ed. -ENOMEM, -E2BIG. */
 int hr_wire_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes);
 
 /*
- * Unpacks a control frame that hr_frame_check_any accepted. Free with headrace__wire__free_unpacked(msg, NULL).
- * -EBADMSG (not one, or undecodable), -ENOMEM.
+ * Unpacks a control frame that hr_frame_check_any accepted. Free with
+ * headrace__wire__free_unpacked(msg, NULL). -EBADMSG: not one, or undecodable; -ENOMEM.
  */
 int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret);
 
 /*
- * Makes a text of the other side fit for a terminal, in place: control bytes become '?', those of C1 in UTF-8 too. `lines`: line
- * ends and tabs stay.
+ * Makes a text from the peer safe for a terminal, in place: replaces control bytes by '?', also
+ * those of C1 in UTF-8. `lines`: keeps line ends and tabs.
  */
-void hr_wire_tame(char *text, bool lines);
+void hr_wire_sanitize(char *text, bool lines);
 
 #endif

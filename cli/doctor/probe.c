@@ -55,7 +55,7 @@ static void probe_on_ready(void *self)
 
 static void copy_tame(char *ret, size_t bytes, char *text)
 {
-	hr_wire_tame(text, false);
+	hr_wire_sanitize(text, false);
 	snprintf(ret, bytes, "%s", text);
 }
 
@@ -72,7 +72,7 @@ static void probe_take(struct attempt *a, Headrace__Wire *msg)
 	} else if (msg->body_case == HEADRACE__WIRE__BODY_REFUSAL) {
 		copy_tame(p->reason, sizeof(p->reason), msg->refusal->reason);
 		a->understands = strcmp(p->reason, "identity") == 0;
-		hr_wire_tame(msg->refusal->text, false);
+		hr_wire_sanitize(msg->refusal->text, false);
 		probe_end(a, HR_PROBE_REFUSED, 0, msg->refusal->text);
 	}
 }

@@ -256,7 +256,7 @@ static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
 
 	if (strcmp(refusal->reason, "identity") == 0 && try_again(r))
 		return;
-	hr_wire_tame(refusal->text, false);
+	hr_wire_sanitize(refusal->text, false);
 	if (asprintf(&text, "%s refuses: %s", r->shown, refusal->text) >= 0) {
 		print_foreign(r, text);
 		free(text);
@@ -270,7 +270,7 @@ static void take_progress(struct remote *r, Headrace__Progress *p)
 	r->done = p->done;
 	r->total = p->total;
 	free(r->text);
-	hr_wire_tame(p->text, false);
+	hr_wire_sanitize(p->text, false);
 	r->text = strdup(p->text);
 }
 
@@ -290,7 +290,7 @@ static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 		take_progress(r, msg->progress);
 		break;
 	case HEADRACE__WIRE__BODY_NOTE:
-		hr_wire_tame(msg->note->text, true);
+		hr_wire_sanitize(msg->note->text, true);
 		print_foreign(r, msg->note->text);
 		break;
 	case HEADRACE__WIRE__BODY_OUTPUT:

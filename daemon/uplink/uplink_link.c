@@ -187,8 +187,8 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 	case HEADRACE__WIRE__BODY_HELLO_ACK:
 		return on_hello_ack(u, m->hello_ack);
 	case HEADRACE__WIRE__BODY_REFUSAL:
-		hr_wire_tame(m->refusal->reason, false);
-		hr_wire_tame(m->refusal->text, false);
+		hr_wire_sanitize(m->refusal->reason, false);
+		hr_wire_sanitize(m->refusal->text, false);
 		hr__link_broken(u, "it refuses (%s): %s", m->refusal->reason, m->refusal->text);
 		return 0;
 	case HEADRACE__WIRE__BODY_PING:
@@ -201,8 +201,8 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 		return on_ack(u, m->ack);
 	case HEADRACE__WIRE__BODY_NACK:
 		u->answer_ms = hr__uplink_now(u);
-		hr_wire_tame(m->nack->reason, false);
-		hr_wire_tame(m->nack->text, false);
+		hr_wire_sanitize(m->nack->reason, false);
+		hr_wire_sanitize(m->nack->text, false);
 		return hr__send_nack(u, m->nack);
 	default:
 		return 0; /* of a newer collector */

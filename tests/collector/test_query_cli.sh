@@ -145,7 +145,7 @@ says 2 "unknown query or store: 'nosuch'; named queries: " "$at" nosuch
 says 2 "no address of a collector" tcp://:x summary
 says 69 "is headrace-collector running there" "unix://$tmp/nowhere" summary
 says 69 "is headrace-collector running there" tcp://127.0.0.1:1 summary
-says 2 "nobody listens on port 0" tcp://127.0.0.1:0 summary
+says 2 "port 0 is for listeners" tcp://127.0.0.1:0 summary
 says 1 "its time limit of 1.00 s was over" "$at" --time 1s "$endless"
 says 1 "working, 1 s" "$at" --time 2s --progress "$endless"
 if command -v script >/dev/null; then

@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	int status = 0;
 
 	while (status == 0 && n < most)
-		status = hr_metrics_judge((const char *)data, ++n);
-	if (status != 0 && n < most && hr_metrics_judge((const char *)data, most) != status)
+		status = hr_metrics_status((const char *)data, ++n);
+	if (status != 0 && n < most && hr_metrics_status((const char *)data, most) != status)
 		abort();
 	if (status == 0 && n == HR_METRICS_REQUEST_MOST)
 		abort();

@@ -168,13 +168,13 @@ static void test_judge(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(hr_metrics_judge(rows[i].request, strlen(rows[i].request)),
+		assert_int_equal(hr_metrics_status(rows[i].request, strlen(rows[i].request)),
 				 rows[i].status);
 	for (size_t n = 0; n < strlen(GOOD); n++)
-		assert_int_equal(hr_metrics_judge(GOOD, n), 0);
+		assert_int_equal(hr_metrics_status(GOOD, n), 0);
 	memset(full, 'x', sizeof(full));
-	assert_int_equal(hr_metrics_judge(full, sizeof(full) - 1), 0);
-	assert_int_equal(hr_metrics_judge(full, sizeof(full)), 431);
+	assert_int_equal(hr_metrics_status(full, sizeof(full) - 1), 0);
+	assert_int_equal(hr_metrics_status(full, sizeof(full)), 431);
 }
 
 static void test_answers(void **state)
