@@ -69,9 +69,7 @@ enum hr_answer_kind {
 	HR_ANSWER_OPENED,
 	HR_ANSWER_ACK,
 	HR_ANSWER_NACK,
-	/*
-	 * the last answer, after hr_ingest_close: ingest has no reference to the channel any longer
-	 */
+	/* the last answer, after hr_ingest_close: ingest no longer refers to the channel */
 	HR_ANSWER_GONE,
 };
 

@@ -162,9 +162,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
-/*
- * The store cannot take it now (no space, no descriptor, another writer): opening is tried again.
- */
+/* The store cannot take it now (no space or descriptor, another writer): it is tried again. */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
 void hr__waiting_retry(struct hr__worker *w); /* tries those again that could not be opened */
 

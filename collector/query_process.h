@@ -17,9 +17,7 @@
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 
-/*
- * Removes the folders of killed collectors: those whose pid is of no process that could use them.
- */
+/* Removes folders of killed collectors: those with the pid of no process that could use them. */
 void hr_query_spill_clean(const char *parent);
 
 /*

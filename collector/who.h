@@ -48,9 +48,7 @@ struct hr_who_rules {
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
-/*
- * Whether a one_node peer may call itself `node`: its certificate's CN, or the first label of that.
- */
+/* Whether a one_node peer may call itself `node`: its certificate's CN, or its first label. */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 
 #endif

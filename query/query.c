@@ -165,9 +165,7 @@ static bool node_streams_repeat(const struct hr_query *q)
 	return false;
 }
 
-/*
- * The columns of one view. Times of a file that is in several streams: the earliest and the latest.
- */
+/* The columns of one view. Of a file in several streams: the earliest and latest times. */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
 	for (unsigned i = 0; i < t->n_visible; i++) {

@@ -31,9 +31,7 @@
 
 struct hr_query;
 
-/*
- * -ENOENT, -ELIBACC: no usable DuckDB; *ret_error (malloc'ed) explains what to do. -ENOMEM, -EIO.
- */
+/* -ENOENT, -ELIBACC: no usable DuckDB; *ret_error (malloc'ed) has advice. -ENOMEM, -EIO. */
 int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
 		 struct hr_query **ret, char **ret_error);
 void hr_query_free(struct hr_query *q);

@@ -12,9 +12,7 @@
 #include "query/tables/internal.h"
 #include "common/text.h"
 
-/*
- * After its first line DuckDB advises to change settings, which are locked: this text replaces it.
- */
+/* Replaces DuckDB's further lines, which advise to change settings: these are locked. */
 static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error";

@@ -353,7 +353,7 @@ static bool file_locked(int dir_fd, const char *name)
 	return locked;
 }
 
-static int lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
+int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 {
 	struct flock lock = whole_file(F_WRLCK);
 	int fd = hr_store_open_file(dir_fd, name, O_RDWR | flags);
@@ -377,7 +377,7 @@ bool hr__stream_locked(int stream_fd)
 
 int hr__stream_lock(int stream_fd, int *ret_fd)
 {
-	return lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
+	return hr__lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
 }
 
 bool hr__store_held(int store_fd)
@@ -416,7 +416,7 @@ int hr_store_hold(const char *path, int *ret_fd)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = lock_file(fd, HR__STORE_FILE, 0, ret_fd);
+	r = hr__lock_file(fd, HR__STORE_FILE, 0, ret_fd);
 	close(fd);
 	return r;
 }

@@ -61,4 +61,7 @@ bool hr__stream_locked(int stream_fd);
 /* Takes the lock until the returned descriptor is closed; -EBUSY. */
 int hr__stream_lock(int stream_fd, int *ret_fd);
 
+/* The same for another file of a folder; `flags`: O_CREAT or 0. */
+int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd);
+
 #endif

@@ -33,9 +33,7 @@ void hr_progress_done(struct hr_progress *p); /* erases the line */
 /* `text` instead of the counts when it is not NULL and not empty. `total` 0: not known. */
 void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, const char *text);
 
-/*
- * Prints a line like hr_report, after erasing the progress line; `self` is the struct hr_progress.
- */
+/* Prints a line like hr_report, after erasing the progress line; `self`: struct hr_progress. */
 void hr_progress_line(void *self, const char *text);
 static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 {

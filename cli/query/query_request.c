@@ -185,9 +185,7 @@ static int query_request_parse(struct hr_query_request *r, int argc, char **argv
 	}
 }
 
-/*
- * Skips what a pattern such as ./headrace-* matches besides stores: summaries, folders of sources.
- */
+/* Skips what a pattern such as ./headrace-* matches besides stores: summaries, source folders. */
 static void skip_others(struct hr_query_request *r)
 {
 	size_t kept = 0;

@@ -34,9 +34,7 @@ uint64_t hr_run_part_end(const struct hr_run_part *part);
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream); /* 0 or -ENOMEM */
 
-/*
- * Fills in the summary's state and span, and those of the last run; *ret_job: all of them. -ENOMEM.
- */
+/* Fills in state and span of the summary, and of the last run; *ret_job: of all runs. -ENOMEM. */
 int hr_runs_take(struct hr_runs *runs, struct hr_summary *s, struct hr_run_part *ret_job);
 void hr_runs_done(struct hr_runs *runs);
 

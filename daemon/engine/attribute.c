@@ -83,9 +83,7 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/*
- * Whether the process has a rank of its own, and not the environment of the process it works for.
- */
+/* Whether the process has a rank of its own, not the environment of the one it works for. */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;

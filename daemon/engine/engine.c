@@ -154,9 +154,7 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	return 0;
 }
 
-/*
- * Sends all file records, of one process or (0) of all, in the order in which they were last used.
- */
+/* Sends all file records, of one process or (0) of all, in the order of their last use. */
 static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
 {
 	struct hr_filerecs *f = &e->filerecs;

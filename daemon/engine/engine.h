@@ -69,9 +69,8 @@ void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 struct hr_replay {
 	uint64_t store_mark; /* before the replay; HR_MARK_ANY: there is no store */
 	void (*taken)(void *arg, struct hr_out_list *out);
-	void (*half_taken)(void *arg,
-			   /* called after all frames of an older half; may be NULL */
-			   uint64_t gen);
+	/* called after all frames of an older half; may be NULL */
+	void (*half_taken)(void *arg, uint64_t gen);
 	void *arg;
 };
 int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);

@@ -106,9 +106,7 @@ static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 	return true;
 }
 
-/*
- * The (rank, worker) under which it is counted from now on; 0 if there is no room for another one.
- */
+/* The (rank, worker) under which it counts from now on; 0 if there is no room for another. */
 static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint64_t proc =

@@ -140,9 +140,7 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
 			       uint64_t now_ns);
 
-/*
- * Opens that default excludes left out so far, checked like the rows above; false when unchanged.
- */
+/* Opens that default excludes left out so far, checked as above; false when unchanged. */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,

@@ -262,9 +262,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/*
- * Holds the lock while `changed` runs, so that it does not run after hr_spool_watch has returned.
- */
+/* Holds the lock during `changed`: it does not run after hr_spool_watch has returned. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)

@@ -18,9 +18,7 @@ struct hr_spool_discarded {
 	uint64_t frames, events; /* frames of the former that no collector has acknowledged */
 };
 
-/*
- * 0, also when there is no such job; -errno with *ret_error, malloc'ed, if there is more to report.
- */
+/* 0, also when there is no such job; -errno, maybe with *ret_error, malloc'ed. */
 int hr_spool_discard(struct hr_spool *s, const char *job, struct hr_spool_discarded *ret,
 		     char **ret_error);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "store/layout.h"
 #include "store/segments.h"
 #include "daemon/spool/spool_internal.h"
 
@@ -33,23 +34,6 @@ struct hr__spool_reader {
 };
 
 /* ---- opening ------------------------------------------------------------------------------------- */
-
-static int lock_sender(int dir_fd, int *ret_fd)
-{
-	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SENDER, O_RDWR | O_CREAT);
-
-	if (fd < 0)
-		return fd;
-	if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
-		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-
-		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
-}
 
 static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
 {
@@ -115,7 +99,7 @@ int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool
 	if (!st->folder || o->dir_fd < 0)
 		r = st->folder ? -errno : -ENOMEM;
 	if (!r)
-		r = lock_sender(o->dir_fd, &o->sender_fd);
+		r = hr__lock_file(o->dir_fd, HR__SPOOL_SENDER, O_CREAT, &o->sender_fd);
 	if (!r)
 		r = spool_stream_identify(st);
 	if (!r)

@@ -18,11 +18,8 @@ struct hr_spool_stream {
 	char *aim;		   /* collectors that it is for, as typed; "" any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
-	uint64_t first_seq,
-	    /*
-	     * in the spool: hr_spool_stream_refresh; set by the caller for a stream being written
-	     */
-	    last_seq;
+	/* in the spool: hr_spool_stream_refresh; set by the caller for a stream being written */
+	uint64_t first_seq, last_seq;
 	uint64_t acked;		      /* in the file `acked` when the stream was opened; 0: none */
 	uint64_t bytes;		      /* of all segments, then */
 	int64_t time_ns;	      /* change of the newest segment, wall clock, then */

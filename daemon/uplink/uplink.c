@@ -68,9 +68,7 @@ static void *uplink_run(void *arg)
 	struct hr_uplink *u = arg;
 	sigset_t pipe;
 
-	/*
-	 * libuv writes to sockets as to pipes: a closed connection must be an error, not a signal.
-	 */
+	/* libuv writes to sockets as to pipes: a closed one must be an error, not a signal. */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, NULL);

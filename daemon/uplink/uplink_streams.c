@@ -326,9 +326,8 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	if (stats->searches !=
-	    /* with the streams that were found: otherwise everything would seem sent */
-	    u->searches) {
+	/* with the streams that were found: otherwise everything would seem sent */
+	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;
 		stats->waiting_journals = u->waiting_journals;

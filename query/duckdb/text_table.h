@@ -23,9 +23,7 @@ void hr_text_table_free(struct hr_text_table *t);
 /* Names a column, before the first cell; numbers stand on the right and are never cut. -ENOMEM. */
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number);
 
-/*
- * Shows a list, whatever the width. Call it after the columns are named and before the first cell.
- */
+/* Shows a list, whatever the width. Call it after naming the columns, before the first cell. */
 void hr_text_table_list(struct hr_text_table *t);
 
 /*

@@ -48,9 +48,7 @@ bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
 
-/*
- * Appends a cell that is not NULL, as people read it: texts without quotes, nested values as JSON.
- */
+/* Appends a cell that is not NULL, for people: texts without quotes, nested values as JSON. */
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
 /* Appends a cell as JSON; NULL, NaN and infinities are null. */

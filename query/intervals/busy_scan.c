@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hr_busy(): the table function around busy.h. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "query/intervals/busy_table.h"
@@ -77,6 +78,12 @@ static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsign
 	hr__out_text(out, k, hr__string(name, name != NULL ? strlen(name) : 0), name == NULL);
 }
 
+static const size_t row_numbers[COLUMNS] = {
+#define N(name) [COLUMN_##name] = offsetof(struct hr_busy_row, name)
+    N(busy_ns), N(dur_ns), N(count), N(first_ns), N(last_ns)
+#undef N
+};
+
 static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsigned column,
 			  size_t k, struct hr_query_out *out)
 {
@@ -107,20 +114,9 @@ static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsig
 	case COLUMN_class:
 		put_class(out, k, row->class, use->by);
 		break;
-	case COLUMN_busy_ns:
-		hr__out_number(out, k, row->busy_ns, false);
-		break;
-	case COLUMN_dur_ns:
-		hr__out_number(out, k, row->dur_ns, false);
-		break;
-	case COLUMN_count:
-		hr__out_number(out, k, row->count, false);
-		break;
-	case COLUMN_first_ns:
-		hr__out_number(out, k, (uint64_t)row->first_ns, false);
-		break;
 	default:
-		hr__out_number(out, k, (uint64_t)row->last_ns, false);
+		hr__out_number(
+		    out, k, *(const uint64_t *)((const char *)data + row_numbers[column]), false);
 	}
 }
 

@@ -33,9 +33,7 @@ struct scan {
 	_Atomic size_t next;
 	struct file_filter *files; /* of each stream; NULL: all files */
 	_Atomic(_Atomic uint64_t *) *
-	    /*
-	     * of each stream, by file number, made when needed; NULL: do not merge rows of a file
-	     */
+	    /* of each stream, by file number, made when needed; NULL: do not merge a file's rows */
 	    seen;
 	bool filter_ops;
 	bool shows_flags;
@@ -180,9 +178,7 @@ static void events_init(duckdb_init_info info)
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		/*
-		 * For count(*), DuckDB requests a row number or no column: neither is in the table.
-		 */
+		/* For count(*), DuckDB requests a row number or nothing: no column of the table. */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;
@@ -280,9 +276,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/*
- * Rows that are equal in all columns count as one: keeps one of each group, or of each file in it.
- */
+/* Rows that are equal in all columns count as one: keeps one per group, or per file in it. */
 static int leave_distinct(const struct scan *s, struct worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -341,9 +335,7 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 	return r;
 }
 
-/*
- * Whether a batch contains one of the files: its list has differences of stream ids, zigzag coded.
- */
+/* Whether a batch contains one of the files: its list has zigzag coded differences of ids. */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
 {
@@ -365,9 +357,7 @@ static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/*
- * Reads and decodes one batch. A damaged one counts as empty and is noted. Other errors: -ENOMEM.
- */
+/* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
 static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];

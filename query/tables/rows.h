@@ -95,9 +95,7 @@ static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st,
 	c->null = boot_ns == 0;
 }
 
-/*
- * Adds a sparse histogram (pairs of bin and count) to a full one; bins out of range are left out.
- */
+/* Adds a sparse histogram (pairs of bin and count) to a full one; ignores bins out of range. */
 void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n);
 
 #endif
