@@ -107,7 +107,7 @@ struct hr_node_clock {
 /* The channel's daemon has sent something. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
-/* Then only GONE follows, after all items that were queued before. Accepts NULL. */
+/* Afterwards only GONE comes, once all items that were queued before are done. Accepts NULL. */
 void hr_ingest_close(struct hr_channel *ch);
 
 /* Passes all available answers to `take`, which may call hr_ingest_close. */

@@ -40,7 +40,7 @@ static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 	return (struct hr_sink){hr_progress_line, p};
 }
 
-/* Call it before output of the answer: erases the line; on a terminal it stays away. */
+/* Call it before output: erases the line; if output is a terminal, it does not return. */
 void hr_progress_answer(struct hr_progress *p);
 
 /* Standard output; its first byte erases the line. NULL: no memory. The caller closes it. */

@@ -93,7 +93,7 @@ static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
 }
 
-/* Whether one launcher sets both families of variables: a local rank of one completes a rank of the other. */
+/* Whether one launcher sets both: then a local rank of one family completes a rank of the other. */
 static bool same_launcher(unsigned a, unsigned b)
 {
 	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);

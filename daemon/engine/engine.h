@@ -146,7 +146,7 @@ bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
 /* Position of a ring that the journal has reached; 0: unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
-/* A snapshot of the job's sums (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
+/* A picture of the job's sums (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
 struct hr_live_cell;
 struct hr_live_picture;
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,

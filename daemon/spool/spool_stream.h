@@ -26,7 +26,7 @@ struct hr_spool_stream {
 	struct hr__spool_reader *own; /* private */
 };
 
-/* -EBUSY: another uplink has it; -ENOENT: no segment yet, or now; -EBADMSG: no valid start. */
+/* -EBUSY: another uplink has it; -ENOENT: it has no segment; -EBADMSG: no valid start. */
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret);
 void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 

@@ -64,7 +64,7 @@ struct hr_uplink_stats {
 	/* the last one that accepted the connection; "" none so far */
 	char collector[HR_ADDRESS_HOST_BYTES + 32];
 	unsigned failed_rounds;	   /* attempts at all collectors since the last success */
-	unsigned searches;	   /* searches for streams so far: none: nothing is known */
+	unsigned searches;	   /* for streams, so far; 0: nothing is known yet */
 	unsigned streams;	   /* being sent and not finished, without those aside */
 	unsigned unseen;	   /* waiting until some of these are finished */
 	unsigned elsewhere;	   /* that other daemons write or send */

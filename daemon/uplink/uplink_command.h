@@ -8,7 +8,7 @@
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 
-/* argv[0] is "uplink". Exit status: 0 all sent or discarded, 1 not, 2 usage, 66 no such spool. */
+/* argv[0]: "uplink". Exit: 0 all sent or discarded, 1 not, 2 usage, 66 no such spool or job. */
 int hr_uplink_command(int argc, char **argv);
 
 #endif

@@ -55,7 +55,7 @@ struct hr__sending { /* a stream */
 	size_t held_bytes;
 	struct hr__flight *flights; /* sent and not acknowledged, in order */
 	size_t first_flight, n_flights, flights_room;
-	/* When `newest` had which value: tells how long the oldest frame has been waiting. */
+	/* When `newest` had which value: shows how long the oldest frame has been waiting. */
 	struct {
 		uint64_t seq, ms;
 	} points[HR__UPLINK_POINTS];

@@ -3,8 +3,8 @@
  * busy_table.h - table functions that return rows after all intervals are united: hr_busy(),
  * hr_during()
  *
- * Purpose   What the two have in common. All of DuckDB's threads that call work (busy.h); the one
- *           that finishes returns the rows.
+ * Purpose   What the two have in common. All of DuckDB's threads that scan do the work (busy.h); the
+ *           one that finishes returns the rows.
  * Lifetime  A struct hr_busy_use lives in a running plan; the query outlives it.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H

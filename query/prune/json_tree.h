@@ -2,9 +2,9 @@
 /*
  * json_tree.h - a JSON text as a tree
  *
- * Purpose   Reads what DuckDB's json_serialize_sql writes: JSON without blanks. No library does: jansson rejects the uint64_t that
- *           stands for "no location", cJSON rounds integers to doubles, and json-c takes eight times as long for input-wait's
- *           tree of 80,000 nodes.
+ * Purpose   Reads what DuckDB's json_serialize_sql writes: JSON without blanks. No library fits:
+ *           jansson rejects the uint64_t that stands for "no location", cJSON rounds integers to
+ *           doubles, and json-c takes eight times as long for input-wait's 80,000 nodes.
  * Owner     Nodes and decoded strings live in the caller's arena.
  * Threads   One.
  */
