@@ -20,8 +20,14 @@ void hr_report(const char *format, ...)
 	va_end(args);
 	if (text != NULL)
 		hr_text_print(stderr, "headrace: %s\n", text);
-	fflush(stderr);
 	free(text);
+}
+
+const char *hr_getenv(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -83,6 +89,12 @@ int hr_option_next(struct hr_options *o)
 	return option->id;
 }
 
+int hr_option_wrong(const char *name, const char *expected, const char *value)
+{
+	hr_report("--%s must be %s, not '%s'", name, expected, value);
+	return -1;
+}
+
 void hr_options_print(const struct hr_option *table)
 {
 	for (; table->name != NULL; table++) {
@@ -98,7 +110,7 @@ void hr_options_print(const struct hr_option *table)
 
 /* ---- installation ---------------------------------------------------------------------------- */
 
-/* "<dir>/<below><name>" if it is there. */
+/* The real path of "<dir>/<below><name>"; NULL: it cannot be read. */
 static char *part_at(const char *dir, const char *below, const char *name)
 {
 	char *path, *real;

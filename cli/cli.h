@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli.h - what all commands share: messages, exit statuses, options, where other parts are
- * installed
+ * cli.h - what all commands share: messages, exit statuses, options, paths of installed parts
  *
- * Purpose   One voice (`headrace: ...` on standard error; standard output belongs to the program
- *           that is run, or to the answer of a query), one option table per command that yields
+ * Purpose   Messages go to standard error and begin with `headrace: `: standard output belongs to
+ *           the recorded program, or to the answer of a query. One option table per command yields
  *           parsing, --help, man page and completions.
  * Owner     Results are the caller's to free. Option tables are constant.
  * Threads   One.
@@ -22,47 +21,57 @@ enum hr_exit {
 	HR_EXIT_SIGNAL = 128
 };
 
-/* One line on standard error, prefixed; written at once so that lines of several ranks do not mix.
- */
+/* Prints "headrace: ..." on standard error. */
 void hr_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Begins the second line of a message: what the user can do. */
+#define HR_HINT "\nheadrace: hint: "
+
+/* The value of an environment variable; NULL: unset or empty. */
+const char *hr_getenv(const char *name);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 struct hr_option {
-	const char *name;   /* long name; the last entry has NULL */
-	int id;		    /* what hr_option_next returns; a letter is the short option too */
-	const char *arg;    /* what to call the argument, NULL: takes none */
-	const char *help;   /* one line */
-	const char *values; /* words that the argument may be; HR_VALUES_QUERIES; NULL: paths */
+	const char *name; /* long name; NULL: end of the table */
+	int id;		  /* result of hr_option_next; below 128: the short option too */
+	const char *arg;  /* name of the argument in --help; NULL: the option has none */
+	const char *help; /* one line */
+	/* for completions: possible values of the argument, or HR_VALUES_...; NULL: a path */
+	const char *values;
 };
 
 #define HR_VALUES_QUERIES "@" /* the named queries */
-#define HR_VALUES_OTHER	  ""  /* what nobody can offer */
+#define HR_VALUES_OTHER	  ""  /* free text */
 
 struct hr_options {
 	const struct hr_option *table;
 	char **argv;
 	int argc;
-	int next; /* index of the next argument; after the last option: of the first operand */
-	const char *value; /* of the option just returned */
+	/* index of the next argument; after the last option: of the first operand */
+	int next;
+	const char *value; /* argument of the option that hr_option_next returned last */
 };
 
 enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2 };
 
 /*
- * The next option's id; HR_OPTION_END at the first operand or after `--`; HR_OPTION_BAD after
- * saying what is wrong. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE.
+ * Returns the next option's id; HR_OPTION_END at the first operand or after `--`; HR_OPTION_BAD
+ * after it has reported a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE.
  */
 int hr_option_next(struct hr_options *o);
 
-/* The options as lines of --help, on standard output. */
+/* Reports that the value of --name must be `expected`. Returns -1. */
+int hr_option_wrong(const char *name, const char *expected, const char *value);
+
+/* Prints the options of --help on standard output. */
 void hr_options_print(const struct hr_option *table);
 
 /* ---- installation ---------------------------------------------------------------------------- */
 
 /*
- * Path of "headraced", "libheadrace.so" or "python/startup": in $HEADRACE_LIBEXEC, in the build tree, or where they
- * are installed relative to this program. A new string, NULL when there is none.
+ * Finds "headraced", "libheadrace.so" or "python/startup": in $HEADRACE_LIBEXEC, in the build tree,
+ * or relative to this program in an installation. A new string; NULL: not found.
  */
 char *hr_part_find(const char *name);
 

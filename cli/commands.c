@@ -23,7 +23,7 @@ const struct hr_variable hr_variables[] = {
     {NULL, NULL, NULL},
 };
 
-/* Words in lines of at most HELP_WIDTH characters. */
+/* Wraps the text at HELP_WIDTH characters. */
 static void print_wrapped(const char *text)
 {
 	size_t at = 0;
@@ -46,7 +46,7 @@ static void print_topic(const char *name, const char *about, size_t n)
 	printf("  %-12s %.*s\n", name, (int)n, about);
 }
 
-/* Names only: help fits a screen. */
+/* Prints names only, so that help fits a screen. */
 static void print_variables(const char *command)
 {
 	char text[512];
@@ -66,7 +66,7 @@ static void print_variables(const char *command)
 static char topic_names[1024];
 static unsigned n_topics;
 
-static void note_topic(const char *name, const char *about, size_t n)
+static void add_topic_name(const char *name, const char *about, size_t n)
 {
 	size_t at = strlen(topic_names);
 
@@ -76,14 +76,14 @@ static void note_topic(const char *name, const char *about, size_t n)
 	n_topics++;
 }
 
-/* Of many topics the names only: help fits a screen. */
+/* Prints only the names if there are many topics, so that help fits a screen. */
 static void print_topics(const struct hr_command *c)
 {
 	if (c->topics == NULL)
 		return;
 	topic_names[0] = '\0';
 	n_topics = 0;
-	c->topics(note_topic);
+	c->topics(add_topic_name);
 	printf("\n%s:\n", c->topics_title);
 	if (n_topics > MANY_TOPICS)
 		print_wrapped(topic_names);

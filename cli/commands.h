@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * commands.h - the commands (commands.def): main functions, options, the table of both, and the environment (variables.def)
+ * commands.h - the commands (commands.def) and the environment variables (variables.def)
  *
- * Purpose   A main function gets argv[0] = the command's name and returns the exit status. The
- *           table is the one source of --help, of the man page and of the completions.
+ * Purpose   A main function gets the command's name in argv[0] and returns the exit status. --help,
+ *           the man page and the completions are generated from the two tables.
  * Owner     Constant data.
  * Threads   One.
  */
@@ -14,7 +14,7 @@
 
 #include "cli/cli.h"
 
-/* Takes a name of what a command knows, as a query or a check, and n bytes about it. */
+/* Called with the name of a topic (named query, check of doctor) and n bytes of text about it. */
 typedef void hr_topic(const char *name, const char *about, size_t n);
 
 void hr_query_topics(hr_topic *topic);
@@ -27,7 +27,7 @@ void hr_doctor_topics(hr_topic *topic);
 #undef HR_COMMAND
 
 struct hr_command {
-	const char *name; /* the last entry has NULL */
+	const char *name; /* NULL: end of the table */
 	int (*main)(int argc, char **argv);
 	const struct hr_option *options;
 	const char *synopsis;
@@ -39,8 +39,8 @@ struct hr_command {
 extern const struct hr_command hr_commands[];
 
 struct hr_variable {
-	const char *names;    /* "A, B"; the last entry has NULL */
-	const char *commands; /* that look at them: "run query" */
+	const char *names;    /* "A, B"; NULL: end of the table */
+	const char *commands; /* that read them: "run query" */
 	const char *what;
 };
 extern const struct hr_variable hr_variables[];
@@ -48,7 +48,7 @@ extern const struct hr_variable hr_variables[];
 /* Prints the help of the command with this name on standard output. Returns EXIT_SUCCESS. */
 int hr_command_help(const char *name);
 
-/* Prints "man", "bash", "zsh" or "fish" text on standard output. False for anything else. */
+/* Prints "man", the man page, or completions for "bash", "zsh" or "fish". False: unknown form. */
 bool hr_manual_print(const char *form);
 
 #endif

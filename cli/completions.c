@@ -24,7 +24,6 @@ static void put_options(const struct hr_option *options, bool with_value)
 	}
 }
 
-/* A word of a list of all topics. */
 static void put_topic_word(const char *name, const char *about, size_t n)
 {
 	(void)about;
@@ -37,7 +36,7 @@ static bool is_query(const struct hr_command *c)
 	return c->topics == hr_query_topics;
 }
 
-/* The words that may stand behind an option, each after a blank. */
+/* The possible values of an option, each after a blank. */
 static void put_values(const struct hr_option *o)
 {
 	if (strcmp(o->values, HR_VALUES_QUERIES) == 0)
@@ -59,7 +58,7 @@ static void put_arguments(const char *sql)
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-/* `case` lines: behind an option with known words come these. */
+/* `case` lines: the values of each option that has a list of them. */
 static void put_bash_values(const struct hr_command *c)
 {
 	for (const struct hr_option *o = c->options; o->name != NULL; o++) {
@@ -94,8 +93,8 @@ static void put_bash_cases(void)
 }
 
 /*
- * The command comes first, then its options, and files or named queries. Behind an option that
- * takes a value comes a file, behind `run --` what the shell knows about CMD.
+ * Completes the command first, then its options, and files or named queries. After an option with a
+ * free value it offers files; after `run --` the shell completes CMD by its own rules.
  */
 void hr_completions_bash(void)
 {
@@ -147,7 +146,7 @@ void hr_completions_bash(void)
 
 /* ---- zsh, fish ------------------------------------------------------------------------------- */
 
-/* A text inside '...': a quote ends them, stands escaped, and begins them again. */
+/* A text inside '...', in which a quote becomes '\'' */
 static void put_quoted(const char *text)
 {
 	for (; *text != '\0'; text++)
@@ -178,7 +177,7 @@ static void put_zsh_option(const struct hr_option *o)
 	putchar('\'');
 }
 
-/* `run` goes on with a command line, `query` with stores and a name. */
+/* The operands: a command line of `run`, stores and a name of `query`, else a folder. */
 static void put_zsh_operands(const struct hr_command *c)
 {
 	if (strcmp(c->name, "run") == 0) {
@@ -193,7 +192,7 @@ static void put_zsh_operands(const struct hr_command *c)
 	}
 }
 
-/* `commands` is the name of zsh's own table of programs, which completing CMD needs. */
+/* `commands` is zsh's own table of programs, which completes CMD: the script may not set it. */
 void hr_completions_zsh(void)
 {
 	puts("#compdef headrace\nlocal -a known\nknown=(");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * completions.h - what the shells offer when the tabulator key is pressed, from the command table
+ * completions.h - completion scripts for shells, from the command table
  *
- * Purpose   Each prints a script for its shell on standard output. The arguments of named queries come
- *           from their headers (query/named.h).
+ * Purpose   Each function prints the script for its shell on standard output. The arguments of
+ *           named queries come from their headers (query/named.h).
  * Threads   One.
  */
 #ifndef HEADRACE_CLI_COMPLETIONS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace-job - `headrace job` for hooks, of which each is a process of its own: it loads nothing but libc, in a third of the time. */
+/* headrace-job - `headrace job` for hooks: it starts faster than the whole program. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
 
-/* In place of the table of all commands, which needs all that they need. */
+/* Replaces that of commands.c, whose table links all commands and their libraries. */
 int hr_command_help(const char *name)
 {
 	printf("headrace-job is `headrace %s`, for hooks: see headrace %s --help\n", name, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace - finds the command and calls it. */
+/* headrace - calls the main function of the command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,7 @@ static int print_help(void)
 	return EXIT_SUCCESS;
 }
 
-/* The command that shares the longest beginning with what was typed; NULL when none shares
- * anything. */
+/* The command with the longest common prefix with `typed`; NULL: no command has one. */
 static const char *nearest_command(const char *typed)
 {
 	const char *best = NULL;

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/completions.h"
 
-/* Text for troff: no line starts with a control character, backslashes and hyphens are literal. */
+/* Escapes text for troff: control characters at line starts, backslashes and hyphens. */
 static void put_roff(const char *text)
 {
 	if (*text == '.' || *text == '\'')
