@@ -17,11 +17,11 @@
 #include "cli/cli.h"
 #include "common/procfs.h"
 
-#define LOOK_NS	    20000000L
-#define PAUSE_LOOKS 10 /* a stop that ends sooner is a pause: cpulimit makes ten each second */
+#define CHECK_NS     20000000L
+#define PAUSE_CHECKS 10 /* a shorter stop is a pause: cpulimit makes ten per second */
 
-/* Signals that somebody may send to `headrace run` meaning CMD. */
-static const int passed_on[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+/* Signals to `headrace run` that are meant for CMD. */
+static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
 
 static int executable(const char *path)
@@ -44,7 +44,7 @@ int hr_child_find(const char *name)
 	if (strchr(name, '/') != NULL)
 		return executable(name);
 	if (path == NULL)
-		path = "/bin:/usr/bin"; /* as execvp */
+		path = "/bin:/usr/bin"; /* the default of execvp */
 	for (;; path++) {
 		size_t n = strcspn(path, ":");
 
@@ -66,12 +66,12 @@ int hr_child_init(struct hr_child *child)
 	sigset_t set;
 
 	*child = (struct hr_child){.signal_fd = -1};
-	/* A parent that ignores SIGCHLD would take CMD's exit status from us. */
+	/* If the parent ignores SIGCHLD, waitid could not return CMD's exit status. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->sigchld);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
-		sigaddset(&set, passed_on[i]);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+		sigaddset(&set, forwarded[i]);
 	pthread_sigmask(SIG_BLOCK, &set, &child->before);
 	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return child->signal_fd < 0 ? -errno : 0;
@@ -100,8 +100,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 		_exit(n < 0 ? HR_EXIT_NOT_EXECUTABLE : HR_EXIT_NOT_FOUND);
 	}
 	close(report[1]);
-	while ((n = read(report[0], &error, sizeof(error))) < 0 && errno == EINTR)
-		;
+	n = read(report[0], &error, sizeof(error));
 	close(report[0]);
 	if (n <= 0)
 		return 0;
@@ -110,7 +109,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 	return -error;
 }
 
-/* From now on only what asks run itself to hurry makes signal_fd readable. */
+/* From now on only signals that shorten the waits of run make signal_fd readable. */
 static void watch_interrupts(struct hr_child *child)
 {
 	sigset_t set;
@@ -130,25 +129,25 @@ static int wait_status(const siginfo_t *info)
 	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* 1: something is there; 0: nothing is. */
-static int wait_for(pid_t pid, int what, siginfo_t *ret)
+/* True: the process has such a state change. */
+static bool wait_for(pid_t pid, int what, siginfo_t *ret)
 {
 	*ret = (siginfo_t){0};
 	return waitid(P_PID, (id_t)pid, ret, what | WNOHANG) == 0 && ret->si_pid == pid;
 }
 
-static void wait_a_moment(void)
+static void sleep_a_moment(void)
 {
-	nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = CHECK_NS}, NULL);
 }
 
-/* CMD has stopped. True when it continues or ends within 0.2 s: then no shell needs to see the stop. */
+/* CMD has stopped. True: it continues or ends within 0.2 s, so that run need not stop. */
 static bool only_paused(pid_t pid)
 {
 	siginfo_t info;
 
-	for (int i = 0; i < PAUSE_LOOKS; i++) {
-		wait_a_moment();
+	for (int i = 0; i < PAUSE_CHECKS; i++) {
+		sleep_a_moment();
 		if (wait_for(pid, WCONTINUED | WSTOPPED | WEXITED | WNOWAIT, &info))
 			return true;
 	}
@@ -156,23 +155,23 @@ static bool only_paused(pid_t pid)
 }
 
 /*
- * In a process of its own, because the one that waits for CMD is stopped: continues it when CMD is continued.
- * Until it is killed, since its first SIGCONT may come before run has stopped.
+ * Sends SIGCONT to run when CMD continues. It is a process of its own, because run is stopped. It
+ * repeats the signal until run kills it, because the first one may arrive before run has stopped.
  */
 static void guard(pid_t run, pid_t pid)
 {
 	struct hr_procstat stat;
 
-	setpgid(0, 0); /* what stops run's group does not stop this */
+	setpgid(0, 0); /* signals that stop run's group do not stop this process */
 	while (getppid() == run) {
 		if (hr_procstat_read(pid, &stat) != 0 || stat.state != 'T')
 			kill(run, SIGCONT);
-		wait_a_moment();
+		sleep_a_moment();
 	}
 	_exit(0);
 }
 
-/* Stops as CMD did, until a shell continues us or somebody continues CMD. */
+/* Stops run as CMD has stopped, until the shell continues run or another process continues CMD. */
 static void stop_with(pid_t pid)
 {
 	pid_t run = getpid(), guarding = fork();
@@ -188,10 +187,10 @@ static void stop_with(pid_t pid)
 }
 
 /*
- * CMD ended, or stopped by itself: stop as it did, and let it go on when we do. It stays a zombie until hr_child_done, so
- * that the daemon can read its exit status.
+ * Handles an end or a stop of CMD: run stops with it, and continues it. An ended CMD stays a zombie
+ * until hr_child_done, so that headraced can read its exit status.
  */
-static void child_look(struct hr_child *child)
+static void child_check(struct hr_child *child)
 {
 	siginfo_t info;
 
@@ -215,13 +214,12 @@ void hr_child_signals(struct hr_child *child)
 
 		if (signum == SIGCHLD)
 			continue;
-		/* The terminal's went to the whole group, CMD included; CMD's own are answers, not
-		 * orders. */
+		/* CMD has a signal of the terminal already, and its own ones are not for it. */
 		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
 			kill(child->pid, signum);
 	}
 	if (!child->ended)
-		child_look(child);
+		child_check(child);
 }
 
 int hr_child_exit_status(const struct hr_child *child)

@@ -7,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OURS 12u
+#define ADDED_MAX 12u
 
-/* Does `variable` ("NAME=value") have this name? */
+/* True: `variable` is "NAME=value" of this name. */
 static bool is_named(const char *variable, const char *name, size_t bytes)
 {
 	return strncmp(variable, name, bytes) == 0 && variable[bytes] == '=';
 }
 
-/* Is `word` one of the words of `list`, separated by spaces and colons as ld.so has it? */
+/* True: `word` is in `list`, which spaces and colons separate (ld.so(8)). */
 static bool list_has(const char *list, const char *word)
 {
 	size_t bytes = strlen(word);
@@ -30,7 +30,7 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* "NAME=" and the non-empty parts joined by `separator`; parts end with NULL. */
+/* "NAME=", `first` (or NULL) and the NULL-terminated `rest`, joined by `separator`. */
 static char *environment_join(const char *name, const char *first, const char *const *rest,
 			      char separator)
 {
@@ -65,17 +65,30 @@ static bool environment_put(char **environment, char *entry)
 			break;
 		}
 	}
-	*environment =
-	    entry; /* the block is long enough: OURS more than there were, and all NULL */
+	*environment = entry; /* hr_environment_new has allocated ADDED_MAX NULL entries more */
 	return true;
+}
+
+static bool put_value(char **environment, const char *name, const char *value)
+{
+	static const char *const none[] = {NULL};
+
+	return environment_put(environment, environment_join(name, value, none, ','));
+}
+
+/* Appends the list to that of the variable. */
+static bool put_list(char **environment, const char *name, const char *const *list)
+{
+	return list[0] == NULL ||
+	       environment_put(environment, environment_join(name, getenv(name), list, ','));
 }
 
 static char *preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
-	const char *const ours[] = {old != NULL && list_has(old, library) ? NULL : library, NULL};
+	const char *const added[] = {old != NULL && list_has(old, library) ? NULL : library, NULL};
 
-	return environment_join("LD_PRELOAD", old, ours, ':');
+	return environment_join("LD_PRELOAD", old, added, ':');
 }
 
 static bool is_off(const char *variable)
@@ -94,7 +107,7 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/* It must be the first that is called sitecustomize; it runs the one that it hides. */
+/* The folder comes first: Python imports only the first sitecustomize. Ours runs the next one. */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");
@@ -106,27 +119,25 @@ static bool put_python(char **environment, const char *folder)
 	return environment_put(environment, environment_join("PYTHONPATH", folder, rest, ':'));
 }
 
-/* Does a variable name our library, of whatever version? */
-static bool is_ours(const char *value)
+/* True: the value is the path of a shim, of any version. */
+static bool is_shim(const char *value)
 {
 	const char *slash = strrchr(value, '/');
 
 	return strcmp(slash != NULL ? slash + 1 : value, "libheadrace.so") == 0;
 }
 
-/* Where NVTX and ITT look for a tool, unless another one is there (docs/regions.md). */
+/* Names the shim as the tool of NVTX and ITT, unless another tool is set (docs/regions.md). */
 static bool put_tools(char **environment, const char *library)
 {
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
-	const char *const path[] = {library, NULL};
 
 	if (is_off("HEADRACE_NVTX"))
 		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *other = getenv(names[i]);
 
-		if ((other == NULL || is_ours(other)) &&
-		    !environment_put(environment, environment_join(names[i], NULL, path, ',')))
+		if ((other == NULL || is_shim(other)) && !put_value(environment, names[i], library))
 			return false;
 	}
 	return true;
@@ -134,36 +145,18 @@ static bool put_tools(char **environment, const char *library)
 
 static bool put_all(char **environment, const struct hr_environment *e)
 {
-	const char *const socket[] = {e->socket, NULL}, *const store[] = {e->store, NULL};
-	const char *const job[] = {e->job, NULL}, *const on_full[] = {"wait:1000", NULL},
-			  *const full[] = {"full", NULL};
-	/* Room for the shim to tell children that nobody answered (shim/core/session.c): 20 digits. */
-	const char *const attach_failed[] = {"00000000000000000000", NULL};
-
-	if (!environment_put(environment, preload(e->library)) ||
-	    !put_python(environment, e->python) || !put_tools(environment, e->library) ||
-	    !environment_put(environment, environment_join("HEADRACE_SOCKET", NULL, socket, ',')) ||
-	    !environment_put(environment, environment_join("HEADRACE_STORE", NULL, store, ',')) ||
-	    !environment_put(environment, environment_join("HEADRACE_JOB", NULL, job, ',')) ||
-	    !environment_put(environment,
-			     environment_join("HEADRACE_ATTACH_FAILED", NULL, attach_failed, ',')))
-		return false;
-	if (e->exclude[0] != NULL &&
-	    !environment_put(
-		environment,
-		environment_join("HEADRACE_EXCLUDE", getenv("HEADRACE_EXCLUDE"), e->exclude, ',')))
-		return false;
-	if (e->include[0] != NULL &&
-	    !environment_put(
-		environment,
-		environment_join("HEADRACE_INCLUDE", getenv("HEADRACE_INCLUDE"), e->include, ',')))
-		return false;
-	if (e->full_cmdline &&
-	    !environment_put(environment, environment_join("HEADRACE_CMDLINE", NULL, full, ',')))
-		return false;
-	return getenv("HEADRACE_ON_FULL") != NULL ||
-	       environment_put(environment,
-			       environment_join("HEADRACE_ON_FULL", NULL, on_full, ','));
+	return environment_put(environment, preload(e->library)) &&
+	       put_python(environment, e->python) && put_tools(environment, e->library) &&
+	       put_value(environment, "HEADRACE_SOCKET", e->socket) &&
+	       put_value(environment, "HEADRACE_STORE", e->store) &&
+	       put_value(environment, "HEADRACE_JOB", e->job) &&
+	       /* The shim overwrites the digits with the time of a failed attach: shim/core/session.c. */
+	       put_value(environment, "HEADRACE_ATTACH_FAILED", "00000000000000000000") &&
+	       put_list(environment, "HEADRACE_EXCLUDE", e->exclude) &&
+	       put_list(environment, "HEADRACE_INCLUDE", e->include) &&
+	       (!e->full_cmdline || put_value(environment, "HEADRACE_CMDLINE", "full")) &&
+	       (getenv("HEADRACE_ON_FULL") != NULL ||
+		put_value(environment, "HEADRACE_ON_FULL", "wait:1000"));
 }
 
 char **hr_environment_new(const struct hr_environment *e)
@@ -173,7 +166,7 @@ char **hr_environment_new(const struct hr_environment *e)
 
 	while (environ[n] != NULL)
 		n++;
-	environment = calloc(n + OURS + 1, sizeof(*environment));
+	environment = calloc(n + ADDED_MAX + 1, sizeof(*environment));
 	if (environment == NULL)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
@@ -198,6 +191,6 @@ void hr_environment_free(char **environment)
 const char *hr_environment_problem(const char *library)
 {
 	return strpbrk(library, " :") != NULL
-		   ? "its path has a space or a colon, which LD_PRELOAD cannot hold"
+		   ? "LD_PRELOAD cannot contain a path with a space or a colon"
 		   : NULL;
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * environment.h - the environment that CMD gets
+ * environment.h - the environment of CMD
  *
- * Purpose   A copy of ours with LD_PRELOAD (what is there is kept, our library appended),
- *           PYTHONPATH with our start-up module first (docs/python.md; not with HEADRACE_PYTHON=off),
- *           HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE,
- *           HEADRACE_INCLUDE, HEADRACE_CMDLINE if asked for, and HEADRACE_ON_FULL=wait:1000 unless it is set: a person who asks
- *           for a trace wants all of it, and a restart of a killed daemon takes its time.
- *           NVTX_INJECTION64_PATH and INTEL_LIBITTNOTIFY64 name the library, too, unless they name another tool, or
- *           HEADRACE_NVTX=off.
+ * Purpose   A copy of the environment of `headrace run` with these additions:
+ *
+ *      LD_PRELOAD        the shim, appended to other libraries
+ *      PYTHONPATH        the start-up module first (docs/python.md); not with HEADRACE_PYTHON=off
+ *      HEADRACE_ON_FULL  wait:1000 unless it is set: threads wait while a killed headraced
+ *                        restarts, so that the trace stays complete
+ *      HEADRACE_CMDLINE  with --full-cmdline
+ *      HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE, HEADRACE_INCLUDE
+ *      NVTX_INJECTION64_PATH, INTEL_LIBITTNOTIFY64
+ *                        the shim, unless another tool is set; not with HEADRACE_NVTX=off
+ *
  * Owner     The caller frees the result.
  * Threads   One.
  */
@@ -22,19 +26,24 @@ struct hr_environment {
 	const char *python;  /* folder of Python's start-up module, or NULL */
 	const char *socket, *store, *job;
 	const char *const *exclude,
-	    *const *include; /* NULL-terminated; added to the variables' own lists */
+	    *const *include; /* NULL-terminated; added to the lists of the variables */
 	bool full_cmdline;
 };
 
-/* What becomes of Python's start-up module in a folder (NULL: there is none), by that and by HEADRACE_PYTHON. */
-enum hr_python { HR_PYTHON_USED, HR_PYTHON_OFF, HR_PYTHON_ABSENT, HR_PYTHON_COLON };
+/* Whether CMD gets Python's start-up module in `folder`; NULL: it is not installed. */
+enum hr_python {
+	HR_PYTHON_USED,
+	HR_PYTHON_OFF,	  /* HEADRACE_PYTHON=off */
+	HR_PYTHON_ABSENT, /* not installed */
+	HR_PYTHON_COLON	  /* the folder's path contains a colon, which PYTHONPATH cannot hold */
+};
 enum hr_python hr_environment_python(const char *folder);
 
 /* NULL when out of memory. */
 char **hr_environment_new(const struct hr_environment *e);
 void hr_environment_free(char **environment);
 
-/* NULL, or why this library cannot be named in LD_PRELOAD (a space or colon in its path). */
+/* NULL, or why LD_PRELOAD cannot contain this path. */
 const char *hr_environment_problem(const char *library);
 
 #endif

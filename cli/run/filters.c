@@ -18,8 +18,8 @@ static bool is_relative(const char *pattern, size_t n)
 	return n > 0 && strchr("/*?", pattern[0]) == NULL;
 }
 
-/* Drops leading "./" and resolves leading "../", which cuts *ret_cwd_bytes. */
-static const char *below(const char *pattern, const char *cwd, size_t *cwd_bytes)
+/* Skips leading "./" and "../" of the pattern; each "../" shortens *cwd_bytes by one folder. */
+static const char *skip_dots(const char *pattern, const char *cwd, size_t *cwd_bytes)
 {
 	for (;; pattern += strspn(pattern, "/")) {
 		if (strncmp(pattern, "./", 2) == 0) {
@@ -43,7 +43,7 @@ static void put_pattern(FILE *out, const char *pattern, size_t n, const char *cw
 		fwrite(pattern, 1, n, out);
 		return;
 	}
-	rest = below(pattern, cwd, &cwd_bytes);
+	rest = skip_dots(pattern, cwd, &cwd_bytes);
 	n -= (size_t)(rest - pattern);
 	fwrite(cwd, 1, cwd_bytes, out);
 	if (n == 1 && rest[0] == '.')
@@ -110,8 +110,9 @@ int hr_filter_check(const char *option, const char *variable, const char *const 
 	if (patterns <= HR_FILTER_PATTERNS && bytes <= HR_FILTER_BYTES)
 		return 0;
 	hr_report(
-	    "%s and %s hold %s patterns, %s together: at most %s and %s fit; name folders, or "
-	    "use globs",
+	    "%s and %s are too long: %s patterns with %s in all, the limits are %s and %s" HR_HINT
+	    "list "
+	    "folders, or use globs",
 	    option, variable, hr_text_count(patterns).s, hr_text_size(bytes).s,
 	    hr_text_count(HR_FILTER_PATTERNS).s, hr_text_size(HR_FILTER_BYTES).s);
 	return -E2BIG;

@@ -9,15 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/text.h"
+#include "cli/cli.h"
 #include "common/ranks.h"
-
-static const char *variable(const char *name)
-{
-	const char *value = name != NULL ? getenv(name) : NULL;
-
-	return value != NULL && value[0] != '\0' ? value : NULL;
-}
+#include "common/text.h"
 
 /* "id" or "id_task". */
 static void set_id(char *out, size_t bytes, const char *id, const char *task)
@@ -25,7 +19,7 @@ static void set_id(char *out, size_t bytes, const char *id, const char *task)
 	snprintf(out, bytes, task != NULL ? "%s_%s" : "%s", id, task);
 }
 
-/* PBS: "123.server", array tasks "123[4].server". */
+/* PBS: the id of "123.server" is 123, of the array task "123[4].server" 123_4. */
 static void set_pbs_id(char *out, size_t bytes, const char *id)
 {
 	size_t digits = strspn(id, "0123456789");
@@ -39,34 +33,34 @@ static void set_pbs_id(char *out, size_t bytes, const char *id)
 		snprintf(out, bytes, "%.*s", (int)digits, id);
 }
 
-/* The scheduler's id of this job; false outside of one. */
+/* The scheduler's id of this job. False: no scheduler runs it. */
 static bool scheduler_id(char *out, size_t bytes)
 {
 	static const char *const plain[] = {"SLURM_JOB_ID", "FLUX_JOB_ID", "COBALT_JOBID"};
 	const char *id, *task;
 
-	id = variable("SLURM_ARRAY_JOB_ID");
-	task = variable("SLURM_ARRAY_TASK_ID");
+	id = hr_getenv("SLURM_ARRAY_JOB_ID");
+	task = hr_getenv("SLURM_ARRAY_TASK_ID");
 	if (id != NULL && task != NULL) {
 		set_id(out, bytes, id, task);
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		if ((id = variable(plain[i])) != NULL) {
+		if ((id = hr_getenv(plain[i])) != NULL) {
 			set_id(out, bytes, id, NULL);
 			return true;
 		}
 	}
-	if ((id = variable("PBS_JOBID")) != NULL) {
+	if ((id = hr_getenv("PBS_JOBID")) != NULL) {
 		set_pbs_id(out, bytes, id);
 		return true;
 	}
-	if ((id = variable("LSB_JOBID")) != NULL) {
-		task = variable("LSB_JOBINDEX");
+	if ((id = hr_getenv("LSB_JOBID")) != NULL) {
+		task = hr_getenv("LSB_JOBINDEX");
 		set_id(out, bytes, id, task != NULL && strcmp(task, "0") != 0 ? task : NULL);
 		return true;
 	}
-	if ((id = variable("JOB_ID")) != NULL && (task = variable("SGE_TASK_ID")) != NULL) {
+	if ((id = hr_getenv("JOB_ID")) != NULL && (task = hr_getenv("SGE_TASK_ID")) != NULL) {
 		set_id(out, bytes, id, strcmp(task, "undefined") != 0 ? task : NULL);
 		return true;
 	}
@@ -80,7 +74,7 @@ bool hr_job_scheduled(void)
 	return scheduler_id(id, sizeof(id));
 }
 
-/* The last component of a path: a job without a scheduler is named like its store. */
+/* The last component of the store's path: the id of a job without a scheduler. */
 static void name_of_store(char *out, size_t bytes, const char *store)
 {
 	size_t end = strlen(store), start;
@@ -109,10 +103,7 @@ static void default_store(struct hr_job *job, bool scheduled)
 		 utc.tm_sec, (int)getpid());
 }
 
-/*
- * Rank and size, where each rank has a `headrace run` of its own. A size of 1 says nothing about
- * ranks inside.
- */
+/* Sets the rank, if each rank has its own `headrace run`. With a world of 1, CMD may start them. */
 static void find_rank(struct hr_job *job)
 {
 	struct hr_rank rank = {0};
@@ -126,11 +117,11 @@ static void find_rank(struct hr_job *job)
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
-	/* The second is what a prolog has; an epilog has the next attempt's. */
-	const char *restarts = variable("SLURM_RESTART_COUNT")
-				   ? variable("SLURM_RESTART_COUNT")
-				   : variable("SLURM_JOB_RESTART_COUNT");
-	const char *node = variable("SLURMD_NODENAME");
+	/* A prolog has only the second variable; in an epilog it counts the next attempt. */
+	const char *restarts = hr_getenv("SLURM_RESTART_COUNT")
+				   ? hr_getenv("SLURM_RESTART_COUNT")
+				   : hr_getenv("SLURM_JOB_RESTART_COUNT");
+	const char *node = hr_getenv("SLURMD_NODENAME");
 	uint64_t value;
 
 	if (store != NULL)

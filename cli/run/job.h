@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.h - what job this is: id, store, node, rank, from options and the scheduler's variables
+ * job.h - identifies the job: id, store, node and rank, from options and the scheduler's variables
  *
  * Purpose   The defaults of `headrace run`: STORE is ./headrace-<job> inside a scheduler's job,
  *           else ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array
@@ -20,18 +20,18 @@
 
 struct hr_job {
 	char id[HR_JOB_ID_BYTES];
-	char store[4096]; /* as given, or the default; may be relative */
+	char store[4096]; /* of --store, or the default; may be relative */
 	char node[HR_HOST_NAME_BYTES];
 	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* requeues of a scheduler's job */
-	uint32_t ranks_expected; /* 0: not known */
-	int rank;		 /* of this run, when it runs as one rank: else -1 */
+	uint32_t ranks_expected; /* 0: unknown */
+	int rank;		 /* of this run; -1: it does not run as one rank */
 };
 
 /* store and id may be NULL: defaults. */
 void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 
-/* Whether a scheduler's variables say that this is a job. */
+/* True: a scheduler's variables identify a job. */
 bool hr_job_scheduled(void);
 
 #endif

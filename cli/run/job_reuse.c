@@ -11,7 +11,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/private.h"
 
-/* "NAME" is number 1, "NAME.2" number 2. */
+/* The id of a job number: "NAME" for 1, "NAME.2" for 2. */
 static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES])
 {
 	int n = number == 1 ? snprintf(ret, HR_JOB_ID_BYTES, "%s", name)
@@ -20,7 +20,7 @@ static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES
 	return n < (int)HR_JOB_ID_BYTES ? 0 : -ENAMETOOLONG;
 }
 
-/* Whether the streams are of other ranks of as many, and none of this one. */
+/* True: the streams are of other ranks of a job of the same size, and not of this rank. */
 static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct hr_job *job)
 {
 	bool others = false;
@@ -59,7 +59,10 @@ static bool is_open(const char *store, const char *id, const struct hr_job *job)
 	return open;
 }
 
-/* The lock waits for a daemon of the job that is about to start or to end: what the store has is true afterwards. */
+/*
+ * True: the job runs. The lock waits until a headraced of the job has started or ended, so that the
+ * state in the store is up to date.
+ */
 static bool is_running(const char *store, const char *id, const struct hr_job *job)
 {
 	struct hr_private_names names;

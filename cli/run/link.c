@@ -14,13 +14,13 @@
 
 #include "cli/cli.h"
 
-#define JOIN_TIMEOUT_MS	  30000 /* replaying a journal may take its time */
-#define ANSWER_TIMEOUT_MS 60000 /* to write what is left, on a slow file system */
+#define JOIN_TIMEOUT_MS	  30000 /* headraced may replay a journal first */
+#define ANSWER_TIMEOUT_MS 60000 /* headraced writes its last data, maybe to a slow file system */
 #define MAX_REJOINS	  32u
 
 /* ---- starting the daemon --------------------------------------------------------------------- */
 
-/* The shim is for the user's program: neither of the daemon's processes may record itself. */
+/* In a child process; without the shim, because headraced must not record itself. */
 static void become_daemon(const char *headraced, int config_fd, int ready_fd, char *const argv[])
 {
 	int null;
@@ -43,7 +43,7 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 	_exit(1);
 }
 
-/* The configuration as a file that keeper and workers read from its start. */
+/* Writes the configuration to a memory file, which the keeper and each recording process read. */
 static int config_file(const struct hr_private_config *config, int *ret_fd)
 {
 	int fd = memfd_create("headraced-config", MFD_CLOEXEC), r;
@@ -58,18 +58,14 @@ static int config_file(const struct hr_private_config *config, int *ret_fd)
 	return r;
 }
 
-/* Reads until "ready\n" or the end; what else was said goes to *ret_error. */
+/* Waits for "ready\n" from headraced. *ret_error: its other output, if it ends instead. */
 static int await_ready(int fd, char **ret_error)
 {
 	char text[4096];
 	size_t used = 0;
 	ssize_t n;
 
-	while ((n = read(fd, text + used, sizeof(text) - 1 - used)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			break;
+	while ((n = read(fd, text + used, sizeof(text) - 1 - used)) > 0) {
 		used += (size_t)n;
 		text[used] = '\0';
 		if (used >= 6 && strcmp(text + used - 6, "ready\n") == 0)
@@ -128,7 +124,6 @@ static int send_join(struct hr_link *link, char **ret_error)
 	return hr_control_send(link->fd, HR_CONTROL(JOIN), &join.base);
 }
 
-/* Receives the next message into link->last. */
 static int link_receive(struct hr_link *link, int timeout_ms)
 {
 	Headrace__Control *m;
@@ -159,7 +154,7 @@ static int await_joined(struct hr_link *link, char **ret_error)
 	return -EPROTO;
 }
 
-static int link_join(struct hr_link *link, char **ret_error)
+static int join_and_wait(struct hr_link *link, char **ret_error)
 {
 	int r = send_join(link, ret_error);
 
@@ -171,8 +166,11 @@ static bool hung_up(int r)
 	return r == -ECONNRESET || r == -EPIPE;
 }
 
-/* While workers die under us (`r`): the keeper's socket takes us at once, the next worker answers. */
-static int join_next(struct hr_link *link, int r, int (*greet)(struct hr_link *, char **),
+/*
+ * Joins again while recording processes die (`r`: how the last attempt failed): the keeper's socket
+ * accepts the connection at once, and the next recording process answers.
+ */
+static int join_next(struct hr_link *link, int r, int (*join)(struct hr_link *, char **),
 		     char **ret_error)
 {
 	while (hung_up(r) && link->rejoins++ < MAX_REJOINS) {
@@ -181,12 +179,12 @@ static int join_next(struct hr_link *link, int r, int (*greet)(struct hr_link *,
 		link->fd = -1;
 		r = hr_control_connect(link->names.control, &link->fd);
 		if (r == 0)
-			r = greet(link, ret_error);
+			r = join(link, ret_error);
 	}
 	return r;
 }
 
-/* With the lock held: nobody starts or ends this daemon meanwhile. */
+/* The caller holds the lock, so that no other run starts or ends this headraced meanwhile. */
 static int join_or_start(struct hr_link *link, const struct hr_private_config *config,
 			 const char *headraced, char **ret_error)
 {
@@ -200,8 +198,8 @@ static int join_or_start(struct hr_link *link, const struct hr_private_config *c
 			hr_private_remove(&config->names);
 	}
 	if (r == 0)
-		r = link_join(link, ret_error);
-	return join_next(link, r, link_join, ret_error);
+		r = join_and_wait(link, ret_error);
+	return join_next(link, r, join_and_wait, ret_error);
 }
 
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
@@ -243,7 +241,7 @@ void hr_link_started(struct hr_link *link, pid_t cmd)
 		send_started(link);
 }
 
-/* The worker died. Nobody waits here for the answer of the next. */
+/* The recording process died. Joins the next one, whose answer hr_link_read receives. */
 static void rejoin(struct hr_link *link)
 {
 	link->state = HR_LINK_REJOINING;
@@ -251,14 +249,13 @@ static void rejoin(struct hr_link *link)
 		return;
 	hr_link_close(link);
 	link->state = HR_LINK_GONE;
-	if (link->leaving) /* CMD has ended: whoever asks us to leave says what became of the store */
+	if (link->leaving) /* the caller of hr_link_leave reports the state of the store */
 		return;
 	hr_report(
-	    "headraced is gone and was not restarted: CMD goes on, what it does from here on is "
-	    "not recorded");
+	    "headraced ended and was not restarted: CMD continues, but is no longer recorded");
 }
 
-/* One message or the end of the connection. False when there was nothing (more) to read. */
+/* Reads one message or the end of the connection. False: there is no message to read. */
 static bool read_one(struct hr_link *link)
 {
 	int r = link_receive(link, 0);
@@ -299,8 +296,8 @@ static int send_leave(struct hr_link *link, uint64_t linger_ns, int status)
 	return hr_control_send(link->fd, HR_CONTROL(LEAVE), &leave.base);
 }
 
-/* Takes what made interrupt_fd (a signalfd) readable. */
-static void take_interrupts(int interrupt_fd)
+/* Reads all pending signals of interrupt_fd (a signalfd). */
+static void drain_interrupts(int interrupt_fd)
 {
 	struct signalfd_siginfo info;
 
@@ -309,18 +306,18 @@ static void take_interrupts(int interrupt_fd)
 }
 
 /*
- * One step of leaving: says `leave` where that has not been said (*asked_fd: where it has), waits
- * for the daemon or an interrupt. The first interrupt ends the lingering, the second one all
- * waiting. 1 when `done` has come.
+ * One step of leaving: sends `leave` unless it was sent on this connection (*sent_fd), and waits
+ * for headraced or an interrupt. The first interrupt ends the lingering, the second one all
+ * waiting. 1: `left` has arrived.
  */
 static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int interrupt_fd,
-		      int *asked_fd)
+		      int *sent_fd)
 {
 	struct pollfd fds[] = {{.events = POLLIN}, {.fd = interrupt_fd, .events = POLLIN}};
 	int n, before = link->fd;
 
-	if (link->state == HR_LINK_LINKED && *asked_fd != link->fd) {
-		*asked_fd = link->fd;
+	if (link->state == HR_LINK_LINKED && *sent_fd != link->fd) {
+		*sent_fd = link->fd;
 		send_leave(link, *linger_ns, status);
 	}
 	fds[0].fd = link->fd;
@@ -328,31 +325,31 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int
 	if (n == 0)
 		return -ETIMEDOUT;
 	if (n > 0 && fds[1].revents != 0) {
-		take_interrupts(interrupt_fd);
+		drain_interrupts(interrupt_fd);
 		if (*linger_ns == 0)
 			return -EINTR;
 		*linger_ns = 0;
-		*asked_fd = -1; /* say it again, without lingering */
+		*sent_fd = -1; /* send it again, without lingering */
 	}
 	if (n > 0 && fds[0].revents != 0) {
 		hr_link_read(link);
 		if (link->fd == before && last_is(link, HR_CONTROL(LEFT)))
 			return 1;
 		if (link->state == HR_LINK_REJOINING)
-			*asked_fd = -1;
+			*sent_fd = -1;
 	}
 	return 0;
 }
 
 int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd)
 {
-	int asked_fd = -1, r = 0;
+	int sent_fd = -1, r = 0;
 
 	link->leaving = true;
 	while (r == 0)
-		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &asked_fd)
+		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &sent_fd)
 				  : -ECONNRESET;
-	/* A daemon that drains has more to say: run_uplink.h. */
+	/* A headraced that drains sends more messages: run_uplink.h. */
 	if (r < 0 || !link->last->left->drains)
 		hr_link_close(link);
 	return r < 0 ? r : 0;

@@ -2,13 +2,13 @@
 /*
  * link.h - a run's connection to the private headraced of its job
  *
- * Purpose   Starts the daemon or joins the one that is there, survives its restarts, leaves.
+ * Purpose   Starts a headraced or joins the running one, joins again after its restarts, leaves.
  *
- *      hr_link_open --> LINKED --connection ends--> REJOINING --ready--> LINKED
- *                         |                           +--nobody listens--> GONE: CMD unrecorded
+ *      hr_link_open --> LINKED --connection ends--> REJOINING --`joined`--> LINKED
+ *                         |                           +--no connection--> GONE: CMD unrecorded
  *                         +--hr_link_leave--> CLOSED
  *
- * Owner     The caller owns struct hr_link; hr_link_close and hr_link_done accept a half-opened one.
+ * Owner     The caller owns struct hr_link; closing accepts a half-opened one.
  * Threads   One.
  */
 #ifndef HEADRACE_CLI_RUN_LINK_H
@@ -30,29 +30,29 @@ struct hr_link {
 	pid_t cmd;
 	unsigned rejoins;
 	bool leaving; /* CMD has ended */
-	Headrace__Control
-	    *last; /* received; after hr_link_open: `joined`, after hr_link_leave: `left` */
+	/* the last message received; after hr_link_open `joined`, after hr_link_leave `left` */
+	Headrace__Control *last;
 };
 
 /*
- * Joins; starts `headraced` (path) with `config` when nobody is there. Fills config->names. On
- * failure *ret_error (malloc'ed, may be NULL) says what is wrong.
+ * Joins the headraced of the job, or starts `headraced` (a path) with `config` if none runs. Sets
+ * config->names. *ret_error: the cause of a failure, malloc'ed; may be NULL.
  */
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
 		 const char *headraced, char **ret_error);
 
-/* CMD runs. */
+/* Sends the pid of CMD, which has started. */
 void hr_link_started(struct hr_link *link, pid_t cmd);
 
-/* Something came from the daemon: passes its notices on to the user, rejoins after a restart. Never
- * waits. */
+/* Reads messages: prints notices, joins again after a restart of headraced. Does not wait. */
 void hr_link_read(struct hr_link *link);
 
 /*
- * Leaves: asks the daemon to wait at most linger_ns for attached processes, then to finish; `status` is CMD's, from wait(2). When
- * interrupt_fd (a signalfd, or -1) becomes readable it lingers no longer; the second time it waits
- * no longer at all. link->last is `left` on success, and the connection stays open when its `drains` is set. -ECONNRESET: there is no daemon left;
- * -ETIMEDOUT: it does not answer; -EINTR.
+ * Leaves: requests that headraced waits at most linger_ns for attached processes, and then
+ * finishes. `status` is that of CMD, from wait(2). When interrupt_fd (a signalfd, or -1) becomes
+ * readable, headraced stops waiting for processes; the second time, this function returns. On
+ * success link->last is `left`, and the connection stays open if its `drains` is set. -ECONNRESET:
+ * headraced has ended; -ETIMEDOUT: it does not answer; -EINTR: the second interrupt.
  */
 int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd);
 

@@ -8,11 +8,11 @@ const char *hr_refusal_reason(int error)
 {
 	switch (error) {
 	case -ENOTEMPTY:
-		return "it holds other files and is no store";
+		return "it contains other files and is not a store";
 	case -EPROTONOSUPPORT:
 		return "it was written by a newer headrace";
 	case -EBUSY:
-		return "a collector writes here";
+		return "a collector writes to it";
 	default:
 		return strerrordesc_np(-error);
 	}
@@ -32,9 +32,9 @@ const char *hr_refusal_fix(int error)
 	case -ENOENT:
 		return "parent directory does not exist: create it, or choose another with -o";
 	case -EBUSY:
-		return "give its address instead: -o tcp://HOST:PORT";
+		return "send to the collector: -o tcp://HOST:PORT";
 	case -EPROTONOSUPPORT:
-		return "use that one, or another folder with -o";
+		return "use that version, or choose another folder with -o";
 	default:
 		return "choose another folder with -o";
 	}

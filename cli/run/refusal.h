@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refusal.h - why a folder cannot be a store, and what to do, in the words of run and doctor
+ * refusal.h - texts of run and doctor: why a folder cannot be a store, and what to do
  *
  * Owner     Constant texts.
  * Threads   Any.
@@ -8,7 +8,7 @@
 #ifndef HEADRACE_CLI_RUN_REFUSAL_H
 #define HEADRACE_CLI_RUN_REFUSAL_H
 
-/* Of an error of hr_store_create: "it holds other files and is no store". */
+/* The reason of an error of hr_store_create, and the hint. */
 const char *hr_refusal_reason(int error);
 const char *hr_refusal_fix(int error);
 

@@ -2,10 +2,10 @@
 /*
  * headrace run - records CMD
  *
- *      store, job ──▶ private daemon (link.h) ──▶ CMD (child.h) ──▶ leave ──▶ summary
+ *      store, job ──▶ private headraced (link.h) ──▶ CMD (child.h) ──▶ leave ──▶ summary
  *
- * Until CMD is started every failure is ours: exit status 125, or CMD alone with --best-effort.
- * From then on the exit status is CMD's, whatever happens to the recording.
+ * Before CMD starts, a failure ends with exit status 125; with --best-effort CMD runs unrecorded.
+ * Afterwards the exit status is that of CMD, even if the recording fails.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,7 +40,7 @@
 #include "daemon/node/recover.h"
 #include "proto/abi.h"
 
-#define FILES_LEAST 48u /* of RLIMIT_NOFILE */
+#define FILES_MIN 48u /* of RLIMIT_NOFILE */
 
 struct run {
 	struct hr_run_options options;
@@ -51,10 +51,10 @@ struct run {
 	char store[PATH_MAX]; /* absolute; the spool when there are collectors */
 	struct hr_run_uplink uplink;
 	char *library, *headraced;
-	char *python; /* NULL: there is none */
+	char *python; /* folder of the start-up module; NULL: not installed */
 	char **environment;
-	char *exclude[HR_RUN_FILTERS + 1],
-	    *include[HR_RUN_FILTERS + 1]; /* the options', absolute */
+	char *exclude[HR_RUN_FILTERS + 1]; /* of the options, absolute */
+	char *include[HR_RUN_FILTERS + 1];
 };
 
 /* ---- before CMD ------------------------------------------------------------------------------ */
@@ -67,14 +67,16 @@ static int find_parts(struct run *run)
 	run->headraced = hr_part_find("headraced");
 	run->python = hr_part_find("python/startup");
 	if (run->library == NULL || run->headraced == NULL) {
-		hr_report("%s is not installed beside headrace: install it again, or set "
-			  "HEADRACE_LIBEXEC to its folder",
+		hr_report("cannot find %s" HR_HINT
+			  "install headrace again, or set HEADRACE_LIBEXEC to the folder that "
+			  "contains it",
 			  run->library == NULL ? "libheadrace.so" : "headraced");
 		return -ENOENT;
 	}
 	problem = hr_environment_problem(run->library);
 	if (problem != NULL) {
-		hr_report("%s: %s", run->library, problem);
+		hr_report("cannot preload %s: %s" HR_HINT "install headrace in another folder",
+			  run->library, problem);
 		return -EINVAL;
 	}
 	return 0;
@@ -88,8 +90,9 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 		if (r < 0) {
 			hr_report("%s %s: %s", option, *lists,
 				  r == -EINVAL
-				      ? "it is relative, and the working directory's name has "
-					"a comma or a wildcard: give whole paths"
+				      ? "a relative path is not possible, because the path of the "
+					"working directory has a comma or a wildcard" HR_HINT
+					"use absolute paths"
 				      : strerrordesc_np(-r));
 			return r;
 		}
@@ -97,7 +100,7 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 	return 0;
 }
 
-/* Paths are compared as absolute ones, and what the shim has no room for it could only drop. */
+/* Makes the paths absolute, which the shim compares, and refuses more than it has room for. */
 static int make_filters(struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -113,16 +116,16 @@ static int make_filters(struct run *run)
 				       (const char *const *)run->include);
 }
 
-/* headraced and its keeper hold some files, and two for each process that is recorded. */
+/* headraced and its keeper open some files, and two for each recorded process. */
 static int check_limits(void)
 {
 	struct rlimit files;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= FILES_LEAST)
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= FILES_MIN)
 		return 0;
-	hr_report(
-	    "only %llu files may be open at once here (ulimit -n); recording needs %u at least",
-	    (unsigned long long)files.rlim_max, FILES_LEAST);
+	hr_report("cannot start recording: the limit of open files (ulimit -n) is %llu; headraced "
+		  "needs at least %u",
+		  (unsigned long long)files.rlim_max, FILES_MIN);
 	return -EMFILE;
 }
 
@@ -143,16 +146,16 @@ static int make_store(struct run *run)
 		r = -errno;
 	if (r == -EBUSY && hr_store_holder(run->job.store, holder, sizeof(holder)) &&
 	    holder[0] != '\0')
-		hr_report("cannot write into the store %s: a collector writes here, %s; give its "
-			  "address instead: -o %.*s",
+		hr_report("cannot use the store %s: the collector %s writes to it" HR_HINT
+			  "send to that collector: -o %.*s",
 			  run->job.store, holder, (int)strcspn(holder, " "), holder);
 	else if (r < 0)
-		hr_report("cannot make the store %s: %s; %s", run->job.store, hr_refusal_reason(r),
-			  hr_refusal_fix(r));
+		hr_report("cannot create the store %s: %s" HR_HINT "%s", run->job.store,
+			  hr_refusal_reason(r), hr_refusal_fix(r));
 	return r;
 }
 
-/* Before CMD has worked for days: the summary is written at its end. May lie in the store. */
+/* Checks --summary before CMD runs, but after the store is made: the file may be in it. */
 static int check_summary(const struct run *run)
 {
 	const char *file = run->options.summary;
@@ -163,8 +166,8 @@ static int check_summary(const struct run *run)
 	return r;
 }
 
-/* A store that is used again: unrelated runs are jobs of their own, unless a scheduler or --job names the job. */
-static int settle_job(struct run *run)
+/* Chooses the job in a store with jobs, unless a scheduler or --job identifies it. */
+static int choose_job(struct run *run)
 {
 	char former[HR_JOB_ID_BYTES];
 	int r;
@@ -173,13 +176,12 @@ static int settle_job(struct run *run)
 		return 0;
 	r = hr_job_reuse(run->store, &run->job, former);
 	if (r < 0)
-		hr_report("cannot name another job in the store %s: %s; choose a name with --job",
+		hr_report("cannot add a job to the store %s: %s" HR_HINT "name the job with --job",
 			  run->job.store, strerrordesc_np(-r));
 	else if (former[0] != '\0' && run->job.rank <= 0)
-		hr_report(
-		    "the store has a job %s that has ended: this run is job %s (--job %s adds "
-		    "it to the former)",
-		    former, run->job.id, former);
+		hr_report("job %s in this store has ended: this run is job %s" HR_HINT
+			  "--job %s adds it to the ended job",
+			  former, run->job.id, former);
 	return r;
 }
 
@@ -222,18 +224,18 @@ static bool same_text(const char *in_force, const char *option)
 	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
-/* Runs of one job on a node share a daemon: it keeps the options of the run that started it. */
+/* Runs of a job on a node share a headraced, which has the options of the run that started it. */
 static void report_options_in_force(const struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
 	const Headrace__Joined *j = run->link.last->joined;
 
 	if (o->labels[0] != NULL && j->labels_id != hr_private_labels_id(o->labels))
-		hr_report(
-		    "another run of this job on this node has labelled it; the --label of this "
-		    "one are not stored (--job NAME makes it a job of its own)");
+		hr_report("the labels of this run are not stored: another run of this job on this "
+			  "node has set them" HR_HINT
+			  "--job NAME records this run as a separate job");
 	if (j->collectors[0] != '\0' && !same_text(j->collectors, run->uplink.collectors))
-		hr_report("another run of this job on this node sends to %s, and so does this one",
+		hr_report("this run sends to %s, as another run of this job on this node does",
 			  j->collectors);
 	if (j->no_probes[0] != '\0')
 		hr_report("recording without probes: %s", j->no_probes);
@@ -242,8 +244,8 @@ static void report_options_in_force(const struct run *run)
 	if (j->level == (uint32_t)o->level && j->max_bytes == o->max_bytes &&
 	    same_text(j->ranks, o->ranks) && same_text(j->local_ranks, o->local_ranks))
 		return;
-	hr_report("another run of this job on this node has set the options of the recording; in "
-		  "force are --level %s, --max-size %s, --ranks %s, --local-ranks %s",
+	hr_report("another run of this job on this node has set the options; in force are --level "
+		  "%s, --max-size %s, --ranks %s, --local-ranks %s",
 		  hr_level_name(j->level), j->max_bytes > 0 ? hr_text_size(j->max_bytes).s : "none",
 		  j->ranks[0] != '\0' ? j->ranks : "all",
 		  j->local_ranks[0] != '\0' ? j->local_ranks : "all");
@@ -297,7 +299,7 @@ static int run_prepare(struct run *run)
 	if (r == 0)
 		r = check_summary(run);
 	if (r == 0)
-		r = settle_job(run);
+		r = choose_job(run);
 	if (r < 0)
 		return r;
 	configure(run);
@@ -329,18 +331,16 @@ static void report_store_error(const Headrace__Left *left)
 	const char *error = strerrordesc_np(-left->store_error);
 
 	if (left->runs > 0)
-		hr_report("the store cannot be written at the moment: %s", error);
+		hr_report("cannot write to the store at the moment: %s", error);
 	else if (left->given_up > 0 || left->unreported)
-		hr_report("the store could not be written to its end: %s; %s of %s operations are "
-			  "missing in it%s",
-			  error, hr_text_count(left->given_up).s, hr_text_count(left->events).s,
-			  left->unreported ? ", and it has no room to say so"
+		hr_report("the store is incomplete: %s; %s of %s operations are missing%s", error,
+			  hr_text_count(left->given_up).s, hr_text_count(left->events).s,
+			  left->unreported ? ", and the store had no room to count them"
 					   : ", its `losses` count them");
 	else
-		hr_report(
-		    "the store could not be written to its end: %s; what is missing is in its "
-		    "journal, which the next `headrace query` takes over",
-		    error);
+		hr_report("the store is incomplete: %s; the missing data is in its journal, which "
+			  "the next `headrace query` recovers",
+			  error);
 }
 
 static void report_processes_left(const struct run *run, const Headrace__Left *left)
@@ -367,11 +367,11 @@ static void report_problems(const struct run *run)
 	if (left->store_error != 0)
 		report_store_error(left);
 	if (left->runs > 0 && left->print)
-		hr_report("%u other run%s of this job go%s on on this node", left->runs,
-			  left->runs == 1 ? "" : "s", left->runs == 1 ? "es" : "");
+		hr_report("%u other run%s of this job continue%s on this node", left->runs,
+			  left->runs == 1 ? "" : "s", left->runs == 1 ? "s" : "");
 }
 
-/* `left`: what headraced sent at the end; NULL: it did not. */
+/* `left`: the last message of headraced; NULL: it did not send one. */
 static void summarise(struct run *run, const Headrace__Left *left)
 {
 	struct hr_summary *summary;
@@ -379,7 +379,8 @@ static void summarise(struct run *run, const Headrace__Left *left)
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
 
 	if (r < 0) {
-		hr_report("no summary: %s", error != NULL ? error : strerrordesc_np(-r));
+		hr_report("cannot make the summary: %s",
+			  error != NULL ? error : strerrordesc_np(-r));
 		free(error);
 		return;
 	}
@@ -389,7 +390,7 @@ static void summarise(struct run *run, const Headrace__Left *left)
 		hr_report("out of memory");
 	summary->command = run->child.status;
 	if (run->uplink.collectors != NULL)
-		hr_run_uplink_fit(&run->uplink, summary);
+		hr_run_uplink_adapt(&run->uplink, summary);
 	hr_summary_print(summary, stderr);
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);
@@ -400,22 +401,22 @@ static void summarise(struct run *run, const Headrace__Left *left)
 	hr_summary_free(summary);
 }
 
-/* Where no rank 0 prints, only the last run does. */
-static void report_who_prints(const struct run *run)
+/* Without a rank 0, only the last run prints the summary. */
+static void report_other_runs(const struct run *run)
 {
 	unsigned others = run->link.last->left->runs;
 
 	if (others > 0 && run->job.rank < 0)
-		hr_report("recorded into %s; %u other run%s of this job go%s on there, and one of "
+		hr_report("recorded into %s; %u other run%s of this job continue%s, and one of "
 			  "them prints the summary of all",
 			  run->uplink.collectors != NULL ? run->uplink.collectors : run->store,
-			  others, others == 1 ? "" : "s", others == 1 ? "es" : "");
+			  others, others == 1 ? "" : "s", others == 1 ? "s" : "");
 }
 
-#define TAKEOVER_TRIES	  50
-#define TAKEOVER_PAUSE_NS 100000000
+#define RECOVER_TRIES	 50
+#define RECOVER_PAUSE_NS 100000000
 
-/* Has some stream of the job still a writer? A worker that ends, or was started a moment ago and is about to. */
+/* True: a recording process still writes a stream of the job on this node. */
 static bool stream_live(const struct run *run)
 {
 	struct hr_catalog *catalog = NULL;
@@ -437,23 +438,21 @@ static bool stream_live(const struct run *run)
 	return live;
 }
 
-/* The daemon died for good: what its journal holds goes into the store here. */
+/* headraced died and was not restarted: stores the data of its journal. */
 static void recover(struct run *run)
 {
-	const struct timespec pause = {.tv_nsec = TAKEOVER_PAUSE_NS};
+	const struct timespec pause = {.tv_nsec = RECOVER_PAUSE_NS};
 	char *note = NULL;
 	int r;
 
-	for (int i = 0; i < TAKEOVER_TRIES && stream_live(run); i++)
+	for (int i = 0; i < RECOVER_TRIES && stream_live(run); i++)
 		nanosleep(&pause, NULL);
 	r = hr_store_recover(run->store, &note);
 	if (note != NULL)
-		hr_report("headraced did not finish the job; its journal was taken over");
+		hr_report("headraced died before the end of the job; its journal was recovered");
 	if (r < 0)
-		hr_report(
-		    "the journal could not be taken over: %s; the next `headrace query` tries "
-		    "again",
-		    strerrordesc_np(-r));
+		hr_report("cannot recover the journal: %s; the next `headrace query` tries again",
+			  strerrordesc_np(-r));
 	free(note);
 	hr_private_sweep(&run->config.names);
 }
@@ -468,7 +467,7 @@ static void run_finish(struct run *run)
 		if (run->link.last->left->print)
 			summarise(run, run->link.last->left);
 		else
-			report_who_prints(run);
+			report_other_runs(run);
 		if (run->uplink.collectors != NULL && run->link.fd >= 0)
 			hr_run_uplink_drain(&run->uplink, &run->link, run->child.signal_fd,
 					    run->headraced);
@@ -478,7 +477,7 @@ static void run_finish(struct run *run)
 		recover(run);
 	} else {
 		hr_report(
-		    "headraced does not answer (%s); what follows is what it has stored so far",
+		    "headraced does not answer (%s); the summary covers what it has stored so far",
 		    strerrordesc_np(-r));
 	}
 	summarise(run, NULL);
@@ -496,7 +495,8 @@ static int run_recorded(struct run *run)
 		hr_link_leave(&run->link, 0, 0, -1);
 		return hr_child_exec_status(run->options.command[0], -r);
 	}
-	signal(SIGPIPE, SIG_IGN); /* whoever reads the summary may go: the status stays CMD's own */
+	/* A closed pipe at standard error must not change the exit status. */
+	signal(SIGPIPE, SIG_IGN);
 	hr_link_started(&run->link, run->child.pid);
 	wait_for_command(run);
 	run_finish(run);
@@ -528,7 +528,7 @@ static int run_or_exec(struct run *run)
 	if (off != NULL && strcmp(off, "off") == 0)
 		return hr_child_exec(command);
 	r = hr_child_find(command[0]);
-	if (r < 0) /* before there is a store to leave behind */
+	if (r < 0) /* checked before the store is made */
 		return hr_child_exec_status(command[0], -r);
 	if (run_prepare(run) < 0) {
 		if (!run->options.best_effort)

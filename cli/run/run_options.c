@@ -66,13 +66,7 @@ static int add_to(const char **list, unsigned max, const char *value, const char
 			return 0;
 		}
 	}
-	hr_report("at most %u %s", max, option);
-	return -1;
-}
-
-static int bad_value(const char *option, const char *value, const char *want)
-{
-	hr_report("--%s %s: %s", option, value, want);
+	hr_report("too many %s: at most %u", option, max);
 	return -1;
 }
 
@@ -81,17 +75,17 @@ static int set_level(struct hr_run_options *o, const char *value)
 	int level = hr_level_parse(value);
 
 	if (level < 0)
-		return bad_value("level", value, "trace or counters");
+		return hr_option_wrong("level", "trace or counters", value);
 	o->level = level;
 	return 0;
 }
 
 static int set_store(struct hr_run_options *o, const char *value)
 {
-	int r = hr_run_uplink_is(value);
+	int r = hr_run_uplink_check(value);
 
 	if (value[0] == '\0')
-		return bad_value("store", "''", "a folder's name is needed");
+		return hr_option_wrong("store", "a folder or the address of a collector", value);
 	if (r < 0)
 		return r;
 	o->store = r > 0 ? value : NULL;
@@ -103,7 +97,7 @@ static int set_time(const char *option, const char *value, uint64_t *ret_ns)
 {
 	return hr_text_parse_duration(value, ret_ns) == 0
 		   ? 0
-		   : bad_value(option, value, "a time, as 5s, 500ms or 0");
+		   : hr_option_wrong(option, "a time such as 5s, 500ms or 0", value);
 }
 
 static int set_option(struct hr_run_options *o, int id, const char *value)
@@ -115,10 +109,10 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		o->job = value;
 		return value[0] != '\0' && strlen(value) < 200
 			   ? 0
-			   : bad_value("job", value, "1 to 199 characters");
+			   : hr_option_wrong("job", "1 to 199 characters", value);
 	case OPT_LABEL:
 		if (strchr(value, '=') == NULL || value[0] == '=')
-			return bad_value("label", value, "must be K=V");
+			return hr_option_wrong("label", "K=V", value);
 		return add_to(o->labels, HR_PRIVATE_LABELS, value, "labels");
 	case OPT_LEVEL:
 		return set_level(o, value);
@@ -130,16 +124,16 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		o->ranks = value;
 		return hr_ranks_valid(value)
 			   ? 0
-			   : bad_value("ranks", value, "ranks and ranges, as 0-47,64");
+			   : hr_option_wrong("ranks", "ranks and ranges such as 0-47,64", value);
 	case OPT_LOCAL_RANKS:
 		o->local_ranks = value;
 		return hr_ranks_valid(value)
 			   ? 0
-			   : bad_value("local-ranks", value, "ranks and ranges, as 0-3");
+			   : hr_option_wrong("local-ranks", "ranks and ranges such as 0-3", value);
 	case OPT_MAX_SIZE:
 		return hr_text_parse_size(value, &o->max_bytes) == 0 && o->max_bytes > 0
 			   ? 0
-			   : bad_value("max-size", value, "a size, as 10GiB or 500M");
+			   : hr_option_wrong("max-size", "a size such as 10GiB or 500M", value);
 	case OPT_LINGER:
 		return set_time("linger", value, &o->linger_ns);
 	case OPT_DRAIN:
@@ -148,8 +142,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		o->summary = value;
 		return value[0] != '\0' && strcmp(value, "-") != 0
 			   ? 0
-			   : bad_value("summary", value,
-				       "a file; standard output is CMD's (./- is a file, too)");
+			   : hr_option_wrong(
+				 "summary", "a file (standard output is CMD's; ./- is a file, too)",
+				 value);
 	case OPT_PROBES:
 		o->probes = true;
 		return 0;
@@ -180,7 +175,7 @@ int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 	}
 	ret->command = argv + options.next;
 	if (r == 0 && ret->command[0] == NULL) {
-		hr_report("run what? `headrace run [OPTION...] -- CMD [ARG...]`");
+		hr_report("no command given: headrace run [OPTION...] -- CMD [ARG...]");
 		r = -1;
 	}
 	return r;

@@ -2,7 +2,7 @@
 /*
  * run_options.h - the options of `headrace run`, parsed and checked
  *
- * Purpose   From argv to a struct of checked values; mistakes are said here.
+ * Purpose   Parses argv into a struct of checked values, and reports mistakes.
  * Owner     Strings point into argv.
  * Threads   One.
  */
@@ -18,7 +18,7 @@
 
 struct hr_run_options {
 	const char *store, *job, *summary;
-	const char *collectors; /* instead of `store`: -o tcp://... */
+	const char *collectors; /* -o tcp://...; then `store` is NULL */
 	const char *ranks, *local_ranks;
 	const char *labels[HR_PRIVATE_LABELS + 1];
 	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
@@ -28,7 +28,7 @@ struct hr_run_options {
 	char **command; /* CMD and its arguments */
 };
 
-/* 0; -1 after a usage error has been said; 1 after --help was printed. */
+/* 0; negative: it has reported a usage error; 1: it has printed the help. */
 int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret);
 
 #endif

@@ -17,14 +17,14 @@
 #include "common/now.h"
 #include "net/address.h"
 
-#define SPOOL_LEAST_BYTES (UINT64_C(16) << 20)
-#define ANSWER_MS	  10000 /* the daemon reports several times a second */
+#define SPOOL_MIN_BYTES	  (UINT64_C(16) << 20)
+#define ANSWER_MS	  10000 /* headraced reports several times a second */
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_NS	  UINT64_C(5000000000)
 
-/* ---- where it goes --------------------------------------------------------------------------- */
+/* ---- spool and certificates ------------------------------------------------------------------ */
 
-int hr_run_uplink_is(const char *store)
+int hr_run_uplink_check(const char *store)
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
 	char *error = NULL;
@@ -40,7 +40,7 @@ int hr_run_uplink_is(const char *store)
 	return r;
 }
 
-/* Makes a folder and those above it. */
+/* Makes a folder and its parents. */
 static int make_folders(const char *path)
 {
 	char above[PATH_MAX];
@@ -58,14 +58,14 @@ static int make_folders(const char *path)
 	return mkdir(above, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* The user's folder for state: $XDG_STATE_HOME, ~/.local/state. */
+/* headrace's folder in $XDG_STATE_HOME or ~/.local/state. */
 static int state_folder(char *ret, size_t bytes)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *state = hr_getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	int n;
 
-	if (state != NULL && state[0] != '\0' && state[0] != '/')
-		hr_report("XDG_STATE_HOME=%s is no absolute path, and is ignored", state);
+	if (state != NULL && state[0] != '/')
+		hr_report("XDG_STATE_HOME=%s is ignored: it is not an absolute path", state);
 	if (state != NULL && state[0] == '/')
 		n = snprintf(ret, bytes, "%s/headrace", state);
 	else if (home != NULL && home[0] == '/')
@@ -76,17 +76,17 @@ static int state_folder(char *ret, size_t bytes)
 }
 
 /*
- * One for all jobs of the user; where the home folder is shared by nodes, one for each of these. On failure *ret is as far as it
- * was found.
+ * One spool for all jobs of the user; on a network file system one per node. On failure `ret` may
+ * contain the path that could not be made.
  */
 static int spool_path(const char *node, char *ret, size_t bytes)
 {
-	const char *given = getenv("HEADRACE_SPOOL");
+	const char *given = hr_getenv("HEADRACE_SPOOL");
 	struct hr_fs_kind kind;
 	size_t used;
 	int n, r;
 
-	if (given != NULL && given[0] != '\0') {
+	if (given != NULL) {
 		n = snprintf(ret, bytes, "%s", given);
 		return (size_t)n < bytes ? make_folders(ret) : -ENAMETOOLONG;
 	}
@@ -115,21 +115,22 @@ static int make_spool(struct hr_run_uplink *u, const char *node)
 		r = u->spool != NULL ? 0 : -errno;
 	}
 	if (r < 0)
-		hr_report("cannot make the spool %s: %s; set HEADRACE_SPOOL to a folder of yours",
+		hr_report("cannot create the spool %s: %s" HR_HINT
+			  "set HEADRACE_SPOOL to a folder that you can write to",
 			  path[0] != '\0' ? path : "(HOME is not set)", strerrordesc_np(-r));
 	return r;
 }
 
 static int read_size(struct hr_run_uplink *u)
 {
-	const char *size = getenv("HEADRACE_SPOOL_SIZE");
+	const char *size = hr_getenv("HEADRACE_SPOOL_SIZE");
 
 	u->spool_bytes = HR_SPOOL_LIMIT_BYTES;
-	if (size == NULL || size[0] == '\0' ||
-	    (hr_text_parse_size(size, &u->spool_bytes) == 0 && u->spool_bytes >= SPOOL_LEAST_BYTES))
+	if (size == NULL ||
+	    (hr_text_parse_size(size, &u->spool_bytes) == 0 && u->spool_bytes >= SPOOL_MIN_BYTES))
 		return 0;
-	hr_report("HEADRACE_SPOOL_SIZE=%s: a size of %s at least, as 256MiB", size,
-		  hr_text_size(SPOOL_LEAST_BYTES).s);
+	hr_report("HEADRACE_SPOOL_SIZE must be a size of at least %s such as 256MiB, not '%s'",
+		  hr_text_size(SPOOL_MIN_BYTES).s, size);
 	return -EINVAL;
 }
 
@@ -167,7 +168,7 @@ void hr_run_uplink_done(struct hr_run_uplink *u)
 
 /* ---- the summary ----------------------------------------------------------------------------- */
 
-void hr_run_uplink_fit(const struct hr_run_uplink *u, struct hr_summary *s)
+void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s)
 {
 	char *first = strdup(u->first);
 
@@ -176,28 +177,28 @@ void hr_run_uplink_fit(const struct hr_run_uplink *u, struct hr_summary *s)
 		s->store = first;
 	}
 	if (s->partial)
-		hr_report("the summary lacks what left the full spool while the job ran: %s has it",
+		hr_report("the summary lacks the beginning of the job: the full spool dropped sent "
+			  "data" HR_HINT "query %s, which has it",
 			  u->first);
 	if (s->ranks_missing != NULL)
-		hr_report(
-		    "the summary is of this node; ranks %s are on others, or missing: %s knows",
-		    s->ranks_missing, u->first);
+		hr_report("the summary covers this node only: ranks %s ran on other nodes or are "
+			  "missing" HR_HINT "query %s, which receives the data of all nodes",
+			  s->ranks_missing, u->first);
 	free(s->ranks_missing);
 	s->ranks_missing = NULL;
 }
 
-/* ---- what was sent --------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
-/* "--tls-cert FILE" and the like, or nothing. */
-static int add_option(FILE *out, const char *option, const char *path)
+/* Prints the option and the quoted path, unless it is NULL. False: out of memory. */
+static bool add_option(FILE *out, const char *option, const char *path)
 {
 	char *quoted = path != NULL ? hr_text_quote(path) : NULL;
-	int r = path == NULL || quoted != NULL ? 0 : -ENOMEM;
 
 	if (quoted != NULL)
-		fprintf(out, " %s %s", option, quoted);
+		fprintf(out, "%s%s", option, quoted);
 	free(quoted);
-	return r;
+	return path == NULL || quoted != NULL;
 }
 
 void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *headraced)
@@ -205,26 +206,19 @@ void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *head
 	char *command = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&command, &bytes);
-	int r = out != NULL ? 0 : -ENOMEM;
+	bool whole;
 
-	if (out != NULL) {
-		char *program = hr_text_quote(headraced), *spool = hr_text_quote(u->spool);
-
-		if (program == NULL || spool == NULL)
-			r = -ENOMEM;
-		else
-			fprintf(out, "%s uplink %s --collector %s", program, spool, u->collectors);
-		r = r == 0 ? add_option(out, "--tls-cert", u->tls.cert) : r;
-		r = r == 0 ? add_option(out, "--tls-key", u->tls.key) : r;
-		r = r == 0 ? add_option(out, "--tls-ca", u->tls.ca) : r;
-		free(program);
-		free(spool);
-		fclose(out);
-	}
-	if (r == 0)
-		hr_report(
-		    "the next `headrace run -o %s` on this node sends it, or this command: %s",
-		    u->collectors, command);
+	if (out == NULL)
+		return;
+	whole = add_option(out, "", headraced) && add_option(out, " uplink ", u->spool) &&
+		fprintf(out, " --collector %s", u->collectors) > 0 &&
+		add_option(out, " --tls-cert ", u->tls.cert) &&
+		add_option(out, " --tls-key ", u->tls.key) &&
+		add_option(out, " --tls-ca ", u->tls.ca);
+	if (fclose(out) == 0 && whole)
+		hr_report("hint: the next `headrace run -o %s` on this node sends unsent frames; "
+			  "to send them now: %s",
+			  u->collectors, command);
 	free(command);
 }
 
@@ -234,7 +228,7 @@ static void report_progress(const Headrace__Sending *s)
 		  hr_text_count(s->frames).s, s->error[0] != '\0' ? "; " : "", s->error);
 }
 
-/* Receives one message into *last (`sending`), or an interrupt. 0, or why there will be no more. */
+/* Waits for one message; keeps a `sending` in *last. -EINTR: an interrupt; else as receiving. */
 static int drain_step(struct hr_link *link, Headrace__Control **last, int interrupt_fd)
 {
 	struct pollfd fds[] = {{.fd = link->fd, .events = POLLIN},
@@ -264,7 +258,7 @@ static void report_result(const struct hr_run_uplink *u, const Headrace__Sending
 		hr_report("sent to %s: %s frames", s->collector, hr_text_count(s->frames).s);
 		return;
 	}
-	if (s->set_aside[0] != '\0') { /* no collector would take it another time */
+	if (s->set_aside[0] != '\0') { /* no collector accepts the stream, now or later */
 		hr_report("%s", s->set_aside);
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_uplink.h - `headrace run -o tcp://...`: where the spool is, and what is said at the end about what was sent
+ * run_uplink.h - `headrace run -o tcp://...`: makes the spool, and reports at the end what was sent
  *
- * Purpose   The recording goes into a spool of this user, from which headraced sends it while the job runs.
+ * Purpose   headraced records into a spool of this user, and sends from it while the job runs.
  * Owner     struct hr_run_uplink owns its strings; hr_run_uplink_done frees them.
  * Threads   One: reads the environment.
  */
@@ -14,34 +14,35 @@
 #include "net/tls_find.h"
 
 struct hr_run_uplink {
-	const char *collectors;	 /* as typed; NULL: the recording stays in a store */
-	char first[300];	 /* of them: the one to ask */
-	char *spool;		 /* folder, made */
-	struct hr_tls_paths tls; /* of the certificate, if there is one */
+	const char *collectors;	 /* as typed; NULL: the data stays in a store */
+	char first[300];	 /* the first of them, which hints name */
+	char *spool;		 /* path of the folder */
+	struct hr_tls_paths tls; /* of the certificate, if a collector needs one */
 	uint64_t spool_bytes;
 };
 
-/* Is this -o a list of collectors, and a good one? 0; 1: it is a folder's name; -EINVAL, said. */
-int hr_run_uplink_is(const char *store);
+/* Checks the value of -o. 0: a list of collectors; 1: a folder; -EINVAL: a wrong list, reported. */
+int hr_run_uplink_check(const char *store);
 
 /*
- * Finds and makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE), finds certificates (net/tls_find.h). Mistakes are said here. `node`: this
- * one's name, for a spool on a file system that nodes share.
+ * Makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE) and finds certificates (net/tls_find.h).
+ * Reports mistakes. `node`: the name of this node, for a spool on a file system that nodes share.
  */
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret);
 void hr_run_uplink_done(struct hr_run_uplink *u);
 
-/* The summary is of what this node has: says what it therefore cannot know, and whom to ask. */
-void hr_run_uplink_fit(const struct hr_run_uplink *u, struct hr_summary *s);
+/* The summary covers the data of this node: reports what it lacks, and which collector has it. */
+void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s);
 
 /*
- * After `done`: tells the daemon that the summary was printed, waits until all is sent (its drain time is in the daemon's
- * configuration; an interrupt ends it), and says what was sent, or what remains and how to send it. `headraced`: its path.
+ * After `left`: sends headraced that the summary is printed, waits until it has sent all frames or
+ * its drain time is over (an interrupt ends the wait), and reports what was sent, or what remains
+ * and how to send it. `headraced`: its path.
  */
 void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
 			 const char *headraced);
 
-/* For a daemon that died: all that is known is where the recording is. */
+/* Reports how to send the frames that remain in the spool. */
 void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *headraced);
 
 #endif

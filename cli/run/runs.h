@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runs.h - the `headrace run`s of this user that go on here
+ * runs.h - the active `headrace run`s of this user on this machine
  *
- * Purpose   Each run has a private daemon, which answers for its job; the service of the node has no record of them.
+ * Purpose   Each run has a private headraced, which answers for its job. The node service does not
+ *           know these jobs.
  * Owner     The caller. Threads: one.
  */
 #ifndef HEADRACE_CLI_RUN_RUNS_H
@@ -10,10 +11,13 @@
 
 #include "daemon/control/control.h"
 
-/* One daemon's `job_status`; it may keep the body (hr_control_keep). */
+/* Called with the `job_status` of one run; it may keep the body (hr_control_keep). */
 typedef void hr_run_answer(void *arg, const char *socket, Headrace__Control *m);
 
-/* Asks each for its status; waits a few seconds for each that does not answer. One may be asked twice (hr_private_each). */
-void hr_runs_ask(hr_run_answer *answer, void *arg);
+/*
+ * Requests the status of each run, and waits a few seconds for each that does not answer. A run may
+ * answer twice (hr_private_each).
+ */
+void hr_runs_request_status(hr_run_answer *answer, void *arg);
 
 #endif

@@ -313,7 +313,7 @@ static int status_ask(const char *socket, bool alone, struct status *s)
 			return r;
 	}
 	if (!alone)
-		hr_runs_ask(take_run, s);
+		hr_runs_request_status(take_run, s);
 	if (r < 0 && (s->n == 0 || !status_absent(r)))
 		return hr_service_none(socket, r);
 	return 0;

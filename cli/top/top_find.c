@@ -137,7 +137,7 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 	r = top_find_ask(s, service);
 	s->private = true;
 	if (!socket)
-		hr_runs_ask(take_run, s);
+		hr_runs_request_status(take_run, s);
 	if (s->n == 0) {
 		status = none(s, service, r);
 	} else if (same_job(s)) {

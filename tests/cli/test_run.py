@@ -172,13 +172,13 @@ class Filters(harness.Case):
             self.store = os.path.join(self.dir, "not-made")
             done = self.run_it("--exclude", fits, "--exclude", more, "--", "true", env=env)
             self.assertEqual(done.returncode, 125)
-            self.assertIn("at most 1,024 and 64.0 KiB fit", done.stderr)
+            self.assertIn("the limits are 1,024 and 64.0 KiB", done.stderr)
             self.assertFalse(os.path.exists(self.store))
 
     def test_too_few_files(self):
         done = self.run_it("--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20)))
         self.assertEqual(done.returncode, 125)
-        self.assertIn("only 20 files may be open at once here (ulimit -n)", done.stderr)
+        self.assertIn("the limit of open files (ulimit -n) is 20", done.stderr)
 
 
 class Signals(harness.Case):

@@ -101,7 +101,7 @@ class Shared(harness.Case):
         self.assertNotIn("--job", err)
         second, err = self.generate(5)
         self.assert_job("store.2", [second])
-        self.assertIn("the store has a job store that has ended: this run is job store.2 (--job store adds it to the former)\n", err)
+        self.assertIn("job store in this store has ended: this run is job store.2\nheadrace: hint: --job store adds it to the ended job\n", err)
         self.assertIn("--job store.2 ", err.splitlines()[-1])
         third, _ = self.generate(2)
         self.assert_job("store.3", [third])
@@ -149,9 +149,9 @@ class Shared(harness.Case):
         said = "in force are --level trace, --max-size 1.00 GiB, --ranks 0-3, --local-ranks all"
         self.assertNotIn("in force", err + same.stderr)
         self.assertEqual(other.stderr.count(said), 1, other.stderr)
-        self.assertIn("the --label of this one are not stored", other.stderr)
+        self.assertIn("the labels of this run are not stored", other.stderr)
         self.assertNotIn("--label", err + same.stderr)
-        self.assertIn(f"recorded into {self.store}; 1 other run of this job goes on there", same.stderr)
+        self.assertIn(f"recorded into {self.store}; 1 other run of this job continues", same.stderr)
         self.assertNotIn("recorded into", err)
         self.assertIn("  stored ", err)
 

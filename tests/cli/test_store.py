@@ -40,14 +40,14 @@ class CannotBeMade(harness.Case):
             os.mkdir(folder, 0o555)
         else:  # root writes everywhere but here
             folder = "/proc"
-        self.assert_refused(os.path.join(folder, "store"), "cannot make the store")
+        self.assert_refused(os.path.join(folder, "store"), "cannot create the store")
 
     def test_some_other_folder(self):
         folder = os.path.join(self.dir, "photos")
         os.mkdir(folder)
         with open(os.path.join(folder, "cat.jpg"), "w", encoding="utf-8") as f:
             f.write("x")
-        self.assert_refused(folder, "is no store", "-o")
+        self.assert_refused(folder, "is not a store", "-o")
         self.assertEqual(os.listdir(folder), ["cat.jpg"])
 
     def test_newer_version(self):
@@ -139,7 +139,7 @@ class FullDisk(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         lost = self.assert_all_accounted_for(done)
         self.assertGreater(lost, 0)
-        self.assertIn("could not be written to its end: No space left", done.stderr)
+        self.assertIn("the store is incomplete: No space left", done.stderr)
         self.assertIn("its `losses` count them", done.stderr)
         self.assertRegex(done.stderr, r"missing   [\d,]+ events .*: the disk was full")
         self.assert_totals_or_not(done)

@@ -403,7 +403,7 @@ class Uplink(Case):
         self.assertRegex(err, r"sending to tcp://127\.0\.0\.1:\d+: \d+ of \d+ frames left")
         self.assertRegex(err, r"headrace: \d+ of \d+ frames are not sent yet \(.*connection refused; .*\); they wait in the spool")
         self.assertEqual(len(self.streams_in_spool()), 1)
-        command = shlex.split(re.search(r"or this command: (.*)", err).group(1))
+        command = shlex.split(re.search(r"to send them now: (.*)", err).group(1))
         self.assertTrue(os.path.isabs(command[0]))
         self.collector(f"port={port}")
         done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=30,
@@ -530,10 +530,10 @@ class Uplink(Case):
             done = self.finish(self.run_to("tcp://127.0.0.1:1", "--", "true", env=env))
             self.assertEqual(done.returncode, 125, (env, done.stderr))
             self.assertIn(list(env)[0].replace("_SIZE", ""), done.stderr)
-        self.assertIn("cannot make the spool /proc/no/headrace: No such file or directory; set HEADRACE_SPOOL", done.stderr)
+        self.assertIn("cannot create the spool /proc/no/headrace: No such file or directory\nheadrace: hint: set HEADRACE_SPOOL", done.stderr)
         done = self.finish(self.run_to("tcp://127.0.0.1:1", "--drain", "0", "--", "true",
                                        env={"HEADRACE_SPOOL": "", "XDG_STATE_HOME": "here", "HOME": self.dir}))
-        self.assertIn("XDG_STATE_HOME=here is no absolute path, and is ignored", done.stderr)
+        self.assertIn("XDG_STATE_HOME=here is ignored: it is not an absolute path", done.stderr)
         self.assertIn(f"spool {self.dir}/.local/state/headrace/spool", done.stderr)
 
     def test_uplink_command(self):
