@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace job - what prolog and epilog tell the headraced of their node, and a list of its jobs. */
+/* headrace job - registers, ends and lists jobs of this node's service. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -78,40 +78,20 @@ struct request {
 	int level, probes; /* -1: the service's default */
 };
 
-static const char *variable(const char *name)
+static int job_command_set_number(const char *name, const char *value, uint64_t most, uint64_t *ret)
 {
-	const char *value = getenv(name);
-
-	return value && value[0] != '\0' ? value : NULL;
+	return hr_text_parse_uint(value, most, ret) == 0 ? 0
+							 : hr_option_wrong(name, "a number", value);
 }
 
-static int job_command_take_number(const char *name, const char *value, uint64_t most,
-				   uint64_t *ret)
+static int set_time(const char *name, const char *value, uint64_t *ret)
 {
-	if (hr_text_parse_uint(value, most, ret) == 0)
-		return 0;
-	hr_report("--%s takes a number, not %s", name, value);
-	return -EINVAL;
+	return hr_text_parse_duration(value, ret) == 0
+		   ? 0
+		   : hr_option_wrong(name, "a time such as 30s", value);
 }
 
-static int take_time(const char *name, const char *value, uint64_t *ret)
-{
-	if (hr_text_parse_duration(value, ret) == 0)
-		return 0;
-	hr_report("--%s takes a time like 30s, not %s", name, value);
-	return -EINVAL;
-}
-
-static int take_level(const char *value, int *ret)
-{
-	*ret = hr_level_parse(value);
-	if (*ret >= 0)
-		return 0;
-	hr_report("--level is counters or trace, not %s", value);
-	return -EINVAL;
-}
-
-static int job_command_take_option(struct request *q, int id, const char *value)
+static int job_command_set_option(struct request *q, int id, const char *value)
 {
 	switch (id) {
 	case OPT_JOB:
@@ -119,10 +99,10 @@ static int job_command_take_option(struct request *q, int id, const char *value)
 		return 0;
 	case OPT_UID:
 		q->has_uid = true;
-		return job_command_take_number("uid", value, UINT32_MAX - 1, &q->uid);
+		return job_command_set_number("uid", value, UINT32_MAX - 1, &q->uid);
 	case OPT_ATTEMPT:
 		q->has_attempt = true;
-		return job_command_take_number("attempt", value, UINT32_MAX, &q->attempt);
+		return job_command_set_number("attempt", value, UINT32_MAX, &q->attempt);
 	case OPT_SCHEDULER:
 		q->scheduler = value;
 		return 0;
@@ -133,13 +113,13 @@ static int job_command_take_option(struct request *q, int id, const char *value)
 		q->partition = value;
 		return 0;
 	case OPT_LEVEL:
-		return take_level(value, &q->level);
+		q->level = hr_level_parse(value);
+		return q->level >= 0 ? 0 : hr_option_wrong("level", "counters or trace", value);
 	case OPT_PROBES:
 		q->probes = strcmp(value, "on") == 0;
-		if (q->probes || strcmp(value, "off") == 0)
-			return 0;
-		hr_report("--probes %s: on or off", value);
-		return -1;
+		return q->probes || strcmp(value, "off") == 0
+			   ? 0
+			   : hr_option_wrong("probes", "on or off", value);
 	case OPT_CGROUP:
 		q->cgroup = value;
 		return 0;
@@ -150,44 +130,43 @@ static int job_command_take_option(struct request *q, int id, const char *value)
 		q->local_ranks = value;
 		return 0;
 	case OPT_EXPECTED:
-		return job_command_take_number("ranks-expected", value, UINT32_MAX, &q->expected);
+		return job_command_set_number("ranks-expected", value, UINT32_MAX, &q->expected);
 	case OPT_NODES:
-		return job_command_take_number("nodes", value, UINT32_MAX, &q->nodes);
+		return job_command_set_number("nodes", value, UINT32_MAX, &q->nodes);
 	case OPT_STATE:
 		q->state = value;
 		return 0;
 	case OPT_LINGER:
-		return take_time("linger", value, &q->linger_ns);
+		return set_time("linger", value, &q->linger_ns);
 	case OPT_DRAIN:
-		return take_time("drain", value, &q->drain_ns);
+		return set_time("drain", value, &q->drain_ns);
 	case OPT_WAIT:
-		return take_time("wait", value, &q->wait_ns);
+		return set_time("wait", value, &q->wait_ns);
 	default:
 		q->socket = value;
 		return 0;
 	}
 }
 
-/* What the environment of a prolog or epilog says, where no option did. False: there is no job. */
+/* Sets values without an option from the environment of a prolog or epilog. False: no job. */
 static bool fill_in(struct request *q, struct hr_job *job)
 {
-	const char *uid = variable("SLURM_JOB_UID"), *code = variable("SLURM_JOB_EXIT_CODE");
-	const char *nodes = variable("SLURM_JOB_NUM_NODES");
-	/* hooks/slurm/spank_headrace.c */
-	const char *level = variable("SPANK_HEADRACE_LEVEL");
+	const char *uid = hr_getenv("SLURM_JOB_UID"), *code = hr_getenv("SLURM_JOB_EXIT_CODE");
+	const char *nodes = hr_getenv("SLURM_JOB_NUM_NODES");
+	const char *level = hr_getenv("SPANK_HEADRACE_LEVEL"); /* hooks/slurm/spank_headrace.c */
 
 	hr_job_find(NULL, q->job, job);
 	if (!q->job && !hr_job_scheduled())
 		return false;
 	q->job = job->id;
 	if (!q->scheduler)
-		q->scheduler = variable("SLURM_JOB_ID") ? variable("SLURM_JOB_ID") : q->job;
+		q->scheduler = hr_getenv("SLURM_JOB_ID") ? hr_getenv("SLURM_JOB_ID") : q->job;
 	if (q->nodes == 0 && nodes && hr_text_parse_uint(nodes, UINT32_MAX, &q->nodes) < 0)
 		q->nodes = 0;
 	if (!q->name)
-		q->name = variable("SLURM_JOB_NAME");
+		q->name = hr_getenv("SLURM_JOB_NAME");
 	if (!q->partition)
-		q->partition = variable("SLURM_JOB_PARTITION");
+		q->partition = hr_getenv("SLURM_JOB_PARTITION");
 	if (!q->has_attempt)
 		q->attempt = job->attempt;
 	if (!q->has_uid && uid && hr_text_parse_uint(uid, UINT32_MAX - 1, &q->uid) == 0)
@@ -206,10 +185,10 @@ static void report_end(void *arg, Headrace__Control *m)
 	const char *job = arg;
 
 	if (m->kind_case == HR_CONTROL(JOB_ENDED) && m->job_ended->processes_left > 0)
-		hr_report("job %s: %u processes were still there: what they do now is not recorded",
-			  job, m->job_ended->processes_left);
+		hr_report("job %s: processes that still run and are no longer recorded: %u", job,
+			  m->job_ended->processes_left);
 	if (m->kind_case == HR_CONTROL(SENDING) && m->sending->finished && m->sending->left > 0)
-		hr_report("job %s: %llu frames remain in the spool: headraced continues to send "
+		hr_report("job %s: %llu frames remain in the spool; headraced continues to send "
 			  "them",
 			  job, (unsigned long long)m->sending->left);
 }
@@ -220,7 +199,8 @@ static int job_command_begin(struct request *q)
 	char folder[PATH_MAX];
 
 	if (!q->has_uid) {
-		hr_report("whose job? --uid UID, or SLURM_JOB_UID in the environment");
+		hr_report("the owner of the job is unknown" HR_HINT
+			  "use --uid UID, or set SLURM_JOB_UID");
 		return HR_EXIT_USAGE;
 	}
 	if (q->cgroup && !realpath(q->cgroup, folder)) {
@@ -230,7 +210,7 @@ static int job_command_begin(struct request *q)
 	b.job = hr_control_text(q->job);
 	b.scheduler_id = hr_control_text(q->scheduler);
 	b.name = hr_control_text(q->name);
-	b.account = hr_control_text(variable("SLURM_JOB_ACCOUNT"));
+	b.account = hr_control_text(hr_getenv("SLURM_JOB_ACCOUNT"));
 	b.partition = hr_control_text(q->partition);
 	b.ranks = hr_control_text(q->ranks);
 	b.local_ranks = hr_control_text(q->local_ranks);
@@ -244,8 +224,7 @@ static int job_command_begin(struct request *q)
 	b.level = (uint32_t)q->level;
 	b.has_probes = q->probes >= 0;
 	b.probes = q->probes > 0;
-	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), HR_CONTROL(BEGIN_JOB),
-					      &b.base, NULL, NULL));
+	return hr_service_request(q->socket, HR_CONTROL(BEGIN_JOB), &b.base, NULL, NULL);
 }
 
 static int job_command_end(struct request *q)
@@ -260,8 +239,8 @@ static int job_command_end(struct request *q)
 	end.state = hr_control_text(q->state);
 	end.linger_ms = q->linger_ns / 1000000;
 	end.drain_ms = q->drain_ns / 1000000;
-	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), HR_CONTROL(END_JOB),
-					      &end.base, report_end, (void *)(uintptr_t)q->job));
+	return hr_service_request(q->socket, HR_CONTROL(END_JOB), &end.base, report_end,
+				  (void *)(uintptr_t)q->job);
 }
 
 static void list_one(void *arg, Headrace__Control *m)
@@ -275,8 +254,7 @@ static void list_one(void *arg, Headrace__Control *m)
 
 static int list(const struct request *q)
 {
-	return hr_service_exit(hr_service_ask(hr_service_socket(q->socket), HR_CONTROL(GET_STATUS),
-					      NULL, list_one, NULL));
+	return hr_service_request(q->socket, HR_CONTROL(GET_STATUS), NULL, list_one, NULL);
 }
 
 static void job_command_give_up(int signum)
@@ -288,7 +266,7 @@ static void job_command_give_up(int signum)
 	_exit(HR_EXIT_NO_SERVICE);
 }
 
-/* Whatever it is that takes so long. */
+/* Ends the process after this time, whatever it waits for. */
 static void give_up_after(uint64_t ns)
 {
 	const struct itimerval timer = {
@@ -310,24 +288,26 @@ int hr_job_main(int argc, char **argv)
 	while ((id = hr_option_next(&o)) >= 0) {
 		if (id == 'h')
 			return hr_command_help("job");
-		if (job_command_take_option(&q, id, o.value) < 0)
+		if (job_command_set_option(&q, id, o.value) < 0)
 			return HR_EXIT_USAGE;
 	}
 	if (id == HR_OPTION_BAD)
 		return HR_EXIT_USAGE;
 	if (!verb || o.next < argc) {
-		hr_report("headrace job begin|end|list [OPTION...]: see headrace job --help");
+		hr_report("expected headrace job begin|end|list [OPTION...]" HR_HINT
+			  "`headrace job --help` lists the options");
 		return HR_EXIT_USAGE;
 	}
 	give_up_after(q.wait_ns);
 	if (strcmp(verb, "list") == 0)
 		return list(&q);
 	if (strcmp(verb, "begin") != 0 && strcmp(verb, "end") != 0) {
-		hr_report("headrace job begin, end or list, not %s", verb);
+		hr_report("expected begin, end or list, not '%s'", verb);
 		return HR_EXIT_USAGE;
 	}
 	if (!fill_in(&q, &job)) {
-		hr_report("which job? --job ID, or a scheduler's variables in the environment");
+		hr_report("no job given" HR_HINT
+			  "use --job ID, or run it with the variables of a scheduler's job");
 		return HR_EXIT_USAGE;
 	}
 	return strcmp(verb, "begin") == 0 ? job_command_begin(&q) : job_command_end(&q);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace level - changes what is recorded of a job of this node's service, while it runs. */
+/* headrace level - changes the level of a running job of this node's service. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,27 +25,26 @@ static int set_level(const char *job, const char *level, uint64_t for_ns, const 
 	int to = hr_level_parse(level);
 
 	if (to < 0) {
-		hr_report("level is counters or trace, not %s", level);
+		hr_report("the level must be counters or trace, not '%s'", level);
 		return HR_EXIT_USAGE;
 	}
 	request.job = hr_control_text(job);
 	request.has_level = true;
 	request.level = (uint32_t)to;
 	request.for_ms = for_ns / 1000000;
-	return hr_service_exit(hr_service_ask(hr_service_socket(socket), HR_CONTROL(SET_LEVEL),
-					      &request.base, NULL, NULL));
+	return hr_service_request(socket, HR_CONTROL(SET_LEVEL), &request.base, NULL, NULL);
 }
 
 int hr_level_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_level_option_table, .argc = argc, .argv = argv, .next = 1};
-	const char *words[2] = {NULL, NULL}, *socket = NULL;
+	const char *operands[2] = {NULL, NULL}, *socket = NULL;
 	uint64_t for_ns = 0;
 	int n = 0, id;
 
-	while (o.next <
-	       argc) { /* options may stand behind the words, as in `level 7 trace --for 60s` */
+	/* Options may follow the operands: `level 7 trace --for 60s`. */
+	while (o.next < argc) {
 		id = hr_option_next(&o);
 		if (id == HR_OPTION_BAD)
 			return HR_EXIT_USAGE;
@@ -54,20 +53,21 @@ int hr_level_main(int argc, char **argv)
 		if (id == OPT_SOCKET) {
 			socket = o.value;
 		} else if (id == OPT_FOR && hr_text_parse_duration(o.value, &for_ns) < 0) {
-			hr_report("--for takes a time like 60s or 5m, not %s", o.value);
+			hr_option_wrong("for", "a time such as 60s or 5m", o.value);
 			return HR_EXIT_USAGE;
 		} else if (id == HR_OPTION_END && o.next < argc) {
 			if (n == 2) {
-				hr_report("too many words: headrace level JOB counters|trace");
+				hr_report("too many arguments: headrace level JOB counters|trace");
 				return HR_EXIT_USAGE;
 			}
-			words[n++] = argv[o.next++];
+			operands[n++] = argv[o.next++];
 		}
 	}
 	if (n < 2) {
-		hr_report(
-		    "headrace level JOB counters|trace [--for TIME]: `headrace status` lists jobs");
+		hr_report("no %s given: headrace level JOB counters|trace [--for TIME]" HR_HINT
+			  "`headrace status` lists jobs",
+			  n == 0 ? "job" : "level");
 		return HR_EXIT_USAGE;
 	}
-	return set_level(words[0], words[1], for_ns, socket);
+	return set_level(operands[0], operands[1], for_ns, socket);
 }

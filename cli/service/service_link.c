@@ -10,25 +10,31 @@
 
 const char *hr_service_socket(const char *option)
 {
-	const char *variable = getenv("HEADRACE_CONTROL");
+	const char *variable = hr_getenv("HEADRACE_CONTROL");
 
 	if (option)
 		return option;
-	return variable && variable[0] != '\0' ? variable : HR_SERVICE_CONTROL;
+	return variable ? variable : HR_SERVICE_CONTROL;
 }
 
-int hr_service_none(const char *socket, int r)
+bool hr_service_is_absent(int r)
 {
-	hr_report("no headraced answers at %s: %s", socket, strerrordesc_np(-r));
-	if (r == -ENOENT || r == -ECONNREFUSED)
-		hr_report(
-		    "`systemctl start headraced` starts the service of this node, where it is "
-		    "installed; `headrace run -- CMD` records without one");
+	return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+int hr_service_report_absent(const char *socket, int r)
+{
+	static const char hint[] =
+	    HR_HINT "`systemctl start headraced` starts an installed service; "
+		    "`headrace run -- CMD` records without one";
+
+	hr_report("cannot connect to headraced at %s: %s%s", socket, strerrordesc_np(-r),
+		  hr_service_is_absent(r) ? hint : "");
 	return r;
 }
 
-int hr_service_ask_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
-			hr_service_answer *answer, void *arg)
+int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
+			    hr_service_answer *answer, void *arg)
 {
 	char *refusal = NULL;
 	int r = hr_control_ask(fd, -1, kind, body, answer, arg, &refusal);
@@ -43,18 +49,15 @@ int hr_service_ask_over(int fd, hr_control_kind kind, const ProtobufCMessage *bo
 	return r;
 }
 
-int hr_service_ask(const char *socket, hr_control_kind kind, const ProtobufCMessage *body,
-		   hr_service_answer *answer, void *arg)
+int hr_service_request(const char *option, hr_control_kind kind, const ProtobufCMessage *body,
+		       hr_service_answer *answer, void *arg)
 {
+	const char *socket = hr_service_socket(option);
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
-	return r < 0 ? hr_service_none(socket, r)
-		     : hr_service_ask_over(fd, kind, body, answer, arg);
-}
-
-int hr_service_exit(int r)
-{
+	r = r < 0 ? hr_service_report_absent(socket, r)
+		  : hr_service_request_over(fd, kind, body, answer, arg);
 	if (r == 0)
 		return EXIT_SUCCESS;
-	return r == -ENOENT || r == -ECONNREFUSED ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
+	return hr_service_is_absent(r) ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
 }

@@ -7,29 +7,36 @@
 #ifndef HEADRACE_CLI_SERVICE_SERVICE_LINK_H
 #define HEADRACE_CLI_SERVICE_SERVICE_LINK_H
 
+#include <stdbool.h>
+
 #include "daemon/control/control.h"
 
 #define HR_EXIT_NO_SERVICE 69 /* as sysexits' EX_UNAVAILABLE */
 
-/* The socket that --socket, else HEADRACE_CONTROL names, else the usual one. */
+/* The path given by --socket (`option`, may be NULL), by HEADRACE_CONTROL, or the default. */
 const char *hr_service_socket(const char *option);
 
-/* Takes each answer but the last, in order; as `take` of hr_control_ask. */
+/* Called for each answer but the last, in order: `take` of hr_control_ask. */
 typedef void hr_service_answer(void *arg, Headrace__Control *m);
 
 /*
- * Sends a request (control.h) and waits without a limit for the answers. 0; or -errno, reported: -ENOENT and -ECONNREFUSED where
- * there is no service, -EREMOTEIO when it refuses.
+ * Sends a request (control.h) to the socket of hr_service_socket, and waits without a limit for the
+ * answers. Reports a failure. Returns the exit status of the command.
  */
-int hr_service_ask(const char *socket, hr_control_kind kind, const ProtobufCMessage *body,
-		   hr_service_answer *answer, void *arg);
+int hr_service_request(const char *option, hr_control_kind kind, const ProtobufCMessage *body,
+		       hr_service_answer *answer, void *arg);
 
-/* The same over a connection (hr_control_connect), which it closes; and what hr_service_ask says where there is none: returns r. */
-int hr_service_ask_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
-			hr_service_answer *answer, void *arg);
-int hr_service_none(const char *socket, int r);
+/*
+ * The same over the connection `fd` (hr_control_connect), which it closes. Returns 0, or -errno
+ * after it has reported the failure: -EREMOTEIO if headraced refuses.
+ */
+int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
+			    hr_service_answer *answer, void *arg);
 
-/* The exit status for what hr_service_ask returned. */
-int hr_service_exit(int r);
+/* True: r, a result of hr_control_connect, means that no service runs. */
+bool hr_service_is_absent(int r);
+
+/* Reports that hr_control_connect to the socket failed with r; returns r. */
+int hr_service_report_absent(const char *socket, int r);
 
 #endif

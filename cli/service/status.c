@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace status - what is recorded on this node, at a glance: the jobs of its service, and the caller's own runs. Exit status 0 ok,
- * 1 degraded, 2 down.
+ * headrace status - shows the jobs of this node's service, and the caller's own runs. The exit
+ * status is one of STATUS_OK, STATUS_DEGRADED and STATUS_DOWN.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -15,11 +15,12 @@
 #include "cli/commands.h"
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
+#include "common/array.h"
 #include "common/level.h"
 #include "common/text.h"
 #include "proto/abi.h"
 
-#define JOBS_MOST 4096u
+#define JOBS_MAX 4096u
 
 enum { STATUS_OK, STATUS_DEGRADED, STATUS_DOWN };
 enum { OPT_SOCKET = 256 };
@@ -34,34 +35,28 @@ const struct hr_option hr_status_option_table[] = {
 };
 
 struct job_row {
-	bool run; /* of the caller, by `headrace run`: no job of the service */
+	bool run; /* a `headrace run` of the caller, not a job of the service */
 	Headrace__JobStatus *j;
 };
 
 struct status {
 	Headrace__NodeStatus *node; /* NULL: there is no service */
 	struct job_row *jobs;
-	size_t n;
+	size_t n, room;
 };
 
-/* ---- requests --------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* Keeps the job's status, if there is room. */
+/* Keeps the body of `m`; ignores it when the table is full or memory is out. */
 static void add_job(struct status *s, bool run, Headrace__Control *m)
 {
-	struct job_row *grown;
-
-	if (s->n == JOBS_MOST)
+	if (s->n == JOBS_MAX || !hr_array_reserve(s->jobs, s->n, s->room))
 		return;
-	grown = realloc(s->jobs, (s->n + 1) * sizeof(*grown));
-	if (!grown)
-		return;
-	s->jobs = grown;
 	s->jobs[s->n++] = (struct job_row){run, m->job_status};
 	hr_control_keep(m);
 }
 
-static void take_run(void *arg, const char *socket, Headrace__Control *m)
+static void add_run(void *arg, const char *socket, Headrace__Control *m)
 {
 	struct status *s = arg;
 
@@ -72,7 +67,7 @@ static void take_run(void *arg, const char *socket, Headrace__Control *m)
 	add_job(s, true, m);
 }
 
-static void status_take(void *arg, Headrace__Control *m)
+static void add_answer(void *arg, Headrace__Control *m)
 {
 	struct status *s = arg;
 
@@ -92,29 +87,29 @@ static void status_done(struct status *s)
 	headrace__node_status__free_unpacked(s->node, NULL);
 }
 
-/* A collector that is to have what it records has not taken it in. */
-static bool cut_off(const struct status *s, const struct job_row *row)
+/* True: the job has collectors, but no connection to one. */
+static bool is_cut_off(const struct status *s, const struct job_row *row)
 {
 	const char *collectors = row->run ? row->j->collectors : s->node->collectors;
 
 	return collectors[0] != '\0' && !row->j->connected && strcmp(row->j->state, "running") == 0;
 }
 
-static int judge(const struct status *s)
+static int overall_status(const struct status *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const Headrace__JobStatus *j = s->jobs[i].j;
 
 		if (j->lost > 0 || j->refused > 0 || j->store_error < 0 || j->failing[0] != '\0' ||
-		    cut_off(s, &s->jobs[i]))
+		    is_cut_off(s, &s->jobs[i]))
 			return STATUS_DEGRADED;
 	}
 	return s->node && s->node->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
 }
 
-/* ---- showing ---------------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
-/* The user's name, else the number. */
+/* The user's name, or the number if it has none. */
 static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 {
 	const struct passwd *user = getpwuid(uid); // NOLINT(concurrency-mt-unsafe): one thread
@@ -126,7 +121,7 @@ static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 	return ret;
 }
 
-/* Where what a run records goes. */
+/* Prints where a run stores its data. */
 static void print_run(const Headrace__JobStatus *j)
 {
 	const char *to = j->collectors[0] != '\0' ? j->collectors : j->store;
@@ -136,7 +131,7 @@ static void print_run(const Headrace__JobStatus *j)
 	hr_text_print(stdout, "    headrace run, into %s\n", text);
 }
 
-/* What is worth a line of its own. */
+/* Prints values that have a line of their own, if they apply. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
 	if (j->has_input_wait)
@@ -144,17 +139,17 @@ static void print_job_details(const Headrace__JobStatus *j)
 			      (double)j->input_wait / 10, hr_text_count(j->steps).s,
 			      j->steps == 1 ? "" : "s");
 	if (j->kernel_ops > 0)
-		hr_text_print(
-		    stdout,
-		    "    coverage: of %s operations that the kernel saw, probes added %s; not "
-		    "recorded %s\n",
-		    hr_text_count(j->kernel_ops).s, hr_text_count(j->kernel_added).s,
-		    hr_text_count(j->kernel_lost).s);
+		hr_text_print(stdout,
+			      "    coverage: the kernel saw %s operations, probes added %s; not "
+			      "recorded: %s\n",
+			      hr_text_count(j->kernel_ops).s, hr_text_count(j->kernel_added).s,
+			      hr_text_count(j->kernel_lost).s);
 	if (j->level_for_ms > 0)
 		hr_text_print(stdout, "    level %s for another %s\n", hr_level_name(j->level),
 			      hr_text_duration(j->level_for_ms * 1000000).s);
 	if (j->failing[0] != '\0')
-		hr_text_print(stdout, "    not recorded: its process failed: %s\n", j->failing);
+		hr_text_print(stdout, "    not recorded: the recording process failed: %s\n",
+			      j->failing);
 	if (j->no_probes[0] != '\0')
 		hr_text_print(stdout, "    without probes: %s\n", j->no_probes);
 	if (j->store_error < 0)
@@ -208,8 +203,9 @@ static void print_text(const struct status *s)
 		print_node(s);
 	else
 		hr_text_print(
-		    stdout, "no service records on this node; %zu run%s of yours (headrace run):\n",
-		    s->n, s->n == 1 ? "" : "s");
+		    stdout,
+		    "no headraced service on this node; %zu run%s of yours (headrace run):\n", s->n,
+		    s->n == 1 ? "" : "s");
 	if (s->n == 0)
 		return;
 	hr_text_print(stdout, "\n%-14s %-9s %-8s %-8s %5s %11s %11s %8s\n", "JOB", "USER", "STATE",
@@ -295,38 +291,37 @@ static void print_json(const struct status *s, int verdict)
 	hr_json_end(&j);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
-static bool status_absent(int r)
-{
-	return r == -ENOENT || r == -ECONNREFUSED;
-}
-
-/* The service's answer, then the caller's runs' unless `alone`. 0, or -errno after saying why there is nothing to show. */
-static int status_ask(const char *socket, bool alone, struct status *s)
+/*
+ * Requests the status of the service, and of the caller's runs unless `alone`. Returns 0, or -errno
+ * after it has reported why there is nothing to print.
+ */
+static int status_request(const char *socket, bool alone, struct status *s)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
 	if (r == 0) {
-		r = hr_service_ask_over(fd, HR_CONTROL(GET_STATUS), NULL, status_take, s);
+		r = hr_service_request_over(fd, HR_CONTROL(GET_STATUS), NULL, add_answer, s);
 		if (r < 0)
 			return r;
 	}
 	if (!alone)
-		hr_runs_request_status(take_run, s);
-	if (r < 0 && (s->n == 0 || !status_absent(r)))
-		return hr_service_none(socket, r);
+		hr_runs_request_status(add_run, s);
+	if (r < 0 && (s->n == 0 || !hr_service_is_absent(r)))
+		return hr_service_report_absent(socket, r);
 	return 0;
 }
 
-static int status_show(const char *socket, bool alone, bool json, bool again)
+static int status_print(const char *socket, bool alone, bool json, bool again)
 {
 	struct status s = {0};
-	int r = status_ask(socket, alone, &s), verdict = r < 0 ? STATUS_DOWN : judge(&s);
+	int r = status_request(socket, alone, &s),
+	    verdict = r < 0 ? STATUS_DOWN : overall_status(&s);
 
 	if (again)
 		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "\n", stdout);
-	if (json && (r == 0 || status_absent(r)))
+	if (json && (r == 0 || hr_service_is_absent(r)))
 		print_json(&s, verdict);
 	else if (r == 0)
 		print_text(&s);
@@ -354,16 +349,17 @@ int hr_status_main(int argc, char **argv)
 	if (id == HR_OPTION_BAD)
 		return HR_EXIT_USAGE;
 	if (o.next < argc) {
-		hr_report("%s: status takes options only; `headrace query` asks about jobs",
+		hr_report("unexpected argument: '%s'" HR_HINT
+			  "`headrace query` answers questions about jobs",
 			  argv[o.next]);
 		return HR_EXIT_USAGE;
 	}
 	alone = socket != NULL;
 	socket = hr_service_socket(socket);
-	verdict = status_show(socket, alone, json, false);
+	verdict = status_print(socket, alone, json, false);
 	while (watch && verdict != STATUS_DOWN) {
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-		verdict = status_show(socket, alone, json, true);
+		verdict = status_print(socket, alone, json, true);
 	}
 	return verdict;
 }

@@ -45,7 +45,7 @@ class Status(harness.LiveCase):
     def test_nothing_is_there(self):
         done = self.status("--json")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no headraced answers at", done.stderr)
+        self.assertIn("cannot connect to headraced at", done.stderr)
         said = json.loads(done.stdout)
         self.assertEqual((said["status"], said["service"], said["jobs"]), ("down", False, []))
 
@@ -61,7 +61,7 @@ class Status(harness.LiveCase):
         self.assertEqual(job["processes_total"], 1)
         done = self.status()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("no service records on this node; 1 run of yours", done.stdout)
+        self.assertIn("no headraced service on this node; 1 run of yours", done.stdout)
         self.assertIn("j\\x1B1 ", done.stdout)
         self.assertIn(f"headrace run, into {self.store}\n", done.stdout)
         alone = self.status("--socket", f"{self.dir}/no.sock")

@@ -117,7 +117,7 @@ class Pbs(harness.Case):
                                                      HEADRACE_CONTROL=f"{self.dir}/none", HEADRACE_SOCKET=f"{self.dir}/none")
         job = types.SimpleNamespace(id="200.server", euser="games", Job_Name="train", queue="workq", run_count=1, Exit_status=0,
                                     exec_host="n1/0")
-        self.assertIn("no headraced answers", self.event("EXECJOB_BEGIN", job=job)[0])
+        self.assertIn("cannot connect to headraced", self.event("EXECJOB_BEGIN", job=job)[0])
         env = {}
         self.assertEqual(self.event("EXECJOB_LAUNCH", job=job, env=env), [])
         self.assertEqual(env, {})

@@ -389,7 +389,7 @@ class Live(Service):
                 HEADRACE_SOCKET=f"{self.dir}/none", HEADRACE_LIBRARY=LIBRARY))
             self.assertEqual((done.returncode, done.stdout), (0, ""), name)
             if name == "prolog":
-                self.assertIn("headrace: no headraced answers", done.stderr)
+                self.assertIn("headrace: cannot connect to headraced", done.stderr)
 
     def test_hooks_of_a_daemon_that_does_not_answer(self):
         """The prolog gives up after its second."""
